@@ -1,0 +1,320 @@
+"""The converter's intermediate representation: a typed, NHWC dataflow graph of one network.
+
+Importers emit the *source* operators, which mean what the training framework computes. Passes
+rewrite them into the *engine* operators, which map one to one onto the ops of a ``.pbit`` file
+(docs/format.md). ``converter/interpreter.py`` executes both, in NumPy, and is the definition of
+what each operator computes.
+
+Values are named. A tensor's shape is (height, width, channels), the batch is implicit, and rank-1
+features are (1, 1, C). A ``BIT`` tensor holds -1 or +1 per element (int8 in the interpreter).
+Weights are NumPy arrays inside the operators, in OHWI order: (Cout, KH, KW, Cin / groups).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phonebit.format.records import DataType
+
+FloatArray = NDArray[np.float32]
+Shape = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """Shape (height, width, channels) and element type of a value."""
+
+    shape: Shape
+    dtype: DataType
+
+
+@dataclass(frozen=True)
+class Window:
+    """Geometry of a sliding window; pads are (top, left, bottom, right) in pixels."""
+
+    kernel: tuple[int, int]
+    strides: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+    def output_size(self, height: int, width: int) -> tuple[int, int]:
+        """Spatial size that this window produces on a (height, width) map."""
+        top, left, bottom, right = self.pads
+        span_h = (self.kernel[0] - 1) * self.dilation[0] + 1
+        span_w = (self.kernel[1] - 1) * self.dilation[1] + 1
+        return (
+            (height + top + bottom - span_h) // self.strides[0] + 1,
+            (width + left + right - span_w) // self.strides[1] + 1,
+        )
+
+
+# --- epilogue of the engine operators ------------------------------------------------------------
+
+
+@dataclass
+class ScaleBias:
+    """v * scale[c] + bias[c], rounded after the product and after the sum."""
+
+    scale: FloatArray
+    bias: FloatArray
+
+
+@dataclass
+class AddTensor:
+    """v + t, where t is the node's input number ``operand`` (same shape or (1, 1, C))."""
+
+    operand: int
+
+
+@dataclass
+class MultiplyTensor:
+    """v * t, where t is the node's input number ``operand`` (same shape or (1, 1, C))."""
+
+    operand: int
+
+
+@dataclass
+class Clamp:
+    """min(max(v, low), high); ReLU is (0, inf)."""
+
+    low: float
+    high: float
+
+
+@dataclass
+class PRelu:
+    """v if v >= 0 else v * slope[i]; slope has C or H*W*C elements."""
+
+    slope: FloatArray
+
+
+@dataclass
+class Sigmoid:
+    """1 / (1 + exp(-v))."""
+
+
+@dataclass
+class Tanh:
+    """Hyperbolic tangent."""
+
+
+Step = ScaleBias | AddTensor | MultiplyTensor | Clamp | PRelu | Sigmoid | Tanh
+
+
+@dataclass
+class Epilogue:
+    """What happens to an operator's main value before it is stored.
+
+    ``threshold`` yields the packed bits: int32 array of shape (C,): accumulator >= T[c], only
+    without steps; float32 array of shape (C,): v >= t[c] after the steps; None: no bits.
+    """
+
+    steps: list[Step] = field(default_factory=list)
+    threshold: NDArray[np.int32] | FloatArray | None = None
+
+
+# --- operators that importers emit (source) and that engine graphs may keep -----------------------
+
+
+@dataclass
+class Input:
+    """A network input. A real-valued source input that is read as U8 is followed by Dequantize."""
+
+
+@dataclass
+class Dequantize:
+    """Source only. u8 -> float32: x * scale[c] + offset[c] (C elements each).
+
+    ``rational`` is (mul, add, divisor) when the value is exactly (mul * x + add) / divisor with
+    integers for every channel, e.g. (2, -255, 255) for the range -1..1; else None.
+    """
+
+    scale: FloatArray
+    offset: FloatArray
+    rational: tuple[int, int, int] | None = None
+
+
+@dataclass
+class Sign:
+    """Source only. v >= 0 -> +1, else -1 (sign(0) = +1), a BIT tensor."""
+
+
+@dataclass
+class BatchNorm:
+    """Source only. (x - mean) * (gamma / sqrt(variance + epsilon)) + beta, in float32, per channel."""
+
+    gamma: FloatArray
+    beta: FloatArray
+    mean: FloatArray
+    variance: FloatArray
+    epsilon: float
+
+
+@dataclass
+class Conv2D:
+    """Convolution or (as a window over the whole map) dense layer.
+
+    Source form: ``weights`` are what the framework multiplies by (after its kernel quantizer),
+    ``pad_value`` is what padded taps count as, ``bias`` may be None, ``epilogue`` is empty and the
+    input may be BIT (then the product is over -1/+1).
+    Engine form: input F32 (any weights), or U8 with weights of -1/+1 only, where
+    the accumulator is sum w * (input_mul * x + input_add); ``bias`` None and ``pad_value`` 0.
+    """
+
+    weights: FloatArray
+    window: Window
+    groups: int = 1
+    pad_value: float = 0.0
+    bias: FloatArray | None = None
+    input_mul: int = 1
+    input_add: int = 0
+    epilogue: Epilogue = field(default_factory=Epilogue)
+
+
+@dataclass
+class MaxPool2D:
+    """Maximum over the taps inside the map. On BIT inputs, channels set in ``flip`` take the minimum."""
+
+    window: Window
+    flip: NDArray[np.bool_] | None = None
+    epilogue: Epilogue = field(default_factory=Epilogue)
+
+
+@dataclass
+class AveragePool2D:
+    """Mean over the taps inside the map."""
+
+    window: Window
+    epilogue: Epilogue = field(default_factory=Epilogue)
+
+
+@dataclass
+class Elementwise:
+    """The input as float32 through the epilogue. Source: Add/Multiply/activations are single steps."""
+
+    epilogue: Epilogue = field(default_factory=Epilogue)
+
+
+@dataclass
+class Concat:
+    """Concatenation along the channels, of F32 or of BIT values."""
+
+
+@dataclass
+class Pad:
+    """``value`` around the map; pads are (top, left, bottom, right)."""
+
+    pads: tuple[int, int, int, int]
+    value: float = 0.0
+
+
+@dataclass
+class Reshape:
+    """The same elements in NHWC order under a new (height, width, channels)."""
+
+    shape: Shape
+
+
+@dataclass
+class Softmax:
+    """Over the channels."""
+
+
+# --- operators that only passes create ------------------------------------------------------------
+
+
+@dataclass
+class BinaryConv2D:
+    """Engine only. Input BIT, ``weights`` int8 of -1/+1, padded taps count as ``pad_value`` in {-1, 0, 1}."""
+
+    weights: NDArray[np.int8]
+    window: Window
+    groups: int = 1
+    pad_value: int = 0
+    epilogue: Epilogue = field(default_factory=Epilogue)
+
+
+@dataclass
+class BinaryDepthwiseConv2D:
+    """Engine only. One filter a channel: ``weights`` int8 of -1/+1, shape (C, KH, KW, 1)."""
+
+    weights: NDArray[np.int8]
+    window: Window
+    pad_value: int = 0
+    epilogue: Epilogue = field(default_factory=Epilogue)
+
+
+Operator = (
+    Input
+    | Dequantize
+    | Sign
+    | BatchNorm
+    | Conv2D
+    | MaxPool2D
+    | AveragePool2D
+    | Elementwise
+    | Concat
+    | Pad
+    | Reshape
+    | Softmax
+    | BinaryConv2D
+    | BinaryDepthwiseConv2D
+)
+
+
+@dataclass
+class Node:
+    """One operator application.
+
+    ``inputs`` are value names, the main operands first, then what steps refer to. ``value`` names the
+    main (non-threshold) output and ``bits`` the thresholded one; source operators have one output, ``value``, of
+    whatever type (Sign: BIT; MaxPool2D and Concat keep their input's type). In an engine graph the BIT output of MaxPool2D and Concat is
+    still called ``value`` (the writer stores it as bits_output).
+    ``name`` is the framework's layer name: errors, reports and verify speak of it.
+    ``sources`` are the names of all framework layers that were fused into this node, in order.
+    """
+
+    name: str
+    op: Operator
+    inputs: list[str]
+    value: str | None = None
+    bits: str | None = None
+    sources: list[str] = field(default_factory=list)
+
+    @property
+    def outputs(self) -> list[str]:
+        """Names of the values that this node defines."""
+        return [name for name in (self.value, self.bits) if name is not None]
+
+
+GraphStage = Literal["source", "engine"]
+
+
+@dataclass
+class Graph:
+    """A network: nodes in execution order, the type of every value, and what goes in and out.
+
+    ``labels`` are class names or empty. Input nodes are listed among ``nodes`` (operator Input).
+    """
+
+    name: str
+    nodes: list[Node]
+    types: dict[str, TensorType]
+    inputs: list[str]
+    outputs: list[str]
+    labels: list[str] = field(default_factory=list)
+
+    def producer(self, value: str) -> Node:
+        """The node that defines ``value``."""
+        for node in self.nodes:
+            if value in node.outputs:
+                return node
+        raise KeyError(value)
+
+    def consumers(self, value: str) -> list[Node]:
+        """The nodes that read ``value``, in execution order."""
+        return [node for node in self.nodes if value in node.inputs]

@@ -1,0 +1,1 @@
+"""The ``.pbit`` file: record layouts, reader and writer."""

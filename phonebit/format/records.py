@@ -1,0 +1,169 @@
+"""Record layouts of the ``.pbit`` file, version 1: the Python half of the contract.
+
+The C++ half is ``runtime/format/pbit_records.h``; ``tests/unit/test_format_layout.py`` proves that
+both declare the same sizes, offsets and numbers. Byte-by-byte documentation: ``docs/format.md``.
+All numbers are little-endian. A reference to a record is its index; ``NONE`` means "absent".
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+import numpy as np
+
+MAGIC: Final = b"PBIT"
+VERSION: Final = 1
+ALIGNMENT: Final = 64
+"""Every section, and every constant inside the DATA section, starts at a multiple of this."""
+NONE: Final = -1
+OPTIONAL_SECTION: Final = 0x8000
+"""Readers skip unknown section kinds from here on; an unknown kind below is an error."""
+
+
+class SectionKind(IntEnum):
+    """What a section holds."""
+
+    STRINGS = 1
+    TENSORS = 2
+    CONSTANTS = 3
+    OPERANDS = 4
+    STEPS = 5
+    OPS = 6
+    INPUTS = 7
+    OUTPUTS = 8
+    DATA = 9
+    METADATA = 0x8001
+
+
+class DataType(IntEnum):
+    """Element types of tensors and constants."""
+
+    BIT = 0
+    U8 = 1
+    I32 = 2
+    F32 = 3
+
+
+class OpKind(IntEnum):
+    """What an op computes; the meaning of each is in docs/format.md."""
+
+    BINARY_CONV2D = 1
+    BINARY_DEPTHWISE_CONV2D = 2
+    CONV2D = 3
+    MAX_POOL2D = 4
+    AVERAGE_POOL2D = 5
+    ELEMENTWISE = 6
+    CONCAT = 7
+    PAD = 8
+    RESHAPE = 9
+    SOFTMAX = 10
+
+
+class StepKind(IntEnum):
+    """One step of an epilogue, applied to a float32 value ``v`` in channel ``c``."""
+
+    SCALE_BIAS = 1
+    ADD = 2
+    MULTIPLY = 3
+    CLAMP = 4
+    PRELU = 5
+    SIGMOID = 6
+    TANH = 7
+
+
+class ThresholdKind(IntEnum):
+    """How the packed bits of an op come about."""
+
+    NONE = 0
+    I32 = 1
+    F32 = 2
+
+
+HEADER = np.dtype(
+    [
+        ("magic", "S4"),
+        ("version", "<u4"),
+        ("header_bytes", "<u4"),
+        ("section_count", "<u4"),
+        ("file_bytes", "<u8"),
+        ("section_table_offset", "<u8"),
+        ("crc32", "<u4"),
+        ("reserved", "<u4", (7,)),
+    ]
+)
+
+SECTION = np.dtype(
+    [
+        ("kind", "<u4"),
+        ("record_bytes", "<u4"),
+        ("offset", "<u8"),
+        ("size_bytes", "<u8"),
+        ("count", "<u8"),
+    ]
+)
+
+TENSOR = np.dtype(
+    [
+        ("name_offset", "<u4"),
+        ("dtype", "<u4"),
+        ("height", "<u4"),
+        ("width", "<u4"),
+        ("channels", "<u4"),
+        ("reserved", "<u4", (3,)),
+    ]
+)
+
+CONSTANT = np.dtype(
+    [
+        ("dtype", "<u4"),
+        ("reserved", "<u4"),
+        ("count", "<u8"),
+        ("offset", "<u8"),
+        ("size_bytes", "<u8"),
+    ]
+)
+
+STEP = np.dtype(
+    [
+        ("kind", "<u4"),
+        ("tensor", "<i4"),
+        ("constant_a", "<i4"),
+        ("constant_b", "<i4"),
+        ("value_a", "<f4"),
+        ("value_b", "<f4"),
+        ("reserved", "<u4", (2,)),
+    ]
+)
+
+OP = np.dtype(
+    [
+        ("kind", "<u4"),
+        ("name_offset", "<u4"),
+        ("operand_begin", "<u4"),
+        ("operand_count", "<u4"),
+        ("value_output", "<i4"),
+        ("bits_output", "<i4"),
+        ("weights", "<i4"),
+        ("threshold", "<i4"),
+        ("threshold_kind", "<u4"),
+        ("step_begin", "<u4"),
+        ("step_count", "<u4"),
+        ("flip_mask", "<i4"),
+        ("kernel_h", "<u4"),
+        ("kernel_w", "<u4"),
+        ("stride_h", "<u4"),
+        ("stride_w", "<u4"),
+        ("dilation_h", "<u4"),
+        ("dilation_w", "<u4"),
+        ("pad_top", "<u4"),
+        ("pad_left", "<u4"),
+        ("pad_bottom", "<u4"),
+        ("pad_right", "<u4"),
+        ("pad_value", "<f4"),
+        ("groups", "<u4"),
+        ("input_mul", "<i4"),
+        ("input_add", "<i4"),
+        ("reserved", "<u4", (6,)),
+    ]
+)

@@ -1,0 +1,140 @@
+// Record layouts of the .pbit file, version 1: the C++ half of the contract.
+// The Python half is phonebit/format/records.py; docs/format.md explains every field.
+// A reference to a record is its index; kNone means "absent". All numbers are little-endian.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace phonebit::format {
+
+inline constexpr char kMagic[4] = {'P', 'B', 'I', 'T'};
+inline constexpr uint32_t kVersion = 1;
+inline constexpr uint32_t kAlignment = 64;
+inline constexpr int32_t kNone = -1;
+inline constexpr uint32_t kOptionalSection = 0x8000;
+
+enum class SectionKind : uint32_t {
+  kStrings = 1,
+  kTensors = 2,
+  kConstants = 3,
+  kOperands = 4,
+  kSteps = 5,
+  kOps = 6,
+  kInputs = 7,
+  kOutputs = 8,
+  kData = 9,
+  kMetadata = 0x8001,
+};
+
+enum class DataType : uint32_t { kBit = 0, kU8 = 1, kI32 = 2, kF32 = 3 };
+
+enum class OpKind : uint32_t {
+  kBinaryConv2d = 1,
+  kBinaryDepthwiseConv2d = 2,
+  kConv2d = 3,
+  kMaxPool2d = 4,
+  kAveragePool2d = 5,
+  kElementwise = 6,
+  kConcat = 7,
+  kPad = 8,
+  kReshape = 9,
+  kSoftmax = 10,
+};
+
+enum class StepKind : uint32_t {
+  kScaleBias = 1,
+  kAdd = 2,
+  kMultiply = 3,
+  kClamp = 4,
+  kPrelu = 5,
+  kSigmoid = 6,
+  kTanh = 7,
+};
+
+enum class ThresholdKind : uint32_t { kNone = 0, kI32 = 1, kF32 = 2 };
+
+struct Header {
+  char magic[4];
+  uint32_t version;
+  uint32_t header_bytes;
+  uint32_t section_count;
+  uint64_t file_bytes;
+  uint64_t section_table_offset;
+  uint32_t crc32;
+  uint32_t reserved[7];
+};
+
+struct SectionRecord {
+  uint32_t kind;
+  uint32_t record_bytes;
+  uint64_t offset;
+  uint64_t size_bytes;
+  uint64_t count;
+};
+
+struct TensorRecord {
+  uint32_t name_offset;
+  uint32_t dtype;
+  uint32_t height;
+  uint32_t width;
+  uint32_t channels;
+  uint32_t reserved[3];
+};
+
+struct ConstantRecord {
+  uint32_t dtype;
+  uint32_t reserved;
+  uint64_t count;
+  uint64_t offset;
+  uint64_t size_bytes;
+};
+
+struct StepRecord {
+  uint32_t kind;
+  int32_t tensor;
+  int32_t constant_a;
+  int32_t constant_b;
+  float value_a;
+  float value_b;
+  uint32_t reserved[2];
+};
+
+struct OpRecord {
+  uint32_t kind;
+  uint32_t name_offset;
+  uint32_t operand_begin;
+  uint32_t operand_count;
+  int32_t value_output;
+  int32_t bits_output;
+  int32_t weights;
+  int32_t threshold;
+  uint32_t threshold_kind;
+  uint32_t step_begin;
+  uint32_t step_count;
+  int32_t flip_mask;
+  uint32_t kernel_h;
+  uint32_t kernel_w;
+  uint32_t stride_h;
+  uint32_t stride_w;
+  uint32_t dilation_h;
+  uint32_t dilation_w;
+  uint32_t pad_top;
+  uint32_t pad_left;
+  uint32_t pad_bottom;
+  uint32_t pad_right;
+  float pad_value;
+  uint32_t groups;
+  int32_t input_mul;
+  int32_t input_add;
+  uint32_t reserved[6];
+};
+
+static_assert(sizeof(Header) == 64 && offsetof(Header, crc32) == 32);
+static_assert(sizeof(SectionRecord) == 32);
+static_assert(sizeof(TensorRecord) == 32);
+static_assert(sizeof(ConstantRecord) == 32);
+static_assert(sizeof(StepRecord) == 32);
+static_assert(sizeof(OpRecord) == 128 && offsetof(OpRecord, input_add) == 100);
+
+}  // namespace phonebit::format
