@@ -1,0 +1,127 @@
+"""The Fashion-MNIST network, once with binary convolutions and once as its float twin.
+
+Topology (NHWC; the activation at the input of a convolution is sign in the binary network and ReLU
+in the twin; the very first convolution sees the picture itself in both):
+
+    picture 28x28x1
+    stem      conv 3x3, 32      - BN                                     28x28x32   plain
+    conv1     conv 3x3, 64      - max-pool 2x2 - BN                      14x14x64   pool on bits
+    res2      conv 3x3, 64      - BN - add(input)                        14x14x64   Bi-Real block
+    conv3     conv 3x3, 128     - max-pool 2x2 - BN                        7x7x128  reads the sum
+    res4      conv 3x3, 128     - BN - add(input)                          7x7x128  Bi-Real block
+    res5      conv 3x3, 128     - BN - add(input)                          7x7x128  Bi-Real block
+    dense6    flatten - dense 256 - BN                                         256  binary dense
+    logits    dense 10 with bias - softmax                                      10  float
+
+Between them these layers meet every epilogue that an engine fuses: a threshold on a real-valued
+input (stem -> conv1), a threshold on an integer accumulator (dense6's neighbours), max-pooling
+before BN, and a residual sum whose sign feeds the next convolution while the sum itself feeds the
+next shortcut. Padding is "same" with zeros everywhere, which is Larq's default: a border position
+contributes neither +1 nor -1 to an accumulator.
+
+Source: plain blocks in the order of BinaryNet (Hubara et al. 2016), residual blocks of Bi-Real Net
+(Liu et al. 2018, section 3.2); `ste_sign` and `weight_clip` as in Larq.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+# Larq 0.14 is written for Keras 2; TensorFlow >= 2.16 hands out Keras 3 unless this is set first.
+os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
+
+import larq as lq  # type: ignore[import-not-found,import-untyped,unused-ignore]  # noqa: E402
+import tensorflow as tf  # type: ignore[import-not-found,import-untyped,unused-ignore] # noqa: E402
+
+INPUT_SHAPE = (28, 28, 1)
+CLASS_COUNT = 10
+STEM_CHANNELS = 32
+MID_CHANNELS = 64
+TOP_CHANNELS = 128
+DENSE_UNITS = 256
+
+# Keras models and tensors; TensorFlow ships no type information that mypy could check.
+KerasModel = Any
+KerasTensor = Any
+# weighted(input, units, name, first): a convolution of `units` filters, or a dense layer.
+WeightedLayer = Callable[[KerasTensor, int, str, bool], KerasTensor]
+
+
+def _normalise(x: KerasTensor, name: str) -> KerasTensor:
+    return tf.keras.layers.BatchNormalization(momentum=0.99, epsilon=1e-3, name=name)(x)
+
+
+def _pool(x: KerasTensor, name: str) -> KerasTensor:
+    return tf.keras.layers.MaxPooling2D(2, name=name)(x)
+
+
+def _residual(x: KerasTensor, conv: WeightedLayer, units: int, name: str) -> KerasTensor:
+    """Bi-Real block: the shortcut carries the real-valued input past sign and convolution."""
+    y = _normalise(conv(x, units, name, False), f"{name}_bn")
+    return tf.keras.layers.Add(name=f"{name}_add")([y, x])
+
+
+def _build(conv: WeightedLayer, dense: WeightedLayer, name: str) -> KerasModel:
+    """Assemble the topology above from one kind of convolution and one kind of dense layer."""
+    picture = tf.keras.layers.Input(INPUT_SHAPE, name="picture")
+    x = _normalise(conv(picture, STEM_CHANNELS, "stem", True), "stem_bn")
+    x = _normalise(_pool(conv(x, MID_CHANNELS, "conv1", False), "conv1_pool"), "conv1_bn")
+    x = _residual(x, conv, MID_CHANNELS, "res2")
+    x = _normalise(_pool(conv(x, TOP_CHANNELS, "conv3", False), "conv3_pool"), "conv3_bn")
+    x = _residual(x, conv, TOP_CHANNELS, "res4")
+    x = _residual(x, conv, TOP_CHANNELS, "res5")
+    x = tf.keras.layers.Flatten(name="flatten")(x)
+    x = _normalise(dense(x, DENSE_UNITS, "dense6", False), "dense6_bn")
+    x = tf.keras.layers.Dense(CLASS_COUNT, name="logits")(x)
+    x = tf.keras.layers.Activation("softmax", name="probabilities")(x)
+    return tf.keras.Model(picture, x, name=name)
+
+
+def build_binary() -> KerasModel:
+    """Build the untrained binary network.
+
+    Returns:
+        Keras-2 model: float32[N][28][28][1] in -1..1 -> float32[N][10] probabilities. Layer
+        "logits" holds the values before softmax. All kernels but that of "logits" are latent
+        floats in -1..1 that act through their sign, sign(0) = +1.
+    """
+    weights = {
+        "kernel_quantizer": "ste_sign",
+        "kernel_constraint": "weight_clip",
+        "use_bias": False,
+    }
+
+    def conv(x: KerasTensor, units: int, name: str, first: bool) -> KerasTensor:
+        quantizer = None if first else "ste_sign"
+        return lq.layers.QuantConv2D(
+            units, 3, padding="same", input_quantizer=quantizer, name=name, **weights
+        )(x)
+
+    def dense(x: KerasTensor, units: int, name: str, first: bool) -> KerasTensor:
+        quantizer = None if first else "ste_sign"
+        return lq.layers.QuantDense(units, input_quantizer=quantizer, name=name, **weights)(x)
+
+    return _build(conv, dense, "fashion_mnist_bnn")
+
+
+def build_float_twin() -> KerasModel:
+    """Build the untrained float twin: same shapes, float weights, ReLU where the BNN has sign.
+
+    Returns:
+        Keras-2 model with the signature of `build_binary`.
+    """
+
+    def activate(x: KerasTensor, name: str, first: bool) -> KerasTensor:
+        return x if first else tf.keras.layers.ReLU(name=f"{name}_relu")(x)
+
+    def conv(x: KerasTensor, units: int, name: str, first: bool) -> KerasTensor:
+        layer = tf.keras.layers.Conv2D(units, 3, padding="same", use_bias=False, name=name)
+        return layer(activate(x, name, first))
+
+    def dense(x: KerasTensor, units: int, name: str, first: bool) -> KerasTensor:
+        layer = tf.keras.layers.Dense(units, use_bias=False, name=name)
+        return layer(activate(x, name, first))
+
+    return _build(conv, dense, "fashion_mnist_float_twin")
