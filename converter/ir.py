@@ -145,7 +145,7 @@ class Sign:
 
 @dataclass
 class BatchNorm:
-    """Source only. (x - mean) * (gamma / sqrt(variance + epsilon)) + beta, in float32, per channel."""
+    """Source only. (x - mean) * (gamma / sqrt(variance + epsilon)) + beta, in float32, per c."""
 
     gamma: FloatArray
     beta: FloatArray
@@ -177,7 +177,7 @@ class Conv2D:
 
 @dataclass
 class MaxPool2D:
-    """Maximum over the taps inside the map. On BIT inputs, channels set in ``flip`` take the minimum."""
+    """Maximum over the taps inside the map; of bits, minimum on channels set in ``flip``."""
 
     window: Window
     flip: NDArray[np.bool_] | None = None
@@ -194,7 +194,7 @@ class AveragePool2D:
 
 @dataclass
 class Elementwise:
-    """The input as float32 through the epilogue. Source: Add/Multiply/activations are single steps."""
+    """The input as float32 through the epilogue. Source: add, multiply, activation: one step."""
 
     epilogue: Epilogue = field(default_factory=Epilogue)
 
@@ -229,7 +229,10 @@ class Softmax:
 
 @dataclass
 class BinaryConv2D:
-    """Engine only. Input BIT, ``weights`` int8 of -1/+1, padded taps count as ``pad_value`` in {-1, 0, 1}."""
+    """Engine only. Input BIT, ``weights`` int8 of -1/+1, padded taps count as ``pad_value``.
+
+    ``pad_value`` is -1, 0 or 1.
+    """
 
     weights: NDArray[np.int8]
     window: Window
@@ -270,10 +273,11 @@ Operator = (
 class Node:
     """One operator application.
 
-    ``inputs`` are value names, the main operands first, then what steps refer to. ``value`` names the
-    main (non-threshold) output and ``bits`` the thresholded one; source operators have one output, ``value``, of
-    whatever type (Sign: BIT; MaxPool2D and Concat keep their input's type). In an engine graph the BIT output of MaxPool2D and Concat is
-    still called ``value`` (the writer stores it as bits_output).
+    ``inputs`` are value names, the main operands first, then what steps refer to. ``value`` names
+    the main (non-threshold) output and ``bits`` the thresholded one; source operators have one
+    output, ``value``, of whatever type (Sign: BIT; MaxPool2D and Concat keep their input's type).
+    In an engine graph the BIT output of MaxPool2D and Concat is still called ``value`` (the writer
+    stores it as bits_output).
     ``name`` is the framework's layer name: errors, reports and verify speak of it.
     ``sources`` are the names of all framework layers that were fused into this node, in order.
     """
@@ -299,6 +303,8 @@ class Graph:
     """A network: nodes in execution order, the type of every value, and what goes in and out.
 
     ``labels`` are class names or empty. Input nodes are listed among ``nodes`` (operator Input).
+    ``expected_binary`` are the names of the nodes whose kernel and input the framework quantizes:
+    strict conversion demands that each of them becomes binary.
     """
 
     name: str
@@ -307,6 +313,7 @@ class Graph:
     inputs: list[str]
     outputs: list[str]
     labels: list[str] = field(default_factory=list)
+    expected_binary: list[str] = field(default_factory=list)
 
     def producer(self, value: str) -> Node:
         """The node that defines ``value``."""

@@ -1,0 +1,1 @@
+"""From a trained checkpoint to a ``.pbit`` file: importers, IR, passes, writer."""

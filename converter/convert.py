@@ -1,0 +1,234 @@
+"""From a trained network to a ``.pbit`` file, in one call."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from phonebit.converter.cost import parameters
+from phonebit.converter.input_types import read_bytes
+from phonebit.converter.ir import BinaryConv2D, BinaryDepthwiseConv2D, Dequantize, Graph, Node
+from phonebit.converter.passes.base import copy_graph
+from phonebit.converter.passes.pipeline import PipelineResult, run_pipeline
+from phonebit.converter.report import ConversionReport, build_report
+from phonebit.converter.writer import to_bytes
+from phonebit.errors import ConversionError
+from phonebit.format.writer import write_atomically
+
+InputDtype = Literal["f32", "u8"]
+PathLike = str | os.PathLike[str]
+
+
+@dataclass
+class Conversion:
+    """A finished conversion in memory: the two graphs, the file's bytes and the report."""
+
+    source: Graph
+    engine: Graph
+    content: bytes
+    report: ConversionReport
+
+
+def convert(
+    source: PathLike | Any,
+    output_path: PathLike | None = None,
+    *,
+    input_dtype: InputDtype = "f32",
+    input_range: tuple[float, float] | None = None,
+    labels: Sequence[str] | None = None,
+    strict: bool = False,
+    check: bool = True,
+    name: str | None = None,
+    input_shape: Sequence[int] | None = None,
+    custom_quantizers: Mapping[str, str] | None = None,
+) -> ConversionReport:
+    """Converts a trained network and writes it as a ``.pbit`` file.
+
+    Args:
+        source: Path of a ``.h5`` or ``.keras`` file, or a live Keras or Larq model.
+        output_path: Where to write; by default next to the source file with the suffix ``.pbit``,
+            or ``<name>.pbit`` in the current folder for a live model. An existing file is replaced
+            only when the new one is complete.
+        input_dtype: "f32": the network reads what it read in training. "u8": it reads picture
+            bytes, whose meaning ``input_range`` gives.
+        input_range: For "u8": what the levels 0 and 255 were in training, e.g. (-1.0, 1.0).
+        labels: Class names, one per channel of the first output.
+        strict: Fail if a layer with quantized kernel and quantized input did not become binary.
+        check: Execute the network in NumPy before and after each pass and compare.
+        name: The network's name; by default the model's own.
+        input_shape: (height, width, channels), for models that leave them open.
+        custom_quantizers: What quantizers of your own compute, by the name under which they are
+            saved: "sign" (x >= 0 -> +1, else -1), "magnitude_aware_sign" or "none".
+
+    Returns:
+        The report.
+
+    Raises:
+        ConversionError: The source cannot be read, has unsupported layers (UnsupportedLayerError),
+            options that do not fit it, or, with ``strict``, layers that are not binary; all
+            problems are listed. Also if the file cannot be written.
+        VerificationError: A pass changed a result: a bug in PhoneBit.
+    """
+    from phonebit.converter.importers.larq import import_larq
+
+    graph = import_larq(source, input_shape=input_shape, custom_quantizers=custom_quantizers)
+    origin = {"framework": "keras"}
+    if isinstance(source, str | os.PathLike):
+        origin["file"] = Path(source).name
+    conversion = convert_graph(
+        graph,
+        input_dtype=input_dtype,
+        input_range=input_range,
+        labels=labels,
+        strict=strict,
+        check=check,
+        name=name,
+        origin=origin,
+    )
+    target = _target(source, output_path, conversion.engine.name)
+    try:
+        write_atomically(target, conversion.content)
+    except OSError as error:
+        raise ConversionError(
+            f"cannot be written: {error.strerror}",
+            where=str(target),
+            hint="choose another output path",
+        ) from error
+    conversion.report.output_path = str(target)
+    return conversion.report
+
+
+def convert_graph(
+    graph: Graph,
+    *,
+    input_dtype: InputDtype = "f32",
+    input_range: tuple[float, float] | None = None,
+    labels: Sequence[str] | None = None,
+    strict: bool = False,
+    check: bool = True,
+    name: str | None = None,
+    origin: dict[str, str] | None = None,
+) -> Conversion:
+    """Converts a source graph without touching the disk.
+
+    Args:
+        graph: Source graph; it is not changed.
+        input_dtype: See ``convert``.
+        input_range: See ``convert``.
+        labels: See ``convert``.
+        strict: See ``convert``.
+        check: See ``convert``.
+        name: See ``convert``.
+        origin: What the file's metadata says about where the network came from.
+
+    Raises:
+        ConversionError: As ``convert``.
+        VerificationError: As ``convert``.
+    """
+    prepared = prepare_source(graph, input_dtype, input_range)
+    if name is not None:
+        prepared.name = name
+    if labels is not None:
+        prepared.labels = _checked_labels(prepared, labels)
+    result = run_pipeline(prepared, check=check)
+    if strict:
+        _check_strict(prepared, result)
+    content = to_bytes(result.graph, _metadata(prepared, result.graph, origin or {}))
+    report = build_report(prepared, result.graph, result.log, len(content))
+    return Conversion(prepared, result.graph, content, report)
+
+
+def prepare_source(
+    graph: Graph, input_dtype: InputDtype = "f32", input_range: tuple[float, float] | None = None
+) -> Graph:
+    """The source graph as it is converted: with the asked input type and finite numbers only.
+
+    Raises:
+        ConversionError: The options contradict each other, or parameters are infinite or NaN.
+    """
+    if input_dtype not in ("f32", "u8"):
+        raise ConversionError("input_dtype", expected="'f32' or 'u8'", got=repr(input_dtype))
+    if (input_dtype == "u8") != (input_range is not None):
+        raise ConversionError(
+            f"input_dtype={input_dtype!r} with input_range={input_range}",
+            hint="give input_range with 'u8' only: what 0 and 255 mean, e.g. (-1.0, 1.0)",
+        )
+    prepared = copy_graph(graph)
+    for node in prepared.nodes:
+        node.sources = node.sources or [node.name]
+    problems = [
+        f"{node.name}: {'NaN or infinite' if array.size else 'empty'} parameters"
+        for node in prepared.nodes
+        for array in parameters(node.op)
+        if not array.size or not np.all(np.isfinite(array))
+    ]
+    if problems:
+        hint = "the checkpoint is damaged or its training diverged"
+        raise ConversionError(list(dict.fromkeys(problems)), where=graph.name, hint=hint)
+    return prepared if input_range is None else read_bytes(prepared, input_range)
+
+
+def _checked_labels(graph: Graph, labels: Sequence[str]) -> list[str]:
+    channels = graph.types[graph.outputs[0]].shape[2]
+    if len(labels) != channels:
+        raise ConversionError(
+            "number of labels", expected=f"{channels} (channels of the output)", got=len(labels)
+        )
+    return [str(label) for label in labels]
+
+
+def _check_strict(graph: Graph, result: PipelineResult) -> None:
+    missed = not_binary(result.graph, graph.expected_binary)
+    if missed:
+        reasons = result.log.not_binary
+        raise ConversionError(
+            [f"{name}: trained as binary, but {reasons.get(name, 'is gone')}" for name in missed],
+            where=graph.name,
+            hint="convert without strict to accept these as they are",
+        )
+
+
+def not_binary(engine: Graph, names: Sequence[str]) -> list[str]:
+    """Those of the named nodes that are no binary convolution in the engine graph."""
+    binary = {
+        node.name
+        for node in engine.nodes
+        if isinstance(node.op, BinaryConv2D | BinaryDepthwiseConv2D)
+    }
+    return [name for name in names if name not in binary]
+
+
+def _metadata(source: Graph, engine: Graph, origin: dict[str, str]) -> dict[str, Any]:
+    """What the file says about itself, beyond what it computes."""
+    try:
+        producer = f"phonebit {version('phonebit')}"
+    except PackageNotFoundError:
+        producer = "phonebit (not installed)"
+    described: dict[str, Any] = {
+        "producer": producer,
+        "source": origin,
+        "layers": [_layer_metadata(node) for node in engine.nodes if node.inputs],
+    }
+    for node in source.nodes:
+        op = node.op
+        if isinstance(op, Dequantize) and "input" not in described:
+            described["input"] = {"scale": float(op.scale[0]), "offset": float(op.offset[0])}
+    return described
+
+
+def _layer_metadata(node: Node) -> dict[str, Any]:
+    return {"name": node.name, "sources": node.sources, "kind": type(node.op).__name__}
+
+
+def _target(source: PathLike | Any, output_path: PathLike | None, name: str) -> Path:
+    if output_path is not None:
+        return Path(output_path)
+    if isinstance(source, str | os.PathLike):
+        return Path(source).with_suffix(".pbit")
+    return Path(f"{Path(name).name or 'network'}.pbit")

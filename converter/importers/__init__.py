@@ -1,0 +1,1 @@
+"""Importers: one a training framework; each turns a trained model into a source graph."""

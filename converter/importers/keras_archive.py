@@ -1,0 +1,117 @@
+"""The weights inside a ``.keras`` archive, as both Keras generations write them."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import h5py
+
+from phonebit.converter.importers.keras_config import LayerSpec, ModelSpec
+from phonebit.converter.importers.keras_weights import (
+    H5Weights,
+    Path,
+    describe,
+    leaf_weights,
+    own_item,
+    reading,
+    weight_roles,
+)
+from phonebit.converter.ir import FloatArray
+from phonebit.errors import ConversionError
+
+
+class ArchiveWeights(H5Weights):
+    """The ``model.weights.h5`` of a ``.keras`` archive: ``layers/<class name>[_<n>]/vars/<i>``."""
+
+    CONTAINERS: Final = ("layers", "_layer_checkpoint_dependencies", "_self_tracked_trackables")
+
+    def __init__(self, root: h5py.Group, spec: ModelSpec) -> None:
+        super().__init__()
+        self._root = root
+        self._spec = spec
+        self._found: dict[Path, dict[str, h5py.Group]] = {}
+
+    def read(self, path: Path, role: str, shape: tuple[int, ...]) -> FloatArray:
+        """See WeightSource."""
+        with reading(path, role):
+            group, model = self._root, self._spec
+            for depth, name in enumerate(path):
+                children = self._children(group, model, path[:depth])
+                if name not in children:
+                    raise ConversionError(f"{describe(path)}: the file holds no weights of it")
+                group, spec = children[name], model.by_name[name]
+                model = spec.model or model
+            roles = [name for name, _ in weight_roles(spec)]
+            stored = self._variables(group)
+            if stored is None or len(stored) != len(roles):
+                count = "no" if stored is None else len(stored)
+                raise ConversionError(
+                    f"{describe(path)}: expected weights {roles}, the file has {count}"
+                )
+            return self.fetch(stored, str(roles.index(role)), path, role, shape)
+
+    @staticmethod
+    def _variables(group: h5py.Group) -> h5py.Group | None:
+        item = own_item(group, "vars")
+        return item if isinstance(item, h5py.Group) else None
+
+    def _children(self, group: h5py.Group, model: ModelSpec, path: Path) -> dict[str, h5py.Group]:
+        """The group of every layer of a model.
+
+        Groups carry the class name and a running number, not the layer's name, which newer
+        versions of Keras add as an attribute. Old versions count layers with weights twice, so only
+        the order within a class is used.
+        """
+        if path in self._found:
+            return self._found[path]
+        groups: dict[str, list[tuple[int, h5py.Group]]] = {}
+        names: dict[str, h5py.Group] = {}
+        for container in self.CONTAINERS:
+            items = own_item(group, container)
+            if not isinstance(items, h5py.Group):
+                continue
+            for key in items:
+                child = own_item(items, key)
+                variables = self._variables(child) if isinstance(child, h5py.Group) else None
+                if child is None or variables is None:
+                    continue
+                match = re.fullmatch(r"(.+?)(?:_(\d+))?", key)
+                if match:
+                    base = match[1].replace("_", "").lower()
+                    groups.setdefault(base, []).append((int(match[2] or 0), child))
+                if "name" in variables.attrs:
+                    names[str(variables.attrs["name"])] = child
+            if groups:
+                break
+        self._found[path] = self._assign(model, groups, names, path)
+        return self._found[path]
+
+    @staticmethod
+    def _assign(
+        model: ModelSpec,
+        groups: dict[str, list[tuple[int, h5py.Group]]],
+        names: dict[str, h5py.Group],
+        path: Path,
+    ) -> dict[str, h5py.Group]:
+        classes: dict[str, list[LayerSpec]] = {}
+        for layer in model.layers:
+            if not layer.is_operation:
+                classes.setdefault(layer.class_name.lower(), []).append(layer)
+        result = {}
+        for key, layers in classes.items():
+            if all(layer.name in names for layer in layers):
+                result.update({layer.name: names[layer.name] for layer in layers})
+                continue
+            found = [child for _, child in sorted(groups.get(key, []), key=lambda item: item[0])]
+            needed = [layer for layer in layers if leaf_weights(layer, (layer.name,))]
+            if len(found) != len(layers) and len(found) != len(needed):
+                if needed:
+                    raise ConversionError(
+                        f"{describe((*path, needed[0].name))}: the file holds weights of "
+                        f"{len(found)} {needed[0].class_name} layers, the model has {len(layers)}"
+                    )
+                continue
+            chosen = layers if len(found) == len(layers) else needed
+            result.update({la.name: child for la, child in zip(chosen, found, strict=True)})
+        return result

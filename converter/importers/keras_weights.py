@@ -1,0 +1,253 @@
+"""Where the weights of a layer are: in an HDF5 file of either Keras generation, or in a live model.
+
+Nothing is read until a layer asks for a weight by its role and by the shape that its configuration
+implies, so a file cannot make us allocate more than the network needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final, Protocol
+
+import h5py
+import numpy as np
+
+from phonebit.converter.importers.keras_config import LayerSpec, ModelSpec
+from phonebit.converter.ir import FloatArray
+from phonebit.errors import ConversionError
+
+MAX_WEIGHT_BYTES: Final = 2 << 30
+"""All weights of one model together."""
+
+Path = tuple[str, ...]
+"""Names of the nested models and, last, of the layer."""
+
+
+class WeightSource(Protocol):
+    """Gives the weights of a model's layers."""
+
+    def read(self, path: Path, role: str, shape: tuple[int, ...]) -> FloatArray:
+        """The float32 weight ``role`` (such as "kernel") of the layer at ``path``.
+
+        Raises:
+            ConversionError: if it is missing, of another shape, not floating point or not finite.
+        """
+        ...
+
+
+def weight_roles(layer: LayerSpec) -> list[tuple[str, bool]]:
+    """(role, trainable) of a layer's weights in the order in which Keras creates them."""
+    config = layer.config
+    kinds: dict[str, list[str]] = {
+        "Conv2D": ["kernel"],
+        "Dense": ["kernel"],
+        "DepthwiseConv2D": ["depthwise_kernel"],
+        "SeparableConv2D": ["depthwise_kernel", "pointwise_kernel"],
+    }
+    kind = layer.class_name.removeprefix("Quant")
+    roles: list[tuple[str, bool]] = []
+    if kind in kinds:
+        names = kinds[kind] + (["bias"] if config.get("use_bias", True) else [])
+        roles = [(name, True) for name in names]
+    elif kind in ("BatchNormalization", "SyncBatchNormalization"):
+        roles = [("gamma", True)] if config.get("scale", True) else []
+        roles += [("beta", True)] if config.get("center", True) else []
+        roles += [("moving_mean", False), ("moving_variance", False)]
+    elif kind == "PReLU":
+        roles = [("alpha", True)]
+    if config.get("trainable", True) is False:
+        roles = [(name, False) for name, _ in roles]
+    return roles
+
+
+def leaf_weights(layer: LayerSpec, path: Path) -> list[tuple[Path, str, bool]]:
+    """Weights of a layer or nested model, in layer order."""
+    if layer.model is None:
+        return [(path, role, trainable) for role, trainable in weight_roles(layer)]
+    return [
+        weight
+        for inner in layer.model.layers
+        for weight in leaf_weights(inner, (*path, inner.name))
+    ]
+
+
+def describe(path: Path) -> str:
+    """How errors speak of a layer."""
+    return f"layer {'/'.join(path)!r}"
+
+
+def checked(array: FloatArray, path: Path, role: str, shape: tuple[int, ...]) -> FloatArray:
+    """``array`` if it has the shape that the configuration implies and holds numbers only."""
+    if array.shape != shape:
+        raise ConversionError(
+            f"{describe(path)}: its configuration implies a {role} of shape {shape}, it has "
+            f"{array.shape}"
+        )
+    if not np.isfinite(array).all():
+        raise ConversionError(f"{describe(path)}: its {role} holds NaN or infinity")
+    return array
+
+
+class NoWeights:
+    """Zeros of any shape, without memory: to look for further problems in a model that has some."""
+
+    def read(self, path: Path, role: str, shape: tuple[int, ...]) -> FloatArray:
+        """A read-only view of one zero (a one for what must be positive)."""
+        fill = np.float32(1 if role == "moving_variance" else 0)
+        return np.broadcast_to(fill, shape)
+
+
+class LiveWeights:
+    """Weights of a model object.
+
+    Args:
+        model: Anything with ``layers``, each with ``name`` and ``get_weights()``.
+        spec: The same model's configuration.
+    """
+
+    def __init__(self, model: Any, spec: ModelSpec) -> None:
+        self._model = model
+        self._spec = spec
+
+    def find(self, path: Path) -> Any:
+        """The live layer at ``path``, or None."""
+        layer = self._model
+        for name in path:
+            layer = next(
+                (inner for inner in getattr(layer, "layers", []) if inner.name == name), None
+            )
+        return layer
+
+    def read(self, path: Path, role: str, shape: tuple[int, ...]) -> FloatArray:
+        """See WeightSource."""
+        spec: LayerSpec | None = None
+        model: ModelSpec | None = self._spec
+        for name in path:
+            spec = model.by_name[name] if model else None
+            model = spec.model if spec else None
+        layer = self.find(path)
+        if layer is None or spec is None:
+            raise ConversionError(f"{describe(path)}: the live model has no such layer")
+        roles = [name for name, _ in weight_roles(spec)]
+        arrays = layer.get_weights()
+        if len(arrays) != len(roles):
+            raise ConversionError(
+                f"{describe(path)}: expected weights {roles}, got {len(arrays)} arrays"
+            )
+        array = np.asarray(arrays[roles.index(role)], np.float32)
+        return checked(array, path, role, shape)
+
+
+@contextmanager
+def reading(path: Path, role: str) -> Iterator[None]:
+    """Turns what HDF5 raises on damaged files into a ConversionError."""
+    try:
+        yield
+    except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
+        raise ConversionError(
+            f"{describe(path)}: cannot read its {role}, the file is truncated or damaged: {error}"
+        ) from error
+
+
+class H5Weights:
+    """What the two HDF5 layouts share: checked access to datasets."""
+
+    def __init__(self) -> None:
+        self._bytes = 0
+
+    def fetch(
+        self, group: h5py.Group, name: str, path: Path, role: str, shape: tuple[int, ...]
+    ) -> FloatArray:
+        """Reads the dataset ``name`` below ``group`` if it is the weight that is expected."""
+        what = f"{describe(path)}: its {role}"
+        data = own_item(group, name)
+        if not isinstance(data, h5py.Dataset) or data.is_virtual or data.external:
+            raise ConversionError(f"{what} is missing ({name!r} is no ordinary HDF5 dataset)")
+        self._check(data, what, shape)
+        return checked(np.asarray(data[()], np.float32), path, role, shape)
+
+    def _check(self, data: h5py.Dataset, what: str, shape: tuple[int, ...]) -> None:
+        if data.shape != shape:
+            raise ConversionError(
+                f"{what} should have shape {shape} by its configuration, it has {data.shape}"
+            )
+        if data.dtype.kind != "f" or data.dtype.itemsize > 8:
+            raise ConversionError(f"{what} has type {data.dtype}, expected floating point")
+        stored = data.id.get_storage_size()
+        plain = data.id.get_create_plist().get_nfilters() == 0
+        if plain and stored < data.nbytes:
+            raise ConversionError(f"{what} needs {data.nbytes} bytes, the file holds {stored}")
+        self._bytes += data.nbytes
+        if self._bytes > MAX_WEIGHT_BYTES:
+            raise ConversionError(f"the weights exceed {MAX_WEIGHT_BYTES >> 30} GiB")
+
+
+def own_item(group: h5py.Group, name: str) -> Any:
+    """What lies under a path inside this very file, or None: other links are not followed."""
+    item: Any = group
+    for part in name.split("/"):
+        link = item.get(part, getlink=True) if isinstance(item, h5py.Group) else None
+        if not isinstance(link, h5py.HardLink):
+            return None
+        item = item[part]
+    return item
+
+
+class LegacyH5Weights(H5Weights):
+    """The ``.h5`` layout: one group a top-level layer, weights listed in its ``weight_names``."""
+
+    def __init__(self, group: h5py.Group, spec: ModelSpec) -> None:
+        super().__init__()
+        self._group = group
+        self._spec = spec
+        self._names: dict[str, dict[tuple[Path, str], str]] = {}
+
+    def read(self, path: Path, role: str, shape: tuple[int, ...]) -> FloatArray:
+        """See WeightSource."""
+        top = path[0]
+        with reading(path, role):
+            if top not in self._names:
+                self._names[top] = self._match(self._spec.by_name[top])
+            name = self._names[top][(path, role)]
+            return self.fetch(self._group, f"{top}/{name}", path, role, shape)
+
+    def _match(self, layer: LayerSpec) -> dict[tuple[Path, str], str]:
+        """Dataset names by layer and role; Keras lists the trainable weights first."""
+        weights = leaf_weights(layer, (layer.name,))
+        ordered = [w for w in weights if w[2]] + [w for w in weights if not w[2]]
+        group = own_item(self._group, layer.name)
+        if not isinstance(group, h5py.Group):
+            raise ConversionError(f"{describe((layer.name,))}: the file holds no weights of it")
+        names = string_list(group.attrs, "weight_names")
+        if len(names) != len(ordered):
+            raise ConversionError(
+                f"{describe((layer.name,))}: expected {len(ordered)} weights "
+                f"({', '.join(role for _, role, _ in ordered)}), the file lists {len(names)}"
+            )
+        result = {}
+        for (path, role, _), name in zip(ordered, names, strict=True):
+            stored = name.rsplit("/", 1)[-1].split(":")[0]  # Keras 3: depthwise "kernel"
+            if stored.removeprefix("depthwise_") != role.removeprefix("depthwise_"):
+                raise ConversionError(
+                    f"{describe(path)}: expected its {role}, the file lists {name!r}"
+                )
+            result[(path, role)] = name
+        return result
+
+
+def string_list(attributes: h5py.AttributeManager, name: str) -> list[str]:
+    """A list of strings in an HDF5 attribute, which Keras splits into name0, name1, ... if long."""
+    parts = [name] if name in attributes else list(_numbered(attributes, name))
+    values = [value for part in parts for value in np.ravel(attributes[part]).tolist()]
+    return [
+        value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+        for value in values
+    ]
+
+
+def _numbered(attributes: h5py.AttributeManager, name: str) -> Iterator[str]:
+    number = 0
+    while f"{name}{number}" in attributes:
+        yield f"{name}{number}"
+        number += 1

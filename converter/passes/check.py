@@ -1,0 +1,140 @@
+"""The check after every pass: the rewritten graph computes what it computed before.
+
+Each node of the new graph is fed the old graph's values wherever they bear the same name, so every
+rewrite is judged alone: a float tie in one layer does not spread through the rest of the network.
+Nodes that a pass did not touch are not executed again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phonebit.converter.interpreter import Values, evaluate_node
+from phonebit.converter.ir import Graph, Input, Node
+from phonebit.errors import VerificationError
+from phonebit.format.records import DataType
+
+FLOAT_TOLERANCE: Final = 1e-4
+"""Largest difference of float values, relative to the tensor's largest magnitude. Reordered
+float32 sums of 10^4 terms differ by about 1e-6 of it; a wrong weight by far more."""
+TIE_MARGIN: Final = 1e-5
+"""A bit may differ only where the compared value is this close to its threshold, on that scale."""
+
+NodeKey = tuple[int, tuple[str, ...], str | None, str | None]
+
+
+class ReferenceCheck:
+    """Holds the values of the last accepted graph on one seeded random input."""
+
+    def __init__(self, graph: Graph, seed: int = 0) -> None:
+        self._values: Values = {}
+        self._margins: Values = {}
+        self._operators: list[object] = []
+        self._evaluated: dict[NodeKey, Node] = {}
+        rng = np.random.default_rng(seed)
+        self._inputs = {name: random_input(graph, name, rng) for name in graph.inputs}
+        self.ties = 0
+        self._rounds = False
+        self.accept(graph, "the source network")
+
+    def accept(self, graph: Graph, what: str, rounds: bool = False) -> None:
+        """Compares a graph with the last one and remembers its values.
+
+        Args:
+            graph: The new graph, with inferred types.
+            what: Who made it, for errors.
+            rounds: Whether its maker rearranges float arithmetic.
+
+        Raises:
+            VerificationError: A value differs by more than float rounding explains.
+        """
+        self._rounds = rounds
+        values: Values = {}
+        margins: Values = {}
+        evaluated: dict[NodeKey, Node] = {}
+        for node in graph.nodes:
+            if isinstance(node.op, Input):
+                name = node.outputs[0]
+                values[name] = self._inputs[name]
+                continue
+            key = (id(node.op), tuple(node.inputs), node.value, node.bits)
+            evaluated[key] = node
+            if key in self._evaluated and self._same_operands(node, values):
+                for name in node.outputs:
+                    values[name] = self._values[name]
+                    if name in self._margins:
+                        margins[name] = self._margins[name]
+                continue
+            fresh = evaluate_node(node, [values[name] for name in node.inputs], margins)
+            for name, array in fresh.items():
+                if name in self._values:
+                    self._compare(what, node, name, self._values[name], array)
+                    array = self._values[name]
+                values[name] = array
+        self._values, self._margins, self._evaluated = values, margins, evaluated
+        # Keys hold ids: the operators must outlive them.
+        self._operators = [node.op for node in graph.nodes]
+
+    def _same_operands(self, node: Node, values: Values) -> bool:
+        return all(values[name] is self._values.get(name) for name in node.inputs)
+
+    def _compare(
+        self, what: str, node: Node, name: str, before: NDArray[Any], after: NDArray[Any]
+    ) -> None:
+        if before.shape != after.shape or before.dtype != after.dtype:
+            got = (after.shape, after.dtype)
+            raise VerificationError(
+                f"{what} changed the type of {name!r}",
+                where=node.name,
+                expected=(before.shape, before.dtype),
+                got=got,
+                hint="this is a bug in PhoneBit: please report it",
+            )
+        if before.dtype == np.float32:
+            wrong = float_differences(before, after)
+        else:
+            differs = before != after
+            wrong = differs & ~self._is_tie(name, differs)
+            self.ties += int(differs.sum() - wrong.sum())
+        if np.any(wrong):
+            place = tuple(int(i) for i in np.argwhere(wrong)[0])
+            raise VerificationError(
+                f"{what} changed {int(wrong.sum())} of {wrong.size} elements of {name!r}, "
+                f"first at {place}",
+                where=node.name,
+                expected=before[place],
+                got=after[place],
+                hint="this is a bug in PhoneBit: please report it",
+            )
+
+    def _is_tie(self, name: str, differs: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        margin = self._margins.get(name)
+        if margin is None or not differs.any():
+            return np.zeros_like(differs)
+        finite = np.abs(margin[np.isfinite(margin)])
+        scale = float(finite.max(initial=0.0))
+        # sign(0) is +1 by definition; only rearranged arithmetic may miss an exact zero.
+        tie: NDArray[np.bool_] = np.abs(margin) <= TIE_MARGIN * scale
+        return tie if self._rounds else tie & (margin != 0)
+
+
+def float_differences(before: NDArray[Any], after: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where two float arrays differ by more than rounding; equal infinities and NaNs agree."""
+    finite = np.abs(before[np.isfinite(before)])
+    allowed = FLOAT_TOLERANCE * float(finite.max(initial=0.0)) + 1e-30
+    with np.errstate(invalid="ignore"):
+        close = np.abs(before - after) <= allowed
+    same = (before == after) | (np.isnan(before) & np.isnan(after))
+    different: NDArray[np.bool_] = ~(close | same)
+    return different
+
+
+def random_input(graph: Graph, name: str, rng: np.random.Generator) -> NDArray[Any]:
+    """One random picture for an input: all bytes, or standard normal floats."""
+    kind = graph.types[name]
+    if kind.dtype == DataType.U8:
+        return rng.integers(0, 256, (1, *kind.shape)).astype(np.uint8)
+    return rng.standard_normal((1, *kind.shape)).astype(np.float32)

@@ -1,0 +1,158 @@
+"""Elementwise work moves into the epilogue of the op that computes its operand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from phonebit.converter.engine_rules import EPILOGUE_OPS
+from phonebit.converter.ir import (
+    AddTensor,
+    Elementwise,
+    Epilogue,
+    Graph,
+    MultiplyTensor,
+    Node,
+    Step,
+)
+from phonebit.converter.passes.base import (
+    Pass,
+    PassLog,
+    epilogue_of,
+    index_of,
+    merged_sources,
+    only_consumer,
+    remove_node,
+    replace_node,
+    with_epilogue,
+)
+from phonebit.format.records import DataType
+
+
+class FuseEpilogues(Pass):
+    """Absorbs Elementwise nodes, so that no intermediate tensor goes through memory.
+
+    Given::
+
+        v = conv(x); n = v * s + t; y = n + shortcut; b = y >= 0
+
+    Result::
+
+        y, b = conv(x; steps: * s + t, + shortcut; y >= 0)
+
+    Steps move only if nobody else reads the value before them. A comparison without steps moves
+    even if the value stays (the op then has two outputs), one per op. The fused op runs where the
+    Elementwise stood, when all its operands exist; of two operands of an addition, the one computed
+    last absorbs it, which delays least.
+    """
+
+    def run(self, graph: Graph, log: PassLog) -> None:
+        """Rewrites ``graph`` in place."""
+        while self._fuse_one(graph):
+            pass  # no value is added, so the types stay valid
+
+    def _fuse_one(self, graph: Graph) -> bool:
+        for node in graph.nodes:
+            if not isinstance(node.op, Elementwise):
+                continue
+            if self._is_comparison(node):
+                target = self._comparing_producer(graph, node)
+                if target is not None:
+                    self._attach(graph, target, node)
+                    return True
+            else:
+                hosts = self._hosts(graph, node)
+                if hosts:
+                    _, operand, host = max(hosts, key=lambda entry: entry[0])
+                    self._absorb(graph, host, node, operand)
+                    return True
+        return False
+
+    @staticmethod
+    def _is_comparison(node: Node) -> bool:
+        epilogue = epilogue_of(node.op)
+        return epilogue is not None and not epilogue.steps and node.value is None
+
+    @staticmethod
+    def _comparing_producer(graph: Graph, node: Node) -> Node | None:
+        producer = graph.producer(node.inputs[0])
+        fits = isinstance(producer.op, EPILOGUE_OPS) and producer.bits is None
+        is_float = graph.types[node.inputs[0]].dtype == DataType.F32
+        return producer if fits and is_float else None
+
+    @staticmethod
+    def _attach(graph: Graph, producer: Node, node: Node) -> None:
+        """Gives ``producer`` the bits of a bare comparison; drops its value if that was all."""
+        epilogue, comparison = epilogue_of(producer.op), epilogue_of(node.op)
+        assert epilogue is not None and comparison is not None and producer.value is not None
+        remove_node(graph, node)
+        needed = producer.value in graph.outputs or graph.consumers(producer.value)
+        fused = replace(
+            with_epilogue(producer, replace(epilogue, threshold=comparison.threshold)),
+            value=producer.value if needed else None,
+            bits=node.bits,
+            sources=merged_sources(producer, node),
+        )
+        replace_node(graph, producer, fused)
+
+    @staticmethod
+    def _hosts(graph: Graph, node: Node) -> list[tuple[int, int, Node]]:
+        """(position, operand number, producer) of every op that could take the node's steps."""
+        hosts = []
+        for operand in _entry_operands(graph, node):
+            value = node.inputs[operand]
+            producer = graph.producer(value)
+            if (
+                isinstance(producer.op, EPILOGUE_OPS)
+                and producer.bits is None
+                and only_consumer(graph, value) is node
+                and graph.types[value].dtype == DataType.F32
+            ):
+                hosts.append((index_of(graph, producer), operand, producer))
+        return hosts
+
+    @staticmethod
+    def _absorb(graph: Graph, host: Node, node: Node, operand: int) -> None:
+        """Appends the node's steps to the host's, at the node's place in the order."""
+        before, own = epilogue_of(host.op), epilogue_of(node.op)
+        assert before is not None and own is not None
+        inputs = list(host.inputs)
+        steps = list(before.steps)
+        for step in own.steps:
+            if isinstance(step, AddTensor | MultiplyTensor):
+                # Entering through the second operand of a + b swaps the two.
+                other = 0 if step.operand == operand else step.operand
+                steps.append(_with_operand(step, len(inputs)))
+                inputs.append(node.inputs[other])
+            else:
+                steps.append(step)
+        fused = replace(
+            with_epilogue(host, Epilogue(steps, own.threshold)),
+            inputs=inputs,
+            value=node.value,
+            bits=node.bits,
+            sources=merged_sources(host, node),
+        )
+        replace_node(graph, node, fused)
+        remove_node(graph, host)
+
+
+def _entry_operands(graph: Graph, node: Node) -> list[int]:
+    """Operands whose producer can take over: the main one, and b of a first step a + b or a * b.
+
+    The latter needs the output's full shape, and the main one, which becomes the step's operand,
+    must be F32. An operand that other steps read again has to stay in memory.
+    """
+    epilogue = epilogue_of(node.op)
+    assert epilogue is not None
+    read = [s.operand for s in epilogue.steps if isinstance(s, AddTensor | MultiplyTensor)]
+    entries = [] if 0 in read else [0]
+    first = epilogue.steps[0] if epilogue.steps else None
+    if isinstance(first, AddTensor | MultiplyTensor) and read.count(first.operand) == 1:
+        main, other = (graph.types[node.inputs[index]] for index in (0, first.operand))
+        if other.shape == main.shape and main.dtype == DataType.F32:
+            entries.append(first.operand)
+    return entries
+
+
+def _with_operand(step: AddTensor | MultiplyTensor, operand: int) -> Step:
+    return AddTensor(operand) if isinstance(step, AddTensor) else MultiplyTensor(operand)

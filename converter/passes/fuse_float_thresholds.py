@@ -1,0 +1,126 @@
+"""Signs of float values become comparisons with a float threshold."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phonebit.converter.ir import (
+    Elementwise,
+    Epilogue,
+    FloatArray,
+    Graph,
+    Node,
+    ScaleBias,
+    Sign,
+    Step,
+)
+from phonebit.converter.passes.base import (
+    Pass,
+    PassLog,
+    merged_sources,
+    only_consumer,
+    refresh_types,
+    remove_node,
+    replace_node,
+)
+from phonebit.converter.passes.chains import Chain, Directions, chain_to_sign, directions
+
+INFINITY_KEY = 0x7F800000
+"""Bit pattern of +inf: keys -INFINITY_KEY..INFINITY_KEY number all float32 in ascending order."""
+
+
+class FuseFloatThresholds(Pass):
+    """Replaces every Sign, with the monotone steps before it, by one comparison per channel.
+
+    Given::
+
+        n = batch_norm(v); b = sign(n)          # n is not needed elsewhere
+        c = sign(u)
+
+    Result::
+
+        b = elementwise(v): v >= t[c]     # or v * (-1 where n decreases) >= t[c]
+        c = elementwise(u): u >= 0
+
+    t is the smallest float32 that the chain maps to a non-negative number, found by bisection over
+    all float32, so the decision is the framework's for every value v, bit for bit. (A channel that
+    never fires gets t = +inf.) FuseEpilogues moves the comparison into the op that computes v.
+    """
+
+    def run(self, graph: Graph, log: PassLog) -> None:
+        """Rewrites ``graph`` in place."""
+        for node in list(graph.nodes):
+            if isinstance(node.op, Sign):
+                self._fuse(graph, self._longest_chain(graph, node))
+        refresh_types(graph)
+
+    @staticmethod
+    def _longest_chain(graph: Graph, sign: Node) -> Chain:
+        """Grows the chain upwards as long as it stays private and provably monotone."""
+        best = Chain(sign.inputs[0], [], sign)
+        while True:
+            above = graph.producer(best.value)
+            head = best.nodes[0]
+            if not above.inputs or only_consumer(graph, best.value) is not head:
+                return best
+            longer = chain_to_sign(graph, above.inputs[0], above)
+            if longer is None:
+                return best
+            channels = graph.types[longer.value].shape[2]
+            if directions(longer, channels) is None:
+                return best
+            best = longer
+
+    @staticmethod
+    def _fuse(graph: Graph, chain: Chain) -> None:
+        channels = graph.types[chain.value].shape[2]
+        trend = directions(chain, channels)
+        assert trend is not None  # _longest_chain saw to it; a bare Sign is monotone
+        steps: list[Step] = []
+        if np.any(trend < 0):
+            flip = np.where(trend < 0, np.float32(-1), np.float32(1))
+            steps.append(ScaleBias(flip, np.zeros_like(flip)))
+        fused = Node(
+            chain.sign.name,
+            Elementwise(Epilogue(steps, float_thresholds(chain, trend))),
+            [chain.value],
+            bits=chain.sign.outputs[0],
+            sources=merged_sources(*chain.nodes),
+        )
+        replace_node(graph, chain.sign, fused)
+        for node in chain.steps:
+            remove_node(graph, node)
+
+
+def float_thresholds(chain: Chain, trend: Directions) -> FloatArray:
+    """Smallest t per channel with chain(t) >= 0; on decreasing channels, of chain(-t)."""
+    channels = trend.size
+    sign = np.where(trend < 0, np.float32(-1), np.float32(1))
+
+    def fires(key: NDArray[np.int64]) -> NDArray[np.bool_]:
+        with np.errstate(all="ignore"):  # the search visits huge values on purpose
+            row: NDArray[np.bool_] = chain.decide((_float_of_key(key) * sign)[None])[0]
+        return row
+
+    low = np.full(channels, -INFINITY_KEY, np.int64)
+    high = np.full(channels, INFINITY_KEY, np.int64)
+    # 0 * inf is not a number: channels without a trend are constant and asked at 0.
+    constant = trend == 0
+    at_zero = fires(np.zeros(channels, np.int64))
+    always = np.where(constant, at_zero, fires(low))
+    never = np.where(constant, ~at_zero, ~fires(high))
+    while np.any(high - low > 1):
+        middle = (low + high) // 2
+        true = fires(middle)
+        high = np.where(true, middle, high)
+        low = np.where(true, low, middle)
+    found = _float_of_key(high)
+    found = np.where(always, np.float32(-np.inf), found)
+    return np.where(never, np.float32(np.inf), found)
+
+
+def _float_of_key(key: NDArray[np.int64]) -> FloatArray:
+    """The float32 at a place in the ascending order of all float32; key 0 is +0."""
+    magnitude = np.abs(key).astype(np.uint32).view(np.float32)
+    return np.where(key < 0, -magnitude, magnitude)

@@ -1,0 +1,245 @@
+"""The conversion report: what became of every layer, and what it costs before and after."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from phonebit.converter.constants import weight_words
+from phonebit.converter.cost import (
+    Convolution,
+    float_bytes,
+    macs,
+    parameter_count,
+    parameters,
+)
+from phonebit.converter.ir import (
+    BinaryConv2D,
+    BinaryDepthwiseConv2D,
+    Conv2D,
+    Graph,
+    Input,
+    Node,
+)
+from phonebit.converter.passes.base import PassLog, epilogue_of
+from phonebit.converter.writer import stores_weights_as_bits
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+SCHEMA_VERSION = 1
+
+
+@dataclass
+class LayerReport:
+    """One op of the converted network.
+
+    Args:
+        name: The framework's name of the layer that it came from.
+        kind: Engine operator.
+        sources: All framework layers fused into it.
+        binary: Whether its multiplications are of -1/+1 by -1/+1; None where there are none.
+        reason: Why it is not binary; empty if it is, or has no weights.
+        expected_binary: Whether the framework quantized both its kernel and its input.
+        macs: Multiply-accumulates for one picture.
+        parameters: Trained numbers of its framework layers.
+        bytes_before: Their size as float32.
+        bytes_after: Size of its constants in the file.
+        output_shape: (height, width, channels).
+    """
+
+    name: str
+    kind: str
+    sources: list[str]
+    binary: bool | None
+    reason: str
+    expected_binary: bool
+    macs: int
+    parameters: int
+    bytes_before: int
+    bytes_after: int
+    output_shape: tuple[int, int, int]
+
+
+@dataclass
+class ConversionReport:
+    """What ``phonebit.convert`` returns.
+
+    Args:
+        name: The network's name.
+        layers: One entry per op of the file, in execution order.
+        size_before_bytes: All trained parameters as float32.
+        size_after_bytes: The whole file.
+        notes: What else there is to know.
+        output_path: Where the file was written, or None.
+    """
+
+    name: str
+    layers: list[LayerReport]
+    size_before_bytes: int
+    size_after_bytes: int
+    notes: list[str] = field(default_factory=list)
+    output_path: str | None = None
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of the network for one picture."""
+        return sum(layer.macs for layer in self.layers)
+
+    @property
+    def binary_macs(self) -> int:
+        """Those of them that multiply -1/+1 by -1/+1."""
+        return sum(layer.macs for layer in self.layers if layer.binary)
+
+    @property
+    def binary_mac_share(self) -> float:
+        """Share of the multiply-accumulates that is binary, 0..1."""
+        return self.binary_macs / self.macs if self.macs else 0.0
+
+    @property
+    def missed(self) -> list[LayerReport]:
+        """Layers that the framework trained as binary and that did not become so."""
+        return [layer for layer in self.layers if layer.expected_binary and not layer.binary]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "name": self.name,
+            "output_path": self.output_path,
+            "size_before_bytes": self.size_before_bytes,
+            "size_after_bytes": self.size_after_bytes,
+            "macs": self.macs,
+            "binary_macs": self.binary_macs,
+            "binary_mac_share": self.binary_mac_share,
+            "notes": self.notes,
+            "layers": [asdict(layer) for layer in self.layers],
+        }
+
+    def to_json(self) -> str:
+        """``to_dict`` as JSON text."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    def render(self) -> Table:
+        """The report as a table for the terminal."""
+        from rich.markup import escape
+        from rich.table import Table
+
+        table = Table(title=escape(self.name), caption=escape(self._summary()))
+        for title in ("layer", "kind", "binary", "output"):
+            table.add_column(title)
+        for title in ("MMAC", "kB before", "kB after"):
+            table.add_column(title, justify="right")
+        table.add_column("fused layers, or why not binary")
+        for layer in self.layers:
+            table.add_row(
+                escape(layer.name),
+                layer.kind,
+                _binary_text(layer),
+                "x".join(str(side) for side in layer.output_shape),
+                f"{layer.macs / 1e6:.2f}" if layer.macs else "",
+                f"{layer.bytes_before / 1e3:.1f}" if layer.bytes_before else "",
+                f"{layer.bytes_after / 1e3:.1f}" if layer.bytes_after else "",
+                escape(layer.reason or ", ".join(layer.sources[1:])),
+            )
+        return table
+
+    def _summary(self) -> str:
+        lines = [
+            f"{self.binary_mac_share:.1%} of {self.macs / 1e6:.1f} MMAC are binary; "
+            f"{self.size_before_bytes / 1e3:.1f} kB become {self.size_after_bytes / 1e3:.1f} kB"
+        ]
+        return "\n".join([*lines, *self.notes])
+
+
+def _binary_text(layer: LayerReport) -> str:
+    if layer.binary is None:
+        return ""
+    if layer.binary:
+        return "yes"
+    return "[red]no[/]" if layer.expected_binary else "no"
+
+
+def build_report(
+    source: Graph, engine: Graph, log: PassLog, size_after_bytes: int
+) -> ConversionReport:
+    """Puts source and engine graph side by side.
+
+    Args:
+        source: The network as imported, with its nodes' ``sources`` filled in.
+        engine: What the pipeline made of it.
+        log: What the passes had to say.
+        size_after_bytes: Size of the file.
+    """
+    nodes = [node for node in engine.nodes if not isinstance(node.op, Input)]
+    counts = _trained_parameters(source, nodes)
+    layers = [
+        _layer(engine, node, log, count, node.name in source.expected_binary)
+        for node, count in zip(nodes, counts, strict=True)
+    ]
+    report = ConversionReport(
+        engine.name,
+        layers,
+        sum(float_bytes(node.op) for node in source.nodes),
+        size_after_bytes,
+        list(log.notes),
+    )
+    report.notes += [
+        f"{layer.name}: trained as binary, but {layer.reason}" for layer in report.missed
+    ]
+    return report
+
+
+def _trained_parameters(source: Graph, nodes: list[Node]) -> list[int]:
+    """Trained numbers behind each engine node, each counted once.
+
+    A layer may end up in several nodes (its input quantizer in one, its convolution in another):
+    convolutions claim what is theirs first.
+    """
+    counts: dict[str, int] = {}
+    for node in source.nodes:
+        owner = (node.sources or [node.name])[0]
+        counts[owner] = counts.get(owner, 0) + parameter_count(node.op)
+    claimed = [0] * len(nodes)
+    for index in sorted(
+        range(len(nodes)), key=lambda index: not isinstance(nodes[index].op, Convolution)
+    ):
+        claimed[index] = sum(counts.pop(name, 0) for name in nodes[index].sources)
+    return claimed
+
+
+def _layer(graph: Graph, node: Node, log: PassLog, count: int, expected: bool) -> LayerReport:
+    op = node.op
+    binary = None
+    if isinstance(op, Convolution):
+        binary = isinstance(op, BinaryConv2D | BinaryDepthwiseConv2D)
+    return LayerReport(
+        name=node.name,
+        kind=type(op).__name__,
+        sources=node.sources or [node.name],
+        binary=binary,
+        reason=log.not_binary.get(node.name, "") if binary is False else "",
+        expected_binary=expected,
+        macs=macs(graph, node),
+        parameters=count,
+        bytes_before=4 * count,
+        bytes_after=stored_bytes(node),
+        output_shape=graph.types[node.outputs[0]].shape,
+    )
+
+
+def stored_bytes(node: Node) -> int:
+    """Bytes of a node's constants in the file, without alignment and sharing."""
+    op = node.op
+    total = 4 * sum(array.size for array in parameters(op))
+    if isinstance(op, Conv2D | BinaryConv2D | BinaryDepthwiseConv2D) and stores_weights_as_bits(op):
+        words = weight_words(op.weights, isinstance(op, BinaryDepthwiseConv2D))
+        total += words.nbytes - 4 * op.weights.size
+    epilogue = epilogue_of(op)
+    threshold = epilogue.threshold if epilogue is not None else None
+    if threshold is not None and threshold.dtype == np.float32 and not threshold.any():
+        total -= 4 * threshold.size  # an absent threshold means zero
+    return total

@@ -1,0 +1,73 @@
+"""A ``.pbit`` file taken apart: the arrays of its sections, before any meaning is given to them."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phonebit.format.records import CONSTANT, OP, STEP, TENSOR, SectionKind
+
+Records = NDArray[np.void]
+Indices = NDArray[np.uint32]
+
+INDEX: Final = np.dtype("<u4")
+RECORD_TYPES: Final[dict[SectionKind, np.dtype[Any]]] = {
+    SectionKind.TENSORS: TENSOR,
+    SectionKind.CONSTANTS: CONSTANT,
+    SectionKind.OPERANDS: INDEX,
+    SectionKind.STEPS: STEP,
+    SectionKind.OPS: OP,
+    SectionKind.INPUTS: INDEX,
+    SectionKind.OUTPUTS: INDEX,
+}
+"""Sections that are arrays of records; STRINGS, DATA and METADATA are plain bytes."""
+
+REQUIRED_SECTIONS: Final = tuple(kind for kind in SectionKind if kind != SectionKind.METADATA)
+
+CRC_OFFSET: Final = 32
+"""Where the header's checksum field is."""
+
+
+def file_crc(content: bytes | bytearray) -> int:
+    """CRC-32 of a whole file, with the checksum field taken as zero."""
+    view = memoryview(content)
+    crc = zlib.crc32(bytes(4), zlib.crc32(view[:CRC_OFFSET]))
+    return zlib.crc32(view[CRC_OFFSET + 4 :], crc)
+
+
+@dataclass
+class FileContents:
+    """The sections of one file, as the format declares them.
+
+    Args:
+        strings: Zero-terminated UTF-8 names; records refer to them by byte offset.
+        tensors: TENSOR records.
+        constants: CONSTANT records; their offsets point into ``data``.
+        operands: Tensor indices that ops refer to.
+        steps: STEP records that ops refer to.
+        ops: OP records in execution order.
+        inputs: Tensor indices.
+        outputs: Tensor indices.
+        data: The bytes of all constants.
+        metadata: Labels, preprocessing, producer; never needed to compute anything.
+    """
+
+    strings: bytes
+    tensors: Records
+    constants: Records
+    operands: Indices
+    steps: Records
+    ops: Records
+    inputs: Indices
+    outputs: Indices
+    data: bytes | memoryview
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    def name(self, offset: int) -> str:
+        """The name that starts at byte ``offset`` of the strings."""
+        end = self.strings.index(b"\0", offset)
+        return self.strings[offset:end].decode()

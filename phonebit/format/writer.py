@@ -1,0 +1,97 @@
+"""Writing of ``.pbit`` files: sections to bytes, bytes to disk without losing a good file."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from pathlib import Path
+
+import numpy as np
+
+from phonebit.format.contents import CRC_OFFSET, INDEX, RECORD_TYPES, FileContents, file_crc
+from phonebit.format.records import ALIGNMENT, HEADER, MAGIC, SECTION, VERSION, SectionKind
+
+
+def align(offset: int) -> int:
+    """The next multiple of the format's alignment."""
+    return -(-offset // ALIGNMENT) * ALIGNMENT
+
+
+def file_bytes(contents: FileContents) -> bytes:
+    """Lays the sections out, fills in the header and seals everything with the checksum.
+
+    Args:
+        contents: The sections; nothing in them is checked here.
+
+    Returns:
+        The complete file.
+    """
+    sections = _section_payloads(contents)
+    table = np.zeros(len(sections), SECTION)
+    offset = align(HEADER.itemsize + table.nbytes)
+    for record, (kind, payload) in zip(table, sections, strict=True):
+        size = len(payload)
+        record_bytes = RECORD_TYPES[kind].itemsize if kind in RECORD_TYPES else 1
+        record["kind"], record["record_bytes"] = kind, record_bytes
+        record["offset"], record["size_bytes"] = offset, size
+        record["count"] = size // record_bytes
+        offset = align(offset + size)
+    last = table[-1]
+    total = int(last["offset"] + last["size_bytes"])
+
+    buffer = bytearray(total)
+    header = np.zeros((), HEADER)
+    header["magic"], header["version"], header["header_bytes"] = MAGIC, VERSION, HEADER.itemsize
+    header["section_count"], header["file_bytes"] = len(sections), total
+    header["section_table_offset"] = HEADER.itemsize
+    buffer[: HEADER.itemsize] = header.tobytes()
+    buffer[HEADER.itemsize : HEADER.itemsize + table.nbytes] = table.tobytes()
+    for record, (_, payload) in zip(table, sections, strict=True):
+        begin = int(record["offset"])
+        buffer[begin : begin + len(payload)] = payload
+    return seal(buffer)
+
+
+def seal(buffer: bytearray) -> bytes:
+    """Writes the checksum of the whole file into its header."""
+    buffer[CRC_OFFSET : CRC_OFFSET + 4] = file_crc(buffer).to_bytes(4, "little")
+    return bytes(buffer)
+
+
+def _section_payloads(contents: FileContents) -> list[tuple[SectionKind, bytes]]:
+    metadata = json.dumps(contents.metadata, ensure_ascii=False, sort_keys=True).encode()
+    return [
+        (SectionKind.STRINGS, contents.strings),
+        (SectionKind.TENSORS, contents.tensors.tobytes()),
+        (SectionKind.CONSTANTS, contents.constants.tobytes()),
+        (SectionKind.OPERANDS, contents.operands.astype(INDEX).tobytes()),
+        (SectionKind.STEPS, contents.steps.tobytes()),
+        (SectionKind.OPS, contents.ops.tobytes()),
+        (SectionKind.INPUTS, contents.inputs.astype(INDEX).tobytes()),
+        (SectionKind.OUTPUTS, contents.outputs.astype(INDEX).tobytes()),
+        (SectionKind.METADATA, metadata),
+        (SectionKind.DATA, bytes(contents.data)),
+    ]
+
+
+def write_atomically(path: str | Path, content: bytes) -> None:
+    """Replaces ``path`` by ``content`` in one step: readers see the old file or the whole new one.
+
+    The bytes go to a temporary file in the same folder, reach the disk, and only then take the
+    name; on any failure the old file is untouched and the temporary one is removed.
+
+    Raises:
+        OSError: The folder is missing, read-only or full.
+    """
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}")
+    try:
+        with temporary.open("xb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,298 @@
+"""Small engine graphs that together hold every op, step and threshold of the file format.
+
+``python tests/builders.py FOLDER`` writes each as ``NAME.pbit`` together with ``NAME.npz``: seeded
+inputs (``in:<name>``) and the reference interpreter's outputs (``out:<name>``), for runtimes to
+check themselves against. All numbers are dyadic, so every correct engine is equal to the last bit,
+except where a name ends in ``_tolerance``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phonebit.converter.infer import infer
+from phonebit.converter.interpreter import run
+from phonebit.converter.ir import (
+    AddTensor,
+    AveragePool2D,
+    BinaryConv2D,
+    BinaryDepthwiseConv2D,
+    Clamp,
+    Concat,
+    Conv2D,
+    Elementwise,
+    Epilogue,
+    Graph,
+    Input,
+    MaxPool2D,
+    MultiplyTensor,
+    Node,
+    Operator,
+    Pad,
+    PRelu,
+    Reshape,
+    ScaleBias,
+    Sigmoid,
+    Softmax,
+    Tanh,
+    TensorType,
+    Window,
+)
+from phonebit.converter.writer import to_bytes
+from phonebit.format.records import DataType
+
+Array = NDArray[Any]
+SAME3 = Window((3, 3), pads=(1, 1, 1, 1))
+
+
+class Net:
+    """Adds nodes one by one; values are called like the nodes, bits get ``/bits``."""
+
+    def __init__(self, name: str, seed: int = 0) -> None:
+        self.rng = np.random.default_rng([seed, *name.encode()])
+        self.graph = Graph(name, [], {}, [], [])
+
+    def input(self, name: str, shape: tuple[int, int, int], dtype: DataType = DataType.F32) -> str:
+        self.graph.nodes.append(Node(name, Input(), [], value=name))
+        self.graph.types[name] = TensorType(shape, dtype)
+        self.graph.inputs.append(name)
+        return name
+
+    def op(self, name: str, op: Operator, *inputs: str, value: bool = True) -> str:
+        """Adds a node; returns its value's name or, with ``value=False``, its bits' name."""
+        epilogue = getattr(op, "epilogue", None)
+        bits = f"{name}/bits" if epilogue is not None and epilogue.threshold is not None else None
+        node = Node(name, op, list(inputs), value=name if value else None, bits=bits)
+        self.graph.nodes.append(node)
+        self.graph.types = infer(self.graph)
+        return name if value else f"{name}/bits"
+
+    def done(self, *outputs: str) -> Graph:
+        self.graph.outputs = list(outputs)
+        self.graph.types = infer(self.graph)
+        return self.graph
+
+    def signs(self, *shape: int) -> NDArray[np.int8]:
+        return self.rng.choice(np.array([-1, 1], np.int8), shape)
+
+    def dyadic(self, *shape: int, limit: int = 16, step: float = 1 / 8) -> NDArray[np.float32]:
+        return (self.rng.integers(-limit, limit + 1, shape) * step).astype(np.float32)
+
+    def thresholds(self, channels: int, reach: int) -> NDArray[np.int32]:
+        return self.rng.integers(-reach, reach + 1, channels).astype(np.int32)
+
+    def scale_bias(self, channels: int) -> ScaleBias:
+        return ScaleBias(self.dyadic(channels, limit=8), self.dyadic(channels, limit=32))
+
+
+def sign_of(net: Net, value: str, name: str = "sign") -> str:
+    """Bits of a float value: v >= 0."""
+    channels = net.graph.types[value].shape[2]
+    zeros = np.zeros(channels, np.float32)
+    return net.op(name, Elementwise(Epilogue([], zeros)), value, value=False)
+
+
+def binary_conv_threshold(cin: int, cout: int, pad_value: int, window: Window = SAME3) -> Graph:
+    """f32 -> sign -> binary conv with integer thresholds -> binary conv, raw accumulators."""
+    net = Net(f"binary_conv_threshold_{cin}_{cout}_pad{pad_value}")
+    bits = sign_of(net, net.input("x", (9, 11, cin)))
+    taps = window.kernel[0] * window.kernel[1] * cin
+    epilogue = Epilogue([], net.thresholds(cout, max(2, int(taps**0.5))))
+    first = BinaryConv2D(net.signs(cout, *window.kernel, cin), window, 1, pad_value, epilogue)
+    inner = net.op("first", first, bits, value=False)
+    second = BinaryConv2D(net.signs(5, 3, 3, cout), SAME3, 1, pad_value)
+    return net.done(net.op("second", second, inner), inner)
+
+
+def binary_conv_groups(groups: int, cin: int, cout: int) -> Graph:
+    """Grouped, strided, dilated binary convolution with asymmetric padding."""
+    net = Net(f"binary_conv_groups{groups}_{cin}_{cout}")
+    bits = sign_of(net, net.input("x", (13, 12, cin)))
+    window = Window((3, 2), (2, 1), (1, 2), (0, 1, 1, 0))
+    weights = net.signs(cout, 3, 2, cin // groups)
+    steps = [net.scale_bias(cout), Clamp(-4.0, 12.0)]
+    op = BinaryConv2D(weights, window, groups, 0, Epilogue(list(steps), net.dyadic(cout)))
+    return net.done(net.op("conv", op, bits), "conv/bits")
+
+
+def binary_depthwise(channels: int, pad_value: int) -> Graph:
+    """Binary depthwise convolution, thresholded, then raw."""
+    net = Net(f"binary_depthwise_{channels}_pad{pad_value}")
+    bits = sign_of(net, net.input("x", (8, 7, channels)))
+    epilogue = Epilogue([], net.thresholds(channels, 3))
+    op = BinaryDepthwiseConv2D(net.signs(channels, 3, 3, 1), SAME3, pad_value, epilogue)
+    inner = net.op("first", op, bits, value=False)
+    window = Window((3, 3), (2, 2), (1, 1), (0, 0, 1, 1))
+    last = BinaryDepthwiseConv2D(net.signs(channels, 3, 3, 1), window, pad_value)
+    return net.done(net.op("second", last, inner), inner)
+
+
+def residual_block(channels: int) -> Graph:
+    """Affine epilogues with shortcut and both outputs; a separate sign; gate; per-pixel PReLU."""
+    net = Net(f"residual_block_{channels}")
+    x = net.input("x", (6, 5, channels))
+    bits = sign_of(net, x)
+    weights = net.signs(channels, 3, 3, channels)
+    slope = net.dyadic(channels)
+    steps = [net.scale_bias(channels), AddTensor(1), PRelu(slope)]
+    op = BinaryConv2D(weights, SAME3, 1, 1, Epilogue(list(steps), net.dyadic(channels)))
+    first = net.op("block", op, bits, x)
+    gate = net.op("gate", AveragePool2D(Window((6, 5), (1, 1))), first)
+    gate = net.op("gate_round", Elementwise(Epilogue([Clamp(-2.0, 2.0)])), gate)
+    slopes = net.dyadic(6 * 5 * channels, limit=2, step=0.5)
+    steps = [MultiplyTensor(1), AddTensor(2), PRelu(slopes)]
+    zeros = np.zeros(channels, np.float32)
+    last = Elementwise(Epilogue(list(steps), zeros))
+    value = net.op("last_tolerance", last, first, gate, x)
+    return net.done(value, "last_tolerance/bits", "block/bits")
+
+
+def pooled_bits(channels: int) -> Graph:
+    """Max-pooling of bits with flipped channels, concatenation of bits, dense over the map."""
+    net = Net(f"pooled_bits_{channels}")
+    bits = sign_of(net, net.input("x", (7, 9, channels)))
+    flip = net.rng.random(channels) < 0.5
+    window = Window((3, 3), (2, 2), (1, 1), (1, 1, 1, 1))
+    pooled = net.op("pool", MaxPool2D(window, flip), bits)
+    other = net.op("pool2", MaxPool2D(Window((2, 2), (2, 2), pads=(0, 0, 1, 1))), bits)
+    joined = net.op("concat", Concat(), pooled, other, pooled)
+    height, width, total = net.graph.types[joined].shape
+    weights = net.signs(10, height, width, total)
+    dense = net.op("dense", BinaryConv2D(weights, Window((height, width))), joined)
+    return net.done(dense, joined)
+
+
+def u8_first_layer(cin: int, cout: int) -> Graph:
+    """u8 picture through an integer convolution (2x - 255), thresholded and as floats."""
+    net = Net(f"u8_first_layer_{cin}_{cout}")
+    x = net.input("image", (10, 9, cin), DataType.U8)
+    window = Window((3, 3), (2, 2), pads=(0, 0, 1, 1))
+    weights = net.signs(cout, 3, 3, cin).astype(np.float32)
+    reach = net.thresholds(cout, 255 * 9)
+    op = Conv2D(weights, window, 1, 0.0, None, 2, -255, Epilogue([], reach))
+    bits = net.op("first", op, x, value=False)
+    floats = Conv2D(weights, window, 1, 0.0, None, 1, 0, Epilogue([net.scale_bias(cout)]))
+    value = net.op("first_float", floats, x)
+    scaled = net.op("dequantize", Elementwise(Epilogue([net.scale_bias(cin)])), x)
+    return net.done(
+        net.op("second", BinaryConv2D(net.signs(4, 1, 1, cout), Window((1, 1))), bits),
+        value,
+        scaled,
+        bits,
+    )
+
+
+def float_layers() -> Graph:
+    """Float convolutions (f32 and one-bit weights, groups), pad, reshape, concat, pools."""
+    net = Net("float_layers")
+    x = net.input("x", (12, 10, 6))
+    padded = net.op("pad", Pad((1, 0, 2, 1), 0.5), x)
+    conv = Conv2D(net.dyadic(8, 3, 3, 3, limit=4), SAME3, 2, 0.0, None)
+    first = net.op("conv", conv, padded)
+    depthwise = Conv2D(net.dyadic(16, 3, 3, 1, limit=4), Window((3, 3), (2, 2)), 8)
+    second = net.op("depthwise", depthwise, first)
+    signs = net.signs(33, 3, 2, 16).astype(np.float32)
+    third = net.op("bit_weights", Conv2D(signs, Window((3, 2)), 1), second)
+    pool = Window((2, 2), (1, 1), (1, 1), (0, 0, 1, 1))
+    most = net.op("max_pool", MaxPool2D(pool, None, Epilogue([Clamp(0.0, float("inf"))])), third)
+    mean = net.op("average_pool", AveragePool2D(pool), third)
+    joined = net.op("concat", Concat(), most, mean)
+    height, width, channels = net.graph.types[joined].shape
+    flat = net.op("flatten", Reshape((1, 1, height * width * channels)), joined)
+    weights = net.dyadic(10, 1, 1, height * width * channels, limit=2, step=2.0**-6)
+    logits = net.op("logits", Conv2D(weights, Window((1, 1))), flat)
+    soft = net.op("softmax_tolerance", Softmax(), logits)
+    wave = net.op("wave_tolerance", Elementwise(Epilogue([Tanh(), Sigmoid()])), logits)
+    return net.done(logits, flat, soft, wave)
+
+
+def tiny_classifier() -> Graph:
+    """A whole little network: u8 picture to ten logits."""
+    net = Net("tiny_classifier")
+    x = net.input("image", (28, 28, 1), DataType.U8)
+    first = Conv2D(
+        net.signs(64, 3, 3, 1).astype(np.float32),
+        SAME3,
+        1,
+        0.0,
+        None,
+        2,
+        -255,
+        Epilogue([], net.thresholds(64, 800)),
+    )
+    bits = net.op("conv1", first, x, value=False)
+    bits = net.op("pool1", MaxPool2D(Window((2, 2), (2, 2))), bits)
+    second = BinaryConv2D(
+        net.signs(64, 3, 3, 64), SAME3, 1, 0, Epilogue([], net.thresholds(64, 24))
+    )
+    bits = net.op("conv2", second, bits, value=False)
+    bits = net.op("pool2", MaxPool2D(Window((2, 2), (2, 2))), bits)
+    dense = BinaryConv2D(
+        net.signs(256, 7, 7, 64), Window((7, 7)), 1, 0, Epilogue([], net.thresholds(256, 56))
+    )
+    bits = net.op("dense1", dense, bits, value=False)
+    steps = [net.scale_bias(10)]
+    last = BinaryConv2D(net.signs(10, 1, 1, 256), Window((1, 1)), 1, 0, Epilogue(list(steps)))
+    return net.done(net.op("logits", last, bits))
+
+
+THRESHOLD_CASES = (
+    (1, 1, 0), (3, 8, 0), (31, 32, 1), (32, 33, 0), (33, 31, -1), (64, 64, 0), (65, 7, 1),
+    (128, 40, 0), (256, 64, 0), (300, 9, 0),
+)  # fmt: skip
+
+
+def all_graphs() -> Iterator[Graph]:
+    """Every graph, at sizes around the word size of 32."""
+    for cin, cout, pad in THRESHOLD_CASES:
+        yield binary_conv_threshold(cin, cout, pad)
+    for groups, cin, cout in ((2, 64, 34), (3, 93, 33), (8, 8, 16)):
+        yield binary_conv_groups(groups, cin, cout)
+    for channels, pad in ((31, 0), (32, 1), (33, -1), (70, 0)):
+        yield binary_depthwise(channels, pad)
+    yield from map(residual_block, (31, 32, 64))
+    yield from map(pooled_bits, (5, 32, 33, 64))
+    yield u8_first_layer(1, 33)
+    yield u8_first_layer(3, 64)
+    yield float_layers()
+    yield tiny_classifier()
+
+
+def engine_graphs() -> dict[str, Graph]:
+    """All graphs by name."""
+    return {graph.name: graph for graph in all_graphs()}
+
+
+def integer_inputs(graph: Graph, batch: int = 2, seed: int = 0) -> dict[str, Array]:
+    """Seeded inputs with small integers (exact zeros among them), for float and u8 inputs alike."""
+    rng = np.random.default_rng(seed)
+    inputs: dict[str, Array] = {}
+    for name in graph.inputs:
+        kind = graph.types[name]
+        if kind.dtype == DataType.U8:
+            inputs[name] = rng.integers(0, 256, (batch, *kind.shape)).astype(np.uint8)
+        else:
+            inputs[name] = rng.integers(-3, 4, (batch, *kind.shape)).astype(np.float32)
+    return inputs
+
+
+def write_all(folder: Path) -> None:
+    """Writes every graph with its inputs and reference outputs into ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, graph in engine_graphs().items():
+        (folder / f"{name}.pbit").write_bytes(to_bytes(graph, {"producer": "tests/builders.py"}))
+        inputs = integer_inputs(graph)
+        outputs = run(graph, inputs)
+        arrays = {f"in:{key}": value for key, value in inputs.items()}
+        arrays |= {f"out:{key}": value for key, value in outputs.items()}
+        np.savez(folder / f"{name}.npz", **arrays)
+
+
+if __name__ == "__main__":
+    write_all(Path(sys.argv[1]))

@@ -1,0 +1,296 @@
+"""``phonebit.convert``: options, report, strictness, and what happens when it fails."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from graphs import Source, integers
+from random_networks import build
+
+from phonebit.converter.convert import convert, convert_graph, prepare_source
+from phonebit.converter.cost import total_macs
+from phonebit.converter.input_types import rational_range
+from phonebit.converter.interpreter import run
+from phonebit.converter.ir import Clamp, Conv2D, Dequantize, Graph, Sign, Softmax, Window
+from phonebit.converter.passes import pipeline
+from phonebit.converter.reader import graph_from_bytes, read_graph
+from phonebit.errors import ConversionError, UnsupportedLayerError
+from phonebit.format.reader import read_contents
+from phonebit.format.records import DataType
+
+FIXTURES = Path(__file__).parent / "fixtures"
+CHECKPOINT = FIXTURES / "binary_convolutions.h5"
+SAME = Window((3, 3), pads=(1, 1, 1, 1))
+
+
+def network() -> Graph:
+    """Float stem, binary convolution with norm and sign, binary classifier."""
+    net = Source((6, 6, 3))
+    value = net.add("stem", Conv2D(net.signs(32, 3, 3, 3), SAME), "x")
+    value = net.add("stem_norm", net.norm(32), value)
+    value = net.add("sign1", Sign(), value)
+    value = net.add("conv", Conv2D(net.signs(33, 3, 3, 32), SAME), value)
+    value = net.add("norm", net.norm(33), value)
+    value = net.add("sign2", Sign(), value)
+    logits = net.add("logits", Conv2D(net.signs(10, 6, 6, 33), Window((6, 6))), value)
+    graph = net.done(logits)
+    graph.name = "little"
+    graph.expected_binary = ["conv", "logits"]
+    return graph
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in FIXTURES.glob("*.h5")))
+def test_every_fixture_converts_and_computes_what_the_source_graph_computes(name: str) -> None:
+    from phonebit.converter.importers.larq import import_larq
+
+    graph = import_larq(FIXTURES / name)
+    conversion = convert_graph(graph)
+    engine = graph_from_bytes(conversion.content)
+    rng = np.random.default_rng(1)
+    x = {
+        value: rng.integers(0, 9, (2, *graph.types[value].shape)).astype(
+            np.uint8 if graph.types[value].dtype == DataType.U8 else np.float32
+        )
+        for value in graph.inputs
+    }
+    before, after = run(graph, x), run(engine, x)
+    for value, array in before.items():
+        # Float layers are rearranged: relative to the tensor, float32 sums differ by about 1e-6.
+        scale = max(1.0, float(np.abs(array).max()))
+        np.testing.assert_allclose(after[value], array, atol=1e-5 * scale, err_msg=value)
+    assert conversion.report.missed == []
+
+
+def test_a_checkpoint_becomes_a_file_and_a_report(tmp_path: Path) -> None:
+    target = tmp_path / "model.pbit"
+    report = convert(CHECKPOINT, target)
+    assert report.output_path == str(target)
+    assert report.size_after_bytes == target.stat().st_size
+    assert read_graph(target).outputs
+    assert 0 < report.binary_mac_share <= 1
+    assert json.loads(report.to_json()) == json.loads(json.dumps(report.to_dict()))
+    metadata = read_contents(target).metadata
+    assert metadata["source"] == {"framework": "keras", "file": CHECKPOINT.name}
+    assert metadata["producer"].startswith("phonebit ")
+    assert {"name", "sources", "kind"} == set(metadata["layers"][0])
+
+
+def test_the_file_goes_next_to_its_checkpoint_by_default(tmp_path: Path) -> None:
+    copy = tmp_path / "net.h5"
+    copy.write_bytes(CHECKPOINT.read_bytes())
+    assert convert(copy).output_path == str(tmp_path / "net.pbit")
+
+
+def test_the_report_says_what_became_binary_and_what_it_saves() -> None:
+    report = convert_graph(network()).report
+    layers = {layer.name: layer for layer in report.layers}
+    assert [layer.binary for layer in report.layers] == [False, True, True]
+    assert layers["stem"].reason == "binary weights on a real-valued input"
+    assert layers["conv"].sources == ["conv", "norm", "sign2"]
+    assert layers["conv"].parameters == 33 * 9 * 32 + 4 * 33
+    assert layers["conv"].bytes_before == 4 * layers["conv"].parameters
+    assert layers["conv"].bytes_after == 4 * (33 * 9 + 33)  # a word per tap, a threshold each
+    assert report.macs == total_macs(network())
+    binary = layers["conv"].macs + layers["logits"].macs
+    assert report.binary_mac_share == pytest.approx(binary / report.macs)
+    assert report.size_before_bytes == sum(layer.bytes_before for layer in report.layers)
+    assert report.missed == [] and report.notes == []
+
+
+def test_the_report_renders_as_a_table() -> None:
+    console = pytest.importorskip("rich.console", reason="rich is not installed")
+    out = console.Console(width=200, record=True, file=open("/dev/null", "w"))  # noqa: PTH123, SIM115
+    out.print(convert_graph(network()).report.render())
+    text = out.export_text()
+    assert "conv" in text and "BinaryConv2D" in text and "MMAC are binary" in text
+
+
+def missed_network() -> Graph:
+    net = Source()
+    bits = net.add("s", Sign(), "x")
+    ternary = np.array([-1, 0, 1], np.float32)[net.rng.integers(0, 3, (4, 3, 3, 4))]
+    value = net.add("ternary", Conv2D(ternary, SAME), bits)
+    value = net.add("float_input", Conv2D(net.signs(4, 3, 3, 4), SAME), value)
+    graph = net.done(value)
+    graph.expected_binary = ["ternary", "float_input"]
+    return graph
+
+
+def test_strict_lists_every_layer_that_should_be_binary_and_is_not() -> None:
+    with pytest.raises(ConversionError) as caught:
+        convert_graph(missed_network(), strict=True)
+    assert len(caught.value.problems) == 2
+    assert "ternary: trained as binary, but weights are not" in caught.value.problems[0]
+    convert_graph(network(), strict=True)
+
+
+def test_without_strict_the_report_names_them() -> None:
+    report = convert_graph(missed_network()).report
+    assert [layer.name for layer in report.missed] == ["ternary", "float_input"]
+    assert any(note.startswith("ternary: trained as binary") for note in report.notes)
+
+
+# --- options --------------------------------------------------------------------------------------
+
+
+def test_bytes_are_read_through_integers_and_agree_with_the_float_network() -> None:
+    graph = network()
+    conversion = convert_graph(graph, input_dtype="u8", input_range=(-128.0, 127.0))
+    engine = conversion.engine
+    assert engine.types["x"].dtype == DataType.U8
+    levels = np.random.default_rng(0).integers(0, 256, (2, 6, 6, 3)).astype(np.uint8)
+    floats = levels.astype(np.float32) - 128
+    before, after = run(graph, {"x": floats}), run(engine, {"x": levels})
+    np.testing.assert_array_equal(before["logits"], after["logits"])
+    stem = engine.nodes[1]
+    assert isinstance(stem.op, Conv2D) and stem.op.epilogue.threshold is not None
+    assert stem.op.epilogue.threshold.dtype == np.int32
+    metadata = read_metadata(conversion.content)
+    assert metadata["input"] == {"scale": 1.0, "offset": -128.0}
+
+
+def read_metadata(content: bytes) -> dict[str, object]:
+    from phonebit.format.reader import parse_contents
+
+    return parse_contents(content).metadata
+
+
+@pytest.mark.parametrize(
+    "value_range, expected",
+    [
+        ((-1.0, 1.0), (2, -255, 255)),
+        ((0.0, 1.0), (1, 0, 255)),
+        ((0.0, 255.0), (1, 0, 1)),
+        ((-0.5, 0.5), (2, -255, 510)),
+        ((-128.0, 127.0), (1, -128, 1)),
+        ((0.1234567891, 1.0), None),
+    ],
+)
+def test_ranges_become_fractions_where_they_are_ones(
+    value_range: tuple[float, float], expected: tuple[int, int, int] | None
+) -> None:
+    assert rational_range(*value_range) == expected
+
+
+def test_an_irrational_range_still_converts_by_floats() -> None:
+    conversion = convert_graph(network(), input_dtype="u8", input_range=(0.1234567891, 1.0))
+    assert type(conversion.engine.nodes[1].op).__name__ == "Elementwise"
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"input_dtype": "u8"}, "give input_range"),
+        ({"input_range": (0.0, 1.0)}, "give input_range with 'u8' only"),
+        ({"input_dtype": "f16"}, "expected 'f32' or 'u8', got 'f16'"),
+        ({"input_dtype": "u8", "input_range": (1.0, 1.0)}, "low < high"),
+        ({"input_dtype": "u8", "input_range": (0.0, float("nan"))}, "finite"),
+        ({"labels": ["a", "b"]}, "expected 10 .*got 2"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ConversionError, match=message):
+        convert_graph(network(), **options)  # type: ignore[arg-type]
+
+
+def test_labels_and_name_are_stored() -> None:
+    labels = [f"class {index}" for index in range(10)]
+    conversion = convert_graph(network(), labels=labels, name="mine")
+    again = graph_from_bytes(conversion.content)
+    assert again.labels == labels and again.name == "mine"
+
+
+def test_parameters_that_are_not_finite_are_all_named() -> None:
+    graph = network()
+    for name in ("stem", "norm"):
+        node = next(node for node in graph.nodes if node.name == name)
+        if isinstance(node.op, Conv2D):
+            node.op.weights[0, 0, 0, 0] = np.nan
+        else:
+            node.op.gamma[0] = np.inf  # type: ignore[union-attr]
+    with pytest.raises(ConversionError) as caught:
+        convert_graph(graph)
+    assert [problem.split(":")[0] for problem in caught.value.problems] == ["stem", "norm"]
+
+
+def test_the_source_graph_is_not_changed() -> None:
+    graph = network()
+    names, types = [node.name for node in graph.nodes], dict(graph.types)
+    weights = [node.op.weights.copy() for node in graph.nodes if isinstance(node.op, Conv2D)]
+    labels = ["x"] * 10
+    convert_graph(graph, input_dtype="u8", input_range=(-1.0, 1.0), name="other", labels=labels)
+    assert [node.name for node in graph.nodes] == names and graph.types == types
+    assert graph.name == "little" and graph.labels == []
+    after = [node.op.weights for node in graph.nodes if isinstance(node.op, Conv2D)]
+    for old, new in zip(weights, after, strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+def test_a_network_above_the_budget_skips_the_check_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pipeline, "MAC_BUDGET", 1000)
+    assert any("check skipped" in note for note in convert_graph(network()).report.notes)
+
+
+def test_random_networks_convert_for_bytes_too() -> None:
+    for seed in range(5):
+        graph = build(seed, ["float_conv", "residual", "max_pool"], False, 3, (6, 6))
+        conversion = convert_graph(graph, input_dtype="u8", input_range=(-2.0, 253.0))
+        levels = np.random.default_rng(seed).integers(0, 5, (1, 6, 6, 3)).astype(np.uint8)
+        before = run(graph, {"x": levels.astype(np.float32) - 2})
+        after = run(graph_from_bytes(conversion.content), {"x": levels})
+        for name, array in before.items():
+            np.testing.assert_array_equal(array, after[name])
+
+
+def test_prepared_sources_keep_the_names_that_verification_compares() -> None:
+    prepared = prepare_source(network(), "u8", (-1.0, 1.0))
+    assert isinstance(prepared.producer("x/real").op, Dequantize)
+    assert prepared.inputs == ["x"] and prepared.types["x"].dtype == DataType.U8
+
+
+# --- failures ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("content", [b"", b"not hdf5", CHECKPOINT.read_bytes()[:3000]])
+def test_a_failed_conversion_keeps_the_old_file(tmp_path: Path, content: bytes) -> None:
+    source, target = tmp_path / "broken.h5", tmp_path / "model.pbit"
+    source.write_bytes(content)
+    target.write_bytes(b"precious")
+    with pytest.raises(ConversionError):
+        convert(source, target)
+    assert target.read_bytes() == b"precious"
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_an_output_folder_that_does_not_exist_is_one_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(ConversionError, match=r"none.*cannot be written"):
+        convert(CHECKPOINT, tmp_path / "none" / "model.pbit")
+
+
+def test_all_problems_of_a_model_are_one_error() -> None:
+    error = UnsupportedLayerError(["a: no", "b: never"], where="net.h5", hint="remove them")
+    assert error.problems == ["a: no", "b: never"]
+    assert str(error).splitlines() == [
+        "net.h5: 2 problems:",
+        "  - a: no",
+        "  - b: never",
+        "remove them",
+    ]
+
+
+def test_softmax_on_top_is_kept() -> None:
+    graph = network()
+    net = Source()
+    net.graph = graph
+    net.step("scaled", Clamp(-4.0, 4.0), "logits")
+    graph.outputs = [net.add("probabilities", Softmax(), "scaled")]
+    engine = convert_graph(graph).engine
+    x = integers(graph)
+    np.testing.assert_allclose(
+        run(engine, x)["probabilities"], run(graph, x)["probabilities"], rtol=1e-6
+    )
