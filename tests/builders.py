@@ -291,7 +291,7 @@ def write_all(folder: Path) -> None:
         outputs = run(graph, inputs)
         arrays = {f"in:{key}": value for key, value in inputs.items()}
         arrays |= {f"out:{key}": value for key, value in outputs.items()}
-        np.savez(folder / f"{name}.npz", **arrays)
+        np.savez_compressed(folder / f"{name}.npz", **arrays)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,355 @@
+"""Larq-zoo networks with made-up weights, for comparing results and speed with other engines.
+
+The zoo's trained weights need a download; these need none. Two kinds of weights and statistics:
+
+* ``dyadic``: every number is a small dyadic fraction, chosen so that float32 arithmetic is exact up
+  to the logits: then the order of sums does not matter and two engines must agree to the last bit.
+  ``exactness`` proves it for a given picture, layer by layer, from the magnitudes that occur.
+* ``random``: seeded random weights and statistics as training would leave them.
+
+In both, batch normalizations are calibrated on a picture (their means follow their inputs), because
+without it the signs of deep layers are all equal and a comparison shows little.
+
+What cannot be exact: a mean over 49 pixels (224x224 inputs; 64 pixels at 256x256 are exact), the
+softmax, and ``tf.math.rsqrt`` on CPUs with AVX: rsqrt(1) is 0.9999999 there, which batch
+normalization uses for inputs of rank 2 (these networks have none) and without oneDNN.
+
+    TF_USE_LEGACY_KERAS=1 python benchmarks/peers/larq_zoo_models.py quicknet dyadic quicknet.h5
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float32]
+Rng = np.random.Generator
+
+NETWORKS: Final = ("quicknet", "birealnet", "binary_alexnet", "binary_resnet_e18")
+FLOAT32_BITS: Final = 24
+
+
+def build(
+    network: str, *, dyadic: bool, size: int = 224, classes: int = 1000, seed: int = 0
+) -> Any:
+    """A network of the zoo with made-up weights.
+
+    Args:
+        network: One of NETWORKS.
+        dyadic: Exact numbers, calibrated on ``integer_pictures``; else random ones, calibrated on
+            ``real_pictures``.
+        size: Height and width of its input.
+        classes: Number of its classes.
+        seed: Of the weights and of the pictures.
+    """
+    model = untrained(network, size, classes)
+    if dyadic:
+        make_dyadic(model, integer_pictures(1, size, seed), seed)
+    else:
+        make_random(model, real_pictures(1, size, seed), seed)
+    return model
+
+
+def untrained(network: str, size: int = 224, classes: int = 1000) -> Any:
+    """A network of the zoo as Keras initializes it."""
+    os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
+    import larq_zoo as zoo
+
+    builders: dict[str, Callable[..., Any]] = {
+        "quicknet": zoo.sota.QuickNet,
+        "birealnet": zoo.literature.BiRealNet,
+        "binary_alexnet": zoo.literature.BinaryAlexNet,
+        "binary_resnet_e18": zoo.literature.BinaryResNetE18,
+    }
+    return builders[network](input_shape=(size, size, 3), weights=None, num_classes=classes)
+
+
+def real_pictures(count: int, size: int, seed: int = 0) -> Array:
+    """Random pictures (count, size, size, 3) of mean 0 and deviation about 1.
+
+    Smooth at a scale of a sixteenth of the picture, so that neighbouring windows are alike, as in
+    photographs, with some noise.
+    """
+    rng = np.random.default_rng(seed)
+    coarse = rng.normal(0, 1.2, (count, 17, 17, 3))
+    at = np.linspace(0, 15.999, size)
+    whole, part = at.astype(int), (at % 1)[:, None, None]
+    rows = coarse[:, whole] * (1 - part) + coarse[:, whole + 1] * part
+    part = (at % 1)[:, None]
+    smooth = rows[:, :, whole] * (1 - part) + rows[:, :, whole + 1] * part
+    return (smooth + rng.normal(0, 0.5, smooth.shape)).astype(np.float32)
+
+
+def integer_pictures(count: int, size: int, seed: int = 0) -> Array:
+    """The same as integers -8..8, in float32: with 4 bits they leave room for exact sums."""
+    return np.clip(np.rint(real_pictures(count, size, seed) * 4), -8, 8).astype(np.float32)
+
+
+def variance_for(epsilon: float, total: float = 1.0) -> np.float32:
+    """A float32 variance for which variance + epsilon is exactly ``total`` in float32."""
+    wanted, eps = np.float32(total), np.float32(epsilon)
+    variance = np.float32(wanted - eps)
+    for candidate in (
+        variance,
+        np.nextafter(variance, np.float32(0)),
+        np.nextafter(variance, np.float32(np.inf)),
+    ):
+        if np.float32(candidate + eps) == wanted:
+            return np.float32(candidate)
+    raise ValueError(f"no variance makes variance + {epsilon} equal to {total}")
+
+
+# --- weights --------------------------------------------------------------------------------------
+
+
+def make_dyadic(model: Any, image: Array, seed: int = 0) -> None:
+    """Replaces weights and statistics by dyadic fractions, calibrated on ``image``."""
+    rng = np.random.default_rng(seed)
+    for layer in model.layers:
+        _set_kernels(layer, rng, _dyadic_kernel)
+    _calibrate(model, image, rng, _dyadic_statistics)
+
+
+def make_random(model: Any, image: Array, seed: int = 0) -> None:
+    """Replaces weights and statistics by random ones, calibrated on ``image``."""
+    rng = np.random.default_rng(seed)
+    for layer in model.layers:
+        _set_kernels(layer, rng, _random_kernel)
+    _calibrate(model, image, rng, _random_statistics)
+
+
+def _is_batch_norm(layer: Any) -> bool:
+    return "BatchNormalization" in type(layer).__name__
+
+
+def _set_kernels(layer: Any, rng: Rng, draw: Callable[[Any, str, Array, Rng], Array]) -> None:
+    if _is_batch_norm(layer) or not layer.get_weights():
+        return
+    names = [weight.name.rsplit("/", 1)[-1].split(":")[0] for weight in layer.weights]
+    arrays = zip(names, layer.get_weights(), strict=True)
+    layer.set_weights([draw(layer, name, array, rng) for name, array in arrays])
+
+
+def _kernel_quantizer(layer: Any, name: str) -> str:
+    key = "depthwise_quantizer" if name.startswith("depthwise") else "kernel_quantizer"
+    quantizer = getattr(layer, key, None)
+    return "" if quantizer is None else type(quantizer).__name__
+
+
+def _dyadic_kernel(layer: Any, name: str, array: Array, rng: Rng) -> Array:
+    if name == "bias":
+        return (rng.integers(-8, 9, array.shape) / 8).astype(np.float32)
+    quantizer = _kernel_quantizer(layer, name)
+    if quantizer == "MagnitudeAwareSign":
+        # Pairs of (a, a) and (0, 2a): the mean magnitude stays the dyadic a, some weights are 0.
+        scale = 2.0 ** rng.integers(-3, 0, array.shape[-1])
+        magnitudes = np.ones(array.shape).reshape(-1, array.shape[-1])
+        spread = rng.random((magnitudes.shape[0] // 2, array.shape[-1])) < 0.25
+        magnitudes[0 : 2 * len(spread) : 2][spread] = 0
+        magnitudes[1 : 2 * len(spread) : 2][spread] = 2
+        signs = rng.choice([-1.0, 1.0], array.shape)
+        return (magnitudes.reshape(array.shape) * scale * signs).astype(np.float32)
+    if quantizer:
+        return (rng.integers(-8, 9, array.shape) / 8).astype(np.float32)  # zeros included
+    return _sparse_kernel(array.shape, name.startswith("depthwise"), rng)
+
+
+def _sparse_kernel(shape: tuple[int, ...], depthwise: bool, rng: Rng) -> Array:
+    """Float kernels of few taps: full ones would fill 24 bits after three layers.
+
+    A kernel that reads the picture (3 channels) has 8 taps of +-1/2 or +-1/4, others two of +-1.
+    """
+    outputs = shape[2] * shape[3] if depthwise else shape[-1]
+    taps = math.prod(shape) // outputs
+    first = not depthwise and len(shape) == 4 and shape[2] == 3
+    values = [-0.5, -0.25, 0.25, 0.5] if first else [-1.0, 1.0]
+    kernel = np.zeros((taps, outputs))
+    for output in range(outputs):
+        chosen = rng.choice(taps, min(taps, 8 if first else 2), replace=False)
+        kernel[chosen, output] = rng.choice(values, len(chosen))
+    return kernel.reshape(shape).astype(np.float32)
+
+
+def _random_kernel(layer: Any, name: str, array: Array, rng: Rng) -> Array:
+    if name == "bias":
+        return rng.normal(0, 0.1, array.shape).astype(np.float32)
+    if _kernel_quantizer(layer, name):
+        return rng.uniform(-1, 1, array.shape).astype(np.float32)
+    fan_in = math.prod(array.shape[:2] if name.startswith("depthwise") else array.shape[:-1])
+    return rng.normal(0, math.sqrt(2 / fan_in), array.shape).astype(np.float32)
+
+
+# --- batch normalization --------------------------------------------------------------------------
+
+Statistics = Callable[[Any, Array, Array, Rng], dict[str, Array]]
+"""(layer, mean, deviation of its input, rng) -> its weights by name."""
+
+
+@contextmanager
+def _replaced_calls(
+    layers: list[Any], wrap: Callable[[Any, Callable[..., Any]], Callable[..., Any]]
+) -> Iterator[None]:
+    """Within this context, ``wrap(layer, layer.call)`` stands in for every layer's call."""
+    originals = [layer.call for layer in layers]
+    for layer, original in zip(layers, originals, strict=True):
+        layer.call = wrap(layer, original)
+    try:
+        yield
+    finally:
+        for layer, original in zip(layers, originals, strict=True):
+            layer.call = original
+
+
+def _calibrate(model: Any, image: Array, rng: Rng, statistics: Statistics) -> None:
+    """Runs the model once; every batch normalization sets itself from its input before it runs."""
+
+    def wrap(layer: Any, run: Callable[..., Any]) -> Callable[..., Any]:
+        def call(inputs: Any, *args: Any, **kwargs: Any) -> Any:
+            x = np.asarray(inputs, np.float64).reshape(-1, inputs.shape[-1])
+            chosen = statistics(layer, x.mean(axis=0), x.std(axis=0), rng)
+            names = [weight.name.rsplit("/", 1)[-1].split(":")[0] for weight in layer.weights]
+            layer.set_weights([chosen[name].astype(np.float32) for name in names])
+            return run(inputs, *args, **kwargs)
+
+        return call
+
+    with _replaced_calls([layer for layer in model.layers if _is_batch_norm(layer)], wrap):
+        model(image, training=False)
+
+
+def _dyadic_statistics(layer: Any, mean: Array, _: Array, rng: Rng) -> dict[str, Array]:
+    """Mean and beta in quarters, gamma +-1 or +-1/2, in every sixteenth channel or so 0."""
+    gamma = rng.choice([-1.0, -0.5, 0.5, 1.0, 1.0, 1.0], mean.shape)
+    gamma[rng.random(mean.shape) < 1 / 16] = 0
+    return {
+        "gamma": gamma,
+        "beta": rng.integers(-8, 9, mean.shape) / 4,
+        "moving_mean": np.rint(mean * 4) / 4 + rng.integers(-2, 3, mean.shape),
+        "moving_variance": np.full(mean.shape, variance_for(layer.epsilon)),
+    }
+
+
+def _random_statistics(_: Any, mean: Array, deviation: Array, rng: Rng) -> dict[str, Array]:
+    spread = np.maximum(deviation, 1e-3)
+    return {
+        "gamma": rng.normal(1, 0.3, mean.shape) * rng.choice([-1, 1, 1, 1], mean.shape),
+        "beta": rng.normal(0, 0.3, mean.shape),
+        "moving_mean": mean + rng.normal(0, 0.1, mean.shape) * spread,
+        "moving_variance": np.square(spread) * rng.uniform(0.5, 2.0, mean.shape),
+    }
+
+
+# --- proof of exactness ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LayerBits:
+    """Bits that the sums of one layer need; up to 24 they are exact in float32 in any order."""
+
+    layer: str
+    bits: int
+
+
+def granularity(values: Array) -> int:
+    """The g for which all values are multiples of 2**-g; 60 if there is none up to there."""
+    scaled = np.unique(np.abs(np.asarray(values, np.float64)))
+    for g in range(-16, 60):
+        multiples = np.ldexp(scaled, g)
+        if np.array_equal(multiples, np.rint(multiples)):
+            return g
+    return 60
+
+
+def exactness(model: Any, image: Array) -> list[LayerBits]:
+    """How many bits every convolution, dense and merging layer needs on ``image``.
+
+    A sum of products of multiples of 2**-g is exact in any order if the sum of the magnitudes is
+    below 2**(24 - g). Batch normalizations are judged by their results x - mean and y.
+    """
+    report: list[LayerBits] = []
+    with _replaced_calls(model.layers, lambda layer, run: _judged(layer, run, report)):
+        model(image, training=False)
+    return report
+
+
+def _judged(layer: Any, run: Callable[..., Any], report: list[LayerBits]) -> Callable[..., Any]:
+    def call(inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        output = run(inputs, *args, **kwargs)
+        report.append(LayerBits(layer.name, _bits(layer, run, inputs, output)))
+        return output
+
+    return call
+
+
+def _bits(layer: Any, run: Callable[..., Any], inputs: Any, output: Any) -> int:
+    kind = type(layer).__name__
+    if kind == "AveragePooling2D":
+        size = math.prod(layer.pool_size)
+        taps = int(math.log2(size)) if size & (size - 1) == 0 else 60
+        return _span(np.asarray(inputs), taps)
+    weights = [] if _is_batch_norm(layer) else layer.get_weights()
+    if not weights:
+        return _span(np.asarray(output), 0)
+    x = np.asarray(inputs)
+    if getattr(layer, "input_quantizer", None) is not None:
+        x = np.asarray(layer.input_quantizer(inputs))
+    fine = granularity(x) + granularity(weights[0])
+    layer.set_weights([np.abs(weight) for weight in weights])
+    try:
+        quantized = _kernel_quantizer(layer, layer.weights[0].name.rsplit("/", 1)[-1])
+        if quantized:  # a sum of signs: one bit for each tap, times the scale
+            return int(math.log2(math.prod(weights[0].shape[:-1]))) + 1 + max(0, granularity(x))
+        magnitude = float(np.max(run(abs(inputs * 0 + x))))
+    finally:
+        layer.set_weights(weights)
+    return _width(magnitude, fine)
+
+
+def _span(values: Array, extra: int) -> int:
+    return _width(float(np.max(np.abs(values), initial=0)), granularity(values) + extra)
+
+
+def _width(magnitude: float, fine: int) -> int:
+    return 0 if magnitude == 0 else math.floor(math.log2(magnitude)) + 1 + fine
+
+
+# --- command line ---------------------------------------------------------------------------------
+
+
+def main() -> None:
+    """Writes one network to a .h5 file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("network", choices=NETWORKS)
+    parser.add_argument("statistics", choices=("dyadic", "random"))
+    parser.add_argument("output", help="file to write (.h5)")
+    parser.add_argument("--size", type=int, default=224)
+    parser.add_argument("--classes", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    dyadic = options.statistics == "dyadic"
+    model = build(
+        options.network,
+        dyadic=dyadic,
+        size=options.size,
+        classes=options.classes,
+        seed=options.seed,
+    )
+    model.save(options.output, include_optimizer=False)
+    print(f"{options.output}: {options.network}, {options.statistics}, seed {options.seed}")
+    for entry in (
+        exactness(model, integer_pictures(1, options.size, options.seed)) if dyadic else []
+    ):
+        if entry.bits > FLOAT32_BITS:
+            print(f"  not exact: {entry.layer} needs {entry.bits} bits")
+
+
+if __name__ == "__main__":
+    main()
