@@ -197,17 +197,17 @@ def _trained_parameters(source: Graph, nodes: list[Node]) -> list[int]:
     """Trained numbers behind each engine node, each counted once.
 
     A layer may end up in several nodes (its input quantizer in one, its convolution in another):
-    convolutions claim what is theirs first.
+    the node that bears its name claims first, then convolutions, then the rest.
     """
     counts: dict[str, int] = {}
     for node in source.nodes:
         owner = (node.sources or [node.name])[0]
         counts[owner] = counts.get(owner, 0) + parameter_count(node.op)
-    claimed = [0] * len(nodes)
+    claimed = [counts.pop(node.name, 0) for node in nodes]
     for index in sorted(
         range(len(nodes)), key=lambda index: not isinstance(nodes[index].op, Convolution)
     ):
-        claimed[index] = sum(counts.pop(name, 0) for name in nodes[index].sources)
+        claimed[index] += sum(counts.pop(name, 0) for name in nodes[index].sources)
     return claimed
 
 

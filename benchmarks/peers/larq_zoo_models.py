@@ -10,9 +10,10 @@ The zoo's trained weights need a download; these need none. Two kinds of weights
 In both, batch normalizations are calibrated on a picture (their means follow their inputs), because
 without it the signs of deep layers are all equal and a comparison shows little.
 
-What cannot be exact: a mean over 49 pixels (224x224 inputs; 64 pixels at 256x256 are exact), the
-softmax, and ``tf.math.rsqrt`` on CPUs with AVX: rsqrt(1) is 0.9999999 there, which batch
-normalization uses for inputs of rank 2 (these networks have none) and without oneDNN.
+What cannot be exact: a mean over 49 pixels (224x224 inputs; 64 pixels at 256x256 are exact) and
+the softmax. Nor is variance + epsilon = 1 enough everywhere: ``tf.math.rsqrt(1)`` is 0.9999999 on
+CPUs with AVX, and batch normalization uses it for inputs of rank 2, and always without oneDNN. For
+rank 2 the sum is therefore ``RSQRT_EXACT``, whose rsqrt is 1.25 in Eigen's approximation too.
 
     TF_USE_LEGACY_KERAS=1 python benchmarks/peers/larq_zoo_models.py quicknet dyadic quicknet.h5
 """
@@ -35,6 +36,7 @@ Rng = np.random.Generator
 
 NETWORKS: Final = ("quicknet", "birealnet", "binary_alexnet", "binary_resnet_e18")
 FLOAT32_BITS: Final = 24
+RSQRT_EXACT: Final = float(np.float32(0.64))
 
 
 def build(
@@ -233,7 +235,9 @@ def _dyadic_statistics(layer: Any, mean: Array, _: Array, rng: Rng) -> dict[str,
         "gamma": gamma,
         "beta": rng.integers(-8, 9, mean.shape) / 4,
         "moving_mean": np.rint(mean * 4) / 4 + rng.integers(-2, 3, mean.shape),
-        "moving_variance": np.full(mean.shape, variance_for(layer.epsilon)),
+        "moving_variance": np.full(
+            mean.shape, variance_for(layer.epsilon, 1.0 if layer.fused else RSQRT_EXACT)
+        ),
     }
 
 

@@ -7,8 +7,11 @@ followed, and the configuration is parsed as JSON and nothing else.
 from __future__ import annotations
 
 import json
+import lzma
+import struct
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -18,6 +21,7 @@ from typing import IO, Any, Final
 import h5py
 import numpy as np
 
+from phonebit.converter.importers.hdf5_guard import check_global_heaps
 from phonebit.converter.importers.keras_archive import ArchiveWeights
 from phonebit.converter.importers.keras_config import ModelSpec, parse_model
 from phonebit.converter.importers.keras_weights import (
@@ -29,6 +33,20 @@ from phonebit.converter.importers.keras_weights import (
 from phonebit.errors import ConversionError
 
 MAX_CONFIG_BYTES: Final = 64 << 20
+DAMAGED: Final = (
+    OSError,
+    EOFError,
+    RuntimeError,
+    NotImplementedError,
+    KeyError,
+    TypeError,
+    ValueError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+)
+"""What h5py and zipfile raise on files that are not as they should be."""
 _COPY_BYTES: Final = 1 << 20
 _SAVE_WHOLE: Final = 'save the whole model, architecture and weights: model.save("model.h5")'
 
@@ -72,17 +90,12 @@ def _opened(path: Path, stack: ExitStack) -> KerasModel:
         ) from error
     try:
         if magic == b"\x89HDF\r\n\x1a\n":
+            with path.open("rb") as file:
+                check_global_heaps(file)
             return _from_h5(stack.enter_context(h5py.File(path, "r")), path)
         if magic.startswith(b"PK\x03\x04"):
             return _from_archive(stack.enter_context(zipfile.ZipFile(path)), path, stack)
-    except (
-        OSError,
-        RuntimeError,
-        KeyError,
-        ValueError,
-        zipfile.BadZipFile,
-        NotImplementedError,
-    ) as error:
+    except DAMAGED as error:
         raise ConversionError(
             f"the file is truncated or damaged: {_first_line(error)}", where=str(path)
         ) from error
@@ -133,6 +146,7 @@ def _from_archive(archive: zipfile.ZipFile, path: Path, stack: ExitStack) -> Ker
     version = metadata.get("keras_version", "3") if isinstance(metadata, dict) else "3"
     file = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (the stack closes it)
     _unpack(archive, weights, file)
+    check_global_heaps(file)
     root = stack.enter_context(h5py.File(file, "r"))
     return KerasModel(spec, ArchiveWeights(root, spec), keras_major(str(version)))
 

@@ -1,0 +1,11 @@
+// One kernel a file in this folder.
+#pragma once
+
+#include "isa_kernels.h"
+
+namespace phonebit::cpu {
+
+extern const BinaryConvKernel kPairTableConv_neon;
+extern const BinaryConvKernel kCountConv_neon;
+
+}  // namespace phonebit::cpu
