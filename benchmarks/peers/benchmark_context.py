@@ -25,7 +25,11 @@ def commit() -> str:
     """The checked-out commit, with a mark if the tree has changes; empty outside a checkout."""
     here = Path(__file__).parent
     done = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=here, capture_output=True, text=True, check=False
+        ["git", "describe", "--always", "--dirty"],
+        cwd=here,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return done.stdout.strip()
 

@@ -1,4 +1,4 @@
-"""Files of released format versions load for ever and keep their results, on every instruction set."""
+"""Files of released format versions load for ever and keep their results, on every ISA."""
 
 from __future__ import annotations
 
