@@ -1,0 +1,87 @@
+"""PhoneBit: an inference engine for binary neural networks.
+
+::
+
+    import phonebit
+
+    phonebit.convert("model.h5", "model.pbit")
+    network = phonebit.Network.load("model.pbit")
+    scores = network.forward(pictures)  # NHWC, batch first
+
+``import phonebit`` itself is light: neither a training framework, nor the compiled runtime, nor the
+command line's libraries are loaded before something that needs them is used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from phonebit.errors import (
+    ConversionError,
+    DeviceError,
+    InputError,
+    ModelFormatError,
+    PhoneBitError,
+    UnsupportedLayerError,
+    VerificationError,
+)
+
+if TYPE_CHECKING:
+    from phonebit.converter.convert import convert
+    from phonebit.network import Network
+
+    __version__: str
+
+__all__ = [
+    "ConversionError",
+    "DeviceError",
+    "InputError",
+    "ModelFormatError",
+    "Network",
+    "PhoneBitError",
+    "UnsupportedLayerError",
+    "VerificationError",
+    "__version__",
+    "convert",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name on first use and keep it as an ordinary module attribute.
+
+    Args:
+        name: attribute that is not in the module yet.
+
+    Returns:
+        The class, function or string.
+
+    Raises:
+        AttributeError: if phonebit has no such name.
+    """
+    value: Any
+    if name == "Network":
+        value = import_module("phonebit.network").Network
+    elif name == "convert":
+        value = import_module("phonebit.converter.convert").convert
+    elif name == "__version__":
+        value = _installed_version()
+    else:
+        raise AttributeError(f"module 'phonebit' has no attribute '{name}'")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Public names, those not loaded yet included."""
+    return sorted({*globals(), *__all__})
+
+
+def _installed_version() -> str:
+    """Version of the installed distribution, or "0+unknown" in a bare source tree."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("phonebit")
+    except PackageNotFoundError:
+        return "0+unknown"

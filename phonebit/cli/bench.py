@@ -1,0 +1,195 @@
+"""``phonebit bench``: how fast a network is here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from phonebit.cli.console import count_text, output, print_json, progress
+from phonebit.cli.options import DeviceOption, JsonOption, ThreadsOption
+from phonebit.cli.run import threads_text
+
+if TYPE_CHECKING:
+    from phonebit.layer_info import LayerProfile
+    from phonebit.network import Network
+
+CANARY_BURST = 8
+"""Canary loops before each tenth of the runs, and after the last."""
+CANARY_LIMIT = 1.15
+"""A machine counts as disturbed above this ratio of the canary's 90th percentile to its minimum."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Latencies of one network, and how steady the machine was meanwhile.
+
+    Attributes:
+        latencies_ms: one a run, in order.
+        canary_ms: times of a fixed loop that has nothing to do with the network.
+        batch: inputs a run.
+    """
+
+    latencies_ms: NDArray[np.float64]
+    canary_ms: NDArray[np.float64]
+    batch: int
+
+    @property
+    def median_ms(self) -> float:
+        """Median latency of a batch."""
+        return float(np.median(self.latencies_ms))
+
+    @property
+    def canary_ratio(self) -> float:
+        """90th percentile over minimum of the canary loop: 1 on an undisturbed machine."""
+        return float(np.percentile(self.canary_ms, 90) / self.canary_ms.min())
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        return {
+            "batch": self.batch,
+            "runs": len(self.latencies_ms),
+            "median_ms": self.median_ms,
+            "min_ms": float(self.latencies_ms.min()),
+            "p90_ms": float(np.percentile(self.latencies_ms, 90)),
+            "fps": 1e3 * self.batch / self.median_ms,
+            "canary": {
+                "median_ms": float(np.median(self.canary_ms)),
+                "p90_over_min": self.canary_ratio,
+                "disturbed": self.canary_ratio > CANARY_LIMIT,
+            },
+        }
+
+
+def bench(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .pbit file.")],
+    threads: ThreadsOption = 0,
+    runs: Annotated[int, typer.Option(min=1, metavar="N", help="Measured runs.")] = 100,
+    warmup: Annotated[int, typer.Option(min=0, metavar="N", help="Runs before those.")] = 10,
+    batch: Annotated[int, typer.Option(min=1, metavar="N", help="Inputs a run.")] = 1,
+    profile: Annotated[bool, typer.Option("--profile", help="Show each layer's time.")] = False,
+    device: DeviceOption = "auto",
+    as_json: JsonOption = False,
+) -> None:
+    """Measure latency and throughput on random inputs."""
+    from phonebit.network import Network
+    from phonebit.random_inputs import random_inputs
+
+    network = Network.load(file, device=device, threads=threads)
+    inputs = random_inputs(network.inputs, batch)
+    with progress("measuring", 10, quiet=as_json) as advance:
+        result = measure(network, inputs, runs, warmup, lambda: advance("measuring"))
+    profiles = network.profile(inputs, repeats=max(1, min(runs, 100))) if profile else []
+    if as_json:
+        document = {
+            "file": str(file),
+            "isa": network.isa,
+            "threads": network.threads,
+            "warmup": warmup,
+            **result.to_dict(),
+            "memory": network.memory,
+        }
+        if profile:
+            document["layers"] = [entry.to_dict() for entry in profiles]
+        print_json(document)
+        return
+    console = output()
+    _print_result(console, network, file, result, warmup)
+    if profile:
+        console.print(profile_table(profiles))
+
+
+def measure(
+    network: Network,
+    inputs: dict[str, NDArray[Any]],
+    runs: int,
+    warmup: int,
+    tenth_done: Callable[[], None] = lambda: None,
+) -> Measurement:
+    """Time forward passes one by one.
+
+    Args:
+        network: what to run.
+        inputs: one batch by input name.
+        runs: measured passes.
+        warmup: passes before them.
+        tenth_done: called after each tenth of the runs.
+
+    Returns:
+        Every latency, with canary loops timed between the tenths.
+    """
+    for _ in range(warmup):
+        network.forward(inputs)
+    latencies: list[float] = []
+    canary: list[float] = []
+    for tenth in range(10):
+        canary += [_canary_ms() for _ in range(CANARY_BURST)]
+        for _ in range(runs * (tenth + 1) // 10 - runs * tenth // 10):
+            start = time.perf_counter()
+            network.forward(inputs)
+            latencies.append((time.perf_counter() - start) * 1e3)
+        tenth_done()
+    canary += [_canary_ms() for _ in range(CANARY_BURST)]
+    batch = len(next(iter(inputs.values())))
+    return Measurement(np.array(latencies), np.array(canary), batch)
+
+
+def _canary_ms() -> float:
+    """Time of a loop that always does the same: it slows down only if the machine does."""
+    start = time.perf_counter()
+    total = 0
+    for i in range(4000):
+        total += i & 7
+    return (time.perf_counter() - start) * 1e3
+
+
+def _print_result(
+    console: Console, network: Network, file: Path, result: Measurement, warmup: int
+) -> None:
+    numbers = result.to_dict()
+    console.print(
+        f"[bold]{escape(str(file))}[/]  cpu:{network.isa}, {threads_text(network.threads)}, "
+        f"batch {result.batch}, {numbers['runs']} runs after {warmup}",
+        soft_wrap=True,
+    )
+    console.print(
+        f"median [bold]{numbers['median_ms']:.3f} ms[/]   min {numbers['min_ms']:.3f} ms   "
+        f"p90 {numbers['p90_ms']:.3f} ms   [bold]{numbers['fps']:,.0f} FPS[/]"
+    )
+    ratio = f"a fixed loop's p90 was {result.canary_ratio:.2f} x its minimum"
+    if result.canary_ratio > CANARY_LIMIT:
+        console.print(
+            f"[yellow]canary: the machine was disturbed ({ratio}): trust min and ratios only[/]"
+        )
+    else:
+        console.print(f"[dim]canary: the machine was steady ({ratio})[/]")
+
+
+def profile_table(profiles: list[LayerProfile]) -> Table:
+    """Per-layer times, for people."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("layer", overflow="fold")
+    table.add_column("kind", no_wrap=True)
+    for title in ("ms", "share", "MACs", "GOPS"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("")
+    for entry in profiles:
+        table.add_row(
+            escape(entry.name),
+            entry.kind,
+            f"{entry.latency_ms:.4f}",
+            f"{100 * entry.share:.1f} %",
+            count_text(entry.macs) if entry.macs else "",
+            f"{entry.gops:,.1f}" if entry.macs else "",
+            f"[cyan]{'█' * round(12 * entry.share)}[/]",
+        )
+    return table

@@ -1,0 +1,140 @@
+"""What all commands share: where text goes, JSON output, progress, turning errors into one line."""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    TextColumn,
+)
+from typer.core import TyperGroup
+
+from phonebit.errors import PhoneBitError
+
+EXIT_PARTED = 1
+EXIT_BAD_INPUT = 2
+
+Advance = Callable[[str], None]
+"""Called once a finished piece of work, with what comes next."""
+
+
+def output() -> Console:
+    """Console for results: standard output, no line cut to hide text when it is not a terminal."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=max(console.width, 120))
+    return console
+
+
+def messages() -> Console:
+    """Console for errors, warnings and progress: standard error."""
+    return Console(stderr=True, highlight=False)
+
+
+def print_json(document: object) -> None:
+    """Print one JSON document; numbers that JSON lacks (NaN, infinity) become null."""
+    print(json.dumps(_jsonable(document), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_jsonable(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+@contextmanager
+def progress(first: str, total: int | None, quiet: bool = False) -> Iterator[Advance]:
+    """Show a progress bar on standard error while a block runs.
+
+    Args:
+        first: what is being done at the start.
+        total: pieces of work, or None if unknown.
+        quiet: show nothing; so it is too where standard error is not a terminal.
+
+    Yields:
+        Function that moves the bar by one piece and names the next.
+    """
+    console = messages()
+    if quiet or not console.is_terminal:
+        yield lambda _text: None
+        return
+    columns: list[ProgressColumn] = [SpinnerColumn(), TextColumn("{task.description}")]
+    if total is not None:
+        columns += [BarColumn(), MofNCompleteColumn()]
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(first, total=total)
+        yield lambda text: bar.update(task, advance=1, description=text)
+
+
+class ErrorReportingGroup(TyperGroup):
+    """Command group that ends with one clear line and exit code 2 where a user can help it."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; see the class.
+
+        Args:
+            ctx: a click context (Typer ships its own copy of click, so the class has no one name).
+
+        Returns:
+            What the command returns.
+
+        Raises:
+            typer.Exit: with code 2, after the error has been reported.
+        """
+        try:
+            return super().invoke(ctx)
+        except (PhoneBitError, OSError, KeyboardInterrupt) as error:
+            broken_pipe = isinstance(error, OSError) and error.errno == errno.EPIPE
+            if broken_pipe or ctx.params.get("debug"):
+                raise
+            report_error(_error_text(error))
+            raise typer.Exit(EXIT_BAD_INPUT) from None
+
+
+def report_error(text: str) -> None:
+    """Print an error to standard error: plain text, so that file names never act as markup."""
+    messages().print("error:", style="bold red", end=" ")
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def _error_text(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    if isinstance(error, OSError) and not isinstance(error, PhoneBitError):
+        reason = error.strerror or str(error)
+        return f"{os.fsdecode(error.filename)}: {reason}" if error.filename else reason
+    return str(error)
+
+
+def bytes_text(count: int) -> str:
+    """``512 B``, ``12.3 kB``, ``1.20 MB``; decimal prefixes."""
+    if count < 1000:
+        return f"{count} B"
+    return f"{count / 1e3:.1f} kB" if count < 1e6 else f"{count / 1e6:.2f} MB"
+
+
+def count_text(count: int) -> str:
+    """``512``, ``12.3 k``, ``1.20 M``, ``3.4 G``."""
+    for limit, divisor, prefix in ((1e3, 1, ""), (1e6, 1e3, " k"), (1e9, 1e6, " M")):
+        if count < limit:
+            return f"{count:,}" if divisor == 1 else f"{count / divisor:.1f}{prefix}"
+    return f"{count / 1e9:.2f} G"

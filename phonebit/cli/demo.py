@@ -1,0 +1,175 @@
+"""``phonebit demo``: the whole road on a network and pictures that come with the package."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from phonebit.cli.console import bytes_text, count_text, output, print_json, progress
+from phonebit.cli.convert import read_labels
+from phonebit.cli.options import JsonOption, ThreadsOption
+from phonebit.cli.run import Classification, classify, threads_text
+from phonebit.errors import ModelFormatError
+
+if TYPE_CHECKING:
+    from phonebit.network import Network
+
+CHECKPOINT = "fashion_mnist_bnn.h5"
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    """What the demo did.
+
+    Attributes:
+        source_bytes: size of the checkpoint.
+        file_bytes: size of the converted file.
+        convert_s: seconds that the conversion took, its checks included.
+        binary_mac_share: part of the multiply-accumulates that is binary, 0..1.
+        results: one a picture, with the class that its file name promises.
+    """
+
+    source_bytes: int
+    file_bytes: int
+    convert_s: float
+    binary_mac_share: float
+    results: list[tuple[Classification, str]]
+
+    @property
+    def right(self) -> int:
+        """Pictures whose best class is the promised one."""
+        return sum(result.guesses[0].label == truth for result, truth in self.results)
+
+
+def demo(threads: ThreadsOption = 0, as_json: JsonOption = False) -> None:
+    """Convert the shipped Larq network and classify the shipped pictures."""
+    from phonebit.network import Network
+
+    with model_folder() as folder, tempfile.TemporaryDirectory(prefix="phonebit-") as scratch:
+        target = Path(scratch) / "fashion_mnist.pbit"
+        with progress("converting the Larq checkpoint", None, quiet=as_json):
+            report, seconds = _convert(folder, target)
+        network = Network.load(target, threads=threads)
+        result = DemoResult(
+            (folder / CHECKPOINT).stat().st_size,
+            target.stat().st_size,
+            seconds,
+            float(report.binary_mac_share),
+            _classify_all(network, folder / "pictures"),
+        )
+        if as_json:
+            print_json(_document(network, result))
+        else:
+            _print(output(), network, result)
+
+
+@contextmanager
+def model_folder() -> Iterator[Path]:
+    """The folder with the shipped checkpoint, labels and pictures.
+
+    Raises:
+        ModelFormatError: if this installation lacks it.
+    """
+    installed = files("phonebit").joinpath("models", "fashion_mnist")
+    if installed.joinpath(CHECKPOINT).is_file():
+        with as_file(installed) as folder:
+            yield folder
+        return
+    checkout = Path(__file__).resolve().parents[2] / "models" / "fashion_mnist"  # editable install
+    if not (checkout / CHECKPOINT).is_file():
+        raise ModelFormatError(
+            "the demo's checkpoint is not part of this installation",
+            where=str(installed),
+            hint="install phonebit again with `pip install .`",
+        )
+    yield checkout
+
+
+def true_label(picture: Path) -> str:
+    """The class in a picture's name: ``12_ankle_boot.png`` is an ankle_boot."""
+    return picture.stem.partition("_")[2]
+
+
+def _convert(folder: Path, target: Path) -> tuple[Any, float]:
+    from phonebit.converter.convert import convert
+
+    start = time.perf_counter()
+    report = convert(
+        folder / CHECKPOINT,
+        target,
+        input_dtype="u8",
+        input_range=(-1.0, 1.0),
+        labels=read_labels(folder / "labels.txt"),
+    )
+    return report, time.perf_counter() - start
+
+
+def _classify_all(network: Network, folder: Path) -> list[tuple[Classification, str]]:
+    from phonebit.cli.pictures import load_picture, picture_files
+
+    pictures = [load_picture(path, network.inputs[0], None) for path in picture_files(folder)]
+    return [(classify(network, picture, 1), true_label(picture.path)) for picture in pictures]
+
+
+def _document(network: Network, result: DemoResult) -> dict[str, Any]:
+    return {
+        "checkpoint": CHECKPOINT,
+        "checkpoint_bytes": result.source_bytes,
+        "file_bytes": result.file_bytes,
+        "convert_s": result.convert_s,
+        "binary_mac_share": result.binary_mac_share,
+        "isa": network.isa,
+        "threads": network.threads,
+        "kernels": dict(Counter(layer.kernel for layer in network.layers)),
+        "right": result.right,
+        "pictures": [
+            {**classification.to_dict(), "truth": truth} for classification, truth in result.results
+        ],
+    }
+
+
+def _print(console: Console, network: Network, result: DemoResult) -> None:
+    macs = sum(layer.macs for layer in network.layers)
+    console.print(
+        f"[bold]1  convert[/]  {CHECKPOINT} {bytes_text(result.source_bytes)} -> .pbit "
+        f"{bytes_text(result.file_bytes)} in {result.convert_s:.1f} s"
+    )
+    console.print(
+        f"   {len(network.layers)} ops, {count_text(macs)} MACs, "
+        f"{100 * result.binary_mac_share:.1f} % of them binary"
+    )
+    console.print("[bold]2  run[/]      pictures of the Fashion-MNIST test set")
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column("   picture", no_wrap=True)
+    table.add_column("class", no_wrap=True)
+    table.add_column("probability", justify="right")
+    table.add_column("latency", justify="right")
+    table.add_column("")
+    for classification, truth in result.results:
+        guess = classification.guesses[0]
+        verdict = "[green]right[/]" if guess.label == truth else f"[red]no: {escape(truth)}[/]"
+        table.add_row(
+            "   " + escape(classification.picture.name),
+            escape(guess.label),
+            f"{100 * guess.probability:.1f} %",
+            f"{classification.latency_ms:.3f} ms",
+            verdict,
+        )
+    console.print(table)
+    console.print(f"   {result.right} of {len(result.results)} right")
+    console.print(
+        f"[bold]3  where[/]    cpu:{network.isa}, {threads_text(network.threads)}; kernels:"
+    )
+    for kernel, count in Counter(layer.kernel for layer in network.layers).most_common():
+        console.print(f"   {count:3d} x {escape(kernel)}")

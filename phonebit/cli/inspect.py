@@ -1,0 +1,157 @@
+"""``phonebit inspect``: what is inside a ``.pbit`` file."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from phonebit.cli.console import bytes_text, count_text, output, print_json
+from phonebit.cli.options import JsonOption
+from phonebit.layer_info import binary_mac_share, shape_text
+
+if TYPE_CHECKING:
+    from phonebit.converter.ir import Graph
+    from phonebit.network import Network
+
+
+def inspect(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .pbit file.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Show a .pbit file's inputs, outputs, layers, sizes and metadata."""
+    from phonebit.converter.reader import read_graph
+    from phonebit.network import Network
+
+    network = Network.load(file, threads=1)
+    document = describe(network, read_graph(file))
+    if as_json:
+        print_json(document)
+    else:
+        _print(output(), document)
+
+
+def describe(network: Network, graph: Graph) -> dict[str, Any]:
+    """Everything that ``inspect`` shows, JSON-ready.
+
+    Args:
+        network: the loaded file.
+        graph: the same file as an engine graph, for the tensors between the layers.
+
+    Returns:
+        Sizes in bytes, shapes as (height, width, channels).
+    """
+    types = {name: (kind.dtype.name.lower(), kind.shape) for name, kind in graph.types.items()}
+    fused = fused_layers(network.metadata)
+    return {
+        "file": str(network.path),
+        "name": graph.name,
+        "inputs": [asdict(info) for info in network.inputs],
+        "outputs": [asdict(info) for info in network.outputs],
+        "level_meaning": network.level_meaning,
+        "macs": sum(layer.macs for layer in network.layers),
+        "binary_mac_share": binary_mac_share(network.layers),
+        "layers": [
+            {
+                **asdict(layer),
+                "input_types": [_type(types[name]) for name in layer.inputs],
+                "output_types": [_type(types[name]) for name in layer.outputs],
+                "sources": fused.get(layer.name, []),
+            }
+            for layer in network.layers
+        ],
+        "memory": network.memory,
+        "metadata": network.metadata,
+    }
+
+
+def fused_layers(metadata: dict[str, Any]) -> dict[str, list[str]]:
+    """The framework's layers that became one op, by op name, where the file tells."""
+    layers = metadata.get("layers")
+    entries = layers if isinstance(layers, list) else []
+    return {
+        str(entry.get("name")): [str(source) for source in entry["sources"]]
+        for entry in entries
+        if isinstance(entry, dict) and isinstance(entry.get("sources"), list)
+    }
+
+
+def _type(kind: tuple[str, tuple[int, int, int]]) -> dict[str, Any]:
+    return {"dtype": kind[0], "shape": list(kind[1])}
+
+
+def _type_text(types: list[dict[str, Any]]) -> str:
+    """``14x14x64 f32+bit``: the outputs of one op share their shape."""
+    shape = tuple(types[0]["shape"])
+    return f"{shape_text(shape)} {'+'.join(kind['dtype'] for kind in types)}"
+
+
+def _print(console: Console, document: dict[str, Any]) -> None:
+    memory = document["memory"]
+    console.print(
+        f"[bold]{escape(document['file'])}[/]  {escape(document['name'])}, "
+        f"{bytes_text(memory['file_bytes'])}"
+    )
+    metadata = document["metadata"]
+    for direction in ("inputs", "outputs"):
+        for info in document[direction]:
+            text = f"{escape(info['name'])}  {info['dtype']} {shape_text(tuple(info['shape']))}"
+            if info["dtype"] == "u8" and document["level_meaning"]:
+                scale, offset = document["level_meaning"]
+                text += f", levels 0..255 stand for {offset:.6g}..{offset + 255 * scale:.6g}"
+            console.print(f"[dim]{direction[:-1]:<8}[/] {text}")
+    _print_metadata(console, metadata)
+    console.print()
+    console.print(_layer_table(document["layers"]))
+    console.print()
+    console.print(
+        f"{count_text(document['macs'])} MACs, "
+        f"{100 * document['binary_mac_share']:.1f} % of them binary; "
+        f"weights {bytes_text(sum(layer['weight_bytes'] for layer in document['layers']))}; "
+        f"arena {bytes_text(memory['arena_bytes'])} "
+        f"(lower bound {bytes_text(memory['lower_bound_bytes'])})"
+    )
+
+
+def _print_metadata(console: Console, metadata: dict[str, Any]) -> None:
+    labels = metadata.get("labels")
+    if isinstance(labels, list) and labels:
+        shown = ", ".join(map(str, labels[:12])) + (", …" if len(labels) > 12 else "")
+        console.print(f"[dim]labels  [/] {len(labels)}: {escape(shown)}")
+    for key, value in metadata.items():
+        if key not in {"labels", "layers", "name", "input"}:
+            text = ", ".join(map(str, value.values())) if isinstance(value, dict) else str(value)
+            console.print(f"[dim]{escape(str(key)):<8}[/] {escape(text)}")
+
+
+def _layer_table(layers: list[dict[str, Any]]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("#", justify="right", style="dim")
+    longest = max((len(layer["name"]) for layer in layers), default=0)
+    table.add_column("layer", overflow="fold", min_width=min(longest, 20))
+    table.add_column("op", no_wrap=True)
+    table.add_column("output")
+    table.add_column("MACs", justify="right", no_wrap=True)
+    table.add_column("weights", justify="right", no_wrap=True)
+    with_sources = any(layer["sources"] for layer in layers)
+    if with_sources:
+        table.add_column("fused with", overflow="fold", style="dim")
+    for index, layer in enumerate(layers):
+        row = [
+            str(index),
+            escape(layer["name"]),
+            f"[cyan]{layer['kind']}[/]" if layer["binary"] else layer["kind"],
+            _type_text(layer["output_types"]),
+            count_text(layer["macs"]) if layer["macs"] else "",
+            bytes_text(layer["weight_bytes"]) if layer["weight_bytes"] else "",
+        ]
+        if with_sources:
+            others = [source for source in layer["sources"] if source != layer["name"]]
+            row.append(escape(" ".join(others)))
+        table.add_row(*row)
+    return table

@@ -1,0 +1,54 @@
+"""``phonebit``: the commands joined, and the entry point."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from phonebit.cli.bench import bench
+from phonebit.cli.console import ErrorReportingGroup
+from phonebit.cli.convert import convert
+from phonebit.cli.demo import demo
+from phonebit.cli.devices import devices
+from phonebit.cli.inspect import inspect
+from phonebit.cli.run import run
+from phonebit.cli.verify import verify
+
+app = typer.Typer(
+    name="phonebit",
+    help="Convert, run, check and measure binary neural networks.",
+    cls=ErrorReportingGroup,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (convert, inspect, run, verify, bench, devices, demo):
+    app.command()(command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        import phonebit
+
+        print(f"phonebit {phonebit.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", hidden=True, help="Show tracebacks of errors.")
+    ] = False,
+) -> None:
+    """Convert, run, check and measure binary neural networks."""
+
+
+def main() -> None:
+    """Entry point of the ``phonebit`` script; ends the process with 0, 1 (verify parted) or 2."""
+    app()

@@ -1,0 +1,113 @@
+"""Devices: the compiled runtime, its instruction sets, and the names that users give them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from types import ModuleType
+
+from phonebit.errors import DeviceError
+
+FORCING_VARIABLE = "PHONEBIT_CPU"
+
+
+@dataclass(frozen=True)
+class InstructionSet:
+    """One path of the CPU backend.
+
+    Attributes:
+        name: "scalar", "avx2", "avx512" or "neon".
+        features: what a processor must have for it.
+        supported: whether this machine's has.
+    """
+
+    name: str
+    features: str
+    supported: bool
+
+
+def load_runtime() -> ModuleType:
+    """Import the compiled module.
+
+    Returns:
+        phonebit._runtime.
+
+    Raises:
+        DeviceError: if it is not there or cannot be loaded.
+    """
+    try:
+        from phonebit import _runtime
+    except ImportError as error:
+        raise DeviceError(
+            f"the compiled runtime cannot be loaded: {error}",
+            where="phonebit._runtime",
+            hint="install phonebit with `pip install .` from its source folder",
+        ) from error
+    return _runtime
+
+
+def instruction_sets() -> list[InstructionSet]:
+    """All that this build has, best first.
+
+    Raises:
+        DeviceError: if the compiled module cannot be loaded.
+    """
+    return [InstructionSet(*entry) for entry in load_runtime().isas()]
+
+
+def forced_isa() -> str | None:
+    """The instruction set that the environment variable PHONEBIT_CPU names, if it is set."""
+    return os.environ.get(FORCING_VARIABLE) or None
+
+
+def serving_isa(known: list[InstructionSet]) -> str:
+    """The instruction set that device "cpu" stands for.
+
+    Args:
+        known: all of this build, best first.
+
+    Returns:
+        Its name.
+
+    Raises:
+        DeviceError: if PHONEBIT_CPU names one that does not exist here.
+    """
+    supported = [isa.name for isa in known if isa.supported]
+    forced = forced_isa()
+    if forced is not None and forced not in supported:
+        raise DeviceError(
+            "not an instruction set of this machine",
+            where=f"environment variable {FORCING_VARIABLE}",
+            expected=", ".join(supported),
+            got=forced,
+            hint="set it to one of these, or unset it",
+        )
+    return forced or supported[0]
+
+
+def isa_of(device: str) -> str:
+    """What a device name means to the runtime.
+
+    Args:
+        device: "auto", "cpu", or "cpu:<instruction set>".
+
+    Returns:
+        The instruction set that it forces, or "" for the best one.
+
+    Raises:
+        DeviceError: if the device is unknown, or not part of this version.
+    """
+    if device in {"auto", "cpu"}:
+        return ""
+    if device == "gpu" or device.startswith("gpu:"):
+        raise DeviceError(
+            "the OpenCL engine is not part of this version",
+            where=f"device '{device}'",
+            hint="use device 'cpu'",
+        )
+    kind, _, isa = device.partition(":")
+    names = [known.name for known in instruction_sets()]
+    if kind != "cpu" or isa not in names:
+        expected = ", ".join(["auto", "cpu", *(f"cpu:{name}" for name in names)])
+        raise DeviceError("unknown device", where=f"device '{device}'", expected=expected)
+    return isa

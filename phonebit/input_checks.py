@@ -1,0 +1,155 @@
+"""Checks of the arrays that go into a network; every refusal says what would be right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phonebit.errors import InputError
+from phonebit.layer_info import TensorInfo
+
+_NUMPY_DTYPES: dict[str, np.dtype[Any]] = {
+    "u8": np.dtype(np.uint8),
+    "f32": np.dtype(np.float32),
+}
+_ADVICE = {
+    "u8": "pass whole numbers 0..255 with x.astype(np.uint8)",
+    "f32": "convert it with x.astype(np.float32)",
+}
+
+
+def check_inputs(x: Any, expected: Sequence[TensorInfo]) -> list[NDArray[Any]]:
+    """Bring what a user passed to ``forward`` into the order and layout that the runtime reads.
+
+    Args:
+        x: one array, or a mapping from input name to array; (N, height, width, channels), or (N, C)
+            for an input without a map.
+        expected: the network's inputs.
+
+    Returns:
+        C-contiguous arrays of shape (N, height, width, channels), one an input, the same N >= 1.
+
+    Raises:
+        InputError: if an input is missing or unknown, or an array has another dtype or shape, is
+            empty, or holds NaN or infinity.
+    """
+    arrays = _arrays_by_name(x, expected)
+    checked = [check_array(arrays[info.name], info) for info in expected]
+    batches = {info.name: len(array) for info, array in zip(expected, checked, strict=True)}
+    if len(set(batches.values())) > 1:
+        raise InputError(
+            "the inputs differ in batch size",
+            expected="equally many of each",
+            got=", ".join(f"{batch} of '{name}'" for name, batch in batches.items()),
+        )
+    return checked
+
+
+def _arrays_by_name(x: Any, expected: Sequence[TensorInfo]) -> Mapping[str, Any]:
+    names = [info.name for info in expected]
+    listed = ", ".join(f"'{name}'" for name in names)
+    if not isinstance(x, Mapping):
+        if len(expected) != 1:
+            raise InputError(
+                f"the network has {len(expected)} inputs",
+                expected=f"a dict with the keys {listed}",
+                got=type(x).__name__,
+            )
+        return {names[0]: x}
+    missing = [name for name in names if name not in x]
+    unknown = [str(name) for name in x if name not in names]
+    if missing or unknown:
+        problems = [f"'{name}' is missing" for name in missing]
+        problems += [f"'{name}' is not an input" for name in unknown]
+        raise InputError(
+            f"{'; '.join(problems)}", where="inputs", hint=f"the network's inputs are {listed}"
+        )
+    return x
+
+
+def check_array(array: Any, info: TensorInfo) -> NDArray[Any]:
+    """Check one input array.
+
+    Args:
+        array: (N, height, width, channels), or (N, C) if the input's height and width are 1.
+        info: what the network expects.
+
+    Returns:
+        The same values, C-contiguous, (N, height, width, channels).
+
+    Raises:
+        InputError: if dtype, shape or a value is not what the network can take.
+    """
+    dtype = _NUMPY_DTYPES[info.dtype]
+    if not isinstance(array, np.ndarray):
+        raise InputError(
+            "not a NumPy array",
+            where=f"input '{info.name}'",
+            expected=f"an array of {dtype.name}",
+            got=type(array).__name__,
+            hint=f"make one with np.asarray(x, np.{dtype.name})",
+        )
+    if array.dtype != dtype:
+        raise InputError(
+            "wrong element type",
+            where=f"input '{info.name}'",
+            expected=dtype.name,
+            got=array.dtype,
+            hint=_ADVICE[info.dtype],
+        )
+    array = _check_shape(array, info)
+    if info.dtype == "f32":
+        _check_finite(array, info)
+    return np.ascontiguousarray(array)
+
+
+def _check_shape(array: NDArray[Any], info: TensorInfo) -> NDArray[Any]:
+    height, width, channels = info.shape
+    if height == width == 1 and array.ndim == 2 and array.shape[1] == channels:
+        array = array.reshape(-1, 1, 1, channels)
+    if array.shape[1:] != info.shape:
+        raise InputError(
+            "wrong shape",
+            where=f"input '{info.name}'",
+            expected=f"(N, {height}, {width}, {channels})",
+            got=array.shape,
+            hint=_shape_advice(array.shape, info.shape),
+        )
+    if len(array) == 0:
+        raise InputError(
+            "the batch is empty", where=f"input '{info.name}'", hint="pass at least one element"
+        )
+    return array
+
+
+def _shape_advice(got: tuple[int, ...], expected: tuple[int, int, int]) -> str:
+    """What most likely went wrong, as an instruction."""
+    height, width, channels = expected
+    if got == expected:
+        return "add the batch dimension with x[None]"
+    if channels == 1 and got in {(height, width), (got[0], height, width)}:
+        added = "x[None, :, :, None]" if len(got) == 2 else "x[..., None]"
+        return f"add the missing dimensions with {added}"
+    if got[-3:] == (channels, height, width):
+        return "this looks like channels first: use np.moveaxis(x, -3, -1), batch in front"
+    if len(got) == 4 and got[3] == channels:
+        return f"resize to {height}x{width} first (`phonebit run` does so for pictures)"
+    return "the order is batch, height, width, channels"
+
+
+def _check_finite(array: NDArray[Any], info: TensorInfo) -> None:
+    finite = np.isfinite(array)
+    if finite.all():
+        return
+    place = tuple(int(i) for i in np.argwhere(~finite)[0])
+    count = int(array.size - np.count_nonzero(finite))
+    raise InputError(
+        f"{count} of {array.size} values are not finite",
+        where=f"input '{info.name}'",
+        expected="finite numbers",
+        got=f"{array[place]} at {place}",
+        hint="find where they come from, or replace them with np.nan_to_num(x)",
+    )

@@ -1,0 +1,155 @@
+"""What a loaded network consists of: tensors, layers, and the time that each layer takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+Shape = tuple[int, int, int]
+TensorDtype = Literal["bit", "u8", "f32"]
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """An input or output of a network.
+
+    Attributes:
+        name: its name in the file.
+        dtype: "bit" (-1 or +1), "u8" or "f32".
+        shape: (height, width, channels); the batch comes in front of it.
+    """
+
+    name: str
+    dtype: TensorDtype
+    shape: Shape
+
+
+@dataclass(frozen=True)
+class LayerInfo:
+    """One layer of a loaded network: one op of its file.
+
+    Attributes:
+        name: the training framework's layer name.
+        kind: what it computes, e.g. "binary_conv2d".
+        kernel: name of the kernel that serves it on this machine.
+        macs: multiply-accumulates for one input.
+        binary: whether those are of +1/-1 by +1/-1.
+        weight_bytes: bytes of its constants in the file.
+        inputs: names of the tensors that it reads.
+        outputs: names of the tensors that it writes.
+    """
+
+    name: str
+    kind: str
+    kernel: str
+    macs: int
+    binary: bool
+    weight_bytes: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LayerProfile:
+    """Measured time of one layer.
+
+    Attributes:
+        name: the training framework's layer name.
+        kind: what it computes.
+        kernel: the kernel that ran.
+        binary: whether its multiply-accumulates are of +1/-1 by +1/-1.
+        latency_ms: milliseconds for one batch.
+        macs: multiply-accumulates for one batch.
+        weight_bytes: bytes of its constants in the file.
+        gops: 1e9 operations a second; 1 MAC = 2 operations.
+        share: its part of the summed layer times, 0..1.
+    """
+
+    name: str
+    kind: str
+    kernel: str
+    binary: bool
+    latency_ms: float
+    macs: int
+    weight_bytes: int
+    gops: float
+    share: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form, keys as the attributes."""
+        return asdict(self)
+
+
+def make_profiles(
+    layers: Sequence[LayerInfo], latencies_ms: Sequence[float], batch: int
+) -> list[LayerProfile]:
+    """Join layers with their measured times.
+
+    Args:
+        layers: the network's layers.
+        latencies_ms: milliseconds for one batch, one a layer.
+        batch: inputs in that batch.
+
+    Returns:
+        One profile a layer, in execution order.
+    """
+    total_ms = sum(latencies_ms)
+    profiles = []
+    for layer, latency_ms in zip(layers, latencies_ms, strict=True):
+        macs = layer.macs * batch
+        gops = 2.0 * macs / (latency_ms * 1e6) if latency_ms > 0.0 else 0.0
+        share = latency_ms / total_ms if total_ms > 0.0 else 0.0
+        profiles.append(
+            LayerProfile(
+                layer.name,
+                layer.kind,
+                layer.kernel,
+                layer.binary,
+                latency_ms,
+                macs,
+                layer.weight_bytes,
+                gops,
+                share,
+            )
+        )
+    return profiles
+
+
+def binary_mac_share(layers: Sequence[LayerInfo]) -> float:
+    """Part of the multiply-accumulates that is binary, 0..1 (0 if there are none)."""
+    total = sum(layer.macs for layer in layers)
+    return sum(layer.macs for layer in layers if layer.binary) / total if total else 0.0
+
+
+def shape_text(shape: Shape) -> str:
+    """``28x28x1``, or ``10`` for features without a map."""
+    height, width, channels = shape
+    return str(channels) if height == width == 1 else f"{height}x{width}x{channels}"
+
+
+def layer_table(layers: Sequence[LayerInfo]) -> str:
+    """Plain-text table of layers: two blanks between columns, the header underlined."""
+    cells = [("layer", "kind", "kernel", "MACs", "binary", "weight bytes")]
+    cells += [
+        (
+            layer.name,
+            layer.kind,
+            layer.kernel,
+            f"{layer.macs:,}",
+            "yes" if layer.binary else "",
+            f"{layer.weight_bytes:,}",
+        )
+        for layer in layers
+    ]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
+    numbers = {3, 5}
+    lines = [
+        "  ".join(
+            cell.rjust(width) if column in numbers else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    ]
+    lines.insert(1, "  ".join("-" * width for width in widths))
+    return "\n".join(lines)

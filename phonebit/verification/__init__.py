@@ -1,0 +1,20 @@
+"""Does a ``.pbit`` file compute what its checkpoint does? Layer by layer, then end to end.
+
+Real numbers in float32 round differently in every framework, and a value within rounding of zero
+may then change its sign, which changes everything behind it. So every op of the file is judged
+*alone*: it is fed the source's own values, bits must be equal and real values within a tolerance. A
+bit that differs although the real value it is the sign of is zero up to rounding is a *float tie*:
+counted and shown. Then whole forward passes are compared, and a difference there must be explained
+by ties.
+
+::
+
+    report = verify("model.h5", "model.pbit")
+    if not report.passed:
+        print(report.first_parted or report.end_to_end)
+"""
+
+from phonebit.verification.report import EndToEndCheck, LayerCheck, VerificationReport
+from phonebit.verification.verify import batches, verify
+
+__all__ = ["EndToEndCheck", "LayerCheck", "VerificationReport", "batches", "verify"]

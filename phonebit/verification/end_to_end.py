@@ -1,0 +1,113 @@
+"""End to end: whole forward passes, and for every difference the float tie that explains it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phonebit.network import Network
+from phonebit.verification.layers import tie_mask
+from phonebit.verification.report import EndToEndCheck
+from phonebit.verification.source_trace import Array, SourceTrace
+
+
+class EndToEndChecker:
+    """Compares the engine's own forward passes with the source's outputs.
+
+    Args:
+        network: the loaded file.
+        tolerance: allowed difference of outputs, as a share of their largest value.
+    """
+
+    def __init__(self, network: Network, tolerance: float) -> None:
+        self._network = network
+        self._tolerance = tolerance
+        self.check = EndToEndCheck()
+
+    def check_batch(self, inputs: dict[str, Array], trace: SourceTrace, first_sample: int) -> None:
+        """Run one batch and compare.
+
+        Args:
+            inputs: the engine's inputs by name.
+            trace: the source's values for the same inputs.
+            first_sample: number of the batch's first sample.
+        """
+        values = self._network.activations(inputs)
+        count = len(next(iter(inputs.values())))
+        same = np.ones(count, np.bool_)
+        near = np.ones(count, np.bool_)
+        for info in self._network.outputs:
+            got = values[info.name].reshape(count, -1).astype(np.float64)
+            expected = trace.values[info.name].reshape(count, -1).astype(np.float64)
+            same &= got.argmax(axis=1) == expected.argmax(axis=1)
+            difference = np.abs(got - expected).max(axis=1)
+            tolerance = self._tolerance * float(np.abs(expected).max())
+            near &= difference <= tolerance
+            self.check.tolerance = max(self.check.tolerance, tolerance)
+            worst = float(difference.max())
+            if not worst <= self.check.max_abs_difference:
+                self.check.max_abs_difference = worst
+        first = first_differences(self._network, values, trace, first_sample)
+        self.check.samples += count
+        self.check.same_argmax += int(np.count_nonzero(same))
+        explained = (first.ties > 0) & ~first.parted
+        self.check.samples_with_ties += int(np.count_nonzero(explained))
+        self.check.ties += first.shown
+        unexplained = ~(same & near) & ~explained
+        self.check.unexplained += [int(i) + first_sample for i in np.flatnonzero(unexplained)]
+
+
+@dataclass(frozen=True)
+class FirstDifferences:
+    """Where each sample's bits first differ from the source's.
+
+    Attributes:
+        parted: (N,) whether bits differ there that are no float ties.
+        ties: (N,) float ties there.
+        shown: each tie: "name[sample, row, column, channel] = the source's value before the sign".
+    """
+
+    parted: NDArray[np.bool_]
+    ties: NDArray[np.int64]
+    shown: list[str]
+
+
+def first_differences(
+    network: Network, values: Mapping[str, Array], trace: SourceTrace, first_sample: int = 0
+) -> FirstDifferences:
+    """Look for the cause of every difference.
+
+    Behind the first tensor with other bits everything may legitimately differ, so for each sample
+    only that one is judged.
+
+    Args:
+        network: gives the order of the layers.
+        values: the engine's activations by name.
+        trace: the source's values for the same inputs.
+        first_sample: number of the batch's first sample.
+
+    Returns:
+        The places, by sample.
+    """
+    count = len(next(iter(values.values())))
+    parted = np.zeros(count, np.bool_)
+    ties = np.zeros(count, np.int64)
+    waiting = np.ones(count, np.bool_)
+    shown: list[str] = []
+    for layer in network.layers:
+        for name in layer.outputs:
+            expected, margin = trace.values.get(name), trace.margins.get(name)
+            if margin is None or expected is None or expected.shape != values[name].shape:
+                continue
+            differs = (values[name] != expected) & waiting[:, None, None, None]
+            tied = differs & tie_mask(margin)
+            parted |= (differs & ~tied).any(axis=(1, 2, 3))
+            ties += tied.sum(axis=(1, 2, 3))
+            waiting &= ~differs.any(axis=(1, 2, 3))
+            for place in np.argwhere(tied):
+                where = ", ".join(str(int(i)) for i in (place[0] + first_sample, *place[1:]))
+                shown.append(f"{name}[{where}] = {margin[tuple(place)]:.3g}")
+    return FirstDifferences(parted, ties, shown)

@@ -1,0 +1,103 @@
+"""What the source network computes: every value of its graph, for given inputs.
+
+The training framework's own activations are used where there are any. What the framework does not
+show (the sign inside a quantized layer, say) follows from them by the source graph's own operators,
+one operator at a time, so that nothing drifts from what the framework computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phonebit.converter.interpreter import evaluate_node
+from phonebit.converter.ir import Graph, Input
+from phonebit.errors import VerificationError
+from phonebit.format.records import DataType
+
+Array = NDArray[Any]
+Activations = Callable[[Mapping[str, Array]], Mapping[str, Array]]
+"""Function from source inputs to the framework's layer outputs by layer name."""
+
+
+@dataclass
+class SourceTrace:
+    """Values of the source graph, (N, height, width, channels) by name.
+
+    Attributes:
+        values: float32, uint8, or int8 of -1 and +1.
+        margins: for values of -1 and +1: the real value whose sign they are.
+    """
+
+    values: dict[str, Array] = field(default_factory=dict)
+    margins: dict[str, Array] = field(default_factory=dict)
+
+
+@dataclass
+class Source:
+    """A source network that can be traced.
+
+    Attributes:
+        name: what the user called it.
+        graph: its source graph.
+        framework: the framework's activations, or None: the reference interpreter serves.
+        reason: why there is no framework, or "".
+    """
+
+    name: str
+    graph: Graph
+    framework: Activations | None
+    reason: str
+
+    @property
+    def reference(self) -> Literal["framework", "interpreter"]:
+        """Whose values a trace holds."""
+        return "framework" if self.framework else "interpreter"
+
+    def trace(self, inputs: Mapping[str, Array]) -> SourceTrace:
+        """Compute every value.
+
+        Args:
+            inputs: (N, height, width, channels) by the source graph's input names.
+
+        Returns:
+            All values of the source graph.
+
+        Raises:
+            VerificationError: if the framework's activation of a layer has an unexpected size.
+        """
+        shown = self.framework(inputs) if self.framework else {}
+        trace = SourceTrace()
+        for node in self.graph.nodes:
+            name = node.outputs[0]
+            if isinstance(node.op, Input):
+                trace.values[name] = inputs[name]
+                continue
+            is_bit = self.graph.types[name].dtype == DataType.BIT
+            if name not in shown or is_bit:  # bits too, for their margins
+                operands = [trace.values[operand] for operand in node.inputs]
+                trace.values.update(evaluate_node(node, operands, trace.margins))
+            if name in shown:
+                dtype = np.int8 if is_bit else np.float32
+                trace.values[name] = self._framework_value(name, shown[name], inputs, dtype)
+        return trace
+
+    def _framework_value(
+        self, name: str, value: Array, inputs: Mapping[str, Array], dtype: type[np.generic]
+    ) -> Array:
+        batch = len(next(iter(inputs.values())))
+        shape = (batch, *self.graph.types[name].shape)
+        array = np.asarray(value, dtype)
+        if array.size != int(np.prod(shape)):
+            raise VerificationError(
+                "the framework's activation does not fit the imported layer",
+                where=f"layer '{name}'",
+                expected=shape,
+                got=array.shape,
+                hint="check that SRC is the checkpoint that FILE was converted from",
+            )
+        return array.reshape(shape)
