@@ -4,20 +4,22 @@ Topology (NHWC; the activation at the input of a convolution is sign in the bina
 in the twin; the very first convolution sees the picture itself in both):
 
     picture 28x28x1
-    stem      conv 3x3, 32      - BN                                     28x28x32   plain
-    conv1     conv 3x3, 64      - max-pool 2x2 - BN                      14x14x64   pool on bits
-    res2      conv 3x3, 64      - BN - add(input)                        14x14x64   Bi-Real block
-    conv3     conv 3x3, 128     - max-pool 2x2 - BN                        7x7x128  reads the sum
-    res4      conv 3x3, 128     - BN - add(input)                          7x7x128  Bi-Real block
-    res5      conv 3x3, 128     - BN - add(input)                          7x7x128  Bi-Real block
-    dense6    flatten - dense 256 - BN                                         256  binary dense
-    logits    dense 10 with bias - softmax                                      10  float
+    stem    conv 3x3, 64   - max-pool 2x2 - BN   14x14x64   plain, real input
+    res2    conv 3x3, 64   - BN - add(input)     14x14x64   Bi-Real block
+    res3    conv 3x3, 64   - BN - add(input)     14x14x64   Bi-Real block
+    conv4   conv 3x3, 128  - max-pool 2x2 - BN    7x7x128   plain, reads the sign of a sum
+    conv5   conv 3x3, 128  - BN                   7x7x128   plain
+    conv6   conv 3x3, 128  - BN                   7x7x128   plain, opens the next shortcut
+    res7    conv 3x3, 128  - BN - add(input)      7x7x128   Bi-Real block
+    dense8  flatten - dense 256 - BN                  256   binary dense
+    logits  dense 10 with bias - softmax               10   float
 
-Between them these layers meet every epilogue that an engine fuses: a threshold on a real-valued
-input (stem -> conv1), a threshold on an integer accumulator (dense6's neighbours), max-pooling
-before BN, and a residual sum whose sign feeds the next convolution while the sum itself feeds the
-next shortcut. Padding is "same" with zeros everywhere, which is Larq's default: a border position
-contributes neither +1 nor -1 to an accumulator.
+Between them these layers meet every epilogue that an engine fuses: max-pooling whose result only
+ever acts through its sign, hence poolable on bits (conv4); one threshold per channel on an integer
+accumulator (conv5); a real value that is needed beside its sign (stem, conv6); and residual sums
+whose sign feeds the next convolution while the sum itself feeds the next shortcut (res2, res3).
+Padding is "same" with zeros everywhere, which is Larq's default: a border position contributes
+neither +1 nor -1 to an accumulator.
 
 Source: plain blocks in the order of BinaryNet (Hubara et al. 2016), residual blocks of Bi-Real Net
 (Liu et al. 2018, section 3.2); `ste_sign` and `weight_clip` as in Larq.
@@ -30,16 +32,18 @@ from collections.abc import Callable
 from typing import Any
 
 # Larq 0.14 is written for Keras 2; TensorFlow >= 2.16 hands out Keras 3 unless this is set first.
+# The other files therefore take `lq` and `tf` from here.
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 
-import larq as lq  # type: ignore[import-not-found,import-untyped,unused-ignore]  # noqa: E402
-import tensorflow as tf  # type: ignore[import-not-found,import-untyped,unused-ignore] # noqa: E402
+import larq as lq  # type: ignore[import-not-found,import-untyped,unused-ignore]
+import tensorflow as tf  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+__all__ = ["CLASS_COUNT", "KerasModel", "build_binary", "build_float_twin", "lq", "tf"]
 
 INPUT_SHAPE = (28, 28, 1)
 CLASS_COUNT = 10
-STEM_CHANNELS = 32
-MID_CHANNELS = 64
-TOP_CHANNELS = 128
+LOWER_CHANNELS = 64
+UPPER_CHANNELS = 128
 DENSE_UNITS = 256
 
 # Keras models and tensors; TensorFlow ships no type information that mypy could check.
@@ -66,14 +70,15 @@ def _residual(x: KerasTensor, conv: WeightedLayer, units: int, name: str) -> Ker
 def _build(conv: WeightedLayer, dense: WeightedLayer, name: str) -> KerasModel:
     """Assemble the topology above from one kind of convolution and one kind of dense layer."""
     picture = tf.keras.layers.Input(INPUT_SHAPE, name="picture")
-    x = _normalise(conv(picture, STEM_CHANNELS, "stem", True), "stem_bn")
-    x = _normalise(_pool(conv(x, MID_CHANNELS, "conv1", False), "conv1_pool"), "conv1_bn")
-    x = _residual(x, conv, MID_CHANNELS, "res2")
-    x = _normalise(_pool(conv(x, TOP_CHANNELS, "conv3", False), "conv3_pool"), "conv3_bn")
-    x = _residual(x, conv, TOP_CHANNELS, "res4")
-    x = _residual(x, conv, TOP_CHANNELS, "res5")
+    x = _normalise(_pool(conv(picture, LOWER_CHANNELS, "stem", True), "stem_pool"), "stem_bn")
+    x = _residual(x, conv, LOWER_CHANNELS, "res2")
+    x = _residual(x, conv, LOWER_CHANNELS, "res3")
+    x = _normalise(_pool(conv(x, UPPER_CHANNELS, "conv4", False), "conv4_pool"), "conv4_bn")
+    x = _normalise(conv(x, UPPER_CHANNELS, "conv5", False), "conv5_bn")
+    x = _normalise(conv(x, UPPER_CHANNELS, "conv6", False), "conv6_bn")
+    x = _residual(x, conv, UPPER_CHANNELS, "res7")
     x = tf.keras.layers.Flatten(name="flatten")(x)
-    x = _normalise(dense(x, DENSE_UNITS, "dense6", False), "dense6_bn")
+    x = _normalise(dense(x, DENSE_UNITS, "dense8", False), "dense8_bn")
     x = tf.keras.layers.Dense(CLASS_COUNT, name="logits")(x)
     x = tf.keras.layers.Activation("softmax", name="probabilities")(x)
     return tf.keras.Model(picture, x, name=name)

@@ -14,203 +14,23 @@ Run `python train.py --help` for the options; README.md states the command that 
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import json
 import platform
-import subprocess
-import time
-from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
+import shlex
+import sys
+from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import h5py  # type: ignore[import-not-found,import-untyped,unused-ignore]
 import numpy as np
-from dataset import DEFAULT_DIR, Split, load_split, to_network_input
-from network import CLASS_COUNT, KerasModel, build_binary, build_float_twin, lq, tf
-from numpy.typing import NDArray
+from dataset import DEFAULT_DIR, Split, load_split
+from fitting import Schedule, evaluate, fit
+from network import KerasModel, build_binary, build_float_twin, lq, tf
 
-FloatArray = NDArray[np.float32]
 HERE = Path(__file__).resolve().parent
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """How one network is trained.
-
-    Attributes:
-        epochs: passes over the 60,000 pictures.
-        batch_size: pictures per step; the incomplete last batch of an epoch is left out.
-        learning_rate: Adam's, at step 0; it falls to 0 at the last step along a half cosine.
-        distill_weight: share of the loss that compares with the twin, 0..1.
-        temperature: divides both networks' logits in that share.
-    """
-
-    epochs: int
-    batch_size: int
-    learning_rate: float
-    distill_weight: float = 0.0
-    temperature: float = 1.0
-
-
-def make_loss(schedule: Schedule) -> Any:
-    """Build the training loss over logits.
-
-    With y the one-hot label, t the twin's logits, z the network's, w and T from the schedule:
-        loss = (1 - w) CE(y, softmax(z)) + w T^2 CE(softmax(t / T), softmax(z / T)).
-    T^2 keeps both gradients of one size, since d/dz of the second term shrinks with 1 / T^2.
-
-    Args:
-        schedule: weight and temperature.
-
-    Returns:
-        Function of (target float32[N][20] = y beside t, logits float32[N][10]) -> float32[N].
-
-    Source: Hinton, Vinyals, Dean 2015, section 2.
-    """
-    weight, temperature = schedule.distill_weight, schedule.temperature
-
-    def loss(target: Any, logits: Any) -> Any:
-        one_hot, twin_logits = target[:, :CLASS_COUNT], target[:, CLASS_COUNT:]
-        hard = tf.nn.softmax_cross_entropy_with_logits(one_hot, logits)
-        if weight == 0.0:
-            return hard
-        soft = tf.nn.softmax_cross_entropy_with_logits(
-            tf.nn.softmax(twin_logits / temperature), logits / temperature
-        )
-        return (1.0 - weight) * hard + weight * temperature**2 * soft
-
-    return loss
-
-
-def accuracy(target: Any, logits: Any) -> Any:
-    """Share of pictures whose largest logit is the label's (a Keras metric)."""
-    return tf.keras.metrics.categorical_accuracy(target[:, :CLASS_COUNT], logits)
-
-
-def make_batches(
-    pictures: FloatArray, targets: FloatArray, mirrored_targets: FloatArray, batch_size: int, seed: int
-) -> Any:
-    """Shuffle, mirror every picture left to right with probability 1/2, and batch.
-
-    Args:
-        pictures: float32[N][28][28][1].
-        targets: float32[N][20], used where the picture is left as it is.
-        mirrored_targets: float32[N][20], used where it is mirrored.
-        batch_size: pictures per step.
-        seed: of the order and of the coin, which is drawn anew in every epoch.
-
-    Returns:
-        tf.data pipeline of (pictures, targets).
-    """
-    count = len(pictures)
-    data = tf.data.Dataset.from_tensor_slices((pictures, targets, mirrored_targets))
-    data = data.shuffle(count, seed=seed).batch(batch_size, drop_remainder=True)
-    coins = tf.data.Dataset.random(seed=seed + 1, rerandomize_each_iteration=True)
-    coins = coins.map(lambda word: word % 2 == 0).batch(batch_size)
-
-    def mirror(batch: tuple[Any, Any, Any], coin: Any) -> tuple[Any, Any]:
-        x, target, mirrored_target = batch
-        mirrored = tf.reverse(x, axis=[2])
-        return (
-            tf.where(coin[:, None, None, None], mirrored, x),
-            tf.where(coin[:, None], mirrored_target, target),
-        )
-
-    return tf.data.Dataset.zip((data, coins)).map(mirror).prefetch(2)
-
-
-def predict_logits(model: KerasModel, pictures: FloatArray) -> FloatArray:
-    """Run a model up to its layer "logits": float32[N][28][28][1] -> float32[N][10]."""
-    trunk = tf.keras.Model(model.input, model.get_layer("logits").output)
-    return np.asarray(trunk.predict(pictures, batch_size=500, verbose=0), np.float32)
-
-
-def evaluate(model: KerasModel, test: Split) -> float:
-    """Share of the test pictures that a model classifies as their label, 0..1."""
-    logits = predict_logits(model, to_network_input(test.pictures))
-    return float(np.mean(np.argmax(logits, axis=1) == test.labels))
-
-
-def fit(
-    model: KerasModel,
-    train: Split,
-    test: Split,
-    schedule: Schedule,
-    seed: int,
-    twin: KerasModel | None = None,
-) -> dict[str, Any]:
-    """Train a model in place and report on it.
-
-    Args:
-        model: from `build_binary` or `build_float_twin`.
-        train: the 60,000 pictures.
-        test: the 10,000 pictures; looked at once, after the last epoch.
-        schedule: epochs, rates, distillation.
-        seed: of the order of the pictures and of the mirroring.
-        twin: trained float twin; needed if schedule.distill_weight > 0.
-
-    Returns:
-        JSON-ready log: schedule, per-epoch numbers, seconds, test accuracy (0..1).
-
-    Raises:
-        ValueError: if distillation is asked for without a twin.
-    """
-    if schedule.distill_weight > 0.0 and twin is None:
-        raise ValueError(f"distill_weight={schedule.distill_weight} needs a float twin; got none")
-    pictures = to_network_input(train.pictures)
-    one_hot = np.eye(CLASS_COUNT, dtype=np.float32)[train.labels]
-    if twin is None or schedule.distill_weight == 0.0:
-        plain = mirrored = np.zeros_like(one_hot)
-    else:
-        plain = predict_logits(twin, pictures)
-        mirrored = predict_logits(twin, pictures[:, :, ::-1])
-    batches = make_batches(
-        pictures,
-        np.concatenate([one_hot, plain], axis=1),
-        np.concatenate([one_hot, mirrored], axis=1),
-        schedule.batch_size,
-        seed,
-    )
-    steps = schedule.epochs * (len(pictures) // schedule.batch_size)
-    rate = tf.keras.optimizers.schedules.CosineDecay(schedule.learning_rate, steps)
-    trunk = tf.keras.Model(model.input, model.get_layer("logits").output)
-    trunk.compile(tf.keras.optimizers.Adam(rate), make_loss(schedule), metrics=[accuracy])
-    clock = EpochClock()
-    start = time.perf_counter()
-    history = trunk.fit(batches, epochs=schedule.epochs, verbose=2, callbacks=[clock]).history
-    seconds = time.perf_counter() - start
-    epochs = [
-        {"epoch": i + 1, "loss": loss, "train_accuracy": share, "seconds": round(spent, 1)}
-        for i, (loss, share, spent) in enumerate(
-            zip(history["loss"], history["accuracy"], clock.seconds, strict=True)
-        )
-    ]
-    test_accuracy = evaluate(model, test)
-    print(f"{model.name}: test accuracy {test_accuracy:.4f} after {seconds:.0f} s", flush=True)
-    return {
-        "network": model.name,
-        "schedule": asdict(schedule),
-        "seconds": round(seconds, 1),
-        "test_accuracy": test_accuracy,
-        "epochs": epochs,
-    }
-
-
-class EpochClock(tf.keras.callbacks.Callback):  # type: ignore[misc,unused-ignore]
-    """Keras callback that notes the wall-clock seconds of every epoch."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seconds: list[float] = []
-        self._start = 0.0
-
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Start the clock."""
-        self._start = time.perf_counter()
-
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Stop the clock."""
-        self.seconds.append(time.perf_counter() - self._start)
 
 
 def save_binary(model: KerasModel, path: Path) -> None:
@@ -218,7 +38,7 @@ def save_binary(model: KerasModel, path: Path) -> None:
 
     Inside `quantized_scope(True)` Larq hands out sign(w) for every latent kernel w. The forward
     pass only ever uses sign(w), and sign(sign(w)) = sign(w), so the stored model gives equal
-    results. Rewritten with byte shuffling and gzip, a kernel of +-1 costs about one bit a weight.
+    results. Rewritten with byte shuffling and gzip, a kernel of +-1 costs about two bits a weight.
 
     Args:
         model: trained network of `build_binary`.
@@ -232,7 +52,8 @@ def save_binary(model: KerasModel, path: Path) -> None:
     def copy(name: str, node: Any) -> None:
         if isinstance(node, h5py.Dataset):
             packing = {"compression": "gzip", "compression_opts": 9, "shuffle": True}
-            options = packing if node.size > 1 else {}
+            # One chunk a kernel: h5py's own small chunks would cost a sixth more bytes.
+            options = {**packing, "chunks": node.shape} if node.size > 1 else {}
             target = packed.create_dataset(name, data=node[()], track_times=False, **options)
         else:
             target = packed.require_group(name)
@@ -246,23 +67,112 @@ def save_binary(model: KerasModel, path: Path) -> None:
 
 def describe_machine() -> dict[str, Any]:
     """CPU model, thread count and versions, for the training log."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    commit = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=HERE, capture_output=True, text=True, check=False
-    )
     return {
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "parent_commit": commit.stdout.strip() or None,
         "cpu": models[0] if models else platform.processor(),
         "logical_cpus": len(models),
         "platform": platform.platform(),
         "versions": {
             "python": platform.python_version(),
             "tensorflow": tf.__version__,
-            "tf_keras": tf.keras.__version__,
-            "larq": __import__("importlib.metadata").metadata.version("larq"),
+            "tf_keras": importlib.metadata.version("tf_keras"),
+            "larq": importlib.metadata.version("larq"),
             "numpy": np.__version__,
             "h5py": h5py.__version__,
         },
     }
+
+
+def obtain_twin(
+    path: Path | None, train: Split, test: Split, schedule: Schedule, seed: int
+) -> tuple[KerasModel, dict[str, Any]]:
+    """Train the float twin, or take it and its log from an earlier run.
+
+    Args:
+        path: `.h5` file that keeps the twin, with its log beside it as `.json`; None: keep nothing.
+        train: the 60,000 pictures.
+        test: the 10,000 pictures.
+        schedule: how to train it, if it must be trained.
+        seed: of weights, order and mirroring.
+
+    Returns:
+        The trained twin and the log of its training.
+
+    Raises:
+        ValueError: if the kept twin was trained by another schedule.
+    """
+    if path is not None and path.exists():
+        log = json.loads(path.with_suffix(".json").read_text())
+        wanted = {"schedule": asdict(schedule), "seed": seed}
+        kept = {key: log[key] for key in wanted}
+        if kept != wanted:
+            raise ValueError(f"{path}: trained with {kept}, expected {wanted}; delete it first")
+        return tf.keras.models.load_model(path, compile=False), log
+    tf.keras.utils.set_random_seed(seed)
+    twin = build_float_twin()
+    log = fit(twin, train, test, schedule, seed)
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        twin.save(path, save_format="h5", include_optimizer=False)
+        path.with_suffix(".json").write_text(json.dumps(log, indent=1) + "\n")
+    return twin, log
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, default=DEFAULT_DIR, help="folder of the four .gz")
+    parser.add_argument("--output", type=Path, default=HERE, help="where .h5 and .json are written")
+    parser.add_argument("--twin", type=Path, help="keeps the float twin; reused if it is there")
+    parser.add_argument("--twin-epochs", type=int, default=8)
+    parser.add_argument("--epochs", type=int, default=18, help="of the binary network")
+    parser.add_argument("--batch-size", type=int, default=128)
+    parser.add_argument("--learning-rate", type=float, default=3e-3, help="Adam's, at step 0")
+    parser.add_argument("--distill-weight", type=float, default=0.5, help="0: labels alone")
+    parser.add_argument("--temperature", type=float, default=4.0)
+    parser.add_argument("--seed", type=int, default=20261120)
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Train both networks, save the binary one and the log of both."""
+    options = parse_arguments()
+    train, test = load_split(options.data, "train"), load_split(options.data, "t10k")
+    rate, batch_size, seed = options.learning_rate, options.batch_size, options.seed
+    print(f"seed {seed}", flush=True)
+    twin_schedule = Schedule(options.twin_epochs, batch_size, rate)
+    twin, twin_log = obtain_twin(options.twin, train, test, twin_schedule, seed)
+
+    tf.keras.utils.set_random_seed(seed)
+    binary = build_binary()
+    schedule = Schedule(
+        options.epochs, batch_size, rate, options.distill_weight, options.temperature
+    )
+    log = fit(binary, train, test, schedule, seed, twin)
+    options.output.mkdir(parents=True, exist_ok=True)
+    checkpoint = options.output / "fashion_mnist_bnn.h5"
+    save_binary(binary, checkpoint)
+    stored = tf.keras.models.load_model(checkpoint, compile=False)
+    report = {
+        "command": shlex.join(["python", *sys.argv]),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": describe_machine(),
+        "checkpoint": {
+            "file": checkpoint.name,
+            "size_bytes": checkpoint.stat().st_size,
+            "test_accuracy": evaluate(stored, test),
+        },
+        "test_accuracy": {
+            "binary": log["test_accuracy"],
+            "float_twin": twin_log["test_accuracy"],
+        },
+        "binary": log,
+        "float_twin": twin_log,
+    }
+    (options.output / "training.json").write_text(json.dumps(report, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
