@@ -25,6 +25,7 @@ from phonebit.converter.ir import (
     Node,
     Operator,
     Shape,
+    Sign,
     Step,
 )
 from phonebit.errors import ConversionError
@@ -142,7 +143,9 @@ class LayerContext:
             raise ConversionError(f"the model has more than {MAX_NODES} nodes")
         self.graph.used.add(value)
         names = [tensor.value for tensor in inputs]
-        self.graph.nodes.append(Node(node, op, names, value, sources=[self.name]))
+        # A sign usually ends up in the layer before its own: there it is only the quantizer.
+        source = node if isinstance(op, Sign) else self.name
+        self.graph.nodes.append(Node(node, op, names, value, sources=[source]))
         return Tensor(value, shape, dtype)
 
     def step(
