@@ -1,0 +1,82 @@
+#include "layers.h"
+
+#include <random>
+
+namespace bench {
+
+using phonebit::cpu::ConvShape;
+using phonebit::cpu::words;
+
+double Layer::macs() const {
+  return (double)shape.out_h * shape.out_w * shape.out_c * shape.kernel_h * shape.kernel_w * shape.in_c;
+}
+
+namespace {
+
+/// Square layer; "same" padding of zeros for odd kernels of stride 1, as PyTorch pads for stride 2.
+Layer conv(int size, int in_c, int out_c, int kernel, int stride) {
+  const int pad = kernel / 2;
+  const int out = (size + 2 * pad - kernel) / stride + 1;
+  Layer layer;
+  layer.shape = {size, size, in_c, out, out, out_c, kernel, kernel, stride, stride,
+                 1,    1,    pad,  pad, pad, pad,   0,      1,      0};
+  layer.name = std::to_string(kernel) + "x" + std::to_string(kernel) + (stride > 1 ? "s2" : "") + " " +
+               std::to_string(size) + "x" + std::to_string(size) + " " + std::to_string(in_c) + "->" +
+               std::to_string(out_c);
+  return layer;
+}
+
+Layer dense(int size, int in_c, int out_c) {
+  Layer layer;
+  layer.shape = {size, size, in_c, 1, 1, out_c, size, size, 1, 1, 1, 1, 0, 0, 0, 0, 0, 1, 0};
+  layer.name = "dense " + std::to_string(size * size * in_c) + "->" + std::to_string(out_c);
+  return layer;
+}
+
+}  // namespace
+
+std::vector<Layer> layers() {
+  return {conv(56, 64, 64, 3, 1),   conv(28, 128, 128, 3, 1),   conv(14, 256, 256, 3, 1),
+          conv(7, 512, 512, 3, 1),  conv(56, 256, 256, 3, 1),   conv(28, 512, 512, 3, 1),
+          conv(14, 512, 512, 3, 1), conv(13, 1024, 1024, 3, 1), conv(27, 96, 256, 5, 1),
+          conv(56, 64, 128, 3, 2),  conv(28, 128, 256, 3, 2),   conv(14, 256, 512, 3, 2),
+          conv(56, 64, 64, 1, 1),   conv(28, 128, 256, 1, 1),   conv(14, 256, 512, 1, 1),
+          conv(7, 512, 1024, 1, 1), dense(7, 512, 4096),        dense(1, 4096, 4096),
+          dense(1, 4096, 1000),     dense(1, 512, 1000)};
+}
+
+Problem::Problem(const Layer& layer) {
+  const ConvShape& s = layer.shape;
+  std::mt19937 random(1);
+  const int words_in = words(s.in_c), words_out = words(s.out_c);
+  const size_t filter_words = (size_t)s.kernel_h * s.kernel_w * words_in;
+  const auto fill = [&](std::vector<uint32_t>& bits, size_t count) {
+    bits.resize(count);
+    for (uint32_t& word : bits) word = random();
+  };
+  fill(input, (size_t)s.in_h * s.in_w * words_in);
+  fill(weights, s.out_c * filter_words);
+  for (int c = 0; c < s.out_c; ++c) thresholds.push_back((int)(random() % 41) - 20);
+
+  // All channel counts above are whole words. Taps outside the map add nothing: padding is 0.
+  expected.assign((size_t)s.out_h * s.out_w * words_out, 0);
+  for (int y = 0; y < s.out_h; ++y) {
+    for (int x = 0; x < s.out_w; ++x) {
+      for (int c = 0; c < s.out_c; ++c) {
+        int acc = 0;
+        for (int tap = 0; tap < s.kernel_h * s.kernel_w; ++tap) {
+          const int in_y = y * s.stride_h - s.pad_top + tap / s.kernel_w;
+          const int in_x = x * s.stride_w - s.pad_left + tap % s.kernel_w;
+          if (in_y < 0 || in_y >= s.in_h || in_x < 0 || in_x >= s.in_w) continue;
+          const uint32_t* pixel = &input[((size_t)in_y * s.in_w + in_x) * words_in];
+          const uint32_t* filter = &weights[c * filter_words + (size_t)tap * words_in];
+          for (int i = 0; i < words_in; ++i) acc += 32 - 2 * __builtin_popcount(pixel[i] ^ filter[i]);
+        }
+        expected[((size_t)y * s.out_w + x) * words_out + c / 32] |= (uint32_t)(acc >= thresholds[c])
+                                                                    << (c % 32);
+      }
+    }
+  }
+}
+
+}  // namespace bench

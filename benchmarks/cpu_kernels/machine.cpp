@@ -1,0 +1,158 @@
+#include "machine.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <vector>
+
+namespace bench {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+namespace {
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+#define REPEAT_16(x) x x x x x x x x x x x x x x x x
+
+// An exclusive or of two registers takes one cycle everywhere and cannot be folded (the second one never
+// holds the same value, so it is no zero idiom either); the check is a chain of 64-bit multiplications, three
+// cycles each.
+__attribute__((noinline)) void chain(long n) {
+#if defined(__x86_64__)
+  uint64_t x = 1;
+  asm volatile("1:\n" REPEAT_16("xorq %1, %0\n") "decq %1\n jnz 1b\n" : "+r"(x), "+r"(n) : : "cc");
+#elif defined(__aarch64__)
+  uint64_t x = 1;
+  asm volatile("1:\n" REPEAT_16("eor %0, %0, %1\n") "subs %1, %1, #1\n b.ne 1b\n"
+               : "+r"(x), "+r"(n)
+               :
+               : "cc");
+#else
+  for (volatile long i = 0; i < n; i = i + 1) continue;
+#endif
+}
+
+__attribute__((noinline)) void check_chain(long n) {
+#if defined(__x86_64__)
+  uint64_t x = 3;
+  asm volatile("1:\n" REPEAT_16("imulq %0, %0\n") "decq %1\n jnz 1b\n" : "+r"(x), "+r"(n) : : "cc");
+#else
+  chain(n);
+#endif
+}
+
+#if defined(__x86_64__)
+constexpr double kCheckLatency = 3;
+#else
+constexpr double kCheckLatency = 1;
+#endif
+
+double chain_ghz(void (*run)(long), double latency) {
+  constexpr long kLoops = 3000;
+  std::vector<double> ghz;
+  for (int i = 0; i < 15; ++i) {
+    const double start = now();
+    run(kLoops);
+    ghz.push_back(kLoops * 16 * latency / (now() - start) / 1e9);
+  }
+  return median(ghz);
+}
+
+}  // namespace
+
+Clock measure_clock() {
+  chain(20000);  // leave any idle state
+  return {chain_ghz(chain, 1), chain_ghz(check_chain, kCheckLatency)};
+}
+
+namespace {
+
+struct FreeAligned {
+  void operator()(void* p) const { std::free(p); }
+};
+
+// Wide vectors, eight sums: the loop waits for memory and nothing else. The vector type is the compiler's,
+// which splits it where registers are narrower.
+typedef uint64_t Vector __attribute__((vector_size(64)));
+
+__attribute__((always_inline)) inline uint64_t or_all(const Vector* from, size_t count) {
+  Vector sums[8] = {};
+  for (size_t i = 0; i < count; i += 8) {
+    for (int j = 0; j < 8; ++j) sums[j] |= from[i + j];
+  }
+  for (int j = 1; j < 8; ++j) sums[0] |= sums[j];
+  return sums[0][0];
+}
+
+uint64_t read_portable(const Vector* from, size_t count) { return or_all(from, count); }
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f"))) uint64_t read_avx512(const Vector* from, size_t count) {
+  return or_all(from, count);
+}
+
+bool has_avx512() {
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx512f");
+}
+#endif
+
+}  // namespace
+
+double measure_read_bandwidth(size_t bytes) {
+  const size_t count = bytes / sizeof(Vector) / 8 * 8;
+  void* memory = nullptr;
+  if (posix_memalign(&memory, 64, count * sizeof(Vector)) != 0) return 0;
+  const std::unique_ptr<Vector, FreeAligned> buffer((Vector*)memory);
+  std::memset(memory, 1, count * sizeof(Vector));
+  uint64_t (*read)(const Vector*, size_t) = read_portable;
+#if defined(__x86_64__)
+  if (has_avx512()) read = read_avx512;
+#endif
+  volatile uint64_t sink = 0;
+  const Timing timing = time_calls([&] { sink = sink + read(buffer.get(), count); }, 41);
+  return count * sizeof(Vector) / timing.median_s;
+}
+
+std::string processor_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
+  }
+  return "unknown";
+}
+
+Timing time_calls(const std::function<void()>& call, int samples) {
+  constexpr double kSampleSeconds = 100e-6;
+  call();
+  call();
+  const double start = now();
+  call();
+  const double once = std::max(now() - start, 1e-9);
+  const int calls = (int)std::clamp(kSampleSeconds / once, 1.0, 10000.0);
+  std::vector<double> seconds;
+  for (int i = 0; i < samples; ++i) {
+    const double begin = now();
+    for (int j = 0; j < calls; ++j) call();
+    seconds.push_back((now() - begin) / calls);
+  }
+  std::sort(seconds.begin(), seconds.end());
+  const size_t n = seconds.size();
+  return {seconds[n / 2], seconds[n / 4], seconds[n - 1 - n / 4], samples, calls};
+}
+
+#if !defined(__x86_64__)
+Bounds measure_bounds() { return {0, 0, 0}; }
+#endif
+
+}  // namespace bench

@@ -1,0 +1,47 @@
+// What this machine can do at most, measured in the same run as the kernels: results are shares of these
+// bounds.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+
+namespace bench {
+
+/// Seconds of a monotonic clock.
+double now();
+
+struct Clock {
+  double ghz;        // the chain that a kernel's cycles are counted with
+  double check_ghz;  // another chain; far from `ghz` means that one of them is not what it seems
+};
+
+/// Core clock from chains of dependent instructions with a known latency. Additions of constants will not do:
+/// recent Intel cores fold them at register renaming, and a chain of them reads several times the clock.
+Clock measure_clock();
+
+/// Bytes a second that one thread reads from a buffer of this size after it has been read before.
+double measure_read_bandwidth(size_t bytes);
+
+/// Multiply-accumulates a cycle that registers alone allow; 0 where the machine lacks the instructions.
+struct Bounds {
+  double popcount;    // xor + vpopcnt + add of 512 bits
+  double carry_save;  // xor + 2 ternary logic + vpopcnt + add of 512 bits, which cover two words
+  double amx;         // 16 x 16 x 64 int8 tile products
+};
+
+Bounds measure_bounds();
+
+/// Model name of the processor.
+std::string processor_name();
+
+struct Timing {
+  double median_s, low_s, high_s;  // low and high: quartiles
+  int samples, calls_per_sample;
+};
+
+/// Times `call` in short samples, so that a sample which shares its core with somebody else is an outlier,
+/// not a bias.
+Timing time_calls(const std::function<void()>& call, int samples);
+
+}  // namespace bench

@@ -1,0 +1,13 @@
+// One kernel a file in this folder.
+#pragma once
+
+#include "isa_kernels.h"
+
+namespace phonebit::cpu {
+
+extern const BinaryConvKernel kAmxConv_avx512;
+extern const BinaryConvKernel kCarrySaveConv_avx512;
+extern const BinaryConvKernel kDenseConv_avx512;
+extern const BinaryConvKernel kPopcountConv_avx512;
+
+}  // namespace phonebit::cpu

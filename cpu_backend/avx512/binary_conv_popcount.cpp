@@ -1,0 +1,130 @@
+// @kernel   bconv2d_b32__avx512vpopcnt   binary convolution, threshold or epilogue fused, any shape
+// @math     d = sum over taps and words of popcount(x xor w);  acc = base_M - 2 d
+// (portable/border_classes.inl)
+// @in       packed bits [H][W][words(Cin)]; a padded copy in scratch where a window reaches over the edge
+// @out      packed bits [Ho][Wo][words(Cout)], or float32 tiles for the epilogue
+// @weights  [Cout/64][tap][words(Cin)][64 x u32]
+// @source   own; lanes as output channels after daBNN and LCE on Arm
+//
+// A vector holds one 32-bit word of 16 filters, and an activation word is broadcast against it: no horizontal
+// sums, and the compare at the end is the packed output. Broadcasting 32 bits is part of the load; 16 bits
+// would cost a shuffle on the port that counts bits (Intel), which is why lanes are not narrower.
+//
+// Two register tiles, both with an activation broadcast shared by several vectors and a weight vector shared
+// by several pixels: 4 pixels x 64 channels, and 7 pixels x 32 channels for maps of 7 and 49 pixels and for
+// 32 filters.
+#include "binary_conv_kernels.h"
+#include "portable/intrinsics.h"
+
+namespace phonebit::cpu {
+namespace {
+
+#include "pixel_walk.inl"
+#include "portable/epilogue.inl"
+
+size_t packed_bytes(const ConvShape& s) {
+  return head_bytes(s, border_class_count(s)) + block_weights_bytes(s) * block_count(s);
+}
+
+void pack_weights(const ConvShape& s, const uint32_t* weights, const int32_t* thresholds, void* packed) {
+  pack_limits(s, weights, thresholds, packed);
+  interleave_filters(s, weights, (uint32_t*)PackedLayer(s, packed).weights);
+}
+
+/// A window is `rows` x `per_row` runs of `length` words that lie together in the map: a row of taps, or one
+/// tap of a dilated window.
+struct Runs {
+  int rows, per_row, length;
+  size_t row_step, run_step;  // words from one run to the next
+
+  Runs(const ConvShape& s, const WindowMap& map)
+      : rows(s.kernel_h),
+        per_row(s.dilation_w == 1 ? 1 : s.kernel_w),
+        length(s.dilation_w == 1 ? s.kernel_w * words(s.in_c) : words(s.in_c)),
+        row_step((size_t)s.dilation_h * map.row_stride),
+        run_step((size_t)s.dilation_w * map.pixel_stride) {}
+};
+
+template <int kPixels, int kVectors>
+PHONEBIT_INLINE void count_tile(const Runs& runs, const uint32_t* const (&windows)[kPixels],
+                                const uint32_t* weights, __m512i (&counts)[kPixels][kVectors]) {
+  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+    unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE { counts[p][q] = _mm512_setzero_si512(); });
+  });
+  for (int row = 0; row < runs.rows; ++row) {
+    for (int run = 0; run < runs.per_row; ++run) {
+      const size_t offset = row * runs.row_step + run * runs.run_step;
+      const uint32_t* from[kPixels];
+      unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { from[p] = windows[p] + offset; });
+      for (long i = 0; i < runs.length; ++i, weights += kChannelBlock) {
+        __m512i w[kVectors];
+        unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE { w[q] = _mm512_load_si512(weights + 16 * q); });
+        unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+          const __m512i x = _mm512_set1_epi32((int)from[p][i]);
+          unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE {
+            counts[p][q] = _mm512_add_epi32(counts[p][q], _mm512_popcnt_epi32(_mm512_xor_si512(x, w[q])));
+          });
+        });
+      }
+    }
+  }
+}
+
+template <int kPixels, int kVectors>
+PHONEBIT_NOINLINE void run_block(const ConvShape& s, const PackedLayer& layer, const WindowMap& map,
+                                 int block, const OutputRange& range, const AccumulatorSink& sink) {
+  constexpr int kLaneChannels = 16 * kVectors;
+  const Runs runs(s, map);
+  const int channels = block_channels(s, block);
+  const uint32_t* head = layer.block_head(block);
+  const uint32_t* weights = (const uint32_t*)(layer.weights + block_weights_bytes(s) * block);
+  alignas(64) float values[kPixels][kChannelBlock];
+  PixelTile<kPixels> tile;
+  PixelWalk walk(s, map, layer.borders, range.pixel_begin, range.pixel_end);
+  while (walk.next(tile)) {
+    for (int lane = 0; lane < channels; lane += kLaneChannels) {
+      __m512i counts[kPixels][kVectors];
+      count_tile(runs, tile.windows, weights + lane, counts);
+      finish_tile(s, tile, counts, head, block, lane, sink, values);
+    }
+    if (sink.threshold_bits == nullptr) {
+      apply_epilogue(*sink.epilogue, values[0], tile.first, tile.count, block * kChannelBlock, channels);
+    }
+  }
+}
+
+void run(const ConvShape& s, const void* packed, const uint32_t* input, const void* scratch,
+         const OutputRange& range, const AccumulatorSink& sink) {
+  const PackedLayer layer(s, packed);
+  const WindowMap map = window_map(s, input, scratch);
+  // Pixels computed by each tiling; a half-filled block of channels makes the wide tile compute twice as
+  // many.
+  const int pixels = range.pixel_end - range.pixel_begin;
+  const int by_four = (pixels + 3) / 4 * 4;
+  const int by_seven = (pixels + 6) / 7 * 7;
+  for (int block = range.block_begin; block < range.block_end; ++block) {
+    if (block_channels(s, block) <= 32 || by_seven < by_four) {
+      run_block<7, 2>(s, layer, map, block, range, sink);
+    } else {
+      run_block<4, 4>(s, layer, map, block, range, sink);
+    }
+  }
+}
+
+bool any_shape(const ConvShape&) { return true; }
+
+}  // namespace
+
+const BinaryConvKernel kPopcountConv_avx512 = {
+    "bconv2d_b32__avx512vpopcnt",
+    any_shape,
+    packed_bytes,
+    pack_weights,
+    padded_bytes,
+    padded_rows,
+    pad_input,
+    28,
+    run,
+};
+
+}  // namespace phonebit::cpu

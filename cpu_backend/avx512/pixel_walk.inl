@@ -1,0 +1,78 @@
+// Walking over an output range in tiles of pixels, for the kernels that count different bits.
+//
+// Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
+#pragma once
+
+#include "popcount_layout.inl"
+
+/// A tile of kPixels output pixels. At the end of a range the last pixel is repeated: the tile then computes
+/// it several times and writes it once, which costs the same as overlapping tiles and never runs an epilogue
+/// twice.
+template <int kPixels>
+struct PixelTile {
+  const uint32_t* windows[kPixels];
+  int borders[kPixels];
+  int first, count;
+};
+
+class PixelWalk {
+ public:
+  PixelWalk(const ConvShape& shape, const WindowMap& map, const BorderTable& borders, int pixel_begin,
+            int pixel_end)
+      : shape_(shape),
+        map_(map),
+        borders_(borders),
+        pixel_(pixel_begin),
+        end_(pixel_end),
+        y_(pixel_begin / shape.out_w),
+        x_(pixel_begin % shape.out_w) {}
+
+  template <int kPixels>
+  bool next(PixelTile<kPixels>& tile) {
+    if (pixel_ >= end_) return false;
+    tile.first = pixel_;
+    tile.count = end_ - pixel_ < kPixels ? end_ - pixel_ : kPixels;
+    for (int i = 0; i < kPixels; ++i) {
+      tile.windows[i] = map_.words + (size_t)y_ * shape_.stride_h * map_.row_stride +
+                        (size_t)x_ * shape_.stride_w * map_.pixel_stride;
+      tile.borders[i] = borders_.count() == 1 ? 0 : borders_.class_of(shape_, y_, x_);
+      if (pixel_ + 1 >= end_) continue;
+      ++pixel_;
+      if (++x_ == shape_.out_w) {
+        x_ = 0;
+        ++y_;
+      }
+    }
+    if (tile.first + tile.count == end_) pixel_ = end_;
+    return true;
+  }
+
+ private:
+  const ConvShape& shape_;
+  const WindowMap& map_;
+  const BorderTable& borders_;
+  int pixel_, end_, y_, x_;
+};
+
+/// Counts of a tile for kVectors * 16 channels from `lane` of the block on: packed bits at once, or float32
+/// accumulators into `values` for an epilogue that runs when the block's channels are complete.
+template <int kPixels, int kVectors>
+PHONEBIT_INLINE void finish_tile(const ConvShape& s, const PixelTile<kPixels>& tile,
+                                 const __m512i (&counts)[kPixels][kVectors], const uint32_t* block_head,
+                                 int block, int lane, const AccumulatorSink& sink,
+                                 float (&values)[kPixels][kChannelBlock]) {
+  const uint32_t* head = block_head + lane;
+  if (sink.threshold_bits == nullptr) {
+    unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+      store_values(counts[p], head + tile.borders[p] * kChannelBlock, values[p] + lane);
+    });
+    return;
+  }
+  const int words_out = words(s.out_c);
+  uint32_t* out = sink.threshold_bits + (size_t)tile.first * words_out + (block * kChannelBlock + lane) / 32;
+  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+    if (p >= tile.count) return;
+    store_bits(counts[p], head + tile.borders[p] * kChannelBlock, out + (size_t)p * words_out,
+               words(block_channels(s, block) - lane));
+  });
+}

@@ -1,0 +1,41 @@
+// What each instruction-set folder defines. One folder, one suffix: binary_conv*.cpp and value_kernels.cpp
+// define these tables, isa.cpp gathers them into an Isa, dispatch.cpp lists the Isas.
+//
+// A folder whose instruction set was not compiled in defines nothing; nobody refers to its names then.
+#pragma once
+
+#include "kernel_types.h"
+
+namespace phonebit::cpu {
+
+// clang-format off
+#define PHONEBIT_DECLARE_ISA(suffix)                              \
+  extern const BinaryConvKernel* const kBinaryConv_##suffix[];    \
+  extern const U8ConvKernel* const kU8Conv_##suffix[];            \
+  extern const F32ConvKernel kF32Conv_##suffix;                   \
+  extern const BinaryDepthwiseFn kBinaryDepthwise_##suffix;       \
+  extern const ValueKernels kValueKernels_##suffix;
+// clang-format on
+
+PHONEBIT_DECLARE_ISA(scalar)
+PHONEBIT_DECLARE_ISA(avx2)
+PHONEBIT_DECLARE_ISA(avx512)
+PHONEBIT_DECLARE_ISA(neon)
+#undef PHONEBIT_DECLARE_ISA
+
+/// A pointer to the depthwise function is a constant of its own, so an Isa can only take its value at run
+/// time in another translation unit: isa.cpp goes through this call instead, and Isa stays a compile-time
+/// constant.
+#define PHONEBIT_DEPTHWISE_TRAMPOLINE(suffix)                                                                \
+  static void depthwise_##suffix(const ConvShape& shape, const uint32_t* weights, const int32_t* thresholds, \
+                                 const uint32_t* input, int row_begin, int row_end,                          \
+                                 const AccumulatorSink& sink) {                                              \
+    kBinaryDepthwise_##suffix(shape, weights, thresholds, input, row_begin, row_end, sink);                  \
+  }
+
+extern const Isa kScalarIsa;
+extern const Isa kAvx2Isa;
+extern const Isa kAvx512Isa;
+extern const Isa kNeonIsa;
+
+}  // namespace phonebit::cpu

@@ -1,0 +1,184 @@
+// What every kernel does with its float32 results: the steps of docs/format.md, the value output and the
+// packed bits.
+//
+// A tile of results sits in registers while all steps run over it, so a residual block (scale, bias,
+// shortcut, sign) reads each operand once and writes each output once. The step kinds are interpreted once
+// per tile, which costs a predicted branch per step and serves any sequence of steps at the speed of a
+// special case.
+//
+// Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
+#pragma once
+
+#include "exponential.inl"
+#include "simd.inl"
+
+/// Vectors of results in one register tile; operands and constants have the other registers.
+#if defined(__AVX512F__) || defined(__aarch64__)
+constexpr int kEpilogueVectors = 16;
+#else
+constexpr int kEpilogueVectors = 8;
+#endif
+/// A block's 64 channels in one tile, where they fit.
+constexpr bool kWideEpilogue = kChannelBlock / kLanes <= kEpilogueVectors;
+
+/// Where a tile's results come from: pixel p, channel c at v[p * stride + c].
+struct TileSource {
+  const float* v;
+  int64_t stride;
+};
+
+/// Runs the steps over kPixels x kVectors vectors, stores the value output and returns the bits of each
+/// pixel. kPartial: the only vector holds `valid` < kLanes channels; nothing beyond them is read or written.
+template <int kPixels, int kVectors, bool kPartial>
+PHONEBIT_INLINE void epilogue_tile(const Epilogue& epilogue, const TileSource& from, int64_t pixel,
+                                   int channel, [[maybe_unused]] int valid, uint64_t (&bits)[kPixels]) {
+  static_assert(!kPartial || kVectors == 1, "a partial tile is one vector");
+  const auto fetch = [&](const float* first) PHONEBIT_LAMBDA_INLINE {
+    if constexpr (kPartial) {
+      return load_partial(first, valid);
+    } else {
+      return load(first);
+    }
+  };
+  FloatVector tile[kPixels][kVectors];
+  const auto each = [&](const auto& body) PHONEBIT_LAMBDA_INLINE {
+    unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+      unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE { body(p, j); });
+    });
+  };
+  each([&](auto p, auto j)
+           PHONEBIT_LAMBDA_INLINE { tile[p][j] = fetch(from.v + p * from.stride + j * kLanes); });
+
+  for (int s = 0; s < epilogue.step_count; s++) {
+    const EpilogueStep& step = epilogue.steps[s];
+    switch (step.kind) {
+      case StepKind::kScaleBias:
+        unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE {
+          const FloatVector scale = fetch(step.a + channel + j * kLanes),
+                            bias = fetch(step.b + channel + j * kLanes);
+          unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+            const FloatVector scaled = tile[p][j] * scale;
+            tile[p][j] = scaled + bias;
+          });
+        });
+        break;
+      case StepKind::kAdd: {
+        const float* tensor = step.tensor + pixel * step.tensor_pixel_stride + channel;
+        each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE {
+          tile[p][j] += fetch(tensor + p * step.tensor_pixel_stride + j * kLanes);
+        });
+        break;
+      }
+      case StepKind::kMultiply: {
+        const float* tensor = step.tensor + pixel * step.tensor_pixel_stride + channel;
+        each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE {
+          tile[p][j] *= fetch(tensor + p * step.tensor_pixel_stride + j * kLanes);
+        });
+        break;
+      }
+      case StepKind::kClamp: {
+        const FloatVector low = broadcast(step.low), high = broadcast(step.high);
+        each([&](auto p, auto j)
+                 PHONEBIT_LAMBDA_INLINE { tile[p][j] = minimum(maximum(tile[p][j], low), high); });
+        break;
+      }
+      case StepKind::kPrelu: {
+        const float* slope = step.a + pixel * step.a_pixel_stride + channel;
+        each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE {
+          const FloatVector scaled = tile[p][j] * fetch(slope + p * step.a_pixel_stride + j * kLanes);
+          tile[p][j] = tile[p][j] >= FloatVector{} ? tile[p][j] : scaled;
+        });
+        break;
+      }
+      case StepKind::kSigmoid:
+        each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE { tile[p][j] = sigmoid(tile[p][j]); });
+        break;
+      case StepKind::kTanh:
+        each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE { tile[p][j] = hyperbolic_tangent(tile[p][j]); });
+        break;
+    }
+  }
+
+  if (epilogue.value) {
+    float* value = epilogue.value + pixel * epilogue.channels + channel;
+    each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE {
+      float* to = value + (int64_t)p * epilogue.channels + j * kLanes;
+      if constexpr (kPartial) {
+        store_partial(to, tile[p][j], valid);
+      } else {
+        store(to, tile[p][j]);
+      }
+    });
+  }
+  if (epilogue.bits) {
+    FloatVector threshold[kVectors] = {};
+    if (epilogue.threshold) {
+      unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE {
+        threshold[j] = fetch(epilogue.threshold + channel + j * kLanes);
+      });
+    }
+    unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { bits[p] = greater_equal_bits(tile[p], threshold); });
+  }
+}
+
+/// kPixels pixels of kVectors vectors, and their bits. Several tiles may share a word: the first one, at
+/// channel % 32 == 0, sets it and so clears its tail.
+template <int kPixels, int kVectors, bool kPartial>
+static inline void epilogue_pixels(const Epilogue& epilogue, const TileSource& from, int64_t pixel,
+                                   int channel, int valid) {
+  uint64_t bits[kPixels] = {};
+  epilogue_tile<kPixels, kVectors, kPartial>(epilogue, from, pixel, channel, valid, bits);
+  if (!epilogue.bits) return;
+  const int pixel_words = words(epilogue.channels);
+  uint32_t* to = epilogue.bits + pixel * pixel_words + channel / 32;
+  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+    if constexpr (kVectors * kLanes >= 32) {
+      __builtin_memcpy(to + p * pixel_words, &bits[p], kVectors * kLanes / 8);
+    } else {
+      uint32_t part = (uint32_t)bits[p];
+      if (kPartial) part &= (1u << valid) - 1;
+      const uint32_t before = channel % 32 ? to[p * pixel_words] : 0;
+      to[p * pixel_words] = before | part << (channel % 32);
+    }
+  });
+}
+
+template <int kVectors, bool kPartial>
+static inline void epilogue_columns(const Epilogue& epilogue, TileSource from, int pixel0, int count,
+                                    int channel, int valid) {
+  constexpr int kPixels = kEpilogueVectors / kVectors < 4 ? kEpilogueVectors / kVectors : 4;
+  int p = 0;
+  for (; p + kPixels <= count; p += kPixels, from.v += kPixels * from.stride)
+    epilogue_pixels<kPixels, kVectors, kPartial>(epilogue, from, pixel0 + p, channel, valid);
+  if constexpr (kPixels > 1) {
+    for (; p < count; p++, from.v += from.stride)
+      epilogue_pixels<1, kVectors, kPartial>(epilogue, from, pixel0 + p, channel, valid);
+  }
+}
+
+/// Finishes `count` pixels from pixel0 on, `channels` channels from channel0 (a multiple of 32) on. Outputs
+/// may be the very tensor that `from`, a kAdd or a kMultiply step reads: every element is read before it is
+/// written, and written once, so call this once for each pixel.
+static inline void finish_pixels(const Epilogue& epilogue, const TileSource& from, int pixel0, int count,
+                                 int channel0, int channels) {
+  int c = 0;
+  if constexpr (kWideEpilogue) {
+    for (; c + 64 <= channels; c += 64)
+      epilogue_columns<64 / kLanes, false>(epilogue, {from.v + c, from.stride}, pixel0, count, channel0 + c,
+                                           kLanes);
+  }
+  for (; c + 32 <= channels; c += 32)
+    epilogue_columns<32 / kLanes, false>(epilogue, {from.v + c, from.stride}, pixel0, count, channel0 + c,
+                                         kLanes);
+  for (; c + kLanes <= channels; c += kLanes)
+    epilogue_columns<1, false>(epilogue, {from.v + c, from.stride}, pixel0, count, channel0 + c, kLanes);
+  if (c < channels)
+    epilogue_columns<1, true>(epilogue, {from.v + c, from.stride}, pixel0, count, channel0 + c, channels - c);
+}
+
+/// The same for a kernel's tile: v is [count][kChannelBlock], channels <= kChannelBlock, channel0 a multiple
+/// of kChannelBlock. Channels beyond `channels` are ignored; the tile's content is not needed afterwards.
+static inline void apply_epilogue(const Epilogue& epilogue, float* v, int pixel0, int count, int channel0,
+                                  int channels) {
+  finish_pixels(epilogue, {v, kChannelBlock}, pixel0, count, channel0, channels);
+}

@@ -1,0 +1,203 @@
+// Float32 convolution, groups == 1: implicit GEMM on the (padded) NHWC map, no im2col copy.
+//
+//   out[p][c] = sum over k = (ky, kx, ci) of map[p.y * stride_h + ky * dilation_h][...][ci] * w[c][k]
+//
+// Lanes are output channels, so that each output is one chain of fused multiply-adds over k in order,
+// starting from 0: every ISA, tile and split gives the same bits. A register tile is kTilePixels x
+// kTileVectors vectors. What lies contiguously in the map (a row of taps, or a single tap when dilation_w >
+// 1) is a "run"; a segment is as many runs, or as much of one run, as keeps its weights in the L1 cache while
+// all tiles of a pixel group use them. Between segments accumulators wait in a small buffer, which changes no
+// bit of the chain.
+//
+// Weights: slices of kSliceLanes output channels, each [k][lanes of the slice]; the last slice is only as
+// many vectors wide as it needs.
+//
+// Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
+#pragma once
+
+#include "epilogue.inl"
+#include "padded_values.inl"
+
+// Accumulators and weights leave a register for each pixel's value: gcc loads those early. 24 + 4 of 32 with
+// AVX-512 where they can be memory operands; 20 + 4 + 5 of 32; 12 + 2 of 16.
+#if defined(__AVX512F__)
+constexpr int kTileVectors = 4, kTilePixels = 6;
+#elif defined(__aarch64__)
+constexpr int kTileVectors = 4, kTilePixels = 5;
+#else
+constexpr int kTileVectors = 2, kTilePixels = 6;
+#endif
+constexpr int kSliceLanes = kTileVectors * kLanes;
+constexpr int kSegmentTaps = kSliceLanes == 64 ? 128 : 256;  // 32 or 16 kB of weights
+/// Pixels that share a segment's weights. A few more than that stay in one group instead of starting another.
+constexpr int kGroupPixels = 8 * kTilePixels, kMostGroupPixels = 10 * kTilePixels;
+
+/// Runs r in [run_begin, run_end), taps [first, first + length) of each.
+struct Segment {
+  int run_begin, run_end, first, length;
+};
+
+/// How the window falls into runs.
+struct RunGeometry {
+  int runs_per_row, run_length;
+  size_t row_step, column_step;  // floats from one kernel row, or column, to the next
+
+  size_t offset(int run) const {
+    if (runs_per_row == 1) return run * row_step;
+    return run / runs_per_row * row_step + run % runs_per_row * column_step;
+  }
+};
+
+static inline RunGeometry run_geometry(const ConvShape& s, const ValueMap<float>& map) {
+  const bool whole_rows = s.dilation_w == 1;
+  return {whole_rows ? 1 : s.kernel_w, whole_rows ? s.kernel_w * s.in_c : s.in_c,
+          s.dilation_h * map.row_stride, s.dilation_w * map.pixel_stride};
+}
+
+/// Adds one segment to kPixels x (kVectors * kLanes) outputs; `sums` has kChannelBlock floats a pixel.
+template <int kPixels, int kVectors>
+PHONEBIT_NOINLINE void add_segment(const RunGeometry& runs, const Segment& segment, const float* weights,
+                                   const float* const* pixels, float* sums, bool from_zero) {
+  FloatVector sum[kPixels][kVectors] = {};
+  if (!from_zero) {
+    unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+      unroll<kVectors>(
+          [&](auto j) PHONEBIT_LAMBDA_INLINE { sum[p][j] = load(sums + p * kChannelBlock + j * kLanes); });
+    });
+  }
+  const float* from[kPixels];
+  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { from[p] = pixels[p]; });
+  for (int run = segment.run_begin; run < segment.run_end; run++) {
+    const size_t begin = runs.offset(run) + segment.first, end = begin + segment.length;
+#pragma GCC unroll 2
+    for (size_t i = begin; i < end; i++) {
+      FloatVector weight[kVectors];
+      unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE { weight[j] = load(weights + j * kLanes); });
+      weights += kVectors * kLanes;
+      unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+        const FloatVector x = broadcast(from[p][i]);
+        unroll<kVectors>(
+            [&](auto j) PHONEBIT_LAMBDA_INLINE { sum[p][j] = fused_multiply_add(x, weight[j], sum[p][j]); });
+      });
+    }
+  }
+  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+    unroll<kVectors>([&](auto j)
+                         PHONEBIT_LAMBDA_INLINE { store(sums + p * kChannelBlock + j * kLanes, sum[p][j]); });
+  });
+}
+
+using AddSegment = void (*)(const RunGeometry&, const Segment&, const float*, const float* const*, float*,
+                            bool);
+
+struct TileKernel {
+  AddSegment add;
+  int pixels;
+};
+
+/// The largest tile for `left` pixels. Narrow slices leave registers for twice as many, which hides the
+/// latency of their chains.
+template <int kVectors>
+static inline TileKernel tile_kernel(int left) {
+  if constexpr (2 * kVectors <= kTileVectors && kTileVectors > 2) {
+    if (left >= 2 * kTilePixels) return {add_segment<2 * kTilePixels, kVectors>, 2 * kTilePixels};
+  }
+  if (left >= kTilePixels) return {add_segment<kTilePixels, kVectors>, kTilePixels};
+  if (left >= 4) return {add_segment<4, kVectors>, 4};
+  if (left >= 2) return {add_segment<2, kVectors>, 2};
+  return {add_segment<1, kVectors>, 1};
+}
+
+static inline TileKernel tile_kernel(int vectors, int left) {
+  if (vectors == 1) return tile_kernel<1>(left);
+  if constexpr (kTileVectors > 2) {
+    if (vectors == 3) return tile_kernel<3>(left);
+    if (vectors == 4) return tile_kernel<4>(left);
+  }
+  return tile_kernel<2>(left);
+}
+
+static inline int vectors_of_slice(int out_c, int channel) {
+  const int left = out_c - channel;
+  return left >= kSliceLanes ? kTileVectors : (left + kLanes - 1) / kLanes;
+}
+
+static inline size_t window_taps(const ConvShape& s) { return (size_t)s.kernel_h * s.kernel_w * s.in_c; }
+
+static size_t f32_packed_bytes(const ConvShape& s) {
+  const size_t channels = (s.out_c + kLanes - 1) / kLanes * kLanes;
+  return window_taps(s) * channels * sizeof(float);
+}
+
+static void f32_pack_weights(const ConvShape& s, const float* weights, void* packed) {
+  const size_t taps = window_taps(s);
+  for (int channel = 0; channel < s.out_c; channel += kSliceLanes) {
+    const int lanes = vectors_of_slice(s.out_c, channel) * kLanes;
+    float* slice = (float*)packed + channel * taps;
+    for (int lane = 0; lane < lanes; lane++) {
+      const float* from = weights + (channel + lane) * taps;
+      const bool used = channel + lane < s.out_c;
+      for (size_t k = 0; k < taps; k++) slice[k * lanes + lane] = used ? from[k] : 0.0f;
+    }
+  }
+}
+
+/// One slice of output channels for a group of pixels, segment by segment.
+static inline void convolve_slice(const RunGeometry& runs, int run_count, int vectors, const float* weights,
+                                  const float* const* pixels, int count, float* sums) {
+  // Short runs are grouped, long ones are cut: a segment never exceeds kSegmentTaps, unless it is one short
+  // run.
+  const int runs_each = runs.run_length < kSegmentTaps ? kSegmentTaps / runs.run_length : 1;
+  const int length = runs.run_length < kSegmentTaps ? runs.run_length : kSegmentTaps;
+  bool from_zero = true;
+  for (int run = 0; run < run_count; run += runs_each) {
+    const int run_end = run + runs_each < run_count ? run + runs_each : run_count;
+    for (int first = 0; first < runs.run_length; first += length) {
+      const int left = runs.run_length - first;
+      const Segment segment = {run, run_end, first, left < length ? left : length};
+      for (int p = 0; p < count;) {
+        const TileKernel tile = tile_kernel(vectors, count - p);
+        tile.add(runs, segment, weights, pixels + p, sums + p * kChannelBlock, from_zero);
+        p += tile.pixels;
+      }
+      weights += (size_t)(run_end - run) * segment.length * vectors * kLanes;
+      from_zero = false;
+    }
+  }
+}
+
+static void f32_run(const ConvShape& s, const void* packed, const float* input, const void* scratch,
+                    const OutputRange& range, const Epilogue& epilogue) {
+  const ValueMap<float> map = value_map(s, input, scratch);
+  const RunGeometry runs = run_geometry(s, map);
+  const int run_count = s.kernel_h * runs.runs_per_row;
+  const size_t row_step = s.stride_h * map.row_stride, pixel_step = s.stride_w * map.pixel_stride;
+  alignas(64) float sums[kMostGroupPixels * kChannelBlock];
+  const float* pixels[kMostGroupPixels];
+  for (int block = range.block_begin; block < range.block_end; block++) {
+    const int channel0 = block * kChannelBlock;
+    const int channels = s.out_c - channel0 < kChannelBlock ? s.out_c - channel0 : kChannelBlock;
+    int y = range.pixel_begin / s.out_w, x = range.pixel_begin % s.out_w;
+    const float* next = map.pixels + y * row_step + x * pixel_step;
+    for (int pixel = range.pixel_begin, count; pixel < range.pixel_end; pixel += count) {
+      const int left = range.pixel_end - pixel;
+      count = left <= kMostGroupPixels ? left : kGroupPixels;
+      for (int p = 0; p < count; p++) {
+        pixels[p] = next;
+        next += pixel_step;
+        if (++x == s.out_w) x = 0, y++, next = map.pixels + y * row_step;
+      }
+      for (int c = 0; c < channels; c += kSliceLanes) {
+        const float* weights = (const float*)packed + (channel0 + c) * window_taps(s);
+        convolve_slice(runs, run_count, vectors_of_slice(s.out_c, channel0 + c), weights, pixels, count,
+                       sums + c);
+      }
+      apply_epilogue(epilogue, sums, pixel, count, channel0, channels);
+    }
+  }
+}
+
+constexpr F32ConvKernel kF32Convolution = {
+    "conv2d_f32_f32",  f32_packed_bytes,  f32_pack_weights, value_padded_bytes<float>,
+    value_padded_rows, pad_values<float>, kTilePixels,      f32_run,
+};

@@ -1,0 +1,26 @@
+// Include this at file scope before any portable/*.inl: the .inl files sit inside an anonymous namespace,
+// where no system header may be opened.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__x86_64__) || defined(__i386__)
+#if defined(__GNUC__) && !defined(__clang__)
+// gcc 12 warns about its own undefined-value operands in AVX-512 intrinsics (gcc bug 105593).
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#include <immintrin.h>
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
+#endif
+
+#define PHONEBIT_INLINE inline __attribute__((always_inline))
+// Lambdas that index register tiles: the tile stays in registers only if every access is inlined.
+#define PHONEBIT_LAMBDA_INLINE __attribute__((always_inline))
+#define PHONEBIT_NOINLINE static __attribute__((noinline))

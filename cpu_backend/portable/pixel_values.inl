@@ -1,0 +1,91 @@
+// Kernels that look at one pixel at a time: element-wise layers (the operand through an epilogue) and
+// softmax.
+//
+// Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
+#pragma once
+
+#include "bit_lanes.inl"
+#include "epilogue.inl"
+
+/// Runs the epilogue over pixels whose values fill(pixel, channel0, channels, out) provides.
+template <class Fill>
+static inline void elementwise(int pixel_begin, int pixel_end, const Epilogue& epilogue, const Fill& fill) {
+  constexpr int kPixels = 16;
+  alignas(64) float tile[kPixels * kChannelBlock];
+  for (int pixel = pixel_begin; pixel < pixel_end; pixel += kPixels) {
+    const int count = pixel_end - pixel < kPixels ? pixel_end - pixel : kPixels;
+    for (int channel0 = 0; channel0 < epilogue.channels; channel0 += kChannelBlock) {
+      const int left = epilogue.channels - channel0;
+      const int channels = left < kChannelBlock ? left : kChannelBlock;
+      for (int p = 0; p < count; p++) fill((int64_t)pixel + p, channel0, channels, tile + p * kChannelBlock);
+      apply_epilogue(epilogue, tile, pixel, count, channel0, channels);
+    }
+  }
+}
+
+/// The epilogue reads float32 operands where they are, a few pixels at a time so that all channels stay in
+/// the cache.
+static void elementwise_f32(const float* input, int pixel_begin, int pixel_end, const Epilogue& epilogue) {
+  constexpr int kPixels = 16;
+  for (int pixel = pixel_begin; pixel < pixel_end; pixel += kPixels) {
+    const int count = pixel_end - pixel < kPixels ? pixel_end - pixel : kPixels;
+    const TileSource from = {input + (int64_t)pixel * epilogue.channels, epilogue.channels};
+    finish_pixels(epilogue, from, pixel, count, 0, epilogue.channels);
+  }
+}
+
+static void elementwise_u8(const uint8_t* input, int pixel_begin, int pixel_end, const Epilogue& epilogue) {
+  elementwise(pixel_begin, pixel_end, epilogue, [&](int64_t pixel, int channel0, int channels, float* out) {
+    const uint8_t* from = input + pixel * epilogue.channels + channel0;
+    for (int c = 0; c < channels; c++) out[c] = (float)from[c];
+  });
+}
+
+static void elementwise_bits(const uint32_t* input, int pixel_begin, int pixel_end,
+                             const Epilogue& epilogue) {
+  elementwise(pixel_begin, pixel_end, epilogue, [&](int64_t pixel, int channel0, int channels, float* out) {
+    const uint32_t* from = input + pixel * words(epilogue.channels) + channel0 / 32;
+    for (int c = 0; c < channels; c += kLanes) {
+      const FloatVector values = lanes_of_bits(from[c / 32], c % 32) ? broadcast(1.0f) : broadcast(-1.0f);
+      store(out + c, values);
+    }
+  });
+}
+
+/// Sixteen partial results, channel c in lane c % 16, whatever the vector width: sums come out the same on
+/// every ISA.
+struct SixteenLanes {
+  static constexpr int kVectors = 16 / kLanes;
+  FloatVector v[kVectors];
+};
+
+/// exp(x - max) / sum: the largest exponent is 0, so nothing overflows and the sum is at least 1.
+static void softmax(const float* input, int pixel_begin, int pixel_end, int channels, float* output) {
+  for (int64_t pixel = pixel_begin; pixel < pixel_end; pixel++) {
+    const float* x = input + pixel * channels;
+    float* out = output + pixel * channels;
+    float most = x[0];
+    for (int c = 1; c < channels; c++) most = x[c] > most ? x[c] : most;
+    SixteenLanes sums = {};
+    for (int first = 0; first < channels; first += 16) {
+      for (int j = 0; j < SixteenLanes::kVectors; j++) {
+        const int c = first + j * kLanes, left = channels - c;
+        if (left >= kLanes) {
+          const FloatVector e = exponential(load(x + c) - most);
+          store(out + c, e);
+          sums.v[j] += e;
+        } else if (left > 0) {
+          const FloatVector e = exponential(load_partial(x + c, left) - most);
+          store_partial(out + c, e, left);
+          sums.v[j] += load_partial(out + c, left);
+        }
+      }
+    }
+    float lanes[16];
+    __builtin_memcpy(lanes, sums.v, sizeof lanes);
+    for (int half = 8; half > 0; half /= 2) {
+      for (int i = 0; i < half; i++) lanes[i] += lanes[i + half];
+    }
+    for (int c = 0; c < channels; c++) out[c] /= lanes[0];
+  }
+}

@@ -1,0 +1,13 @@
+// The ValueKernels table of one instruction set; the kernels are in the files included here.
+//
+// Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
+#pragma once
+
+#include "bit_windows.inl"
+#include "pixel_values.inl"
+#include "window_values.inl"
+
+constexpr ValueKernels kValueKernels = {
+    depthwise_f32,   max_pool_f32,   average_pool_f32, max_pool_bits,
+    elementwise_f32, elementwise_u8, elementwise_bits, softmax,
+};

@@ -1,0 +1,158 @@
+// Float32 kernels that reduce a window of each channel by itself: depthwise convolution, max pool, average
+// pool. One walk over the windows; an Op says what happens at each tap.
+//
+// Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
+#pragma once
+
+#include "epilogue.inl"
+#include "whole_columns.inl"
+
+/// Pixels whose results are collected before the epilogue runs over them.
+constexpr int kWindowPixels = 16;
+/// Vectors of channels reduced at once for one pixel; half of 16 registers, so that loads and constants have
+/// the others.
+constexpr int kWindowVectors = kChannelBlock / kLanes < 8 ? kChannelBlock / kLanes : 8;
+/// Neighbours inside a row that are reduced together, and the vectors of each.
+constexpr int kSharedPixels = 4;
+#if defined(__AVX512F__) || defined(__aarch64__)
+constexpr int kSharedVectors = 4;
+#else
+constexpr int kSharedVectors = 2;
+#endif
+
+/// The taps of one output pixel that lie inside the map, and its first channel of interest.
+struct Window {
+  const float* first_tap;     // at (rows.begin, columns.begin)
+  size_t row_step, tap_step;  // floats from one tap to the next
+  TapSpan rows, columns;
+};
+
+/// sum of taps times weights, a chain of fused multiply-adds from 0. weights [kernel_h][kernel_w][channels].
+struct DepthwiseOp {
+  const float* weights;
+  int kernel_w, channels;
+  static FloatVector start() { return FloatVector{}; }
+  const float* operand(int ky, int kx) const { return weights + ((size_t)ky * kernel_w + kx) * channels; }
+  static FloatVector step(FloatVector sum, FloatVector x, FloatVector weight) {
+    return fused_multiply_add(x, weight, sum);
+  }
+  static FloatVector finish(FloatVector sum, int) { return sum; }
+};
+
+struct MaximumOp {
+  static FloatVector start() { return broadcast(-__builtin_inff()); }
+  static constexpr const float* operand(int, int) { return nullptr; }
+  static FloatVector step(FloatVector most, FloatVector x, FloatVector) { return maximum(x, most); }
+  static FloatVector finish(FloatVector most, int) { return most; }
+};
+
+struct AverageOp {
+  static FloatVector start() { return FloatVector{}; }
+  static constexpr const float* operand(int, int) { return nullptr; }
+  static FloatVector step(FloatVector sum, FloatVector x, FloatVector) { return sum + x; }
+  static FloatVector finish(FloatVector sum, int taps) { return sum / broadcast((float)taps); }
+};
+
+/// Reduces kVectors vectors of channels from `channel` on for kPixels pixels whose windows cover the same
+/// taps and start pixel_step floats apart. kPartial: one vector with `valid` channels.
+template <int kPixels, int kVectors, bool kPartial, class Op>
+PHONEBIT_INLINE void reduce_window(const Op& op, const Window& window, size_t pixel_step, int channel,
+                                   [[maybe_unused]] int valid, float* out) {
+  const auto fetch = [&](const float* from) PHONEBIT_LAMBDA_INLINE {
+    if constexpr (kPartial) {
+      return load_partial(from, valid);
+    } else {
+      return load(from);
+    }
+  };
+  FloatVector result[kPixels][kVectors];
+  const auto each = [&](const auto& body) PHONEBIT_LAMBDA_INLINE {
+    unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE {
+      unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { body(p, j); });
+    });
+  };
+  each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE { result[p][j] = Op::start(); });
+  const float* row = window.first_tap + channel;
+  for (int ky = window.rows.begin; ky < window.rows.end; ky++, row += window.row_step) {
+    const float* tap = row;
+    for (int kx = window.columns.begin; kx < window.columns.end; kx++, tap += window.tap_step) {
+      const float* operand = op.operand(ky, kx);
+      unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE {
+        const FloatVector weight = operand ? fetch(operand + channel + j * kLanes) : FloatVector{};
+        unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+          result[p][j] = Op::step(result[p][j], fetch(tap + p * pixel_step + j * kLanes), weight);
+        });
+      });
+    }
+  }
+  const int taps = (window.rows.end - window.rows.begin) * (window.columns.end - window.columns.begin);
+  each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE {
+    store(out + p * kChannelBlock + j * kLanes, Op::finish(result[p][j], taps));
+  });
+}
+
+/// kPixels pixels, `channels` <= kChannelBlock channels.
+template <int kPixels, class Op>
+static inline void reduce_block(const Op& op, const Window& window, size_t pixel_step, int channel0,
+                                int channels, float* out) {
+  constexpr int kVectors = kPixels == 1 ? kWindowVectors : kSharedVectors;
+  int c = 0;
+  for (; c + kVectors * kLanes <= channels; c += kVectors * kLanes)
+    reduce_window<kPixels, kVectors, false>(op, window, pixel_step, channel0 + c, kLanes, out + c);
+  for (; c + kLanes <= channels; c += kLanes)
+    reduce_window<kPixels, 1, false>(op, window, pixel_step, channel0 + c, kLanes, out + c);
+  if (c < channels)
+    reduce_window<kPixels, 1, true>(op, window, pixel_step, channel0 + c, channels - c, out + c);
+}
+
+template <class Op>
+static inline void reduce_rows(const Op& op, const ConvShape& s, const float* input, int row_begin,
+                               int row_end, const Epilogue& epilogue) {
+  const size_t channels = s.in_c, pixel_step = s.stride_w * channels;
+  const TapSpan whole = whole_columns(s);
+  alignas(64) float tile[kWindowPixels * kChannelBlock];
+  Window window;
+  window.row_step = (size_t)s.dilation_h * s.in_w * channels;
+  window.tap_step = s.dilation_w * channels;
+  for (int y = row_begin; y < row_end; y++) {
+    window.rows = row_span(s, y);
+    const int in_y = y * s.stride_h - s.pad_top + window.rows.begin * s.dilation_h;
+    const float* row = input + (int64_t)in_y * s.in_w * (int64_t)channels;
+    for (int x0 = 0; x0 < s.out_w; x0 += kWindowPixels) {
+      const int count = s.out_w - x0 < kWindowPixels ? s.out_w - x0 : kWindowPixels;
+      for (int channel0 = 0; channel0 < s.in_c; channel0 += kChannelBlock) {
+        const int block = s.in_c - channel0 < kChannelBlock ? s.in_c - channel0 : kChannelBlock;
+        for (int p = 0; p < count;) {
+          const int x = x0 + p;
+          const bool several =
+              x >= whole.begin && x + kSharedPixels <= whole.end && p + kSharedPixels <= count;
+          window.columns = several ? TapSpan{0, s.kernel_w} : column_span(s, x);
+          const int in_x = x * s.stride_w - s.pad_left + window.columns.begin * s.dilation_w;
+          window.first_tap = row + in_x * (int64_t)channels;
+          if (several) {
+            reduce_block<kSharedPixels>(op, window, pixel_step, channel0, block, tile + p * kChannelBlock);
+          } else {
+            reduce_block<1>(op, window, pixel_step, channel0, block, tile + p * kChannelBlock);
+          }
+          p += several ? kSharedPixels : 1;
+        }
+        apply_epilogue(epilogue, tile, y * s.out_w + x0, count, channel0, block);
+      }
+    }
+  }
+}
+
+static void depthwise_f32(const ConvShape& s, const float* weights, const float* input, int row_begin,
+                          int row_end, const Epilogue& epilogue) {
+  reduce_rows(DepthwiseOp{weights, s.kernel_w, s.in_c}, s, input, row_begin, row_end, epilogue);
+}
+
+static void max_pool_f32(const ConvShape& s, const float* input, int row_begin, int row_end,
+                         const Epilogue& epilogue) {
+  reduce_rows(MaximumOp{}, s, input, row_begin, row_end, epilogue);
+}
+
+static void average_pool_f32(const ConvShape& s, const float* input, int row_begin, int row_end,
+                             const Epilogue& epilogue) {
+  reduce_rows(AverageOp{}, s, input, row_begin, row_end, epilogue);
+}

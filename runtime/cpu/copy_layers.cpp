@@ -1,0 +1,140 @@
+// Layers that only move data: concatenation, padding, reshaping.
+#include <algorithm>
+#include <cstring>
+
+#include "cpu/bit_copy.h"
+#include "cpu/layer.h"
+
+namespace phonebit::cpu {
+namespace {
+
+using format::DataType;
+using format::OpKind;
+using loader::Op;
+using loader::Tensor;
+
+/// Element is float, or uint32_t for packed bits.
+template <class Element>
+class ConcatLayer final : public Layer {
+ public:
+  ConcatLayer(const BuildContext& context, const Op& op) : sources_(op.operands.size()) {
+    kernel_ = std::is_same_v<Element, float> ? "concat_f32" : "concat_b32";
+    for (size_t i = 0; i < sources_.size(); ++i) {
+      sources_[i].channels = context.model.operand(op, i).channels;
+      context.storage.bind(op.operands[i], &sources_[i].data);
+    }
+    context.storage.bind(op.any_output(), &output_);
+    const Tensor& out = context.model.output(op);
+    output_stride_ = stride_of(out.channels);
+    pixels_ = make_split(static_cast<int>(out.pixels()), 1, copy_ns(2.0 * static_cast<double>(out.bytes())),
+                         context.threads);
+  }
+
+  int parts(int /*phase*/) const override { return pixels_.parts; }
+  void run(int /*phase*/, int part) override {
+    for (int pixel = pixels_.begin(part); pixel < pixels_.end(part); ++pixel) {
+      Element* const target = output_ + static_cast<size_t>(pixel) * output_stride_;
+      int at = 0;
+      for (const Source& source : sources_) {
+        const Element* from = source.data + static_cast<size_t>(pixel) * stride_of(source.channels);
+        if constexpr (std::is_same_v<Element, float>)
+          std::memcpy(target + at, from, static_cast<size_t>(source.channels) * sizeof(float));
+        else
+          append_bits(target, at, from, source.channels);
+        at += source.channels;
+      }
+    }
+  }
+
+ private:
+  struct Source {
+    const Element* data = nullptr;
+    int channels = 0;
+  };
+
+  static size_t stride_of(int channels) {
+    return static_cast<size_t>(std::is_same_v<Element, float> ? channels : words(channels));
+  }
+
+  std::vector<Source> sources_;  // storage points into it: never resized
+  Element* output_ = nullptr;
+  size_t output_stride_ = 0;
+  Split pixels_;
+};
+
+class PadLayer final : public Layer {
+ public:
+  PadLayer(const BuildContext& context, const Op& op)
+      : in_(context.model.operand(op)),
+        out_(context.model.output(op)),
+        top_(static_cast<int>(op.record.pad_top)),
+        left_(static_cast<int>(op.record.pad_left)),
+        value_(op.record.pad_value) {
+    kernel_ = "pad_f32";
+    context.storage.bind(op.operands[0], &input_);
+    context.storage.bind(op.record.value_output, &output_);
+    rows_ = make_split(out_.height, 1, copy_ns(2.0 * static_cast<double>(out_.bytes())), context.threads);
+  }
+
+  int parts(int /*phase*/) const override { return rows_.parts; }
+  void run(int /*phase*/, int part) override {
+    const auto channels = static_cast<size_t>(out_.channels);
+    const size_t row_floats = static_cast<size_t>(out_.width) * channels;
+    const size_t inner_floats = static_cast<size_t>(in_.width) * channels;
+    for (int row = rows_.begin(part); row < rows_.end(part); ++row) {
+      float* const target = output_ + static_cast<size_t>(row) * row_floats;
+      float* const end = target + row_floats;
+      if (row < top_ || row >= top_ + in_.height) {
+        std::fill(target, end, value_);
+        continue;
+      }
+      float* const inner = target + static_cast<size_t>(left_) * channels;
+      std::fill(target, inner, value_);
+      std::memcpy(inner, input_ + static_cast<size_t>(row - top_) * inner_floats,
+                  inner_floats * sizeof(float));
+      std::fill(inner + inner_floats, end, value_);
+    }
+  }
+
+ private:
+  const Tensor& in_;
+  const Tensor& out_;
+  int top_, left_;
+  float value_;
+  const float* input_ = nullptr;
+  float* output_ = nullptr;
+  Split rows_;
+};
+
+/// Copies only where operand and result could not share memory (both belong to the caller).
+class ReshapeLayer final : public Layer {
+ public:
+  ReshapeLayer(const BuildContext& context, const Op& op)
+      : bytes_(context.model.output(op).bytes()),
+        is_shared_(context.storage.is_shared(op.operands[0], op.record.value_output)) {
+    kernel_ = is_shared_ ? "none" : "copy";
+    context.storage.bind(op.operands[0], &input_);
+    context.storage.bind(op.record.value_output, &output_);
+  }
+
+  int parts(int /*phase*/) const override { return is_shared_ ? 0 : 1; }
+  void run(int /*phase*/, int /*part*/) override { std::memcpy(output_, input_, bytes_); }
+
+ private:
+  size_t bytes_;
+  bool is_shared_;
+  const std::byte* input_ = nullptr;
+  std::byte* output_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Layer> make_copy_layer(const BuildContext& context, const Op& op) {
+  if (op.kind == OpKind::kPad) return std::make_unique<PadLayer>(context, op);
+  if (op.kind == OpKind::kReshape) return std::make_unique<ReshapeLayer>(context, op);
+  if (context.model.operand(op).dtype == DataType::kF32)
+    return std::make_unique<ConcatLayer<float>>(context, op);
+  return std::make_unique<ConcatLayer<uint32_t>>(context, op);
+}
+
+}  // namespace phonebit::cpu

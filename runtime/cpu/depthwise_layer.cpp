@@ -1,0 +1,94 @@
+// Depthwise convolutions: one filter a channel, over packed bits or float32 values.
+#include "cpu/prepared_conv.h"
+
+namespace phonebit::cpu {
+namespace {
+
+using loader::Op;
+
+double depthwise_work_ns(const loader::Tensor& out, const ConvShape& shape, double taps_per_ns,
+                         const Op& op) {
+  const double taps = 1.0 * shape.kernel_h * shape.kernel_w;
+  return static_cast<double>(out.elements()) * (taps / taps_per_ns + epilogue_ns_per_element(op));
+}
+
+class BinaryDepthwiseLayer final : public Layer {
+ public:
+  BinaryDepthwiseLayer(const BuildContext& context, const Op& op)
+      : binding_(context, op),
+        shape_(conv_shape(context.model, op)),
+        run_rows_(context.isa.binary_depthwise),
+        weights_(context.model.constant(op.record.weights).words()),
+        thresholds_(integer_thresholds(context.model, op)) {
+    kernel_ = std::string("binary_depthwise_b32__") + context.isa.name;
+    context.storage.bind(op.operands[0], &input_);
+    rows_ = make_split(shape_.out_h, 1, depthwise_work_ns(context.model.output(op), shape_, 8.0, op),
+                       context.threads);
+  }
+
+  int parts(int /*phase*/) const override { return rows_.parts; }
+  void run(int /*phase*/, int part) override {
+    run_rows_(shape_, weights_, thresholds_.empty() ? nullptr : thresholds_.data(), input_, rows_.begin(part),
+              rows_.end(part), binding_.accumulator_sink());
+  }
+
+ private:
+  EpilogueBinding binding_;
+  ConvShape shape_;
+  BinaryDepthwiseFn run_rows_;
+  const uint32_t* weights_;
+  std::vector<int32_t> thresholds_;
+  const uint32_t* input_ = nullptr;
+  Split rows_;
+};
+
+class FloatDepthwiseLayer final : public Layer {
+ public:
+  FloatDepthwiseLayer(const BuildContext& context, const Op& op)
+      : binding_(context, op), shape_(conv_shape(context.model, op)), values_(context.isa.values) {
+    kernel_ = std::string("depthwise_f32_f32__") + context.isa.name;
+    context.storage.bind(op.operands[0], &input_);
+    pack_weights(context, op);
+    rows_ = make_split(shape_.out_h, 1, depthwise_work_ns(context.model.output(op), shape_, 8.0, op),
+                       context.threads);
+  }
+
+  size_t packed_bytes() const override { return weights_.size(); }
+  int parts(int /*phase*/) const override { return rows_.parts; }
+  void run(int /*phase*/, int part) override {
+    values_->depthwise_f32(shape_, weights_.as<float>(), input_, rows_.begin(part), rows_.end(part),
+                           binding_.epilogue());
+  }
+
+ private:
+  /// From [channel][tap], as in the file, to [tap][channel].
+  void pack_weights(const BuildContext& context, const Op& op) {
+    memory::AlignedBuffer expanded;
+    const float* source = float_weights(context, op, expanded);
+    const auto taps = static_cast<size_t>(shape_.kernel_h) * static_cast<size_t>(shape_.kernel_w);
+    const auto channels = static_cast<size_t>(shape_.out_c);
+    context.budget.take(taps * channels * sizeof(float), "packed weights");
+    weights_ = memory::AlignedBuffer(taps * channels * sizeof(float), "packed weights");
+    for (size_t c = 0; c < channels; ++c) {
+      for (size_t tap = 0; tap < taps; ++tap)
+        weights_.as<float>()[tap * channels + c] = source[c * taps + tap];
+    }
+  }
+
+  EpilogueBinding binding_;
+  ConvShape shape_;
+  const ValueKernels* values_;
+  memory::AlignedBuffer weights_;
+  const float* input_ = nullptr;
+  Split rows_;
+};
+
+}  // namespace
+
+std::unique_ptr<Layer> make_depthwise_layer(const BuildContext& context, const Op& op) {
+  if (op.kind == format::OpKind::kBinaryDepthwiseConv2d)
+    return std::make_unique<BinaryDepthwiseLayer>(context, op);
+  return std::make_unique<FloatDepthwiseLayer>(context, op);
+}
+
+}  // namespace phonebit::cpu

@@ -1,0 +1,37 @@
+// The epilogue of an op with its constants and tensors resolved to pointers.
+#pragma once
+
+#include <vector>
+
+#include "cpu/layer.h"
+
+namespace phonebit::cpu {
+
+/// Owns the step table that Epilogue points to. Storage keeps pointers into this object, so it never moves.
+class EpilogueBinding {
+ public:
+  EpilogueBinding(const BuildContext& context, const loader::Op& op);
+  EpilogueBinding(const EpilogueBinding&) = delete;
+  EpilogueBinding& operator=(const EpilogueBinding&) = delete;
+
+  const Epilogue& epilogue() const { return epilogue_; }
+  /// For kernels with integer accumulators; thresholds of type I32 select the threshold form.
+  AccumulatorSink accumulator_sink() const { return {threshold_bits_, &epilogue_}; }
+  bool has_integer_threshold() const { return has_integer_threshold_; }
+
+ private:
+  std::vector<EpilogueStep> steps_;
+  Epilogue epilogue_{};
+  uint32_t* threshold_bits_ = nullptr;
+  bool has_integer_threshold_;
+};
+
+/// The op's integer thresholds, limited to what accumulators can tell apart: for |acc| <= bound, acc >= T is
+/// the same as acc >= min(max(T, -bound), bound + 1), and kernels may then compute with T without overflow.
+/// Empty without I32 thresholds.
+std::vector<int32_t> integer_thresholds(const loader::Model& model, const loader::Op& op);
+
+/// Rough nanoseconds of the steps for one element, to decide how to split work.
+double epilogue_ns_per_element(const loader::Op& op);
+
+}  // namespace phonebit::cpu

@@ -1,0 +1,50 @@
+#include "cpu/executor.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace phonebit::cpu {
+
+Executor::Executor(const loader::Model& model, const Isa& isa, int threads, uint64_t max_memory_bytes)
+    : budget_(max_memory_bytes), storage_(model, budget_), pool_(threads) {
+  for (size_t output = 0; output < model.outputs.size(); ++output) {
+    const auto input = std::find(model.inputs.begin(), model.inputs.end(), model.outputs[output]);
+    if (input == model.inputs.end()) continue;
+    passed_through_.push_back(
+        {static_cast<size_t>(input - model.inputs.begin()), output, model.tensor(*input).bytes()});
+  }
+  const BuildContext context{model, isa, threads, storage_, budget_};
+  size_t scratch = 0;
+  for (size_t i = 0; i < model.ops.size(); ++i) {
+    layers_.push_back(make_layer(context, i));
+    scratch = std::max(scratch, layers_.back()->scratch_bytes());
+  }
+  budget_.take(scratch, "scratch memory");
+  scratch_ = memory::AlignedBuffer(scratch, "scratch memory");
+  for (const auto& layer : layers_) layer->set_scratch(scratch_.data());
+}
+
+void Executor::bind(const std::byte* const* inputs, std::byte* const* outputs) {
+  storage_.bind_caller(inputs, outputs);
+  for (const PassedThrough& tensor : passed_through_)
+    std::memcpy(outputs[tensor.output], inputs[tensor.input], tensor.bytes);
+}
+
+void Executor::run_layer(size_t index) {
+  Layer& layer = *layers_[index];
+  const int phases = layer.phases();
+  for (int phase = 0; phase < phases; ++phase)
+    pool_.parallel_for(layer.parts(phase), [&layer, phase](int part) { layer.run(phase, part); });
+}
+
+void Executor::run_image() {
+  for (size_t i = 0; i < layers_.size(); ++i) run_layer(i);
+}
+
+size_t Executor::packed_bytes() const {
+  size_t bytes = 0;
+  for (const auto& layer : layers_) bytes += layer->packed_bytes();
+  return bytes;
+}
+
+}  // namespace phonebit::cpu

@@ -1,0 +1,48 @@
+// Runs a model on the CPU, one image at a time.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "cpu/layer.h"
+#include "threads/thread_pool.h"
+
+namespace phonebit::cpu {
+
+/// All layers of one model, ready to run. Everything is allocated at construction; running allocates nothing.
+/// One caller at a time. `model` must stay where it is for the life of the executor.
+class Executor {
+ public:
+  /// Throws Error when memory or threads are short.
+  Executor(const loader::Model& model, const Isa& isa, int threads, uint64_t max_memory_bytes);
+
+  /// Sets the buffers of the next image: one a network input and output. Outputs that are inputs are filled
+  /// here.
+  void bind(const std::byte* const* inputs, std::byte* const* outputs);
+  /// Runs one layer on what its operands hold.
+  void run_layer(size_t index);
+  /// Runs all layers on the bound image.
+  void run_image();
+
+  /// Where a tensor lies; see Storage::address.
+  std::byte* address(int tensor) const { return storage_.address(tensor); }
+  const Layer& layer(size_t index) const { return *layers_[index]; }
+  const Storage& storage() const { return storage_; }
+  size_t scratch_bytes() const { return scratch_.size(); }
+  size_t packed_bytes() const;
+  threads::ThreadPool& pool() { return pool_; }
+
+ private:
+  struct PassedThrough {
+    size_t input, output, bytes;
+  };
+
+  MemoryBudget budget_;
+  Storage storage_;
+  std::vector<PassedThrough> passed_through_;
+  std::vector<std::unique_ptr<Layer>> layers_;
+  memory::AlignedBuffer scratch_;
+  threads::ThreadPool pool_;
+};
+
+}  // namespace phonebit::cpu

@@ -1,0 +1,243 @@
+// Grouped convolutions: each group is a convolution of its own on a slice of the channels.
+//
+//   phase 0   cut every input pixel into the groups' slices
+//   phase 1   let each group's kernel recode its slice
+//   phase 2   convolve, each group into memory of its own
+//   phase 3   join the groups: packed bits as they are (threshold form), or float32 values, which then go
+//             through the layer's epilogue
+// An accumulator becomes float32 once, in phase 2, without steps, so the result is that of an ungrouped
+// kernel.
+#include <cstring>
+#include <type_traits>
+
+#include "cpu/bit_copy.h"
+#include "cpu/prepared_conv.h"
+
+namespace phonebit::cpu {
+namespace {
+
+using format::DataType;
+using loader::Op;
+
+size_t align_up(size_t bytes) {
+  return (bytes + memory::kArenaAlignment - 1) / memory::kArenaAlignment * memory::kArenaAlignment;
+}
+
+void extract_slice(const uint32_t* pixel, int first, int count, uint32_t* slice) {
+  extract_bits(pixel, first, count, slice);
+}
+
+template <class Value>
+void extract_slice(const Value* pixel, int first, int count, Value* slice) {
+  std::memcpy(slice, pixel + first, static_cast<size_t>(count) * sizeof(Value));
+}
+
+template <class Family>
+class GroupedConvLayer final : public Layer {
+ public:
+  using Input = typename Family::Input;
+
+  GroupedConvLayer(const BuildContext& context, const Op& op, const typename Family::Weight* weights,
+                   size_t weights_per_group, const std::vector<int32_t>& thresholds)
+      : binding_(context, op),
+        shape_(conv_shape(context.model, op)),
+        groups_(static_cast<int>(op.record.groups)),
+        values_(context.isa.values) {
+    ConvShape group_shape = shape_;
+    group_shape.in_c /= groups_;
+    group_shape.out_c /= groups_;
+    convs_.reserve(static_cast<size_t>(groups_));
+    for (int group = 0; group < groups_; ++group) {
+      const int32_t* limits = thresholds.empty() ? nullptr : thresholds.data() + group * group_shape.out_c;
+      convs_.emplace_back(context, group_shape, weights + static_cast<size_t>(group) * weights_per_group,
+                          limits);
+    }
+    kernel_ = std::string(convs_[0].name()) + ", " + std::to_string(groups_) + " groups";
+    context.storage.bind(op.operands[0], &input_);
+    lay_out();
+    cut_work(conv_macs(group_shape) * groups_ / Family::kMacsPerNs, context.threads);
+  }
+
+  size_t packed_bytes() const override { return convs_[0].packed_bytes() * convs_.size(); }
+  size_t scratch_bytes() const override { return values_at_ + values_bytes(); }
+  void set_scratch(std::byte* scratch) override { scratch_ = scratch; }
+  int phases() const override { return 4; }
+
+  int parts(int phase) const override {
+    switch (phase) {
+      case 0:
+        return cut_.parts;
+      case 1:
+        return rows_.total > 0 ? rows_.parts * groups_ : 0;
+      case 2:
+        return ranges_.parts() * groups_;
+      default:
+        return join_.parts;
+    }
+  }
+
+  void run(int phase, int part) override {
+    switch (phase) {
+      case 0:
+        return cut(cut_.begin(part), cut_.end(part));
+      case 1: {
+        const int group = part / rows_.parts;
+        const int rows = part % rows_.parts;
+        return convs_[static_cast<size_t>(group)].prepare(slice(group), kernel_scratch(group),
+                                                          rows_.begin(rows), rows_.end(rows));
+      }
+      case 2:
+        return convolve(part / ranges_.parts(), ranges_.range(part % ranges_.parts()));
+      default:
+        return is_threshold() ? join_bits(join_.begin(part), join_.end(part))
+                              : join_values(join_.begin(part), join_.end(part));
+    }
+  }
+
+ private:
+  bool is_threshold() const { return binding_.has_integer_threshold(); }
+  int in_pixels() const { return shape_.in_h * shape_.in_w; }
+  int out_pixels() const { return shape_.out_h * shape_.out_w; }
+  int slice_elements() const { return pixel_elements<Family>(shape_.in_c / groups_); }
+  /// u32 words or floats that one group writes for one pixel.
+  int result_elements() const {
+    return is_threshold() ? words(shape_.out_c / groups_) : shape_.out_c / groups_;
+  }
+  size_t values_bytes() const {
+    return is_threshold()
+               ? 0
+               : static_cast<size_t>(out_pixels()) * static_cast<size_t>(shape_.out_c) * sizeof(float);
+  }
+
+  Input* slice(int group) const {
+    return reinterpret_cast<Input*>(scratch_ + static_cast<size_t>(group) * slice_stride_);
+  }
+  std::byte* kernel_scratch(int group) const {
+    return scratch_ + kernel_at_ + static_cast<size_t>(group) * kernel_stride_;
+  }
+  std::byte* result(int group) const {
+    return scratch_ + result_at_ + static_cast<size_t>(group) * result_stride_;
+  }
+  float* values() const { return reinterpret_cast<float*>(scratch_ + values_at_); }
+
+  /// Places the four arrays in the scratch memory.
+  void lay_out() {
+    const auto count = static_cast<size_t>(groups_);
+    slice_stride_ =
+        align_up(static_cast<size_t>(in_pixels()) * static_cast<size_t>(slice_elements()) * sizeof(Input));
+    kernel_at_ = count * slice_stride_;
+    kernel_stride_ = align_up(convs_[0].scratch_bytes());
+    result_at_ = kernel_at_ + count * kernel_stride_;
+    result_stride_ = align_up(static_cast<size_t>(out_pixels()) * static_cast<size_t>(result_elements()) * 4);
+    values_at_ = result_at_ + count * result_stride_;
+  }
+
+  void cut_work(double work_ns, int threads) {
+    const double cut_ns = copy_ns(2.0 * static_cast<double>(kernel_at_));
+    const double group_prepare_ns = copy_ns(2.0 * static_cast<double>(kernel_stride_));
+    const double join_ns = copy_ns(2.0 * static_cast<double>(values_at_ - result_at_ + values_bytes()));
+    cut_ = make_split(in_pixels(), 1, cut_ns, threads);
+    join_ = make_split(out_pixels(), 1, join_ns, threads);
+    // The groups are parts already; they are divided further only when they are fewer than the threads.
+    const int inner_threads = groups_ >= threads ? 1 : threads;
+    rows_ = make_split(convs_[0].prepare_rows(), 1, group_prepare_ns, inner_threads);
+    ranges_ = split_output(convs_[0].shape(), convs_[0].pixel_tile(), convs_[0].packed_bytes(), slice_stride_,
+                           work_ns / groups_, inner_threads);
+  }
+
+  void cut(int pixel_begin, int pixel_end) {
+    const int channels = shape_.in_c / groups_;
+    const auto pixel_stride = static_cast<size_t>(pixel_elements<Family>(shape_.in_c));
+    const auto slice_stride = static_cast<size_t>(slice_elements());
+    for (int group = 0; group < groups_; ++group) {
+      Input* const target = slice(group);
+      for (auto pixel = static_cast<size_t>(pixel_begin); pixel < static_cast<size_t>(pixel_end); ++pixel)
+        extract_slice(input_ + pixel * pixel_stride, group * channels, channels,
+                      target + pixel * slice_stride);
+    }
+  }
+
+  void convolve(int group, const OutputRange& range) {
+    Epilogue plain{};
+    plain.channels = shape_.out_c / groups_;
+    if (!is_threshold()) plain.value = reinterpret_cast<float*>(result(group));
+    const auto& conv = convs_[static_cast<size_t>(group)];
+    if constexpr (std::is_same_v<Family, F32Family>) {
+      conv.run(slice(group), kernel_scratch(group), range, plain);
+    } else {
+      uint32_t* const bits = is_threshold() ? reinterpret_cast<uint32_t*>(result(group)) : nullptr;
+      conv.run(slice(group), kernel_scratch(group), range, {bits, &plain});
+    }
+  }
+
+  void join_bits(int pixel_begin, int pixel_end) {
+    uint32_t* const output = binding_.accumulator_sink().threshold_bits;
+    const int channels = shape_.out_c / groups_;
+    const auto stride = static_cast<size_t>(words(channels));
+    const auto output_stride = static_cast<size_t>(words(shape_.out_c));
+    for (auto pixel = static_cast<size_t>(pixel_begin); pixel < static_cast<size_t>(pixel_end); ++pixel) {
+      for (int group = 0; group < groups_; ++group) {
+        const auto* bits = reinterpret_cast<const uint32_t*>(result(group)) + pixel * stride;
+        append_bits(output + pixel * output_stride, group * channels, bits, channels);
+      }
+    }
+  }
+
+  void join_values(int pixel_begin, int pixel_end) {
+    const auto channels = static_cast<size_t>(shape_.out_c / groups_);
+    const auto stride = static_cast<size_t>(shape_.out_c);
+    for (int group = 0; group < groups_; ++group) {
+      const auto* source = reinterpret_cast<const float*>(result(group));
+      float* const target = values() + static_cast<size_t>(group) * channels;
+      for (auto pixel = static_cast<size_t>(pixel_begin); pixel < static_cast<size_t>(pixel_end); ++pixel)
+        std::memcpy(target + pixel * stride, source + pixel * channels, channels * sizeof(float));
+    }
+    values_->elementwise_f32(values(), pixel_begin, pixel_end, binding_.epilogue());
+  }
+
+  EpilogueBinding binding_;
+  ConvShape shape_;
+  int groups_;
+  const ValueKernels* values_;
+  std::vector<PreparedConv<Family>> convs_;
+  const Input* input_ = nullptr;
+  std::byte* scratch_ = nullptr;
+  size_t slice_stride_ = 0;
+  size_t kernel_at_ = 0;
+  size_t kernel_stride_ = 0;
+  size_t result_at_ = 0;
+  size_t result_stride_ = 0;
+  size_t values_at_ = 0;
+  Split cut_;
+  Split rows_;
+  RangeSplit ranges_;
+  Split join_;
+};
+
+}  // namespace
+
+std::unique_ptr<Layer> make_grouped_conv_layer(const BuildContext& context, const Op& op) {
+  const std::vector<int32_t> thresholds = integer_thresholds(context.model, op);
+  const loader::Constant& weights = context.model.constant(op.record.weights);
+  const int groups = static_cast<int>(op.record.groups);
+  const auto words_per_group = static_cast<size_t>(weights.count) / static_cast<size_t>(groups);
+  switch (context.model.operand(op).dtype) {
+    case DataType::kBit:
+      return std::make_unique<GroupedConvLayer<BinaryFamily>>(context, op, weights.words(), words_per_group,
+                                                              thresholds);
+    case DataType::kU8:
+      return std::make_unique<GroupedConvLayer<U8Family>>(context, op, weights.words(), words_per_group,
+                                                          thresholds);
+    default:
+      break;
+  }
+  memory::AlignedBuffer expanded;
+  const float* values = float_weights(context, op, expanded);
+  const ConvShape shape = conv_shape(context.model, op);
+  const size_t values_per_group = static_cast<size_t>(shape.out_c / groups) *
+                                  static_cast<size_t>(shape.kernel_h) * static_cast<size_t>(shape.kernel_w) *
+                                  static_cast<size_t>(shape.in_c / groups);
+  return std::make_unique<GroupedConvLayer<F32Family>>(context, op, values, values_per_group, thresholds);
+}
+
+}  // namespace phonebit::cpu

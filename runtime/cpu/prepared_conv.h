@@ -1,0 +1,124 @@
+// One convolution without groups: kernel, geometry and packed weights. The three families of convolution
+// kernels differ only in types; the code that drives them is written once.
+#pragma once
+
+#include <cstdint>
+
+#include "cpu/epilogue_binding.h"
+#include "cpu/layer.h"
+#include "memory/aligned_buffer.h"
+
+namespace phonebit::cpu {
+
+struct BinaryFamily {
+  using Kernel = BinaryConvKernel;
+  using Input = uint32_t;
+  using Weight = uint32_t;
+  using Sink = AccumulatorSink;
+  static constexpr double kMacsPerNs = 1000.0;
+};
+
+struct U8Family {
+  using Kernel = U8ConvKernel;
+  using Input = uint8_t;
+  using Weight = uint32_t;
+  using Sink = AccumulatorSink;
+  static constexpr double kMacsPerNs = 200.0;
+};
+
+struct F32Family {
+  using Kernel = F32ConvKernel;
+  using Input = float;
+  using Weight = float;
+  using Sink = Epilogue;
+  static constexpr double kMacsPerNs = 40.0;
+};
+
+/// Elements of Input that one pixel takes.
+template <class Family>
+constexpr int pixel_elements(int channels) {
+  return std::is_same_v<Family, BinaryFamily> ? words(channels) : channels;
+}
+
+/// The first kernel of a list that serves the shape; the last one serves all.
+template <class Kernel>
+const Kernel& choose_kernel(const Kernel* const* list, const ConvShape& shape) {
+  while (list[1] != nullptr && !(*list)->supports(shape)) ++list;
+  return **list;
+}
+
+inline const BinaryConvKernel& kernel_for(BinaryFamily, const Isa& isa, const ConvShape& shape) {
+  return choose_kernel(isa.binary_conv, shape);
+}
+inline const U8ConvKernel& kernel_for(U8Family, const Isa& isa, const ConvShape& shape) {
+  return choose_kernel(isa.u8_conv, shape);
+}
+inline const F32ConvKernel& kernel_for(F32Family, const Isa& isa, const ConvShape&) { return *isa.f32_conv; }
+
+template <class Family>
+class PreparedConv {
+ public:
+  using Input = typename Family::Input;
+  using Weight = typename Family::Weight;
+
+  /// `thresholds`: one a channel, or null for the epilogue form.
+  PreparedConv(const BuildContext& context, const ConvShape& shape, const Weight* weights,
+               const int32_t* thresholds)
+      : kernel_(&kernel_for(Family{}, context.isa, shape)), shape_(shape) {
+    const size_t bytes = kernel_->packed_bytes(shape_);
+    context.budget.take(bytes, "packed weights");
+    packed_ = memory::AlignedBuffer(bytes, "packed weights");
+    if constexpr (std::is_same_v<Family, F32Family>)
+      kernel_->pack_weights(shape_, weights, packed_.data());
+    else
+      kernel_->pack_weights(shape_, weights, thresholds, packed_.data());
+  }
+
+  const char* name() const { return kernel_->name; }
+  const ConvShape& shape() const { return shape_; }
+  int pixel_tile() const { return kernel_->pixel_tile; }
+  size_t packed_bytes() const { return packed_.size(); }
+  size_t scratch_bytes() const { return kernel_->scratch_bytes(shape_); }
+  int prepare_rows() const { return kernel_->prepare_rows(shape_); }
+
+  void prepare(const Input* input, std::byte* scratch, int row_begin, int row_end) const {
+    kernel_->prepare_input(shape_, input, scratch, row_begin, row_end);
+  }
+  void run(const Input* input, const std::byte* scratch, const OutputRange& range,
+           const typename Family::Sink& sink) const {
+    kernel_->run(shape_, packed_.data(), input, scratch, range, sink);
+  }
+
+ private:
+  const typename Family::Kernel* kernel_;
+  ConvShape shape_;
+  memory::AlignedBuffer packed_;
+};
+
+/// A convolution's output cut in two directions: pixels and blocks of channels.
+struct RangeSplit {
+  Split pixels;
+  Split blocks;
+
+  int parts() const { return pixels.parts * blocks.parts; }
+  OutputRange range(int part) const {
+    const int pixel_part = part / blocks.parts;
+    const int block_part = part % blocks.parts;
+    return {pixels.begin(pixel_part), pixels.end(pixel_part), blocks.begin(block_part),
+            blocks.end(block_part)};
+  }
+};
+
+/// Every part reads its pixels' input and its blocks' weights. So the larger of the two is divided first; the
+/// other one only as far as the first has too few pieces.
+RangeSplit split_output(const ConvShape& shape, int pixel_tile, size_t weight_bytes, size_t input_bytes,
+                        double work_ns, int threads);
+
+/// Multiply-accumulates of one image.
+double conv_macs(const ConvShape& shape);
+
+/// The weights of a CONV2D over float32 values as float32: in place, or expanded from bits into `expanded`.
+const float* float_weights(const BuildContext& context, const loader::Op& op,
+                           memory::AlignedBuffer& expanded);
+
+}  // namespace phonebit::cpu

@@ -1,0 +1,148 @@
+// Memory-bound layers: pooling by output rows, elementwise ops and softmax by pixels.
+#include "cpu/epilogue_binding.h"
+#include "cpu/layer.h"
+
+namespace phonebit::cpu {
+namespace {
+
+using format::DataType;
+using format::OpKind;
+using loader::Op;
+using loader::Tensor;
+
+double tensor_bytes(const BuildContext& context, const Op& op) {
+  return static_cast<double>(context.model.operand(op).bytes()) +
+         static_cast<double>(context.model.output(op).bytes());
+}
+
+class FloatPoolLayer final : public Layer {
+ public:
+  FloatPoolLayer(const BuildContext& context, const Op& op)
+      : binding_(context, op), shape_(conv_shape(context.model, op)) {
+    const bool is_max = op.kind == OpKind::kMaxPool2d;
+    pool_ = is_max ? context.isa.values->max_pool_f32 : context.isa.values->average_pool_f32;
+    kernel_ = std::string(is_max ? "max_pool_f32__" : "average_pool_f32__") + context.isa.name;
+    context.storage.bind(op.operands[0], &input_);
+    const double taps = 1.0 * shape_.kernel_h * shape_.kernel_w;
+    const double elements = static_cast<double>(context.model.output(op).elements());
+    rows_ =
+        make_split(shape_.out_h, 1, elements * (0.1 * taps + epilogue_ns_per_element(op)), context.threads);
+  }
+
+  int parts(int /*phase*/) const override { return rows_.parts; }
+  void run(int /*phase*/, int part) override {
+    pool_(shape_, input_, rows_.begin(part), rows_.end(part), binding_.epilogue());
+  }
+
+ private:
+  EpilogueBinding binding_;
+  ConvShape shape_;
+  decltype(ValueKernels::max_pool_f32) pool_;
+  const float* input_ = nullptr;
+  Split rows_;
+};
+
+class BitPoolLayer final : public Layer {
+ public:
+  BitPoolLayer(const BuildContext& context, const Op& op)
+      : shape_(conv_shape(context.model, op)), pool_(context.isa.values->max_pool_bits) {
+    kernel_ = std::string("max_pool_b32__") + context.isa.name;
+    if (op.record.flip_mask >= 0) flip_mask_ = context.model.constant(op.record.flip_mask).words();
+    context.storage.bind(op.operands[0], &input_);
+    context.storage.bind(op.record.bits_output, &output_);
+    const double taps = 1.0 * shape_.kernel_h * shape_.kernel_w;
+    const double output_bytes = static_cast<double>(context.model.output(op).bytes());
+    rows_ = make_split(shape_.out_h, 1, copy_ns(output_bytes * (taps + 1)), context.threads);
+  }
+
+  int parts(int /*phase*/) const override { return rows_.parts; }
+  void run(int /*phase*/, int part) override {
+    pool_(shape_, flip_mask_, input_, rows_.begin(part), rows_.end(part), output_);
+  }
+
+ private:
+  ConvShape shape_;
+  decltype(ValueKernels::max_pool_bits) pool_;
+  const uint32_t* flip_mask_ = nullptr;
+  const uint32_t* input_ = nullptr;
+  uint32_t* output_ = nullptr;
+  Split rows_;
+};
+
+/// Input is the element type that the kernel reads: float, uint8_t, or uint32_t for packed bits.
+template <class Input>
+class ElementwiseLayer final : public Layer {
+ public:
+  using Function = void (*)(const Input*, int, int, const Epilogue&);
+
+  ElementwiseLayer(const BuildContext& context, const Op& op, const char* name, Function function)
+      : binding_(context, op), function_(function) {
+    kernel_ = std::string(name) + context.isa.name;
+    context.storage.bind(op.operands[0], &input_);
+    const Tensor& out = context.model.output(op);
+    const double work_ns = copy_ns(tensor_bytes(context, op)) +
+                           static_cast<double>(out.elements()) * epilogue_ns_per_element(op);
+    pixels_ = make_split(static_cast<int>(out.pixels()), 1, work_ns, context.threads);
+  }
+
+  int parts(int /*phase*/) const override { return pixels_.parts; }
+  void run(int /*phase*/, int part) override {
+    function_(input_, pixels_.begin(part), pixels_.end(part), binding_.epilogue());
+  }
+
+ private:
+  EpilogueBinding binding_;
+  Function function_;
+  const Input* input_ = nullptr;
+  Split pixels_;
+};
+
+class SoftmaxLayer final : public Layer {
+ public:
+  SoftmaxLayer(const BuildContext& context, const Op& op)
+      : channels_(context.model.output(op).channels), softmax_(context.isa.values->softmax) {
+    kernel_ = std::string("softmax_f32__") + context.isa.name;
+    context.storage.bind(op.operands[0], &input_);
+    context.storage.bind(op.record.value_output, &output_);
+    const Tensor& out = context.model.output(op);
+    pixels_ =
+        make_split(static_cast<int>(out.pixels()), 1, static_cast<double>(out.elements()), context.threads);
+  }
+
+  int parts(int /*phase*/) const override { return pixels_.parts; }
+  void run(int /*phase*/, int part) override {
+    softmax_(input_, pixels_.begin(part), pixels_.end(part), channels_, output_);
+  }
+
+ private:
+  int channels_;
+  decltype(ValueKernels::softmax) softmax_;
+  const float* input_ = nullptr;
+  float* output_ = nullptr;
+  Split pixels_;
+};
+
+}  // namespace
+
+std::unique_ptr<Layer> make_pool_layer(const BuildContext& context, const Op& op) {
+  if (context.model.operand(op).dtype == DataType::kBit) return std::make_unique<BitPoolLayer>(context, op);
+  return std::make_unique<FloatPoolLayer>(context, op);
+}
+
+std::unique_ptr<Layer> make_pixel_layer(const BuildContext& context, const Op& op) {
+  if (op.kind == OpKind::kSoftmax) return std::make_unique<SoftmaxLayer>(context, op);
+  const ValueKernels& values = *context.isa.values;
+  switch (context.model.operand(op).dtype) {
+    case DataType::kBit:
+      return std::make_unique<ElementwiseLayer<uint32_t>>(context, op, "elementwise_b32__",
+                                                          values.elementwise_bits);
+    case DataType::kU8:
+      return std::make_unique<ElementwiseLayer<uint8_t>>(context, op, "elementwise_u8__",
+                                                         values.elementwise_u8);
+    default:
+      return std::make_unique<ElementwiseLayer<float>>(context, op, "elementwise_f32__",
+                                                       values.elementwise_f32);
+  }
+}
+
+}  // namespace phonebit::cpu

@@ -1,0 +1,28 @@
+// From a path to a validated Model.
+#pragma once
+
+#include <string>
+
+#include "loader/model.h"
+
+namespace phonebit::loader {
+
+/// What the engine accepts beyond the rules of docs/format.md; keeps every index computation inside 31 bits
+/// and every planning step fast.
+struct Limits {
+  static constexpr uint32_t kExtent = 1u << 20;          // height, width, channels, padding, window span
+  static constexpr int64_t kElements = (1ll << 31) - 1;  // of a tensor, its padded form, or a weight array
+  static constexpr int64_t kTaps = 1ll << 24;            // of a window
+  static constexpr int64_t kWindow = 1ll
+                                     << 29;  // values under a convolution's window: sums of +-2 x fit int32
+  static constexpr int64_t kAccumulator = (1ll << 31) - 1;
+  static constexpr size_t kRecords = 1u << 14;      // tensors, ops
+  static constexpr size_t kListEntries = 1u << 20;  // operands and steps of all ops
+  static constexpr size_t kNameBytes = 1024;
+};
+
+/// Reads, checks and resolves the file at `path`. Throws Error, without the path in its text. Reads every
+/// byte once (checksum); constants stay in the mapping.
+Model load_model(const std::string& path);
+
+}  // namespace phonebit::loader

@@ -1,0 +1,147 @@
+#include <cinttypes>
+
+#include "fail.h"
+#include "loader/validate.h"
+
+namespace phonebit::loader {
+namespace {
+
+using format::DataType;
+using format::OpKind;
+using format::StepKind;
+using format::StepRecord;
+using format::ThresholdKind;
+
+/// CONCAT, PAD, RESHAPE, SOFTMAX and MAX_POOL2D of bits store their result as it is.
+bool has_epilogue(const Model& model, const Op& op) {
+  switch (op.kind) {
+    case OpKind::kConcat:
+    case OpKind::kPad:
+    case OpKind::kReshape:
+    case OpKind::kSoftmax:
+      return false;
+    case OpKind::kMaxPool2d:
+      return model.operand(op).dtype == DataType::kF32;
+    default:
+      return true;
+  }
+}
+
+bool has_integer_accumulator(const Model& model, const Op& op) {
+  return op.kind == OpKind::kBinaryConv2d || op.kind == OpKind::kBinaryDepthwiseConv2d ||
+         (op.kind == OpKind::kConv2d && model.operand(op).dtype == DataType::kU8);
+}
+
+void check_step_tensor(const Model& model, const Op& op, const StepRecord& step, const std::string& where) {
+  if (step.tensor < 0 || static_cast<size_t>(step.tensor) >= model.tensors.size())
+    fail_damaged("%s: tensor %" PRId32 " does not exist, there are %zu", where.c_str(), step.tensor,
+                 model.tensors.size());
+  const Tensor& tensor = model.tensor(step.tensor);
+  const Tensor& out = model.output(op);
+  const bool is_full = tensor.height == out.height && tensor.width == out.width;
+  const bool is_broadcast = tensor.height == 1 && tensor.width == 1;
+  if (tensor.dtype != DataType::kF32 || tensor.channels != out.channels || !(is_full || is_broadcast))
+    fail_damaged("%s: tensor '%s' is %s, expected %dx%dx%d f32 or 1x1x%d f32", where.c_str(),
+                 tensor.name.c_str(), tensor.describe().c_str(), out.height, out.width, out.channels,
+                 out.channels);
+}
+
+/// References that the step would ignore must be absent.
+void check_step_unused(const StepRecord& step, const std::string& where) {
+  const auto kind = static_cast<StepKind>(step.kind);
+  const bool uses_tensor = kind == StepKind::kAdd || kind == StepKind::kMultiply;
+  const bool uses_a = kind == StepKind::kScaleBias || kind == StepKind::kPrelu;
+  const bool uses_b = kind == StepKind::kScaleBias;
+  if ((!uses_tensor && step.tensor != format::kNone) || (!uses_a && step.constant_a != format::kNone) ||
+      (!uses_b && step.constant_b != format::kNone))
+    fail_damaged("%s: refers to a tensor or constant that it does not use", where.c_str());
+}
+
+void check_step(const Model& model, const Op& op, const StepRecord& step, const std::string& where) {
+  const Tensor& out = model.output(op);
+  if (step.kind < 1 || step.kind > static_cast<uint32_t>(StepKind::kTanh))
+    fail(ErrorCode::format, "%s: unknown kind %" PRIu32 "; update PhoneBit or convert the model again",
+         where.c_str(), step.kind);
+  check_step_unused(step, where);
+  switch (static_cast<StepKind>(step.kind)) {
+    case StepKind::kScaleBias:
+      require_constant(model, step.constant_a, DataType::kF32, out.channels, where, "scales");
+      require_constant(model, step.constant_b, DataType::kF32, out.channels, where, "biases");
+      return;
+    case StepKind::kAdd:
+    case StepKind::kMultiply:
+      return check_step_tensor(model, op, step, where);
+    case StepKind::kPrelu: {
+      const bool exists =
+          step.constant_a >= 0 && static_cast<size_t>(step.constant_a) < model.constants.size();
+      const bool is_per_element =
+          exists && model.constant(step.constant_a).count == static_cast<uint64_t>(out.elements());
+      require_constant(model, step.constant_a, DataType::kF32, is_per_element ? out.elements() : out.channels,
+                       where, "slopes");
+      return;
+    }
+    case StepKind::kClamp:
+    case StepKind::kSigmoid:
+    case StepKind::kTanh:
+      return;
+  }
+}
+
+void check_output_types(const Model& model, const Op& op, const std::string& where) {
+  const int32_t value = op.record.value_output;
+  const int32_t bits = op.record.bits_output;
+  if (value != format::kNone && model.tensor(value).dtype != DataType::kF32)
+    fail_damaged("%s: value_output '%s' is %s, expected f32", where.c_str(), model.tensor(value).name.c_str(),
+                 name_of(model.tensor(value).dtype));
+  if (bits != format::kNone && model.tensor(bits).dtype != DataType::kBit)
+    fail_damaged("%s: bits_output '%s' is %s, expected bit", where.c_str(), model.tensor(bits).name.c_str(),
+                 name_of(model.tensor(bits).dtype));
+}
+
+/// Ops that copy: one output of the operand's type and nothing else.
+void check_plain(const Model& model, const Op& op, const std::string& where) {
+  const bool is_bit = model.operand(op).dtype == DataType::kBit;
+  if ((op.record.value_output != format::kNone) == is_bit ||
+      (op.record.bits_output != format::kNone) != is_bit)
+    fail_damaged("%s: must have one output of the operand's type", where.c_str());
+  if (!op.steps.empty() || op.threshold_kind() != ThresholdKind::kNone ||
+      op.record.threshold != format::kNone)
+    fail_damaged("%s: takes no steps and no threshold", where.c_str());
+}
+
+void check_threshold(const Model& model, const Op& op, const std::string& where) {
+  const int64_t channels = model.output(op).channels;
+  const bool has_bits = op.record.bits_output != format::kNone;
+  switch (op.threshold_kind()) {
+    case ThresholdKind::kNone:
+      if (has_bits || op.record.threshold != format::kNone)
+        fail_damaged("%s: bits_output or threshold without a threshold_kind", where.c_str());
+      return;
+    case ThresholdKind::kI32:
+      if (!has_bits || op.record.value_output != format::kNone || !op.steps.empty() ||
+          !has_integer_accumulator(model, op))
+        fail_damaged("%s: an integer threshold needs an integer accumulator, no steps and bits_output only",
+                     where.c_str());
+      require_constant(model, op.record.threshold, DataType::kI32, channels, where, "thresholds");
+      return;
+    case ThresholdKind::kF32:
+      if (!has_bits) fail_damaged("%s: a threshold without bits_output", where.c_str());
+      if (op.record.threshold != format::kNone)
+        require_constant(model, op.record.threshold, DataType::kF32, channels, where, "thresholds");
+      return;
+  }
+}
+
+}  // namespace
+
+void validate_epilogue(const Model& model, const Op& op, const std::string& where) {
+  check_output_types(model, op, where);
+  if (op.record.threshold_kind > static_cast<uint32_t>(ThresholdKind::kF32))
+    fail_damaged("%s: threshold_kind %" PRIu32 ", expected 0 to 2", where.c_str(), op.record.threshold_kind);
+  if (!has_epilogue(model, op)) return check_plain(model, op, where);
+  for (size_t i = 0; i < op.steps.size(); ++i)
+    check_step(model, op, op.steps[i], format_text("%s step %zu", where.c_str(), i));
+  check_threshold(model, op, where);
+}
+
+}  // namespace phonebit::loader

@@ -1,0 +1,312 @@
+#include <algorithm>
+#include <cinttypes>
+#include <cstdlib>
+
+#include "fail.h"
+#include "loader/loader.h"
+#include "loader/validate.h"
+
+namespace phonebit::loader {
+namespace {
+
+using format::DataType;
+using format::OpKind;
+using format::OpRecord;
+
+/// One axis of a sliding window.
+struct Axis {
+  const char* name;
+  int64_t in, kernel, stride, dilation, pad_before, pad_after;
+
+  int64_t span() const { return (kernel - 1) * dilation + 1; }
+  int64_t out() const { return (in + pad_before + pad_after - span()) / stride + 1; }
+};
+
+/// Checks one op; every failure is prefixed with where it is.
+class OpValidator {
+ public:
+  OpValidator(const Model& model, size_t index)
+      : model_(model), op_(model.ops[index]), record_(op_.record), where_(describe_op(model, index)) {}
+
+  void run() {
+    check_operand_types();
+    if (op_.any_output() < 0) fail_damaged("%s: has no output", where_.c_str());
+    for (const int32_t output : {record_.value_output, record_.bits_output}) {
+      if (output != format::kNone && (output < 0 || static_cast<size_t>(output) >= model_.tensors.size()))
+        fail_damaged("%s: output tensor %" PRId32 " does not exist, there are %zu", where_.c_str(), output,
+                     model_.tensors.size());
+    }
+    check_kind();
+    check_unused();
+    validate_epilogue(model_, op_, where_);
+  }
+
+ private:
+  const Tensor& input() const { return model_.operand(op_); }
+  bool is_bit() const { return input().dtype == DataType::kBit; }
+  const char* where() const { return where_.c_str(); }
+
+  void check_operand_types() const {
+    const bool is_concat = op_.kind == OpKind::kConcat;
+    if (is_concat ? op_.operands.size() < 2 : op_.operands.size() != 1)
+      fail_damaged("%s: %zu operands, expected %s", where(), op_.operands.size(),
+                   is_concat ? "two or more" : "one");
+    for (size_t i = 0; i < op_.operands.size(); ++i) {
+      const DataType dtype = model_.operand(op_, i).dtype;
+      if (!accepts(dtype) || dtype != input().dtype)
+        fail_damaged("%s: operand '%s' is %s, which this op does not take%s", where(),
+                     model_.operand(op_, i).name.c_str(), name_of(dtype),
+                     is_concat ? " (all f32 or all bit)" : "");
+    }
+  }
+
+  bool accepts(DataType dtype) const {
+    switch (op_.kind) {
+      case OpKind::kBinaryConv2d:
+      case OpKind::kBinaryDepthwiseConv2d:
+        return dtype == DataType::kBit;
+      case OpKind::kConv2d:
+        return dtype != DataType::kBit;
+      case OpKind::kMaxPool2d:
+      case OpKind::kConcat:
+        return dtype != DataType::kU8;
+      case OpKind::kElementwise:
+        return true;
+      default:
+        return dtype == DataType::kF32;
+    }
+  }
+
+  void check_kind() {
+    const Tensor& in = input();
+    switch (op_.kind) {
+      case OpKind::kBinaryConv2d:
+      case OpKind::kConv2d:
+        check_window(false);
+        return check_conv();
+      case OpKind::kBinaryDepthwiseConv2d:
+        check_window(false);
+        return check_depthwise();
+      case OpKind::kMaxPool2d:
+      case OpKind::kAveragePool2d:
+        check_window(true);
+        return expect_shape(axis_h().out(), axis_w().out(), in.channels);
+      case OpKind::kElementwise:
+      case OpKind::kSoftmax:
+        return expect_shape(in.height, in.width, in.channels);
+      case OpKind::kConcat:
+        return check_concat();
+      case OpKind::kPad:
+        return expect_shape(int64_t{in.height} + record_.pad_top + record_.pad_bottom,
+                            int64_t{in.width} + record_.pad_left + record_.pad_right, in.channels);
+      case OpKind::kReshape:
+        return check_reshape();
+    }
+  }
+
+  Axis axis_h() const {
+    return {"height",           input().height,  record_.kernel_h,  record_.stride_h,
+            record_.dilation_h, record_.pad_top, record_.pad_bottom};
+  }
+  Axis axis_w() const {
+    return {"width",          input().width,    record_.kernel_w, record_.stride_w, record_.dilation_w,
+            record_.pad_left, record_.pad_right};
+  }
+
+  void check_axis(const Axis& axis) const {
+    for (const int64_t extent : {axis.kernel, axis.stride, axis.dilation}) {
+      if (extent < 1 || extent > Limits::kExtent)
+        fail_damaged("%s: kernel, stride, dilation of the %s are %" PRId64 ", %" PRId64 ", %" PRId64
+                     ", each must be 1 to %" PRIu32,
+                     where(), axis.name, axis.kernel, axis.stride, axis.dilation, Limits::kExtent);
+    }
+    if (axis.span() > Limits::kExtent || axis.pad_before >= axis.span() || axis.pad_after >= axis.span())
+      fail_damaged("%s: padding %" PRId64 "+%" PRId64
+                   " of the %s must be smaller than the dilated kernel of %" PRId64 " (at most %" PRIu32 ")",
+                   where(), axis.pad_before, axis.pad_after, axis.name, axis.span(), Limits::kExtent);
+    if (axis.in + axis.pad_before + axis.pad_after < axis.span())
+      fail_damaged("%s: the window of %" PRId64 " does not fit the padded %s of %" PRId64, where(),
+                   axis.span(), axis.name, axis.in + axis.pad_before + axis.pad_after);
+  }
+
+  /// Pooling has no value for a window without a tap inside the map.
+  void check_every_window_touches(const Axis& axis) const {
+    for (int64_t out = 0; out < axis.out(); ++out) {
+      const int64_t start = out * axis.stride - axis.pad_before;
+      const int64_t first_tap = start >= 0 ? 0 : (-start + axis.dilation - 1) / axis.dilation;
+      if (first_tap >= axis.kernel || start + first_tap * axis.dilation >= axis.in)
+        fail_damaged("%s: the window at %s %" PRId64 " has no tap inside the map", where(), axis.name, out);
+    }
+  }
+
+  void check_window(bool is_pool) const {
+    const Axis h = axis_h();
+    const Axis w = axis_w();
+    check_axis(h);
+    check_axis(w);
+    if (h.kernel * w.kernel > Limits::kTaps)
+      fail(ErrorCode::format,
+           "%s: a window of %" PRId64 "x%" PRId64 " taps is beyond this engine's limit of %" PRId64, where(),
+           h.kernel, w.kernel, Limits::kTaps);
+    const int64_t padded_pixels = (h.in + h.pad_before + h.pad_after) * (w.in + w.pad_before + w.pad_after);
+    if (padded_pixels > Limits::kElements / input().channels)
+      fail(ErrorCode::format, "%s: the padded input has more than %" PRId64 " elements, this engine's limit",
+           where(), Limits::kElements);
+    if (is_pool) {
+      check_every_window_touches(h);
+      check_every_window_touches(w);
+    }
+  }
+
+  void expect_shape(int64_t height, int64_t width, int64_t channels) const {
+    for (const int32_t output : {record_.value_output, record_.bits_output}) {
+      if (output == format::kNone) continue;
+      const Tensor& tensor = model_.tensor(output);
+      if (tensor.height != height || tensor.width != width || tensor.channels != channels)
+        fail_damaged("%s: output '%s' is declared %s, but the op makes %" PRId64 "x%" PRId64 "x%" PRId64,
+                     where(), tensor.name.c_str(), tensor.describe().c_str(), height, width, channels);
+    }
+  }
+
+  void check_conv() const {
+    const Tensor& in = input();
+    const int64_t out_channels = model_.output(op_).channels;
+    expect_shape(axis_h().out(), axis_w().out(), out_channels);
+    const int64_t groups = record_.groups;
+    if (groups < 1 || in.channels % groups != 0 || out_channels % groups != 0)
+      fail_damaged("%s: groups=%" PRId64 " does not divide %d input and %" PRId64 " output channels", where(),
+                   groups, in.channels, out_channels);
+    const int64_t taps = int64_t{record_.kernel_h} * record_.kernel_w;
+    const int64_t group_channels = in.channels / groups;
+    const int64_t row_words = (group_channels + 31) / 32;
+    // taps <= 2^24, channels <= 2^20: products of two fit, the third factor is divided by.
+    if (taps * group_channels > std::min(Limits::kWindow, Limits::kElements / out_channels))
+      fail(ErrorCode::format,
+           "%s: more than %" PRId64 " weights in all or %" PRId64 " a channel, this engine's limit", where(),
+           Limits::kElements, Limits::kWindow);
+    const bool is_float =
+        op_.kind == OpKind::kConv2d && in.dtype == DataType::kF32 && weights_dtype() == DataType::kF32;
+    if (is_float) {
+      require_constant(model_, record_.weights, DataType::kF32, out_channels * taps * group_channels, where_,
+                       "weights");
+    } else {
+      const Constant& weights = require_constant(model_, record_.weights, DataType::kBit,
+                                                 out_channels * taps * row_words, where_, "weights");
+      check_tails(weights, group_channels, "weights");
+    }
+    check_pad_value();
+    if (in.dtype == DataType::kU8) check_u8_range(taps * group_channels);
+  }
+
+  void check_depthwise() const {
+    const Tensor& in = input();
+    expect_shape(axis_h().out(), axis_w().out(), in.channels);
+    const int64_t taps = int64_t{record_.kernel_h} * record_.kernel_w;
+    const Constant& weights =
+        require_constant(model_, record_.weights, DataType::kBit, taps * in.words(), where_, "weights");
+    check_tails(weights, in.channels, "weights");
+    check_pad_value();
+  }
+
+  DataType weights_dtype() const {
+    const int32_t index = record_.weights;
+    if (index < 0 || static_cast<size_t>(index) >= model_.constants.size())
+      fail_damaged("%s: weights are constant %" PRId32 ", there are %zu", where(), index,
+                   model_.constants.size());
+    return model_.constant(index).dtype;
+  }
+
+  void check_pad_value() const {
+    const float value = record_.pad_value;
+    const bool is_binary = op_.kind != OpKind::kConv2d;
+    if (value != 0.0f && !(is_binary && (value == 1.0f || value == -1.0f)))
+      fail_damaged("%s: pad_value is %g, expected %s", where(), static_cast<double>(value),
+                   is_binary ? "-1, 0 or 1" : "0");
+  }
+
+  /// |sum w (mul x + add)| is largest where all x are 0 or all are 255; int32 accumulators must hold that.
+  void check_u8_range(int64_t window) const {
+    const int64_t at_0 = std::llabs(record_.input_add);
+    const int64_t at_255 = std::llabs(int64_t{255} * record_.input_mul + record_.input_add);
+    if (std::max(at_0, at_255) > Limits::kAccumulator / window)
+      fail(ErrorCode::format,
+           "%s: input_mul %" PRId32 " and input_add %" PRId32 " over a window of %" PRId64
+           " values exceed 32-bit accumulators; use a smaller input scale",
+           where(), record_.input_mul, record_.input_add, window);
+  }
+
+  /// The unused high bits of every packed pixel are zero: kernels count on it.
+  void check_tails(const Constant& constant, int64_t channels, const char* what) const {
+    const int64_t tail = channels % 32;
+    if (tail == 0) return;
+    const uint64_t row_words = static_cast<uint64_t>(channels / 32 + 1);
+    const uint32_t unused = ~((1u << tail) - 1);
+    for (uint64_t at = row_words - 1; at < constant.count; at += row_words) {
+      if ((constant.words()[at] & unused) != 0)
+        fail_damaged("%s: %s word %" PRIu64 " has bits beyond the %" PRId64 " channels", where(), what, at,
+                     channels);
+    }
+  }
+
+  void check_concat() const {
+    int64_t channels = 0;
+    for (size_t i = 0; i < op_.operands.size(); ++i) {
+      const Tensor& operand = model_.operand(op_, i);
+      if (operand.height != input().height || operand.width != input().width)
+        fail_damaged("%s: operand '%s' is %s, but '%s' is %s; heights and widths must agree", where(),
+                     operand.name.c_str(), operand.describe().c_str(), input().name.c_str(),
+                     input().describe().c_str());
+      channels += operand.channels;
+    }
+    expect_shape(input().height, input().width, channels);
+  }
+
+  void check_reshape() const {
+    const Tensor& out = model_.output(op_);
+    if (out.elements() != input().elements())
+      fail_damaged("%s: %s cannot become %s, the number of elements differs", where(),
+                   input().describe().c_str(), out.describe().c_str());
+  }
+
+  /// Attributes that the op would ignore must be absent: a file that sets them means something else.
+  void check_unused() const {
+    const bool has_weights = op_.kind == OpKind::kBinaryConv2d ||
+                             op_.kind == OpKind::kBinaryDepthwiseConv2d || op_.kind == OpKind::kConv2d;
+    if (!has_weights && record_.weights != format::kNone)
+      fail_damaged("%s: takes no weights, but refers to constant %" PRId32, where(), record_.weights);
+    if (record_.flip_mask == format::kNone) return;
+    if (op_.kind != OpKind::kMaxPool2d || !is_bit())
+      fail_damaged("%s: takes no flip_mask, but refers to constant %" PRId32, where(), record_.flip_mask);
+    const Constant& mask =
+        require_constant(model_, record_.flip_mask, DataType::kBit, input().words(), where_, "flip_mask");
+    check_tails(mask, input().channels, "flip_mask");
+  }
+
+  const Model& model_;
+  const Op& op_;
+  const OpRecord& record_;
+  const std::string where_;
+};
+
+}  // namespace
+
+std::string describe_op(const Model& model, size_t op_index) {
+  const Op& op = model.ops[op_index];
+  return format_text("op %zu '%s' (%s)", op_index, op.name.c_str(), name_of(op.kind));
+}
+
+const Constant& require_constant(const Model& model, int32_t index, DataType dtype, int64_t count,
+                                 const std::string& where, const char* what) {
+  if (index < 0 || static_cast<size_t>(index) >= model.constants.size())
+    fail_damaged("%s: %s are constant %" PRId32 ", there are %zu", where.c_str(), what, index,
+                 model.constants.size());
+  const Constant& constant = model.constant(index);
+  if (constant.dtype != dtype || constant.count != static_cast<uint64_t>(count))
+    fail_damaged("%s: %s are %" PRIu64 " x %s, expected %" PRId64 " x %s", where.c_str(), what,
+                 constant.count, name_of(constant.dtype), count, name_of(dtype));
+  return constant;
+}
+
+void validate_op(const Model& model, size_t op_index) { OpValidator(model, op_index).run(); }
+
+}  // namespace phonebit::loader

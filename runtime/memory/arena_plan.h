@@ -1,0 +1,33 @@
+// Places buffers with known life times into one block of memory.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace phonebit::memory {
+
+/// Every buffer starts at a multiple of this (a cache line, the widest vector).
+inline constexpr size_t kArenaAlignment = 64;
+
+/// A buffer that holds data from step `first` to step `last`, both included.
+struct Lifetime {
+  size_t bytes;
+  int first, last;
+};
+
+struct ArenaPlan {
+  std::vector<size_t> offsets;  // one a buffer, multiples of kArenaAlignment
+  size_t bytes = 0;             // of the whole arena
+  /// Largest sum of buffers (rounded up to the alignment) that live at one time: no plan can be smaller.
+  size_t lower_bound_bytes = 0;
+};
+
+/// Tries several greedy orders, each with best fit, and returns the smallest arena. Deterministic.
+ArenaPlan plan_arena(const std::vector<Lifetime>& buffers);
+
+/// An independent check: aligned, inside the arena, and no two buffers that live at the same time overlap.
+/// Returns the indices of two buffers at fault in `conflict` (the same index twice: that one is misplaced by
+/// itself).
+bool verify_arena(const std::vector<Lifetime>& buffers, const ArenaPlan& plan, int conflict[2]);
+
+}  // namespace phonebit::memory

@@ -1,0 +1,79 @@
+// Fork-join for loops of some microseconds.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace phonebit::threads {
+
+/// Number of processors that this process may run on (the affinity mask where the system has one), at
+/// least 1.
+int available_processors();
+
+/// A fixed set of workers; the calling thread is one of them. After a loop the workers spin for a while, so
+/// that the next loop starts within a microsecond, and then sleep.
+///
+/// parallel_for may be called from any thread. Only one loop is spread over the workers at a time: a nested
+/// or concurrent call runs its parts in the calling thread, which is always correct and never blocks. It does
+/// not allocate.
+class ThreadPool {
+ public:
+  /// Work on one part; must not throw.
+  using Function = void (*)(void* context, int part);
+
+  /// `threads` counts the caller: threads - 1 workers are started. Throws Error(device) when the system
+  /// refuses.
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  /// Calls function(context, part) once for each part in [0, parts), in any order; returns when all are done
+  /// and their effects are visible to the caller.
+  void parallel_for(int parts, Function function, void* context);
+
+  /// The same for any const object callable with an int; it is used in place.
+  template <class Callable>
+  void parallel_for(int parts, const Callable& callable) {
+    const auto call = [](void* object, int part) { (*static_cast<const Callable*>(object))(part); };
+    parallel_for(parts, call, const_cast<void*>(static_cast<const void*>(&callable)));
+  }
+
+ private:
+  void worker_main();
+  bool run_one_part();
+  bool wait_for_work(uint64_t finished_epoch);
+  void stop();
+
+  // The current loop. Its fields may be read only between taking a part and counting it as done: the loop
+  // cannot end, and so they cannot change, before that part is done.
+  Function function_ = nullptr;
+  void* context_ = nullptr;
+
+  // Written by different threads at high rate, hence one cache line each.
+  /// Epoch (upper half: counts loops) and number of parts not yet taken (lower half). One compare-and-swap
+  /// both proves that the loop is still running and takes a part of it.
+  alignas(64) std::atomic<uint64_t> state_{0};
+  alignas(64) std::atomic<int> done_{0};
+  alignas(64) std::atomic<int> sleepers_{0};
+  std::atomic<bool> is_busy_{false};
+  std::atomic<bool> is_stopping_{false};
+
+  /// Where idle workers sleep.
+  struct Bedroom {
+    std::mutex mutex;
+    std::condition_variable condition;
+  };
+  std::unique_ptr<Bedroom> bedroom_;
+  std::vector<std::thread> workers_;
+  unsigned fork_generation_;
+};
+
+}  // namespace phonebit::threads

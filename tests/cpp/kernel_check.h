@@ -1,0 +1,288 @@
+// What the native kernel tests share: guarded buffers, random cases, and the epilogue as plain loops.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernel_types.h"
+
+namespace check {
+
+using namespace phonebit::cpu;
+
+inline int failures = 0;
+inline std::string current_case;
+
+#define CHECK(condition, ...)                                                             \
+  do {                                                                                    \
+    if (!(condition)) {                                                                   \
+      if (check::failures++ < 20) {                                                       \
+        std::fprintf(stderr, "FAIL %s\n  %s: ", check::current_case.c_str(), #condition); \
+        std::fprintf(stderr, __VA_ARGS__);                                                \
+        std::fprintf(stderr, "\n");                                                       \
+      }                                                                                   \
+      return;                                                                             \
+    }                                                                                     \
+  } while (0)
+
+using Random = std::mt19937;
+
+inline int pick(Random& random, int low, int high) {
+  return low + (int)(random() % (unsigned)(high - low + 1));
+}
+
+template <size_t kCount>
+int pick_one(Random& random, const int (&values)[kCount]) {
+  return values[random() % kCount];
+}
+
+/// Channel counts around every boundary of words, vectors and blocks.
+inline int pick_channels(Random& random) {
+  return pick_one(random, {1, 3, 15, 16, 17, 31, 32, 33, 63, 64, 65, 96, 128, 130});
+}
+
+inline float pick_float(Random& random) { return (float)((int)(random() % 20001) - 10000) / 4096.0f; }
+
+inline std::vector<float> floats(Random& random, size_t count) {
+  std::vector<float> v(count);
+  for (float& x : v) x = pick_float(random);
+  return v;
+}
+
+/// Packed pixels of `channels` random bits; tail bits 0.
+inline std::vector<uint32_t> bits(Random& random, size_t pixels, int channels) {
+  std::vector<uint32_t> v(pixels * words(channels));
+  for (uint32_t& word : v) word = (uint32_t)random();
+  if (channels % 32) {
+    for (size_t p = 0; p < pixels; p++) v[(p + 1) * words(channels) - 1] &= (1u << channels % 32) - 1;
+  }
+  return v;
+}
+
+inline int sign_of_bit(const uint32_t* pixel, int channel) {
+  return (pixel[channel / 32] >> (channel % 32) & 1) ? 1 : -1;
+}
+
+/// An output between guard elements; deliberately not aligned beyond its element.
+template <class T>
+struct Guarded {
+  static constexpr size_t kGuard = 65;
+  std::vector<T> memory;
+  size_t count;
+
+  explicit Guarded(size_t n) : memory(n + 2 * kGuard), count(n) {
+    std::memset(memory.data(), 0xA5, memory.size() * sizeof(T));
+  }
+  T* data() { return memory.data() + kGuard; }
+  bool intact() const {
+    std::vector<unsigned char> pattern(kGuard * sizeof(T), 0xA5);
+    return std::memcmp(memory.data(), pattern.data(), pattern.size()) == 0 &&
+           std::memcmp(memory.data() + kGuard + count, pattern.data(), pattern.size()) == 0;
+  }
+};
+
+struct AlignedBytes {
+  char* data;
+  explicit AlignedBytes(size_t bytes) : data((char*)std::aligned_alloc(64, (bytes + 64) / 64 * 64)) {
+    std::memset(data, 0x5A, (bytes + 64) / 64 * 64);
+  }
+  ~AlignedBytes() { std::free(data); }
+  AlignedBytes(const AlignedBytes&) = delete;
+  AlignedBytes& operator=(const AlignedBytes&) = delete;
+};
+
+/// A random epilogue with its constants and tensors; `expect` computes it step by step.
+struct RandomEpilogue {
+  std::vector<EpilogueStep> steps;
+  std::vector<std::vector<float>> storage;
+  std::vector<float> threshold;
+  bool with_value, with_bits;
+  int pixels, channels;
+  std::string text;
+
+  const float* keep(std::vector<float> v) {
+    storage.push_back(std::move(v));
+    return storage.back().data();
+  }
+
+  RandomEpilogue(Random& random, int pixel_count, int channel_count)
+      : pixels(pixel_count), channels(channel_count) {
+    const int count = pick(random, 0, 5);
+    for (int i = 0; i < count; i++) {
+      EpilogueStep step = {};
+      step.kind = (StepKind)pick(random, 1, 5);
+      const bool per_pixel = random() % 2;
+      const size_t size = (size_t)channels * (per_pixel ? pixels : 1);
+      switch (step.kind) {
+        case StepKind::kScaleBias:
+          step.a = keep(floats(random, channels));
+          step.b = keep(floats(random, channels));
+          break;
+        case StepKind::kAdd:
+        case StepKind::kMultiply:
+          step.tensor = keep(floats(random, size));
+          step.tensor_pixel_stride = per_pixel ? channels : 0;
+          break;
+        case StepKind::kClamp:
+          step.low = random() % 2 ? 0.0f : -1.0f;
+          step.high = random() % 2 ? INFINITY : 6.0f;
+          break;
+        default:
+          step.a = keep(floats(random, size));
+          step.a_pixel_stride = per_pixel ? channels : 0;
+      }
+      steps.push_back(step);
+      text += " step" + std::to_string((int)step.kind) + (per_pixel ? "p" : "c");
+    }
+    with_bits = random() % 4;
+    with_value = !with_bits || random() % 2;
+    if (random() % 2) threshold = floats(random, channels);
+    text += with_value ? " value" : "";
+    text += with_bits ? " bits" : "";
+  }
+
+  Epilogue make(float* value, uint32_t* bit_words) const {
+    return {steps.data(),
+            (int)steps.size(),
+            with_value ? value : nullptr,
+            with_bits ? bit_words : nullptr,
+            threshold.empty() ? nullptr : threshold.data(),
+            channels};
+  }
+
+  float expect(float v, int pixel, int c) const {
+    for (const EpilogueStep& s : steps) {
+      switch (s.kind) {
+        case StepKind::kScaleBias: {
+          const float scaled = v * s.a[c];
+          v = scaled + s.b[c];
+          break;
+        }
+        case StepKind::kAdd:
+          v = v + s.tensor[pixel * s.tensor_pixel_stride + c];
+          break;
+        case StepKind::kMultiply:
+          v = v * s.tensor[pixel * s.tensor_pixel_stride + c];
+          break;
+        case StepKind::kClamp:
+          v = std::fmin(std::fmax(v, s.low), s.high);
+          break;
+        default:
+          v = v >= 0 ? v : v * s.a[pixel * s.a_pixel_stride + c];
+      }
+    }
+    return v;
+  }
+};
+
+/// Where a kernel writes, and the comparison with main values [pixel][channel] pushed through the epilogue.
+struct Outputs {
+  Guarded<float> value;
+  Guarded<uint32_t> bit_words;
+  Outputs(int pixels, int channels)
+      : value((size_t)pixels * channels), bit_words((size_t)pixels * words(channels)) {}
+
+  void compare(const RandomEpilogue& epilogue, const std::vector<float>& main) {
+    CHECK(value.intact() && bit_words.intact(), "written outside the output");
+    for (int p = 0; p < epilogue.pixels; p++) {
+      std::vector<uint32_t> expected_bits(words(epilogue.channels));
+      for (int c = 0; c < epilogue.channels; c++) {
+        const size_t i = (size_t)p * epilogue.channels + c;
+        const float v = epilogue.expect(main[i], p, c);
+        if (epilogue.with_value)
+          CHECK(value.data()[i] == v, "pixel %d channel %d: got %.9g, expected %.9g", p, c, value.data()[i],
+                v);
+        const float t = epilogue.threshold.empty() ? 0.0f : epilogue.threshold[c];
+        expected_bits[c / 32] |= (uint32_t)(v >= t) << (c % 32);
+      }
+      if (epilogue.with_bits) compare_bits(p, expected_bits);
+    }
+  }
+
+  void compare_bits(int pixel, const std::vector<uint32_t>& expected) {
+    for (size_t w = 0; w < expected.size(); w++) {
+      const uint32_t got = bit_words.data()[pixel * expected.size() + w];
+      CHECK(got == expected[w], "pixel %d word %zu: got %08x, expected %08x", pixel, w, got, expected[w]);
+    }
+  }
+};
+
+/// A random window over a random map. `channels_out` 0: the same channels (depthwise, pooling).
+inline ConvShape random_shape(Random& random, int channels_in, int channels_out, int most_pixels) {
+  for (;;) {
+    ConvShape s = {};
+    s.in_h = pick(random, 1, most_pixels), s.in_w = pick(random, 1, most_pixels);
+    s.in_c = channels_in, s.out_c = channels_out ? channels_out : channels_in;
+    s.kernel_h = pick_one(random, {1, 1, 2, 3, 3, 5, 7}),
+    s.kernel_w = random() % 4 ? s.kernel_h : pick(random, 1, 4);
+    s.stride_h = pick(random, 1, 3), s.stride_w = random() % 4 ? s.stride_h : pick(random, 1, 3);
+    s.dilation_h = pick_one(random, {1, 1, 1, 2}), s.dilation_w = pick_one(random, {1, 1, 1, 3});
+    const int span_h = (s.kernel_h - 1) * s.dilation_h + 1, span_w = (s.kernel_w - 1) * s.dilation_w + 1;
+    if (random() % 3) {
+      s.pad_top = pick(random, 0, span_h / 2), s.pad_bottom = pick(random, 0, span_h / 2);
+      s.pad_left = pick(random, 0, span_w / 2), s.pad_right = pick(random, 0, span_w / 2);
+    }
+    s.input_mul = 1;
+    s.out_h = s.in_h + s.pad_top + s.pad_bottom - span_h,
+    s.out_w = s.in_w + s.pad_left + s.pad_right - span_w;
+    if (s.out_h < 0 || s.out_w < 0) continue;
+    s.out_h = s.out_h / s.stride_h + 1, s.out_w = s.out_w / s.stride_w + 1;
+    if (s.out_h * s.out_w <= 600) return s;
+  }
+}
+
+inline std::string describe(const ConvShape& s) {
+  char text[300];
+  std::snprintf(text, sizeof text,
+                "in %dx%dx%d out %dx%dx%d k %dx%d s %d,%d d %d,%d pad t%d l%d b%d r%d value %d mul %d add %d",
+                s.in_h, s.in_w, s.in_c, s.out_h, s.out_w, s.out_c, s.kernel_h, s.kernel_w, s.stride_h,
+                s.stride_w, s.dilation_h, s.dilation_w, s.pad_top, s.pad_left, s.pad_bottom, s.pad_right,
+                s.pad_value, s.input_mul, s.input_add);
+  return text;
+}
+
+/// Calls visit(ky, kx, input pixel index or -1) for every tap of output pixel (y, x).
+template <class Visit>
+void for_each_tap(const ConvShape& s, int y, int x, const Visit& visit) {
+  for (int ky = 0; ky < s.kernel_h; ky++) {
+    for (int kx = 0; kx < s.kernel_w; kx++) {
+      const int in_y = y * s.stride_h - s.pad_top + ky * s.dilation_h;
+      const int in_x = x * s.stride_w - s.pad_left + kx * s.dilation_w;
+      const bool inside = in_y >= 0 && in_y < s.in_h && in_x >= 0 && in_x < s.in_w;
+      visit(ky, kx, inside ? in_y * s.in_w + in_x : -1);
+    }
+  }
+}
+
+/// [0, count) in up to four parts at random places.
+inline std::vector<int> random_cuts(Random& random, int count) {
+  std::vector<int> cuts = {0, count};
+  for (int i = random() % 4; i > 0; i--)
+    cuts.insert(cuts.end() - 1, pick(random, cuts[cuts.size() - 2], count));
+  return cuts;
+}
+
+/// Runs body(isa, case number) `repeats` times for every supported instruction set.
+template <class Body>
+void for_each_isa(const char* what, unsigned seed, int repeats, const Body& body) {
+  for (const Isa* const* isa = all_isas(); *isa; isa++) {
+    if (!(*isa)->supported()) continue;
+    const int before = failures;
+    for (int i = 0; i < repeats; i++) {
+      Random random(seed * 1000003u + (unsigned)i);
+      current_case = std::string(what) + " " + (*isa)->name + " seed " + std::to_string(seed) + " case " +
+                     std::to_string(i);
+      body(**isa, random);
+    }
+    std::printf("%-20s %-8s %4d cases %s\n", what, (*isa)->name, repeats,
+                failures == before ? "ok" : "FAILED");
+  }
+}
+
+}  // namespace check

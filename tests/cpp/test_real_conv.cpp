@@ -1,0 +1,141 @@
+// Convolutions of real values (float32 and u8) of every supported instruction set, against plain loops.
+// Float results must be the very bits of one chain of fused multiply-adds per output; u8 results are
+// integers.
+//
+// Usage: test_real_conv [seed [repeats]]. All instruction sets see the same cases.
+#include "kernel_check.h"
+
+namespace check {
+namespace {
+
+/// Runs a kernel in random parts: rows of prepare_input, then pixel ranges and block ranges.
+template <class Kernel, class Input, class Sink>
+void run_in_parts(Random& random, const Kernel& kernel, const ConvShape& s, const void* packed,
+                  const Input* input, const Sink& sink) {
+  AlignedBytes scratch(kernel.scratch_bytes(s));
+  const std::vector<int> rows = random_cuts(random, kernel.prepare_rows(s));
+  for (size_t i = 0; i + 1 < rows.size(); i++) {
+    if (rows[i] < rows[i + 1]) kernel.prepare_input(s, input, scratch.data, rows[i], rows[i + 1]);
+  }
+  const std::vector<int> pixels = random_cuts(random, s.out_h * s.out_w);
+  const std::vector<int> blocks = random_cuts(random, (s.out_c + kChannelBlock - 1) / kChannelBlock);
+  for (size_t i = 0; i + 1 < pixels.size(); i++) {
+    for (size_t j = 0; j + 1 < blocks.size(); j++)
+      kernel.run(s, packed, input, scratch.data, {pixels[i], pixels[i + 1], blocks[j], blocks[j + 1]}, sink);
+  }
+}
+
+void f32_convolution(const Isa& isa, Random& random) {
+  ConvShape s =
+      random_shape(random, pick_one(random, {1, 3, 4, 16, 33, 64, 130, 300}), pick_channels(random), 14);
+  if (random() % 8 == 0) {  // dense
+    s = ConvShape{};
+    s.in_h = s.kernel_h = pick(random, 1, 7), s.in_w = s.kernel_w = pick(random, 1, 7);
+    s.in_c = pick(random, 1, 300), s.out_c = pick(random, 1, 200), s.out_h = s.out_w = 1;
+    s.stride_h = s.stride_w = s.dilation_h = s.dilation_w = 1;
+  }
+  const std::vector<float> input = floats(random, (size_t)s.in_h * s.in_w * s.in_c);
+  const std::vector<float> weights = floats(random, (size_t)s.out_c * s.kernel_h * s.kernel_w * s.in_c);
+  const int pixels = s.out_h * s.out_w;
+  const RandomEpilogue epilogue(random, pixels, s.out_c);
+  current_case += ": " + describe(s) + epilogue.text;
+  std::vector<float> main;
+  for (int p = 0; p < pixels; p++) {
+    for (int o = 0; o < s.out_c; o++) {
+      const float* filter = weights.data() + (size_t)o * s.kernel_h * s.kernel_w * s.in_c;
+      float sum = 0;
+      for_each_tap(s, p / s.out_w, p % s.out_w, [&](int ky, int kx, int from) {
+        for (int c = 0; c < s.in_c; c++) {
+          const float x = from < 0 ? 0.0f : input[(size_t)from * s.in_c + c];
+          sum = std::fma(x, filter[((size_t)ky * s.kernel_w + kx) * s.in_c + c], sum);
+        }
+      });
+      main.push_back(sum);
+    }
+  }
+  const F32ConvKernel& kernel = *isa.f32_conv;
+  AlignedBytes packed(kernel.packed_bytes(s));
+  kernel.pack_weights(s, weights.data(), packed.data);
+  Outputs out(pixels, s.out_c);
+  run_in_parts(random, kernel, s, packed.data, input.data(),
+               epilogue.make(out.value.data(), out.bit_words.data()));
+  out.compare(epilogue, main);
+}
+
+void u8_convolution(const Isa& isa, Random& random) {
+  const int in_c = pick_one(random, {1, 2, 3, 3, 3, 4, 5, 33, 100});
+  ConvShape s = random_shape(random, in_c, pick_channels(random), random() % 2 ? 14 : 40);
+  s.input_mul = pick_one(random, {1, 1, 2, 3, -1, -2, 0});
+  s.input_add = pick_one(random, {0, 0, -255, 128, 7});
+  std::vector<uint8_t> input((size_t)s.in_h * s.in_w * s.in_c);
+  const bool extreme = random() % 4 == 0;  // the largest sums, where 16-bit lanes would overflow first
+  for (uint8_t& x : input) x = extreme ? 255 : (uint8_t)random();
+  std::vector<uint32_t> weights = bits(random, (size_t)s.out_c * s.kernel_h * s.kernel_w, s.in_c);
+  if (extreme && random() % 2) {
+    for (size_t i = 0; i < weights.size(); i++) {
+      const bool last = (i + 1) % words(s.in_c) == 0 && s.in_c % 32;
+      weights[i] = last ? (1u << s.in_c % 32) - 1 : ~0u;
+    }
+  }
+  const int pixels = s.out_h * s.out_w;
+  std::vector<int> accumulators;
+  for (int p = 0; p < pixels; p++) {
+    for (int o = 0; o < s.out_c; o++) {
+      int acc = 0;
+      for_each_tap(s, p / s.out_w, p % s.out_w, [&](int ky, int kx, int from) {
+        const uint32_t* w =
+            weights.data() + ((size_t)(o * s.kernel_h + ky) * s.kernel_w + kx) * words(s.in_c);
+        for (int c = 0; c < s.in_c && from >= 0; c++)
+          acc += sign_of_bit(w, c) * (s.input_mul * input[(size_t)from * s.in_c + c] + s.input_add);
+      });
+      accumulators.push_back(acc);
+    }
+  }
+  // Thresholds near a real accumulator, so that off-by-one errors show.
+  std::vector<int32_t> thresholds(s.out_c);
+  for (int o = 0; o < s.out_c; o++)
+    thresholds[o] = accumulators[(size_t)pick(random, 0, pixels - 1) * s.out_c + o] + pick(random, -1, 1);
+  const RandomEpilogue epilogue(random, pixels, s.out_c);
+  const bool threshold_form = random() % 2;
+  current_case += ": " + describe(s) + (threshold_form ? " thresholds" : epilogue.text);
+  const std::string this_case = current_case;
+  const unsigned parts_seed = (unsigned)random();
+
+  for (const U8ConvKernel* const* entry = isa.u8_conv; *entry; entry++) {
+    const U8ConvKernel& kernel = **entry;
+    if (!kernel.supports(s)) continue;
+    current_case = this_case + " " + kernel.name;
+    Random parts(parts_seed);
+    AlignedBytes packed(kernel.packed_bytes(s));
+    kernel.pack_weights(s, weights.data(), threshold_form ? thresholds.data() : nullptr, packed.data);
+    Outputs out(pixels, s.out_c);
+    const Epilogue e = epilogue.make(out.value.data(), out.bit_words.data());
+    const AccumulatorSink sink = {threshold_form ? out.bit_words.data() : nullptr, &e};
+    run_in_parts(parts, kernel, s, packed.data, input.data(), sink);
+    if (!threshold_form) {
+      out.compare(epilogue, std::vector<float>(accumulators.begin(), accumulators.end()));
+      continue;
+    }
+    CHECK(out.bit_words.intact(), "written outside the output");
+    for (int p = 0; p < pixels; p++) {
+      std::vector<uint32_t> expected(words(s.out_c));
+      for (int o = 0; o < s.out_c; o++)
+        expected[o / 32] |= (uint32_t)(accumulators[(size_t)p * s.out_c + o] >= thresholds[o]) << (o % 32);
+      out.compare_bits(p, expected);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace check
+
+int main(int argc, char** argv) {
+  using namespace check;
+  const unsigned seed = argc > 1 ? (unsigned)std::atoi(argv[1]) : 1;
+  const int repeats = argc > 2 ? std::atoi(argv[2]) : 150;
+  for_each_isa("f32_convolution", seed, repeats, f32_convolution);
+  for_each_isa("u8_convolution", seed, repeats, u8_convolution);
+  if (failures)
+    std::fprintf(stderr, "%d failures; rerun with: test_real_conv %u %d\n", failures, seed, repeats);
+  return failures != 0;
+}

@@ -1,0 +1,191 @@
+// No file makes the runtime crash: damaged ones are refused with Error(format), and what is accepted runs.
+//
+// Usage: test_runtime_loader [--mutations N] [--seed S] [FILE.pbit ...]. Damages the built-in model, or the
+// files named. Meant to run under AddressSanitizer as well.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "phonebit/network.h"
+#include "test_runtime_model.h"
+
+namespace {
+
+using phonebit::Error;
+using phonebit::ErrorCode;
+using phonebit::Network;
+using phonebit::test::Bytes;
+using phonebit::test::ModelWriter;
+
+int failures = 0;
+std::string folder;
+
+void expect(bool condition, const std::string& claim) {
+  if (condition || failures++ > 20) return;
+  std::fprintf(stderr, "FAIL %s\n", claim.c_str());
+}
+
+std::string store(const Bytes& bytes) {
+  const std::string path = folder + "/model.pbit";
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  return path;
+}
+
+void run(Network& network) {
+  std::vector<std::vector<float>> memory;  // float: aligned
+  const auto allocate = [&](const phonebit::TensorInfo& tensor) {
+    memory.emplace_back(tensor.bytes() / sizeof(float) + 1);
+    return memory.back().data();
+  };
+  std::vector<phonebit::InputBuffer> inputs;
+  std::vector<phonebit::OutputBuffer> outputs;
+  for (const auto& tensor : network.inputs()) inputs.push_back({allocate(tensor), tensor.bytes()});
+  for (const auto& tensor : network.outputs()) outputs.push_back({allocate(tensor), tensor.bytes()});
+  network.forward(inputs, outputs);
+}
+
+/// What happens with a file: "" when it runs, else the text of the error.
+std::string outcome(const std::string& path, ErrorCode expected_code, const std::string& what) {
+  try {
+    phonebit::Options options;
+    options.threads = 1;
+    options.max_memory_bytes = uint64_t{64} << 20;
+    Network network = Network::load(path, options);
+    run(network);
+    return "";
+  } catch (const Error& error) {
+    expect(error.code() == expected_code, what + ": the code of '" + error.what() + "'");
+    return error.what();
+  }
+}
+
+void refuses_paths() {
+  const auto refuses = [](const std::string& path, ErrorCode code, const char* part) {
+    const std::string text = outcome(path, code, path);
+    expect(text.find(part) != std::string::npos, path + ": '" + text + "' says '" + part + "'");
+  };
+  refuses(folder + "/missing.pbit", ErrorCode::input, "No such file");
+  refuses(folder, ErrorCode::input, "directory");
+  refuses(store({}), ErrorCode::format, "empty");
+  refuses(store({'P', 'B', 'I', 'T'}), ErrorCode::format, "too short");
+  refuses("/dev/null", ErrorCode::input, "regular file");
+  const std::string pipe = folder + "/pipe";
+  ::mkfifo(pipe.c_str(), 0600);
+  refuses(pipe, ErrorCode::input, "regular file");
+}
+
+void names_unknown_version(Bytes file) {
+  file[4] = 9;
+  const std::string text = outcome(store(file), ErrorCode::format, "version");
+  expect(text.find("version 9") != std::string::npos, "'" + text + "' names the version");
+}
+
+void refuses_truncation(const Bytes& file) {
+  for (size_t size = 1; size < file.size(); size += 1 + file.size() / 300) {
+    Bytes cut(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size));
+    expect(!outcome(store(cut), ErrorCode::format, "truncation").empty(),
+           "a file cut at " + std::to_string(size));
+    // With a consistent header the sections must be found to be missing.
+    if (size < 64) continue;
+    const uint64_t bytes = size;
+    std::memcpy(&cut[16], &bytes, sizeof bytes);
+    ModelWriter::seal(cut);
+    expect(!outcome(store(cut), ErrorCode::format, "sealed truncation").empty(),
+           "a sealed file cut at " + std::to_string(size));
+  }
+}
+
+void refuses_flipped_bits_without_seal(const Bytes& file) {
+  for (size_t at = 0; at < file.size(); at += 1 + file.size() / 300) {
+    Bytes damaged = file;
+    damaged[at] ^= 0x10;
+    expect(!outcome(store(damaged), ErrorCode::format, "bit flip").empty(),
+           "a flipped bit at " + std::to_string(at));
+  }
+}
+
+/// Every byte takes values at which checks are likely to be off by one.
+void survives_mutated_bytes(const Bytes& file) {
+  int accepted = 0;
+  for (size_t at = 0; at < file.size(); ++at) {
+    for (const int value : {0, 1, 0xff, file[at] + 1, file[at] - 1}) {
+      Bytes damaged = file;
+      damaged[at] = static_cast<unsigned char>(value);
+      ModelWriter::seal(damaged);
+      accepted += outcome(store(damaged), ErrorCode::format, "byte " + std::to_string(at)).empty() ? 1 : 0;
+    }
+  }
+  std::printf("  %d single-byte mutations were harmless\n", accepted);
+}
+
+/// Several 32-bit words at once become extreme or take other words' values.
+void survives_mutated_words(const Bytes& file, int count, std::mt19937& random) {
+  constexpr uint32_t kValues[] = {0,          1,          2,          31,         32,
+                                  33,         64,         0x7fffffff, 0x80000000, 0xffffffff,
+                                  0xfffffffe, 0x00100000, 0x0000ffff, 0x40000000};
+  for (int i = 0; i < count; ++i) {
+    Bytes damaged = file;
+    const int changes = 1 + static_cast<int>(random() % 3);
+    for (int change = 0; change < changes; ++change) {
+      const size_t at = 4 * (random() % (file.size() / 4));
+      uint32_t value = kValues[random() % std::size(kValues)];
+      if (random() % 3 == 0) std::memcpy(&value, &file[4 * (random() % (file.size() / 4))], 4);
+      std::memcpy(&damaged[at], &value, 4);
+    }
+    ModelWriter::seal(damaged);
+    outcome(store(damaged), ErrorCode::format, "word mutation " + std::to_string(i));
+  }
+}
+
+void try_file(const Bytes& file, int mutations, std::mt19937& random) {
+  expect(outcome(store(file), ErrorCode::format, "intact").empty(), "the intact file runs");
+  names_unknown_version(file);
+  refuses_truncation(file);
+  refuses_flipped_bits_without_seal(file);
+  survives_mutated_words(file, mutations, random);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int mutations = 3000;
+  unsigned seed = 1;
+  std::vector<std::string> paths;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--mutations" && i + 1 < argc)
+      mutations = std::atoi(argv[++i]);
+    else if (argument == "--seed" && i + 1 < argc)
+      seed = static_cast<unsigned>(std::atoi(argv[++i]));
+    else
+      paths.push_back(argument);
+  }
+  std::printf("seed %u\n", seed);
+  std::mt19937 random(seed);
+  std::string pattern = "/tmp/phonebit_loader_XXXXXX";
+  folder = ::mkdtemp(pattern.data());
+
+  refuses_paths();
+  if (paths.empty()) {
+    const Bytes small = phonebit::test::small_model();
+    try_file(small, mutations, random);
+    survives_mutated_bytes(small);
+  }
+  for (const std::string& path : paths) {
+    std::printf("%s\n", path.c_str());
+    std::ifstream stream(path, std::ios::binary);
+    try_file(Bytes(std::istreambuf_iterator<char>(stream), {}), mutations, random);
+  }
+  for (const char* name : {"/model.pbit", "/pipe"}) ::unlink((folder + name).c_str());
+  ::rmdir(folder.c_str());
+  return failures == 0 ? 0 : 1;
+}

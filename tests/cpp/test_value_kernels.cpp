@@ -1,0 +1,250 @@
+// Pools, depthwise convolutions, element-wise layers, softmax and the epilogue of every supported instruction
+// set, against plain loops written from docs/format.md.
+//
+// Usage: test_value_kernels [seed [repeats]]. All instruction sets see the same cases.
+#include "kernel_check.h"
+
+namespace check {
+namespace {
+
+enum class Reduction { kDepthwise, kMaximum, kAverage };
+
+void float_window(const Isa& isa, Random& random, Reduction reduction) {
+  ConvShape s = random_shape(random, pick_channels(random), 0, 12);
+  const std::vector<float> input = floats(random, (size_t)s.in_h * s.in_w * s.in_c);
+  const std::vector<float> weights = floats(random, (size_t)s.kernel_h * s.kernel_w * s.in_c);
+  const int pixels = s.out_h * s.out_w;
+  const RandomEpilogue epilogue(random, pixels, s.in_c);
+  current_case += ": " + describe(s) + epilogue.text;
+
+  std::vector<float> main;
+  for (int p = 0; p < pixels; p++) {
+    for (int c = 0; c < s.in_c; c++) {
+      float v = reduction == Reduction::kMaximum ? -INFINITY : 0.0f;
+      int taps = 0;
+      for_each_tap(s, p / s.out_w, p % s.out_w, [&](int ky, int kx, int from) {
+        if (from < 0) return;
+        const float x = input[(size_t)from * s.in_c + c];
+        taps++;
+        if (reduction == Reduction::kDepthwise)
+          v = std::fma(x, weights[((size_t)ky * s.kernel_w + kx) * s.in_c + c], v);
+        if (reduction == Reduction::kMaximum) v = std::fmax(x, v);
+        if (reduction == Reduction::kAverage) v = v + x;
+      });
+      // The format promises that a pooling window has a tap inside the map; other cases are not compared.
+      if (reduction != Reduction::kDepthwise && taps == 0) return;
+      main.push_back(reduction == Reduction::kAverage ? v / (float)taps : v);
+    }
+  }
+
+  Outputs out(pixels, s.in_c);
+  const Epilogue e = epilogue.make(out.value.data(), out.bit_words.data());
+  const std::vector<int> rows = random_cuts(random, s.out_h);
+  for (size_t i = 0; i + 1 < rows.size(); i++) {
+    if (reduction == Reduction::kDepthwise)
+      isa.values->depthwise_f32(s, weights.data(), input.data(), rows[i], rows[i + 1], e);
+    if (reduction == Reduction::kMaximum) isa.values->max_pool_f32(s, input.data(), rows[i], rows[i + 1], e);
+    if (reduction == Reduction::kAverage)
+      isa.values->average_pool_f32(s, input.data(), rows[i], rows[i + 1], e);
+  }
+  out.compare(epilogue, main);
+}
+
+void bit_pool(const Isa& isa, Random& random) {
+  const int channels = random() % 3 ? pick_channels(random) : pick_one(random, {256, 520, 700});
+  const ConvShape s = random_shape(random, channels, 0, 12);
+  const std::vector<uint32_t> input = bits(random, (size_t)s.in_h * s.in_w, channels);
+  const std::vector<uint32_t> flip = bits(random, 1, channels);
+  const bool flips = random() % 2;
+  current_case += ": " + describe(s) + (flips ? " flips" : "");
+  Outputs out(s.out_h * s.out_w, channels);
+  const std::vector<int> rows = random_cuts(random, s.out_h);
+  for (size_t i = 0; i + 1 < rows.size(); i++)
+    isa.values->max_pool_bits(s, flips ? flip.data() : nullptr, input.data(), rows[i], rows[i + 1],
+                              out.bit_words.data());
+  CHECK(out.bit_words.intact(), "written outside the output");
+  for (int p = 0; p < s.out_h * s.out_w; p++) {
+    std::vector<uint32_t> expected(words(channels));
+    for (int c = 0; c < channels; c++) {
+      const bool least = flips && sign_of_bit(flip.data(), c) > 0;
+      int v = least ? 1 : -1, taps = 0;
+      for_each_tap(s, p / s.out_w, p % s.out_w, [&](int, int, int from) {
+        if (from < 0) return;
+        const int x = sign_of_bit(input.data() + (size_t)from * words(channels), c);
+        v = least ? (x < v ? x : v) : (x > v ? x : v);
+        taps++;
+      });
+      if (taps == 0) return;
+      expected[c / 32] |= (uint32_t)(v > 0) << (c % 32);
+    }
+    out.compare_bits(p, expected);
+  }
+}
+
+void binary_depthwise(const Isa& isa, Random& random) {
+  ConvShape s = random_shape(random, pick_channels(random), 0, 12);
+  s.pad_value = pick(random, -1, 1);
+  const std::vector<uint32_t> input = bits(random, (size_t)s.in_h * s.in_w, s.in_c);
+  const std::vector<uint32_t> weights = bits(random, (size_t)s.kernel_h * s.kernel_w, s.in_c);
+  std::vector<int32_t> thresholds(s.in_c);
+  for (int32_t& t : thresholds) t = random() % 8 ? pick(random, -6, 6) : random() % 2 ? INT32_MIN : INT32_MAX;
+  const int pixels = s.out_h * s.out_w;
+  const RandomEpilogue epilogue(random, pixels, s.in_c);
+  const bool threshold_form = random() % 2;
+  current_case += ": " + describe(s) + (threshold_form ? " thresholds" : epilogue.text);
+  std::vector<float> main;
+  for (int p = 0; p < pixels; p++) {
+    for (int c = 0; c < s.in_c; c++) {
+      int acc = 0;
+      for_each_tap(s, p / s.out_w, p % s.out_w, [&](int ky, int kx, int from) {
+        const int x = from < 0 ? s.pad_value : sign_of_bit(input.data() + (size_t)from * words(s.in_c), c);
+        acc += x * sign_of_bit(weights.data() + (size_t)(ky * s.kernel_w + kx) * words(s.in_c), c);
+      });
+      main.push_back((float)acc);
+    }
+  }
+  Outputs out(pixels, s.in_c);
+  const Epilogue e = epilogue.make(out.value.data(), out.bit_words.data());
+  const AccumulatorSink sink = {threshold_form ? out.bit_words.data() : nullptr, &e};
+  const std::vector<int> rows = random_cuts(random, s.out_h);
+  for (size_t i = 0; i + 1 < rows.size(); i++)
+    isa.binary_depthwise(s, weights.data(), thresholds.data(), input.data(), rows[i], rows[i + 1], sink);
+  if (!threshold_form) return out.compare(epilogue, main);
+  CHECK(out.bit_words.intact(), "written outside the output");
+  for (int p = 0; p < pixels; p++) {
+    std::vector<uint32_t> expected(words(s.in_c));
+    for (int c = 0; c < s.in_c; c++)
+      expected[c / 32] |= (uint32_t)((int)main[(size_t)p * s.in_c + c] >= thresholds[c]) << (c % 32);
+    out.compare_bits(p, expected);
+  }
+}
+
+void elementwise(const Isa& isa, Random& random) {
+  const int channels = pick_channels(random), pixels = pick(random, 1, 70);
+  const RandomEpilogue epilogue(random, pixels, channels);
+  const int type = pick(random, 0, 2);
+  current_case += ": type " + std::to_string(type) + " " + std::to_string(pixels) + "x" +
+                  std::to_string(channels) + epilogue.text;
+  std::vector<float> main = floats(random, (size_t)pixels * channels);
+  std::vector<uint8_t> bytes(main.size());
+  for (uint8_t& byte : bytes) byte = (uint8_t)random();
+  const std::vector<uint32_t> packed = bits(random, pixels, channels);
+  Outputs out(pixels, channels);
+  const Epilogue e = epilogue.make(out.value.data(), out.bit_words.data());
+  const std::vector<int> cuts = random_cuts(random, pixels);
+  for (size_t i = 0; i + 1 < cuts.size(); i++) {
+    if (type == 0) isa.values->elementwise_f32(main.data(), cuts[i], cuts[i + 1], e);
+    if (type == 1) isa.values->elementwise_u8(bytes.data(), cuts[i], cuts[i + 1], e);
+    if (type == 2) isa.values->elementwise_bits(packed.data(), cuts[i], cuts[i + 1], e);
+  }
+  for (size_t i = 0; i < main.size(); i++) {
+    if (type == 1) main[i] = (float)bytes[i];
+    if (type == 2)
+      main[i] = (float)sign_of_bit(packed.data() + i / channels * words(channels), (int)(i % channels));
+  }
+  out.compare(epilogue, main);
+}
+
+/// A residual block may add in place: the shortcut's tensor is the output.
+void in_place_add(const Isa& isa, Random& random) {
+  const int channels = pick_channels(random), pixels = pick(random, 1, 40);
+  const std::vector<float> main = floats(random, (size_t)pixels * channels);
+  const std::vector<float> shortcut = floats(random, main.size());
+  Outputs out(pixels, channels);
+  std::memcpy(out.value.data(), shortcut.data(), shortcut.size() * sizeof(float));
+  EpilogueStep step = {};
+  step.kind = StepKind::kAdd;
+  step.tensor = out.value.data();
+  step.tensor_pixel_stride = channels;
+  const Epilogue e = {&step, 1, out.value.data(), nullptr, nullptr, channels};
+  isa.values->elementwise_f32(main.data(), 0, pixels, e);
+  for (size_t i = 0; i < main.size(); i++)
+    CHECK(out.value.data()[i] == main[i] + shortcut[i], "element %zu of %dx%d", i, pixels, channels);
+}
+
+double relative_error(float got, double expected) {
+  // Below the smallest normal float only absolute accuracy is possible.
+  return std::fabs(got - expected) / std::fmax(std::fabs(expected), 1.2e-38);
+}
+
+/// sigmoid and tanh at many points and at the special ones; 2 units in the last place are 2.4e-7.
+void transcendental(const Isa& isa, Random& random) {
+  std::vector<float> x = {0.0f,  -0.0f,  1e-40f, -1e-40f, 1e-20f, 0.625f, -0.625f,
+                          88.0f, -88.0f, 104.0f, -104.0f, 1e30f,  -1e30f};
+  for (int i = 0; i < 2000; i++) x.push_back(pick_float(random) * (float)(1 << pick(random, 0, 6)));
+  x.push_back(INFINITY);
+  x.push_back(-INFINITY);
+  x.push_back(NAN);
+  for (StepKind kind : {StepKind::kSigmoid, StepKind::kTanh}) {
+    EpilogueStep step = {};
+    step.kind = kind;
+    std::vector<float> y(x.size());
+    const Epilogue e = {&step, 1, y.data(), nullptr, nullptr, (int)x.size()};
+    isa.values->elementwise_f32(x.data(), 0, 1, e);
+    std::vector<float> scalar(x.size());
+    const Epilogue e_scalar = {&step, 1, scalar.data(), nullptr, nullptr, (int)x.size()};
+    select_isa("scalar")->values->elementwise_f32(x.data(), 0, 1, e_scalar);
+    CHECK(std::isnan(y.back()), "NaN became %g", y.back());
+    for (size_t i = 0; i + 1 < x.size(); i++) {
+      CHECK(std::memcmp(&y[i], &scalar[i], 4) == 0, "%.9g: %.9g, scalar %.9g", x[i], y[i], scalar[i]);
+      const double exact =
+          kind == StepKind::kTanh ? std::tanh((double)x[i]) : 1.0 / (1.0 + std::exp(-(double)x[i]));
+      CHECK(relative_error(y[i], exact) < 2.4e-7, "kind %d of %.9g: %.9g, expected %.9g", (int)kind, x[i],
+            y[i], exact);
+    }
+  }
+}
+
+void softmax(const Isa& isa, Random& random) {
+  const int channels = random() % 2 ? pick_channels(random) : 1000, pixels = pick(random, 1, 5);
+  std::vector<float> x = floats(random, (size_t)pixels * channels);
+  const float scale = (float)pick(random, 1, 100), shift = (float)pick(random, -1000, 1000);
+  for (float& v : x) v = v * scale + shift;
+  current_case += ": " + std::to_string(pixels) + "x" + std::to_string(channels);
+  Guarded<float> out(x.size()), scalar(x.size());
+  isa.values->softmax(x.data(), 0, pixels, channels, out.data());
+  select_isa("scalar")->values->softmax(x.data(), 0, pixels, channels, scalar.data());
+  CHECK(out.intact(), "written outside the output");
+  for (int p = 0; p < pixels; p++) {
+    const float* row = x.data() + (size_t)p * channels;
+    double most = row[0], sum = 0;
+    for (int c = 0; c < channels; c++) {
+      if (row[c] > most) most = row[c];
+    }
+    for (int c = 0; c < channels; c++) sum += std::exp(row[c] - most);
+    for (int c = 0; c < channels; c++) {
+      const float got = out.data()[(size_t)p * channels + c];
+      CHECK(got == scalar.data()[(size_t)p * channels + c], "channel %d differs from the scalar result", c);
+      // x - most is rounded once: up to |x - most| * 2^-24 in the exponent, on top of the exponential and the
+      // sum.
+      const double expected = std::exp(row[c] - most) / sum;
+      const double tolerance = 2e-6 + std::fabs(row[c] - most) * 6e-8;
+      CHECK(std::fabs(got - expected) <= expected * tolerance + 1e-38, "channel %d: %.9g, expected %.9g", c,
+            got, expected);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace check
+
+int main(int argc, char** argv) {
+  using namespace check;
+  const unsigned seed = argc > 1 ? (unsigned)std::atoi(argv[1]) : 1;
+  const int repeats = argc > 2 ? std::atoi(argv[2]) : 150;
+  for_each_isa("depthwise_f32", seed, repeats,
+               [](const Isa& isa, Random& r) { float_window(isa, r, Reduction::kDepthwise); });
+  for_each_isa("max_pool_f32", seed, repeats,
+               [](const Isa& isa, Random& r) { float_window(isa, r, Reduction::kMaximum); });
+  for_each_isa("average_pool_f32", seed, repeats,
+               [](const Isa& isa, Random& r) { float_window(isa, r, Reduction::kAverage); });
+  for_each_isa("max_pool_bits", seed, repeats, bit_pool);
+  for_each_isa("binary_depthwise", seed, repeats, binary_depthwise);
+  for_each_isa("elementwise", seed, repeats, elementwise);
+  for_each_isa("in_place_add", seed, repeats, in_place_add);
+  for_each_isa("transcendental", seed, 3, transcendental);
+  for_each_isa("softmax", seed, repeats, softmax);
+  if (failures)
+    std::fprintf(stderr, "%d failures; rerun with: test_value_kernels %u %d\n", failures, seed, repeats);
+  return failures != 0;
+}
