@@ -11,7 +11,8 @@
 
 namespace phonebit::cpu {
 
-/// Geometry of one sliding-window layer, one image. Channels are logical; a packed pixel has words(in_c) u32 words.
+/// Geometry of one sliding-window layer, one image. Channels are logical; a packed pixel has words(in_c) u32
+/// words.
 struct ConvShape {
   int in_h, in_w, in_c;
   int out_h, out_w, out_c;
@@ -19,7 +20,7 @@ struct ConvShape {
   int stride_h, stride_w;
   int dilation_h, dilation_w;
   int pad_top, pad_left, pad_bottom, pad_right;
-  int pad_value;  // -1, 0 or +1; 0 also for real-valued inputs
+  int pad_value;             // -1, 0 or +1; 0 also for real-valued inputs
   int input_mul, input_add;  // u8 inputs: the layer sees input_mul * x + input_add
 };
 
@@ -31,20 +32,21 @@ enum class StepKind : int { kScaleBias = 1, kAdd, kMultiply, kClamp, kPrelu, kSi
 /// One epilogue step, docs/format.md. Pointers are resolved by the executor; c counts channels of the layer.
 struct EpilogueStep {
   StepKind kind;
-  const float* a;        // scale, or slope
-  const float* b;        // bias
-  int64_t a_pixel_stride;  // floats from one pixel's slopes to the next; 0: the same for all pixels
-  const float* tensor;     // operand of kAdd and kMultiply
+  const float* a;               // scale, or slope
+  const float* b;               // bias
+  int64_t a_pixel_stride;       // floats from one pixel's slopes to the next; 0: the same for all pixels
+  const float* tensor;          // operand of kAdd and kMultiply
   int64_t tensor_pixel_stride;  // floats from one pixel to the next; 0: (1, 1, C) broadcast
-  float low, high;       // kClamp
+  float low, high;              // kClamp
 };
 
-/// What happens to the main values of a layer. Each arithmetic sign is one float32 rounding, never contracted.
+/// What happens to the main values of a layer. Each arithmetic sign is one float32 rounding, never
+/// contracted.
 struct Epilogue {
   const EpilogueStep* steps;
   int step_count;
-  float* value;         // NHWC float32 output with `channels` floats a pixel, or null
-  uint32_t* bits;       // packed output, words(channels) a pixel, or null; tail bits are written as 0
+  float* value;            // NHWC float32 output with `channels` floats a pixel, or null
+  uint32_t* bits;          // packed output, words(channels) a pixel, or null; tail bits are written as 0
   const float* threshold;  // bit = v >= threshold[c]; null: all 0
   int channels;
 };
@@ -63,34 +65,40 @@ struct OutputRange {
   int block_begin, block_end;
 };
 
-/// Output channels are worked on in blocks of this many, on every ISA, so that a block owns whole words of packed output.
+/// Output channels are worked on in blocks of this many, on every ISA, so that a block owns whole words of
+/// packed output.
 constexpr int kChannelBlock = 64;
 
 /// A binary convolution (dense: a window as large as the map). Input packed NHWC bits, weights as in the file
 /// ([out_c][kernel_h][kernel_w][words(in_c)] words, bit 1 = +1, tail bits 0), groups == 1.
-/// Use: pack_weights once at load; per image prepare_input (rows split over threads, then a barrier), then run (ranges split over threads).
+/// Use: pack_weights once at load; per image prepare_input (rows split over threads, then a barrier), then
+/// run (ranges split over threads).
 struct BinaryConvKernel {
   const char* name;
   /// False where this variant can't serve the shape; the last kernel of a list serves every shape.
   bool (*supports)(const ConvShape&);
   size_t (*packed_bytes)(const ConvShape&);
-  /// thresholds: out_c integers T (bit = acc >= T[c]), or null when the layer uses the epilogue form. `packed` is 64-byte aligned.
+  /// thresholds: out_c integers T (bit = acc >= T[c]), or null when the layer uses the epilogue form.
+  /// `packed` is 64-byte aligned.
   void (*pack_weights)(const ConvShape&, const uint32_t* weights, const int32_t* thresholds, void* packed);
   /// Bytes of per-image scratch (padded or re-coded input), 64-byte aligned, may be 0.
   size_t (*scratch_bytes)(const ConvShape&);
   /// Number of independent rows that prepare_input can be split into (0: nothing to prepare).
   int (*prepare_rows)(const ConvShape&);
   void (*prepare_input)(const ConvShape&, const uint32_t* input, void* scratch, int row_begin, int row_end);
-  /// Smallest pixel count that one call handles efficiently (tile height); executors split at multiples of it.
+  /// Smallest pixel count that one call handles efficiently (tile height); executors split at multiples of
+  /// it.
   int pixel_tile;
-  void (*run)(const ConvShape&, const void* packed, const uint32_t* input, const void* scratch, const OutputRange&, const AccumulatorSink&);
+  void (*run)(const ConvShape&, const void* packed, const uint32_t* input, const void* scratch,
+              const OutputRange&, const AccumulatorSink&);
 };
 
 /// One filter a channel over packed bits; weights [kernel_h][kernel_w][words(c)]. Rows are output rows.
-using BinaryDepthwiseFn = void (*)(const ConvShape&, const uint32_t* weights, const int32_t* thresholds, const uint32_t* input,
-                                   int row_begin, int row_end, const AccumulatorSink&);
+using BinaryDepthwiseFn = void (*)(const ConvShape&, const uint32_t* weights, const int32_t* thresholds,
+                                   const uint32_t* input, int row_begin, int row_end, const AccumulatorSink&);
 
-/// Convolution of u8 pixels with weights of -1/+1: acc = sum w * (input_mul * x + input_add), padded taps count as 0. Protocol as BinaryConvKernel.
+/// Convolution of u8 pixels with weights of -1/+1: acc = sum w * (input_mul * x + input_add), padded taps
+/// count as 0. Protocol as BinaryConvKernel.
 struct U8ConvKernel {
   const char* name;
   bool (*supports)(const ConvShape&);
@@ -100,11 +108,13 @@ struct U8ConvKernel {
   int (*prepare_rows)(const ConvShape&);
   void (*prepare_input)(const ConvShape&, const uint8_t* input, void* scratch, int row_begin, int row_end);
   int pixel_tile;
-  void (*run)(const ConvShape&, const void* packed, const uint8_t* input, const void* scratch, const OutputRange&, const AccumulatorSink&);
+  void (*run)(const ConvShape&, const void* packed, const uint8_t* input, const void* scratch,
+              const OutputRange&, const AccumulatorSink&);
 };
 
-/// Float32 convolution, groups == 1; weights OHWI float32. Each output is one chain of fused multiply-adds over (kh, kw, cin) in
-/// order, starting from 0 and with padded taps as +0, so that every ISA gives the same bits. Protocol as BinaryConvKernel.
+/// Float32 convolution, groups == 1; weights OHWI float32. Each output is one chain of fused multiply-adds
+/// over (kh, kw, cin) in order, starting from 0 and with padded taps as +0, so that every ISA gives the same
+/// bits. Protocol as BinaryConvKernel.
 struct F32ConvKernel {
   const char* name;
   size_t (*packed_bytes)(const ConvShape&);
@@ -113,24 +123,28 @@ struct F32ConvKernel {
   int (*prepare_rows)(const ConvShape&);
   void (*prepare_input)(const ConvShape&, const float* input, void* scratch, int row_begin, int row_end);
   int pixel_tile;
-  void (*run)(const ConvShape&, const void* packed, const float* input, const void* scratch, const OutputRange&, const Epilogue&);
+  void (*run)(const ConvShape&, const void* packed, const float* input, const void* scratch,
+              const OutputRange&, const Epilogue&);
 };
 
 /// Memory-bound kernels, compiled once per ISA from portable/. Ranges are output rows, or pixels where said.
 struct ValueKernels {
   /// Float32 depthwise convolution, weights [kernel_h][kernel_w][c], FMA chain in (kh, kw) order.
-  void (*depthwise_f32)(const ConvShape&, const float* weights, const float* input, int row_begin, int row_end, const Epilogue&);
+  void (*depthwise_f32)(const ConvShape&, const float* weights, const float* input, int row_begin,
+                        int row_end, const Epilogue&);
   void (*max_pool_f32)(const ConvShape&, const float* input, int row_begin, int row_end, const Epilogue&);
   void (*average_pool_f32)(const ConvShape&, const float* input, int row_begin, int row_end, const Epilogue&);
   /// OR over the window, AND where flip_mask (words(c), may be null) is set.
-  void (*max_pool_bits)(const ConvShape&, const uint32_t* flip_mask, const uint32_t* input, int row_begin, int row_end, uint32_t* output);
+  void (*max_pool_bits)(const ConvShape&, const uint32_t* flip_mask, const uint32_t* input, int row_begin,
+                        int row_end, uint32_t* output);
   void (*elementwise_f32)(const float* input, int pixel_begin, int pixel_end, const Epilogue&);
   void (*elementwise_u8)(const uint8_t* input, int pixel_begin, int pixel_end, const Epilogue&);
   void (*elementwise_bits)(const uint32_t* input, int pixel_begin, int pixel_end, const Epilogue&);
   void (*softmax)(const float* input, int pixel_begin, int pixel_end, int channels, float* output);
 };
 
-/// One instruction set: everything the executor needs. Lists are best first and end with nullptr; their last entry serves every shape.
+/// One instruction set: everything the executor needs. Lists are best first and end with nullptr; their last
+/// entry serves every shape.
 struct Isa {
   const char* name;      // the value of PHONEBIT_CPU that forces it
   const char* features;  // for people, e.g. "AVX-512F/BW/VL/VPOPCNTDQ/BITALG/VNNI"
@@ -145,7 +159,8 @@ struct Isa {
 /// All instruction sets built into this binary, best first, scalar last (always supported).
 const Isa* const* all_isas();
 
-/// The best supported one, or the one that PHONEBIT_CPU names. Returns null when that name is unknown or unsupported here.
+/// The best supported one, or the one that PHONEBIT_CPU names. Returns null when that name is unknown or
+/// unsupported here.
 const Isa* select_isa(const char* forced_name);
 
 }  // namespace phonebit::cpu

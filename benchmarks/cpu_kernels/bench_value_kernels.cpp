@@ -111,16 +111,22 @@ int g_samples = 15;
 const char* g_filter = "";
 double g_peak_flops = 0;
 
-void report(const Isa& isa, const std::string& what, double flops, double bytes,
-            const std::function<void()>& call) {
+/// Work done by one call. Operations of floats are shown as a share of the FMA peak too.
+struct Work {
+  double float_operations, integer_operations, bytes;
+};
+
+void report(const Isa& isa, const std::string& what, const Work& work, const std::function<void()>& call) {
   const std::string name = std::string(isa.name) + " " + what;
   if (name.find(g_filter) == std::string::npos) return;
   const Timing t = time_calls(call, g_samples);
   std::printf("%-58s %9.1f us (%.1f-%.1f)", name.c_str(), t.median_s * 1e6, t.low_s * 1e6, t.high_s * 1e6);
-  if (flops > 0)
-    std::printf(" %8.1f GFLOP/s %5.1f %%", flops / t.median_s * 1e-9,
-                100 * flops / t.median_s / g_peak_flops);
-  if (bytes > 0) std::printf(" %7.1f GB/s", bytes / t.median_s * 1e-9);
+  if (work.float_operations > 0) {
+    const double rate = work.float_operations / t.median_s;
+    std::printf(" %8.1f GFLOP/s %5.1f %%", rate * 1e-9, 100 * rate / g_peak_flops);
+  }
+  if (work.integer_operations > 0) std::printf(" %8.1f Gop/s", work.integer_operations / t.median_s * 1e-9);
+  if (work.bytes > 0) std::printf(" %7.1f GB/s", work.bytes / t.median_s * 1e-9);
   std::printf("\n");
   std::fflush(stdout);
 }
@@ -153,7 +159,7 @@ void bench_f32(const Isa& isa, const Layer& layer) {
   const Epilogue epilogue = {&step, 1, (float*)out.p, nullptr, nullptr, s.out_c};
   const double macs = (double)pixels * s.out_c * s.kernel_h * s.kernel_w * s.in_c;
   const bool dense = pixels == 1;
-  report(isa, describe("f32", layer), 2 * macs, dense ? 4 * macs : 0, [&] {
+  report(isa, describe("f32", layer), {2 * macs, 0, dense ? 4 * macs : 0}, [&] {
     if (kernel.prepare_rows(s)) kernel.prepare_input(s, input.data(), scratch.p, 0, kernel.prepare_rows(s));
     kernel.run(s, packed.p, input.data(), scratch.p, {0, pixels, 0, (s.out_c + 63) / 64}, epilogue);
   });
@@ -176,9 +182,9 @@ void bench_u8(const Isa& isa, const Layer& layer) {
         out((size_t)pixels * words(s.out_c) * 4);
     kernel.pack_weights(s, weights.data(), thresholds.data(), packed.p);
     const std::string what = describe("", layer) + " " + kernel.name;
-    report(isa, what + " prepare", 0, 0,
+    report(isa, what + " prepare", {},
            [&] { kernel.prepare_input(s, input.data(), scratch.p, 0, kernel.prepare_rows(s)); });
-    report(isa, what, 2 * macs, 0, [&] {
+    report(isa, what, {0, 2 * macs, 0}, [&] {
       kernel.prepare_input(s, input.data(), scratch.p, 0, kernel.prepare_rows(s));
       kernel.run(s, packed.p, input.data(), scratch.p, {0, pixels, 0, (s.out_c + 63) / 64},
                  {(uint32_t*)out.p, nullptr});
@@ -197,15 +203,15 @@ void bench_window(const Isa& isa, const Layer& layer) {
   const Epilogue epilogue = {nullptr, 0, (float*)out.p, nullptr, nullptr, s.out_c};
   const double flops = 2.0 * pixels * s.out_c * s.kernel_h * s.kernel_w;
   const ValueKernels& k = *isa.values;
-  report(isa, describe("depthwise", layer), flops, 0,
+  report(isa, describe("depthwise", layer), {flops, 0, 0},
          [&] { k.depthwise_f32(s, weights.data(), input.data(), 0, s.out_h, epilogue); });
-  report(isa, describe("max f32", layer), 0, 4.0 * input.size(),
+  report(isa, describe("max f32", layer), {0, 0, 4.0 * input.size()},
          [&] { k.max_pool_f32(s, input.data(), 0, s.out_h, epilogue); });
-  report(isa, describe("average f32", layer), 0, 4.0 * input.size(),
+  report(isa, describe("average f32", layer), {0, 0, 4.0 * input.size()},
          [&] { k.average_pool_f32(s, input.data(), 0, s.out_h, epilogue); });
-  report(isa, describe("max bits", layer), 0, 4.0 * bits.size(),
+  report(isa, describe("max bits", layer), {0, 0, 4.0 * bits.size()},
          [&] { k.max_pool_bits(s, nullptr, bits.data(), 0, s.out_h, (uint32_t*)out_bits.p); });
-  report(isa, describe("binary depthwise", layer), 0, 0, [&] {
+  report(isa, describe("binary depthwise", layer), {}, [&] {
     isa.binary_depthwise(s, bits.data(), thresholds.data(), bits.data(), 0, s.out_h,
                          {(uint32_t*)out_bits.p, nullptr});
   });
@@ -230,9 +236,9 @@ void bench_epilogue(const Isa& isa, int size, int channels) {
   const Epilogue only_bits = {nullptr, 0, nullptr, (uint32_t*)bits.p, nullptr, channels};
   char text[100];
   std::snprintf(text, sizeof text, " %dx%dx%d", size, size, channels);
-  report(isa, std::string("clamp scale bias add value bits") + text, 0, 12.0 * input.size(),
+  report(isa, std::string("clamp scale bias add value bits") + text, {0, 0, 12.0 * input.size()},
          [&] { isa.values->elementwise_f32(input.data(), 0, pixels, epilogue); });
-  report(isa, std::string("sign bits of f32") + text, 0, 4.0 * input.size(),
+  report(isa, std::string("sign bits of f32") + text, {0, 0, 4.0 * input.size()},
          [&] { isa.values->elementwise_f32(input.data(), 0, pixels, only_bits); });
 }
 
@@ -287,7 +293,8 @@ int main(int argc, char** argv) {
   const char* wanted = argc > 1 ? argv[1] : "all";
   if (argc > 2) g_samples = std::atoi(argv[2]);
   if (argc > 3) g_filter = argv[3];
-  std::printf("%s, %.2f GHz\n", bench::processor_name().c_str(), bench::measure_clock().ghz);
+  std::printf("%s, %.2f GHz, reads 64 MB at %.1f GB/s\n", bench::processor_name().c_str(),
+              bench::measure_clock().ghz, bench::measure_read_bandwidth(64 << 20) * 1e-9);
   for (const Isa* const* isa = all_isas(); *isa; isa++) {
     if (!(*isa)->supported() || (std::strcmp(wanted, "all") != 0 && std::strcmp(wanted, (*isa)->name) != 0))
       continue;

@@ -1,11 +1,12 @@
 """First layers, u8 pixels times -1/+1 weights, beside oneDNN's int8 convolution, one thread.
 
-PhoneBit compares the sums with thresholds and writes 64 bits a pixel; oneDNN rescales them and writes 64 bytes. Both do
-what their next layer needs. oneDNN runs through torch's quantized convolution and reports the time of the bare
-primitive itself (ONEDNN_VERBOSE). The two take turns, so that a change of the machine's load hits both.
+PhoneBit compares the sums with thresholds and writes 64 bits a pixel; oneDNN rescales them and
+writes 64 bytes. Both do what their next layer needs. oneDNN runs through torch's quantized
+convolution and reports the time of the bare primitive itself (ONEDNN_VERBOSE). The two take turns,
+so that a change of the machine's load hits both.
 
     pip install torch numpy
-    python benchmarks/peers/first_layer_onednn.py build/benchmarks/cpu_kernels/phonebit_value_bench --json out.json
+    python benchmarks/peers/first_layer_onednn.py BUILD/benchmarks/cpu_kernels/phonebit_value_bench
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ RUNS = 40
 
 
 def run_onednn() -> None:
-    """Runs every layer RUNS times; oneDNN prints a line for each. Meant for a process of its own."""
+    """Runs every layer RUNS times; oneDNN prints a line for each. For a process of its own."""
     import torch
 
     torch.set_num_threads(1)
@@ -46,7 +47,7 @@ def run_onednn() -> None:
 
 
 def onednn_times_us(isa: str) -> dict[str, list[float]]:
-    """Times of oneDNN's primitive by layer name, in microseconds, the first five runs of each dropped."""
+    """Times of oneDNN's primitive in us by layer name, the first five runs of each dropped."""
     environment = dict(os.environ, ONEDNN_VERBOSE="1")
     if isa:
         environment["ONEDNN_MAX_CPU_ISA"] = isa
@@ -67,7 +68,7 @@ def onednn_times_us(isa: str) -> dict[str, list[float]]:
 
 
 def phonebit_time_us(bench: Path, layer: str, kernel: str) -> float | None:
-    """Median of the benchmark's line for this layer and kernel; None where the machine lacks the kernel."""
+    """Median of the benchmark's line for this layer; None where the machine lacks the kernel."""
     done = subprocess.run(
         [bench, "avx512", "15", layer], capture_output=True, text=True, check=True
     )
@@ -112,6 +113,7 @@ def compare(bench: Path, rounds: int) -> list[dict[str, object]]:
 
 
 def main() -> None:
+    """Reads the command line, compares, prints a table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

@@ -204,7 +204,7 @@ PHONEBIT_NOINLINE void run_block(const ConvShape& s, const void* packed, const W
     __builtin_memset(counts, 0, sizeof(counts));
     for (int g = 0; g < groups; ++g) {
       count_group<kPixels>(runs, map, s, windows, weights + runs.group_bytes() * g,
-                           (int32_t(*)[kChannelBlock])(counts[0] + g * kFilters));
+                           (int32_t (*)[kChannelBlock])(counts[0] + g * kFilters));
     }
     if (sink.threshold_bits == nullptr) {
       for (int p = 0; p < count; ++p) {
