@@ -1,10 +1,9 @@
-// @kernel   bconv2d_u8_tiles__avx512amx   binary convolution on the AMX matrix unit, threshold or epilogue
-// fused
+// @kernel   bconv2d_u8_tiles__avx512amx   binary convolution on the AMX unit, threshold or epilogue fused
 // @math     acc = base_M + 4 sum a b - 2 sum a over bits a of the map and b of the filter, see below
 // @in       packed bits, expanded in scratch to a byte each   // @out  packed bits, or float32 tiles
 // @weights  [Cout/16][chunk of 64 channels][tap][128 bytes], one bit each, expanded on the way into the unit
-// @requires AMX-TILE, AMX-INT8, and the operating system's permission to use tile registers      // @source
-// own
+// @requires AMX-TILE, AMX-INT8, and the operating system's permission to use tile registers
+// @source   own
 //
 // The unit multiplies a tile A of up to 16 pixels x 64 channels with a tile B of 64 channels x 16 filters in
 // 16 cycles: 1024 multiply-accumulates a cycle, three times what xor and popcount give on the same core.
@@ -39,30 +38,17 @@ namespace {
 #include "popcount_layout.inl"
 #include "portable/epilogue.inl"
 #include "tile_map.inl"
+#include "tile_unit.inl"
 
 constexpr int kTileFilters = 16;
 constexpr int kTilesInBlock = kChannelBlock / kTileFilters;
 constexpr size_t kTileBits = kChunk * kTileFilters / 8;  // bytes of a packed tile of B
 constexpr size_t kTileBytes = kChunk * kTileFilters;
 
-bool tiles_permitted() {
-#if defined(__linux__)
-  unsigned a, b, c, d;
-  constexpr unsigned kTileAndInt8 = 3u << 24;
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kTileAndInt8) != kTileAndInt8) return false;
-  // Linux hands out the 8 kB of tile state per process, on request (kernel 5.16): ARCH_REQ_XCOMP_PERM,
-  // XTILEDATA.
-  constexpr long kRequestPermission = 0x1023, kTileData = 18;
-  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-#else
-  return false;
-#endif
-}
-
 // Counting bits is faster where most of a tile would be empty, and where sums are so short that taking them
 // out of the unit costs more than making them (1x1 windows of 64 channels).
 bool supports(const ConvShape& s) {
-  static const bool permitted = tiles_permitted();
+  static const bool permitted = tile_unit_permitted();
   return permitted && s.in_c >= kChunk / 2 && s.out_h * s.out_w >= kTileRows && Planes(s).steps() >= 2;
 }
 
@@ -120,12 +106,6 @@ void pack_weights(const ConvShape& s, const uint32_t* weights, const int32_t* th
   }
 }
 
-// The compilers' tile intrinsics do not tell that they read memory (gcc 12), and want literal register
-// numbers.
-PHONEBIT_INLINE void load_tile_b(const char* tile) {
-  asm volatile("tileloadd (%0,%1,1), %%tmm7" : : "r"(tile), "r"((size_t)64) : "memory");
-}
-
 /// A from memory, and its product with B added to accumulator kTile.
 template <int kTile>
 PHONEBIT_INLINE void multiply(const char* pixels) {
@@ -133,16 +113,6 @@ PHONEBIT_INLINE void multiply(const char* pixels) {
                :
                : "r"(pixels), "r"((size_t)kChunk), "i"(kTile)
                : "memory");
-}
-
-template <int kTile>
-PHONEBIT_INLINE void clear_tile() {
-  asm volatile("tilezero %%tmm%c0" : : "i"(kTile));
-}
-
-template <int kTile>
-PHONEBIT_INLINE void store_tile(int32_t* out, size_t stride_bytes) {
-  asm volatile("tilestored %%tmm%c2, (%0,%1,1)" : : "r"(out), "r"(stride_bytes), "i"(kTile) : "memory");
 }
 
 /// Tiles of B on their way into the unit: bits of consecutive tiles, over and over, expanded kAhead tiles
@@ -251,7 +221,7 @@ PHONEBIT_NOINLINE void multiply_group(const char* pixels, int rows, const uint32
   // next to nothing.
   constexpr int kStepsBetweenStores = 8;
   alignas(64) int32_t spare[kTileBytes / sizeof(int32_t)];
-  unroll<kCount>([&](auto t) PHONEBIT_LAMBDA_INLINE { clear_tile<t>(); });
+  unroll<kCount>([&](auto t) PHONEBIT_LAMBDA_INLINE { tile_zero<t>(); });
   const size_t tile_stride = (size_t)rows * kChunk;
   // All at once: loops of a few rows a step end in more mispredicted branches than they save. Two steps late,
   // when the last product's tile stores have reached the cache.
@@ -260,34 +230,19 @@ PHONEBIT_NOINLINE void multiply_group(const char* pixels, int rows, const uint32
     const char* const tile_b = ring.next();
     if (i == finish_step) waiting.finish();
     const char* const from = pixels + (size_t)steps[i] * kChunk;
-    load_tile_b(tile_b);
+    tile_load<7>(tile_b, 64);
     if (i % kStepsBetweenStores == kStepsBetweenStores - 1)
-      store_tile<7>(spare, kTileFilters * sizeof(int32_t));
+      tile_store<7>(spare, kTileFilters * sizeof(int32_t));
     unroll<kCount>([&](auto t) PHONEBIT_LAMBDA_INLINE { multiply<t>(from + t * tile_stride); });
   }
   unroll<kCount>([&](auto t) PHONEBIT_LAMBDA_INLINE {
-    store_tile<t>(out + (size_t)t * rows * kTileFilters, kTileFilters * sizeof(int32_t));
+    tile_store<t>(out + (size_t)t * rows * kTileFilters, kTileFilters * sizeof(int32_t));
   });
 }
 
 using MultiplyFn = void (*)(const char*, int, const uint32_t*, int, TileRing&, Results&, int32_t*);
 constexpr MultiplyFn kMultiply[kTiles] = {multiply_group<1>, multiply_group<2>, multiply_group<3>,
                                           multiply_group<4>, multiply_group<5>, multiply_group<6>};
-
-/// Tile shapes of this thread: rows of A and of the accumulators; B is always full.
-void configure_tiles(int rows) {
-  struct alignas(64) {
-    uint8_t palette, start_row, reserved[14];
-    uint16_t row_bytes[16];
-    uint8_t rows[16];
-  } config = {};
-  config.palette = 1;
-  for (int t = 0; t < 8; ++t) {
-    config.row_bytes[t] = 64;
-    config.rows[t] = (uint8_t)(t == 7 ? kTileRows : rows);
-  }
-  asm volatile("ldtilecfg %0" : : "m"(config));
-}
 
 /// Fills `group` with the pixels of positions [q_begin, q_end).
 void describe_group(const ConvShape& s, const Planes& planes, const PackedLayer& layer, const int32_t* ones,
@@ -369,7 +324,7 @@ void run(const ConvShape& s, const void* packed, const uint32_t*, const void* sc
     }
   }
   waiting.finish();
-  asm volatile("tilerelease");
+  release_tiles();
 }
 
 }  // namespace

@@ -19,15 +19,18 @@ static bool tile_unit_permitted() {
 #endif
 }
 
-/// All eight tiles of this thread become 16 rows of 64 bytes.
-static inline void configure_full_tiles() {
+/// Tiles 0 to 6 of this thread become `rows` <= 16 rows of 64 bytes, tile 7 becomes 16.
+static inline void configure_tiles(int rows) {
   struct alignas(64) {
     uint8_t palette, start_row, reserved[14];
     uint16_t row_bytes[16];
     uint8_t rows[16];
   } config = {};
   config.palette = 1;
-  for (int t = 0; t < 8; t++) config.row_bytes[t] = 64, config.rows[t] = 16;
+  for (int t = 0; t < 8; t++) {
+    config.row_bytes[t] = 64;
+    config.rows[t] = (uint8_t)(t == 7 ? 16 : rows);
+  }
   asm volatile("ldtilecfg %0" : : "m"(config));
 }
 

@@ -133,7 +133,7 @@ static void tiles_run(const ConvShape& s, const void* packed, const uint8_t*, co
   const int8_t* tiles = (const int8_t*)packed + u8_constants_bytes(s) + u8_limits_bytes(s);
   // A tile's results wait while the unit works on the next one.
   PixelTile buffers[2];
-  configure_full_tiles();
+  configure_tiles(kTilePixelRows);
   for (int block = range.block_begin; block < range.block_end; block++) {
     const U8Block work(s, packed, scratch, sink, block);
     const int8_t* tiles_of_b = tiles + (size_t)block * count * kTilesOfB * kTileOfB;
