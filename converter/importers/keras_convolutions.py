@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from phonebit.converter.importers.keras_graph import (
+    INPUT_QUANTIZER,
     LayerContext,
     Tensor,
     UnsupportedError,
@@ -63,7 +64,7 @@ def quantized_input(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
         return x
     if kind != "sign":
         raise UnsupportedError(f"input_quantizer {kind}: its scale depends on the picture")
-    name = "input_quantizer"
+    name = INPUT_QUANTIZER
     return ctx.emit(Sign(), [x], x.shape, suffix=name, inner=name, dtype=DataType.BIT)
 
 

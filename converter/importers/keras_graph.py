@@ -25,7 +25,6 @@ from phonebit.converter.ir import (
     Node,
     Operator,
     Shape,
-    Sign,
     Step,
 )
 from phonebit.errors import ConversionError
@@ -33,6 +32,8 @@ from phonebit.format.records import DataType
 
 MAX_ELEMENTS: Final = 1 << 31
 MAX_NODES: Final = 100_000
+INPUT_QUANTIZER: Final = "input_quantizer"
+"""Suffix of the node that is the sign a layer applies to its input, and of its value."""
 
 
 class UnsupportedError(Exception):
@@ -144,7 +145,7 @@ class LayerContext:
         self.graph.used.add(value)
         names = [tensor.value for tensor in inputs]
         # A sign usually ends up in the layer before its own: there it is only the quantizer.
-        source = node if isinstance(op, Sign) else self.name
+        source = node if suffix == INPUT_QUANTIZER else self.name
         self.graph.nodes.append(Node(node, op, names, value, sources=[source]))
         return Tensor(value, shape, dtype)
 

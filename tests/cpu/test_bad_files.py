@@ -27,11 +27,10 @@ def refusal(content: bytes, folder: Path) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_damaged_files_are_refused_or_run(seed: int, tmp_path: Path) -> None:
+def refuse_or_run_damaged_files(seed: int, count: int, folder: Path) -> None:
     # In a process of its own, so that a crash is a failure and not the end of the test run.
     worker = subprocess.run(
-        [sys.executable, "-P", str(HERE / "fuzz_worker.py"), str(seed), "1500", str(tmp_path)],
+        [sys.executable, "-P", str(HERE / "fuzz_worker.py"), str(seed), str(count), str(folder)],
         env={"PYTHONPATH": ":".join([str(HERE), str(HERE.parent), *filter(None, sys.path)])},
         capture_output=True,
         text=True,
@@ -39,6 +38,17 @@ def test_damaged_files_are_refused_or_run(seed: int, tmp_path: Path) -> None:
     )
     assert worker.returncode == 0, f"seed {seed}: {worker.stdout}\n{worker.stderr}"
     assert "refused" in worker.stdout
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_damaged_files_are_refused_or_run(seed: int, tmp_path: Path) -> None:
+    refuse_or_run_damaged_files(seed, 1500, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 104))
+def test_many_damaged_files_are_refused_or_run(seed: int, tmp_path: Path) -> None:
+    refuse_or_run_damaged_files(seed, 15_000, tmp_path)
 
 
 def test_every_truncation_is_refused(tmp_path: Path) -> None:
