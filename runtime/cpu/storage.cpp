@@ -13,6 +13,20 @@ using format::StepKind;
 using loader::Model;
 using loader::Op;
 
+namespace {
+
+/// Every tensor that an op reads: its operands, then those of its steps.
+template <class Visit>
+void for_each_operand(const Op& op, const Visit& visit) {
+  for (const int operand : op.operands) visit(operand);
+  for (size_t s = 0; s < op.steps.size(); ++s) {
+    if (op.step_kind(s) == StepKind::kAdd || op.step_kind(s) == StepKind::kMultiply)
+      visit(op.steps[s].tensor);
+  }
+}
+
+}  // namespace
+
 void MemoryBudget::take(uint64_t bytes, const char* what) {
   if (bytes > limit_ || used_ > limit_ - bytes)
     fail(ErrorCode::format,
@@ -43,6 +57,7 @@ void Storage::assign_places(const Model& model) {
   for (const Op& op : model.ops) {
     if (op.kind == OpKind::kReshape) share_reshaped(op);
   }
+  share_residual_sums(model);
 }
 
 /// Tensors are written once, so two of equal content may share memory for good, unless both sides are tied to
@@ -57,6 +72,33 @@ void Storage::share_reshaped(const Op& op) {
     home(from).index = target.index;
   }
   homes_[static_cast<size_t>(to)].root = root(from);
+}
+
+/// A residual sum takes the place of the shortcut that dies with it, so that one map is in the cache instead
+/// of two: binary convolutions finish each pixel once, and read an element of the shortcut before they write
+/// it.
+void Storage::share_residual_sums(const Model& model) {
+  std::vector<int> last_reader(homes_.size(), -1);  // of a root
+  for (size_t i = 0; i < model.ops.size(); ++i)
+    for_each_operand(model.ops[i],
+                     [&](int tensor) { last_reader[index_of_root(tensor)] = static_cast<int>(i); });
+  for (size_t i = 0; i < model.ops.size(); ++i) {
+    const Op& op = model.ops[i];
+    const int sum = op.record.value_output;
+    if (op.kind != OpKind::kBinaryConv2d || sum < 0 || home(sum).place != Place::arena) continue;
+    for (size_t s = 0; s < op.steps.size(); ++s) {
+      if (op.step_kind(s) != StepKind::kAdd) continue;
+      const int shortcut = op.steps[s].tensor;
+      const bool dies_here = last_reader[index_of_root(shortcut)] == static_cast<int>(i);
+      const bool same_size = model.tensor(shortcut).bytes() == model.tensor(sum).bytes();
+      if (home(shortcut).place != Place::arena || !dies_here || !same_size) continue;
+      last_reader[index_of_root(shortcut)] = last_reader[index_of_root(sum)];
+      for (Home& other : homes_) {
+        if (other.root == sum) other.root = root(shortcut);
+      }
+      break;
+    }
+  }
 }
 
 void Storage::plan_lifetimes(const Model& model, MemoryBudget& budget) {
@@ -76,11 +118,7 @@ void Storage::plan_lifetimes(const Model& model, MemoryBudget& budget) {
   for (size_t i = 0; i < model.ops.size(); ++i) {
     const Op& op = model.ops[i];
     const int step = static_cast<int>(i);
-    for (const int operand : op.operands) touch(operand, step);
-    for (size_t s = 0; s < op.steps.size(); ++s) {
-      if (op.step_kind(s) == StepKind::kAdd || op.step_kind(s) == StepKind::kMultiply)
-        touch(op.steps[s].tensor, step);
-    }
+    for_each_operand(op, [&](int tensor) { touch(tensor, step); });
     for (const int output : {op.record.value_output, op.record.bits_output}) {
       if (output >= 0) touch(output, step);
     }

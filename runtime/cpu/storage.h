@@ -28,8 +28,8 @@ class MemoryBudget {
 enum class Place { arena, input, output };
 
 /// Assigns every tensor a place: network inputs are read where the caller has them, network outputs are
-/// written where the caller wants them, RESHAPE shares its operand's memory, and all else is planned into one
-/// arena.
+/// written where the caller wants them, RESHAPE shares its operand's memory, a residual sum that of its dying
+/// shortcut, and all else is planned into one arena.
 class Storage {
  public:
   Storage(const loader::Model& model, MemoryBudget& budget);
@@ -69,10 +69,12 @@ class Storage {
   };
 
   int root(int tensor) const { return homes_[static_cast<size_t>(tensor)].root; }
+  size_t index_of_root(int tensor) const { return static_cast<size_t>(root(tensor)); }
   Home& home(int tensor) { return homes_[static_cast<size_t>(root(tensor))]; }
   const Home& home(int tensor) const { return homes_[static_cast<size_t>(root(tensor))]; }
   void assign_places(const loader::Model& model);
   void share_reshaped(const loader::Op& op);
+  void share_residual_sums(const loader::Model& model);
   void plan_lifetimes(const loader::Model& model, MemoryBudget& budget);
   void bind_slot(int tensor, void* pointer_variable);
 
