@@ -15,10 +15,8 @@ template <class Family>
 class ConvLayer final : public Layer {
  public:
   ConvLayer(const BuildContext& context, const Op& op, const typename Family::Weight* weights,
-            const std::vector<int32_t>& thresholds)
-      : binding_(context, op),
-        conv_(context, conv_shape(context.model, op), weights,
-              thresholds.empty() ? nullptr : thresholds.data()) {
+            const int32_t* thresholds)
+      : binding_(context, op), conv_(context, conv_shape(context.model, op), weights, thresholds) {
     kernel_ = conv_.name();
     context.storage.bind(op.operands[0], &input_);
     const loader::Tensor& out = context.model.output(op);
@@ -76,7 +74,7 @@ double conv_macs(const ConvShape& shape) {
   return 1.0 * shape.out_h * shape.out_w * shape.out_c * shape.kernel_h * shape.kernel_w * shape.in_c;
 }
 
-const float* float_weights(const BuildContext& context, const Op& op, memory::AlignedBuffer& expanded) {
+const float* float_weights(const BuildContext& context, const Op& op) {
   const loader::Constant& weights = context.model.constant(op.record.weights);
   if (weights.dtype == DataType::kF32) return weights.f32();
   const int channels = context.model.operand(op).channels / static_cast<int>(op.record.groups);
@@ -84,17 +82,17 @@ const float* float_weights(const BuildContext& context, const Op& op, memory::Al
   const size_t rows = static_cast<size_t>(weights.count) / row_words;
   const size_t bytes = rows * static_cast<size_t>(channels) * sizeof(float);
   context.budget.take(bytes, "expanded weights");
-  expanded = memory::AlignedBuffer(bytes, "expanded weights");
-  float* value = expanded.as<float>();
+  float* const expanded = context.packing.keep(memory::AlignedBuffer(bytes, "expanded weights"));
+  float* value = expanded;
   for (size_t row = 0; row < rows; ++row) {
     const uint32_t* bits = weights.words() + row * row_words;
     for (int c = 0; c < channels; ++c) *value++ = (bits[c / 32] >> (c % 32) & 1) != 0 ? 1.0f : -1.0f;
   }
-  return expanded.as<float>();
+  return expanded;
 }
 
 std::unique_ptr<Layer> make_conv_layer(const BuildContext& context, const Op& op) {
-  const std::vector<int32_t> thresholds = integer_thresholds(context.model, op);
+  const int32_t* thresholds = context.packing.keep(integer_thresholds(context.model, op));
   const uint32_t* bit_weights = context.model.constant(op.record.weights).words();
   switch (context.model.operand(op).dtype) {
     case DataType::kBit:
@@ -104,9 +102,7 @@ std::unique_ptr<Layer> make_conv_layer(const BuildContext& context, const Op& op
     default:
       break;
   }
-  memory::AlignedBuffer expanded;
-  const float* weights = float_weights(context, op, expanded);
-  return std::make_unique<ConvLayer<F32Family>>(context, op, weights, thresholds);
+  return std::make_unique<ConvLayer<F32Family>>(context, op, float_weights(context, op), thresholds);
 }
 
 }  // namespace phonebit::cpu

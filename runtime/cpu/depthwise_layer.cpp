@@ -63,8 +63,7 @@ class FloatDepthwiseLayer final : public Layer {
  private:
   /// From [channel][tap], as in the file, to [tap][channel].
   void pack_weights(const BuildContext& context, const Op& op) {
-    memory::AlignedBuffer expanded;
-    const float* source = float_weights(context, op, expanded);
+    const float* source = float_weights(context, op);
     const auto taps = static_cast<size_t>(shape_.kernel_h) * static_cast<size_t>(shape_.kernel_w);
     const auto channels = static_cast<size_t>(shape_.out_c);
     context.budget.take(taps * channels * sizeof(float), "packed weights");

@@ -13,7 +13,8 @@ Executor::Executor(const loader::Model& model, const Isa& isa, int threads, uint
     passed_through_.push_back(
         {static_cast<size_t>(input - model.inputs.begin()), output, model.tensor(*input).bytes()});
   }
-  const BuildContext context{model, isa, threads, storage_, budget_};
+  PackingList packing;
+  const BuildContext context{model, isa, threads, storage_, budget_, packing};
   size_t scratch = 0;
   for (size_t i = 0; i < model.ops.size(); ++i) {
     layers_.push_back(make_layer(context, i));
@@ -22,6 +23,7 @@ Executor::Executor(const loader::Model& model, const Isa& isa, int threads, uint
   budget_.take(scratch, "scratch memory");
   scratch_ = memory::AlignedBuffer(scratch, "scratch memory");
   for (const auto& layer : layers_) layer->set_scratch(scratch_.data());
+  packing.run(pool_);
 }
 
 void Executor::bind(const std::byte* const* inputs, std::byte* const* outputs) {

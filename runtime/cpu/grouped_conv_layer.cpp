@@ -8,6 +8,7 @@
 // An accumulator becomes float32 once, in phase 2, without steps, so the result is that of an ungrouped
 // kernel.
 #include <cstring>
+#include <deque>
 #include <type_traits>
 
 #include "cpu/bit_copy.h"
@@ -38,7 +39,7 @@ class GroupedConvLayer final : public Layer {
   using Input = typename Family::Input;
 
   GroupedConvLayer(const BuildContext& context, const Op& op, const typename Family::Weight* weights,
-                   size_t weights_per_group, const std::vector<int32_t>& thresholds)
+                   size_t weights_per_group, const int32_t* thresholds)
       : binding_(context, op),
         shape_(conv_shape(context.model, op)),
         groups_(static_cast<int>(op.record.groups)),
@@ -46,9 +47,8 @@ class GroupedConvLayer final : public Layer {
     ConvShape group_shape = shape_;
     group_shape.in_c /= groups_;
     group_shape.out_c /= groups_;
-    convs_.reserve(static_cast<size_t>(groups_));
     for (int group = 0; group < groups_; ++group) {
-      const int32_t* limits = thresholds.empty() ? nullptr : thresholds.data() + group * group_shape.out_c;
+      const int32_t* limits = thresholds == nullptr ? nullptr : thresholds + group * group_shape.out_c;
       convs_.emplace_back(context, group_shape, weights + static_cast<size_t>(group) * weights_per_group,
                           limits);
     }
@@ -199,7 +199,7 @@ class GroupedConvLayer final : public Layer {
   ConvShape shape_;
   int groups_;
   const ValueKernels* values_;
-  std::vector<PreparedConv<Family>> convs_;
+  std::deque<PreparedConv<Family>> convs_;  // does not move its elements
   const Input* input_ = nullptr;
   std::byte* scratch_ = nullptr;
   size_t slice_stride_ = 0;
@@ -217,7 +217,7 @@ class GroupedConvLayer final : public Layer {
 }  // namespace
 
 std::unique_ptr<Layer> make_grouped_conv_layer(const BuildContext& context, const Op& op) {
-  const std::vector<int32_t> thresholds = integer_thresholds(context.model, op);
+  const int32_t* thresholds = context.packing.keep(integer_thresholds(context.model, op));
   const loader::Constant& weights = context.model.constant(op.record.weights);
   const int groups = static_cast<int>(op.record.groups);
   const auto words_per_group = static_cast<size_t>(weights.count) / static_cast<size_t>(groups);
@@ -231,8 +231,7 @@ std::unique_ptr<Layer> make_grouped_conv_layer(const BuildContext& context, cons
     default:
       break;
   }
-  memory::AlignedBuffer expanded;
-  const float* values = float_weights(context, op, expanded);
+  const float* values = float_weights(context, op);
   const ConvShape shape = conv_shape(context.model, op);
   const size_t values_per_group = static_cast<size_t>(shape.out_c / groups) *
                                   static_cast<size_t>(shape.kernel_h) * static_cast<size_t>(shape.kernel_w) *

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "cpu/packing_list.h"
 #include "cpu/split.h"
 #include "cpu/storage.h"
 #include "kernel_types.h"
@@ -19,6 +20,7 @@ struct BuildContext {
   int threads;
   Storage& storage;
   MemoryBudget& budget;
+  PackingList& packing;
 };
 
 /// A layer runs in phases; the parts of one phase are independent, and a phase begins when the one before it

@@ -61,18 +61,18 @@ class PreparedConv {
   using Input = typename Family::Input;
   using Weight = typename Family::Weight;
 
-  /// `thresholds`: one a channel, or null for the epilogue form.
+  /// `thresholds`: one a channel, or null for the epilogue form. Both arrays are read when the packing list
+  /// runs, into this object, which therefore never moves.
   PreparedConv(const BuildContext& context, const ConvShape& shape, const Weight* weights,
                const int32_t* thresholds)
       : kernel_(&kernel_for(Family{}, context.isa, shape)), shape_(shape) {
     const size_t bytes = kernel_->packed_bytes(shape_);
     context.budget.take(bytes, "packed weights");
     packed_ = memory::AlignedBuffer(bytes, "packed weights");
-    if constexpr (std::is_same_v<Family, F32Family>)
-      kernel_->pack_weights(shape_, weights, packed_.data());
-    else
-      kernel_->pack_weights(shape_, weights, thresholds, packed_.data());
+    context.packing.add([this, weights, thresholds] { pack(weights, thresholds); });
   }
+  PreparedConv(const PreparedConv&) = delete;
+  PreparedConv& operator=(const PreparedConv&) = delete;
 
   const char* name() const { return kernel_->name; }
   const ConvShape& shape() const { return shape_; }
@@ -90,6 +90,13 @@ class PreparedConv {
   }
 
  private:
+  void pack(const Weight* weights, [[maybe_unused]] const int32_t* thresholds) const {
+    if constexpr (std::is_same_v<Family, F32Family>)
+      kernel_->pack_weights(shape_, weights, packed_.data());
+    else
+      kernel_->pack_weights(shape_, weights, thresholds, packed_.data());
+  }
+
   const typename Family::Kernel* kernel_;
   ConvShape shape_;
   memory::AlignedBuffer packed_;
@@ -117,8 +124,8 @@ RangeSplit split_output(const ConvShape& shape, int pixel_tile, size_t weight_by
 /// Multiply-accumulates of one image.
 double conv_macs(const ConvShape& shape);
 
-/// The weights of a CONV2D over float32 values as float32: in place, or expanded from bits into `expanded`.
-const float* float_weights(const BuildContext& context, const loader::Op& op,
-                           memory::AlignedBuffer& expanded);
+/// The weights of a CONV2D over float32 values as float32: in the file, or expanded from bits into memory
+/// that the packing list keeps.
+const float* float_weights(const BuildContext& context, const loader::Op& op);
 
 }  // namespace phonebit::cpu

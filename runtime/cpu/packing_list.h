@@ -1,0 +1,43 @@
+// Weights on their way into the kernels' layout: the slow part of loading, done for all layers at once.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "memory/aligned_buffer.h"
+#include "threads/thread_pool.h"
+
+namespace phonebit::cpu {
+
+/// Layers add one job for each array of weights while they are built; run() does them on all threads. What
+/// jobs read besides the file is kept here until then.
+class PackingList {
+ public:
+  /// `job` must not throw, and must be independent of all others.
+  void add(std::function<void()> job) { jobs_.push_back(std::move(job)); }
+
+  /// Null for an empty list.
+  const int32_t* keep(std::vector<int32_t> thresholds) {
+    thresholds_.push_back(std::move(thresholds));
+    return thresholds_.back().empty() ? nullptr : thresholds_.back().data();
+  }
+  float* keep(memory::AlignedBuffer weights) {
+    weights_.push_back(std::move(weights));
+    return weights_.back().as<float>();
+  }
+
+  void run(threads::ThreadPool& pool) {
+    pool.parallel_for(static_cast<int>(jobs_.size()), [&](int part) { jobs_[static_cast<size_t>(part)](); });
+  }
+
+ private:
+  std::vector<std::function<void()>> jobs_;
+  // Deques: their elements stay where they are.
+  std::deque<std::vector<int32_t>> thresholds_;
+  std::deque<memory::AlignedBuffer> weights_;
+};
+
+}  // namespace phonebit::cpu
