@@ -68,13 +68,15 @@ size_t packed_bytes(const ConvShape& s) {
 /// its bit is bit r % 8 of byte j of one of two vectors, so that a shift and an AND expand a row. Channels
 /// beyond in_c and filters beyond out_c are 0.
 void pack_tile(const ConvShape& s, const uint32_t* weights, int first, int chunk, int tap, uint8_t* out) {
-  const size_t words_in = words(s.in_c), filter_words = (size_t)s.kernel_h * s.kernel_w * words_in;
+  const int words_in = words(s.in_c);
+  const size_t filter_words = (size_t)s.kernel_h * s.kernel_w * words_in;
   __builtin_memset(out, 0, kTileBits);
   for (int n = 0; n < kTileFilters && first + n < s.out_c; ++n) {
-    const uint32_t* const tap_words = weights + (first + n) * filter_words + tap * words_in + chunk * 2;
-    for (int c = 0; c < kChunk && chunk * kChunk + c < s.in_c; ++c) {
-      const int row = c / 4, byte = 4 * n + c % 4;
-      out[row / 8 * 64 + byte] |= (uint8_t)((tap_words[c / 32] >> (c % 32) & 1) << (row % 8));
+    const uint32_t* const tap_words = weights + (first + n) * filter_words + tap * words_in;
+    for (int half = 0; half < 2 && chunk * 2 + half < words_in; ++half) {
+      // Every fourth channel goes to the same byte.
+      for (int j = 0; j < 4; ++j)
+        out[half * 64 + 4 * n + j] = (uint8_t)_pext_u32(tap_words[chunk * 2 + half], 0x11111111u << j);
     }
   }
 }
