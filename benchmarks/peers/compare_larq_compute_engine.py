@@ -3,8 +3,8 @@
 Each network is converted twice. With dyadic weights and BatchNorm float32 arithmetic is exact, so
 every tensor that exists on both sides must equal Keras's to the last bit; only what comes after a
 mean of 49 pixels, and the softmax, cannot (larq_zoo_models.py). With random statistics the argmax
-must agree. Then both engines run the second network, A B A B ..., on the same input. Needs
-tests/framework-requirements.txt and
+must agree, and ``verify`` judges each layer alone and counts float ties. Then both engines run the
+second network, A B A B ..., on the same input. Needs tests/framework-requirements.txt and
 
     TF_USE_LEGACY_KERAS=1 python benchmarks/peers/compare_larq_compute_engine.py --json lce.json
 """
@@ -31,8 +31,10 @@ from rich.table import Table
 
 import phonebit
 from phonebit.converter.importers.keras_activations import keras_activations
+from phonebit.verification import verify
 
 SIZE = 224
+PAUSE_S = 0.05
 
 
 def milliseconds(call: Callable[[], Any]) -> float:
@@ -43,10 +45,16 @@ def milliseconds(call: Callable[[], Any]) -> float:
 
 
 def interleaved(calls: dict[str, Callable[[], Any]], runs: int) -> dict[str, list[float]]:
-    """Times of ``runs`` rounds, every call in turn; two rounds before are not counted."""
+    """Times of ``runs`` rounds, every call in turn; two rounds before are not counted.
+
+    The pause lets worker threads of the one engine stop spinning before the other is timed, and an
+    uncounted call wakes the other's.
+    """
     times: dict[str, list[float]] = {name: [] for name in calls}
     for round_ in range(runs + 2):
         for name, call in calls.items():
+            time.sleep(PAUSE_S)
+            call()
             elapsed = milliseconds(call)
             if round_ >= 2:
                 times[name].append(elapsed)
@@ -91,6 +99,8 @@ def compare(name: str, runs: int, images: int, folder: Path) -> dict[str, Any]:
     file = convert(model, folder, "random")
     pictures = real_pictures(images, SIZE)
     row["random"] = compare_results(phonebit.Network.load(file), model, pictures)
+    checked = verify(model, file, pictures)
+    row["random"] |= {"verified": checked.passed, "ties": checked.ties}
     flatbuffer = lce.convert_keras_model(model)
     row["size_bytes"] = {"phonebit": file.stat().st_size, "lce": len(flatbuffer)}
     one = pictures[:1]
@@ -113,7 +123,7 @@ def compare(name: str, runs: int, images: int, folder: Path) -> dict[str, Any]:
 def table(rows: list[dict[str, Any]]) -> Table:
     """The rows as people read them."""
     out = Table(title="PhoneBit beside Larq Compute Engine, 224x224, batch 1, median ms")
-    for column in ("network", "dyadic: equal tensors", "random: argmax", "max diff"):
+    for column in ("network", "dyadic: equal tensors", "random: argmax", "ties", "max diff"):
         out.add_column(column)
     for threads in (1, 2):
         out.add_column(f"{threads} thread: LCE", justify="right")
@@ -124,6 +134,7 @@ def table(rows: list[dict[str, Any]]) -> Table:
             row["network"],
             f"{row['dyadic']['equal']}/{row['dyadic']['tensors']}",
             f"{row['random']['argmax_equal']}/{row['random']['images']}",
+            str(row["random"]["ties"]),
             f"{row['random']['max_difference']:.1e}",
         ]
         for threads in (1, 2):

@@ -56,7 +56,7 @@ class EndToEndChecker:
         explained = (first.ties > 0) & ~first.parted
         self.check.samples_with_ties += int(np.count_nonzero(explained))
         self.check.ties += first.shown
-        unexplained = ~(same & near) & ~explained
+        unexplained = ~(same & (near | first.none)) & ~explained
         self.check.unexplained += [int(i) + first_sample for i in np.flatnonzero(unexplained)]
 
 
@@ -67,11 +67,13 @@ class FirstDifferences:
     Attributes:
         parted: (N,) whether bits differ there that are no float ties.
         ties: (N,) float ties there.
+        none: (N,) whether all bits are equal.
         shown: each tie: "name[sample, row, column, channel] = the source's value before the sign".
     """
 
     parted: NDArray[np.bool_]
     ties: NDArray[np.int64]
+    none: NDArray[np.bool_]
     shown: list[str]
 
 
@@ -110,4 +112,4 @@ def first_differences(
             for place in np.argwhere(tied):
                 where = ", ".join(str(int(i)) for i in (place[0] + first_sample, *place[1:]))
                 shown.append(f"{name}[{where}] = {margin[tuple(place)]:.3g}")
-    return FirstDifferences(parted, ties, shown)
+    return FirstDifferences(parted, ties, waiting, shown)
