@@ -21,7 +21,6 @@ SHOWN_TIES = 10
 _STYLES = {
     "equal": "green",
     "within tolerance": "green",
-    "float rounding": "green",
     "float ties": "yellow",
     "parted": "bold red",
 }

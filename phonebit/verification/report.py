@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-Verdict = Literal["equal", "within tolerance", "float rounding", "float ties", "parted"]
+Verdict = Literal["equal", "within tolerance", "float ties", "parted"]
 """equal: to the last bit. within tolerance: real values that differ by rounding. float ties: bits
 that differ only where the compared real value is zero up to rounding. parted: anything else."""
 
@@ -73,15 +73,14 @@ class EndToEndCheck:
     Attributes:
         samples: inputs compared.
         same_argmax: of those, how many got the same best class in every output.
-        max_abs_difference: over all output elements.
+        max_abs_difference: over all output elements; where the output is a softmax, over the
+            logits that it reads.
         tolerance: that is allowed where no float tie explains a difference.
         samples_with_ties: inputs with a float tie on their way.
         ties: the float ties where engine and source first part, over all inputs, each as
             "name[sample, row, column, channel] = the source's value before the sign".
-        unexplained: inputs whose argmax differs without a float tie as the cause, or whose values
-            differ beyond the tolerance although some bits on their way do, too. Where every bit is
-            equal only the last real layers are left, and those were judged alone: a softmax of
-            large logits multiplies their rounding.
+        unexplained: inputs whose results differ beyond the tolerance, or in their argmax, without
+            a float tie as the cause.
     """
 
     samples: int = 0
@@ -98,7 +97,7 @@ class EndToEndCheck:
         if self.unexplained:
             return "parted"
         if self.max_abs_difference > self.tolerance or self.same_argmax < self.samples:
-            return "float ties" if self.ties else "float rounding"
+            return "float ties"
         return "within tolerance" if self.max_abs_difference > 0.0 else "equal"
 
     def to_dict(self) -> dict[str, Any]:
