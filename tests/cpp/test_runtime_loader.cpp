@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -171,7 +172,7 @@ int main(int argc, char** argv) {
   }
   std::printf("seed %u\n", seed);
   std::mt19937 random(seed);
-  std::string pattern = "/tmp/phonebit_loader_XXXXXX";
+  std::string pattern = (std::filesystem::temp_directory_path() / "phonebit_loader_XXXXXX").string();
   folder = ::mkdtemp(pattern.data());
 
   refuses_paths();
