@@ -1,0 +1,73 @@
+"""Kernel sources: what exists, and how a program's text is put together (README.md)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+_INCLUDE = re.compile(r'^#include "(common/\w+\.clh)"\n', re.MULTILINE)
+_TUNE = re.compile(r"^// @tune\s+(\w+)\s+\{([-\d,]+)\}\s*=\s*(-?\d+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Tunable:
+    """One ``@tune`` line.
+
+    Attributes:
+        name: the macro.
+        values: those that a tuner tries.
+        default: the one that serves where nothing else is said.
+    """
+
+    name: str
+    values: tuple[int, ...]
+    default: int
+
+
+@cache
+def kernel_paths() -> dict[str, Path]:
+    """Kernel name to file, in order of name."""
+    paths = sorted(FOLDER.glob("*/*.cl"), key=lambda path: path.stem)
+    return {path.stem: path for path in paths}
+
+
+@cache
+def tunables(kernel: str) -> tuple[Tunable, ...]:
+    """The ``@tune`` lines of a kernel."""
+    found = _TUNE.findall(kernel_paths()[kernel].read_text(encoding="utf-8"))
+    return tuple(
+        Tunable(name, tuple(map(int, values.split(","))), int(default))
+        for name, values, default in found
+    )
+
+
+def assemble(kernel: str, defines: Mapping[str, int | str]) -> str:
+    """The program text of a kernel.
+
+    Args:
+        kernel: its name.
+        defines: macros; tunables that are missing have their defaults.
+
+    Returns:
+        Text for ``clCreateProgramWithSource``.
+    """
+    values: dict[str, int | str] = {tunable.name: tunable.default for tunable in tunables(kernel)}
+    values.update(defines)
+    seen: set[str] = set()
+
+    def expand(text: str) -> str:
+        def include(match: re.Match[str]) -> str:
+            name = match.group(1)
+            if name in seen:
+                return ""
+            seen.add(name)
+            return expand((FOLDER / name).read_text(encoding="utf-8"))
+
+        return _INCLUDE.sub(include, text)
+
+    lines = "".join(f"#define {name} {value}\n" for name, value in values.items())
+    return lines + expand(kernel_paths()[kernel].read_text(encoding="utf-8"))

@@ -1,0 +1,117 @@
+"""Runs one OpenCL kernel of bnn_kernels through pyopencl, on NumPy arrays.
+
+The device is the first of ``PHONEBIT_TEST_OPENCL`` (a part of a platform's name, e.g. "Oclgrind" or
+"NVIDIA"), otherwise the first GPU, otherwise the first device that is no simulator.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from phonebit.bnn_kernels.sources import assemble
+
+Array = NDArray[Any]
+
+
+@cache
+def opencl_queue() -> Any:
+    """A queue on the device under test; skips the test where there is none."""
+    cl = pytest.importorskip("pyopencl", reason="pyopencl is not installed: pip install '.[opencl]'")
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error as error:
+        pytest.skip(f"no OpenCL platform: {error}")
+    wanted = os.environ.get("PHONEBIT_TEST_OPENCL")
+    if wanted:
+        platforms = [platform for platform in platforms if wanted in platform.name]
+    else:
+        platforms = [platform for platform in platforms if "Oclgrind" not in platform.name]
+    devices = [device for platform in platforms for device in platform.get_devices()]
+    devices.sort(key=lambda device: 0 if device.type & cl.device_type.GPU else 1)
+    if not devices:
+        pytest.skip(f"no OpenCL device (PHONEBIT_TEST_OPENCL={wanted})")
+    return cl.CommandQueue(cl.Context(devices[:1]))
+
+
+@cache
+def _kernel(name: str, text: str) -> Any:
+    import pyopencl as cl
+
+    queue = opencl_queue()
+    options = ["-cl-std=CL1.2"]
+    if queue.device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:
+        options.append("-cl-fp32-correctly-rounded-divide-sqrt")
+    return cl.Kernel(cl.Program(queue.context, text).build(options), name)
+
+
+def run_kernel(
+    name: str,
+    defines: Mapping[str, int | str],
+    global_size: Sequence[int],
+    local_size: Sequence[int],
+    arguments: Sequence[Any],
+) -> list[Array]:
+    """Builds and runs a kernel once.
+
+    Args:
+        name: the kernel, e.g. "bconv2d_tiled".
+        defines: macros of its program; tunables that are missing have their defaults.
+        global_size: work-items in each dimension.
+        local_size: the same for a work-group.
+        arguments: ints (passed as int), arrays (in and out) or pyopencl memory objects, in order.
+
+    Returns:
+        What the arrays hold afterwards, in order; the arguments themselves stay as they are.
+    """
+    import pyopencl as cl
+
+    queue = opencl_queue()
+    kernel = _kernel(name, assemble(name, defines))
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+    buffers: list[tuple[Any, Array]] = []
+    passed: list[Any] = []
+    for argument in arguments:
+        if isinstance(argument, np.ndarray):
+            array = np.ascontiguousarray(argument)
+            buffer = cl.Buffer(queue.context, flags, hostbuf=array)
+            buffers.append((buffer, array))
+            passed.append(buffer)
+        else:
+            passed.append(np.int32(argument) if isinstance(argument, int) else argument)
+    kernel(queue, tuple(global_size), tuple(local_size), *passed)
+    results = []
+    for buffer, array in buffers:
+        result = np.empty_like(array)
+        cl.enqueue_copy(queue, result, buffer)
+        results.append(result)
+    queue.finish()
+    return results
+
+
+def round_up(count: int, multiple: int) -> int:
+    """The least multiple that is not below ``count``."""
+    return -(-count // multiple) * multiple
+
+
+def pack_bits(signs: Array) -> NDArray[np.uint32]:
+    """Packs -1/+1 along the last axis into 32-bit words, least significant bit first, tail bits 0."""
+    channels = signs.shape[-1]
+    words = -(-channels // 32)
+    bits = np.zeros((*signs.shape[:-1], words * 32), np.uint8)
+    bits[..., :channels] = signs > 0
+    packed = np.packbits(bits, axis=-1, bitorder="little")
+    return np.ascontiguousarray(packed).view("<u4").reshape(*signs.shape[:-1], words)
+
+
+def unpack_bits(words: NDArray[np.uint32], channels: int) -> NDArray[np.int8]:
+    """The inverse of ``pack_bits``; asserts that tail bits are 0."""
+    bits = np.unpackbits(np.ascontiguousarray(words).view(np.uint8), axis=-1, bitorder="little")
+    assert not bits[..., channels:].any(), "tail bits are not 0"
+    return np.where(bits[..., :channels] > 0, 1, -1).astype(np.int8)
