@@ -23,6 +23,7 @@ from phonebit.errors import (
     InputError,
     ModelFormatError,
     PhoneBitError,
+    PhoneBitWarning,
     UnsupportedLayerError,
     VerificationError,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "ModelFormatError",
     "Network",
     "PhoneBitError",
+    "PhoneBitWarning",
     "UnsupportedLayerError",
     "VerificationError",
     "__version__",

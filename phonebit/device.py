@@ -1,4 +1,4 @@
-"""Devices: the compiled runtime, its instruction sets, and the names that users give them."""
+"""The compiled runtime, the instruction sets of its CPU backend, and their names for users."""
 
 from __future__ import annotations
 
@@ -86,28 +86,22 @@ def serving_isa(known: list[InstructionSet]) -> str:
 
 
 def isa_of(device: str) -> str:
-    """What a device name means to the runtime.
+    """What the name of a CPU device means to the runtime.
 
     Args:
-        device: "auto", "cpu", or "cpu:<instruction set>".
+        device: "cpu", or "cpu:<instruction set>".
 
     Returns:
         The instruction set that it forces, or "" for the best one.
 
     Raises:
-        DeviceError: if the device is unknown, or not part of this version.
+        DeviceError: if it is something else.
     """
-    if device in {"auto", "cpu"}:
+    if device == "cpu":
         return ""
-    if device == "gpu" or device.startswith("gpu:"):
-        raise DeviceError(
-            "the OpenCL engine is not part of this version",
-            where=f"device '{device}'",
-            hint="use device 'cpu'",
-        )
     kind, _, isa = device.partition(":")
     names = [known.name for known in instruction_sets()]
     if kind != "cpu" or isa not in names:
-        expected = ", ".join(["auto", "cpu", *(f"cpu:{name}" for name in names)])
+        expected = ", ".join(["auto", "cpu", *(f"cpu:{name}" for name in names), "gpu", "gpu:<n>"])
         raise DeviceError("unknown device", where=f"device '{device}'", expected=expected)
     return isa

@@ -1,4 +1,4 @@
-"""Every exception that PhoneBit raises on purpose.
+"""Every exception that PhoneBit raises on purpose, and its warning.
 
 Callers catch ``PhoneBitError`` to handle all of them; the command line turns it into one line of
 text and exit code 2. A message says what failed, where, what was expected, what was found and what
@@ -96,3 +96,10 @@ class DeviceError(PhoneBitError):
 
 class VerificationError(PhoneBitError):
     """A converted network does not compute what its source computes."""
+
+
+class PhoneBitWarning(RuntimeWarning):
+    """Something works, but not as well as it could: a kernel was disabled, a cache entry ignored.
+
+    Turn it into an error with ``warnings.simplefilter("error", phonebit.PhoneBitWarning)``.
+    """

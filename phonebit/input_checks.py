@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from phonebit.errors import InputError
 from phonebit.layer_info import TensorInfo
 
-_NUMPY_DTYPES: dict[str, np.dtype[Any]] = {
+NUMPY_DTYPES: dict[str, np.dtype[Any]] = {
     "u8": np.dtype(np.uint8),
     "f32": np.dtype(np.float32),
 }
-_ADVICE = {
+DTYPE_ADVICE = {
     "u8": "pass whole numbers 0..255 with x.astype(np.uint8)",
     "f32": "convert it with x.astype(np.float32)",
 }
@@ -36,25 +36,55 @@ def check_inputs(x: Any, expected: Sequence[TensorInfo]) -> list[NDArray[Any]]:
         InputError: if an input is missing or unknown, or an array has another dtype or shape, is
             empty, or holds NaN or infinity.
     """
-    arrays = _arrays_by_name(x, expected)
+    arrays = arrays_by_name(x, expected)
     checked = [check_array(arrays[info.name], info) for info in expected]
-    batches = {info.name: len(array) for info, array in zip(expected, checked, strict=True)}
+    check_batches({info.name: len(array) for info, array in zip(expected, checked, strict=True)})
+    return checked
+
+
+def check_batches(batches: Mapping[str, int]) -> int:
+    """Check that all inputs hold equally many.
+
+    Args:
+        batches: how many, by input name.
+
+    Returns:
+        That number.
+
+    Raises:
+        InputError: if they differ.
+    """
     if len(set(batches.values())) > 1:
         raise InputError(
             "the inputs differ in batch size",
             expected="equally many of each",
             got=", ".join(f"{batch} of '{name}'" for name, batch in batches.items()),
         )
-    return checked
+    return next(iter(batches.values()))
 
 
-def _arrays_by_name(x: Any, expected: Sequence[TensorInfo]) -> Mapping[str, Any]:
+def arrays_by_name(
+    x: Any, expected: Sequence[TensorInfo], what: str = "input"
+) -> Mapping[str, Any]:
+    """Bring what a user passed into the form of a mapping.
+
+    Args:
+        x: one array, or a mapping from name to array.
+        expected: the network's inputs or outputs.
+        what: "input" or "output", for messages.
+
+    Returns:
+        An array for each name.
+
+    Raises:
+        InputError: if one is missing or unknown.
+    """
     names = [info.name for info in expected]
     listed = ", ".join(f"'{name}'" for name in names)
     if not isinstance(x, Mapping):
         if len(expected) != 1:
             raise InputError(
-                f"the network has {len(expected)} inputs",
+                f"the network has {len(expected)} {what}s",
                 expected=f"a dict with the keys {listed}",
                 got=type(x).__name__,
             )
@@ -63,9 +93,11 @@ def _arrays_by_name(x: Any, expected: Sequence[TensorInfo]) -> Mapping[str, Any]
     unknown = [str(name) for name in x if name not in names]
     if missing or unknown:
         problems = [f"'{name}' is missing" for name in missing]
-        problems += [f"'{name}' is not an input" for name in unknown]
+        problems += [f"'{name}' is not an {what}" for name in unknown]
         raise InputError(
-            f"{'; '.join(problems)}", where="inputs", hint=f"the network's inputs are {listed}"
+            f"{'; '.join(problems)}",
+            where=f"{what}s",
+            hint=f"the network's {what}s are {listed}",
         )
     return x
 
@@ -83,7 +115,7 @@ def check_array(array: Any, info: TensorInfo) -> NDArray[Any]:
     Raises:
         InputError: if dtype, shape or a value is not what the network can take.
     """
-    dtype = _NUMPY_DTYPES[info.dtype]
+    dtype = NUMPY_DTYPES[info.dtype]
     if not isinstance(array, np.ndarray):
         raise InputError(
             "not a NumPy array",
@@ -98,31 +130,44 @@ def check_array(array: Any, info: TensorInfo) -> NDArray[Any]:
             where=f"input '{info.name}'",
             expected=dtype.name,
             got=array.dtype,
-            hint=_ADVICE[info.dtype],
+            hint=DTYPE_ADVICE[info.dtype],
         )
-    array = _check_shape(array, info)
+    array = array.reshape(check_shape(array.shape, info))
     if info.dtype == "f32":
         _check_finite(array, info)
     return np.ascontiguousarray(array)
 
 
-def _check_shape(array: NDArray[Any], info: TensorInfo) -> NDArray[Any]:
+def check_shape(shape: tuple[int, ...], info: TensorInfo) -> tuple[int, int, int, int]:
+    """Check an input's shape.
+
+    Args:
+        shape: of the array: (N, height, width, channels), or (N, C) without a map.
+        info: what the network expects.
+
+    Returns:
+        (N, height, width, channels).
+
+    Raises:
+        InputError: if it does not fit, or N is 0.
+    """
     height, width, channels = info.shape
-    if height == width == 1 and array.ndim == 2 and array.shape[1] == channels:
-        array = array.reshape(-1, 1, 1, channels)
-    if array.shape[1:] != info.shape:
+    full = shape
+    if height == width == 1 and len(shape) == 2 and shape[1] == channels:
+        full = (shape[0], 1, 1, channels)
+    if full[1:] != info.shape:
         raise InputError(
             "wrong shape",
             where=f"input '{info.name}'",
             expected=f"(N, {height}, {width}, {channels})",
-            got=array.shape,
-            hint=_shape_advice(array.shape, info.shape),
+            got=shape,
+            hint=_shape_advice(shape, info.shape),
         )
-    if len(array) == 0:
+    if full[0] == 0:
         raise InputError(
             "the batch is empty", where=f"input '{info.name}'", hint="pass at least one element"
         )
-    return array
+    return (full[0], height, width, channels)
 
 
 def _shape_advice(got: tuple[int, ...], expected: tuple[int, int, int]) -> str:

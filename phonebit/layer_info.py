@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from phonebit import _runtime
 
 Shape = tuple[int, int, int]
 TensorDtype = Literal["bit", "u8", "f32"]
@@ -24,6 +27,17 @@ class TensorInfo:
     dtype: TensorDtype
     shape: Shape
 
+    @classmethod
+    def of(cls, tensor: _runtime.TensorInfo) -> TensorInfo:
+        """The runtime's record as ours."""
+        height, width, channels = tensor.shape
+        return cls(tensor.name, tensor.dtype, (height, width, channels))
+
+    @property
+    def text(self) -> str:
+        """``picture u8 28x28x1``."""
+        return f"{self.name} {self.dtype} {shape_text(self.shape)}"
+
 
 @dataclass(frozen=True)
 class LayerInfo:
@@ -32,7 +46,7 @@ class LayerInfo:
     Attributes:
         name: the training framework's layer name.
         kind: what it computes, e.g. "binary_conv2d".
-        kernel: name of the kernel that serves it on this machine.
+        kernel: the kernel that serves it here, on OpenCL with its parameters.
         macs: multiply-accumulates for one input.
         binary: whether those are of +1/-1 by +1/-1.
         weight_bytes: bytes of its constants in the file.
@@ -48,6 +62,20 @@ class LayerInfo:
     weight_bytes: int
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+
+    @classmethod
+    def of(cls, layer: _runtime.LayerInfo) -> LayerInfo:
+        """The runtime's record as ours."""
+        return cls(
+            layer.name,
+            layer.kind,
+            layer.kernel,
+            layer.macs,
+            layer.binary,
+            layer.weight_bytes,
+            tuple(layer.inputs),
+            tuple(layer.outputs),
+        )
 
 
 @dataclass(frozen=True)
@@ -153,3 +181,24 @@ def layer_table(layers: Sequence[LayerInfo]) -> str:
     ]
     lines.insert(1, "  ".join("-" * width for width in widths))
     return "\n".join(lines)
+
+
+def summary_text(
+    inputs: Sequence[TensorInfo],
+    outputs: Sequence[TensorInfo],
+    layers: Sequence[LayerInfo],
+    memory: Mapping[str, int],
+) -> str:
+    """Plain-text description of a network: ends, layers, totals."""
+    return "\n".join(
+        [
+            *(f"in   {info.text}" for info in inputs),
+            *(f"out  {info.text}" for info in outputs),
+            "",
+            layer_table(layers),
+            "",
+            f"{sum(layer.macs for layer in layers):,} MACs, "
+            f"{100 * binary_mac_share(layers):.1f} % binary; "
+            f"file {memory['file_bytes']:,} bytes, arena {memory['arena_bytes']:,} bytes",
+        ]
+    )

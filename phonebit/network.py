@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,27 +10,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phonebit.device import isa_of, load_runtime
-from phonebit.errors import InputError
+from phonebit.device_arrays import forward_on_device, holds_device_arrays
+from phonebit.errors import DeviceError, InputError
+from phonebit.host_outputs import named_results
 from phonebit.input_checks import check_inputs
-from phonebit.layer_info import (
-    LayerInfo,
-    LayerProfile,
-    TensorInfo,
-    binary_mac_share,
-    layer_table,
-    make_profiles,
-    shape_text,
-)
+from phonebit.layer_info import LayerProfile, make_profiles
+from phonebit.loading import Precision, open_engine
+from phonebit.network_description import NetworkDescription
 
 if TYPE_CHECKING:
+    import pyopencl as cl
+    from pyopencl import array as cl_array
+
     from phonebit import _runtime
+    from phonebit.target import DeviceLike
 
 Array = NDArray[Any]
-MAX_THREADS = 1024
 
 
-class Network:
+class Network(NetworkDescription):
     """A ``.pbit`` file, loaded and ready to run.
 
     Its weights are read from the file once, at load; a forward pass allocates only its results. One
@@ -46,127 +43,105 @@ class Network:
 
     def __init__(self, engine: _runtime.Network, path: Path) -> None:
         """Wrap a runtime object; use ``Network.load`` instead."""
-        self._engine = engine
-        self._path = path
-        self._inputs = tuple(_tensor_info(tensor) for tensor in engine.inputs)
-        self._outputs = tuple(_tensor_info(tensor) for tensor in engine.outputs)
-        self._layers = tuple(_layer_info(layer) for layer in engine.layers)
-        self._metadata = _parse_metadata(engine.metadata)
+        super().__init__(engine, path)
+        self._queue: cl.CommandQueue | None = None
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], device: str = "auto", threads: int = 0) -> Network:
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        device: DeviceLike = "auto",
+        threads: int = 0,
+        precision: Precision = "exact",
+    ) -> Network:
         """Load a ``.pbit`` file.
+
+        The first use of an OpenCL device compiles and tests kernels; both are kept in the cache
+        folder. What ``phonebit tune`` found for the device serves.
 
         Args:
             path: the file; it must stay unchanged while the network is in use.
-            device: "auto" or "cpu": the best instruction set of this machine (or the one that the
-                environment variable PHONEBIT_CPU names); "cpu:avx2" and the like: that one.
+            device: "auto": the first GPU of OpenCL, or else the CPU; "cpu": the best instruction
+                set of this machine (or the one that the environment variable PHONEBIT_CPU names);
+                "cpu:avx2" and the like: that one; "gpu", "gpu:1": an OpenCL device as
+                ``phonebit devices`` counts them, GPUs first; a ``pyopencl.Device``, a ``Context``
+                with one device, or an in-order ``CommandQueue``, on which the network then works.
             threads: CPU threads that a forward pass uses; 0: as many as the process may use.
+            precision: "exact": float32, binary layers with the same bits everywhere; "f16": an
+                OpenCL device keeps real-valued tensors in half precision (the CPU stays exact).
 
         Returns:
-            The network.
+            The network. A ``PhoneBitWarning`` tells what does not work as well as it could, for
+            instance a kernel that failed the self-test.
 
         Raises:
             ModelFormatError: if the file is not a sound ``.pbit`` file.
             OSError: if the file cannot be read.
-            DeviceError: if this machine or this version does not have the device.
-            InputError: if ``threads`` is out of range.
+            DeviceError: if this machine does not have the device, or it cannot run the network
+                (with "auto" the CPU serves then).
+            InputError: if ``threads`` or ``precision`` is out of range.
         """
-        isa = isa_of(device)
-        if not 0 <= threads <= MAX_THREADS:
-            raise InputError(
-                "number of threads out of range",
-                where="threads",
-                expected=f"0 (all cores) to {MAX_THREADS}",
-                got=threads,
-            )
         path = Path(path)
-        with path.open("rb"):  # the operating system's own error if it is absent or a directory
-            pass
-        return cls(load_runtime().Network(str(path), threads=threads, isa=isa), path)
+        return cls(open_engine(path, device, threads, precision), path)
 
     @property
-    def inputs(self) -> tuple[TensorInfo, ...]:
-        """What ``forward`` takes, in order."""
-        return self._inputs
+    def queue(self) -> cl.CommandQueue:
+        """The in-order pyopencl queue on which this network works, and through it its context.
 
-    @property
-    def outputs(self) -> tuple[TensorInfo, ...]:
-        """What ``forward`` returns, in order."""
-        return self._outputs
-
-    @property
-    def layers(self) -> tuple[LayerInfo, ...]:
-        """The ops in execution order."""
-        return self._layers
-
-    @property
-    def path(self) -> Path:
-        """The file that was loaded."""
-        return self._path
-
-    @property
-    def isa(self) -> str:
-        """Instruction set that serves this network, e.g. "avx512"."""
-        return self._engine.isa
-
-    @property
-    def threads(self) -> int:
-        """CPU threads that a forward pass uses."""
-        return self._engine.threads
-
-    @property
-    def memory(self) -> dict[str, int]:
-        """Memory in bytes.
-
-        ``arena_bytes`` (intermediate tensors of one input), ``lower_bound_bytes`` (the least that
-        any plan of them needs), ``scratch_bytes``, ``weight_bytes`` (re-packed), ``file_bytes``.
+        Raises:
+            DeviceError: if the network runs on the CPU.
         """
-        return dict(self._engine.memory)
+        if self._queue is None:
+            if not self._engine.opencl_queue:
+                raise DeviceError(
+                    "the network runs on the CPU, which has no OpenCL queue",
+                    where=str(self._path),
+                    hint="load it with device='gpu'",
+                )
+            import pyopencl
 
-    @property
-    def metadata(self) -> dict[str, Any]:
-        """The file's JSON metadata: producer, labels, preprocessing. Never affects the results."""
-        return self._metadata
+            queue: cl.CommandQueue = pyopencl.CommandQueue.from_int_ptr(self._engine.opencl_queue)
+            self._queue = queue
+        return self._queue
 
-    @property
-    def labels(self) -> list[str]:
-        """Class names, or an empty list."""
-        labels = self._metadata.get("labels")
-        return [str(label) for label in labels] if isinstance(labels, list) else []
-
-    @property
-    def level_meaning(self) -> tuple[float, float] | None:
-        """(scale, offset), if the file tells: a picture level u stands for u * scale + offset."""
-        meaning = self._metadata.get("input")
-        if not isinstance(meaning, dict):
-            return None
-        scale, offset = meaning.get("scale"), meaning.get("offset")
-        if not isinstance(scale, int | float) or not isinstance(offset, int | float):
-            return None
-        return float(scale), float(offset)
-
-    def forward(self, x: Array | Mapping[str, Array]) -> Array | dict[str, Array]:
+    def forward(
+        self,
+        x: Array | cl_array.Array | Mapping[str, Any],
+        out: Array | cl_array.Array | Mapping[str, Any] | None = None,
+    ) -> Array | cl_array.Array | dict[str, Any]:
         """Run the network on a batch.
+
+        Arrays are NumPy's, or all ``pyopencl.array.Array`` of the context of ``queue``. Those stay
+        on the device: the pass is enqueued behind what their own queues hold and the call returns;
+        work that those queues get later waits for it. Nothing looks at their values.
 
         Args:
             x: (N, height, width, channels), N >= 1, of the dtype that ``inputs`` says (uint8 or
-                float32); (N, C) will do where height and width are 1. A dict from input name to
-                array if there are several inputs.
+                float32); (N, C) will do where height and width are 1; on a device C-contiguous. A
+                dict from input name to array if there are several inputs.
+            out: an array for the result, or a dict from output name to array, with the shapes and
+                dtypes of the results. The runtime writes into device arrays itself; NumPy's are
+                copied into.
 
         Returns:
-            float32 (N, height, width, channels), or int8 of -1 and +1 for a "bit" output; (N, C)
-            where height and width are 1. A dict by output name if there are several outputs.
+            float32 (N, height, width, channels); (N, C) where height and width are 1. A dict by
+            output name if there are several outputs. A "bit" output is int8 of -1 and +1; on a
+            device it stays packed: uint32 (N, height, width, ceil(channels / 32)), channel c is bit
+            c % 32 of word c // 32, 1 stands for +1, spare bits are 0. It is ``out``, if given;
+            otherwise device arrays are new ones on ``queue``.
 
         Raises:
-            InputError: if an array's dtype, shape, batch or values are not acceptable.
+            InputError: if an array's dtype, shape, batch, values or context are not acceptable, or
+                NumPy's and device arrays are mixed.
+            DeviceError: for device arrays if the network runs on the CPU; if the device fails.
         """
-        results = self._engine.forward(check_inputs(x, self._inputs))
-        arrays = {
-            info.name: _without_map(result, info)
-            for info, result in zip(self._outputs, results, strict=True)
-        }
-        return next(iter(arrays.values())) if len(arrays) == 1 else arrays
+        if holds_device_arrays(x):
+            infos = (self._inputs, self._outputs)
+            results = forward_on_device(self._engine, self.queue, infos, x, out)
+        else:
+            arrays = self._engine.forward(check_inputs(x, self._inputs))
+            results = named_results(arrays, self._outputs, out)
+        return next(iter(results.values())) if len(results) == 1 else results
 
     def activations(self, x: Array | Mapping[str, Array]) -> dict[str, Array]:
         """Run the network and keep every intermediate tensor, for debugging.
@@ -214,69 +189,57 @@ class Network:
         Raises:
             InputError: if ``index`` or an operand does not fit the layer.
         """
-        if not 0 <= index < len(self._layers):
-            raise InputError(
-                "no such layer", where="index", expected=f"0..{len(self._layers) - 1}", got=index
-            )
+        self._check_layer(index)
         return dict(self._engine.run_op(index, [np.ascontiguousarray(x) for x in operands]))
 
-    def summary(self) -> str:
-        """Text table of the layers, with totals below it."""
-        memory = self.memory
-        return "\n".join(
-            [
-                *(f"in   {_tensor_text(info)}" for info in self._inputs),
-                *(f"out  {_tensor_text(info)}" for info in self._outputs),
-                "",
-                layer_table(self._layers),
-                "",
-                f"{sum(layer.macs for layer in self._layers):,} MACs, "
-                f"{100 * binary_mac_share(self._layers):.1f} % binary; "
-                f"file {memory['file_bytes']:,} bytes, arena {memory['arena_bytes']:,} bytes",
-            ]
-        )
+    def candidates(self, index: int) -> list[str]:
+        """Kernels, with their parameters, that could serve a layer on this OpenCL device.
 
-    def __repr__(self) -> str:
-        """One line: file, inputs, outputs, what serves it."""
-        inputs = ", ".join(map(_tensor_text, self._inputs))
-        outputs = ", ".join(map(_tensor_text, self._outputs))
-        return (
-            f"Network('{self._path}', {inputs} -> {outputs}, {len(self._layers)} layers, "
-            f"cpu:{self.isa}, threads={self.threads})"
-        )
+        Args:
+            index: place of the layer in ``layers``.
 
+        Returns:
+            Choices as a tuning table writes them, the one that serves now first; none on the CPU.
 
-def _tensor_info(tensor: _runtime.TensorInfo) -> TensorInfo:
-    height, width, channels = tensor.shape
-    return TensorInfo(tensor.name, tensor.dtype, (height, width, channels))
+        Raises:
+            InputError: if there is no such layer.
+        """
+        self._check_layer(index)
+        return list(self._engine.candidates(index))
 
+    def measure_choice(
+        self, index: int, choice: str, batch: int = 1, repeats: int = 10
+    ) -> tuple[float, bool]:
+        """Measure one of a layer's ``candidates``; the network itself stays as it is.
 
-def _layer_info(layer: _runtime.LayerInfo) -> LayerInfo:
-    return LayerInfo(
-        layer.name,
-        layer.kind,
-        layer.kernel,
-        layer.macs,
-        layer.binary,
-        layer.weight_bytes,
-        tuple(layer.inputs),
-        tuple(layer.outputs),
-    )
+        Args:
+            index: place of the layer in ``layers``.
+            choice: the candidate.
+            batch: inputs at a time.
+            repeats: runs to take the median of.
 
+        Returns:
+            Milliseconds on the device, and whether it gives what the serving kernel gives.
 
-def _tensor_text(info: TensorInfo) -> str:
-    return f"{info.name} {info.dtype} {shape_text(info.shape)}"
+        Raises:
+            InputError: if there is no such layer or candidate.
+            DeviceError: if the device cannot build or run it.
+        """
+        self._check_layer(index)
+        return self._engine.measure_choice(index, choice, batch, repeats)
 
+    def tuning_line(self, index: int, choice: str) -> str:
+        """The line of a tuning table that makes a choice serve layers of this shape.
 
-def _parse_metadata(text: str) -> dict[str, Any]:
-    """Metadata is optional and never trusted: what is not a JSON object counts as absent."""
-    try:
-        metadata = json.loads(text) if text else {}
-    except (ValueError, RecursionError):
-        return {}
-    return metadata if isinstance(metadata, dict) else {}
+        Args:
+            index: place of the layer in ``layers``.
+            choice: one of its ``candidates``.
 
+        Returns:
+            Op, shape, vendor, family, device, kernel, parameters.
 
-def _without_map(array: Array, info: TensorInfo) -> Array:
-    height, width, channels = info.shape
-    return array.reshape(len(array), channels) if height == width == 1 else np.asarray(array)
+        Raises:
+            InputError: if there is no such layer or candidate.
+        """
+        self._check_layer(index)
+        return self._engine.tuning_line(index, choice)

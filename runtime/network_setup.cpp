@@ -1,8 +1,12 @@
 #include "network_setup.h"
 
+#include <charconv>
 #include <cstdlib>
 
+#include "cpu/cpu_backend.h"
 #include "fail.h"
+#include "lowering/op_tensors.h"
+#include "opencl/opencl_backend.h"
 #include "threads/thread_pool.h"
 
 #ifndef PHONEBIT_VERSION
@@ -14,7 +18,6 @@ namespace {
 
 using format::DataType;
 using format::OpKind;
-using format::StepKind;
 
 constexpr int kMaxThreads = 1024;
 
@@ -69,6 +72,65 @@ int choose_threads(int threads) {
   return threads > 0 ? threads : threads::available_processors();
 }
 
+namespace {
+
+constexpr const char* kDeviceForms = "'cpu', 'auto', 'gpu' or 'gpu:<index>'";
+
+std::string device_list() {
+  std::string list;
+  const auto& devices = opencl::devices();
+  for (size_t i = 0; i < devices.size(); ++i)
+    list += format_text("%sgpu:%zu %s", i > 0 ? ", " : "", i, devices[i].name.c_str());
+  return list.empty() ? "none" : list;
+}
+
+/// Index of the OpenCL device that a name means, or -1 for the CPU.
+int opencl_index(const std::string& device) {
+  if (device == "cpu") return -1;
+  if (device == "auto") return !opencl::devices().empty() && opencl::devices()[0].is_gpu ? 0 : -1;
+  const bool has_index = device.rfind("gpu:", 0) == 0;
+  if (device != "gpu" && !has_index)
+    fail(ErrorCode::input, "device '%s' is unknown; expected %s", device.c_str(), kDeviceForms);
+  unsigned index = 0;
+  const char* const end = device.data() + device.size();
+  if (has_index) {
+    const auto [stop, error] = std::from_chars(device.data() + 4, end, index);
+    if (error != std::errc() || stop != end)
+      fail(ErrorCode::input, "device '%s': expected %s", device.c_str(), kDeviceForms);
+  }
+  if (opencl::devices().empty())
+    fail(ErrorCode::device, "device '%s': %s", device.c_str(), opencl_error().c_str());
+  if (index >= opencl::devices().size())
+    fail(ErrorCode::device, "device '%s': there is no such OpenCL device; there are: %s", device.c_str(),
+         device_list().c_str());
+  return static_cast<int>(index);
+}
+
+}  // namespace
+
+std::shared_ptr<opencl::Context> make_context(const Options& options, std::string* label) {
+  if (options.opencl.context != nullptr) {
+    const auto context = opencl::Context::borrow(static_cast<opencl::cl_context>(options.opencl.context),
+                                                 static_cast<opencl::cl_device_id>(options.opencl.device),
+                                                 static_cast<opencl::cl_command_queue>(options.opencl.queue));
+    *label = "gpu " + context->device().name;
+    return context;
+  }
+  const int index = opencl_index(options.device);
+  if (index < 0) return nullptr;
+  const opencl::Device& device = opencl::devices()[static_cast<size_t>(index)];
+  *label = format_text("gpu:%d %s", index, device.name.c_str());
+  return opencl::Context::create(device);
+}
+
+std::unique_ptr<Backend> make_backend(const loader::Model& model, const Options& options) {
+  std::string label;
+  if (std::shared_ptr<opencl::Context> context = make_context(options, &label))
+    return std::make_unique<opencl::OpenClBackend>(model, std::move(context), label, options);
+  return std::make_unique<cpu::CpuBackend>(model, choose_isa(options.isa), choose_threads(options.threads),
+                                           options.max_memory_bytes);
+}
+
 TensorInfo describe_tensor(const loader::Tensor& tensor) {
   return {tensor.name, element_type(tensor.dtype), tensor.height, tensor.width, tensor.channels};
 }
@@ -80,26 +142,9 @@ LayerInfo describe_layer(const loader::Model& model, const loader::Op& op) {
   info.macs = model.macs(op);
   info.binary = op.kind == OpKind::kBinaryConv2d || op.kind == OpKind::kBinaryDepthwiseConv2d;
   info.weight_bytes = constant_bytes(model, op);
-  for (const int tensor : tensors_read(op)) info.inputs.push_back(model.tensor(tensor).name);
-  for (const int tensor : tensors_written(op)) info.outputs.push_back(model.tensor(tensor).name);
+  for (const int tensor : lowering::tensors_read(op)) info.inputs.push_back(model.tensor(tensor).name);
+  for (const int tensor : lowering::tensors_written(op)) info.outputs.push_back(model.tensor(tensor).name);
   return info;
-}
-
-std::vector<int> tensors_read(const loader::Op& op) {
-  std::vector<int> result = op.operands;
-  for (size_t i = 0; i < op.steps.size(); ++i) {
-    if (op.step_kind(i) == StepKind::kAdd || op.step_kind(i) == StepKind::kMultiply)
-      result.push_back(op.steps[i].tensor);
-  }
-  return result;
-}
-
-std::vector<int> tensors_written(const loader::Op& op) {
-  std::vector<int> result;
-  for (const int tensor : {op.record.value_output, op.record.bits_output}) {
-    if (tensor >= 0) result.push_back(tensor);
-  }
-  return result;
 }
 
 std::vector<IsaInfo> instruction_sets() {
@@ -107,6 +152,60 @@ std::vector<IsaInfo> instruction_sets() {
   for (const cpu::Isa* const* isa = cpu::all_isas(); *isa != nullptr; ++isa)
     result.push_back({(*isa)->name, (*isa)->features, (*isa)->supported()});
   return result;
+}
+
+void use_opencl_library(const std::string& path) { opencl::use_library(path); }
+
+std::string opencl_error() {
+  try {
+    opencl::api();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return opencl::devices().empty()
+             ? opencl::library_path() + " offers no device with OpenCL 1.2 and a compiler"
+             : "";
+}
+
+std::vector<OpenClDeviceInfo> opencl_devices() {
+  std::vector<OpenClDeviceInfo> result;
+  for (const opencl::Device& device : opencl::devices()) {
+    OpenClDeviceInfo info;
+    info.index = static_cast<int>(result.size());
+    info.name = device.name;
+    info.platform = device.platform_name;
+    info.vendor = device.vendor;
+    info.family = device.family;
+    info.version = device.version;
+    info.driver_version = device.driver_version;
+    info.is_gpu = device.is_gpu;
+    info.compute_units = device.compute_units;
+    info.clock_mhz = device.clock_mhz;
+    info.global_bytes = device.global_bytes;
+    info.local_bytes = device.local_bytes;
+    info.capabilities = {{"images", device.has_images},
+                         {"half", device.has_half},
+                         {"fused_multiply_add", device.has_fma},
+                         {"exact_division", device.has_exact_division},
+                         {"unified_memory", device.has_unified_memory},
+                         {"command_buffer", device.has_command_buffer},
+                         {"svm_coarse", device.has_svm_coarse},
+                         {"svm_fine", device.has_svm_fine},
+                         {"svm_atomics", device.has_svm_atomics}};
+    info.kernels = opencl::table_choices(device);
+    info.id = device.id;
+    result.push_back(std::move(info));
+  }
+  return result;
+}
+
+std::vector<SelfTestResult> opencl_self_test(const Options& options, bool again) {
+  std::string label;
+  const std::shared_ptr<opencl::Context> context = make_context(options, &label);
+  if (context == nullptr)
+    fail(ErrorCode::input, "device '%s' is no OpenCL device; expected 'gpu' or 'gpu:<index>'",
+         options.device.c_str());
+  return opencl::test_all_kernels(context, options, again);
 }
 
 const char* version() { return PHONEBIT_VERSION; }

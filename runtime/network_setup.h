@@ -1,8 +1,9 @@
 // What Network::load decides and describes before the first run.
 #pragma once
 
-#include <vector>
+#include <memory>
 
+#include "backend.h"
 #include "kernel_types.h"
 #include "loader/model.h"
 #include "phonebit/network.h"
@@ -16,14 +17,13 @@ const cpu::Isa& choose_isa(const std::string& name);
 /// Number of threads for Options::threads. Throws Error(input) when out of range.
 int choose_threads(int threads);
 
+/// The CPU or the OpenCL device that the options ask for, prepared for the model, which must stay where it
+/// is.
+std::unique_ptr<Backend> make_backend(const loader::Model& model, const Options& options);
+
 TensorInfo describe_tensor(const loader::Tensor& tensor);
 
 /// Everything but the kernel's name.
 LayerInfo describe_layer(const loader::Model& model, const loader::Op& op);
-
-/// Tensors that the op reads: operands, then those of its steps.
-std::vector<int> tensors_read(const loader::Op& op);
-/// Tensors that the op writes: values, then bits.
-std::vector<int> tensors_written(const loader::Op& op);
 
 }  // namespace phonebit

@@ -16,8 +16,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from phonebit.cli.console import count_text, output, print_json, progress
-from phonebit.cli.options import DeviceOption, JsonOption, ThreadsOption
-from phonebit.cli.run import threads_text
+from phonebit.cli.options import DeviceOption, JsonOption, PrecisionOption, ThreadsOption
+from phonebit.cli.run import served_by
 
 if TYPE_CHECKING:
     from phonebit.layer_info import LayerProfile
@@ -78,13 +78,14 @@ def bench(
     batch: Annotated[int, typer.Option(min=1, metavar="N", help="Inputs a run.")] = 1,
     profile: Annotated[bool, typer.Option("--profile", help="Show each layer's time.")] = False,
     device: DeviceOption = "auto",
+    precision: PrecisionOption = "exact",
     as_json: JsonOption = False,
 ) -> None:
     """Measure latency and throughput on random inputs."""
     from phonebit.network import Network
     from phonebit.random_inputs import random_inputs
 
-    network = Network.load(file, device=device, threads=threads)
+    network = Network.load(file, device=device, threads=threads, precision=precision)
     inputs = random_inputs(network.inputs, batch)
     with progress("measuring", 10, quiet=as_json) as advance:
         result = measure(network, inputs, runs, warmup, lambda: advance("measuring"))
@@ -92,11 +93,14 @@ def bench(
     if as_json:
         document = {
             "file": str(file),
+            "device": network.device,
             "isa": network.isa,
+            "precision": precision,
             "threads": network.threads,
             "warmup": warmup,
             **result.to_dict(),
             "memory": network.memory,
+            "startup": network.startup,
         }
         if profile:
             document["layers"] = [entry.to_dict() for entry in profiles]
@@ -157,7 +161,7 @@ def _print_result(
 ) -> None:
     numbers = result.to_dict()
     console.print(
-        f"[bold]{escape(str(file))}[/]  cpu:{network.isa}, {threads_text(network.threads)}, "
+        f"[bold]{escape(str(file))}[/]  {escape(served_by(network))}, "
         f"batch {result.batch}, {numbers['runs']} runs after {warmup}",
         soft_wrap=True,
     )

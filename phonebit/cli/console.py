@@ -7,12 +7,14 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -23,13 +25,17 @@ from rich.progress import (
 )
 from typer.core import TyperGroup
 
-from phonebit.errors import PhoneBitError
+from phonebit.errors import PhoneBitError, PhoneBitWarning
 
 EXIT_PARTED = 1
 EXIT_BAD_INPUT = 2
 
-Advance = Callable[[str], None]
-"""Called once a finished piece of work, with what comes next."""
+
+class Advance(Protocol):
+    """Moves a progress bar."""
+
+    def __call__(self, text: str, pieces: int = 1) -> None:
+        """Say what comes next, and that so many pieces of work are finished."""
 
 
 def output() -> Console:
@@ -70,18 +76,18 @@ def progress(first: str, total: int | None, quiet: bool = False) -> Iterator[Adv
         quiet: show nothing; so it is too where standard error is not a terminal.
 
     Yields:
-        Function that moves the bar by one piece and names the next.
+        Function that moves the bar, by one piece unless told otherwise, and names the next.
     """
     console = messages()
     if quiet or not console.is_terminal:
-        yield lambda _text: None
+        yield lambda text, pieces=1: None
         return
     columns: list[ProgressColumn] = [SpinnerColumn(), TextColumn("{task.description}")]
     if total is not None:
         columns += [BarColumn(), MofNCompleteColumn()]
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(first, total=total)
-        yield lambda text: bar.update(task, advance=1, description=text)
+        yield lambda text, pieces=1: bar.update(task, advance=pieces, description=escape(text))
 
 
 class ErrorReportingGroup(TyperGroup):
@@ -100,7 +106,8 @@ class ErrorReportingGroup(TyperGroup):
             typer.Exit: with code 2, after the error has been reported.
         """
         try:
-            return super().invoke(ctx)
+            with warnings_as_lines():
+                return super().invoke(ctx)
         except (PhoneBitError, OSError, KeyboardInterrupt) as error:
             broken_pipe = isinstance(error, OSError) and error.errno == errno.EPIPE
             if broken_pipe or ctx.params.get("debug"):
@@ -111,9 +118,30 @@ class ErrorReportingGroup(TyperGroup):
 
 def report_error(text: str) -> None:
     """Print an error to standard error: plain text, so that file names never act as markup."""
-    messages().print("error:", style="bold red", end=" ")
+    _report("error:", "bold red", text)
+
+
+def _report(heading: str, style: str, text: str) -> None:
+    messages().print(heading, style=style, end=" ")
     sys.stderr.write(text + "\n")
     sys.stderr.flush()
+
+
+@contextmanager
+def warnings_as_lines() -> Iterator[None]:
+    """Print PhoneBit's warnings as one line each on standard error, without a line of code."""
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if issubclass(category, PhoneBitWarning):
+            _report("warning:", "yellow", str(message))
+        else:
+            usual(message, category, *place, **more)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", PhoneBitWarning)
+        usual = warnings.showwarning
+        warnings.showwarning = show
+        yield
 
 
 def _error_text(error: BaseException) -> str:
@@ -126,10 +154,12 @@ def _error_text(error: BaseException) -> str:
 
 
 def bytes_text(count: int) -> str:
-    """``512 B``, ``12.3 kB``, ``1.20 MB``; decimal prefixes."""
+    """``512 B``, ``12.3 kB``, ``1.20 MB``, ``150.02 GB``; decimal prefixes."""
     if count < 1000:
         return f"{count} B"
-    return f"{count / 1e3:.1f} kB" if count < 1e6 else f"{count / 1e6:.2f} MB"
+    if count < 1e6:
+        return f"{count / 1e3:.1f} kB"
+    return f"{count / 1e6:.2f} MB" if count < 1e9 else f"{count / 1e9:.2f} GB"
 
 
 def count_text(count: int) -> str:

@@ -18,8 +18,8 @@ from rich.table import Table
 
 from phonebit.cli.console import bytes_text, count_text, output, print_json, progress
 from phonebit.cli.convert import read_labels
-from phonebit.cli.options import JsonOption, ThreadsOption
-from phonebit.cli.run import Classification, classify, threads_text
+from phonebit.cli.options import DeviceOption, JsonOption, ThreadsOption
+from phonebit.cli.run import Classification, classify, served_by
 from phonebit.errors import ModelFormatError
 
 if TYPE_CHECKING:
@@ -52,7 +52,9 @@ class DemoResult:
         return sum(result.guesses[0].label == truth for result, truth in self.results)
 
 
-def demo(threads: ThreadsOption = 0, as_json: JsonOption = False) -> None:
+def demo(
+    threads: ThreadsOption = 0, device: DeviceOption = "auto", as_json: JsonOption = False
+) -> None:
     """Convert the shipped Larq network and classify the shipped pictures."""
     from phonebit.network import Network
 
@@ -60,7 +62,7 @@ def demo(threads: ThreadsOption = 0, as_json: JsonOption = False) -> None:
         target = Path(scratch) / "fashion_mnist.pbit"
         with progress("converting the Larq checkpoint", None, quiet=as_json):
             report, seconds = _convert(folder, target)
-        network = Network.load(target, threads=threads)
+        network = Network.load(target, device=device, threads=threads)
         result = DemoResult(
             (folder / CHECKPOINT).stat().st_size,
             target.stat().st_size,
@@ -129,6 +131,7 @@ def _document(network: Network, result: DemoResult) -> dict[str, Any]:
         "file_bytes": result.file_bytes,
         "convert_s": result.convert_s,
         "binary_mac_share": result.binary_mac_share,
+        "device": network.device,
         "isa": network.isa,
         "threads": network.threads,
         "kernels": dict(Counter(layer.kernel for layer in network.layers)),
@@ -168,8 +171,6 @@ def _print(console: Console, network: Network, result: DemoResult) -> None:
         )
     console.print(table)
     console.print(f"   {result.right} of {len(result.results)} right")
-    console.print(
-        f"[bold]3  where[/]    cpu:{network.isa}, {threads_text(network.threads)}; kernels:"
-    )
+    console.print(f"[bold]3  where[/]    {escape(served_by(network))}; kernels:")
     for kernel, count in Counter(layer.kernel for layer in network.layers).most_common():
         console.print(f"   {count:3d} x {escape(kernel)}")

@@ -5,26 +5,43 @@ from __future__ import annotations
 import os
 import platform
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from phonebit.cli.console import output, print_json
+from phonebit.cli.console import bytes_text, output, print_json
 from phonebit.cli.options import JsonOption
 from phonebit.device import forced_isa, instruction_sets, load_runtime, serving_isa
+from phonebit.opencl import INSTALL_HINT, first_real_gpu, opencl_devices, opencl_runtime
+from phonebit.tuning_store import cache_folder
+
+if TYPE_CHECKING:
+    from phonebit import _runtime
+
+_FACTS = (
+    "name", "platform", "vendor", "family", "version", "driver_version", "is_gpu", "compute_units",
+    "clock_mhz", "global_bytes", "local_bytes", "capabilities", "kernels",
+)  # fmt: skip
 
 
 def devices(as_json: JsonOption = False) -> None:
-    """Show which processors and instruction sets can serve, and which one does."""
+    """Show the processors that can serve, what they can do, and which kernels would run."""
     known = instruction_sets()
+    found = opencl_devices()
+    gpu = first_real_gpu(found)
+    folder = cache_folder()
     document: dict[str, Any] = {
         "machine": platform.machine(),
         "cores": usable_cores(),
         "isas": [asdict(isa) for isa in known],
         "serving": serving_isa(known),
         "forced_by_environment": forced_isa(),
-        "opencl": False,
+        "auto": "cpu" if gpu is None else f"gpu:{gpu.index}",
+        "opencl": [_describe(device) for device in found],
+        "opencl_error": opencl_runtime().opencl_error(),
+        "cache_folder": None if folder is None else str(folder),
         "runtime_version": load_runtime().version(),
     }
     if as_json:
@@ -40,9 +57,24 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
+def _describe(device: _runtime.OpenClDevice) -> dict[str, Any]:
+    facts = {name: getattr(device, name) for name in _FACTS}
+    return {"device": f"gpu:{device.index}", **facts}
+
+
 def _print(console: Console, document: dict[str, Any]) -> None:
-    forced = document["forced_by_environment"]
     console.print(f"[bold]cpu[/]  {document['machine']}, {document['cores']} usable cores")
+    console.print(_isa_table(document))
+    if not document["opencl"]:
+        reason = escape(document["opencl_error"] or "no device")
+        console.print(f"[bold]gpu[/]  no OpenCL here: {reason}; {escape(INSTALL_HINT)}")
+    for device in document["opencl"]:
+        console.print()
+        _print_device(console, device, serves=device["device"] == document["auto"])
+
+
+def _isa_table(document: dict[str, Any]) -> Table:
+    forced = document["forced_by_environment"]
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for title in ("device", "needs", "here", ""):
         table.add_column(title)
@@ -50,8 +82,39 @@ def _print(console: Console, document: dict[str, Any]) -> None:
         note = ""
         if isa["name"] == document["serving"]:
             note = "[bold green]serves[/]"
+            if document["auto"] != "cpu":
+                note += " device cpu"
             note += f" (forced by PHONEBIT_CPU={forced})" if forced else ""
         here = "[green]yes[/]" if isa["supported"] else "[dim]no[/]"
         table.add_row(f"cpu:{isa['name']}", isa["features"], here, note)
+    return table
+
+
+def _print_device(console: Console, device: dict[str, Any], serves: bool) -> None:
+    kind = "GPU" if device["is_gpu"] else "no GPU"
+    console.print(
+        f"[bold]{device['device']}[/]  {escape(device['name'])}"
+        + ("  [bold green]serves[/]" if serves else ""),
+        soft_wrap=True,
+    )
+    console.print(
+        f"  {kind}, {escape(device['vendor'])}/{escape(device['family'])}, "
+        f"{device['compute_units']} compute units at {device['clock_mhz']} MHz, "
+        f"{bytes_text(device['global_bytes'])} global, {bytes_text(device['local_bytes'])} local"
+    )
+    console.print(
+        f"  {escape(device['version'])}, driver {escape(device['driver_version'])}, "
+        f"{escape(device['platform'])}",
+        soft_wrap=True,
+    )
+    can = [name.replace("_", " ") for name, there in device["capabilities"].items() if there]
+    cannot = [name.replace("_", " ") for name, there in device["capabilities"].items() if not there]
+    console.print(f"  has {escape(', '.join(can) or 'nothing optional')}", soft_wrap=True)
+    if cannot:
+        console.print(f"  [dim]lacks {escape(', '.join(cannot))}[/]", soft_wrap=True)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 2), show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for shape, kernel in device["kernels"].items():
+        table.add_row(escape(shape), escape(kernel))
     console.print(table)
-    console.print("[bold]gpu[/]  the OpenCL engine is not part of this version")

@@ -28,7 +28,7 @@ def inspect(
     from phonebit.converter.reader import read_graph
     from phonebit.network import Network
 
-    network = Network.load(file, threads=1)
+    network = Network.load(file, device="cpu", threads=1)
     document = describe(network, read_graph(file))
     if as_json:
         print_json(document)

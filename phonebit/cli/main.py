@@ -13,6 +13,8 @@ from phonebit.cli.demo import demo
 from phonebit.cli.devices import devices
 from phonebit.cli.inspect import inspect
 from phonebit.cli.run import run
+from phonebit.cli.selftest import selftest
+from phonebit.cli.tune import tune
 from phonebit.cli.verify import verify
 
 app = typer.Typer(
@@ -24,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (convert, inspect, run, verify, bench, devices, demo):
+for command in (convert, inspect, run, verify, bench, devices, selftest, tune, demo):
     app.command()(command)
 
 
@@ -50,5 +52,8 @@ def _options(
 
 
 def main() -> None:
-    """Entry point of the ``phonebit`` script; ends the process with 0, 1 (verify parted) or 2."""
+    """Entry point of the ``phonebit`` script.
+
+    Ends the process with 0, 1 (verify parted, a kernel failed its self-test) or 2 (error).
+    """
     app()

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
+Precision = Literal["exact", "f16"]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 ThreadsOption = Annotated[
     int, typer.Option("--threads", min=0, metavar="N", help="CPU threads; 0: all usable cores.")
 ]
 DeviceOption = Annotated[
     str,
-    typer.Option("--device", metavar="DEVICE", help="auto, cpu, or cpu:ISA as `devices` lists."),
+    typer.Option(
+        "--device", metavar="DEVICE", help="auto, cpu, cpu:ISA, gpu or gpu:N as `devices` lists."
+    ),
+]
+OpenClDeviceOption = Annotated[
+    str, typer.Option("--device", metavar="DEVICE", help="gpu or gpu:N as `devices` lists.")
+]
+PrecisionOption = Annotated[
+    Precision,
+    typer.Option("--precision", help="f16: a GPU keeps real values in half precision."),
 ]
 RangeOption = Annotated[
     str | None,

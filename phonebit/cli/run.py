@@ -14,7 +14,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from phonebit.cli.console import output, print_json
-from phonebit.cli.options import DeviceOption, JsonOption, RangeOption, ThreadsOption
+from phonebit.cli.options import (
+    DeviceOption,
+    JsonOption,
+    PrecisionOption,
+    RangeOption,
+    ThreadsOption,
+)
 from phonebit.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,13 +68,14 @@ def run(
     input_range: RangeOption = None,
     threads: ThreadsOption = 0,
     device: DeviceOption = "auto",
+    precision: PrecisionOption = "exact",
     as_json: JsonOption = False,
 ) -> None:
     """Classify pictures with a converted network."""
     from phonebit.cli.pictures import load_picture, parse_range
     from phonebit.network import Network
 
-    network = Network.load(file, device=device, threads=threads)
+    network = Network.load(file, device=device, threads=threads, precision=precision)
     check_classifier(network)
     value_range = parse_range(input_range) or range_of(network)
     pictures = [load_picture(path, network.inputs[0], value_range) for path in images]
@@ -76,6 +83,7 @@ def run(
     if as_json:
         document = {
             "file": str(file),
+            "device": network.device,
             "isa": network.isa,
             "threads": network.threads,
             "results": [result.to_dict() for result in results],
@@ -90,7 +98,7 @@ def run(
             soft_wrap=True,
         )
         console.print(_guess_table(result.guesses))
-    console.print(f"[dim]cpu:{network.isa}, {threads_text(network.threads)}[/]")
+    console.print(f"[dim]{escape(served_by(network))}[/]")
 
 
 def check_classifier(network: Network) -> None:
@@ -172,6 +180,13 @@ def label_of(labels: list[str], index: int) -> str:
 def threads_text(count: int) -> str:
     """``1 thread``, ``2 threads``."""
     return f"{count} thread" if count == 1 else f"{count} threads"
+
+
+def served_by(network: Network) -> str:
+    """``cpu:avx512, 2 threads``, or the OpenCL device's name."""
+    if network.isa == "opencl":
+        return network.device
+    return f"{network.device}, {threads_text(network.threads)}"
 
 
 def _guess_table(guesses: list[Guess]) -> Table:

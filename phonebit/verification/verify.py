@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from phonebit.converter.reader import read_graph
 from phonebit.input_checks import check_inputs
@@ -15,6 +15,9 @@ from phonebit.verification.layers import LayerChecker
 from phonebit.verification.report import VerificationReport
 from phonebit.verification.source import check_belonging, open_source, source_inputs
 from phonebit.verification.source_trace import Array
+
+if TYPE_CHECKING:
+    from phonebit.target import DeviceLike
 
 BATCH = 8
 """Samples at a time: every intermediate value of both networks is held for these."""
@@ -34,6 +37,7 @@ def verify(
     seed: int = 0,
     tolerance: float = 1e-5,
     framework: bool = True,
+    device: DeviceLike = "auto",
     progress: Callable[[str], None] | None = None,
 ) -> VerificationReport:
     """Compare a ``.pbit`` file with the checkpoint that it was made from.
@@ -46,6 +50,7 @@ def verify(
         tolerance: allowed difference of real values, as a share of the layer's largest value.
         framework: use the training framework's activations where it is installed; else, or
             otherwise, the reference interpreter's.
+        device: where to load a file, as for ``Network.load``.
         progress: called with a text before each step.
 
     Returns:
@@ -54,10 +59,11 @@ def verify(
     Raises:
         ConversionError: if the checkpoint cannot be imported.
         ModelFormatError: if the file is not sound.
+        DeviceError: if the device is absent.
         InputError: if the inputs do not fit the file.
         VerificationError: if checkpoint and file do not belong together at all.
     """
-    network = file if isinstance(file, Network) else Network.load(file)
+    network = file if isinstance(file, Network) else Network.load(file, device)
     say = progress or (lambda _text: None)
     origin = open_source(source, framework)
     graph = read_graph(network.path)

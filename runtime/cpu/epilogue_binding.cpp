@@ -1,8 +1,5 @@
 #include "cpu/epilogue_binding.h"
 
-#include <algorithm>
-#include <cstdlib>
-
 namespace phonebit::cpu {
 
 using format::StepRecord;
@@ -41,25 +38,6 @@ EpilogueBinding::EpilogueBinding(const BuildContext& context, const Op& op)
     context.storage.bind(op.record.bits_output, has_integer_threshold_ ? &threshold_bits_ : &epilogue_.bits);
   if (op.threshold_kind() == ThresholdKind::kF32 && op.record.threshold >= 0)
     epilogue_.threshold = model.constant(op.record.threshold).f32();
-}
-
-std::vector<int32_t> integer_thresholds(const Model& model, const Op& op) {
-  if (op.threshold_kind() != ThresholdKind::kI32) return {};
-  const Tensor& in = model.operand(op);
-  const bool is_depthwise = op.kind == format::OpKind::kBinaryDepthwiseConv2d;
-  const int64_t taps = int64_t{op.record.kernel_h} * op.record.kernel_w;
-  int64_t bound = is_depthwise ? taps : taps * (in.channels / static_cast<int>(op.record.groups));
-  if (in.dtype == format::DataType::kU8) {
-    const int64_t at_0 = std::llabs(op.record.input_add);
-    const int64_t at_255 = std::llabs(int64_t{255} * op.record.input_mul + op.record.input_add);
-    bound *= std::max(at_0, at_255);
-  }
-  const loader::Constant& constant = model.constant(op.record.threshold);
-  std::vector<int32_t> result(static_cast<size_t>(constant.count));
-  const int64_t highest = std::min<int64_t>(bound + 1, INT32_MAX);
-  for (size_t i = 0; i < result.size(); ++i)
-    result[i] = static_cast<int32_t>(std::clamp<int64_t>(constant.i32()[i], -bound, highest));
-  return result;
 }
 
 double epilogue_ns_per_element(const Op& op) {

@@ -26,11 +26,6 @@ class EpilogueBinding {
   bool has_integer_threshold_;
 };
 
-/// The op's integer thresholds, limited to what accumulators can tell apart: for |acc| <= bound, acc >= T is
-/// the same as acc >= min(max(T, -bound), bound + 1), and kernels may then compute with T without overflow.
-/// Empty without I32 thresholds.
-std::vector<int32_t> integer_thresholds(const loader::Model& model, const loader::Op& op);
-
 /// Rough nanoseconds of the steps for one element, to decide how to split work.
 double epilogue_ns_per_element(const loader::Op& op);
 

@@ -37,7 +37,7 @@ class Executor {
     size_t input, output, bytes;
   };
 
-  MemoryBudget budget_;
+  lowering::MemoryBudget budget_;
   Storage storage_;
   std::vector<PassedThrough> passed_through_;
   std::vector<std::unique_ptr<Layer>> layers_;

@@ -10,8 +10,12 @@
 #include "cpu/storage.h"
 #include "kernel_types.h"
 #include "loader/model.h"
+#include "lowering/conv_shape.h"
 
 namespace phonebit::cpu {
+
+using lowering::conv_shape;
+using lowering::integer_thresholds;
 
 /// What layers are made from. References stay valid for the life of the layers.
 struct BuildContext {
@@ -19,7 +23,7 @@ struct BuildContext {
   const Isa& isa;
   int threads;
   Storage& storage;
-  MemoryBudget& budget;
+  lowering::MemoryBudget& budget;
   PackingList& packing;
 };
 
@@ -48,9 +52,6 @@ class Layer {
  protected:
   std::string kernel_;
 };
-
-/// The geometry of a window op (or of the whole map, for ops without a window).
-ConvShape conv_shape(const loader::Model& model, const loader::Op& op);
 
 /// Prepares op `index`. Throws Error when memory is short.
 std::unique_ptr<Layer> make_layer(const BuildContext& context, size_t index);

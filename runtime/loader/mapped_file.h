@@ -10,6 +10,8 @@ namespace phonebit::loader {
 /// The file must not be shortened while it is mapped (writers replace files by renaming, which is safe).
 class MappedFile {
  public:
+  /// No bytes.
+  MappedFile() = default;
   /// Throws Error(input) when the file is missing, unreadable or not a regular file, Error(format) when it is
   /// empty.
   explicit MappedFile(const std::string& path);

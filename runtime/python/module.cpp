@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <numeric>
+#include <tuple>
 
 #include "fail.h"
 #include "phonebit/network.h"
@@ -39,12 +40,34 @@ void raise(const Error& error) {
   py::set_error(type, error.what());
 }
 
-std::unique_ptr<Network> load(const py::object& path, int threads, const std::string& isa) {
+void* pointer(uintptr_t number) { return reinterpret_cast<void*>(number); }
+
+/// A device's name, or the caller's OpenCL objects.
+void set_device(Options& options, const py::object& device) {
+  if (py::isinstance<OpenClHandles>(device))
+    options.opencl = device.cast<OpenClHandles>();
+  else
+    options.device = device.cast<std::string>();
+}
+
+Precision precision_of(const std::string& name) {
+  if (name == "exact") return Precision::exact;
+  if (name == "f16") return Precision::f16;
+  fail(ErrorCode::input, "precision: got '%s', expected 'exact' or 'f16'", name.c_str());
+}
+
+std::unique_ptr<Network> load(const py::object& path, int threads, const std::string& isa,
+                              const py::object& device, const std::string& precision,
+                              const std::string& tuning, const std::string& cache_directory) {
   const auto encoded = py::module_::import("os").attr("fsencode")(path).cast<std::string>();
   if (encoded.find('\0') != std::string::npos) fail(ErrorCode::input, "path: contains a zero byte");
   Options options;
   options.threads = threads;
   options.isa = isa;
+  options.precision = precision_of(precision);
+  options.tuning = tuning;
+  options.cache_directory = cache_directory;
+  set_device(options, device);
   const py::gil_scoped_release unlocked;
   return std::make_unique<Network>(Network::load(encoded, options));
 }
@@ -103,10 +126,14 @@ py::dict activations(Network& network, const py::sequence& arrays) {
   return named(network, all, outputs);
 }
 
-py::dict run_op(Network& network, int index, const py::sequence& arrays) {
+size_t checked_layer(int index, const Network& network) {
   if (index < 0)
     fail(ErrorCode::input, "layer %d does not exist, there are %zu", index, network.layers().size());
-  const auto layer = static_cast<size_t>(index);
+  return static_cast<size_t>(index);
+}
+
+py::dict run_op(Network& network, int index, const py::sequence& arrays) {
+  const size_t layer = checked_layer(index, network);
   const InputArrays operands("operand", arrays, network.tensors(), network.layer_inputs(layer));
   const std::vector<int>& written = network.layer_outputs(layer);
   OutputArrays results(network.tensors(), written, operands.batch());
@@ -118,6 +145,50 @@ py::dict run_op(Network& network, int index, const py::sequence& arrays) {
   return named(network, written, results);
 }
 
+using Buffers = std::vector<std::pair<uintptr_t, size_t>>;
+
+std::vector<DeviceBuffer> device_buffers(const Buffers& buffers) {
+  std::vector<DeviceBuffer> result;
+  for (const auto& [memory, offset] : buffers) result.push_back({pointer(memory), offset});
+  return result;
+}
+
+void forward_on_device(Network& network, const Buffers& inputs, const Buffers& outputs, int batch) {
+  const py::gil_scoped_release unlocked;
+  network.forward_on_device(device_buffers(inputs), device_buffers(outputs), batch);
+}
+
+std::vector<std::string> candidates(const Network& network, int index) {
+  return network.candidates(checked_layer(index, network));
+}
+
+py::tuple measure_choice(Network& network, int index, const std::string& choice, int batch, int repeats) {
+  const size_t layer = checked_layer(index, network);
+  bool is_equal = false;
+  double milliseconds = 0.0;
+  {
+    const py::gil_scoped_release unlocked;
+    milliseconds = network.measure_choice(layer, choice, batch, repeats, &is_equal);
+  }
+  return py::make_tuple(milliseconds, is_equal);
+}
+
+std::string tuning_line(const Network& network, int index, const std::string& choice) {
+  return network.tuning_line(checked_layer(index, network), choice);
+}
+
+py::dict startup(const Network& network) {
+  const StartupInfo info = network.startup();
+  py::dict result;
+  result["programs_built"] = info.programs_built;
+  result["programs_loaded"] = info.programs_loaded;
+  result["cache_entries_rejected"] = info.cache_entries_rejected;
+  result["self_tests_run"] = info.self_tests_run;
+  result["build_ms"] = info.build_ms;
+  result["uses_command_buffer"] = info.uses_command_buffer;
+  return result;
+}
+
 py::dict memory(const Network& network) {
   const MemoryInfo info = network.memory();
   py::dict result;
@@ -126,6 +197,26 @@ py::dict memory(const Network& network) {
   result["scratch_bytes"] = info.scratch_bytes;
   result["weight_bytes"] = info.weight_bytes;
   result["file_bytes"] = info.file_bytes;
+  return result;
+}
+
+std::vector<std::tuple<std::string, std::string, bool, std::string>> self_test(
+    const py::object& device, const std::string& cache_directory, bool again) {
+  Options options;
+  options.cache_directory = cache_directory;
+  set_device(options, device);
+  const py::gil_scoped_release unlocked;
+  std::vector<std::tuple<std::string, std::string, bool, std::string>> results;
+  for (SelfTestResult& result : opencl_self_test(options, again))
+    results.emplace_back(result.op, result.choice, result.passed, result.detail);
+  return results;
+}
+
+/// A list of pairs as a dict.
+template <class Value>
+py::dict dict_of(const std::vector<std::pair<std::string, Value>>& pairs) {
+  py::dict result;
+  for (const auto& [name, value] : pairs) result[py::str(name)] = value;
   return result;
 }
 
@@ -155,10 +246,54 @@ void define_records(py::module_& module) {
       .def_readonly("outputs", &LayerInfo::outputs);
 }
 
+void define_opencl(py::module_& module) {
+  using Info = OpenClDeviceInfo;
+  py::class_<Info>(module, "OpenClDevice", "An OpenCL device and what it can do.")
+      .def_readonly("index", &Info::index)
+      .def_readonly("name", &Info::name)
+      .def_readonly("platform", &Info::platform)
+      .def_readonly("vendor", &Info::vendor)
+      .def_readonly("family", &Info::family)
+      .def_readonly("version", &Info::version)
+      .def_readonly("driver_version", &Info::driver_version)
+      .def_readonly("is_gpu", &Info::is_gpu)
+      .def_readonly("compute_units", &Info::compute_units)
+      .def_readonly("clock_mhz", &Info::clock_mhz)
+      .def_readonly("global_bytes", &Info::global_bytes)
+      .def_readonly("local_bytes", &Info::local_bytes)
+      .def_property_readonly("capabilities", [](const Info& info) { return dict_of(info.capabilities); })
+      .def_property_readonly("kernels", [](const Info& info) { return dict_of(info.kernels); })
+      .def_property_readonly("id", [](const Info& info) { return reinterpret_cast<uintptr_t>(info.id); });
+  py::class_<OpenClHandles>(module, "OpenClHandles", "OpenCL objects of the caller, as numbers.")
+      .def(py::init([](uintptr_t context, uintptr_t device, uintptr_t queue) {
+             return OpenClHandles{pointer(context), pointer(device), pointer(queue)};
+           }),
+           py::arg("context"), py::arg("device"), py::arg("queue") = 0);
+  module.def("use_opencl_library", &use_opencl_library, py::arg("path"));
+  module.def("opencl_devices", &opencl_devices, "OpenCL devices, GPUs first.");
+  module.def("opencl_error", &opencl_error, "Why there is no OpenCL device, or an empty text.");
+  module.def("opencl_self_test", &self_test, py::arg("device"), py::arg("cache_directory") = "",
+             py::arg("again") = false, "(op, choice, passed, detail) of every kernel variant.");
+}
+
 void define_network(py::module_& module) {
   py::class_<Network>(module, "Network",
                       "A loaded network. Arrays are NHWC; bit tensors are int8 of -1 and +1.")
-      .def(py::init(&load), py::arg("path"), py::arg("threads") = 0, py::arg("isa") = "")
+      .def(py::init(&load), py::arg("path"), py::arg("threads") = 0, py::arg("isa") = "",
+           py::arg("device") = "cpu", py::arg("precision") = "exact", py::arg("tuning") = "",
+           py::arg("cache_directory") = "")
+      .def_property_readonly("device", &Network::device)
+      .def_property_readonly("warnings", &Network::warnings)
+      .def_property_readonly("startup", &startup)
+      .def_property_readonly("opencl_context",
+                             [](const Network& n) { return reinterpret_cast<uintptr_t>(n.opencl().context); })
+      .def_property_readonly("opencl_queue",
+                             [](const Network& n) { return reinterpret_cast<uintptr_t>(n.opencl().queue); })
+      .def("forward_on_device", &forward_on_device, py::arg("inputs"), py::arg("outputs"), py::arg("batch"))
+      .def("candidates", &candidates, py::arg("index"))
+      .def("measure_choice", &measure_choice, py::arg("index"), py::arg("choice"), py::arg("batch") = 1,
+           py::arg("repeats") = 10)
+      .def("tuning_line", &tuning_line, py::arg("index"), py::arg("choice"))
       .def_property_readonly("inputs", &Network::inputs)
       .def_property_readonly("outputs", &Network::outputs)
       .def_property_readonly("layers", &Network::layers)
@@ -188,6 +323,7 @@ PYBIND11_MODULE(_runtime, module) {
     }
   });
   python::define_records(module);
+  python::define_opencl(module);
   python::define_network(module);
   module.def("isas", &python::isas, "(name, features, supported) of each instruction set, best first.");
   module.def("version", &version);

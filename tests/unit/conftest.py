@@ -2,14 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_process import Cli
+from opencl_device import device_name, pyopencl_device
 
 import phonebit
 
 MODEL_FOLDER = Path(__file__).parents[2] / "models" / "fashion_mnist"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A cache folder of these tests' own: they neither find a user's tuning nor leave theirs."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("cache")
+        patch.setenv("PHONEBIT_CACHE_DIR", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def opencl_queue() -> Any:
+    """A pyopencl queue on the OpenCL device under test; skips where there is none."""
+    device = pyopencl_device()
+    import pyopencl as cl
+
+    return cl.CommandQueue(cl.Context([device]))
+
+
+@pytest.fixture(scope="session")
+def gpu(opencl_queue: Any) -> str:
+    """phonebit's name of the same device."""
+    return device_name(opencl_queue.device)
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "phonebit/error.h"
@@ -55,7 +56,32 @@ struct MemoryInfo {
   size_t file_bytes;         ///< mapped file, shared with the page cache
 };
 
+/// OpenCL objects of the caller, retained while a network uses them. `queue` may be null; it must be in
+/// order.
+struct OpenClHandles {
+  void* context = nullptr;  ///< cl_context; null: none given
+  void* device = nullptr;   ///< cl_device_id
+  void* queue = nullptr;    ///< cl_command_queue
+};
+
+/// How float tensors between layers are stored on a GPU. Binary layers are exact in both.
+enum class Precision {
+  exact,  ///< float32; results have the bits of the CPU backend on devices with IEEE arithmetic
+  f16,    ///< half: half the memory traffic, float32 arithmetic
+};
+
 struct Options {
+  /// "cpu"; "gpu" or "gpu:1": an OpenCL device in the order of opencl_devices(); "auto": the first OpenCL
+  /// device that is a GPU, or the CPU where there is none.
+  std::string device = "cpu";
+  /// In place of `device`, when its context is not null.
+  OpenClHandles opencl;
+  Precision precision = Precision::exact;
+  /// Lines of a tuning table (bnn_kernels/README.md) that go before the built-in ones.
+  std::string tuning;
+  /// Folder for program binaries and self-test results; empty: PHONEBIT_CACHE_DIR, XDG_CACHE_HOME/phonebit or
+  /// HOME/.cache/phonebit.
+  std::string cache_directory;
   /// Threads of a forward pass, the caller included; 0: one for each processor that the process may use.
   int threads = 0;
   /// Instruction set; empty: the one that PHONEBIT_CPU names, else the best of this machine.
@@ -69,6 +95,38 @@ struct IsaInfo {
   std::string name;
   std::string features;
   bool supported;  ///< by this machine
+};
+
+/// One OpenCL device.
+struct OpenClDeviceInfo {
+  int index;  ///< in device names: "gpu:0"
+  std::string name, platform, vendor, family, version, driver_version;
+  bool is_gpu;
+  int compute_units, clock_mhz;
+  uint64_t global_bytes, local_bytes;
+  std::vector<std::pair<std::string, bool>> capabilities;    ///< "images", "half", "command_buffer", ...
+  std::vector<std::pair<std::string, std::string>> kernels;  ///< op and shape class, kernel with parameters
+  void* id;                                                  ///< cl_device_id
+};
+
+/// How a network came up on an OpenCL device.
+struct StartupInfo {
+  int programs_built = 0, programs_loaded = 0, cache_entries_rejected = 0, self_tests_run = 0;
+  double build_ms = 0.0;
+  bool uses_command_buffer = false;
+};
+
+/// A caller's device memory: cl_mem and the first byte in it.
+struct DeviceBuffer {
+  void* memory;
+  size_t offset;
+};
+
+/// One kernel variant's self-test.
+struct SelfTestResult {
+  std::string op, choice;
+  bool passed;
+  std::string detail;
 };
 
 /// A caller's memory; the engine neither keeps nor frees it.
@@ -126,10 +184,32 @@ class Network {
   const std::vector<int>& layer_inputs(size_t index) const;
   const std::vector<int>& layer_outputs(size_t index) const;
 
+  /// Enqueues `batch` images on buffers of the network's OpenCL context and returns; done when the queue is.
+  /// Inputs are not checked for NaN. Throws Error(input) on a CPU network, or where a buffer is too small.
+  void forward_on_device(const std::vector<DeviceBuffer>& inputs, const std::vector<DeviceBuffer>& outputs,
+                         int batch);
+
+  /// Kernels with parameters that could serve layer `index` here, the present one first. Empty on the CPU.
+  std::vector<std::string> candidates(size_t index) const;
+  /// Milliseconds of layer `index` with such a kernel by the device's clock, median of `repeats`, on random
+  /// operands; `is_equal`: whether its results are those of the kernel that serves now. Throws Error(input)
+  /// for a choice that cannot serve, Error(device) when it fails.
+  double measure_choice(size_t index, const std::string& choice, int batch, int repeats, bool* is_equal);
+  /// The tuning table's line that makes `choice` serve layers like this one on this device.
+  std::string tuning_line(size_t index, const std::string& choice) const;
+
+  /// "cpu:avx512", "gpu:0 NVIDIA H200".
+  std::string device() const;
+  /// What a user should know about the load: kernels that failed the self-test, and the like.
+  std::vector<std::string> warnings() const;
+  StartupInfo startup() const;
+  /// The OpenCL objects in use; all null on the CPU. Owned by the network.
+  OpenClHandles opencl() const;
+
   MemoryInfo memory() const;
   /// JSON, or empty. Not parsed here.
   const std::string& metadata() const;
-  /// Name of the instruction set in use.
+  /// Name of the instruction set in use, or "opencl".
   const char* isa() const;
   int threads() const;
 
@@ -141,6 +221,19 @@ class Network {
 
 /// The instruction sets of this build, best first.
 std::vector<IsaInfo> instruction_sets();
+
+/// Makes the engine load this OpenCL library instead of the system's; before anything else uses OpenCL.
+void use_opencl_library(const std::string& path);
+
+/// The OpenCL devices of this machine, GPUs first; empty where there is no OpenCL.
+std::vector<OpenClDeviceInfo> opencl_devices();
+
+/// Why there is no OpenCL device, or empty.
+std::string opencl_error();
+
+/// Compares every kernel variant that could serve on the device of `options` with the CPU backend. `again`:
+/// even those with a cached result.
+std::vector<SelfTestResult> opencl_self_test(const Options& options, bool again = false);
 
 /// "0.1.0".
 const char* version();

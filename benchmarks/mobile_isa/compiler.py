@@ -1,0 +1,183 @@
+"""Compiles OpenCL programs for a GPU that is not there, in the root that setup.sh unpacked.
+
+Mesa's driver runs under qemu-user on a fake DRM device, which answers to every submission and
+executes nothing. A start takes ten seconds, a program a fraction of one: one process builds all.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import machine_code
+from machine_code import MachineCode
+
+BUILD_OPTIONS = "-cl-std=CL1.2"
+LONGEST_RUN_S = 1800
+_BUILDER = Path(__file__).with_name("build_programs.py")
+_LIBRARIES = "/usr/lib/aarch64-linux-gnu"
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU that Mesa compiles for.
+
+    Attributes:
+        name: as on the command line.
+        vendor: as in tuning.table.
+        family: as in tuning.table.
+        core: key of machine_code.RATES.
+        device_id: how the fake device is told which GPU it is.
+    """
+
+    name: str
+    vendor: str
+    family: str
+    core: str
+    device_id: str
+
+
+def _adreno(model: int) -> Gpu:
+    return Gpu(f"adreno-{model}", "qualcomm", f"adreno{model // 100}xx", "adreno", str(model))
+
+
+GPUS = {
+    gpu.name: gpu
+    for gpu in (
+        *map(_adreno, (618, 630, 660, 730, 740, 750)),
+        Gpu("mali-g52", "arm", "bifrost", "bifrost", "7212"),
+        Gpu("mali-g76", "arm", "bifrost", "bifrost", "7211"),
+        Gpu("mali-g57", "arm", "valhall", "valhall-half", "9091"),
+        Gpu("mali-g610", "arm", "valhall", "valhall", "a867"),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A program that did not compile, with the end of what the compiler said."""
+
+    message: str
+
+
+def mesa_version(folder: Path) -> str:
+    """Version of the unpacked Mesa."""
+    return (folder / "root" / "mesa-version").read_text().strip()
+
+
+def compile_programs(
+    folder: Path, gpu: Gpu, texts: Mapping[str, str], log: Path | None = None
+) -> dict[str, MachineCode | Failure]:
+    """Compiles programs of one kernel each.
+
+    Args:
+        folder: what setup.sh was given.
+        gpu: which GPU.
+        texts: program texts by a name without blanks.
+        log: keeps the compiler's whole output, with the disassembly, here.
+
+    Returns:
+        One result a text, by name.
+
+    Raises:
+        RuntimeError: the root is incomplete, or the fake device does not come up.
+    """
+    root = folder / "root"
+    if not (root / "mesa-version").exists():
+        raise RuntimeError(f"{root} is not complete; run benchmarks/mobile_isa/setup.sh {folder}")
+    results: dict[str, MachineCode | Failure] = {}
+    output = ""
+    while len(results) < len(texts):
+        missing = {name: text for name, text in texts.items() if name not in results}
+        part = _run(root, gpu, missing)
+        output += part
+        found = _split(gpu, part)
+        if not found:
+            raise RuntimeError(f"{gpu.name}: nothing was compiled:\n{part[-2000:]}")
+        results |= found
+    if log is not None:
+        log.write_text(output)
+    return results
+
+
+def _run(root: Path, gpu: Gpu, texts: Mapping[str, str]) -> str:
+    """Output of one process for as many programs as it gets through."""
+    with tempfile.TemporaryDirectory(dir=root / "tmp") as work:
+        return _run_in(root, Path(work), gpu, texts)
+
+
+def _run_in(root: Path, work: Path, gpu: Gpu, texts: Mapping[str, str]) -> str:
+    inside = Path("/tmp") / work.name
+    jobs = []
+    for index, (name, text) in enumerate(texts.items()):
+        # Mesa has a fused fma for Adreno only with libclc patched; its multiply-add is one
+        # instruction all the same.
+        head = "#define fma(a, b, c) mad(a, b, c)\n" if gpu.vendor == "qualcomm" else ""
+        (work / f"{index}.cl").write_text(head + text)
+        jobs.append((name, str(inside / f"{index}.cl"), BUILD_OPTIONS))
+    (work / "jobs.json").write_text(json.dumps(jobs))
+    shutil.copy(_BUILDER, work / _BUILDER.name)
+
+    environment = {
+        "HOME": "/root",
+        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+        "MESA_SHADER_CACHE_DISABLE": "1",
+    }
+    if gpu.vendor == "qualcomm":
+        shim = "libfreedreno_noop_drm_shim.so"
+        environment |= {
+            "RUSTICL_ENABLE": "freedreno",
+            "FD_GPU_ID": gpu.device_id,
+            "IR3_SHADER_DEBUG": "cs,disasm",
+            "FD_MESA_DEBUG": "shaderdb",
+        }
+    else:
+        shim = "libpanfrost_noop_drm_shim.so"
+        environment |= {
+            "RUSTICL_ENABLE": "panfrost",
+            "PAN_GPU_ID": gpu.device_id,
+            "BIFROST_MESA_DEBUG": "shaderdb,shaders,internal",
+            "PAN_MESA_DEBUG": "nocache",
+        }
+    chroot = shutil.which("chroot", path="/usr/sbin:/usr/bin:/sbin:/bin")
+    if chroot is None:
+        raise RuntimeError("chroot not found")
+    command = [chroot, str(root), "/usr/bin/qemu-aarch64"]
+    command += ["-E", f"LD_PRELOAD={_LIBRARIES}/{shim}"]
+    command += ["/usr/bin/python3", str(inside / _BUILDER.name), str(inside / "jobs.json")]
+    try:
+        done = subprocess.run(
+            command,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=LONGEST_RUN_S,
+        )
+        said = done.stdout
+    except subprocess.TimeoutExpired as expired:
+        said = expired.stdout or b""
+    return said.decode(errors="replace").replace("MESA: info: ", "")
+
+
+def _split(gpu: Gpu, output: str) -> dict[str, MachineCode | Failure]:
+    """Results of the programs that a process began; one that it did not end has crashed it."""
+    results: dict[str, MachineCode | Failure] = {}
+    for part in output.split("\n=== PROGRAM ")[1:]:
+        name, _, log = part.partition("\n")
+        end = re.search(r"^=== (BUILT|FAILED) ", log, re.MULTILINE)
+        if end and end[1] == "BUILT":
+            try:
+                results[name] = machine_code.parse(gpu.core, log)
+            except ValueError as error:
+                results[name] = Failure(str(error))
+        else:
+            said = log[: end.start()] if end else log + "\nthe compiler crashed"
+            lines = [line for line in said.splitlines() if line.strip()]
+            results[name] = Failure("\n".join(lines[-12:]) or "the compiler said nothing")
+    return results

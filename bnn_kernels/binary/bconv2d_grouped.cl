@@ -1,0 +1,74 @@
+// @kernel   bconv2d_grouped   every binary convolution: any number of groups, at any bit of a word
+// @math     d = popcount(in ^ w) over all taps and the group's channels; threshold: bit = d < limit; epilogue: acc = base - 2 d
+// @args     int batch, uint* input, uint* weights, int* table, ushort* borders, SINK
+// @weights  canonical
+// @geometry global = (roundup(batch*OUT_H*OUT_W, GROUP_SIZE), ceil(OUT_C / 8)), local = (GROUP_SIZE, 1)
+// @tune     GROUP_SIZE {32,64,128,256} = 64   work-items a group, over pixels
+// @ref      BINARY_CONV2D   @source own
+//
+// A work-item computes 8 filters of one pixel, one after the other. A padded tap of a group reads as PAD_BITS in the group's
+// IN_C / GROUPS valid bits.
+#include "common/words.clh"
+#include "common/counts.clh"
+
+#define GROUP_C (IN_C / GROUPS)
+#define GROUP_WORDS ((GROUP_C + 31) / 32)
+#define GROUP_OUT_C (OUT_C / GROUPS)
+#define FILTER_WORDS (KERNEL_H * KERNEL_W * GROUP_WORDS)
+
+// Bits [first, first + count) of a pixel, 1 <= count <= 32, as the low bits of a word. They may lie across two words; the
+// second one is read only if so, for it may be behind the buffer.
+uint read_bits(__global const uint* pixel_words, int first, int count) {
+  const int word = first / 32, shift = first % 32;
+  uint found = pixel_words[word] >> shift;
+  if (shift + count > 32) found |= pixel_words[word + 1] << (32 - shift);
+  return found & (0xffffffffu >> (32 - count));
+}
+
+uint count_window(__global const uint* image, __global const uint* filter_words, int y, int x, int group) {
+  uint d = 0;
+  for (int ky = 0; ky < KERNEL_H; ++ky) {
+    const int in_y = TAP_Y(y, ky);
+    for (int kx = 0; kx < KERNEL_W; ++kx) {
+      const int in_x = TAP_X(x, kx);
+      const int inside = INSIDE(in_y, in_x);
+      __global const uint* tap = image + (inside ? (in_y * IN_W + in_x) * IN_WORDS : 0);
+      for (int i = 0; i < GROUP_WORDS; ++i) {
+        const int count = min(32, GROUP_C - 32 * i);
+#if GROUPS == 1
+        const uint found = tap[i];
+#else
+        const uint found = read_bits(tap, group * GROUP_C + 32 * i, count);
+#endif
+#if PADDED && PAD_BITS
+        d += popcount((inside ? found : 0xffffffffu >> (32 - count)) ^ filter_words[i]);
+#elif PADDED
+        d += popcount((inside ? found : 0u) ^ filter_words[i]);
+#else
+        d += popcount(found ^ filter_words[i]);
+#endif
+      }
+      filter_words += GROUP_WORDS;
+    }
+  }
+  return d;
+}
+
+__kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bconv2d_grouped(
+    int batch, __global const uint* restrict input, __global const uint* restrict weights,
+    __global const int* restrict table, __global const ushort* restrict borders SINK_PARAMS) {
+  const int pixel = get_global_id(0);
+  const int channel = (int)get_global_id(1) * 8;
+  if (pixel >= batch * (OUT_H * OUT_W)) return;
+  const int y = PIXEL_Y(pixel), x = PIXEL_X(pixel);
+  __global const uint* image = input + PIXEL_IMAGE(pixel) * (IN_H * IN_W * IN_WORDS);
+  __global const int* row = TABLE_ROW(table, borders, y, x);
+  const int filters = min(8, OUT_C - channel);
+  uint packed = 0;
+  for (int i = 0; i < filters; ++i) {
+    const int filter = channel + i;
+    const uint d = count_window(image, weights + filter * FILTER_WORDS, y, x, filter / GROUP_OUT_C);
+    packed += finish1(d, row, pixel, filter SINK_ARGS) << i;
+  }
+  store_bits8(pixel, channel, packed SINK_ARGS);
+}

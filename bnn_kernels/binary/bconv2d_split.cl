@@ -1,0 +1,58 @@
+// @kernel   bconv2d_split   binary convolution with few output pixels and long windows: lanes of a group split K
+// @math     d = popcount(in ^ w) over all taps, padded ones as PAD_BITS; threshold: bit = d < limit; epilogue: acc = base - 2 d
+// @args     int batch, uint* input, uint* weights, int* table, ushort* borders, SINK
+// @weights  canonical
+// @geometry global = (GROUP_SIZE * ceil(OUT_C / (8 * TILE_FILTERS)), batch*OUT_H*OUT_W), local = (GROUP_SIZE, 1)
+// @tune     TILE_FILTERS {1,2,4} = 1   filters a work-item; a group makes 8 times as many bits of one pixel
+// @tune     VECTOR_WORDS {1,2,4} = 4   words a load, halved until they divide IN_WORDS
+// @tune     GROUP_SIZE {32,64,128,256} = 64   work-items a group; an eighth of them share a filter
+// @requires GROUPS = 1; local memory of 4 * (GROUP_SIZE + 2) * TILE_FILTERS bytes
+// @ref      BINARY_CONV2D   @source own
+#include "common/split.clh"
+
+#define WINDOW_VECTORS (KERNEL_H * KERNEL_W * PIXEL_VECTORS)
+// LANES vectors further in the window, as steps of (ky, kx, q) with one carry each: no division in the loop.
+#define STEP_Q (LANES % PIXEL_VECTORS)
+#define STEP_KX (LANES / PIXEL_VECTORS % KERNEL_W)
+#define STEP_KY (LANES / PIXEL_VECTORS / KERNEL_W)
+
+__kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bconv2d_split(
+    int batch, __global const words_t* restrict input, __global const words_t* restrict weights,
+    __global const int* restrict table, __global const ushort* restrict borders SINK_PARAMS) {
+  __local uint partial[GROUP_FILTERS * LANES];
+  __local uint quad_bits[2 * TILE_FILTERS];
+  const int slot = (int)get_local_id(0) / LANES, lane = (int)get_local_id(0) % LANES;
+  const int channel = (int)get_group_id(0) * GROUP_FILTERS;
+  const int pixel = get_global_id(1);
+  const int y = PIXEL_Y(pixel), x = PIXEL_X(pixel);
+  __global const words_t* image = input + PIXEL_IMAGE(pixel) * (IN_H * IN_W * PIXEL_VECTORS);
+  uint counts[TILE_FILTERS];
+  __global const words_t* filter_words[TILE_FILTERS];
+  REPEAT(TILE_FILTERS, START_FILTER, WINDOW_VECTORS)
+
+  int q = lane % PIXEL_VECTORS, kx = lane / PIXEL_VECTORS % KERNEL_W, ky = lane / PIXEL_VECTORS / KERNEL_W;
+  for (int at = lane; at < WINDOW_VECTORS; at += LANES) {
+    const int in_y = TAP_Y(y, ky), in_x = TAP_X(x, kx);
+#if PADDED
+    const int inside = INSIDE(in_y, in_x);
+    const words_t map_words =
+        choose_words(inside, image[inside ? (in_y * IN_W + in_x) * PIXEL_VECTORS + q : 0], PAD_WORDS(q));
+#else
+    const words_t map_words = image[(in_y * IN_W + in_x) * PIXEL_VECTORS + q];
+#endif
+    REPEAT(TILE_FILTERS, COUNT_FILTER, 0)
+    q += STEP_Q;
+    kx += STEP_KX;
+    ky += STEP_KY;
+    if (q >= PIXEL_VECTORS) {
+      q -= PIXEL_VECTORS;
+      ++kx;
+    }
+    if (kx >= KERNEL_W) {
+      kx -= KERNEL_W;
+      ++ky;
+    }
+  }
+  REPEAT(TILE_FILTERS, SHARE_COUNT, 0)
+  finish_group(partial, quad_bits, TABLE_ROW(table, borders, y, x), pixel, channel SINK_ARGS);
+}

@@ -1,0 +1,159 @@
+// @kernel   bconv2d_tiled   binary convolution; registers hold TILE_PIXELS x TILE_FILTERS counts
+// @math     d = popcount(in ^ w) over all taps, padded ones as PAD_BITS; threshold: bit = d < limit; epilogue: acc = base - 2 d
+// @args     int batch, uint* input, uint* weights, int* table, ushort* borders, SINK
+// @weights  tiled
+// @geometry global = (roundup(ceil(batch*OUT_H*OUT_W / TILE_PIXELS), GROUP_SIZE), ceil(OUT_C / max(TILE_FILTERS, 8))), local = (GROUP_SIZE, 1)
+// @tune     TILE_PIXELS {1,2,4} = 2   output pixels a work-item
+// @tune     TILE_FILTERS {4,8,16,32} = 8   filters at a time; with 4 a work-item takes two tiles in turn (whole bytes of bits)
+// @tune     VECTOR_WORDS {1,2,4} = 4   words a load, halved until they divide IN_WORDS
+// @tune     COUNT {0,1} = 0   0: a popcount a word; 1: carry-save, four popcounts for eight words
+// @tune     ACCUMULATOR {0,1} = 0   counts are 0: 32-bit, 1: 16-bit numbers
+// @tune     GROUP_SIZE {32,64,128,256} = 64   work-items a group, over pixels
+// @requires GROUPS = 1; ACCUMULATOR 1: KERNEL_H * KERNEL_W * IN_C < 65536
+// @ref      BINARY_CONV2D   @source PhoneBit VI-B, fig. 4 (a work-item packs the bits of its filters); tile and carry-save: own
+#include "common/tile.clh"
+
+// Work-items of a group share their filters, so weights come from uniform addresses; the window's vectors run in the order
+// (ky, kx, q) of the weights. `from[p]` walks through the pixel's window by constant steps, without products or divisions.
+// Checked with Mesa's compilers for Adreno 730 and Mali G610: no scratch memory and no spills in tiles 2x4, 2x8 and 4x4.
+#define WINDOW_VECTORS (KERNEL_H * KERNEL_W * PIXEL_VECTORS)
+
+#if KERNEL_H == 1 && KERNEL_W == 1 && STRIDE_H == 1 && STRIDE_W == 1 && !PADDED
+// A matrix product: output pixel = input pixel.
+#define PLACE(p, a)                                                  \
+  const int pixel##p = min(TILE_PIXEL(p), pixels - 1);               \
+  from[p] = input + pixel##p * PIXEL_VECTORS;
+#else
+#define PLACE(p, a)                                                                        \
+  const int pixel##p = min(TILE_PIXEL(p), pixels - 1);                                     \
+  in_y[p] = TAP_Y(PIXEL_Y(pixel##p), 0);                                                   \
+  in_x[p] = TAP_X(PIXEL_X(pixel##p), 0);                                                   \
+  from[p] = input + ((PIXEL_IMAGE(pixel##p) * IN_H + in_y[p]) * IN_W + in_x[p]) * PIXEL_VECTORS;
+#endif
+#define MOVE(p, step) from[p] += (step);
+
+#if PADDED
+// Branch-free: a tap outside reads the map's first pixel and drops what it read.
+#define FIND_TAP(p, a)                                                                                   \
+  inside[p] = INSIDE(in_y[p] + ky * DILATION_H, in_x[p] + kx * DILATION_W);                              \
+  tap[p] = inside[p] ? from[p] : input;
+#define READ(p, at, q) choose_words(inside[p], tap[p][at], PAD_WORDS(q))
+#else
+#define FIND_TAP(p, a) tap[p] = from[p];
+#define READ(p, at, q) tap[p][at]
+#endif
+
+#define COUNT_VECTOR_PAIR(p, f) counts[p][f] += count_bits(map_words[p][0] ^ b);
+#define COUNT_VECTOR(f, a)               \
+  {                                      \
+    const words_t b = filter_words[f];   \
+    EACH_PIXEL(COUNT_VECTOR_PAIR, f)     \
+  }
+
+#if VECTOR_WORDS == 4
+#define LOAD_FILTER(f) {filter_words[f], filter_words[TILE_FILTERS + f]}
+#elif VECTOR_WORDS == 2
+#define LOAD_FILTER(f) \
+  {filter_words[f], filter_words[TILE_FILTERS + f], filter_words[2 * TILE_FILTERS + f], filter_words[3 * TILE_FILTERS + f]}
+#else
+#define LOAD_FILTER(f)                                                                             \
+  {filter_words[f], filter_words[TILE_FILTERS + f], filter_words[2 * TILE_FILTERS + f],            \
+   filter_words[3 * TILE_FILTERS + f], filter_words[4 * TILE_FILTERS + f],                         \
+   filter_words[5 * TILE_FILTERS + f], filter_words[6 * TILE_FILTERS + f], filter_words[7 * TILE_FILTERS + f]}
+#endif
+#define COUNT_BLOCK_PAIR(p, f) counts[p][f] += COUNT_BLOCK(map_words[p], b);
+#define COUNT_FILTER_BLOCK(f, a)                          \
+  {                                                       \
+    const words_t b[BLOCK_VECTORS] = LOAD_FILTER(f);      \
+    EACH_PIXEL(COUNT_BLOCK_PAIR, f)                       \
+  }
+
+// Vectors that the loop over a tap takes at a time: blocks of eight words where they fill the tap.
+#define TAP_BLOCKS (COUNT && PIXEL_VECTORS % BLOCK_VECTORS == 0)
+#define LOAD_AT_Q(p, v) map_words[p][v] = READ(p, q + (v), q + (v));
+#define LOAD_BLOCK_VECTOR(v, a) EACH_PIXEL(LOAD_AT_Q, v)
+
+// Otherwise blocks run on over the taps: NEXT_VECTOR goes from a vector of the window to the next one. The conditions are
+// uniform, and constant where a compiler unrolls.
+#define COLUMN_STEP ((DILATION_W - 1) * PIXEL_VECTORS + 1)
+#define ROW_STEP ((DILATION_H * IN_W - (KERNEL_W - 1) * DILATION_W - 1) * PIXEL_VECTORS + 1)
+#define NEXT_VECTOR                     \
+  {                                     \
+    int step = 1;                       \
+    if (++q == PIXEL_VECTORS) {         \
+      q = 0;                            \
+      step = COLUMN_STEP;               \
+      if (++kx == KERNEL_W) {           \
+        kx = 0;                         \
+        ++ky;                           \
+        step = ROW_STEP;                \
+      }                                 \
+    }                                   \
+    EACH_PIXEL(MOVE, step)              \
+  }
+#define LOAD_HERE(p, v) map_words[p][v] = READ(p, 0, q);
+#define LOAD_NEXT_VECTOR(v, a) \
+  EACH_PIXEL(FIND_TAP, 0)      \
+  EACH_PIXEL(LOAD_HERE, v)     \
+  NEXT_VECTOR
+
+__kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bconv2d_tiled(
+    int batch, __global const words_t* restrict input, __global const words_t* restrict weights,
+    __global const int* restrict table, __global const ushort* restrict borders SINK_PARAMS) {
+  const int pixels = batch * (OUT_H * OUT_W);
+  const int first_pixel = FIRST_PIXEL;
+  if (first_pixel >= pixels) return;
+  uint packed[TILE_PIXELS];
+  EACH_PIXEL(CLEAR_PACKED, 0)
+
+  for (int part = 0; part < ITEM_TILES; ++part) {
+    const int tile = (int)get_global_id(1) * ITEM_TILES + part;
+    const int channel = tile * TILE_FILTERS;
+    count_t counts[TILE_PIXELS][TILE_FILTERS];
+    REPEAT(TILE_FILTERS, CLEAR_COUNTS, 0)
+    if (ITEM_TILES == 1 || channel < OUT_C) {
+      __global const words_t* filter_words = weights + tile * (WINDOW_VECTORS * TILE_FILTERS);
+      __global const words_t* from[TILE_PIXELS];
+      __global const words_t* tap[TILE_PIXELS];
+      words_t map_words[TILE_PIXELS][COUNT ? BLOCK_VECTORS : 1];
+      int in_y[TILE_PIXELS], in_x[TILE_PIXELS], inside[TILE_PIXELS];
+      EACH_PIXEL(PLACE, 0)
+
+#if !COUNT || TAP_BLOCKS
+      for (int ky = 0; ky < KERNEL_H; ++ky) {
+        for (int kx = 0; kx < KERNEL_W; ++kx) {
+          EACH_PIXEL(FIND_TAP, 0)
+#if COUNT
+          for (int q = 0; q < PIXEL_VECTORS; q += BLOCK_VECTORS) {
+            REPEAT(BLOCK_VECTORS, LOAD_BLOCK_VECTOR, 0)
+            REPEAT(TILE_FILTERS, COUNT_FILTER_BLOCK, 0)
+            filter_words += BLOCK_VECTORS * TILE_FILTERS;
+          }
+#else
+          for (int q = 0; q < PIXEL_VECTORS; ++q) {
+            EACH_PIXEL(LOAD_AT_Q, 0)
+            REPEAT(TILE_FILTERS, COUNT_VECTOR, 0)
+            filter_words += TILE_FILTERS;
+          }
+#endif
+          EACH_PIXEL(MOVE, DILATION_W * PIXEL_VECTORS)
+        }
+        EACH_PIXEL(MOVE, (DILATION_H * IN_W - KERNEL_W * DILATION_W) * PIXEL_VECTORS)
+      }
+#else
+      int ky = 0, kx = 0, q = 0;
+      for (int block = 0; block < WINDOW_VECTORS / BLOCK_VECTORS; ++block) {
+        REPEAT(BLOCK_VECTORS, LOAD_NEXT_VECTOR, 0)
+        REPEAT(TILE_FILTERS, COUNT_FILTER_BLOCK, 0)
+        filter_words += BLOCK_VECTORS * TILE_FILTERS;
+      }
+      for (int rest = 0; rest < WINDOW_VECTORS % BLOCK_VECTORS; ++rest) {
+        LOAD_NEXT_VECTOR(0, 0)
+        REPEAT(TILE_FILTERS, COUNT_VECTOR, 0)
+        filter_words += TILE_FILTERS;
+      }
+#endif
+    }
+    EACH_PIXEL(FINISH_PIXEL, 0)
+  }
+}

@@ -1,0 +1,143 @@
+// @kernel   conv2d_f32   float convolution; registers hold TILE_PIXELS x TILE_FILTERS sums
+// @math     sum over taps and input channels of x * w: one chain of fma in (kh, kw, cin) order from 0, padded taps as +0
+// @args     int batch, void* input, float* weights, SINK
+// @weights  [KERNEL_H*KERNEL_W*IN_C][4 * ceil(OUT_C / 4)] float, filters from OUT_C on are 0; half where ARITHMETIC is 1
+// @geometry global = (roundup(ceil(batch*OUT_H*OUT_W / TILE_PIXELS) * ceil(OUT_C / TILE_FILTERS), GROUP_SIZE)), local = (GROUP_SIZE)
+// @tune     TILE_PIXELS {1,2,4,8} = 2   output pixels a work-item
+// @tune     TILE_FILTERS {4,8,16} = 8   output channels a work-item
+// @tune     ARITHMETIC {0,1} = 0   1: half multiply-adds in chains of 16, added up as float: tolerance
+// @tune     FUSED {1,0} = 1   0: multiply-adds of any rounding, a tolerance instead of the CPU's bits
+// @tune     GROUP_SIZE {32,64,128,256} = 64
+// @requires GROUPS == 1; TILE_FILTERS >= 8 where HAS_BITS; ARITHMETIC 1: cl_khr_fp16 and IN_C % 4 == 0
+// @ref      CONV2D of float values   @source own
+//
+// Neighbouring work-items hold neighbouring filters of the same pixels: they read weights and write results contiguously,
+// and share what they read of the map.
+#if ARITHMETIC
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#endif
+#define TILE_CHANNELS TILE_FILTERS
+#include "common/sink.clh"
+#include "common/channels.clh"
+#include "common/window.clh"
+
+#if ARITHMETIC
+typedef half4 Vector;
+#if INPUT_HALF
+#define LOAD_FOUR_INPUTS(index) (((__global const half4*)input)[(index) / 4])
+#else
+#define LOAD_FOUR_INPUTS(index) convert_half4(LOAD_VALUE4(0, input, index))
+#endif
+// Sums of halves stay short and small; 16 products cost one addition of floats.
+#define CHAIN 16
+#else
+typedef float4 Vector;
+#if IN_C % 4 == 0
+#define LOAD_FOUR_INPUTS(index) LOAD_VALUE4(INPUT_HALF, input, index)
+#else
+#define LOAD_FOUR_INPUTS(index) LOAD_VALUE4_ANYWHERE(INPUT_HALF, input, index)
+#endif
+#endif
+#define FILTER_QUADS ((OUT_C + 3) / 4)
+
+// One input channel of all pixels meets its weights.
+#define ADD_CHANNEL(component)                                                                                  \
+  {                                                                                                             \
+    Vector weight[TILE_VECTORS];                                                                                \
+    _Pragma("unroll") for (int v = 0; v < TILE_VECTORS; v++) weight[v] = filters[quad[v]];                      \
+    filters += FILTER_QUADS;                                                                                    \
+    _Pragma("unroll") for (int p = 0; p < TILE_PIXELS; p++) {                                                   \
+      _Pragma("unroll") for (int v = 0; v < TILE_VECTORS; v++) sum[p][v] =                                      \
+          MULTIPLY_ADD((Vector)(x[p] component), weight[v], sum[p][v]);                                         \
+    }                                                                                                           \
+  }
+
+__kernel void conv2d_f32(int batch, __global const void* restrict input, __global const void* restrict weights SINK_PARAMS) {
+  const int id = get_global_id(0);
+  const int pixels = batch * OUT_H * OUT_W;
+  const int pixel0 = id / CHANNEL_TILES * TILE_PIXELS, filter0 = id % CHANNEL_TILES * TILE_FILTERS;
+  if (pixel0 >= pixels) return;
+
+  __global const Vector* filters = (__global const Vector*)weights;
+  // Filters and pixels beyond the last one repeat it; their results go nowhere.
+  int quad[TILE_VECTORS];
+#pragma unroll
+  for (int v = 0; v < TILE_VECTORS; v++) quad[v] = min(filter0 / 4 + v, FILTER_QUADS - 1);
+  int row[TILE_PIXELS], column[TILE_PIXELS], origin[TILE_PIXELS];
+#pragma unroll
+  for (int p = 0; p < TILE_PIXELS; p++) {
+    const int pixel = min(pixel0 + p, pixels - 1);
+    row[p] = PIXEL_Y(pixel) * STRIDE_H - PAD_TOP;
+    column[p] = PIXEL_X(pixel) * STRIDE_W - PAD_LEFT;
+    origin[p] = ((PIXEL_IMAGE(pixel) * IN_H + row[p]) * IN_W + column[p]) * IN_C;
+  }
+
+  Vector sum[TILE_PIXELS][TILE_VECTORS];
+#if ARITHMETIC
+  float4 whole[TILE_PIXELS][TILE_VECTORS];
+#endif
+#pragma unroll
+  for (int p = 0; p < TILE_PIXELS; p++) {
+#pragma unroll
+    for (int v = 0; v < TILE_VECTORS; v++) {
+      sum[p][v] = (Vector)(0);
+#if ARITHMETIC
+      whole[p][v] = (float4)(0.0f);
+#endif
+    }
+  }
+  for (int ky = 0; ky < KERNEL_H; ky++) {
+    for (int kx = 0; kx < KERNEL_W; kx++) {
+      int from[TILE_PIXELS];  // -1: padded
+#pragma unroll
+      for (int p = 0; p < TILE_PIXELS; p++) {
+        const int inside = INSIDE(row[p] + ky * DILATION_H, column[p] + kx * DILATION_W);
+        from[p] = inside ? origin[p] + (ky * DILATION_H * IN_W + kx * DILATION_W) * IN_C : -1;
+      }
+      for (int c = 0; c < IN_C / 4 * 4; c += 4) {
+        Vector x[TILE_PIXELS];
+#pragma unroll
+        for (int p = 0; p < TILE_PIXELS; p++) {
+          const Vector loaded = LOAD_FOUR_INPUTS(READABLE(from[p]) + c);
+          x[p] = IS_PADDED(from[p]) ? (Vector)(0) : loaded;
+        }
+        ADD_CHANNEL(.x)
+        ADD_CHANNEL(.y)
+        ADD_CHANNEL(.z)
+        ADD_CHANNEL(.w)
+#if ARITHMETIC
+        if ((c + 4) % CHAIN == 0 || c + 4 == IN_C) {
+#pragma unroll
+          for (int p = 0; p < TILE_PIXELS; p++) {
+#pragma unroll
+            for (int v = 0; v < TILE_VECTORS; v++) {
+              whole[p][v] += convert_float4(sum[p][v]);
+              sum[p][v] = (Vector)(0);
+            }
+          }
+        }
+#endif
+      }
+#if IN_C % 4 != 0
+      for (int c = IN_C / 4 * 4; c < IN_C; c++) {
+        float x[TILE_PIXELS];
+#pragma unroll
+        for (int p = 0; p < TILE_PIXELS; p++) {
+          const float loaded = LOAD_VALUE(INPUT_HALF, input, READABLE(from[p]) + c);
+          x[p] = IS_PADDED(from[p]) ? 0.0f : loaded;
+        }
+        ADD_CHANNEL()
+      }
+#endif
+    }
+  }
+
+#pragma unroll
+  for (int p = 0; p < TILE_PIXELS; p++) {
+#if ARITHMETIC
+    if (pixel0 + p < pixels) finish_tile(whole[p], pixel0 + p, filter0 SINK_ARGS);
+#else
+    if (pixel0 + p < pixels) finish_tile(sum[p], pixel0 + p, filter0 SINK_ARGS);
+#endif
+  }
+}

@@ -1,0 +1,59 @@
+// @kernel   softmax   over the channels of each pixel
+// @math     exp(x - max) / sum; channel c adds to partial sum c % 16, the partial sums add up as a tree: the CPU's order
+// @args     int batch, void* input, void* values
+// @geometry global = (roundup(16 * batch*OUT_H*OUT_W, GROUP_SIZE)), local = (GROUP_SIZE)
+// @tune     GROUP_SIZE {16,32,64,128} = 64   sixteen work-items a pixel
+// @ref      SOFTMAX   @source own
+#include "common/steps.clh"
+
+#define LANES 16
+
+__kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void softmax(
+    int batch, __global const void* restrict input, __global void* restrict values) {
+  __local float shared[GROUP_SIZE];
+  const int local_id = get_local_id(0), lane = local_id % LANES;
+  const int pixel = get_global_id(0) / LANES;
+  // All work-items reach every barrier; those of pixels beyond the last one have no channels.
+  const int end = pixel < batch * OUT_H * OUT_W ? OUT_C : 0;
+  const int first = pixel * OUT_C;
+
+  float most = -INFINITY;
+  for (int c = lane; c < end; c += LANES) {
+    const float x = LOAD_VALUE(INPUT_HALF, input, first + c);
+    most = x > most ? x : most;
+  }
+  shared[local_id] = most;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int half_lanes = LANES / 2; half_lanes > 0; half_lanes /= 2) {
+    if (lane < half_lanes) {
+      const float other = shared[local_id + half_lanes];
+      most = other > most ? other : most;
+      shared[local_id] = most;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  most = shared[local_id - lane];
+  barrier(CLK_LOCAL_MEM_FENCE);
+
+  float sum = 0.0f;
+  for (int c = lane; c < end; c += LANES) {
+    const float e = exponential(LOAD_VALUE(INPUT_HALF, input, first + c) - most);
+    sum = sum + e;
+  }
+  shared[local_id] = sum;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int half_lanes = LANES / 2; half_lanes > 0; half_lanes /= 2) {
+    if (lane < half_lanes) {
+      sum = sum + shared[local_id + half_lanes];
+      shared[local_id] = sum;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  sum = shared[local_id - lane];
+
+  // Exponentials are computed again rather than kept: a half would have rounded them.
+  for (int c = lane; c < end; c += LANES) {
+    const float e = exponential(LOAD_VALUE(INPUT_HALF, input, first + c) - most);
+    STORE_VALUE(VALUES_HALF, values, first + c, e / sum);
+  }
+}

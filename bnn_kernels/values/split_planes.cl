@@ -1,0 +1,72 @@
+// @kernel   split_planes   the windows of a u8 map as bit-planes, for conv2d_u8_planes
+// @math     bit t % 32 of planes[pixel][t / 32][i] = bit i of tap t = (ky * KERNEL_W + kx) * IN_C + c; 0 for padded taps
+// @args     int batch, uchar* input, uint* planes
+// @out      uint [batch*OUT_H*OUT_W][WINDOW_WORDS][8], WINDOW_WORDS = ceil(KERNEL_H*KERNEL_W*IN_C / 32); where PADDED and
+//           INPUT_ADD != 0 then uint [batch*OUT_H*OUT_W][WINDOW_WORDS]: bit t % 32 is 1 for taps inside the map
+// @geometry global = (roundup(batch*OUT_H*OUT_W * WINDOW_WORDS, GROUP_SIZE)), local = (GROUP_SIZE)
+// @tune     GROUP_SIZE {32,64,128,256} = 64
+// @requires GROUPS == 1
+// @ref      CONV2D of u8   @source PhoneBit III-B, eq. 2
+//
+// Windows are unrolled: an image's 3 channels would leave 29 bits of a word unused, its 3x3 windows leave 5. They overlap,
+// so a window that moves by less than its size is written more than once; it is read once for every tile of filters.
+#include "common/window.clh"
+
+#define TAPS (KERNEL_H * KERNEL_W * IN_C)
+#define WINDOW_WORDS ((TAPS + 31) / 32)
+
+__kernel void split_planes(int batch, __global const uchar* restrict input, __global uint* restrict planes) {
+  const int id = get_global_id(0);
+  const int pixel = id / WINDOW_WORDS, word = id % WINDOW_WORDS;
+  const int pixels = batch * OUT_H * OUT_W;
+  if (pixel >= pixels) return;
+  const int y = PIXEL_Y(pixel), x = PIXEL_X(pixel);
+  __global const uchar* image = input + PIXEL_IMAGE(pixel) * (IN_H * IN_W * IN_C);
+
+  int c = word * 32 % IN_C, kx = word * 32 / IN_C % KERNEL_W, ky = word * 32 / (IN_C * KERNEL_W);
+  uint bits[8] = {0, 0, 0, 0, 0, 0, 0, 0}, mask = 0;
+  for (int t0 = 0; t0 < 32; t0 += 8) {
+    // Eight taps as the rows of an 8x8 bit matrix: four bytes in `low`, four in `high`.
+    uint low = 0, high = 0;
+#pragma unroll
+    for (int t = 0; t < 8; t++) {
+      const int in_y = TAP_Y(y, ky), in_x = TAP_X(x, kx);
+      if (ky < KERNEL_H && INSIDE(in_y, in_x)) {
+        const uint value = image[(in_y * IN_W + in_x) * IN_C + c];
+        if (t < 4) {
+          low |= value << (8 * t);
+        } else {
+          high |= value << (8 * t - 32);
+        }
+        mask |= 1u << (t0 + t);
+      }
+      if (++c == IN_C) {
+        c = 0;
+        if (++kx == KERNEL_W) kx = 0, ky++;
+      }
+    }
+    // Its transpose, by swapping ever larger off-diagonal blocks: byte i of the result is plane i (Hacker's Delight 7-3).
+    uint t = (low ^ (low >> 7)) & 0x00aa00aau;
+    low ^= t ^ (t << 7);
+    t = (high ^ (high >> 7)) & 0x00aa00aau;
+    high ^= t ^ (t << 7);
+    t = (low ^ (low >> 14)) & 0x0000ccccu;
+    low ^= t ^ (t << 14);
+    t = (high ^ (high >> 14)) & 0x0000ccccu;
+    high ^= t ^ (t << 14);
+    t = (low ^ (high << 4)) & 0xf0f0f0f0u;
+    low ^= t;
+    high ^= t >> 4;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      bits[i] |= (low >> (8 * i) & 0xffu) << t0;
+      bits[i + 4] |= (high >> (8 * i) & 0xffu) << t0;
+    }
+  }
+  __global uint4* to = (__global uint4*)planes + 2 * id;
+  to[0] = (uint4)(bits[0], bits[1], bits[2], bits[3]);
+  to[1] = (uint4)(bits[4], bits[5], bits[6], bits[7]);
+#if PADDED && INPUT_ADD != 0
+  planes[8 * pixels * WINDOW_WORDS + id] = mask;
+#endif
+}

@@ -1,0 +1,86 @@
+"""``phonebit selftest``: do the kernels compute the right thing on this device?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from phonebit.cli.console import EXIT_PARTED, output, print_json, progress
+from phonebit.cli.options import JsonOption, OpenClDeviceOption
+from phonebit.opencl import opencl_runtime
+from phonebit.target import find_opencl_target
+from phonebit.tuning_store import cache_folder
+
+
+@dataclass(frozen=True)
+class KernelTest:
+    """One kernel variant, compared with the CPU backend on small random problems.
+
+    Attributes:
+        op: what it computes.
+        choice: kernel and parameters.
+        passed: whether its results are right.
+        detail: what was wrong.
+    """
+
+    op: str
+    choice: str
+    passed: bool
+    detail: str
+
+
+def selftest(
+    device: OpenClDeviceOption = "gpu",
+    again: Annotated[
+        bool, typer.Option("--again", help="Test even what has a stored result.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare every kernel variant with the CPU backend on an OpenCL device.
+
+    A variant that fails is not used: the next one serves. Exit code 0: all
+    passed, 1: one failed, 2: no such device.
+    """
+    target = find_opencl_target(device, "the self-test")
+    with progress("testing kernels", None, quiet=as_json):
+        rows = opencl_runtime().opencl_self_test(target.device, str(cache_folder() or ""), again)
+    tests = [KernelTest(*row) for row in rows]
+    failed = sum(not test.passed for test in tests)
+    if as_json:
+        document = {
+            "device": target.device,
+            "key": target.key,
+            "failed": failed,
+            "tests": [asdict(test) for test in tests],
+        }
+        print_json(document)
+    else:
+        _print(output(), target.key, tests)
+    if failed:
+        raise typer.Exit(EXIT_PARTED)
+
+
+def _print(console: Console, key: str, tests: list[KernelTest]) -> None:
+    console.print(f"[bold]{escape(key)}[/]", soft_wrap=True)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("op", no_wrap=True)
+    table.add_column("kernel", no_wrap=True)
+    table.add_column("parameters", overflow="fold")
+    table.add_column("")
+    table.add_column("", overflow="fold")
+    for test in tests:
+        kernel, _, parameters = test.choice.partition(" ")
+        verdict = "[green]passed[/]" if test.passed else "[bold red]failed[/]"
+        detail = escape(test.detail)
+        table.add_row(escape(test.op), escape(kernel), escape(parameters), verdict, detail)
+    console.print(table)
+    failed = sum(not test.passed for test in tests)
+    if failed:
+        console.print(f"[bold red]{failed} of {len(tests)} variants failed[/], they are not used")
+    else:
+        console.print(f"[bold green]all {len(tests)} variants passed[/]")

@@ -1,0 +1,145 @@
+"""``phonebit tune``: the fastest kernels for a network on a device, measured and kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from phonebit.cli.console import output, print_json, progress
+from phonebit.cli.options import JsonOption, OpenClDeviceOption, Precision, PrecisionOption
+from phonebit.target import find_opencl_target
+from phonebit.tuning import LayerTuning, Level, tunable_layers
+from phonebit.tuning import tune as tune_layers
+from phonebit.tuning_store import export_tuning, store_tuning
+
+LevelOption = Annotated[
+    Level,
+    typer.Option(
+        "--level",
+        help="rapid: each kernel's defaults; normal: one parameter at a time from the best of "
+        "those; exhaustive: everything.",
+    ),
+]
+
+
+@dataclass
+class TuningReport:
+    """What a tuning run found and where it was kept.
+
+    Attributes:
+        device: as ``Network.device`` says it.
+        level: how much was tried.
+        batch: inputs at a time.
+        layers: one entry for each shape.
+        kept_in: the device's file in the cache folder.
+        exported_to: the table that was asked for.
+    """
+
+    device: str
+    level: Level
+    batch: int
+    layers: list[LayerTuning] = field(default_factory=list)
+    kept_in: str | None = None
+    exported_to: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        return {**vars(self), "layers": [entry.to_dict() for entry in self.layers]}
+
+
+def tune(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .pbit file.")],
+    device: OpenClDeviceOption = "gpu",
+    level: LevelOption = "normal",
+    batch: Annotated[int, typer.Option(min=1, metavar="N", help="Inputs at a time.")] = 1,
+    precision: PrecisionOption = "exact",
+    export: Annotated[
+        Path | None,
+        typer.Option(metavar="TABLE", help="Also add the results to this tuning table."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Find the fastest kernel for each layer of a network on an OpenCL device.
+
+    The results are kept for the device: from then on every network with
+    layers of these shapes uses them. Kernels whose results are not equal are
+    never chosen. Interrupted runs keep what they have found.
+    """
+    report = _tune(file, device, level, batch, precision, export, quiet=as_json)
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        _print(output(), report)
+
+
+def _tune(
+    file: Path,
+    device: str,
+    level: Level,
+    batch: int,
+    precision: Precision,
+    export: Path | None,
+    quiet: bool,
+) -> TuningReport:
+    from phonebit.network import Network
+
+    target = find_opencl_target(device, "tuning")
+    network = Network.load(file, device=device, precision=precision)
+    report = TuningReport(network.device, level, batch)
+    with progress("measuring", len(tunable_layers(network)), quiet=quiet) as advance:
+        for entry in tune_layers(network, level, batch, lambda text: advance(text, pieces=0)):
+            report.layers.append(entry)
+            path = store_tuning(target.key, [entry.line])
+            report.kept_in = None if path is None else str(path)
+            if export is not None:
+                export_tuning(export, [entry.line])
+                report.exported_to = str(export)
+            advance("measuring")
+    return report
+
+
+def _print(console: Console, report: TuningReport) -> None:
+    console.print(
+        f"[bold]{escape(report.device)}[/]  level {report.level}, batch {report.batch}",
+        soft_wrap=True,
+    )
+    if not report.layers:
+        console.print("no layer of this network has a choice of kernels on this device")
+        return
+    console.print(_layer_table(report.layers))
+    before_ms = sum(len(entry.layers) * entry.before_ms for entry in report.layers)
+    after_ms = sum(len(entry.layers) * entry.after_ms for entry in report.layers)
+    console.print(
+        f"these layers: {before_ms:.3f} ms before, [bold]{after_ms:.3f} ms[/] after; "
+        f"{sum(entry.measured for entry in report.layers)} candidates measured"
+    )
+    refused = {text: why for entry in report.layers for text, why in entry.refused.items()}
+    for text, why in refused.items():
+        console.print(f"[yellow]refused[/] {escape(text)}: {escape(why)}", soft_wrap=True)
+    for where in (report.kept_in, report.exported_to):
+        if where is not None:
+            console.print(f"kept in {escape(where)}", soft_wrap=True)
+
+
+def _layer_table(layers: list[LayerTuning]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("layer", overflow="fold")
+    table.add_column("before, after", overflow="fold")
+    for title in ("ms", "gain", "tried"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for entry in layers:
+        others = f" and {len(entry.layers) - 1} like it" if len(entry.layers) > 1 else ""
+        changed = entry.after != entry.before
+        choices, times, gain = escape(entry.before), f"{entry.before_ms:.4f}", ""
+        if changed:
+            choices += f"\n[green]{escape(entry.after)}[/]"
+            times += f"\n{entry.after_ms:.4f}"
+            gain = f"\n{entry.before_ms / entry.after_ms:.2f} x" if entry.after_ms else ""
+        table.add_row(escape(entry.layers[0]) + others, choices, times, gain, f"{entry.measured}")
+    return table

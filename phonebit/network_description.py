@@ -1,0 +1,113 @@
+"""What a loaded network consists of and what serves it: the part of ``Network`` that only tells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from phonebit.errors import InputError
+from phonebit.file_metadata import labels_of, level_meaning_of, parse_metadata
+from phonebit.layer_info import LayerInfo, TensorInfo, summary_text
+
+if TYPE_CHECKING:
+    from phonebit import _runtime
+
+
+class NetworkDescription:
+    """Base of ``Network``: names, shapes, layers, sizes, device."""
+
+    def __init__(self, engine: _runtime.Network, path: Path) -> None:
+        """Wrap a runtime object; use ``Network.load`` instead."""
+        self._engine = engine
+        self._path = path
+        self._inputs = tuple(map(TensorInfo.of, engine.inputs))
+        self._outputs = tuple(map(TensorInfo.of, engine.outputs))
+        self._layers = tuple(map(LayerInfo.of, engine.layers))
+        self._metadata = parse_metadata(engine.metadata)
+
+    @property
+    def inputs(self) -> tuple[TensorInfo, ...]:
+        """What ``forward`` takes, in order."""
+        return self._inputs
+
+    @property
+    def outputs(self) -> tuple[TensorInfo, ...]:
+        """What ``forward`` returns, in order."""
+        return self._outputs
+
+    @property
+    def layers(self) -> tuple[LayerInfo, ...]:
+        """The ops in execution order."""
+        return self._layers
+
+    @property
+    def path(self) -> Path:
+        """The file that was loaded."""
+        return self._path
+
+    @property
+    def device(self) -> str:
+        """What serves this network: "cpu:avx512", "gpu:0 NVIDIA H200"."""
+        return self._engine.device
+
+    @property
+    def isa(self) -> str:
+        """Instruction set that serves this network, e.g. "avx512"; "opencl" on such a device."""
+        return self._engine.isa
+
+    @property
+    def startup(self) -> dict[str, float]:
+        """What loading took on an OpenCL device, by name.
+
+        ``programs_built`` from source in ``build_ms``, ``programs_loaded`` from the cache folder,
+        ``cache_entries_rejected`` there, ``self_tests_run``, ``uses_command_buffer`` (0 or 1).
+        """
+        return dict(self._engine.startup)
+
+    @property
+    def threads(self) -> int:
+        """CPU threads that a forward pass uses."""
+        return self._engine.threads
+
+    @property
+    def memory(self) -> dict[str, int]:
+        """Memory in bytes.
+
+        ``arena_bytes`` (intermediate tensors of one input), ``lower_bound_bytes`` (the least that
+        any plan of them needs), ``scratch_bytes``, ``weight_bytes`` (re-packed), ``file_bytes``.
+        """
+        return dict(self._engine.memory)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The file's JSON metadata: producer, labels, preprocessing. Never affects the results."""
+        return self._metadata
+
+    @property
+    def labels(self) -> list[str]:
+        """Class names, or an empty list."""
+        return labels_of(self._metadata)
+
+    @property
+    def level_meaning(self) -> tuple[float, float] | None:
+        """(scale, offset), if the file tells: a picture level u stands for u * scale + offset."""
+        return level_meaning_of(self._metadata)
+
+    def summary(self) -> str:
+        """Text table of the layers, with totals below it."""
+        return summary_text(self._inputs, self._outputs, self._layers, self.memory)
+
+    def __repr__(self) -> str:
+        """One line: file, inputs, outputs, what serves it."""
+        inputs = ", ".join(info.text for info in self._inputs)
+        outputs = ", ".join(info.text for info in self._outputs)
+        return (
+            f"Network('{self._path}', {inputs} -> {outputs}, {len(self._layers)} layers, "
+            f"{self.device}, threads={self.threads})"
+        )
+
+    def _check_layer(self, index: int) -> None:
+        if not 0 <= index < len(self._layers):
+            raise InputError(
+                "no such layer", where="index", expected=f"0..{len(self._layers) - 1}", got=index
+            )

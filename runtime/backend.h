@@ -1,0 +1,45 @@
+// What executes a loaded model: the CPU or an OpenCL device. Network checks buffers and takes turns, then
+// calls these.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "loader/model.h"
+#include "phonebit/network.h"
+#include "threads/thread_pool.h"
+
+namespace phonebit {
+
+/// Buffers were checked by Network: their number, bytes and alignment fit the tensors. One caller at a time.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  /// Buffers of network inputs and outputs, `batch` images each.
+  virtual void forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
+                       int batch) = 0;
+  /// Median milliseconds of each layer after one warm-up.
+  virtual std::vector<double> profile(const std::vector<InputBuffer>& inputs, int batch, int repeats) = 0;
+  /// `tensors`: one buffer for each tensor of the model.
+  virtual void activations(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& tensors,
+                           int batch) = 0;
+  /// Buffers in the order of lowering::tensors_read and tensors_written.
+  virtual void run_op(size_t index, const std::vector<InputBuffer>& operands,
+                      const std::vector<OutputBuffer>& results, int batch) = 0;
+
+  /// Name of what serves a layer.
+  virtual std::string kernel(size_t index) const = 0;
+  virtual MemoryInfo memory() const = 0;
+  /// "cpu:avx512", "gpu:0 NVIDIA H200".
+  virtual std::string device() const = 0;
+  /// Instruction set of the CPU backend, or "opencl".
+  virtual const char* isa() const = 0;
+  /// Threads of the host that take part.
+  virtual threads::ThreadPool& pool() = 0;
+  /// What a user should know about the load, e.g. kernels that failed the self-test.
+  virtual std::vector<std::string> warnings() const { return {}; }
+};
+
+}  // namespace phonebit

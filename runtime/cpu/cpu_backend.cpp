@@ -1,0 +1,107 @@
+#include "cpu/cpu_backend.h"
+
+#include <chrono>
+#include <cstring>
+
+#include "host_buffers.h"
+#include "lowering/op_tensors.h"
+
+namespace phonebit::cpu {
+namespace {
+
+using Milliseconds = std::chrono::duration<double, std::milli>;
+
+}  // namespace
+
+CpuBackend::CpuBackend(const loader::Model& model, const Isa& isa, int threads, uint64_t max_memory_bytes)
+    : model_(model),
+      isa_(isa),
+      executor_(model, isa, threads, max_memory_bytes),
+      bound_inputs_(model.inputs.size()),
+      bound_outputs_(model.outputs.size()) {}
+
+void CpuBackend::forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
+                         int batch) {
+  for (int image = 0; image < batch; ++image) {
+    bind(inputs, outputs, image);
+    executor_.run_image();
+  }
+}
+
+std::vector<double> CpuBackend::profile(const std::vector<InputBuffer>& inputs, int batch, int repeats) {
+  const OwnTerminals own(model_, batch);
+  const size_t layers = model_.ops.size();
+  std::vector<std::vector<double>> times(layers);
+  for (int repeat = -1; repeat < repeats; ++repeat) {  // -1: the warm-up
+    for (std::vector<double>& of_layer : times) of_layer.push_back(0.0);
+    for (int image = 0; image < batch; ++image) {
+      bind(inputs, own.outputs, image);
+      for (size_t i = 0; i < layers; ++i) {
+        const auto begin = std::chrono::steady_clock::now();
+        executor_.run_layer(i);
+        times[i].back() += Milliseconds(std::chrono::steady_clock::now() - begin).count();
+      }
+    }
+    if (repeat < 0) {
+      for (std::vector<double>& of_layer : times) of_layer.clear();
+    }
+  }
+  std::vector<double> result;
+  for (std::vector<double>& of_layer : times) result.push_back(median(std::move(of_layer)));
+  return result;
+}
+
+void CpuBackend::activations(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& tensors,
+                             int batch) {
+  std::vector<OutputBuffer> terminals;
+  for (const int tensor : model_.outputs) terminals.push_back(tensors[static_cast<size_t>(tensor)]);
+  for (int image = 0; image < batch; ++image) {
+    bind(inputs, terminals, image);
+    for (const int tensor : model_.inputs) copy_out(tensor, tensors[static_cast<size_t>(tensor)], image);
+    for (size_t i = 0; i < model_.ops.size(); ++i) {
+      executor_.run_layer(i);
+      for (const int tensor : lowering::tensors_written(model_.ops[i]))
+        copy_out(tensor, tensors[static_cast<size_t>(tensor)], image);
+    }
+  }
+}
+
+void CpuBackend::run_op(size_t index, const std::vector<InputBuffer>& operands,
+                        const std::vector<OutputBuffer>& results, int batch) {
+  const std::vector<int> read = lowering::tensors_read(model_.ops[index]);
+  const std::vector<int> written = lowering::tensors_written(model_.ops[index]);
+  const OwnTerminals own(model_, 1);
+  bind(own.inputs, own.outputs, 0);
+  // All tensors of one op live at the same time, so each has memory of its own.
+  for (int image = 0; image < batch; ++image) {
+    for (size_t i = 0; i < operands.size(); ++i) copy_in(read[i], operands[i], image);
+    executor_.run_layer(index);
+    for (size_t i = 0; i < results.size(); ++i) copy_out(written[i], results[i], image);
+  }
+}
+
+MemoryInfo CpuBackend::memory() const {
+  return {executor_.storage().arena_bytes(), executor_.storage().lower_bound_bytes(),
+          executor_.scratch_bytes(), executor_.packed_bytes(), model_.file.size()};
+}
+
+void CpuBackend::bind(const std::vector<InputBuffer>& in, const std::vector<OutputBuffer>& out, int image) {
+  for (size_t i = 0; i < in.size(); ++i)
+    bound_inputs_[i] = image_of(in[i], model_.tensor(model_.inputs[i]).bytes(), image);
+  for (size_t i = 0; i < out.size(); ++i)
+    bound_outputs_[i] = image_of(out[i], model_.tensor(model_.outputs[i]).bytes(), image);
+  executor_.bind(bound_inputs_.data(), bound_outputs_.data());
+}
+
+void CpuBackend::copy_in(int tensor, const InputBuffer& from, int image) {
+  const size_t bytes = model_.tensor(tensor).bytes();
+  std::memcpy(executor_.address(tensor), image_of(from, bytes, image), bytes);
+}
+
+void CpuBackend::copy_out(int tensor, const OutputBuffer& to, int image) {
+  const size_t bytes = model_.tensor(tensor).bytes();
+  std::byte* const target = image_of(to, bytes, image);
+  if (target != executor_.address(tensor)) std::memcpy(target, executor_.address(tensor), bytes);
+}
+
+}  // namespace phonebit::cpu

@@ -1,0 +1,52 @@
+// Binary depthwise convolutions: one filter a channel.
+#include "fail.h"
+#include "lowering/border_table.h"
+#include "lowering/conv_shape.h"
+#include "opencl/layer_parts.h"
+
+namespace phonebit::opencl {
+namespace {
+
+using loader::Op;
+using lowering::BorderEntry;
+
+bool serves(const loader::Model&, const Op&, const Target&, const KernelChoice&) { return true; }
+
+/// The weights as filters of one input channel, [channels][kernel_h][kernel_w], one word each: the layout of
+/// border tables.
+std::vector<uint32_t> single_channel_filters(const cpu::ConvShape& shape, const uint32_t* weights) {
+  const auto taps = static_cast<size_t>(shape.kernel_h) * static_cast<size_t>(shape.kernel_w);
+  const auto channels = static_cast<size_t>(shape.out_c),
+             words = static_cast<size_t>(cpu::words(shape.out_c));
+  std::vector<uint32_t> filters(channels * taps);
+  for (size_t c = 0; c < channels; ++c) {
+    for (size_t t = 0; t < taps; ++t) filters[c * taps + t] = weights[t * words + c / 32] >> (c % 32) & 1;
+  }
+  return filters;
+}
+
+Layer build(const BuildContext& build, const Op& op, const KernelChoice& choice) {
+  LayerBuilder layer(build, op);
+  const loader::Constant& weights = build.model.constant(op.record.weights);
+  cpu::ConvShape shape = layer.shape();
+  const std::vector<uint32_t> filters = single_channel_filters(shape, weights.words());
+  shape.in_c = 1;
+  const std::vector<int32_t> thresholds = lowering::integer_thresholds(build.model, op);
+  const BorderEntry entry = layer.sink().is_threshold ? BorderEntry::limit : BorderEntry::base;
+  const int stride = 32 * cpu::words(shape.out_c);
+  std::vector<Argument> arguments{
+      Argument::of_tensor(op.operands[0]),
+      layer.upload(weights.words(), weights.count * sizeof(uint32_t), "weights"),
+      layer.upload(lowering::border_table(shape, filters.data(), thresholds.data(), entry, stride),
+                   "thresholds"),
+      layer.upload_borders(shape)};
+  layer.append_sink(arguments);
+  layer.launch(choice.kernel, choice, std::move(arguments));
+  return layer.finish(choice.text());
+}
+
+}  // namespace
+
+const OpKernels kBinaryDepthwiseKernels = {"binary_depthwise_conv2d", {"bdepthwise2d"}, serves, build};
+
+}  // namespace phonebit::opencl

@@ -1,0 +1,146 @@
+#include "opencl/context.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "fail.h"
+#include "opencl/cl_functions.h"
+
+namespace phonebit::opencl {
+namespace {
+
+/// clCreateCommandQueueWithProperties is not called on devices of OpenCL 1.2: a loader has it even where the
+/// driver behind it does not.
+Handle<cl_command_queue> create_queue(cl_context context, const Device& device, cl_bitfield properties) {
+  cl_int status = CL_SUCCESS;
+  const bool is_modern = device.version.rfind("OpenCL 1.", 0) != 0;
+  if (is_modern && api().clCreateCommandQueueWithProperties != nullptr) {
+    const cl_properties list[] = {CL_QUEUE_PROPERTIES, properties, 0};
+    Handle<cl_command_queue> queue(
+        api().clCreateCommandQueueWithProperties(context, device.id, list, &status));
+    check(status, "clCreateCommandQueueWithProperties", device.name);
+    return queue;
+  }
+  Handle<cl_command_queue> queue(api().clCreateCommandQueue(context, device.id, properties, &status));
+  check(status, "clCreateCommandQueue", device.name);
+  return queue;
+}
+
+void check_is_in_context(cl_context context, cl_device_id device) {
+  size_t bytes = 0;
+  check(api().clGetContextInfo(context, CL_CONTEXT_DEVICES, 0, nullptr, &bytes), "clGetContextInfo");
+  std::vector<cl_device_id> devices(bytes / sizeof(cl_device_id));
+  check(api().clGetContextInfo(context, CL_CONTEXT_DEVICES, bytes, devices.data(), nullptr),
+        "clGetContextInfo");
+  if (std::find(devices.begin(), devices.end(), device) == devices.end())
+    fail(ErrorCode::input, "the device is not one of the context's; pass a device of the context");
+}
+
+template <class T>
+T queue_info(cl_command_queue queue, cl_uint name) {
+  T value{};
+  check(api().clGetCommandQueueInfo(queue, name, sizeof value, &value, nullptr), "clGetCommandQueueInfo");
+  return value;
+}
+
+void check_queue(cl_command_queue queue, cl_context context, cl_device_id device) {
+  if (queue_info<cl_context>(queue, CL_QUEUE_CONTEXT) != context ||
+      queue_info<cl_device_id>(queue, CL_QUEUE_DEVICE) != device)
+    fail(ErrorCode::input, "the queue belongs to another context or device; pass a queue of this one");
+  if ((queue_info<cl_bitfield>(queue, CL_QUEUE_PROPERTIES) & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) != 0)
+    fail(ErrorCode::input, "the queue is out of order; pass an in-order queue");
+}
+
+/// The flags of every buffer. Where memory is shared with the host, drivers map without copies what they
+/// allocated for the host as well.
+cl_bitfield memory_flags(const Device& device, const void* data) {
+  return CL_MEM_READ_WRITE | (device.has_unified_memory ? CL_MEM_ALLOC_HOST_PTR : 0) |
+         (data != nullptr ? CL_MEM_COPY_HOST_PTR : 0);
+}
+
+}  // namespace
+
+std::shared_ptr<Context> Context::create(const Device& device) {
+  const std::shared_ptr<Context> result(new Context(device));
+  const intptr_t properties[] = {CL_CONTEXT_PLATFORM, reinterpret_cast<intptr_t>(device.platform), 0};
+  cl_int status = CL_SUCCESS;
+  result->context_ =
+      Handle<cl_context>(api().clCreateContext(properties, 1, &device.id, nullptr, nullptr, &status));
+  check(status, "clCreateContext", device.name);
+  result->queue_ = create_queue(result->get(), device, 0);
+  return result;
+}
+
+std::shared_ptr<Context> Context::borrow(cl_context context, cl_device_id device, cl_command_queue queue) {
+  if (context == nullptr || device == nullptr)
+    fail(ErrorCode::input, "the context and the device must not be null");
+  check_is_in_context(context, device);
+  if (queue != nullptr) check_queue(queue, context, device);
+  const std::shared_ptr<Context> result(new Context(describe_device(device)));
+  retain(context);
+  result->context_ = Handle<cl_context>(context);
+  if (queue != nullptr) {
+    retain(queue);
+    result->queue_ = Handle<cl_command_queue>(queue);
+  } else {
+    result->queue_ = create_queue(context, result->device_, 0);
+  }
+  return result;
+}
+
+cl_command_queue Context::profiling_queue() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!profiling_queue_) profiling_queue_ = create_queue(get(), device_, CL_QUEUE_PROFILING_ENABLE);
+  return profiling_queue_.get();
+}
+
+Handle<cl_mem> Context::buffer(size_t bytes, const void* data, const char* what) const {
+  if (bytes > device_.max_buffer_bytes)
+    fail(ErrorCode::device, "%s: a buffer of %zu bytes is too large for %s, which allows %llu", what, bytes,
+         device_.name.c_str(), static_cast<unsigned long long>(device_.max_buffer_bytes));
+  if (bytes == 0) data = nullptr;
+  cl_int status = CL_SUCCESS;
+  Handle<cl_mem> result(api().clCreateBuffer(get(), memory_flags(device_, data), std::max<size_t>(bytes, 1),
+                                             const_cast<void*>(data), &status));
+  if (status != CL_SUCCESS) check(status, "clCreateBuffer", format_text("%s: %zu bytes", what, bytes));
+  return result;
+}
+
+Handle<cl_mem> Context::sub_buffer(cl_mem parent, size_t offset, size_t bytes) const {
+  if (offset % device_.base_align_bytes != 0)
+    fail(ErrorCode::internal, "a sub-buffer at %zu is not aligned to %zu bytes", offset,
+         device_.base_align_bytes);
+  // NVIDIA's driver takes regions that reach beyond the end.
+  size_t parent_bytes = 0;
+  check(api().clGetMemObjectInfo(parent, CL_MEM_SIZE, sizeof parent_bytes, &parent_bytes, nullptr),
+        "clGetMemObjectInfo");
+  if (offset > parent_bytes || bytes > parent_bytes - offset)
+    fail(ErrorCode::internal, "a sub-buffer of %zu bytes at %zu is not inside its buffer of %zu bytes", bytes,
+         offset, parent_bytes);
+  const cl_buffer_region region = {offset, bytes};
+  cl_int status = CL_SUCCESS;
+  Handle<cl_mem> result(api().clCreateSubBuffer(parent, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &status));
+  if (status != CL_SUCCESS)
+    check(status, "clCreateSubBuffer", format_text("%zu bytes at %zu", bytes, offset));
+  return result;
+}
+
+Handle<cl_mem> Context::image(size_t width, size_t height, const void* data, const char* what) const {
+  if (!device_.has_images) fail(ErrorCode::device, "%s: %s has no images", what, device_.name.c_str());
+  if (width > device_.image2d_max_width || height > device_.image2d_max_height)
+    fail(ErrorCode::device, "%s: an image of %zux%zu is too large for %s, which allows %zux%zu", what, width,
+         height, device_.name.c_str(), device_.image2d_max_width, device_.image2d_max_height);
+  const cl_image_format format = {CL_RGBA, CL_UNSIGNED_INT32};
+  cl_image_desc description{};
+  description.image_type = CL_MEM_OBJECT_IMAGE2D;
+  description.image_width = width;
+  description.image_height = height;
+  const cl_bitfield flags = CL_MEM_READ_WRITE | (data != nullptr ? CL_MEM_COPY_HOST_PTR : 0);
+  cl_int status = CL_SUCCESS;
+  Handle<cl_mem> result(
+      api().clCreateImage(get(), flags, &format, &description, const_cast<void*>(data), &status));
+  if (status != CL_SUCCESS) check(status, "clCreateImage", format_text("%s: %zux%zu", what, width, height));
+  return result;
+}
+
+}  // namespace phonebit::opencl

@@ -1,0 +1,45 @@
+// A device with its context and queues, created here or borrowed from the caller.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "opencl/device.h"
+#include "opencl/handle.h"
+
+namespace phonebit::opencl {
+
+/// In-order queues; thread-safe as OpenCL objects are. Shared by everything that works on the device.
+class Context {
+ public:
+  /// A new context on `device`.
+  static std::shared_ptr<Context> create(const Device& device);
+  /// Retains the caller's objects. `queue` may be null: then one is created. Throws Error(input) for an
+  /// out-of-order queue, or one of another context or device.
+  static std::shared_ptr<Context> borrow(cl_context context, cl_device_id device, cl_command_queue queue);
+
+  cl_context get() const { return context_.get(); }
+  const Device& device() const { return device_; }
+  cl_command_queue queue() const { return queue_.get(); }
+  /// A queue that records times of events, created on first use.
+  cl_command_queue profiling_queue();
+
+  /// A buffer of `bytes` (at least 1), filled from `data` where that is not null. Throws Error(device) naming
+  /// `what` and the size when there is not enough memory, or more than max_buffer_bytes is asked for.
+  Handle<cl_mem> buffer(size_t bytes, const void* data, const char* what) const;
+  /// A part of a buffer; `offset` must be a multiple of device().base_align_bytes.
+  Handle<cl_mem> sub_buffer(cl_mem parent, size_t offset, size_t bytes) const;
+  /// image2d RGBA32UI (128 bits a texel), filled from `data` (row after row, dense) where that is not null.
+  Handle<cl_mem> image(size_t width, size_t height, const void* data, const char* what) const;
+
+ private:
+  explicit Context(Device device) : device_(std::move(device)) {}
+
+  Device device_;
+  Handle<cl_context> context_;
+  Handle<cl_command_queue> queue_, profiling_queue_;
+  std::mutex mutex_;  // of profiling_queue_
+};
+
+}  // namespace phonebit::opencl

@@ -1,0 +1,160 @@
+#include "opencl/device.h"
+
+#include <algorithm>
+
+#include "fail.h"
+#include "opencl/cl_functions.h"
+
+namespace phonebit::opencl {
+namespace {
+
+std::string device_text(cl_device_id device, cl_uint name) {
+  size_t bytes = 0;
+  check(api().clGetDeviceInfo(device, name, 0, nullptr, &bytes), "clGetDeviceInfo");
+  std::string text(bytes, '\0');
+  if (bytes > 0) check(api().clGetDeviceInfo(device, name, bytes, text.data(), nullptr), "clGetDeviceInfo");
+  text.resize(std::min(text.find('\0'), text.size()));
+  // Some drivers pad names with blanks.
+  const size_t first = text.find_first_not_of(' ');
+  return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+std::string platform_text(cl_platform_id platform, cl_uint name) {
+  size_t bytes = 0;
+  check(api().clGetPlatformInfo(platform, name, 0, nullptr, &bytes), "clGetPlatformInfo");
+  std::string text(bytes, '\0');
+  if (bytes > 0)
+    check(api().clGetPlatformInfo(platform, name, bytes, text.data(), nullptr), "clGetPlatformInfo");
+  text.resize(std::min(text.find('\0'), text.size()));
+  return text;
+}
+
+template <class T>
+T device_info(cl_device_id device, cl_uint name) {
+  T value{};
+  check(api().clGetDeviceInfo(device, name, sizeof value, &value, nullptr), "clGetDeviceInfo");
+  return value;
+}
+
+/// For what older versions and other vendors do not know: 0 then.
+template <class T>
+T optional_info(cl_device_id device, cl_uint name) {
+  T value{};
+  return api().clGetDeviceInfo(device, name, sizeof value, &value, nullptr) == CL_SUCCESS ? value : T{};
+}
+
+bool has_extension(const std::string& extensions, const std::string& name) {
+  return (" " + extensions + " ").find(" " + name + " ") != std::string::npos;
+}
+
+/// An in-order queue must do, see Context.
+bool has_usable_command_buffer(const Device& device) {
+  return has_extension(device.extensions, "cl_khr_command_buffer") &&
+         command_buffer_api(device.platform) != nullptr &&
+         optional_info<cl_bitfield>(device.id, CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR) == 0;
+}
+
+void describe_limits(Device& device) {
+  const cl_device_id id = device.id;
+  device.compute_units = static_cast<int>(device_info<cl_uint>(id, CL_DEVICE_MAX_COMPUTE_UNITS));
+  device.clock_mhz = static_cast<int>(optional_info<cl_uint>(id, CL_DEVICE_MAX_CLOCK_FREQUENCY));
+  device.max_work_group_size = device_info<size_t>(id, CL_DEVICE_MAX_WORK_GROUP_SIZE);
+  device.base_align_bytes = std::max<size_t>(device_info<cl_uint>(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8, 1);
+  device.global_bytes = device_info<cl_ulong>(id, CL_DEVICE_GLOBAL_MEM_SIZE);
+  device.max_buffer_bytes = device_info<cl_ulong>(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+  device.local_bytes = device_info<cl_ulong>(id, CL_DEVICE_LOCAL_MEM_SIZE);
+  device.has_images = device_info<cl_bool>(id, CL_DEVICE_IMAGE_SUPPORT) != 0;
+  device.image2d_max_width = optional_info<size_t>(id, CL_DEVICE_IMAGE2D_MAX_WIDTH);
+  device.image2d_max_height = optional_info<size_t>(id, CL_DEVICE_IMAGE2D_MAX_HEIGHT);
+}
+
+void describe_features(Device& device) {
+  const cl_device_id id = device.id;
+  const auto floats = device_info<cl_bitfield>(id, CL_DEVICE_SINGLE_FP_CONFIG);
+  const auto svm = optional_info<cl_bitfield>(id, CL_DEVICE_SVM_CAPABILITIES);
+  device.has_unified_memory = optional_info<cl_bool>(id, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
+  device.has_half = has_extension(device.extensions, "cl_khr_fp16");
+  device.has_fma = (floats & CL_FP_FMA) != 0;
+  device.has_exact_division = (floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
+  device.has_command_buffer = has_usable_command_buffer(device);
+  device.has_svm_coarse = (svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER) != 0;
+  device.has_svm_fine = (svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER) != 0;
+  device.has_svm_atomics = (svm & CL_DEVICE_SVM_ATOMICS) != 0;
+}
+
+/// Whether the engine can work with it at all: kernels are OpenCL C 1.2 in source form.
+bool is_usable(const Device& device) {
+  return device.version.rfind("OpenCL 1.0", 0) != 0 && device.version.rfind("OpenCL 1.1", 0) != 0 &&
+         optional_info<cl_bool>(device.id, CL_DEVICE_AVAILABLE) != 0 &&
+         optional_info<cl_bool>(device.id, CL_DEVICE_COMPILER_AVAILABLE) != 0;
+}
+
+std::vector<cl_platform_id> platforms() {
+  cl_uint count = 0;
+  if (!is_available() || api().clGetPlatformIDs(0, nullptr, &count) != CL_SUCCESS || count == 0) return {};
+  std::vector<cl_platform_id> found(count);
+  if (api().clGetPlatformIDs(count, found.data(), nullptr) != CL_SUCCESS) return {};
+  return found;
+}
+
+std::vector<cl_device_id> platform_devices(cl_platform_id platform) {
+  cl_uint count = 0;
+  if (api().clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count) != CL_SUCCESS || count == 0)
+    return {};
+  std::vector<cl_device_id> found(count);
+  if (api().clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, found.data(), nullptr) != CL_SUCCESS)
+    return {};
+  return found;
+}
+
+std::vector<Device> find_devices() {
+  std::vector<Device> found;
+  for (const cl_platform_id platform : platforms()) {
+    for (const cl_device_id id : platform_devices(platform)) {
+      try {
+        Device device = describe_device(id);
+        if (is_usable(device)) found.push_back(std::move(device));
+      } catch (const Error&) {
+        // A driver that cannot even describe its device; the others serve.
+      }
+    }
+  }
+  std::stable_partition(found.begin(), found.end(), [](const Device& device) { return device.is_gpu; });
+  return found;
+}
+
+}  // namespace
+
+std::string Device::key() const { return name + " | " + platform_name + " | " + driver_version; }
+
+const std::vector<Device>& devices() {
+  static const std::vector<Device> found = find_devices();
+  return found;
+}
+
+Device describe_device(cl_device_id id) {
+  Device device{};
+  device.id = id;
+  device.platform = device_info<cl_platform_id>(id, CL_DEVICE_PLATFORM);
+  device.name = device_text(id, CL_DEVICE_NAME);
+  device.vendor_name = device_text(id, CL_DEVICE_VENDOR);
+  device.platform_name = platform_text(device.platform, CL_PLATFORM_NAME);
+  device.version = device_text(id, CL_DEVICE_VERSION);
+  device.driver_version = device_text(id, CL_DRIVER_VERSION);
+  device.extensions = device_text(id, CL_DEVICE_EXTENSIONS);
+  device.is_gpu = (device_info<cl_bitfield>(id, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_GPU) != 0;
+  int compute_capability = 0;
+  if (has_extension(device.extensions, "cl_nv_device_attribute_query"))
+    compute_capability =
+        static_cast<int>(10 * optional_info<cl_uint>(id, CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV) +
+                         optional_info<cl_uint>(id, CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV));
+  const DeviceNames names = {device.name,    device.vendor_name, device.platform_name,
+                             device.version, device.is_gpu,      compute_capability};
+  device.vendor = vendor_of(names);
+  device.family = family_of(names);
+  describe_limits(device);
+  describe_features(device);
+  return device;
+}
+
+}  // namespace phonebit::opencl

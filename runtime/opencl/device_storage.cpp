@@ -1,0 +1,91 @@
+#include "opencl/device_storage.h"
+
+#include <algorithm>
+
+#include "fail.h"
+
+namespace phonebit::opencl {
+
+using format::DataType;
+using loader::Model;
+using lowering::Place;
+using lowering::TensorHome;
+
+DeviceStorage::DeviceStorage(const Model& model, Context& context, Precision precision)
+    : model_(model), context_(context), homes_(model), is_half_(model.tensors.size(), false) {
+  std::vector<memory::Lifetime> lifetimes = homes_.lifetimes();
+  for (size_t i = 0; i < model.tensors.size(); ++i) {
+    const auto tensor = static_cast<int>(i);
+    const TensorHome& home = homes_.home(tensor);
+    if (home.place != Place::arena || precision == Precision::exact ||
+        model.tensor(tensor).dtype != DataType::kF32)
+      continue;
+    is_half_[static_cast<size_t>(homes_.root(tensor))] = true;
+  }
+  // Parts of the arena begin where the device lets sub-buffers begin.
+  const size_t align = std::max(context.device().base_align_bytes, memory::kArenaAlignment);
+  for (size_t i = 0; i < model.tensors.size(); ++i) {
+    const auto tensor = static_cast<int>(i);
+    const TensorHome& home = homes_.home(tensor);
+    // Dead tensors, which no op touches, have no buffer.
+    if (home.place != Place::arena || static_cast<size_t>(home.index) >= lifetimes.size()) continue;
+    if (homes_.root(tensor) == tensor) lifetimes[static_cast<size_t>(home.index)].bytes = image_bytes(tensor);
+  }
+  for (memory::Lifetime& buffer : lifetimes) {
+    buffer.bytes = (buffer.bytes + align - 1) / align * align;
+    buffer_bytes_.push_back(buffer.bytes);
+  }
+  plan_ = memory::plan_arena(lifetimes);
+  int conflict[2];
+  if (!memory::verify_arena(lifetimes, plan_, conflict))
+    fail(ErrorCode::internal, "device arena: buffers %d and %d overlap; please report this model",
+         conflict[0], conflict[1]);
+}
+
+size_t DeviceStorage::image_bytes(int tensor) const {
+  const size_t bytes = model_.tensor(tensor).bytes();
+  return is_half(tensor) ? bytes / 2 : bytes;
+}
+
+bool DeviceStorage::reserve(int batch) {
+  if (batch <= capacity_) return false;
+  // The old memory goes first: both together may be more than there is.
+  buffers_.clear();
+  own_inputs_.clear();
+  own_outputs_.clear();
+  arena_ = Handle<cl_mem>();
+  capacity_ = 0;
+  const auto images = static_cast<size_t>(batch);
+  arena_ = context_.buffer(arena_bytes(batch), nullptr, "activations");
+  // Every offset and size grows with the batch, so what does not overlap for one image does not for many.
+  for (size_t i = 0; i < buffer_bytes_.size(); ++i)
+    buffers_.push_back(
+        context_.sub_buffer(arena_.get(), plan_.offsets[i] * images, buffer_bytes_[i] * images));
+  for (const int tensor : model_.inputs)
+    own_inputs_.push_back(context_.buffer(image_bytes(tensor) * images, nullptr, "a network input"));
+  for (const int tensor : model_.outputs)
+    own_outputs_.push_back(context_.buffer(image_bytes(tensor) * images, nullptr, "a network output"));
+  capacity_ = batch;
+  return true;
+}
+
+void DeviceStorage::bind_terminals(std::vector<cl_mem> inputs, std::vector<cl_mem> outputs) {
+  bound_inputs_ = std::move(inputs);
+  bound_outputs_ = std::move(outputs);
+}
+
+cl_mem DeviceStorage::memory(int tensor) const {
+  const TensorHome& home = homes_.home(tensor);
+  const auto index = static_cast<size_t>(home.index);
+  switch (home.place) {
+    case Place::input:
+      return bound_inputs_.empty() ? own_inputs_[index].get() : bound_inputs_[index];
+    case Place::output:
+      return bound_outputs_.empty() ? own_outputs_[index].get() : bound_outputs_[index];
+    case Place::arena:
+      break;
+  }
+  return buffers_[index].get();
+}
+
+}  // namespace phonebit::opencl

@@ -1,0 +1,51 @@
+// Where tensors live on a device: one arena, planned as on the CPU, and a buffer for each network input and
+// output.
+#pragma once
+
+#include <vector>
+
+#include "lowering/tensor_homes.h"
+#include "opencl/context.h"
+#include "phonebit/network.h"
+
+namespace phonebit::opencl {
+
+/// Memory for a number of images at once: tensors hold image after image.
+class DeviceStorage {
+ public:
+  DeviceStorage(const loader::Model& model, Context& context, Precision precision);
+
+  /// Bytes of the arena for `batch` images.
+  size_t arena_bytes(int batch) const { return plan_.bytes * static_cast<size_t>(batch); }
+  size_t lower_bound_bytes() const { return plan_.lower_bound_bytes; }
+  /// Makes room for `batch` images; what tensors held is lost when that needs new memory. Returns whether
+  /// memory objects changed.
+  bool reserve(int batch);
+  int capacity() const { return capacity_; }
+
+  /// Memory of a tensor: a caller's buffer while one is bound, else the storage's own.
+  cl_mem memory(int tensor) const;
+  /// Puts callers' buffers in place of the own ones for all inputs and outputs; empty vectors end that.
+  void bind_terminals(std::vector<cl_mem> inputs, std::vector<cl_mem> outputs);
+
+  bool is_half(int tensor) const { return is_half_[static_cast<size_t>(homes_.root(tensor))]; }
+  bool is_shared(int a, int b) const { return homes_.is_shared(a, b); }
+  /// Of one image, as stored.
+  size_t image_bytes(int tensor) const;
+  const lowering::TensorHomes& homes() const { return homes_; }
+
+ private:
+  const loader::Model& model_;
+  Context& context_;
+  lowering::TensorHomes homes_;
+  std::vector<bool> is_half_;  // by root
+  std::vector<size_t> buffer_bytes_;
+  memory::ArenaPlan plan_;  // of one image
+  int capacity_ = 0;
+  Handle<cl_mem> arena_;
+  std::vector<Handle<cl_mem>> buffers_;  // parts of the arena
+  std::vector<Handle<cl_mem>> own_inputs_, own_outputs_;
+  std::vector<cl_mem> bound_inputs_, bound_outputs_;
+};
+
+}  // namespace phonebit::opencl

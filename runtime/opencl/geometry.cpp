@@ -1,0 +1,173 @@
+#include "opencl/geometry.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstdlib>
+
+#include "fail.h"
+
+namespace phonebit::opencl {
+
+/// Recursive descent over one `@geometry` line.
+class GeometryParser {
+ public:
+  GeometryParser(std::string_view kernel, std::string_view line, const Defines& defines)
+      : kernel_(kernel), line_(line), defines_(defines) {}
+
+  std::vector<Geometry::Expression> list(std::string_view name) {
+    expect(name);
+    expect("=");
+    expect("(");
+    std::vector<Geometry::Expression> result;
+    do {
+      out_.clear();
+      sum();
+      result.push_back(out_);
+    } while (accept(","));
+    expect(")");
+    return result;
+  }
+  void expect(std::string_view token) {
+    if (!accept(token)) bad(("expected '" + std::string(token) + "'").c_str());
+  }
+
+ private:
+  [[noreturn]] void bad(const char* what) const {
+    fail(ErrorCode::internal, "kernel %s: @geometry '%s': %s at column %zu", kernel_.c_str(), line_.c_str(),
+         what, at_ + 1);
+  }
+  void skip_blanks() {
+    while (at_ < line_.size() && line_[at_] == ' ') ++at_;
+  }
+  bool accept(std::string_view token) {
+    skip_blanks();
+    if (line_.compare(at_, token.size(), token) != 0) return false;
+    at_ += token.size();
+    return true;
+  }
+  void emit(char operation, double number = 0.0) { out_.push_back({operation, number}); }
+
+  void sum() {
+    product();
+    for (;;) {
+      const char sign = accept("+") ? '+' : accept("-") ? '-' : '\0';
+      if (sign == '\0') return;
+      product();
+      emit(sign);
+    }
+  }
+  void product() {
+    factor();
+    for (;;) {
+      const char sign = accept("*") ? '*' : accept("/") ? '/' : '\0';
+      if (sign == '\0') return;
+      factor();
+      emit(sign);
+    }
+  }
+  void factor() {
+    if (accept("(")) {
+      sum();
+      return expect(")");
+    }
+    const size_t begin = at_;
+    while (at_ < line_.size() && (std::isalnum(static_cast<unsigned char>(line_[at_])) || line_[at_] == '_'))
+      ++at_;
+    const std::string word = line_.substr(begin, at_ - begin);
+    if (word.empty()) bad("expected a number or a name");
+    if (accept("(")) return call(word);
+    if (word == "batch") return emit('b');
+    const std::string* const value =
+        std::isdigit(static_cast<unsigned char>(word[0])) ? &word : defines_.find(word);
+    if (value == nullptr) bad(("unknown name '" + word + "'").c_str());
+    emit('n', std::atof(value->c_str()));
+  }
+  void call(const std::string& function) {
+    const char operation = function == "ceil"      ? 'c'
+                           : function == "roundup" ? 'r'
+                           : function == "max"     ? 'M'
+                           : function == "min"     ? 'm'
+                                                   : '\0';
+    if (operation == '\0') bad(("unknown function '" + function + "'").c_str());
+    sum();
+    if (operation != 'c') {
+      expect(",");
+      sum();
+    }
+    expect(")");
+    emit(operation);
+  }
+
+  std::string kernel_, line_;
+  const Defines& defines_;
+  size_t at_ = 0;
+  Geometry::Expression out_;
+};
+
+Geometry Geometry::of_program(std::string_view kernel, std::string_view text, const Defines& defines) {
+  constexpr std::string_view kMark = "// @geometry";
+  const size_t mark = text.find(kMark);
+  if (mark == std::string_view::npos)
+    fail(ErrorCode::internal, "kernel %s: no @geometry line", std::string(kernel).c_str());
+  const size_t begin = mark + kMark.size();
+  GeometryParser parser(kernel, text.substr(begin, text.find('\n', begin) - begin), defines);
+  Geometry geometry;
+  geometry.global_ = parser.list("global");
+  parser.expect(",");
+  const std::vector<Expression> local = parser.list("local");
+  if (local.size() != geometry.global_.size() || local.size() > 3)
+    fail(ErrorCode::internal, "kernel %s: @geometry has %zu global and %zu local sizes",
+         std::string(kernel).c_str(), geometry.global_.size(), local.size());
+  for (size_t i = 0; i < local.size(); ++i) geometry.local_[i] = evaluate(local[i], 1);
+  return geometry;
+}
+
+Extent Geometry::global(int batch) const {
+  Extent result{1, 1, 1};
+  for (size_t i = 0; i < global_.size(); ++i) result[i] = evaluate(global_[i], batch);
+  return result;
+}
+
+size_t Geometry::evaluate(const Expression& expression, int batch) {
+  std::vector<double> stack;
+  for (const Instruction& instruction : expression) {
+    if (instruction.operation == 'n' || instruction.operation == 'b') {
+      stack.push_back(instruction.operation == 'n' ? instruction.number : batch);
+      continue;
+    }
+    const double b = stack.back();
+    if (instruction.operation == 'c') {
+      stack.back() = std::ceil(b);
+      continue;
+    }
+    stack.pop_back();
+    double& a = stack.back();
+    switch (instruction.operation) {
+      case '+':
+        a += b;
+        break;
+      case '-':
+        a -= b;
+        break;
+      case '*':
+        a *= b;
+        break;
+      case '/':
+        a /= b;
+        break;
+      case 'r':
+        a = std::ceil(a / b) * b;
+        break;
+      case 'M':
+        a = std::max(a, b);
+        break;
+      default:
+        a = std::min(a, b);
+        break;
+    }
+  }
+  return static_cast<size_t>(stack.back());
+}
+
+}  // namespace phonebit::opencl

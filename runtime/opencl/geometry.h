@@ -1,0 +1,44 @@
+// The work sizes of a kernel: the `@geometry` line of its file, evaluated.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "opencl/kernel_library.h"
+
+namespace phonebit::opencl {
+
+/// Work-items in each dimension.
+using Extent = std::array<size_t, 3>;
+
+/// `global = (roundup(batch * OUT_H * OUT_W, GROUP_SIZE), 4), local = (GROUP_SIZE, 1)`: numbers, names of
+/// defines, `batch`,
+/// + - * /, ceil(a), roundup(a, multiple), max(a, b), min(a, b). One to three dimensions, as many in both
+/// lists.
+class Geometry {
+ public:
+  /// From the `@geometry` line in a program's text. Throws Error(internal) where it is malformed, or names
+  /// what `defines` does not have.
+  static Geometry of_program(std::string_view kernel, std::string_view text, const Defines& defines);
+
+  int dimensions() const { return static_cast<int>(global_.size()); }
+  Extent global(int batch) const;
+  const Extent& local() const { return local_; }
+
+ private:
+  /// Reverse Polish: numbers pushed, `batch` pushed, operators applied.
+  struct Instruction {
+    char operation;  // 'n'umber, 'b'atch, + - * / 'c'eil 'r'oundup 'M'ax 'm'in
+    double number;
+  };
+  using Expression = std::vector<Instruction>;
+  friend class GeometryParser;
+  static size_t evaluate(const Expression& expression, int batch);
+
+  std::vector<Expression> global_;
+  Extent local_{1, 1, 1};
+};
+
+}  // namespace phonebit::opencl

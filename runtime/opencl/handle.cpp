@@ -1,0 +1,20 @@
+#include "opencl/handle.h"
+
+#include "opencl/cl_functions.h"
+
+namespace phonebit::opencl {
+
+// Whoever holds an object has loaded the library, so api() does not throw here. What a release returns helps
+// nobody.
+void release(cl_context object) noexcept { api().clReleaseContext(object); }
+void release(cl_command_queue object) noexcept { api().clReleaseCommandQueue(object); }
+void release(cl_mem object) noexcept { api().clReleaseMemObject(object); }
+void release(cl_program object) noexcept { api().clReleaseProgram(object); }
+void release(cl_kernel object) noexcept { api().clReleaseKernel(object); }
+void release(cl_event object) noexcept { api().clReleaseEvent(object); }
+
+void retain(cl_context object) { check(api().clRetainContext(object), "clRetainContext"); }
+void retain(cl_command_queue object) { check(api().clRetainCommandQueue(object), "clRetainCommandQueue"); }
+void retain(cl_mem object) { check(api().clRetainMemObject(object), "clRetainMemObject"); }
+
+}  // namespace phonebit::opencl

@@ -1,0 +1,165 @@
+#include "opencl/kernel_library.h"
+
+#include <cctype>
+#include <charconv>
+#include <map>
+#include <set>
+
+#include "fail.h"
+#include "opencl/embedded_files.h"
+
+namespace phonebit::opencl {
+namespace {
+
+struct Kernel {
+  std::string_view text;
+  std::vector<Tunable> tunables;
+};
+
+/// Reads a line from left to right; each step says whether it fitted.
+struct Scanner {
+  std::string_view rest;
+
+  bool blanks() {
+    while (!rest.empty() && (rest[0] == ' ' || rest[0] == '\t')) rest.remove_prefix(1);
+    return true;
+  }
+  bool text(std::string_view expected) {
+    if (rest.substr(0, expected.size()) != expected) return false;
+    rest.remove_prefix(expected.size());
+    return true;
+  }
+  bool name(std::string& into) {
+    size_t size = 0;
+    while (size < rest.size() &&
+           (std::isalnum(static_cast<unsigned char>(rest[size])) != 0 || rest[size] == '_'))
+      ++size;
+    into = rest.substr(0, size);
+    rest.remove_prefix(size);
+    return size > 0;
+  }
+  bool number(int& into) {
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), into);
+    if (error != std::errc()) return false;
+    rest.remove_prefix(static_cast<size_t>(end - rest.data()));
+    return true;
+  }
+};
+
+/// `// @tune NAME {1,2,4} = 2   what it is`. Anything else is no tunable, as in sources.py.
+bool parse_tunable(std::string_view line, Tunable& into) {
+  Scanner scanner{line};
+  if (!scanner.text("// @tune ") || !scanner.blanks() || !scanner.name(into.name) || !scanner.blanks() ||
+      !scanner.text("{"))
+    return false;
+  do {
+    int value = 0;
+    if (!scanner.number(value)) return false;
+    into.values.push_back(value);
+  } while (scanner.text(","));
+  return scanner.text("}") && scanner.blanks() && scanner.text("=") && scanner.blanks() &&
+         scanner.number(into.default_value);
+}
+
+/// Calls `visit` with each line, without its end.
+template <class Visit>
+void for_each_line(std::string_view text, Visit visit) {
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    visit(text.substr(0, end));
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+}
+
+/// The parsed library. Views point into the program's constant data.
+struct Library {
+  std::map<std::string_view, std::string_view> files;
+  std::map<std::string, Kernel, std::less<>> kernels;
+  std::vector<std::string> names;
+
+  Library() {
+    for (size_t i = 0; i < embedded_file_count; ++i) {
+      const std::string_view path = embedded_files[i].path;
+      const std::string_view text = embedded_files[i].text();
+      files.emplace(path, text);
+      if (path.size() < 3 || path.substr(path.size() - 3) != ".cl") continue;
+      const std::string_view name = path.substr(path.rfind('/') + 1);
+      Kernel& kernel = kernels[std::string(name.substr(0, name.size() - 3))];
+      kernel.text = text;
+      for_each_line(text, [&](std::string_view line) {
+        Tunable tunable;
+        if (parse_tunable(line, tunable)) kernel.tunables.push_back(std::move(tunable));
+      });
+    }
+    for (const auto& [name, kernel] : kernels) names.push_back(name);
+  }
+
+  const Kernel& kernel(std::string_view name) const {
+    const auto at = kernels.find(name);
+    if (at == kernels.end()) fail(ErrorCode::internal, "there is no kernel '%s'", std::string(name).c_str());
+    return at->second;
+  }
+};
+
+const Library& library() {
+  static const Library instance;
+  return instance;
+}
+
+/// Appends `text` with its includes replaced: by the file the first time, by nothing afterwards.
+void expand(std::string_view text, std::set<std::string_view>& seen, std::string& out) {
+  for_each_line(text, [&](std::string_view line) {
+    constexpr std::string_view prefix = "#include \"common/";
+    if (line.substr(0, prefix.size()) != prefix || line.back() != '"') {
+      out.append(line) += '\n';
+      return;
+    }
+    const std::string_view path = line.substr(10, line.size() - 11);
+    const auto at = library().files.find(path);
+    if (at == library().files.end())
+      fail(ErrorCode::internal, "there is no kernel file '%s' to include", std::string(path).c_str());
+    if (seen.insert(at->first).second) expand(at->second, seen, out);
+  });
+}
+
+}  // namespace
+
+void Defines::set(std::string name, std::string value) {
+  for (auto& [existing, old] : all_) {
+    if (existing == name) {
+      old = std::move(value);
+      return;
+    }
+  }
+  all_.emplace_back(std::move(name), std::move(value));
+}
+
+const std::string* Defines::find(std::string_view name) const {
+  for (const auto& [existing, value] : all_) {
+    if (existing == name) return &value;
+  }
+  return nullptr;
+}
+
+const std::vector<std::string>& kernel_names() { return library().names; }
+
+const std::vector<Tunable>& tunables(std::string_view kernel) { return library().kernel(kernel).tunables; }
+
+std::string_view built_in_tuning_table() {
+  const auto at = library().files.find("tuning.table");
+  return at == library().files.end() ? std::string_view() : at->second;
+}
+
+std::string assemble(std::string_view kernel, const Defines& defines) {
+  const Kernel& found = library().kernel(kernel);
+  Defines all;
+  for (const Tunable& tunable : found.tunables) all.set(tunable.name, tunable.default_value);
+  for (const auto& [name, value] : defines.all()) all.set(name, value);
+  std::string text;
+  for (const auto& [name, value] : all.all()) text += "#define " + name + " " + value + "\n";
+  std::set<std::string_view> seen;
+  expand(found.text, seen, text);
+  return text;
+}
+
+}  // namespace phonebit::opencl

@@ -1,0 +1,42 @@
+// The kernels of bnn_kernels/, embedded at build time: text, tunable parameters, assembly
+// (bnn_kernels/README.md).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace phonebit::opencl {
+
+/// One `@tune` line.
+struct Tunable {
+  std::string name;
+  std::vector<int> values;  ///< that a tuner tries
+  int default_value;
+};
+
+/// Macro names and values, in the order in which they are defined.
+class Defines {
+ public:
+  void set(std::string name, std::string value);
+  void set(std::string name, int value) { set(std::move(name), std::to_string(value)); }
+  const std::vector<std::pair<std::string, std::string>>& all() const { return all_; }
+  /// The value of a define, or null.
+  const std::string* find(std::string_view name) const;
+
+ private:
+  std::vector<std::pair<std::string, std::string>> all_;
+};
+
+/// All kernel names, sorted.
+const std::vector<std::string>& kernel_names();
+/// Throws Error(internal) for an unknown kernel.
+const std::vector<Tunable>& tunables(std::string_view kernel);
+/// The text of tuning.table.
+std::string_view built_in_tuning_table();
+/// Program text: `#define` lines, then the kernel file with includes replaced. Tunables that `defines` lacks
+/// have their defaults.
+std::string assemble(std::string_view kernel, const Defines& defines);
+
+}  // namespace phonebit::opencl

@@ -1,0 +1,100 @@
+// An op prepared for a device: its kernels, their arguments, its weights.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernel_types.h"
+#include "loader/model.h"
+#include "opencl/context.h"
+#include "opencl/geometry.h"
+#include "opencl/kernel_choice.h"
+#include "opencl/kernel_library.h"
+#include "opencl/program_cache.h"
+#include "opencl/tuning_table.h"
+
+namespace phonebit::opencl {
+
+/// What a kernel argument refers to. Tensors and scratch memory are bound anew whenever their place changes.
+struct Argument {
+  enum class Kind {
+    tensor,   ///< `tensor` of the model
+    memory,   ///< an object of the layer's own
+    scratch,  ///< the memory that all layers share; at most one user in a layer
+    image,    ///< the layer's image of its first operand
+  };
+  Kind kind;
+  int tensor = -1;
+  cl_mem memory = nullptr;
+
+  static Argument of_tensor(int index) { return {Kind::tensor, index, nullptr}; }
+  static Argument of_memory(cl_mem object) { return {Kind::memory, -1, object}; }
+  static Argument scratch() { return {Kind::scratch, -1, nullptr}; }
+  static Argument image() { return {Kind::image, -1, nullptr}; }
+};
+
+/// One kernel over a batch. Its argument 0 is the batch, `arguments` follow.
+struct Launch {
+  Handle<cl_kernel> kernel;
+  std::vector<Argument> arguments;
+  Geometry geometry;
+};
+
+/// Runs as: copy of the operand into the image (where there is one), then the launches in order.
+struct Layer {
+  std::string kernel;                  ///< for reports: choice with parameters
+  std::vector<Handle<cl_mem>> memory;  ///< weights and tables
+  std::vector<Launch> launches;
+  size_t weight_bytes = 0;
+  size_t scratch_bytes = 0;  ///< of one image
+  size_t image_width = 0;    ///< texels; 0: no image
+  size_t image_height = 0;   ///< rows of one image of the batch
+  int image_of = -1;         ///< the tensor that is copied into it
+};
+
+/// What a layer is built from; references outlive the call only where Layer says so.
+struct BuildContext {
+  const loader::Model& model;
+  Context& context;
+  ProgramCache& programs;
+  /// Whether a tensor is stored as half.
+  std::function<bool(int tensor)> is_half;
+  /// Whether two tensors are the same memory.
+  std::function<bool(int a, int b)> is_shared;
+};
+
+/// What decides whether a kernel may serve.
+struct Target {
+  const Device& device;
+  /// Only kernels whose float results have the bits of the CPU backend (binary layers are exact in any case).
+  bool is_exact;
+};
+
+/// The kernels of one kind of op, one source file a kind.
+struct OpKernels {
+  const char* op;                    ///< in tuning tables
+  std::vector<const char*> kernels;  ///< the last one serves always, with default parameters
+  /// Whether a choice of these kernels can serve: every @requires holds.
+  bool (*serves)(const loader::Model& model, const loader::Op& op, const Target& target,
+                 const KernelChoice& choice);
+  /// Prepares the op with a choice that serves. Throws Error(device).
+  Layer (*build)(const BuildContext& build, const loader::Op& op, const KernelChoice& choice);
+};
+const OpKernels& op_kernels(const loader::Model& model, const loader::Op& op);
+
+/// What the tuning table is asked about an op.
+TuningQuery tuning_query(const loader::Model& model, const loader::Op& op);
+
+/// Whether a choice can serve the op: a kernel of its kind, and every @requires holds.
+bool can_serve(const loader::Model& model, const loader::Op& op, const Target& target,
+               const KernelChoice& choice);
+
+// One a source file; op_kernels() chooses.
+extern const OpKernels kBinaryConvKernels, kBinaryDepthwiseKernels, kU8ConvKernels, kFloatConvKernels,
+    kFloatDepthwiseKernels, kFloatGroupedConvKernels, kBitPoolKernels, kMaxPoolKernels, kAveragePoolKernels,
+    kElementwiseKernels, kBitConcatKernels, kFloatConcatKernels, kPadKernels, kReshapeKernels,
+    kSoftmaxKernels;
+
+}  // namespace phonebit::opencl

@@ -1,0 +1,219 @@
+#include "opencl/layer_parts.h"
+
+#include <cmath>
+
+#include "fail.h"
+#include "lowering/border_table.h"
+#include "lowering/conv_shape.h"
+
+namespace phonebit::opencl {
+
+using format::DataType;
+using format::OpKind;
+using format::StepKind;
+using format::StepRecord;
+using format::ThresholdKind;
+using loader::Model;
+using loader::Op;
+using loader::Tensor;
+
+namespace {
+
+/// Appends a constant of the model; returns its place.
+int append(std::vector<float>& constants, const loader::Constant& constant) {
+  const auto place = static_cast<int>(constants.size());
+  constants.insert(constants.end(), constant.f32(), constant.f32() + constant.count);
+  // Vector loads of the last channels may not run over the end of the buffer.
+  constants.resize((constants.size() + 3) / 4 * 4, 0.0f);
+  return place;
+}
+
+std::string step_text(const BuildContext& build, const Op& op, const StepRecord& step, Sink& sink) {
+  const Model& model = build.model;
+  const Tensor& out = model.output(op);
+  const auto place = [&](int constant) { return append(sink.constants, model.constant(constant)); };
+  switch (static_cast<StepKind>(step.kind)) {
+    case StepKind::kScaleBias: {
+      const int scale = place(step.constant_a), bias = place(step.constant_b);
+      return format_text("STEP_SCALE_BIAS(%d, %d) ", scale, bias);
+    }
+    case StepKind::kAdd:
+    case StepKind::kMultiply: {
+      const auto index = static_cast<int>(sink.tensors.size());
+      sink.tensors.push_back(step.tensor);
+      const bool is_sum = static_cast<StepKind>(step.kind) == StepKind::kAdd;
+      const bool is_pixelwise = model.tensor(step.tensor).pixels() > 1 || out.pixels() == 1;
+      return format_text("%s(tensor%d, %d, %d) ", is_sum ? "STEP_ADD" : "STEP_MULTIPLY", index,
+                         build.is_half(step.tensor) ? 1 : 0, is_pixelwise ? 1 : 0);
+    }
+    case StepKind::kClamp:
+      return "STEP_CLAMP(" + float_literal(step.value_a) + ", " + float_literal(step.value_b) + ") ";
+    case StepKind::kPrelu: {
+      const bool is_pixelwise =
+          out.pixels() > 1 && model.constant(step.constant_a).count == static_cast<uint64_t>(out.elements());
+      return format_text("STEP_PRELU(%d, %d) ", place(step.constant_a), is_pixelwise ? 1 : 0);
+    }
+    case StepKind::kSigmoid:
+      return "STEP_SIGMOID ";
+    case StepKind::kTanh:
+      return "STEP_TANH ";
+  }
+  fail(ErrorCode::internal, "no kernel text for step kind %u", step.kind);
+}
+
+/// `wanted`, halved until the device's work-groups may be that large.
+int group_size(const Device& device, int wanted) {
+  while (wanted > 1 && static_cast<size_t>(wanted) > device.max_work_group_size) wanted /= 2;
+  return wanted;
+}
+
+void set_window(Defines& defines, const cpu::ConvShape& shape, const Op& op) {
+  defines.set("KERNEL_H", shape.kernel_h);
+  defines.set("KERNEL_W", shape.kernel_w);
+  defines.set("STRIDE_H", shape.stride_h);
+  defines.set("STRIDE_W", shape.stride_w);
+  defines.set("DILATION_H", shape.dilation_h);
+  defines.set("DILATION_W", shape.dilation_w);
+  defines.set("PAD_TOP", shape.pad_top);
+  defines.set("PAD_LEFT", shape.pad_left);
+  defines.set("GROUPS", static_cast<int>(op.record.groups));
+  defines.set("PADDED", lowering::reaches_padding(shape) ? 1 : 0);
+  defines.set("PAD_BITS", shape.pad_value > 0 ? 1 : 0);
+  const lowering::BorderClasses classes = lowering::border_classes(shape);
+  defines.set("ROW_CLASSES", classes.rows);
+  defines.set("COLUMN_CLASSES", classes.columns);
+}
+
+}  // namespace
+
+std::string float_literal(float value) {
+  if (std::isinf(value)) return value > 0 ? "INFINITY" : "-INFINITY";
+  return format_text("%af", static_cast<double>(value));
+}
+
+Defines geometry_defines(const Model& model, const Op& op) {
+  const cpu::ConvShape shape = lowering::conv_shape(model, op);
+  Defines defines;
+  defines.set("IN_H", shape.in_h);
+  defines.set("IN_W", shape.in_w);
+  defines.set("IN_C", shape.in_c);
+  defines.set("IN_WORDS", cpu::words(shape.in_c));
+  defines.set("OUT_H", shape.out_h);
+  defines.set("OUT_W", shape.out_w);
+  defines.set("OUT_C", shape.out_c);
+  defines.set("OUT_WORDS", cpu::words(shape.out_c));
+  if (op.record.kernel_h > 0) set_window(defines, shape, op);
+  return defines;
+}
+
+Sink make_sink(const BuildContext& build, const Op& op) {
+  Sink sink;
+  sink.values = op.record.value_output;
+  sink.bits = op.record.bits_output;
+  if (op.threshold_kind() == ThresholdKind::kI32) {
+    sink.is_threshold = true;
+    sink.defines.set("THRESHOLD", 1);
+    sink.defines.set("SINK_PARAMS", ", __global uint* bits");
+    sink.defines.set("SINK_ARGS", ", bits");
+    return sink;
+  }
+  std::string steps;
+  for (const StepRecord& step : op.steps) steps += step_text(build, op, step, sink);
+  std::string parameters = ", __global const float* constants", names = ", constants";
+  for (size_t i = 0; i < sink.tensors.size(); ++i) {
+    parameters += format_text(", __global const void* tensor%zu", i);
+    names += format_text(", tensor%zu", i);
+  }
+  if (sink.values >= 0) {
+    parameters += ", __global void* values";
+    names += ", values";
+    sink.defines.set("HAS_VALUES", 1);
+    sink.defines.set("VALUES_HALF", build.is_half(sink.values) ? 1 : 0);
+  }
+  if (sink.bits >= 0) {
+    parameters += ", __global uint* bits";
+    names += ", bits";
+    sink.defines.set("HAS_BITS", 1);
+    if (op.record.threshold >= 0) {
+      sink.defines.set("HAS_FLOAT_THRESHOLD", 1);
+      sink.defines.set("FLOAT_THRESHOLD_AT",
+                       append(sink.constants, build.model.constant(op.record.threshold)));
+    }
+  }
+  sink.defines.set("EPILOGUE", 1);
+  sink.defines.set("STEPS", steps);
+  sink.defines.set("SINK_PARAMS", parameters);
+  sink.defines.set("SINK_ARGS", names);
+  return sink;
+}
+
+LayerBuilder::LayerBuilder(const BuildContext& build, const Op& op, SinkUse use)
+    : build_(build),
+      shape_(lowering::conv_shape(build.model, op)),
+      sink_(use == with_sink ? make_sink(build, op) : Sink{}),
+      defines_(geometry_defines(build.model, op)) {
+  for (const auto& [name, value] : sink_.defines.all()) defines_.set(name, value);
+}
+
+Argument LayerBuilder::upload(const void* data, size_t bytes, const char* what) {
+  layer_.memory.push_back(build_.context.buffer(bytes, data, what));
+  layer_.weight_bytes += bytes;
+  return Argument::of_memory(layer_.memory.back().get());
+}
+
+Argument LayerBuilder::upload_image(const void* data, size_t width, size_t height) {
+  layer_.memory.push_back(build_.context.image(width, height, data, "weights"));
+  layer_.weight_bytes += 16 * width * height;
+  return Argument::of_memory(layer_.memory.back().get());
+}
+
+Argument LayerBuilder::upload_borders(const cpu::ConvShape& shape) {
+  const lowering::BorderClasses classes = lowering::border_classes(shape);
+  if (classes.rows * classes.columns == 1) return dummy();
+  std::vector<uint16_t> all = classes.row_of;
+  all.insert(all.end(), classes.column_of.begin(), classes.column_of.end());
+  return upload(all, "border classes");
+}
+
+Argument LayerBuilder::dummy() {
+  const uint32_t nothing = 0;
+  return upload(&nothing, sizeof nothing, "a placeholder");
+}
+
+void LayerBuilder::append_sink(std::vector<Argument>& arguments) {
+  if (!sink_.is_threshold)
+    arguments.push_back(sink_.constants.empty() ? dummy()
+                                                : upload(sink_.constants, "constants of an epilogue"));
+  for (const int tensor : sink_.tensors) arguments.push_back(Argument::of_tensor(tensor));
+  if (sink_.values >= 0) arguments.push_back(Argument::of_tensor(sink_.values));
+  if (sink_.bits >= 0) arguments.push_back(Argument::of_tensor(sink_.bits));
+}
+
+void LayerBuilder::launch(const std::string& kernel, const KernelChoice& choice,
+                          std::vector<Argument> arguments) {
+  Defines defines = defines_;
+  // Written out, tunables count as variables of the kernel's @geometry.
+  for (const Tunable& tunable : tunables(kernel)) {
+    int value = kernel == choice.kernel ? choice.parameter(tunable.name.c_str()) : tunable.default_value;
+    if (tunable.name == "GROUP_SIZE") value = group_size(build_.context.device(), value);
+    if (defines.find(tunable.name) == nullptr) defines.set(tunable.name, value);
+  }
+  const std::string text = assemble(kernel, defines);
+  for (const auto& [name, value] : sizes_.all()) defines.set(name, value);
+  Geometry geometry = Geometry::of_program(kernel, text, defines);
+  layer_.launches.push_back(
+      {build_.programs.kernel(kernel, text), std::move(arguments), std::move(geometry)});
+}
+
+void LayerBuilder::set_image(int tensor, size_t width, size_t height) {
+  layer_.image_of = tensor;
+  layer_.image_width = width;
+  layer_.image_height = height;
+}
+
+Layer LayerBuilder::finish(std::string name) {
+  layer_.kernel = std::move(name);
+  return std::move(layer_);
+}
+
+}  // namespace phonebit::opencl

@@ -1,0 +1,132 @@
+// Candidates for a layer and their times: what tuners are made of.
+#include <cmath>
+#include <cstring>
+
+#include "fail.h"
+#include "host_buffers.h"
+#include "lowering/op_tensors.h"
+#include "opencl/cl_functions.h"
+#include "opencl/opencl_backend.h"
+#include "opencl/random_content.h"
+
+namespace phonebit::opencl {
+namespace {
+
+/// Appends every combination of the kernel's tunables.
+void append_combinations(const char* kernel, std::vector<KernelChoice>& choices) {
+  std::vector<KernelChoice> combinations{{kernel, {}}};
+  for (const Tunable& tunable : tunables(kernel)) {
+    std::vector<KernelChoice> longer;
+    for (const KernelChoice& shorter : combinations) {
+      for (const int value : tunable.values) {
+        longer.push_back(shorter);
+        longer.back().parameters.emplace_back(tunable.name, value);
+      }
+    }
+    combinations = std::move(longer);
+  }
+  choices.insert(choices.end(), combinations.begin(), combinations.end());
+}
+
+bool are_close(const loader::Tensor& tensor, const std::vector<std::byte>& a, const std::vector<std::byte>& b,
+               bool is_exact) {
+  if (is_exact || tensor.dtype != format::DataType::kF32) return a == b;
+  for (size_t at = 0; at < a.size(); at += sizeof(float)) {
+    float x, y;
+    std::memcpy(&x, a.data() + at, sizeof x);
+    std::memcpy(&y, b.data() + at, sizeof y);
+    // Half has 11 significant bits; sums of dyadic numbers lose a few of them at most.
+    if (!(std::fabs(x - y) <= 1e-2f * std::fmax(1.0f, std::fabs(x)))) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<KernelChoice> all_choices(const loader::Model& model, const loader::Op& op,
+                                      const Target& target) {
+  std::vector<KernelChoice> all, result;
+  for (const char* kernel : op_kernels(model, op).kernels) append_combinations(kernel, all);
+  for (KernelChoice& choice : all) {
+    if (can_serve(model, op, target, choice)) result.push_back(std::move(choice));
+  }
+  return result;
+}
+
+std::vector<std::string> OpenClBackend::candidates(size_t index) const {
+  const loader::Op& op = model_.ops[index];
+  if (executor_.layer(index).launches.empty()) return {};
+  const std::string present = choices_[index].full_text();
+  std::vector<std::string> result{present};
+  for (const KernelChoice& choice : all_choices(model_, op, executor_.target())) {
+    std::string text = choice.full_text();
+    if (text != present) result.push_back(std::move(text));
+  }
+  return result;
+}
+
+double OpenClBackend::measure_choice(size_t index, const std::string& choice_text, int batch, int repeats,
+                                     bool* is_equal) {
+  const loader::Op& op = model_.ops[index];
+  const KernelChoice choice = KernelChoice::parse(choice_text);
+  if (!can_serve(model_, op, executor_.target(), choice))
+    fail(ErrorCode::input, "layer '%s': kernel %s cannot serve it on %s", op.name.c_str(),
+         choice_text.c_str(), label_.c_str());
+  if (batch > executor_.largest_batch())
+    fail(ErrorCode::input, "batch: got %d, expected at most %d", batch, executor_.largest_batch());
+  const std::vector<int> read = lowering::tensors_read(op), written = lowering::tensors_written(op);
+  std::mt19937 random(7);
+  std::vector<std::vector<std::byte>> operands;
+  for (const int tensor : read) operands.push_back(random_content(model_.tensor(tensor), batch, random));
+  const auto upload = [&] {
+    for (size_t i = 0; i < read.size(); ++i) executor_.write(read[i], operands[i].data(), batch, true);
+  };
+  const auto results = [&] {
+    std::vector<std::vector<std::byte>> all;
+    upload();
+    executor_.enqueue_layer(index, context_->queue(), nullptr);
+    for (const int tensor : written) {
+      all.emplace_back(model_.tensor(tensor).bytes() * static_cast<size_t>(batch));
+      executor_.read(tensor, all.back().data(), batch, true);
+    }
+    return all;
+  };
+  const auto restore = [&] {
+    executor_.set_layer(index, choices_[index]);
+    executor_.prepare(batch);
+  };
+
+  executor_.prepare(batch);
+  const auto expected = results();
+  executor_.set_layer(index, choice);
+  try {
+    executor_.prepare(batch);
+    const auto got = results();
+    *is_equal = true;
+    for (size_t i = 0; i < written.size(); ++i) {
+      if (!are_close(model_.tensor(written[i]), expected[i], got[i], executor_.target().is_exact))
+        *is_equal = false;
+    }
+    std::vector<double> times;
+    for (int repeat = 0; repeat < repeats; ++repeat) {
+      std::vector<Handle<cl_event>> events;
+      executor_.enqueue_layer(index, context_->profiling_queue(), &events);
+      check(api().clFinish(context_->profiling_queue()), "clFinish");
+      times.push_back(event_milliseconds(events));
+    }
+    restore();
+    return median(std::move(times));
+  } catch (...) {
+    restore();
+    throw;
+  }
+}
+
+std::string OpenClBackend::tuning_line(size_t index, const std::string& choice) const {
+  const Device& device = context_->device();
+  const TuningQuery query = tuning_query(model_, model_.ops[index]);
+  return query.op + " " + query.signature + " " + device.vendor + " " + device.family + " " +
+         table_name(device.name) + " " + KernelChoice::parse(choice).text();
+}
+
+}  // namespace phonebit::opencl

@@ -1,0 +1,211 @@
+#include "opencl/opencl_backend.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "fail.h"
+#include "host_buffers.h"
+#include "lowering/op_tensors.h"
+#include "opencl/cl_functions.h"
+
+namespace phonebit::opencl {
+
+using loader::Model;
+using loader::Op;
+
+TuningTable tuning_table(const Options& options) {
+  TuningTable table = TuningTable::parse(built_in_tuning_table(), "tuning.table");
+  if (!options.tuning.empty()) table.prepend(TuningTable::parse(options.tuning, "Options::tuning"));
+  return table;
+}
+
+std::vector<std::pair<std::string, std::string>> table_choices(const Device& device) {
+  const TuningTable table = TuningTable::parse(built_in_tuning_table(), "tuning.table");
+  std::vector<std::pair<std::string, std::string>> result;
+  for (const TuningEntry& entry : table.entries()) {
+    const auto is_known = [&](const auto& known) { return known.first == entry.op + " " + entry.shape; };
+    if (std::any_of(result.begin(), result.end(), is_known)) continue;
+    const std::vector<KernelChoice> choices = table.choices({entry.op, entry.shape, ""}, device);
+    if (!choices.empty()) result.emplace_back(entry.op + " " + entry.shape, choices[0].text());
+  }
+  return result;
+}
+
+OpenClBackend::OpenClBackend(const Model& model, std::shared_ptr<Context> context, std::string label,
+                             const Options& options)
+    : model_(model),
+      context_(std::move(context)),
+      label_(std::move(label)),
+      programs_(context_, cache_directory(options.cache_directory)),
+      self_test_(context_, programs_, cache_directory(options.cache_directory)),
+      executor_(model, *context_, programs_, options.precision, options.max_memory_bytes),
+      choices_(model.ops.size()) {
+  const TuningTable table = tuning_table(options);
+  for (size_t i = 0; i < model.ops.size(); ++i) choose_layer(i, table);
+  executor_.prepare(1);
+}
+
+/// The first choice that can serve, passes the self-test and compiles. The tables' choices come first, then
+/// every kernel with its default parameters.
+void OpenClBackend::choose_layer(size_t index, const TuningTable& table) {
+  const Op& op = model_.ops[index];
+  std::vector<KernelChoice> choices = table.choices(tuning_query(model_, op), context_->device());
+  for (const char* kernel : op_kernels(model_, op).kernels) choices.push_back({kernel, {}});
+  std::string reasons;
+  for (const KernelChoice& choice : choices) {
+    if (!can_serve(model_, op, executor_.target(), choice)) continue;
+    try {
+      if (!passes_self_test(op, choice)) {
+        reasons += "; " + choice.text() + " failed the self-test";
+        continue;
+      }
+      executor_.set_layer(index, choice);
+      choices_[index] = choice;
+      return;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::device) throw;
+      warnings_.push_back(format_text("layer '%s': kernel %s is not used: %s", op.name.c_str(),
+                                      choice.text().c_str(), error.what()));
+      reasons += "; " + choice.text() + ": " + error.what();
+    }
+  }
+  fail(ErrorCode::device, "layer '%s': no kernel serves it on %s%s; use device 'cpu'", op.name.c_str(),
+       label_.c_str(), reasons.c_str());
+}
+
+bool OpenClBackend::passes_self_test(const Op& op, const KernelChoice& choice) {
+  const SelfTestResult result = self_test_.result(op_kernels(model_, op).op, choice);
+  if (result.passed) return true;
+  const std::string warning = format_text(
+      "kernel %s computes wrong results on %s (%s) and is disabled; the next one in the table serves",
+      choice.text().c_str(), context_->device().key().c_str(), result.detail.c_str());
+  if (std::find(warnings_.begin(), warnings_.end(), warning) == warnings_.end()) warnings_.push_back(warning);
+  return false;
+}
+
+template <class Body>
+void OpenClBackend::in_passes(int batch, const Body& body) {
+  const int most = executor_.largest_batch();
+  for (int first = 0; first < batch; first += most) {
+    const int images = std::min(most, batch - first);
+    executor_.prepare(images);
+    guarded([&] { body(first, images); });
+  }
+}
+
+template <class Body>
+void OpenClBackend::guarded(const Body& body) {
+  try {
+    body();
+  } catch (...) {
+    api().clFinish(context_->queue());
+    throw;
+  }
+}
+
+void OpenClBackend::upload_inputs(const std::vector<InputBuffer>& inputs, int first, int images) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const int tensor = model_.inputs[i];
+    executor_.write(tensor, image_of(inputs[i], model_.tensor(tensor).bytes(), first), images, false);
+  }
+}
+
+void OpenClBackend::forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
+                            int batch) {
+  in_passes(batch, [&](int first, int images) {
+    upload_inputs(inputs, first, images);
+    executor_.enqueue(true);
+    // The queue is in order, so waiting for the last copy is waiting for everything.
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const int tensor = model_.outputs[i];
+      executor_.read(tensor, image_of(outputs[i], model_.tensor(tensor).bytes(), first), images,
+                     i + 1 == outputs.size());
+    }
+  });
+}
+
+double event_milliseconds(const std::vector<Handle<cl_event>>& events) {
+  uint64_t nanoseconds = 0;
+  for (const Handle<cl_event>& event : events) {
+    uint64_t begin = 0, end = 0;
+    check(
+        api().clGetEventProfilingInfo(event.get(), CL_PROFILING_COMMAND_START, sizeof begin, &begin, nullptr),
+        "clGetEventProfilingInfo");
+    check(api().clGetEventProfilingInfo(event.get(), CL_PROFILING_COMMAND_END, sizeof end, &end, nullptr),
+          "clGetEventProfilingInfo");
+    nanoseconds += end - begin;
+  }
+  return static_cast<double>(nanoseconds) * 1e-6;
+}
+
+std::vector<double> OpenClBackend::profile(const std::vector<InputBuffer>& inputs, int batch, int repeats) {
+  const cl_command_queue queue = context_->profiling_queue();
+  std::vector<double> result(model_.ops.size(), 0.0);
+  in_passes(batch, [&](int first, int images) {
+    upload_inputs(inputs, first, images);
+    executor_.finish();
+    std::vector<std::vector<double>> times(model_.ops.size());
+    for (int repeat = -1; repeat < repeats; ++repeat) {  // -1: the warm-up
+      std::vector<std::vector<Handle<cl_event>>> events(model_.ops.size());
+      for (size_t i = 0; i < events.size(); ++i) executor_.enqueue_layer(i, queue, &events[i]);
+      check(api().clFinish(queue), "clFinish");
+      for (size_t i = 0; repeat >= 0 && i < events.size(); ++i)
+        times[i].push_back(event_milliseconds(events[i]));
+    }
+    for (size_t i = 0; i < times.size(); ++i) result[i] += median(std::move(times[i]));
+  });
+  return result;
+}
+
+void OpenClBackend::activations(const std::vector<InputBuffer>& inputs,
+                                const std::vector<OutputBuffer>& tensors, int batch) {
+  in_passes(batch, [&](int first, int images) {
+    const auto copy_out = [&](int tensor) {
+      const OutputBuffer& target = tensors[static_cast<size_t>(tensor)];
+      executor_.read(tensor, image_of(target, model_.tensor(tensor).bytes(), first), images, true);
+    };
+    upload_inputs(inputs, first, images);
+    for (const int tensor : model_.inputs) copy_out(tensor);
+    for (size_t i = 0; i < model_.ops.size(); ++i) {
+      executor_.enqueue_layer(i, context_->queue(), nullptr);
+      for (const int tensor : lowering::tensors_written(model_.ops[i])) copy_out(tensor);
+    }
+  });
+}
+
+void OpenClBackend::run_op(size_t index, const std::vector<InputBuffer>& operands,
+                           const std::vector<OutputBuffer>& results, int batch) {
+  const std::vector<int> read = lowering::tensors_read(model_.ops[index]);
+  const std::vector<int> written = lowering::tensors_written(model_.ops[index]);
+  in_passes(batch, [&](int first, int images) {
+    for (size_t i = 0; i < operands.size(); ++i)
+      executor_.write(read[i], image_of(operands[i], model_.tensor(read[i]).bytes(), first), images, true);
+    executor_.enqueue_layer(index, context_->queue(), nullptr);
+    for (size_t i = 0; i < results.size(); ++i)
+      executor_.read(written[i], image_of(results[i], model_.tensor(written[i]).bytes(), first), images,
+                     true);
+  });
+}
+
+MemoryInfo OpenClBackend::memory() const {
+  return {executor_.storage().arena_bytes(1), executor_.storage().lower_bound_bytes(),
+          executor_.scratch_bytes(), executor_.weight_bytes(), model_.file.size()};
+}
+
+StartupInfo OpenClBackend::startup() const {
+  const ProgramStatistics programs = programs_.statistics();
+  StartupInfo info;
+  info.programs_built = programs.built;
+  info.programs_loaded = programs.loaded;
+  info.cache_entries_rejected = programs.rejected;
+  info.self_tests_run = self_test_.tests_run();
+  info.build_ms = programs.build_ms;
+  info.uses_command_buffer = executor_.uses_command_buffer();
+  return info;
+}
+
+OpenClHandles OpenClBackend::handles() const {
+  return {context_->get(), context_->device().id, context_->queue()};
+}
+
+}  // namespace phonebit::opencl

@@ -1,0 +1,79 @@
+// An OpenCL device behind the Backend interface: chooses kernels, then drives an Executor.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend.h"
+#include "opencl/executor.h"
+#include "opencl/self_test.h"
+
+namespace phonebit::opencl {
+
+class OpenClBackend final : public Backend {
+ public:
+  /// `model` must stay where it is. `label`: "gpu:0 NVIDIA H200". Throws Error(device).
+  OpenClBackend(const loader::Model& model, std::shared_ptr<Context> context, std::string label,
+                const Options& options);
+
+  void forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
+               int batch) override;
+  std::vector<double> profile(const std::vector<InputBuffer>& inputs, int batch, int repeats) override;
+  void activations(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& tensors,
+                   int batch) override;
+  void run_op(size_t index, const std::vector<InputBuffer>& operands,
+              const std::vector<OutputBuffer>& results, int batch) override;
+  std::string kernel(size_t index) const override { return executor_.layer(index).kernel; }
+  MemoryInfo memory() const override;
+  std::string device() const override { return label_; }
+  const char* isa() const override { return "opencl"; }
+  threads::ThreadPool& pool() override { return pool_; }
+  std::vector<std::string> warnings() const override { return warnings_; }
+
+  // Network's functions of the same names.
+  void forward_on_device(const std::vector<DeviceBuffer>& inputs, const std::vector<DeviceBuffer>& outputs,
+                         int batch);
+  std::vector<std::string> candidates(size_t index) const;
+  double measure_choice(size_t index, const std::string& choice, int batch, int repeats, bool* is_equal);
+  std::string tuning_line(size_t index, const std::string& choice) const;
+  StartupInfo startup() const;
+  OpenClHandles handles() const;
+
+ private:
+  void choose_layer(size_t index, const TuningTable& table);
+  bool passes_self_test(const loader::Op& op, const KernelChoice& choice);
+  /// Calls body(first image, images) for runs of at most largest_batch() images, prepared for each.
+  template <class Body>
+  void in_passes(int batch, const Body& body);
+  /// Runs body, and empties the queue if it throws: commands may still use the caller's memory.
+  template <class Body>
+  void guarded(const Body& body);
+  void upload_inputs(const std::vector<InputBuffer>& inputs, int first, int images);
+
+  const loader::Model& model_;
+  std::shared_ptr<Context> context_;
+  std::string label_;
+  ProgramCache programs_;
+  SelfTest self_test_;
+  Executor executor_;
+  threads::ThreadPool pool_{1};
+  std::vector<KernelChoice> choices_;  // that serve, by layer
+  std::vector<std::string> warnings_;
+  std::vector<Handle<cl_mem>> caller_parts_;  // sub-buffers of callers' buffers
+};
+
+/// Milliseconds between the first start and the last end of a layer's commands, less the gaps between them.
+/// The events are complete.
+double event_milliseconds(const std::vector<Handle<cl_event>>& events);
+
+/// The tuning tables that count for the options: the caller's lines, then the built-in table.
+TuningTable tuning_table(const Options& options);
+
+/// For each op and shape class of the built-in table, the choice that comes first on a device.
+std::vector<std::pair<std::string, std::string>> table_choices(const Device& device);
+
+/// All choices of kernels and parameters for an op, those of the table first.
+std::vector<KernelChoice> all_choices(const loader::Model& model, const loader::Op& op, const Target& target);
+
+}  // namespace phonebit::opencl

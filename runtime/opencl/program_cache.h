@@ -1,0 +1,69 @@
+// Kernels from source, through a cache of program binaries on disk.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "opencl/binary_store.h"
+#include "opencl/context.h"
+
+namespace phonebit::opencl {
+
+/// Numbers for people and tests.
+struct ProgramStatistics {
+  int built = 0;     ///< compiled from source
+  int loaded = 0;    ///< taken from disk
+  int rejected = 0;  ///< entries on disk that were damaged or refused by the driver, and were built again
+  double build_ms = 0.0;
+};
+
+/// One for a Context. A disk entry holds its whole key (program text, options, device, driver) beside the
+/// binary and a checksum, so neither a damaged file nor a collision of names can pass for another program;
+/// files are written under a temporary name and renamed. An unusable directory means no disk cache, silently.
+/// Thread-safe.
+class ProgramCache {
+ public:
+  /// `directory`: empty for no disk cache; created on the first write.
+  ProgramCache(std::shared_ptr<Context> context, std::string directory);
+
+  /// The kernel `name` of a program text; a new kernel object for each call (arguments are state), programs
+  /// are shared. Throws Error(device) with the CL symbol, kernel, options, device and the build log.
+  Handle<cl_kernel> kernel(const std::string& name, const std::string& text);
+
+  /// "-cl-std=CL1.2 ...", the same for every program of the device.
+  const std::string& options() const { return options_; }
+  ProgramStatistics statistics() const;
+
+ private:
+  /// One program; its mutex lets the second thread that wants it wait for the first instead of building it
+  /// again.
+  struct Entry {
+    std::mutex mutex;
+    Handle<cl_program> program;
+  };
+
+  Handle<cl_program> load_or_build(const std::string& name, const std::string& text);
+  Handle<cl_program> load(const std::string& name, const std::string& binary) const;
+  Handle<cl_program> build(const std::string& name, const std::string& text) const;
+  /// The program's binary for the device; empty where the driver gives none.
+  std::string binary_of(cl_program program) const;
+  std::string build_log(cl_program program) const;
+  [[noreturn]] void fail_build(const std::string& name, const char* function, cl_int status,
+                               const std::string& log) const;
+
+  std::shared_ptr<Context> context_;
+  BinaryStore store_;
+  std::string options_;
+  mutable std::mutex mutex_;                                // of what follows
+  std::map<std::string, std::shared_ptr<Entry>> programs_;  // by text
+  ProgramStatistics statistics_;
+};
+
+/// Where caches live: `configured`, else PHONEBIT_CACHE_DIR, else XDG_CACHE_HOME/phonebit, else
+/// HOME/.cache/phonebit, else empty.
+std::string cache_directory(const std::string& configured);
+
+}  // namespace phonebit::opencl

@@ -1,0 +1,176 @@
+// Convolutions of u8 pixels and of float values.
+#include "lowering/conv_shape.h"
+#include "opencl/half.h"
+#include "opencl/layer_parts.h"
+
+namespace phonebit::opencl {
+namespace {
+
+using format::DataType;
+using loader::Model;
+using loader::Op;
+
+size_t window_taps(const cpu::ConvShape& shape, const Op& op) {
+  return static_cast<size_t>(shape.kernel_h) * static_cast<size_t>(shape.kernel_w) *
+         static_cast<size_t>(shape.in_c / static_cast<int>(op.record.groups));
+}
+
+bool makes_bits(const Op& op) { return op.record.bits_output >= 0; }
+
+/// Work-items own whole bytes of packed bits.
+bool has_whole_bytes(const Op& op, const KernelChoice& choice, const char* tile) {
+  return !makes_bits(op) || choice.parameter(tile) >= 8;
+}
+
+/// The weights of a CONV2D as floats [OUT_C][taps]: those of the file, or its bits as +1 and -1.
+std::vector<float> float_weights(const Model& model, const Op& op) {
+  const cpu::ConvShape shape = lowering::conv_shape(model, op);
+  const loader::Constant& constant = model.constant(op.record.weights);
+  if (constant.dtype == DataType::kF32) return {constant.f32(), constant.f32() + constant.count};
+  const int channels = shape.in_c / static_cast<int>(op.record.groups);
+  const auto row_words = static_cast<size_t>(cpu::words(channels));
+  const size_t rows = static_cast<size_t>(constant.count) / row_words;
+  std::vector<float> values;
+  values.reserve(rows * static_cast<size_t>(channels));
+  for (size_t row = 0; row < rows; ++row) {
+    const uint32_t* bits = constant.words() + row * row_words;
+    for (int c = 0; c < channels; ++c) values.push_back((bits[c / 32] >> (c % 32) & 1) != 0 ? 1.0f : -1.0f);
+  }
+  return values;
+}
+
+/// [taps][channels rounded up to `multiple`] from [channels][taps].
+std::vector<float> transposed(const std::vector<float>& filters, size_t channels, size_t multiple) {
+  const size_t taps = filters.size() / channels, stride = (channels + multiple - 1) / multiple * multiple;
+  std::vector<float> result(taps * stride, 0.0f);
+  for (size_t c = 0; c < channels; ++c) {
+    for (size_t t = 0; t < taps; ++t) result[t * stride + c] = filters[c * taps + t];
+  }
+  return result;
+}
+
+Argument input_of(const Op& op) { return Argument::of_tensor(op.operands[0]); }
+
+class FloatConvBuilder {
+ public:
+  FloatConvBuilder(const BuildContext& build, const Op& op, const KernelChoice& choice)
+      : op_(op), choice_(choice), layer_(build, op), weights_(float_weights(build.model, op)) {
+    layer_.defines().set("INPUT_HALF", build.is_half(op.operands[0]) ? 1 : 0);
+    if (!build.context.device().has_fma) layer_.defines().set("FUSED", 0);
+  }
+
+  Layer build(const std::vector<float>& weights) { return finish(layer_.upload(weights, "weights")); }
+  Layer build_tiled() {
+    const std::vector<float> tiled = transposed(weights_, static_cast<size_t>(layer_.shape().out_c), 4);
+    if (choice_.parameter("ARITHMETIC") == 0) return build(tiled);
+    return finish(layer_.upload(to_halves(tiled.data(), tiled.size()), "weights"));
+  }
+  Layer build_canonical() { return build(weights_); }
+  Layer build_depthwise() {
+    return build(transposed(weights_, static_cast<size_t>(layer_.shape().out_c), 1));
+  }
+
+ private:
+  Layer finish(Argument weights) {
+    std::vector<Argument> arguments{input_of(op_), weights};
+    layer_.append_sink(arguments);
+    layer_.launch(choice_.kernel, choice_, std::move(arguments));
+    return layer_.finish(choice_.text());
+  }
+
+  const Op& op_;
+  const KernelChoice& choice_;
+  LayerBuilder layer_;
+  std::vector<float> weights_;
+};
+
+bool serves_float(const Model&, const Op& op, const Target& target, const KernelChoice& choice) {
+  if (choice.kernel == "conv2d_f32_dot") return !target.is_exact;
+  if (choice.parameter("FUSED") == 0 && target.is_exact) return false;
+  const char* const tile = choice.kernel == "depthwise_f32" ? "TILE_CHANNELS" : "TILE_FILTERS";
+  return has_whole_bytes(op, choice, tile);
+}
+
+bool serves_float_tile(const Model& model, const Op& op, const Target& target, const KernelChoice& choice) {
+  if (choice.kernel == "conv2d_f32" && choice.parameter("ARITHMETIC") == 1 &&
+      (target.is_exact || !target.device.has_half || model.operand(op).channels % 4 != 0))
+    return false;
+  return serves_float(model, op, target, choice);
+}
+
+Layer build_float(const BuildContext& build, const Op& op, const KernelChoice& choice) {
+  FloatConvBuilder builder(build, op, choice);
+  return choice.kernel == "conv2d_f32" ? builder.build_tiled() : builder.build_canonical();
+}
+
+Layer build_float_depthwise(const BuildContext& build, const Op& op, const KernelChoice& choice) {
+  return FloatConvBuilder(build, op, choice).build_depthwise();
+}
+
+/// Bit t of a filter's window, for `@weights planes`: [window words][32 * OUT_WORDS].
+std::vector<uint32_t> plane_weights(const cpu::ConvShape& shape, const uint32_t* weights) {
+  const auto channels = static_cast<size_t>(shape.in_c),
+             tap_words = static_cast<size_t>(cpu::words(shape.in_c));
+  const auto taps = static_cast<size_t>(shape.kernel_h) * static_cast<size_t>(shape.kernel_w);
+  const size_t stride = 32 * static_cast<size_t>(cpu::words(shape.out_c));
+  std::vector<uint32_t> planes((taps * channels + 31) / 32 * stride, 0);
+  for (size_t filter = 0; filter < static_cast<size_t>(shape.out_c); ++filter) {
+    for (size_t t = 0; t < taps * channels; ++t) {
+      const size_t tap = t / channels, c = t % channels;
+      const uint32_t word = weights[(filter * taps + tap) * tap_words + c / 32];
+      planes[t / 32 * stride + filter] |= (word >> (c % 32) & 1) << (t % 32);
+    }
+  }
+  return planes;
+}
+
+Argument u8_thresholds(LayerBuilder& layer, const Model& model, const Op& op) {
+  if (!layer.sink().is_threshold) return layer.dummy();
+  std::vector<int32_t> table = lowering::integer_thresholds(model, op);
+  table.resize(32 * static_cast<size_t>(cpu::words(layer.shape().out_c)), INT32_MAX);
+  return layer.upload(table, "thresholds");
+}
+
+bool serves_u8(const Model&, const Op& op, const Target&, const KernelChoice& choice) {
+  return (choice.kernel == "conv2d_u8_direct" || op.record.groups == 1) &&
+         has_whole_bytes(op, choice, "TILE_FILTERS");
+}
+
+Layer build_u8(const BuildContext& build, const Op& op, const KernelChoice& choice) {
+  LayerBuilder layer(build, op);
+  const cpu::ConvShape& shape = layer.shape();
+  layer.defines().set("INPUT_MUL", shape.input_mul);
+  layer.defines().set("INPUT_ADD", shape.input_add);
+  const loader::Constant& weights = build.model.constant(op.record.weights);
+  const Argument table = u8_thresholds(layer, build.model, op);
+  std::vector<Argument> arguments;
+  if (choice.kernel == "conv2d_u8_direct") {
+    arguments = {input_of(op), layer.upload(weights.words(), weights.count * sizeof(uint32_t), "weights"),
+                 table};
+  } else {
+    const size_t words = (window_taps(shape, op) + 31) / 32;
+    const size_t pixels = static_cast<size_t>(shape.out_h) * static_cast<size_t>(shape.out_w);
+    // Eight planes, and one of the taps inside the map where that matters.
+    const std::string* const padded = layer.defines().find("PADDED");
+    const size_t planes = *padded == "1" && shape.input_add != 0 ? 9 : 8;
+    layer.set_scratch(pixels * words * planes * sizeof(uint32_t));
+    layer.set_size("WINDOW_WORDS", static_cast<int>(words));
+    layer.launch("split_planes", {input_of(op), Argument::scratch()});
+    arguments = {Argument::scratch(), layer.upload(plane_weights(shape, weights.words()), "weights"), table};
+  }
+  layer.append_sink(arguments);
+  layer.launch(choice.kernel, choice, std::move(arguments));
+  return layer.finish(choice.text());
+}
+
+}  // namespace
+
+const OpKernels kU8ConvKernels = {"conv2d_u8", {"conv2d_u8_planes", "conv2d_u8_direct"}, serves_u8, build_u8};
+const OpKernels kFloatConvKernels = {
+    "conv2d_f32", {"conv2d_f32_dot", "conv2d_f32"}, serves_float_tile, build_float};
+const OpKernels kFloatGroupedConvKernels = {
+    "conv2d_f32_grouped", {"conv2d_f32_grouped"}, serves_float, build_float};
+const OpKernels kFloatDepthwiseKernels = {
+    "depthwise_conv2d_f32", {"depthwise_f32"}, serves_float, build_float_depthwise};
+
+}  // namespace phonebit::opencl

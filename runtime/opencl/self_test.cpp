@@ -1,0 +1,163 @@
+#include "opencl/self_test.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include "cpu/cpu_backend.h"
+#include "fail.h"
+#include "lowering/op_tensors.h"
+#include "opencl/executor.h"
+#include "opencl/opencl_backend.h"
+#include "opencl/test_problems.h"
+
+namespace phonebit::opencl {
+namespace {
+
+using loader::Op;
+using loader::Tensor;
+
+constexpr int kImages = 2;
+
+/// Buffers for the tensors of a problem's op.
+struct Results {
+  std::vector<std::vector<std::byte>> memory;
+  std::vector<OutputBuffer> buffers;
+
+  explicit Results(const TestProblem& problem) {
+    for (const int tensor : lowering::tensors_written(problem.model.ops[0])) {
+      memory.emplace_back(problem.model.tensor(tensor).bytes() * kImages);
+      buffers.push_back({memory.back().data(), memory.back().size()});
+    }
+  }
+};
+
+/// Empty where both are equal, or within the problem's tolerance; else what differs first.
+std::string difference(const TestProblem& problem, const Results& expected, const Results& got) {
+  const std::vector<int> written = lowering::tensors_written(problem.model.ops[0]);
+  for (size_t i = 0; i < written.size(); ++i) {
+    const Tensor& tensor = problem.model.tensor(written[i]);
+    size_t wrong = 0, first = 0;
+    for (size_t at = 0; at < expected.memory[i].size(); at += 4) {
+      uint32_t a, b;
+      std::memcpy(&a, expected.memory[i].data() + at, sizeof a);
+      std::memcpy(&b, got.memory[i].data() + at, sizeof b);
+      if (a == b) continue;
+      if (tensor.dtype == format::DataType::kF32) {
+        float x, y;
+        std::memcpy(&x, &a, sizeof x);
+        std::memcpy(&y, &b, sizeof y);
+        if (std::fabs(x - y) <= problem.tolerance || (x == 0.0f && y == 0.0f)) continue;
+      }
+      if (wrong++ == 0) first = at / 4;
+    }
+    if (wrong > 0)
+      return format_text("%s: %zu of %zu words of '%s' differ, the first at %zu", problem.description.c_str(),
+                         wrong, expected.memory[i].size() / 4, tensor.name.c_str(), first);
+  }
+  return "";
+}
+
+std::string run_problem(const TestProblem& problem, Context& context, ProgramCache& programs,
+                        const KernelChoice& choice) {
+  std::vector<std::vector<std::byte>> operands = problem.operands();
+  std::vector<InputBuffer> inputs;
+  for (const auto& operand : operands) inputs.push_back({operand.data(), operand.size()});
+
+  Results expected(problem), got(problem);
+  constexpr uint64_t kMemory = uint64_t{1} << 30;
+  cpu::CpuBackend reference(problem.model, *cpu::select_isa(nullptr), 1, kMemory);
+  reference.run_op(0, inputs, expected.buffers, kImages);
+
+  Executor executor(problem.model, context, programs, Precision::exact, kMemory);
+  executor.set_layer(0, choice);
+  executor.prepare(kImages);
+  const std::vector<int> read = lowering::tensors_read(problem.model.ops[0]);
+  const std::vector<int> written = lowering::tensors_written(problem.model.ops[0]);
+  for (size_t i = 0; i < read.size(); ++i) executor.write(read[i], operands[i].data(), kImages, true);
+  executor.enqueue_layer(0, context.queue(), nullptr);
+  for (size_t i = 0; i < written.size(); ++i) executor.read(written[i], got.buffers[i].data, kImages, true);
+  return difference(problem, expected, got);
+}
+
+}  // namespace
+
+SelfTest::SelfTest(std::shared_ptr<Context> context, ProgramCache& programs, const std::string& directory)
+    : context_(std::move(context)), programs_(programs), store_(directory) {}
+
+std::string SelfTest::key(const std::string& op, const KernelChoice& choice) const {
+  return "self-test\n" + context_->device().key() + "\n" + programs_.options() + "\n" + op + "\n" +
+         choice.full_text() + "\n" + assemble(choice.kernel, {});
+}
+
+SelfTestResult SelfTest::result(const std::string& op, const KernelChoice& choice, bool again) {
+  const std::string test_key = key(op, choice);
+  const auto known = known_.find(test_key);
+  if (known != known_.end() && !again) return known->second;
+  SelfTestResult result{op, choice.full_text(), true, ""};
+  const StoredBinary stored = again ? StoredBinary{} : store_.load(test_key);
+  if (stored.binary) {
+    result.passed = stored.binary->empty() || *stored.binary == "passed";
+    result.detail = result.passed ? "" : *stored.binary;
+  } else {
+    result = run(op, choice);
+    store_.store(test_key, result.passed ? "passed" : result.detail);
+  }
+  known_[test_key] = result;
+  return result;
+}
+
+SelfTestResult SelfTest::run(const std::string& op, const KernelChoice& choice) {
+  SelfTestResult result{op, choice.full_text(), true, ""};
+  ++tests_run_;
+  const Target target{context_->device(), false};
+  for (const auto& problem : test_problems(op)) {
+    if (!can_serve(problem->model, problem->model.ops[0], target, choice)) continue;
+    try {
+      result.detail = run_problem(*problem, *context_, programs_, choice);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::device) throw;
+      result.detail = error.what();
+    }
+    result.passed = result.detail.empty();
+    if (!result.passed) break;
+  }
+  return result;
+}
+
+std::vector<SelfTestResult> test_all_kernels(const std::shared_ptr<Context>& context, const Options& options,
+                                             bool again) {
+  const std::string directory = cache_directory(options.cache_directory);
+  ProgramCache programs(context, directory);
+  SelfTest test(context, programs, directory);
+  const TuningTable table = tuning_table(options);
+  const Target target{context->device(), false};
+  std::vector<SelfTestResult> results;
+  for (const std::string& op : tested_ops()) {
+    std::set<std::string> tried;
+    const auto try_choice = [&](const KernelChoice& choice) {
+      if (tried.insert(choice.full_text()).second) results.push_back(test.result(op, choice, again));
+    };
+    for (const auto& problem : test_problems(op)) {
+      const Op& problem_op = problem->model.ops[0];
+      for (const TuningEntry& entry : table.entries()) {
+        if (entry.op == op && can_serve(problem->model, problem_op, target, entry.choice))
+          try_choice(entry.choice);
+      }
+      // Each tunable away from its default by itself.
+      for (const char* kernel : op_kernels(problem->model, problem_op).kernels) {
+        std::vector<KernelChoice> choices{{kernel, {}}};
+        for (const Tunable& tunable : tunables(kernel)) {
+          for (const int value : tunable.values) choices.push_back({kernel, {{tunable.name, value}}});
+        }
+        for (const KernelChoice& choice : choices) {
+          if (can_serve(problem->model, problem_op, target, choice)) try_choice(choice);
+        }
+      }
+    }
+  }
+  return results;
+}
+
+}  // namespace phonebit::opencl

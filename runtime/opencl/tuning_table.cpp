@@ -1,0 +1,104 @@
+#include "opencl/tuning_table.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <sstream>
+
+#include "fail.h"
+
+namespace phonebit::opencl {
+namespace {
+
+/// A line of the table, or false for an empty one.
+bool parse_line(const std::string& line, TuningEntry& into) {
+  std::istringstream fields(line.substr(0, line.find('#')));
+  if (!(fields >> into.op)) return false;
+  if (!(fields >> into.shape >> into.vendor >> into.family >> into.device))
+    fail(ErrorCode::input, "expected op, shape, vendor, family, device, kernel and parameters");
+  std::string choice;
+  std::getline(fields, choice);
+  into.choice = KernelChoice::parse(choice);
+  return true;
+}
+
+/// -1 if the entry does not fit; else greater where it is more specific.
+int specificity(const TuningEntry& entry, const TuningQuery& query, const Device& device) {
+  if (entry.op != query.op) return -1;
+  int score = 0;
+  bool fits = true;
+  const auto compare = [&](const std::string& field, const std::string& actual, int weight) {
+    if (field == "*") return;
+    fits = fits && field == actual;
+    score += weight;
+  };
+  compare(entry.device, table_name(device.name), 16);
+  compare(entry.family, device.family, 8);
+  compare(entry.vendor, device.vendor, 4);
+  if (entry.shape == query.signature) {
+    score += 2;
+  } else {
+    compare(entry.shape, query.shape, 1);
+  }
+  return fits ? score : -1;
+}
+
+}  // namespace
+
+TuningTable TuningTable::parse(std::string_view text, const std::string& origin) {
+  TuningTable table;
+  std::istringstream lines{std::string(text)};
+  int number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    try {
+      TuningEntry entry;
+      if (parse_line(line, entry)) table.entries_.push_back(std::move(entry));
+    } catch (const Error& error) {
+      fail(ErrorCode::input, "%s:%d: %s", origin.c_str(), number, error.what());
+    }
+  }
+  return table;
+}
+
+void TuningTable::prepend(TuningTable other) {
+  other.entries_.insert(other.entries_.end(), std::make_move_iterator(entries_.begin()),
+                        std::make_move_iterator(entries_.end()));
+  entries_ = std::move(other.entries_);
+}
+
+std::vector<KernelChoice> TuningTable::choices(const TuningQuery& query, const Device& device) const {
+  std::vector<std::pair<int, const TuningEntry*>> fitting;
+  for (const TuningEntry& entry : entries_) {
+    const int score = specificity(entry, query, device);
+    if (score >= 0) fitting.emplace_back(score, &entry);
+  }
+  std::stable_sort(fitting.begin(), fitting.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<KernelChoice> result;
+  std::set<std::string> seen;
+  for (const auto& [score, entry] : fitting) {
+    if (seen.insert(entry->choice.full_text()).second) result.push_back(entry->choice);
+  }
+  return result;
+}
+
+std::string TuningTable::text() const {
+  std::string result;
+  for (const TuningEntry& entry : entries_) {
+    for (const std::string* field : {&entry.op, &entry.shape, &entry.vendor, &entry.family, &entry.device})
+      result += *field + " ";
+    result += entry.choice.text() + "\n";
+  }
+  return result;
+}
+
+std::string table_name(const std::string& device_name) {
+  std::string name = device_name;
+  for (char& c : name) {
+    if (c == '#' || static_cast<unsigned char>(c) <= ' ') c = '_';
+  }
+  return name.empty() || name == "*" ? "_" : name;
+}
+
+}  // namespace phonebit::opencl

@@ -1,0 +1,126 @@
+// Layers without weights: pooling, element-wise ops, concatenation, padding, reshaping, softmax.
+#include "loader/model.h"
+#include "lowering/conv_shape.h"
+#include "opencl/layer_parts.h"
+
+namespace phonebit::opencl {
+namespace {
+
+using format::DataType;
+using loader::Model;
+using loader::Op;
+
+bool serves_all(const Model&, const Op&, const Target&, const KernelChoice&) { return true; }
+
+bool serves_tile(const Model&, const Op& op, const Target&, const KernelChoice& choice) {
+  return op.record.bits_output < 0 || choice.parameter("TILE_CHANNELS") >= 8;
+}
+
+Argument input_of(const Op& op) { return Argument::of_tensor(op.operands[0]); }
+
+/// A kernel whose only arguments are its operand and the sink.
+Layer finish_with_sink(LayerBuilder& layer, const Op& op, const KernelChoice& choice) {
+  std::vector<Argument> arguments{input_of(op)};
+  layer.append_sink(arguments);
+  layer.launch(choice.kernel, choice, std::move(arguments));
+  return layer.finish(choice.text());
+}
+
+Layer build_pool(const BuildContext& build, const Op& op, const KernelChoice& choice) {
+  LayerBuilder layer(build, op);
+  layer.defines().set("POOL_MAX", op.kind == format::OpKind::kMaxPool2d ? 1 : 0);
+  layer.defines().set("INPUT_HALF", build.is_half(op.operands[0]) ? 1 : 0);
+  return finish_with_sink(layer, op, choice);
+}
+
+Layer build_bit_pool(const BuildContext& build, const Op& op, const KernelChoice& choice) {
+  LayerBuilder layer(build, op, LayerBuilder::without_sink);
+  Argument flip_mask = layer.dummy();
+  if (op.record.flip_mask >= 0) {
+    const loader::Constant& mask = build.model.constant(op.record.flip_mask);
+    layer.defines().set("HAS_FLIP", 1);
+    flip_mask = layer.upload(mask.words(), mask.count * sizeof(uint32_t), "flip mask");
+  }
+  layer.launch(choice.kernel, choice, {input_of(op), flip_mask, Argument::of_tensor(op.record.bits_output)});
+  return layer.finish(choice.text());
+}
+
+Layer build_elementwise(const BuildContext& build, const Op& op, const KernelChoice& choice) {
+  LayerBuilder layer(build, op);
+  const DataType dtype = build.model.operand(op).dtype;
+  layer.defines().set("INPUT_KIND", dtype == DataType::kF32 ? 0 : dtype == DataType::kU8 ? 1 : 2);
+  layer.defines().set("INPUT_HALF", build.is_half(op.operands[0]) ? 1 : 0);
+  return finish_with_sink(layer, op, choice);
+}
+
+/// One launch an operand, in order: the words that two operands of bits share are written by the first and
+/// added to by the second.
+Layer build_concat(const BuildContext& build, const Op& op, const KernelChoice& choice) {
+  LayerBuilder layer(build, op, LayerBuilder::without_sink);
+  const int output = op.any_output();
+  int offset = 0;
+  for (const int operand : op.operands) {
+    const int channels = build.model.tensor(operand).channels;
+    layer.defines().set("IN_C", channels);
+    layer.defines().set("IN_WORDS", cpu::words(channels));
+    layer.defines().set("CHANNEL_OFFSET", offset);
+    layer.defines().set("INPUT_HALF", build.is_half(operand) ? 1 : 0);
+    layer.defines().set("VALUES_HALF", build.is_half(output) ? 1 : 0);
+    layer.launch(choice.kernel, choice, {Argument::of_tensor(operand), Argument::of_tensor(output)});
+    offset += channels;
+  }
+  return layer.finish(choice.text());
+}
+
+Layer build_copying(LayerBuilder& layer, const BuildContext& build, const Op& op,
+                    const KernelChoice& choice) {
+  layer.defines().set("INPUT_HALF", build.is_half(op.operands[0]) ? 1 : 0);
+  layer.defines().set("VALUES_HALF", build.is_half(op.record.value_output) ? 1 : 0);
+  layer.launch(choice.kernel, choice, {input_of(op), Argument::of_tensor(op.record.value_output)});
+  return layer.finish(choice.text());
+}
+
+Layer build_pad(const BuildContext& build, const Op& op, const KernelChoice& choice) {
+  LayerBuilder layer(build, op, LayerBuilder::without_sink);
+  layer.defines().set("PAD_TOP", static_cast<int>(op.record.pad_top));
+  layer.defines().set("PAD_LEFT", static_cast<int>(op.record.pad_left));
+  layer.defines().set("PAD_FLOAT", float_literal(op.record.pad_value));
+  return build_copying(layer, build, op, choice);
+}
+
+Layer build_softmax(const BuildContext& build, const Op& op, const KernelChoice& choice) {
+  LayerBuilder layer(build, op, LayerBuilder::without_sink);
+  return build_copying(layer, build, op, choice);
+}
+
+/// Operand and output mostly share their memory. Where they do not, because both belong to the caller or
+/// differ in precision, this is a concatenation of one: the same elements in the same order.
+Layer build_reshape(const BuildContext& build, const Op& op, const KernelChoice& choice) {
+  const int from = op.operands[0], to = op.record.value_output;
+  if (build.is_shared(from, to)) {
+    Layer none;
+    none.kernel = "none";
+    return none;
+  }
+  LayerBuilder layer(build, op, LayerBuilder::without_sink);
+  const loader::Tensor& out = build.model.tensor(to);
+  layer.defines().set("IN_H", out.height);
+  layer.defines().set("IN_W", out.width);
+  layer.defines().set("IN_C", out.channels);
+  layer.defines().set("CHANNEL_OFFSET", 0);
+  return build_copying(layer, build, op, choice);
+}
+
+}  // namespace
+
+const OpKernels kMaxPoolKernels = {"max_pool2d", {"pool"}, serves_tile, build_pool};
+const OpKernels kAveragePoolKernels = {"average_pool2d", {"pool"}, serves_tile, build_pool};
+const OpKernels kBitPoolKernels = {"max_pool2d_bits", {"max_pool_bits"}, serves_all, build_bit_pool};
+const OpKernels kElementwiseKernels = {"elementwise", {"elementwise"}, serves_tile, build_elementwise};
+const OpKernels kFloatConcatKernels = {"concat", {"concat"}, serves_all, build_concat};
+const OpKernels kBitConcatKernels = {"concat_bits", {"concat_bits"}, serves_all, build_concat};
+const OpKernels kPadKernels = {"pad", {"pad"}, serves_all, build_pad};
+const OpKernels kReshapeKernels = {"reshape", {"concat"}, serves_all, build_reshape};
+const OpKernels kSoftmaxKernels = {"softmax", {"softmax"}, serves_all, build_softmax};
+
+}  // namespace phonebit::opencl

@@ -1,0 +1,428 @@
+// What the OpenCL runtime does before it touches a device: names, families, kernel texts, choices, the tuning
+// table and the files of the program cache.
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "opencl/binary_store.h"
+#include "opencl/cl_api.h"
+#include "opencl/device.h"
+#include "opencl/embedded_files.h"
+#include "opencl/kernel_choice.h"
+#include "opencl/kernel_library.h"
+#include "opencl/program_cache.h"
+#include "opencl/tuning_table.h"
+#include "phonebit/error.h"
+
+namespace {
+
+using namespace phonebit::opencl;
+using phonebit::Error;
+using phonebit::ErrorCode;
+
+int failures = 0;
+
+void expect(bool condition, const std::string& claim) {
+  if (condition || failures++ > 20) return;
+  std::fprintf(stderr, "FAIL %s\n", claim.c_str());
+}
+
+/// Whether `action` throws an Error of this code whose text has all `parts`.
+template <class Action>
+void expect_error(ErrorCode code, const std::vector<std::string>& parts, const std::string& what,
+                  Action action) {
+  try {
+    action();
+    expect(false, what + ": nothing was thrown");
+  } catch (const Error& error) {
+    expect(error.code() == code, what + ": the code of '" + error.what() + "'");
+    for (const std::string& part : parts)
+      expect(std::string(error.what()).find(part) != std::string::npos,
+             what + ": '" + error.what() + "' says '" + part + "'");
+  }
+}
+
+void statuses_have_names() {
+  expect(name_of_status(0) == "CL_SUCCESS", "the name of 0");
+  expect(name_of_status(-5) == "CL_OUT_OF_RESOURCES", "the name of -5");
+  expect(name_of_status(-72) == "CL_MAX_SIZE_RESTRICTION_EXCEEDED", "the name of -72");
+  expect(name_of_status(-1001) == "CL_PLATFORM_NOT_FOUND_KHR", "the name of -1001");
+  expect(name_of_status(-9999) == "CL error -9999", "a number that is not OpenCL's");
+  check(0, "clFoo");
+  expect_error(ErrorCode::device, {"clFoo: CL_OUT_OF_RESOURCES (-5); conv1"}, "check",
+               [] { check(-5, "clFoo", "conv1"); });
+}
+
+void families_follow_from_names() {
+  struct Case {
+    DeviceNames names;
+    const char *vendor, *family;
+  };
+  const char* const qualcomm_platform = "QUALCOMM Snapdragon(TM)";
+  const Case cases[] = {
+      {{"NVIDIA H200", "NVIDIA Corporation", "NVIDIA CUDA", "OpenCL 3.0 CUDA", true, 90}, "nvidia", "hopper"},
+      {{"NVIDIA L4", "NVIDIA Corporation", "NVIDIA CUDA", "OpenCL 3.0 CUDA", true, 89}, "nvidia", "ada"},
+      {{"NVIDIA A100", "NVIDIA Corporation", "NVIDIA CUDA", "OpenCL 3.0 CUDA", true, 80}, "nvidia", "ampere"},
+      {{"Tegra", "NVIDIA Corporation", "NVIDIA CUDA", "OpenCL 3.0 CUDA", true, 87}, "nvidia", "ampere"},
+      {{"Tesla T4", "NVIDIA Corporation", "NVIDIA CUDA", "OpenCL 3.0 CUDA", true, 75}, "nvidia", "turing"},
+      {{"Tesla V100", "NVIDIA Corporation", "NVIDIA CUDA", "OpenCL 3.0 CUDA", true, 70}, "nvidia", "volta"},
+      {{"NVIDIA B200", "NVIDIA Corporation", "NVIDIA CUDA", "OpenCL 3.0 CUDA", true, 100},
+       "nvidia",
+       "blackwell"},
+      {{"RTX 5090", "NVIDIA Corporation", "NVIDIA CUDA", "OpenCL 3.0 CUDA", true, 120},
+       "nvidia",
+       "blackwell"},
+      {{"later", "NVIDIA Corporation", "NVIDIA CUDA", "OpenCL 3.0 CUDA", true, 200}, "nvidia", "unknown"},
+      {{"QUALCOMM Adreno(TM)", "QUALCOMM", qualcomm_platform, "OpenCL 2.0 Adreno(TM) 640", true, 0},
+       "qualcomm",
+       "adreno6xx"},
+      {{"QUALCOMM Adreno(TM) 740", "QUALCOMM", qualcomm_platform, "OpenCL 3.0", true, 0},
+       "qualcomm",
+       "adreno7xx"},
+      {{"Adreno (TM) 530", "QUALCOMM", qualcomm_platform, "OpenCL 2.0", true, 0}, "qualcomm", "adreno5xx"},
+      {{"QUALCOMM Adreno(TM) X1-85", "QUALCOMM", qualcomm_platform, "OpenCL 3.0", true, 0},
+       "qualcomm",
+       "adreno7xx"},
+      {{"QUALCOMM Adreno(TM)", "QUALCOMM", qualcomm_platform, "OpenCL 2.0", true, 0}, "qualcomm", "unknown"},
+      {{"Mali-T880", "ARM", "ARM Platform", "OpenCL 1.2 v1.r22p0", true, 0}, "arm", "midgard"},
+      {{"Mali-G71", "ARM", "ARM Platform", "OpenCL 2.0 v1.r30p0", true, 0}, "arm", "bifrost"},
+      {{"Mali-G76 r0p0", "ARM", "ARM Platform", "OpenCL 2.0", true, 0}, "arm", "bifrost"},
+      {{"Mali-G77", "ARM", "ARM Platform", "OpenCL 2.0", true, 0}, "arm", "valhall"},
+      {{"Mali-G710 r0p0", "ARM", "ARM Platform", "OpenCL 3.0", true, 0}, "arm", "valhall"},
+      {{"Mali-Immortalis-G715", "ARM", "ARM Platform", "OpenCL 3.0", true, 0}, "arm", "valhall"},
+      {{"Immortalis-G925", "ARM", "ARM Platform", "OpenCL 3.0", true, 0}, "arm", "mali5"},
+      {{"Mali-G999", "ARM", "ARM Platform", "OpenCL 3.0", true, 0}, "arm", "unknown"},
+      {{"pthread-skylake-avx512", "GenuineIntel", "Portable Computing Language", "OpenCL 3.0", false, 0},
+       "pocl",
+       "cpu"},
+      {{"Mali-G52 r1 (Panfrost)", "Arm", "rusticl", "OpenCL 3.0", true, 0}, "mesa", "bifrost"},
+      {{"FD618", "freedreno", "rusticl", "OpenCL 3.0", true, 0}, "mesa", "adreno6xx"},
+      {{"llvmpipe (LLVM 15.0.6, 256 bits)", "Mesa", "rusticl", "OpenCL 3.0", true, 0}, "mesa", "cpu"},
+      {{"AMD Radeon RX 7900 XTX", "AMD", "rusticl", "OpenCL 3.0", true, 0}, "mesa", "unknown"},
+      {{"gfx1100", "Advanced Micro Devices, Inc.", "AMD Accelerated Parallel Processing", "OpenCL 2.0", true,
+        0},
+       "amd",
+       "unknown"},
+      {{"Intel(R) UHD Graphics 620", "Intel(R) Corporation", "Intel(R) OpenCL Graphics", "OpenCL 3.0", true,
+        0},
+       "intel",
+       "unknown"},
+      {{"Apple M1", "Apple", "Apple", "OpenCL 1.2 ", true, 0}, "apple", "unknown"},
+      {{"Charm", "Charming Devices", "Charm", "OpenCL 1.2 ", true, 0}, "unknown", "unknown"},
+      {{"", "", "", "", true, 0}, "unknown", "unknown"},
+  };
+  for (const Case& one : cases) {
+    expect(vendor_of(one.names) == one.vendor, one.names.name + ": vendor is " + vendor_of(one.names));
+    expect(family_of(one.names) == one.family, one.names.name + ": family is " + family_of(one.names));
+  }
+}
+
+size_t count_of(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+/// Every kernel that is embedded, whichever these are.
+void kernels_are_assembled() {
+  std::set<std::string> paths;
+  size_t kernels = 0;
+  for (size_t i = 0; i < embedded_file_count; ++i) {
+    const std::string path = embedded_files[i].path;
+    expect(paths.insert(path).second, path + " is embedded once");
+    if (path.substr(path.size() - 3) != ".cl") continue;
+    ++kernels;
+    const std::string name = std::filesystem::path(path).stem().string();
+    const std::string source(embedded_files[i].text());
+    const std::string text = assemble(name, {});
+    expect(count_of(source, "\n// @tune") + (source.rfind("// @tune", 0) == 0) == tunables(name).size(),
+           name + ": each @tune line is understood");
+    expect(count_of(text, "\n#include") == 0, name + ": all includes are replaced");
+    size_t at = 0;
+    for (const Tunable& tunable : tunables(name)) {
+      const std::string line = "#define " + tunable.name + " " + std::to_string(tunable.default_value) + "\n";
+      expect(text.compare(at, line.size(), line) == 0,
+             name + ": the default of " + tunable.name + " is in its place");
+      at += line.size();
+      const std::set<int> values(tunable.values.begin(), tunable.values.end());
+      expect(values.size() == tunable.values.size() && values.count(tunable.default_value) == 1,
+             name + ": the values of " + tunable.name + " are different and have the default");
+    }
+    for (size_t j = 0; j < embedded_file_count; ++j) {
+      const std::string first_line = std::string(embedded_files[j].text()).substr(0, 60);
+      if (std::string(embedded_files[j].path).rfind("common/", 0) != 0) continue;
+      expect(count_of(text, first_line) <= 1,
+             name + ": " + embedded_files[j].path + " is there once at most");
+    }
+  }
+  expect(kernels > 0 && kernel_names().size() == kernels, "each kernel has a name of its own");
+  expect(std::is_sorted(kernel_names().begin(), kernel_names().end()), "names are sorted");
+  expect_error(ErrorCode::internal, {"no kernel 'nothing'"}, "unknown", [] { assemble("nothing", {}); });
+}
+
+/// A kernel with a tunable of two values at least.
+std::pair<std::string, Tunable> tunable_kernel() {
+  for (const std::string& name : kernel_names()) {
+    for (const Tunable& tunable : tunables(name)) {
+      if (tunable.values.size() >= 2) return {name, tunable};
+    }
+  }
+  return {};
+}
+
+int other_value(const Tunable& tunable) {
+  return tunable.values[0] == tunable.default_value ? tunable.values[1] : tunable.values[0];
+}
+
+void defines_replace_defaults() {
+  const auto [kernel, tunable] = tunable_kernel();
+  const std::string value = std::to_string(other_value(tunable));
+  Defines defines;
+  defines.set("IN_H", 7);
+  defines.set(tunable.name, value);
+  defines.set("NEW_NAME", "a + b");
+  defines.set("IN_H", 8);
+  expect(defines.all().size() == 3 && *defines.find("IN_H") == "8" && defines.find("IN_W") == nullptr,
+         "a define that is set again keeps its place");
+  const std::string text = assemble(kernel, defines);
+  const std::string head = text.substr(0, text.find("\n//"));  // the kernel's own defines may follow
+  expect(count_of(head, "#define " + tunable.name + " " + value + "\n") == 1,
+         "a define replaces the default");
+  expect(count_of(head, "#define " + tunable.name + " ") == 1, "and stands alone");
+  const std::string last = "#define IN_H 8\n#define NEW_NAME a + b";
+  expect(head.size() > last.size() && head.substr(head.size() - last.size()) == last,
+         "then come the others in order");
+}
+
+void choices_are_parsed() {
+  const auto [kernel, tunable] = tunable_kernel();
+  const std::string name = tunable.name;
+  const std::string text = kernel + " " + name + "=" + std::to_string(other_value(tunable));
+  const KernelChoice choice = KernelChoice::parse("  " + kernel + "\t" + text.substr(kernel.size()) + " ");
+  expect(choice.text() == text, "'" + choice.text() + "' is '" + text + "'");
+  expect(choice.parameter(name.c_str()) == other_value(tunable), "a named parameter");
+  const KernelChoice defaults = KernelChoice::parse(kernel);
+  expect(defaults.parameters.empty() && defaults.parameter(name.c_str()) == tunable.default_value,
+         "a default");
+  const std::string written = kernel + " " + name + "=" + std::to_string(tunable.default_value);
+  expect(KernelChoice::parse(written).full_text() == defaults.full_text(),
+         "a default that is written out is equal");
+  expect(choice.full_text() != defaults.full_text(), "another value is not");
+  for (const std::string& each : kernel_names()) {
+    const std::string full = KernelChoice::parse(each).full_text();
+    expect(KernelChoice::parse(full).full_text() == full, full + " is parsed to itself");
+  }
+  const auto refuses = [](const std::string& wrong, const std::string& part) {
+    expect_error(ErrorCode::input, {part}, "'" + wrong + "'", [&] { KernelChoice::parse(wrong); });
+  };
+  refuses("", "got nothing");
+  refuses("no_such_kernel", "no kernel 'no_such_kernel'");
+  refuses(kernel + " NO_SUCH=1", "no parameter NO_SUCH");
+  refuses(kernel + " " + name, "expected NAME=VALUE");
+  refuses(kernel + " =1", "expected NAME=VALUE");
+  for (const char* value : {"", "x", "1x", "99999", "99999999999999999999", "-77", "0x1", "1.0"})
+    refuses(kernel + " " + name + "=" + value, "not allowed");
+  refuses(text + text.substr(kernel.size()), "given twice");
+  expect_error(ErrorCode::internal, {"no parameter NO_SUCH"}, "parameter()",
+               [&] { choice.parameter("NO_SUCH"); });
+}
+
+Device phone() {
+  Device device{};
+  device.name = "QUALCOMM Adreno(TM) 640";
+  device.vendor = "qualcomm";
+  device.family = "adreno6xx";
+  return device;
+}
+
+std::vector<std::string> kernels_of(const std::vector<KernelChoice>& choices) {
+  std::vector<std::string> names;
+  for (const KernelChoice& choice : choices) names.push_back(choice.text());
+  return names;
+}
+
+void table_prefers_the_specific() {
+  const std::vector<std::string>& k = kernel_names();
+  if (k.size() < 12) return expect(false, "there are kernels enough for this test");
+  expect(table_name(phone().name) == "QUALCOMM_Adreno(TM)_640", "device names have underscores");
+  const TuningQuery query = {"binary_conv2d", "window", "3x3s1d1g1_64c_56x56_64c"};
+  const std::string signature = query.signature;
+  const std::string text =
+      "# a comment\n\n"
+      "binary_conv2d * * * * " +
+      k[0] + "\n" + "binary_conv2d window * * * " + k[1] + " # and another\n" + "binary_conv2d " + signature +
+      " * * * " + k[2] + "\n" + "binary_conv2d " + signature + " qualcomm * * " + k[3] + "\n" +
+      "binary_conv2d * qualcomm adreno6xx * " + k[4] + "\n" + "binary_conv2d window * adreno6xx * " + k[5] +
+      "\n" + "binary_conv2d * * * " + table_name(phone().name) + " " + k[6] + "\n" +
+      "binary_conv2d * nvidia * * " + k[7] + "\n" + "binary_conv2d * qualcomm adreno7xx * " + k[8] + "\n" +
+      "binary_conv2d small qualcomm adreno6xx * " + k[9] + "\n" + "conv2d_f32 * * * * " + k[10] + "\n" +
+      "\tbinary_conv2d  * qualcomm * *   " + k[3] + "\r\n" + "binary_conv2d * * * * " + k[11];
+  TuningTable table = TuningTable::parse(text, "test");
+  expect(table.entries().size() == 13, "comments and empty lines are no entries");
+  const std::vector<std::string> expected = {k[6], k[4], k[5], k[3], k[2], k[1], k[0], k[11]};
+  expect(
+      kernels_of(table.choices(query, phone())) == expected,
+      "device, family, vendor; then exact shape, class, any; then the order of the table; each choice once");
+  expect(table.choices({"conv2d_u8", "window", signature}, phone()).empty(), "an op without entries");
+  expect(TuningTable::parse(table.text(), "copy").text() == table.text(), "a table is written as it is read");
+
+  table.prepend(
+      TuningTable::parse("binary_conv2d * * * * " + k[9] + "\nbinary_conv2d * * * * " + k[0], "mine"));
+  const std::vector<std::string> mixed = {k[6], k[4], k[5], k[3], k[2], k[1], k[9], k[0], k[11]};
+  expect(kernels_of(table.choices(query, phone())) == mixed, "prepended entries win among equals only");
+}
+
+void table_refuses_nonsense() {
+  const std::string kernel = kernel_names()[0];
+  const auto refuses = [](const std::string& line, const std::string& part) {
+    expect_error(ErrorCode::input, {"mine.table:2: ", part}, "'" + line + "'",
+                 [&] { TuningTable::parse("# first\n" + line + "\n", "mine.table"); });
+  };
+  refuses("binary_conv2d", "expected op, shape");
+  refuses("binary_conv2d * * * # " + kernel, "expected op, shape");
+  refuses("binary_conv2d * * * *", "got nothing");
+  refuses("binary_conv2d * * * " + kernel, "got nothing");
+  refuses("binary_conv2d * * * * no_such_kernel", "no kernel");
+  refuses("binary_conv2d * * * * " + kernel + " NO_SUCH=1", "no parameter NO_SUCH");
+  expect(TuningTable::parse("", "empty").entries().empty(), "an empty table is a table");
+  const TuningTable built_in = TuningTable::parse(built_in_tuning_table(), "tuning.table");
+  const TuningQuery query = {"binary_conv2d", "window", "3x3s1d1g1_64c_56x56_64c"};
+  expect(!built_in.choices(query, phone()).empty(),
+         "the built-in table serves binary convolutions on any device");
+}
+
+std::string read(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void write(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+void store_detects_damage(const std::string& folder) {
+  const BinaryStore store(folder + "/new/deep");
+  const std::string key = "device, options and text";
+  const std::string binary("\0binary\n\xFF", 9);
+  expect(!store.load(key).binary && !store.load(key).is_rejected, "an empty store has nothing");
+  store.store(key, binary);
+  expect(store.load(key).binary == binary, "what is stored is loaded");
+  expect(!store.load("another key").binary, "under its key only");
+  const std::string path = store.path(key);
+  const std::string file = read(path);
+  const auto is_refused = [&] { return !store.load(key).binary && store.load(key).is_rejected; };
+  for (size_t at = 0; at < file.size(); ++at) {
+    for (const char mask : {'\x01', '\x80'}) {
+      std::string damaged = file;
+      damaged[at] = static_cast<char>(damaged[at] ^ mask);
+      write(path, damaged);
+      expect(is_refused(), "a flipped bit in byte " + std::to_string(at) + " is found");
+    }
+    write(path, file.substr(0, at));
+    expect(is_refused(), "a file cut at " + std::to_string(at) + " is found");
+  }
+  write(path, file + "x");
+  expect(is_refused(), "a longer file is found");
+  store.store("another key", binary);
+  std::filesystem::copy_file(store.path("another key"), path,
+                             std::filesystem::copy_options::overwrite_existing);
+  expect(is_refused(), "a file of another key is found");
+  store.store(key, binary);
+  expect(store.load(key).binary == binary, "a new one replaces it");
+
+  std::filesystem::remove(path);
+  ::mkfifo(path.c_str(), 0600);
+  expect(is_refused(), "a named pipe is not waited for");
+  std::filesystem::remove(path);
+  std::filesystem::create_directory(path);
+  expect(is_refused(), "a folder is no entry");
+  store.store(key, binary);
+  expect(is_refused(), "and stays, with its contents");
+  const BinaryStore nowhere("/proc/no/such/folder");
+  nowhere.store(key, binary);
+  expect(!nowhere.load(key).binary, "a folder that cannot be is no error");
+  BinaryStore("").store(key, binary);
+  expect(!BinaryStore("").load(key).binary, "nor is none");
+  for (const auto& entry : std::filesystem::directory_iterator(folder + "/new/deep"))
+    expect(entry.path().extension() == ".clbin", "no temporary file is left: " + entry.path().string());
+}
+
+/// Processes write one entry over and over; whoever reads it finds one of them complete.
+void store_is_safe_between_processes(const std::string& folder) {
+  const BinaryStore store(folder + "/shared");
+  const std::string key = "the same key";
+  std::vector<pid_t> children;
+  for (int child = 0; child < 4; ++child) {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      for (int i = 0; i < 200; ++i) store.store(key, std::string(20000, static_cast<char>('a' + child)));
+      ::_exit(0);
+    }
+    children.push_back(pid);
+  }
+  bool is_sound = true;
+  for (int i = 0; i < 500; ++i) {
+    const StoredBinary found = store.load(key);
+    is_sound = is_sound && !found.is_rejected &&
+               (!found.binary || *found.binary == std::string(20000, (*found.binary)[0]));
+  }
+  for (const pid_t pid : children) ::waitpid(pid, nullptr, 0);
+  expect(is_sound && store.load(key).binary, "readers see complete entries only");
+}
+
+void cache_directory_follows_the_environment() {
+  ::unsetenv("PHONEBIT_CACHE_DIR");
+  ::unsetenv("XDG_CACHE_HOME");
+  ::setenv("HOME", "/home/me", 1);
+  expect(cache_directory("/mine") == "/mine", "the configured folder");
+  expect(cache_directory("") == "/home/me/.cache/phonebit", "the home's cache");
+  ::setenv("XDG_CACHE_HOME", "relative", 1);
+  expect(cache_directory("") == "/home/me/.cache/phonebit", "a relative XDG_CACHE_HOME does not count");
+  ::setenv("XDG_CACHE_HOME", "/cache", 1);
+  expect(cache_directory("") == "/cache/phonebit", "XDG_CACHE_HOME");
+  ::setenv("PHONEBIT_CACHE_DIR", "/here", 1);
+  expect(cache_directory("") == "/here", "PHONEBIT_CACHE_DIR");
+  for (const char* name : {"PHONEBIT_CACHE_DIR", "XDG_CACHE_HOME", "HOME"}) ::unsetenv(name);
+  expect(cache_directory("").empty(), "nothing to go by");
+}
+
+void a_missing_library_is_explained() {
+  ::setenv("PHONEBIT_OPENCL_LIBRARY", "/no/such/libOpenCL.so", 1);
+  expect(!is_available(), "a library that is not there");
+  expect(devices().empty(), "then there are no devices");
+  expect_error(ErrorCode::device, {"/no/such/libOpenCL.so", "PHONEBIT_OPENCL_LIBRARY"}, "api()",
+               [] { api(); });
+  ::setenv("PHONEBIT_OPENCL_LIBRARY", "libm.so.6", 1);
+  use_library("");
+  expect(!is_available(), "a library of something else");
+}
+
+}  // namespace
+
+int main() {
+  std::string folder = (std::filesystem::temp_directory_path() / "phonebit_opencl_XXXXXX").string();
+  if (::mkdtemp(folder.data()) == nullptr) return 2;
+  statuses_have_names();
+  families_follow_from_names();
+  kernels_are_assembled();
+  defines_replace_defaults();
+  choices_are_parsed();
+  table_prefers_the_specific();
+  table_refuses_nonsense();
+  store_detects_damage(folder);
+  store_is_safe_between_processes(folder);
+  cache_directory_follows_the_environment();
+  a_missing_library_is_explained();
+  std::filesystem::remove_all(folder);
+  return failures == 0 ? 0 : 1;
+}

@@ -1,0 +1,119 @@
+"""Pools, concatenation, padding and softmax of float maps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from builders import Net
+from test_value_elementwise import division_tolerance
+from value_reference import (
+    Floats,
+    Layer,
+    Sink,
+    assert_layer,
+    content,
+    guarded,
+    launch,
+    pool,
+    rounded,
+    stored,
+)
+
+from phonebit import _runtime
+from phonebit.converter.ir import Softmax
+from phonebit.converter.writer import to_bytes
+
+RNG = np.random.default_rng(20261123)
+
+
+@pytest.mark.parametrize("maximum", [True, False])
+@pytest.mark.parametrize(
+    ("channels", "tile", "bits", "half"),
+    [
+        (1, 8, True, False),
+        (33, 16, True, False),
+        (64, 8, True, True),
+        (6, 4, False, True),
+        (4, 4, False, False),
+    ],
+)
+def test_pools_reduce_the_taps_inside_the_map(
+    maximum: bool, channels: int, tile: int, bits: bool, half: bool
+) -> None:
+    layer = Layer((6, 5), channels, channels, (3, 2), (2, 1), (1, 2), (2, 1, 1, 2), batch=3)
+    x = layer.random(RNG)
+    main = pool(layer, rounded(x, half), maximum)
+    sink = Sink(layer, bits=bits, half=half)
+    defines = {"POOL_MAX": int(maximum), "INPUT_HALF": int(half), "TILE_CHANNELS": tile}
+    tolerance = 0.0 if maximum else division_tolerance(half)
+    assert_layer("pool", sink, main, defines, [stored(x, half)], tolerance)
+
+
+def test_a_global_average_divides_once() -> None:
+    layer = Layer((7, 7), 20, 20, (7, 7), batch=2)
+    x = layer.random(RNG)
+    main = pool(layer, x, False)
+    assert_layer(
+        "pool", Sink(layer), main, {"POOL_MAX": 0, "INPUT_HALF": 0}, [x], division_tolerance()
+    )
+
+
+@pytest.mark.parametrize("halves", [(0, 0), (1, 1), (0, 1), (1, 0)])
+@pytest.mark.parametrize(("first", "second"), [(4, 8), (3, 5), (1, 32), (64, 2)])
+def test_operands_are_joined_channel_by_channel(
+    first: int, second: int, halves: tuple[int, int]
+) -> None:
+    batch, size, total = 2, (3, 5), first + second
+    result = guarded((batch, *size, total), np.float16 if halves[1] else np.float32)
+    parts = []
+    for offset, channels in ((0, first), (first, second)):
+        layer = Layer(size, channels, total, batch=batch)
+        parts.append(layer.random(RNG))
+        defines = {"CHANNEL_OFFSET": offset, "INPUT_HALF": halves[0], "VALUES_HALF": halves[1]}
+        result = launch("concat", layer, defines, [stored(parts[-1], bool(halves[0])), result])[-1]
+    joined = np.concatenate(parts, axis=-1)
+    expected = stored(rounded(joined, bool(halves[0])), bool(halves[1]))
+    np.testing.assert_array_equal(content(result, expected.shape), expected)
+
+
+@pytest.mark.parametrize(("channels", "half"), [(1, 0), (4, 0), (6, 1), (64, 1)])
+def test_maps_are_surrounded_by_the_pad_value(channels: int, half: int) -> None:
+    layer = Layer((3, 4), channels, channels, pads=(1, 0, 2, 3), batch=2)
+    x = rounded(layer.random(RNG), bool(half))
+    margins = ((0, 0), (1, 2), (0, 3), (0, 0))
+    expected = stored(np.pad(x, margins, constant_values=-0.5), bool(half))
+    result = guarded(expected.shape, expected.dtype)
+    defines = {"PAD_FLOAT": "-0.5f", "INPUT_HALF": half, "VALUES_HALF": half}
+    result = launch("pad", layer, defines, [stored(x, bool(half)), result])[-1]
+    np.testing.assert_array_equal(content(result, expected.shape), expected)
+
+
+def cpu_softmax(x: Floats, folder: Path) -> Floats:
+    net = Net("softmax")
+    graph = net.done(net.op("softmax", Softmax(), net.input("x", x.shape[1:])))
+    path = folder / "softmax.pbit"
+    path.write_bytes(to_bytes(graph))
+    return _runtime.Network(str(path), 1, "scalar").forward([x])[0]
+
+
+@pytest.mark.parametrize(
+    ("channels", "half", "group"),
+    [(1, 0, 64), (10, 1, 16), (16, 0, 32), (33, 0, 128), (1000, 1, 64)],
+)
+def test_softmax_has_the_bits_of_the_cpu(
+    channels: int, half: int, group: int, tmp_path: Path
+) -> None:
+    layer = Layer((3, 3), channels, channels, batch=2)
+    x = rounded(layer.random(RNG) * np.float32(5), bool(half))
+    expected = stored(cpu_softmax(x, tmp_path), bool(half))
+    result = guarded(expected.shape, expected.dtype)
+    defines = {"GROUP_SIZE": group, "INPUT_HALF": half, "VALUES_HALF": half}
+    result = launch("softmax", layer, defines, [stored(x, bool(half)), result])[-1]
+    tolerance = division_tolerance(bool(half))
+    got = content(result, expected.shape)
+    if tolerance:
+        np.testing.assert_allclose(got, expected, rtol=tolerance, atol=0 if not half else 1e-6)
+    else:
+        np.testing.assert_array_equal(got, expected)

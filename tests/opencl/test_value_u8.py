@@ -1,0 +1,151 @@
+"""Convolutions of u8 images: direct and by bit-planes; integers, so results are equal."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Any
+
+import numpy as np
+import pytest
+from kernel_driver import pack_bits
+from value_reference import (
+    Array,
+    Layer,
+    Sink,
+    assert_layer,
+    content,
+    guarded,
+    integer_convolution,
+    launch,
+    taps,
+)
+
+RNG = np.random.default_rng(20261122)
+FIRST = Layer((9, 8), 3, 33, (3, 3), (2, 1), pads=(0, 1, 1, 1), batch=3)
+LARGE = Layer((8, 9), 3, 8, (7, 5), (1, 2), (1, 2), (3, 1, 2, 4))
+WIDE = Layer((4, 5), 33, 65, (2, 3), pads=(1, 0, 0, 2), batch=2)
+POINT = Layer((3, 5), 1, 4, batch=2)
+UNPADDED = Layer((7, 6), 4, 16, (3, 2), (1, 1), (2, 1))
+GROUPED = Layer((5, 4), 6, 9, (3, 2), pads=(1, 1, 1, 0), groups=3, batch=2)
+
+
+def operands(layer: Layer) -> tuple[Array, Array]:
+    x = RNG.integers(0, 256, (layer.batch, *layer.size, layer.in_c)).astype(np.uint8)
+    shape = (layer.out_c, *layer.kernel, layer.in_c // layer.groups)
+    return x, RNG.choice(np.array([-1, 1], np.int8), shape)
+
+
+def affine(mul: int, add: int) -> dict[str, Any]:
+    return {"INPUT_MUL": f"({mul})", "INPUT_ADD": f"({add})"}
+
+
+def window_planes(layer: Layer, x: Array, mul: int, add: int) -> Array:
+    """What split_planes writes, plane by plane."""
+    seen = taps(layer, x)
+    values = np.stack([v for v, _ in seen], axis=3).reshape(layer.pixels, -1)
+    planes = [pack_bits(values.astype(np.int32) >> i & 1) for i in range(8)]
+    result = [np.stack(planes, axis=-1).ravel()]
+    if layer.defines()["PADDED"] and add:
+        inside = np.stack([np.broadcast_to(m, layer.output_shape[:3]) for _, m in seen], axis=3)
+        result.append(
+            pack_bits(np.repeat(inside.reshape(layer.pixels, -1), layer.in_c, axis=-1)).ravel()
+        )
+    return np.concatenate(result)
+
+
+def plane_weights(layer: Layer, signs: Array) -> Array:
+    """[words of a window][32 * OUT_WORDS]."""
+    packed = pack_bits(signs.reshape(layer.out_c, -1)).T
+    return np.pad(packed, ((0, 0), (0, -layer.out_c % 32)))
+
+
+def split(layer: Layer, x: Array, mul: int, add: int) -> Array:
+    expected = window_planes(layer, x, mul, add)
+    results = launch(
+        "split_planes", layer, affine(mul, add), [x, guarded(expected.shape, np.uint32)]
+    )
+    planes = content(results[-1], expected.shape)
+    np.testing.assert_array_equal(planes, expected)
+    return planes
+
+
+def check(
+    kernel: str, layer: Layer, form: tuple[int, int], tile: tuple[int, int], threshold: bool
+) -> None:
+    x, signs = operands(layer)
+    acc = integer_convolution(layer, x, signs, *form)
+    if kernel == "conv2d_u8_planes":
+        inputs = [split(layer, x, *form), plane_weights(layer, signs)]
+    else:
+        inputs = [x, pack_bits(signs)]
+    defines = {**affine(*form), "TILE_PIXELS": tile[0], "TILE_FILTERS": tile[1]}
+    if not threshold:
+        scale, bias = RNG.standard_normal((2, layer.out_c), np.float32)
+        sink = Sink(layer, bits=tile[1] >= 8).scale_bias(scale, bias)
+        dummy = np.zeros(1, np.int32)
+        assert_layer(kernel, sink, acc.astype(np.float32), defines, [*inputs, dummy])
+        return
+    # Limits that accumulators reach exactly, and impossible ones.
+    table = np.full(32 * ceil(layer.out_c / 32), 2**31 - 1, np.int32)
+    table[: layer.out_c] = acc[-1, -1, 0]
+    table[0] = -(2**31)
+    macros = {"THRESHOLD": 1, "SINK_PARAMS": ", __global uint* bits", "SINK_ARGS": ", bits"}
+    shape = (*layer.output_shape[:3], ceil(layer.out_c / 32))
+    results = launch(
+        kernel, layer, {**macros, **defines}, [*inputs, table, guarded(shape, np.uint32)]
+    )
+    expected = pack_bits(np.where(acc >= table[: layer.out_c], 1, -1))
+    np.testing.assert_array_equal(content(results[-1], shape), expected)
+
+
+@pytest.mark.parametrize(
+    ("layer", "form", "tile", "threshold"),
+    [
+        (FIRST, (2, -255), (2, 8), True),
+        (FIRST, (1, 0), (4, 32), True),
+        (FIRST, (-3, 7), (4, 16), False),
+        (LARGE, (1, 0), (1, 4), False),
+        (WIDE, (2, -255), (2, 16), True),
+        (WIDE, (0, 5), (4, 8), False),
+        (POINT, (2, -255), (2, 8), True),
+        (GROUPED, (2, -255), (2, 8), False),
+        (GROUPED, (2, -255), (1, 16), True),
+        # Sums beyond 2^24 are integers.
+        (FIRST, (20000, -300001), (2, 8), True),
+        (UNPADDED, (20000, 300001), (2, 8), False),
+    ],
+)
+def test_direct_convolutions_are_exact(
+    layer: Layer, form: tuple[int, int], tile: tuple[int, int], threshold: bool
+) -> None:
+    check("conv2d_u8_direct", layer, form, tile, threshold)
+
+
+@pytest.mark.parametrize(
+    ("layer", "form", "tile", "threshold"),
+    [
+        (FIRST, (2, -255), (2, 8), True),
+        (FIRST, (1, 0), (1, 32), False),
+        (LARGE, (-2, 100), (2, 4), False),
+        (WIDE, (2, -255), (1, 16), True),
+        (POINT, (2, -255), (2, 8), False),
+        (UNPADDED, (2, -255), (2, 8), True),
+        (UNPADDED, (20000, 300001), (1, 8), False),
+    ],
+)
+def test_bit_plane_convolutions_are_exact(
+    layer: Layer, form: tuple[int, int], tile: tuple[int, int], threshold: bool
+) -> None:
+    check("conv2d_u8_planes", layer, form, tile, threshold)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("threshold", [False, True])
+@pytest.mark.parametrize("filters", [1, 5, 31, 32, 64])
+@pytest.mark.parametrize("channels", [1, 3, 4, 31, 32, 64])
+@pytest.mark.parametrize("kernel", ["conv2d_u8_direct", "conv2d_u8_planes"])
+def test_all_channel_counts_are_exact(
+    kernel: str, channels: int, filters: int, threshold: bool
+) -> None:
+    layer = Layer((6, 7), channels, filters, (3, 3), (1, 2), (1, 1), (1, 0, 2, 1), batch=2)
+    check(kernel, layer, (2, -255), (2, 8), threshold)

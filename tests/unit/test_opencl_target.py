@@ -1,0 +1,256 @@
+"""What ``device=`` stands for, and how a file is opened there: on a runtime that only pretends."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from phonebit import DeviceError, InputError, Network, PhoneBitWarning
+from phonebit.opencl import opencl_runtime, pyopencl_library
+from phonebit.target import find_opencl_target, find_target
+from phonebit.tuning_store import store_tuning
+
+
+@dataclass(frozen=True)
+class FakeDevice:
+    index: int
+    name: str
+    platform: str = "Some Platform"
+    is_gpu: bool = True
+    driver_version: str = "1.0"
+    id: int = 0
+
+
+@dataclass(eq=False)
+class FakeRuntime:
+    """The part of the compiled module that finds devices and opens files."""
+
+    devices: list[FakeDevice] = field(default_factory=list)
+    error: str = ""
+    libraries: list[str] = field(default_factory=list)
+    opened: list[dict[str, Any]] = field(default_factory=list)
+    failures: dict[str, Exception] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    def use_opencl_library(self, path: str) -> None:
+        self.libraries.append(path)
+
+    def opencl_devices(self) -> list[FakeDevice]:
+        return self.devices
+
+    def opencl_error(self) -> str:
+        return self.error
+
+    def isas(self) -> list[tuple[str, str, bool]]:
+        return [("avx2", "AVX2", True), ("scalar", "", True)]
+
+    def Network(self, path: str, **options: Any) -> Any:  # noqa: N802
+        self.opened.append(options)
+        for reason, error in self.failures.items():
+            if reason in (options["device"], options["tuning"]):
+                raise error
+        return SimpleNamespace(
+            inputs=[], outputs=[], layers=[], metadata="", warnings=self.warnings, opencl_queue=0
+        )
+
+
+NVIDIA = FakeDevice(0, "NVIDIA H200")
+POCL = FakeDevice(1, "cpu-haswell", "Portable Computing Language", is_gpu=False)
+OCLGRIND = FakeDevice(0, "Oclgrind Simulator", "Oclgrind")
+
+
+@pytest.fixture
+def runtime(monkeypatch: pytest.MonkeyPatch) -> FakeRuntime:
+    fake = FakeRuntime([NVIDIA, POCL])
+    for module in ("device", "opencl", "loading"):
+        monkeypatch.setattr(f"phonebit.{module}.load_runtime", lambda: fake)
+    return fake
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "net.pbit"
+    path.touch()
+    return path
+
+
+def test_auto_is_the_first_real_gpu(runtime: FakeRuntime) -> None:
+    assert find_target("auto").device == "gpu:0"
+    runtime.devices = [OCLGRIND, FakeDevice(1, "Adreno"), POCL]
+    assert find_target("auto").device == "gpu:1"
+
+
+@pytest.mark.parametrize("devices", [[], [POCL], [OCLGRIND, POCL]])
+def test_auto_is_the_cpu_where_there_is_no_gpu(
+    runtime: FakeRuntime, devices: list[FakeDevice]
+) -> None:
+    runtime.devices = devices
+    target = find_target("auto")
+    assert (target.device, target.isa, target.is_opencl) == ("cpu", "", False)
+
+
+def test_cpu_names_do_not_touch_opencl(
+    runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeRuntime, "opencl_devices", None)
+    assert (find_target("cpu").device, find_target("cpu").isa) == ("cpu", "")
+    assert (find_target("cpu:avx2").device, find_target("cpu:avx2").isa) == ("cpu", "avx2")
+
+
+def test_gpu_counts_all_devices_and_avoids_simulators(runtime: FakeRuntime) -> None:
+    assert find_target("gpu").device == "gpu:0"
+    assert find_target("gpu:1").device == "gpu:1"
+    assert find_target("gpu:1").key == "cpu-haswell | Portable Computing Language | 1.0"
+    runtime.devices = [OCLGRIND, POCL]
+    assert find_target("gpu").device == "gpu:1"
+    assert find_target("gpu:0").device == "gpu:0"
+    runtime.devices = [OCLGRIND]
+    assert find_target("gpu").device == "gpu:0"
+
+
+def test_a_number_too_large_lists_what_is_there(runtime: FakeRuntime) -> None:
+    with pytest.raises(DeviceError, match=r"gpu:0 \(NVIDIA H200\), gpu:1 \(cpu-haswell\)"):
+        find_target("gpu:2")
+
+
+@pytest.mark.parametrize("name", ["gpu:", "gpu:-1", "gpu:x", "gpu:1:2", "gpu:²"])
+def test_a_malformed_number_is_refused(runtime: FakeRuntime, name: str) -> None:
+    with pytest.raises(DeviceError, match="unknown device"):
+        find_target(name)
+
+
+@pytest.mark.parametrize("name", ["gpu", "gpu:0"])
+def test_no_opencl_says_why_and_what_to_install(runtime: FakeRuntime, name: str) -> None:
+    runtime.devices, runtime.error = [], "libOpenCL.so.1: not found"
+    with pytest.raises(DeviceError, match=r"libOpenCL\.so\.1: not found.*phonebit\[opencl\]"):
+        find_target(name)
+
+
+@pytest.mark.parametrize("name", ["tpu", "GPU", "", "cpu:sse9", "cuda:0"])
+def test_unknown_names_are_refused_with_the_known_ones(runtime: FakeRuntime, name: str) -> None:
+    with pytest.raises(DeviceError, match=r"auto, cpu, cpu:avx2, cpu:scalar, gpu, gpu:<n>"):
+        find_target(name)
+
+
+@pytest.mark.parametrize("device", [None, 0, object()])
+def test_what_is_no_device_is_refused(runtime: FakeRuntime, device: Any) -> None:
+    with pytest.raises(DeviceError, match="not a device"):
+        find_target(device)
+
+
+def test_the_cpu_is_refused_where_only_opencl_makes_sense(runtime: FakeRuntime) -> None:
+    with pytest.raises(DeviceError, match=r"tuning is for OpenCL devices.*--device gpu"):
+        find_opencl_target("cpu", "tuning")
+
+
+def test_stored_tuning_and_cache_folder_reach_the_runtime(
+    runtime: FakeRuntime, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PHONEBIT_CACHE_DIR", str(tmp_path / "cache"))
+    target = find_target("gpu:1")
+    line = "binary_conv2d a pocl cpu cpu-haswell bgemv"
+    store_tuning(target.key, [line])
+    for device in ("gpu:0", "gpu:1", "cpu"):
+        Network.load(file, device=device, precision="f16")
+    tunings = [options["tuning"] for options in runtime.opened]
+    assert [line in tuning for tuning in tunings] == [False, True, False]
+    assert {options["cache_directory"] for options in runtime.opened} == {str(tmp_path / "cache")}
+    assert {options["precision"] for options in runtime.opened} == {"f16"}
+
+
+def test_damaged_tuning_is_left_out_with_a_warning(
+    runtime: FakeRuntime, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PHONEBIT_CACHE_DIR", str(tmp_path / "cache"))
+    path = store_tuning(find_target("gpu").key, ["nonsense"])
+    assert path is not None
+    runtime.failures[path.read_text()] = InputError("expected op, shape", where="tuning:2")
+    with pytest.warns(PhoneBitWarning, match=r"tuning is ignored: tuning:2.*phonebit tune"):
+        Network.load(file, device="gpu")
+    assert runtime.opened[-1]["tuning"] == ""
+
+
+def test_auto_falls_back_to_the_cpu_with_a_warning(runtime: FakeRuntime, file: Path) -> None:
+    runtime.failures["gpu:0"] = DeviceError("CL_OUT_OF_HOST_MEMORY")
+    with pytest.warns(PhoneBitWarning, match=r"the CPU serves.*CL_OUT_OF_HOST_MEMORY"):
+        Network.load(file)
+    assert [options["device"] for options in runtime.opened] == ["gpu:0", "cpu"]
+
+
+def test_gpu_does_not_fall_back(runtime: FakeRuntime, file: Path) -> None:
+    runtime.failures["gpu:0"] = DeviceError("CL_OUT_OF_HOST_MEMORY")
+    with pytest.raises(DeviceError, match="CL_OUT_OF_HOST_MEMORY"):
+        Network.load(file, device="gpu")
+    assert len(runtime.opened) == 1
+
+
+def test_the_runtimes_warnings_name_the_callers_line(runtime: FakeRuntime, file: Path) -> None:
+    runtime.warnings = ["kernel bgemv failed the self-test and is not used"]
+    with pytest.warns(PhoneBitWarning, match="bgemv failed") as caught:
+        Network.load(file, device="gpu")
+    assert caught[0].filename == __file__
+
+
+def test_an_unknown_precision_is_refused(runtime: FakeRuntime, file: Path) -> None:
+    with pytest.raises(InputError, match=r"precision.*'exact' or 'f16'.*'int8'"):
+        Network.load(file, precision="int8")  # type: ignore[arg-type]
+
+
+def folder_with(tmp_path: Path, *names: str) -> Path:
+    for name in ("pyopencl/__init__.py", *names):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    return tmp_path
+
+
+@pytest.fixture
+def without_pyopencl(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "pyopencl"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setenv("PYOPENCL_HOME", "")
+    monkeypatch.delenv("PYOPENCL_HOME")
+
+
+@pytest.mark.parametrize(
+    "library", ["pyopencl/.libs/libOpenCL-55.so.1.0.0", "pyopencl.libs/libOpenCL-1.so"]
+)
+def test_the_wheels_loader_is_found_without_importing_pyopencl(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, without_pyopencl: None, library: str
+) -> None:
+    import os
+
+    monkeypatch.syspath_prepend(folder_with(tmp_path, library))
+    assert pyopencl_library() == tmp_path / library
+    assert "pyopencl" not in sys.modules
+    assert os.environ["PYOPENCL_HOME"] == str(tmp_path / "pyopencl")
+    os.environ.pop("PYOPENCL_HOME")
+
+
+def test_a_pyopencl_without_a_loader_leaves_it_to_the_runtime(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, without_pyopencl: None
+) -> None:
+    monkeypatch.syspath_prepend(folder_with(tmp_path))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert pyopencl_library() is None
+    conda = folder_with(tmp_path, "lib/libOpenCL.so.1") / "lib" / "libOpenCL.so.1"
+    assert pyopencl_library() == (conda if sys.platform == "linux" else None)
+
+
+def test_the_library_is_chosen_once_and_not_against_the_users_will(
+    runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("phonebit.opencl.pyopencl_library", lambda: tmp_path / "libOpenCL.so")
+    opencl_runtime()
+    opencl_runtime()
+    assert runtime.libraries == [str(tmp_path / "libOpenCL.so")]
+    other = FakeRuntime()
+    monkeypatch.setattr("phonebit.opencl.load_runtime", lambda: other)
+    monkeypatch.setenv("PHONEBIT_OPENCL_LIBRARY", "/usr/lib/libOpenCL.so.1")
+    opencl_runtime()
+    assert other.libraries == []
