@@ -8,6 +8,8 @@ longer than loading a network).
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
 import sys
 from functools import cache
@@ -46,14 +48,12 @@ def _choose_library(runtime: ModuleType) -> None:
         return
     path = pyopencl_library()
     if path is not None:
+        _prepare_bundled(path)
         runtime.use_opencl_library(str(path))
 
 
 def pyopencl_library() -> Path | None:
     """The loader library that pyopencl uses, or will use once it is imported.
-
-    Sets the environment variable PYOPENCL_HOME as pyopencl's import does, where the library is the
-    one of pyopencl's wheel: it looks there for the PoCL that is installed beside it.
 
     Returns:
         Its path; None if pyopencl is not installed or uses the system's.
@@ -71,7 +71,6 @@ def pyopencl_library() -> Path | None:
     folder = Path(spec.origin).resolve().parent
     bundled = _bundled_library(folder)
     if bundled is not None:
-        os.environ.setdefault("PYOPENCL_HOME", str(folder))
         return bundled
     # Built in this environment: conda keeps its loader where dlopen would not look by itself.
     candidate = Path(sys.prefix) / "lib" / "libOpenCL.so.1"
@@ -90,6 +89,25 @@ def _bundled_library(folder: Path) -> Path | None:
         if found:
             return found[0]
     return None
+
+
+def _prepare_bundled(library: Path) -> None:
+    """Let the loader of pyopencl's wheel find the drivers beside it, as it does for pyopencl.
+
+    It reads ``$PYOPENCL_HOME/.libs/*.icd``, which pyopencl's import sets, and opens the drivers by
+    their bare names, which the search path of pyopencl's extension module resolves. Without that
+    module they are found if they are loaded already.
+    """
+    folder = library.parent
+    drivers = sorted(folder.glob("*.icd"))
+    if "pyopencl" in sys.modules or not drivers:
+        return
+    os.environ.setdefault("PYOPENCL_HOME", str(folder.parent))
+    for driver in drivers:
+        with contextlib.suppress(
+            OSError, UnicodeDecodeError
+        ):  # a broken one is the loader's to skip
+            ctypes.CDLL(str(folder / driver.read_text(encoding="utf-8").strip()))
 
 
 def _mapped_library() -> Path | None:
@@ -170,15 +188,16 @@ def is_pyopencl_object(device: object) -> bool:
     return cl is not None and isinstance(device, cl.Device | cl.Context | cl.CommandQueue)
 
 
-def borrow(device: Any) -> tuple[_runtime.OpenClHandles, str]:
-    """Handles of a pyopencl object; the runtime keeps its own references to them.
+def borrow(device: Any) -> tuple[_runtime.OpenClHandles, str, object]:
+    """Handles of a pyopencl object.
 
     Args:
         device: a pyopencl Device (a context is made for it), a Context with one device, or an
             in-order CommandQueue.
 
     Returns:
-        The handles, and the device's key.
+        The handles; the device's key; an object that must live until the runtime has made its own
+        references to what the handles name, which it does when it loads a network.
 
     Raises:
         DeviceError: if the context has several devices, or the queue is out of order.
@@ -209,7 +228,7 @@ def borrow(device: Any) -> tuple[_runtime.OpenClHandles, str]:
     else:
         context, chosen = cl.Context([device]), device
     handles = runtime.OpenClHandles(context.int_ptr, chosen.int_ptr, queue)
-    return handles, _key_of(chosen)
+    return handles, _key_of(chosen), context
 
 
 def _key_of(device: Any) -> str:

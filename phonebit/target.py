@@ -33,11 +33,13 @@ class Target:
         device: "cpu", "gpu:n", or handles that pyopencl made.
         isa: instruction set to force on the CPU; "": the best one.
         key: identifies an OpenCL device and its driver in caches; "" for the CPU.
+        owner: keeps alive what handles name.
     """
 
     device: str | _runtime.OpenClHandles
     isa: str = ""
     key: str = ""
+    owner: object = None
 
     @property
     def is_opencl(self) -> bool:
@@ -61,8 +63,8 @@ def find_target(device: DeviceLike) -> Target:
         DeviceError: if it is unknown or absent, or the compiled runtime cannot be loaded.
     """
     if is_pyopencl_object(device):
-        handles, key = borrow(device)
-        return Target(handles, key=key)
+        handles, key, owner = borrow(device)
+        return Target(handles, key=key, owner=owner)
     if not isinstance(device, str):
         raise DeviceError(
             "not a device",

@@ -6,6 +6,7 @@ executes nothing. A start takes ten seconds, a program a fraction of one: one pr
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
@@ -151,18 +152,13 @@ def _run_in(root: Path, work: Path, gpu: Gpu, texts: Mapping[str, str]) -> str:
     command = [chroot, str(root), "/usr/bin/qemu-aarch64"]
     command += ["-E", f"LD_PRELOAD={_LIBRARIES}/{shim}"]
     command += ["/usr/bin/python3", str(inside / _BUILDER.name), str(inside / "jobs.json")]
-    try:
-        done = subprocess.run(
-            command,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=LONGEST_RUN_S,
+    # To a file, so that a look at it tells how far a long run is.
+    output = work / "output"
+    with output.open("wb") as file, contextlib.suppress(subprocess.TimeoutExpired):
+        subprocess.run(
+            command, env=environment, stdout=file, stderr=subprocess.STDOUT, timeout=LONGEST_RUN_S
         )
-        said = done.stdout
-    except subprocess.TimeoutExpired as expired:
-        said = expired.stdout or b""
-    return said.decode(errors="replace").replace("MESA: info: ", "")
+    return output.read_bytes().decode(errors="replace").replace("MESA: info: ", "")
 
 
 def _split(gpu: Gpu, output: str) -> dict[str, MachineCode | Failure]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from compiler import Failure, Gpu, compile_programs
 from layers import LAYERS, TRIED, Layer, Parameters, fitted, serves
-from machine_code import MachineCode, Statistics, trip_counts
+from machine_code import RATES, MachineCode, Statistics, trip_counts
 from tuning import Entry, choices
 from work import work
 
@@ -47,8 +47,9 @@ class Row:
         statistics: None when it did not compile; then `problem` says why.
         unit: "word" (32 binary MACs), "MAC" or "result".
         instructions: executed per unit; Adreno without nops, Bifrost tuples. None: no estimate.
-        cycles: of the busiest unit, per unit of work (machine_code.RATES); Adreno issue slots.
+        cycles: of the busiest arithmetic unit, per unit of work; Adreno issue slots.
         bound: that unit's name.
+        messages: loads, stores and texture fetches per unit of work.
     """
 
     gpu: str
@@ -58,6 +59,7 @@ class Row:
     instructions: float | None = None
     cycles: float | None = None
     bound: str = ""
+    messages: float | None = None
     problem: str = ""
 
     @property
@@ -121,6 +123,8 @@ def _row(gpu: Gpu, case: Case, result: MachineCode | Failure) -> Row:
     if trips is None:
         return Row(gpu.name, case, result.statistics, task.unit)
     executed = result.executed(trips)
+    rates = RATES[gpu.core]
+    messages = sum(executed.pop(unit) * rates[unit] for unit in ("ldst", "texture"))
     bound = max(executed, key=lambda unit: executed[unit])
     slots = zip(result.weights(trips), result.instructions, strict=True)
     return Row(
@@ -131,6 +135,7 @@ def _row(gpu: Gpu, case: Case, result: MachineCode | Failure) -> Row:
         instructions=sum(weight * one.slots for weight, one in slots) / task.per_item,
         cycles=executed[bound] / task.per_item,
         bound=bound,
+        messages=messages / task.per_item,
     )
 
 

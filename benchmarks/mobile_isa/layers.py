@@ -176,21 +176,19 @@ def _tiles(*tiles: tuple[int, int], **more: int) -> list[dict[str, int]]:
 # Besides the @tune defaults and what tuning.table says, these are tried.
 TRIED: dict[str, list[dict[str, int]]] = {
     "bconv2d_tiled": [
-        *_tiles((1, 8), (1, 16), (1, 32), (2, 4), (2, 8), (2, 16), (2, 32), (4, 4), (4, 8), (4, 16),
-                VECTOR_WORDS=4),
-        *_tiles((2, 8), (2, 16), (4, 4), (4, 8), (4, 16), VECTOR_WORDS=4, ACCUMULATOR=1),
-        *_tiles((1, 8), (2, 8), (4, 4), VECTOR_WORDS=4, COUNT=1),
-        *_tiles((2, 8), (4, 4), VECTOR_WORDS=2),
-        *_tiles((2, 8), VECTOR_WORDS=4, GROUP_SIZE=128),
+        *_tiles((1, 8), (1, 16), (2, 4), (2, 8), (2, 16), (4, 4), (4, 8), (4, 16), VECTOR_WORDS=4),
+        *_tiles((2, 16), (4, 8), VECTOR_WORDS=4, ACCUMULATOR=1),
+        *_tiles((2, 8), VECTOR_WORDS=4, COUNT=1),
+        *_tiles((2, 8), VECTOR_WORDS=2),
     ],
     "bconv2d_image": [
         *_tiles((1, 8), (2, 4), (2, 8), (2, 16), (4, 4), (4, 8)),
-        *_tiles((2, 8), (4, 8), ACCUMULATOR=1),
+        *_tiles((4, 8), ACCUMULATOR=1),
     ],
     "bconv2d_byte": _grid(GRANULARITY=(8, 32, 128)),
     "bconv2d_accumulate": _grid(VECTOR_WORDS=(1, 4)),
-    "bconv2d_split": _grid(VECTOR_WORDS=(1, 2, 4), TILE_FILTERS=(1, 2, 4)),
-    "bgemv": _grid(VECTOR_WORDS=(1, 2, 4), TILE_FILTERS=(1, 2, 4)),
+    "bconv2d_split": [*_grid(VECTOR_WORDS=(4,), TILE_FILTERS=(1, 2, 4)), {"VECTOR_WORDS": 1}],
+    "bgemv": [*_grid(VECTOR_WORDS=(4,), TILE_FILTERS=(1, 2, 4)), {"VECTOR_WORDS": 1}],
     "conv2d_u8_direct": [*_tiles((1, 8), (1, 16), (1, 32), (2, 8), (2, 16), (4, 8))],
     "conv2d_u8_planes": [*_tiles((1, 8), (1, 16), (2, 8))],
     "conv2d_f32": [
@@ -201,7 +199,6 @@ TRIED: dict[str, list[dict[str, int]]] = {
     "depthwise_f32": _grid(TILE_CHANNELS=(4, 8, 16)),
     "pool": _grid(TILE_CHANNELS=(4, 8, 16)),
     "elementwise": _grid(TILE_CHANNELS=(4, 8, 16, 32)),
-    "max_pool_bits": _grid(VECTOR_WORDS=(1, 2, 4)),
 }  # fmt: skip
 
 

@@ -17,10 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-# Operations that take as long as one load/store message, by unit: the weights of Mesa's own cycle
-# counts. Adreno has issue slots instead.
+# Operations a cycle by unit, the weights of Mesa's own cycle counts. Adreno: issue slots.
 RATES = {
-    "adreno": {"issue": 1},
+    "adreno": {"issue": 1, "ldst": 1, "texture": 1},
     "bifrost": {"arith": 24, "ldst": 1, "texture": 2},
     "valhall": {"fma": 64, "cvt": 64, "sfu": 16, "ldst": 1, "texture": 4},
     "valhall-half": {"fma": 32, "cvt": 32, "sfu": 8, "ldst": 1, "texture": 4},
@@ -32,6 +31,8 @@ _VALHALL_SFU = re.compile(
 )
 _VALHALL_FMA = re.compile(r"FMA\.|FADD|FMA_RSCALE|FMIN|FMAX|FMUL")
 _MESSAGE = re.compile(r"LOAD|STORE|ATOM|LD_|ST_|AXCHG|ACMPXCHG")
+_ADRENO_MESSAGE = re.compile(r"(ld|st)[glp]w?\.|atomic|(ld|st)ib")
+_ADRENO_TEXTURE = re.compile(r"i?sam")
 _TEXTURE = re.compile(r"TEX")
 
 
@@ -121,9 +122,12 @@ class MachineCode:
 
 
 def _units(core: str, instruction: Instruction) -> Counter[str]:
-    if core == "adreno":
-        return Counter(issue=instruction.slots)
     units: Counter[str] = Counter()
+    if core == "adreno":
+        units["issue"] = instruction.slots
+        units["ldst"] = sum(1 for name in instruction.names if _ADRENO_MESSAGE.match(name))
+        units["texture"] = sum(1 for name in instruction.names if _ADRENO_TEXTURE.match(name))
+        return units
     for name in instruction.names:
         if _TEXTURE.match(name):
             units["texture"] += 1

@@ -25,11 +25,12 @@ from tuning import parse
 from phonebit.bnn_kernels.sources import FOLDER
 
 BEGIN, END = "<!-- mobile_isa: begin -->", "<!-- mobile_isa: end -->"
-DEFAULT_LAYERS_IN_MARKDOWN = ("3x3 64@56", "3x3 256@14", "1x1 64-128@56", "dense 25088-4096")
+MARKDOWN_LAYERS = ("3x3 64@56", "3x3 256@14", "1x1 64-128@56", "dense 25088-4096")
+REPRESENTATIVES = ("adreno-660", "adreno-730", "mali-g52", "mali-g610")
 COLUMNS = (
     "gpu", "layer", "kernel", "parameters", "role", "unit", "instructions_per_unit",
-    "cycles_per_unit", "bound", "static_instructions", "registers", "occupancy", "spills", "fills",
-    "scratch", "problem",
+    "cycles_per_unit", "bound", "loads_per_unit", "static_instructions", "registers", "occupancy",
+    "spills", "fills", "scratch", "problem",
 )  # fmt: skip
 
 
@@ -44,7 +45,7 @@ def main() -> int:
         wanted = [
             case
             for case in cases(gpu, table)
-            if (case.role or not arguments.check)
+            if (case.role or (name in arguments.try_on and not arguments.check))
             and re.search(arguments.kernels, case.kernel)
             and re.search(arguments.layers, case.layer.name)
         ]
@@ -55,6 +56,7 @@ def main() -> int:
             sys.exit(f"mobile_isa: {error}")
         rows += found
         _print_rows(found)
+        sys.stdout.flush()
     if arguments.json:
         _write_json(arguments.json, mesa_version(arguments.isa), rows)
     if arguments.markdown:
@@ -68,6 +70,14 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--isa", type=Path, required=True, help="folder given to setup.sh")
     parser.add_argument("--gpus", nargs="+", choices=GPUS, default=list(GPUS), metavar="GPU")
+    parser.add_argument(
+        "--try-on",
+        nargs="*",
+        choices=GPUS,
+        default=REPRESENTATIVES,
+        metavar="GPU",
+        help="where parameters that nothing chooses are tried too; one GPU a family by default",
+    )
     parser.add_argument("--kernels", default="", help="only kernels that match this pattern")
     parser.add_argument("--layers", default="", help="only layers that match this pattern")
     parser.add_argument("--check", action="store_true", help="judge choices and defaults only")
@@ -93,8 +103,8 @@ def _print_rows(rows: Sequence[Row]) -> None:
         mine.sort(key=lambda row: (row.cycles is None, row.cycles))
         print(f"\n{mine[0].gpu}   {layer}   [a {mine[0].unit}]")
         print(
-            f"  {'instr':>6} {'cycles':>7} {'bound':>7} {'static':>7} {'regs':>4} {'occ':>3} "
-            f"{'spill':>5} {'scratch':>7}  {'role':<8}kernel"
+            f"  {'instr':>6} {'cycles':>7} {'bound':>5} {'loads':>6} {'static':>7} {'regs':>4} "
+            f"{'occ':>3} {'spill':>5} {'scratch':>7}  {'role':<8}kernel"
         )
         for row in mine:
             label = f"{row.case.role:<8}{row.case.kernel} {_text(row.case.parameters)}"
@@ -103,7 +113,8 @@ def _print_rows(rows: Sequence[Row]) -> None:
                 print(f"  FAILED: {label}\n    {row.problem.strip().splitlines()[-1]}")
                 continue
             print(
-                f"  {_number(row.instructions):>6} {_number(row.cycles):>7} {row.bound:>7} "
+                f"  {_number(row.instructions):>6} {_number(row.cycles):>7} {row.bound:>5} "
+                f"{_number(row.messages):>6} "
                 f"{one.instructions:>7} {one.registers:>4} {one.occupancy:>3} "
                 f"{one.spills + one.fills:>5} {one.scratch:>7}  {label}"
             )
@@ -128,7 +139,8 @@ def _write_json(path: Path, mesa: str, rows: Sequence[Row]) -> None:
             row.unit,
         ]
         fields += [value and round(value, 4) for value in (row.instructions, row.cycles)]
-        lines.append(json.dumps([*fields, row.bound, *numbers, row.problem.strip()]))
+        fields += [row.bound, row.messages and round(row.messages, 4)]
+        lines.append(json.dumps([*fields, *numbers, row.problem.strip()]))
     head = json.dumps({"compiler": f"Mesa {mesa}", "executed": False, "columns": COLUMNS})
     path.write_text(head[:-1] + ',\n"rows": [\n' + ",\n".join(lines) + "\n]}\n")
 
@@ -146,16 +158,16 @@ def _write_markdown(path: Path, mesa: str, rows: Sequence[Row]) -> None:
 def _markdown(mesa: str, rows: Sequence[Row]) -> str:
     """What is chosen for each GPU, beside the best that was tried."""
     lines = [
-        f"Compiled by Mesa {mesa}, executed nowhere. Instructions (Bifrost: tuples) and cycles of",
-        "the busiest unit (Adreno: issue slots) for 32 binary MACs. All rows:",
+        f"Compiled by Mesa {mesa}, executed nowhere. Instructions (Bifrost: tuples), cycles of",
+        "the busiest arithmetic unit (Adreno: issue slots) and loads for 32 binary MACs. All rows:",
         "`benchmarks/results/mobile_isa.json`.",
         "",
-        "| GPU | layer | chosen | instr | cycles | registers | occupancy | cheapest tried |",
-        "|---|---|---|---|---|---|---|---|",
+        "| GPU | layer | chosen | instr | cycles | loads | registers | waves | cheapest tried |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
         layer, one = row.case.layer.name, row.statistics
-        if row.case.role != "chosen" or layer not in DEFAULT_LAYERS_IN_MARKDOWN or one is None:
+        if row.case.role != "chosen" or layer not in MARKDOWN_LAYERS or one is None:
             continue
         cheapest = best(
             [other for other in rows if (other.gpu, other.case.layer.name) == (row.gpu, layer)]
@@ -165,7 +177,8 @@ def _markdown(mesa: str, rows: Sequence[Row]) -> str:
             beside = f"`{_short(cheapest)}` {_number(cheapest.cycles)}"
         lines.append(
             f"| {row.gpu} | {layer} | `{_short(row)}` | {_number(row.instructions)} | "
-            f"{_number(row.cycles)} ({row.bound}) | {one.registers} | {one.occupancy} | {beside} |"
+            f"{_number(row.cycles)} ({row.bound}) | "
+            f"{_number(row.messages)} | {one.registers} | {one.occupancy} | {beside} |"
         )
     return "\n".join(lines) + "\n"
 

@@ -56,16 +56,14 @@ int count_chunk(chunk_t x) {
   const ulong4 n = popcount(x);
   const ulong2 m = n.lo + n.hi;
   return (int)(m.x + m.y);
-#else
-#if GRANULARITY == 512
+#elif GRANULARITY == 512
   const ulong8 n = popcount(x);
-#else
-  const ulong16 all = popcount(x);
-  const ulong8 n = all.lo + all.hi;
-#endif
   const ulong4 m = n.lo + n.hi;
-  const ulong2 l = m.lo + m.hi;
-  return (int)(l.x + l.y);
+  return (int)(m.x + m.y + m.z + m.w);
+#else
+  const ulong16 n = popcount(x);
+  const ulong4 m = (n.s0123 + n.s4567) + (n.s89ab + n.scdef);
+  return (int)(m.x + m.y + m.z + m.w);
 #endif
 }
 

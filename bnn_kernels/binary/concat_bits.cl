@@ -5,8 +5,8 @@
 // @tune     GROUP_SIZE {32,64,128,256} = 64   work-items a group, over output words
 // @ref      CONCAT of BIT   @source own
 //
-// One launch an operand, in their order: a word that two operands share keeps the low bits of the earlier launch; the bits
-// above the operand become 0, which the next launch replaces and which are the tail bits after the last one.
+// One launch an operand, in their order. Each clears the bits above its operand, which are tail bits after the last launch; the
+// next one adds its own to them in the word that two operands share.
 
 #define SHIFT (CHANNEL_OFFSET % 32)
 #define TOUCHED_WORDS ((SHIFT + IN_C + 31) / 32)
@@ -22,7 +22,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void concat_bit
 #if SHIFT == 0
   *to = from[i];
 #else
-  const uint low = i > 0 ? from[i - 1] >> (32 - SHIFT) : *to & ((1u << SHIFT) - 1u);
+  const uint low = i > 0 ? from[i - 1] >> (32 - SHIFT) : *to;
   const uint high = i < IN_WORDS ? from[i] << SHIFT : 0u;
   *to = low | high;
 #endif

@@ -18,11 +18,17 @@
 #define TAPS (KERNEL_H * KERNEL_W * IN_C)
 #define WINDOW_WORDS ((TAPS + 31) / 32)
 
-// sum over planes of 2^i popcount(x_i & w), by Horner's rule.
-int4 weighted_ones(const uint* x, uint4 w) {
-  int4 sum = as_int4(popcount(w & x[7]));
-#pragma unroll
-  for (int i = 6; i >= 0; i--) sum = sum + sum + as_int4(popcount(w & x[i]));
+// sum over planes of 2^i popcount(x_i & w), by Horner's rule; low holds planes 0 to 3, high 4 to 7.
+#define NEXT_PLANE(x) sum = sum + sum + as_int4(popcount(w & (x)));
+int4 weighted_ones(uint4 low, uint4 high, uint4 w) {
+  int4 sum = as_int4(popcount(w & high.w));
+  NEXT_PLANE(high.z)
+  NEXT_PLANE(high.y)
+  NEXT_PLANE(high.x)
+  NEXT_PLANE(low.w)
+  NEXT_PLANE(low.z)
+  NEXT_PLANE(low.y)
+  NEXT_PLANE(low.x)
   return sum;
 }
 
@@ -53,10 +59,9 @@ __kernel void conv2d_u8_planes(int batch, __global const uint* restrict planes, 
       const int at = min(pixel0 + p, pixels - 1) * WINDOW_WORDS + word;
       __global const uint4* from = (__global const uint4*)planes + 2 * at;
       const uint4 low = from[0], high = from[1];
-      const uint x[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-      total[p] += weighted_ones(x, (uint4)(~0u)).x;
+      total[p] += weighted_ones(low, high, (uint4)(~0u)).x;
 #pragma unroll
-      for (int v = 0; v < TILE_VECTORS; v++) sum[p][v] += weighted_ones(x, weight[v]);
+      for (int v = 0; v < TILE_VECTORS; v++) sum[p][v] += weighted_ones(low, high, weight[v]);
 #if INPUT_ADD != 0
 #if PADDED
       const uint mask = planes[8 * pixels * WINDOW_WORDS + at];

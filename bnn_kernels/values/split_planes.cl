@@ -24,7 +24,8 @@ __kernel void split_planes(int batch, __global const uchar* restrict input, __gl
   __global const uchar* image = input + PIXEL_IMAGE(pixel) * (IN_H * IN_W * IN_C);
 
   int c = word * 32 % IN_C, kx = word * 32 / IN_C % KERNEL_W, ky = word * 32 / (IN_C * KERNEL_W);
-  uint bits[8] = {0, 0, 0, 0, 0, 0, 0, 0}, mask = 0;
+  uint4 low_planes = (uint4)(0), high_planes = (uint4)(0);
+  uint mask = 0;
   for (int t0 = 0; t0 < 32; t0 += 8) {
     // Eight taps as the rows of an 8x8 bit matrix: four bytes in `low`, four in `high`.
     uint low = 0, high = 0;
@@ -57,15 +58,13 @@ __kernel void split_planes(int batch, __global const uchar* restrict input, __gl
     t = (low ^ (high << 4)) & 0xf0f0f0f0u;
     low ^= t;
     high ^= t >> 4;
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-      bits[i] |= (low >> (8 * i) & 0xffu) << t0;
-      bits[i + 4] |= (high >> (8 * i) & 0xffu) << t0;
-    }
+    const uint4 byte = (uint4)(0, 8, 16, 24);
+    low_planes |= ((uint4)(low) >> byte & (uint4)(0xff)) << (uint4)(t0);
+    high_planes |= ((uint4)(high) >> byte & (uint4)(0xff)) << (uint4)(t0);
   }
   __global uint4* to = (__global uint4*)planes + 2 * id;
-  to[0] = (uint4)(bits[0], bits[1], bits[2], bits[3]);
-  to[1] = (uint4)(bits[4], bits[5], bits[6], bits[7]);
+  to[0] = low_planes;
+  to[1] = high_planes;
 #if PADDED && INPUT_ADD != 0
   planes[8 * pixels * WINDOW_WORDS + id] = mask;
 #endif

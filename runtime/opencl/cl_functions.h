@@ -99,72 +99,78 @@ struct cl_name_version {
 };
 
 // clang-format off
-#define PHONEBIT_CL_FUNCTIONS(REQUIRED, OPTIONAL)                                                                      \
-  REQUIRED(cl_int, clGetPlatformIDs, (cl_uint, cl_platform_id*, cl_uint*))                                             \
-  REQUIRED(cl_int, clGetPlatformInfo, (cl_platform_id, cl_uint, size_t, void*, size_t*))                               \
-  REQUIRED(cl_int, clGetDeviceIDs, (cl_platform_id, cl_bitfield, cl_uint, cl_device_id*, cl_uint*))                    \
-  REQUIRED(cl_int, clGetDeviceInfo, (cl_device_id, cl_uint, size_t, void*, size_t*))                                   \
-  REQUIRED(void*, clGetExtensionFunctionAddressForPlatform, (cl_platform_id, const char*))                             \
-  REQUIRED(cl_context, clCreateContext,                                                                                \
-           (const intptr_t*, cl_uint, const cl_device_id*, void (*)(const char*, const void*, size_t, void*), void*,   \
-            cl_int*))                                                                                                  \
-  REQUIRED(cl_int, clRetainContext, (cl_context))                                                                      \
-  REQUIRED(cl_int, clReleaseContext, (cl_context))                                                                     \
-  REQUIRED(cl_int, clGetContextInfo, (cl_context, cl_uint, size_t, void*, size_t*))                                    \
-  REQUIRED(cl_command_queue, clCreateCommandQueue, (cl_context, cl_device_id, cl_bitfield, cl_int*))                   \
-  OPTIONAL(cl_command_queue, clCreateCommandQueueWithProperties,                                                       \
-           (cl_context, cl_device_id, const cl_properties*, cl_int*))                                                  \
-  REQUIRED(cl_int, clRetainCommandQueue, (cl_command_queue))                                                           \
-  REQUIRED(cl_int, clReleaseCommandQueue, (cl_command_queue))                                                          \
-  REQUIRED(cl_int, clGetCommandQueueInfo, (cl_command_queue, cl_uint, size_t, void*, size_t*))                         \
-  REQUIRED(cl_mem, clCreateBuffer, (cl_context, cl_bitfield, size_t, void*, cl_int*))                                  \
-  REQUIRED(cl_mem, clCreateSubBuffer, (cl_mem, cl_bitfield, cl_uint, const void*, cl_int*))                            \
-  REQUIRED(cl_mem, clCreateImage,                                                                                      \
-           (cl_context, cl_bitfield, const cl_image_format*, const cl_image_desc*, void*, cl_int*))                    \
-  REQUIRED(cl_int, clRetainMemObject, (cl_mem))                                                                        \
-  REQUIRED(cl_int, clReleaseMemObject, (cl_mem))                                                                       \
-  REQUIRED(cl_int, clGetMemObjectInfo, (cl_mem, cl_uint, size_t, void*, size_t*))                                      \
-  REQUIRED(cl_program, clCreateProgramWithSource, (cl_context, cl_uint, const char**, const size_t*, cl_int*))         \
-  REQUIRED(cl_program, clCreateProgramWithBinary,                                                                      \
-           (cl_context, cl_uint, const cl_device_id*, const size_t*, const unsigned char**, cl_int*, cl_int*))         \
-  REQUIRED(cl_int, clBuildProgram,                                                                                     \
-           (cl_program, cl_uint, const cl_device_id*, const char*, void (*)(cl_program, void*), void*))                \
-  REQUIRED(cl_int, clGetProgramInfo, (cl_program, cl_uint, size_t, void*, size_t*))                                    \
-  REQUIRED(cl_int, clGetProgramBuildInfo, (cl_program, cl_device_id, cl_uint, size_t, void*, size_t*))                 \
-  REQUIRED(cl_int, clReleaseProgram, (cl_program))                                                                     \
-  REQUIRED(cl_kernel, clCreateKernel, (cl_program, const char*, cl_int*))                                              \
-  REQUIRED(cl_int, clSetKernelArg, (cl_kernel, cl_uint, size_t, const void*))                                          \
-  REQUIRED(cl_int, clGetKernelWorkGroupInfo, (cl_kernel, cl_device_id, cl_uint, size_t, void*, size_t*))               \
-  REQUIRED(cl_int, clReleaseKernel, (cl_kernel))                                                                       \
-  REQUIRED(cl_int, clEnqueueNDRangeKernel,                                                                             \
-           (cl_command_queue, cl_kernel, cl_uint, const size_t*, const size_t*, const size_t*, cl_uint,                \
-            const cl_event*, cl_event*))                                                                               \
-  REQUIRED(cl_int, clEnqueueReadBuffer,                                                                                \
-           (cl_command_queue, cl_mem, cl_bool, size_t, size_t, void*, cl_uint, const cl_event*, cl_event*))            \
-  REQUIRED(cl_int, clEnqueueWriteBuffer,                                                                               \
-           (cl_command_queue, cl_mem, cl_bool, size_t, size_t, const void*, cl_uint, const cl_event*, cl_event*))      \
-  REQUIRED(cl_int, clEnqueueCopyBuffer,                                                                                \
-           (cl_command_queue, cl_mem, cl_mem, size_t, size_t, size_t, cl_uint, const cl_event*, cl_event*))            \
-  REQUIRED(cl_int, clEnqueueFillBuffer,                                                                                \
-           (cl_command_queue, cl_mem, const void*, size_t, size_t, size_t, cl_uint, const cl_event*, cl_event*))       \
-  REQUIRED(cl_int, clEnqueueCopyBufferToImage,                                                                         \
-           (cl_command_queue, cl_mem, cl_mem, size_t, const size_t*, const size_t*, cl_uint, const cl_event*,          \
-            cl_event*))                                                                                                \
-  REQUIRED(void*, clEnqueueMapBuffer,                                                                                  \
-           (cl_command_queue, cl_mem, cl_bool, cl_bitfield, size_t, size_t, cl_uint, const cl_event*, cl_event*,       \
-            cl_int*))                                                                                                  \
-  REQUIRED(cl_int, clEnqueueUnmapMemObject, (cl_command_queue, cl_mem, void*, cl_uint, const cl_event*, cl_event*))    \
-  REQUIRED(cl_int, clWaitForEvents, (cl_uint, const cl_event*))                                                        \
-  REQUIRED(cl_int, clGetEventInfo, (cl_event, cl_uint, size_t, void*, size_t*))                                        \
-  REQUIRED(cl_int, clGetEventProfilingInfo, (cl_event, cl_uint, size_t, void*, size_t*))                               \
-  REQUIRED(cl_int, clReleaseEvent, (cl_event))                                                                         \
-  REQUIRED(cl_int, clFlush, (cl_command_queue))                                                                        \
-  REQUIRED(cl_int, clFinish, (cl_command_queue))                                                                       \
-  OPTIONAL(void*, clSVMAlloc, (cl_context, cl_bitfield, size_t, cl_uint))                                              \
-  OPTIONAL(void, clSVMFree, (cl_context, void*))                                                                       \
-  OPTIONAL(cl_int, clSetKernelArgSVMPointer, (cl_kernel, cl_uint, const void*))                                        \
-  OPTIONAL(cl_int, clEnqueueSVMMap,                                                                                    \
-           (cl_command_queue, cl_bool, cl_bitfield, void*, size_t, cl_uint, const cl_event*, cl_event*))               \
+#define PHONEBIT_CL_FUNCTIONS(REQUIRED, OPTIONAL)                                                            \
+  REQUIRED(cl_int, clGetPlatformIDs, (cl_uint, cl_platform_id*, cl_uint*))                                   \
+  REQUIRED(cl_int, clGetPlatformInfo, (cl_platform_id, cl_uint, size_t, void*, size_t*))                     \
+  REQUIRED(cl_int, clGetDeviceIDs, (cl_platform_id, cl_bitfield, cl_uint, cl_device_id*, cl_uint*))          \
+  REQUIRED(cl_int, clGetDeviceInfo, (cl_device_id, cl_uint, size_t, void*, size_t*))                         \
+  REQUIRED(void*, clGetExtensionFunctionAddressForPlatform, (cl_platform_id, const char*))                   \
+  REQUIRED(cl_context, clCreateContext,                                                                      \
+           (const intptr_t*, cl_uint, const cl_device_id*, void (*)(const char*, const void*, size_t,        \
+            void*), void*,                                                                                   \
+            cl_int*))                                                                                        \
+  REQUIRED(cl_int, clRetainContext, (cl_context))                                                            \
+  REQUIRED(cl_int, clReleaseContext, (cl_context))                                                           \
+  REQUIRED(cl_int, clGetContextInfo, (cl_context, cl_uint, size_t, void*, size_t*))                          \
+  REQUIRED(cl_command_queue, clCreateCommandQueue, (cl_context, cl_device_id, cl_bitfield, cl_int*))         \
+  OPTIONAL(cl_command_queue, clCreateCommandQueueWithProperties,                                             \
+           (cl_context, cl_device_id, const cl_properties*, cl_int*))                                        \
+  REQUIRED(cl_int, clRetainCommandQueue, (cl_command_queue))                                                 \
+  REQUIRED(cl_int, clReleaseCommandQueue, (cl_command_queue))                                                \
+  REQUIRED(cl_int, clGetCommandQueueInfo, (cl_command_queue, cl_uint, size_t, void*, size_t*))               \
+  REQUIRED(cl_mem, clCreateBuffer, (cl_context, cl_bitfield, size_t, void*, cl_int*))                        \
+  REQUIRED(cl_mem, clCreateSubBuffer, (cl_mem, cl_bitfield, cl_uint, const void*, cl_int*))                  \
+  REQUIRED(cl_mem, clCreateImage,                                                                            \
+           (cl_context, cl_bitfield, const cl_image_format*, const cl_image_desc*, void*, cl_int*))          \
+  REQUIRED(cl_int, clRetainMemObject, (cl_mem))                                                              \
+  REQUIRED(cl_int, clReleaseMemObject, (cl_mem))                                                             \
+  REQUIRED(cl_int, clGetMemObjectInfo, (cl_mem, cl_uint, size_t, void*, size_t*))                            \
+  REQUIRED(cl_program, clCreateProgramWithSource,                                                            \
+           (cl_context, cl_uint, const char**, const size_t*, cl_int*))                                      \
+  REQUIRED(cl_program, clCreateProgramWithBinary,                                                            \
+           (cl_context, cl_uint, const cl_device_id*, const size_t*, const unsigned char**, cl_int*,         \
+            cl_int*))                                                                                        \
+  REQUIRED(cl_int, clBuildProgram,                                                                           \
+           (cl_program, cl_uint, const cl_device_id*, const char*, void (*)(cl_program, void*), void*))      \
+  REQUIRED(cl_int, clGetProgramInfo, (cl_program, cl_uint, size_t, void*, size_t*))                          \
+  REQUIRED(cl_int, clGetProgramBuildInfo, (cl_program, cl_device_id, cl_uint, size_t, void*, size_t*))       \
+  REQUIRED(cl_int, clReleaseProgram, (cl_program))                                                           \
+  REQUIRED(cl_kernel, clCreateKernel, (cl_program, const char*, cl_int*))                                    \
+  REQUIRED(cl_int, clSetKernelArg, (cl_kernel, cl_uint, size_t, const void*))                                \
+  REQUIRED(cl_int, clGetKernelWorkGroupInfo, (cl_kernel, cl_device_id, cl_uint, size_t, void*, size_t*))     \
+  REQUIRED(cl_int, clReleaseKernel, (cl_kernel))                                                             \
+  REQUIRED(cl_int, clEnqueueNDRangeKernel,                                                                   \
+           (cl_command_queue, cl_kernel, cl_uint, const size_t*, const size_t*, const size_t*, cl_uint,      \
+            const cl_event*, cl_event*))                                                                     \
+  REQUIRED(cl_int, clEnqueueReadBuffer,                                                                      \
+           (cl_command_queue, cl_mem, cl_bool, size_t, size_t, void*, cl_uint, const cl_event*, cl_event*))  \
+  REQUIRED(cl_int, clEnqueueWriteBuffer,                                                                     \
+           (cl_command_queue, cl_mem, cl_bool, size_t, size_t, const void*, cl_uint, const cl_event*,        \
+            cl_event*))                                                                                      \
+  REQUIRED(cl_int, clEnqueueCopyBuffer,                                                                      \
+           (cl_command_queue, cl_mem, cl_mem, size_t, size_t, size_t, cl_uint, const cl_event*, cl_event*))  \
+  REQUIRED(cl_int, clEnqueueFillBuffer,                                                                      \
+           (cl_command_queue, cl_mem, const void*, size_t, size_t, size_t, cl_uint, const cl_event*,         \
+            cl_event*))                                                                                      \
+  REQUIRED(cl_int, clEnqueueCopyBufferToImage,                                                               \
+           (cl_command_queue, cl_mem, cl_mem, size_t, const size_t*, const size_t*, cl_uint,                 \
+            const cl_event*, cl_event*))                                                                     \
+  REQUIRED(void*, clEnqueueMapBuffer,                                                                        \
+           (cl_command_queue, cl_mem, cl_bool, cl_bitfield, size_t, size_t, cl_uint, const cl_event*,        \
+            cl_event*, cl_int*))                                                                             \
+  REQUIRED(cl_int, clEnqueueUnmapMemObject,                                                                  \
+           (cl_command_queue, cl_mem, void*, cl_uint, const cl_event*, cl_event*))                           \
+  REQUIRED(cl_int, clWaitForEvents, (cl_uint, const cl_event*))                                              \
+  REQUIRED(cl_int, clGetEventInfo, (cl_event, cl_uint, size_t, void*, size_t*))                              \
+  REQUIRED(cl_int, clGetEventProfilingInfo, (cl_event, cl_uint, size_t, void*, size_t*))                     \
+  REQUIRED(cl_int, clReleaseEvent, (cl_event))                                                               \
+  REQUIRED(cl_int, clFlush, (cl_command_queue))                                                              \
+  REQUIRED(cl_int, clFinish, (cl_command_queue))                                                             \
+  OPTIONAL(void*, clSVMAlloc, (cl_context, cl_bitfield, size_t, cl_uint))                                    \
+  OPTIONAL(void, clSVMFree, (cl_context, void*))                                                             \
+  OPTIONAL(cl_int, clSetKernelArgSVMPointer, (cl_kernel, cl_uint, const void*))                              \
+  OPTIONAL(cl_int, clEnqueueSVMMap,                                                                          \
+           (cl_command_queue, cl_bool, cl_bitfield, void*, size_t, cl_uint, const cl_event*, cl_event*))     \
   OPTIONAL(cl_int, clEnqueueSVMUnmap, (cl_command_queue, void*, cl_uint, const cl_event*, cl_event*))
 // clang-format on
 

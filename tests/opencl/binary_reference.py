@@ -1,6 +1,6 @@
 """Binary ops from the mathematics, in plain NumPy integers, and how tests run their kernels.
 
-Nothing here counts bits: maps and weights are arrays of -1/+1 and accumulators are sums of products.
+Nothing here counts bits: maps and weights are arrays of -1/+1, accumulators sums of products.
 """
 
 from __future__ import annotations
@@ -61,11 +61,12 @@ class Case:
 
     @property
     def out_hw(self) -> tuple[int, int]:
-        extent = [
-            self.in_hw[i] + self.pads[i] + self.pads[i + 2] - (self.kernel[i] - 1) * self.dilation[i]
-            for i in (0, 1)
-        ]
-        return ((extent[0] - 1) // self.stride[0] + 1, (extent[1] - 1) // self.stride[1] + 1)
+        def size(axis: int) -> int:
+            padded = self.in_hw[axis] + self.pads[axis] + self.pads[axis + 2]
+            window = (self.kernel[axis] - 1) * self.dilation[axis] + 1
+            return (padded - window) // self.stride[axis] + 1
+
+        return size(0), size(1)
 
     @property
     def pixels(self) -> int:
@@ -132,7 +133,7 @@ def signs(random: np.random.Generator, *shape: int) -> NDArray[np.int8]:
 
 
 def map_taps(case: Case, x: Array, outside: int) -> dict[tuple[int, int], NDArray[np.int64]]:
-    """For each tap (ky, kx) the input [N][OUT_H][OUT_W][C] that it meets; ``outside`` where the map ends."""
+    """For each tap (ky, kx) its inputs [N][OUT_H][OUT_W][C], ``outside`` where the map ends."""
     top, left, bottom, right = case.pads
     padded = np.pad(
         x.astype(np.int64),
@@ -149,7 +150,7 @@ def map_taps(case: Case, x: Array, outside: int) -> dict[tuple[int, int], NDArra
 
 
 def convolve(case: Case, x: Array, weights: Array) -> NDArray[np.int64]:
-    """acc[n][y][x][o] = sum over taps and the group's channels of w * x; weights [OUT_C][KH][KW][IN_C / GROUPS]."""
+    """Sums of w * x, [N][OUT_H][OUT_W][OUT_C]; weights [OUT_C][KH][KW][IN_C / GROUPS]."""
     group_c, group_out_c = case.in_c // case.groups, case.out_c // case.groups
     acc = np.zeros((case.batch, *case.out_hw, case.out_c), np.int64)
     for (ky, kx), tap in map_taps(case, x, case.pad_value).items():
@@ -162,8 +163,8 @@ def convolve(case: Case, x: Array, weights: Array) -> NDArray[np.int64]:
 def bases(case: Case, weights: Array) -> NDArray[np.int64]:
     """[ROW_CLASSES * COLUMN_CLASSES][TABLE_C] with acc = base - 2 d; see README.md of bnn_kernels.
 
-    The kernel's d makes K - 2 d the accumulator of a map whose padding has a sign. Where it should count as
-    0 but reads as -1, this has subtracted the sum of the padded taps' weights, which base adds again.
+    The kernel's d makes K - 2 d the accumulator of a map whose padding has a sign. Where padding
+    should count as 0 but reads as -1, the padded taps' weights were subtracted: base adds them.
     """
     window = case.kernel[0] * case.kernel[1] * (case.in_c // case.groups)
     row_classes, column_classes = case.classes(0), case.classes(1)
@@ -186,7 +187,7 @@ def borders(case: Case) -> NDArray[np.uint16]:
 
 
 def draw_thresholds(case: Case, acc: Array) -> NDArray[np.int64]:
-    """One accumulator of each channel, so that equality occurs; some channels always or never pass."""
+    """One accumulator of each channel: equality occurs. Some channels always or never pass."""
     flat = acc.reshape(-1, case.out_c)
     chosen = flat[case.random.integers(0, len(flat), case.out_c), np.arange(case.out_c)].copy()
     chosen[3::7] += 1
@@ -196,7 +197,7 @@ def draw_thresholds(case: Case, acc: Array) -> NDArray[np.int64]:
 
 
 def limits(base: Array, thresholds: Array) -> NDArray[np.int32]:
-    """acc >= T <=> 2 d <= base - T <=> d < floor((base - T) / 2) + 1; 0 for channels that do not exist."""
+    """acc >= T <=> 2 d <= base - T <=> d < floor((base - T) / 2) + 1; 0 for missing channels."""
     table = np.zeros(base.shape, np.int32)
     table[:, : len(thresholds)] = (base[:, : len(thresholds)] - thresholds) // 2 + 1
     return table
@@ -221,7 +222,7 @@ def read_bits(array: Array, pixels: int, channels: int) -> NDArray[np.int8]:
 
 
 class Epilogue:
-    """A sink with every kind of tensor and constant, in dyadic numbers: float32 is exact, so bits are equal.
+    """A sink with every kind of tensor and constant; dyadic numbers, so that float32 is exact.
 
     ``kind``: "values", "bits" or "values+bits" (the last with float thresholds).
     """
@@ -233,7 +234,8 @@ class Epilogue:
         dyadic = random.integers(-8, 9, (4, self.stride)) / 8
         self.constants = dyadic.astype(np.float32)
         self.tensor = (random.integers(-64, 65, (case.pixels, channels)) / 4).astype(np.float32)
-        self.image_tensor = (random.integers(-64, 65, (case.batch, channels)) / 4).astype(np.float32)
+        image_tensor = random.integers(-64, 65, (case.batch, channels)) / 4
+        self.image_tensor = image_tensor.astype(np.float32)
 
     def defines(self) -> Defines:
         at = self.stride
@@ -245,7 +247,8 @@ class Epilogue:
             "EPILOGUE": 1,
             "STEPS": (
                 f"STEP_SCALE_BIAS(0, {at}) STEP_ADD(tensor0, TENSOR0_HALF, 1) "
-                f"STEP_CLAMP(-0x1p+6f, 0x1p+6f) STEP_ADD(tensor1, TENSOR1_HALF, 0) STEP_PRELU({2 * at}, 0)"
+                "STEP_CLAMP(-0x1p+6f, 0x1p+6f) STEP_ADD(tensor1, TENSOR1_HALF, 0) "
+                f"STEP_PRELU({2 * at}, 0)"
             ),
             "TENSOR0_HALF": 0,
             "TENSOR1_HALF": 0,
@@ -310,8 +313,8 @@ def tiled_weights(packed: Array, case: Case, kernel: str) -> Array:
     return padded.reshape(tiles, filters, -1, vector).transpose(0, 2, 1, 3).copy()
 
 
-def check_convolution(kernel: str, case: Case, extra: Mapping[str, int | str] | None = None) -> None:
-    """Runs a kernel that takes (batch, input, weights, table, borders, SINK) and compares all results."""
+def check_convolution(kernel: str, case: Case) -> None:
+    """Runs a kernel (batch, input, weights, table, borders, SINK) and compares all results."""
     random = case.random
     x = signs(random, case.batch, *case.in_hw, case.in_c)
     weights = signs(random, case.out_c, *case.kernel, case.in_c // case.groups)
@@ -319,7 +322,7 @@ def check_convolution(kernel: str, case: Case, extra: Mapping[str, int | str] | 
     packed = pack_bits(weights).reshape(case.out_c, -1)
     if kernel == "bconv2d_tiled":
         packed = tiled_weights(packed, case, kernel)
-    check_sink(kernel, case, [pack_bits(x), packed], acc, bases(case, weights), extra)
+    check_sink(kernel, case, [pack_bits(x), packed], acc, bases(case, weights))
 
 
 def check_sink(

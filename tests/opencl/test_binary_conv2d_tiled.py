@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from binary_reference import Case, check_convolution
 
-# Words of a pixel: 1, 2, 3, 4, 8, 10; windows whose words fill blocks of eight and ones that leave a rest.
+# Pixels of 1, 2, 3, 4, 8 and 10 words; windows that fill blocks of eight words or leave a rest.
 CARRY_SAVE = [
     Case(1, 7, tune={"COUNT": 1}),
     Case(31, 8, tune={"COUNT": 1}, batch=3),
@@ -24,6 +24,8 @@ CARRY_SAVE = [
 
 PLAIN = [
     Case(1, 1, pad_value=-1),
+    Case(32, 20),
+    Case(96, 8, sink="values"),
     Case(31, 7, tune={"TILE_FILTERS": 4}),
     Case(32, 4, tune={"TILE_FILTERS": 4}, sink="values"),
     Case(33, 12, tune={"TILE_FILTERS": 4, "TILE_PIXELS": 4}, sink="values+bits", batch=3),
@@ -31,7 +33,7 @@ PLAIN = [
     Case(64, 8, tune={"VECTOR_WORDS": 1, "TILE_PIXELS": 1}, pad_value=1, sink="bits"),
     Case(65, 16, tune={"TILE_FILTERS": 16}, pad_value=1),
     Case(96, 33, tune={"TILE_FILTERS": 32, "TILE_PIXELS": 1}, kernel=(1, 3), pads=(0, 2, 0, 1)),
-    Case(128, 24, tune={"VECTOR_WORDS": 2}, stride=(2, 1), sink="values"),
+    Case(128, 24, tune={"VECTOR_WORDS": 2}, stride=(2, 1), sink="values+bits"),
     Case(256, 9, stride=(2, 3), dilation=(2, 2), pads=(3, 1, 2, 2), pad_value=1),
     Case(300, 65, pads=(0, 2, 1, 0), sink="values+bits"),
     Case(300, 8, pads=(2, 2, 0, 0), pad_value=1, in_hw=(4, 4)),
@@ -67,7 +69,7 @@ def test_pointwise_convolutions_equal_sums_of_products(case: Case) -> None:
 @pytest.mark.parametrize("pixels", [1, 2, 4])
 @pytest.mark.parametrize("filters", [4, 8, 16, 32])
 @pytest.mark.parametrize("count", [0, 1])
-def test_every_tile_equals_sums_of_products(count: int, filters: int, pixels: int, vector: int) -> None:
+def test_every_tile_is_right(count: int, filters: int, pixels: int, vector: int) -> None:
     tune = {"COUNT": count, "TILE_FILTERS": filters, "TILE_PIXELS": pixels, "VECTOR_WORDS": vector}
     for in_c in (32, 64, 96, 256):
         for pad_value in (0, 1):

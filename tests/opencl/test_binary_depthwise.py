@@ -21,10 +21,11 @@ CASES = [
     depthwise(64, stride=(2, 2), pad_value=-1, tune={"GROUP_SIZE": 128}),
     depthwise(65, dilation=(2, 1), pads=(2, 0, 1, 2), tune={"GROUP_SIZE": 256}),
     depthwise(128, kernel=(1, 1), pads=(0, 0, 0, 0), in_hw=(3, 7)),
-    depthwise(96, kernel=(3, 5), pads=(1, 2, 1, 2)),  # 15 taps: the most that four planes count
-    depthwise(40, kernel=(4, 4), in_hw=(6, 6)),  # 16
-    depthwise(33, kernel=(15, 17), in_hw=(16, 17), pads=(1, 2, 1, 1)),  # 255: the most of eight planes
-    depthwise(32, kernel=(16, 16), in_hw=(16, 17), pads=(0, 1, 0, 0), sink="values"),  # 256
+    # 15 and 255 taps are the most that four and eight planes count.
+    depthwise(96, kernel=(3, 5), pads=(1, 2, 1, 2)),
+    depthwise(40, kernel=(4, 4), in_hw=(6, 6)),
+    depthwise(33, kernel=(15, 17), in_hw=(16, 17), pads=(1, 2, 1, 1)),
+    depthwise(32, kernel=(16, 16), in_hw=(16, 17), pads=(0, 1, 0, 0), sink="values"),
 ]
 
 
@@ -38,7 +39,7 @@ def test_bit_sliced_counts_equal_sums_of_products(case: Case) -> None:
 
 
 def test_all_taps_different_and_all_equal_do_not_overflow_the_planes() -> None:
-    for size in ((3, 5), (15, 17)):
+    for size in ((3, 5), (4, 4), (15, 17), (16, 16)):
         for sign in (-1, 1):
             case = depthwise(32, kernel=size, in_hw=size, pads=(0, 0, 0, 0), sink="values")
             x = np.ones((1, *size, 32), np.int8)

@@ -10,6 +10,7 @@ from phonebit.bnn_kernels.sources import FOLDER, assemble, kernel_paths, tunable
 
 KEYS = ("kernel", "math", "args", "in", "out", "weights", "geometry", "tune", "requires", "ref")
 ARGUMENT = r"(?:int batch|(?:void|uchar|ushort|uint|int|float)\* \w+|image2d \w+|SINK)"
+SIZES = r"(?:[A-Z][A-Z0-9_]*|batch|ceil|roundup|max|min|\d+|[-+*/(), ])+"
 README = (FOLDER / "README.md").read_text(encoding="utf-8")
 
 every_kernel = pytest.mark.parametrize("kernel", kernel_paths())
@@ -89,7 +90,7 @@ def test_geometry_is_arithmetic_of_defines_and_the_batch(kernel: str) -> None:
     match = re.fullmatch(r"global = \((.+)\), local = \((.+)\)", geometry)
     assert match is not None, geometry
     for sizes in match.groups():
-        assert re.fullmatch(r"(?:[A-Z][A-Z0-9_]*|batch|ceil|roundup|max|min|\d+|[-+*/(), ])+", sizes)
+        assert re.fullmatch(SIZES, sizes)
 
 
 @every_kernel

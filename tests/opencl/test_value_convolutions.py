@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from builders import Net
 from kernel_driver import opencl_queue
+from value_launch import Sink, assert_layer
 from value_reference import (
     Floats,
     Layer,
-    Sink,
-    assert_layer,
     convolution,
     depthwise,
     fused_multiply_add,

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from builders import Net
 from kernel_driver import opencl_queue, pack_bits
-from value_reference import Floats, Layer, Sink, assert_layer, launch, rounded, stored
+from value_launch import Sink, assert_layer, launch
+from value_reference import Floats, Layer, rounded, stored
 
 from phonebit import _runtime
 from phonebit.converter.ir import Elementwise, Epilogue, Sigmoid, Tanh
@@ -20,7 +21,7 @@ FUNCTIONS = {"SIGMOID": Sigmoid, "TANH": Tanh}
 
 
 def division_tolerance(half: bool = False) -> float:
-    """0 where the device divides as the CPU does; else some units in the last place of what is stored."""
+    """0 where the device divides as the CPU does; else some units in the last place."""
     import pyopencl as cl
 
     config = opencl_queue().device.single_fp_config

@@ -8,18 +8,8 @@ import numpy as np
 import pytest
 from builders import Net
 from test_value_elementwise import division_tolerance
-from value_reference import (
-    Floats,
-    Layer,
-    Sink,
-    assert_layer,
-    content,
-    guarded,
-    launch,
-    pool,
-    rounded,
-    stored,
-)
+from value_launch import Sink, assert_layer, content, guarded, launch
+from value_reference import Floats, Layer, pool, rounded, stored
 
 from phonebit import _runtime
 from phonebit.converter.ir import Softmax

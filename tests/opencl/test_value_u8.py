@@ -8,17 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from kernel_driver import pack_bits
-from value_reference import (
-    Array,
-    Layer,
-    Sink,
-    assert_layer,
-    content,
-    guarded,
-    integer_convolution,
-    launch,
-    taps,
-)
+from value_launch import Sink, assert_layer, content, guarded, launch
+from value_reference import Array, Layer, integer_convolution, taps
 
 RNG = np.random.default_rng(20261122)
 FIRST = Layer((9, 8), 3, 33, (3, 3), (2, 1), pads=(0, 1, 1, 1), batch=3)

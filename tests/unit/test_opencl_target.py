@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -223,13 +224,20 @@ def without_pyopencl(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_wheels_loader_is_found_without_importing_pyopencl(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, without_pyopencl: None, library: str
 ) -> None:
-    import os
-
     monkeypatch.syspath_prepend(folder_with(tmp_path, library))
     assert pyopencl_library() == tmp_path / library
     assert "pyopencl" not in sys.modules
-    assert os.environ["PYOPENCL_HOME"] == str(tmp_path / "pyopencl")
-    os.environ.pop("PYOPENCL_HOME")
+
+
+def test_the_wheels_loader_is_told_where_its_drivers_are(
+    runtime: FakeRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, without_pyopencl: None
+) -> None:
+    folder = folder_with(tmp_path, "pyopencl/.libs/libOpenCL-55.so.1", "pyopencl/.libs/pocl.icd")
+    (folder / "pyopencl/.libs/pocl.icd").write_text("libpocl-is-missing.so\n")
+    monkeypatch.syspath_prepend(folder)
+    opencl_runtime()
+    assert runtime.libraries == [str(folder / "pyopencl/.libs/libOpenCL-55.so.1")]
+    assert os.environ["PYOPENCL_HOME"] == str(folder / "pyopencl")
 
 
 def test_a_pyopencl_without_a_loader_leaves_it_to_the_runtime(

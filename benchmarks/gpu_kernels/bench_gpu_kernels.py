@@ -1,0 +1,215 @@
+"""Times the GPU kernels layer by layer with the device's own clock (events), through the engine.
+
+Each layer is a network of its own, measured with the kernel that the tuning table gives it, or
+with ``--sweep`` with every candidate. Speed is 2 x MACs / time in TOPS; on devices whose popcount
+rate is known also as a share of what the popcount units can do: 64 operations a counted word.
+
+    python benchmarks/gpu_kernels/bench_gpu_kernels.py --device gpu --json out.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from phonebit import _runtime
+from phonebit.converter.infer import infer
+from phonebit.converter.ir import (
+    BinaryConv2D,
+    Conv2D,
+    Elementwise,
+    Epilogue,
+    Graph,
+    Input,
+    Node,
+    TensorType,
+    Window,
+)
+from phonebit.converter.writer import to_bytes
+from phonebit.format.records import DataType
+
+POPCOUNTS_PER_CLOCK = {"nvidia": 16}
+"""32-bit population counts that a compute unit does in a cycle (CUDA C++ Programming Guide,
+arithmetic instructions, compute capability 9.0)."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One convolution with integer thresholds, square map and window, padded to keep the map."""
+
+    name: str
+    size: int
+    channels: int
+    filters: int
+    kernel: int = 3
+    stride: int = 1
+    dtype: DataType = DataType.BIT
+
+    @property
+    def out_size(self) -> int:
+        """Height and width of the output map."""
+        if self.is_dense:
+            return 1
+        return (self.size - 1) // self.stride + 1
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the window is the whole map."""
+        return self.kernel == self.size
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of one image."""
+        return self.out_size**2 * self.filters * self.kernel**2 * self.channels
+
+
+LAYERS = (
+    Layer("3x3 224x224 256->256", 224, 256, 256),
+    Layer("3x3 56x56 256->256", 56, 256, 256),
+    Layer("3x3 56x56 64->64", 56, 64, 64),
+    Layer("3x3 28x28 128->128", 28, 128, 128),
+    Layer("3x3 14x14 256->256", 14, 256, 256),
+    Layer("3x3 7x7 512->512", 7, 512, 512),
+    Layer("3x3s2 56x56 64->128", 56, 64, 128, 3, 2),
+    Layer("1x1 56x56 256->256", 56, 256, 256, 1),
+    Layer("5x5 27x27 96->256", 27, 96, 256, 5),
+    Layer("3x3 13x13 1024->1024", 13, 1024, 1024),
+    Layer("dense 7x7x512->4096", 7, 512, 4096, 7),
+    Layer("dense 4096->4096", 1, 4096, 4096, 1),
+    Layer("u8 3x3 224x224 3->64", 224, 3, 64, 3, 1, DataType.U8),
+    Layer("u8 7x7s2 224x224 3->64", 224, 3, 64, 7, 2, DataType.U8),
+)
+
+
+def graph_of(layer: Layer) -> Graph:
+    """The layer as a network; binary ones get their bits from the signs of a float input."""
+    rng = np.random.default_rng(0)
+    shape = (layer.size, layer.size, layer.channels)
+    is_u8 = layer.dtype == DataType.U8
+    graph = Graph(layer.name, [], {}, [], [])
+    graph.nodes.append(Node("x", Input(), [], value="x"))
+    graph.types["x"] = TensorType(shape, DataType.U8 if is_u8 else DataType.F32)
+    graph.inputs.append("x")
+    pad = 0 if layer.is_dense else (layer.kernel - 1) // 2
+    window = Window((layer.kernel,) * 2, (layer.stride,) * 2, pads=(pad,) * 4)
+    weights = rng.choice(
+        np.array([-1, 1], np.int8), (layer.filters, *window.kernel, layer.channels)
+    )
+    reach = int((layer.kernel**2 * layer.channels) ** 0.5) * (255 if is_u8 else 1)
+    thresholds = rng.integers(-reach, reach + 1, layer.filters).astype(np.int32)
+    epilogue = Epilogue([], thresholds)
+    if is_u8:
+        op: Any = Conv2D(weights.astype(np.float32), window, 1, 0.0, None, 2, -255, epilogue)
+        graph.nodes.append(Node("layer", op, ["x"], bits="layer/bits"))
+    else:
+        zeros = np.zeros(layer.channels, np.float32)
+        graph.nodes.append(Node("sign", Elementwise(Epilogue([], zeros)), ["x"], bits="sign/bits"))
+        op = BinaryConv2D(weights, window, 1, 0, epilogue)
+        graph.nodes.append(Node("layer", op, ["sign/bits"], bits="layer/bits"))
+    graph.outputs.append("layer/bits")
+    graph.types = infer(graph)
+    return graph
+
+
+def popcount_peak_tops(device: Any) -> float | None:
+    """TOPS of the popcount units alone, where their rate is known."""
+    rate = POPCOUNTS_PER_CLOCK.get(device.vendor)
+    if rate is None:
+        return None
+    return float(device.compute_units * rate * device.clock_mhz * 1e6 * 64 / 1e12)
+
+
+def measure(layer: Layer, arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Rows for one layer: what serves, or with ``--sweep`` the fastest candidates."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "layer.pbit"
+        path.write_bytes(to_bytes(graph_of(layer), {}))
+        network = _runtime.Network(path, device=arguments.device)
+    index = len(network.layers) - 1
+    candidates = network.candidates(index)
+    if not arguments.sweep:
+        candidates = candidates[:1]
+    elif arguments.kernels:
+        candidates = [text for text in candidates if text.split()[0] in arguments.kernels]
+    rows = []
+    for choice in candidates[:: arguments.every]:
+        time_ms, is_equal = network.measure_choice(
+            index, choice, arguments.batch, arguments.repeats
+        )
+        macs = arguments.batch * layer.macs
+        row = {
+            "layer": layer.name,
+            "choice": choice,
+            "time_us": 1e3 * time_ms,
+            "tops": 2 * macs / (time_ms * 1e9),
+            "equal": is_equal,
+        }
+        rows.append(row)
+    rows.sort(key=lambda row: row["time_us"])
+    yield from rows[: arguments.top]
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--device", default="gpu", help="gpu or gpu:<index>")
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--sweep", action="store_true", help="time every candidate")
+    parser.add_argument(
+        "--every", type=int, default=1, help="with --sweep: each n-th candidate only"
+    )
+    parser.add_argument("--kernels", nargs="*", help="with --sweep: these kernels only")
+    parser.add_argument("--top", type=int, default=5, help="with --sweep: rows a layer")
+    parser.add_argument("--layers", nargs="*", help="parts of layer names")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+
+    devices = _runtime.opencl_devices()
+    if not devices:
+        raise SystemExit(_runtime.opencl_error())
+    device = devices[int(arguments.device.partition(":")[2] or 0)]
+    peak = popcount_peak_tops(device)
+    print(
+        f"{device.name}, driver {device.driver_version}, popcount peak {peak and round(peak)} TOPS"
+    )
+    results = []
+    for layer in LAYERS:
+        if arguments.layers and not any(part in layer.name for part in arguments.layers):
+            continue
+        for row in measure(layer, arguments):
+            share = "" if peak is None else f"{100 * row['tops'] / peak:5.0f} %"
+            wrong = "" if row["equal"] else "  WRONG"
+            print(
+                f"{layer.name:26s} {row['time_us']:9.1f} us {row['tops']:7.1f} TOPS {share}"
+                f"  {row['choice']}{wrong}",
+                flush=True,
+            )
+            results.append(row)
+    if arguments.json:
+        document = {
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            "device": device.name,
+            "driver": device.driver_version,
+            "platform": platform.platform(),
+            "popcount_peak_tops": peak,
+            "batch": arguments.batch,
+            "repeats": arguments.repeats,
+            "rows": results,
+        }
+        arguments.json.write_text(json.dumps(document, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,171 @@
+// Whole networks on the first OpenCL device against the CPU backend: every tensor of every golden file, in
+// batches, layer by layer and end to end, by replay and on device memory. Passes without a device.
+//
+//   test_opencl_networks FOLDER [part of a file's name]
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "phonebit/error.h"
+#include "phonebit/network.h"
+
+namespace {
+
+using phonebit::ElementType;
+using phonebit::InputBuffer;
+using phonebit::Network;
+using phonebit::Options;
+using phonebit::OutputBuffer;
+using phonebit::TensorInfo;
+
+int failures = 0;
+
+void expect(bool condition, const std::string& claim) {
+  if (condition) return;
+  if (failures++ < 20) std::fprintf(stderr, "FAIL %s\n", claim.c_str());
+}
+
+using Content = std::vector<std::vector<std::byte>>;
+
+/// Random images: levels, or eighths so that float sums are exact.
+Content random_inputs(const std::vector<TensorInfo>& tensors, int batch) {
+  std::mt19937 random(5);
+  Content content;
+  for (const TensorInfo& tensor : tensors) {
+    std::vector<std::byte> bytes(tensor.bytes() * static_cast<size_t>(batch));
+    for (size_t at = 0; at < bytes.size(); at += tensor.dtype == ElementType::f32 ? 4 : 1) {
+      if (tensor.dtype == ElementType::f32) {
+        const float value = static_cast<float>(static_cast<int>(random() % 65) - 32) / 8;
+        std::memcpy(bytes.data() + at, &value, sizeof value);
+      } else {
+        bytes[at] = static_cast<std::byte>(random() & 255);
+      }
+    }
+    content.push_back(std::move(bytes));
+  }
+  return content;
+}
+
+std::vector<InputBuffer> inputs_of(const Content& content) {
+  std::vector<InputBuffer> buffers;
+  for (const auto& bytes : content) buffers.push_back({bytes.data(), bytes.size()});
+  return buffers;
+}
+
+Content room_for(const std::vector<TensorInfo>& tensors, int batch) {
+  Content content;
+  for (const TensorInfo& tensor : tensors) content.emplace_back(tensor.bytes() * static_cast<size_t>(batch));
+  return content;
+}
+
+std::vector<OutputBuffer> outputs_of(Content& content) {
+  std::vector<OutputBuffer> buffers;
+  for (auto& bytes : content) buffers.push_back({bytes.data(), bytes.size()});
+  return buffers;
+}
+
+/// Bits and levels are equal; floats too, except behind divisions that a device may round differently.
+void expect_equal(const Content& expected, const Content& got, const std::vector<TensorInfo>& tensors,
+                  bool is_exact_device, const std::string& what) {
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (expected[i] == got[i]) continue;
+    bool is_close = !is_exact_device && tensors[i].dtype == ElementType::f32;
+    for (size_t at = 0; is_close && at < expected[i].size(); at += 4) {
+      float a, b;
+      std::memcpy(&a, expected[i].data() + at, sizeof a);
+      std::memcpy(&b, got[i].data() + at, sizeof b);
+      is_close = std::fabs(a - b) <= 1e-5f * std::fmax(1.0f, std::fabs(a));
+    }
+    expect(is_close, what + ": tensor '" + tensors[i].name + "' differs from the CPU's");
+  }
+}
+
+void check_layers(Network& network, const Content& tensors, int batch, bool is_exact_device,
+                  const std::string& name) {
+  for (size_t layer = 0; layer < network.layers().size(); ++layer) {
+    std::vector<InputBuffer> operands;
+    for (const int tensor : network.layer_inputs(layer)) {
+      const auto& bytes = tensors[static_cast<size_t>(tensor)];
+      operands.push_back({bytes.data(), bytes.size()});
+    }
+    std::vector<TensorInfo> written;
+    Content expected;
+    for (const int tensor : network.layer_outputs(layer)) {
+      written.push_back(network.tensors()[static_cast<size_t>(tensor)]);
+      expected.push_back(tensors[static_cast<size_t>(tensor)]);
+    }
+    Content got = room_for(written, batch);
+    network.run_op(layer, operands, outputs_of(got), batch);
+    expect_equal(expected, got, written, is_exact_device, name + " alone");
+  }
+}
+
+void check_network(const std::string& path, const Options& options, bool is_exact_device) {
+  const std::string name = std::filesystem::path(path).stem();
+  Network cpu = Network::load(path), gpu = Network::load(path, options);
+  expect(gpu.device().rfind("gpu", 0) == 0, name + " runs on " + gpu.device());
+  for (const std::string& warning : gpu.warnings()) expect(false, name + ": " + warning);
+  for (const int batch : {2, 1, 3}) {
+    const Content inputs = random_inputs(cpu.inputs(), batch);
+    Content expected = room_for(cpu.tensors(), batch), got = room_for(cpu.tensors(), batch);
+    cpu.activations(inputs_of(inputs), outputs_of(expected), batch);
+    gpu.activations(inputs_of(inputs), outputs_of(got), batch);
+    expect_equal(expected, got, cpu.tensors(), is_exact_device, name);
+    check_layers(gpu, expected, batch, is_exact_device, name);
+    Content end = room_for(cpu.outputs(), batch), end_got = room_for(cpu.outputs(), batch);
+    cpu.forward(inputs_of(inputs), outputs_of(end), batch);
+    for (int pass = 0; pass < 2; ++pass) {  // the second replays what the first recorded
+      end_got = room_for(cpu.outputs(), batch);
+      gpu.forward(inputs_of(inputs), outputs_of(end_got), batch);
+      expect_equal(end, end_got, cpu.outputs(), is_exact_device, name + " end to end");
+    }
+    for (const double time_ms : gpu.profile(inputs_of(inputs), batch, 1))
+      expect(time_ms >= 0.0 && time_ms < 60000.0, name + ": a layer's time");
+  }
+  const phonebit::StartupInfo again = Network::load(path, options).startup();
+  expect(again.programs_built == 0 && again.self_tests_run == 0, name + ": the second start builds nothing");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: test_opencl_networks FOLDER [part of a file's name]\n");
+    return 2;
+  }
+  if (phonebit::opencl_devices().empty()) {
+    std::printf("skipped: no OpenCL device (%s)\n", phonebit::opencl_error().c_str());
+    return 0;
+  }
+  const phonebit::OpenClDeviceInfo device = phonebit::opencl_devices()[0];
+  bool is_exact_device = true;
+  for (const auto& [name, has] : device.capabilities)
+    if ((name == "exact_division" || name == "fused_multiply_add") && !has) is_exact_device = false;
+  Options options;
+  options.device = "gpu";
+  options.cache_directory =
+      (std::filesystem::temp_directory_path() / ("phonebit_networks_" + std::to_string(::getpid()))).string();
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(argv[1])) {
+    const std::string path = entry.path();
+    if (entry.path().extension() != ".pbit" || (argc > 2 && path.find(argv[2]) == std::string::npos))
+      continue;
+    try {
+      check_network(path, options, is_exact_device);
+    } catch (const phonebit::Error& error) {
+      expect(false, path + ": " + error.what());
+    }
+    ++files;
+  }
+  std::filesystem::remove_all(options.cache_directory);
+  expect(files > 0, std::string("there are .pbit files in ") + argv[1]);
+  std::printf("%d networks on %s (%s), %d failures\n", files, device.name.c_str(),
+              device.driver_version.c_str(), failures);
+  return failures == 0 ? 0 : 1;
+}
