@@ -77,6 +77,7 @@ class Network:
         precision: str = "exact",  # "exact", "f16"
         tuning: str = "",  # lines of a tuning table that go before all others
         cache_directory: str = "",
+        command_buffer: bool = True,  # replay where the device can
     ) -> None: ...
     @property
     def device(self) -> str: ...  # "cpu:avx512", "gpu:0 NVIDIA H200"

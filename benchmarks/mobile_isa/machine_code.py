@@ -98,14 +98,18 @@ class MachineCode:
                 weights[index] *= count
         return weights
 
-    def count(self, names: str, trips: Sequence[int] | None = None) -> int:
-        """Operations that a regular expression names, once or as often as the loops run."""
+    def find(self, names: str) -> Counter[tuple[int, ...]]:
+        """Operations that a regular expression names, by the loops around them (indices)."""
         pattern = re.compile(names)
-        weights = self.weights(trips if trips is not None else [1] * len(self.loops))
-        return sum(
-            weight * instruction.slots * sum(1 for name in instruction.names if pattern.match(name))
-            for weight, instruction in zip(weights, self.instructions, strict=True)
-        )
+        found: Counter[tuple[int, ...]] = Counter()
+        for index, one in enumerate(self.instructions):
+            number = one.slots * sum(1 for name in one.names if pattern.match(name))
+            if number:
+                around = (
+                    i for i, loop in enumerate(self.loops) if loop.first <= index <= loop.last
+                )
+                found[tuple(around)] += number
+        return found
 
     @cached_property
     def unit_counts(self) -> list[Counter[str]]:
@@ -175,15 +179,13 @@ def trip_counts(
         for first in range(len(extents))
         for last in range(first + 1, len(extents) + 1)
     }
-    names = re.compile(pattern)
-    holds = [
-        any(map(names.match, itertools.chain.from_iterable(one.names for one in body)))
-        for body in (code.instructions[loop.first : loop.last + 1] for loop in code.loops)
-    ]
+    found = code.find(pattern)
+    holds = [any(index in around for around in found) for index in range(len(code.loops))]
     best: tuple[float, tuple[int, ...]] | None = None
     for trips in itertools.product(*(sorted(products | {1}) if has else [idle] for has in holds)):
         # An epilogue may hold some of these operations too.
-        excess = code.count(pattern, trips) / wanted - 1
+        executed = sum(n * math.prod(trips[i] for i in around) for around, n in found.items())
+        excess = executed / wanted - 1
         if -1e-6 <= excess <= MOST_EXCESS and (best is None or excess < best[0]):
             best = (excess, trips)
     return best[1] if best else None

@@ -2,6 +2,10 @@
 
 #include <cctype>
 #include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -71,17 +75,26 @@ void for_each_line(std::string_view text, Visit visit) {
   }
 }
 
-/// The parsed library. Views point into the program's constant data.
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (!file) fail(ErrorCode::input, "PHONEBIT_KERNELS: cannot read %s", path.c_str());
+  return text;
+}
+
+/// The parsed library. Views point into the program's constant data, or into `overrides`.
 struct Library {
   std::map<std::string_view, std::string_view> files;
+  /// Files of the folder that PHONEBIT_KERNELS names, by path: for work on kernels without building, and for
+  /// tests that plant a fault. A map: its elements stay where they are.
+  std::map<std::string, std::string> overrides;
   std::map<std::string, Kernel, std::less<>> kernels;
   std::vector<std::string> names;
 
   Library() {
-    for (size_t i = 0; i < embedded_file_count; ++i) {
-      const std::string_view path = embedded_files[i].path;
-      const std::string_view text = embedded_files[i].text();
-      files.emplace(path, text);
+    for (size_t i = 0; i < embedded_file_count; ++i) files[embedded_files[i].path] = embedded_files[i].text();
+    if (const char* const folder = std::getenv("PHONEBIT_KERNELS")) override_from(folder);
+    for (const auto& [path, text] : files) {
       if (path.size() < 3 || path.substr(path.size() - 3) != ".cl") continue;
       const std::string_view name = path.substr(path.rfind('/') + 1);
       Kernel& kernel = kernels[std::string(name.substr(0, name.size() - 3))];
@@ -92,6 +105,20 @@ struct Library {
       });
     }
     for (const auto& [name, kernel] : kernels) names.push_back(name);
+  }
+
+  void override_from(const std::filesystem::path& folder) {
+    std::error_code error;
+    if (!std::filesystem::is_directory(folder, error))
+      fail(ErrorCode::input, "PHONEBIT_KERNELS: %s is no folder; expected one like bnn_kernels",
+           folder.c_str());
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+      const std::string extension = entry.path().extension();
+      if (extension != ".cl" && extension != ".clh" && extension != ".table") continue;
+      const auto at = overrides.emplace(entry.path().lexically_relative(folder).generic_string(),
+                                        read_file(entry.path()));
+      files[at.first->first] = at.first->second;
+    }
   }
 
   const Kernel& kernel(std::string_view name) const {

@@ -39,6 +39,7 @@ OpenClBackend::OpenClBackend(const Model& model, std::shared_ptr<Context> contex
       programs_(context_, cache_directory(options.cache_directory)),
       self_test_(context_, programs_, cache_directory(options.cache_directory)),
       executor_(model, *context_, programs_, options.precision, options.max_memory_bytes),
+      can_replay_(options.command_buffer),
       choices_(model.ops.size()) {
   const TuningTable table = tuning_table(options);
   for (size_t i = 0; i < model.ops.size(); ++i) choose_layer(i, table);
@@ -114,7 +115,7 @@ void OpenClBackend::forward(const std::vector<InputBuffer>& inputs, const std::v
                             int batch) {
   in_passes(batch, [&](int first, int images) {
     upload_inputs(inputs, first, images);
-    executor_.enqueue(true);
+    executor_.enqueue(can_replay_);
     // The queue is in order, so waiting for the last copy is waiting for everything.
     for (size_t i = 0; i < outputs.size(); ++i) {
       const int tensor = model_.outputs[i];

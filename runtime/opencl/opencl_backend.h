@@ -58,6 +58,7 @@ class OpenClBackend final : public Backend {
   SelfTest self_test_;
   Executor executor_;
   threads::ThreadPool pool_{1};
+  bool can_replay_;
   std::vector<KernelChoice> choices_;  // that serve, by layer
   std::vector<std::string> warnings_;
   std::vector<Handle<cl_mem>> caller_parts_;  // sub-buffers of callers' buffers

@@ -58,7 +58,8 @@ Precision precision_of(const std::string& name) {
 
 std::unique_ptr<Network> load(const py::object& path, int threads, const std::string& isa,
                               const py::object& device, const std::string& precision,
-                              const std::string& tuning, const std::string& cache_directory) {
+                              const std::string& tuning, const std::string& cache_directory,
+                              bool command_buffer) {
   const auto encoded = py::module_::import("os").attr("fsencode")(path).cast<std::string>();
   if (encoded.find('\0') != std::string::npos) fail(ErrorCode::input, "path: contains a zero byte");
   Options options;
@@ -67,6 +68,7 @@ std::unique_ptr<Network> load(const py::object& path, int threads, const std::st
   options.precision = precision_of(precision);
   options.tuning = tuning;
   options.cache_directory = cache_directory;
+  options.command_buffer = command_buffer;
   set_device(options, device);
   const py::gil_scoped_release unlocked;
   return std::make_unique<Network>(Network::load(encoded, options));
@@ -281,7 +283,7 @@ void define_network(py::module_& module) {
                       "A loaded network. Arrays are NHWC; bit tensors are int8 of -1 and +1.")
       .def(py::init(&load), py::arg("path"), py::arg("threads") = 0, py::arg("isa") = "",
            py::arg("device") = "cpu", py::arg("precision") = "exact", py::arg("tuning") = "",
-           py::arg("cache_directory") = "")
+           py::arg("cache_directory") = "", py::arg("command_buffer") = true)
       .def_property_readonly("device", &Network::device)
       .def_property_readonly("warnings", &Network::warnings)
       .def_property_readonly("startup", &startup)

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import tiny_classifier
 from cli_process import Cli
 from opencl_device import device_name, pyopencl_device
 
 import phonebit
+from phonebit.converter.writer import to_bytes
 
 MODEL_FOLDER = Path(__file__).parents[2] / "models" / "fashion_mnist"
 
@@ -73,3 +75,11 @@ def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     """Runs phonebit's commands."""
     monkeypatch.setenv("COLUMNS", "100")
     return Cli(capsys)
+
+
+@pytest.fixture(scope="session")
+def tiny_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A little classifier without training: u8 picture, binary layers, ten logits; quick to load."""
+    path = tmp_path_factory.mktemp("networks") / "tiny.pbit"
+    path.write_bytes(to_bytes(tiny_classifier(), {}))
+    return path

@@ -200,7 +200,7 @@ def test_a_device_that_is_not_there_is_refused(
 
 
 def test_tune_keeps_and_exports_what_it_finds(
-    cli: Cli, gpu: str, u8_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    cli: Cli, gpu: str, tiny_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     cache_folder: Path,
 ) -> None:  # fmt: skip
     from phonebit import Network
@@ -209,7 +209,7 @@ def test_tune_keeps_and_exports_what_it_finds(
     table.write_text("# mine\n")
     options = ("--device", gpu, "--level", "rapid", "--export", table)
     try:
-        done = cli("tune", u8_file, *options, "--json")
+        done = cli("tune", tiny_file, *options, "--json")
         assert done.code == 0, done.err
         document = done.document
         kept = Path(document["kept_in"])
@@ -220,7 +220,7 @@ def test_tune_keeps_and_exports_what_it_finds(
             assert entry["line"] in kept.read_text().splitlines()
             assert entry["line"] in table.read_text().splitlines()
         assert table.read_text().startswith("# mine\n")
-        tuned = Network.load(u8_file, device=gpu)
+        tuned = Network.load(tiny_file, device=gpu)
         serving = {layer.name: tuned.candidates(i)[:1] for i, layer in enumerate(tuned.layers)}
         for entry in document["layers"]:
             assert serving[entry["layers"][0]] == [entry["after"]]

@@ -6,7 +6,7 @@ import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -46,6 +46,9 @@ class FakeRuntime:
 
     def opencl_error(self) -> str:
         return self.error
+
+    def OpenClHandles(self, *handles: int) -> tuple[int, ...]:  # noqa: N802
+        return handles
 
     def isas(self) -> list[tuple[str, str, bool]]:
         return [("avx2", "AVX2", True), ("scalar", "", True)]
@@ -200,6 +203,70 @@ def test_the_runtimes_warnings_name_the_callers_line(runtime: FakeRuntime, file:
 def test_an_unknown_precision_is_refused(runtime: FakeRuntime, file: Path) -> None:
     with pytest.raises(InputError, match=r"precision.*'exact' or 'f16'.*'int8'"):
         Network.load(file, precision="int8")  # type: ignore[arg-type]
+
+
+@dataclass
+class PretendedDevice:
+    name: str = "Adreno"
+    int_ptr: int = 11
+    driver_version: str = "2 "
+    platform: Any = field(default_factory=lambda: SimpleNamespace(name=" Qualcomm"))
+
+
+@dataclass
+class PretendedContext:
+    devices: list[PretendedDevice]
+    int_ptr: int = 22
+
+
+@dataclass
+class PretendedQueue:
+    context: PretendedContext
+    device: PretendedDevice
+    properties: int = 0
+    int_ptr: int = 33
+
+
+@pytest.fixture
+def pretended_pyopencl(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> FakeRuntime:
+    module: Any = ModuleType("pyopencl")
+    module.Device, module.Context = PretendedDevice, PretendedContext
+    module.CommandQueue = PretendedQueue
+    module.command_queue_properties = SimpleNamespace(OUT_OF_ORDER_EXEC_MODE_ENABLE=1)
+    monkeypatch.setitem(sys.modules, "pyopencl", module)
+    return runtime
+
+
+def test_pyopencl_objects_become_handles(pretended_pyopencl: FakeRuntime) -> None:
+    device = PretendedDevice()
+    context = PretendedContext([device])
+    for given, handles in (
+        (device, (22, 11, 0)),
+        (context, (22, 11, 0)),
+        (PretendedQueue(context, device), (22, 11, 33)),
+    ):
+        target = find_target(given)  # type: ignore[arg-type]
+        assert target.device == handles
+        assert target.key == "Adreno | Qualcomm | 2"
+        assert isinstance(target.owner, PretendedContext)
+
+
+def test_a_known_device_has_the_runtimes_key(pretended_pyopencl: FakeRuntime) -> None:
+    pretended_pyopencl.devices = [FakeDevice(0, "Adreno (TM)", id=11)]
+    assert find_target(PretendedDevice()).key == find_target("gpu").key  # type: ignore[arg-type]
+
+
+def test_an_out_of_order_queue_is_refused(pretended_pyopencl: FakeRuntime) -> None:
+    context = PretendedContext([PretendedDevice()])
+    queue: Any = PretendedQueue(context, context.devices[0], properties=3)
+    with pytest.raises(DeviceError, match=r"out of order.*in-order"):
+        find_target(queue)
+
+
+def test_a_context_of_several_devices_is_refused(pretended_pyopencl: FakeRuntime) -> None:
+    context: Any = PretendedContext([PretendedDevice(), PretendedDevice("Mali")])
+    with pytest.raises(DeviceError, match=r"several devices.*Adreno, Mali.*CommandQueue"):
+        find_target(context)
 
 
 def folder_with(tmp_path: Path, *names: str) -> Path:

@@ -77,6 +77,8 @@ struct Options {
   /// In place of `device`, when its context is not null.
   OpenClHandles opencl;
   Precision precision = Precision::exact;
+  /// Whether forward passes replay a recorded command buffer where the device has cl_khr_command_buffer.
+  bool command_buffer = true;
   /// Lines of a tuning table (bnn_kernels/README.md) that go before the built-in ones.
   std::string tuning;
   /// Folder for program binaries and self-test results; empty: PHONEBIT_CACHE_DIR, XDG_CACHE_HOME/phonebit or
