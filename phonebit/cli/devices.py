@@ -112,7 +112,7 @@ def _print_device(console: Console, device: dict[str, Any], serves: bool) -> Non
     console.print(f"  has {escape(', '.join(can) or 'nothing optional')}", soft_wrap=True)
     if cannot:
         console.print(f"  [dim]lacks {escape(', '.join(cannot))}[/]", soft_wrap=True)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 2), show_header=False)
+    table = Table(box=None, padding=(0, 2, 0, 2), show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for shape, kernel in device["kernels"].items():

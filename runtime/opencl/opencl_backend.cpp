@@ -56,8 +56,9 @@ void OpenClBackend::choose_layer(size_t index, const TuningTable& table) {
   for (const KernelChoice& choice : choices) {
     if (!can_serve(model_, op, executor_.target(), choice)) continue;
     try {
-      if (!passes_self_test(op, choice)) {
-        reasons += "; " + choice.text() + " failed the self-test";
+      const std::string failure = failed_self_test(op, choice);
+      if (!failure.empty()) {
+        reasons += "; " + choice.text() + " failed the self-test: " + failure;
         continue;
       }
       executor_.set_layer(index, choice);
@@ -74,14 +75,15 @@ void OpenClBackend::choose_layer(size_t index, const TuningTable& table) {
        label_.c_str(), reasons.c_str());
 }
 
-bool OpenClBackend::passes_self_test(const Op& op, const KernelChoice& choice) {
+/// Why the choice may not serve, or empty. What fails is a warning once.
+std::string OpenClBackend::failed_self_test(const Op& op, const KernelChoice& choice) {
   const SelfTestResult result = self_test_.result(op_kernels(model_, op).op, choice);
-  if (result.passed) return true;
+  if (result.passed) return "";
   const std::string warning = format_text(
-      "kernel %s computes wrong results on %s (%s) and is disabled; the next one in the table serves",
+      "kernel %s failed the self-test on %s and is disabled; the next one in the table serves: %s",
       choice.text().c_str(), context_->device().key().c_str(), result.detail.c_str());
   if (std::find(warnings_.begin(), warnings_.end(), warning) == warnings_.end()) warnings_.push_back(warning);
-  return false;
+  return result.detail;
 }
 
 template <class Body>

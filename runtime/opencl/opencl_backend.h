@@ -42,7 +42,7 @@ class OpenClBackend final : public Backend {
 
  private:
   void choose_layer(size_t index, const TuningTable& table);
-  bool passes_self_test(const loader::Op& op, const KernelChoice& choice);
+  std::string failed_self_test(const loader::Op& op, const KernelChoice& choice);
   /// Calls body(first image, images) for runs of at most largest_batch() images, prepared for each.
   template <class Body>
   void in_passes(int batch, const Body& body);

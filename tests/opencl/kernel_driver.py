@@ -23,7 +23,8 @@ Array = NDArray[Any]
 @cache
 def opencl_queue() -> Any:
     """A queue on the device under test; skips the test where there is none."""
-    cl = pytest.importorskip("pyopencl", reason="pyopencl is not installed: pip install '.[opencl]'")
+    reason = "pyopencl is not installed: pip install '.[opencl]'"
+    cl = pytest.importorskip("pyopencl", reason=reason)
     try:
         platforms = cl.get_platforms()
     except cl.Error as error:
@@ -101,7 +102,7 @@ def round_up(count: int, multiple: int) -> int:
 
 
 def pack_bits(signs: Array) -> NDArray[np.uint32]:
-    """Packs -1/+1 along the last axis into 32-bit words, least significant bit first, tail bits 0."""
+    """Packs -1/+1 of the last axis into 32-bit words, least significant bit first, tail bits 0."""
     channels = signs.shape[-1]
     words = -(-channels // 32)
     bits = np.zeros((*signs.shape[:-1], words * 32), np.uint8)

@@ -79,7 +79,7 @@ def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture(scope="session")
 def tiny_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A little classifier without training: u8 picture, binary layers, ten logits; quick to load."""
+    """A little untrained classifier: u8 picture, binary layers, ten logits; quick to load."""
     path = tmp_path_factory.mktemp("networks") / "tiny.pbit"
     path.write_bytes(to_bytes(tiny_classifier(), {}))
     return path

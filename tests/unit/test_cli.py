@@ -15,16 +15,18 @@ from phonebit.converter.reader import read_graph
 from phonebit.converter.writer import to_bytes
 from phonebit.format.reader import read_contents
 
+COMMANDS = (
+    "convert", "inspect", "run", "verify", "bench", "devices", "selftest", "tune", "demo",
+)  # fmt: skip
+
 
 def test_no_command_shows_help(cli: Cli) -> None:
     text = cli().out
-    for name in ("convert", "inspect", "run", "verify", "bench", "devices", "demo"):
+    for name in COMMANDS:
         assert name in text
 
 
-@pytest.mark.parametrize(
-    "name", ["convert", "inspect", "run", "verify", "bench", "devices", "demo"]
-)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help(cli: Cli, name: str) -> None:
     done = cli(name, "--help")
     assert done.code == 0

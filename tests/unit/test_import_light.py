@@ -21,6 +21,7 @@ HEAVY = (
     "rich",
     "typer",
     "click",
+    "pyopencl",
     "phonebit._runtime",
 )
 

@@ -1,0 +1,223 @@
+"""Whole networks on an OpenCL device: the CPU backend's bits, start-up caches, faults found.
+
+tests/cpp/test_opencl_networks.cpp does the same for every golden file; here are the networks with
+most kinds of layers, and what goes on around them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from builders import engine_graphs, integer_inputs
+
+from phonebit import _runtime, bnn_kernels
+from phonebit.converter.writer import to_bytes
+from phonebit.errors import DeviceError, InputError
+
+NETWORKS = ("binary_conv_groups3_93_33", "residual_block_64", "pooled_bits_33", "float_layers")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _needs_a_device() -> None:
+    if not _runtime.opencl_devices():
+        pytest.skip(f"no OpenCL device: {_runtime.opencl_error()}")
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """One cache folder for the module, so that kernels are built and tested once."""
+    yield str(tmp_path_factory.mktemp("cache"))
+
+
+def write(name: str, folder: Path) -> Path:
+    path = folder / f"{name}.pbit"
+    path.write_bytes(to_bytes(engine_graphs()[name], {}))
+    return path
+
+
+def inputs_of(name: str) -> list[Any]:
+    return list(integer_inputs(engine_graphs()[name], batch=3).values())
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_every_tensor_has_the_cpu_backends_bits(name: str, cache: str, tmp_path: Path) -> None:
+    path = write(name, tmp_path)
+    inputs = inputs_of(name)
+    gpu = _runtime.Network(path, device="gpu", cache_directory=cache)
+    assert gpu.warnings == []
+    expected = _runtime.Network(path, device="cpu").activations(inputs)
+    for tensor, got in gpu.activations(inputs).items():
+        np.testing.assert_array_equal(got, expected[tensor], err_msg=tensor)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_replay_plain_enqueue_and_cpu_give_the_same_outputs(
+    name: str, cache: str, tmp_path: Path
+) -> None:
+    path = write(name, tmp_path)
+    inputs = inputs_of(name)
+    expected = _runtime.Network(path, device="cpu").forward(inputs)
+    for command_buffer in (True, False):
+        gpu = _runtime.Network(
+            path, device="gpu", cache_directory=cache, command_buffer=command_buffer
+        )
+        for _ in range(2):
+            for want, got in zip(expected, gpu.forward(inputs), strict=True):
+                np.testing.assert_array_equal(got, want)
+
+
+def test_half_precision_stays_close_and_keeps_the_inputs_and_outputs_as_floats(
+    cache: str, tmp_path: Path
+) -> None:
+    path = write("residual_block_64", tmp_path)
+    inputs = inputs_of("residual_block_64")
+    exact = _runtime.Network(path, device="gpu", cache_directory=cache)
+    half = _runtime.Network(path, device="gpu", cache_directory=cache, precision="f16")
+    assert half.memory["arena_bytes"] < exact.memory["arena_bytes"]
+    for want, got in zip(exact.forward(inputs), half.forward(inputs), strict=True):
+        if want.dtype == np.int8:  # a bit may flip where its float is within half's rounding of 0
+            assert np.mean(want == got) > 0.99
+        else:
+            assert got.dtype == np.float32
+            np.testing.assert_allclose(got, want, rtol=2**-8, atol=2**-6 * np.abs(want).max())
+
+
+def test_the_second_start_builds_and_tests_nothing(tmp_path: Path) -> None:
+    path = write("pooled_bits_5", tmp_path)
+    folder = tmp_path / "cache"
+    first = _runtime.Network(path, device="gpu", cache_directory=str(folder)).startup
+    assert first["programs_built"] > 0
+    second = _runtime.Network(path, device="gpu", cache_directory=str(folder)).startup
+    assert second["programs_built"] == 0
+    assert second["self_tests_run"] == 0
+    assert second["programs_loaded"] > 0
+
+
+def test_damaged_cache_entries_are_found_and_built_again(tmp_path: Path) -> None:
+    path = write("pooled_bits_5", tmp_path)
+    folder = tmp_path / "cache"
+    inputs = inputs_of("pooled_bits_5")
+    want = _runtime.Network(path, device="gpu", cache_directory=str(folder)).forward(inputs)
+    for index, entry in enumerate(sorted(file for file in folder.rglob("*") if file.is_file())):
+        content = bytearray(entry.read_bytes())
+        content[len(content) // 2] ^= 1
+        entry.write_bytes(content if index % 2 else content[: len(content) // 3])
+    again = _runtime.Network(path, device="gpu", cache_directory=str(folder))
+    assert again.startup["cache_entries_rejected"] > 0
+    assert again.startup["programs_built"] > 0
+    for expected, got in zip(want, again.forward(inputs), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+FAULT_SCRIPT = """
+import json, sys
+import numpy as np
+from phonebit import _runtime
+path, cache = sys.argv[1:]
+x = [np.load(path + ".npy")]
+gpu = _runtime.Network(path, device="gpu", cache_directory=cache)
+cpu = _runtime.Network(path, device="cpu")
+equal = all(np.array_equal(a, b) for a, b in zip(gpu.forward(x), cpu.forward(x)))
+print(json.dumps({
+    "equal": equal,
+    "warnings": gpu.warnings,
+    "kernels": [layer.kernel.split()[0] for layer in gpu.layers],
+    "failed": [row[1].split()[0] for row in _runtime.opencl_self_test("gpu", cache) if not row[2]],
+}))
+"""
+
+
+@pytest.mark.slow
+def test_the_self_test_disables_a_wrong_kernel_and_the_next_one_serves(tmp_path: Path) -> None:
+    """A fault planted into the main kernel's counting: or instead of exclusive or."""
+    kernels = tmp_path / "kernels"
+    shutil.copytree(Path(bnn_kernels.__file__).parent, kernels)
+    source = kernels / "binary" / "bconv2d_tiled.cl"
+    text = source.read_text()
+    right, wrong = "count_bits(map_words[p][0] ^ b)", "count_bits(map_words[p][0] | b)"
+    assert right in text
+    source.write_text(text.replace(right, wrong))
+    name = "binary_conv_threshold_64_64_pad0"
+    path = write(name, tmp_path)
+    np.save(f"{path}.npy", inputs_of(name)[0])
+    environment = os.environ | {"PHONEBIT_KERNELS": str(kernels)}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", FAULT_SCRIPT, str(path), str(tmp_path / "cache")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout.splitlines()[-1])
+    assert document["equal"], "the kernel that took over computes what the CPU computes"
+    assert any("bconv2d_tiled" in text and "failed the self-test" in text for text in document["warnings"])
+    assert "bconv2d_tiled" not in document["kernels"]
+    assert set(document["failed"]) == {"bconv2d_tiled"}
+
+
+def test_a_broken_kernel_error_names_kernel_options_and_build_log(tmp_path: Path) -> None:
+    kernels = tmp_path / "kernels"
+    shutil.copytree(Path(bnn_kernels.__file__).parent, kernels)
+    for source in kernels.glob("values/elementwise.cl"):
+        source.write_text(source.read_text() + "\nthis is no C\n")
+    path = write("residual_block_31", tmp_path)
+    script = (
+        "import sys\nfrom phonebit import _runtime\n"
+        "try:\n    _runtime.Network(sys.argv[1], device='gpu', cache_directory=sys.argv[2])\n"
+        "except Exception as error:\n    print(type(error).__name__, error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", script, str(path), str(tmp_path / "cache")],
+        env=os.environ | {"PHONEBIT_KERNELS": str(kernels)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for part in ("DeviceError", "elementwise", "clBuildProgram", "-cl-std=CL1.2", "build log"):
+        assert part in done.stdout
+
+
+def test_a_layer_can_be_measured_with_every_candidate(cache: str, tmp_path: Path) -> None:
+    path = write("binary_conv_threshold_64_64_pad0", tmp_path)
+    network = _runtime.Network(path, device="gpu", cache_directory=cache)
+    candidates = network.candidates(1)
+    assert len(candidates) == len(set(candidates)) > 100
+    assert {text.split()[0] for text in candidates} >= {"bconv2d_tiled", "bconv2d_grouped"}
+    by_kernel = {text.split()[0]: text for text in candidates}
+    for choice in by_kernel.values():
+        time_ms, is_equal = network.measure_choice(1, choice, 2, 2)
+        assert time_ms > 0
+        assert is_equal, choice
+    with pytest.raises(InputError, match="cannot serve"):
+        network.measure_choice(1, "conv2d_u8_direct", 1, 1)
+
+
+def test_a_tuning_line_makes_its_kernel_serve(cache: str, tmp_path: Path) -> None:
+    path = write("binary_conv_threshold_64_64_pad0", tmp_path)
+    network = _runtime.Network(path, device="gpu", cache_directory=cache)
+    line = network.tuning_line(1, "bconv2d_byte GRANULARITY=64 COMPARE=1")
+    tuned = _runtime.Network(path, device="gpu", cache_directory=cache, tuning=line)
+    assert tuned.layers[1].kernel.startswith("bconv2d_byte GRANULARITY=64 COMPARE=1")
+    inputs = inputs_of("binary_conv_threshold_64_64_pad0")
+    for want, got in zip(network.forward(inputs), tuned.forward(inputs), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_bad_device_names_say_what_there_is(tmp_path: Path) -> None:
+    path = write("pooled_bits_5", tmp_path)
+    with pytest.raises(DeviceError, match="gpu:0"):
+        _runtime.Network(path, device="gpu:99")
+    with pytest.raises(InputError, match="gpu:<index>"):
+        _runtime.Network(path, device="gpu:first")
