@@ -16,6 +16,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from compiler import GPUS, mesa_version
@@ -39,24 +40,27 @@ def main() -> int:
     arguments = _arguments()
     table_path = FOLDER / "tuning.table"
     table = parse(table_path.read_text()) if table_path.exists() else []
-    rows: list[Row] = []
-    for name in arguments.gpus:
-        gpu = GPUS[name]
+
+    def judge(name: str) -> list[Row]:
         wanted = [
             case
-            for case in cases(gpu, table)
+            for case in cases(GPUS[name], table)
             if (case.role or (name in arguments.try_on and not arguments.check))
             and re.search(arguments.kernels, case.kernel)
             and re.search(arguments.layers, case.layer.name)
         ]
         log = arguments.logs / f"{name}.log" if arguments.logs else None
+        return compile_rows(arguments.isa, GPUS[name], wanted, log)
+
+    rows: list[Row] = []
+    with ThreadPoolExecutor(arguments.jobs) as pool:
         try:
-            found = compile_rows(arguments.isa, gpu, wanted, log)
+            for found in pool.map(judge, arguments.gpus):
+                rows += found
+                _print_rows(found)
+                sys.stdout.flush()
         except RuntimeError as error:
             sys.exit(f"mobile_isa: {error}")
-        rows += found
-        _print_rows(found)
-        sys.stdout.flush()
     if arguments.json:
         _write_json(arguments.json, mesa_version(arguments.isa), rows)
     if arguments.markdown:
@@ -80,6 +84,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--kernels", default="", help="only kernels that match this pattern")
     parser.add_argument("--layers", default="", help="only layers that match this pattern")
+    parser.add_argument("--jobs", type=int, default=2, help="GPUs at a time (default 2)")
     parser.add_argument("--check", action="store_true", help="judge choices and defaults only")
     parser.add_argument("--json", type=Path, help="also write all rows to this file")
     parser.add_argument("--markdown", type=Path, help="rewrite the table between this file's marks")

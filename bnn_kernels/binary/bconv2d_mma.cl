@@ -1,32 +1,48 @@
 // @kernel   bconv2d_mma   binary convolution on NVIDIA's tensor cores; a warp holds TILE_PIXELS x TILE_FILTERS counts
 // @math     s = popcount(in & w), p = popcount(in) over all taps, padded ones as PAD_BITS; d = p - 2 s;
-//     threshold: bit = d < limit - popcount(w); epilogue: acc = (base - 2 popcount(w)) - 2 d
+//     threshold: bit = d < limit; epilogue: acc = base - 2 d; both from a table that is shifted by popcount(w)
 // @args     int batch, uint* input, uint* weights, int* table, ushort* borders, SINK
 // @weights  mma
 // @geometry global = (32 * roundup(ceil(batch*OUT_H*OUT_W / TILE_PIXELS), WARPS), SPLIT * ceil(OUT_C / TILE_FILTERS)), local = (32 * WARPS, SPLIT)
 // @tune     TILE_PIXELS {16,32,64} = 32   output pixels a warp
 // @tune     TILE_FILTERS {32,64,128} = 64   filters a warp
-// @tune     WARPS {1,2,4,8} = 4   warps a group with pixels of their own
-// @tune     SPLIT {1,2,3,4,6,8} = 1   warps that share a window's words out among themselves
-// @tune     COUNT {0,1} = 0
-// @tune     UNROLL {1,2,3,4,5,9} = 1
-// @tune     PREFETCH {0,1,2} = 2
-// @requires GROUPS = 1; nvidia, compute capability 8.0; PADDED: windows up to 15x15
+// @tune     WARPS {1,2,4,8} = 4   warps a group that have pixels of their own
+// @tune     SPLIT {1,2,3,4,6,8} = 1   warps that share the words of a window; their counts meet in local memory
+// @requires nvidia, compute capability 8.0; GROUPS = 1; TILE_PIXELS * TILE_FILTERS <= 4096; WARPS * SPLIT <= 8; SPLIT > 1:
+//     WARPS * SPLIT * TILE_PIXELS * TILE_FILTERS <= 8192; PADDED: KERNEL_H, KERNEL_W <= 15
 // @ref      BINARY_CONV2D   @source own
 #define VECTOR_WORDS 2
 #include "common/words.clh"
 #include "common/counts.clh"
 #include "common/mma.clh"
 
+// The table. For bits, popcount(in ^ w) = popcount(in) + popcount(w) - 2 popcount(in & w), so that the count D of the other
+// kernels is D = d + popcount(w) with d = p - 2 s. D < limit <=> d < limit - popcount(w), and base - 2 D =
+// (base - 2 popcount(w)) - 2 d. The host subtracts; it also bounds limits by the window's bits + 1, so that p - limit is an int.
+//
+// p comes from the tensor cores too: a block of columns that are all ones. Its fragment has p of the very rows that a lane
+// finishes, where counting in the lanes would end in shuffles; measured on an H200, both take the same time.
+//
+// Rows are output pixels, columns filters. A lane reads words 2t and 2t + 1 of each chunk of eight, of ROWS pixels that lie
+// eight apart. Filters are dealt to columns so that the counts of a lane are those of LANE_FILTERS neighbouring channels:
+// filter q * LANE_FILTERS + 2 j + i (i = 0, 1) is column 2 q + i of block j. So bits are packed and stored without shuffles.
 #define ROWS (TILE_PIXELS / 8)
 #define LANE_FILTERS (TILE_FILTERS / 4)
+#define QUADS (LANE_FILTERS / 4)
+
 #define WINDOW_VECTORS (KERNEL_H * KERNEL_W * PIXEL_VECTORS)
 #define CHUNK_VECTORS (8 / VECTOR_WORDS)
 #define LANE_VECTORS (2 / VECTOR_WORDS)
 #define STEPS ((WINDOW_VECTORS + SPLIT * CHUNK_VECTORS - 1) / (SPLIT * CHUNK_VECTORS))
-#define CHUNKS (SPLIT * STEPS)
-#define HAS_TAIL (WINDOW_VECTORS != CHUNKS * CHUNK_VECTORS)
+// Vectors of the last chunk may lie beyond the window: zeros, there and in the weights.
+#define HAS_TAIL (WINDOW_VECTORS != STEPS * SPLIT * CHUNK_VECTORS)
+// Where chunks do not straddle taps, the tap is the same in all lanes.
 #define IS_TAP_UNIFORM (PIXEL_VECTORS % CHUNK_VECTORS == 0)
+
+// `outside[i]`: which window rows and columns of pixel i are padding. One test a load, also for the tail.
+#define ROW_BIT(ky) (1u << (ky))
+#define COLUMN_BIT(kx) (1u << (15 + (kx)))
+#define TAIL_BIT (1u << 31)
 
 #if LANE_FILTERS == 8
 #define STORE_LANE_BITS store_bits8
@@ -36,63 +52,84 @@
 #define STORE_LANE_BITS store_bits32
 #endif
 
-#define ROW_BIT(ky) (1u << (ky))
-#define COLUMN_BIT(kx) (1u << (15 + (kx)))
-#define TAIL_BIT (1u << 31)
-
-#define DIFFERENCES(counts) (as_uint4((int4)(counts)))
-
-#define LOAD_COLUMNS(b, chunk)                                                                                   \
-  _Pragma("unroll") for (int j = 0; j < TILE_FILTERS / 16; ++j) b[j] = filter_words[((chunk) * (TILE_FILTERS / 16) + j) * 32];
-#define LOAD_ROWS(a, chunk) load_rows(a, input, from, outside, chunk, part);
-
-void load_rows(uint (*a)[2], __global const words_t* restrict input, const int* from, const uint* outside, int chunk, int part) {
+// The lane's words of a chunk of all its pixels.
+void load_rows(uint (*a)[2], __global const words_t* restrict input, const int* from, const uint* outside, int chunk,
+               int part) {
 #pragma unroll
-    for (int v = 0; v < LANE_VECTORS; ++v) {
-#if IS_TAP_UNIFORM
-      const int at = chunk * CHUNK_VECTORS + v;
-#else
-      const int at = chunk * CHUNK_VECTORS + part * LANE_VECTORS + v;
-#endif
-      const int tap = at / PIXEL_VECTORS, q = at % PIXEL_VECTORS, ky = tap / KERNEL_W, kx = tap % KERNEL_W;
-      const int offset = (ky * (DILATION_H * IN_W) + kx * DILATION_W) * PIXEL_VECTORS + q;
-#if IS_TAP_UNIFORM
-      const words_t pad = !HAS_TAIL || at < WINDOW_VECTORS ? PAD_WORDS(q + part * LANE_VECTORS) : (words_t)0;
-      const uint tap_bits = !HAS_TAIL || at < WINDOW_VECTORS ? ROW_BIT(ky) | COLUMN_BIT(kx) : TAIL_BIT;
-#else
-      const words_t pad = at < WINDOW_VECTORS ? PAD_WORDS(q) : (words_t)0;
-      const uint tap_bits = at < WINDOW_VECTORS ? ROW_BIT(ky) | COLUMN_BIT(kx) : TAIL_BIT;
-#endif
+  for (int v = 0; v < LANE_VECTORS; ++v) {
+    const int first = chunk * CHUNK_VECTORS + (IS_TAP_UNIFORM ? 0 : part * LANE_VECTORS + v);
+    const int lane_q = IS_TAP_UNIFORM ? part * LANE_VECTORS + v : 0;
+    const int tap = first / PIXEL_VECTORS, q = first % PIXEL_VECTORS, ky = tap / KERNEL_W, kx = tap % KERNEL_W;
+    const int offset = (ky * (DILATION_H * IN_W) + kx * DILATION_W) * PIXEL_VECTORS + q + lane_q;
+    const int is_tail = HAS_TAIL && first >= WINDOW_VECTORS;
+    const words_t pad = is_tail ? (words_t)(0) : PAD_WORDS(q + lane_q);
+    const uint tap_bits = is_tail ? TAIL_BIT : ROW_BIT(ky) | COLUMN_BIT(kx);
 #pragma unroll
-      for (int i = 0; i < ROWS; ++i) {
-        words_t words = pad;
+    for (int i = 0; i < ROWS; ++i) {
+      words_t words = pad;
 #if PADDED || HAS_TAIL
-        if ((outside[i] & tap_bits) == 0)
+      if ((outside[i] & tap_bits) == 0)
 #endif
-          words = input[from[i] + offset];
+        words = input[from[i] + offset];
 #if VECTOR_WORDS == 2
-        a[i][0] = words.x;
-        a[i][1] = words.y;
+      a[i][0] = words.x;
+      a[i][1] = words.y;
 #else
-        a[i][v] = words;
+      a[i][v] = words;
 #endif
-      }
     }
+  }
 }
+
+void load_columns(uint4* b, __global const uint4* restrict filter_words, int chunk) {
+#pragma unroll
+  for (int j = 0; j < TILE_FILTERS / 16; ++j) b[j] = filter_words[(chunk * (TILE_FILTERS / 16) + j) * 32];
+}
+
+void multiply(int (*counts)[TILE_FILTERS / 8][4], int (*ones)[4], uint (*a)[2], const uint4* b MMA_PARAMS) {
+#pragma unroll
+  for (int i = 0; i < ROWS / 2; ++i) {
+    const uint4 rows = (uint4)(a[2 * i][0], a[2 * i + 1][0], a[2 * i][1], a[2 * i + 1][1]);
+#pragma unroll
+    for (int j = 0; j < TILE_FILTERS / 16; ++j) {
+      count_common(counts[i][2 * j], rows, b[j].xy MMA_ARGS);
+      count_common(counts[i][2 * j + 1], rows, b[j].zw MMA_ARGS);
+    }
+    count_common(ones[i], rows, (uint2)(~0u) MMA_ARGS);
+  }
+}
+
+// d of pixel i (of ROWS) and of quad k of the lane's channels; both are constants.
+#define COUNTS_OF(i, j) counts[(i) / 2][j][(i) % 2 * 2], counts[(i) / 2][j][(i) % 2 * 2 + 1]
+#define DIFFERENCES(i, k) (ones[(i) / 2][(i) % 2 * 2] - 2 * (int4)(COUNTS_OF(i, 2 * (k)), COUNTS_OF(i, 2 * (k) + 1)))
+
+// In scope: packed, limits or entries, pixel. From the last quad to the first.
+#ifdef THRESHOLD
+#define READ_LIMITS(quads, entries)                                                           \
+  _Pragma("unroll") for (int k = 0; k < (quads); ++k) limits[k] = ((__global const int4*)(entries))[k];
+#define ADD_BITS(d, k, channel)                 \
+  {                                             \
+    const int4 below = (d) - limits[k];         \
+    packed = packed << 1 | (uint)below.w >> 31; \
+    packed = packed << 1 | (uint)below.z >> 31; \
+    packed = packed << 1 | (uint)below.y >> 31; \
+    packed = packed << 1 | (uint)below.x >> 31; \
+  }
+#else
+#define ADD_BITS(d, k, channel) \
+  packed = packed << 4 | finish4(as_uint4(d), entries, pixel, (channel) + 4 * (k) SINK_ARGS);
+#endif
 
 __kernel __attribute__((reqd_work_group_size(32 * WARPS, SPLIT, 1))) void bconv2d_mma(
     int batch, __global const words_t* restrict input, __global const uint4* restrict weights,
     __global const int* restrict table, __global const ushort* restrict borders SINK_PARAMS) {
   MMA_MEMORY
   const int pixels = batch * (OUT_H * OUT_W);
-  const int lane = (int)get_local_id(0) % 32, row = lane / 4, part = lane % 4;
   const int warp = (int)get_local_id(0) / 32, split = get_local_id(1);
+  const int lane = (int)get_local_id(0) % 32, row = lane / 4, part = lane % 4;
   const int first_pixel = ((int)get_group_id(0) * WARPS + warp) * TILE_PIXELS;
   const int tile = get_group_id(1);
   const int channel = tile * TILE_FILTERS + part * LANE_FILTERS;
-#if SPLIT == 1
-  if (first_pixel >= pixels) return;
-#endif
 
   int from[ROWS], class[ROWS];
   uint outside[ROWS];
@@ -103,9 +140,6 @@ __kernel __attribute__((reqd_work_group_size(32 * WARPS, SPLIT, 1))) void bconv2
     const int in_y = TAP_Y(y, 0), in_x = TAP_X(x, 0);
     class[i] = BORDER_CLASS(borders, y, x);
     from[i] = ((PIXEL_IMAGE(pixel) * IN_H + in_y) * IN_W + in_x) * PIXEL_VECTORS;
-#if IS_TAP_UNIFORM
-    from[i] += part * LANE_VECTORS;
-#endif
     outside[i] = TAIL_BIT;
 #if PADDED
     for (int ky = 0; ky < KERNEL_H; ++ky) {
@@ -117,173 +151,86 @@ __kernel __attribute__((reqd_work_group_size(32 * WARPS, SPLIT, 1))) void bconv2
 #endif
   }
 
-  int counts[ROWS / 2][TILE_FILTERS / 8][4];
-#pragma unroll
-  for (int i = 0; i < ROWS / 2; ++i) {
-#pragma unroll
-    for (int j = 0; j < TILE_FILTERS / 8; ++j) counts[i][j][0] = counts[i][j][1] = counts[i][j][2] = counts[i][j][3] = 0;
+#if SPLIT > 1
+// The group's counts are finished by all its warps, eight channels of a pixel a lane at a time: unit u.
+#define UNITS (ROWS * QUADS / 2)
+#define UNIT_PIXEL(u) (first_pixel + (u) / (QUADS / 2) * 8 + row)
+#define UNIT_CHANNEL(u) (channel + (u) % (QUADS / 2) * 8)
+#define UNIT_ENTRIES(u) TABLE_ROW(table, borders, PIXEL_Y(UNIT_PIXEL(u)), PIXEL_X(UNIT_PIXEL(u)))
+#define IS_UNIT(u) ((u) < UNITS && UNIT_PIXEL(u) < pixels && UNIT_CHANNEL(u) < OUT_C)
+#ifdef THRESHOLD
+  // Those of the first unit come while the window is counted.
+  int4 limits[2] = {0, 0};
+  if (IS_UNIT(split)) {
+    READ_LIMITS(2, UNIT_ENTRIES(split) + UNIT_CHANNEL(split))
   }
-#if COUNT
-  int ones[ROWS / 2][4];
-#pragma unroll
-  for (int i = 0; i < ROWS / 2; ++i) ones[i][0] = ones[i][1] = ones[i][2] = ones[i][3] = 0;
-#else
-  int ones[ROWS];
-#pragma unroll
-  for (int i = 0; i < ROWS; ++i) ones[i] = 0;
+#endif
 #endif
 
-#if SPLIT > 1 && defined(THRESHOLD)
-#define EARLY 1
-  int4 entry_low = 0, entry_high = 0;
-  const int entry_row = split / (LANE_FILTERS / 8);
-  if (split < ROWS * LANE_FILTERS / 8 && channel + split % (LANE_FILTERS / 8) * 8 < OUT_C) {
-    const int pixel = min(first_pixel + 8 * entry_row + row, pixels - 1);
-    __global const int4* entries = (__global const int4*)(TABLE_ROW(table, borders, PIXEL_Y(pixel), PIXEL_X(pixel)) + channel + split % (LANE_FILTERS / 8) * 8);
-    entry_low = entries[0];
-    entry_high = entries[1];
-  }
-#endif
-  __global const uint4* filter_words = weights + tile * (CHUNKS * TILE_FILTERS * 2) + lane;
-  uint a[ROWS][2];
-  uint4 b[TILE_FILTERS / 16];
-#if PREFETCH >= 1
-  LOAD_ROWS(a, split)
-#endif
-#if PREFETCH == 2
-  LOAD_COLUMNS(b, split)
-#endif
-  for (int first = 0; first < STEPS; first += UNROLL) {
-#pragma unroll
-  for (int u = 0; u < UNROLL; ++u) {
-    if (STEPS % UNROLL != 0 && first + u >= STEPS) break;
-    const int chunk = split + (first + u) * SPLIT;
-#if PREFETCH >= 1
-    uint next_a[ROWS][2];
-    const int next = min(chunk + SPLIT, CHUNKS - 1);
-    LOAD_ROWS(next_a, next)
-#else
-    LOAD_ROWS(a, chunk)
-#endif
-#if PREFETCH == 2
-    uint4 next_b[TILE_FILTERS / 16];
-    LOAD_COLUMNS(next_b, next)
-#else
-    LOAD_COLUMNS(b, chunk)
-#endif
-#pragma unroll
-    for (int j = 0; j < TILE_FILTERS / 16; ++j) {
-#pragma unroll
-      for (int i = 0; i < ROWS / 2; ++i) {
-        MMA_COUNT_COMMON(counts[i][2 * j], a[2 * i][0], a[2 * i + 1][0], a[2 * i][1], a[2 * i + 1][1], b[j].x, b[j].y)
-        MMA_COUNT_COMMON(counts[i][2 * j + 1], a[2 * i][0], a[2 * i + 1][0], a[2 * i][1], a[2 * i + 1][1], b[j].z, b[j].w)
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < ROWS / 2; ++i) {
-#if COUNT
-      MMA_COUNT_COMMON(ones[i], a[2 * i][0], a[2 * i + 1][0], a[2 * i][1], a[2 * i + 1][1], ~0u, ~0u)
-#else
-      ones[2 * i] += popcount(a[2 * i][0]) + popcount(a[2 * i][1]);
-      ones[2 * i + 1] += popcount(a[2 * i + 1][0]) + popcount(a[2 * i + 1][1]);
-#endif
-    }
-#if PREFETCH >= 1
+  int counts[ROWS / 2][TILE_FILTERS / 8][4] = {{{0}}}, ones[ROWS / 2][4] = {{0}};
+
+  __global const uint4* filter_words = weights + tile * (STEPS * SPLIT * TILE_FILTERS * 2) + lane;
+  uint a[ROWS][2], next_a[ROWS][2];
+  uint4 b[TILE_FILTERS / 16], next_b[TILE_FILTERS / 16];
+  load_rows(a, input, from, outside, split, part);
+  load_columns(b, filter_words, split);
+  for (int step = 1; step < STEPS; ++step) {
+    load_rows(next_a, input, from, outside, step * SPLIT + split, part);
+    load_columns(next_b, filter_words, step * SPLIT + split);
+    multiply(counts, ones, a, b MMA_ARGS);
 #pragma unroll
     for (int i = 0; i < ROWS; ++i) a[i][0] = next_a[i][0], a[i][1] = next_a[i][1];
-#endif
-#if PREFETCH == 2
 #pragma unroll
     for (int j = 0; j < TILE_FILTERS / 16; ++j) b[j] = next_b[j];
-#endif
   }
-  }
-#if !COUNT
-#pragma unroll
-  for (int i = 0; i < ROWS; ++i) {
-    int x;
-    asm volatile("shfl.sync.bfly.b32 %0, %1, 1, 31, -1;" : "=r"(x) : "r"(ones[i]));
-    ones[i] += x;
-    asm volatile("shfl.sync.bfly.b32 %0, %1, 2, 31, -1;" : "=r"(x) : "r"(ones[i]));
-    ones[i] += x;
-  }
-#define ONES(i) ones[i]
-#else
-#define ONES(i) ones[(i) / 2][(i) % 2 * 2]
-#endif
-#define COMMON(i, k) (int4)(counts[(i) / 2][2 * (k)][(i) % 2 * 2], counts[(i) / 2][2 * (k)][(i) % 2 * 2 + 1], \
-    counts[(i) / 2][2 * (k) + 1][(i) % 2 * 2], counts[(i) / 2][2 * (k) + 1][(i) % 2 * 2 + 1])
-#define FOUR(i, k) (ONES(i) - 2 * COMMON(i, k))
+  multiply(counts, ones, a, b MMA_ARGS);
 
 #if SPLIT == 1
 #ifdef THRESHOLD
-  int4 limits[LANE_FILTERS / 4];
+  int4 limits[QUADS];
 #endif
 #pragma unroll
   for (int i = 0; i < ROWS; ++i) {
     const int pixel = first_pixel + 8 * i + row;
     if (pixel < pixels && channel < OUT_C) {
-      uint packed = 0;
+      __global const int* entries = table + class[i] * TABLE_C;
 #ifdef THRESHOLD
       if (i == 0 || class[i] != class[i - 1]) {
-#pragma unroll
-        for (int k = 0; k < LANE_FILTERS / 4; ++k)
-          limits[k] = ((__global const int4*)(table + class[i] * TABLE_C + channel))[k];
+        READ_LIMITS(QUADS, entries + channel)
       }
-#pragma unroll
-      for (int k = LANE_FILTERS / 4 - 1; k >= 0; --k) {
-        const int4 less = ONES(i) - limits[k];
-        const int4 sign = less - 2 * COMMON(i, k);
-        packed = packed << 1 | (uint)sign.w >> 31;
-        packed = packed << 1 | (uint)sign.z >> 31;
-        packed = packed << 1 | (uint)sign.y >> 31;
-        packed = packed << 1 | (uint)sign.x >> 31;
-      }
-#else
-      __global const int* limits = table + class[i] * TABLE_C;
-#pragma unroll
-      for (int k = 0; k < LANE_FILTERS / 4; ++k)
-        packed += finish4(as_uint4(FOUR(i, k)), limits, pixel, channel + 4 * k SINK_ARGS) << (4 * k);
 #endif
+      uint packed = 0;
+#pragma unroll
+      for (int k = QUADS - 1; k >= 0; --k) ADD_BITS(DIFFERENCES(i, k), k, channel)
       STORE_LANE_BITS(pixel, channel, packed SINK_ARGS);
     }
   }
 #else
-#define QUADS (ROWS * LANE_FILTERS / 4)
-  __local int4 partial[SPLIT * WARPS * QUADS * 32];
+  __local int4 shared[SPLIT][WARPS][ROWS * QUADS][32];
 #pragma unroll
   for (int i = 0; i < ROWS; ++i) {
 #pragma unroll
-    for (int k = 0; k < LANE_FILTERS / 4; ++k)
-      partial[((split * WARPS + warp) * QUADS + i * (LANE_FILTERS / 4) + k) * 32 + lane] = FOUR(i, k);
+    for (int k = 0; k < QUADS; ++k) shared[split][warp][i * QUADS + k][lane] = DIFFERENCES(i, k);
   }
   barrier(CLK_LOCAL_MEM_FENCE);
-  for (int pair = split; pair < QUADS / 2; pair += SPLIT) {
-    const int i = pair / (LANE_FILTERS / 8), eight = channel + pair % (LANE_FILTERS / 8) * 8;
-    const int pixel = first_pixel + 8 * i + row;
-    if (pixel < pixels && eight < OUT_C) {
-      __global const int* limits = TABLE_ROW(table, borders, PIXEL_Y(pixel), PIXEL_X(pixel));
-      int4 low = 0, high = 0;
-#pragma unroll
-      for (int s = 0; s < SPLIT; ++s) {
-        low += partial[((s * WARPS + warp) * QUADS + 2 * pair) * 32 + lane];
-        high += partial[((s * WARPS + warp) * QUADS + 2 * pair + 1) * 32 + lane];
-      }
-#ifdef EARLY
-      if (pair != split) {
-        entry_low = ((__global const int4*)(limits + eight))[0];
-        entry_high = ((__global const int4*)(limits + eight))[1];
-      }
-      low -= entry_low;
-      high -= entry_high;
-      const uint packed = ((uint)low.x >> 31) | ((uint)low.y >> 31) << 1 | ((uint)low.z >> 31) << 2 | ((uint)low.w >> 31) << 3 |
-        ((uint)high.x >> 31) << 4 | ((uint)high.y >> 31) << 5 | ((uint)high.z >> 31) << 6 | ((uint)high.w >> 31) << 7;
-#else
-      const uint packed = finish4(as_uint4(low), limits, pixel, eight SINK_ARGS) +
-                          (finish4(as_uint4(high), limits, pixel, eight + 4 SINK_ARGS) << 4);
-#endif
-      store_bits8(pixel, eight, packed SINK_ARGS);
+  for (int unit = split; unit < UNITS; unit += SPLIT) {
+    if (!IS_UNIT(unit)) continue;
+    const int pixel = UNIT_PIXEL(unit), unit_channel = UNIT_CHANNEL(unit);
+    __global const int* entries = UNIT_ENTRIES(unit);
+#ifdef THRESHOLD
+    if (unit != split) {
+      READ_LIMITS(2, entries + unit_channel)
     }
+#endif
+    uint packed = 0;
+#pragma unroll
+    for (int k = 1; k >= 0; --k) {
+      int4 d = 0;
+#pragma unroll
+      for (int s = 0; s < SPLIT; ++s) d += shared[s][warp][2 * unit + k][lane];
+      ADD_BITS(d, k, unit_channel)
+    }
+    store_bits8(pixel, unit_channel, packed SINK_ARGS);
   }
 #endif
 }

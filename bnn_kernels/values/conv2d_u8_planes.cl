@@ -84,7 +84,7 @@ __kernel void conv2d_u8_planes(int batch, __global const uint* restrict planes, 
     for (int v = 0; v < TILE_VECTORS; v++) {
       const int4 acc = INPUT_MUL * (2 * sum[p][v] - total[p]) + INPUT_ADD * (2 * in_sum[p][v] - in_total[p]);
 #ifdef THRESHOLD
-      const int4 reached = acc >= vload4(0, table + filter0 + 4 * v);  // -1 where true
+      const int4 reached = acc >= *(__global const int4*)(table + filter0 + 4 * v);  // -1 where true
       packed |= ((reached.x & 1u) | (reached.y & 2u) | (reached.z & 4u) | (reached.w & 8u)) << (4 * v);
 #else
       results[v] = convert_float4(acc);

@@ -1,5 +1,6 @@
 // Binary convolutions and dense layers: which kernels can serve one, and what each of them is given.
 #include <algorithm>
+#include <bitset>
 
 #include "fail.h"
 #include "lowering/border_table.h"
@@ -32,11 +33,34 @@ std::vector<uint32_t> tile_weights(const cpu::ConvShape& shape, const uint32_t* 
   return tiled;
 }
 
+/// The kernels' `@weights mma`: what the lanes of a warp load, step by step, as bconv2d_mma.cl deals words to
+/// lanes and filters to columns.
+std::vector<uint32_t> mma_weights(const cpu::ConvShape& shape, const uint32_t* weights, int tile_filters,
+                                  int split) {
+  const auto tile_width = static_cast<size_t>(tile_filters), ways = static_cast<size_t>(split);
+  const size_t filters = static_cast<size_t>(shape.out_c), words = window_words(shape);
+  const size_t tiles = (filters + tile_width - 1) / tile_width;
+  const size_t chunks = (words + 8 * ways - 1) / (8 * ways) * ways;
+  std::vector<uint32_t> dealt(tiles * chunks * tile_width * 8, 0);
+  for (size_t filter = 0; filter < filters; ++filter) {
+    const size_t quarter = filter % tile_width / (tile_width / 4), place = filter % (tile_width / 4);
+    const size_t block = place / 2, column = 2 * quarter + place % 2;
+    for (size_t word = 0; word < words; ++word) {
+      const size_t chunk = filter / tile_width * chunks + word / 8, lane = 4 * column + word % 8 / 2;
+      const size_t vector = (chunk * (tile_width / 16) + block / 2) * 32 + lane;
+      dealt[4 * vector + 2 * (block % 2) + word % 2] = weights[filter * words + word];
+    }
+  }
+  return dealt;
+}
+
 /// The largest vector not above `wanted` words that divides a pixel.
 int fitting_vector(const cpu::ConvShape& shape, int wanted) {
   while (cpu::words(shape.in_c) % wanted != 0) wanted /= 2;
   return wanted;
 }
+
+int count_ones(uint32_t word) { return static_cast<int>(std::bitset<32>(word).count()); }
 
 class BinaryConvBuilder {
  public:
@@ -55,6 +79,10 @@ class BinaryConvBuilder {
     const std::string& kernel = choice_.kernel;
     if (kernel == "bconv2d_tiled") {
       launch(input(), tiled_weights());
+    } else if (kernel == "bconv2d_mma") {
+      launch(input(), layer_.upload(mma_weights(layer_.shape(), weights_, choice_.parameter("TILE_FILTERS"),
+                                                choice_.parameter("SPLIT")),
+                                    "weights"));
     } else if (kernel == "bconv2d_image") {
       const cpu::ConvShape& shape = layer_.shape();
       const auto texels = static_cast<size_t>(cpu::words(shape.in_c) / 4);
@@ -96,8 +124,25 @@ class BinaryConvBuilder {
 
   Argument table(BorderEntry entry) {
     const int stride = 32 * cpu::words(group_shape_.out_c);
-    return layer_.upload(lowering::border_table(group_shape_, weights_, thresholds_.data(), entry, stride),
-                         "thresholds");
+    std::vector<int32_t> entries =
+        lowering::border_table(group_shape_, weights_, thresholds_.data(), entry, stride);
+    if (choice_.kernel == "bconv2d_mma") shift_by_ones(entries, entry);
+    return layer_.upload(entries, "thresholds");
+  }
+
+  /// bconv2d_mma leaves the ones of a filter out of its counts: limits and bases are shifted. Limits beyond
+  /// the window's bits are as good as one more than those, and differences with them stay ints.
+  void shift_by_ones(std::vector<int32_t>& entries, BorderEntry entry) const {
+    const size_t words = window_words(group_shape_), filters = static_cast<size_t>(group_shape_.out_c);
+    const size_t stride = 32 * static_cast<size_t>(cpu::words(group_shape_.out_c));
+    const auto most = static_cast<int32_t>(32 * words + 1);
+    for (size_t filter = 0; filter < filters; ++filter) {
+      int32_t ones = 0;
+      for (size_t i = 0; i < words; ++i) ones += count_ones(weights_[filter * words + i]);
+      for (size_t at = filter; at < entries.size(); at += stride)
+        entries[at] =
+            entry == BorderEntry::limit ? std::min(entries[at], most) - ones : entries[at] - 2 * ones;
+    }
   }
 
   /// The converter has inverted the filters of channels with gamma < 0, so all of them count as gamma > 0.
@@ -140,6 +185,19 @@ class BinaryConvBuilder {
   cpu::ConvShape group_shape_;  // in_c is that of one group
 };
 
+bool serves_mma(const cpu::ConvShape& shape, const Device& device, const KernelChoice& choice) {
+  // Those that count `and` on tensor cores: Turing has `xor` only.
+  static const char* const families[] = {"ampere", "ada", "hopper", "blackwell"};
+  const bool has_instruction =
+      device.vendor == "nvidia" && std::any_of(std::begin(families), std::end(families),
+                                               [&](const char* name) { return device.family == name; });
+  const int warps = choice.parameter("WARPS"), split = choice.parameter("SPLIT");
+  const int tile = choice.parameter("TILE_PIXELS") * choice.parameter("TILE_FILTERS");
+  return has_instruction && tile <= 4096 && warps * split <= 8 &&
+         (split == 1 || warps * split * tile <= 8192) &&
+         (!lowering::reaches_padding(shape) || (shape.kernel_h <= 15 && shape.kernel_w <= 15));
+}
+
 bool serves(const loader::Model& model, const Op& op, const Target& target, const KernelChoice& choice) {
   const cpu::ConvShape shape = lowering::conv_shape(model, op);
   const std::string& kernel = choice.kernel;
@@ -148,6 +206,7 @@ bool serves(const loader::Model& model, const Op& op, const Target& target, cons
   const int64_t window = int64_t{shape.kernel_h} * shape.kernel_w * shape.in_c;
   const bool is_tile = kernel == "bconv2d_tiled" || kernel == "bconv2d_image";
   if (is_tile && choice.parameter("ACCUMULATOR") == 1 && window >= 65536) return false;
+  if (kernel == "bconv2d_mma") return serves_mma(shape, target.device, choice);
   if (kernel == "bconv2d_image") {
     const auto texels = static_cast<size_t>(cpu::words(shape.in_c) / 4);
     const Device& device = target.device;
@@ -172,8 +231,8 @@ Layer build(const BuildContext& build, const Op& op, const KernelChoice& choice)
 
 const OpKernels kBinaryConvKernels = {
     "binary_conv2d",
-    {"bconv2d_tiled", "bconv2d_image", "bgemv", "bconv2d_split", "bconv2d_byte", "bconv2d_accumulate",
-     "bconv2d_grouped"},
+    {"bconv2d_tiled", "bconv2d_mma", "bconv2d_image", "bgemv", "bconv2d_split", "bconv2d_byte",
+     "bconv2d_accumulate", "bconv2d_grouped"},
     serves,
     build,
 };

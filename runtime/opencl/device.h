@@ -33,6 +33,9 @@ struct Device {
   bool has_fma;             ///< CL_FP_FMA for float
   bool has_exact_division;  ///< CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
   bool has_command_buffer;  ///< cl_khr_command_buffer, usable with in-order queues
+  /// Whether several parts of one buffer may overlap; NVIDIA's driver crashes when such are released (seen:
+  /// 580.159).
+  bool has_overlapping_parts;
   bool has_svm_coarse, has_svm_fine, has_svm_atomics;
 
   /// Identifies device and driver in caches and tables: "<name> | <platform> | <driver>".

@@ -55,7 +55,8 @@ void OpenClBackend::forward_on_device(const std::vector<DeviceBuffer>& inputs,
     const bool is_home = executor_.storage().homes().home(tensor).place ==
                          (is_input ? lowering::Place::input : lowering::Place::output);
     if (is_home && buffer.offset == 0) return memory;
-    if (is_home && buffer.offset % context_->device().base_align_bytes == 0) {
+    if (is_home && context_->device().has_overlapping_parts &&
+        buffer.offset % context_->device().base_align_bytes == 0) {
       caller_parts_.push_back(context_->sub_buffer(memory, buffer.offset, bytes));
       return caller_parts_.back().get();
     }

@@ -22,24 +22,24 @@ DeviceStorage::DeviceStorage(const Model& model, Context& context, Precision pre
       continue;
     is_half_[static_cast<size_t>(homes_.root(tensor))] = true;
   }
-  // Parts of the arena begin where the device lets sub-buffers begin.
-  const size_t align = std::max(context.device().base_align_bytes, memory::kArenaAlignment);
   for (size_t i = 0; i < model.tensors.size(); ++i) {
     const auto tensor = static_cast<int>(i);
     const TensorHome& home = homes_.home(tensor);
-    // Dead tensors, which no op touches, have no buffer.
+    // Tensors that no op touches have no buffer.
     if (home.place != Place::arena || static_cast<size_t>(home.index) >= lifetimes.size()) continue;
     if (homes_.root(tensor) == tensor) lifetimes[static_cast<size_t>(home.index)].bytes = image_bytes(tensor);
   }
-  for (memory::Lifetime& buffer : lifetimes) {
-    buffer.bytes = (buffer.bytes + align - 1) / align * align;
-    buffer_bytes_.push_back(buffer.bytes);
-  }
-  plan_ = memory::plan_arena(lifetimes);
+  plan_ = memory::plan_slots(lifetimes);
   int conflict[2];
-  if (!memory::verify_arena(lifetimes, plan_, conflict))
-    fail(ErrorCode::internal, "device arena: buffers %d and %d overlap; please report this model",
+  if (!memory::verify_slots(lifetimes, plan_, conflict))
+    fail(ErrorCode::internal, "device memory: buffers %d and %d overlap; please report this model",
          conflict[0], conflict[1]);
+}
+
+size_t DeviceStorage::largest_buffer_bytes() const {
+  size_t most = 0;
+  for (const size_t bytes : plan_.slot_bytes) most = std::max(most, bytes);
+  return most;
 }
 
 size_t DeviceStorage::image_bytes(int tensor) const {
@@ -50,17 +50,13 @@ size_t DeviceStorage::image_bytes(int tensor) const {
 bool DeviceStorage::reserve(int batch) {
   if (batch <= capacity_) return false;
   // The old memory goes first: both together may be more than there is.
-  buffers_.clear();
+  slots_.clear();
   own_inputs_.clear();
   own_outputs_.clear();
-  arena_ = Handle<cl_mem>();
   capacity_ = 0;
   const auto images = static_cast<size_t>(batch);
-  arena_ = context_.buffer(arena_bytes(batch), nullptr, "activations");
-  // Every offset and size grows with the batch, so what does not overlap for one image does not for many.
-  for (size_t i = 0; i < buffer_bytes_.size(); ++i)
-    buffers_.push_back(
-        context_.sub_buffer(arena_.get(), plan_.offsets[i] * images, buffer_bytes_[i] * images));
+  for (const size_t bytes : plan_.slot_bytes)
+    slots_.push_back(context_.buffer(bytes * images, nullptr, "activations"));
   for (const int tensor : model_.inputs)
     own_inputs_.push_back(context_.buffer(image_bytes(tensor) * images, nullptr, "a network input"));
   for (const int tensor : model_.outputs)
@@ -85,7 +81,7 @@ cl_mem DeviceStorage::memory(int tensor) const {
     case Place::arena:
       break;
   }
-  return buffers_[index].get();
+  return slots_[static_cast<size_t>(plan_.slot_of[index])].get();
 }
 
 }  // namespace phonebit::opencl

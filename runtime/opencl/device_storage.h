@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lowering/tensor_homes.h"
+#include "memory/slot_plan.h"
 #include "opencl/context.h"
 #include "phonebit/network.h"
 
@@ -15,8 +16,10 @@ class DeviceStorage {
  public:
   DeviceStorage(const loader::Model& model, Context& context, Precision precision);
 
-  /// Bytes of the arena for `batch` images.
-  size_t arena_bytes(int batch) const { return plan_.bytes * static_cast<size_t>(batch); }
+  /// Bytes of activations between layers for `batch` images.
+  size_t arena_bytes(int batch) const { return plan_.bytes() * static_cast<size_t>(batch); }
+  /// Bytes of the largest buffer for one image.
+  size_t largest_buffer_bytes() const;
   size_t lower_bound_bytes() const { return plan_.lower_bound_bytes; }
   /// Makes room for `batch` images; what tensors held is lost when that needs new memory. Returns whether
   /// memory objects changed.
@@ -39,11 +42,9 @@ class DeviceStorage {
   Context& context_;
   lowering::TensorHomes homes_;
   std::vector<bool> is_half_;  // by root
-  std::vector<size_t> buffer_bytes_;
-  memory::ArenaPlan plan_;  // of one image
+  memory::SlotPlan plan_;      // of one image
   int capacity_ = 0;
-  Handle<cl_mem> arena_;
-  std::vector<Handle<cl_mem>> buffers_;  // parts of the arena
+  std::vector<Handle<cl_mem>> slots_;
   std::vector<Handle<cl_mem>> own_inputs_, own_outputs_;
   std::vector<cl_mem> bound_inputs_, bound_outputs_;
 };

@@ -82,7 +82,7 @@ int Executor::largest_batch() const {
   const auto allow = [&](uint64_t most, uint64_t of_one_image) {
     if (of_one_image > 0) batch = std::min(batch, most / of_one_image);
   };
-  allow(limit, storage_.arena_bytes(1));
+  allow(limit, storage_.largest_buffer_bytes());
   allow(limit, scratch_bytes());
   for (const Tensor& tensor : model_.tensors) {
     allow(limit, tensor.bytes());

@@ -11,6 +11,7 @@
 #include "cpu/split.h"
 #include "loader/crc32.h"
 #include "memory/arena_plan.h"
+#include "memory/slot_plan.h"
 
 namespace {
 
@@ -74,6 +75,39 @@ void arena_plans_hold() {
            "the verifier agrees with the definition on a disturbed plan");
   }
   std::printf("arena plans: at most %.3f of the lower bound in 500 random networks\n", worst);
+}
+
+void slot_plans_hold() {
+  double worst = 1.0;
+  for (int round = 0; round < 500; ++round) {
+    const std::vector<Lifetime> buffers = random_lifetimes();
+    phonebit::memory::SlotPlan plan = phonebit::memory::plan_slots(buffers);
+    const auto is_sound = [&] {
+      for (size_t a = 0; a < buffers.size(); ++a) {
+        if (buffers[a].bytes > plan.slot_bytes[static_cast<size_t>(plan.slot_of[a])]) return false;
+        for (size_t b = 0; b < a; ++b) {
+          if (plan.slot_of[a] == plan.slot_of[b] && buffers[a].first <= buffers[b].last &&
+              buffers[b].first <= buffers[a].last)
+            return false;
+        }
+      }
+      return true;
+    };
+    int conflict[2];
+    expect(is_sound(), "no two live buffers share a slot, and each fits");
+    expect(phonebit::memory::verify_slots(buffers, plan, conflict),
+           "the verifier accepts the planner's slots");
+    expect(plan.bytes() >= plan.lower_bound_bytes, "no plan of slots is below the lower bound");
+    if (plan.lower_bound_bytes > 0)
+      worst =
+          std::max(worst, static_cast<double>(plan.bytes()) / static_cast<double>(plan.lower_bound_bytes));
+    if (buffers.empty() || plan.slot_bytes.empty()) continue;
+    plan.slot_of[static_cast<size_t>(pick(0, static_cast<int>(buffers.size()) - 1))] =
+        pick(0, static_cast<int>(plan.slot_bytes.size()) - 1);
+    expect(phonebit::memory::verify_slots(buffers, plan, conflict) == is_sound(),
+           "the verifier of slots agrees with the definition on a disturbed plan");
+  }
+  std::printf("slot plans: at most %.3f of the lower bound in 500 random networks\n", worst);
 }
 
 void splits_cover_everything_once() {
@@ -160,6 +194,7 @@ int main(int argc, char** argv) {
   random_number.seed(seed);
   std::printf("seed %u\n", seed);
   arena_plans_hold();
+  slot_plans_hold();
   splits_cover_everything_once();
   bits_are_copied();
   crc_equals_definition();

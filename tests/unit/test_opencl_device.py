@@ -158,6 +158,8 @@ def test_arrays_on_another_queue_of_the_context(
     import pyopencl as cl
     from pyopencl import array as cl_array
 
+    if "Oclgrind" in network.queue.device.platform.name:
+        pytest.skip("Oclgrind crashes on events between queues")
     other = cl.CommandQueue(network.queue.context)
     gate = cl.UserEvent(network.queue.context)
     x = cl_array.zeros(other, batch.shape, np.uint8)
@@ -223,50 +225,6 @@ def test_profile_activations_and_layers(network: Network, reference: Network, ba
     operands = [expected[name] for name in network.layers[1].inputs]
     for name, value in network.run_layer(1, operands).items():
         np.testing.assert_array_equal(value, expected[name], err_msg=name)
-
-
-def test_a_second_start_compiles_nothing(file: Path, gpu: str, network: Network) -> None:
-    again = Network.load(file, device=gpu)
-    assert again.startup["programs_built"] == 0
-    assert again.startup["programs_loaded"] > 0
-
-
-def test_candidates_can_be_measured_and_chosen(
-    file: Path, gpu: str, network: Network, reference: Network, batch: Array,
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache_folder: Path,
-) -> None:  # fmt: skip
-    from phonebit.tuning_store import store_tuning, tuning_file
-
-    index = next(i for i, layer in enumerate(network.layers) if len(network.candidates(i)) > 1)
-    serving, other = network.candidates(index)[0], network.candidates(index)[-1]
-    latency_ms, equal = network.measure_choice(index, other, batch=2, repeats=3)
-    assert latency_ms > 0
-    assert equal
-    key = find_target(gpu).key
-    assert store_tuning(key, [network.tuning_line(index, other)]) is not None
-    try:
-        tuned = Network.load(file, device=gpu)
-    finally:
-        path = tuning_file(key)
-        assert path is not None
-        path.unlink()
-    assert tuned.candidates(index)[0] == other != serving
-    np.testing.assert_array_equal(tuned.forward(batch), reference.forward(batch))
-
-
-def test_damaged_stored_tuning_does_no_harm(file: Path, gpu: str) -> None:
-    from phonebit import PhoneBitWarning
-    from phonebit.tuning_store import tuning_file
-
-    path = tuning_file(find_target(gpu).key)
-    assert path is not None
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("binary_conv2d * * * * no_such_kernel\n")
-    try:
-        with pytest.warns(PhoneBitWarning, match=r"no_such_kernel.*phonebit tune"):
-            Network.load(file, device=gpu)
-    finally:
-        path.unlink()
 
 
 def test_an_out_of_order_queue_is_refused(file: Path, opencl_queue: Any) -> None:

@@ -103,9 +103,8 @@ def test_the_fastest_choice_is_found(network: FakeNetwork, level: Level) -> None
 
 
 def test_levels_differ_in_effort(network: FakeNetwork) -> None:
-    counts = [only(network, level).measured for level in LEVELS]
-    assert counts[0] == 2  # each kernel's start, of which one serves
-    assert counts[0] < counts[1] < counts[2] == len(CANDIDATES)
+    rapid, normal, exhaustive = (only(network, level).measured for level in LEVELS)
+    assert rapid == 2 < normal < exhaustive == len(CANDIDATES)  # each kernel's start
 
 
 def test_no_candidate_is_measured_twice_but_for_the_duel(network: FakeNetwork) -> None:
@@ -129,7 +128,6 @@ def test_wrong_results_are_never_chosen(network: FakeNetwork, level: Level) -> N
     result = only(network, level)
     assert result.after == result.before == CANDIDATES[0]
     assert set(result.refused) <= network.unequal
-    assert all("not equal" in why for why in result.refused.values())
 
 
 def test_a_candidate_that_fails_is_refused_and_the_search_goes_on(network: FakeNetwork) -> None:
@@ -147,9 +145,7 @@ def test_a_result_that_is_unequal_only_once_is_refused(network: FakeNetwork) -> 
         return valley(choice), choice != best or network.measured.count((index, best)) != 3
 
     network.measure_choice = sometimes  # type: ignore[method-assign]
-    result = only(network)
-    assert result.after == result.before
-    assert best in result.refused
+    assert best in only(network).refused
 
 
 def test_noise_is_no_gain(network: FakeNetwork) -> None:
