@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 
-from phonebit import _runtime
 from phonebit.converter.infer import infer
 from phonebit.converter.ir import (
     BinaryConv2D,
@@ -36,6 +35,9 @@ from phonebit.converter.ir import (
 )
 from phonebit.converter.writer import to_bytes
 from phonebit.format.records import DataType
+from phonebit.opencl import opencl_runtime
+
+_runtime = opencl_runtime()
 
 POPCOUNTS_PER_CLOCK = {"nvidia": 16}
 """32-bit population counts that a compute unit does in a cycle (CUDA C++ Programming Guide,

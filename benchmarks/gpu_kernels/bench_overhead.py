@@ -18,12 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from phonebit import _runtime
 from phonebit.converter.infer import infer
 from phonebit.converter.ir import BinaryConv2D, Epilogue, Graph, Input, Node, TensorType, Window
 from phonebit.converter.ir import Elementwise as Sign
 from phonebit.converter.writer import to_bytes
 from phonebit.format.records import DataType
+from phonebit.opencl import opencl_runtime
+
+_runtime = opencl_runtime()
 
 CHANNELS = 32
 

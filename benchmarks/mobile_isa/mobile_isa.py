@@ -27,7 +27,7 @@ from phonebit.bnn_kernels.sources import FOLDER
 
 BEGIN, END = "<!-- mobile_isa: begin -->", "<!-- mobile_isa: end -->"
 MARKDOWN_LAYERS = ("3x3 64@56", "3x3 256@14", "1x1 64-128@56", "dense 25088-4096")
-REPRESENTATIVES = ("adreno-660", "adreno-730", "mali-g52", "mali-g610")
+REPRESENTATIVES = ("adreno-730", "mali-g610")
 COLUMNS = (
     "gpu", "layer", "kernel", "parameters", "role", "unit", "instructions_per_unit",
     "cycles_per_unit", "bound", "loads_per_unit", "static_instructions", "registers", "occupancy",
@@ -80,7 +80,7 @@ def _arguments() -> argparse.Namespace:
         choices=GPUS,
         default=REPRESENTATIVES,
         metavar="GPU",
-        help="where parameters that nothing chooses are tried too; one GPU a family by default",
+        help="where parameters that nothing chooses are tried too; one GPU a vendor by default",
     )
     parser.add_argument("--kernels", default="", help="only kernels that match this pattern")
     parser.add_argument("--layers", default="", help="only layers that match this pattern")

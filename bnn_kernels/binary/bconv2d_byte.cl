@@ -76,9 +76,15 @@ int count_chunk(chunk_t x) {
     counts[f] += PADDED && PAD_BITS && !inside ? -n : n;                                      \
   }
 #define COUNT_ONES(f, a) counts[f] += IN_C;
-#define START_FILTER(f, a)                                                  \
-  counts[f] = 0;                                                            \
-  row_words[f] = (min(channel + (f), OUT_C - 1) - channel) * FILTER_WORDS;
+// Filters beyond the last one repeat it; without any the offsets are constants and cost no registers.
+#if OUT_C % 8 == 0
+#define FILTER_ROW(f) (f)
+#else
+#define FILTER_ROW(f) (min(channel + (f), OUT_C - 1) - channel)
+#endif
+#define START_FILTER(f, a)                  \
+  counts[f] = 0;                            \
+  row_words[f] = FILTER_ROW(f) * FILTER_WORDS;
 #define FINISH_QUAD(i, a)                                                                                          \
   packed += finish4((uint4)(counts[4 * (i)], counts[4 * (i) + 1], counts[4 * (i) + 2], counts[4 * (i) + 3]), row, \
                     pixel, channel + 4 * (i) SINK_ARGS)                                                            \

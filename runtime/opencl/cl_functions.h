@@ -20,7 +20,8 @@ inline constexpr cl_bool CL_FALSE = 0, CL_TRUE = 1;
 
 inline constexpr cl_uint CL_PLATFORM_VERSION = 0x0901, CL_PLATFORM_NAME = 0x0902;
 
-inline constexpr cl_bitfield CL_DEVICE_TYPE_GPU = 1u << 2, CL_DEVICE_TYPE_ALL = 0xFFFFFFFF;
+inline constexpr cl_bitfield CL_DEVICE_TYPE_CPU = 1u << 1, CL_DEVICE_TYPE_GPU = 1u << 2,
+                             CL_DEVICE_TYPE_ALL = 0xFFFFFFFF;
 inline constexpr cl_uint CL_DEVICE_TYPE = 0x1000;
 inline constexpr cl_uint CL_DEVICE_MAX_COMPUTE_UNITS = 0x1002;
 inline constexpr cl_uint CL_DEVICE_MAX_WORK_GROUP_SIZE = 0x1004;

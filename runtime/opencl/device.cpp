@@ -142,7 +142,9 @@ Device describe_device(cl_device_id id) {
   device.version = device_text(id, CL_DEVICE_VERSION);
   device.driver_version = device_text(id, CL_DRIVER_VERSION);
   device.extensions = device_text(id, CL_DEVICE_EXTENSIONS);
-  device.is_gpu = (device_info<cl_bitfield>(id, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_GPU) != 0;
+  // Simulators (Oclgrind) call themselves every type at once.
+  const cl_bitfield type = device_info<cl_bitfield>(id, CL_DEVICE_TYPE);
+  device.is_gpu = (type & CL_DEVICE_TYPE_GPU) != 0 && (type & CL_DEVICE_TYPE_CPU) == 0;
   int compute_capability = 0;
   if (has_extension(device.extensions, "cl_nv_device_attribute_query"))
     compute_capability =

@@ -21,9 +21,12 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from builders import engine_graphs, integer_inputs
 
-from phonebit import _runtime, bnn_kernels
+from phonebit import bnn_kernels
 from phonebit.converter.writer import to_bytes
 from phonebit.errors import DeviceError, InputError
+from phonebit.opencl import opencl_runtime
+
+_runtime = opencl_runtime()
 
 NETWORKS = ("binary_conv_groups3_93_33", "residual_block_64", "pooled_bits_33", "float_layers")
 
@@ -123,7 +126,8 @@ def test_damaged_cache_entries_are_found_and_built_again(tmp_path: Path) -> None
 FAULT_SCRIPT = """
 import json, sys
 import numpy as np
-from phonebit import _runtime
+from phonebit.opencl import opencl_runtime
+_runtime = opencl_runtime()
 path, cache = sys.argv[1:]
 x = [np.load(path + ".npy")]
 gpu = _runtime.Network(path, device="gpu", cache_directory=cache)
@@ -162,7 +166,9 @@ def test_the_self_test_disables_a_wrong_kernel_and_the_next_one_serves(tmp_path:
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout.splitlines()[-1])
     assert document["equal"], "the kernel that took over computes what the CPU computes"
-    assert any("bconv2d_tiled" in text and "failed the self-test" in text for text in document["warnings"])
+    assert any(
+        "bconv2d_tiled" in text and "failed the self-test" in text for text in document["warnings"]
+    )
     assert "bconv2d_tiled" not in document["kernels"]
     assert set(document["failed"]) == {"bconv2d_tiled"}
 
@@ -174,7 +180,7 @@ def test_a_broken_kernel_error_names_kernel_options_and_build_log(tmp_path: Path
         source.write_text(source.read_text() + "\nthis is no C\n")
     path = write("residual_block_31", tmp_path)
     script = (
-        "import sys\nfrom phonebit import _runtime\n"
+        "import sys\nfrom phonebit.opencl import opencl_runtime\n_runtime = opencl_runtime()\n"
         "try:\n    _runtime.Network(sys.argv[1], device='gpu', cache_directory=sys.argv[2])\n"
         "except Exception as error:\n    print(type(error).__name__, error)\n"
     )
