@@ -119,7 +119,12 @@ std::vector<Device> find_devices() {
       }
     }
   }
-  std::stable_partition(found.begin(), found.end(), [](const Device& device) { return device.is_gpu; });
+  const auto rank = [](const Device& device) {
+    const bool is_simulator = device.platform_name.find("Oclgrind") != std::string::npos;
+    return is_simulator ? 2 : device.is_gpu ? 0 : 1;
+  };
+  std::stable_sort(found.begin(), found.end(),
+                   [&](const Device& a, const Device& b) { return rank(a) < rank(b); });
   return found;
 }
 

@@ -51,8 +51,8 @@ struct DeviceNames {
 std::string vendor_of(const DeviceNames& names);
 std::string family_of(const DeviceNames& names);
 
-/// All devices of all platforms that have OpenCL 1.2 and a compiler: GPUs first, then others, each in the
-/// platforms' order; found once. Empty where there is no OpenCL or no device.
+/// All devices of all platforms that have OpenCL 1.2 and a compiler: GPUs first, then others, simulators
+/// last, each in the platforms' order; found once. Empty where there is no OpenCL or no device.
 const std::vector<Device>& devices();
 
 /// Facts about any device, for handles that a caller brings along.
