@@ -167,7 +167,7 @@ def _markdown(mesa: str, rows: Sequence[Row]) -> str:
         "the busiest arithmetic unit (Adreno: issue slots) and loads for 32 binary MACs. All rows:",
         "`benchmarks/results/mobile_isa.json`.",
         "",
-        "| GPU | layer | chosen | instr | cycles | loads | registers | waves | cheapest tried |",
+        "| GPU | layer | chosen | instr | cycles | loads | registers | occ | cheapest tried |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
@@ -191,8 +191,9 @@ def _markdown(mesa: str, rows: Sequence[Row]) -> str:
 def _short(row: Row) -> str:
     values = dict(row.case.parameters)
     tile = "x".join(str(values[k]) for k in ("TILE_PIXELS", "TILE_FILTERS") if k in values)
-    more = {"VECTOR_WORDS": "v", "COUNT": "carry-save ", "ACCUMULATOR": "u16 "}
-    extra = [f"{mark}{values[name]}" for name, mark in more.items() if values.get(name)]
+    more = {"VECTOR_WORDS": f"v{values.get('VECTOR_WORDS')}", "COUNT": "carry-save"}
+    more["ACCUMULATOR"] = "u16"
+    extra = [mark for name, mark in more.items() if values.get(name)]
     return " ".join([row.case.kernel, tile, *extra]).strip()
 
 

@@ -49,15 +49,17 @@ const OpKernels& op_kernels(const Model& model, const Op& op) {
 }
 
 TuningQuery tuning_query(const Model& model, const Op& op) {
-  constexpr int kSmallMap = 256;  // output pixels
+  // Output pixels: below, a device is short of work for pixels alone; above, tiles may be as large as they
+  // like.
+  constexpr int kSmallMap = 256, kLargeMap = 4096;
   const cpu::ConvShape s = lowering::conv_shape(model, op);
   const int pixels = s.out_h * s.out_w;
-  const bool has_window = s.kernel_h > 0;
   TuningQuery query;
   query.op = op_kernels(model, op).op;
   query.shape = pixels == 1                          ? "dense"
                 : s.kernel_h == 1 && s.kernel_w == 1 ? "pointwise"
-                : has_window && pixels <= kSmallMap  ? "small"
+                : pixels <= kSmallMap                ? "small"
+                : pixels > kLargeMap                 ? "large"
                                                      : "window";
   query.signature =
       format_text("%dx%ds%dd%dg%d_%dc_%dx%d_%dc", s.kernel_h, s.kernel_w, s.stride_h, s.dilation_h,
