@@ -27,11 +27,9 @@ class Layer:
         pixels = int(self.defines["OUT_H"]) * int(self.defines["OUT_W"])
         if pixels == 1:
             return "dense"
-        if pixels <= 256:
-            return "small"
-        return (
-            "pointwise" if self.defines["KERNEL_H"] == self.defines["KERNEL_W"] == 1 else "window"
-        )
+        if self.defines["KERNEL_H"] == self.defines["KERNEL_W"] == 1:
+            return "pointwise"
+        return "small" if pixels <= 256 else "large" if pixels > 4096 else "window"
 
 
 def _window(
