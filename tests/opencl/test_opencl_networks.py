@@ -133,7 +133,7 @@ x = [np.load(path + ".npy")]
 gpu = _runtime.Network(path, device="gpu", cache_directory=cache)
 # Whatever the device's table says, the broken kernel is to serve.
 lines = [gpu.tuning_line(i, "bconv2d_tiled") for i in (1, 2)]
-gpu = _runtime.Network(path, device="gpu", cache_directory=cache, tuning="\n".join(lines))
+gpu = _runtime.Network(path, device="gpu", cache_directory=cache, tuning="\\n".join(lines))
 cpu = _runtime.Network(path, device="cpu")
 equal = all(np.array_equal(a, b) for a, b in zip(gpu.forward(x), cpu.forward(x)))
 print(json.dumps({
