@@ -98,12 +98,12 @@ def _prepare_bundled(library: Path) -> None:
     their bare names, which the search path of pyopencl's extension module resolves. Without that
     module they are found if they are loaded already.
     """
-    folder = library.parent
-    drivers = sorted(folder.glob("*.icd"))
-    if "pyopencl" in sys.modules or not drivers:
+    if "pyopencl" in sys.modules:
         return
+    folder = library.parent
+    # Also where there are no drivers: the loader reads the variable without looking whether it is set.
     os.environ.setdefault("PYOPENCL_HOME", str(folder.parent))
-    for driver in drivers:
+    for driver in sorted(folder.glob("*.icd")):
         with contextlib.suppress(
             OSError, UnicodeDecodeError
         ):  # a broken one is the loader's to skip

@@ -67,6 +67,16 @@ def test_the_wheels_loader_is_told_where_its_drivers_are(
     assert os.environ["PYOPENCL_HOME"] == str(folder / "pyopencl")
 
 
+def test_the_wheels_loader_gets_its_variable_where_the_wheel_has_no_drivers(
+    runtime: FakeRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, without_pyopencl: None
+) -> None:
+    """The loader of pyopencl's wheel crashes without it (seen with 2026.1.4)."""
+    folder = folder_with(tmp_path, "pyopencl/.libs/libOpenCL-55.so.1")
+    monkeypatch.syspath_prepend(folder)
+    opencl_runtime()
+    assert os.environ["PYOPENCL_HOME"] == str(folder / "pyopencl")
+
+
 def test_a_pyopencl_without_a_loader_leaves_it_to_the_runtime(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, without_pyopencl: None
 ) -> None:
