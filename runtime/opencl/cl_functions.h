@@ -16,9 +16,9 @@ inline constexpr cl_int CL_OUT_OF_HOST_MEMORY = -6;
 inline constexpr cl_int CL_BUILD_PROGRAM_FAILURE = -11;
 inline constexpr cl_int CL_INVALID_BUFFER_SIZE = -61;
 
-inline constexpr cl_bool CL_FALSE = 0, CL_TRUE = 1;
+inline constexpr cl_bool CL_TRUE = 1;
 
-inline constexpr cl_uint CL_PLATFORM_VERSION = 0x0901, CL_PLATFORM_NAME = 0x0902;
+inline constexpr cl_uint CL_PLATFORM_NAME = 0x0902;
 
 inline constexpr cl_bitfield CL_DEVICE_TYPE_CPU = 1u << 1, CL_DEVICE_TYPE_GPU = 1u << 2,
                              CL_DEVICE_TYPE_ALL = 0xFFFFFFFF;
@@ -54,29 +54,19 @@ inline constexpr cl_uint CL_QUEUE_CONTEXT = 0x1090, CL_QUEUE_DEVICE = 0x1091, CL
 inline constexpr cl_bitfield CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE = 1u << 0,
                              CL_QUEUE_PROFILING_ENABLE = 1u << 1;
 
-inline constexpr cl_bitfield CL_MEM_READ_WRITE = 1u << 0, CL_MEM_WRITE_ONLY = 1u << 1,
-                             CL_MEM_READ_ONLY = 1u << 2, CL_MEM_USE_HOST_PTR = 1u << 3,
-                             CL_MEM_ALLOC_HOST_PTR = 1u << 4, CL_MEM_COPY_HOST_PTR = 1u << 5,
-                             CL_MEM_SVM_FINE_GRAIN_BUFFER = 1u << 10, CL_MEM_SVM_ATOMICS = 1u << 11;
-inline constexpr cl_uint CL_MEM_OBJECT_BUFFER = 0x10F0, CL_MEM_OBJECT_IMAGE2D = 0x10F1;
-inline constexpr cl_uint CL_MEM_TYPE = 0x1100, CL_MEM_FLAGS = 0x1101, CL_MEM_SIZE = 0x1102,
-                         CL_MEM_CONTEXT = 0x1106;
+inline constexpr cl_bitfield CL_MEM_READ_WRITE = 1u << 0, CL_MEM_ALLOC_HOST_PTR = 1u << 4,
+                             CL_MEM_COPY_HOST_PTR = 1u << 5;
+inline constexpr cl_uint CL_MEM_OBJECT_IMAGE2D = 0x10F1;
+inline constexpr cl_uint CL_MEM_SIZE = 0x1102, CL_MEM_CONTEXT = 0x1106;
 inline constexpr cl_uint CL_BUFFER_CREATE_TYPE_REGION = 0x1220;
 inline constexpr cl_uint CL_RGBA = 0x10B5, CL_UNSIGNED_INT32 = 0x10DC;
-inline constexpr cl_bitfield CL_MAP_READ = 1u << 0, CL_MAP_WRITE = 1u << 1,
-                             CL_MAP_WRITE_INVALIDATE_REGION = 1u << 2;
 
 inline constexpr cl_uint CL_PROGRAM_NUM_DEVICES = 0x1162, CL_PROGRAM_DEVICES = 0x1163,
                          CL_PROGRAM_BINARY_SIZES = 0x1165, CL_PROGRAM_BINARIES = 0x1166;
 inline constexpr cl_uint CL_PROGRAM_BUILD_LOG = 0x1183;
-inline constexpr cl_uint CL_KERNEL_WORK_GROUP_SIZE = 0x11B0, CL_KERNEL_LOCAL_MEM_SIZE = 0x11B2,
-                         CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE = 0x11B3,
-                         CL_KERNEL_PRIVATE_MEM_SIZE = 0x11B4;
+inline constexpr cl_uint CL_KERNEL_WORK_GROUP_SIZE = 0x11B0;
 
-inline constexpr cl_uint CL_EVENT_COMMAND_EXECUTION_STATUS = 0x11D3;
-inline constexpr cl_int CL_COMPLETE = 0;
-inline constexpr cl_uint CL_PROFILING_COMMAND_QUEUED = 0x1280, CL_PROFILING_COMMAND_SUBMIT = 0x1281,
-                         CL_PROFILING_COMMAND_START = 0x1282, CL_PROFILING_COMMAND_END = 0x1283;
+inline constexpr cl_uint CL_PROFILING_COMMAND_START = 0x1282, CL_PROFILING_COMMAND_END = 0x1283;
 
 struct cl_image_format {
   cl_uint image_channel_order;
@@ -150,29 +140,13 @@ struct cl_name_version {
             cl_event*))                                                                                      \
   REQUIRED(cl_int, clEnqueueCopyBuffer,                                                                      \
            (cl_command_queue, cl_mem, cl_mem, size_t, size_t, size_t, cl_uint, const cl_event*, cl_event*))  \
-  REQUIRED(cl_int, clEnqueueFillBuffer,                                                                      \
-           (cl_command_queue, cl_mem, const void*, size_t, size_t, size_t, cl_uint, const cl_event*,         \
-            cl_event*))                                                                                      \
   REQUIRED(cl_int, clEnqueueCopyBufferToImage,                                                               \
            (cl_command_queue, cl_mem, cl_mem, size_t, const size_t*, const size_t*, cl_uint,                 \
             const cl_event*, cl_event*))                                                                     \
-  REQUIRED(void*, clEnqueueMapBuffer,                                                                        \
-           (cl_command_queue, cl_mem, cl_bool, cl_bitfield, size_t, size_t, cl_uint, const cl_event*,        \
-            cl_event*, cl_int*))                                                                             \
-  REQUIRED(cl_int, clEnqueueUnmapMemObject,                                                                  \
-           (cl_command_queue, cl_mem, void*, cl_uint, const cl_event*, cl_event*))                           \
-  REQUIRED(cl_int, clWaitForEvents, (cl_uint, const cl_event*))                                              \
-  REQUIRED(cl_int, clGetEventInfo, (cl_event, cl_uint, size_t, void*, size_t*))                              \
   REQUIRED(cl_int, clGetEventProfilingInfo, (cl_event, cl_uint, size_t, void*, size_t*))                     \
   REQUIRED(cl_int, clReleaseEvent, (cl_event))                                                               \
   REQUIRED(cl_int, clFlush, (cl_command_queue))                                                              \
-  REQUIRED(cl_int, clFinish, (cl_command_queue))                                                             \
-  OPTIONAL(void*, clSVMAlloc, (cl_context, cl_bitfield, size_t, cl_uint))                                    \
-  OPTIONAL(void, clSVMFree, (cl_context, void*))                                                             \
-  OPTIONAL(cl_int, clSetKernelArgSVMPointer, (cl_kernel, cl_uint, const void*))                              \
-  OPTIONAL(cl_int, clEnqueueSVMMap,                                                                          \
-           (cl_command_queue, cl_bool, cl_bitfield, void*, size_t, cl_uint, const cl_event*, cl_event*))     \
-  OPTIONAL(cl_int, clEnqueueSVMUnmap, (cl_command_queue, void*, cl_uint, const cl_event*, cl_event*))
+  REQUIRED(cl_int, clFinish, (cl_command_queue))
 // clang-format on
 
 /// See cl_api.h. Optional functions (of OpenCL 2.0) are null where the library lacks them; where it has them,
@@ -200,8 +174,6 @@ struct CommandBufferApi {
     return clCommandNDRangeKernelKHR(buffer, nullptr, nullptr, kernel, dimensions, offset, global, local, 0,
                                      nullptr, nullptr, nullptr);
   }
-  cl_int copy_buffer(cl_command_buffer buffer, cl_mem from, cl_mem to, size_t from_offset, size_t to_offset,
-                     size_t bytes) const;
 
   cl_command_buffer (*clCreateCommandBufferKHR)(cl_uint, const cl_command_queue*, const cl_properties*,
                                                 cl_int*);
@@ -212,8 +184,6 @@ struct CommandBufferApi {
   cl_int (*clCommandNDRangeKernelKHR)(cl_command_buffer, cl_command_queue, const cl_properties*, cl_kernel,
                                       cl_uint, const size_t*, const size_t*, const size_t*, cl_uint,
                                       const cl_sync_point*, cl_sync_point*, void**);
-  /// Its signature depends on the version: copy_buffer() knows.
-  void* clCommandCopyBufferKHR;
 };
 
 /// Null where the platform has no device with the extension, or does not say which version of it.

@@ -10,9 +10,6 @@
 namespace phonebit::opencl {
 namespace {
 
-/// The revision that gave all recording functions a parameter `properties`.
-constexpr cl_uint version_with_properties = 0u << 22 | 9u << 12 | 5u;
-
 /// Never destroyed, like the library. A map: its elements stay where they are.
 struct Registry {
   std::mutex mutex;
@@ -70,7 +67,6 @@ CommandBufferApi find(cl_platform_id platform) {
   resolve(found.clReleaseCommandBufferKHR, "clReleaseCommandBufferKHR");
   resolve(found.clEnqueueCommandBufferKHR, "clEnqueueCommandBufferKHR");
   resolve(found.clCommandNDRangeKernelKHR, "clCommandNDRangeKernelKHR");
-  resolve(found.clCommandCopyBufferKHR, "clCommandCopyBufferKHR");
   if (is_complete) found.version = version;
   return found;
 }
@@ -92,21 +88,6 @@ cl_command_buffer CommandBufferApi::create(cl_command_queue queue, cl_int* statu
   const std::lock_guard<std::mutex> lock(shared.mutex);
   shared.owners[buffer] = this;
   return buffer;
-}
-
-cl_int CommandBufferApi::copy_buffer(cl_command_buffer buffer, cl_mem from, cl_mem to, size_t from_offset,
-                                     size_t to_offset, size_t bytes) const {
-  if (version >= version_with_properties) {
-    using Function =
-        cl_int (*)(cl_command_buffer, cl_command_queue, const cl_properties*, cl_mem, cl_mem, size_t, size_t,
-                   size_t, cl_uint, const cl_sync_point*, cl_sync_point*, void**);
-    return reinterpret_cast<Function>(clCommandCopyBufferKHR)(buffer, nullptr, nullptr, from, to, from_offset,
-                                                              to_offset, bytes, 0, nullptr, nullptr, nullptr);
-  }
-  using Function = cl_int (*)(cl_command_buffer, cl_command_queue, cl_mem, cl_mem, size_t, size_t, size_t,
-                              cl_uint, const cl_sync_point*, cl_sync_point*, void**);
-  return reinterpret_cast<Function>(clCommandCopyBufferKHR)(buffer, nullptr, from, to, from_offset, to_offset,
-                                                            bytes, 0, nullptr, nullptr, nullptr);
 }
 
 void release(cl_command_buffer object) noexcept {

@@ -5,6 +5,7 @@
 #include "fail.h"
 #include "lowering/border_table.h"
 #include "lowering/conv_shape.h"
+#include "opencl/cl_functions.h"
 
 namespace phonebit::opencl {
 
@@ -65,6 +66,21 @@ std::string step_text(const BuildContext& build, const Op& op, const StepRecord&
 int group_size(const Device& device, int wanted) {
   while (wanted > 1 && static_cast<size_t>(wanted) > device.max_work_group_size) wanted /= 2;
   return wanted;
+}
+
+/// Registers can make a kernel's groups smaller than the device's; then another choice has to serve.
+void check_group_fits(const Device& device, cl_kernel kernel, const std::string& name,
+                      const Geometry& geometry) {
+  size_t most = 0;
+  check(api().clGetKernelWorkGroupInfo(kernel, device.id, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most,
+                                       nullptr),
+        "clGetKernelWorkGroupInfo", name);
+  const Extent& local = geometry.local();
+  const size_t wanted = local[0] * local[1] * local[2];
+  if (wanted > most)
+    fail(ErrorCode::device,
+         "kernel %s: its work-groups of %zu do not fit on %s, which allows %zu for this program",
+         name.c_str(), wanted, device.name.c_str(), most);
 }
 
 void set_window(Defines& defines, const cpu::ConvShape& shape, const Op& op) {
@@ -201,8 +217,9 @@ void LayerBuilder::launch(const std::string& kernel, const KernelChoice& choice,
   const std::string text = assemble(kernel, defines);
   for (const auto& [name, value] : sizes_.all()) defines.set(name, value);
   Geometry geometry = Geometry::of_program(kernel, text, defines);
-  layer_.launches.push_back(
-      {build_.programs.kernel(kernel, text), std::move(arguments), std::move(geometry)});
+  Handle<cl_kernel> built = build_.programs.kernel(kernel, text);
+  check_group_fits(build_.context.device(), built.get(), kernel, geometry);
+  layer_.launches.push_back({std::move(built), std::move(arguments), std::move(geometry)});
 }
 
 void LayerBuilder::set_image(int tensor, size_t width, size_t height) {
