@@ -113,7 +113,6 @@ struct cl_name_version {
   REQUIRED(cl_mem, clCreateSubBuffer, (cl_mem, cl_bitfield, cl_uint, const void*, cl_int*))                  \
   REQUIRED(cl_mem, clCreateImage,                                                                            \
            (cl_context, cl_bitfield, const cl_image_format*, const cl_image_desc*, void*, cl_int*))          \
-  REQUIRED(cl_int, clRetainMemObject, (cl_mem))                                                              \
   REQUIRED(cl_int, clReleaseMemObject, (cl_mem))                                                             \
   REQUIRED(cl_int, clGetMemObjectInfo, (cl_mem, cl_uint, size_t, void*, size_t*))                            \
   REQUIRED(cl_program, clCreateProgramWithSource,                                                            \

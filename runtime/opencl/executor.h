@@ -15,7 +15,7 @@ namespace phonebit::opencl {
 /// Layers, their memory and their enqueueing. One caller at a time; the in-order queue keeps layers in order.
 class Executor {
  public:
-  /// `model`, `context` and `programs` must outlive the executor. `choice_of(op, build)` prepares each layer.
+  /// `model`, `context` and `programs` must outlive the executor.
   Executor(const loader::Model& model, Context& context, ProgramCache& programs, Precision precision,
            uint64_t max_memory_bytes);
 

@@ -15,6 +15,5 @@ void release(cl_event object) noexcept { api().clReleaseEvent(object); }
 
 void retain(cl_context object) { check(api().clRetainContext(object), "clRetainContext"); }
 void retain(cl_command_queue object) { check(api().clRetainCommandQueue(object), "clRetainCommandQueue"); }
-void retain(cl_mem object) { check(api().clRetainMemObject(object), "clRetainMemObject"); }
 
 }  // namespace phonebit::opencl

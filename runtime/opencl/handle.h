@@ -16,7 +16,6 @@ void release(cl_event) noexcept;
 void release(cl_command_buffer) noexcept;
 void retain(cl_context);
 void retain(cl_command_queue);
-void retain(cl_mem);
 
 /// Owns one reference. Move-only.
 template <class T>
