@@ -1,19 +1,17 @@
 """Runs one OpenCL kernel of bnn_kernels through pyopencl, on NumPy arrays.
 
-The device is the first of ``PHONEBIT_TEST_OPENCL`` (a part of a platform's name, e.g. "Oclgrind" or
-"NVIDIA"), otherwise the first GPU, otherwise the first device that is no simulator.
+``opencl_device`` says which device.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
+from opencl_device import pyopencl_device
 
 from phonebit.bnn_kernels.sources import assemble
 
@@ -23,22 +21,10 @@ Array = NDArray[Any]
 @cache
 def opencl_queue() -> Any:
     """A queue on the device under test; skips the test where there is none."""
-    reason = "pyopencl is not installed: pip install '.[opencl]'"
-    cl = pytest.importorskip("pyopencl", reason=reason)
-    try:
-        platforms = cl.get_platforms()
-    except cl.Error as error:
-        pytest.skip(f"no OpenCL platform: {error}")
-    wanted = os.environ.get("PHONEBIT_TEST_OPENCL")
-    if wanted:
-        platforms = [platform for platform in platforms if wanted in platform.name]
-    else:
-        platforms = [platform for platform in platforms if "Oclgrind" not in platform.name]
-    devices = [device for platform in platforms for device in platform.get_devices()]
-    devices.sort(key=lambda device: 0 if device.type & cl.device_type.GPU else 1)
-    if not devices:
-        pytest.skip(f"no OpenCL device (PHONEBIT_TEST_OPENCL={wanted})")
-    return cl.CommandQueue(cl.Context(devices[:1]))
+    device = pyopencl_device()
+    import pyopencl as cl
+
+    return cl.CommandQueue(cl.Context([device]))
 
 
 @cache
@@ -71,9 +57,9 @@ def run_kernel(
     Returns:
         What the arrays hold afterwards, in order; the arguments themselves stay as they are.
     """
+    queue = opencl_queue()
     import pyopencl as cl
 
-    queue = opencl_queue()
     kernel = _kernel(name, assemble(name, defines))
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
     buffers: list[tuple[Any, Array]] = []

@@ -17,8 +17,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 from builders import engine_graphs, integer_inputs
 
 from phonebit import bnn_kernels

@@ -22,9 +22,9 @@ FUNCTIONS = {"SIGMOID": Sigmoid, "TANH": Tanh}
 
 def division_tolerance(half: bool = False) -> float:
     """0 where the device divides as the CPU does; else some units in the last place."""
+    config = opencl_queue().device.single_fp_config
     import pyopencl as cl
 
-    config = opencl_queue().device.single_fp_config
     if config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:
         return 0.0
     return 2e-3 if half else 2e-6
@@ -117,11 +117,11 @@ def test_halves_are_rounded_once_when_stored(channels: int) -> None:
 
 @pytest.mark.parametrize("channels", [5, 8])
 def test_values_may_take_the_place_of_the_tensor_that_is_added(channels: int) -> None:
+    queue = opencl_queue()
     import pyopencl as cl
 
     layer = Layer((4, 4), channels, channels, batch=2)
     x, shortcut = layer.random(RNG), layer.random(RNG)
-    queue = opencl_queue()
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
     memory = cl.Buffer(queue.context, flags, hostbuf=shortcut)
     sink = Sink(layer).tensor("ADD", shortcut)
