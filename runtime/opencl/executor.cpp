@@ -23,6 +23,7 @@ Executor::Executor(const Model& model, Context& context, ProgramCache& programs,
       context_(context),
       programs_(programs),
       precision_(precision),
+      max_memory_bytes_(max_memory_bytes),
       budget_(max_memory_bytes),
       storage_(model, context, precision),
       layers_(model.ops.size()),
@@ -83,6 +84,11 @@ int Executor::largest_batch() const {
     if (of_one_image > 0) batch = std::min(batch, most / of_one_image);
   };
   allow(limit, storage_.largest_buffer_bytes());
+  // A large batch must not take the whole device: beyond some images a pass gains nothing anyway.
+  uint64_t of_one_image = storage_.arena_bytes(1) + scratch_bytes();
+  for (const int tensor : model_.inputs) of_one_image += storage_.image_bytes(tensor);
+  for (const int tensor : model_.outputs) of_one_image += storage_.image_bytes(tensor);
+  allow(max_memory_bytes_, of_one_image);
   allow(limit, scratch_bytes());
   for (const Tensor& tensor : model_.tensors) {
     allow(limit, tensor.bytes());

@@ -60,6 +60,7 @@ class Executor {
   Context& context_;
   ProgramCache& programs_;
   Precision precision_;
+  uint64_t max_memory_bytes_;
   lowering::MemoryBudget budget_;
   DeviceStorage storage_;
   std::vector<Layer> layers_;

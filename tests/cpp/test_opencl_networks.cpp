@@ -132,6 +132,27 @@ void check_network(const std::string& path, const Options& options, bool is_exac
   expect(again.programs_built == 0 && again.self_tests_run == 0, name + ": the second start builds nothing");
 }
 
+/// With the least memory that lets the network load, a batch runs in several passes.
+void check_passes(const std::string& path, Options options) {
+  const int batch = 400;  // weights take as much as some 60 images
+  Network cpu = Network::load(path);
+  const Content inputs = random_inputs(cpu.inputs(), batch);
+  Content expected = room_for(cpu.outputs(), batch), got = room_for(cpu.outputs(), batch);
+  cpu.forward(inputs_of(inputs), outputs_of(expected), batch);
+  for (options.max_memory_bytes = 1024;; options.max_memory_bytes *= 2) {
+    try {
+      Network gpu = Network::load(path, options);
+      gpu.forward(inputs_of(inputs), outputs_of(got), batch);
+      expect(expected == got, "passes over parts of a batch");
+      return;
+    } catch (const phonebit::Error& error) {
+      expect(error.code() == phonebit::ErrorCode::format && options.max_memory_bytes < (1u << 30),
+             std::string("a limit on memory: ") + error.what());
+      if (options.max_memory_bytes >= (1u << 30)) return;
+    }
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -158,6 +179,7 @@ int main(int argc, char** argv) {
       continue;
     try {
       check_network(path, options, is_exact_device);
+      if (path.find("tiny_classifier") != std::string::npos) check_passes(path, options);
     } catch (const phonebit::Error& error) {
       expect(false, path + ": " + error.what());
     }

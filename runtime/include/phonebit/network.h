@@ -88,7 +88,8 @@ struct Options {
   int threads = 0;
   /// Instruction set; empty: the one that PHONEBIT_CPU names, else the best of this machine.
   std::string isa;
-  /// Largest sum of activations, scratch and packed weights that a file may ask for.
+  /// Largest sum of activations, scratch and packed weights that a file may ask for; on a GPU a batch that
+  /// needs more for its activations runs in several passes.
   uint64_t max_memory_bytes = uint64_t{4} << 30;
 };
 
