@@ -1,6 +1,7 @@
 #include "opencl/opencl_backend.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstring>
 
 #include "fail.h"
@@ -24,7 +25,8 @@ std::vector<std::pair<std::string, std::string>> table_choices(const Device& dev
   std::vector<std::pair<std::string, std::string>> result;
   for (const TuningEntry& entry : table.entries()) {
     const auto is_known = [&](const auto& known) { return known.first == entry.op + " " + entry.shape; };
-    if (std::any_of(result.begin(), result.end(), is_known)) continue;
+    const bool is_exact_shape = std::isdigit(static_cast<unsigned char>(entry.shape[0])) != 0;
+    if (is_exact_shape || std::any_of(result.begin(), result.end(), is_known)) continue;
     const std::vector<KernelChoice> choices = table.choices({entry.op, entry.shape, ""}, device);
     if (!choices.empty()) result.emplace_back(entry.op + " " + entry.shape, choices[0].text());
   }
