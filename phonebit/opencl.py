@@ -101,7 +101,8 @@ def _prepare_bundled(library: Path) -> None:
     if "pyopencl" in sys.modules:
         return
     folder = library.parent
-    # Also where there are no drivers: the loader reads the variable without looking whether it is set.
+    # Also where there are no drivers: the loader reads the variable without a look whether it is
+    # set.
     os.environ.setdefault("PYOPENCL_HOME", str(folder.parent))
     for driver in sorted(folder.glob("*.icd")):
         with contextlib.suppress(
