@@ -5,8 +5,8 @@ Mesa's compilers translate every kernel for the layers in layers.py, with the pa
 bnn_kernels/tuning.table chooses and with others. README.md says how to read the numbers; nothing is
 executed, and nothing here is a measurement.
 
-    benchmarks/mobile_isa/setup.sh /tmp/mobile_isa
-    benchmarks/mobile_isa/mobile_isa.py --isa /tmp/mobile_isa --check
+    benchmarks/mobile_isa/setup.sh ~/mobile_isa
+    benchmarks/mobile_isa/mobile_isa.py --isa ~/mobile_isa --check
 """
 
 from __future__ import annotations

@@ -64,8 +64,7 @@ class OpenClBackend final : public Backend {
   std::vector<Handle<cl_mem>> caller_parts_;  // sub-buffers of callers' buffers
 };
 
-/// Milliseconds between the first start and the last end of a layer's commands, less the gaps between them.
-/// The events are complete.
+/// Milliseconds that a layer's commands ran, without the gaps between them. The events are complete.
 double event_milliseconds(const std::vector<Handle<cl_event>>& events);
 
 /// The tuning tables that count for the options: the caller's lines, then the built-in table.

@@ -22,35 +22,12 @@
 #include "opencl/kernel_library.h"
 #include "opencl/program_cache.h"
 #include "opencl/tuning_table.h"
-#include "phonebit/error.h"
+#include "opencl_check.h"
 
 namespace {
 
 using namespace phonebit::opencl;
-using phonebit::Error;
 using phonebit::ErrorCode;
-
-int failures = 0;
-
-void expect(bool condition, const std::string& claim) {
-  if (condition || failures++ > 20) return;
-  std::fprintf(stderr, "FAIL %s\n", claim.c_str());
-}
-
-/// Whether `action` throws an Error of this code whose text has all `parts`.
-template <class Action>
-void expect_error(ErrorCode code, const std::vector<std::string>& parts, const std::string& what,
-                  Action action) {
-  try {
-    action();
-    expect(false, what + ": nothing was thrown");
-  } catch (const Error& error) {
-    expect(error.code() == code, what + ": the code of '" + error.what() + "'");
-    for (const std::string& part : parts)
-      expect(std::string(error.what()).find(part) != std::string::npos,
-             what + ": '" + error.what() + "' says '" + part + "'");
-  }
-}
 
 void statuses_have_names() {
   expect(name_of_status(0) == "CL_SUCCESS", "the name of 0");

@@ -16,35 +16,14 @@
 #include "opencl/cl_functions.h"
 #include "opencl/context.h"
 #include "opencl/program_cache.h"
-#include "phonebit/error.h"
+#include "opencl_check.h"
 
 namespace {
 
 using namespace phonebit::opencl;
-using phonebit::Error;
 using phonebit::ErrorCode;
 
-int failures = 0;
 std::string folder;
-
-void expect(bool condition, const std::string& claim) {
-  if (condition || failures++ > 20) return;
-  std::fprintf(stderr, "FAIL %s\n", claim.c_str());
-}
-
-template <class Action>
-void expect_error(ErrorCode code, const std::vector<std::string>& parts, const std::string& what,
-                  Action action) {
-  try {
-    action();
-    expect(false, what + ": nothing was thrown");
-  } catch (const Error& error) {
-    expect(error.code() == code, what + ": the code of '" + error.what() + "'");
-    for (const std::string& part : parts)
-      expect(std::string(error.what()).find(part) != std::string::npos,
-             what + ": '" + error.what() + "' says '" + part + "'");
-  }
-}
 
 const std::string source =
     "#define FACTOR 3\n"

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "phonebit/error.h"
+#include "opencl_check.h"
 #include "phonebit/network.h"
 
 namespace {
@@ -23,13 +23,6 @@ using phonebit::Network;
 using phonebit::Options;
 using phonebit::OutputBuffer;
 using phonebit::TensorInfo;
-
-int failures = 0;
-
-void expect(bool condition, const std::string& claim) {
-  if (condition) return;
-  if (failures++ < 20) std::fprintf(stderr, "FAIL %s\n", claim.c_str());
-}
 
 using Content = std::vector<std::vector<std::byte>>;
 
