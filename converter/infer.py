@@ -20,6 +20,7 @@ from phonebit.converter.ir import (
     Concat,
     Conv2D,
     Dequantize,
+    Divide,
     Elementwise,
     Epilogue,
     Graph,
@@ -28,9 +29,12 @@ from phonebit.converter.ir import (
     MultiplyTensor,
     Node,
     Pad,
+    PlaneSum,
     PRelu,
+    Quantize,
     Reshape,
     ScaleBias,
+    SelectChannels,
     Shape,
     Sign,
     Softmax,
@@ -41,6 +45,21 @@ from phonebit.errors import ConversionError
 from phonebit.format.records import DataType
 
 BIT, U8, F32 = DataType.BIT, DataType.U8, DataType.F32
+PlainOp = (
+    Sign
+    | Quantize
+    | PlaneSum
+    | Divide
+    | Dequantize
+    | BatchNorm
+    | Concat
+    | Pad
+    | Reshape
+    | SelectChannels
+    | Softmax
+)
+"""Operators without an epilogue: they define one value, of whatever type."""
+
 MAX_EXTENT: Final = 1 << 20
 MAX_ELEMENTS: Final = 1 << 31
 
@@ -84,7 +103,7 @@ def _node_types(graph: Graph, node: Node, types: dict[str, TensorType]) -> dict[
             raise ConversionError(f"input {name!r} has no type", where=node.name)
         return {name: graph.types[name]}
     main = operands[0]
-    if isinstance(op, Sign | Dequantize | BatchNorm | Concat | Pad | Reshape | Softmax):
+    if isinstance(op, PlainOp):
         if node.value is None or node.bits is not None:
             _fail(node, f"{type(op).__name__} defines exactly one value, its main one")
         return {node.value: _plain_type(node, op, operands)}
@@ -113,7 +132,7 @@ def _check_arity(node: Node) -> None:
 
 def _plain_type(
     node: Node,
-    op: Sign | Dequantize | BatchNorm | Concat | Pad | Reshape | Softmax,
+    op: PlainOp,
     operands: list[TensorType],
 ) -> TensorType:
     main = operands[0]
@@ -125,6 +144,28 @@ def _plain_type(
             _fail(node, "dequantizes a value that is not u8", got=main.dtype.name)
         _per_channel(node, channels, scale=op.scale, offset=op.offset)
         return TensorType(main.shape, F32)
+    if isinstance(op, Quantize):
+        _check_levels(node, op)
+        return TensorType(main.shape, F32)
+    if isinstance(op, PlaneSum):
+        planes = (len(operands), channels)
+        if op.scales.shape != planes:
+            _fail(node, "scales have the wrong shape", expected=planes, got=op.scales.shape)
+        _per_channel(node, channels, offset=op.offset)
+        if any(operand != TensorType(main.shape, BIT) for operand in operands):
+            _fail(node, "planes must be bits of one shape", got=operands)
+        return TensorType(main.shape, F32)
+    if isinstance(op, Divide):
+        _per_channel(node, channels, divisor=op.divisor)
+        if not np.all(op.divisor):
+            _fail(node, "divides by zero")
+        return TensorType(main.shape, F32)
+    if isinstance(op, SelectChannels):
+        if op.indices.ndim != 1 or not op.indices.size:
+            _fail(node, "needs a list of channels", got=op.indices.shape)
+        if op.indices.min() < -1 or op.indices.max() >= channels:
+            _fail(node, "selects channels that do not exist", expected=f"-1..{channels - 1}")
+        return TensorType((height, width, op.indices.size), F32)
     if isinstance(op, BatchNorm):
         _check_batch_norm(node, op, channels)
         return TensorType(main.shape, F32)
@@ -147,6 +188,14 @@ def _plain_type(
             _fail(node, "new shape has another element count", expected=main.shape, got=op.shape)
         return TensorType(op.shape, main.dtype)
     return TensorType(main.shape, F32)
+
+
+def _check_levels(node: Node, op: Quantize) -> None:
+    count = op.thresholds.size
+    if op.thresholds.shape != (count,) or op.values.shape != (count + 1,) or not count:
+        _fail(node, "a quantizer has one value more than thresholds", got=op.values.shape)
+    if not np.all(np.diff(op.thresholds) > 0):
+        _fail(node, "thresholds of a quantizer must ascend", got=op.thresholds)
 
 
 def _check_batch_norm(node: Node, op: BatchNorm, channels: int) -> None:
@@ -226,8 +275,12 @@ def _epilogue_types(
     for step in epilogue.steps:
         if isinstance(step, ScaleBias):
             _per_channel(node, shape[2], scale=step.scale, bias=step.bias)
-        elif isinstance(step, PRelu) and step.slope.size != int(np.prod(shape)):
-            _per_channel(node, shape[2], slope=step.slope)
+        elif isinstance(step, PRelu):
+            if step.slope.size != int(np.prod(shape)):
+                _per_channel(node, shape[2], slope=step.slope)
+            if step.positive is not None and step.positive.shape != step.slope.shape:
+                got = step.positive.shape
+                _fail(node, "slopes differ in shape", expected=step.slope.shape, got=got)
         elif isinstance(step, AddTensor | MultiplyTensor):
             if not 0 <= step.operand < len(operands):
                 _fail(node, "step refers to a missing operand", got=step.operand)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from phonebit.converter.infer import PlainOp
 from phonebit.converter.ir import (
     AveragePool2D,
     BatchNorm,
@@ -22,18 +23,22 @@ from phonebit.converter.ir import (
     Concat,
     Conv2D,
     Dequantize,
+    Divide,
     Epilogue,
     Graph,
     Input,
     MaxPool2D,
     Node,
     Pad,
+    PlaneSum,
+    Quantize,
     Reshape,
+    SelectChannels,
     Sign,
     Softmax,
 )
 from phonebit.converter.reference.convolution import convolve, convolve_integers
-from phonebit.converter.reference.epilogue import apply_step, as_float, batch_norm
+from phonebit.converter.reference.epilogue import apply_step, as_float, batch_norm, plane_sum
 from phonebit.converter.reference.pooling import average_pool, max_pool
 from phonebit.errors import InputError
 from phonebit.format.records import DataType
@@ -111,10 +116,12 @@ def evaluate_node(node: Node, operands: list[Array], margins: Values | None = No
     op = node.op
     main = operands[0]
     if isinstance(op, Sign):
-        return _compare(node.outputs[0], as_float(main), np.zeros((), np.float32), margins)
+        return _compare(
+            node.outputs[0], as_float(main), np.array(op.threshold, np.float32), margins
+        )
     if isinstance(op, MaxPool2D) and main.dtype == np.int8:
         return {node.outputs[0]: max_pool(main, op.window, op.flip)}
-    if isinstance(op, Concat | Pad | Reshape | Softmax | Dequantize | BatchNorm):
+    if isinstance(op, PlainOp):
         return {node.outputs[0]: _plain_result(op, operands)}
     if isinstance(op, Input):
         raise TypeError(f"{node.name}: an Input has no operation to execute")
@@ -144,10 +151,18 @@ def _convolution(op: Conv2D, main: Array) -> Array:
     return sums
 
 
-def _plain_result(
-    op: Concat | Pad | Reshape | Softmax | Dequantize | BatchNorm, operands: list[Array]
-) -> Array:
+def _plain_result(op: PlainOp, operands: list[Array]) -> Array:
     main = operands[0]
+    if isinstance(op, Quantize):
+        chosen: Array = op.values[np.searchsorted(op.thresholds, as_float(main), side="right")]
+        return chosen
+    if isinstance(op, PlaneSum):
+        return plane_sum(op, operands)
+    if isinstance(op, Divide):
+        return as_float(main) / op.divisor
+    if isinstance(op, SelectChannels):
+        chosen = as_float(main)[..., np.maximum(op.indices, 0)]
+        return np.where(op.indices >= 0, chosen, np.float32(0))
     if isinstance(op, Concat):
         if any(operand.dtype != np.int8 for operand in operands):
             operands = [as_float(operand) for operand in operands]
@@ -163,11 +178,14 @@ def _plain_result(
         return main.reshape(main.shape[0], *op.shape)
     if isinstance(op, Softmax):
         value = as_float(main)
-        powers = np.exp(value - value.max(axis=3, keepdims=True))
-        shares: Array = powers / powers.sum(axis=3, keepdims=True)
+        shifted = value - value.max(axis=3, keepdims=True)
+        powers = np.exp(shifted)
+        total = powers.sum(axis=3, keepdims=True)
+        shares: Array = shifted - np.log(total) if op.log else powers / total
         return shares
     if isinstance(op, Dequantize):
         return as_float(main) * op.scale + op.offset
+    assert isinstance(op, BatchNorm)
     return batch_norm(op, as_float(main))
 
 

@@ -13,7 +13,7 @@ Weights are NumPy arrays inside the operators, in OHWI order: (Cout, KH, KW, Cin
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from phonebit.format.records import DataType
 
 FloatArray = NDArray[np.float32]
 Shape = tuple[int, int, int]
+
+SMALLEST: Final = float(np.finfo(np.float32).smallest_subnormal)
+"""The smallest float32 above 0: v > 0 is v >= SMALLEST."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +90,13 @@ class Clamp:
 
 @dataclass
 class PRelu:
-    """v if v >= 0 else v * slope[i]; slope has C or H*W*C elements."""
+    """v * positive[i] if v >= 0 else v * slope[i]; C or H*W*C elements each, alike.
+
+    Without ``positive`` values >= 0 stay as they are.
+    """
 
     slope: FloatArray
+    positive: FloatArray | None = None
 
 
 @dataclass
@@ -140,18 +147,59 @@ class Dequantize:
 
 @dataclass
 class Sign:
-    """Source only. v >= 0 -> +1, else -1 (sign(0) = +1), a BIT tensor."""
+    """Source only. v >= threshold -> +1, else -1, a BIT tensor; sign(0) = +1 by default."""
+
+    threshold: float = 0.0
+
+
+@dataclass
+class Quantize:
+    """Source only. A value becomes one of a few: values[number of thresholds t with v >= t].
+
+    ``thresholds`` ascend, shape (n,); ``values`` have shape (n + 1,), the lowest first. torch.sign,
+    whose 0 stays 0, is thresholds (0, SMALLEST), values (-1, 0, 1); a bare sign with sign(0) = +1
+    is the operator Sign instead. What a network counts as an exact zero is decided by
+    ``passes/decide_zeros.py``.
+    """
+
+    thresholds: FloatArray
+    values: FloatArray
+
+
+@dataclass
+class PlaneSum:
+    """Passes only. offset[c] + sum over i of scales[i, c] * b_i: a Quantize as n planes of bits.
+
+    The node's inputs are n BIT values of one shape, the lowest threshold's first (b_i is +1 where
+    v >= thresholds[i], so b_0 >= b_1 >= ...); the result is F32.
+    """
+
+    scales: FloatArray
+    offset: FloatArray
+
+
+@dataclass
+class Divide:
+    """Source only. v / divisor[c], rounded once."""
+
+    divisor: FloatArray
 
 
 @dataclass
 class BatchNorm:
-    """Source only. (x - mean) * (gamma / sqrt(variance + epsilon)) + beta, in float32, per c."""
+    """Source only. Batch normalisation at inference, in the float32 arithmetic of its framework.
+
+    "keras": (x - mean) * (gamma / sqrt(variance + epsilon)) + beta, each operation rounded.
+    "torch": x * scale + (beta - mean * scale), the products and sums fused (FMA), with
+    scale = (1 / sqrt(variance + epsilon)) * gamma: PyTorch's vectorised CPU code, to the bit.
+    """
 
     gamma: FloatArray
     beta: FloatArray
     mean: FloatArray
     variance: FloatArray
     epsilon: float
+    arithmetic: Literal["keras", "torch"] = "keras"
 
 
 @dataclass
@@ -220,8 +268,20 @@ class Reshape:
 
 
 @dataclass
+class SelectChannels:
+    """Output channel c is input channel indices[c], or 0.0 where that is -1; F32.
+
+    One operator for slices, splits, shuffles and channels of zeros.
+    """
+
+    indices: NDArray[np.int32]
+
+
+@dataclass
 class Softmax:
-    """Over the channels."""
+    """Over the channels; ``log``: its natural logarithm, computed as v - max - log(sum exp)."""
+
+    log: bool = False
 
 
 # --- operators that only passes create ------------------------------------------------------------
@@ -255,6 +315,9 @@ Operator = (
     Input
     | Dequantize
     | Sign
+    | Quantize
+    | PlaneSum
+    | Divide
     | BatchNorm
     | Conv2D
     | MaxPool2D
@@ -263,6 +326,7 @@ Operator = (
     | Concat
     | Pad
     | Reshape
+    | SelectChannels
     | Softmax
     | BinaryConv2D
     | BinaryDepthwiseConv2D
