@@ -26,12 +26,16 @@ from phonebit.converter.ir import (
     Operator,
     Pad,
     Reshape,
+    Round,
+    SelectChannels,
+    Sigmoid,
     Softmax,
     Step,
+    Tanh,
     Window,
 )
 from phonebit.errors import ConversionError
-from phonebit.format.records import DataType
+from phonebit.format.records import DataType, StepKind
 
 BIT, U8, F32 = DataType.BIT, DataType.U8, DataType.F32
 WINDOW_OPS: Final = (Conv2D, BinaryConv2D, BinaryDepthwiseConv2D, MaxPool2D, AveragePool2D)
@@ -47,9 +51,17 @@ READABLE: Final[dict[type[Operator], tuple[DataType, ...]]] = {
     Concat: (F32, BIT),
     Pad: (F32,),
     Reshape: (F32,),
+    SelectChannels: (F32,),
     Softmax: (F32,),
 }
 """Element types of the main operands, for each op that a file can hold."""
+
+FUNCTION_KINDS: Final[dict[type[Sigmoid | Tanh | Round], StepKind]] = {
+    Sigmoid: StepKind.SIGMOID,
+    Tanh: StepKind.TANH,
+    Round: StepKind.ROUND,
+}
+"""Numbers in the file of the steps that have no parameters."""
 
 MAX_ACCUMULATOR: Final = (1 << 31) - 1
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phonebit.converter.constants import weights_from_words
-from phonebit.converter.engine_rules import check_engine
+from phonebit.converter.engine_rules import FUNCTION_KINDS, check_engine
 from phonebit.converter.infer import infer
 from phonebit.converter.ir import (
     AddTensor,
@@ -31,10 +31,9 @@ from phonebit.converter.ir import (
     PRelu,
     Reshape,
     ScaleBias,
-    Sigmoid,
+    SelectChannels,
     Softmax,
     Step,
-    Tanh,
     TensorType,
     Window,
 )
@@ -43,6 +42,7 @@ from phonebit.format.bits import tail_bits_are_clear, unpack_mask, words_per_row
 from phonebit.format.contents import FileContents
 from phonebit.format.reader import RE_EXPORT, constant_array, parse_contents, read_contents
 from phonebit.format.records import NONE, DataType, OpKind, StepKind, ThresholdKind
+from phonebit.preprocessing import Preprocessing
 
 
 def read_graph(path: str | Path) -> Graph:
@@ -97,15 +97,31 @@ class _Reader:
         inputs = [self.names[index] for index in contents.inputs]
         nodes = [Node(name, Input(), [], value=name) for name in inputs]
         nodes += [self._node(record) for record in contents.ops]
-        labels = contents.metadata.get("labels")
         return Graph(
             name=str(contents.metadata.get("name", Path(self.where).stem)),
             nodes=nodes,
             types=dict(zip(self.names, self.kinds, strict=True)),
             inputs=inputs,
             outputs=[self.names[index] for index in contents.outputs],
-            labels=[str(label) for label in labels] if isinstance(labels, list) else [],
+            labels=self._labels(),
+            preprocessing=self._preprocessing(),
         )
+
+    def _labels(self) -> list[str]:
+        """Of the section, or of the metadata of files from before there was one."""
+        contents = self.contents
+        if contents.labels.size:
+            return [contents.name(int(offset)) for offset in contents.labels]
+        labels = contents.metadata.get("labels")
+        return [str(label) for label in labels] if isinstance(labels, list) else []
+
+    def _preprocessing(self) -> dict[str, Preprocessing]:
+        rules = {}
+        for record in self.contents.preprocessing:
+            tensor = int(self.contents.inputs[record["input"]])
+            channels = self.kinds[tensor].shape[2]
+            rules[self.names[tensor]] = Preprocessing.from_record(record, channels)
+        return rules
 
     def _fail(self, what: str, *, expected: object = None, got: object = None) -> NoReturn:
         where = f"{self.where}: {self.op_name}"
@@ -186,8 +202,11 @@ class _Reader:
         if kind == StepKind.PRELU:
             per_channel = first != NONE and self.contents.constants[first]["count"] == shape[2]
             count = shape[2] if per_channel else int(np.prod(shape))
-            return PRelu(self._constant(first, DataType.F32, count, "slope"))
-        return Sigmoid() if kind == StepKind.SIGMOID else Tanh()
+            slope = self._constant(first, DataType.F32, count, "slope")
+            if second == NONE:
+                return PRelu(slope)
+            return PRelu(slope, self._constant(second, DataType.F32, count, "positive slope"))
+        return next(step() for step, number in FUNCTION_KINDS.items() if number == kind)
 
     def _operator(
         self, record: np.void, kind: OpKind, main: int, epilogue: Epilogue, output: int
@@ -208,8 +227,11 @@ class _Reader:
             return Pad(pads, float(record["pad_value"]))
         if kind == OpKind.RESHAPE:
             return Reshape(self.kinds[output].shape)
-        if kind == OpKind.SOFTMAX:
-            return Softmax()
+        if kind == OpKind.SELECT_CHANNELS:
+            index, count = int(record["weights"]), self.kinds[output].shape[2]
+            return SelectChannels(self._constant(index, DataType.I32, count, "channel indices"))
+        if kind in (OpKind.SOFTMAX, OpKind.LOG_SOFTMAX):
+            return Softmax(log=kind == OpKind.LOG_SOFTMAX)
         if kind == OpKind.MAX_POOL2D:
             return MaxPool2D(window, self._flip(record, main), epilogue)
         if kind == OpKind.AVERAGE_POOL2D:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from phonebit.converter.constants import ConstantPool, weight_words
-from phonebit.converter.engine_rules import EPILOGUE_OPS, WINDOW_OPS, check_engine
+from phonebit.converter.engine_rules import EPILOGUE_OPS, FUNCTION_KINDS, WINDOW_OPS, check_engine
 from phonebit.converter.infer import infer
 from phonebit.converter.ir import (
     AddTensor,
@@ -31,7 +31,7 @@ from phonebit.converter.ir import (
     PRelu,
     Reshape,
     ScaleBias,
-    Sigmoid,
+    SelectChannels,
     Softmax,
     Step,
     TensorType,
@@ -42,6 +42,7 @@ from phonebit.format.contents import FileContents, Indices, Records
 from phonebit.format.records import (
     NONE,
     OP,
+    PREPROCESSING,
     STEP,
     TENSOR,
     DataType,
@@ -50,6 +51,7 @@ from phonebit.format.records import (
     ThresholdKind,
 )
 from phonebit.format.writer import file_bytes
+from phonebit.layer_info import TensorInfo
 
 OP_KINDS: Final[dict[type[Operator], OpKind]] = {
     BinaryConv2D: OpKind.BINARY_CONV2D,
@@ -61,6 +63,7 @@ OP_KINDS: Final[dict[type[Operator], OpKind]] = {
     Concat: OpKind.CONCAT,
     Pad: OpKind.PAD,
     Reshape: OpKind.RESHAPE,
+    SelectChannels: OpKind.SELECT_CHANNELS,
     Softmax: OpKind.SOFTMAX,
 }
 
@@ -70,7 +73,7 @@ def to_bytes(graph: Graph, metadata: Mapping[str, Any] | None = None) -> bytes:
 
     Args:
         graph: Engine graph; its types are inferred anew.
-        metadata: JSON-able description; labels and the network's name are added to it.
+        metadata: JSON-able description; the network's name is added to it.
 
     Returns:
         The bytes of the file; ``phonebit.format.writer.write_atomically`` puts them on disk.
@@ -113,7 +116,7 @@ class _Writer:
     def contents(self, metadata: Mapping[str, Any]) -> FileContents:
         ops = [self._op(node) for node in self.graph.nodes if not isinstance(node.op, Input)]
         tensors = [self._tensor(name, self.graph.types[name]) for name in self.tensors]
-        described = {**metadata, "name": self.graph.name, "labels": self.graph.labels}
+        labels = [self._name(label) for label in self._labels()]
         return FileContents(
             tensors=_stack(tensors, TENSOR),
             constants=self.constants.records(),
@@ -123,9 +126,26 @@ class _Writer:
             inputs=_indices([self.tensors[name] for name in self.graph.inputs]),
             outputs=_indices([self.tensors[name] for name in self.graph.outputs]),
             data=self.constants.data(),
-            metadata=described,
+            metadata={**metadata, "name": self.graph.name},
+            preprocessing=self._preprocessing(),
+            labels=_indices(labels),
             strings=bytes(self.strings) or b"\0",
         )
+
+    def _labels(self) -> list[str]:
+        graph = self.graph
+        classes = graph.types[graph.outputs[0]].shape[2]
+        if graph.labels and len(graph.labels) != classes:
+            raise ConversionError("number of labels", expected=classes, got=len(graph.labels))
+        return graph.labels
+
+    def _preprocessing(self) -> Records:
+        graph, records = self.graph, []
+        for name, rule in graph.preprocessing.items():
+            shape = graph.types[name].shape
+            chosen = rule.for_input(TensorInfo(name, "f32", shape))
+            records.append(chosen.to_record(graph.inputs.index(name), shape[2]))
+        return _stack(records, PREPROCESSING)
 
     def _name(self, name: str) -> int:
         if not name or "\0" in name:
@@ -144,7 +164,7 @@ class _Writer:
     def _op(self, node: Node) -> Records:
         op = node.op
         record = np.zeros((), OP)
-        record["kind"], record["name_offset"] = OP_KINDS[type(op)], self._name(node.name)
+        record["kind"], record["name_offset"] = _op_kind(op), self._name(node.name)
         mains = node.inputs if isinstance(op, Concat) else node.inputs[:1]
         record["operand_begin"], record["operand_count"] = len(self.operands), len(mains)
         self.operands += [self.tensors[name] for name in mains]
@@ -156,6 +176,8 @@ class _Writer:
         self._geometry(record, op)
         if isinstance(op, Conv2D | BinaryConv2D | BinaryDepthwiseConv2D):
             record["weights"] = self._weights(op)
+        if isinstance(op, SelectChannels):
+            record["weights"] = self.constants.add(op.indices, DataType.I32)
         if isinstance(op, MaxPool2D) and op.flip is not None and op.flip.any():
             record["flip_mask"] = self.constants.add(pack_mask(op.flip), DataType.BIT)
         record["step_begin"] = len(self.steps)
@@ -225,9 +247,16 @@ class _Writer:
         elif isinstance(step, PRelu):
             record["kind"] = StepKind.PRELU
             record["constant_a"] = self.constants.add(step.slope, DataType.F32)
+            if step.positive is not None:
+                record["constant_b"] = self.constants.add(step.positive, DataType.F32)
         else:
-            record["kind"] = StepKind.SIGMOID if isinstance(step, Sigmoid) else StepKind.TANH
+            record["kind"] = FUNCTION_KINDS[type(step)]
         return record
+
+
+def _op_kind(op: Operator) -> OpKind:
+    is_log = isinstance(op, Softmax) and op.log
+    return OpKind.LOG_SOFTMAX if is_log else OP_KINDS[type(op)]
 
 
 def _set_pads(record: Records, pads: tuple[int, int, int, int]) -> None:

@@ -27,14 +27,26 @@ struct ConvShape {
 /// Number of u32 words that hold `channels` bits.
 constexpr int words(int channels) { return (channels + 31) / 32; }
 
-enum class StepKind : int { kScaleBias = 1, kAdd, kMultiply, kClamp, kPrelu, kSigmoid, kTanh };
+/// The format's numbers; kTwoSlopes is its PRELU with slopes for both signs, a case of its own so that the
+/// plain one stays as fast as it is.
+enum class StepKind : int {
+  kScaleBias = 1,
+  kAdd,
+  kMultiply,
+  kClamp,
+  kPrelu,
+  kSigmoid,
+  kTanh,
+  kRound,
+  kTwoSlopes,
+};
 
 /// One epilogue step, docs/format.md. Pointers are resolved by the executor; c counts channels of the layer.
 struct EpilogueStep {
   StepKind kind;
   const float* a;               // scale, or slope
-  const float* b;               // bias
-  int64_t a_pixel_stride;       // floats from one pixel's slopes to the next; 0: the same for all pixels
+  const float* b;               // bias, or slope of values >= 0
+  int64_t slope_pixel_stride;   // floats from one pixel's slopes to the next; 0: the same for all pixels
   const float* tensor;          // operand of kAdd and kMultiply
   int64_t tensor_pixel_stride;  // floats from one pixel to the next; 0: (1, 1, C) broadcast
   float low, high;              // kClamp
@@ -141,6 +153,7 @@ struct ValueKernels {
   void (*elementwise_u8)(const uint8_t* input, int pixel_begin, int pixel_end, const Epilogue&);
   void (*elementwise_bits)(const uint32_t* input, int pixel_begin, int pixel_end, const Epilogue&);
   void (*softmax)(const float* input, int pixel_begin, int pixel_end, int channels, float* output);
+  void (*log_softmax)(const float* input, int pixel_begin, int pixel_end, int channels, float* output);
 };
 
 /// One instruction set: everything the executor needs. Lists are best first and end with nullptr; their last

@@ -31,6 +31,7 @@ from phonebit.errors import (
 if TYPE_CHECKING:
     from phonebit.converter.convert import convert
     from phonebit.network import Network
+    from phonebit.preprocessing import Preprocessing
 
     __version__: str
 
@@ -42,6 +43,7 @@ __all__ = [
     "Network",
     "PhoneBitError",
     "PhoneBitWarning",
+    "Preprocessing",
     "UnsupportedLayerError",
     "VerificationError",
     "__version__",
@@ -64,6 +66,8 @@ def __getattr__(name: str) -> Any:
     value: Any
     if name == "Network":
         value = import_module("phonebit.network").Network
+    elif name == "Preprocessing":
+        value = import_module("phonebit.preprocessing").Preprocessing
     elif name == "convert":
         value = import_module("phonebit.converter.convert").convert
     elif name == "__version__":

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from phonebit.errors import InputError
-from phonebit.file_metadata import labels_of, level_meaning_of, parse_metadata
+from phonebit.file_metadata import labels_of, parse_metadata, preprocessing_of
 from phonebit.layer_info import LayerInfo, TensorInfo, summary_text
 
 if TYPE_CHECKING:
     from phonebit import _runtime
+    from phonebit.preprocessing import Preprocessing
 
 
 class NetworkDescription:
@@ -24,6 +25,8 @@ class NetworkDescription:
         self._outputs = tuple(map(TensorInfo.of, engine.outputs))
         self._layers = tuple(map(LayerInfo.of, engine.layers))
         self._metadata = parse_metadata(engine.metadata)
+        self._labels = labels_of(engine, self._metadata)
+        self._preprocessing = preprocessing_of(engine, self._inputs, self._metadata)
 
     @property
     def inputs(self) -> tuple[TensorInfo, ...]:
@@ -80,18 +83,18 @@ class NetworkDescription:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """The file's JSON metadata: producer, labels, preprocessing. Never affects the results."""
+        """The file's JSON metadata: name, producer, origin. Never affects the results."""
         return self._metadata
 
     @property
     def labels(self) -> list[str]:
-        """Class names, or an empty list."""
-        return labels_of(self._metadata)
+        """Class names of the first output, or an empty list."""
+        return list(self._labels)
 
     @property
-    def level_meaning(self) -> tuple[float, float] | None:
-        """(scale, offset), if the file tells: a picture level u stands for u * scale + offset."""
-        return level_meaning_of(self._metadata)
+    def preprocessing(self) -> dict[str, Preprocessing]:
+        """What pictures become before they are inputs, by input name, where the file tells."""
+        return dict(self._preprocessing)
 
     def summary(self) -> str:
         """Text table of the layers, with totals below it."""

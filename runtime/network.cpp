@@ -1,5 +1,6 @@
 #include "phonebit/network.h"
 
+#include <algorithm>
 #include <mutex>
 #include <new>
 #include <numeric>
@@ -28,6 +29,15 @@ size_t TensorInfo::bytes() const {
   return pixels * static_cast<size_t>(channels) * sizeof(float);
 }
 
+float Preprocessing::scale(int channel) const {
+  return static_cast<float>((high - low) / 255.0 / deviation[std::clamp(channel, 0, 3)]);
+}
+
+float Preprocessing::offset(int channel) const {
+  const int entry = std::clamp(channel, 0, 3);
+  return static_cast<float>((low - mean[entry]) / deviation[entry]);
+}
+
 /// The model, what executes it, and descriptions for callers. The backend refers to `model`, so this never
 /// moves.
 class Network::Implementation {
@@ -36,6 +46,7 @@ class Network::Implementation {
   std::unique_ptr<Backend> backend;
   std::vector<TensorInfo> tensors, inputs, outputs;
   std::vector<LayerInfo> layers;
+  std::vector<Preprocessing> preprocessing;
   std::vector<std::vector<int>> layer_inputs, layer_outputs;
   std::vector<int> all_tensors;
   std::mutex turn;  // held while the backend works
@@ -51,6 +62,8 @@ class Network::Implementation {
       layer_inputs.push_back(lowering::tensors_read(model.ops[i]));
       layer_outputs.push_back(lowering::tensors_written(model.ops[i]));
     }
+    for (const format::PreprocessingRecord& record : model.preprocessing)
+      preprocessing.push_back(describe_preprocessing(record));
     all_tensors.resize(tensors.size());
     std::iota(all_tensors.begin(), all_tensors.end(), 0);
   }
@@ -102,6 +115,8 @@ const std::vector<TensorInfo>& Network::inputs() const { return implementation_-
 const std::vector<TensorInfo>& Network::outputs() const { return implementation_->outputs; }
 const std::vector<TensorInfo>& Network::tensors() const { return implementation_->tensors; }
 const std::vector<LayerInfo>& Network::layers() const { return implementation_->layers; }
+const std::vector<Preprocessing>& Network::preprocessing() const { return implementation_->preprocessing; }
+const std::vector<std::string>& Network::labels() const { return implementation_->model.labels; }
 
 void Network::forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
                       int batch) {

@@ -23,6 +23,8 @@ std::unique_ptr<Backend> make_backend(const loader::Model& model, const Options&
 
 TensorInfo describe_tensor(const loader::Tensor& tensor);
 
+Preprocessing describe_preprocessing(const format::PreprocessingRecord& record);
+
 /// Everything but the kernel's name.
 LayerInfo describe_layer(const loader::Model& model, const loader::Op& op);
 

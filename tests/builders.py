@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from engine_net import SAME3, Net, sign_of
 from numpy.typing import NDArray
+from value_graphs import float_layers, log_softmax, rounded, selected_channels, two_slopes
 
-from phonebit.converter.infer import infer
 from phonebit.converter.interpreter import run
 from phonebit.converter.ir import (
     AddTensor,
@@ -29,73 +30,16 @@ from phonebit.converter.ir import (
     Elementwise,
     Epilogue,
     Graph,
-    Input,
     MaxPool2D,
     MultiplyTensor,
-    Node,
-    Operator,
-    Pad,
     PRelu,
-    Reshape,
-    ScaleBias,
-    Sigmoid,
-    Softmax,
-    Tanh,
-    TensorType,
     Window,
 )
 from phonebit.converter.writer import to_bytes
 from phonebit.format.records import DataType
+from phonebit.preprocessing import Preprocessing, Resize
 
 Array = NDArray[Any]
-SAME3 = Window((3, 3), pads=(1, 1, 1, 1))
-
-
-class Net:
-    """Adds nodes one by one; values are called like the nodes, bits get ``/bits``."""
-
-    def __init__(self, name: str, seed: int = 0) -> None:
-        self.rng = np.random.default_rng([seed, *name.encode()])
-        self.graph = Graph(name, [], {}, [], [])
-
-    def input(self, name: str, shape: tuple[int, int, int], dtype: DataType = DataType.F32) -> str:
-        self.graph.nodes.append(Node(name, Input(), [], value=name))
-        self.graph.types[name] = TensorType(shape, dtype)
-        self.graph.inputs.append(name)
-        return name
-
-    def op(self, name: str, op: Operator, *inputs: str, value: bool = True) -> str:
-        """Adds a node; returns its value's name or, with ``value=False``, its bits' name."""
-        epilogue = getattr(op, "epilogue", None)
-        bits = f"{name}/bits" if epilogue is not None and epilogue.threshold is not None else None
-        node = Node(name, op, list(inputs), value=name if value else None, bits=bits)
-        self.graph.nodes.append(node)
-        self.graph.types = infer(self.graph)
-        return name if value else f"{name}/bits"
-
-    def done(self, *outputs: str) -> Graph:
-        self.graph.outputs = list(outputs)
-        self.graph.types = infer(self.graph)
-        return self.graph
-
-    def signs(self, *shape: int) -> NDArray[np.int8]:
-        return self.rng.choice(np.array([-1, 1], np.int8), shape)
-
-    def dyadic(self, *shape: int, limit: int = 16, step: float = 1 / 8) -> NDArray[np.float32]:
-        return (self.rng.integers(-limit, limit + 1, shape) * step).astype(np.float32)
-
-    def thresholds(self, channels: int, reach: int) -> NDArray[np.int32]:
-        return self.rng.integers(-reach, reach + 1, channels).astype(np.int32)
-
-    def scale_bias(self, channels: int) -> ScaleBias:
-        return ScaleBias(self.dyadic(channels, limit=8), self.dyadic(channels, limit=32))
-
-
-def sign_of(net: Net, value: str, name: str = "sign") -> str:
-    """Bits of a float value: v >= 0."""
-    channels = net.graph.types[value].shape[2]
-    zeros = np.zeros(channels, np.float32)
-    return net.op(name, Elementwise(Epilogue([], zeros)), value, value=False)
 
 
 def binary_conv_threshold(cin: int, cout: int, pad_value: int, window: Window = SAME3) -> Graph:
@@ -188,30 +132,6 @@ def u8_first_layer(cin: int, cout: int) -> Graph:
     )
 
 
-def float_layers() -> Graph:
-    """Float convolutions (f32 and one-bit weights, groups), pad, reshape, concat, pools."""
-    net = Net("float_layers")
-    x = net.input("x", (12, 10, 6))
-    padded = net.op("pad", Pad((1, 0, 2, 1), 0.5), x)
-    conv = Conv2D(net.dyadic(8, 3, 3, 3, limit=4), SAME3, 2, 0.0, None)
-    first = net.op("conv", conv, padded)
-    depthwise = Conv2D(net.dyadic(16, 3, 3, 1, limit=4), Window((3, 3), (2, 2)), 8)
-    second = net.op("depthwise", depthwise, first)
-    signs = net.signs(33, 3, 2, 16).astype(np.float32)
-    third = net.op("bit_weights", Conv2D(signs, Window((3, 2)), 1), second)
-    pool = Window((2, 2), (1, 1), (1, 1), (0, 0, 1, 1))
-    most = net.op("max_pool", MaxPool2D(pool, None, Epilogue([Clamp(0.0, float("inf"))])), third)
-    mean = net.op("average_pool", AveragePool2D(pool), third)
-    joined = net.op("concat", Concat(), most, mean)
-    height, width, channels = net.graph.types[joined].shape
-    flat = net.op("flatten", Reshape((1, 1, height * width * channels)), joined)
-    weights = net.dyadic(10, 1, 1, height * width * channels, limit=2, step=2.0**-6)
-    logits = net.op("logits", Conv2D(weights, Window((1, 1))), flat)
-    soft = net.op("softmax_tolerance", Softmax(), logits)
-    wave = net.op("wave_tolerance", Elementwise(Epilogue([Tanh(), Sigmoid()])), logits)
-    return net.done(logits, flat, soft, wave)
-
-
 def tiny_classifier() -> Graph:
     """A whole little network: u8 picture to ten logits."""
     net = Net("tiny_classifier")
@@ -242,6 +162,15 @@ def tiny_classifier() -> Graph:
     return net.done(net.op("logits", last, bits))
 
 
+def described_classifier() -> Graph:
+    """``tiny_classifier`` with class names and a rule for pictures: the optional sections."""
+    graph = tiny_classifier()
+    graph.labels = [f"class {index}" for index in range(10)]
+    rule = Preprocessing((-1.0, 1.0), 0.125, 0.5, resize=Resize.LETTERBOX, fill_level=114)
+    graph.preprocessing = dict.fromkeys(graph.inputs, rule)
+    return graph
+
+
 THRESHOLD_CASES = (
     (1, 1, 0), (3, 8, 0), (31, 32, 1), (32, 33, 0), (33, 31, -1), (64, 64, 0), (65, 7, 1),
     (128, 40, 0), (256, 64, 0), (300, 9, 0),
@@ -262,6 +191,10 @@ def all_graphs() -> Iterator[Graph]:
     yield u8_first_layer(3, 64)
     yield float_layers()
     yield tiny_classifier()
+    yield selected_channels()
+    yield log_softmax()
+    yield from map(two_slopes, (31, 32))
+    yield from map(rounded, (31, 32))
 
 
 def engine_graphs() -> dict[str, Graph]:

@@ -154,7 +154,8 @@ LAYERS = (
         "concat f32 64+64@28", "", _window(28, 64, 128, 1) | {"CHANNEL_OFFSET": 64}, ("concat",)
     ),
     Layer("pad f32 64@56", "", _window(56, 64, 64, 3) | {"PAD_FLOAT": "0.0f"}, ("pad",)),
-    Layer("softmax 1000", "", _window(1, 1000, 1000, 1), ("softmax",)),
+    Layer("select f32 64@56", "", _window(56, 64, 64, 1), ("select_channels",)),
+    Layer("softmax 1000", "", _window(1, 1000, 1000, 1) | {"SOFTMAX_LOG": 0}, ("softmax",)),
     Layer("thresholds 512@7", "", _window(7, 512, 512, 1) | _THRESHOLD, ("pack_thresholds",)),
 )  # fmt: skip
 

@@ -139,6 +139,7 @@ _WORK: dict[str, Callable[[dict[str, int]], Work]] = {
     "concat_bits": _results(1),
     "concat": _results(4),
     "pad": _results(4),
+    "select_channels": _results(4),
     "softmax": _results(63, 63, 4, 63, 4, 63),
     "pack_thresholds": _results(32, 32),
 }

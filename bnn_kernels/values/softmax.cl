@@ -1,5 +1,5 @@
-// @kernel   softmax   over the channels of each pixel
-// @math     exp(x - max) / sum; channel c adds to partial sum c % 16, the partial sums add up as a tree: the CPU's order
+// @kernel   softmax   over the channels of each pixel, or its logarithm
+// @math     exp(x - max) / sum, SOFTMAX_LOG 1: x - max - log(sum); channel c adds to partial sum c % 16, the partial sums add up as a tree: the CPU's order
 // @args     int batch, void* input, void* values
 // @geometry global = (roundup(16 * batch*OUT_H*OUT_W, GROUP_SIZE)), local = (GROUP_SIZE)
 // @tune     GROUP_SIZE {16,32,64,128} = 64   sixteen work-items a pixel
@@ -51,9 +51,17 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void softmax(
   }
   sum = shared[local_id - lane];
 
-  // Exponentials are computed again rather than kept: a half would have rounded them.
+#if SOFTMAX_LOG
+  const float log_sum = logarithm(sum);
+#endif
   for (int c = lane; c < end; c += LANES) {
-    const float e = exponential(LOAD_VALUE(INPUT_HALF, input, first + c) - most);
+    const float shifted = LOAD_VALUE(INPUT_HALF, input, first + c) - most;
+#if SOFTMAX_LOG
+    STORE_VALUE(VALUES_HALF, values, first + c, shifted - log_sum);
+#else
+    // Computed again rather than kept: a half would have rounded it.
+    const float e = exponential(shifted);
     STORE_VALUE(VALUES_HALF, values, first + c, e / sum);
+#endif
   }
 }

@@ -17,6 +17,7 @@ from phonebit.converter.ir import (
     Node,
     Pad,
     Reshape,
+    SelectChannels,
     Softmax,
 )
 from phonebit.converter.passes.base import (
@@ -64,7 +65,7 @@ class MaterialiseFloats(Pass):
             return [0] if self._is_bit(graph, node.inputs[0]) else []
         if isinstance(op, MaxPool2D):
             return [] if self._is_bit(graph, node.inputs[0]) else [0]
-        if isinstance(op, AveragePool2D | Pad | Reshape | Softmax):
+        if isinstance(op, AveragePool2D | Pad | Reshape | SelectChannels | Softmax):
             return list(range(len(node.inputs)))
         if isinstance(op, Concat):
             every_bit = all(self._is_bit(graph, value) for value in node.inputs)

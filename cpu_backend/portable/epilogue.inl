@@ -83,10 +83,20 @@ PHONEBIT_INLINE void epilogue_tile(const Epilogue& epilogue, const TileSource& f
         break;
       }
       case StepKind::kPrelu: {
-        const float* slope = step.a + pixel * step.a_pixel_stride + channel;
+        const float* slope = step.a + pixel * step.slope_pixel_stride + channel;
         each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE {
-          const FloatVector scaled = tile[p][j] * fetch(slope + p * step.a_pixel_stride + j * kLanes);
+          const FloatVector scaled = tile[p][j] * fetch(slope + p * step.slope_pixel_stride + j * kLanes);
           tile[p][j] = tile[p][j] >= FloatVector{} ? tile[p][j] : scaled;
+        });
+        break;
+      }
+      case StepKind::kTwoSlopes: {
+        const float* below = step.a + pixel * step.slope_pixel_stride + channel;
+        const float* above = step.b + pixel * step.slope_pixel_stride + channel;
+        each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE {
+          const int64_t at = p * step.slope_pixel_stride + j * kLanes;
+          const FloatVector low = fetch(below + at), high = fetch(above + at);
+          tile[p][j] *= tile[p][j] >= FloatVector{} ? high : low;
         });
         break;
       }
@@ -95,6 +105,9 @@ PHONEBIT_INLINE void epilogue_tile(const Epilogue& epilogue, const TileSource& f
         break;
       case StepKind::kTanh:
         each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE { tile[p][j] = hyperbolic_tangent(tile[p][j]); });
+        break;
+      case StepKind::kRound:
+        each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE { tile[p][j] = nearest_integer(tile[p][j]); });
         break;
     }
   }

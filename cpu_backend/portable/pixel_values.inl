@@ -1,11 +1,12 @@
 // Kernels that look at one pixel at a time: element-wise layers (the operand through an epilogue) and
-// softmax.
+// softmax with its logarithm.
 //
 // Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
 #pragma once
 
 #include "bit_lanes.inl"
 #include "epilogue.inl"
+#include "logarithm.inl"
 
 /// Runs the epilogue over pixels whose values fill(pixel, channel0, channels, out) provides.
 template <class Fill>
@@ -60,6 +61,8 @@ struct SixteenLanes {
 };
 
 /// exp(x - max) / sum: the largest exponent is 0, so nothing overflows and the sum is at least 1.
+/// kLog: its logarithm, x - max - log(sum).
+template <bool kLog>
 static void softmax(const float* input, int pixel_begin, int pixel_end, int channels, float* output) {
   for (int64_t pixel = pixel_begin; pixel < pixel_end; pixel++) {
     const float* x = input + pixel * channels;
@@ -71,13 +74,15 @@ static void softmax(const float* input, int pixel_begin, int pixel_end, int chan
       for (int j = 0; j < SixteenLanes::kVectors; j++) {
         const int c = first + j * kLanes, left = channels - c;
         if (left >= kLanes) {
-          const FloatVector e = exponential(load(x + c) - most);
-          store(out + c, e);
+          const FloatVector shifted = load(x + c) - most, e = exponential(shifted);
+          store(out + c, kLog ? shifted : e);
           sums.v[j] += e;
         } else if (left > 0) {
-          const FloatVector e = exponential(load_partial(x + c, left) - most);
-          store_partial(out + c, e, left);
-          sums.v[j] += load_partial(out + c, left);
+          const FloatVector shifted = load_partial(x + c, left) - most, e = exponential(shifted);
+          float powers[kLanes];
+          store(powers, e);
+          store_partial(out + c, kLog ? shifted : e, left);
+          sums.v[j] += load_partial(powers, left);
         }
       }
     }
@@ -86,6 +91,11 @@ static void softmax(const float* input, int pixel_begin, int pixel_end, int chan
     for (int half = 8; half > 0; half /= 2) {
       for (int i = 0; i < half; i++) lanes[i] += lanes[i + half];
     }
-    for (int c = 0; c < channels; c++) out[c] /= lanes[0];
+    if (kLog) {
+      const float log_sum = logarithm(broadcast(lanes[0]))[0];
+      for (int c = 0; c < channels; c++) out[c] -= log_sum;
+    } else {
+      for (int c = 0; c < channels; c++) out[c] /= lanes[0];
+    }
   }
 }

@@ -123,6 +123,30 @@ PHONEBIT_INLINE FloatVector minimum(FloatVector a, FloatVector b) {
 #endif
 }
 
+/// The nearest integer, halves to even; it keeps the sign of v, also where it is 0. NaN stays NaN.
+PHONEBIT_INLINE FloatVector nearest_integer(FloatVector v) {
+#if defined(__AVX512F__)
+  return (FloatVector)_mm512_roundscale_ps((__m512)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+#elif defined(__AVX2__)
+  return (FloatVector)_mm256_round_ps((__m256)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+#elif defined(__aarch64__)
+  return (FloatVector)vrndnq_f32((float32x4_t)v);
+#else
+  // Only conversions that cut off and exact sums, so that neither the processor's rounding mode nor the
+  // compiler's liberties with arithmetic matter.
+  const IntVector sign = (IntVector)v & (IntVector)broadcast(-0.0f);
+  const FloatVector magnitude = (FloatVector)((IntVector)v ^ sign);
+  const IntVector has_fraction = (IntVector)magnitude < 0x4b000000;  // |v| < 2^23; larger ones are integers
+  const FloatVector reduced = has_fraction ? magnitude : FloatVector{};
+  const IntVector below = __builtin_convertvector(reduced, IntVector);
+  const FloatVector fraction = reduced - __builtin_convertvector(below, FloatVector);
+  const IntVector is_odd = (below & 1) != 0;
+  const IntVector goes_up = (fraction > 0.5f) | ((fraction == 0.5f) & is_odd);  // -1 where true
+  const FloatVector rounded = __builtin_convertvector(below - goes_up, FloatVector);
+  return has_fraction ? (FloatVector)((IntVector)rounded | sign) : v;
+#endif
+}
+
 /// Bit (kLanes * i + lane) of the result = v[i][lane] >= t[i][lane]; false for NaN.
 template <int kVectors>
 PHONEBIT_INLINE uint64_t greater_equal_bits(const FloatVector (&v)[kVectors],

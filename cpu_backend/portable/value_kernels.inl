@@ -8,6 +8,6 @@
 #include "window_values.inl"
 
 constexpr ValueKernels kValueKernels = {
-    depthwise_f32,   max_pool_f32,   average_pool_f32, max_pool_bits,
-    elementwise_f32, elementwise_u8, elementwise_bits, softmax,
+    depthwise_f32,  max_pool_f32,     average_pool_f32, max_pool_bits, elementwise_f32,
+    elementwise_u8, elementwise_bits, softmax<false>,   softmax<true>,
 };

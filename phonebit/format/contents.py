@@ -9,7 +9,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from phonebit.format.records import CONSTANT, OP, STEP, TENSOR, SectionKind
+from phonebit.format.records import (
+    CONSTANT,
+    OP,
+    OPTIONAL_SECTION,
+    PREPROCESSING,
+    STEP,
+    TENSOR,
+    SectionKind,
+)
 
 Records = NDArray[np.void]
 Indices = NDArray[np.uint32]
@@ -23,10 +31,12 @@ RECORD_TYPES: Final[dict[SectionKind, np.dtype[Any]]] = {
     SectionKind.OPS: OP,
     SectionKind.INPUTS: INDEX,
     SectionKind.OUTPUTS: INDEX,
+    SectionKind.PREPROCESSING: PREPROCESSING,
+    SectionKind.LABELS: INDEX,
 }
 """Sections that are arrays of records; STRINGS, DATA and METADATA are plain bytes."""
 
-REQUIRED_SECTIONS: Final = tuple(kind for kind in SectionKind if kind != SectionKind.METADATA)
+REQUIRED_SECTIONS: Final = tuple(kind for kind in SectionKind if kind < OPTIONAL_SECTION)
 
 CRC_OFFSET: Final = 32
 """Where the header's checksum field is."""
@@ -53,7 +63,10 @@ class FileContents:
         inputs: Tensor indices.
         outputs: Tensor indices.
         data: The bytes of all constants.
-        metadata: Labels, preprocessing, producer; never needed to compute anything.
+        metadata: Name, producer, origin; never needed to compute anything.
+        preprocessing: PREPROCESSING records, at most one an input; never needed to compute either.
+        labels: Byte offsets of class names in ``strings``, one a class of the first output, or
+            none.
     """
 
     strings: bytes
@@ -66,6 +79,8 @@ class FileContents:
     outputs: Indices
     data: bytes | memoryview
     metadata: dict[str, Any] = field(default_factory=dict)
+    preprocessing: Records = field(default_factory=lambda: np.zeros(0, PREPROCESSING))
+    labels: Indices = field(default_factory=lambda: np.zeros(0, INDEX))
 
     def name(self, offset: int) -> str:
         """The name that starts at byte ``offset`` of the strings."""

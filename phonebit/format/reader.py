@@ -22,6 +22,7 @@ from phonebit.format.contents import (
     FileContents,
     file_crc,
 )
+from phonebit.format.optional_sections import labels_problem, preprocessing_problem
 from phonebit.format.records import (
     ALIGNMENT,
     HEADER,
@@ -84,7 +85,8 @@ class _Parser:
         self._check_header()
         payloads = self._sections()
         arrays = {
-            kind: np.frombuffer(payloads[kind], dtype) for kind, dtype in RECORD_TYPES.items()
+            kind: np.frombuffer(payloads.get(kind, b""), dtype)
+            for kind, dtype in RECORD_TYPES.items()
         }
         self.strings = bytes(payloads[SectionKind.STRINGS])
         if not self.strings.endswith(b"\0"):
@@ -100,12 +102,15 @@ class _Parser:
             outputs=arrays[SectionKind.OUTPUTS],
             data=payloads[SectionKind.DATA],
             metadata=self._metadata(payloads.get(SectionKind.METADATA)),
+            preprocessing=arrays[SectionKind.PREPROCESSING],
+            labels=arrays[SectionKind.LABELS],
         )
         self._check_tensors(contents)
         self._check_constants(contents)
         self._check_steps(contents)
         for index, op in enumerate(contents.ops):
             self._check_op(contents, op, f"op {index}")
+        self._check_optional_sections(contents)
         return contents
 
     def _fail(
@@ -281,6 +286,13 @@ class _Parser:
         self._check_references(op, limits, where)
         if op["value_output"] == NONE and op["bits_output"] == NONE:
             self._fail(f"{where}: writes nothing", expected="a value or bits")
+
+    def _check_optional_sections(self, contents: FileContents) -> None:
+        for problem in (preprocessing_problem(contents), labels_problem(contents)):
+            if problem:
+                self._fail(problem)
+        for index, offset in enumerate(contents.labels):
+            self._name(int(offset), f"label {index}")
 
 
 def constant_array(contents: FileContents, index: int) -> np.ndarray[Any, np.dtype[Any]]:

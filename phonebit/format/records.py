@@ -34,6 +34,8 @@ class SectionKind(IntEnum):
     OUTPUTS = 8
     DATA = 9
     METADATA = 0x8001
+    PREPROCESSING = 0x8002
+    LABELS = 0x8003
 
 
 class DataType(IntEnum):
@@ -58,6 +60,8 @@ class OpKind(IntEnum):
     PAD = 8
     RESHAPE = 9
     SOFTMAX = 10
+    SELECT_CHANNELS = 11
+    LOG_SOFTMAX = 12
 
 
 class StepKind(IntEnum):
@@ -70,6 +74,7 @@ class StepKind(IntEnum):
     PRELU = 5
     SIGMOID = 6
     TANH = 7
+    ROUND = 8
 
 
 class ThresholdKind(IntEnum):
@@ -78,6 +83,32 @@ class ThresholdKind(IntEnum):
     NONE = 0
     I32 = 1
     F32 = 2
+
+
+class ColorOrder(IntEnum):
+    """What the channels of a picture are; NONE: the input is no picture."""
+
+    NONE = 0
+    GRAY = 1
+    RGB = 2
+    BGR = 3
+    RGBA = 4
+
+
+class Resize(IntEnum):
+    """How a picture of another size gets the size of the input; docs/preprocessing.md."""
+
+    STRETCH = 0
+    SHORTER_SIDE = 1
+    LETTERBOX = 2
+
+
+class Interpolation(IntEnum):
+    """How a picture is resampled; the last two widen their window when they shrink a picture."""
+
+    NEAREST = 0
+    BILINEAR = 1
+    BICUBIC = 2
 
 
 HEADER = np.dtype(
@@ -164,6 +195,22 @@ OP = np.dtype(
         ("groups", "<u4"),
         ("input_mul", "<i4"),
         ("input_add", "<i4"),
+        ("reserved", "<u4", (6,)),
+    ]
+)
+
+PREPROCESSING = np.dtype(
+    [
+        ("input", "<u4"),
+        ("color_order", "<u4"),
+        ("resize", "<u4"),
+        ("resize_to", "<u4"),
+        ("fill_level", "<u4"),
+        ("interpolation", "<u4"),
+        ("low", "<f8"),
+        ("high", "<f8"),
+        ("mean", "<f8", (4,)),
+        ("deviation", "<f8", (4,)),
         ("reserved", "<u4", (6,)),
     ]
 )

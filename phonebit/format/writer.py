@@ -61,6 +61,10 @@ def seal(buffer: bytearray) -> bytes:
 
 def _section_payloads(contents: FileContents) -> list[tuple[SectionKind, bytes]]:
     metadata = json.dumps(contents.metadata, ensure_ascii=False, sort_keys=True).encode()
+    optional = [
+        (SectionKind.PREPROCESSING, contents.preprocessing.tobytes()),
+        (SectionKind.LABELS, contents.labels.astype(INDEX).tobytes()),
+    ]
     return [
         (SectionKind.STRINGS, contents.strings),
         (SectionKind.TENSORS, contents.tensors.tobytes()),
@@ -71,6 +75,7 @@ def _section_payloads(contents: FileContents) -> list[tuple[SectionKind, bytes]]
         (SectionKind.INPUTS, contents.inputs.astype(INDEX).tobytes()),
         (SectionKind.OUTPUTS, contents.outputs.astype(INDEX).tobytes()),
         (SectionKind.METADATA, metadata),
+        *((kind, payload) for kind, payload in optional if payload),
         (SectionKind.DATA, bytes(contents.data)),
     ]
 

@@ -1,4 +1,4 @@
-// Layers that only move data: concatenation, padding, reshaping.
+// Layers that only move data: concatenation, padding, reshaping, selection of channels.
 #include <algorithm>
 #include <cstring>
 
@@ -127,11 +127,92 @@ class ReshapeLayer final : public Layer {
   std::byte* output_ = nullptr;
 };
 
+/// to[i] = from[indices[i]]. Four at a time: stores of single floats would take twice as long.
+void gather(const float* from, const int32_t* indices, int count, float* to) {
+  int i = 0;
+  for (; i + 4 <= count; i += 4) {
+    const float four[4] = {from[indices[i]], from[indices[i + 1]], from[indices[i + 2]],
+                           from[indices[i + 3]]};
+    std::memcpy(to + i, four, sizeof four);
+  }
+  for (; i < count; ++i) to[i] = from[indices[i]];
+}
+
+/// Slices and splits are a few runs of neighbours, copied as such; shuffles are gathered.
+class SelectChannelsLayer final : public Layer {
+ public:
+  SelectChannelsLayer(const BuildContext& context, const Op& op)
+      : indices_(context.model.constant(op.record.weights).i32()),
+        in_channels_(context.model.operand(op).channels),
+        out_channels_(context.model.output(op).channels) {
+    kernel_ = "select_channels_f32";
+    for (int c = 0; c < out_channels_;) c += add_run(c);
+    context.storage.bind(op.operands[0], &input_);
+    context.storage.bind(op.record.value_output, &output_);
+    const Tensor& out = context.model.output(op);
+    const double work_ns = copy_ns(2.0 * static_cast<double>(out.bytes())) +
+                           static_cast<double>(out.pixels()) * static_cast<double>(pieces_.size());
+    pixels_ = make_split(static_cast<int>(out.pixels()), 1, work_ns, context.threads);
+  }
+
+  int parts(int /*phase*/) const override { return pixels_.parts; }
+  void run(int /*phase*/, int part) override {
+    for (int pixel = pixels_.begin(part); pixel < pixels_.end(part); ++pixel) {
+      const float* const from = input_ + static_cast<size_t>(pixel) * static_cast<size_t>(in_channels_);
+      float* const to = output_ + static_cast<size_t>(pixel) * static_cast<size_t>(out_channels_);
+      for (const Piece& piece : pieces_) {
+        if (piece.content == Content::zeros)
+          std::fill_n(to + piece.begin, piece.channels, 0.0f);
+        else if (piece.content == Content::neighbours)
+          std::copy_n(from + indices_[piece.begin], piece.channels, to + piece.begin);
+        else
+          gather(from, indices_ + piece.begin, piece.channels, to + piece.begin);
+      }
+    }
+  }
+
+ private:
+  enum class Content { zeros, neighbours, scattered };
+  struct Piece {
+    Content content;
+    int begin;  // output channel
+    int channels;
+  };
+  /// Copying a run of at least so many channels is faster than gathering it.
+  static constexpr int kCopiedRun = 8;
+
+  /// Adds the zeros, or the channels that are neighbours in the input, from output channel `begin` on.
+  /// Returns their number.
+  int add_run(int begin) {
+    const bool is_zero = indices_[begin] < 0;
+    int channels = 1;
+    while (begin + channels < out_channels_ &&
+           indices_[begin + channels] == indices_[begin] + (is_zero ? 0 : channels))
+      ++channels;
+    const Content content = is_zero                  ? Content::zeros
+                            : channels >= kCopiedRun ? Content::neighbours
+                                                     : Content::scattered;
+    if (content == Content::scattered && !pieces_.empty() && pieces_.back().content == content)
+      pieces_.back().channels += channels;
+    else
+      pieces_.push_back({content, begin, channels});
+    return channels;
+  }
+
+  const int32_t* indices_;
+  int in_channels_, out_channels_;
+  std::vector<Piece> pieces_;
+  const float* input_ = nullptr;
+  float* output_ = nullptr;
+  Split pixels_;
+};
+
 }  // namespace
 
 std::unique_ptr<Layer> make_copy_layer(const BuildContext& context, const Op& op) {
   if (op.kind == OpKind::kPad) return std::make_unique<PadLayer>(context, op);
   if (op.kind == OpKind::kReshape) return std::make_unique<ReshapeLayer>(context, op);
+  if (op.kind == OpKind::kSelectChannels) return std::make_unique<SelectChannelsLayer>(context, op);
   if (context.model.operand(op).dtype == DataType::kF32)
     return std::make_unique<ConcatLayer<float>>(context, op);
   return std::make_unique<ConcatLayer<uint32_t>>(context, op);

@@ -21,10 +21,12 @@ EpilogueBinding::EpilogueBinding(const BuildContext& context, const Op& op)
     step.high = record.value_b;
     if (record.constant_a >= 0) step.a = model.constant(record.constant_a).f32();
     if (record.constant_b >= 0) step.b = model.constant(record.constant_b).f32();
+    const bool has_slopes = step.kind == StepKind::kPrelu;
+    if (has_slopes && step.b != nullptr) step.kind = StepKind::kTwoSlopes;
     const bool is_per_element =
-        step.kind == StepKind::kPrelu && out.pixels() > 1 &&
+        has_slopes && out.pixels() > 1 &&
         model.constant(record.constant_a).count == static_cast<uint64_t>(out.elements());
-    step.a_pixel_stride = is_per_element ? out.channels : 0;
+    step.slope_pixel_stride = is_per_element ? out.channels : 0;
     if (record.tensor >= 0) {
       context.storage.bind(record.tensor, &step.tensor);
       step.tensor_pixel_stride = model.tensor(record.tensor).pixels() > 1 ? out.channels : 0;

@@ -24,10 +24,12 @@ std::unique_ptr<Layer> make_layer(const BuildContext& context, size_t index) {
       return make_pool_layer(context, op);
     case OpKind::kElementwise:
     case OpKind::kSoftmax:
+    case OpKind::kLogSoftmax:
       return make_pixel_layer(context, op);
     case OpKind::kConcat:
     case OpKind::kPad:
     case OpKind::kReshape:
+    case OpKind::kSelectChannels:
       return make_copy_layer(context, op);
   }
   fail(ErrorCode::internal, "%s: no layer for this op", loader::describe_op(context.model, index).c_str());

@@ -99,9 +99,10 @@ class ElementwiseLayer final : public Layer {
 
 class SoftmaxLayer final : public Layer {
  public:
-  SoftmaxLayer(const BuildContext& context, const Op& op)
-      : channels_(context.model.output(op).channels), softmax_(context.isa.values->softmax) {
-    kernel_ = std::string("softmax_f32__") + context.isa.name;
+  SoftmaxLayer(const BuildContext& context, const Op& op) : channels_(context.model.output(op).channels) {
+    const bool is_log = op.kind == OpKind::kLogSoftmax;
+    softmax_ = is_log ? context.isa.values->log_softmax : context.isa.values->softmax;
+    kernel_ = std::string(is_log ? "log_softmax_f32__" : "softmax_f32__") + context.isa.name;
     context.storage.bind(op.operands[0], &input_);
     context.storage.bind(op.record.value_output, &output_);
     const Tensor& out = context.model.output(op);
@@ -130,7 +131,8 @@ std::unique_ptr<Layer> make_pool_layer(const BuildContext& context, const Op& op
 }
 
 std::unique_ptr<Layer> make_pixel_layer(const BuildContext& context, const Op& op) {
-  if (op.kind == OpKind::kSoftmax) return std::make_unique<SoftmaxLayer>(context, op);
+  if (op.kind == OpKind::kSoftmax || op.kind == OpKind::kLogSoftmax)
+    return std::make_unique<SoftmaxLayer>(context, op);
   const ValueKernels& values = *context.isa.values;
   switch (context.model.operand(op).dtype) {
     case DataType::kBit:

@@ -25,6 +25,8 @@ enum class SectionKind : uint32_t {
   kOutputs = 8,
   kData = 9,
   kMetadata = 0x8001,
+  kPreprocessing = 0x8002,
+  kLabels = 0x8003,
 };
 
 enum class DataType : uint32_t { kBit = 0, kU8 = 1, kI32 = 2, kF32 = 3 };
@@ -40,6 +42,8 @@ enum class OpKind : uint32_t {
   kPad = 8,
   kReshape = 9,
   kSoftmax = 10,
+  kSelectChannels = 11,
+  kLogSoftmax = 12,
 };
 
 enum class StepKind : uint32_t {
@@ -50,9 +54,16 @@ enum class StepKind : uint32_t {
   kPrelu = 5,
   kSigmoid = 6,
   kTanh = 7,
+  kRound = 8,
 };
 
 enum class ThresholdKind : uint32_t { kNone = 0, kI32 = 1, kF32 = 2 };
+
+enum class ColorOrder : uint32_t { kNone = 0, kGray = 1, kRgb = 2, kBgr = 3, kRgba = 4 };
+
+enum class Resize : uint32_t { kStretch = 0, kShorterSide = 1, kLetterbox = 2 };
+
+enum class Interpolation : uint32_t { kNearest = 0, kBilinear = 1, kBicubic = 2 };
 
 struct Header {
   char magic[4];
@@ -130,11 +141,26 @@ struct OpRecord {
   uint32_t reserved[6];
 };
 
+struct PreprocessingRecord {
+  uint32_t input;
+  uint32_t color_order;
+  uint32_t resize;
+  uint32_t resize_to;
+  uint32_t fill_level;
+  uint32_t interpolation;
+  double low;
+  double high;
+  double mean[4];
+  double deviation[4];
+  uint32_t reserved[6];
+};
+
 static_assert(sizeof(Header) == 64 && offsetof(Header, crc32) == 32);
 static_assert(sizeof(SectionRecord) == 32);
 static_assert(sizeof(TensorRecord) == 32);
 static_assert(sizeof(ConstantRecord) == 32);
 static_assert(sizeof(StepRecord) == 32);
 static_assert(sizeof(OpRecord) == 128 && offsetof(OpRecord, input_add) == 100);
+static_assert(sizeof(PreprocessingRecord) == 128 && offsetof(PreprocessingRecord, low) == 24);
 
 }  // namespace phonebit::format

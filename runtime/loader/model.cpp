@@ -54,6 +54,10 @@ const char* name_of(format::OpKind kind) {
       return "reshape";
     case format::OpKind::kSoftmax:
       return "softmax";
+    case format::OpKind::kSelectChannels:
+      return "select_channels";
+    case format::OpKind::kLogSoftmax:
+      return "log_softmax";
   }
   return "unknown op";
 }

@@ -64,7 +64,9 @@ struct Model {
   std::vector<Op> ops;
   std::vector<int> inputs;
   std::vector<int> outputs;
-  std::string metadata;  // JSON or empty
+  std::string metadata;                                    // JSON or empty
+  std::vector<format::PreprocessingRecord> preprocessing;  // at most one an input
+  std::vector<std::string> labels;                         // one a channel of the first output, or none
 
   const Tensor& tensor(int index) const { return tensors[static_cast<size_t>(index)]; }
   const Constant& constant(int index) const { return constants[static_cast<size_t>(index)]; }

@@ -115,6 +115,20 @@ std::vector<int> read_terminals(const Section& section, const char* name, const 
   return result;
 }
 
+void read_labels(const Sections& sections, Model& model) {
+  const uint64_t count = sections.labels.count;
+  if (count == 0) return;
+  const Tensor& classes = model.tensor(model.outputs.front());
+  if (count != static_cast<uint64_t>(classes.channels))
+    fail_damaged("section LABELS: %" PRIu64 " labels for the %d channels of output '%s'", count,
+                 classes.channels, classes.name.c_str());
+  if (count > Limits::kLabels)
+    fail(ErrorCode::format, "section LABELS: %" PRIu64 " labels, this engine takes at most %zu", count,
+         Limits::kLabels);
+  for (const uint32_t offset : sections.labels.records<uint32_t>())
+    model.labels.push_back(name_at(sections.strings, offset, "label", model.labels.size()));
+}
+
 void check_list(const std::string& op, size_t index, const char* list, uint32_t begin, uint32_t count,
                 size_t size) {
   if (uint64_t{begin} + count > size)
@@ -147,6 +161,7 @@ void read_tables(const Sections& sections, Model& model) {
   if (sections.metadata.size > 0)
     model.metadata.assign(reinterpret_cast<const char*>(sections.metadata.data),
                           static_cast<size_t>(sections.metadata.size));
+  read_labels(sections, model);
 }
 
 void read_ops(const Sections& sections, Model& model) {
@@ -161,7 +176,7 @@ void read_ops(const Sections& sections, Model& model) {
     op.name = name_at(sections.strings, record.name_offset, "op", i);
     op.kind = static_cast<format::OpKind>(record.kind);
     op.record = record;
-    if (record.kind < 1 || record.kind > static_cast<uint32_t>(format::OpKind::kSoftmax))
+    if (record.kind < 1 || record.kind > static_cast<uint32_t>(format::OpKind::kLogSoftmax))
       fail(ErrorCode::format,
            "op %zu '%s': unknown kind %" PRIu32 "; update PhoneBit or convert the model again", i,
            op.name.c_str(), record.kind);

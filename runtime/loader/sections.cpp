@@ -33,6 +33,9 @@ constexpr SectionType kTypes[] = {
     {SectionKind::kOutputs, "OUTPUTS", sizeof(uint32_t), &Sections::outputs},
     {SectionKind::kData, "DATA", 1, &Sections::data},
     {SectionKind::kMetadata, "METADATA", 1, &Sections::metadata},
+    {SectionKind::kPreprocessing, "PREPROCESSING", sizeof(format::PreprocessingRecord),
+     &Sections::preprocessing},
+    {SectionKind::kLabels, "LABELS", sizeof(uint32_t), &Sections::labels},
 };
 
 /// A used part of the file, to find overlaps and gaps.

@@ -25,9 +25,10 @@ struct Section {
   }
 };
 
-/// All sections of version 1; metadata is empty where the file has none.
+/// All sections of version 1; the last three are empty where the file has none.
 struct Sections {
-  Section strings, tensors, constants, operands, steps, ops, inputs, outputs, data, metadata;
+  Section strings, tensors, constants, operands, steps, ops, inputs, outputs, data, metadata, preprocessing,
+      labels;
 };
 
 /// Checks everything that can be checked without looking into sections: magic, version, sizes, checksum,

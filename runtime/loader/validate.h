@@ -6,8 +6,11 @@
 
 namespace phonebit::loader {
 
-/// Fills tensors, constants, inputs, outputs and metadata, each checked by itself.
+/// Fills tensors, constants, inputs, outputs, metadata and labels, each checked by itself.
 void read_tables(const Sections& sections, Model& model);
+
+/// Fills preprocessing, checked against the inputs that it describes.
+void read_preprocessing(const Sections& sections, Model& model);
 
 /// Fills ops: names, kinds and list ranges are checked, meaning is not.
 void read_ops(const Sections& sections, Model& model);

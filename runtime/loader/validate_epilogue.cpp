@@ -12,13 +12,16 @@ using format::StepKind;
 using format::StepRecord;
 using format::ThresholdKind;
 
-/// CONCAT, PAD, RESHAPE, SOFTMAX and MAX_POOL2D of bits store their result as it is.
+/// CONCAT, PAD, RESHAPE, SELECT_CHANNELS, both kinds of SOFTMAX and MAX_POOL2D of bits store their result as
+/// it is.
 bool has_epilogue(const Model& model, const Op& op) {
   switch (op.kind) {
     case OpKind::kConcat:
     case OpKind::kPad:
     case OpKind::kReshape:
     case OpKind::kSoftmax:
+    case OpKind::kSelectChannels:
+    case OpKind::kLogSoftmax:
       return false;
     case OpKind::kMaxPool2d:
       return model.operand(op).dtype == DataType::kF32;
@@ -51,7 +54,7 @@ void check_step_unused(const StepRecord& step, const std::string& where) {
   const auto kind = static_cast<StepKind>(step.kind);
   const bool uses_tensor = kind == StepKind::kAdd || kind == StepKind::kMultiply;
   const bool uses_a = kind == StepKind::kScaleBias || kind == StepKind::kPrelu;
-  const bool uses_b = kind == StepKind::kScaleBias;
+  const bool uses_b = uses_a;
   if ((!uses_tensor && step.tensor != format::kNone) || (!uses_a && step.constant_a != format::kNone) ||
       (!uses_b && step.constant_b != format::kNone))
     fail_damaged("%s: refers to a tensor or constant that it does not use", where.c_str());
@@ -59,7 +62,7 @@ void check_step_unused(const StepRecord& step, const std::string& where) {
 
 void check_step(const Model& model, const Op& op, const StepRecord& step, const std::string& where) {
   const Tensor& out = model.output(op);
-  if (step.kind < 1 || step.kind > static_cast<uint32_t>(StepKind::kTanh))
+  if (step.kind < 1 || step.kind > static_cast<uint32_t>(StepKind::kRound))
     fail(ErrorCode::format, "%s: unknown kind %" PRIu32 "; update PhoneBit or convert the model again",
          where.c_str(), step.kind);
   check_step_unused(step, where);
@@ -76,13 +79,16 @@ void check_step(const Model& model, const Op& op, const StepRecord& step, const 
           step.constant_a >= 0 && static_cast<size_t>(step.constant_a) < model.constants.size();
       const bool is_per_element =
           exists && model.constant(step.constant_a).count == static_cast<uint64_t>(out.elements());
-      require_constant(model, step.constant_a, DataType::kF32, is_per_element ? out.elements() : out.channels,
-                       where, "slopes");
+      const int64_t count = is_per_element ? out.elements() : out.channels;
+      require_constant(model, step.constant_a, DataType::kF32, count, where, "slopes");
+      if (step.constant_b != format::kNone)
+        require_constant(model, step.constant_b, DataType::kF32, count, where, "slopes of values >= 0");
       return;
     }
     case StepKind::kClamp:
     case StepKind::kSigmoid:
     case StepKind::kTanh:
+    case StepKind::kRound:
       return;
   }
 }

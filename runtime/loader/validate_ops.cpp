@@ -93,6 +93,7 @@ class OpValidator {
         return expect_shape(axis_h().out(), axis_w().out(), in.channels);
       case OpKind::kElementwise:
       case OpKind::kSoftmax:
+      case OpKind::kLogSoftmax:
         return expect_shape(in.height, in.width, in.channels);
       case OpKind::kConcat:
         return check_concat();
@@ -101,6 +102,8 @@ class OpValidator {
                             int64_t{in.width} + record_.pad_left + record_.pad_right, in.channels);
       case OpKind::kReshape:
         return check_reshape();
+      case OpKind::kSelectChannels:
+        return check_select_channels();
     }
   }
 
@@ -268,10 +271,24 @@ class OpValidator {
                    input().describe().c_str(), out.describe().c_str());
   }
 
+  void check_select_channels() const {
+    const int64_t channels = model_.output(op_).channels;
+    expect_shape(input().height, input().width, channels);
+    const Constant& indices =
+        require_constant(model_, record_.weights, DataType::kI32, channels, where_, "channel indices");
+    for (int64_t c = 0; c < channels; ++c) {
+      const int32_t index = indices.i32()[c];
+      if (index < -1 || index >= input().channels)
+        fail_damaged("%s: output channel %" PRId64 " is input channel %" PRId32 ", expected -1 (zeros) to %d",
+                     where(), c, index, input().channels - 1);
+    }
+  }
+
   /// Attributes that the op would ignore must be absent: a file that sets them means something else.
   void check_unused() const {
     const bool has_weights = op_.kind == OpKind::kBinaryConv2d ||
-                             op_.kind == OpKind::kBinaryDepthwiseConv2d || op_.kind == OpKind::kConv2d;
+                             op_.kind == OpKind::kBinaryDepthwiseConv2d || op_.kind == OpKind::kConv2d ||
+                             op_.kind == OpKind::kSelectChannels;
     if (!has_weights && record_.weights != format::kNone)
       fail_damaged("%s: takes no weights, but refers to constant %" PRId32, where(), record_.weights);
     if (record_.flip_mask == format::kNone) return;

@@ -95,6 +95,6 @@ bool can_serve(const loader::Model& model, const loader::Op& op, const Target& t
 extern const OpKernels kBinaryConvKernels, kBinaryDepthwiseKernels, kU8ConvKernels, kFloatConvKernels,
     kFloatDepthwiseKernels, kFloatGroupedConvKernels, kBitPoolKernels, kMaxPoolKernels, kAveragePoolKernels,
     kElementwiseKernels, kBitConcatKernels, kFloatConcatKernels, kPadKernels, kReshapeKernels,
-    kSoftmaxKernels;
+    kSelectChannelsKernels, kSoftmaxKernels, kLogSoftmaxKernels;
 
 }  // namespace phonebit::opencl

@@ -52,12 +52,17 @@ std::string step_text(const BuildContext& build, const Op& op, const StepRecord&
     case StepKind::kPrelu: {
       const bool is_pixelwise =
           out.pixels() > 1 && model.constant(step.constant_a).count == static_cast<uint64_t>(out.elements());
-      return format_text("STEP_PRELU(%d, %d) ", place(step.constant_a), is_pixelwise ? 1 : 0);
+      const int below = place(step.constant_a);
+      if (step.constant_b == format::kNone)
+        return format_text("STEP_PRELU(%d, %d) ", below, is_pixelwise ? 1 : 0);
+      return format_text("STEP_TWO_SLOPES(%d, %d, %d) ", below, place(step.constant_b), is_pixelwise ? 1 : 0);
     }
     case StepKind::kSigmoid:
       return "STEP_SIGMOID ";
     case StepKind::kTanh:
       return "STEP_TANH ";
+    case StepKind::kRound:
+      return "STEP_ROUND ";
   }
   fail(ErrorCode::internal, "no kernel text for step kind %u", step.kind);
 }

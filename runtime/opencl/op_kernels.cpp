@@ -44,6 +44,10 @@ const OpKernels& op_kernels(const Model& model, const Op& op) {
       return kReshapeKernels;
     case OpKind::kSoftmax:
       return kSoftmaxKernels;
+    case OpKind::kLogSoftmax:
+      return kLogSoftmaxKernels;
+    case OpKind::kSelectChannels:
+      return kSelectChannelsKernels;
   }
   fail(ErrorCode::internal, "op '%s': no kernels for this kind", op.name.c_str());
 }

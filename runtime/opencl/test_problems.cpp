@@ -83,6 +83,12 @@ class ProblemBuilder {
     for (uint32_t& word : words) word = static_cast<uint32_t>(between(-reach, reach));
     return last_constant();
   }
+  /// Channels of the operand, or -1.
+  int channel_indices(size_t count) {
+    std::vector<uint32_t>& words = new_constant(DataType::kI32, count);
+    for (uint32_t& word : words) word = static_cast<uint32_t>(between(-1, input().channels - 1));
+    return last_constant();
+  }
   ProblemBuilder& weights(int constant) {
     op_.record.weights = constant;
     return *this;
@@ -102,6 +108,11 @@ class ProblemBuilder {
     op_.record.threshold = integers(static_cast<size_t>(channels), reach);
     return finish();
   }
+  /// A first step of its own.
+  ProblemBuilder& round() {
+    add_step(StepKind::kRound, -1, -1, -1);
+    return *this;
+  }
   /// Scale, bias, shortcut, clamp; values and bits out.
   std::unique_ptr<TestProblem> with_epilogue(int channels) {
     const auto [height, width] = output_map();
@@ -112,6 +123,7 @@ class ProblemBuilder {
     add_step(StepKind::kScaleBias, -1, floats(count, 8), floats(count, 32));
     add_step(StepKind::kAdd, shortcut, -1, -1);
     add_step(StepKind::kPrelu, -1, floats(count, 8), -1);
+    add_step(StepKind::kPrelu, -1, floats(count, 8), floats(count, 8));
     add_step(StepKind::kClamp, -1, -1, -1);
     op_.steps.back().value_a = -20.0f;
     op_.steps.back().value_b = std::numeric_limits<float>::infinity();
@@ -271,6 +283,9 @@ Problems elementwise_problems() {
     problem.operand(dtype, 5, 7, 37);
     result.push_back(problem.with_epilogue(37));
   }
+  ProblemBuilder rounded(OpKind::kElementwise, "5x7x37, rounded");
+  rounded.operand(DataType::kF32, 5, 7, 37).round();
+  result.push_back(rounded.with_epilogue(37));
   return result;
 }
 
@@ -286,12 +301,19 @@ Problems pad_problems() {
   return single(problem.with_values(9, 11, 6));
 }
 
-Problems softmax_problems() {
-  ProblemBuilder problem(OpKind::kSoftmax, "2x3x37");
+Problems select_channels_problems() {
+  ProblemBuilder problem(OpKind::kSelectChannels, "42 of 37 channels, zeros among them, on 5x7");
+  problem.operand(DataType::kF32, 5, 7, 37);
+  problem.weights(problem.channel_indices(42));
+  return single(problem.with_values(5, 7, 42));
+}
+
+Problems softmax_problems(OpKind kind) {
+  ProblemBuilder problem(kind, "2x3x37");
   problem.operand(DataType::kF32, 2, 3, 37);
   Problems result = single(problem.with_values(2, 3, 37));
   // Without correctly rounded division a device is allowed 2.5 units in the last place.
-  result.back()->tolerance = 1e-6f;
+  if (kind == OpKind::kSoftmax) result.back()->tolerance = 1e-6f;
   return result;
 }
 
@@ -311,7 +333,9 @@ const std::map<std::string, Maker>& makers() {
       {"concat", [] { return concat_problems(DataType::kF32); }},
       {"concat_bits", [] { return concat_problems(DataType::kBit); }},
       {"pad", pad_problems},
-      {"softmax", softmax_problems},
+      {"select_channels", select_channels_problems},
+      {"softmax", [] { return softmax_problems(OpKind::kSoftmax); }},
+      {"log_softmax", [] { return softmax_problems(OpKind::kLogSoftmax); }},
   };
   return table;
 }

@@ -1,4 +1,5 @@
-// Layers without weights: pooling, element-wise ops, concatenation, padding, reshaping, softmax.
+// Layers without weights: pooling, element-wise ops, concatenation, padding, reshaping, selection of
+// channels, softmax.
 #include "loader/model.h"
 #include "lowering/conv_shape.h"
 #include "opencl/layer_parts.h"
@@ -72,11 +73,12 @@ Layer build_concat(const BuildContext& build, const Op& op, const KernelChoice& 
   return layer.finish(choice.text());
 }
 
-Layer build_copying(LayerBuilder& layer, const BuildContext& build, const Op& op,
-                    const KernelChoice& choice) {
+Layer build_copying(LayerBuilder& layer, const BuildContext& build, const Op& op, const KernelChoice& choice,
+                    std::vector<Argument> arguments) {
   layer.defines().set("INPUT_HALF", build.is_half(op.operands[0]) ? 1 : 0);
   layer.defines().set("VALUES_HALF", build.is_half(op.record.value_output) ? 1 : 0);
-  layer.launch(choice.kernel, choice, {input_of(op), Argument::of_tensor(op.record.value_output)});
+  arguments.push_back(Argument::of_tensor(op.record.value_output));
+  layer.launch(choice.kernel, choice, std::move(arguments));
   return layer.finish(choice.text());
 }
 
@@ -85,12 +87,20 @@ Layer build_pad(const BuildContext& build, const Op& op, const KernelChoice& cho
   layer.defines().set("PAD_TOP", static_cast<int>(op.record.pad_top));
   layer.defines().set("PAD_LEFT", static_cast<int>(op.record.pad_left));
   layer.defines().set("PAD_FLOAT", float_literal(op.record.pad_value));
-  return build_copying(layer, build, op, choice);
+  return build_copying(layer, build, op, choice, {input_of(op)});
 }
 
 Layer build_softmax(const BuildContext& build, const Op& op, const KernelChoice& choice) {
   LayerBuilder layer(build, op, LayerBuilder::without_sink);
-  return build_copying(layer, build, op, choice);
+  layer.defines().set("SOFTMAX_LOG", op.kind == format::OpKind::kLogSoftmax ? 1 : 0);
+  return build_copying(layer, build, op, choice, {input_of(op)});
+}
+
+Layer build_select_channels(const BuildContext& build, const Op& op, const KernelChoice& choice) {
+  LayerBuilder layer(build, op, LayerBuilder::without_sink);
+  const loader::Constant& constant = build.model.constant(op.record.weights);
+  const Argument indices = layer.upload(constant.i32(), constant.count * sizeof(int32_t), "channel indices");
+  return build_copying(layer, build, op, choice, {input_of(op), indices});
 }
 
 /// Operand and output mostly share their memory. Where they do not, because both belong to the caller or
@@ -108,7 +118,7 @@ Layer build_reshape(const BuildContext& build, const Op& op, const KernelChoice&
   layer.defines().set("IN_W", out.width);
   layer.defines().set("IN_C", out.channels);
   layer.defines().set("CHANNEL_OFFSET", 0);
-  return build_copying(layer, build, op, choice);
+  return build_copying(layer, build, op, choice, {input_of(op)});
 }
 
 }  // namespace
@@ -121,6 +131,9 @@ const OpKernels kFloatConcatKernels = {"concat", {"concat"}, serves_all, build_c
 const OpKernels kBitConcatKernels = {"concat_bits", {"concat_bits"}, serves_all, build_concat};
 const OpKernels kPadKernels = {"pad", {"pad"}, serves_all, build_pad};
 const OpKernels kReshapeKernels = {"reshape", {"concat"}, serves_all, build_reshape};
+const OpKernels kSelectChannelsKernels = {
+    "select_channels", {"select_channels"}, serves_all, build_select_channels};
 const OpKernels kSoftmaxKernels = {"softmax", {"softmax"}, serves_all, build_softmax};
+const OpKernels kLogSoftmaxKernels = {"log_softmax", {"softmax"}, serves_all, build_softmax};
 
 }  // namespace phonebit::opencl

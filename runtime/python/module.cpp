@@ -3,6 +3,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <iterator>
 #include <memory>
 #include <numeric>
 #include <tuple>
@@ -179,6 +180,26 @@ std::string tuning_line(const Network& network, int index, const std::string& ch
   return network.tuning_line(checked_layer(index, network), choice);
 }
 
+/// The records with the names and numbers of the file's.
+py::list preprocessing(const Network& network) {
+  py::list result;
+  for (const Preprocessing& rule : network.preprocessing()) {
+    py::dict record;
+    record["input"] = rule.input;
+    record["color_order"] = static_cast<int>(rule.color_order);
+    record["resize"] = static_cast<int>(rule.resize);
+    record["resize_to"] = rule.resize_to;
+    record["fill_level"] = rule.fill_level;
+    record["interpolation"] = static_cast<int>(rule.interpolation);
+    record["low"] = rule.low;
+    record["high"] = rule.high;
+    record["mean"] = std::vector<double>(std::begin(rule.mean), std::end(rule.mean));
+    record["deviation"] = std::vector<double>(std::begin(rule.deviation), std::end(rule.deviation));
+    result.append(record);
+  }
+  return result;
+}
+
 py::dict startup(const Network& network) {
   const StartupInfo info = network.startup();
   py::dict result;
@@ -299,6 +320,8 @@ void define_network(py::module_& module) {
       .def_property_readonly("inputs", &Network::inputs)
       .def_property_readonly("outputs", &Network::outputs)
       .def_property_readonly("layers", &Network::layers)
+      .def_property_readonly("preprocessing", &preprocessing)
+      .def_property_readonly("labels", &Network::labels)
       .def_property_readonly("memory", &memory)
       .def_property_readonly("metadata", &Network::metadata)
       .def_property_readonly("isa", &Network::isa)

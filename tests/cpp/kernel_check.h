@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <random>
 #include <string>
 #include <vector>
@@ -116,7 +117,10 @@ struct RandomEpilogue {
     const int count = pick(random, 0, 5);
     for (int i = 0; i < count; i++) {
       EpilogueStep step = {};
-      step.kind = (StepKind)pick(random, 1, 5);
+      constexpr StepKind kKinds[] = {StepKind::kScaleBias, StepKind::kAdd,   StepKind::kMultiply,
+                                     StepKind::kClamp,     StepKind::kPrelu, StepKind::kTwoSlopes,
+                                     StepKind::kRound};
+      step.kind = kKinds[random() % std::size(kKinds)];
       const bool per_pixel = random() % 2;
       const size_t size = (size_t)channels * (per_pixel ? pixels : 1);
       switch (step.kind) {
@@ -133,9 +137,12 @@ struct RandomEpilogue {
           step.low = random() % 2 ? 0.0f : -1.0f;
           step.high = random() % 2 ? INFINITY : 6.0f;
           break;
+        case StepKind::kRound:
+          break;
         default:
           step.a = keep(floats(random, size));
-          step.a_pixel_stride = per_pixel ? channels : 0;
+          if (step.kind == StepKind::kTwoSlopes) step.b = keep(floats(random, size));
+          step.slope_pixel_stride = per_pixel ? channels : 0;
       }
       steps.push_back(step);
       text += " step" + std::to_string((int)step.kind) + (per_pixel ? "p" : "c");
@@ -173,8 +180,16 @@ struct RandomEpilogue {
         case StepKind::kClamp:
           v = std::fmin(std::fmax(v, s.low), s.high);
           break;
-        default:
-          v = v >= 0 ? v : v * s.a[pixel * s.a_pixel_stride + c];
+        case StepKind::kRound:
+          v = std::nearbyint(v);
+          break;
+        default: {
+          const int64_t at = pixel * s.slope_pixel_stride + c;
+          if (v < 0)
+            v = v * s.a[at];
+          else if (s.kind == StepKind::kTwoSlopes)
+            v = v * s.b[at];
+        }
       }
     }
     return v;

@@ -5,12 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -147,6 +149,57 @@ void survives_mutated_words(const Bytes& file, int count, std::mt19937& random) 
   }
 }
 
+/// What a C++ program needs to show a picture to a network, without reading JSON.
+void tells_preprocessing_and_labels(const Bytes& file) {
+  const Network network = Network::load(store(file));
+  expect(network.labels().size() == 10 && network.labels()[9] == "class 9", "labels are there");
+  expect(network.preprocessing().size() == 1, "the input is described");
+  if (network.preprocessing().size() != 1) return;
+  const phonebit::Preprocessing& rule = network.preprocessing()[0];
+  expect(rule.input == 0 && rule.color_order == phonebit::ColorOrder::bgr, "the colour order");
+  expect(rule.resize == phonebit::Resize::shorter_side && rule.resize_to == 256, "the size");
+  expect(rule.interpolation == phonebit::Interpolation::bicubic, "the interpolation");
+  for (int c = 0; c < 3; ++c) {
+    for (const int level : {0, 100, 255}) {
+      const double value = (level / 255.0 - rule.mean[c]) / rule.deviation[c];
+      const float computed = static_cast<float>(level) * rule.scale(c) + rule.offset(c);
+      expect(std::fabs(computed - value) < 1e-6, "level " + std::to_string(level) + " stands for its value");
+    }
+  }
+}
+
+/// Damaged rules and labels, each named in the error.
+void refuses_damaged_preprocessing() {
+  using Record = phonebit::format::PreprocessingRecord;
+  const auto refuses = [](const auto& change, const char* part) {
+    Record record{0, 2, 1, 8, 0, 1, 0.0, 1.0, {}, {1, 1, 1, 1}, {}};
+    change(record);
+    ModelWriter model;
+    const uint32_t image = model.tensor("image", phonebit::format::DataType::kF32, 6, 5, 3);
+    const uint32_t copy = model.tensor("copy", phonebit::format::DataType::kF32, 6, 5, 3);
+    model.op(phonebit::format::OpKind::kElementwise, "copy", {image}).value_output =
+        static_cast<int32_t>(copy);
+    model.preprocessing(record);
+    const std::string text = outcome(store(model.bytes({image}, {copy})), ErrorCode::format, part);
+    const bool is_as_expected = *part == '\0' ? text.empty() : text.find(part) != std::string::npos;
+    expect(is_as_expected, "'" + text + "' says '" + part + "'");
+  };
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  refuses([](Record&) {}, "");
+  refuses([](Record& r) { r.input = 1; }, "input 1 does not exist");
+  refuses([](Record& r) { r.color_order = 5; }, "unknown color_order 5");
+  refuses([](Record& r) { r.color_order = 1; }, "has 1 channels, the input has 3");
+  refuses([](Record& r) { r.resize = 3; }, "unknown resize 3");
+  refuses([](Record& r) { r.interpolation = 3; }, "unknown interpolation 3");
+  refuses([](Record& r) { r.resize_to = 5; }, "resize_to is 5, expected 6 to");
+  refuses([](Record& r) { r.fill_level = 256; }, "fill_level is 256");
+  refuses([](Record& r) { r.low = kNan; }, "two different finite numbers");
+  refuses([](Record& r) { r.high = 0.0; }, "two different finite numbers");
+  refuses([](Record& r) { r.mean[3] = kNan; }, "channel 3");
+  refuses([](Record& r) { r.deviation[1] = 0.0; }, "deviation 0 of channel 1");
+  refuses([](Record& r) { r.deviation[0] = 1e-300; }, "float32 cannot hold");
+}
+
 void try_file(const Bytes& file, int mutations, std::mt19937& random) {
   expect(outcome(store(file), ErrorCode::format, "intact").empty(), "the intact file runs");
   names_unknown_version(file);
@@ -180,6 +233,8 @@ int main(int argc, char** argv) {
     const Bytes small = phonebit::test::small_model();
     try_file(small, mutations, random);
     survives_mutated_bytes(small);
+    tells_preprocessing_and_labels(small);
+    refuses_damaged_preprocessing();
   }
   for (const std::string& path : paths) {
     std::printf("%s\n", path.c_str());

@@ -56,6 +56,10 @@ class ModelWriter {
     ++ops_.back().step_count;
   }
 
+  void label(const std::string& name) { labels_.push_back(string(name)); }
+
+  void preprocessing(const format::PreprocessingRecord& record) { preprocessing_.push_back(record); }
+
   Bytes bytes(const std::vector<uint32_t>& inputs, const std::vector<uint32_t>& outputs) const {
     using Kind = format::SectionKind;
     std::vector<std::pair<format::SectionRecord, Bytes>> sections;
@@ -75,6 +79,8 @@ class ModelWriter {
     add(Kind::kOutputs, outputs);
     add(Kind::kData, data_);
     add(Kind::kMetadata, std::string("{}"));
+    add(Kind::kPreprocessing, preprocessing_);
+    add(Kind::kLabels, labels_);
 
     Bytes file(64 + sections.size() * sizeof(format::SectionRecord));
     for (size_t i = 0; i < sections.size(); ++i) {
@@ -126,13 +132,15 @@ class ModelWriter {
   std::vector<uint32_t> operands_;
   std::vector<format::StepRecord> steps_;
   std::vector<format::OpRecord> ops_;
+  std::vector<format::PreprocessingRecord> preprocessing_;
+  std::vector<uint32_t> labels_;
   Bytes data_;
 };
 
 /// 6x5x3 u8 -> convolution with integer thresholds (40 channels) -> max-pool of bits with a flip mask ->
 /// concat with itself
 /// -> grouped binary convolution with every kind of step, value and bits -> reshape, and a float convolution
-/// -> softmax.
+/// -> softmax, and a selection of channels -> log softmax. Ten labels, and preprocessing of the image.
 inline Bytes small_model() {
   using format::DataType;
   using format::OpKind;
@@ -148,6 +156,8 @@ inline Bytes small_model() {
   const uint32_t flat = model.tensor("flat", DataType::kF32, 1, 1, 24);
   const uint32_t logits = model.tensor("logits", DataType::kF32, 1, 1, 10);
   const uint32_t scores = model.tensor("scores", DataType::kF32, 1, 1, 10);
+  const uint32_t selected = model.tensor("selected", DataType::kF32, 3, 2, 6);
+  const uint32_t logs = model.tensor("logs", DataType::kF32, 3, 2, 6);
 
   auto* op = &model.op(OpKind::kConv2d, "first", {image});
   op->kernel_h = op->kernel_w = 3;
@@ -178,8 +188,9 @@ inline Bytes small_model() {
   op->threshold = model.constant(DataType::kF32, std::vector<float>(4, 0.5f));
   const int32_t four = model.constant(DataType::kF32, std::vector<float>(4, 0.25f));
   model.step(StepKind::kScaleBias, format::kNone, four, four);
-  model.step(StepKind::kPrelu, format::kNone, model.constant(DataType::kF32, std::vector<float>(24, 0.5f)),
-             format::kNone);
+  const int32_t slopes = model.constant(DataType::kF32, std::vector<float>(24, 0.5f));
+  model.step(StepKind::kPrelu, format::kNone, slopes, format::kNone);
+  model.step(StepKind::kPrelu, format::kNone, slopes, slopes);
 
   op = &model.op(OpKind::kElementwise, "add", {signs});
   op->value_output = static_cast<int32_t>(added);
@@ -187,13 +198,32 @@ inline Bytes small_model() {
   model.step(StepKind::kMultiply, static_cast<int32_t>(value), format::kNone, format::kNone);
   model.step(StepKind::kClamp, format::kNone, format::kNone, format::kNone);
   model.step(StepKind::kTanh, format::kNone, format::kNone, format::kNone);
+  model.step(StepKind::kRound, format::kNone, format::kNone, format::kNone);
   model.op(OpKind::kReshape, "flatten", {added}).value_output = static_cast<int32_t>(flat);
 
   op = &model.op(OpKind::kConv2d, "dense", {flat});
   op->value_output = static_cast<int32_t>(logits);
   op->weights = model.constant(DataType::kF32, std::vector<float>(240, 0.125f));
   model.op(OpKind::kSoftmax, "softmax", {logits}).value_output = static_cast<int32_t>(scores);
-  return model.bytes({image}, {scores, logits, signs});
+
+  op = &model.op(OpKind::kSelectChannels, "select", {added});
+  op->value_output = static_cast<int32_t>(selected);
+  op->weights = model.constant(DataType::kI32, std::vector<int32_t>{2, 3, -1, 0, 0, 1});
+  model.op(OpKind::kLogSoftmax, "log softmax", {selected}).value_output = static_cast<int32_t>(logs);
+
+  for (int i = 0; i < 10; ++i) model.label("class " + std::to_string(i));
+  model.preprocessing({0,
+                       static_cast<uint32_t>(format::ColorOrder::kBgr),
+                       static_cast<uint32_t>(format::Resize::kShorterSide),
+                       256,
+                       0,
+                       static_cast<uint32_t>(format::Interpolation::kBicubic),
+                       0.0,
+                       1.0,
+                       {0.485, 0.456, 0.406, 0.0},
+                       {0.229, 0.224, 0.225, 1.0},
+                       {}});
+  return model.bytes({image}, {scores, logits, signs, logs});
 }
 
 }  // namespace phonebit::test

@@ -195,6 +195,27 @@ void transcendental(const Isa& isa, Random& random) {
   }
 }
 
+/// Halves to even and signs of zero, to the bit; what is too large to have a fraction stays.
+void rounding(const Isa& isa, Random& random) {
+  std::vector<float> x = {0.0f,       -0.0f,      1e-40f,      -1e-40f,    0.49999997f, -0.49999997f,
+                          0.5f,       -0.5f,      0.50000006f, 1.5f,       2.5f,        -2.5f,
+                          4194303.5f, 8388607.5f, -8388606.5f, 8388608.0f, 8388609.0f,  16777217.0f,
+                          3e9f,       -1e30f,     INFINITY,    -INFINITY};
+  for (int i = 0; i < 1000; i++) x.push_back((float)pick(random, -4001, 4001) / 2);
+  for (int i = 0; i < 1000; i++) x.push_back(pick_float(random) * (float)(1 << pick(random, 0, 24)));
+  x.push_back(NAN);
+  EpilogueStep step = {};
+  step.kind = StepKind::kRound;
+  std::vector<float> y(x.size());
+  const Epilogue e = {&step, 1, y.data(), nullptr, nullptr, (int)x.size()};
+  isa.values->elementwise_f32(x.data(), 0, 1, e);
+  CHECK(std::isnan(y.back()), "NaN became %g", y.back());
+  for (size_t i = 0; i + 1 < x.size(); i++) {
+    const float expected = std::nearbyint(x[i]);
+    CHECK(std::memcmp(&y[i], &expected, 4) == 0, "%.9g: %.9g, expected %.9g", x[i], y[i], expected);
+  }
+}
+
 void softmax(const Isa& isa, Random& random) {
   const int channels = random() % 2 ? pick_channels(random) : 1000, pixels = pick(random, 1, 5);
   std::vector<float> x = floats(random, (size_t)pixels * channels);
@@ -225,6 +246,55 @@ void softmax(const Isa& isa, Random& random) {
   }
 }
 
+void log_softmax(const Isa& isa, Random& random) {
+  const int channels = random() % 2 ? pick_channels(random) : 1000, pixels = pick(random, 1, 5);
+  std::vector<float> x = floats(random, (size_t)pixels * channels);
+  const float scale = (float)pick(random, 1, 100), shift = (float)pick(random, -1000, 1000);
+  for (float& v : x) v = v * scale + shift;
+  current_case += ": " + std::to_string(pixels) + "x" + std::to_string(channels);
+  Guarded<float> out(x.size()), scalar(x.size());
+  isa.values->log_softmax(x.data(), 0, pixels, channels, out.data());
+  select_isa("scalar")->values->log_softmax(x.data(), 0, pixels, channels, scalar.data());
+  CHECK(out.intact(), "written outside the output");
+  for (int p = 0; p < pixels; p++) {
+    const float* row = x.data() + (size_t)p * channels;
+    double most = row[0], sum = 0;
+    for (int c = 0; c < channels; c++) most = row[c] > most ? row[c] : most;
+    for (int c = 0; c < channels; c++) sum += std::exp(row[c] - most);
+    for (int c = 0; c < channels; c++) {
+      const float got = out.data()[(size_t)p * channels + c];
+      CHECK(std::memcmp(&got, &scalar.data()[(size_t)p * channels + c], sizeof got) == 0,
+            "channel %d differs from the scalar result", c);
+      // x - most and the difference are rounded once each, and an error of the sum is one of its logarithm.
+      const double shifted = row[c] - most, expected = shifted - std::log(sum);
+      CHECK(std::fabs(got - expected) <= 2e-6 + std::fabs(shifted) * 1.2e-7,
+            "channel %d: %.9g, expected %.9g", c, got, expected);
+    }
+  }
+}
+
+/// The sum over equal channels is their exact number, so that the result is the logarithm alone.
+void logarithm(const Isa& isa, Random&) {
+  for (int channels = 1; channels <= 5000; channels++) {
+    const std::vector<float> x(channels, 3.0f);
+    std::vector<float> out(x.size());
+    isa.values->log_softmax(x.data(), 0, 1, channels, out.data());
+    const double expected = -std::log((double)channels);
+    CHECK(std::fabs(out[0] - expected) <= 1.2e-7 * std::fabs(expected), "-log(%d): %.9g, expected %.9g",
+          channels, out[0], expected);
+  }
+}
+
+/// NaN stays one: nothing downstream may take it for a probability.
+void softmax_of_nan(const Isa& isa, Random&) {
+  for (const auto function : {isa.values->softmax, isa.values->log_softmax}) {
+    const std::vector<float> x = {1.0f, NAN, 2.0f};
+    std::vector<float> out(x.size());
+    function(x.data(), 0, 1, (int)x.size(), out.data());
+    for (const float v : out) CHECK(std::isnan(v), "%g", v);
+  }
+}
+
 }  // namespace
 }  // namespace check
 
@@ -243,7 +313,11 @@ int main(int argc, char** argv) {
   for_each_isa("elementwise", seed, repeats, elementwise);
   for_each_isa("in_place_add", seed, repeats, in_place_add);
   for_each_isa("transcendental", seed, 3, transcendental);
+  for_each_isa("rounding", seed, 3, rounding);
   for_each_isa("softmax", seed, repeats, softmax);
+  for_each_isa("log_softmax", seed, repeats, log_softmax);
+  for_each_isa("logarithm", seed, 1, logarithm);
+  for_each_isa("softmax_of_nan", seed, 1, softmax_of_nan);
   if (failures)
     std::fprintf(stderr, "%d failures; rerun with: test_value_kernels %u %d\n", failures, seed, repeats);
   return failures != 0;

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from builders import SAME3, Net, engine_graphs, sign_of
+from builders import engine_graphs
+from engine_net import SAME3, Net, sign_of
 from numpy.typing import NDArray
 
 from phonebit import _runtime
@@ -23,6 +24,7 @@ from phonebit.converter.ir import (
     MultiplyTensor,
     Pad,
     Reshape,
+    SelectChannels,
     Window,
 )
 from phonebit.converter.writer import to_bytes
@@ -119,6 +121,16 @@ def joined_bits(counts: tuple[int, ...]) -> Graph:
     return net.done(net.op("conv", BinaryConv2D(weights, SAME3), joined), joined)
 
 
+def channel_shuffle(size: int = 40, channels: int = 24) -> Graph:
+    """A shuffle of two groups and a split, on a map large enough to be cut for several threads."""
+    net = Net(f"channel_shuffle_{size}_{channels}")
+    x = net.input("x", (size, size, channels))
+    order = np.arange(channels).reshape(2, -1).T.ravel().astype(np.int32)
+    shuffled = net.op("shuffled", SelectChannels(order), x)
+    half = np.arange(channels // 2, channels, dtype=np.int32)
+    return net.done(shuffled, net.op("half", SelectChannels(half), shuffled))
+
+
 def many_parts(pixels: int = 40, channels: int = 192) -> Graph:
     """Layers large enough to be cut for several threads, in both directions."""
     net = Net(f"many_parts_{pixels}_{channels}")
@@ -150,5 +162,5 @@ def all_cases() -> dict[str, Graph]:
                 graphs.append(grouped(kind, cin, cout, groups, True))
     graphs += [depthwise_from_bits(), reshape_aliases(), long_lives()]
     graphs += [joined_bits(counts) for counts in ((32, 64), (31, 1, 33), (5, 40, 32, 7), (1, 1, 1))]
-    graphs += [many_parts()]
+    graphs += [channel_shuffle(), many_parts()]
     return {graph.name: graph for graph in graphs}

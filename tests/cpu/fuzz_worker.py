@@ -13,12 +13,21 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from builders import engine_graphs
+from builders import described_classifier, engine_graphs
 from cases import long_lives, reshape_aliases
 
 from phonebit.converter.writer import to_bytes
 from phonebit.errors import DeviceError, ModelFormatError
-from phonebit.format.records import CONSTANT, HEADER, OP, SECTION, STEP, TENSOR, SectionKind
+from phonebit.format.records import (
+    CONSTANT,
+    HEADER,
+    OP,
+    PREPROCESSING,
+    SECTION,
+    STEP,
+    TENSOR,
+    SectionKind,
+)
 from phonebit.format.writer import seal
 from phonebit.opencl import opencl_runtime
 
@@ -33,11 +42,15 @@ TABLES = {
     SectionKind.OPERANDS: np.dtype("<u4"),
     SectionKind.INPUTS: np.dtype("<u4"),
     SectionKind.OUTPUTS: np.dtype("<u4"),
+    SectionKind.PREPROCESSING: PREPROCESSING,
+    SectionKind.LABELS: np.dtype("<u4"),
 }
 SMALL = (0, 1, 2, 3, 5, 31, 32, 33, 63, 64, 65, 255)
 LARGE = (1 << 14, 1 << 20, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)
 EXTREMES = SMALL + LARGE
 MEMORY_LIMIT = 6 << 30
+SECTION_COUNT = 12
+"""Where the header has the number of sections."""
 
 
 def mutate(file: bytes, random: Random) -> bytes:
@@ -60,7 +73,8 @@ def mutate(file: bytes, random: Random) -> bytes:
 
 def change_field(buffer: bytearray, random: Random) -> None:
     """Gives a 32-bit field of a record an extreme, a neighbouring, or another record's value."""
-    table = np.frombuffer(bytes(buffer), SECTION, len(SectionKind), HEADER.itemsize)
+    count = read_word(buffer, SECTION_COUNT)
+    table = np.frombuffer(bytes(buffer), SECTION, count, HEADER.itemsize)
     section = table[random.integers(0, len(table))]
     begin, size = int(section["offset"]), int(section["size_bytes"])
     if section["kind"] not in TABLES or size == 0:
@@ -118,7 +132,7 @@ def main(seed: int, count: int, folder: Path, on_opencl: bool) -> None:
         # A file may ask for as much memory as the loader allows; the machine may have less.
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
     random = np.random.default_rng(seed)
-    graphs = [*engine_graphs().values(), reshape_aliases(), long_lives()]
+    graphs = [*engine_graphs().values(), reshape_aliases(), long_lives(), described_classifier()]
     files = [to_bytes(graph) for graph in graphs]
     path = folder / f"{seed}.pbit"
     accepted = 0

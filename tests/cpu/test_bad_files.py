@@ -7,13 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from builders import engine_graphs
 
 from phonebit import _runtime
-from phonebit.converter.writer import to_bytes
+from phonebit.converter.writer import to_bytes, to_contents
 from phonebit.errors import ModelFormatError
-from phonebit.format.writer import seal
+from phonebit.format.records import NONE, DataType, StepKind
+from phonebit.format.writer import file_bytes, seal
 from phonebit.opencl import opencl_devices
 
 INTACT = to_bytes(engine_graphs()["residual_block_64"])
@@ -96,6 +98,65 @@ def test_messages_say_what_is_wrong(
     text = refusal(seal(damaged), tmp_path)
     for word in words:
         assert word in text
+
+
+@pytest.mark.parametrize(
+    ("place", "index", "words"),
+    [
+        (0, -2, ["output channel 0", "input channel -2", "-1 (zeros) to 36"]),
+        (5, 37, ["output channel 5", "input channel 37"]),
+        (33, 2**31 - 1, ["output channel 33", "2147483647"]),
+    ],
+)
+def test_channels_that_do_not_exist_are_refused(
+    place: int, index: int, words: list[str], tmp_path: Path
+) -> None:
+    contents = to_contents(engine_graphs()["selected_channels"])
+    mixed = contents.constants[contents.ops[0]["weights"]]
+    data = bytearray(contents.data)
+    at = int(mixed["offset"]) + 4 * place
+    data[at : at + 4] = index.to_bytes(4, "little", signed=True)
+    contents.data = bytes(data)
+    text = refusal(file_bytes(contents), tmp_path)
+    for word in ("op 0 'mixed' (select_channels)", *words):
+        assert word in text
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"dtype": DataType.F32}, "channel indices are 34 x f32, expected 34 x i32"),
+        ({"count": 33, "size_bytes": 4 * 33}, "channel indices are 33 x i32, expected 34 x i32"),
+    ],
+)
+def test_indices_must_be_integers_and_one_a_channel(
+    fields: dict[str, int], words: str, tmp_path: Path
+) -> None:
+    contents = to_contents(engine_graphs()["selected_channels"])
+    constants = contents.constants.copy()
+    for field, value in fields.items():
+        constants[field][contents.ops[0]["weights"]] = value
+    contents.constants = constants
+    assert words in refusal(file_bytes(contents), tmp_path)
+
+
+def test_a_selection_without_indices_is_refused(tmp_path: Path) -> None:
+    contents = to_contents(engine_graphs()["selected_channels"])
+    ops = contents.ops.copy()
+    ops["weights"][0] = NONE
+    contents.ops = ops
+    assert "channel indices are constant -1" in refusal(file_bytes(contents), tmp_path)
+
+
+def test_slopes_of_both_signs_are_equally_many(tmp_path: Path) -> None:
+    contents = to_contents(engine_graphs()["two_slopes_31"])
+    steps = contents.steps.copy()
+    prelu = np.flatnonzero(steps["kind"] == StepKind.PRELU)
+    first, per_element = steps[prelu[0]], steps[prelu[1]]
+    first["constant_b"] = per_element["constant_b"]
+    contents.steps = steps
+    text = refusal(file_bytes(contents), tmp_path)
+    assert "slopes of values >= 0 are 372 x f32, expected 31 x f32" in text
 
 
 def test_unknown_optional_sections_are_skipped(tmp_path: Path) -> None:

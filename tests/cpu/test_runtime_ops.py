@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import Net, integer_inputs, sign_of
+from builders import integer_inputs
 from cases import ISAS, Array, all_cases, assert_same, load
+from engine_net import Net, sign_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

@@ -26,7 +26,10 @@ from phonebit.opencl import opencl_runtime
 
 _runtime = opencl_runtime()
 
-NETWORKS = ("binary_conv_groups3_93_33", "residual_block_64", "pooled_bits_33", "float_layers")
+NETWORKS = (
+    "binary_conv_groups3_93_33", "residual_block_64", "pooled_bits_33", "float_layers",
+    "selected_channels", "log_softmax", "two_slopes_31", "rounded_31",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import Net
+from engine_net import Net
 from kernel_driver import opencl_queue
 from value_launch import Sink, assert_layer
 from value_reference import (

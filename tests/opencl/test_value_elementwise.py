@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import Net
+from engine_net import Net
 from kernel_driver import opencl_queue, pack_bits
-from value_launch import Sink, assert_layer, launch
+from value_launch import Sink, assert_layer, launch, run_layer
 from value_reference import Floats, Layer, rounded, stored
 
 from phonebit import _runtime
@@ -70,14 +70,15 @@ def test_bytes_and_bits_become_floats(kind: int, channels: int) -> None:
 def test_every_arithmetic_step_is_one_rounding_a_sign(channels: int) -> None:
     layer = Layer((4, 5), channels, channels, batch=2)
     x = layer.random(RNG)
-    scale, bias, slope, limits = RNG.standard_normal((4, channels), np.float32)
+    scale, bias, slope, positive, limits = RNG.standard_normal((5, channels), np.float32)
     same, each = layer.random(RNG), RNG.standard_normal((2, 1, 1, channels), np.float32)
-    slopes = RNG.standard_normal((4, 5, channels), np.float32)
+    slopes, positives = RNG.standard_normal((2, 4, 5, channels), np.float32)
     sink = Sink(layer, bits=True, threshold=limits)
     sink.scale_bias(scale, bias).tensor("ADD", same).tensor("MULTIPLY", each, half=True).prelu(
         slope
     )
-    sink.tensor("MULTIPLY", same, half=True).tensor("ADD", each).prelu(slopes).clamp(-1.25, np.inf)
+    sink.tensor("MULTIPLY", same, half=True).tensor("ADD", each).prelu(slopes)
+    sink.prelu(slope, positive).prelu(slopes, positives).clamp(-1.25, np.inf)
     assert_layer("elementwise", sink, x, FLOAT, [x])
 
 
@@ -103,6 +104,17 @@ def test_sigmoid_and_tanh_have_the_bits_of_the_cpu(name: str, tmp_path: Path) ->
         layer = Layer(x.shape[1:3], channels, channels)
         sink = Sink(layer).function(name, lambda v: cpu_function(name, v, tmp_path))
         assert_layer("elementwise", sink, x, FLOAT, [x], division_tolerance())
+
+
+@pytest.mark.parametrize("channels", [1, 4])
+def test_rounding_gives_even_numbers_for_halves_and_keeps_the_sign_of_zero(channels: int) -> None:
+    special = [0.0, -0.0, 0.49999997, -0.5, 8388607.5, 8388609.0, -3e9, np.inf, -np.inf]
+    x = np.array([*np.arange(-8, 8.5, 0.5), *special, 1e-40, -1e30], np.float32)
+    x = x[: x.size // channels * channels].reshape(1, 1, -1, channels)
+    sink = Sink(Layer(x.shape[1:3], channels, channels)).function("ROUND", np.rint)
+    assert_layer("elementwise", sink, x, FLOAT, [x])
+    (result,) = run_layer("elementwise", sink, FLOAT, [x])
+    np.testing.assert_array_equal(np.signbit(result), np.signbit(x))
 
 
 @pytest.mark.parametrize("channels", [3, 64])

@@ -1,4 +1,4 @@
-"""Pools, concatenation, padding and softmax of float maps."""
+"""Pools, concatenation, padding, selection of channels and softmax of float maps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import Net
+from engine_net import Net
 from test_value_elementwise import division_tolerance
 from value_launch import Sink, assert_layer, content, guarded, launch
 from value_reference import Floats, Layer, pool, rounded, stored
@@ -80,28 +80,44 @@ def test_maps_are_surrounded_by_the_pad_value(channels: int, half: int) -> None:
     np.testing.assert_array_equal(content(result, expected.shape), expected)
 
 
-def cpu_softmax(x: Floats, folder: Path) -> Floats:
+@pytest.mark.parametrize("halves", [(0, 0), (1, 1), (0, 1), (1, 0)])
+@pytest.mark.parametrize(("source", "count"), [(1, 3), (37, 42), (64, 32), (6, 1)])
+def test_channels_are_selected_or_zero(source: int, count: int, halves: tuple[int, int]) -> None:
+    layer = Layer((3, 5), source, count, batch=2)
+    x = rounded(layer.random(RNG), bool(halves[0]))
+    indices = RNG.integers(-1, source, count).astype(np.int32)
+    expected = stored(np.where(indices < 0, np.float32(0), x[..., indices]), bool(halves[1]))
+    result = guarded(expected.shape, expected.dtype)
+    defines = {"INPUT_HALF": halves[0], "VALUES_HALF": halves[1]}
+    arguments = [stored(x, bool(halves[0])), indices, result]
+    result = launch("select_channels", layer, defines, arguments)[-1]
+    np.testing.assert_array_equal(content(result, expected.shape), expected)
+
+
+def cpu_softmax(x: Floats, log: bool, folder: Path) -> Floats:
     net = Net("softmax")
-    graph = net.done(net.op("softmax", Softmax(), net.input("x", x.shape[1:])))
+    graph = net.done(net.op("softmax", Softmax(log), net.input("x", x.shape[1:])))
     path = folder / "softmax.pbit"
     path.write_bytes(to_bytes(graph))
     return _runtime.Network(str(path), 1, "scalar").forward([x])[0]
 
 
+@pytest.mark.parametrize("log", [False, True])
 @pytest.mark.parametrize(
     ("channels", "half", "group"),
     [(1, 0, 64), (10, 1, 16), (16, 0, 32), (33, 0, 128), (1000, 1, 64)],
 )
-def test_softmax_has_the_bits_of_the_cpu(
-    channels: int, half: int, group: int, tmp_path: Path
+def test_softmax_and_its_logarithm_have_the_bits_of_the_cpu(
+    channels: int, half: int, group: int, log: bool, tmp_path: Path
 ) -> None:
     layer = Layer((3, 3), channels, channels, batch=2)
     x = rounded(layer.random(RNG) * np.float32(5), bool(half))
-    expected = stored(cpu_softmax(x, tmp_path), bool(half))
+    expected = stored(cpu_softmax(x, log, tmp_path), bool(half))
     result = guarded(expected.shape, expected.dtype)
     defines = {"GROUP_SIZE": group, "INPUT_HALF": half, "VALUES_HALF": half}
+    defines["SOFTMAX_LOG"] = int(log)
     result = launch("softmax", layer, defines, [stored(x, bool(half)), result])[-1]
-    tolerance = division_tolerance(bool(half))
+    tolerance = 0.0 if log else division_tolerance(bool(half))
     got = content(result, expected.shape)
     if tolerance:
         np.testing.assert_allclose(got, expected, rtol=tolerance, atol=0 if not half else 1e-6)

@@ -61,10 +61,15 @@ class Sink:
         self.actions.append(lambda v: np.minimum(np.maximum(v, np.float32(low)), np.float32(high)))
         return self
 
-    def prelu(self, slope: Floats) -> Sink:
-        """Slopes of C elements or (H, W, C)."""
-        self.steps.append(f"STEP_PRELU({self.place(slope)}, {int(slope.ndim == 3)})")
-        self.actions.append(lambda v: np.where(v >= 0, v, v * slope))
+    def prelu(self, slope: Floats, positive: Floats | None = None) -> Sink:
+        """Slopes of C elements or (H, W, C), those of values >= 0 last."""
+        below, pixelwise = self.place(slope), int(slope.ndim == 3)
+        if positive is None:
+            self.steps.append(f"STEP_PRELU({below}, {pixelwise})")
+            self.actions.append(lambda v: np.where(v >= 0, v, v * slope))
+        else:
+            self.steps.append(f"STEP_TWO_SLOPES({below}, {self.place(positive)}, {pixelwise})")
+            self.actions.append(lambda v: np.where(v >= 0, v * positive, v * slope))
         return self
 
     def function(self, name: str, reference: Callable[[Floats], Floats]) -> Sink:
