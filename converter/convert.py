@@ -12,14 +12,18 @@ from typing import Any, Literal
 import numpy as np
 
 from phonebit.converter.cost import parameters
-from phonebit.converter.input_types import read_bytes
-from phonebit.converter.ir import BinaryConv2D, BinaryDepthwiseConv2D, Dequantize, Graph, Node
+from phonebit.converter.importers.sources import ImportOptions, framework_of, import_source
+from phonebit.converter.input_types import chosen_preprocessing, input_rules, read_bytes
+from phonebit.converter.ir import BinaryConv2D, BinaryDepthwiseConv2D, Graph, Node
 from phonebit.converter.passes.base import copy_graph
+from phonebit.converter.passes.decide_zeros import Zeros
 from phonebit.converter.passes.pipeline import PipelineResult, run_pipeline
 from phonebit.converter.report import ConversionReport, build_report
 from phonebit.converter.writer import to_bytes
 from phonebit.errors import ConversionError
+from phonebit.format.optional_sections import MAX_LABELS, MAX_NAME_BYTES
 from phonebit.format.writer import write_atomically
+from phonebit.preprocessing import Preprocessing
 
 InputDtype = Literal["f32", "u8"]
 PathLike = str | os.PathLike[str]
@@ -37,34 +41,62 @@ class Conversion:
 
 def convert(
     source: PathLike | Any,
-    output_path: PathLike | None = None,
+    output_path: PathLike | Any | None = None,
     *,
     input_dtype: InputDtype = "f32",
     input_range: tuple[float, float] | None = None,
+    preprocessing: Preprocessing | None = None,
     labels: Sequence[str] | None = None,
     strict: bool = False,
     check: bool = True,
     name: str | None = None,
+    zeros: Zeros = "auto",
+    example_input: Any = None,
     input_shape: Sequence[int] | None = None,
+    model: str | None = None,
     custom_quantizers: Mapping[str, str] | None = None,
+    custom_layers: Mapping[str, Any] | None = None,
+    trust_lambdas: bool = False,
 ) -> ConversionReport:
     """Converts a trained network and writes it as a ``.pbit`` file.
 
+    ::
+
+        convert("larq.h5", "network.pbit")
+        convert("program.pt2")
+        convert("weights.pth", model="package.module:factory", input_shape=(1, 3, 224, 224))
+        convert(module, example_input)  # a torch.nn.Module
+
     Args:
-        source: Path of a ``.h5`` or ``.keras`` file, or a live Keras or Larq model.
+        source: Path of a Keras ``.h5`` or ``.keras`` file, of a PyTorch ``.pt2`` program or, with
+            ``model``, of a PyTorch checkpoint; or a live Keras or Larq model, ``torch.nn.Module``
+            or ``torch.export.ExportedProgram``.
         output_path: Where to write; by default next to the source file with the suffix ``.pbit``,
             or ``<name>.pbit`` in the current folder for a live model. An existing file is replaced
-            only when the new one is complete.
+            only when the new one is complete. What is no path (a tensor) counts as
+            ``example_input``.
         input_dtype: "f32": the network reads what it read in training. "u8": it reads picture
-            bytes, whose meaning ``input_range`` gives.
-        input_range: For "u8": what the levels 0 and 255 were in training, e.g. (-1.0, 1.0).
+            bytes, and computes what they stand for by ``preprocessing`` or ``input_range``.
+        input_range: Short for ``Preprocessing(range=input_range)``: what the levels 0 and 255 were
+            in training, e.g. (-1.0, 1.0).
+        preprocessing: What pictures become before they are inputs; stored in the file, where
+            ``phonebit run`` and others read it. It holds for every input.
         labels: Class names, one per channel of the first output.
         strict: Fail if a layer with quantized kernel and quantized input did not become binary.
         check: Execute the network in NumPy before and after each pass and compare.
         name: The network's name; by default the model's own.
-        input_shape: (height, width, channels), for models that leave them open.
-        custom_quantizers: What quantizers of your own compute, by the name under which they are
-            saved: "sign" (x >= 0 -> +1, else -1), "magnitude_aware_sign" or "none".
+        zeros: PyTorch's sign(0) is 0. "auto": proven impossible, or kept exact where zeros are
+            likely; where they are a rare accident of real-valued sums they count as +1, and the
+            report says so. "exact": kept wherever they are possible. "plus": always +1.
+        example_input: For a PyTorch module: a tensor, or a tuple of them, to trace it with.
+        input_shape: Keras: (height, width, channels), for models that leave them open. PyTorch:
+            (N, channels, height, width), instead of ``example_input``.
+        model: For a PyTorch checkpoint: "package.module:factory", a function that builds the
+            module whose parameters the file holds.
+        custom_quantizers: What Keras quantizers of your own compute, by the name under which they
+            are saved: "sign" (x >= 0 -> +1, else -1), "magnitude_aware_sign" or "none".
+        custom_layers: What Keras layers of your own compute, see ``phonebit.converter.plugin``.
+        trust_lambdas: Run the Python code in a Keras file's Lambda layers, to see what it computes.
 
     Returns:
         The report.
@@ -75,20 +107,25 @@ def convert(
             problems are listed. Also if the file cannot be written.
         VerificationError: A pass changed a result: a bug in PhoneBit.
     """
-    from phonebit.converter.importers.larq import import_larq
-
-    graph = import_larq(source, input_shape=input_shape, custom_quantizers=custom_quantizers)
-    origin = {"framework": "keras"}
+    if output_path is not None and not isinstance(output_path, str | os.PathLike):
+        output_path, example_input = None, output_path
+    options = ImportOptions(
+        input_shape, model, example_input, custom_quantizers, custom_layers, trust_lambdas
+    )
+    graph = import_source(source, options)
+    origin: dict[str, str] = {"framework": framework_of(source, options)}
     if isinstance(source, str | os.PathLike):
         origin["file"] = Path(source).name
     conversion = convert_graph(
         graph,
         input_dtype=input_dtype,
         input_range=input_range,
+        preprocessing=preprocessing,
         labels=labels,
         strict=strict,
         check=check,
         name=name,
+        zeros=zeros,
         origin=origin,
     )
     target = _target(source, output_path, conversion.engine.name)
@@ -109,10 +146,12 @@ def convert_graph(
     *,
     input_dtype: InputDtype = "f32",
     input_range: tuple[float, float] | None = None,
+    preprocessing: Preprocessing | None = None,
     labels: Sequence[str] | None = None,
     strict: bool = False,
     check: bool = True,
     name: str | None = None,
+    zeros: Zeros = "auto",
     origin: dict[str, str] | None = None,
 ) -> Conversion:
     """Converts a source graph without touching the disk.
@@ -121,43 +160,51 @@ def convert_graph(
         graph: Source graph; it is not changed.
         input_dtype: See ``convert``.
         input_range: See ``convert``.
+        preprocessing: See ``convert``.
         labels: See ``convert``.
         strict: See ``convert``.
         check: See ``convert``.
         name: See ``convert``.
+        zeros: See ``convert``.
         origin: What the file's metadata says about where the network came from.
 
     Raises:
         ConversionError: As ``convert``.
         VerificationError: As ``convert``.
     """
-    prepared = prepare_source(graph, input_dtype, input_range)
+    rule = chosen_preprocessing(input_range, preprocessing)
+    prepared = prepare_source(graph, input_dtype, rule)
     if name is not None:
         prepared.name = name
     if labels is not None:
         prepared.labels = _checked_labels(prepared, labels)
-    result = run_pipeline(prepared, check=check)
+    result = run_pipeline(prepared, check=check, zeros=zeros)
     if strict:
         _check_strict(prepared, result)
-    content = to_bytes(result.graph, _metadata(prepared, result.graph, origin or {}))
+    content = to_bytes(result.graph, _metadata(result.graph, origin or {}))
     report = build_report(prepared, result.graph, result.log, len(content))
     return Conversion(prepared, result.graph, content, report)
 
 
 def prepare_source(
-    graph: Graph, input_dtype: InputDtype = "f32", input_range: tuple[float, float] | None = None
+    graph: Graph, input_dtype: InputDtype = "f32", preprocessing: Preprocessing | None = None
 ) -> Graph:
     """The source graph as it is converted: with the asked input type and finite numbers only.
+
+    Args:
+        graph: Source graph; it is not changed.
+        input_dtype: See ``convert``.
+        preprocessing: See ``convert``.
 
     Raises:
         ConversionError: The options contradict each other, or parameters are infinite or NaN.
     """
     if input_dtype not in ("f32", "u8"):
         raise ConversionError("input_dtype", expected="'f32' or 'u8'", got=repr(input_dtype))
-    if (input_dtype == "u8") != (input_range is not None):
+    if input_dtype == "u8" and preprocessing is None:
         raise ConversionError(
-            f"input_dtype={input_dtype!r} with input_range={input_range}",
-            hint="give input_range with 'u8' only: what 0 and 255 mean, e.g. (-1.0, 1.0)",
+            "input_dtype='u8' without a meaning of the levels",
+            hint="give input_range: what 0 and 255 were in training, e.g. (-1.0, 1.0)",
         )
     prepared = copy_graph(graph)
     for node in prepared.nodes:
@@ -171,7 +218,11 @@ def prepare_source(
     if problems:
         hint = "the checkpoint is damaged or its training diverged"
         raise ConversionError(list(dict.fromkeys(problems)), where=graph.name, hint=hint)
-    return prepared if input_range is None else read_bytes(prepared, input_range)
+    if preprocessing is not None:
+        rules = input_rules(prepared, preprocessing)
+        prepared = read_bytes(prepared, rules) if input_dtype == "u8" else prepared
+        prepared.preprocessing = rules
+    return prepared
 
 
 def _checked_labels(graph: Graph, labels: Sequence[str]) -> list[str]:
@@ -180,7 +231,19 @@ def _checked_labels(graph: Graph, labels: Sequence[str]) -> list[str]:
         raise ConversionError(
             "number of labels", expected=f"{channels} (channels of the output)", got=len(labels)
         )
-    return [str(label) for label in labels]
+    if channels > MAX_LABELS:
+        raise ConversionError("number of labels", expected=f"at most {MAX_LABELS}", got=channels)
+    names = [str(label) for label in labels]
+    for index, name in enumerate(names):
+        size = len(name.encode(errors="replace"))
+        if not 0 < size <= MAX_NAME_BYTES or "\0" in name or not _is_unicode(name):
+            expected = f"1 to {MAX_NAME_BYTES} bytes of text"
+            raise ConversionError(f"label {index}", expected=expected, got=repr(name[:80]))
+    return names
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _check_strict(graph: Graph, result: PipelineResult) -> None:
@@ -204,22 +267,17 @@ def not_binary(engine: Graph, names: Sequence[str]) -> list[str]:
     return [name for name in names if name not in binary]
 
 
-def _metadata(source: Graph, engine: Graph, origin: dict[str, str]) -> dict[str, Any]:
+def _metadata(engine: Graph, origin: dict[str, str]) -> dict[str, Any]:
     """What the file says about itself, beyond what it computes."""
     try:
         producer = f"phonebit {version('phonebit')}"
     except PackageNotFoundError:
         producer = "phonebit (not installed)"
-    described: dict[str, Any] = {
+    return {
         "producer": producer,
         "source": origin,
         "layers": [_layer_metadata(node) for node in engine.nodes if node.inputs],
     }
-    for node in source.nodes:
-        op = node.op
-        if isinstance(op, Dequantize) and "input" not in described:
-            described["input"] = {"scale": float(op.scale[0]), "offset": float(op.offset[0])}
-    return described
 
 
 def _layer_metadata(node: Node) -> dict[str, Any]:

@@ -7,19 +7,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from phonebit.converter.constants import weight_words
 from phonebit.converter.ir import (
     BatchNorm,
     BinaryConv2D,
     BinaryDepthwiseConv2D,
     Conv2D,
     Dequantize,
+    Divide,
     Epilogue,
     Graph,
+    Input,
     Node,
     Operator,
     PRelu,
     ScaleBias,
+    TensorType,
 )
+from phonebit.converter.passes.base import epilogue_of
+from phonebit.converter.writer import stores_weights_as_bits
+from phonebit.format.records import DataType
 
 Convolution = Conv2D | BinaryConv2D | BinaryDepthwiseConv2D
 
@@ -48,13 +55,15 @@ def parameters(op: Operator) -> list[NDArray[Any]]:
         arrays += [op.gamma, op.beta, op.mean, op.variance]
     if isinstance(op, Dequantize):
         arrays += [op.scale, op.offset]
+    if isinstance(op, Divide):
+        arrays.append(op.divisor)
     epilogue: Epilogue | None = getattr(op, "epilogue", None)
     if epilogue is not None:
         for step in epilogue.steps:
             if isinstance(step, ScaleBias):
                 arrays += [step.scale, step.bias]
             elif isinstance(step, PRelu):
-                arrays.append(step.slope)
+                arrays += [step.slope] if step.positive is None else [step.slope, step.positive]
         if epilogue.threshold is not None:
             arrays.append(epilogue.threshold)
     return arrays
@@ -68,3 +77,39 @@ def parameter_count(op: Operator) -> int:
 def float_bytes(op: Operator) -> int:
     """Bytes of a source operator's parameters as float32."""
     return 4 * parameter_count(op)
+
+
+def stored_bytes(node: Node) -> int:
+    """Bytes of a node's constants in the file, without alignment and sharing."""
+    op = node.op
+    total = 4 * sum(array.size for array in parameters(op))
+    if isinstance(op, Conv2D | BinaryConv2D | BinaryDepthwiseConv2D) and stores_weights_as_bits(op):
+        words = weight_words(op.weights, isinstance(op, BinaryDepthwiseConv2D))
+        total += words.nbytes - 4 * op.weights.size
+    epilogue = epilogue_of(op)
+    threshold = epilogue.threshold if epilogue is not None else None
+    if threshold is not None and threshold.dtype == np.float32 and not threshold.any():
+        total -= 4 * threshold.size  # an absent threshold means zero
+    return total
+
+
+def bytes_moved(graph: Graph) -> int:
+    """Bytes that an engine graph reads and writes in a forward pass on one picture.
+
+    Every op reads its inputs and its constants and writes its outputs, each once: what fusion
+    saves shows here as it does in the number of ops. Bits are packed, 32 to a word. Caches, padding
+    and what a kernel reads twice are not counted.
+    """
+    total = 0
+    for node in graph.nodes:
+        if not isinstance(node.op, Input):
+            values = {*node.inputs, *node.outputs}
+            total += sum(_tensor_bytes(graph.types[name]) for name in values) + stored_bytes(node)
+    return total
+
+
+def _tensor_bytes(kind: TensorType) -> int:
+    height, width, channels = kind.shape
+    if kind.dtype == DataType.BIT:
+        return height * width * -(-channels // 32) * 4
+    return height * width * channels * (1 if kind.dtype == DataType.U8 else 4)

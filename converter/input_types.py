@@ -1,59 +1,122 @@
-"""Networks that were trained on floats made to read the bytes of a picture."""
+"""What a network's inputs read: real values as in training, or the bytes of a picture."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
-import numpy as np
-
 from phonebit.converter.ir import Dequantize, Graph, Input, Node, TensorType
 from phonebit.converter.passes.base import copy_graph, fresh_value, index_of, rename_uses
-from phonebit.errors import ConversionError
+from phonebit.errors import ConversionError, InputError
 from phonebit.format.records import DataType
+from phonebit.layer_info import TensorInfo
+from phonebit.preprocessing import Preprocessing
 
 LEVELS: Final = 255
 """A byte's largest level, which means the upper end of the input's range."""
+MAX_DENOMINATOR: Final = 1 << 14
+"""Of numbers that count as simple fractions: up to four decimals."""
 MAX_INTEGER: Final = 1 << 20
-"""Larger factors than this mean that the range is no simple fraction; then floats are used."""
+"""Larger integers than this mean that the values are no simple fractions; then floats are used."""
 
 
-def rational_range(low: float, high: float) -> tuple[int, int, int] | None:
-    """The range low..high of a byte as integers (mul, add, divisor).
+def chosen_preprocessing(
+    input_range: tuple[float, float] | None, preprocessing: Preprocessing | None
+) -> Preprocessing | None:
+    """``input_range`` is short for ``Preprocessing(range=input_range)``; both may say the same.
 
-    low + level * (high - low) / 255 = (mul * level + add) / divisor for every level.
+    Raises:
+        ConversionError: They contradict each other, or the range is none.
+    """
+    if input_range is None:
+        return preprocessing
+    try:
+        short = Preprocessing(input_range)
+    except InputError as error:
+        raise ConversionError(f"input_range: {error}") from error
+    if preprocessing is not None and preprocessing.range != short.range:
+        raise ConversionError(
+            "input_range and preprocessing contradict each other",
+            expected=f"the range of preprocessing, {preprocessing.range}",
+            got=short.range,
+            hint="leave input_range out",
+        )
+    return preprocessing or short
+
+
+def input_rules(graph: Graph, preprocessing: Preprocessing) -> dict[str, Preprocessing]:
+    """The rule for each input of a source graph, by name.
+
+    An input that is bytes in the source reads plain levels: what they stand for is the business of
+    the source's own layers.
+
+    Raises:
+        ConversionError: The rule does not fit an input, or gives levels values that no input reads.
+    """
+    rules = {}
+    for name in graph.inputs:
+        kind = graph.types[name]
+        try:
+            rule = preprocessing.for_input(TensorInfo(name, "f32", kind.shape))
+        except InputError as error:
+            raise ConversionError(str(error)) from error
+        is_bytes = kind.dtype == DataType.U8
+        rules[name] = _plain_levels(rule) if is_bytes else rule
+    if all(graph.types[name].dtype == DataType.U8 for name in rules) and any(
+        (rule.range, rule.mean, rule.std)
+        != (preprocessing.range, preprocessing.mean, preprocessing.std)
+        for rule in rules.values()
+    ):
+        raise ConversionError(
+            "this network reads the levels of a picture already",
+            where=graph.name,
+            expected=f"range (0, {LEVELS}), mean 0, std 1",
+            got=f"{preprocessing.range}, {preprocessing.mean}, {preprocessing.std}",
+        )
+    return rules
+
+
+def _plain_levels(rule: Preprocessing) -> Preprocessing:
+    return replace(rule, range=(0.0, float(LEVELS)), mean=(0.0,), std=(1.0,))
+
+
+def rational_levels(rule: Preprocessing) -> tuple[int, int, int] | None:
+    """What bytes stand for as integers (mul, add, divisor).
+
+    (low + level * (high - low) / 255 - mean) / std = (mul * level + add) / divisor for every level.
 
     Returns:
-        None if the range's ends are not exactly representable by small integers.
+        None if channels differ, or the numbers are not exactly representable by small integers.
     """
-    ends = [Fraction(end).limit_denominator(1 << 12) for end in (low, high)]
-    if [float(end) for end in ends] != [low, high]:
+    numbers = [*rule.range, *rule.mean, *rule.std]
+    fractions = [Fraction(number).limit_denominator(MAX_DENOMINATOR) for number in numbers]
+    is_exact = all(float(f) == number for f, number in zip(fractions, numbers, strict=True))
+    if not is_exact or len(numbers) > 4:
         return None
-    slope = (ends[1] - ends[0]) / LEVELS
-    divisor = math.lcm(slope.denominator, ends[0].denominator)
-    mul, add = int(slope * divisor), int(ends[0] * divisor)
-    return (mul, add, divisor) if max(abs(mul), abs(add)) <= MAX_INTEGER else None
+    low, high, mean, std = fractions
+    slope, offset = (high - low) / LEVELS / std, (low - mean) / std
+    divisor = math.lcm(slope.denominator, offset.denominator)
+    mul, add = int(slope * divisor), int(offset * divisor)
+    reach = max(abs(add), abs(LEVELS * mul + add))
+    return (mul, add, divisor) if reach <= MAX_INTEGER else None
 
 
-def read_bytes(graph: Graph, input_range: tuple[float, float]) -> Graph:
+def read_bytes(graph: Graph, rules: Mapping[str, Preprocessing]) -> Graph:
     """Lets every float input read u8 levels.
 
-    Given an input x of floats, the result reads x as bytes and computes "x/real" = low + x *
-    (high - low) / 255, which x's readers read from then on. Inputs that are bytes already stay.
+    Given an input x of floats, the result reads x as bytes and computes "x/real" = level * scale +
+    offset of each channel, which x's readers read from then on. Inputs that are bytes already stay.
 
     Args:
         graph: Source graph; it is not changed.
-        input_range: What the levels 0 and 255 mean to the network.
+        rules: By input name: what levels stand for.
 
     Raises:
-        ConversionError: The range is empty or not finite, or an input is also an output.
+        ConversionError: An input is also an output.
     """
-    low, high = (float(end) for end in input_range)
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise ConversionError(
-            "input_range", expected="two finite numbers, low < high", got=(low, high)
-        )
     result = copy_graph(graph)
     for node in [node for node in result.nodes if isinstance(node.op, Input)]:
         name = node.outputs[0]
@@ -64,12 +127,8 @@ def read_bytes(graph: Graph, input_range: tuple[float, float]) -> Graph:
             raise ConversionError("is both input and output: cannot read bytes", where=name)
         real = fresh_value(result, f"{name}/real")
         rename_uses(result, name, real)
-        channels = kind.shape[2]
-        op = Dequantize(
-            np.full(channels, (high - low) / LEVELS, np.float32),
-            np.full(channels, low, np.float32),
-            rational_range(low, high),
-        )
+        rule, channels = rules[name], kind.shape[2]
+        op = Dequantize(rule.scale(channels), rule.offset(channels), rational_levels(rule))
         index = index_of(result, node)
         result.nodes.insert(index + 1, Node(f"{name}/dequantize", op, [name], value=real))
         result.types[name] = TensorType(kind.shape, DataType.U8)

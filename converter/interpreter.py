@@ -161,8 +161,9 @@ def _plain_result(op: PlainOp, operands: list[Array]) -> Array:
     if isinstance(op, Divide):
         return as_float(main) / op.divisor
     if isinstance(op, SelectChannels):
-        chosen = as_float(main)[..., np.maximum(op.indices, 0)]
-        return np.where(op.indices >= 0, chosen, np.float32(0))
+        selected = np.take(as_float(main), np.maximum(op.indices, 0), axis=3)
+        selected[..., op.indices < 0] = 0
+        return selected
     if isinstance(op, Concat):
         if any(operand.dtype != np.int8 for operand in operands):
             operands = [as_float(operand) for operand in operands]

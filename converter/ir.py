@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phonebit.format.records import DataType
+from phonebit.preprocessing import Preprocessing
 
 FloatArray = NDArray[np.float32]
 Shape = tuple[int, int, int]
@@ -109,7 +110,12 @@ class Tanh:
     """Hyperbolic tangent."""
 
 
-Step = ScaleBias | AddTensor | MultiplyTensor | Clamp | PRelu | Sigmoid | Tanh
+@dataclass
+class Round:
+    """The nearest integer, halves to even."""
+
+
+Step = ScaleBias | AddTensor | MultiplyTensor | Clamp | PRelu | Sigmoid | Tanh | Round
 
 
 @dataclass
@@ -367,8 +373,10 @@ class Graph:
     """A network: nodes in execution order, the type of every value, and what goes in and out.
 
     ``labels`` are class names or empty. Input nodes are listed among ``nodes`` (operator Input).
+    ``preprocessing`` says by input name what pictures become before they are inputs; no node does.
     ``expected_binary`` are the names of the nodes whose kernel and input the framework quantizes:
-    strict conversion demands that each of them becomes binary.
+    strict conversion demands that each of them becomes binary. ``notes`` are what the importer had
+    to decide, for the report.
     """
 
     name: str
@@ -378,6 +386,8 @@ class Graph:
     outputs: list[str]
     labels: list[str] = field(default_factory=list)
     expected_binary: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    preprocessing: dict[str, Preprocessing] = field(default_factory=dict)
 
     def producer(self, value: str) -> Node:
         """The node that defines ``value``."""

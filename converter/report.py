@@ -6,26 +6,21 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from phonebit.converter.constants import weight_words
 from phonebit.converter.cost import (
     Convolution,
     float_bytes,
     macs,
     parameter_count,
-    parameters,
+    stored_bytes,
 )
 from phonebit.converter.ir import (
     BinaryConv2D,
     BinaryDepthwiseConv2D,
-    Conv2D,
     Graph,
     Input,
     Node,
 )
-from phonebit.converter.passes.base import PassLog, epilogue_of
-from phonebit.converter.writer import stores_weights_as_bits
+from phonebit.converter.passes.base import PassLog
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -74,6 +69,8 @@ class ConversionReport:
         size_before_bytes: All trained parameters as float32.
         size_after_bytes: The whole file.
         notes: What else there is to know.
+        zeros: By the name of each sign whose zero is 0 (PyTorch's): "impossible", "exact" or
+            "counted as +".
         output_path: Where the file was written, or None.
     """
 
@@ -82,6 +79,7 @@ class ConversionReport:
     size_before_bytes: int
     size_after_bytes: int
     notes: list[str] = field(default_factory=list)
+    zeros: dict[str, str] = field(default_factory=dict)
     output_path: str | None = None
 
     @property
@@ -116,6 +114,7 @@ class ConversionReport:
             "binary_macs": self.binary_macs,
             "binary_mac_share": self.binary_mac_share,
             "notes": self.notes,
+            "zeros": self.zeros,
             "layers": [asdict(layer) for layer in self.layers],
         }
 
@@ -185,7 +184,8 @@ def build_report(
         layers,
         sum(float_bytes(node.op) for node in source.nodes),
         size_after_bytes,
-        list(log.notes),
+        [*source.notes, *log.notes],
+        dict(log.zeros),
     )
     report.notes += [
         f"{layer.name}: trained as binary, but {layer.reason}" for layer in report.missed
@@ -229,17 +229,3 @@ def _layer(graph: Graph, node: Node, log: PassLog, count: int, expected: bool) -
         bytes_after=stored_bytes(node),
         output_shape=graph.types[node.outputs[0]].shape,
     )
-
-
-def stored_bytes(node: Node) -> int:
-    """Bytes of a node's constants in the file, without alignment and sharing."""
-    op = node.op
-    total = 4 * sum(array.size for array in parameters(op))
-    if isinstance(op, Conv2D | BinaryConv2D | BinaryDepthwiseConv2D) and stores_weights_as_bits(op):
-        words = weight_words(op.weights, isinstance(op, BinaryDepthwiseConv2D))
-        total += words.nbytes - 4 * op.weights.size
-    epilogue = epilogue_of(op)
-    threshold = epilogue.threshold if epilogue is not None else None
-    if threshold is not None and threshold.dtype == np.float32 and not threshold.any():
-        total -= 4 * threshold.size  # an absent threshold means zero
-    return total

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,11 @@ from phonebit.converter.importers.keras_config import (
     parse_model,
 )
 from phonebit.converter.importers.keras_files import open_keras
+from phonebit.converter.importers.keras_framework import (
+    installed_keras,
+    lambda_class,
+    rebuilt_lambda,
+)
 from phonebit.converter.importers.keras_pointwise import is_linear
 from phonebit.errors import ConversionError, InputError
 
@@ -34,16 +40,20 @@ Values = dict[tuple[str, int], list[Any]]
 
 
 def load_keras(
-    path: str | os.PathLike[str], custom_objects: Mapping[str, Any] | None = None
+    path: str | os.PathLike[str],
+    custom_objects: Mapping[str, Any] | None = None,
+    *,
+    trust_lambdas: bool = False,
 ) -> Any:
     """Loads a file with the generation of Keras that wrote it.
 
     Unlike the importer this lets the framework build objects from the file. Files that carry Python
-    code (Lambda layers) are refused before the framework sees them.
+    code (Lambda layers) are refused before the framework sees them, unless they are trusted.
 
     Args:
         path: A whole-model ``.h5`` or ``.keras`` file.
         custom_objects: Classes and functions of your own that the model uses.
+        trust_lambdas: Let Keras run the code of Lambda layers.
 
     Returns:
         The live model, not compiled.
@@ -53,45 +63,55 @@ def load_keras(
     """
     path = Path(path)
     with open_keras(path) as model:
-        _refuse_code(model.spec, path)
+        if not trust_lambdas:
+            _refuse_code(model.spec, path)
         major = model.keras_major
     try:
-        if major == 3:
-            import keras
-
-            return keras.saving.load_model(path, custom_objects=custom_objects, compile=False)
-        os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
-        import larq  # noqa: F401  (registers its layers and quantizers)
-        import tensorflow as tf
-    except ImportError as error:
-        raise ConversionError(
-            f"the framework that wrote the file is not installed: {error}",
-            where=str(path),
-            hint="pip install " + ("keras tensorflow" if major == 3 else "larq tf-keras"),
-        ) from error
-    try:
-        return tf.keras.models.load_model(str(path), custom_objects=custom_objects, compile=False)
-    except TypeError:  # tf-keras 2.16 cannot read back functions that it wrote to a .h5 itself
-        return _load_by_parts(tf.keras, path, custom_objects)
+        keras = installed_keras(major)
+    except ConversionError as error:
+        raise ConversionError(error.problems, where=str(path), hint=error.hint) from error
+    objects = {"Lambda": lambda_class(keras), **(custom_objects or {})}
+    if major == 3:
+        return keras.saving.load_model(
+            path, custom_objects=objects, compile=False, safe_mode=not trust_lambdas
+        )
+    with suppress(ImportError):
+        import larq_zoo  # noqa: F401  (registers what its networks are made of)
+    if h5py.is_hdf5(path):
+        return _load_by_parts(keras, path, objects)
+    return keras.models.load_model(
+        str(path), custom_objects=objects, compile=False, safe_mode=not trust_lambdas
+    )
 
 
-def _load_by_parts(keras: Any, path: Path, custom_objects: Mapping[str, Any] | None) -> Any:
-    """Builds a ``.h5`` model from its configuration, functions named as plain strings."""
+def _load_by_parts(keras: Any, path: Path, custom_objects: Mapping[str, Any]) -> Any:
+    """Builds a ``.h5`` model from its configuration and loads its weights.
+
+    Functions are looked up first, because tf-keras 2.16 cannot read back what it writes itself, and
+    a model of a class of its own that is a graph of layers is built as such.
+    """
+
+    def functions(value: Any) -> Any:
+        if isinstance(value, list):
+            return [functions(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        kind, inner = value.get("class_name"), value.get("config")
+        if kind == "function" and isinstance(inner, str):
+            return keras.utils.get_registered_object(inner, custom_objects) or inner
+        if kind == "Lambda" and isinstance(inner, dict):
+            code = rebuilt_lambda(inner, 2)
+            ready = {"function": code.function, "arguments": code.arguments}
+            return {**value, "config": {"name": inner["name"], **ready}}
+        return {key: functions(item) for key, item in value.items()}
+
     with h5py.File(path, "r") as file:
-        config = _plain_functions(json.loads(file.attrs["model_config"]))
-    model = keras.models.model_from_json(json.dumps(config), custom_objects=custom_objects)
+        config = functions(json.loads(file.attrs["model_config"]))
+    if "input_layers" in config["config"]:
+        config["class_name"] = "Functional"
+    model = keras.layers.deserialize(config, custom_objects, use_legacy_format=True)
     model.load_weights(str(path))
     return model
-
-
-def _plain_functions(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_plain_functions(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if value.get("class_name") == "function" and isinstance(value.get("config"), str):
-        return value["config"]
-    return {key: _plain_functions(item) for key, item in value.items()}
 
 
 def _refuse_code(model: ModelSpec, path: Path) -> None:
@@ -107,6 +127,7 @@ def keras_activations(
     inputs: Array | Mapping[str, Array],
     *,
     custom_objects: Mapping[str, Any] | None = None,
+    trust_lambdas: bool = False,
 ) -> dict[str, Array]:
     """Runs a Keras model and returns the output of every layer.
 
@@ -114,10 +135,12 @@ def keras_activations(
         source: A live model, or the path of one (see ``load_keras``).
         inputs: One batch for each input by name, or the only one; (N, H, W, C) or in Keras's shape.
         custom_objects: Classes and functions of your own, for loading.
+        trust_lambdas: See ``load_keras``.
 
     Returns:
         Arrays of shape (N, H, W, C) by the value names of the imported graph: all layer outputs,
-        "<layer>/input_quantizer" (int8) and "<layer>/preactivation". Further inner steps of a
+        "<layer>/input_quantizer" (int8 where all are -1 or +1) and "<layer>/preactivation", and
+        "<layer>/output0" and so on of a layer with several outputs. Further inner steps of a
         layer, which the framework does not show, are missing. Layers that the importer drops, such
         as Dropout, are there under their own names too.
 
@@ -125,7 +148,9 @@ def keras_activations(
         InputError: An input is missing or has the wrong shape.
         ConversionError: See ``load_keras``.
     """
-    model = load_keras(source, custom_objects) if isinstance(source, str | os.PathLike) else source
+    model = source
+    if isinstance(source, str | os.PathLike):
+        model = load_keras(source, custom_objects, trust_lambdas=trust_lambdas)
     spec = parse_model(json.loads(model.to_json()))
     results: dict[str, Array] = {}
     given = [_input(layer, inputs) for layer in _input_layers(spec)]
@@ -181,8 +206,10 @@ def _run_model(
             )
             continue
         output = live[layer.name](*args, **kwargs)
-        values[layer.name, number] = [output]
-        results[name] = _nhwc(output)
+        several = isinstance(output, list | tuple)
+        values[layer.name, number] = outputs = list(output) if several else [output]
+        for i, value in enumerate(outputs):
+            results[f"{name}/output{i}" if len(outputs) > 1 else name] = _nhwc(value)
         results.update(_inner_values(live[layer.name], layer, name, args))
     return [values[ref.layer, ref.call][ref.output] for ref in spec.outputs]
 
@@ -192,7 +219,9 @@ def _inner_values(live: Any, layer: LayerSpec, name: str, args: list[Any]) -> di
     inner: dict[str, Array] = {}
     quantizer: Callable[[Any], Any] | None = getattr(live, "input_quantizer", None)
     if quantizer is not None:
-        inner[f"{name}/input_quantizer"] = _nhwc(quantizer(args[0])).astype(np.int8)
+        value = _nhwc(quantizer(args[0]))
+        signs = np.all(np.abs(value) == 1)
+        inner[f"{name}/input_quantizer"] = value.astype(np.int8) if signs else value
     if layer.class_name != "Activation" and not is_linear(layer.config.get("activation")):
         activation = live.activation
         live.activation = None
@@ -213,6 +242,10 @@ def _resolved(value: Any, values: Values) -> Any:
         return values[value.layer, value.call][value.output]
     if isinstance(value, list):
         return [_resolved(item, values) for item in value]
+    if isinstance(value, dict) and value.get("class_name") == "__ellipsis__":
+        return Ellipsis
+    if isinstance(value, dict) and value.get("class_name") == "__slice__":
+        return slice(*(value["config"][key] for key in ("start", "stop", "step")))
     if isinstance(value, dict):
         return {key: _resolved(item, values) for key, item in value.items()}
     return value

@@ -14,6 +14,7 @@ from phonebit.converter.importers.keras_weights import (
     describe,
     leaf_weights,
     own_item,
+    position,
     reading,
     weight_roles,
 )
@@ -35,21 +36,43 @@ class ArchiveWeights(H5Weights):
     def read(self, path: Path, role: str, shape: tuple[int, ...]) -> FloatArray:
         """See WeightSource."""
         with reading(path, role):
-            group, model = self._root, self._spec
-            for depth, name in enumerate(path):
-                children = self._children(group, model, path[:depth])
-                if name not in children:
-                    raise ConversionError(f"{describe(path)}: the file holds no weights of it")
-                group, spec = children[name], model.by_name[name]
-                model = spec.model or model
+            stored, spec = self._stored(path)
             roles = [name for name, _ in weight_roles(spec)]
-            stored = self._variables(group)
             if stored is None or len(stored) != len(roles):
                 count = "no" if stored is None else len(stored)
                 raise ConversionError(
                     f"{describe(path)}: expected weights {roles}, the file has {count}"
                 )
             return self.fetch(stored, str(roles.index(role)), path, role, shape)
+
+    def names(self, path: Path) -> list[str]:
+        """See WeightSource; archives number the weights of a layer."""
+        stored, _ = self._stored(path)
+        return [] if stored is None else [str(i) for i in range(len(stored))]
+
+    def read_own(self, path: Path, key: str | int, shape: tuple[int, ...]) -> FloatArray:
+        """See WeightSource."""
+        with reading(path, str(key)):
+            stored, _ = self._stored(path)
+            if isinstance(key, str) and not key.isdigit():
+                raise ConversionError(
+                    f"{describe(path)}: weights have no names in a .keras archive; give the "
+                    f"position of {key!r} in get_weights()"
+                )
+            at = position(key, self.names(path), path)
+            assert stored is not None
+            return self.fetch(stored, str(at), path, str(key), shape)
+
+    def _stored(self, path: Path) -> tuple[h5py.Group | None, LayerSpec]:
+        """The group of a layer's weights, and the layer."""
+        group, model = self._root, self._spec
+        for depth, name in enumerate(path):
+            children = self._children(group, model, path[:depth])
+            if name not in children:
+                raise ConversionError(f"{describe(path)}: the file holds no weights of it")
+            group, spec = children[name], model.by_name[name]
+            model = spec.model or model
+        return self._variables(group), spec
 
     @staticmethod
     def _variables(group: h5py.Group) -> h5py.Group | None:

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -49,6 +49,17 @@ def leaves(value: Any) -> Iterator[TensorRef]:
     elif isinstance(value, dict):
         for item in value.values():
             yield from leaves(item)
+
+
+def map_refs(value: Any, function: Callable[[TensorRef], Any]) -> Any:
+    """``value`` with every TensorRef inside nested lists and dicts replaced."""
+    if isinstance(value, TensorRef):
+        return function(value)
+    if isinstance(value, list):
+        return [map_refs(item, function) for item in value]
+    if isinstance(value, dict):
+        return {key: map_refs(item, function) for key, item in value.items()}
+    return value
 
 
 def parse_call(node: Any, layer: str) -> Call:

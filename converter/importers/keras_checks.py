@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from phonebit.converter.importers.keras_config import LayerSpec, ModelSpec
 from phonebit.converter.importers.keras_functions import FUNCTIONS
+from phonebit.converter.importers.keras_kinds import UnsupportedQuantizerError
+from phonebit.converter.importers.keras_lambdas import UNTRUSTED, LambdaRecorder
 from phonebit.converter.importers.keras_layers import LAYERS
 from phonebit.converter.importers.keras_pointwise import activation_problem
 from phonebit.converter.importers.keras_weights import Path, describe
-from phonebit.converter.importers.quantizers import QuantizerResolver, UnsupportedQuantizerError
+from phonebit.converter.importers.quantizers import QuantizerResolver
+from phonebit.converter.plugin import LayerFunction
 
 QUANTIZER_KEYS: Final = (
     "input_quantizer",
@@ -18,45 +22,72 @@ QUANTIZER_KEYS: Final = (
     "depthwise_quantizer",
     "pointwise_quantizer",
 )
+RECORDED: Final = ("TFOpLambda", "SlicingOpLambda")
+"""Layers in which Keras 2 records the call of a TensorFlow function."""
 _REASONS: Final = {
-    "Lambda": "a Lambda layer is Python code inside the file, which is never run; express it with "
-    "layers, or with tf functions such as x + y and tf.concat on Keras tensors",
-    "SlicingOpLambda": "slicing a tensor is not supported",
-    "TFOpLambda": "",
+    "Lambda": UNTRUSTED,
     "QuantConv1D": "one-dimensional convolutions are not supported; use a QuantConv2D of height 1",
     "Conv1D": "one-dimensional convolutions are not supported; use a Conv2D of height 1",
 }
 
 
-def unsupported_reason(layer: LayerSpec) -> str | None:
+@dataclass
+class Knowledge:
+    """What is known beyond the configuration of a model.
+
+    Attributes:
+        quantizers: What its quantizers compute.
+        lambdas: Records its Lambda layers; None if their code must not run.
+        custom_layers: Functions for the user's own layers, by registered name or class name.
+    """
+
+    quantizers: QuantizerResolver
+    lambdas: LambdaRecorder | None = None
+    custom_layers: Mapping[str, LayerFunction] = field(default_factory=dict)
+
+    def custom_layer(self, layer: LayerSpec) -> LayerFunction | None:
+        """The user's function for a layer, or None."""
+        named = self.custom_layers.get(layer.registered_name)
+        return named or self.custom_layers.get(layer.class_name)
+
+
+def unsupported_reason(layer: LayerSpec, knowledge: Knowledge) -> str | None:
     """Why the class of a layer cannot be imported, or None if it can."""
     if layer.model is not None or layer.class_name == "InputLayer":
+        return None
+    if layer.class_name == "Lambda" and knowledge.lambdas is not None:
         return None
     if layer.is_operation:
         name = layer.class_name
         return None if name in FUNCTIONS else f"the operation keras.ops {name} is not supported"
-    if layer.class_name == "TFOpLambda":
+    if layer.class_name in RECORDED:
         function = str(layer.config.get("function"))
         return None if function in FUNCTIONS else f"the function tf.{function} is not supported"
     if layer.class_name in LAYERS:
         return None
-    return _REASONS.get(layer.class_name, f"layers of class {layer.class_name} are not supported")
+    return _REASONS.get(
+        layer.class_name,
+        f"layers of class {layer.registered_name} are not supported; if it is your own, express it "
+        "with custom_layers (docs/converting.md)",
+    )
 
 
 def config_problems(
-    model: ModelSpec, quantizers: QuantizerResolver, path: Path = ()
+    model: ModelSpec, knowledge: Knowledge, path: Path = ()
 ) -> Iterator[tuple[Path, str]]:
     """(layer path, problem) of a model and the models in it."""
     for layer in model.layers:
         here = (*path, layer.name)
         if layer.model is not None:
-            yield from config_problems(layer.model, quantizers, here)
+            yield from config_problems(layer.model, knowledge, here)
             continue
-        reason = unsupported_reason(layer)
+        if knowledge.custom_layer(layer) is not None:
+            continue
+        reason = unsupported_reason(layer, knowledge)
         if reason is not None:
             yield here, f"{describe(here)}: {reason}"
             continue
-        for problem in _layer_problems(layer, quantizers, here):
+        for problem in _layer_problems(layer, knowledge.quantizers, here):
             yield here, f"{describe(here)}: {problem}"
 
 
@@ -66,14 +97,14 @@ def _layer_problems(layer: LayerSpec, quantizers: QuantizerResolver, path: Path)
     if any(call.kwargs.get("training") is True for call in layer.calls):
         yield "called with training=True; only inference is supported"
     if "activation" in layer.config:
-        problem = activation_problem(layer.config["activation"], quantizers)
+        problem = activation_problem(layer.config["activation"], quantizers, path)
         if problem:
             yield problem
     for key in QUANTIZER_KEYS:
         try:
-            kind = quantizers.kind(layer.config.get(key), path, key)
+            quantizer = quantizers.resolve(layer.config.get(key), path, key)
         except UnsupportedQuantizerError as error:
             yield f"{key}: {error}"
             continue
-        if key == "input_quantizer" and kind == "magnitude_aware_sign":
-            yield "input_quantizer: magnitude_aware_sign scales by the mean of each batch"
+        if key == "input_quantizer" and quantizer.problem:
+            yield f"input_quantizer: quantizer {quantizer.name}: {quantizer.problem}"

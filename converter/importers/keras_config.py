@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from phonebit.converter.importers.keras_calls import (
     TensorRef,
     decode_keras2,
     leaves,
+    map_refs,
     parse_call,
 )
 from phonebit.errors import ConversionError
@@ -37,6 +39,8 @@ class LayerSpec:
     model: ModelSpec | None = None
     is_operation: bool = False
     """A Keras 3 operation (``keras.ops``), which is a node of the graph but no layer."""
+    registered_name: str = ""
+    """``class_name`` with its package if it has one: "MyPackage>MyLayer"."""
 
 
 @dataclass
@@ -54,6 +58,15 @@ class ModelSpec:
             if layer.name in self.by_name:
                 raise ConversionError(f"model {self.name!r}: two layers are called {layer.name!r}")
             self.by_name[layer.name] = layer
+
+    def map_refs(self, function: Callable[[TensorRef], TensorRef]) -> None:
+        """Replaces every reference to a tensor."""
+        for layer in self.layers:
+            for call in layer.calls:
+                call.args = map_refs(call.args, function)
+                call.kwargs = map_refs(call.kwargs, function)
+        self.inputs = [function(ref) for ref in self.inputs]
+        self.outputs = [function(ref) for ref in self.outputs]
 
     def ordered_calls(self) -> list[tuple[LayerSpec, int]]:
         """Every call after those it reads, otherwise in the order of the configuration."""
@@ -161,7 +174,8 @@ def _parse_layer(entry: Any, depth: int) -> LayerSpec:
     is_operation = module.startswith("keras.src.ops") or (
         keras3 and model is None and "trainable" not in config
     )
-    return LayerSpec(name, class_name, config, calls, model, is_operation)
+    registered = entry.get("registered_name") or entry["class_name"]
+    return LayerSpec(name, class_name, config, calls, model, is_operation, str(registered))
 
 
 def _endpoints(value: Any) -> list[TensorRef]:
@@ -208,18 +222,8 @@ def _renumber_nested_calls(model: ModelSpec) -> None:
     offsets = {name: first for name, first in used.items() if name in nested and first > 0}
     if not offsets:
         return
-    for calls in everything:
-        for call in calls:
-            call.args = _shifted(call.args, offsets)
-            call.kwargs = _shifted(call.kwargs, offsets)
-    model.outputs = _shifted(model.outputs, offsets)
 
+    def counted_from_0(ref: TensorRef) -> TensorRef:
+        return TensorRef(ref.layer, ref.call - offsets.get(ref.layer, 0), ref.output)
 
-def _shifted(value: Any, offsets: dict[str, int]) -> Any:
-    if isinstance(value, TensorRef):
-        return TensorRef(value.layer, value.call - offsets.get(value.layer, 0), value.output)
-    if isinstance(value, list):
-        return [_shifted(item, offsets) for item in value]
-    if isinstance(value, dict):
-        return {key: _shifted(item, offsets) for key, item in value.items()}
-    return value
+    model.map_refs(counted_from_0)

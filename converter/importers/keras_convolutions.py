@@ -14,8 +14,7 @@ from phonebit.converter.importers.keras_graph import (
     number,
 )
 from phonebit.converter.importers.keras_pointwise import activate, is_linear
-from phonebit.converter.ir import Conv2D, FloatArray, Sign, Window
-from phonebit.format.records import DataType
+from phonebit.converter.ir import Conv2D, FloatArray, Window
 
 
 def same_padding(size: int, kernel: int, stride: int, dilation: int = 1) -> tuple[int, int]:
@@ -26,7 +25,7 @@ def same_padding(size: int, kernel: int, stride: int, dilation: int = 1) -> tupl
 
 
 def sliding_window(
-    ctx: LayerContext,
+    padding: object,
     x: Tensor,
     kernel: tuple[int, ...],
     strides: tuple[int, ...],
@@ -35,7 +34,6 @@ def sliding_window(
     """The window of a convolution or pooling layer and the size of its output."""
     needs_rank(x, 3)
     height, width = x.shape[:2]
-    padding = ctx.config.get("padding", "valid")
     if padding == "same":
         top, bottom = same_padding(height, kernel[0], strides[0], dilation[0])
         left, right = same_padding(width, kernel[1], strides[1], dilation[1])
@@ -58,14 +56,11 @@ def sliding_window(
 def quantized_input(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
     """The layer's only input, through its input quantizer if it has one."""
     x = only(inputs)
-    kind = ctx.quantizer("input_quantizer")
+    quantizer = ctx.quantizer("input_quantizer")
     x = ctx.real(x)
-    if kind == "none":
+    if quantizer.step is None:
         return x
-    if kind != "sign":
-        raise UnsupportedError(f"input_quantizer {kind}: its scale depends on the picture")
-    name = INPUT_QUANTIZER
-    return ctx.emit(Sign(), [x], x.shape, suffix=name, inner=name, dtype=DataType.BIT)
+    return ctx.quantize(x, quantizer.step, suffix=INPUT_QUANTIZER, inner=INPUT_QUANTIZER)
 
 
 def only(inputs: list[Tensor]) -> Tensor:
@@ -75,7 +70,8 @@ def only(inputs: list[Tensor]) -> Tensor:
     return inputs[0]
 
 
-def _contiguous(weights: FloatArray) -> FloatArray:
+def contiguous(weights: FloatArray) -> FloatArray:
+    """``weights`` in memory order, but views of one zero as they are (see NoWeights)."""
     return np.ascontiguousarray(weights) if any(weights.strides) else weights
 
 
@@ -94,7 +90,7 @@ def _bias(ctx: LayerContext, channels: int) -> FloatArray | None:
 
 
 def _note_quantizers(ctx: LayerContext, kernel_quantizer: str, node: str) -> None:
-    if "none" not in (ctx.quantizer(kernel_quantizer), ctx.quantizer("input_quantizer")):
+    if not any(ctx.quantizer(key).is_none for key in (kernel_quantizer, "input_quantizer")):
         ctx.expected_binary.append(node)
 
 
@@ -110,7 +106,7 @@ def conv2d(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
     x = only(inputs)
     kernel, strides = integers(ctx.config, "kernel_size", 2), integers(ctx.config, "strides", 2)
     dilation = integers(ctx.config, "dilation_rate", 2)
-    window, size = sliding_window(ctx, x, kernel, strides, dilation)
+    window, size = sliding_window(ctx.config.get("padding", "valid"), x, kernel, strides, dilation)
     (filters,) = integers(ctx.config, "filters", 1, 0)
     (groups,) = integers(ctx.config, "groups", 1, 1)
     if x.channels % groups or filters % groups:
@@ -122,7 +118,7 @@ def conv2d(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
     weights = ctx.kernel("kernel", shape, "kernel_quantizer").transpose(3, 0, 1, 2)
     _note_quantizers(ctx, "kernel_quantizer", ctx.name)
     bias = _bias(ctx, filters)
-    op = Conv2D(_contiguous(weights), window, groups, _pad_value(ctx), bias)
+    op = Conv2D(contiguous(weights), window, groups, _pad_value(ctx), bias)
     return _finish(ctx, x, op, size)
 
 
@@ -132,7 +128,7 @@ def dense(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
     (units,) = integers(ctx.config, "units", 1, 0)
     kernel = ctx.kernel("kernel", (x.channels, units), "kernel_quantizer")
     _note_quantizers(ctx, "kernel_quantizer", ctx.name)
-    weights = _contiguous(kernel.transpose(1, 0)).reshape(units, 1, 1, x.channels)
+    weights = contiguous(kernel.transpose(1, 0)).reshape(units, 1, 1, x.channels)
     op = Conv2D(weights, Window((1, 1)), bias=_bias(ctx, units))
     return _finish(ctx, x, op, x.shape[:-1])
 
@@ -141,11 +137,11 @@ def _depthwise(ctx: LayerContext, x: Tensor, channels: int) -> tuple[Conv2D, tup
     """The depthwise part of a layer: (H, W, C, M) kernels, output channel c * M + m."""
     kernel, strides = integers(ctx.config, "kernel_size", 2), integers(ctx.config, "strides", 2)
     dilation = integers(ctx.config, "dilation_rate", 2)
-    window, size = sliding_window(ctx, x, kernel, strides, dilation)
+    window, size = sliding_window(ctx.config.get("padding", "valid"), x, kernel, strides, dilation)
     (multiplier,) = integers(ctx.config, "depth_multiplier", 1, 1)
     shape = (*kernel, channels, multiplier)
     weights = ctx.kernel("depthwise_kernel", shape, "depthwise_quantizer").transpose(2, 3, 0, 1)
-    weights = _contiguous(weights).reshape(channels * multiplier, *kernel, 1)
+    weights = contiguous(weights).reshape(channels * multiplier, *kernel, 1)
     return Conv2D(weights, window, channels, _pad_value(ctx)), size
 
 
@@ -169,5 +165,5 @@ def separable_conv2d(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
     x = ctx.emit(op, [x], (*size, channels), suffix="depthwise", inner="depthwise")
     (filters,) = integers(ctx.config, "filters", 1, 0)
     kernel = ctx.kernel("pointwise_kernel", (1, 1, channels, filters), "pointwise_quantizer")
-    weights = _contiguous(kernel.transpose(3, 0, 1, 2))
+    weights = contiguous(kernel.transpose(3, 0, 1, 2))
     return _finish(ctx, x, Conv2D(weights, Window((1, 1)), bias=_bias(ctx, filters)), size)

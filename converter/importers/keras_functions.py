@@ -1,4 +1,4 @@
-"""Merging layers, and the functions that Keras records as layers of a graph.
+"""The functions that Keras records as layers of a graph.
 
 ``x + y`` on Keras tensors becomes a ``TFOpLambda`` layer in Keras 2 and an ``Operation`` node in
 Keras 3; both end in the same functions here, by the name of what they compute.
@@ -20,102 +20,40 @@ from phonebit.converter.importers.keras_graph import (
     number,
     tensors,
 )
+from phonebit.converter.importers.keras_merging import add, concatenated, pair, subtract
 from phonebit.converter.importers.keras_pointwise import ACTIVATIONS
+from phonebit.converter.importers.keras_slicing import (
+    expand_dims,
+    gather,
+    get_item,
+    maximum_of_map,
+    mean,
+    pad,
+    real_tensor,
+    reshape,
+    split,
+    squeeze,
+)
 from phonebit.converter.ir import (
+    SMALLEST,
     AddTensor,
     Clamp,
-    Concat,
+    Divide,
     FloatArray,
     MultiplyTensor,
-    Reshape,
+    PRelu,
+    Quantize,
     ScaleBias,
 )
-from phonebit.format.records import DataType
 
 Operand = Tensor | FloatArray
-Function = Callable[[LayerContext, dict[str, Any]], Tensor]
+Function = Callable[[LayerContext, dict[str, Any]], Tensor | list[Tensor]]
 
 
-# --- merging layers -------------------------------------------------------------------------------
-
-
-def add(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
-    """Add, from left to right."""
-    return _merge(ctx, inputs, AddTensor(1), "sum")
-
-
-def multiply(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
-    """Multiply, from left to right."""
-    return _merge(ctx, inputs, MultiplyTensor(1), "product")
-
-
-def subtract(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
-    """Subtract: x - y = x + (-1) * y, which rounds the same."""
-    if len(inputs) != 2:
-        raise UnsupportedError(f"called with {len(inputs)} tensors, expected two")
-    x, y = (ctx.real(tensor) for tensor in inputs)
-    ones = constant(1, y.channels)
-    y = ctx.step(y, ScaleBias(-ones, 0 * ones), suffix="negative", inner="negative")
-    return _pair(ctx, x, y, AddTensor(1), "", "")
-
-
-def _merge(
-    ctx: LayerContext, inputs: list[Tensor], step: AddTensor | MultiplyTensor, inner: str
-) -> Tensor:
-    if len(inputs) < 2:
-        raise UnsupportedError(f"called with {len(inputs)} tensors, expected at least two")
-    total, *others = (ctx.real(tensor) for tensor in inputs)
-    for position, other in enumerate(others, start=1):
-        name = "" if position == len(others) else f"{inner}{position}"
-        total = _pair(ctx, total, other, step, name, name)
-    return total
-
-
-def _pair(
-    ctx: LayerContext,
-    x: Tensor,
-    y: Tensor,
-    step: AddTensor | MultiplyTensor,
-    suffix: str,
-    inner: str,
-) -> Tensor:
-    """One sum or product; both commute to the last bit, so the larger operand can come first."""
-    if math.prod(x.shape) < math.prod(y.shape):
-        x, y = y, x
-    if y.hwc not in (x.hwc, (1, 1, x.channels)):
-        raise UnsupportedError(
-            f"operands of shapes {x.shape} and {y.shape}; they must be equal, or one must be one "
-            "number a channel"
-        )
-    return ctx.step(x, step, y, suffix=suffix, inner=inner)
-
-
-def concatenate(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
-    """Concatenate, along the last axis."""
-    return _concatenated(ctx, inputs, ctx.config.get("axis", -1))
-
-
-def _concatenated(ctx: LayerContext, inputs: list[Tensor], axis: object) -> Tensor:
-    if not inputs:
-        raise UnsupportedError("called without tensors")
-    inputs = [ctx.real(tensor) for tensor in inputs]
-    first = inputs[0]
-    if axis not in (-1, len(first.shape)):
-        raise UnsupportedError(f"axis={axis}; only the last axis (-1) is supported")
-    if any(tensor.shape[:-1] != first.shape[:-1] for tensor in inputs):
-        raise UnsupportedError(f"operands of shapes {[tensor.shape for tensor in inputs]}")
-    if len(inputs) == 1:
-        return first
-    bits = all(tensor.dtype == DataType.BIT for tensor in inputs)
-    shape = (*first.shape[:-1], sum(tensor.channels for tensor in inputs))
-    return ctx.emit(Concat(), inputs, shape, dtype=DataType.BIT if bits else DataType.F32)
-
-
-# --- functions recorded as layers -----------------------------------------------------------------
-
-
-def call_function(ctx: LayerContext, name: str, args: list[Any], kwargs: dict[str, Any]) -> Tensor:
-    """Emits a recorded function call.
+def call_function(
+    ctx: LayerContext, name: str, args: list[Any], kwargs: dict[str, Any]
+) -> list[Tensor]:
+    """Emits a recorded function call and returns its results.
 
     Args:
         ctx: The call.
@@ -126,7 +64,8 @@ def call_function(ctx: LayerContext, name: str, args: list[Any], kwargs: dict[st
     function, parameters = FUNCTIONS[name]
     if len(args) > len(parameters):
         raise UnsupportedError(f"{name} is called with {len(args)} positional arguments")
-    return function(ctx, dict(zip(parameters, args, strict=False)) | kwargs)
+    results = function(ctx, dict(zip(parameters, args, strict=False)) | kwargs)
+    return results if isinstance(results, list) else [results]
 
 
 def _operand(ctx: LayerContext, value: Any, partner: Any) -> Operand:
@@ -157,7 +96,7 @@ def _binary(ctx: LayerContext, x: Operand, y: Operand, step: AddTensor | Multipl
     if isinstance(x, Tensor) and isinstance(y, Tensor):
         if len(x.shape) != len(y.shape):  # NumPy's rule would pair channels with the batch
             raise UnsupportedError(f"operands of shapes {x.shape} and {y.shape}")
-        return _pair(ctx, x, y, step, "", "")
+        return pair(ctx, x, y, step, "", "")
     tensor, value = (x, y) if isinstance(x, Tensor) else (y, x)
     if not isinstance(tensor, Tensor) or isinstance(value, Tensor):
         raise UnsupportedError("called without a tensor")
@@ -191,63 +130,87 @@ def _divide(ctx: LayerContext, arguments: dict[str, Any]) -> Tensor:
     x, y = _operands(ctx, arguments)
     if not isinstance(x, Tensor) or isinstance(y, Tensor):
         raise UnsupportedError("division is supported of a tensor by a constant only")
-    if not np.all(np.abs(np.frexp(y)[0]) == 0.5):
-        raise UnsupportedError(
-            "division by a constant that is no power of two rounds differently from any product; "
-            "multiply by its reciprocal instead"
-        )
-    return _binary(ctx, x, (1 / y).astype(np.float32), MultiplyTensor(1))
+    if not np.all(y):
+        raise UnsupportedError("divides by zero")
+    if np.all(np.abs(np.frexp(y)[0]) == 0.5):  # the reciprocal of a power of two is exact
+        return _binary(ctx, x, (1 / y).astype(np.float32), MultiplyTensor(1))
+    return ctx.emit(Divide(y), [x], x.shape)
+
+
+def _bias_add(ctx: LayerContext, arguments: dict[str, Any]) -> Tensor:
+    return _add(ctx, {"x": arguments.get("x"), "y": arguments.get("bias")})
+
+
+def _negative(ctx: LayerContext, arguments: dict[str, Any]) -> Tensor:
+    return _multiply(ctx, {"x": arguments.get("x"), "y": -1.0})
+
+
+def _square(ctx: LayerContext, arguments: dict[str, Any]) -> Tensor:
+    x = real_tensor(ctx, arguments.get("x"))
+    return ctx.step(x, MultiplyTensor(1), x)
+
+
+def _absolute(ctx: LayerContext, arguments: dict[str, Any]) -> Tensor:
+    x = real_tensor(ctx, arguments.get("x"))
+    return ctx.step(x, PRelu(constant(-1, x.channels)))
+
+
+def _sign(ctx: LayerContext, arguments: dict[str, Any]) -> Tensor:
+    """tf.sign, whose 0 stays 0."""
+    thresholds, values = np.array([0, SMALLEST], np.float32), np.array([-1, 0, 1], np.float32)
+    return ctx.quantize(real_tensor(ctx, arguments.get("x")), Quantize(thresholds, values))
+
+
+def _maximum(ctx: LayerContext, arguments: dict[str, Any]) -> Tensor:
+    x, limit = _limited(ctx, arguments)
+    return ctx.step(x, Clamp(limit, math.inf))
+
+
+def _minimum(ctx: LayerContext, arguments: dict[str, Any]) -> Tensor:
+    x, limit = _limited(ctx, arguments)
+    return ctx.step(x, Clamp(-math.inf, limit))
+
+
+def _limited(ctx: LayerContext, arguments: dict[str, Any]) -> tuple[Tensor, float]:
+    """The tensor and the number of a maximum or minimum."""
+    x, y = _operands(ctx, arguments)
+    tensor, limit = (x, y) if isinstance(x, Tensor) else (y, x)
+    if not isinstance(tensor, Tensor) or isinstance(limit, Tensor) or np.unique(limit).size != 1:
+        raise UnsupportedError("of a tensor and one number only")
+    return tensor, float(limit[0])
+
+
+def _add_n(ctx: LayerContext, arguments: dict[str, Any]) -> Tensor:
+    return add(ctx, tensors(arguments.get("inputs")))
 
 
 def _concat(ctx: LayerContext, arguments: dict[str, Any]) -> Tensor:
     values = arguments.get("values")
     if not isinstance(values, list) or not all(isinstance(value, Tensor) for value in values):
         raise UnsupportedError("concatenates constants")
-    return _concatenated(ctx, values, arguments.get("axis", -1))
-
-
-def _reshape(ctx: LayerContext, arguments: dict[str, Any]) -> Tensor:
-    """tf.reshape: the batch is the first axis and must stay, written as -1."""
-    x = _real_tensor(ctx, arguments.get("tensor"))
-    shape = arguments.get("shape", arguments.get("newshape"))
-    if not isinstance(shape, list) or not all(isinstance(n, int) for n in shape):
-        raise UnsupportedError(f"reshapes to {shape!r}; a list of integers is expected")
-    rest = shape[1:]
-    if not 1 <= len(rest) <= 3 or min(rest) < 1 or math.prod(rest) != math.prod(x.shape):
-        raise UnsupportedError(
-            f"reshapes {('batch', *x.shape)} to {tuple(shape)}; the first axis must stay the batch"
-        )
-    result = Tensor(x.value, tuple(rest))
-    return ctx.emit(Reshape(result.hwc), [x], result.shape, dtype=x.dtype)
+    return concatenated(ctx, values, arguments.get("axis", -1))
 
 
 def _clip(ctx: LayerContext, arguments: dict[str, Any]) -> Tensor:
     low = arguments.get("clip_value_min", arguments.get("x_min"))
     high = arguments.get("clip_value_max", arguments.get("x_max"))
     step = Clamp(number(low, "clip_value_min"), number(high, "clip_value_max"))
-    return ctx.step(_real_tensor(ctx, arguments.get("x")), step)
+    return ctx.step(real_tensor(ctx, arguments.get("x")), step)
 
 
 def _cast(ctx: LayerContext, arguments: dict[str, Any]) -> Tensor:
     if arguments.get("dtype") not in ("float32", "float"):
         raise UnsupportedError(f"casts to {arguments.get('dtype')!r}; only float32 is supported")
-    return _real_tensor(ctx, arguments.get("x"), "")
+    return real_tensor(ctx, arguments.get("x"), "")
 
 
 def _identity(ctx: LayerContext, arguments: dict[str, Any]) -> Tensor:
-    return _real_tensor(ctx, arguments.get("x"))
-
-
-def _real_tensor(ctx: LayerContext, value: Any, inner: str = "cast") -> Tensor:
-    found = tensors(value)
-    if len(found) != 1:
-        raise UnsupportedError(f"called with {len(found)} tensors, expected one")
-    return ctx.real(found[0], inner)
+    return real_tensor(ctx, arguments.get("x"))
 
 
 def _activation(name: str) -> Function:
     def emit(ctx: LayerContext, arguments: dict[str, Any]) -> Tensor:
-        return ACTIVATIONS[name](ctx, _real_tensor(ctx, arguments.get("x")), arguments, "")
+        return ACTIVATIONS[name](ctx, real_tensor(ctx, arguments.get("x")), arguments, "")
 
     return emit
 
@@ -287,13 +250,45 @@ FUNCTIONS: Final[dict[str, tuple[Function, tuple[str, ...]]]] = {
     "TrueDivide": (_divide, _XY),
     "concat": (_concat, ("values", "axis", "name")),
     "Concatenate": (_concat, ("values", "axis")),
-    "reshape": (_reshape, ("tensor", "shape", "name")),
-    "Reshape": (_reshape, ("tensor", "newshape")),
     "clip_by_value": (_clip, ("x", "clip_value_min", "clip_value_max", "name")),
     "Clip": (_clip, ("x", "x_min", "x_max")),
     "cast": (_cast, ("x", "dtype", "name")),
     "Cast": (_cast, ("x", "dtype")),
     "identity": (_identity, ("x", "name")),
+    "stop_gradient": (_identity, ("x",)),
+    "StopGradient": (_identity, ("x",)),
+    "math.negative": (_negative, ("x", "name")),
+    "Negative": (_negative, ("x",)),
+    "math.square": (_square, ("x", "name")),
+    "Square": (_square, ("x",)),
+    "math.abs": (_absolute, ("x", "name")),
+    "Absolute": (_absolute, ("x",)),
+    "math.sign": (_sign, ("x", "name")),
+    "Sign": (_sign, ("x",)),
+    "math.maximum": (_maximum, _XY),
+    "Maximum": (_maximum, _XY),
+    "math.minimum": (_minimum, _XY),
+    "Minimum": (_minimum, _XY),
+    "math.add_n": (_add_n, ("inputs", "name")),
+    "nn.bias_add": (_bias_add, ("x", "bias")),
+    "__operators__.getitem": (get_item, ("x", "key")),
+    "GetItem": (get_item, ("x", "key")),
+    "split": (split, ("x", "num_or_size_splits", "axis")),
+    "Split": (split, ("x",)),
+    "compat.v1.pad": (pad, ("x", "paddings")),
+    "Pad": (pad, ("x", "constant_values")),
+    "compat.v1.gather": (gather, ("x", "indices")),
+    "Take": (gather, ("x", "indices")),
+    "math.reduce_mean": (mean, ("x", "axis", "keepdims")),
+    "Mean": (mean, ("x",)),
+    "math.reduce_max": (maximum_of_map, ("x", "axis", "keepdims")),
+    "Max": (maximum_of_map, ("x",)),
+    "reshape": (reshape, ("x", "shape", "name")),
+    "Reshape": (reshape, ("x", "newshape")),
+    "expand_dims": (expand_dims, ("x", "axis", "name")),
+    "ExpandDims": (expand_dims, ("x",)),
+    "compat.v1.squeeze": (squeeze, ("x", "axis", "name")),
+    "Squeeze": (squeeze, ("x",)),
     **{name: (_activation(kind), ("x",)) for name, kind in _ACTIVATION_FUNCTIONS.items()},
 }
 """By the name of a TensorFlow function (Keras 2) or of an operation class (Keras 3)."""

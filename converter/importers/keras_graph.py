@@ -10,13 +10,10 @@ from typing import Any, Final
 import numpy as np
 
 from phonebit.converter.importers.keras_config import LayerSpec
-from phonebit.converter.importers.keras_weights import NoWeights, Path, WeightSource
-from phonebit.converter.importers.quantizers import (
-    QuantizerKind,
-    QuantizerResolver,
-    UnsupportedQuantizerError,
-    quantize_kernel,
-)
+from phonebit.converter.importers.keras_kinds import Quantizer, UnsupportedQuantizerError
+from phonebit.converter.importers.keras_steps import Step as StepFunction
+from phonebit.converter.importers.keras_weights import NoWeights, Path, WeightSource, checked
+from phonebit.converter.importers.quantizers import QuantizerResolver
 from phonebit.converter.ir import (
     Dequantize,
     Elementwise,
@@ -25,6 +22,7 @@ from phonebit.converter.ir import (
     Node,
     Operator,
     Shape,
+    Sign,
     Step,
 )
 from phonebit.errors import ConversionError
@@ -104,17 +102,22 @@ class LayerContext:
         """A weight as the file holds it."""
         return self.weights.read(self.path, role, shape)
 
-    def quantizer(self, key: str) -> QuantizerKind:
-        """The kind of the quantizer under a configuration key."""
+    def quantizer(self, key: str) -> Quantizer:
+        """What the quantizer under a configuration key computes."""
         try:
-            return self.quantizers.kind(self.config.get(key), self.path, key)
+            return self.quantizers.resolve(self.config.get(key), self.path, key)
         except UnsupportedQuantizerError as error:
             raise UnsupportedError(f"{key}: {error}") from error
 
     def kernel(self, role: str, shape: tuple[int, ...], quantizer: str) -> FloatArray:
         """A weight after its quantizer."""
-        weight, kind = self.weight(role, shape), self.quantizer(quantizer)
-        return weight if isinstance(self.weights, NoWeights) else quantize_kernel(weight, kind)
+        weight, function = self.weight(role, shape), self.quantizer(quantizer)
+        if isinstance(self.weights, NoWeights) or function.is_none:
+            return weight
+        try:
+            return checked(function.kernel(weight), self.path, f"quantized {role}", shape)
+        except UnsupportedQuantizerError as error:
+            raise UnsupportedError(f"{quantizer}: {error}") from error
 
     def emit(
         self,
@@ -155,6 +158,13 @@ class LayerContext:
         """Appends an element-wise node of one step; ``others`` are its operands 1, 2, ..."""
         op = Elementwise(Epilogue([step]))
         return self.emit(op, [x, *others], x.shape, suffix=suffix, inner=inner)
+
+    def quantize(
+        self, x: Tensor, step: StepFunction, *, suffix: str = "", inner: str = ""
+    ) -> Tensor:
+        """Appends a sign, whose result is bits, or a quantizer of other values."""
+        dtype = DataType.BIT if isinstance(step, Sign) else DataType.F32
+        return self.emit(step, [x], x.shape, suffix=suffix, inner=inner, dtype=dtype)
 
     def real(self, x: Tensor, inner: str = "cast") -> Tensor:
         """``x`` as real numbers: an integer image is converted, as a node "<layer>/<inner>"."""

@@ -17,7 +17,6 @@ from phonebit.converter.importers.keras_convolutions import (
     separable_conv2d,
     sliding_window,
 )
-from phonebit.converter.importers.keras_functions import add, concatenate, multiply, subtract
 from phonebit.converter.importers.keras_graph import (
     LayerContext,
     Tensor,
@@ -27,15 +26,17 @@ from phonebit.converter.importers.keras_graph import (
     needs_rank,
     number,
 )
+from phonebit.converter.importers.keras_merging import add, concatenate, multiply, subtract
 from phonebit.converter.importers.keras_pointwise import (
     activate,
     is_linear,
     leaky_relu,
     prelu_slope,
+    quantizer,
     relu,
-    sign,
     softmax,
 )
+from phonebit.converter.importers.quantizers import LARQ_NAMES
 from phonebit.converter.ir import (
     AveragePool2D,
     BatchNorm,
@@ -73,7 +74,7 @@ def batch_normalization(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
 def _pool_window(ctx: LayerContext, x: Tensor) -> tuple[Window, tuple[int, ...]]:
     kernel = integers(ctx.config, "pool_size", 2, 2)
     strides = integers(ctx.config, "strides", 2) if ctx.config.get("strides") else kernel
-    window, size = sliding_window(ctx, x, kernel, strides)
+    window, size = sliding_window(ctx.config.get("padding", "valid"), x, kernel, strides)
     return window, (*size, x.channels)
 
 
@@ -259,6 +260,6 @@ LAYERS: Final[dict[str, LayerFunction]] = {
     "Subtract": subtract,
     "SyncBatchNormalization": batch_normalization,
     "ZeroPadding2D": zero_padding2d,
-    **{name: activation_layer(sign) for name in ("SteSign", "ApproxSign", "SwishSign")},
+    **{name: activation_layer(quantizer) for name in LARQ_NAMES if name[0].isupper()},
     **dict.fromkeys(IGNORED, ignored),
 }

@@ -15,6 +15,7 @@ from phonebit.converter.importers.keras_graph import (
     constant,
     number,
 )
+from phonebit.converter.importers.keras_kinds import Quantizer, UnsupportedQuantizerError
 from phonebit.converter.importers.quantizers import QuantizerResolver, callable_name
 from phonebit.converter.ir import (
     AddTensor,
@@ -36,6 +37,7 @@ Activation = Callable[[LayerContext, Tensor, Parameters, str], Tensor]
 """(context, input, parameters, node suffix) -> the layer's output."""
 
 _UNARY: Final[dict[str, Step]] = {
+    "clip_by_value_activation": Clamp(0.0, 1.0),
     "hard_tanh": Clamp(-1.0, 1.0),
     "relu6": Clamp(0.0, 6.0),
     "sigmoid": Sigmoid(),
@@ -44,12 +46,19 @@ _UNARY: Final[dict[str, Step]] = {
 IDENTITY: Final = ("linear", "Identity", "identity")
 
 
-def activation_problem(value: object, quantizers: QuantizerResolver) -> str | None:
-    """Why the activation ``value`` of a configuration is unsupported, or None if it is fine."""
+def activation_problem(
+    value: object, quantizers: QuantizerResolver, path: tuple[str, ...]
+) -> str | None:
+    """Why an activation of the layer at ``path`` is unsupported, or None if it is fine."""
     name = callable_name(value)
-    if value is None or name in IDENTITY or name in ACTIVATIONS or quantizers.knows_as_sign(value):
+    if is_linear(value) or name in ACTIVATIONS:
         return None
-    return f"activation {name!r} is not supported; known: {', '.join(sorted(ACTIVATIONS))}"
+    try:
+        quantizer = quantizers.resolve(value, path, "activation")
+    except UnsupportedQuantizerError:
+        known = ", ".join(sorted(ACTIVATIONS))
+        return f"activation {name!r} is not supported; known: {known} and Larq's quantizers"
+    return f"activation {name}: {quantizer.problem}" if quantizer.problem else None
 
 
 def is_linear(value: object) -> bool:
@@ -59,19 +68,31 @@ def is_linear(value: object) -> bool:
 
 def activate(ctx: LayerContext, x: Tensor, value: object, suffix: str) -> Tensor:
     """Emits the (non-linear) activation ``value``; its result is the layer's output."""
-    problem = activation_problem(value, ctx.quantizers)
+    problem = activation_problem(value, ctx.quantizers, ctx.path)
     if problem:
         raise UnsupportedError(problem)
-    if ctx.quantizers.knows_as_sign(value):
-        return sign(ctx, x, {}, suffix)
+    name = str(callable_name(value))
+    if name not in ACTIVATIONS:
+        return _quantized(ctx, x, ctx.quantizers.resolve(value, ctx.path, "activation"), suffix)
     config = value.get("config") if isinstance(value, dict) else None
     parameters = config if isinstance(config, dict) else {}
-    return ACTIVATIONS[str(callable_name(value))](ctx, x, parameters, suffix)
+    return ACTIVATIONS[name](ctx, x, parameters, suffix)
 
 
-def sign(ctx: LayerContext, x: Tensor, _: Parameters, suffix: str) -> Tensor:
-    """Sign: v >= 0 -> +1, else -1."""
-    return ctx.emit(Sign(), [x], x.shape, suffix=suffix, dtype=DataType.BIT)
+def quantizer(ctx: LayerContext, x: Tensor, parameters: Parameters, suffix: str) -> Tensor:
+    """One of Larq's quantizers as a layer."""
+    value = {"class_name": ctx.layer.class_name, "config": parameters}
+    try:
+        known = ctx.quantizers.known(value)
+    except UnsupportedQuantizerError as error:
+        raise UnsupportedError(str(error)) from error
+    if known is None or known.problem:
+        raise UnsupportedError(known.problem if known else "it is no quantizer")
+    return _quantized(ctx, x, known, suffix)
+
+
+def _quantized(ctx: LayerContext, x: Tensor, quantizer: Quantizer, suffix: str) -> Tensor:
+    return x if quantizer.step is None else ctx.quantize(x, quantizer.step, suffix=suffix)
 
 
 def softmax(ctx: LayerContext, x: Tensor, parameters: Parameters, suffix: str) -> Tensor:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Final
 
-from phonebit.converter.importers.keras_calls import TensorRef
-from phonebit.converter.importers.keras_checks import config_problems
+from phonebit.converter.importers.keras_calls import TensorRef, map_refs
+from phonebit.converter.importers.keras_checks import RECORDED, Knowledge, config_problems
 from phonebit.converter.importers.keras_config import LayerSpec, ModelSpec, call_name
+from phonebit.converter.importers.keras_custom import translate_custom
 from phonebit.converter.importers.keras_files import KerasModel
 from phonebit.converter.importers.keras_functions import call_function
 from phonebit.converter.importers.keras_graph import (
@@ -21,7 +23,6 @@ from phonebit.converter.importers.keras_graph import (
 )
 from phonebit.converter.importers.keras_layers import LAYERS
 from phonebit.converter.importers.keras_weights import NoWeights, describe
-from phonebit.converter.importers.quantizers import QuantizerResolver
 from phonebit.converter.infer import infer
 from phonebit.converter.ir import Graph, Input, Node, TensorType
 from phonebit.errors import ConversionError, UnsupportedLayerError
@@ -31,6 +32,8 @@ LayerPath = tuple[str, ...]
 Outputs = list[Tensor | None]
 """Output tensors of a call; None where a problem in front of it leaves them unknown."""
 Problems = dict[LayerPath, list[str]]
+Call = tuple[str, int]
+"""A layer's name and the number of its call."""
 
 INPUT_TYPES: Final = {"uint8": DataType.U8, "float32": DataType.F32, "float16": DataType.F32}
 MALFORMED: Final = (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError)
@@ -38,13 +41,13 @@ MALFORMED: Final = (TypeError, ValueError, KeyError, IndexError, AttributeError,
 
 
 def translate(
-    model: KerasModel, quantizers: QuantizerResolver, input_shape: Sequence[int] | None = None
+    model: KerasModel, knowledge: Knowledge, input_shape: Sequence[int] | None = None
 ) -> Graph:
     """The source graph of a model.
 
     Args:
         model: Its topology and weights.
-        quantizers: Knows what the quantizers in its configuration compute.
+        knowledge: What its quantizers, Lambda layers and custom layers compute.
         input_shape: (height, width, channels) for a model that leaves its input's size open.
 
     Raises:
@@ -52,11 +55,11 @@ def translate(
         ConversionError: The model is inconsistent with itself or with ``input_shape``.
     """
     problems: Problems = {}
-    for path, problem in config_problems(model.spec, quantizers):
+    for path, problem in config_problems(model.spec, knowledge):
         problems.setdefault(path, []).append(problem)
     if problems:  # look for more, in a dry run
         model = KerasModel(model.spec, NoWeights(), model.keras_major)
-    run = _Translation(model, quantizers, input_shape, problems)
+    run = _Translation(model, knowledge, input_shape, problems)
     outputs: Outputs = []
     try:
         outputs = run.model(model.spec, (), "", None)
@@ -77,12 +80,12 @@ class _Translation:
     def __init__(
         self,
         model: KerasModel,
-        quantizers: QuantizerResolver,
+        knowledge: Knowledge,
         input_shape: Sequence[int] | None,
         problems: Problems,
     ) -> None:
         self._model = model
-        self._quantizers = quantizers
+        self._knowledge = knowledge
         self._input_shape = None if input_shape is None else tuple(input_shape)
         self._problems = problems
         names = set(islice(_call_names(model.spec, ""), MAX_NODES + 1))
@@ -107,9 +110,22 @@ class _Translation:
         return graph
 
     def model(
-        self, model: ModelSpec, path: LayerPath, prefix: str, inputs: Outputs | None
+        self,
+        model: ModelSpec,
+        path: LayerPath,
+        prefix: str,
+        inputs: Outputs | None,
+        names: Mapping[Call, str] = MappingProxyType({}),
     ) -> Outputs:
-        """Translates every call of a model; ``inputs`` are given for nested ones."""
+        """Translates every call of a model.
+
+        Args:
+            model: The whole model, or one inside it.
+            path: Of the model inside the whole one.
+            prefix: Of the names of its values.
+            inputs: Given for a model inside another.
+            names: Other names than usual for the values of some calls.
+        """
         values: dict[tuple[str, int], Outputs] = {}
         if inputs is not None:
             if len(inputs) != len(model.inputs):
@@ -122,7 +138,7 @@ class _Translation:
         for layer, number in model.ordered_calls():
             if (layer.name, number) in values:
                 continue
-            name = prefix + call_name(layer, number)
+            name = names.get((layer.name, number), prefix + call_name(layer, number))
             here = (*path, layer.name)
             try:
                 outputs = self._call(layer, number, here, name, values)
@@ -153,22 +169,42 @@ class _Translation:
             return self.model(layer.model, path, f"{name}/", inputs)
         if None in inputs or path in self._problems:
             return [None]
+        custom = self._knowledge.custom_layer(layer)
+        if layer.class_name == "Lambda" and custom is None:
+            return self._recorded(layer, path, name, inputs)
         context = LayerContext(
             layer,
             path,
             name,
             self._model.keras_major,
             self._model.weights,
-            self._quantizers,
+            self._knowledge.quantizers,
             self._nodes,
             self._expected_binary,
         )
-        args, kwargs = _resolved(call.args, values), _resolved(call.kwargs, values)
+        args = map_refs(call.args, lambda ref: _lookup(ref, values))
+        kwargs = map_refs(call.kwargs, lambda ref: _lookup(ref, values))
+        if custom is not None:
+            return [*translate_custom(custom, context, tensors([args, kwargs]))]
         if layer.is_operation:
-            return [call_function(context, layer.class_name, args, {**layer.config, **kwargs})]
-        if layer.class_name == "TFOpLambda":
-            return [call_function(context, layer.config["function"], args, kwargs)]
+            return [*call_function(context, layer.class_name, args, {**layer.config, **kwargs})]
+        if layer.class_name in RECORDED:
+            return [*call_function(context, layer.config["function"], args, kwargs)]
         return [LAYERS[layer.class_name](context, tensors([args, kwargs]))]
+
+    def _recorded(self, layer: LayerSpec, path: LayerPath, name: str, inputs: Outputs) -> Outputs:
+        """A Lambda layer: its function as a model, whose outputs get the layer's name."""
+        assert self._knowledge.lambdas is not None
+        known = [tensor for tensor in inputs if tensor is not None]
+        spec = self._knowledge.lambdas.record(layer, path, known)
+        problems = list(config_problems(spec, self._knowledge, path))
+        for here, problem in problems:
+            self._problems[here] = [problem]  # again the same if the layer is called again
+        if problems:
+            return [None]
+        prefix, names = f"{name}/", _output_names(spec, name)
+        self._nodes.reserved.update(_call_names(spec, prefix), names.values())
+        return self.model(spec, path, prefix, inputs, names)
 
     def _input(self, layer: LayerSpec, name: str) -> Tensor:
         dims = self._input_size(layer, name)
@@ -203,6 +239,13 @@ class _Translation:
         return dims
 
 
+def _output_names(model: ModelSpec, name: str) -> dict[Call, str]:
+    """Names for the calls that give a recorded model's outputs."""
+    calls = list(dict.fromkeys((ref.layer, ref.call) for ref in model.outputs))
+    single = len(calls) == 1
+    return {call: name if single else f"{name}/output{i}" for i, call in enumerate(calls)}
+
+
 def _call_names(model: ModelSpec, prefix: str) -> Iterator[str]:
     """The value names that belong to layers, nested ones included."""
     for layer in model.layers:
@@ -220,14 +263,3 @@ def _lookup(ref: TensorRef, values: dict[tuple[str, int], Outputs]) -> Tensor | 
     if outputs is None or not 0 <= ref.output < len(outputs):
         raise ConversionError(f"output {ref.output} of layer {ref.layer!r} does not exist")
     return outputs[ref.output]
-
-
-def _resolved(value: Any, values: dict[tuple[str, int], Outputs]) -> Any:
-    """Call arguments with their references replaced by tensors."""
-    if isinstance(value, TensorRef):
-        return _lookup(value, values)
-    if isinstance(value, list):
-        return [_resolved(item, values) for item in value]
-    if isinstance(value, dict):
-        return {key: _resolved(item, values) for key, item in value.items()}
-    return value

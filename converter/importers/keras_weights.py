@@ -1,4 +1,4 @@
-"""Where the weights of a layer are: in an HDF5 file of either Keras generation, or in a live model.
+"""Where the weights of a layer are: in an HDF5 file of either Keras generation.
 
 Nothing is read until a layer asks for a weight by its role and by the shape that its configuration
 implies, so a file cannot make us allocate more than the network needs.
@@ -33,6 +33,14 @@ class WeightSource(Protocol):
         Raises:
             ConversionError: if it is missing, of another shape, not floating point or not finite.
         """
+        ...
+
+    def names(self, path: Path) -> list[str]:
+        """The weights of a layer of the user's own, in the order of Keras's ``get_weights``."""
+        ...
+
+    def read_own(self, path: Path, key: str | int, shape: tuple[int, ...]) -> FloatArray:
+        """As ``read``, of a layer of the user's own: ``key`` is one of ``names`` or a position."""
         ...
 
 
@@ -72,9 +80,33 @@ def leaf_weights(layer: LayerSpec, path: Path) -> list[tuple[Path, str, bool]]:
     ]
 
 
+def leaves(layer: LayerSpec) -> Iterator[LayerSpec]:
+    """The layers of a nested model, or the layer itself."""
+    if layer.model is None:
+        yield layer
+        return
+    for inner in layer.model.layers:
+        yield from leaves(inner)
+
+
 def describe(path: Path) -> str:
     """How errors speak of a layer."""
     return f"layer {'/'.join(path)!r}"
+
+
+def short_names(names: list[str]) -> list[str]:
+    """Weight names without their layer ("my_layer/scale:0" -> "scale"), as far as they differ."""
+    short = [name.split(":")[0].rsplit("/", 1)[-1] for name in names]
+    return [s if short.count(s) == 1 else n for s, n in zip(short, names, strict=True)]
+
+
+def position(key: str | int, names: list[str], path: Path) -> int:
+    """The place of a weight that is given by its name or place."""
+    if isinstance(key, int) and 0 <= key < len(names):
+        return key
+    if key not in names:
+        raise ConversionError(f"{describe(path)}: it has no weight {key!r}, but {names}")
+    return names.index(str(key))
 
 
 def checked(array: FloatArray, path: Path, role: str, shape: tuple[int, ...]) -> FloatArray:
@@ -97,46 +129,13 @@ class NoWeights:
         fill = np.float32(1 if role == "moving_variance" else 0)
         return np.broadcast_to(fill, shape)
 
+    def names(self, path: Path) -> list[str]:
+        """None."""
+        return []
 
-class LiveWeights:
-    """Weights of a model object.
-
-    Args:
-        model: Anything with ``layers``, each with ``name`` and ``get_weights()``.
-        spec: The same model's configuration.
-    """
-
-    def __init__(self, model: Any, spec: ModelSpec) -> None:
-        self._model = model
-        self._spec = spec
-
-    def find(self, path: Path) -> Any:
-        """The live layer at ``path``, or None."""
-        layer = self._model
-        for name in path:
-            layer = next(
-                (inner for inner in getattr(layer, "layers", []) if inner.name == name), None
-            )
-        return layer
-
-    def read(self, path: Path, role: str, shape: tuple[int, ...]) -> FloatArray:
-        """See WeightSource."""
-        spec: LayerSpec | None = None
-        model: ModelSpec | None = self._spec
-        for name in path:
-            spec = model.by_name[name] if model else None
-            model = spec.model if spec else None
-        layer = self.find(path)
-        if layer is None or spec is None:
-            raise ConversionError(f"{describe(path)}: the live model has no such layer")
-        roles = [name for name, _ in weight_roles(spec)]
-        arrays = layer.get_weights()
-        if len(arrays) != len(roles):
-            raise ConversionError(
-                f"{describe(path)}: expected weights {roles}, got {len(arrays)} arrays"
-            )
-        array = np.asarray(arrays[roles.index(role)], np.float32)
-        return checked(array, path, role, shape)
+    def read_own(self, path: Path, key: str | int, shape: tuple[int, ...]) -> FloatArray:
+        """Zeros."""
+        return self.read(path, str(key), shape)
 
 
 @contextmanager
@@ -212,14 +211,33 @@ class LegacyH5Weights(H5Weights):
             name = self._names[top][(path, role)]
             return self.fetch(self._group, f"{top}/{name}", path, role, shape)
 
+    def names(self, path: Path) -> list[str]:
+        """See WeightSource."""
+        return short_names(self._own(path))
+
+    def read_own(self, path: Path, key: str | int, shape: tuple[int, ...]) -> FloatArray:
+        """See WeightSource."""
+        with reading(path, str(key)):
+            name = self._own(path)[position(key, self.names(path), path)]
+            return self.fetch(self._group, f"{path[0]}/{name}", path, str(key), shape)
+
+    def _own(self, path: Path) -> list[str]:
+        """Dataset names of a layer; in the group of a nested model they begin with the layer's."""
+        names = self._listed(path[0])
+        return names if len(path) == 1 else [n for n in names if path[-1] in n.split("/")[:-1]]
+
+    def _listed(self, top: str) -> list[str]:
+        group = own_item(self._group, top)
+        if not isinstance(group, h5py.Group):
+            raise ConversionError(f"{describe((top,))}: the file holds no weights of it")
+        return string_list(group.attrs, "weight_names")
+
     def _match(self, layer: LayerSpec) -> dict[tuple[Path, str], str]:
         """Dataset names by layer and role; Keras lists the trainable weights first."""
         weights = leaf_weights(layer, (layer.name,))
         ordered = [w for w in weights if w[2]] + [w for w in weights if not w[2]]
-        group = own_item(self._group, layer.name)
-        if not isinstance(group, h5py.Group):
-            raise ConversionError(f"{describe((layer.name,))}: the file holds no weights of it")
-        names = string_list(group.attrs, "weight_names")
+        others = {leaf.name for leaf in leaves(layer) if not weight_roles(leaf)}
+        names = [n for n in self._listed(layer.name) if not others & set(n.split("/")[:-1])]
         if len(names) != len(ordered):
             raise ConversionError(
                 f"{describe((layer.name,))}: expected {len(ordered)} weights "

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from phonebit.converter.engine_rules import EPILOGUE_OPS
 from phonebit.converter.infer import infer
 from phonebit.converter.ir import Epilogue, Graph, Node, Operator
 
 OperatorType = TypeVar("OperatorType")
+
+ZeroFate = Literal["impossible", "exact", "counted as +"]
+"""impossible: no value before the sign is exactly zero. exact: zeros keep their value, at the cost
+of a second plane of bits. counted as +: they count as positive, and the report says so."""
 
 
 @dataclass
@@ -24,10 +28,13 @@ class PassLog:
     Args:
         notes: Sentences about the network as a whole.
         not_binary: By node name, why a convolution did not become binary.
+        zeros: By the name of each sign that has a value of its own for an exact zero, what became
+            of that value.
     """
 
     notes: list[str] = field(default_factory=list)
     not_binary: dict[str, str] = field(default_factory=dict)
+    zeros: dict[str, ZeroFate] = field(default_factory=dict)
 
 
 class Pass(ABC):

@@ -19,12 +19,14 @@ from phonebit.converter.ir import (
     BatchNorm,
     Clamp,
     Dequantize,
+    Divide,
     Elementwise,
     Epilogue,
     Graph,
     Node,
     Operator,
     PRelu,
+    Round,
     ScaleBias,
     Sigmoid,
     Sign,
@@ -70,7 +72,7 @@ def chain_to_sign(graph: Graph, value: str, first: Node) -> Chain | None:
     channels = graph.types[value].shape[2]
     node = first
     while not isinstance(node.op, Sign):
-        if not _is_per_channel(node, channels):
+        if not is_per_channel(node, channels):
             return None
         steps.append(node)
         following = only_consumer(graph, node.outputs[0])
@@ -86,9 +88,10 @@ def chains_from(graph: Graph, value: str) -> list[Chain]:
     return [chain for chain in chains if chain is not None]
 
 
-def _is_per_channel(node: Node, channels: int) -> bool:
+def is_per_channel(node: Node, channels: int) -> bool:
+    """Whether a node maps each channel's values by a function of its own, of that value alone."""
     op = node.op
-    if isinstance(op, BatchNorm | Dequantize):
+    if isinstance(op, BatchNorm | Dequantize | Divide):
         return True
     if not isinstance(op, Elementwise) or len(node.inputs) != 1 or node.bits is not None:
         return False
@@ -98,7 +101,7 @@ def _is_per_channel(node: Node, channels: int) -> bool:
 def _step_is_per_channel(step: Step, channels: int) -> bool:
     if isinstance(step, PRelu):
         return step.slope.size == channels
-    return isinstance(step, ScaleBias | Clamp | Sigmoid | Tanh)
+    return isinstance(step, ScaleBias | Clamp | Sigmoid | Tanh | Round)
 
 
 def directions(chain: Chain, channels: int) -> Directions | None:
@@ -122,15 +125,17 @@ def _node_directions(op: Operator) -> Directions | None:
         return np.sign(batch_norm_scale(op)).astype(np.int8)
     if isinstance(op, Dequantize):
         return np.sign(op.scale).astype(np.int8)
+    if isinstance(op, Divide):
+        return np.sign(op.divisor).astype(np.int8)
     assert isinstance(op, Elementwise)
     total: Directions = np.ones(1, np.int8)
     for step in op.epilogue.steps:
         if isinstance(step, ScaleBias):
             total = total * np.sign(step.scale).astype(np.int8)
         elif isinstance(step, PRelu):
-            if np.any(step.slope < 0):
+            if np.any(step.slope < 0) or (step.positive is not None and np.any(step.positive < 0)):
                 return None
-        elif not isinstance(step, Clamp):
+        elif not isinstance(step, Clamp | Round):
             return None
     return total
 
@@ -139,7 +144,7 @@ def is_shape_free(chain: Chain) -> bool:
     """Whether no step has parameters per channel, so that the chain commutes with a reshape."""
     return all(
         isinstance(node.op, Elementwise)
-        and all(isinstance(step, Clamp | Sigmoid | Tanh) for step in node.op.epilogue.steps)
+        and all(isinstance(step, Clamp | Sigmoid | Tanh | Round) for step in node.op.epilogue.steps)
         for node in chain.steps
     )
 
@@ -156,6 +161,8 @@ def slice_channels(op: Operator, channels: slice) -> Operator:
         )
     if isinstance(op, Dequantize):
         return replace(op, scale=op.scale[channels], offset=op.offset[channels])
+    if isinstance(op, Divide):
+        return Divide(op.divisor[channels])
     if isinstance(op, Elementwise):
         return Elementwise(Epilogue([_slice_step(step, channels) for step in op.epilogue.steps]))
     return op
@@ -165,5 +172,6 @@ def _slice_step(step: Step, channels: slice) -> Step:
     if isinstance(step, ScaleBias):
         return ScaleBias(step.scale[channels], step.bias[channels])
     if isinstance(step, PRelu):
-        return PRelu(step.slope[channels])
+        positive = None if step.positive is None else step.positive[channels]
+        return PRelu(step.slope[channels], positive)
     return step

@@ -19,12 +19,17 @@ from phonebit.converter.passes.base import (
     Pass,
     PassLog,
     merged_sources,
-    only_consumer,
     refresh_types,
     remove_node,
     replace_node,
 )
-from phonebit.converter.passes.chains import Chain, Directions, chain_to_sign, directions
+from phonebit.converter.passes.chains import (
+    Chain,
+    Directions,
+    chain_to_sign,
+    directions,
+    is_per_channel,
+)
 
 INFINITY_KEY = 0x7F800000
 """Bit pattern of +inf: keys -INFINITY_KEY..INFINITY_KEY number all float32 in ascending order."""
@@ -57,18 +62,19 @@ class FuseFloatThresholds(Pass):
 
     @staticmethod
     def _longest_chain(graph: Graph, sign: Node) -> Chain:
-        """Grows the chain upwards as long as it stays private and provably monotone."""
+        """Grows the chain upwards while only signs need its values and it is provably monotone.
+
+        The planes of a quantizer share the steps before them; each gets a threshold of its own.
+        """
         best = Chain(sign.inputs[0], [], sign)
         while True:
             above = graph.producer(best.value)
-            head = best.nodes[0]
-            if not above.inputs or only_consumer(graph, best.value) is not head:
+            if not above.inputs or not _only_signs_read(graph, best.value):
                 return best
-            longer = chain_to_sign(graph, above.inputs[0], above)
-            if longer is None:
-                return best
-            channels = graph.types[longer.value].shape[2]
-            if directions(longer, channels) is None:
+            value = above.inputs[0]
+            channels = graph.types[value].shape[2]
+            longer = Chain(value, [above, *best.steps], best.sign)
+            if not is_per_channel(above, channels) or directions(longer, channels) is None:
                 return best
             best = longer
 
@@ -89,8 +95,24 @@ class FuseFloatThresholds(Pass):
             sources=merged_sources(*chain.nodes),
         )
         replace_node(graph, chain.sign, fused)
-        for node in chain.steps:
-            remove_node(graph, node)
+        for node in reversed(chain.steps):
+            if not graph.consumers(node.outputs[0]):
+                remove_node(graph, node)
+
+
+def _only_signs_read(graph: Graph, value: str) -> bool:
+    """Whether a value is needed for nothing but bits."""
+    readers = graph.consumers(value)
+    chains = [chain_to_sign(graph, value, node) for node in readers]
+    return value not in graph.outputs and all(
+        chain is not None or _is_comparison(node)
+        for chain, node in zip(chains, readers, strict=True)
+    )
+
+
+def _is_comparison(node: Node) -> bool:
+    """Whether this is what a sign of the same value has already become."""
+    return isinstance(node.op, Elementwise) and node.value is None and len(node.inputs) == 1
 
 
 def float_thresholds(chain: Chain, trend: Directions) -> FloatArray:

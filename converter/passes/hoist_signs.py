@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from phonebit.converter.ir import Concat, Graph, MaxPool2D, Node, Operator, Pad, Reshape
+from phonebit.converter.ir import Concat, Graph, MaxPool2D, Node, Operator, Pad, Reshape, Sign
 from phonebit.converter.passes.base import (
     Pass,
     PassLog,
@@ -86,7 +86,7 @@ class HoistSigns(Pass):
         if isinstance(op, Reshape):
             return op if is_shape_free(chain) else None
         if isinstance(op, Pad) and not chain.steps:
-            return replace(op, value=1.0 if op.value >= 0 else -1.0)
+            return replace(op, value=_sign_of(op.value, chain))
         return None
 
     @staticmethod
@@ -112,6 +112,11 @@ class HoistSigns(Pass):
             result,
             *(other for other in graph.nodes[position:] if id(other) not in gone),
         ]
+
+
+def _sign_of(value: float, chain: Chain) -> float:
+    assert isinstance(chain.sign.op, Sign)
+    return 1.0 if value >= chain.sign.op.threshold else -1.0
 
 
 def _copy_chain(

@@ -40,7 +40,7 @@ class MergeDuplicates(Pass):
     def _key(node: Node) -> tuple[object, ...] | None:
         op = node.op
         if isinstance(op, Sign):
-            return ("sign", node.inputs[0])
+            return ("sign", node.inputs[0], op.threshold)
         if isinstance(op, Pad):
             return ("pad", node.inputs[0], op.pads, op.value)
         if isinstance(op, Reshape):

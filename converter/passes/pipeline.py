@@ -10,6 +10,8 @@ from phonebit.converter.engine_rules import check_engine
 from phonebit.converter.ir import Graph
 from phonebit.converter.passes.base import Pass, PassLog, copy_graph, refresh_types
 from phonebit.converter.passes.check import ReferenceCheck
+from phonebit.converter.passes.decide_zeros import Zeros, decide_zeros
+from phonebit.converter.passes.expand_planes import ExpandPlanes
 from phonebit.converter.passes.explicit_pads import ExplicitPads
 from phonebit.converter.passes.fold_dequantize import FoldDequantize
 from phonebit.converter.passes.fuse_epilogues import FuseEpilogues
@@ -17,6 +19,7 @@ from phonebit.converter.passes.fuse_float_thresholds import FuseFloatThresholds
 from phonebit.converter.passes.fuse_integer_thresholds import FuseIntegerThresholds
 from phonebit.converter.passes.hoist_signs import HoistSigns
 from phonebit.converter.passes.lower_arithmetic import LowerArithmetic
+from phonebit.converter.passes.lower_planes import LowerPlanes
 from phonebit.converter.passes.materialise_floats import MaterialiseFloats
 from phonebit.converter.passes.merge_dequantize import MergeDequantize
 from phonebit.converter.passes.merge_duplicates import MergeDuplicates
@@ -26,6 +29,7 @@ from phonebit.converter.passes.merge_scale_bias import MergeScaleBias
 from phonebit.converter.passes.recognise_binary import RecogniseBinary
 from phonebit.converter.passes.remove_dead_nodes import RemoveDeadNodes
 from phonebit.converter.passes.remove_identities import RemoveIdentities
+from phonebit.converter.passes.sink_planes import SinkPlanes
 from phonebit.converter.passes.split_bias import SplitBias
 from phonebit.errors import ConversionError, VerificationError
 
@@ -35,6 +39,7 @@ MAC_BUDGET: Final = 4_000_000_000
 PASSES: Final[tuple[Pass, ...]] = (
     RemoveDeadNodes(),  # nothing below should spend work, or report problems, on dead layers
     RemoveIdentities(),  # dropout between a sign and its convolution would hide one from the other
+    ExpandPlanes(),  # from here on every quantizer is signs, and the sum of their bits
     MergeDuplicates(),  # two equal signs of a value look like two readers of it
     SplitBias(),  # every later pass knows biases only as steps
     HoistSigns(),  # before anything looks for bits: it is what makes pads and flattens read bits
@@ -44,9 +49,12 @@ PASSES: Final[tuple[Pass, ...]] = (
     MergeFlatten(),  # behind HoistSigns, so that the map that is flattened is one of bits
     MergePads(),  # a flattened pad has become one in front of a convolution
     RemoveDeadNodes(),  # the merged pads and reshapes
+    SinkPlanes(),  # behind the merging of pads and reshapes, which are best part of a convolution
     MergeDequantize(),  # a rescaling layer would hide the input from its convolution
     FoldDequantize(),  # behind MergePads: the fold needs to see what the padding is
     RecogniseBinary(),  # behind all that changes inputs and weights of convolutions
+    LowerPlanes(),  # behind RecogniseBinary, which reads the planes
+    RemoveDeadNodes(),  # quantized values that nobody needs as numbers
     FuseIntegerThresholds(),  # on the framework's own formula, so before LowerArithmetic
     FuseFloatThresholds(),  # likewise; takes the signs that no integer layer could
     LowerArithmetic(),  # behind both: what is left of BN is needed as floats
@@ -68,7 +76,11 @@ class PipelineResult:
 
 
 def run_pipeline(
-    graph: Graph, *, check: bool = True, passes: tuple[Pass, ...] = PASSES
+    graph: Graph,
+    *,
+    check: bool = True,
+    zeros: Zeros = "auto",
+    passes: tuple[Pass, ...] = PASSES,
 ) -> PipelineResult:
     """Rewrites a source graph into an engine graph.
 
@@ -76,6 +88,7 @@ def run_pipeline(
         graph: Source graph; it is not changed.
         check: Whether to compare the reference results before and after each pass (types, names and
             the file's rules are always checked).
+        zeros: What becomes of signs with a value of their own for an exact zero (PyTorch's).
         passes: The passes in order.
 
     Returns:
@@ -90,6 +103,7 @@ def run_pipeline(
     for node in current.nodes:
         node.sources = node.sources or [node.name]
     log = PassLog()
+    decide_zeros(current, zeros, log)
     macs = total_macs(current)
     if check and macs > MAC_BUDGET:
         log.notes.append(

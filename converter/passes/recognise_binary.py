@@ -1,23 +1,24 @@
-"""Convolutions of bits with two-valued weights become binary convolutions."""
+"""Convolutions of quantized values with two-valued weights become binary convolutions."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from phonebit.converter.engine_rules import padding_fits
 from phonebit.converter.ir import (
+    AddTensor,
     BinaryConv2D,
     BinaryDepthwiseConv2D,
+    Concat,
     Conv2D,
     Elementwise,
     Epilogue,
     FloatArray,
     Graph,
     Node,
-    Operator,
     ScaleBias,
+    Window,
 )
 from phonebit.converter.passes.base import (
     Pass,
@@ -26,25 +27,32 @@ from phonebit.converter.passes.base import (
     refresh_types,
     replace_node,
 )
+from phonebit.converter.passes.binary_form import BinaryForm, binary_form
+from phonebit.converter.passes.planes import Planes, planes_of
 from phonebit.converter.passes.two_valued import all_ones, split_scale
 from phonebit.format.records import DataType
 
 
 class RecogniseBinary(Pass):
-    """Factors two-valued weights into signs and a scale.
+    """Puts convolutions into their binary form (passes/binary_form.py).
 
     Given::
 
         y = conv(bits, alpha[o] * {-1, +1}, pad_value in {-1, 0, 1})
+        q = conv(offset + s * (b0 + b1), alpha[o] * {-1, +1})          # a quantizer's planes
         z = conv(floats, alpha[o] * {-1, +1})
 
     Result::
 
         y/sum = binary_conv(bits, {-1, +1}); y = y/sum * alpha + 0     # the scale only if needed
+        q/planes = concat(b0, b1)                                      # twice the channels,
+        q/sum = binary_conv(q/planes, the same weights twice)          # one popcount over both
+        q = q/sum * (alpha * s) + sum(w) * offset
         z/sum = conv(floats, {-1, +1}); z = z/sum * alpha + 0          # weights of one bit each
 
-    A convolution with one filter per channel becomes a BinaryDepthwiseConv2D. What stays float is
-    noted with the reason.
+    Weights of three values are two sign arrays and take the same road. What varies from pixel to
+    pixel beside the integers (AdaBin's window sums, offsets at the border) comes from a small float
+    convolution and is added. What stays float is noted with the reason.
     """
 
     rounds = True
@@ -52,62 +60,140 @@ class RecogniseBinary(Pass):
     def run(self, graph: Graph, log: PassLog) -> None:
         """Rewrites ``graph`` in place."""
         for node in list(graph.nodes):
-            if isinstance(node.op, Conv2D) and node.value is not None:
-                self._recognise(graph, node, node.op, log)
+            if not isinstance(node.op, Conv2D) or node.value is None:
+                continue
+            if graph.types[node.inputs[0]].dtype == DataType.U8:
+                log.not_binary[node.name] = "binary weights on an 8-bit input: exact integers"
+                continue
+            planes = planes_of(graph, node.inputs[0])
+            if planes is None:
+                self._split_real(graph, node, node.op, log)
+                continue
+            form = binary_form(node.op, planes)
+            if isinstance(form, str):
+                log.not_binary[node.name] = form
+            else:
+                replace_node(graph, node, *_Rewrite(graph, node, node.op, planes, form).nodes())
         refresh_types(graph)
 
-    def _recognise(self, graph: Graph, node: Node, op: Conv2D, log: PassLog) -> None:
-        kind = graph.types[node.inputs[0]].dtype
-        if kind == DataType.U8:
-            log.not_binary[node.name] = "binary weights on an 8-bit input: exact integers"
-            return
+    @staticmethod
+    def _split_real(graph: Graph, node: Node, op: Conv2D, log: PassLog) -> None:
+        """Two-valued weights on a real-valued input: stored as bits, at least."""
         factors = split_scale(op.weights)
-        reason = self._obstacle(op, kind, factors)
-        if reason is not None:
-            log.not_binary[node.name] = reason
-        if factors is None or (reason is not None and kind == DataType.BIT):
-            return
-        # One tap is always "two-valued"; splitting it would only cost a step.
-        if kind == DataType.F32 and op.weights[0].size == 1:
-            return
-        alpha, signs = factors
-        binary: Operator = replace(op, weights=signs)
-        if kind == DataType.BIT:
-            binary = self._binary(op, signs, graph.types[node.inputs[0]].shape[2])
-        elif all_ones(alpha):
-            return
-        self._replace(graph, node, binary, alpha)
-
-    @staticmethod
-    def _obstacle(
-        op: Conv2D, kind: DataType, factors: tuple[FloatArray, FloatArray] | None
-    ) -> str | None:
         if factors is None:
-            if kind == DataType.BIT:
-                return "weights are not a scale per filter times -1/+1"
-            return "full precision: neither input nor weights are two-valued"
-        if kind != DataType.BIT:
-            return "binary weights on a real-valued input"
-        if any(op.window.pads) and op.pad_value not in (-1.0, 0.0, 1.0):
-            return f"pads its bits with {op.pad_value}, which is none of -1, 0, 1"
-        if not padding_fits(op.window):
-            return "padding is as wide as the kernel"
-        return None
-
-    @staticmethod
-    def _binary(op: Conv2D, signs: FloatArray, channels: int) -> Operator:
-        weights = signs.astype(np.int8)
-        pad_value = int(op.pad_value) if any(op.window.pads) else 0
-        if op.groups == channels == weights.shape[0]:
-            return BinaryDepthwiseConv2D(weights, op.window, pad_value)
-        return BinaryConv2D(weights, op.window, op.groups, pad_value)
-
-    @staticmethod
-    def _replace(graph: Graph, node: Node, binary: Operator, alpha: FloatArray) -> None:
-        if all_ones(alpha):
-            replace_node(graph, node, replace(node, op=binary))
+            log.not_binary[node.name] = "full precision: neither input nor weights are two-valued"
+            return
+        log.not_binary[node.name] = "binary weights on a real-valued input"
+        alpha, signs = factors
+        # One tap is always "two-valued"; splitting it would only cost a step.
+        if op.weights[0].size == 1 or all_ones(alpha):
             return
         raw = fresh_value(graph, f"{node.value}/sum")
         step = ScaleBias(alpha, np.zeros_like(alpha))
         scale = Node(f"{node.name}/scale", Elementwise(Epilogue([step])), [raw], value=node.value)
-        replace_node(graph, node, replace(node, op=binary, value=raw), scale)
+        inner = replace(node, op=replace(op, weights=signs), value=raw)
+        replace_node(graph, node, inner, scale)
+
+
+@dataclass
+class _Rewrite:
+    """The nodes that one convolution becomes."""
+
+    graph: Graph
+    node: Node
+    op: Conv2D
+    planes: Planes
+    form: BinaryForm
+
+    def nodes(self) -> list[Node]:
+        """In execution order; the last defines the convolution's value."""
+        alpha, constant = self.form.factors.alpha, self.form.constant
+        trivial = all_ones(alpha) and not constant.any() and not self.form.needs_maps
+        total = self._name("sum")
+        if trivial:
+            return self._integers(self._value)
+        # The maps come first, so that fusion lets the larger convolution add them.
+        added = self._maps() if self.form.needs_maps else []
+        added += self._integers(total)
+        scaled = self._name("scaled") if self.form.needs_maps else self._value
+        step = ScaleBias(alpha, constant)
+        name = f"{self.node.name}/scale"
+        added.append(Node(name, Elementwise(Epilogue([step])), [total], value=scaled))
+        if self.form.needs_maps:
+            name, op = f"{self.node.name}/shift", Elementwise(Epilogue([AddTensor(1)]))
+            added.append(Node(name, op, [scaled, self._name("maps")], value=self._value))
+        return added
+
+    @property
+    def _value(self) -> str:
+        assert self.node.value is not None
+        return self.node.value
+
+    def _name(self, suffix: str) -> str:
+        return fresh_value(self.graph, f"{self._value}/{suffix}")
+
+    def _integers(self, total: str) -> list[Node]:
+        """sum_ij conv(b_i, w_j)."""
+        pairs = [(bits, signs) for bits in self.planes.bits for signs in self.form.factors.signs]
+        if len(pairs) == 1:
+            return [self._convolution(self.node.name, pairs[0][0], pairs[0][1], total)]
+        if self.op.groups == 1:
+            stacked = Node(self._name("planes"), Concat(), [bits for bits, _ in pairs])
+            stacked.value = stacked.name
+            weights = np.concatenate([signs for _, signs in pairs], axis=3)
+            return [stacked, self._convolution(self.node.name, stacked.name, weights, total)]
+        # Channels of a group must stay together, so grouped planes are added up instead.
+        added: list[Node] = []
+        last = ""
+        for index, (bits, signs) in enumerate(pairs):
+            name = self.node.name if index == 0 else f"{self.node.name}/plane{index}"
+            own = self._name(f"sum{index}")
+            added.append(self._convolution(name, bits, signs, own))
+            if index:
+                result = total if index == len(pairs) - 1 else self._name(f"partial{index}")
+                op = Elementwise(Epilogue([AddTensor(1)]))
+                added.append(Node(f"{name}/add", op, [own, last], value=result))
+                own = result
+            last = own
+        return added
+
+    def _convolution(self, name: str, bits: str, signs: FloatArray, value: str) -> Node:
+        weights = signs.astype(np.int8)
+        op: BinaryConv2D | BinaryDepthwiseConv2D
+        channels = self.planes.offset.size
+        if self.op.groups == channels == len(weights) and weights.shape[3] == 1:
+            op = BinaryDepthwiseConv2D(weights, self.op.window, self.form.pad_value)
+        else:
+            op = BinaryConv2D(weights, self.op.window, self.op.groups, self.form.pad_value)
+        return replace(self.node, name=name, op=op, inputs=[bits], value=value)
+
+    def _maps(self) -> list[Node]:
+        """What varies from pixel to pixel, from a map of channel sums and of ones.
+
+        A 1x1 binary convolution with filters of +1 gives each pixel's channel sum over all planes;
+        scaled by 0 and shifted by 1 it gives a map of ones, whose zero padding marks what lies in
+        the map. One small convolution of the two maps is all that depends on the output channel.
+        """
+        border, beta = self.form.border, self.form.factors.beta
+        columns = []
+        if beta.any():
+            kernel = (len(beta), *self.op.window.kernel)
+            columns.append(np.broadcast_to(beta[:, None, None], kernel))
+        if border is not None:
+            columns.append(border)
+        weights = np.stack(columns, axis=3).astype(np.float32)
+        bits = self.planes.bits
+        added: list[Node] = []
+        source = bits[0]
+        if len(bits) > 1 and beta.any():
+            source = self._name("all_planes")
+            added.append(Node(source, Concat(), list(bits), value=source))
+        channels = self.planes.offset.size * (len(bits) if beta.any() else 1)
+        scale = [1.0] * bool(beta.any()) + [0.0] * (border is not None)
+        ones = np.ones((len(scale), 1, 1, channels), np.int8)
+        step = ScaleBias(np.array(scale, np.float32), 1 - np.array(scale, np.float32))
+        sums, features, maps = self._name("pixel_sums"), self._name("pixels"), self._name("maps")
+        added.append(Node(sums, BinaryConv2D(ones, Window((1, 1))), [source], value=sums))
+        added.append(Node(features, Elementwise(Epilogue([step])), [sums], value=features))
+        added.append(Node(maps, Conv2D(weights, self.op.window), [features], value=maps))
+        return added

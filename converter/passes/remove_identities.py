@@ -50,7 +50,7 @@ class RemoveIdentities(Pass):
             return op.shape == kind.shape
         if isinstance(op, Pad):
             return not any(op.pads)
-        return isinstance(op, Sign) and kind.dtype == DataType.BIT
+        return isinstance(op, Sign) and kind.dtype == DataType.BIT and -1 < op.threshold <= 1
 
     @staticmethod
     def _skip_inner_reshape(graph: Graph, node: Node) -> None:

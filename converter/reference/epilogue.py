@@ -14,6 +14,7 @@ from phonebit.converter.ir import (
     MultiplyTensor,
     PlaneSum,
     PRelu,
+    Round,
     ScaleBias,
     Sigmoid,
     Step,
@@ -57,6 +58,8 @@ def apply_step(step: Step, value: NDArray[np.float32], operands: list[Array]) ->
             return Float32(1) / (Float32(1) + np.exp(-value))
     if isinstance(step, Tanh):
         return np.tanh(value)
+    if isinstance(step, Round):
+        return np.rint(value)
     raise TypeError(f"unknown step {type(step).__name__}")
 
 

@@ -17,7 +17,18 @@ from rich.table import Table
 
 from phonebit.cli.console import count_text, output, print_json, progress
 from phonebit.cli.options import DeviceOption, JsonOption, PrecisionOption, ThreadsOption
+from phonebit.cli.picture_options import (
+    ColorOption,
+    InterpolationOption,
+    MeanOption,
+    PictureFlags,
+    PreprocessingOption,
+    RangeOption,
+    ResizeOption,
+    StdOption,
+)
 from phonebit.cli.run import served_by
+from phonebit.errors import InputError
 
 if TYPE_CHECKING:
     from phonebit.layer_info import LayerProfile
@@ -77,16 +88,26 @@ def bench(
     warmup: Annotated[int, typer.Option(min=0, metavar="N", help="Runs before those.")] = 10,
     batch: Annotated[int, typer.Option(min=1, metavar="N", help="Inputs a run.")] = 1,
     profile: Annotated[bool, typer.Option("--profile", help="Show each layer's time.")] = False,
+    image: Annotated[
+        Path | None, typer.Option("--image", metavar="IMAGE", help="A picture as every input.")
+    ] = None,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "exact",
     as_json: JsonOption = False,
+    input_range: RangeOption = None,
+    mean: MeanOption = None,
+    std: StdOption = None,
+    color: ColorOption = None,
+    resize: ResizeOption = None,
+    interpolation: InterpolationOption = None,
+    preprocessing: PreprocessingOption = None,
 ) -> None:
-    """Measure latency and throughput on random inputs."""
+    """Measure latency and throughput on random inputs, or on a picture."""
     from phonebit.network import Network
-    from phonebit.random_inputs import random_inputs
 
     network = Network.load(file, device=device, threads=threads, precision=precision)
-    inputs = random_inputs(network.inputs, batch)
+    flags = PictureFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
+    inputs, origin = bench_inputs(network, batch, image, flags)
     with progress("measuring", 10, quiet=as_json) as advance:
         result = measure(network, inputs, runs, warmup, lambda: advance("measuring"))
     profiles = network.profile(inputs, repeats=max(1, min(runs, 100))) if profile else []
@@ -98,6 +119,7 @@ def bench(
             "precision": precision,
             "threads": network.threads,
             "warmup": warmup,
+            "input": origin,
             **result.to_dict(),
             "memory": network.memory,
             "startup": network.startup,
@@ -108,8 +130,47 @@ def bench(
         return
     console = output()
     _print_result(console, network, file, result, warmup)
+    console.print(f"[dim]input: {escape(origin)}[/]", soft_wrap=True)
     if profile:
         console.print(profile_table(profiles))
+
+
+def bench_inputs(
+    network: Network, batch: int, image: Path | None, flags: PictureFlags
+) -> tuple[dict[str, NDArray[Any]], str]:
+    """What to run the network on.
+
+    Args:
+        network: the loaded file.
+        batch: inputs a run.
+        image: the picture that every input is, or None: random ones.
+        flags: what the picture becomes, beyond the file's own rule.
+
+    Returns:
+        Arrays by input name, and where they come from, for people.
+
+    Raises:
+        InputError: if there is a picture but several inputs, or the picture does not fit; if there
+            are flags without a picture.
+    """
+    from phonebit.random_inputs import random_inputs
+
+    if image is None:
+        if flags != PictureFlags():
+            raise InputError("flags for a picture, but no picture", hint="give --image=IMAGE")
+        return random_inputs(network.inputs, batch), "random"
+    if len(network.inputs) != 1:
+        raise InputError(
+            "the network has several inputs", where=str(network.path), hint="leave --image out"
+        )
+    from phonebit.cli.pictures import PLAIN_LEVELS, load_picture
+    from phonebit.preprocessing_settings import rule_text
+
+    info = network.inputs[0]
+    rule = flags.rule_for(network, info)
+    picture = load_picture(image, info, rule)
+    text = rule_text((rule or PLAIN_LEVELS).for_input(info))
+    return {info.name: np.repeat(picture.array[None], batch, axis=0)}, f"{image}: {text}"
 
 
 def measure(

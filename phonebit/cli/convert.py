@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -11,8 +12,24 @@ import typer
 from rich.markup import escape
 
 from phonebit.cli.console import bytes_text, output, print_json, progress
-from phonebit.cli.options import JsonOption, RangeOption
-from phonebit.errors import InputError
+from phonebit.cli.import_options import (
+    InputShapeOption,
+    ModelOption,
+    PluginOption,
+    TrustLambdasOption,
+    import_options,
+)
+from phonebit.cli.options import JsonOption
+from phonebit.cli.picture_options import (
+    ColorOption,
+    InterpolationOption,
+    MeanOption,
+    PictureFlags,
+    PreprocessingOption,
+    RangeOption,
+    ResizeOption,
+    StdOption,
+)
 
 
 class InputType(StrEnum):
@@ -22,47 +39,90 @@ class InputType(StrEnum):
     u8 = "u8"
 
 
+class ZeroRule(StrEnum):
+    """What becomes of exact zeros in front of a sign whose value is 0 there."""
+
+    auto = "auto"
+    exact = "exact"
+    plus = "plus"
+
+
+SourceArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="SRC",
+        help="Keras or Larq: .h5, .keras. PyTorch: a .pt2 program, or a checkpoint and --model.",
+    ),
+]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="OUT", help="The .pbit file; next to SRC if absent."),
+]
+InputOption = Annotated[
+    InputType,
+    typer.Option("--input", help="f32: read values as in training; u8: read picture levels."),
+]
+LabelsOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Class names: one a line, or a JSON list.")
+]
+StrictOption = Annotated[
+    bool, typer.Option("--strict", help="Fail if a layer trained as binary is not.")
+]
+NoCheckOption = Annotated[
+    bool, typer.Option("--no-check", help="Skip comparing the graph after every pass.")
+]
+ZerosOption = Annotated[
+    ZeroRule,
+    typer.Option(
+        help="PyTorch's sign(0) is 0. auto: exact where zeros are likely, else +1, and reported; "
+        "exact: always, at twice the cost; plus: always +1."
+    ),
+]
+
+
 def convert(
-    source: Annotated[Path, typer.Argument(metavar="SRC", help="A Larq .h5 or .keras file.")],
-    to: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="OUT", help="The .pbit file; next to SRC if absent."
-        ),
-    ] = None,
-    input_type: Annotated[
-        InputType,
-        typer.Option("--input", help="f32: read values as in training; u8: read picture levels."),
-    ] = InputType.f32,
-    input_range: RangeOption = None,
-    labels: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Class names: one a line, or a JSON list."),
-    ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Fail if a layer trained as binary is not.")
-    ] = False,
-    no_check: Annotated[
-        bool, typer.Option("--no-check", help="Skip comparing the graph after every pass.")
-    ] = False,
+    source: SourceArgument,
+    to: OutputOption = None,
+    input_type: InputOption = InputType.f32,
+    labels: LabelsOption = None,
+    strict: StrictOption = False,
+    no_check: NoCheckOption = False,
+    zeros: ZerosOption = ZeroRule.auto,
     as_json: JsonOption = False,
+    model: ModelOption = None,
+    input_shape: InputShapeOption = None,
+    trust_lambdas: TrustLambdasOption = False,
+    plugin: PluginOption = None,
+    input_range: RangeOption = None,
+    mean: MeanOption = None,
+    std: StdOption = None,
+    color: ColorOption = None,
+    resize: ResizeOption = None,
+    interpolation: InterpolationOption = None,
+    preprocessing: PreprocessingOption = None,
 ) -> None:
     """Convert a trained network to a .pbit file."""
-    from phonebit.cli.pictures import parse_range
     from phonebit.converter.convert import convert as convert_model
+    from phonebit.labels import read_labels
 
-    value_range = parse_range(input_range)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # Lambdas need TensorFlow, which talks a lot
+    flags = PictureFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
+    rule, names = flags.for_conversion()
+    options = import_options(model, input_shape, trust_lambdas, plugin)
     target = to or source.with_suffix(".pbit")
-    names = read_labels(labels) if labels else None
+    if labels is not None:
+        names = read_labels(labels)
     with progress(f"converting {source.name}", None, quiet=as_json):
         report = convert_model(
             source,
             target,
             input_dtype=input_type.value,
-            input_range=(value_range.low, value_range.high) if value_range else None,
+            preprocessing=rule,
             labels=names,
             strict=strict,
             check=not no_check,
+            zeros=zeros.value,
+            **vars(options),
         )
     if as_json:
         print_json(json.loads(report.to_json()))
@@ -72,29 +132,3 @@ def convert(
     console.print(
         f"wrote [bold]{escape(str(target))}[/], {bytes_text(target.stat().st_size)}", soft_wrap=True
     )
-
-
-def read_labels(path: Path) -> list[str]:
-    """Class names from a text file (one a line, blank lines ignored) or a JSON list of strings.
-
-    Raises:
-        InputError: if the file is neither, or names no class.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError("not a text file", where=str(path), expected="UTF-8") from error
-    if not text.lstrip().startswith(("[", "{")):
-        names = [line.strip() for line in text.splitlines() if line.strip()]
-    else:
-        try:
-            names = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise InputError("not valid JSON", where=str(path), got=error) from error
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or not names:
-        raise InputError(
-            "no class names in it",
-            where=str(path),
-            expected="one a line, or a JSON list of strings",
-        )
-    return names

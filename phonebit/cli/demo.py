@@ -17,7 +17,6 @@ from rich.markup import escape
 from rich.table import Table
 
 from phonebit.cli.console import bytes_text, count_text, output, print_json, progress
-from phonebit.cli.convert import read_labels
 from phonebit.cli.options import DeviceOption, JsonOption, ThreadsOption
 from phonebit.cli.run import Classification, classify, served_by
 from phonebit.errors import ModelFormatError
@@ -105,14 +104,17 @@ def true_label(picture: Path) -> str:
 
 def _convert(folder: Path, target: Path) -> tuple[Any, float]:
     from phonebit.converter.convert import convert
+    from phonebit.preprocessing import Preprocessing
+    from phonebit.preprocessing_settings import read_toml
 
     start = time.perf_counter()
+    settings = read_toml(folder / "preprocessing.toml")
     report = convert(
         folder / CHECKPOINT,
         target,
         input_dtype="u8",
-        input_range=(-1.0, 1.0),
-        labels=read_labels(folder / "labels.txt"),
+        preprocessing=Preprocessing(**settings.fields),
+        labels=settings.labels,
     )
     return report, time.perf_counter() - start
 
@@ -120,7 +122,9 @@ def _convert(folder: Path, target: Path) -> tuple[Any, float]:
 def _classify_all(network: Network, folder: Path) -> list[tuple[Classification, str]]:
     from phonebit.cli.pictures import load_picture, picture_files
 
-    pictures = [load_picture(path, network.inputs[0], None) for path in picture_files(folder)]
+    info = network.inputs[0]
+    rule = network.preprocessing[info.name]
+    pictures = [load_picture(path, info, rule) for path in picture_files(folder)]
     return [(classify(network, picture, 1), true_label(picture.path)) for picture in pictures]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +19,7 @@ from phonebit.layer_info import binary_mac_share, shape_text
 if TYPE_CHECKING:
     from phonebit.converter.ir import Graph
     from phonebit.network import Network
+    from phonebit.preprocessing import Preprocessing
 
 
 def inspect(
@@ -33,7 +35,7 @@ def inspect(
     if as_json:
         print_json(document)
     else:
-        _print(output(), document)
+        _print(output(), document, network.preprocessing)
 
 
 def describe(network: Network, graph: Graph) -> dict[str, Any]:
@@ -46,6 +48,8 @@ def describe(network: Network, graph: Graph) -> dict[str, Any]:
     Returns:
         Sizes in bytes, shapes as (height, width, channels).
     """
+    from phonebit.preprocessing_settings import as_settings
+
     types = {name: (kind.dtype.name.lower(), kind.shape) for name, kind in graph.types.items()}
     fused = fused_layers(network.metadata)
     return {
@@ -53,7 +57,8 @@ def describe(network: Network, graph: Graph) -> dict[str, Any]:
         "name": graph.name,
         "inputs": [asdict(info) for info in network.inputs],
         "outputs": [asdict(info) for info in network.outputs],
-        "level_meaning": network.level_meaning,
+        "preprocessing": {name: as_settings(rule) for name, rule in network.preprocessing.items()},
+        "labels": network.labels,
         "macs": sum(layer.macs for layer in network.layers),
         "binary_mac_share": binary_mac_share(network.layers),
         "layers": [
@@ -91,21 +96,22 @@ def _type_text(types: list[dict[str, Any]]) -> str:
     return f"{shape_text(shape)} {'+'.join(kind['dtype'] for kind in types)}"
 
 
-def _print(console: Console, document: dict[str, Any]) -> None:
+def _print(console: Console, document: dict[str, Any], rules: Mapping[str, Preprocessing]) -> None:
+    from phonebit.preprocessing_settings import rule_text
+
     memory = document["memory"]
     console.print(
         f"[bold]{escape(document['file'])}[/]  {escape(document['name'])}, "
         f"{bytes_text(memory['file_bytes'])}"
     )
-    metadata = document["metadata"]
     for direction in ("inputs", "outputs"):
         for info in document[direction]:
             text = f"{escape(info['name'])}  {info['dtype']} {shape_text(tuple(info['shape']))}"
-            if info["dtype"] == "u8" and document["level_meaning"]:
-                scale, offset = document["level_meaning"]
-                text += f", levels 0..255 stand for {offset:.6g}..{offset + 255 * scale:.6g}"
             console.print(f"[dim]{direction[:-1]:<8}[/] {text}")
-    _print_metadata(console, metadata)
+            if info["name"] in rules:
+                console.print(f"[dim]picture [/] {rule_text(rules[info['name']])}")
+    _print_labels(console, document["labels"])
+    _print_metadata(console, document["metadata"])
     console.print()
     console.print(_layer_table(document["layers"]))
     console.print()
@@ -118,11 +124,13 @@ def _print(console: Console, document: dict[str, Any]) -> None:
     )
 
 
-def _print_metadata(console: Console, metadata: dict[str, Any]) -> None:
-    labels = metadata.get("labels")
-    if isinstance(labels, list) and labels:
-        shown = ", ".join(map(str, labels[:12])) + (", …" if len(labels) > 12 else "")
+def _print_labels(console: Console, labels: list[str]) -> None:
+    if labels:
+        shown = ", ".join(labels[:12]) + (", …" if len(labels) > 12 else "")
         console.print(f"[dim]labels  [/] {len(labels)}: {escape(shown)}")
+
+
+def _print_metadata(console: Console, metadata: dict[str, Any]) -> None:
     for key, value in metadata.items():
         if key not in {"labels", "layers", "name", "input"}:
             text = ", ".join(map(str, value.values())) if isinstance(value, dict) else str(value)

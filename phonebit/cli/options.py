@@ -24,11 +24,3 @@ PrecisionOption = Annotated[
     Precision,
     typer.Option("--precision", help="f16: a GPU keeps real values in half precision."),
 ]
-RangeOption = Annotated[
-    str | None,
-    typer.Option(
-        "--input-range",
-        metavar="LOW,HIGH",
-        help="Real values that the levels 0 and 255 stand for, e.g. --input-range=-1,1.",
-    ),
-]

@@ -14,17 +14,21 @@ from rich.markup import escape
 from rich.table import Table
 
 from phonebit.cli.console import output, print_json
-from phonebit.cli.options import (
-    DeviceOption,
-    JsonOption,
-    PrecisionOption,
+from phonebit.cli.options import DeviceOption, JsonOption, PrecisionOption, ThreadsOption
+from phonebit.cli.picture_options import (
+    ColorOption,
+    InterpolationOption,
+    MeanOption,
+    PictureFlags,
+    PreprocessingOption,
     RangeOption,
-    ThreadsOption,
+    ResizeOption,
+    StdOption,
 )
 from phonebit.errors import InputError
 
 if TYPE_CHECKING:
-    from phonebit.cli.pictures import Picture, Range
+    from phonebit.cli.pictures import Picture
     from phonebit.network import Network
 
 LATENCY_RUNS = 9
@@ -65,20 +69,33 @@ def run(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A .pbit file.")],
     images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Pictures.")],
     top: Annotated[int, typer.Option(min=1, help="Classes to show.")] = 5,
-    input_range: RangeOption = None,
     threads: ThreadsOption = 0,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "exact",
     as_json: JsonOption = False,
+    input_range: RangeOption = None,
+    mean: MeanOption = None,
+    std: StdOption = None,
+    color: ColorOption = None,
+    resize: ResizeOption = None,
+    interpolation: InterpolationOption = None,
+    preprocessing: PreprocessingOption = None,
 ) -> None:
-    """Classify pictures with a converted network."""
-    from phonebit.cli.pictures import load_picture, parse_range
+    """Classify pictures with a converted network.
+
+    A picture becomes the network's input by the rule in the file; flags change
+    the rule.
+    """
+    from phonebit.cli.pictures import load_picture
     from phonebit.network import Network
+    from phonebit.preprocessing_settings import as_settings
 
     network = Network.load(file, device=device, threads=threads, precision=precision)
     check_classifier(network)
-    value_range = parse_range(input_range) or range_of(network)
-    pictures = [load_picture(path, network.inputs[0], value_range) for path in images]
+    info = network.inputs[0]
+    flags = PictureFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
+    rule = flags.rule_for(network, info)
+    pictures = [load_picture(path, info, rule) for path in images]
     results = [classify(network, picture, top) for picture in pictures]
     if as_json:
         document = {
@@ -86,6 +103,7 @@ def run(
             "device": network.device,
             "isa": network.isa,
             "threads": network.threads,
+            "preprocessing": as_settings(rule.for_input(info)) if rule else None,
             "results": [result.to_dict() for result in results],
         }
         print_json(document)
@@ -117,16 +135,6 @@ def check_classifier(network: Network) -> None:
             got=f"{[info.shape for info in inputs]} -> {[info.shape for info in outputs]}",
             hint="use phonebit.Network.forward with arrays",
         )
-
-
-def range_of(network: Network) -> Range | None:
-    """What the file says that the levels 0 and 255 of its input stand for, if it does."""
-    from phonebit.cli.pictures import Range
-
-    if network.level_meaning is None:
-        return None
-    scale, offset = network.level_meaning
-    return Range(offset, offset + 255 * scale)
 
 
 def classify(network: Network, picture: Picture, top: int) -> Classification:

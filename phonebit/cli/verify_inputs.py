@@ -1,4 +1,4 @@
-"""Inputs for ``phonebit verify``: random, from an ``.npz`` file, or from a folder of pictures."""
+"""Inputs for ``phonebit verify``: random, from a file of arrays, or from a folder of pictures."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phonebit.cli.pictures import load_picture, parse_range, picture_files
-from phonebit.cli.run import range_of
+from phonebit.cli.picture_options import PictureFlags
+from phonebit.cli.pictures import PICTURE_SUFFIXES, load_picture, picture_files
 from phonebit.errors import InputError
 from phonebit.random_inputs import random_inputs
 
 if TYPE_CHECKING:
+    from phonebit.layer_info import TensorInfo
     from phonebit.network import Network
 
 RANDOM_SAMPLES = 8
@@ -27,11 +28,13 @@ def read_inputs(
 
     Args:
         network: the loaded file.
-        path: None: random inputs; a folder: its pictures; a file: an ``.npz`` archive with one
-            array per input name, or a single array.
-        samples: how many; None: 8 random ones, or all that there are.
+        path: None: random inputs; a folder: its pictures, those of folders in it included; a file:
+            an ``.npz`` archive with one array per input name (for a network with one input, any
+            archive in which one array fits), or an ``.npy`` file.
+        samples: how many; None: 8 random ones, or all that there are. Of pictures, evenly spread
+            ones, so that a folder per class gives all classes.
         seed: of random inputs.
-        input_range: "LOW,HIGH" for pictures and real-valued inputs, or None.
+        input_range: "LOW,HIGH" that pictures get instead of the file's own range, or None.
 
     Returns:
         Arrays by input name.
@@ -43,14 +46,47 @@ def read_inputs(
     if path is None:
         return random_inputs(network.inputs, samples or RANDOM_SAMPLES, seed)
     if path.is_dir():
-        info = _single_input(network)
-        value_range = parse_range(input_range) or range_of(network)
-        pictures = [load_picture(file, info, value_range) for file in picture_files(path)[:samples]]
-        return {info.name: np.stack([picture.array for picture in pictures])}
-    arrays = _read_npz(path)
-    if set(arrays) != {info.name for info in network.inputs} and len(arrays) == 1:
-        arrays = {_single_input(network).name: next(iter(arrays.values()))}
+        return _read_pictures(network, _spread(_pictures_below(path), samples), input_range)
+    arrays = _read_arrays(path)
+    if set(arrays) != {info.name for info in network.inputs}:
+        arrays = _the_fitting_one(arrays, network)
     return {name: array[:samples] for name, array in arrays.items()}
+
+
+def _read_pictures(
+    network: Network, files: list[Path], input_range: str | None
+) -> dict[str, NDArray[Any]]:
+    """Pictures as the network's one input, by the file's own rule."""
+    info = _single_input(network)
+    rule = PictureFlags(range=input_range).rule_for(network, info)
+    pictures = [load_picture(file, info, rule) for file in files]
+    return {info.name: np.stack([picture.array for picture in pictures])}
+
+
+def _pictures_below(folder: Path) -> list[Path]:
+    """The pictures in a folder, or else in the folders in it, sorted by path."""
+    files = sorted(f for f in folder.rglob("*") if f.suffix.lower() in PICTURE_SUFFIXES)
+    return files or picture_files(folder)  # which says that there are none
+
+
+def _spread(files: list[Path], samples: int | None) -> list[Path]:
+    """So many files, evenly spread over the list."""
+    count = min(samples or len(files), len(files))
+    return [files[index * len(files) // count] for index in range(count)]
+
+
+def _the_fitting_one(arrays: dict[str, NDArray[Any]], network: Network) -> dict[str, NDArray[Any]]:
+    """Of an archive with names of its own the array that the network can read, if it is one."""
+    fitting = list(arrays.values())
+    if len(fitting) > 1:
+        fitting = [array for array in fitting if _fits(array, network.inputs[0])]
+    return {_single_input(network).name: fitting[0]} if len(fitting) == 1 else arrays
+
+
+def _fits(array: NDArray[Any], info: TensorInfo) -> bool:
+    """Whether an array holds whole inputs, its axes in whatever order."""
+    got, wanted = ([n for n in sorted(shape) if n > 1] for shape in (array.shape[1:], info.shape))
+    return got == wanted
 
 
 def _single_input(network: Network) -> Any:
@@ -64,18 +100,20 @@ def _single_input(network: Network) -> Any:
     return network.inputs[0]
 
 
-def _read_npz(path: Path) -> dict[str, NDArray[Any]]:
-    """All arrays of an archive; object arrays, which would run code, are refused."""
+def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """All arrays of a file; object arrays, which would run code, are refused."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                return {"array": archive}
-            arrays = {name: archive[name] for name in archive.files}
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            arrays = {"array": loaded}
+        else:
+            with loaded as archive:
+                arrays = {name: archive[name] for name in archive.files}
     except (ValueError, zipfile.BadZipFile, EOFError) as error:
         raise InputError(
-            "not an archive of arrays",
+            "not a file of arrays",
             where=str(path),
-            expected="an .npz file as np.savez writes it, or a folder of pictures",
+            expected="an .npz or .npy file, as np.savez and np.save write them, or a folder",
         ) from error
     if not arrays or any(array.ndim == 0 for array in arrays.values()):
         raise InputError(

@@ -3,9 +3,9 @@
 Real numbers in float32 round differently in every framework, and a value within rounding of zero
 may then change its sign, which changes everything behind it. So every op of the file is judged
 *alone*: it is fed the source's own values, bits must be equal and real values within a tolerance. A
-bit that differs although the real value it is the sign of is zero up to rounding is a *float tie*:
-counted and shown. Then whole forward passes are compared, and a difference there must be explained
-by ties.
+bit that differs although the real value it is the sign of is zero up to rounding is a *float tie*;
+one where the source's sign is 0, which the file counts as +1, is an *exact zero*. Both are counted
+and shown. Then whole forward passes are compared, and a difference there must be explained by them.
 
 ::
 
@@ -14,7 +14,21 @@ by ties.
         print(report.first_parted or report.end_to_end)
 """
 
-from phonebit.verification.report import EndToEndCheck, LayerCheck, VerificationReport
+from phonebit.verification.report import (
+    DeviceCheck,
+    EndToEndCheck,
+    LayerCheck,
+    VerificationReport,
+)
+from phonebit.verification.source import open_source
 from phonebit.verification.verify import batches, verify
 
-__all__ = ["EndToEndCheck", "LayerCheck", "VerificationReport", "batches", "verify"]
+__all__ = [
+    "DeviceCheck",
+    "EndToEndCheck",
+    "LayerCheck",
+    "VerificationReport",
+    "batches",
+    "open_source",
+    "verify",
+]

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phonebit.network import Network
-from phonebit.verification.layers import tie_mask
+from phonebit.verification.comparison import tie_mask, unequal
 from phonebit.verification.report import EndToEndCheck
+from phonebit.verification.source_bits import bit_sources
 from phonebit.verification.source_trace import Array, SourceTrace
 
 
@@ -27,13 +28,23 @@ class EndToEndChecker:
         self._tolerance = tolerance
         self.check = EndToEndCheck()
 
-    def check_batch(self, inputs: dict[str, Array], trace: SourceTrace, first_sample: int) -> None:
+    def check_batch(
+        self,
+        inputs: dict[str, Array],
+        trace: SourceTrace,
+        first_sample: int,
+        other: dict[str, Array] | None = None,
+    ) -> dict[str, Array]:
         """Run one batch and compare.
 
         Args:
             inputs: the engine's inputs by name.
             trace: the source's values for the same inputs.
             first_sample: number of the batch's first sample.
+            other: another device's outputs, which must be the same.
+
+        Returns:
+            The network's outputs by name.
         """
         values = self._network.activations(inputs)
         count = len(next(iter(inputs.values())))
@@ -54,21 +65,26 @@ class EndToEndChecker:
         first = first_differences(self._network, values, trace, first_sample)
         self.check.samples += count
         self.check.same_argmax += int(np.count_nonzero(same))
-        explained = (first.ties > 0) & ~first.parted
+        explained = (first.ties + first.zeros > 0) & ~first.parted
         self.check.samples_with_ties += int(np.count_nonzero(explained))
         self.check.ties += first.shown
+        self.check.zeros += int(first.zeros.sum())
         unexplained = ~(same & near) & ~explained
         self.check.unexplained += [int(i) + first_sample for i in np.flatnonzero(unexplained)]
+        outputs = {info.name: values[info.name] for info in self._network.outputs}
+        for name, array in (other or {}).items():
+            self.check.other_device += unequal(outputs[name], array)
+        return outputs
 
     def _judged(self, output: str, trace: SourceTrace) -> str:
-        """What stands for an output: for a softmax the logits that it reads.
+        """What stands for an output: for a softmax, or its logarithm, the logits that it reads.
 
         A softmax turns a difference of logits, whatever their size, into one of probabilities, so
         that rounding which is within tolerance of logits in the thousands would seem too large. The
         softmax itself is judged alone, and keeps the order of the classes.
         """
         for layer in self._network.layers:
-            if layer.kind == "softmax" and output in layer.outputs:
+            if layer.kind in ("softmax", "log_softmax") and output in layer.outputs:
                 logits = layer.inputs[0]
                 return logits if logits in trace.values else output
         return output
@@ -79,13 +95,15 @@ class FirstDifferences:
     """Where each sample's bits first differ from the source's.
 
     Attributes:
-        parted: (N,) whether bits differ there that are no float ties.
+        parted: (N,) whether bits differ there that are neither float ties nor exact zeros.
         ties: (N,) float ties there.
-        shown: each tie: "name[sample, row, column, channel] = the source's value before the sign".
+        zeros: (N,) bits there that are 0 in the source.
+        shown: each float tie, as in ``EndToEndCheck.ties``.
     """
 
     parted: NDArray[np.bool_]
     ties: NDArray[np.int64]
+    zeros: NDArray[np.int64]
     shown: list[str]
 
 
@@ -108,20 +126,25 @@ def first_differences(
     """
     count = len(next(iter(values.values())))
     parted = np.zeros(count, np.bool_)
-    ties = np.zeros(count, np.int64)
+    ties, zeros = np.zeros(count, np.int64), np.zeros(count, np.int64)
     waiting = np.ones(count, np.bool_)
     shown: list[str] = []
-    for layer in network.layers:
-        for name in layer.outputs:
-            expected, margin = trace.values.get(name), trace.margins.get(name)
-            if margin is None or expected is None or expected.shape != values[name].shape:
-                continue
-            differs = (values[name] != expected) & waiting[:, None, None, None]
-            tied = differs & tie_mask(margin)
-            parted |= (differs & ~tied).any(axis=(1, 2, 3))
-            ties += tied.sum(axis=(1, 2, 3))
-            waiting &= ~differs.any(axis=(1, 2, 3))
-            for place in np.argwhere(tied):
-                where = ", ".join(str(int(i)) for i in (place[0] + first_sample, *place[1:]))
-                shown.append(f"{name}[{where}] = {margin[tuple(place)]:.3g}")
-    return FirstDifferences(parted, ties, shown)
+    names = [name for layer in network.layers for name in layer.outputs]
+    shapes = {name: values[name].shape[1:] for name in names if values[name].dtype == np.int8}
+    sources = bit_sources(trace.graph, shapes)
+    for name in names:
+        expected = sources[name].bits(trace) if name in sources else None
+        if expected is None or expected.margins is None:
+            continue
+        zero = np.zeros(values[name].shape, np.bool_) if expected.zeros is None else expected.zeros
+        zero = zero & waiting[:, None, None, None]
+        differs = (values[name] != expected.values) & waiting[:, None, None, None] & ~zero
+        tied = differs & tie_mask(expected.margins)
+        parted |= (differs & ~tied).any(axis=(1, 2, 3))
+        ties += tied.sum(axis=(1, 2, 3))
+        zeros += zero.sum(axis=(1, 2, 3))
+        waiting &= ~(differs | zero).any(axis=(1, 2, 3))
+        for place in np.argwhere(tied):
+            where = ", ".join(str(int(i)) for i in (place[0] + first_sample, *place[1:]))
+            shown.append(f"{name}[{where}] = {expected.margins[tuple(place)]:.3g}")
+    return FirstDifferences(parted, ties, zeros, shown)

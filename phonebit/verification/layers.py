@@ -2,51 +2,71 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from phonebit.converter.interpreter import evaluate_node
 from phonebit.converter.ir import Graph, Input, Node
+from phonebit.format.records import DataType
 from phonebit.network import Network
-from phonebit.verification.hoisted import hoisted_sign
+from phonebit.verification.comparison import compare_bits, compare_reals, unequal
 from phonebit.verification.report import LayerCheck, Oracle
+from phonebit.verification.source_bits import Bits, MovedBits, PlaneBits, bit_sources
 from phonebit.verification.source_trace import Array, SourceTrace
 
-TIE_LIMIT = 1e-5
-"""A bit may differ where the compared value is below this share of the layer's largest value."""
-TIE_SHARE = 1e-3
-"""More ties than this share of a layer's bits (and than TIE_COUNT) are no accident of rounding."""
-TIE_COUNT = 16
 
-
-@dataclass(frozen=True)
+@dataclass
 class Expected:
-    """What an op should compute: its outputs by name, and the real values behind its bits."""
+    """What an op should compute: its real values and its bits, by name."""
 
-    oracle: Oracle
+    oracle: Oracle = "source"
+    values: dict[str, Array] = field(default_factory=dict)
+    bits: dict[str, Bits] = field(default_factory=dict)
+
+
+@dataclass
+class Batch:
+    """The values of one batch.
+
+    Attributes:
+        trace: the source's.
+        first_sample: number of the batch's first sample, for messages.
+        values: what the ops of the file are fed with, by name: the source's values; where the
+            source has none, what the file made of them.
+        changed: the source's quantized values with exact zeros, as the file counts them.
+    """
+
+    trace: SourceTrace
+    first_sample: int
     values: dict[str, Array]
-    margins: dict[str, Array]
+    changed: dict[str, Array] = field(default_factory=dict)
 
 
 class LayerChecker:
     """Compares the engine's ops with the source, over any number of batches.
 
     Args:
-        network: the loaded file.
+        networks: the loaded file, once a device.
         graph: the same file as an engine graph.
         source: the source graph.
         tolerance: allowed difference of real values, as a share of the layer's largest value.
     """
 
-    def __init__(self, network: Network, graph: Graph, source: Graph, tolerance: float) -> None:
-        self._network = network
+    def __init__(
+        self, networks: Sequence[Network], graph: Graph, source: Graph, tolerance: float
+    ) -> None:
+        self._networks = networks
         self._source = source
         self._nodes = [node for node in graph.nodes if not isinstance(node.op, Input)]
         self._graph = graph
         self._tolerance = tolerance
+        shapes = {n: kind.shape for n, kind in graph.types.items() if kind.dtype == DataType.BIT}
+        self._bits = bit_sources(source, shapes)
         self.checks = [
-            LayerCheck(index, layer.name, layer.kind) for index, layer in enumerate(network.layers)
+            [LayerCheck(index, layer.name, layer.kind) for index, layer in enumerate(net.layers)]
+            for net in networks
         ]
 
     def check_batch(self, inputs: dict[str, Array], trace: SourceTrace, first_sample: int) -> None:
@@ -57,126 +77,80 @@ class LayerChecker:
             trace: the source's values for the same inputs.
             first_sample: number of the batch's first sample, for messages.
         """
-        values = dict(inputs)
-        for node, check in zip(self._nodes, self.checks, strict=True):
-            names = self._network.layers[check.index].inputs
-            results = self._network.run_layer(check.index, [values[name] for name in names])
-            expected = self._expected(node, values, trace)
-            check.oracle = expected.oracle
-            for name, result in results.items():
-                place = (name, first_sample)
-                if result.dtype == np.int8:
-                    margin = expected.margins.get(name)
-                    compare_bits(check, result, expected.values[name], margin, place)
-                else:
-                    compare_reals(check, result, expected.values[name], self._tolerance, place)
-            values.update(results if expected.oracle == "engine graph" else expected.values)
+        batch = Batch(trace, first_sample, dict(inputs))
+        for index, node in enumerate(self._nodes):
+            names = self._networks[0].layers[index].inputs
+            operands = [batch.values[name] for name in names]
+            expected = self._expected(node, batch)
+            first: dict[str, Array] = {}
+            for network, checks in zip(self._networks, self.checks, strict=True):
+                results = network.run_layer(index, operands)
+                self._judge(checks[index], results, expected, first_sample)
+                first = first or results
+                apart = sum(unequal(result, first[name]) for name, result in results.items())
+                checks[index].other_device += apart
+                checks[index].parted |= apart > 0
+            self._pass_on(node, expected, first, batch)
 
-    def _expected(
-        self, node: Node, values_so_far: dict[str, Array], trace: SourceTrace
-    ) -> Expected:
-        """The source's values; or those of a sign that moved; or the file's own definition."""
-        values: dict[str, Array] = {}
-        margins: dict[str, Array] = {}
-        oracle: Oracle = "source"
-        for name in node.outputs:
-            if self._is_same(name, trace):
-                values[name] = trace.values[name]
-                if name in trace.margins:
-                    margins[name] = trace.margins[name]
-                continue
-            moved = hoisted_sign(name, self._source, trace)
-            if moved is None:
-                oracle = "engine graph"
+    def _judge(
+        self, check: LayerCheck, results: dict[str, Array], expected: Expected, first_sample: int
+    ) -> None:
+        check.oracle = expected.oracle
+        for name, result in results.items():
+            origin = (name, first_sample)
+            if name in expected.bits:
+                bits = expected.bits[name]
+                compare_bits(check, result, bits.values, bits.margins, origin, bits.zeros)
             else:
-                values[name], margins[name] = moved
-                oracle = "source, rearranged" if oracle == "source" else oracle
-        if oracle == "engine graph":
-            own_margins: dict[str, Array] = {}
-            operands = [values_so_far[name] for name in node.inputs]
-            own = evaluate_node(node, operands, own_margins)
-            values, margins = {**own, **values}, {**own_margins, **margins}
-        return Expected(oracle, values, margins)
+                compare_reals(check, result, expected.values[name], self._tolerance, origin)
 
-    def _is_same(self, name: str, trace: SourceTrace) -> bool:
+    def _pass_on(
+        self, node: Node, expected: Expected, results: dict[str, Array], batch: Batch
+    ) -> None:
+        """What the layers behind are fed with."""
+        for name in node.outputs:
+            bits, source = expected.bits.get(name), self._bits.get(name)
+            if self._is_same(name):
+                batch.values[name] = batch.trace.values[name]
+            elif bits is not None and source is not None:
+                batch.values[name] = bits.values
+                if isinstance(source, PlaneBits) and bits.zeros is not None and bits.zeros.any():
+                    batch.changed[source.value] = source.counted(bits.values)
+            else:
+                batch.values[name] = results[name]
+
+    def _expected(self, node: Node, batch: Batch) -> Expected:
+        """The source's values; or what follows from them; or the file's own definition."""
+        reads = {name for name in node.outputs if self._is_same(name)}
+        for name in node.outputs:
+            if name in self._bits:
+                reads.update(self._bits[name].reads)
+        trace = batch.trace
+        if batch.changed:
+            kept = [name for name in node.inputs if self._is_same(name)]
+            trace = trace.replay(batch.changed, kept, reads)
+        expected = Expected()
+        unknown = []
+        for name in node.outputs:
+            if name in self._bits:
+                expected.bits[name] = self._bits[name].bits(trace)
+                if isinstance(self._bits[name], MovedBits):
+                    expected.oracle = "source, rearranged"
+            elif self._is_same(name):
+                expected.values[name] = trace.values[name]
+            else:
+                unknown.append(name)
+        if unknown:
+            margins: dict[str, Array] = {}
+            own = evaluate_node(node, [batch.values[name] for name in node.inputs], margins)
+            expected.oracle = "engine graph"
+            for name in unknown:
+                if own[name].dtype == np.int8:
+                    expected.bits[name] = Bits(own[name], margins.get(name))
+                else:
+                    expected.values[name] = own[name]
+        return expected
+
+    def _is_same(self, name: str) -> bool:
         """Whether the source has this value, in the same form."""
-        if name not in trace.values:
-            return False
-        value = trace.values[name]
-        is_bit = self._graph.types[name].dtype.name == "BIT"
-        return value.shape[1:] == self._graph.types[name].shape and is_bit == (
-            value.dtype == np.int8
-        )
-
-
-def compare_reals(
-    check: LayerCheck, result: Array, expected: Array, tolerance: float, place: tuple[str, int]
-) -> None:
-    """Find the largest difference of real values.
-
-    Args:
-        check: receives it.
-        result: the engine's values.
-        expected: what they should be.
-        tolerance: allowed difference, as a share of the largest expected value.
-        place: name of the value and number of the batch's first sample.
-    """
-    allowed = tolerance * float(np.abs(expected).max())
-    difference = np.abs(result.astype(np.float64) - expected)
-    worst = float(difference.max())
-    check.values += result.size
-    check.tolerance = max(check.tolerance, allowed)
-    if not worst <= allowed:  # a NaN parts too
-        check.parted = True
-    if not worst <= check.max_abs_difference:
-        check.max_abs_difference = worst
-        check.worst = _place_text(place, int(np.argmax(difference)), difference.shape)
-
-
-def compare_bits(
-    check: LayerCheck,
-    result: Array,
-    expected: Array,
-    margin: Array | None,
-    place: tuple[str, int],
-) -> None:
-    """Count bits that differ, and those among them that are float ties.
-
-    Args:
-        check: receives the counts.
-        result: the engine's -1 and +1.
-        expected: what they should be.
-        margin: the real values whose signs ``expected`` is, or None if it is integer arithmetic.
-        place: name of the value and number of the batch's first sample.
-    """
-    differs = result != expected
-    count = int(np.count_nonzero(differs))
-    check.bits += result.size
-    check.differing_bits += count
-    if not count:
-        return
-    ties = differs & tie_mask(margin) if margin is not None else np.zeros_like(differs)
-    tie_count = int(np.count_nonzero(ties))
-    check.ties += tie_count
-    if tie_count and margin is not None:
-        check.worst_tie = max(check.worst_tie, float(np.abs(margin[ties]).max()))
-    if tie_count < count and not check.worst_bit:
-        first = int(np.argmax(differs & ~ties))
-        check.worst_bit = _place_text(place, first, differs.shape)
-    too_many = check.ties > max(TIE_COUNT, TIE_SHARE * check.bits)
-    if tie_count < count or too_many:
-        check.parted = True
-
-
-def tie_mask(margin: Array) -> Array:
-    """Where a real value is so near to zero that the order of float additions decides its sign."""
-    magnitude = np.abs(margin)
-    limit = TIE_LIMIT * float(magnitude.max(initial=0.0))
-    return np.asarray(magnitude <= limit)
-
-
-def _place_text(place: tuple[str, int], index: int, shape: tuple[int, ...]) -> str:
-    """``name[sample, row, column, channel]``."""
-    sample, *rest = np.unravel_index(index, shape)
-    where = ", ".join(str(int(i)) for i in (sample + place[1], *rest))
-    return f"{place[0]}[{where}]"
+        return self._source.types.get(name) == self._graph.types[name]

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
-Verdict = Literal["equal", "within tolerance", "float ties", "parted"]
-"""equal: to the last bit. within tolerance: real values that differ by rounding. float ties: bits
-that differ only where the compared real value is zero up to rounding. parted: anything else."""
+from phonebit.verification.differences import Differences
+from phonebit.verification.source_trace import FrameworkName
+
+Verdict = Literal["equal", "within tolerance", "exact zeros", "float ties", "parted"]
+"""equal: to the last bit. within tolerance: real values that differ by rounding. exact zeros: bits
+that differ only where the source's sign is 0, which the file counts as +1. float ties: bits that
+differ only there and where the compared real value is zero up to rounding. parted: anything else.
+"""
 
 Oracle = Literal["source", "source, rearranged", "engine graph"]
 """What a layer's result was compared with. source: the value of the same name. source, rearranged:
@@ -26,15 +31,20 @@ class LayerCheck:
         kind: what it computes, e.g. "binary_conv2d".
         oracle: what it was compared with.
         values: real-valued output elements compared.
-        max_abs_difference: of those.
+        wrong_values: of those, how many differ by more than the tolerance.
+        max_abs_difference: of all of them.
         tolerance: that was allowed, in the same unit.
         worst: where the largest difference is: "value name[sample, row, column, channel]".
         bits: output bits compared.
-        differing_bits: of those.
-        worst_bit: where the first bit differs that is no float tie, as ``worst``.
+        differing_bits: of those, float ties and exact zeros included.
+        worst_bit: where the first bit differs that is neither, as ``worst``.
         ties: differing bits that are float ties.
         worst_tie: largest distance from zero of a tie, in the unit of the compared value.
-        parted: whether a difference is neither within the tolerance nor a float tie.
+        zeros: bits where the source's sign is 0, so that neither bit equals it.
+        other_device: elements that are not what the first device computed from the same operands.
+        parted: whether there is a difference beyond tolerance, ties and zeros, or too many of them,
+            or one between devices.
+        differences: where they are.
     """
 
     index: int
@@ -42,6 +52,7 @@ class LayerCheck:
     kind: str
     oracle: Oracle = "source"
     values: int = 0
+    wrong_values: int = 0
     max_abs_difference: float = 0.0
     tolerance: float = 0.0
     worst: str = ""
@@ -50,7 +61,10 @@ class LayerCheck:
     worst_bit: str = ""
     ties: int = 0
     worst_tie: float = 0.0
+    zeros: int = 0
+    other_device: int = 0
     parted: bool = False
+    differences: Differences = field(default_factory=Differences)
 
     @property
     def verdict(self) -> Verdict:
@@ -58,12 +72,35 @@ class LayerCheck:
         if self.parted:
             return "parted"
         if self.differing_bits:
-            return "float ties"
+            return "float ties" if self.ties else "exact zeros"
         return "within tolerance" if self.max_abs_difference > 0.0 else "equal"
 
+    @property
+    def explanation(self) -> str:
+        """By how much the layer differs, and where: a line of plain text."""
+        parts = []
+        if self.differing_bits:
+            zeros = f", {self.zeros:,} exact zeros" if self.zeros else ""
+            parts.append(
+                f"{self.differing_bits:,} of {self.bits:,} bits differ"
+                f" ({self.ties:,} of them float ties{zeros})"
+            )
+            if self.worst_bit:
+                parts.append(f"first at {self.worst_bit}")
+        if self.wrong_values:
+            parts.append(
+                f"largest difference {self.max_abs_difference:.3g} at {self.worst}, "
+                f"allowed {self.tolerance:.3g}"
+            )
+        if self.other_device:
+            parts.append(f"{self.other_device:,} elements are not what the first device computed")
+        return "; ".join(parts)
+
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready form with the verdict."""
-        return {**asdict(self), "verdict": self.verdict}
+        """JSON-ready form with the verdict; of the differences only their first places."""
+        kept = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "differences"}
+        places = [asdict(place) for place in self.differences.places]
+        return {**kept, "verdict": self.verdict, "places": places}
 
 
 @dataclass
@@ -75,12 +112,14 @@ class EndToEndCheck:
         same_argmax: of those, how many got the same best class in every output.
         max_abs_difference: over all output elements; where the output is a softmax, over the
             logits that it reads.
-        tolerance: that is allowed where no float tie explains a difference.
-        samples_with_ties: inputs with a float tie on their way.
+        tolerance: that is allowed where no float tie or exact zero explains a difference.
+        samples_with_ties: inputs with a float tie or an exact zero on their way.
         ties: the float ties where engine and source first part, over all inputs, each as
             "name[sample, row, column, channel] = the source's value before the sign".
+        zeros: how many exact zeros there are where engine and source first part.
         unexplained: inputs whose results differ beyond the tolerance, or in their argmax, without
-            a float tie as the cause.
+            a float tie or an exact zero as the cause.
+        other_device: output elements that are not what the first device computed.
     """
 
     samples: int = 0
@@ -89,15 +128,17 @@ class EndToEndCheck:
     tolerance: float = 0.0
     samples_with_ties: int = 0
     ties: list[str] = field(default_factory=list)
+    zeros: int = 0
     unexplained: list[int] = field(default_factory=list)
+    other_device: int = 0
 
     @property
     def verdict(self) -> Verdict:
         """The result in one term."""
-        if self.unexplained:
+        if self.unexplained or self.other_device:
             return "parted"
         if self.max_abs_difference > self.tolerance or self.same_argmax < self.samples:
-            return "float ties"
+            return "exact zeros" if self.zeros and not self.ties else "float ties"
         return "within tolerance" if self.max_abs_difference > 0.0 else "equal"
 
     def to_dict(self) -> dict[str, Any]:
@@ -106,27 +147,23 @@ class EndToEndCheck:
 
 
 @dataclass
-class VerificationReport:
-    """Result of ``phonebit.verification.verify``.
+class DeviceCheck:
+    """The file on one device.
 
     Attributes:
-        source: the checkpoint.
-        file: the ``.pbit`` file.
-        reference: "framework" if the values are the training framework's own, "interpreter" if
-            they are those of the converter's reference interpreter.
-        reason: why it is not the framework, or "".
-        samples: inputs used.
+        device: what served it, e.g. "cpu:avx512", "gpu:0 NVIDIA H200".
         layers: one check a layer, in execution order.
         end_to_end: the whole network.
     """
 
-    source: str
-    file: str
-    reference: Literal["framework", "interpreter"]
-    reason: str
-    samples: int
+    device: str
     layers: list[LayerCheck]
     end_to_end: EndToEndCheck
+
+    @property
+    def short_name(self) -> str:
+        """The device without its maker's name: "gpu:0"."""
+        return self.device.split(" ", 1)[0]
 
     @property
     def first_parted(self) -> LayerCheck | None:
@@ -143,18 +180,102 @@ class VerificationReport:
         """Float ties over all layers."""
         return sum(layer.ties for layer in self.layers)
 
+    @property
+    def zeros(self) -> int:
+        """Exact zeros over all layers."""
+        return sum(layer.zeros for layer in self.layers)
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
         first = self.first_parted
         return {
-            "source": self.source,
-            "file": self.file,
-            "reference": self.reference,
-            "reason": self.reason,
-            "samples": self.samples,
+            "device": self.device,
             "passed": self.passed,
             "first_parted": first.name if first else None,
             "ties": self.ties,
+            "zeros": self.zeros,
             "layers": [layer.to_dict() for layer in self.layers],
             "end_to_end": self.end_to_end.to_dict(),
+        }
+
+
+@dataclass
+class VerificationReport:
+    """Result of ``phonebit.verification.verify``.
+
+    Attributes:
+        source: the checkpoint.
+        file: the ``.pbit`` file.
+        framework: that trained the checkpoint: "Keras" or "PyTorch".
+        reference: "framework" if the values are the training framework's own, "interpreter" if
+            they are those of the converter's reference interpreter.
+        reason: why it is not the framework, or "".
+        samples: inputs used.
+        date: when, ISO 8601 in UTC.
+        devices: one check a device; all devices were given the same operands.
+    """
+
+    source: str
+    file: str
+    framework: FrameworkName
+    reference: Literal["framework", "interpreter"]
+    reason: str
+    samples: int
+    date: str
+    devices: list[DeviceCheck]
+
+    @property
+    def layers(self) -> list[LayerCheck]:
+        """The layers on the first device."""
+        return self.devices[0].layers
+
+    @property
+    def end_to_end(self) -> EndToEndCheck:
+        """The whole network on the first device."""
+        return self.devices[0].end_to_end
+
+    @property
+    def first_parted(self) -> LayerCheck | None:
+        """The first layer whose results part on any device, in execution order."""
+        found = [device.first_parted for device in self.devices]
+        parted = [layer for layer in found if layer is not None]
+        return min(parted, key=lambda layer: layer.index, default=None)
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing parted on any device."""
+        return all(device.passed for device in self.devices)
+
+    @property
+    def ties(self) -> int:
+        """Float ties over all layers, on the device that has most."""
+        return max(device.ties for device in self.devices)
+
+    @property
+    def zeros(self) -> int:
+        """Exact zeros over all layers; they are the source's, so every device has the same."""
+        return max(device.zeros for device in self.devices)
+
+    @property
+    def exceptions(self) -> str:
+        """What a passed file does not have in common with its source, or ""."""
+        parts = []
+        if self.ties:
+            parts.append(f"up to {self.ties:,} float ties")
+        if self.zeros:
+            parts.append(f"{self.zeros:,} exact zeros")
+        bits = sum(layer.bits for layer in self.layers)
+        return f" but for {' and '.join(parts)} in {bits:,} bits" if parts else ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        first = self.first_parted
+        kept = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "devices"}
+        return {
+            **kept,
+            "passed": self.passed,
+            "first_parted": first.name if first else None,
+            "ties": self.ties,
+            "zeros": self.zeros,
+            "devices": [device.to_dict() for device in self.devices],
         }

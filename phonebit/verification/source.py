@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
-from phonebit.converter.importers.larq import import_larq
+from phonebit.converter.importers.sources import ImportOptions, framework_of, import_source
 from phonebit.converter.ir import Graph
 from phonebit.errors import VerificationError
 from phonebit.format.records import DataType
 from phonebit.network import Network
 from phonebit.verification.source_trace import Array, Source
 
+PathLike = str | os.PathLike[str]
 
-def open_source(source: str | os.PathLike[str] | Any, framework: bool) -> Source:
+
+def open_source(
+    source: PathLike | Any, framework: bool, options: ImportOptions | None = None
+) -> Source:
     """Import a checkpoint, and find out whether its framework can run it here.
 
     Args:
         source: path or live model.
         framework: whether the framework may be used.
+        options: what the source leaves open, as for the conversion.
 
     Returns:
         The source, ready to be traced.
@@ -30,8 +36,28 @@ def open_source(source: str | os.PathLike[str] | Any, framework: bool) -> Source
     Raises:
         ConversionError: if the checkpoint cannot be imported.
     """
-    graph = import_larq(source)
-    name = os.fspath(source) if isinstance(source, str | os.PathLike) else graph.name
+    options = options or ImportOptions()
+    if framework_of(source, options) == "torch":
+        return _open_torch(source, framework, options)
+    return _open_keras(source, framework, options)
+
+
+def _open_torch(source: PathLike | Any, framework: bool, options: ImportOptions) -> Source:
+    from phonebit.converter.importers.torch import open_torch
+
+    opened = open_torch(
+        source,
+        example_input=options.example_input,
+        input_shape=options.input_shape,
+        model=options.model,
+    )
+    activations, reason = (opened.activations, "") if framework else (None, "as asked")
+    return Source(_name(source, opened.graph), opened.graph, activations, reason, "PyTorch")
+
+
+def _open_keras(source: PathLike | Any, framework: bool, options: ImportOptions) -> Source:
+    graph = import_source(source, options)
+    name = _name(source, graph)
     if not framework:
         return Source(name, graph, None, "as asked")
     missing = [module for module in ("tensorflow", "larq") if find_spec(module) is None]
@@ -39,13 +65,40 @@ def open_source(source: str | os.PathLike[str] | Any, framework: bool) -> Source
         return Source(name, graph, None, f"{' and '.join(missing)} not installed")
     from phonebit.converter.importers.keras_activations import keras_activations, load_keras
 
-    is_path = isinstance(source, str | os.PathLike)
     try:
-        model = load_keras(source) if is_path else source
+        is_path = isinstance(source, str | os.PathLike)
+        trust = options.trust_lambdas
+        model = load_keras(source, trust_lambdas=trust) if is_path else source
     except Exception as error:  # Keras itself raises nearly anything
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         return Source(name, graph, None, f"Keras cannot load the checkpoint: {reason}")
     return Source(name, graph, lambda inputs: keras_activations(model, inputs), "")
+
+
+def _name(source: PathLike | Any, graph: Graph) -> str:
+    return os.fspath(source) if isinstance(source, str | os.PathLike) else graph.name
+
+
+def traced_as(source: PathLike | Any, options: ImportOptions, network: Network) -> ImportOptions:
+    """Let the file say with what shape a PyTorch module is traced, where the user does not.
+
+    Args:
+        source: path or live model.
+        options: what the user said.
+        network: the file that was made from the source.
+
+    Returns:
+        The options, with ``input_shape`` if it is needed and the file has one input.
+    """
+    told = options.input_shape is not None or options.example_input is not None
+    is_path = isinstance(source, str | os.PathLike)
+    exported = os.fspath(source).endswith(".pt2") if is_path else hasattr(source, "graph_module")
+    if told or exported or len(network.inputs) != 1 or framework_of(source, options) != "torch":
+        return options
+    height, width, channels = network.inputs[0].shape
+    without_map = height == width == 1
+    shape = (1, channels) if without_map else (1, channels, height, width)
+    return replace(options, input_shape=shape)
 
 
 def source_inputs(graph: Graph, network: Network, batch: Mapping[str, Array]) -> dict[str, Array]:
@@ -53,7 +106,7 @@ def source_inputs(graph: Graph, network: Network, batch: Mapping[str, Array]) ->
 
     Args:
         graph: the source graph.
-        network: the file; its metadata say what picture levels stand for.
+        network: the file; its preprocessing says what picture levels stand for.
         batch: the file's inputs by name.
 
     Returns:
@@ -67,14 +120,13 @@ def source_inputs(graph: Graph, network: Network, batch: Mapping[str, Array]) ->
         if array.dtype != np.uint8 or graph.types[name].dtype != DataType.F32:
             inputs[name] = array
             continue
-        if network.level_meaning is None:
+        if name not in network.preprocessing:
             raise VerificationError(
-                "its metadata do not say which real values the levels 0..255 stand for",
+                "it does not say which real values the levels 0..255 stand for",
                 where=str(network.path),
                 hint="convert the checkpoint again",
             )
-        scale, offset = map(np.float32, network.level_meaning)
-        inputs[name] = array.astype(np.float32) * scale + offset
+        inputs[name] = network.preprocessing[name].values(array)
     return inputs
 
 

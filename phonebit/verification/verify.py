@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from phonebit.converter.importers.sources import ImportOptions
 from phonebit.converter.reader import read_graph
-from phonebit.input_checks import check_inputs
+from phonebit.errors import InputError
+from phonebit.input_checks import arrays_by_name, check_inputs
 from phonebit.network import Network
 from phonebit.random_inputs import random_inputs
 from phonebit.verification.end_to_end import EndToEndChecker
 from phonebit.verification.layers import LayerChecker
-from phonebit.verification.report import VerificationReport
-from phonebit.verification.source import check_belonging, open_source, source_inputs
-from phonebit.verification.source_trace import Array
+from phonebit.verification.layout import Layout, to_nhwc
+from phonebit.verification.report import DeviceCheck, VerificationReport
+from phonebit.verification.source import check_belonging, open_source, source_inputs, traced_as
+from phonebit.verification.source_trace import Array, Source
 
 if TYPE_CHECKING:
     from phonebit.target import DeviceLike
@@ -31,9 +35,11 @@ def batches(count: int) -> int:
 
 def verify(
     source: str | os.PathLike[str] | Any,
-    file: str | os.PathLike[str] | Network,
+    file: str | os.PathLike[str] | Network | Sequence[Network],
     inputs: Array | Mapping[str, Array] | None = None,
     *,
+    options: ImportOptions | None = None,
+    layout: Layout | None = None,
     seed: int = 0,
     tolerance: float = 1e-5,
     framework: bool = True,
@@ -43,9 +49,15 @@ def verify(
     """Compare a ``.pbit`` file with the checkpoint that it was made from.
 
     Args:
-        source: the checkpoint's path, or a live Keras model.
-        file: the ``.pbit`` file, or a network loaded from it.
+        source: the checkpoint's path; a live Keras model, PyTorch module or exported program; or
+            a source that ``open_source`` has opened.
+        file: the ``.pbit`` file; or a network loaded from it; or several, the same file on several
+            devices, which must then also give the same bits as each other.
         inputs: for the file's inputs, as ``Network.forward`` takes them; None: 8 random ones.
+        options: what an unopened source leaves open, as for the conversion; the input shape of a
+            PyTorch module is the file's unless given.
+        layout: order of the axes of ``inputs``: "nhwc", or "nchw"; None: as their shapes say, and
+            (N, channels, height, width) only if the source is PyTorch's.
         seed: of the random ones.
         tolerance: allowed difference of real values, as a share of the layer's largest value.
         framework: use the training framework's activations where it is installed; else, or
@@ -54,40 +66,78 @@ def verify(
         progress: called with a text before each step.
 
     Returns:
-        One check a layer and one end to end. A difference is a result, not an exception.
+        For each device one check a layer and one end to end. A difference is a result, not an
+        exception.
 
     Raises:
         ConversionError: if the checkpoint cannot be imported.
         ModelFormatError: if the file is not sound.
         DeviceError: if the device is absent.
-        InputError: if the inputs do not fit the file.
+        InputError: if the inputs do not fit the file, or the networks are not of one file.
         VerificationError: if checkpoint and file do not belong together at all.
     """
-    network = file if isinstance(file, Network) else Network.load(file, device)
+    networks = _networks(file, device)
+    network = networks[0]
     say = progress or (lambda _text: None)
-    origin = open_source(source, framework)
-    graph = read_graph(network.path)
+    if isinstance(source, Source):
+        origin = source
+    else:
+        options = traced_as(source, options or ImportOptions(), network)
+        origin = open_source(source, framework, options)
     check_belonging(origin, network)
-    checked = check_inputs(
-        random_inputs(network.inputs, DEFAULT_SAMPLES, seed) if inputs is None else inputs,
-        network.inputs,
-    )
-    arrays = {info.name: array for info, array in zip(network.inputs, checked, strict=True)}
-    layers = LayerChecker(network, graph, origin.graph, tolerance)
-    whole = EndToEndChecker(network, tolerance)
-    count = len(checked[0])
+    if inputs is None:
+        inputs, layout = random_inputs(network.inputs, DEFAULT_SAMPLES, seed), "nhwc"
+    arrays = _arrays(inputs, network, layout, origin)
+    layers = LayerChecker(networks, read_graph(network.path), origin.graph, tolerance)
+    wholes = [EndToEndChecker(one, tolerance) for one in networks]
+    count = len(next(iter(arrays.values())))
     for begin in range(0, count, BATCH):
         say(f"inputs {begin} to {min(begin + BATCH, count) - 1} of {count}")
         batch = {name: array[begin : begin + BATCH] for name, array in arrays.items()}
         trace = origin.trace(source_inputs(origin.graph, network, batch))
         layers.check_batch(batch, trace, begin)
-        whole.check_batch(batch, trace, begin)
+        first: dict[str, Array] | None = None
+        for whole in wholes:
+            outputs = whole.check_batch(batch, trace, begin, first)
+            first = first or outputs
+    devices = [
+        DeviceCheck(one.device, checks, whole.check)
+        for one, checks, whole in zip(networks, layers.checks, wholes, strict=True)
+    ]
     return VerificationReport(
-        origin.name,
-        str(network.path),
-        origin.reference,
-        origin.reason,
-        count,
-        layers.checks,
-        whole.check,
+        source=origin.name,
+        file=str(network.path),
+        framework=origin.trained_with,
+        reference=origin.reference,
+        reason=origin.reason,
+        samples=count,
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        devices=devices,
     )
+
+
+def _networks(
+    file: str | os.PathLike[str] | Network | Sequence[Network], device: DeviceLike
+) -> list[Network]:
+    if isinstance(file, str | os.PathLike):
+        return [Network.load(file, device)]
+    networks = [file] if isinstance(file, Network) else list(file)
+    paths = {str(network.path) for network in networks}
+    if len(paths) != 1:
+        raise InputError(
+            "not one file on several devices",
+            where="file",
+            expected="networks that were loaded from the same file",
+            got=", ".join(sorted(paths)) or "none",
+        )
+    return networks
+
+
+def _arrays(
+    inputs: Array | Mapping[str, Array], network: Network, layout: Layout | None, origin: Source
+) -> dict[str, Array]:
+    """The inputs, checked, (N, height, width, channels) by name."""
+    named = arrays_by_name(inputs, network.inputs)
+    ordered = to_nhwc(named, network.inputs, layout, origin.trained_with == "PyTorch")
+    checked = check_inputs(ordered, network.inputs)
+    return {info.name: array for info, array in zip(network.inputs, checked, strict=True)}

@@ -2,10 +2,11 @@
 
 Run once where TensorFlow and Larq are installed, and commit what changes:
 
-    TF_USE_LEGACY_KERAS=1 python tests/converter/make_keras_fixtures.py
+    TF_USE_LEGACY_KERAS=1 python tests/converter/make_keras_fixtures.py [name ...]
 
 Every model is saved as ``<name>.h5`` and ``<name>.keras``; ``<name>.npz`` holds its inputs (by
-input name) and the outputs that the framework computes (``output_<i>``). Models named keras3_* are
+input name) and the outputs that the framework computes (``output_<i>``). The model with layers that
+PhoneBit does not know goes into a folder of its own. Models named keras3_* are
 written by Keras 3 in a process of its own, because TensorFlow can only load one Keras.
 """
 
@@ -20,6 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from keras3_fixture_models import keras3_plain, keras3_sequential, keras3_slices
+from keras_fixture_models import custom_layers, quantizers, slices
 
 FIXTURES = Path(__file__).parent / "fixtures"
 BATCH = 2
@@ -293,47 +296,10 @@ KERAS2_MODELS: list[Callable[[Any, Any], Any]] = [
     sequential,
     integer_image,
     two_inputs,
+    quantizers,
+    slices,
+    custom_layers,
 ]
-
-
-def keras3_plain(keras: Any) -> Any:
-    """Plain layers, keras.ops, nested and shared layers in a Functional model of Keras 3."""
-    layers, ops = keras.layers, keras.ops
-    image = keras.Input((5, 5, 4), name="image")
-    x = layers.Conv2D(4, 3, padding="same", name="first", activation="relu", groups=2)(image)
-    y = layers.SeparableConv2D(4, 3, padding="same", name="separable")(x)
-    x = ops.add(x + y, 1.0) * 0.5
-    x = ops.concatenate([x, y], -1)
-    x = layers.PReLU(shared_axes=[1, 2])(x)
-    x = layers.Conv2D(4, 2, strides=2)(x)
-    x = ops.clip(ops.relu(x), 0.1, 1.5)
-    shared = keras.Sequential(
-        [keras.Input((2, 2, 4)), layers.Conv2D(4, 1), layers.BatchNormalization()], name="shared"
-    )
-    x = layers.Activation("hard_sigmoid")(shared(shared(x)))
-    x = layers.Dropout(0.1)(layers.Rescaling(2.0, -1.0)(x))
-    pooled = layers.GlobalAveragePooling2D()(x)
-    head = layers.Dense(3, activation="softmax")(layers.Flatten()(layers.MaxPooling2D(2)(x)))
-    return keras.Model(image, [head, pooled], name="keras3_plain")
-
-
-def keras3_sequential(keras: Any) -> Any:
-    """A Sequential model of Keras 3."""
-    layers = keras.layers
-    model = keras.Sequential(
-        [
-            keras.Input((7, 7, 2), name="image"),
-            layers.Conv2D(4, 3, strides=2),
-            layers.BatchNormalization(),
-            layers.DepthwiseConv2D(3, padding="same", activation="leaky_relu"),
-            layers.LeakyReLU(negative_slope=0.25),
-            layers.ReLU(max_value=2.0),
-            layers.Flatten(),
-            layers.Dense(3),
-        ],
-        name="keras3_sequential",
-    )
-    return model
 
 
 def randomize(model: Any, rng: np.random.Generator) -> None:
@@ -366,11 +332,13 @@ def save(model: Any, rng: np.random.Generator) -> None:
     feed = inputs if len(inputs) > 1 else next(iter(inputs.values()))
     outputs = model(feed, training=False)
     outputs = outputs if isinstance(outputs, list | tuple) else [outputs]
+    folder = FIXTURES / "custom" if model.name == "custom_layers" else FIXTURES
+    folder.mkdir(exist_ok=True)
     for suffix in ("h5", "keras"):
-        model.save(FIXTURES / f"{model.name}.{suffix}")
-    deflate(FIXTURES / f"{model.name}.keras")
+        model.save(folder / f"{model.name}.{suffix}")
+    deflate(folder / f"{model.name}.keras")
     arrays = {f"output_{i}": np.asarray(output) for i, output in enumerate(outputs)}
-    np.savez_compressed(FIXTURES / f"{model.name}.npz", **inputs, **arrays)
+    np.savez_compressed(folder / f"{model.name}.npz", **inputs, **arrays)
 
 
 def deflate(path: Path) -> None:
@@ -383,21 +351,24 @@ def deflate(path: Path) -> None:
 
 
 def main() -> None:
-    """Writes all fixtures; the Keras 3 ones in a second process."""
+    """Writes all fixtures or those named; the Keras 3 ones in a second process."""
     FIXTURES.mkdir(exist_ok=True)
+    names = [argument for argument in sys.argv[1:] if not argument.startswith("--")]
     if "--keras3" in sys.argv:
         import keras
 
-        for position, build in enumerate([keras3_plain, keras3_sequential]):
-            save(build(keras), np.random.default_rng(100 + position))
+        for position, build in enumerate([keras3_plain, keras3_sequential, keras3_slices]):
+            if not names or build.__name__ in names:
+                save(build(keras), np.random.default_rng(100 + position))
         return
     import larq as lq
     import tensorflow as tf
 
     for position, build2 in enumerate(KERAS2_MODELS):
-        save(build2(lq, tf), np.random.default_rng(position))
+        if not names or build2.__name__ in names:
+            save(build2(lq, tf), np.random.default_rng(position))
     environment = {k: v for k, v in os.environ.items() if k != "TF_USE_LEGACY_KERAS"}
-    subprocess.run([sys.executable, __file__, "--keras3"], check=True, env=environment)
+    subprocess.run([sys.executable, __file__, "--keras3", *names], check=True, env=environment)
 
 
 if __name__ == "__main__":

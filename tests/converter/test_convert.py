@@ -8,18 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from graphs import Source, integers
-from random_networks import build
 
-from phonebit.converter.convert import convert, convert_graph, prepare_source
+from phonebit.converter.convert import convert, convert_graph
 from phonebit.converter.cost import total_macs
-from phonebit.converter.input_types import rational_range
+from phonebit.converter.importers.larq import import_larq
 from phonebit.converter.interpreter import run
-from phonebit.converter.ir import Clamp, Conv2D, Dequantize, Graph, Sign, Softmax, Window
+from phonebit.converter.ir import Clamp, Conv2D, Graph, Sign, Softmax, Window
 from phonebit.converter.passes import pipeline
 from phonebit.converter.reader import graph_from_bytes, read_graph
 from phonebit.errors import ConversionError, UnsupportedLayerError
 from phonebit.format.reader import read_contents
 from phonebit.format.records import DataType
+from phonebit.preprocessing import ColorOrder, Preprocessing
 
 FIXTURES = Path(__file__).parent / "fixtures"
 CHECKPOINT = FIXTURES / "binary_convolutions.h5"
@@ -44,7 +44,6 @@ def network() -> Graph:
 
 @pytest.mark.parametrize("name", sorted(path.name for path in FIXTURES.glob("*.h5")))
 def test_every_fixture_converts_and_computes_what_the_source_graph_computes(name: str) -> None:
-    from phonebit.converter.importers.larq import import_larq
 
     graph = import_larq(FIXTURES / name)
     conversion = convert_graph(graph)
@@ -111,11 +110,11 @@ def test_the_report_renders_as_a_table() -> None:
 def missed_network() -> Graph:
     net = Source()
     bits = net.add("s", Sign(), "x")
-    ternary = np.array([-1, 0, 1], np.float32)[net.rng.integers(0, 3, (4, 3, 3, 4))]
-    value = net.add("ternary", Conv2D(ternary, SAME), bits)
+    weights = net.rng.integers(-3, 4, (4, 3, 3, 4)).astype(np.float32)
+    value = net.add("seven_values", Conv2D(weights, SAME), bits)
     value = net.add("float_input", Conv2D(net.signs(4, 3, 3, 4), SAME), value)
     graph = net.done(value)
-    graph.expected_binary = ["ternary", "float_input"]
+    graph.expected_binary = ["seven_values", "float_input"]
     return graph
 
 
@@ -123,72 +122,32 @@ def test_strict_lists_every_layer_that_should_be_binary_and_is_not() -> None:
     with pytest.raises(ConversionError) as caught:
         convert_graph(missed_network(), strict=True)
     assert len(caught.value.problems) == 2
-    assert "ternary: trained as binary, but weights are not" in caught.value.problems[0]
+    assert "seven_values: trained as binary, but weights are not" in caught.value.problems[0]
     convert_graph(network(), strict=True)
 
 
 def test_without_strict_the_report_names_them() -> None:
     report = convert_graph(missed_network()).report
-    assert [layer.name for layer in report.missed] == ["ternary", "float_input"]
-    assert any(note.startswith("ternary: trained as binary") for note in report.notes)
+    assert [layer.name for layer in report.missed] == ["seven_values", "float_input"]
+    assert any(note.startswith("seven_values: trained as binary") for note in report.notes)
 
 
 # --- options --------------------------------------------------------------------------------------
-
-
-def test_bytes_are_read_through_integers_and_agree_with_the_float_network() -> None:
-    graph = network()
-    conversion = convert_graph(graph, input_dtype="u8", input_range=(-128.0, 127.0))
-    engine = conversion.engine
-    assert engine.types["x"].dtype == DataType.U8
-    levels = np.random.default_rng(0).integers(0, 256, (2, 6, 6, 3)).astype(np.uint8)
-    floats = levels.astype(np.float32) - 128
-    before, after = run(graph, {"x": floats}), run(engine, {"x": levels})
-    np.testing.assert_array_equal(before["logits"], after["logits"])
-    stem = engine.nodes[1]
-    assert isinstance(stem.op, Conv2D) and stem.op.epilogue.threshold is not None
-    assert stem.op.epilogue.threshold.dtype == np.int32
-    metadata = read_metadata(conversion.content)
-    assert metadata["input"] == {"scale": 1.0, "offset": -128.0}
-
-
-def read_metadata(content: bytes) -> dict[str, object]:
-    from phonebit.format.reader import parse_contents
-
-    return parse_contents(content).metadata
-
-
-@pytest.mark.parametrize(
-    "value_range, expected",
-    [
-        ((-1.0, 1.0), (2, -255, 255)),
-        ((0.0, 1.0), (1, 0, 255)),
-        ((0.0, 255.0), (1, 0, 1)),
-        ((-0.5, 0.5), (2, -255, 510)),
-        ((-128.0, 127.0), (1, -128, 1)),
-        ((0.1234567891, 1.0), None),
-    ],
-)
-def test_ranges_become_fractions_where_they_are_ones(
-    value_range: tuple[float, float], expected: tuple[int, int, int] | None
-) -> None:
-    assert rational_range(*value_range) == expected
-
-
-def test_an_irrational_range_still_converts_by_floats() -> None:
-    conversion = convert_graph(network(), input_dtype="u8", input_range=(0.1234567891, 1.0))
-    assert type(conversion.engine.nodes[1].op).__name__ == "Elementwise"
 
 
 @pytest.mark.parametrize(
     "options, message",
     [
         ({"input_dtype": "u8"}, "give input_range"),
-        ({"input_range": (0.0, 1.0)}, "give input_range with 'u8' only"),
         ({"input_dtype": "f16"}, "expected 'f32' or 'u8', got 'f16'"),
-        ({"input_dtype": "u8", "input_range": (1.0, 1.0)}, "low < high"),
+        ({"input_dtype": "u8", "input_range": (1.0, 1.0)}, "two different finite numbers"),
         ({"input_dtype": "u8", "input_range": (0.0, float("nan"))}, "finite"),
+        ({"preprocessing": Preprocessing((0, 1), color=ColorOrder.GRAY)}, "input 'x'.*got 3"),
         ({"labels": ["a", "b"]}, "expected 10 .*got 2"),
+        ({"labels": ["a"] * 9 + [""]}, "label 9.*bytes of text"),
+        ({"labels": ["a"] * 9 + ["b\0"]}, "label 9"),
+        ({"labels": ["a"] * 9 + ["\ud800"]}, "label 9"),
+        ({"labels": ["ä" * 513] + ["a"] * 9}, "label 0.*1024"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(options: dict[str, object], message: str) -> None:
@@ -234,23 +193,6 @@ def test_a_network_above_the_budget_skips_the_check_and_says_so(
 ) -> None:
     monkeypatch.setattr(pipeline, "MAC_BUDGET", 1000)
     assert any("check skipped" in note for note in convert_graph(network()).report.notes)
-
-
-def test_random_networks_convert_for_bytes_too() -> None:
-    for seed in range(5):
-        graph = build(seed, ["float_conv", "residual", "max_pool"], False, 3, (6, 6))
-        conversion = convert_graph(graph, input_dtype="u8", input_range=(-2.0, 253.0))
-        levels = np.random.default_rng(seed).integers(0, 5, (1, 6, 6, 3)).astype(np.uint8)
-        before = run(graph, {"x": levels.astype(np.float32) - 2})
-        after = run(graph_from_bytes(conversion.content), {"x": levels})
-        for name, array in before.items():
-            np.testing.assert_array_equal(array, after[name])
-
-
-def test_prepared_sources_keep_the_names_that_verification_compares() -> None:
-    prepared = prepare_source(network(), "u8", (-1.0, 1.0))
-    assert isinstance(prepared.producer("x/real").op, Dequantize)
-    assert prepared.inputs == ["x"] and prepared.types["x"].dtype == DataType.U8
 
 
 # --- failures ------------------------------------------------------------------------------------

@@ -1,26 +1,24 @@
-"""The Larq importer beside TensorFlow: live models, exact arithmetic, networks of larq-zoo."""
+"""The Larq importer beside TensorFlow: live models and exact arithmetic."""
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+import zoo_networks
 
 from phonebit.converter.importers.keras_activations import keras_activations, load_keras
 from phonebit.converter.importers.larq import import_larq
-from phonebit.converter.interpreter import run
-from phonebit.converter.ir import BatchNorm, Conv2D, Graph
+from phonebit.converter.interpreter import evaluate_node, run
+from phonebit.converter.ir import BatchNorm, Conv2D, Graph, Quantize
 from phonebit.errors import ConversionError, UnsupportedLayerError
 
 pytestmark = pytest.mark.framework
 
-ROOT = Path(__file__).parents[2]
 FIXTURES = Path(__file__).parent / "fixtures"
 ROUNDED = ("softmax", "Softmax", "sigmoid", "tanh")
 
@@ -37,16 +35,9 @@ def lq(tf: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def zoo(lq: Any) -> ModuleType:
+def peers(lq: Any) -> ModuleType:
     """benchmarks/peers/larq_zoo_models.py, which knows how to make networks exact."""
-    pytest.importorskip("larq_zoo", reason="larq-zoo is not installed")
-    path = ROOT / "benchmarks" / "peers" / "larq_zoo_models.py"
-    spec = importlib.util.spec_from_file_location("larq_zoo_models", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return zoo_networks.made_up()
 
 
 def assert_equal_graphs(one: Graph, other: Graph) -> None:
@@ -121,7 +112,7 @@ def random_layers(tf: Any, lq: Any, x: Any, rng: np.random.Generator, depth: int
 
 @pytest.mark.parametrize("seed", range(12))
 def test_random_networks_in_exact_arithmetic_agree_to_the_last_bit(
-    tf: Any, lq: Any, zoo: ModuleType, seed: int
+    tf: Any, lq: Any, peers: ModuleType, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
     shape = (*(int(n) for n in rng.integers(5, 12, 2)), int(rng.choice([1, 3, 31, 32, 33])))
@@ -132,40 +123,11 @@ def test_random_networks_in_exact_arithmetic_agree_to_the_last_bit(
     x = tf.keras.layers.BatchNormalization()(x)
     model = tf.keras.Model(image, tf.keras.layers.Activation("softmax", name="softmax")(x))
     picture = rng.integers(-8, 9, (2, *shape)).astype(np.float32)
-    zoo.make_dyadic(model, picture, seed)
-    needs = {entry.layer: entry.bits for entry in zoo.exactness(model, picture)}
+    peers.make_dyadic(model, picture, seed)
+    needs = {entry.layer: entry.bits for entry in peers.exactness(model, picture)}
     needs.pop("softmax")
-    assert max(needs.values()) <= zoo.FLOAT32_BITS, "this seed is not exact; choose another"
+    assert max(needs.values()) <= peers.FLOAT32_BITS, "this seed is not exact; choose another"
     assert_equal_to_the_last_bit(model, picture, {"softmax"})
-
-
-@pytest.mark.parametrize("network", ["quicknet", "birealnet", "binary_alexnet"])
-def test_zoo_networks_from_h5_and_live_agree(zoo: ModuleType, tmp_path: Path, network: str) -> None:
-    model = zoo.build(network, dyadic=True, size=64, classes=10)
-    model.save(tmp_path / "model.h5", include_optimizer=False)
-    assert_equal_graphs(import_larq(tmp_path / "model.h5"), import_larq(model))
-
-
-@pytest.mark.parametrize("network", ["quicknet", "birealnet", "binary_alexnet"])
-def test_zoo_networks_in_exact_arithmetic_agree_to_the_last_bit(
-    zoo: ModuleType, network: str
-) -> None:
-    model = zoo.build(network, dyadic=True, size=64, classes=10)
-    picture = zoo.integer_pictures(2, 64, seed=5)
-    softmax = model.layers[-1].name
-    inexact = [e.layer for e in zoo.exactness(model, picture) if e.bits > zoo.FLOAT32_BITS]
-    assert inexact == [softmax]
-    assert_equal_to_the_last_bit(model, picture, {softmax})
-
-
-def test_zoo_networks_with_random_statistics_choose_the_same_class(zoo: ModuleType) -> None:
-    for network in zoo.NETWORKS:
-        model = zoo.build(network, dyadic=False, size=64, classes=10)
-        pictures = zoo.real_pictures(4, 64, seed=7)
-        graph = import_larq(model)
-        ours = run(graph, {graph.inputs[0]: pictures})[graph.outputs[0]]
-        theirs = np.asarray(model(pictures, training=False))
-        np.testing.assert_array_equal(ours.reshape(4, -1).argmax(1), theirs.argmax(1))
 
 
 # --- quantizers -----------------------------------------------------------------------------------
@@ -194,18 +156,52 @@ def test_own_sign_functions_of_live_models_are_recognised(tf: Any, lq: Any) -> N
     assert all(len(np.unique(np.abs(channel))) == 1 for channel in kernel)
 
 
-def test_functions_that_are_no_sign_are_refused_with_the_reason(tf: Any, lq: Any) -> None:
+def test_quantizers_of_several_levels_agree_around_their_thresholds(tf: Any, lq: Any) -> None:
+    quantizers = {
+        "heaviside": lq.quantizers.SteHeaviside(),
+        "ternary": lq.quantizers.SteTern(0.3),
+        "dorefa": lq.quantizers.DoReFa(3),
+        "sign of three values": tf.sign,
+        "own": lambda x: tf.where(x > 0.7, 3.0, tf.where(x >= -0.1, 0.0, -1.0)),
+    }
+    for name, quantizer in quantizers.items():
+        graph = import_larq(one_layer(lq, tf, input_quantizer=quantizer))
+        node = graph.producer("conv/input_quantizer")
+        assert isinstance(node.op, Quantize), name
+        near = [np.nextafter(node.op.thresholds, np.float32(end)) for end in (-9, 9)]
+        numbers = np.concatenate([*near, node.op.thresholds, np.linspace(-3, 3, 99)])
+        numbers = numbers[np.abs(numbers) > 1e-37].astype(np.float32).reshape(1, 1, -1, 1)
+        ours = evaluate_node(node, [numbers])["conv/input_quantizer"]
+        np.testing.assert_array_equal(ours, quantizer(numbers), err_msg=name)
+
+
+def test_live_kernel_quantizers_are_asked_themselves(tf: Any, lq: Any) -> None:
+    quantizers = {
+        "smooth": lambda w: tf.tanh(3 * w),
+        "dorefa": lq.quantizers.DoReFa(2, mode="weights"),
+        "network": lq.quantizers.SteTern(ternary_weight_networks=True),
+        "strict": lambda w: tf.where(w > 0, 1.0, -1.0),
+    }
+    for name, quantizer in quantizers.items():
+        model = one_layer(lq, tf, kernel_quantizer=quantizer)
+        expected = np.asarray(quantizer(model.layers[-1].get_weights()[0]))
+        ours = kernel_of(import_larq(model))
+        np.testing.assert_array_equal(ours, expected.transpose(3, 0, 1, 2), err_msg=name)
+
+
+def test_functions_of_activations_that_are_no_steps_are_refused(tf: Any, lq: Any) -> None:
     cases = {
-        "sign maps both to": tf.sign,
-        "maps -0 and 0 to -1": lambda x: tf.where(x > 0, 1.0, -1.0),
-        "is not a sign": lambda x: tf.where(x > 0, 1.0, 0.0),
-        "0 and 1": lq.quantizers.SteHeaviside(),
-        "ternary": "ste_tern",
-        "several bits": lq.quantizers.DoReFa(2),
+        "neither a sign nor a step function": tf.tanh,
+        "each batch": lq.quantizers.MagnitudeAwareSign(),
+        "fails on a test array": lambda x: x.no_such_method(),
+        "changes the shape": lambda x: x[..., :1],
+        "other results each time": lambda x: tf.sign(x + tf.random.normal(tf.shape(x))),
     }
     for message, quantizer in cases.items():
         with pytest.raises(UnsupportedLayerError, match=message):
-            import_larq(one_layer(lq, tf, kernel_quantizer=quantizer))
+            model = one_layer(lq, tf)  # Larq would call it when it builds the layer
+            model.layers[-1].input_quantizer = quantizer
+            import_larq(model)
 
 
 def test_models_saved_with_quantized_weights_import_the_same(
@@ -235,7 +231,8 @@ def test_zero_and_subnormal_latent_weights_count_as_plus_one(tf: Any, lq: Any) -
 
 @pytest.mark.parametrize("suffix", ["h5", "keras"])
 @pytest.mark.parametrize(
-    "name", sorted(p.stem for p in FIXTURES.glob("*.npz") if not p.stem.startswith("keras3"))
+    "name",
+    sorted(p.stem for p in FIXTURES.glob("*.npz") if not p.stem.startswith("keras3")),
 )
 def test_activations_have_the_names_and_values_of_the_graph(
     lq: Any, name: str, suffix: str
@@ -252,18 +249,6 @@ def test_activations_have_the_names_and_values_of_the_graph(
     for value in set(activations) & set(values):
         np.testing.assert_allclose(values[value], activations[value], atol=1e-5, err_msg=value)
     assert_equal_graphs(graph, import_larq(model))
-
-
-def test_files_with_python_code_are_not_given_to_the_framework(
-    tf: Any, lq: Any, tmp_path: Path
-) -> None:
-    image = tf.keras.Input((4, 4, 2))
-    model = tf.keras.Model(image, tf.keras.layers.Lambda(lambda x: x * 2, name="code")(image))
-    model.save(tmp_path / "model.h5")
-    with pytest.raises(ConversionError, match="Python code"):
-        load_keras(tmp_path / "model.h5")
-    with pytest.raises(UnsupportedLayerError, match="Python code"):
-        import_larq(tmp_path / "model.h5")
 
 
 def test_subclassed_models_are_refused(tf: Any) -> None:

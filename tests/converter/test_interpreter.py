@@ -30,7 +30,9 @@ from phonebit.converter.ir import (
     Pad,
     PRelu,
     Reshape,
+    Round,
     ScaleBias,
+    SelectChannels,
     Sigmoid,
     Sign,
     Softmax,
@@ -183,12 +185,28 @@ def test_steps_compute_what_they_are_called() -> None:
         (PRelu(np.array([2.0, 4.0, 8.0, 16.0], np.float32)), np.array([-4.0, -2.0, 0.0, 3.0])),
         (Sigmoid(), 1 / (1 + np.exp(-x))),
         (Tanh(), np.tanh(x)),
+        (Round(), np.array([-2.0, -0.0, 0.0, 3.0])),
     ]
     for step, expected in cases:
         result = apply(Elementwise(Epilogue([step])), x, other)
         assert result.dtype == np.float32
         # Transcendental functions may differ in the last bit; everything else is exact.
         np.testing.assert_allclose(result.ravel(), np.ravel(expected), rtol=1e-6)
+
+
+def test_halves_are_rounded_to_even_and_keep_their_sign() -> None:
+    x = np.array([0.5, 1.5, 2.5, -0.5, -1.5, -0.49999997], np.float32).reshape(1, 1, 2, 3)
+    result = apply(Elementwise(Epilogue([Round()])), x).ravel()
+    np.testing.assert_array_equal(result, [0, 2, 2, 0, -2, 0])
+    np.testing.assert_array_equal(np.signbit(result), np.signbit(x.ravel()))
+
+
+def test_selected_channels_are_copies_in_c_order() -> None:
+    x = RNG.standard_normal((2, 3, 4, 5)).astype(np.float32)
+    result = apply(SelectChannels(np.array([4, -1, 0, 0], np.int32)), x)
+    assert result.flags.c_contiguous
+    np.testing.assert_array_equal(result[..., [0, 2, 3]], x[..., [4, 0, 0]])
+    np.testing.assert_array_equal(result[..., 1], 0)
 
 
 def test_layout_operators_keep_the_elements_in_order() -> None:

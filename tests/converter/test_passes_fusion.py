@@ -22,6 +22,7 @@ from phonebit.converter.ir import (
     PRelu,
     Reshape,
     ScaleBias,
+    SelectChannels,
     Sigmoid,
     Sign,
     Softmax,
@@ -197,7 +198,11 @@ def test_bits_that_meet_float_operations_are_unpacked_once() -> None:
     d = net.add("padded", Pad((1, 1, 1, 1), -1.0), c)
     e = net.add("full", Conv2D(np.full((2, 1, 1, 3), [1, 2, 0.5], np.float32), POINT), bits)
     f = net.add("soft", Softmax(), bits)
-    engine = converted(net.done(a, b, c, d, e, f))
+    g = net.add("chosen", SelectChannels(np.array([2, -1, 0], np.int32)), bits)
+    h = net.add("again", Sign(), g)
+    engine = converted(net.done(a, b, c, d, e, f, g, h))
+    assert engine.types["chosen"].dtype == DataType.F32
+    assert engine.types["again"].dtype == DataType.BIT
     assert engine.types["rows"].dtype == engine.types["padded"].dtype == DataType.BIT
     unpacked = [node for node in engine.nodes if node.value == "s/float"]
     assert len(unpacked) == 1

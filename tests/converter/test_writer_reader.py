@@ -28,13 +28,18 @@ from phonebit.format.records import (
     TENSOR,
     DataType,
     OpKind,
+    StepKind,
 )
 from phonebit.format.writer import file_bytes, seal, write_atomically
 
 GRAPHS = builders.engine_graphs()
-FUZZED = [to_bytes(GRAPHS[name]) for name in ("residual_block_31", "u8_first_layer_1_33")] + [
-    to_bytes(GRAPHS[name]) for name in ("pooled_bits_33", "binary_depthwise_33_pad-1")
-]
+FUZZED = [
+    to_bytes(GRAPHS[name])
+    for name in (
+        "residual_block_31", "u8_first_layer_1_33", "pooled_bits_33", "binary_depthwise_33_pad-1",
+        "selected_channels", "two_slopes_31", "rounded_31",
+    )
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -63,7 +68,7 @@ def test_sections_and_constants_are_aligned_and_sealed() -> None:
 
 def test_metadata_and_labels_travel_with_the_file() -> None:
     graph = builders.tiny_classifier()
-    graph.labels = ["Käse", "犬"]
+    graph.labels = ["Käse", "犬", *map(str, range(8))]
     contents = parse_contents(to_bytes(graph, {"source": {"framework": "test"}}))
     assert contents.metadata["source"] == {"framework": "test"}
     assert graph_from_bytes(to_bytes(graph)).labels == graph.labels
@@ -166,6 +171,45 @@ def test_padding_of_billions_is_refused_before_it_costs_time_or_memory() -> None
     contents.ops = ops
     with pytest.raises(ModelFormatError, match="output too large"):
         graph_from_bytes(file_bytes(contents))
+
+
+@pytest.mark.parametrize("index", [-2, 37, 2**31 - 1])
+def test_channels_that_do_not_exist_are_refused(index: int) -> None:
+    contents = parse_contents(to_bytes(GRAPHS["selected_channels"]))
+    data = bytearray(contents.data)
+    at = int(contents.constants[contents.ops[0]["weights"]]["offset"])
+    struct.pack_into("<i", data, at, index)
+    contents.data = bytes(data)
+    with pytest.raises(ModelFormatError, match=r"mixed: selects channels.*expected -1\.\.36"):
+        graph_from_bytes(file_bytes(contents))
+
+
+def test_indices_are_integers_and_slopes_of_both_signs_equally_many() -> None:
+    contents = parse_contents(to_bytes(GRAPHS["selected_channels"]))
+    constants = contents.constants.copy()
+    constants["dtype"][contents.ops[0]["weights"]] = DataType.F32
+    contents.constants = constants
+    with pytest.raises(ModelFormatError, match=r"mixed: type of channel indices.*I32.*F32"):
+        graph_from_bytes(file_bytes(contents))
+    contents = parse_contents(to_bytes(GRAPHS["two_slopes_31"]))
+    steps = contents.steps.copy()
+    prelu = np.flatnonzero(steps["kind"] == StepKind.PRELU)
+    steps["constant_b"][prelu[0]] = steps["constant_b"][prelu[1]]
+    contents.steps = steps
+    with pytest.raises(ModelFormatError, match=r"value: size of positive slope.*31.*372"):
+        graph_from_bytes(file_bytes(contents))
+
+
+def test_steps_without_parameters_keep_their_kinds() -> None:
+    kinds = to_contents(GRAPHS["float_layers"]).steps["kind"].tolist()
+    assert kinds[-2:] == [StepKind.TANH, StepKind.SIGMOID]
+    assert StepKind.ROUND in to_contents(GRAPHS["rounded_31"]).steps["kind"]
+
+
+def test_a_softmax_is_written_as_what_it_is() -> None:
+    kinds = [int(op["kind"]) for op in to_contents(GRAPHS["log_softmax"]).ops]
+    assert kinds == [OpKind.SELECT_CHANNELS, OpKind.LOG_SOFTMAX, OpKind.LOG_SOFTMAX]
+    assert OpKind.SOFTMAX in to_contents(GRAPHS["float_layers"]).ops["kind"]
 
 
 def test_names_must_be_unique_utf8_text() -> None:

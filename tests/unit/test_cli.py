@@ -56,7 +56,7 @@ def test_convert_json_is_the_report(cli: Cli, checkpoint: Path, tmp_path: Path) 
     done = cli("convert", checkpoint, "-o", target, "--labels", labels, "--no-check", "--json")
     assert done.code == 0, done.err
     assert 0.9 < done.document["binary_mac_share"] <= 1.0
-    assert read_contents(target).metadata["labels"] == [f"c{i}" for i in range(10)]
+    assert read_graph(target).labels == [f"c{i}" for i in range(10)]
 
 
 def test_convert_writes_beside_its_source_by_default(

@@ -86,6 +86,18 @@ def test_options_that_contradict(cli: Cli, checkpoint: Path, tmp_path: Path) -> 
     for bad in ("1", "a,b", "1,1", "nan,1", "0,1,2"):
         options = ("--input", "u8", f"--input-range={bad}")
         assert "--input-range" in cli.refused("convert", checkpoint, "-o", target, *options)
+    for flag, bad in (
+        ("--mean", "1,2"), ("--mean", "x"), ("--std", "0"), ("--color", "grey"),
+        ("--resize", "crop"), ("--interpolation", "none"),
+    ):  # fmt: skip
+        flags = ("--input-range=0,1", flag, bad)
+        assert flag[2:] in cli.refused("convert", checkpoint, "-o", target, *flags)
+    assert "--input-range" in cli.refused("convert", checkpoint, "-o", target, "--color", "gray")
+    rule = tmp_path / "rule.toml"
+    rule.write_text("rang = [0, 1]")
+    message = cli.refused("convert", checkpoint, "-o", target, "--preprocessing", rule)
+    assert "rule.toml: unknown key rang" in message
+    assert "No such" in cli.refused("convert", checkpoint, "--preprocessing", tmp_path / "none")
     labels = tmp_path / "labels.txt"
     labels.write_text("only\ntwo\n")
     assert "10" in cli.refused("convert", checkpoint, "-o", target, "--labels", labels)

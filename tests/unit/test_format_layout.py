@@ -22,6 +22,7 @@ STRUCTS = {
     "ConstantRecord": records.CONSTANT,
     "StepRecord": records.STEP,
     "OpRecord": records.OP,
+    "PreprocessingRecord": records.PREPROCESSING,
 }
 ENUMS: tuple[type[IntEnum], ...] = (
     records.SectionKind,
@@ -29,6 +30,9 @@ ENUMS: tuple[type[IntEnum], ...] = (
     records.OpKind,
     records.StepKind,
     records.ThresholdKind,
+    records.ColorOrder,
+    records.Resize,
+    records.Interpolation,
 )
 CONSTANTS = {
     "kVersion": records.VERSION,
@@ -36,7 +40,14 @@ CONSTANTS = {
     "kNone": records.NONE,
     "kOptionalSection": records.OPTIONAL_SECTION,
 }
-CPP_TYPES = {"char": "S", "uint32_t": "<u4", "int32_t": "<i4", "uint64_t": "<u8", "float": "<f4"}
+CPP_TYPES = {
+    "char": "S",
+    "uint32_t": "<u4",
+    "int32_t": "<i4",
+    "uint64_t": "<u8",
+    "float": "<f4",
+    "double": "<f8",
+}
 
 
 def declared_fields(struct: str) -> list[tuple[str, str, int]]:

@@ -34,7 +34,8 @@ def test_describes_itself(network: Network) -> None:
     assert [(i.name, i.dtype, i.shape) for i in network.inputs] == [("picture", "u8", (28, 28, 1))]
     assert [(o.dtype, o.shape) for o in network.outputs] == [("f32", (1, 1, 10))]
     assert len(network.labels) == 10
-    assert network.metadata["labels"] == network.labels
+    assert network.preprocessing["picture"].range == (-1.0, 1.0)
+    assert network.metadata["name"]
     assert "28x28x1" in repr(network)
     assert network.device in repr(network)
 

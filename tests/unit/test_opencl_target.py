@@ -57,7 +57,14 @@ class FakeRuntime:
             if reason in (options["device"], options["tuning"]):
                 raise error
         return SimpleNamespace(
-            inputs=[], outputs=[], layers=[], metadata="", warnings=self.warnings, opencl_queue=0
+            inputs=[],
+            outputs=[],
+            layers=[],
+            preprocessing=[],
+            labels=[],
+            metadata="",
+            warnings=self.warnings,
+            opencl_queue=0,
         )
 
 

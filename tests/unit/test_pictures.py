@@ -1,4 +1,4 @@
-"""Pictures on disk to network inputs: colour, size, depth, orientation, range."""
+"""Pictures on disk to network inputs: colour, size, depth, orientation, values."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import pytest
 from PIL import Image
 
 from phonebit import InputError
-from phonebit.cli.pictures import Range, load_picture, parse_range, picture_files, to_input
+from phonebit.cli.pictures import PLAIN_LEVELS, load_picture, picture_files
 from phonebit.layer_info import TensorInfo
+from phonebit.picture_fitting import fit_picture
+from phonebit.preprocessing import ColorOrder, Interpolation, Preprocessing, Resize
 
 GREY = TensorInfo("x", "u8", (4, 6, 1))
 COLOUR = TensorInfo("x", "u8", (4, 6, 3))
@@ -65,19 +67,113 @@ def test_the_camera_orientation_is_followed(tmp_path: Path) -> None:
     np.testing.assert_array_equal(picture.array, levels(1)[::-1, ::-1])
 
 
-def test_real_valued_inputs_get_their_range(tmp_path: Path) -> None:
+def test_real_valued_inputs_get_their_values(tmp_path: Path) -> None:
     Image.fromarray(levels(1)[..., 0]).save(tmp_path / "x.png")
-    picture = load_picture(tmp_path / "x.png", REAL, Range(-1.0, 1.0))
+    picture = load_picture(tmp_path / "x.png", REAL, Preprocessing((-1.0, 1.0)))
     assert picture.array.dtype == np.float32
     np.testing.assert_allclose(picture.array, levels(1) / 127.5 - 1.0, atol=1e-6)
-    ends = to_input(np.array([0, 255], np.uint8), REAL, Range(-1.0, 1.0))
-    np.testing.assert_array_equal(ends, np.array([-1.0, 1.0], np.float32))
+    ends = Preprocessing((-1.0, 1.0)).values(np.array([[0], [255]], np.uint8))
+    np.testing.assert_array_equal(ends, np.array([[-1.0], [1.0]], np.float32))
+
+
+def test_real_valued_inputs_need_a_rule(tmp_path: Path) -> None:
+    Image.fromarray(levels(1)[..., 0]).save(tmp_path / "x.png")
+    with pytest.raises(InputError, match=r"does not say.*--input-range"):
+        load_picture(tmp_path / "x.png", REAL, None)
+
+
+def test_means_and_deviations_are_those_of_their_channel() -> None:
+    info = TensorInfo("x", "f32", (4, 6, 3))
+    mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+    got = Preprocessing((0.0, 1.0), mean, std).apply(levels(3), info)
+    assert got.dtype == np.float32
+    np.testing.assert_allclose(got, (levels(3) / 255 - mean) / std, atol=1e-6)
+
+
+def test_bgr_is_rgb_turned_round_and_means_follow_the_channels_as_they_are_read() -> None:
+    info = TensorInfo("x", "f32", (4, 6, 3))
+    rule = Preprocessing((0.0, 255.0), (103.0, 116.0, 123.0), color=ColorOrder.BGR)
+    expected = levels(3)[..., ::-1].astype(np.float32) - [103, 116, 123]
+    np.testing.assert_allclose(rule.apply(levels(3), info), expected, atol=1e-4)
+    grey = rule.apply(Image.new("L", (6, 4), 123), info)
+    np.testing.assert_array_equal(grey[0, 0], np.array([20, 7, 0], np.float32))
+
+
+# --- sizes ---
+
+
+def ramp(width: int, height: int) -> Image.Image:
+    """Brightness is the column."""
+    return Image.fromarray(np.tile(np.arange(width, dtype=np.uint8), (height, 1)))
+
+
+@pytest.mark.parametrize("size", [(60, 40), (40, 60), (7, 99), (6, 4), (8, 8)])
+@pytest.mark.parametrize("resize_to", [6, 7, 20])
+def test_shorter_side_then_the_middle_as_torchvision_defines_it(
+    size: tuple[int, int], resize_to: int
+) -> None:
+    rule = Preprocessing((0, 255), resize=Resize.SHORTER_SIDE, resize_to=resize_to)
+    noise = np.random.default_rng(1).integers(0, 256, size[::-1], np.uint8)
+    got = rule.apply(noise, GREY)
+    scale = resize_to / min(size)
+    scaled = tuple(resize_to if side == min(size) else int(side * scale) for side in size)
+    image = Image.fromarray(noise).resize(scaled, Image.Resampling.BILINEAR)
+    top, left = round((scaled[1] - 4) / 2.0), round((scaled[0] - 6) / 2.0)
+    np.testing.assert_array_equal(got[..., 0], np.asarray(image)[top : top + 4, left : left + 6])
+
+
+def test_shorter_side_says_what_it_did_and_keeps_the_middle() -> None:
+    rule = Preprocessing((0, 255), resize=Resize.SHORTER_SIDE, resize_to=8)
+    fitted = fit_picture(ramp(32, 16), GREY, rule)
+    assert fitted.changes == ("resized from 32x16 to 16x8", "cut to 6x4 in the middle")
+    np.testing.assert_allclose(fitted.levels[..., 0].mean(axis=0), 10.5 + 2 * np.arange(6), atol=1)
+
+
+def test_letterbox_keeps_proportions_and_fills_the_rest() -> None:
+    info = TensorInfo("x", "u8", (8, 8, 3))
+    rule = Preprocessing((0, 255), resize=Resize.LETTERBOX, fill_level=114)
+    fitted = fit_picture(Image.new("RGB", (32, 16), (200, 100, 50)), info, rule)
+    assert fitted.changes == ("resized from 32x16 to 8x4 within 8x8",)
+    np.testing.assert_array_equal(fitted.levels[[0, 1, 6, 7]], np.full((4, 8, 3), 114))
+    np.testing.assert_array_equal(fitted.levels[2:6], np.broadcast_to([200, 100, 50], (4, 8, 3)))
+    strip = fit_picture(Image.new("RGB", (4000, 1), (1, 2, 3)), info, rule).levels
+    np.testing.assert_array_equal(strip[3:4], np.broadcast_to([1, 2, 3], (1, 8, 3)))
+    assert np.all(strip[:3] == 114) and np.all(strip[4:] == 114)
+
+
+@pytest.mark.parametrize("kind", Interpolation)
+def test_resampling_is_pillows(kind: Interpolation) -> None:
+    noise = np.random.default_rng(2).integers(0, 256, (40, 60), np.uint8)
+    got = Preprocessing((0, 255), interpolation=kind).apply(noise, GREY)
+    image = Image.fromarray(noise).resize((6, 4), getattr(Image.Resampling, kind.name))
+    np.testing.assert_array_equal(got[..., 0], np.asarray(image))
+
+
+@pytest.mark.parametrize("resize", [Resize.STRETCH, Resize.LETTERBOX])
+def test_a_picture_of_the_right_size_stays_as_it_is(resize: Resize) -> None:
+    fitted = fit_picture(levels(3), COLOUR, Preprocessing((0, 255), resize=resize))
+    np.testing.assert_array_equal(fitted.levels, levels(3))
+    assert fitted.changes == ()
+
+
+def test_a_strip_that_would_become_monstrous_is_refused() -> None:
+    rule = Preprocessing((0, 255), resize=Resize.SHORTER_SIDE, resize_to=1 << 14)
+    with pytest.raises(InputError, match="too large"):
+        rule.apply(Image.new("L", (2, 6000)), GREY)
+
+
+def test_arrays_that_are_no_pictures_are_refused() -> None:
+    for array in (np.zeros((4, 6), np.float32), np.zeros((4, 6, 2), np.uint8), np.zeros(4, "u1")):
+        with pytest.raises(InputError, match="uint8 of shape"):
+            PLAIN_LEVELS.apply(array, GREY)
 
 
 def test_inputs_that_take_no_pictures_are_refused(tmp_path: Path) -> None:
     Image.new("L", (6, 4)).save(tmp_path / "x.png")
     with pytest.raises(InputError, match="1, 3 or 4 channels"):
         load_picture(tmp_path / "x.png", TensorInfo("x", "u8", (4, 6, 2)), None)
+    with pytest.raises(InputError, match="takes no pictures"):
+        Preprocessing((0, 255), color=ColorOrder.NONE).apply(levels(3), COLOUR)
 
 
 def test_a_picture_of_monstrous_size_is_refused(
@@ -104,11 +200,3 @@ def test_folders_list_their_pictures(tmp_path: Path) -> None:
     for name in ("b.PNG", "a.jpg", "notes.txt"):
         (tmp_path / name).touch()
     assert [path.name for path in picture_files(tmp_path)] == ["a.jpg", "b.PNG"]
-
-
-def test_ranges_are_two_numbers() -> None:
-    assert parse_range(None) is None
-    assert parse_range("-1,1") == Range(-1.0, 1.0)
-    assert parse_range("0, 0.5") == Range(0.0, 0.5)
-    with pytest.raises(InputError, match="LOW,HIGH"):
-        parse_range("1")

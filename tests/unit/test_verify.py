@@ -15,7 +15,7 @@ from phonebit.converter.writer import to_bytes
 from phonebit.format.reader import read_contents
 from phonebit.random_inputs import random_inputs
 from phonebit.verification import LayerCheck, VerificationReport, verify
-from phonebit.verification.layers import TIE_COUNT, compare_bits, compare_reals
+from phonebit.verification.comparison import TIE_COUNT, compare_bits, compare_reals
 from phonebit.verification.report import EndToEndCheck
 
 
@@ -155,7 +155,7 @@ def test_levels_without_a_meaning_are_refused(
     checkpoint: Path, u8_file: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "bare.pbit"
-    path.write_bytes(to_bytes(read_graph(u8_file), {}))
+    path.write_bytes(to_bytes(replace(read_graph(u8_file), preprocessing={}), {}))
     with pytest.raises(VerificationError, match="convert the checkpoint again"):
         check(checkpoint, path)
 

@@ -1,0 +1,124 @@
+"""Which importer reads a trained network: Keras's or PyTorch's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from phonebit.converter.ir import Graph
+from phonebit.errors import ConversionError
+
+Framework = Literal["keras", "torch"]
+
+KERAS_SUFFIXES: Final = (".h5", ".hdf5", ".keras")
+TORCH_SUFFIXES: Final = (
+    ".pt2",
+    ".pth",
+    ".pt",
+    ".th",
+    ".ckpt",
+    ".bin",
+    ".tar",
+    ".safetensors",
+)
+HDF5_SIGNATURE: Final = b"\x89HDF\r\n\x1a\n"
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """What importers may need to know beside the source itself.
+
+    Attributes:
+        input_shape: Keras: (height, width, channels), for models that leave them open. PyTorch:
+            (N, channels, height, width) of the input that the module is traced with.
+        model: PyTorch checkpoints: "package.module:factory", a function that builds the module
+            whose parameters the file holds.
+        example_input: PyTorch modules: a tensor, or a tuple of them, to trace with.
+        custom_quantizers: Keras: what quantizers of your own compute, by their saved name.
+        custom_layers: Keras: functions that express layers of your own, see converter/plugin.py.
+        trust_lambdas: Keras files: run the Python code that their Lambda layers hold.
+    """
+
+    input_shape: Sequence[int] | None = None
+    model: str | None = None
+    example_input: Any = None
+    custom_quantizers: Mapping[str, str] | None = None
+    custom_layers: Mapping[str, Any] | None = None
+    trust_lambdas: bool = False
+
+
+def framework_of(source: str | os.PathLike[str] | Any, options: ImportOptions) -> Framework:
+    """The framework that a path or a live object belongs to.
+
+    Raises:
+        ConversionError: It belongs to none that PhoneBit knows.
+    """
+    if isinstance(source, str | os.PathLike):
+        return _framework_of_file(Path(source), options)
+    if hasattr(source, "get_config") and hasattr(source, "layers"):
+        return "keras"
+    if hasattr(source, "state_dict") and (
+        hasattr(source, "forward") or hasattr(source, "graph_module")
+    ):
+        return "torch"
+    raise ConversionError(
+        "cannot be imported",
+        got=type(source).__name__,
+        expected="a path, a Keras model, a torch.nn.Module or a torch.export.ExportedProgram",
+    )
+
+
+def _framework_of_file(path: Path, options: ImportOptions) -> Framework:
+    suffix = path.suffix.lower()
+    if options.model is not None or suffix in TORCH_SUFFIXES:
+        return "torch"
+    if suffix in KERAS_SUFFIXES or _is_hdf5(path):
+        return "keras"
+    raise ConversionError(
+        "unknown kind of file",
+        where=str(path),
+        expected="Keras: " + ", ".join(KERAS_SUFFIXES) + "; PyTorch: " + ", ".join(TORCH_SUFFIXES),
+        got=suffix or "no suffix",
+    )
+
+
+def _is_hdf5(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(HDF5_SIGNATURE)) == HDF5_SIGNATURE
+    except OSError:
+        return False
+
+
+def import_source(source: str | os.PathLike[str] | Any, options: ImportOptions) -> Graph:
+    """Imports a trained network as a source graph.
+
+    Args:
+        source: Path of a Keras or PyTorch file, or a live model of either.
+        options: What the source leaves open.
+
+    Raises:
+        UnsupportedLayerError: What PhoneBit does not know, all of it listed.
+        ConversionError: The source cannot be read, or needs an option that is missing.
+    """
+    if framework_of(source, options) == "torch":
+        from phonebit.converter.importers.torch import import_torch
+
+        return import_torch(
+            source,
+            example_input=options.example_input,
+            input_shape=options.input_shape,
+            model=options.model,
+        )
+    from phonebit.converter.importers.larq import import_larq
+
+    return import_larq(
+        source,
+        input_shape=options.input_shape,
+        custom_quantizers=options.custom_quantizers,
+        custom_layers=options.custom_layers,
+        trust_lambdas=options.trust_lambdas,
+    )

@@ -1,0 +1,134 @@
+"""From a module to a functional graph of ATen operators, by ``torch.export``."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from phonebit.errors import ConversionError
+
+
+@contextlib.contextmanager
+def evaluation_mode(module: Any) -> Iterator[None]:
+    """A module in eval(); afterwards each part is in the mode in which it was."""
+    modes = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, training in modes:
+            part.training = training
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Without PyTorch's own warnings: what concerns the user is in the exception."""
+    before = logging.root.manager.disable
+    logging.disable(logging.ERROR)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+def export_module(module: Any, example: Sequence[Any]) -> Any:
+    """Exports a module in eval() and without gradients.
+
+    Args:
+        module: A ``torch.nn.Module``; its mode is the same afterwards.
+        example: Tensors to trace it with.
+
+    Raises:
+        ConversionError: It cannot be traced, e.g. because it branches on values of tensors.
+    """
+    import torch
+
+    other = {str(p.dtype) for p in module.parameters() if p.dtype.is_floating_point}
+    if other - {"torch.float32"}:
+        raise ConversionError(
+            "parameters that are not float32",
+            where=type(module).__name__,
+            got=", ".join(sorted(other)),
+            hint="convert module.float()",
+        )
+    if any(parameter.device.type != "cpu" for parameter in module.parameters()):
+        raise ConversionError(
+            "parameters that are not on the CPU",
+            where=type(module).__name__,
+            hint="convert module.cpu()",
+        )
+    with evaluation_mode(module), torch.no_grad(), quiet():
+        try:
+            return torch.export.export(module, tuple(example), strict=False)
+        except Exception as error:  # whatever the user's own forward function raises, too
+            raise ConversionError(
+                f"torch.export cannot trace the module: {first_line(error)}{_user_line(error)}",
+                where=type(module).__name__,
+                hint="check the shape of the example input; branches on values of tensors must be "
+                "written with torch.where, and no tensor may leave PyTorch (.item(), .numpy())",
+            ) from error
+
+
+def functional(exported: Any) -> Any:
+    """The same program without operators that write to their operands.
+
+    Raises:
+        ConversionError: PyTorch cannot rewrite it.
+    """
+    import torch
+
+    with torch.no_grad(), quiet():
+        try:
+            return exported.run_decompositions({})
+        except Exception as error:  # a compiler: any exception may escape
+            raise ConversionError(
+                f"PyTorch cannot make the program functional: {first_line(error)}",
+                hint="export it with the same version of PyTorch",
+            ) from error
+
+
+def first_line(error: Exception) -> str:
+    """The type of an exception and the first line of its message that says something."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def _user_line(error: Exception) -> str:
+    """The innermost line outside PyTorch and PhoneBit that an exception passed."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if "packages/torch/" not in f.filename and f.filename != __file__]
+    return f" ({Path(own[-1].filename).name}:{own[-1].lineno}: {own[-1].line})" if own else ""
+
+
+def example_tensors(example_input: Any, input_shape: Sequence[int] | None) -> tuple[Any, ...]:
+    """The tensors to trace a module with.
+
+    Args:
+        example_input: A tensor or array, or a sequence of them; or None.
+        input_shape: (N, C, H, W), if there is no example.
+
+    Raises:
+        ConversionError: Neither is given, or the shape is no list of positive sizes.
+    """
+    import torch
+
+    if example_input is not None:
+        several = isinstance(example_input, list | tuple)
+        return tuple(torch.as_tensor(x) for x in (example_input if several else [example_input]))
+    if input_shape is None:
+        raise ConversionError(
+            "a PyTorch module does not know the shape of its input",
+            hint="pass example_input, or input_shape=(N, C, H, W) (--input-shape 1,3,224,224)",
+        )
+    shape = tuple(input_shape)
+    if not shape or not all(isinstance(n, int) and 0 < n < 1 << 20 for n in shape):
+        raise ConversionError("input_shape", expected="positive sizes (N, C, H, W)", got=shape)
+    return (torch.zeros(shape),)

@@ -1,0 +1,191 @@
+"""Pooling, reductions over pixels and padding."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from phonebit.converter.importers.torch_layout import relayout
+from phonebit.converter.importers.torch_pointwise import write
+from phonebit.converter.importers.torch_program import Call
+from phonebit.converter.importers.torch_rearranging import rearrange, rearranged
+from phonebit.converter.importers.torch_values import Context, Value
+from phonebit.converter.importers.torch_views import (
+    Layout,
+    UnsupportedError,
+    View,
+    hwc_of,
+    plain_view,
+    without_batch,
+)
+from phonebit.converter.ir import AveragePool2D, Conv2D, Divide, MaxPool2D, Operator, Pad, Window
+
+Pair = tuple[int, int]
+
+
+def max_pool(context: Context, call: Call) -> Any:
+    """max_pool1d, max_pool2d and those that return indices, too."""
+    view = _source(context, call)
+    value = _pooled(context, call, MaxPool2D(_window(context, call, view)), view, view.quantized)
+    return [value, None] if call.op.endswith("_with_indices") else value
+
+
+def average_pool(context: Context, call: Call) -> Value:
+    """avg_pool1d and avg_pool2d."""
+    view = _source(context, call)
+    window = _window(context, call, view)
+    if call["divisor_override"]:
+        return _divided_sum(context, call, view, window, float(call["divisor_override"]))
+    top, left, bottom, right = window.pads
+    if (top or left) and call["count_include_pad"] is not False:
+        # Padded zeros count, so they must be part of the map; what ceil_mode adds does not count.
+        pads = (top, left, top, left)
+        view = _padded(context, view, pads, 0.0, f"{context.emission.name(call)}/pad")
+        window = replace(window, pads=(0, 0, bottom - top, right - left))
+    return _pooled(context, call, AveragePool2D(window), view)
+
+
+def adaptive_pool(context: Context, call: Call) -> Any:
+    """Adaptive pooling to a size that divides the map's.
+
+    Raises:
+        UnsupportedError: It does not: windows of different sizes would be needed.
+    """
+    view = _source(context, call)
+    height, width, _ = hwc_of(without_batch(call.shape, context.batch), "channels_first")
+    if view.hwc[0] % height or view.hwc[1] % width:
+        raise UnsupportedError(
+            f"pools {view.hwc[:2]} pixels to {(height, width)}, which does not divide them"
+        )
+    kernel = (view.hwc[0] // height, view.hwc[1] // width)
+    window = Window(kernel, kernel)
+    if "max" in call.op:
+        return [_pooled(context, call, MaxPool2D(window), view, view.quantized), None]
+    return _pooled(context, call, AveragePool2D(window), view)
+
+
+def reduction(context: Context, call: Call) -> Value:
+    """mean, sum and amax over pixels.
+
+    Raises:
+        UnsupportedError: It is over channels, or over the batch.
+    """
+    view = context.real(context.operand(call["self"]))
+    rank, inner = view.indices.ndim, view.sample().ndim
+    dims = call["dim"] if isinstance(call["dim"], list) else [call["dim"]]
+    if None in dims or not dims:
+        raise UnsupportedError("reduces a whole tensor to one number")
+    axes = {int(dim) % rank - (rank - inner) for dim in dims}
+    first, last = 0 in axes, inner - 1 in axes
+    if (first and last) or -1 in axes:
+        raise UnsupportedError("reduces the channels or the batch; expected pixels")
+    layout: Layout = "channels_last" if first else "channels_first"
+    view = relayout(context.emission, view, layout, context.emission.name(call))
+    kept = tuple(
+        1 if axis - (rank - inner) in axes else size for axis, size in enumerate(view.indices.shape)
+    )
+    hwc = hwc_of(without_batch(kept, context.batch), layout)
+    kernel = (view.hwc[0] // hwc[0], view.hwc[1] // hwc[1])
+    return _reduced(
+        context, call, view, Window(kernel), plain_view("", kept, context.batch, layout)
+    )
+
+
+def _reduced(context: Context, call: Call, view: View, window: Window, result: View) -> Value:
+    channels = view.hwc[2]
+    if call.op == "sum":
+        op: Operator = Conv2D(np.ones((channels, *window.kernel, 1), np.float32), window, channels)
+    else:
+        op = MaxPool2D(window) if call.op == "amax" else AveragePool2D(window)
+    value = context.emission.emit(op, [view.value], result.hwc, context.emission.name(call))
+    indices = result.indices.reshape(call.shape)
+    return context.viewed(call, View(value, result.hwc, indices, context.batch))
+
+
+def pad(context: Context, call: Call) -> Any:
+    """constant_pad_nd and pad: pixels get a Pad, channels of zeros are only noted.
+
+    Raises:
+        UnsupportedError: Channels are padded with another constant than 0.
+    """
+    amounts = [int(amount) for amount in call["pad"]]
+    constant = call["mode"] in (None, "constant")
+    number = float(call["value"] or 0.0)
+    source = context.operand(call["self"])
+    view = context.real(source)
+    spatial = 2 * (view.sample().ndim - 1)
+    if not constant or min(amounts) < 0:
+        if constant and number != 0:
+            raise UnsupportedError("crops and pads with a constant at once")
+        return rearrange(context, call)
+    if any(amounts[spatial:]):
+        if number != 0:
+            raise UnsupportedError(f"pads channels with {number}; expected 0")
+        inner = {**call.arguments, "pad": [0] * spatial + amounts[spatial:]}
+        view = context.real(rearranged(context, call, inner))
+    if not any(amounts[:spatial]):
+        return context.viewed(call, view)
+    left, right, top, bottom = [*amounts[:spatial], 0, 0, 0, 0][:4]
+    name = context.emission.name(call)
+    view = relayout(context.emission, view, "channels_first", name)
+    padded = _padded(context, view, (top, left, bottom, right), number, name)
+    return context.result(call, padded.value, "channels_first", quantized=view.quantized)
+
+
+def _source(context: Context, call: Call) -> View:
+    view = context.real(context.operand(call["self"] or call["input"]))
+    return relayout(context.emission, view, "channels_first", context.emission.name(call))
+
+
+def _pooled(
+    context: Context, call: Call, op: Operator, view: View, quantized: bool = False
+) -> Value:
+    hwc = hwc_of(without_batch(call.shape, context.batch), "channels_first")
+    value = context.emission.emit(op, [view.value], hwc, context.emission.name(call))
+    return context.result(call, value, "channels_first", quantized=quantized)
+
+
+def _padded(
+    context: Context, view: View, pads: tuple[int, int, int, int], number: float, name: str
+) -> View:
+    height, width, channels = view.hwc
+    hwc = (height + pads[0] + pads[2], width + pads[1] + pads[3], channels)
+    value = context.emission.emit(Pad(pads, number), [view.value], hwc, name)
+    return plain_view(value, (view.batch, channels, *hwc[:2]), view.batch, "channels_first")
+
+
+def _divided_sum(context: Context, call: Call, view: View, window: Window, divisor: float) -> Value:
+    channels = view.hwc[2]
+    op = Conv2D(np.ones((channels, *window.kernel, 1), np.float32), window, channels)
+    hwc = hwc_of(without_batch(call.shape, context.batch), "channels_first")
+    name = context.emission.name(call)
+    total = context.emission.emit(op, [view.value], hwc, f"{name}/sum")
+    result = plain_view(total, call.shape, context.batch, "channels_first")
+    divide = Divide(np.full(channels, divisor, np.float32))
+    return context.viewed(call, write(context, result, divide, name))
+
+
+def _window(context: Context, call: Call, view: View) -> Window:
+    """The window that makes the result as large as PyTorch's, ceil_mode included."""
+    one = call.op.startswith(("max_pool1d", "avg_pool1d"))
+    kernel = _pair(call["kernel_size"], one, (1, 1))
+    strides = _pair(call["stride"], one, kernel)
+    top, left = _pair(call["padding"], one, (0, 0))
+    dilation = _pair(call["dilation"], one, (1, 1))
+    height, width, _ = hwc_of(without_batch(call.shape, context.batch), "channels_first")
+    reach = [
+        (outputs - 1) * strides[axis] + (kernel[axis] - 1) * dilation[axis] + 1
+        for axis, outputs in enumerate((height, width))
+    ]
+    bottom, right = reach[0] - view.hwc[0] - top, reach[1] - view.hwc[1] - left
+    return Window(kernel, strides, dilation, (top, left, max(top, bottom), max(left, right)))
+
+
+def _pair(value: Any, one: bool, default: Pair) -> Pair:
+    """(height, width) of an argument that may be a number, one an axis, empty or missing."""
+    values = [] if value is None else value if isinstance(value, list) else [value]
+    if not values:
+        return default
+    return (default[0], int(values[0])) if one else (int(values[0]), int(values[-1]))

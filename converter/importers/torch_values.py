@@ -1,0 +1,116 @@
+"""What the importer knows about one of PyTorch's tensors while it translates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from phonebit.converter.importers.torch_constants import Constants
+from phonebit.converter.importers.torch_emission import Emission
+from phonebit.converter.importers.torch_pieces import Pieces, identity
+from phonebit.converter.importers.torch_program import Call
+from phonebit.converter.importers.torch_steps import Function
+from phonebit.converter.importers.torch_views import Layout, UnsupportedError, View, plain_view
+
+Tensor = Any
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A tensor as a function of another one, element by element.
+
+    Attributes:
+        root: The tensor that it is a function of.
+        function: The function, in PyTorch, on a one-dimensional float32 tensor; None if it has
+            other constants than single numbers.
+        breaks: It is monotone between neighbouring ones of these numbers.
+        stepped: Whether it is constant but for jumps.
+        pieces: Its pieces, where they are known.
+    """
+
+    root: Value
+    function: Function | None
+    breaks: tuple[float, ...] = ()
+    stepped: bool = False
+    pieces: Pieces | None = None
+
+
+@dataclass(eq=False)
+class Value:
+    """A tensor of the network that depends on an input.
+
+    Either ``view`` is there, or ``emit`` writes the nodes that compute it, once they are asked for:
+    what only leads to a quantizer is never computed as such. ``unrounded`` is there for steps: what
+    they are as a function of the last tensor before the first of them.
+    """
+
+    shape: tuple[int, ...]
+    dtype: Any
+    view: View | None = None
+    emit: Callable[[], View] | None = None
+    fact: Fact | None = None
+    unrounded: Callable[[], Fact | None] | None = None
+
+    def as_function(self) -> Fact:
+        """Itself as a function of what it was made from, or of itself."""
+        if self.fact is not None:
+            return self.fact
+        return self.as_root()
+
+    def as_root(self) -> Fact:
+        """Itself as a function of itself."""
+        return Fact(self, lambda x: x, pieces=identity())
+
+
+Result = Value | list[Any] | None
+"""What a call returns; None behind a call that is not supported."""
+
+
+@dataclass
+class Context:
+    """What translating a call may use."""
+
+    batch: int
+    emission: Emission
+    constants: Constants
+    values: dict[Call, Result] = field(default_factory=dict)
+    expected_binary: list[str] = field(default_factory=list)
+
+    def operand(self, argument: Any) -> Value:
+        """The network's tensor that an argument stands for.
+
+        Raises:
+            UnsupportedError: The argument is a constant.
+        """
+        value = self.values.get(argument) if isinstance(argument, Call) else None
+        if not isinstance(value, Value):
+            raise UnsupportedError("its first operand does not depend on an input")
+        return value
+
+    def constant(self, argument: Any, what: str) -> Tensor:
+        """The constant tensor that an argument stands for.
+
+        Raises:
+            UnsupportedError: It depends on an input.
+        """
+        if not isinstance(argument, Call) or not argument.constant:
+            raise UnsupportedError(f"its {what} depends on an input; expected a constant")
+        return self.constants.value(argument)
+
+    def real(self, value: Value) -> View:
+        """The view of a tensor, with the nodes that compute it."""
+        if value.view is None:
+            assert value.emit is not None
+            value.view = value.emit()
+        return value.view
+
+    def result(self, call: Call, value: str, layout: Layout, *, quantized: bool = False) -> Value:
+        """The result of a call that is a graph value of its own."""
+        view = plain_view(value, call.shape, self.batch, layout)
+        return self.viewed(call, view.with_value(value, quantized=quantized))
+
+    def viewed(self, call: Call, view: View) -> Value:
+        """The result of a call that is a view of a graph value."""
+        self.emission.record(call, view)
+        return Value(call.shape, call.dtype, view)

@@ -1,0 +1,121 @@
+"""The arithmetic of convolutions over quantized values: which binary form they have, if any.
+
+A quantized input is x = offset[c] + s[c] * sum_i b_i with bits b_i of -1/+1 (passes/planes.py), and
+the weights, after s has been multiplied into them, are w * s = alpha[o] * sum_j w_j + beta[o] with
+signs w_j. With p as the value that padded taps have in every plane, and z the real number that the
+network pads with::
+
+    sum w x = alpha * sum_ij conv(b_i, w_j; p)         xor and popcount
+            + beta * sum_i window_sum(b_i)             one number a pixel, for all channels
+            + sum over taps in the map of w * (offset - z)
+            + sum over all taps of w * z
+
+The last two are constants per channel except at the border, where taps are missing. If padding is
+one of the input's own levels (offset + n * p * s = z for p in {-1, 0, 1}, n planes) that p does the
+same to every pixel, and the constant is sum w * offset everywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phonebit.converter.engine_rules import padding_fits
+from phonebit.converter.ir import Conv2D, FloatArray
+from phonebit.converter.passes.planes import Planes
+from phonebit.converter.passes.two_valued import RELATIVE_SPREAD, SignFactors, factor_weights
+
+
+@dataclass(frozen=True)
+class BinaryForm:
+    """A convolution's value as alpha * integers + constant + border[taps] + beta * window sums.
+
+    Attributes:
+        factors: Of the weights, with the planes' scale multiplied in.
+        pad_value: What padded taps count as in every plane: -1, 0 or 1.
+        constant: (Cout,), added everywhere.
+        border: (Cout, KH, KW): what each tap adds where it lies in the map; None if that is the
+            same everywhere and part of ``constant``.
+    """
+
+    factors: SignFactors
+    pad_value: int
+    constant: FloatArray
+    border: FloatArray | None
+
+    @property
+    def needs_maps(self) -> bool:
+        """Whether terms remain that vary from pixel to pixel beside the integers."""
+        return self.border is not None or bool(np.any(self.factors.beta))
+
+
+def binary_form(op: Conv2D, planes: Planes) -> BinaryForm | str:
+    """Looks for the binary form of a convolution.
+
+    Args:
+        op: The convolution, in source form.
+        planes: Its input.
+
+    Returns:
+        The form; or why there is none, as a sentence for the report.
+    """
+    if not padding_fits(op.window):
+        return "padding is as wide as the kernel"
+    scale = _common_scale(planes)
+    if scale is None:
+        return "the levels of its quantized input are not evenly spaced"
+    groups = (op.groups, op.weights.shape[0], planes.offset.size)
+    factors = factor_weights((op.weights * _per_tap(scale, *groups)).astype(np.float32))
+    if factors is None:
+        return "weights are not a scale per filter times -1/+1"
+    offset = planes.offset.astype(np.float64)
+    weights = op.weights.astype(np.float64)
+    beta = np.any(factors.beta)
+    if not any(op.window.pads):
+        pad: int | None = 0
+    else:
+        pad = None if beta else _pad_level(op.pad_value, planes, scale)
+    if pad is not None:
+        taps = weights * _per_tap(offset, *groups)
+        form = BinaryForm(factors, pad, _float32(taps.sum(axis=(1, 2, 3))), None)
+    else:
+        taps = (weights * _per_tap(offset - op.pad_value, *groups)).sum(axis=3)
+        constant = weights.sum(axis=(1, 2, 3)) * op.pad_value
+        border = _float32(taps) if np.any(taps) else None
+        form = BinaryForm(factors, 0, _float32(constant), border)
+    if form.needs_maps and op.groups != 1:
+        return "a grouped convolution whose quantized values are not symmetric about zero"
+    return form
+
+
+def _common_scale(planes: Planes) -> NDArray[np.float64] | None:
+    """s[c], if all planes of a channel have the same scale."""
+    scales = planes.scales.astype(np.float64)
+    mean: NDArray[np.float64] = scales.mean(axis=0)
+    even = np.abs(scales - mean) <= RELATIVE_SPREAD * np.abs(mean)
+    return mean if even.all() else None
+
+
+def _per_tap(
+    values: NDArray[np.floating], groups: int, cout: int, channels: int
+) -> NDArray[np.floating]:
+    """Per-input-channel numbers in the shape of OHWI weights, (Cout, 1, 1, Cin / groups)."""
+    by_group = values.reshape(groups, 1, 1, 1, channels // groups)
+    repeated = np.broadcast_to(by_group, (groups, cout // groups, 1, 1, channels // groups))
+    return repeated.reshape(cout, 1, 1, channels // groups)
+
+
+def _pad_level(pad_value: float, planes: Planes, scale: NDArray[np.float64]) -> int | None:
+    """The p in {0, -1, 1} with offset + n * p * s = pad_value for every channel."""
+    size = np.abs(planes.offset) + planes.count * np.abs(scale)
+    for candidate in (0, -1, 1):
+        level = planes.offset + planes.count * candidate * scale
+        if np.all(np.abs(level - pad_value) <= 1e-6 * size):
+            return candidate
+    return None
+
+
+def _float32(values: NDArray[np.float64]) -> FloatArray:
+    return values.astype(np.float32)

@@ -1,0 +1,98 @@
+"""What becomes of sign(0) = 0, for each layer: proven impossible, kept exact, or reported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from phonebit.converter.ir import SMALLEST, Graph, Node, Quantize, Sign
+from phonebit.converter.passes.base import (
+    PassLog,
+    ZeroFate,
+    fresh_value,
+    refresh_types,
+    rename_uses,
+    replace_node,
+)
+from phonebit.converter.passes.zero_analysis import Occurrence, zeros_before
+
+Zeros = Literal["auto", "exact", "plus"]
+"""auto: zeros that are likely stay exact, those that are a rare accident of real-valued sums count
+as +1. exact: all stay exact unless proven impossible. plus: all count as +1."""
+
+
+def decide_zeros(graph: Graph, zeros: Zeros, log: PassLog) -> None:
+    """Turns signs with three levels into signs with two, where that is right or asked for.
+
+    Given::
+
+        q = quantize(v; thresholds 0 and the next number; values -1, 0, 1)     # torch.sign
+
+    Result (unless zeros are to stay exact)::
+
+        q/bits = sign(v)                                                       # sign(0) = +1
+
+    This is no pass: where a zero "counts as +" the network's meaning changes, and the checks that
+    surround passes compare with the network after this decision. The log says what was decided for
+    each layer; the report repeats it.
+
+    Args:
+        graph: Source graph, changed in place.
+        zeros: What is asked for.
+        log: Receives a fate for every sign.
+    """
+    for node in list(graph.nodes):
+        if not isinstance(node.op, Quantize) or not _has_zero_level(node.op):
+            continue
+        log.zeros[node.name] = fate = _fate(zeros_before(graph, node.inputs[0]), zeros)
+        if fate != "exact" and node.outputs[0] not in graph.outputs:
+            _drop_zero(graph, node, node.op)
+    refresh_types(graph)
+    if log.zeros:
+        log.notes.append(_summary(log.zeros))
+
+
+def _summary(fates: Mapping[str, ZeroFate]) -> str:
+    """One sentence for the report."""
+    by_fate = {fate: [name for name in fates if fates[name] == fate] for fate in fates.values()}
+    parts = [f"sign(0) is 0 for {len(fates)} signs"]
+    if "impossible" in by_fate:
+        parts.append(f"{len(by_fate['impossible'])} provably never read a zero")
+    if "exact" in by_fate:
+        parts.append(f"{len(by_fate['exact'])} keep it, with two bits a value")
+    counted = by_fate.get("counted as +", [])
+    if counted:
+        shown = ", ".join(counted[:3]) + (", ..." if len(counted) > 3 else "")
+        parts.append(
+            f"{len(counted)} read sums of real numbers, where a zero, should one occur, counts as "
+            f"+1 ({shown}; zeros='exact' keeps it, at twice the cost of what reads it)"
+        )
+    return ": ".join([parts[0], "; ".join(parts[1:])])
+
+
+def _has_zero_level(op: Quantize) -> bool:
+    """Whether the middle one of three levels is taken at exact zeros only."""
+    return op.thresholds.size == 2 and op.thresholds[0] == 0 and op.thresholds[1] == SMALLEST
+
+
+def _fate(occurrence: Occurrence, zeros: Zeros) -> ZeroFate:
+    if occurrence == "impossible":
+        return "impossible"
+    if zeros == "plus" or (zeros == "auto" and occurrence == "possible"):
+        return "counted as +"
+    return "exact"
+
+
+def _drop_zero(graph: Graph, node: Node, op: Quantize) -> None:
+    value = node.outputs[0]
+    if tuple(op.values[[0, 2]]) != (-1, 1):
+        two = Quantize(np.zeros(1, np.float32), op.values[[0, 2]])
+        replace_node(graph, node, replace(node, op=two))
+        return
+    bits = fresh_value(graph, f"{value}/bits")
+    replace_node(graph, node, replace(node, op=Sign(), value=bits))
+    rename_uses(graph, value, bits)
+    refresh_types(graph)

@@ -1,0 +1,66 @@
+"""Quantized values that are needed as real numbers are put together from their planes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from phonebit.converter.ir import (
+    AddTensor,
+    Elementwise,
+    Epilogue,
+    FloatArray,
+    Graph,
+    Node,
+    PlaneSum,
+    ScaleBias,
+)
+from phonebit.converter.passes.base import Pass, PassLog, fresh_value, refresh_types, replace_node
+
+
+class LowerPlanes(Pass):
+    """Replaces every PlaneSum that is still read by element-wise work.
+
+    Given::
+
+        q = offset + scale0 * b0 + scale1 * b1
+
+    Result::
+
+        t = b0 * scale0 + offset; u = b1 * scale1 + 0; q = u + t
+
+    Each product and sum is rounded, so q may differ by float rounding.
+    """
+
+    rounds = True
+
+    def run(self, graph: Graph, log: PassLog) -> None:
+        """Rewrites ``graph`` in place."""
+        for node in list(graph.nodes):
+            if isinstance(node.op, PlaneSum):
+                self._lower(graph, node, node.op)
+        refresh_types(graph)
+
+    @staticmethod
+    def _lower(graph: Graph, node: Node, op: PlaneSum) -> None:
+        added: list[Node] = []
+        total = ""
+        last = len(node.inputs) - 1
+        for index, bits in enumerate(node.inputs):
+            name = node.name if index == last else f"{node.name}/level{index}"
+            term = fresh_value(graph, f"{node.value}/term{index}")
+            value = node.value if last == 0 else term
+            bias = op.offset if index == 0 else np.zeros_like(op.offset)
+            added.append(_scaled(replace(node, name=name), bits, op.scales[index], bias, value))
+            if index:
+                value = node.value if index == last else fresh_value(graph, f"{term}/sum")
+                step = Epilogue([AddTensor(1)])
+                added.append(Node(f"{name}/add", Elementwise(step), [term, total], value=value))
+            total = value or ""
+        replace_node(graph, node, *added)
+
+
+def _scaled(node: Node, bits: str, scale: FloatArray, bias: FloatArray, value: str | None) -> Node:
+    op = Elementwise(Epilogue([ScaleBias(scale, bias)]))
+    return replace(node, op=op, inputs=[bits], value=value)

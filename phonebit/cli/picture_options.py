@@ -1,0 +1,133 @@
+"""Flags that say what a picture becomes before a network reads it: one place for all commands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from phonebit.errors import InputError
+
+if TYPE_CHECKING:
+    from phonebit.layer_info import TensorInfo
+    from phonebit.network import Network
+    from phonebit.preprocessing import Preprocessing
+    from phonebit.preprocessing_settings import Fields
+
+PANEL: Final = "What a picture becomes before the network reads it"
+FLAGS: Final = {
+    "range": "--input-range",
+    "mean": "--mean",
+    "std": "--std",
+    "color": "--color",
+    "resize": "--resize",
+    "interpolation": "--interpolation",
+}
+"""Flags by the name of their setting in a TOML file."""
+
+
+def _option(setting: str, metavar: str, text: str) -> typer.models.OptionInfo:
+    option: typer.models.OptionInfo = typer.Option(
+        FLAGS[setting], metavar=metavar, help=text, rich_help_panel=PANEL
+    )
+    return option
+
+
+RangeOption = Annotated[
+    str | None,
+    _option(
+        "range", "LOW,HIGH", "What levels 0 and 255 are before mean and std: --input-range=-1,1."
+    ),
+]
+MeanOption = Annotated[
+    str | None, _option("mean", "M[,M,M]", "Subtracted from that; one, or one a channel.")
+]
+StdOption = Annotated[
+    str | None, _option("std", "S[,S,S]", "Then divided by; one, or one a channel.")
+]
+ColorOption = Annotated[str | None, _option("color", "ORDER", "rgb, bgr, gray, rgba or none.")]
+ResizeOption = Annotated[
+    str | None, _option("resize", "HOW", "stretch, shorter:PIXELS, letterbox or letterbox:LEVEL.")
+]
+InterpolationOption = Annotated[
+    str | None, _option("interpolation", "HOW", "nearest, bilinear or bicubic, as Pillow does it.")
+]
+PreprocessingOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--preprocessing",
+        metavar="FILE",
+        help="TOML file with range, mean, std, ...; flags override it.",
+        rich_help_panel=PANEL,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class PictureFlags:
+    """What a user typed; None where nothing.
+
+    Attributes:
+        range: as are all but the last, the text of the flag.
+        file: a TOML file with settings that flags override.
+    """
+
+    range: str | None = None
+    mean: str | None = None
+    std: str | None = None
+    color: str | None = None
+    resize: str | None = None
+    interpolation: str | None = None
+    file: Path | None = None
+
+    def for_conversion(self) -> tuple[Preprocessing | None, list[str] | None]:
+        """The rule that the converted file shall hold, and the labels that the TOML file names.
+
+        Raises:
+            InputError: if a flag or the file is wrong, or something but not the range is given.
+        """
+        from phonebit.preprocessing_settings import make_preprocessing
+
+        settings, labels = self._settings()
+        if not settings:
+            return None, labels
+        return make_preprocessing(settings, f"{FLAGS['range']}=LOW,HIGH"), labels
+
+    def rule_for(self, network: Network, info: TensorInfo) -> Preprocessing | None:
+        """The rule for an input of a loaded file: the file's own, changed by the flags.
+
+        Raises:
+            InputError: if a flag is wrong, or would change values that the network computes itself.
+        """
+        from phonebit.preprocessing_settings import make_preprocessing
+
+        settings, _ = self._settings()
+        stored = network.preprocessing.get(info.name)
+        if not settings:
+            return stored
+        folded = [FLAGS[name] for name in ("range", "mean", "std") if name in settings]
+        if info.dtype == "u8" and folded:
+            raise InputError(
+                f"{', '.join(folded)} cannot be changed",
+                where=f"input '{info.name}'",
+                got="an input of picture levels, whose values the network computes itself",
+                hint="convert the network again to change them",
+            )
+        if stored is not None:
+            return replace(stored, **settings)
+        if info.dtype == "u8":
+            settings["range"] = (0.0, 255.0)
+        return make_preprocessing(settings, f"{FLAGS['range']}=LOW,HIGH")
+
+    def _settings(self) -> tuple[Fields, list[str] | None]:
+        from phonebit.preprocessing_settings import SETTINGS, PreprocessingFile, read_toml
+
+        read = read_toml(self.file) if self.file is not None else PreprocessingFile()
+        settings = dict(read.fields)
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None and field.name in SETTINGS:
+                settings |= SETTINGS[field.name](value, FLAGS[field.name])
+        return settings, read.labels

@@ -1,0 +1,288 @@
+"""A verification's report as one HTML file that needs nothing else: no script, no font, no network.
+
+The page opens with the verdict and a link to the layer where the results part, then shows every
+layer, and for those that differ where they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+from typing import Final
+
+from phonebit.format.writer import write_atomically
+from phonebit.verification.differences import Place
+from phonebit.verification.drawings import channel_bars, map_cells
+from phonebit.verification.report import LayerCheck, VerificationReport
+
+STYLE: Final = """
+:root { color-scheme: light dark; --ink: #1c2128; --soft: #5b6470; --paper: #fff; --line: #d8dde3;
+  --band: #f3f5f7; --good: #14733b; --mild: #8a5a00; --bad: #b3261e; --badband: #fdeceb; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e4e8ed; --soft: #9aa4b0; --paper: #14171b;
+  --line: #343b44; --band: #1d2127; --good: #5fcf8d; --mild: #e0b050; --bad: #ff8a80;
+  --badband: #3a1c1b; } }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
+  margin: 2rem auto; padding: 0 1rem; max-width: 75rem; }
+h1 { font-size: 1.5rem; margin: 0 0 .25rem; } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
+h3 { font-size: 1rem; margin: 1.5rem 0 .25rem; } p { margin: .25rem 0; } a { color: inherit; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { padding: .2rem .7rem .2rem 0; text-align: left; vertical-align: top;
+  border-bottom: 1px solid var(--line); }
+thead th { background: var(--band); padding-top: .35rem; }
+th:first-child, td:first-child { padding-left: .5rem; }
+.scroll { overflow-x: auto; } .number { text-align: right; }
+.number, .verdict { white-space: nowrap; }
+.soft { color: var(--soft); } .good { color: var(--good); } .mild { color: var(--mild); }
+.bad { color: var(--bad); font-weight: 600; } code { font: 13px/1.4 ui-monospace, monospace; }
+tr.parted td { background: var(--badband); } tr.first td { border-block: 2px solid var(--bad); }
+svg { background: var(--band); max-width: 100%; margin: .25rem 1rem .25rem 0; }
+svg rect { fill: var(--bad); }
+figure { display: inline-block; margin: .25rem 0; vertical-align: top; max-width: 100%; }
+figcaption { color: var(--soft); font-size: .85rem; }
+"""
+COLOURS: Final = {
+    "equal": "good",
+    "within tolerance": "good",
+    "exact zeros": "mild",
+    "float ties": "mild",
+    "parted": "bad",
+}
+WORDS: Final = """<p class="soft">Every layer is fed the source's own values and judged alone.
+<b>equal</b>: to the last bit. <b>within tolerance</b>: real values that differ by rounding.
+<b>float tie</b>: a bit whose real value is zero up to rounding, so that the order of additions
+decides. <b>exact zero</b>: the source's sign is 0 there, which the file counts as +1.
+<b>parted</b>: any other difference, or too many ties and zeros to be an accident.</p>"""
+
+
+def write_html(report: VerificationReport, path: str | Path) -> None:
+    """Write a report; an existing file is replaced only when the new one is complete.
+
+    Args:
+        report: what ``verify`` returned.
+        path: of the file.
+
+    Raises:
+        OSError: if it cannot be written.
+    """
+    write_atomically(path, html_report(report).encode())
+
+
+def html_report(report: VerificationReport) -> str:
+    """A report as an HTML document.
+
+    Args:
+        report: what ``verify`` returned.
+
+    Returns:
+        The text of the document; everything that came from files is escaped in it.
+    """
+    verdict = "passed" if report.passed else "parted"
+    title = f"{verdict}: {Path(report.file).name}"
+    body = [
+        f'<h1><span class="{"good" if report.passed else "bad"}">{verdict}</span> '
+        f"{escape(Path(report.file).name)}</h1>",
+        *_headlines(report),
+        "<h2>Summary</h2>",
+        _summary(report),
+        "<h2>Layers</h2>",
+        WORDS,
+        _layer_table(report),
+        *_differing_layers(report),
+        *_end_to_end(report),
+    ]
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
+        + "\n".join(body)
+        + "\n</body>\n</html>\n"
+    )
+
+
+def _headlines(report: VerificationReport) -> Iterable[str]:
+    """The result in a line a device, with links to where it parts."""
+    if report.passed:
+        same = " The devices agree to the last bit." if len(report.devices) > 1 else ""
+        source = f"<code>{escape(report.source)}</code>"
+        yield f"<p>It computes what {source} does{report.exceptions}.{same}</p>"
+    for number, device in enumerate(report.devices):
+        where = f"{escape(device.short_name)}: " if len(report.devices) > 1 else ""
+        first = device.first_parted
+        if first is not None:
+            link = f'<a href="#{_anchor(number, first)}">layer {escape(first.name)}</a>'
+            yield f'<p>{where}<span class="bad">parts first at {link}</span>: ' + (
+                f"{escape(first.explanation)}</p>"
+            )
+        elif not device.passed:
+            yield (
+                f'<p>{where}<span class="bad">parts <a href="#end-to-end">end to end</a></span> '
+                "although every layer alone agrees.</p>"
+            )
+
+
+def _summary(report: VerificationReport) -> str:
+    served = f"{report.framework}'s own activations"
+    if report.reference == "interpreter":
+        served = f"the reference interpreter ({report.reason})"
+    rows = [
+        ("source", report.source),
+        ("file", report.file),
+        ("fed from", served),
+        ("inputs", f"{report.samples:,}"),
+        ("date", report.date),
+    ]
+    for device in report.devices:
+        whole = device.end_to_end
+        parted = sum(layer.parted for layer in device.layers)
+        text = (
+            f"{len(device.layers)} layers, {parted} parted; end to end {whole.verdict}: same "
+            f"argmax for {whole.same_argmax:,} of {whole.samples:,}, largest output difference "
+            f"{whole.max_abs_difference:.2g}; {device.ties:,} float ties, "
+            f"{device.zeros:,} exact zeros"
+        )
+        rows.append((device.device, text))
+    cells = "".join(f"<tr><th>{escape(a)}</th><td>{escape(b)}</td></tr>\n" for a, b in rows)
+    return f'<div class="scroll"><table>\n{cells}</table></div>'
+
+
+def _layer_table(report: VerificationReport) -> str:
+    titles = ("max diff", "bits off", "ties", "zeros", "verdict")
+    head = '<tr><th rowspan="2" class="number">#</th>' + "".join(
+        f'<th rowspan="2">{title}</th>' for title in ("layer", "op", "compared with")
+    )
+    head += "".join(
+        f'<th colspan="{len(titles)}">{escape(device.short_name)}</th>' for device in report.devices
+    )
+    cells = "".join(
+        f"<th{_side(title)}>{title}</th>" for _device in report.devices for title in titles
+    )
+    rows = []
+    for checks in zip(*(device.layers for device in report.devices), strict=True):
+        one = checks[0]
+        kind = "parted" if any(check.parted for check in checks) else ""
+        kind += " first" if any(check is report.first_parted for check in checks) else ""
+        rows.append(
+            f'<tr id="layer-{one.index}" class="{kind.strip()}">'
+            f'<td class="number soft">{one.index}</td><td>{escape(one.name)}</td>'
+            f'<td>{escape(one.kind)}</td><td class="soft">{one.oracle}</td>'
+            + "".join(_layer_cells(number, check) for number, check in enumerate(checks))
+            + "</tr>"
+        )
+    return (
+        f'<div class="scroll"><table><thead>{head}</tr>\n<tr>{cells}</tr></thead>\n<tbody>\n'
+        + "\n".join(rows)
+        + "\n</tbody></table></div>"
+    )
+
+
+def _side(title: str) -> str:
+    return "" if title in ("verdict", "first places", "kind") else ' class="number"'
+
+
+def _layer_cells(number: int, check: LayerCheck) -> str:
+    texts = [
+        f"{check.max_abs_difference:.2g}" if check.values else "",
+        f"{check.differing_bits:,}/{check.bits:,}" if check.bits else "",
+        f"{check.ties:,}" if check.ties else "",
+        f"{check.zeros:,}" if check.zeros else "",
+    ]
+    verdict = check.verdict
+    if check.differences.places:
+        verdict = f'<a href="#{_anchor(number, check)}">{verdict}</a>'  # type: ignore[assignment]
+    cells = "".join(f'<td class="number">{text}</td>' for text in texts)
+    return f'{cells}<td class="verdict {COLOURS[check.verdict]}">{verdict}</td>'
+
+
+def _anchor(number: int, check: LayerCheck) -> str:
+    """The place of a layer's details, on device ``number``; the table where it has none.
+
+    Where the device agrees with the first one, the first one's details are its own.
+    """
+    if not check.differences.places:
+        return f"layer-{check.index}"
+    return f"device-{number if check.other_device else 0}-layer-{check.index}"
+
+
+def _differing_layers(report: VerificationReport) -> Iterable[str]:
+    """Where each differing layer differs; devices that agree share one place."""
+    details = []
+    for number, device in enumerate(report.devices):
+        for check in device.layers:
+            if not check.differences.places or (number and not check.other_device):
+                continue
+            alike = [device.short_name]
+            if number == 0:
+                others = report.devices[1:]
+                alike += [d.short_name for d in others if not d.layers[check.index].other_device]
+            details.append(_layer_details(_anchor(number, check), " and ".join(alike), check))
+    return ["<h2>Where they differ</h2>", *details] if details else []
+
+
+def _layer_details(anchor: str, devices: str, check: LayerCheck) -> str:
+    found = check.differences
+    height, width = found.size
+    tallest = max(found.channels)
+    parts = [
+        f'<h3 id="{anchor}">{escape(check.name)} '
+        f'<span class="{COLOURS[check.verdict]}">{check.verdict}</span> '
+        f'<span class="soft">on {escape(devices)}</span></h3>',
+        f"<p>{escape(check.explanation)}</p>",
+        _figure(
+            channel_bars(found.channels),
+            f"by channel, 0 to {len(found.channels) - 1}; the highest bar is {tallest:,}",
+        ),
+    ]
+    if height * width > 1:
+        parts.append(
+            _figure(map_cells(found.cells), f"by row and column of the {height}x{width} map")
+        )
+    return "\n".join([*parts, _place_table(found.places)])
+
+
+def _figure(drawing: str, caption: str) -> str:
+    return f"<figure>{drawing}<figcaption>{caption}</figcaption></figure>"
+
+
+def _place_table(places: Sequence[Place]) -> str:
+    titles = ("first places", "expected", "got", "above the threshold", "kind")
+    head = "".join(f"<th{_side(title)}>{title}</th>" for title in titles)
+    rows = "".join(
+        f'<tr><td><code>{escape(str(place))}</code></td><td class="number">{place.expected:.9g}'
+        f'</td><td class="number">{place.got:.9g}</td><td class="number">'
+        f"{'' if place.margin is None else f'{place.margin:.3g}'}</td><td>{place.kind}</td></tr>\n"
+        for place in places
+    )
+    return (
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>\n'
+        f"<tbody>\n{rows}</tbody></table></div>"
+    )
+
+
+def _end_to_end(report: VerificationReport) -> Iterable[str]:
+    """Whole forward passes, with the float ties that explain differences."""
+    yield '<h2 id="end-to-end">End to end</h2>'
+    for device in report.devices:
+        check = device.end_to_end
+        yield (
+            f"<p>{escape(device.device)}: "
+            f'<span class="{COLOURS[check.verdict]}">{check.verdict}</span>. Same argmax for '
+            f"{check.same_argmax:,} of {check.samples:,} inputs, largest output difference "
+            f"{check.max_abs_difference:.3g}, allowed without a tie {check.tolerance:.3g}.</p>"
+        )
+        if check.samples_with_ties:
+            yield (
+                f"<p>{check.samples_with_ties:,} inputs have float ties ({len(check.ties):,}) or "
+                f"exact zeros ({check.zeros:,}) on their way, behind which all may differ.</p>"
+            )
+        if check.unexplained:
+            numbers = ", ".join(map(str, check.unexplained))
+            yield f'<p class="bad">Differences without such a cause: inputs {numbers}.</p>'
+        if check.other_device:
+            yield (
+                f'<p class="bad">{check.other_device:,} outputs are not what the first device '
+                "computed.</p>"
+            )
+        if check.ties:
+            items = "".join(f"<li><code>{escape(tie)}</code></li>\n" for tie in check.ties)
+            yield f"<details><summary>float ties</summary>\n<ul>\n{items}</ul></details>"

@@ -1,0 +1,269 @@
+"""What the bits of a file must be, from the values of its source.
+
+Bits bear names that say what they are:
+
+=====================  ==========================================================================
+``b``                  the source has a sign, or an arrangement of bits, of this name
+``q/plane1``           plane 1 of a value that a quantizer with several thresholds made: whether it
+                       has passed threshold 1 (``phonebit.converter.passes.expand_planes``)
+``q/bits``             all of a ternary sign whose exact zeros count as +1 (or cannot occur)
+``…/hoisted``          a sign that moved in front of a pooling, concatenation, reshape or padding:
+                       ``b = sign(steps(pool(x)))`` in the source, ``pool(sign(steps(x)))`` in the
+                       file (``phonebit.converter.passes.hoist_signs``)
+=====================  ==========================================================================
+
+The source holds none of the last three, but its own values and operators say what they must be: so
+a wrong threshold shows at its layer, not behind it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from phonebit.converter.interpreter import evaluate_node
+from phonebit.converter.ir import (
+    SMALLEST,
+    Concat,
+    Graph,
+    MaxPool2D,
+    Node,
+    Pad,
+    Quantize,
+    Reshape,
+    Shape,
+    Sign,
+    TensorType,
+)
+from phonebit.converter.passes.chains import slice_channels
+from phonebit.format.records import DataType
+from phonebit.verification.differences import Mask
+from phonebit.verification.source_trace import Array, SourceTrace
+
+_PLANE = re.compile(r"(?P<value>.+)/(?:bits|plane(?P<index>\d+))")
+_MOVED = re.compile(r"(?P<sign>.+?)(?P<hops>(?:/hoisted(?:/\d+)?(?::\d+)?)+)")
+_HOP = re.compile(r"/hoisted(?:/(\d+))?")
+
+
+@dataclass(frozen=True)
+class Bits:
+    """Bits as they should be.
+
+    Attributes:
+        values: int8 -1 and +1, (N, height, width, channels).
+        margins: the real values whose signs they are, or None where there are none.
+        zeros: where the source has 0 instead, or None if it cannot.
+    """
+
+    values: Array
+    margins: Array | None
+    zeros: Mask | None = None
+
+
+class BitSource(Protocol):
+    """Derives one tensor of bits.
+
+    Attributes:
+        reads: names of the source's values that it needs.
+    """
+
+    @property
+    def reads(self) -> list[str]:
+        """Names of the source's values that it needs."""
+
+    def bits(self, trace: SourceTrace) -> Bits:
+        """The bits for a trace that has these values."""
+
+
+@dataclass(frozen=True)
+class OwnBits:
+    """Bits that the source has under the same name."""
+
+    name: str
+
+    @property
+    def reads(self) -> list[str]:
+        """See ``BitSource``."""
+        return [self.name]
+
+    def bits(self, trace: SourceTrace) -> Bits:
+        """See ``BitSource``."""
+        return Bits(trace.values[self.name], trace.margins.get(self.name))
+
+
+@dataclass(frozen=True)
+class PlaneBits:
+    """Plane ``index`` of a value whose elements are levels of the quantizer ``op``.
+
+    ``real`` is what the quantizer read, or None if ``value`` is an arrangement (a pooling, say) of
+    its result. ``drops_zeros``: the file has no other plane although the quantizer has a level of
+    its own, the middle one, for an exact zero.
+    """
+
+    value: str
+    real: str | None
+    op: Quantize
+    index: int
+    drops_zeros: bool
+
+    @property
+    def reads(self) -> list[str]:
+        """See ``BitSource``."""
+        return [self.value] if self.real is None else [self.value, self.real]
+
+    def bits(self, trace: SourceTrace) -> Bits:
+        """See ``BitSource``."""
+        levels = trace.values[self.value]
+        margins = None
+        if self.real is not None:
+            margins = trace.values[self.real] - self.op.thresholds[self.index]
+        if _tells_level(self.op) or margins is None:
+            # The level itself, not the real number, is what the source's next layer has read;
+            # frameworks may have computed it with a rounding error (0.99999994 for 1).
+            middle = (self.op.values[self.index] + self.op.values[self.index + 1]) / 2
+            passed = levels > middle
+        else:
+            passed = margins >= 0
+        values = np.where(passed, np.int8(1), np.int8(-1))
+        return Bits(values, margins, levels == self.op.values[1] if self.drops_zeros else None)
+
+    def counted(self, bits: Array) -> Array:
+        """The quantized value, float32, where the only plane decides: without the middle level."""
+        values: Array = np.where(bits > 0, self.op.values[-1], self.op.values[0])
+        return values
+
+
+@dataclass(frozen=True)
+class MovedBits:
+    """A sign in front of the layers that it follows in the source: ``chain`` applied to ``start``.
+
+    The last node of ``chain`` is the sign. ``drops_zeros`` as in ``PlaneBits``.
+    """
+
+    start: str
+    chain: list[Node]
+    drops_zeros: bool
+
+    @property
+    def reads(self) -> list[str]:
+        """See ``BitSource``."""
+        return [self.start]
+
+    def bits(self, trace: SourceTrace) -> Bits:
+        """See ``BitSource``."""
+        result = trace.values[self.start]
+        margins: dict[str, Array] = {}
+        for node in self.chain:
+            result = evaluate_node(node, [result], margins)[node.outputs[0]]
+        margin = margins[self.chain[-1].outputs[0]]
+        return Bits(result, margin, margin == 0 if self.drops_zeros else None)
+
+
+def bit_sources(source: Graph, shapes: Mapping[str, Shape]) -> dict[str, BitSource]:
+    """How the bits of a file follow from the source.
+
+    Args:
+        source: the source graph.
+        shapes: (height, width, channels) of all tensors of bits in the file, by name.
+
+    Returns:
+        What derives them, without those that nothing in the source stands for.
+    """
+    found = {name: _find(name, shape, source, shapes) for name, shape in shapes.items()}
+    return {name: bits for name, bits in found.items() if bits is not None}
+
+
+def _find(name: str, shape: Shape, source: Graph, files: Collection[str]) -> BitSource | None:
+    if name in source.types:
+        same = source.types[name] == TensorType(shape, DataType.BIT)
+        return OwnBits(name) if same else None
+    moved = _MOVED.fullmatch(name)
+    if moved is not None:
+        bits = _moved_bits(moved, source, files)
+        return bits if bits is not None and source.types[bits.start].shape == shape else None
+    plane = _PLANE.fullmatch(name)
+    if plane is None or plane["value"] not in source.types:
+        return None
+    if source.types[plane["value"]].shape != shape:
+        return None
+    op = _levels_of(plane["value"], source)
+    index = int(plane["index"] or 0)
+    if op is None or index >= op.thresholds.size:
+        return None
+    node = source.producer(plane["value"])
+    real = node.inputs[0] if isinstance(node.op, Quantize) else None
+    if real is None and not _tells_level(op):
+        return None
+    return PlaneBits(plane["value"], real, op, index, _drops_zeros(name, op, files))
+
+
+def _levels_of(value: str, source: Graph) -> Quantize | None:
+    """The quantizer whose levels are the elements of ``value``, perhaps in another arrangement."""
+    node = source.producer(value)
+    if isinstance(node.op, Quantize):
+        return node.op
+    if not isinstance(node.op, MaxPool2D | Concat | Reshape):
+        return None
+    first, *others = (_levels_of(operand, source) for operand in node.inputs)
+    same = first is not None and all(
+        other is not None and np.array_equal(other.values, first.values) for other in others
+    )
+    return first if same else None
+
+
+def _tells_level(op: Quantize) -> bool:
+    """Whether a value of the quantizer says how many thresholds were passed."""
+    return bool(np.all(np.diff(op.values) > 0))
+
+
+def _drops_zeros(name: str, op: Quantize, files: Collection[str]) -> bool:
+    """Whether ``name`` is the only plane, among the ``files`` tensors, of a sign with sign(0)."""
+    if op.thresholds.size != 2 or op.thresholds[0] != 0 or op.thresholds[1] != SMALLEST:
+        return False
+    second = re.sub(r"/(bits|plane0)$", "/plane1", name)
+    return not any(other == second or other.startswith(f"{second}/") for other in files)
+
+
+def _moved_bits(match: re.Match[str], source: Graph, files: Collection[str]) -> MovedBits | None:
+    found = _sign(match["sign"], source, files)
+    if found is None:
+        return None
+    node, drops_zeros = found
+    chain: list[Node] = []
+    value = ""
+    for operand in _HOP.findall(match["hops"]):
+        while not isinstance(node.op, MaxPool2D | Concat | Reshape | Pad):
+            if len(node.inputs) != 1:
+                return None
+            chain.insert(0, node)
+            node = source.producer(node.inputs[0])
+        index = int(operand or 0)
+        if index >= len(node.inputs):
+            return None
+        if isinstance(node.op, Concat):
+            begin = sum(source.types[other].shape[2] for other in node.inputs[:index])
+            part = slice(begin, begin + source.types[node.inputs[index]].shape[2])
+            chain = [replace(step, op=slice_channels(step.op, part)) for step in chain]
+        value = node.inputs[index]
+        node = source.producer(value)
+    return MovedBits(value, chain, drops_zeros)
+
+
+def _sign(name: str, source: Graph, files: Collection[str]) -> tuple[Node, bool] | None:
+    """The sign of this name, or that of a quantizer's plane; and whether it drops exact zeros."""
+    if name in source.types:
+        node = source.producer(name)
+        return (node, False) if isinstance(node.op, Sign) else None
+    plane = _PLANE.fullmatch(name)
+    if plane is None or plane["value"] not in source.types:
+        return None
+    node = source.producer(plane["value"])
+    index = int(plane["index"] or 0)
+    if not isinstance(node.op, Quantize) or index >= node.op.thresholds.size:
+        return None
+    sign = replace(node, op=Sign(float(node.op.thresholds[index])), value=name)
+    return sign, _drops_zeros(name, node.op, files)

@@ -1,0 +1,101 @@
+"""The networks of larq-zoo with made-up weights, for tests beside TensorFlow."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+import numpy as np
+
+SIZES: Final = {
+    "BiRealNet": 64,
+    "BinaryAlexNet": 64,
+    "BinaryDenseNet28": 64,
+    "BinaryDenseNet37": 64,
+    "BinaryDenseNet37Dilated": 64,
+    "BinaryDenseNet45": 64,
+    "BinaryResNetE18": 64,
+    "DoReFaNet": 64,
+    "MeliusNet22": 64,
+    "QuickNet": 64,
+    "QuickNetLarge": 64,
+    "QuickNetSmall": 64,
+    "RealToBinaryNet": 64,
+    "XNORNet": 217,
+}
+"""Every architecture of larq-zoo, and a small input that it works with."""
+
+LAMBDAS: Final = ("MeliusNet22", "RealToBinaryNet")
+"""Those with Lambda layers."""
+
+CLASSES: Final = 10
+PICTURES: Final = 2
+
+
+def made_up() -> ModuleType:
+    """benchmarks/peers/larq_zoo_models.py, which knows how to make networks exact."""
+    name = "larq_zoo_models"
+    if name not in sys.modules:
+        path = Path(__file__).parents[2] / "benchmarks" / "peers" / f"{name}.py"
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None and spec.loader is not None
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+def untrained(name: str, **options: Any) -> Any:
+    """A network as Keras initializes it."""
+    os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
+    import larq_zoo
+
+    package = larq_zoo.sota if name.startswith("Quick") else larq_zoo.literature
+    shape = (SIZES[name], SIZES[name], 3)
+    if not options:
+        return getattr(package, name)(input_shape=shape, weights=None, num_classes=CLASSES)
+    from larq_zoo.literature.dorefanet import DoReFaNetFactory
+
+    return DoReFaNetFactory(input_shape=shape, num_classes=CLASSES, **options).build()
+
+
+def exact(name: str) -> tuple[Any, np.ndarray]:
+    """A network in which float32 arithmetic is exact up to the logits, and pictures for it.
+
+    Beside dyadic weights and statistics: scales of quantized kernels are powers of two, gates of
+    squeeze-and-excite are sigmoid(0) = 1/2, and DoReFaNet quantizes to one bit (thirds are no
+    dyadic fractions).
+    """
+    peers = made_up()
+    model = untrained(name, **({"activations_k_bit": 1} if name == "DoReFaNet" else {}))
+    pictures = peers.integer_pictures(PICTURES, SIZES[name], seed=5)
+    peers.make_dyadic(model, pictures[:1])
+    rng = np.random.default_rng(11)
+    for layer in model.layers:
+        kernel_quantizer = getattr(layer, "kernel_quantizer", None)
+        if getattr(kernel_quantizer, "__name__", "") in (
+            "xnor_weight_scale",
+            "magnitude_aware_sign_unclipped",
+        ):
+            layer.set_weights([rng.choice([-0.5, 0.5], w.shape) for w in layer.get_weights()])
+        if layer.name.endswith("scaling_dense_expand"):
+            layer.set_weights([0 * w for w in layer.get_weights()])
+    return model, pictures
+
+
+def random(name: str) -> tuple[Any, np.ndarray]:
+    """A network with random weights and statistics, and pictures for it."""
+    peers = made_up()
+    model = untrained(name)
+    pictures = peers.real_pictures(PICTURES, SIZES[name], seed=7)
+    # Calibrated on several: maps of one pixel would have no deviation on one picture.
+    peers.make_random(model, peers.real_pictures(4, SIZES[name]))
+    return model, pictures
+
+
+def without_softmax(tf: Any, model: Any) -> Any:
+    """The same network up to its logits."""
+    return tf.keras.Model(model.input, model.layers[-1].input, name=model.name)
