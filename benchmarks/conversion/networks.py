@@ -1,0 +1,107 @@
+"""The networks of the table: larq-zoo's and the PyTorch definitions of ``tests/torch_networks``.
+
+A network comes with random weights and statistics as training would leave them; nothing is
+downloaded. Frameworks are imported only for the network that is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "peers"))
+
+from torch_networks import NETWORKS as PYTORCH
+
+ROOT: Final = Path(__file__).parents[2]
+SEED: Final = 1
+SMALL_SIZE: Final = 96
+
+LARQ_ZOO: Final = {
+    "BiRealNet": "literature",
+    "BinaryAlexNet": "literature",
+    "BinaryDenseNet28": "literature",
+    "BinaryDenseNet37": "literature",
+    "BinaryDenseNet37Dilated": "literature",
+    "BinaryDenseNet45": "literature",
+    "BinaryResNetE18": "literature",
+    "DoReFaNet": "literature",
+    "MeliusNet22": "literature",
+    "RealToBinaryNet": "literature",
+    "XNORNet": "literature",
+    "QuickNet": "sota",
+    "QuickNetSmall": "sota",
+    "QuickNetLarge": "sota",
+}
+"""Its architectures and the module that each is in."""
+
+Framework = Literal["Larq", "PyTorch"]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A network to convert.
+
+    Attributes:
+        model: Keras model or PyTorch module in eval mode.
+        options: Keyword arguments of ``phonebit.convert`` that it needs.
+        inputs: (N, H, W, C), float32.
+    """
+
+    model: Any
+    options: dict[str, Any]
+    inputs: NDArray[np.float32]
+
+
+def framework_of(name: str) -> Framework:
+    """Who trains the network."""
+    return "Larq" if name in LARQ_ZOO else "PyTorch"
+
+
+def missing_packages(name: str) -> list[str]:
+    """Packages that building the network needs and that are not installed."""
+    needed = ("tensorflow", "larq", "larq_zoo") if name in LARQ_ZOO else ("torch",)
+    return [package for package in needed if find_spec(package) is None]
+
+
+def build(name: str, small: bool, count: int) -> Subject:
+    """A network with random weights and pictures to compare it on.
+
+    Args:
+        name: One of ``LARQ_ZOO`` or ``PYTORCH``.
+        small: A smaller input (Larq) or the small version (PyTorch) instead of the published one.
+        count: Number of pictures.
+    """
+    return _zoo(name, small, count) if name in LARQ_ZOO else _torch(name, small, count)
+
+
+def _zoo(name: str, small: bool, count: int) -> Subject:
+    os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
+    import larq_zoo
+    from larq_zoo_models import make_random, real_pictures
+
+    size = SMALL_SIZE if small else 224
+    factory = getattr(getattr(larq_zoo, LARQ_ZOO[name]), name)
+    model = factory(input_shape=(size, size, 3), weights=None)
+    make_random(model, real_pictures(1, size, SEED), SEED)
+    return Subject(model, {}, real_pictures(count, size, SEED + 1))
+
+
+def _torch(name: str, small: bool, count: int) -> Subject:
+    entry = PYTORCH[name]
+    module = entry.build("random", SEED, small)
+    pictures = entry.inputs("random", count, SEED + 1, small).numpy()
+    shape = (1, *pictures.shape[1:])
+    return Subject(
+        module,
+        {"input_shape": shape},
+        np.ascontiguousarray(pictures.transpose(0, 2, 3, 1)),
+    )

@@ -1,0 +1,86 @@
+"""Every network of larq-zoo and the published PyTorch ones: what converts, how well, how small.
+
+    python benchmarks/conversion/table.py           # all, as published; writes docs/networks.md
+    python benchmarks/conversion/table.py --small   # smaller ones, only shown
+    python benchmarks/conversion/table.py --only QuickNet birealnet18
+
+Needs PyTorch, and tests/framework-requirements.txt for larq-zoo; what is absent is said in its row.
+Each network has a process of its own: frameworks do not share one well, and memory comes back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+from document import markdown, reasons, terminal_table
+from networks import LARQ_ZOO, PYTORCH, ROOT, framework_of
+from rich.console import Console
+from rich.progress import track
+
+sys.path.insert(0, str(ROOT / "benchmarks" / "peers"))
+
+from benchmark_context import run_context
+
+RESULTS: Final = "conversion.json"
+TIMEOUT_S: Final = 1800
+
+
+def measured(name: str, small: bool) -> dict[str, Any]:
+    """The network's row, from a child process; a crash is a row that says so."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "row.json"
+        command = [sys.executable, str(Path(__file__).with_name("measure.py")), name]
+        command += ["--json", str(file), *(["--small"] if small else [])]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return _failed(name, f"took more than {TIMEOUT_S} s")
+        if file.is_file():
+            row: dict[str, Any] = json.loads(file.read_text())
+            return row
+        last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+        return _failed(name, last)
+
+
+def _failed(name: str, reason: str) -> dict[str, Any]:
+    framework = framework_of(name)
+    return {"network": name, "framework": framework, "converts": "no", "reason": reason,
+            "pictures": 0}  # fmt: skip
+
+
+def main() -> None:
+    """Measures, prints, and writes the JSON and the document if everything was measured."""
+    every = [*LARQ_ZOO, *PYTORCH]
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", nargs="+", choices=every, metavar="NAME", help=", ".join(every))
+    parser.add_argument("--small", action="store_true", help="small inputs and networks")
+    parser.add_argument("--json", type=Path, help="write the rows here, too")
+    options = parser.parse_args()
+    console = Console()
+    names = options.only or every
+    rows = [measured(name, options.small) for name in track(names, console=console)]
+    console.print(terminal_table(rows))
+    for reason in reasons(rows):
+        console.print(reason, markup=False)
+    document = {"context": run_context(), "small": options.small, "networks": rows}
+    text = json.dumps(document, indent=2) + "\n"
+    if options.json:
+        options.json.write_text(text)
+    if not options.small and not options.only:
+        (ROOT / "benchmarks" / "results" / RESULTS).write_text(text)
+        page = markdown(rows, document["context"], RESULTS)
+        (ROOT / "docs" / "networks.md").write_text(page)
+
+
+if __name__ == "__main__":
+    main()
