@@ -38,8 +38,16 @@ Operands = dict[str, Any]
 Writer = Callable[[Context, Call, Operands], View]
 
 
-def _affine(context: Context, view: View, scale: Tensor, bias: Tensor, name: str) -> View:
-    """Scales and shifts a tensor, which stays quantized if it was."""
+def affine(context: Context, view: View, scale: Tensor, bias: Tensor, name: str) -> View:
+    """Scales and shifts a tensor, which stays quantized if it was.
+
+    Args:
+        context: Receives the nodes.
+        view: The tensor.
+        scale: Broadcasts to the tensor's shape, or has one element.
+        bias: Likewise.
+        name: What the node is called.
+    """
     quantized = view.quantized
     view, (scales, biases) = with_channels(context, view, [scale, bias], name)
     return write_step(context, view, ScaleBias(scales, biases), name, quantized=quantized)
@@ -59,15 +67,15 @@ def _sum(context: Context, call: Call, operands: Operands) -> View:
         first, second = second, first
     sign = 1.0 if call.op == "add" else -1.0
     if isinstance(first, Value) and isinstance(second, Value):
-        other = context.real(second)
+        view, other = context.real(first), context.real(second)
         if sign * alpha != 1:
             scale = _number(sign * alpha)
-            other = _affine(context, other, scale, _number(0), f"{name}/scaled")
-        return _two_tensors(context, call, context.real(first), other, AddTensor)
+            other = affine(context, other, scale, _number(0), f"{name}/scaled")
+        return _two_tensors(context, call, view, other, AddTensor)
     if isinstance(first, Value):
         bias = _constant(second) * (sign * alpha)
-        return _affine(context, context.real(first), _number(1), bias, name)
-    return _affine(context, context.real(second), _number(sign * alpha), _constant(first), name)
+        return affine(context, context.real(first), _number(1), bias, name)
+    return affine(context, context.real(second), _number(sign * alpha), _constant(first), name)
 
 
 def _product(context: Context, call: Call, operands: Operands) -> View:
@@ -77,7 +85,7 @@ def _product(context: Context, call: Call, operands: Operands) -> View:
         return _two_tensors(context, call, view, other, MultiplyTensor)
     value, factor = (first, second) if isinstance(first, Value) else (second, first)
     name = context.emission.name(call)
-    return _affine(context, context.real(value), _constant(factor), _number(0), name)
+    return affine(context, context.real(value), _constant(factor), _number(0), name)
 
 
 def _quotient(context: Context, call: Call, operands: Operands) -> View:
@@ -92,7 +100,7 @@ def _quotient(context: Context, call: Call, operands: Operands) -> View:
 
 def _negative(context: Context, call: Call, operands: Operands) -> View:
     view = context.real(operands["self"])
-    return _affine(context, view, _number(-1), _number(0), context.emission.name(call))
+    return affine(context, view, _number(-1), _number(0), context.emission.name(call))
 
 
 def _constant(value: Any) -> Tensor:
@@ -158,7 +166,7 @@ def _choice(context: Context, call: Call, operands: Operands) -> View:
     if not isinstance(operands["condition"], Value):
         raise UnsupportedError("chooses by a constant mask")
     mask = context.real(operands["condition"])
-    inverse = _affine(context, mask, _number(-1), _number(1), f"{name}/inverse")
+    inverse = affine(context, mask, _number(-1), _number(1), f"{name}/inverse")
     chosen: list[View] = []
     for view, choice, suffix in (
         (mask, operands["self"], "chosen"),
@@ -169,7 +177,7 @@ def _choice(context: Context, call: Call, operands: Operands) -> View:
                 context, call, context.real(choice), view, MultiplyTensor, f"{name}/{suffix}"
             )
         else:
-            part = _affine(context, view, _constant(choice), _number(0), f"{name}/{suffix}")
+            part = affine(context, view, _constant(choice), _number(0), f"{name}/{suffix}")
         chosen.append(part)
     return _two_tensors(context, call, chosen[0], chosen[1], AddTensor)
 

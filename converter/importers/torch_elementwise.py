@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
-from phonebit.converter.importers.torch_arithmetic import ARITHMETIC, Operands
+from phonebit.converter.importers.torch_arithmetic import ARITHMETIC, Operands, affine
 from phonebit.converter.importers.torch_functions import (
     function_of_one_tensor,
     function_of_unrounded,
@@ -31,6 +31,7 @@ QUANTIZERS: Final = frozenset(
     | {"abs", "pow", "floor_divide", "remainder", "fmod", "sqrt", "exp", "reciprocal", "square"}
 )
 """What is understood where its result has few values, or is a multiple of its operand."""
+COMPARISONS: Final = frozenset({"gt", "ge", "lt", "le", "eq", "ne"})
 ELEMENTWISE: Final = QUANTIZERS | frozenset(ARITHMETIC)
 
 
@@ -41,6 +42,8 @@ def elementwise(context: Context, call: Call) -> Value:
         UnsupportedError: It writes to a part of a tensor that is no mask.
     """
     operands = _operands(context, call)
+    if call.op in COMPARISONS:
+        operands = _against_zero(context, call, operands)
     fact = function_of_one_tensor(call, operands)
     unrounded = cache(lambda: function_of_unrounded(call, operands))
 
@@ -59,12 +62,33 @@ def elementwise(context: Context, call: Call) -> Value:
         context.emission.record(call, view)
         return view
 
-    # What several others read is computed anyway, and a sign of it then comes out of the same node:
-    # functions of it start anew. Steps are never computed twice, only their quantizer is repeated.
-    is_shared = call.users > 1 and fact is not None and not fact.stepped
-    result = Value(call.shape, call.dtype, emit=emit, fact=None if is_shared else fact)
-    result.unrounded = unrounded if fact is not None and fact.stepped else None
-    return result
+    is_stepped = fact is not None and fact.stepped
+    return Value(
+        call.shape,
+        call.dtype,
+        emit=emit,
+        fact=fact,
+        is_shared=call.users > 1 and not is_stepped,
+        unrounded=unrounded if is_stepped else None,
+    )
+
+
+def _against_zero(context: Context, call: Call, operands: Operands) -> Operands:
+    """A comparison with one constant a channel as one of the difference, whose sign is exact."""
+    import torch
+
+    constants = {n: o for n, o in operands.items() if hasattr(o, "numel") and o.numel() > 1}
+    if len(constants) != 1:
+        return operands
+    ((name, constant),) = constants.items()
+    value = operands["other" if name == "self" else "self"]
+    sign = -1.0 if name == "self" else 1.0
+
+    def difference() -> View:
+        where = f"{context.emission.name(call)}/difference"
+        return affine(context, context.real(value), torch.tensor([sign]), -sign * constant, where)
+
+    return {"self": Value(call.shape, value.dtype, emit=difference), "other": torch.zeros(1)}
 
 
 def _many_levels(

@@ -69,23 +69,11 @@ def function_of_unrounded(call: Call, operands: dict[str, Any]) -> Fact | None:
     facts = {}
     for name, value in operands.items():
         if isinstance(value, Value):
-            fact = _limited(value) if value.unrounded is None else value.unrounded()
+            fact = value.as_root() if value.unrounded is None else value.unrounded()
             if fact is None:
                 return None
             facts[name] = fact
     return _fact(call, operands, facts)
-
-
-def _limited(value: Value) -> Fact:
-    """A tensor as a function of itself, limited to the range that is known of it."""
-    known = value.fact
-    if known is None or known.function is None:
-        return value.as_root()
-    edges = keys_of(np.array(known.breaks, np.float32))
-    ends = np.concatenate([[-LARGEST_KEY, LARGEST_KEY], edges, edges - 1])
-    reached = evaluate(known.function, ends)
-    low, high = float(reached.min()), float(reached.max())
-    return Fact(value, lambda x: x.clamp(low, high)) if np.isfinite(high - low) else value.as_root()
 
 
 def _fact(call: Call, operands: dict[str, Any], facts: dict[str, Fact]) -> Fact | None:

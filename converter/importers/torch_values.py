@@ -6,11 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from phonebit.converter.importers.torch_constants import Constants
 from phonebit.converter.importers.torch_emission import Emission
 from phonebit.converter.importers.torch_pieces import Pieces, identity
 from phonebit.converter.importers.torch_program import Call
-from phonebit.converter.importers.torch_steps import Function
+from phonebit.converter.importers.torch_steps import LARGEST_KEY, Function, evaluate, keys_of
 from phonebit.converter.importers.torch_views import Layout, UnsupportedError, View, plain_view
 
 Tensor = Any
@@ -41,8 +43,9 @@ class Value:
     """A tensor of the network that depends on an input.
 
     Either ``view`` is there, or ``emit`` writes the nodes that compute it, once they are asked for:
-    what only leads to a quantizer is never computed as such. ``unrounded`` is there for steps: what
-    they are as a function of the last tensor before the first of them.
+    what only leads to a quantizer is never computed as such. Functions of a shared tensor start at
+    it: others read it, too, so it is computed anyway, and a sign of it comes out of the same node.
+    ``unrounded`` is there for steps: the function of the last tensor before the first of them.
     """
 
     shape: tuple[int, ...]
@@ -50,17 +53,27 @@ class Value:
     view: View | None = None
     emit: Callable[[], View] | None = None
     fact: Fact | None = None
+    is_shared: bool = False
     unrounded: Callable[[], Fact | None] | None = None
 
     def as_function(self) -> Fact:
         """Itself as a function of what it was made from, or of itself."""
-        if self.fact is not None:
-            return self.fact
-        return self.as_root()
+        return self.as_root() if self.fact is None or self.is_shared else self.fact
 
     def as_root(self) -> Fact:
-        """Itself as a function of itself."""
-        return Fact(self, lambda x: x, pieces=identity())
+        """Itself as a function of itself, limited to the range that is known of it."""
+        low, high = self._range()
+        return Fact(self, lambda x: x.clamp(low, high), pieces=identity())
+
+    def _range(self) -> tuple[float, float]:
+        if self.fact is None or self.fact.function is None:
+            return -np.inf, np.inf
+        edges = keys_of(np.array(self.fact.breaks, np.float32))
+        ends = np.concatenate([[-LARGEST_KEY, LARGEST_KEY], edges, edges - 1])
+        reached = evaluate(self.fact.function, ends)
+        if np.isnan(reached).any():
+            return -np.inf, np.inf
+        return float(reached.min()), float(reached.max())
 
 
 Result = Value | list[Any] | None

@@ -95,7 +95,12 @@ def is_per_channel(node: Node, channels: int) -> bool:
         return True
     if not isinstance(op, Elementwise) or len(node.inputs) != 1 or node.bits is not None:
         return False
-    return all(_step_is_per_channel(step, channels) for step in op.epilogue.steps)
+    return steps_are_per_channel(op.epilogue, channels)
+
+
+def steps_are_per_channel(epilogue: Epilogue, channels: int) -> bool:
+    """Whether all steps of an epilogue are functions of each channel's value alone."""
+    return all(_step_is_per_channel(step, channels) for step in epilogue.steps)
 
 
 def _step_is_per_channel(step: Step, channels: int) -> bool:

@@ -18,6 +18,7 @@ from phonebit.converter.passes.fuse_epilogues import FuseEpilogues
 from phonebit.converter.passes.fuse_float_thresholds import FuseFloatThresholds
 from phonebit.converter.passes.fuse_integer_thresholds import FuseIntegerThresholds
 from phonebit.converter.passes.hoist_signs import HoistSigns
+from phonebit.converter.passes.hoist_steps import HoistSteps
 from phonebit.converter.passes.lower_arithmetic import LowerArithmetic
 from phonebit.converter.passes.lower_planes import LowerPlanes
 from phonebit.converter.passes.materialise_floats import MaterialiseFloats
@@ -60,7 +61,8 @@ PASSES: Final[tuple[Pass, ...]] = (
     LowerArithmetic(),  # behind both: what is left of BN is needed as floats
     ExplicitPads(),  # behind RecogniseBinary, which knows non-zero padding of bits
     MaterialiseFloats(),  # behind everything that turns floats into bits, before fusion
-    FuseEpilogues(),  # all elementwise work is now Elementwise
+    HoistSteps(),  # all elementwise work is now Elementwise; what moves up can be fused
+    FuseEpilogues(),  # behind HoistSteps
     MergeScaleBias(),  # fusion brings steps together
     RemoveDeadNodes(),  # values that were only read as bits
 )

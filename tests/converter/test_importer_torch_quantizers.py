@@ -205,10 +205,25 @@ def test_a_sign_reads_what_others_read_too_and_skips_what_only_it_reads() -> Non
     assert kinds(alone) == ["BatchNorm", "Quantize", "Conv2D"]
 
 
+def test_the_range_of_a_tensor_that_others_read_too_is_known() -> None:
+    source = imported(Lambda(lambda _, x: torch.round((y := x.clamp(0, 1)) * 3) + y), MAPS)
+    assert kinds(source.graph) == ["Elementwise", "Quantize", "Elementwise"]
+    assert found(source.graph, Quantize)[0].values.tolist() == [0, 1, 2, 3]
+    assert_equal_to_pytorch(source)
+
+
 def test_thresholds_of_each_channel_are_a_shift_and_a_sign() -> None:
-    module = Lambda(lambda m, x: (x > m.b).float() * 2 - 1, b=torch.ones(1, 4, 1, 1))
-    with pytest.raises(Exception, match="gt is supported only"):
-        imported(module, MAPS)
+    def forward(m: Any, x: Tensor) -> Tensor:
+        return (x > m.b).float() * 2 - 1 + (m.b >= x).float()
+
+    source = imported(Lambda(forward, b=torch.ones(1, 4, 1, 1)), MAPS)
+    graph = source.graph
+    assert kinds(graph) == ["Elementwise", "Sign", "Elementwise", "Quantize", "Elementwise"]
+    above, below = found(graph, Elementwise)[0], found(graph, Elementwise)[1]
+    np.testing.assert_array_equal(above.epilogue.steps[0].bias, -below.epilogue.steps[0].bias)
+    near = np.nextafter(-above.epilogue.steps[0].bias, [[-9], [0], [9]], dtype=np.float32)
+    maps = np.tile(near.reshape(3, 1, 1, 4), (1, 5, 5, 1))
+    assert_equal_to_pytorch(source, {graph.inputs[0]: maps})
 
 
 PIECES: dict[str, tuple[Callable[..., Any], dict[str, Any], type[Any]]] = {

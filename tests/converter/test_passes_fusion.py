@@ -12,6 +12,7 @@ from phonebit.converter.ir import (
     AveragePool2D,
     BinaryConv2D,
     Clamp,
+    Concat,
     Conv2D,
     Elementwise,
     Epilogue,
@@ -21,6 +22,7 @@ from phonebit.converter.ir import (
     Pad,
     PRelu,
     Reshape,
+    Round,
     ScaleBias,
     SelectChannels,
     Sigmoid,
@@ -96,6 +98,32 @@ def test_a_chain_without_a_threshold_stays_float_and_is_noted() -> None:
     assert op.epilogue.threshold.dtype == np.float32
     assert steps(result.graph, "c") == ["PRelu"]
     converted(graph)
+
+
+def rounded_to_8_bits(net: Source, value: str) -> str:
+    ones, zeros = np.ones(4, np.float32), np.zeros(4, np.float32)
+    value = net.step("scaled", ScaleBias(2 * ones, zeros), value)
+    value = net.step("rounded", Round(), value)
+    value = net.step("limited", Clamp(-128.0, 127.0), value)
+    return net.step("levels", ScaleBias(ones / 2, zeros), value)
+
+
+def test_rounding_to_levels_is_part_of_the_op_before_it() -> None:
+    net = Source()
+    levels = rounded_to_8_bits(net, conv(net, "c", "x", alpha=0.25))
+    engine = converted(net.done(levels))
+    assert kinds(engine) == ["Elementwise", "BinaryConv2D"]
+    assert steps(engine, "c") == ["ScaleBias", "Round", "Clamp", "ScaleBias"]
+
+
+def test_a_sign_behind_rounding_is_one_threshold() -> None:
+    net = Source()
+    net.add("s", Sign(), rounded_to_8_bits(net, "x"))
+    engine = converted(net.done("s"))
+    op = node_of(engine, "s").op
+    assert isinstance(op, Elementwise) and not op.epilogue.steps
+    assert op.epilogue.threshold is not None
+    assert op.epilogue.threshold.tolist() == [-0.25] * 4  # the last value that becomes -0
 
 
 def test_a_value_needed_as_bits_and_as_float_is_computed_once() -> None:
@@ -277,3 +305,25 @@ def test_float_ties_are_counted_and_real_differences_are_not_ties() -> None:
     after[0, 0, 0, 1] *= -1
     with pytest.raises(VerificationError, match="1 of 8 elements"):
         check._compare("a pass", graph.nodes[-1], "s", before, after)
+
+
+def test_steps_and_comparisons_behind_a_concatenation_move_into_its_operands() -> None:
+    net = Source()
+    a = net.add("a", Conv2D(net.rng.integers(-2, 3, (5, 3, 3, 4)).astype(np.float32), SAME), "x")
+    b = net.add("b", Conv2D(net.rng.integers(-2, 3, (3, 3, 3, 4)).astype(np.float32), SAME), "x")
+    k = net.add("k", Concat(), a, b)
+    slope = net.rng.integers(1, 5, 8).astype(np.float32) / 4
+    v = net.step("v", PRelu(slope), k)
+    s = net.add("s", Sign(), v)
+    d = net.add("d", Conv2D(net.signs(3, 3, 3, 8), SAME), s)
+    engine = converted(net.done(d, v))
+    assert kinds(engine) == ["Conv2D", "Conv2D", "Concat", "Concat", "BinaryConv2D"]
+
+
+def test_a_concatenation_that_others_read_keeps_its_steps_behind_it() -> None:
+    net = Source()
+    a = net.add("a", Conv2D(net.rng.integers(-2, 3, (5, 3, 3, 4)).astype(np.float32), SAME), "x")
+    k = net.add("k", Concat(), a, "x")
+    v = net.step("v", Clamp(0, 1), k)
+    engine = converted(net.done(k, v))
+    assert kinds(engine) == ["Conv2D", "Concat", "Elementwise"]
