@@ -17,6 +17,6 @@ __kernel void concat(int batch, __global const void* restrict input, __global vo
   const int left = IN_C - channel;
   const float4 v = load_four(INPUT_HALF, input, pixel * IN_C + channel, left, IN_C);
   // Aligned stores need both the pixel's length and the place in it to be multiples of 4.
-  const int step = OUT_C % 4 == 0 && CHANNEL_OFFSET % 4 == 0 && IN_C % 4 == 0 ? 4 : 1;
+  const int step = (OUT_C | CHANNEL_OFFSET | IN_C) % 4 == 0 ? 4 : 1;
   store_four(VALUES_HALF, values, pixel * OUT_C + CHANNEL_OFFSET + channel, left, step, v);
 }

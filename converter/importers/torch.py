@@ -34,12 +34,10 @@ class TorchSource:
     Attributes:
         program: The functional ``torch.export.ExportedProgram``.
         translation: Its source graph, and which of PyTorch's tensors the graph's values are.
-        notes: What had to be adapted to import it, for the conversion report.
     """
 
     program: Any
     translation: Translation
-    notes: list[str]
 
     @property
     def graph(self) -> Graph:
@@ -47,7 +45,7 @@ class TorchSource:
         return self.translation.graph
 
     def activations(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """Runs PyTorch operator by operator.
+        """Runs PyTorch operator by operator; straight-through estimators as their forward value.
 
         Args:
             inputs: One array (N, H, W, C) for each of the graph's inputs, by name.
@@ -94,7 +92,9 @@ def open_torch(
                 "cannot be imported", expected="a path, an nn.Module or an ExportedProgram"
             )
         program = functional(exported)
-        return TorchSource(program, translate(read_program(program), name), notes)
+        translation = translate(read_program(program), name)
+        translation.graph.notes = notes
+        return TorchSource(program, translation)
     except ConversionError as error:
         if error.where is not None:
             raise

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from phonebit.converter.importers.torch_nodes import stored_tensors
 from phonebit.converter.importers.torch_translation import Translation
 from phonebit.errors import InputError
 from phonebit.format.records import DataType
@@ -20,7 +21,9 @@ def run_exported(
 ) -> dict[str, Array]:
     """Runs an exported program operator by operator.
 
-    The program has a fixed batch, so that pictures are run in groups of its size.
+    Straight-through estimators count as their forward value here, too: (s - c) + c is s, and not
+    what rounding makes of it. The program has a fixed batch, so that pictures are run in groups of
+    its size.
 
     Args:
         exported: The functional program that was translated.
@@ -68,34 +71,28 @@ def _run_group(
     for value, (node, _) in translation.tensors.items():
         wanted.setdefault(node, []).append(value)
     results: dict[str, Array] = {}
+    estimators = translation.estimators
+    kept: dict[str, Any] = dict.fromkeys(estimators.values())
 
     class Recorder(torch.fx.Interpreter):  # type: ignore[misc]
         def run_node(self, n: Any) -> Any:
+            if n.name in estimators:
+                return kept[estimators[n.name]]
             result = super().run_node(n)
+            if n.name in kept:
+                kept[n.name] = result
             for value in wanted.get(n.name, ()):
                 array = _in_value_order(translation, value, result)
                 if array is not None:
                     results[value] = array
             return result
 
-    signature = exported.graph_signature
-    stored = {**exported.constants, **exported.state_dict}
-    names = {
-        **signature.inputs_to_parameters,
-        **signature.inputs_to_buffers,
-        **signature.inputs_to_lifted_tensor_constants,
-    }
-    arguments = []
-    for node in exported.graph.nodes:
-        if node.op == "placeholder":
-            is_input = node.name in inputs
-            arguments.append(
-                _tensor(translation, node.name, inputs[node.name])
-                if is_input
-                else stored.get(names.get(node.name))
-            )
+    tensors = stored_tensors(exported)
+    for name, array in inputs.items():
+        tensors[name] = _tensor(translation, name, array)
+    placeholders = [node.name for node in exported.graph.nodes if node.op == "placeholder"]
     with torch.no_grad():
-        Recorder(exported.graph_module).run(*arguments)
+        Recorder(exported.graph_module).run(*map(tensors.get, placeholders))
     return results
 
 

@@ -20,10 +20,11 @@ TENSORS_ONLY: Final = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 
 def is_program(path: Path) -> bool:
     """Whether a file is an exported program, whatever its suffix."""
-    if not zipfile.is_zipfile(path):
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return any(part in name for name in archive.namelist() for part in PROGRAM_FILES)
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):  # no archive, or damaged
         return path.suffix == ".pt2"
-    with zipfile.ZipFile(path) as archive:
-        return any(part in name for name in archive.namelist() for part in PROGRAM_FILES)
 
 
 def load_program(path: Path) -> Any:

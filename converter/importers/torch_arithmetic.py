@@ -26,6 +26,7 @@ from phonebit.converter.ir import (
     Divide,
     FloatArray,
     MultiplyTensor,
+    Round,
     ScaleBias,
     Sigmoid,
     Tanh,
@@ -128,6 +129,13 @@ def _sigmoid(context: Context, call: Call, operands: Operands) -> View:
 def _tanh(context: Context, call: Call, operands: Operands) -> View:
     name = context.emission.name(call)
     return write_step(context, whole(context, context.real(operands["self"]), name), Tanh(), name)
+
+
+def _round(context: Context, call: Call, operands: Operands) -> View:
+    if call["decimals"]:
+        raise UnsupportedError(f"rounds to {call['decimals']} decimals; expected integers")
+    name = context.emission.name(call)
+    return write_step(context, whole(context, context.real(operands["self"]), name), Round(), name)
 
 
 def _silu(context: Context, call: Call, operands: Operands) -> View:
@@ -268,6 +276,7 @@ ARITHMETIC: Final[dict[str, Writer]] = {
     "_prelu_kernel": _activation,
     "leaky_relu": _activation,
     "abs": _activation,
+    "round": _round,
     "sigmoid": _sigmoid,
     "tanh": _tanh,
     "silu": _silu,

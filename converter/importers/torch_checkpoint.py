@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from phonebit.converter.importers.torch_export import first_line
+from phonebit.converter.importers.torch_export import first_line, quiet
 from phonebit.errors import ConversionError
 
 WRAPPERS: Final = (
@@ -109,7 +109,8 @@ def _pickled(path: Path) -> Any:
     import torch
 
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
+        with quiet():
+            return torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
         raise ConversionError(
             f"cannot be read: {error.strerror or error}", where=str(path)

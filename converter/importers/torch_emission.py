@@ -99,7 +99,7 @@ def call_names(program: Program) -> dict[Call, str]:
     repeats: Counter[str] = Counter()
     members: dict[str, list[Call]] = {}
     for call in program.calls:
-        key, path, _ = call.scope
+        key, path = call.scope
         if call.constant or call.op in ("input", "getitem"):
             continue
         if key not in paths:

@@ -99,7 +99,7 @@ def _fact(call: Call, operands: dict[str, Any], facts: dict[str, Fact]) -> Fact 
 def _makes_steps(call: Call) -> bool:
     if call.op in CASTS:
         return not call.dtype.is_floating_point
-    return call.op in STEPS | EQUALITIES
+    return call.op in STEPS | EQUALITIES or call["rounding_mode"] is not None
 
 
 def _curve(
@@ -218,11 +218,15 @@ def bent(call: Call, operands: dict[str, Any]) -> Pieces | None:
         return two_slopes(torch.tensor([float(operands["negative_slope"])]))
     if call.op in ("prelu", "_prelu_kernel"):
         slope = operands["weight"]
+        if isinstance(slope, Value):
+            return None
         if call.op == "prelu" and slope.numel() > 1:  # one for each channel, PyTorch's axis 1
             slope = slope.reshape(1, -1, *(1,) * (len(call.shape) - 2))
         return two_slopes(slope.reshape(1) if slope.numel() == 1 else slope)
     limits = _limits(call, operands)
-    if limits is None or any(_is_tensor(limit) and limit.numel() != 1 for limit in limits):
+    if limits is None or any(isinstance(limit, Value) for limit in limits):
+        return None
+    if any(_is_tensor(limit) and limit.numel() != 1 for limit in limits):
         return None
     return clamped(*(None if limit is None else float(limit) for limit in limits))
 

@@ -103,10 +103,11 @@ def _pattern(target: Indices, hwc: Shape) -> _Pattern | None:
     sy = int(row[1, 0, filled] - row[0, 0, filled]) if target.shape[0] > 1 else height
     sx = int(column[0, 1, filled] - column[0, 0, filled]) if target.shape[1] > 1 else width
     top, left, first = row[0, 0], column[0, 0], source[0, 0]
-    ys = np.arange(target.shape[0])[:, None, None] * sy
-    xs = np.arange(target.shape[1])[None, :, None] * sx
-    expected = ((top + ys) * width + left + xs) * channels + first
-    if sy < 1 or sx < 1 or not np.array_equal(np.where(empty, ZERO, expected), target):
+    ys = top + np.arange(target.shape[0])[:, None, None] * sy
+    xs = left + np.arange(target.shape[1])[None, :, None] * sx
+    expected = np.where(empty, ZERO, (ys * width + xs) * channels + first)
+    inside = ((ys < height) & (xs < width)) | empty  # and do not go on in the next row
+    if sy < 1 or sx < 1 or not inside.all() or not np.array_equal(expected, target):
         return None
     return _Pattern(
         (sy, sx), np.where(empty, 0, top), np.where(empty, 0, left), np.where(empty, ZERO, first)

@@ -20,7 +20,16 @@ from phonebit.converter.importers.torch_views import (
     plain_view,
     without_batch,
 )
-from phonebit.converter.ir import AveragePool2D, Conv2D, Divide, MaxPool2D, Operator, Pad, Window
+from phonebit.converter.ir import (
+    AveragePool2D,
+    Conv2D,
+    Divide,
+    MaxPool2D,
+    Operator,
+    Pad,
+    Shape,
+    Window,
+)
 
 Pair = tuple[int, int]
 
@@ -67,10 +76,10 @@ def adaptive_pool(context: Context, call: Call) -> Any:
 
 
 def reduction(context: Context, call: Call) -> Value:
-    """mean, sum and amax over pixels.
+    """mean, sum and amax over pixels, or over channels.
 
     Raises:
-        UnsupportedError: It is over channels, or over the batch.
+        UnsupportedError: It is over both, or over the batch.
     """
     view = context.real(context.operand(call["self"]))
     rank, inner = view.indices.ndim, view.sample().ndim
@@ -78,30 +87,46 @@ def reduction(context: Context, call: Call) -> Value:
     if None in dims or not dims:
         raise UnsupportedError("reduces a whole tensor to one number")
     axes = {int(dim) % rank - (rank - inner) for dim in dims}
-    first, last = 0 in axes, inner - 1 in axes
-    if (first and last) or -1 in axes:
-        raise UnsupportedError("reduces the channels or the batch; expected pixels")
-    layout: Layout = "channels_last" if first else "channels_first"
-    view = relayout(context.emission, view, layout, context.emission.name(call))
+    if {0, inner - 1} <= axes or -1 in axes:
+        raise UnsupportedError("reduces channels and pixels at once, or the batch")
     kept = tuple(
         1 if axis - (rank - inner) in axes else size for axis, size in enumerate(view.indices.shape)
     )
+    over_channels = axes == {0} and inner == 3 and call.op != "amax"
+    layout: Layout = "channels_last" if 0 in axes and not over_channels else "channels_first"
+    view = relayout(context.emission, view, layout, context.emission.name(call))
     hwc = hwc_of(without_batch(kept, context.batch), layout)
-    kernel = (view.hwc[0] // hwc[0], view.hwc[1] // hwc[1])
-    return _reduced(
-        context, call, view, Window(kernel), plain_view("", kept, context.batch, layout)
-    )
-
-
-def _reduced(context: Context, call: Call, view: View, window: Window, result: View) -> Value:
-    channels = view.hwc[2]
-    if call.op == "sum":
-        op: Operator = Conv2D(np.ones((channels, *window.kernel, 1), np.float32), window, channels)
+    if over_channels:
+        result = _over_channels(context, call, view)
     else:
-        op = MaxPool2D(window) if call.op == "amax" else AveragePool2D(window)
-    value = context.emission.emit(op, [view.value], result.hwc, context.emission.name(call))
-    indices = result.indices.reshape(call.shape)
-    return context.viewed(call, View(value, result.hwc, indices, context.batch))
+        window = Window((view.hwc[0] // hwc[0], view.hwc[1] // hwc[1]))
+        result = _over_pixels(context, call, view, window, hwc)
+    indices = plain_view(result, kept, context.batch, layout).indices.reshape(call.shape)
+    return context.viewed(call, View(result, hwc, indices, context.batch))
+
+
+def _over_pixels(context: Context, call: Call, view: View, window: Window, hwc: Shape) -> str:
+    op: Operator = MaxPool2D(window) if call.op == "amax" else AveragePool2D(window)
+    if call.op == "sum":
+        op = _sum_of_windows(view, window)
+    return context.emission.emit(op, [view.value], hwc, context.emission.name(call))
+
+
+def _over_channels(context: Context, call: Call, view: View) -> str:
+    height, width, channels = view.hwc
+    ones = Conv2D(np.ones((1, 1, 1, channels), np.float32), Window((1, 1)))
+    name, hwc = context.emission.name(call), (height, width, 1)
+    total = f"{name}/sum" if call.op == "mean" else name
+    value = context.emission.emit(ones, [view.value], hwc, total)
+    if call.op == "sum":
+        return value
+    divide = Divide(np.full(1, channels, np.float32))
+    return context.emission.emit(divide, [value], hwc, name)
+
+
+def _sum_of_windows(view: View, window: Window) -> Conv2D:
+    channels = view.hwc[2]
+    return Conv2D(np.ones((channels, *window.kernel, 1), np.float32), window, channels)
 
 
 def pad(context: Context, call: Call) -> Any:
@@ -157,13 +182,12 @@ def _padded(
 
 
 def _divided_sum(context: Context, call: Call, view: View, window: Window, divisor: float) -> Value:
-    channels = view.hwc[2]
-    op = Conv2D(np.ones((channels, *window.kernel, 1), np.float32), window, channels)
     hwc = hwc_of(without_batch(call.shape, context.batch), "channels_first")
     name = context.emission.name(call)
+    op = _sum_of_windows(view, window)
     total = context.emission.emit(op, [view.value], hwc, f"{name}/sum")
     result = plain_view(total, call.shape, context.batch, "channels_first")
-    divide = Divide(np.full(channels, divisor, np.float32))
+    divide = Divide(np.full(hwc[2], divisor, np.float32))
     return context.viewed(call, write(context, result, divide, name))
 
 

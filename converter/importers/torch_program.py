@@ -13,6 +13,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from phonebit.converter.importers.torch_cancellation import Cancellation
+from phonebit.converter.importers.torch_nodes import (
+    as_integer,
+    is_random,
+    op_name,
+    scope_of,
+    stored_tensors,
+    type_of,
+    user_line,
+)
 from phonebit.errors import ConversionError
 
 SHAPE_ONLY: Final = frozenset(
@@ -39,8 +48,7 @@ class Call:
         arguments: By the names of the operator's schema, defaults filled in.
         shape: Of the result (its first tensor), with the batch; () where it is no tensor.
         dtype: torch.dtype of the result (its first tensor), or None where it is no tensor.
-        scope: Innermost module that the call was made in: its key (unique per call of the module),
-            path and class name.
+        scope: Key (unique for each call of a module) and path of the innermost module around it.
         line: The user's source line, or "".
         constant: Whether it depends on no input.
         users: How many live calls read it; outputs count too.
@@ -52,7 +60,7 @@ class Call:
     arguments: dict[str, Any]
     shape: tuple[int, ...]
     dtype: Any
-    scope: tuple[str, str, str] = ("", "", "")
+    scope: tuple[str, str] = ("", "")
     line: str = ""
     constant: bool = False
     users: int = 0
@@ -73,11 +81,16 @@ class Call:
 
 @dataclass
 class Program:
-    """Live calls in execution order."""
+    """Live calls in execution order.
+
+    ``estimators`` says, for the exported node of a straight-through estimator, the node of its
+    forward value, which stands for it.
+    """
 
     calls: list[Call] = field(default_factory=list)
     inputs: list[Call] = field(default_factory=list)
     outputs: list[Call] = field(default_factory=list)
+    estimators: dict[str, str] = field(default_factory=dict)
 
 
 def calls_in(value: Any) -> Iterator[Call]:
@@ -114,19 +127,15 @@ class _Reader:
     """Maps every node of the exported graph to the call that stands for it."""
 
     def __init__(self, exported: Any) -> None:
-        signature = exported.graph_signature
         self._exported = exported
-        self._user_inputs = set(signature.user_inputs)
-        self._tensors = {**exported.constants, **exported.state_dict}
-        self._tensor_names = {
-            **signature.inputs_to_parameters,
-            **signature.inputs_to_buffers,
-            **signature.inputs_to_lifted_tensor_constants,
-        }
+        self._user_inputs = set(exported.graph_signature.user_inputs)
+        self._tensors = stored_tensors(exported)
         self._calls: dict[Any, Call] = {}
         self._order: list[Call] = []
         self._known: dict[Any, Call] = {}
+        self._cancelled: set[Any] = set()
         self._cancellation = Cancellation()
+        self._estimators: dict[str, str] = {}
 
     def program(self) -> Program:
         result = Program()
@@ -144,7 +153,7 @@ class _Reader:
         result.outputs = list(dict.fromkeys(outputs))
         if not result.outputs or all(call.constant for call in result.outputs):
             raise ConversionError("the network returns no tensor that depends on its input")
-        result.calls = _live(self._order, result)
+        result.calls, result.estimators = _live(self._order, result), self._estimators
         return result
 
     def _read(self, node: Any) -> Call:
@@ -154,22 +163,26 @@ class _Reader:
             return same
         key = call if node.op == "placeholder" else _key(call)
         if key not in self._known:
-            self._known[key] = self._cancellation.simplified(call)
+            self._known[key] = left = self._cancellation.simplified(call)
             self._order.append(call)
+            if left is not call:
+                self._cancelled.add(key)
+        if key in self._cancelled:
+            self._estimators[node.name] = self._known[key].name
         return self._known[key]
 
     def _placeholder(self, node: Any) -> Call:
-        shape, dtype = _type_of(node)
+        shape, dtype = type_of(node)
         if node.name in self._user_inputs:
             return Call(node.name, "input", None, {}, shape, dtype)
-        tensor = self._tensors.get(self._tensor_names.get(node.name))
+        tensor = self._tensors.get(node.name)
         return Call(node.name, "parameter", tensor, {}, shape, dtype, constant=tensor is not None)
 
     def _plain(self, node: Any) -> Call:
         import torch
 
-        shape, dtype = _type_of(node)
-        op, target, arguments = _op_name(node), node.target, self._arguments(node)
+        shape, dtype = type_of(node)
+        op, target, arguments = op_name(node), node.target, self._arguments(node)
         if op == "type_as":  # which reads only its operand's type
             op, target = "to", torch.ops.aten.to.dtype
             arguments = {"self": arguments["self"], "dtype": dtype}
@@ -180,10 +193,10 @@ class _Reader:
             arguments,
             shape,
             dtype,
-            _scope(node),
-            _line(node),
+            scope_of(node),
+            user_line(node),
         )
-        call.constant = not _is_random(node) and all(o.constant for o in call.operands())
+        call.constant = not is_random(node) and all(o.constant for o in call.operands())
         return call
 
     def _arguments(self, node: Any) -> dict[str, Any]:
@@ -198,7 +211,7 @@ class _Reader:
             defaults = {a.name: a.default_value for a in schema.arguments if a.has_default_value()}
             given = {**defaults, **dict(zip(names, node.args, strict=False)), **node.kwargs}
         arguments = {name: self._argument(value) for name, value in given.items()}
-        if _op_name(node) in SHAPE_ONLY:
+        if op_name(node) in SHAPE_ONLY:
             like = arguments["self"]
             arguments["self"] = Call("", "empty", None, {}, like.shape, like.dtype, constant=True)
         return arguments
@@ -208,7 +221,7 @@ class _Reader:
             return [self._argument(item) for item in value]
         if not hasattr(value, "meta"):
             return value
-        size = _as_integer(value.meta.get("val"))
+        size = as_integer(value.meta.get("val"))
         return self._calls[value] if size is None else size
 
     def _forwarded(self, call: Call) -> Call | None:
@@ -257,61 +270,3 @@ def _live(order: list[Call], program: Program) -> list[Call]:
     for call in program.outputs:
         call.users += 1
     return kept
-
-
-def _is_random(node: Any) -> bool:
-    tags = getattr(node.target, "tags", [])
-    return any(getattr(tag, "name", "") == "nondeterministic_seeded" for tag in tags)
-
-
-def _type_of(node: Any) -> tuple[tuple[int, ...], Any]:
-    value = node.meta.get("val")
-    if isinstance(value, list | tuple) and value:
-        value = value[0]
-    if not hasattr(value, "shape") or not hasattr(value, "dtype"):
-        return (), None
-    return tuple(_as_integer(size) or 0 for size in value.shape), value.dtype
-
-
-def _as_integer(value: Any) -> int | None:
-    """An int as it is, a symbolic size as the one of the example input, else None."""
-    if isinstance(value, bool) or value is None:
-        return None
-    if isinstance(value, int):
-        return value
-    hint = getattr(getattr(value, "node", None), "hint", None)
-    return hint if isinstance(hint, int) else None
-
-
-def _op_name(node: Any) -> str:
-    if node.target is operator.getitem:
-        return "getitem"
-    packet = getattr(node.target, "overloadpacket", None)
-    name = str(getattr(packet, "__name__", None) or getattr(node.target, "__name__", node.target))
-    if getattr(node.target, "_overloadname", "") == "other":  # of two tensors, not along an axis
-        return {"max": "maximum", "min": "minimum"}.get(name, name)
-    return name
-
-
-def _scope(node: Any) -> tuple[str, str, str]:
-    stack = node.meta.get("nn_module_stack") or {}
-    if not stack:
-        return ("", "", "")
-    key, (path, kind) = list(stack.items())[-1]
-    name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
-    return (str(key), str(path), name)
-
-
-def _line(node: Any) -> str:
-    """Where the user's own code made the call: the innermost frame outside PyTorch."""
-    frames = [
-        text.strip() for text in (node.meta.get("stack_trace") or "").split("File ") if text.strip()
-    ]
-    own = [frame for frame in frames if "packages/torch/" not in frame]
-    if not own:
-        return ""
-    place, _, code = own[-1].partition("\n")
-    parts = place.replace('"', "").split(", ")
-    line = parts[1].removeprefix("line ") if len(parts) > 1 else ""
-    file = parts[0].replace("\\", "/").rsplit("/", 1)[-1]
-    return f"{file}:{line}: {code.strip().splitlines()[0] if code.strip() else ''}"

@@ -66,11 +66,13 @@ class Translation:
     Attributes:
         graph: The graph.
         tensors: For a value, the exported node that computes it, and how the tensor's elements lie.
+        estimators: See ``torch_program.Program``.
         batch: Pictures in the exported program.
     """
 
     graph: Graph
     tensors: dict[str, tuple[str, View]] = field(default_factory=dict)
+    estimators: dict[str, str] = field(default_factory=dict)
     batch: int = 1
 
 
@@ -109,7 +111,7 @@ def translate(program: Program, name: str) -> Translation:
         expected_binary=context.expected_binary,
     )
     graph.types = infer(graph)
-    return Translation(graph, emission.tensors, context.batch)
+    return Translation(graph, emission.tensors, program.estimators, context.batch)
 
 
 def _batch(program: Program) -> int:

@@ -1,8 +1,7 @@
 """Quantizers of many evenly spaced levels, as arithmetic.
 
-Planes of bits pay for a few levels; an 8-bit input quantizer has 256. Adding 1.5 * 2^23 to a
-float32 rounds it to an integer, half to even, because that is the spacing of float32 numbers up
-there: so round() is an addition and a subtraction, which the engine has.
+Planes of bits pay for a few levels; an 8-bit input quantizer has 256, and is rounded as it was
+trained.
 """
 
 from __future__ import annotations
@@ -17,11 +16,10 @@ from phonebit.converter.importers.torch_pointwise import whole, write_step
 from phonebit.converter.importers.torch_program import Call
 from phonebit.converter.importers.torch_values import Context, Value
 from phonebit.converter.importers.torch_views import View
-from phonebit.converter.ir import Clamp, FloatArray, ScaleBias, Step
+from phonebit.converter.ir import Clamp, FloatArray, Round, ScaleBias, Step
 
 MANY_THRESHOLDS: Final = 16
 """From here on a quantizer is computed, not compared."""
-ROUNDER: Final = np.float32(1.5 * 2**23)
 VALUE_TOLERANCE: Final = 1e-6
 """A level computed as k * (1 / n) instead of k / n may differ by one rounding."""
 
@@ -70,33 +68,30 @@ def uniform_steps(thresholds: FloatArray, values: FloatArray, channels: int) -> 
     if not np.allclose(integers * step, values, rtol=VALUE_TOLERANCE, atol=VALUE_TOLERANCE * step):
         return None
     scale = (count - 1) / (float(thresholds[-1]) - float(thresholds[0]))
-    bias = round(first + 0.5 - scale * float(thresholds[0]))
-    rounder = np.float32(ROUNDER + bias)
+    bias = np.float32(round(first + 0.5 - scale * float(thresholds[0])))
     for candidate in dict.fromkeys((np.float32(scale), np.float32(round(scale)))):
-        if _agrees(thresholds, candidate, rounder, first):
+        if _agrees(thresholds, candidate, bias, first):
             break
     else:
         return None
-    low, high = float(first), float(first + count)
     margin = 1 / scale
     return [
-        # Clamps keep the operations apart: each is rounded for itself, and none may be merged.
+        # Keeps the scale apart from one before it: merged, they might round to another level.
         Clamp(float(thresholds[0]) - margin, float(thresholds[-1]) + margin),
-        ScaleBias(_full(candidate, channels), _full(rounder, channels)),
-        Clamp(float(ROUNDER) + low, float(ROUNDER) + high),
-        ScaleBias(_full(1, channels), _full(-ROUNDER, channels)),
-        Clamp(low, high),
+        ScaleBias(_full(candidate, channels), _full(bias, channels)),
+        Round(),
+        Clamp(float(first), float(first + count)),
         ScaleBias(_full(step, channels), _full(0, channels)),
     ]
 
 
-def _agrees(thresholds: FloatArray, scale: np.float32, rounder: np.float32, first: int) -> bool:
+def _agrees(thresholds: FloatArray, scale: np.float32, bias: np.float32, first: int) -> bool:
     """Whether the level changes between each threshold and the number below it: nowhere else."""
     below = np.nextafter(thresholds, np.float32(-np.inf))
     levels = np.arange(first, first + len(thresholds))
     return bool(
-        np.array_equal(below * scale + rounder - ROUNDER, levels)
-        and np.array_equal(thresholds * scale + rounder - ROUNDER, levels + 1)
+        np.array_equal(np.rint(below * scale + bias), levels)
+        and np.array_equal(np.rint(thresholds * scale + bias), levels + 1)
     )
 
 

@@ -99,6 +99,12 @@ EXACT: dict[str, Case] = {
         {},
         (1, 4, 8, 8),
     ),
+    "attention over pixels": (
+        lambda m, x: x * m.conv(torch.cat([x.mean(1, keepdim=True), x.amax(1, True)], 1))
+        + x.sum(1, keepdim=True),
+        {"conv": nn.Conv2d(2, 1, 3, padding=1)},
+        MAPS,
+    ),
     "padding": (
         lambda m, x: m.conv(F.pad(F.pad(x, (1, 0, 2, 1), value=-1.0), (1, 1))),
         {"conv": nn.Conv2d(8, 4, 3)},

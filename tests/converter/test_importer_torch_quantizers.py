@@ -117,6 +117,23 @@ def test_every_way_to_write_a_sign_is_one_sign_operator(style: str) -> None:
     assert_quantizes_like_pytorch(lambda x: torch.where(x >= 0, 1.0, -1.0), op)
 
 
+def test_an_estimator_is_its_forward_value_in_pytorchs_activations_too() -> None:
+    def estimator(m: Any, x: Tensor) -> Tensor:
+        soft = torch.tanh(m.conv(x)) * 0.3
+        return m.conv(torch.where(x >= 0, 1.0, -1.0).detach() - soft.detach() + soft)
+
+    module = Lambda(estimator, conv=nn.Conv2d(4, 4, 1))
+    source = imported(module, MAPS)
+    maps = np.random.default_rng(0).normal(size=(2, 5, 5, 4)).astype(np.float32)
+    with torch.no_grad():
+        rounded = module(torch.from_numpy(np.moveaxis(maps, 3, 1))).numpy()
+    values = assert_equal_to_pytorch(source, {source.graph.inputs[0]: maps})
+    exact = values[source.graph.outputs[0]]
+    assert (exact * 8 == np.round(exact * 8)).all()
+    np.testing.assert_allclose(np.moveaxis(exact, 3, 1), rounded, rtol=0, atol=1e-5)
+    assert (np.moveaxis(exact, 3, 1) != rounded).any()
+
+
 STEPS: dict[str, tuple[Callable[[Tensor], Tensor], int]] = {
     "sign, whose 0 stays 0": (torch.sign, 3),
     "sign of a negative multiple": (lambda x: torch.sign(x * -0.25), 3),
@@ -190,6 +207,12 @@ def test_quantizers_of_many_levels_are_computed_and_hit_every_level(bits: int, s
     for value, array in run(source.graph, {name: maps}, source.graph.types).items():
         if value in expected:
             np.testing.assert_allclose(array, expected[value], rtol=1e-6, atol=0, err_msg=value)
+
+
+def test_rounding_without_limits_is_a_step() -> None:
+    source = imported(Lambda(lambda _, x: torch.round(x * 4.5) / 4.5), MAPS)
+    assert step_names(source.graph) == ["ScaleBias", "Round"]
+    assert_equal_to_pytorch(source)
 
 
 def test_a_sign_reads_what_others_read_too_and_skips_what_only_it_reads() -> None:

@@ -1,0 +1,260 @@
+"""Files of PyTorch, and what is said about those, and about modules, that cannot be imported."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.torch
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+import torch.nn.functional as F  # noqa: E402, N812
+from torch import nn  # noqa: E402
+from torch_checks import Lambda, assert_equal_to_pytorch, kinds  # noqa: E402
+
+from phonebit.converter.importers.torch import import_torch, open_torch  # noqa: E402
+from phonebit.errors import ConversionError, InputError, UnsupportedLayerError  # noqa: E402
+
+SHAPE = (1, 3, 6, 6)
+FACTORY = """
+import torch
+from torch import nn
+
+def build():
+    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(64, 2))
+
+def nothing():
+    return 3
+
+def broken():
+    raise RuntimeError("out of flour")
+"""
+
+
+@pytest.fixture
+def network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> nn.Module:
+    """A module that ``bakery:build`` in the current folder builds with other parameters."""
+    (tmp_path / "bakery.py").write_text(FACTORY)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "bakery", raising=False)
+    torch.manual_seed(3)
+    module = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(64, 2))
+    return module.eval()
+
+
+def same_results(path: Path, module: nn.Module, **options: Any) -> list[str]:
+    """Imports a file, compares it with a live module, and returns the graph's notes."""
+    source = open_torch(path, **options)
+    maps = np.random.default_rng(0).normal(size=(2, 6, 6, 3)).astype(np.float32)
+    assert source.graph.name == path.stem
+    values = assert_equal_to_pytorch(source, {source.graph.inputs[0]: maps}, tolerance=1e-6)
+    with torch.no_grad():
+        expected = module(torch.from_numpy(np.moveaxis(maps, 3, 1))).numpy()
+    result = values[source.graph.outputs[0]].reshape(expected.shape)
+    np.testing.assert_allclose(result, expected, rtol=0, atol=1e-6)
+    return source.graph.notes
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda state: state,
+        lambda state: {"state_dict": state, "epoch": 3, "best_prec1": torch.tensor(88.0)},
+        lambda state: {"model": {f"module.{name}": tensor for name, tensor in state.items()}},
+        lambda state: {f"_orig_mod.module.{name}": tensor for name, tensor in state.items()},
+        lambda state: {n: t for n, t in state.items() if not n.endswith("num_batches_tracked")},
+    ],
+    ids=["plain", "state_dict", "model, module.", "compiled, parallel", "old"],
+)
+def test_checkpoints_load_however_training_scripts_wrap_them(
+    wrap: Any, network: nn.Module, tmp_path: Path
+) -> None:
+    path = tmp_path / "weights.pth"
+    torch.save(wrap(network.state_dict()), path)
+    assert same_results(path, network, model="bakery:build", input_shape=SHAPE) == []
+
+
+def test_flat_weights_are_read_in_the_modules_shape_and_that_is_noted(
+    network: nn.Module, tmp_path: Path
+) -> None:
+    state = network.state_dict()
+    state["0.weight"] = state["0.weight"].reshape(-1, 1)
+    torch.save(state, tmp_path / "flat.pt")
+    notes = same_results(tmp_path / "flat.pt", network, model="bakery:build", input_shape=SHAPE)
+    assert notes == ["0.weight: (108, 1) in the file, read as (4, 3, 3, 3)"]
+
+
+def test_exported_programs_load_whatever_their_suffix(network: nn.Module, tmp_path: Path) -> None:
+    exported = torch.export.export(network, (torch.zeros(SHAPE),), strict=False)
+    torch.export.save(exported, tmp_path / "net.pt2")
+    (tmp_path / "net.bin").write_bytes((tmp_path / "net.pt2").read_bytes())
+    assert same_results(tmp_path / "net.pt2", network) == []
+    assert same_results(tmp_path / "net.bin", network) == []
+
+
+def test_all_keys_that_do_not_fit_are_listed_at_once(network: nn.Module, tmp_path: Path) -> None:
+    state = network.state_dict()
+    state["5.weight"] = state.pop("3.weight")
+    state["0.bias"] = torch.zeros(7)
+    torch.save(state, tmp_path / "other.pth")
+    with pytest.raises(ConversionError) as caught:
+        import_torch(tmp_path / "other.pth", model="bakery:build", input_shape=SHAPE)
+    assert caught.value.problems == [
+        "1 parameters missing from the file: 3.weight",
+        "1 parameters not in the module: 5.weight",
+        "0.bias: shape (7,) in the file, (4,) needed",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "pass model='package.module:factory'"),
+        ({"model": "bakery:build"}, "pass example_input, or input_shape"),
+        ({"model": "bakery"}, "expected package.module:factory, got 'bakery'"),
+        ({"model": "bakery:cake"}, "AttributeError: module 'bakery' has no attribute 'cake'"),
+        ({"model": "butchery:build"}, "No module named 'butchery'"),
+        ({"model": "bakery:broken"}, "RuntimeError: out of flour"),
+        ({"model": "bakery:nothing"}, "expected a torch.nn.Module, got int"),
+        ({"model": "bakery:build", "input_shape": (1, 0, 6)}, "expected positive sizes"),
+        ({"model": "bakery:build", "input_shape": (1, 5, 6, 6)}, "to have 3 channels"),
+    ],
+)
+def test_a_checkpoint_says_what_else_is_needed(
+    options: dict[str, Any], message: str, network: nn.Module, tmp_path: Path
+) -> None:
+    torch.save(network.state_dict(), tmp_path / "weights.pth")
+    with pytest.raises(ConversionError) as caught:
+        import_torch(tmp_path / "weights.pth", **options)
+    assert message in str(caught.value)
+
+
+def bad_file(kind: str, path: Path) -> None:
+    if kind == "empty":
+        path.write_bytes(b"")
+    elif kind == "noise":
+        path.write_bytes(b"PK\x03\x04" + bytes(range(256)) * 4)
+    elif kind == "cut":
+        torch.save({"w": torch.zeros(1000)}, path)
+        path.write_bytes(path.read_bytes()[:3000])
+    elif kind == "names":
+        exported = torch.export.export(nn.Linear(2, 2), (torch.zeros(1, 2),), strict=False)
+        torch.export.save(exported, path)
+        path.write_bytes(path.read_bytes().replace(b"/models/", b"/mod\xa7ls/"))
+    elif kind == "module":
+        torch.save(nn.Linear(2, 2), path)
+    elif kind == "script":
+        torch.jit.save(torch.jit.trace(nn.Linear(2, 2), torch.zeros(1, 2)), path)
+    elif kind == "number":
+        torch.save({"epoch": 3}, path)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("suffix", [".pth", ".pt2"])
+@pytest.mark.parametrize(
+    "kind", ["missing", "empty", "noise", "cut", "names", "module", "script", "number"]
+)
+def test_bad_files_are_named_and_nothing_in_them_is_run(
+    kind: str, suffix: str, network: nn.Module, tmp_path: Path
+) -> None:
+    path = tmp_path / f"bad{suffix}"
+    bad_file(kind, path)
+    with pytest.raises(ConversionError) as caught:
+        import_torch(path, model="bakery:build", input_shape=SHAPE)
+    assert caught.value.where == str(path) and "weights_only" not in str(caught.value)
+
+
+def test_everything_unsupported_is_listed_at_once_with_its_place() -> None:
+    class Network(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.features = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ELU())
+            self.up = nn.ConvTranspose2d(4, 4, 2)
+            self.norm = nn.InstanceNorm2d(4)
+
+        def forward(self, x: Any) -> Any:
+            x = self.norm(self.up(self.features(x)))
+            return torch.round(x).mean((2, 3)) + F.softplus(x).sum()
+
+    with pytest.raises(UnsupportedLayerError) as caught:
+        import_torch(Network(), input_shape=SHAPE)
+    problems = caught.value.problems
+    assert [problem.split(" ")[:2] for problem in problems] == [
+        ["features.1:", "aten.elu"],
+        ["up:", "aten.conv_transpose2d"],
+        ["norm:", "aten.instance_norm"],
+        ["softplus:", "aten.softplus"],
+    ]
+    here = Path(__file__).name
+    assert all(here in problem for problem in problems)
+    assert "x = self.norm(self.up(self.features(x)))" in problems[0]
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda m, x: torch.floor(x), "clamp it first"),
+        (lambda m, x: x.mean(), "reduces a whole tensor"),
+        (lambda m, x: x.mean((1, 3)), "reduces channels and pixels at once"),
+        (lambda m, x: x / (x + 9), "divides by a tensor that depends on an input"),
+        (lambda m, x: F.adaptive_avg_pool2d(x, 4), "which does not divide them"),
+        (lambda m, x: F.conv2d(x, x), "its kernel depends on an input"),
+        (lambda m, x: F.pad(x, (0, 0, 0, 0, 1, 1), value=1.0), "pads channels with 1.0"),
+        (lambda m, x: torch.cat([x, torch.ones(1, 1, 6, 6)], 1), "constants other than 0"),
+        (lambda m, x: F.batch_norm(x, None, None, training=True), "statistics of the batch"),
+        (lambda m, x: x.double() + 1, "convert the network in float32"),
+        (lambda m, x: (x, torch.ones(1, 3)), "does not depend on an input"),
+    ],
+)
+def test_what_cannot_be_expressed_is_explained(function: Any, message: str) -> None:
+    with pytest.raises(UnsupportedLayerError) as caught:
+        import_torch(Lambda(function), input_shape=SHAPE)
+    assert message in str(caught.value)
+
+
+def test_branches_on_values_are_explained_with_the_line_that_branches() -> None:
+    with pytest.raises(ConversionError) as caught:
+        import_torch(Lambda(lambda m, x: x * 2 if x.sum() > 0 else x), input_shape=SHAPE)
+    assert "torch.where" in str(caught.value)
+    assert f"({Path(__file__).name}:" in str(caught.value) and "if x.sum() > 0" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "message"),
+    [
+        (3, {}, "expected a path, an nn.Module or an ExportedProgram"),
+        (nn.Linear(2, 2).half(), {"input_shape": (1, 2)}, "convert module.float()"),
+        (nn.Embedding(3, 2), {"example_input": np.zeros((1, 4), np.int64)}, "torch.int64"),
+        (nn.Identity(), {"input_shape": (1, 2, 3, 4, 5)}, "(N, C, H, W)"),
+    ],
+)
+def test_sources_that_are_no_network_of_floats_are_refused(
+    source: Any, options: Any, message: str
+) -> None:
+    with pytest.raises(ConversionError) as caught:
+        import_torch(source, **options)
+    assert message in str(caught.value)
+
+
+def test_activations_name_an_input_that_is_missing_or_has_another_shape() -> None:
+    source = open_torch(Lambda(lambda m, x: x * 2), input_shape=SHAPE)
+    (name,) = source.graph.inputs
+    for inputs in ({}, {name: np.zeros((1, 3, 6, 6), np.float32)}):
+        with pytest.raises(InputError, match=name):
+            source.activations(inputs)
+
+
+def test_the_importer_itself_needs_no_pytorch_until_it_is_used() -> None:
+    code = "import sys, phonebit.converter.importers.torch; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_exported_program_with_parameters_of_its_own_needs_no_names() -> None:
+    exported = torch.export.export(nn.Linear(4, 2).eval(), (torch.zeros(1, 4),), strict=False)
+    graph = import_torch(exported)
+    assert (graph.name, kinds(graph)) == ("network", ["Conv2D"])
