@@ -16,7 +16,7 @@ COLUMNS = (
     "largest difference",
     "argmax",
     "layers equal",
-    "ties, zeros",
+    "tied",
     ".pbit of float",
     "kernels",
     "MB moved",
@@ -37,8 +37,9 @@ them, with random weights and statistics as training would leave them, on {pictu
 - *argmax*: pictures with the framework's best class.
 - *layers equal*: every op judged alone, fed with the framework's own values: equal to the last
   bit + within 1e-5 of the layer's largest value (other order of float sums), of all.
-- *ties, zeros*: bits that differ because the real value before the sign is zero up to rounding, or
-  exactly zero where PyTorch's sign is 0. They explain what rounding does not, end to end.
+- *tied*: pictures on whose way a real value before a sign is zero up to rounding (a float tie; or
+  exactly zero, where PyTorch's sign is 0), so that a bit may differ. Random networks magnify that;
+  it is the cause of every difference beyond rounding, or the row says how many have none.
 - *.pbit of float*: size of the file, and of all parameters as float32.
 - *kernels*: ops in a forward pass. *MB moved*: what they read and write for one picture, constants
   included.
@@ -61,12 +62,16 @@ def cells(row: dict[str, Any]) -> list[str]:
         difference,
         f"{row['same_argmax']}/{row['pictures']}",
         f"{row['equal_layers']} + {row['close_layers']} of {row['layers']}",
-        f"{row['ties']}, {row['zeros']}",
+        f"{row['tied_pictures']}/{row['pictures']}" + _unexplained(row),
         f"{row['file_bytes'] / 1e6:.2f} of {row['float_bytes'] / 1e6:.1f} MB",
         str(row["kernels"]),
         f"{row['moved_bytes'] / 1e6:.1f}",
         f"{row['seconds']:.1f}",
     ]
+
+
+def _unexplained(row: dict[str, Any]) -> str:
+    return f", {row['unexplained']} unexplained" if row["unexplained"] else ""
 
 
 def terminal_table(rows: Rows) -> Table:

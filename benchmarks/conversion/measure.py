@@ -50,9 +50,8 @@ class Row:
         layers: Ops judged alone, fed with the framework's own values.
         equal_layers: Of those, how many are equal to the last bit.
         close_layers: How many more are within 1e-5 of the layer's largest value, ties included.
-        ties: Bits that differ where the real value is zero up to rounding.
-        zeros: Bits where the framework's sign is 0 and the file's +1.
-        unexplained: Pictures whose result differs with neither as its cause.
+        tied_pictures: Inputs with a float tie or an exact zero on their way end to end.
+        unexplained: Inputs whose result differs with neither as its cause.
     """
 
     network: str
@@ -74,8 +73,7 @@ class Row:
     layers: int = 0
     equal_layers: int = 0
     close_layers: int = 0
-    ties: int = 0
-    zeros: int = 0
+    tied_pictures: int = 0
     unexplained: int = 0
 
 
@@ -118,7 +116,7 @@ def _compare(row: Row, checked: VerificationReport) -> None:
     row.equal_layers = sum(layer.verdict == "equal" for layer in checked.layers)
     parted = sum(layer.parted for layer in checked.layers)
     row.close_layers = row.layers - row.equal_layers - parted
-    row.ties, row.zeros = checked.ties, checked.zeros
+    row.tied_pictures = end.samples_with_ties
 
 
 def main() -> None:

@@ -29,6 +29,8 @@ from benchmark_context import run_context
 
 RESULTS: Final = "conversion.json"
 TIMEOUT_S: Final = 1800
+WIDE: Final = 160
+"""Columns of text in a file or a pipe."""
 
 
 def measured(name: str, small: bool) -> dict[str, Any]:
@@ -67,6 +69,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the rows here, too")
     options = parser.parse_args()
     console = Console()
+    if not console.is_terminal:
+        console = Console(width=WIDE)
     names = options.only or every
     rows = [measured(name, options.small) for name in track(names, console=console)]
     console.print(terminal_table(rows))
