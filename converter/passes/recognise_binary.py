@@ -72,8 +72,12 @@ class RecogniseBinary(Pass):
             form = binary_form(node.op, planes)
             if isinstance(form, str):
                 log.not_binary[node.name] = form
-            else:
-                replace_node(graph, node, *_Rewrite(graph, node, node.op, planes, form).nodes())
+                continue
+            added = _Rewrite(graph, node, node.op, planes, form).nodes()
+            replace_node(graph, node, *added)
+            for maps in added:
+                if isinstance(maps.op, Conv2D):
+                    log.not_binary[maps.name] = "what window sums and the border add"
         refresh_types(graph)
 
     @staticmethod
