@@ -24,6 +24,8 @@ from torch_networks import NETWORKS as PYTORCH
 ROOT: Final = Path(__file__).parents[2]
 SEED: Final = 1
 SMALL_SIZE: Final = 96
+CALIBRATION: Final = 8
+"""Pictures that batch statistics are taken from; of one, dense layers would have no variance."""
 
 LARQ_ZOO: Final = {
     "BiRealNet": "literature",
@@ -91,7 +93,7 @@ def _zoo(name: str, small: bool, count: int) -> Subject:
     size = SMALL_SIZE if small else 224
     factory = getattr(getattr(larq_zoo, LARQ_ZOO[name]), name)
     model = factory(input_shape=(size, size, 3), weights=None)
-    make_random(model, real_pictures(1, size, SEED), SEED)
+    make_random(model, real_pictures(CALIBRATION, size, SEED), SEED)
     return Subject(model, {}, real_pictures(count, size, SEED + 1))
 
 

@@ -74,7 +74,9 @@ class ReferenceCheck:
             fresh = evaluate_node(node, [values[name] for name in node.inputs], margins)
             for name, array in fresh.items():
                 if name in self._values:
-                    noise = lazy_noise(node, [values[operand] for operand in node.inputs])
+                    noise = rounding_behind_steps(
+                        node, [values[operand] for operand in node.inputs]
+                    )
                     self._compare(what, node, name, self._values[name], array, noise)
                     array = self._values[name]
                 values[name] = array
@@ -133,8 +135,10 @@ class ReferenceCheck:
         return tie if self._rounds else tie & (margin != 0)
 
 
-def lazy_noise(node: Node, operands: list[NDArray[Any]]) -> Callable[[], NDArray[Any]]:
-    """What the rounding of an op's sum can become behind its steps, per channel, when asked.
+def rounding_behind_steps(node: Node, operands: list[NDArray[Any]]) -> Callable[[], NDArray[Any]]:
+    """A function that tells what the rounding of an op's sum can become behind its steps.
+
+    It returns one number, or one a channel; it executes the op again, so ask it only if needed.
 
     A sum may differ by ``FLOAT_TOLERANCE`` of its size, and a batch norm behind it (of small
     variance, with a mean that cancels most of the sum) makes that a larger part of the result.
