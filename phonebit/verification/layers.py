@@ -19,11 +19,15 @@ from phonebit.verification.source_trace import Array, SourceTrace
 
 @dataclass
 class Expected:
-    """What an op should compute: its real values and its bits, by name."""
+    """What an op should compute: its real values and its bits, by name.
+
+    ``levels`` are the quantized values, by their name in the source, whose planes the bits are.
+    """
 
     oracle: Oracle = "source"
     values: dict[str, Array] = field(default_factory=dict)
     bits: dict[str, Bits] = field(default_factory=dict)
+    levels: dict[str, Array] = field(default_factory=dict)
 
 
 @dataclass
@@ -35,7 +39,8 @@ class Batch:
         first_sample: number of the batch's first sample, for messages.
         values: what the ops of the file are fed with, by name: the source's values; where the
             source has none, what the file made of them.
-        changed: the source's quantized values with exact zeros, as the file counts them.
+        changed: the source's quantized values with exact zeros, as the file counts them, and all
+            behind these as the next layers are fed with them: from there the source is replayed.
     """
 
     trace: SourceTrace
@@ -116,6 +121,9 @@ class LayerChecker:
                 batch.values[name] = bits.values
                 if isinstance(source, PlaneBits) and bits.zeros is not None and bits.zeros.any():
                     batch.changed[source.value] = source.counted(bits.values)
+                elif isinstance(source, PlaneBits) and batch.changed:
+                    # What the next layer is fed, be it the source's own or a replayed value.
+                    batch.changed[source.value] = expected.levels[source.value]
             else:
                 batch.values[name] = results[name]
 
@@ -133,7 +141,10 @@ class LayerChecker:
         unknown = []
         for name in node.outputs:
             if name in self._bits:
-                expected.bits[name] = self._bits[name].bits(trace)
+                source = self._bits[name]
+                expected.bits[name] = source.bits(trace)
+                if isinstance(source, PlaneBits):
+                    expected.levels[source.value] = trace.values[source.value]
                 if isinstance(self._bits[name], MovedBits):
                     expected.oracle = "source, rearranged"
             elif self._is_same(name):

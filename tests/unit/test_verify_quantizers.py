@@ -14,6 +14,7 @@ from phonebit.converter.convert import convert_graph
 from phonebit.converter.infer import infer
 from phonebit.converter.ir import (
     SMALLEST,
+    AddTensor,
     BatchNorm,
     Concat,
     Conv2D,
@@ -129,6 +130,23 @@ def test_exact_zeros_are_counted_at_their_sign_and_nothing_behind_is_blamed(
     places = [place for place in sign.differences.places if place.kind == "exact zero"]
     assert [place.index for place in places] == [(2, 0, 0, 0), (2, 0, 0, 1), (2, 0, 0, 2)]
     assert {(place.expected, place.got) for place in places} == {(0, 1)}
+
+
+def test_a_zero_is_followed_only_as_far_as_the_layers_are_fed_with_it(tmp_path: Path) -> None:
+    """Real values come from the source, zeros and all; bits behind them must not be replayed."""
+    net = Net()
+    total = "x"
+    for block in range(3):  # residual blocks; only the first reads zeros
+        bits = net.add(f"sign{block}", TORCH_SIGN, total)
+        value = net.norm(f"norm{block}", net.conv(f"conv{block}", bits))
+        total = net.add(f"sum{block}", Elementwise(Epilogue([AddTensor(1)])), value, total)
+        shift = Elementwise(Epilogue([ScaleBias(ONES, ONES / 256)]))
+        total = net.add(f"shift{block}", shift, total)
+    last = net.conv("last", net.add("sign3", TORCH_SIGN, total))
+    source, file = net.save(last, tmp_path / "net.pbit", "plus")
+    report = verify(source, file, inputs(zeros=3))
+    assert [layer.name for layer in report.layers if layer.parted] == [], report.to_dict()
+    assert report.zeros == 3
 
 
 def test_without_zeros_in_the_inputs_the_same_file_is_equal(tmp_path: Path) -> None:
