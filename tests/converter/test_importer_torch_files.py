@@ -251,7 +251,7 @@ def test_activations_name_an_input_that_is_missing_or_has_another_shape() -> Non
 
 def test_the_importer_itself_needs_no_pytorch_until_it_is_used() -> None:
     code = "import sys, phonebit.converter.importers.torch; assert 'torch' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-P", "-c", code], check=True)
 
 
 def test_an_exported_program_with_parameters_of_its_own_needs_no_names() -> None:
