@@ -94,7 +94,8 @@ def convert(
         model: For a PyTorch checkpoint: "package.module:factory", a function that builds the
             module whose parameters the file holds.
         custom_quantizers: What Keras quantizers of your own compute, by the name under which they
-            are saved: "sign" (x >= 0 -> +1, else -1), "magnitude_aware_sign" or "none".
+            are saved: "sign" (x >= 0 -> +1, else -1), "none" or another kind that
+            docs/converting.md lists.
         custom_layers: What Keras layers of your own compute, see ``phonebit.converter.plugin``.
         trust_lambdas: Run the Python code in a Keras file's Lambda layers, to see what it computes.
 
