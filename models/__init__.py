@@ -1,0 +1,1 @@
+"""Networks: definitions with seeded weights, and trained ones with their recipes."""
