@@ -15,6 +15,16 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from phonebit.cli.bench_energy import (
+    EnergyFlags,
+    EnergyOption,
+    EnergySecondsOption,
+    EnergySourceOption,
+    IdleOption,
+    bench_energy,
+    energy_document,
+    print_energy,
+)
 from phonebit.cli.console import count_text, output, print_json, progress
 from phonebit.cli.options import DeviceOption, JsonOption, PrecisionOption, ThreadsOption
 from phonebit.cli.picture_options import (
@@ -93,6 +103,10 @@ def bench(
     ] = None,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "exact",
+    energy: EnergyOption = False,
+    energy_source: EnergySourceOption = None,
+    energy_seconds: EnergySecondsOption = None,
+    idle: IdleOption = None,
     as_json: JsonOption = False,
     input_range: RangeOption = None,
     mean: MeanOption = None,
@@ -102,15 +116,18 @@ def bench(
     interpolation: InterpolationOption = None,
     preprocessing: PreprocessingOption = None,
 ) -> None:
-    """Measure latency and throughput on random inputs, or on a picture."""
+    """Measure latency, throughput and energy on random inputs, or on a picture."""
     from phonebit.network import Network
 
+    energy_flags = EnergyFlags(energy, energy_source, energy_seconds, idle)
+    energy_flags.check()
     network = Network.load(file, device=device, threads=threads, precision=precision)
     flags = PictureFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
     inputs, origin = bench_inputs(network, batch, image, flags)
     with progress("measuring", 10, quiet=as_json) as advance:
         result = measure(network, inputs, runs, warmup, lambda: advance("measuring"))
     profiles = network.profile(inputs, repeats=max(1, min(runs, 100))) if profile else []
+    joules = bench_energy(network, inputs, energy_flags, quiet=as_json) if energy else None
     if as_json:
         document = {
             "file": str(file),
@@ -124,12 +141,16 @@ def bench(
             "memory": network.memory,
             "startup": network.startup,
         }
+        if joules is not None:
+            document["energy"] = energy_document(joules)
         if profile:
             document["layers"] = [entry.to_dict() for entry in profiles]
         print_json(document)
         return
     console = output()
     _print_result(console, network, file, result, warmup)
+    if joules is not None:
+        print_energy(console, joules)
     console.print(f"[dim]input: {escape(origin)}[/]", soft_wrap=True)
     if profile:
         console.print(profile_table(profiles))

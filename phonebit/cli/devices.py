@@ -27,7 +27,9 @@ _FACTS = (
 
 
 def devices(as_json: JsonOption = False) -> None:
-    """Show the processors that can serve, what they can do, and which kernels would run."""
+    """Show the processors that can serve, their kernels, and what can measure their energy."""
+    from phonebit.energy import discover
+
     known = instruction_sets()
     found = opencl_devices()
     gpu = first_real_gpu(found)
@@ -41,6 +43,7 @@ def devices(as_json: JsonOption = False) -> None:
         "auto": "cpu" if gpu is None else f"gpu:{gpu.index}",
         "opencl": [_describe(device) for device in found],
         "opencl_error": opencl_runtime().opencl_error(),
+        "energy": [finding.to_dict() for finding in discover()],
         "cache_folder": None if folder is None else str(folder),
         "runtime_version": load_runtime().version(),
     }
@@ -71,6 +74,8 @@ def _print(console: Console, document: dict[str, Any]) -> None:
     for device in document["opencl"]:
         console.print()
         _print_device(console, device, serves=device["device"] == document["auto"])
+    console.print()
+    _print_energy_sources(console, document["energy"])
 
 
 def _isa_table(document: dict[str, Any]) -> Table:
@@ -118,3 +123,16 @@ def _print_device(console: Console, device: dict[str, Any], serves: bool) -> Non
     for shape, kernel in device["kernels"].items():
         table.add_row(escape(shape), escape(kernel))
     console.print(table)
+
+
+def _print_energy_sources(console: Console, findings: list[dict[str, Any]]) -> None:
+    there = any(finding["sources"] for finding in findings)
+    console.print("[bold]energy[/]  " + ("measured by" if there else "no source here"))
+    for finding in findings:
+        for source in finding["sources"]:
+            rails = ", ".join(source["rails"])
+            text = f"  {source['name']}  {source['description']} ({rails})"
+            console.print(escape(text), soft_wrap=True)
+        if finding["absent"]:
+            text = f"  {finding['kind']}  {finding['absent']}"
+            console.print(f"[dim]{escape(text)}[/]", soft_wrap=True)

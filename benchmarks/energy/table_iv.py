@@ -1,0 +1,93 @@
+"""Energy per frame, PhoneBit's table IV redone: mW, mJ/frame and FPS/W of whole networks.
+
+Binary networks run through PhoneBit, their float twins through PyTorch (cuDNN in f16 on a GPU)
+with the same meter; arrays go in and out on the host. Each row takes 15 to 20 seconds; needs the
+extra phonebit[energy], and PyTorch for the twins.
+
+    python benchmarks/energy/table_iv.py --device gpu --json benchmarks/results/energy.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from document import notes, terminal_table
+from rich.console import Console
+from rich.markup import escape
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "peers"))
+
+from benchmark_context import run_context  # noqa: E402
+
+NETWORKS = ("alexnet", "yolov2_tiny", "vgg16", "birealnet18", "quicknet")
+ROW_TIMEOUT_S = 300.0
+LOG_WIDTH = 160
+
+
+def measured(row: dict[str, Any]) -> dict[str, Any]:
+    """A row, measured in a process of its own; one that fails says why."""
+    command = [sys.executable, str(HERE / "measure.py"), json.dumps(row)]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=ROW_TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return {**row, "energy": {"measured": False, "reason": f"not done in {ROW_TIMEOUT_S:g} s"}}
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or ["it ended without a word"])[-1]
+        return {**row, "energy": {"measured": False, "reason": reason}}
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def asked(results: Path) -> list[str]:
+    """The arguments without where results go."""
+    place = ("--json", str(results), f"--json={results}")
+    return [argument for argument in sys.argv[1:] if argument not in place]
+
+
+def main() -> int:
+    """Measures all rows; exit code 1 if one could not be measured."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="auto", help="of PhoneBit: cpu, gpu, gpu:1, ...")
+    parser.add_argument("--networks", nargs="+", default=NETWORKS, metavar="NAME")
+    parser.add_argument("--batches", nargs="+", type=int, default=[1], metavar="N")
+    parser.add_argument("--precision", choices=("exact", "f16"), default="exact")
+    parser.add_argument("--float-weights", choices=("f32", "f16"), default="f32")
+    parser.add_argument("--seconds", type=float, default=3.0, help="least length of a window")
+    parser.add_argument("--source", default="auto", help="as `phonebit devices` lists them")
+    parser.add_argument("--no-twin", action="store_true", help="without PyTorch's float twins")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results")
+    options = parser.parse_args()
+    shared = {
+        name: getattr(options, name)
+        for name in ("device", "precision", "float_weights", "seconds", "source")
+    }
+    context = run_context()
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=LOG_WIDTH)
+    rows = []
+    for network in options.networks:
+        for batch in options.batches:
+            for engine in ("phonebit",) if options.no_twin else ("phonebit", "torch"):
+                with console.status(f"{network}, {engine}, batch {batch}"):
+                    row = {"network": network, "engine": engine, "batch": batch, **shared}
+                    rows.append(measured(row))
+    console.print(terminal_table(rows))
+    for note in notes(rows):
+        console.print(escape(note), soft_wrap=True)
+    if options.json:
+        document = {"context": context, "command": asked(options.json), "rows": rows}
+        options.json.write_text(json.dumps(document, indent=1) + "\n")
+    return 0 if all(row["energy"]["measured"] for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

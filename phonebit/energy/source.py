@@ -1,0 +1,130 @@
+"""What a source of energy readings is, and the errors of measuring.
+
+There are two kinds. A *counter* counts energy since some moment; two readings give what flowed
+between them. A *power* source tells the power of now; readings at a steady pace are integrated.
+Readings become numbers in one place only, ``trace.Trace``; where they come from is a file each.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Literal
+
+from phonebit.errors import DeviceError
+
+SourceKind = Literal["counter", "power"]
+
+
+class EnergyError(DeviceError):
+    """Energy cannot be measured: a source is unreadable, silent, or gives nonsense."""
+
+
+class NoSourceError(EnergyError):
+    """There is no source for what shall be measured; ``looked_for`` tells what was tried.
+
+    Args:
+        where: the device, or the name of a source.
+        looked_for: why each kind of source is absent or does not fit, by its name.
+        hint: what the user can do about it.
+    """
+
+    def __init__(self, where: str, looked_for: dict[str, str], hint: str | None = None) -> None:
+        self.looked_for = looked_for
+        tried = "; ".join(f"{kind}: {why}" for kind, why in looked_for.items())
+        super().__init__("not measured: no source", where=where, got=tried or None, hint=hint)
+
+
+@dataclass(frozen=True)
+class Rail:
+    """One supply that is measured.
+
+    Attributes:
+        name: as the machine calls it: "package-0", "VDD_IN".
+        counted: whether it is a part of the sum; False where another rail contains it.
+    """
+
+    name: str
+    counted: bool = True
+
+
+class EnergySource(ABC):
+    """One thing that can be read.
+
+    Attributes:
+        name: as ``--energy-source`` takes it: "rapl", "nvml:0".
+        description: what it is, for people.
+        rails: in the order of the readings.
+        kind: "counter": readings are mJ that only grow; "power": readings are mW.
+        unit_mj: least step of a counter that its interface can show; 0 of a power source. What it
+            really does is measured: most counters move in larger steps.
+        period_s: pace at which it is worth reading.
+    """
+
+    kind: SourceKind
+    unit_mj: float
+    period_s: float
+
+    def __init__(self, name: str, description: str, rails: tuple[Rail, ...]) -> None:
+        self.name = name
+        self.description = description
+        self.rails = rails
+
+    @abstractmethod
+    def read(self) -> tuple[float, ...]:
+        """A reading of every rail: mJ since the first reading's origin, or mW.
+
+        Raises:
+            EnergyError: if it cannot be read, or what it says is no number.
+        """
+
+
+class GrowingCounter:
+    """Total of a counter that wraps around.
+
+    Args:
+        where: for messages.
+        modulus: the counter goes from ``modulus - 1`` to 0; None: it never wraps around.
+    """
+
+    def __init__(self, where: str, modulus: int | None) -> None:
+        self._where = where
+        self._modulus = modulus
+        self._last: int | None = None
+        self._total = 0
+
+    def advance(self, raw: int) -> int:
+        """Take a reading.
+
+        Args:
+            raw: what the counter shows. It must be read more than once per turn: whole turns
+                between two readings leave no trace.
+
+        Returns:
+            What it has counted since the first call.
+
+        Raises:
+            EnergyError: if it went backwards though it does not wrap, or shows more than it can.
+        """
+        if raw < 0 or (self._modulus is not None and raw >= self._modulus):
+            raise EnergyError(
+                "counter out of its range",
+                where=self._where,
+                expected=f"0 to {self._modulus - 1}" if self._modulus else "0 or more",
+                got=raw,
+            )
+        if self._last is not None:
+            difference = raw - self._last
+            if difference < 0:
+                if self._modulus is None:
+                    raise EnergyError(
+                        "the counter went backwards",
+                        where=self._where,
+                        expected=f"{self._last} or more",
+                        got=raw,
+                        hint="measure again; if it happens again, the source is of no use",
+                    )
+                difference += self._modulus
+            self._total += difference
+        self._last = raw
+        return self._total
