@@ -5,9 +5,10 @@ A definition is a function that calls the methods below in the order of the laye
 it reads what the activation leaves of real numbers and holds real weights. Both have the same
 layers and parameter counts. No framework is needed: the graph is what an importer would give.
 
-Numbers are drawn as training leaves them: a batch normalization's statistics follow the layer in
-front of it (a sum of K products of signs has the variance K), and shifts make about half of the
-bits behind a max-pool +1; otherwise deep layers would see constant maps.
+Numbers are drawn as training leaves them: a batch normalization's statistics follow what it reads
+(``moments.py``), and shifts make about half of the bits behind a max-pool +1; otherwise deep layers
+would see constant maps. The form "outline" is the binary network without numbers: shapes, costs and
+parameter counts of the largest network in milliseconds.
 """
 
 from __future__ import annotations
@@ -43,8 +44,9 @@ from phonebit.converter.ir import (
     Window,
 )
 from phonebit.format.records import DataType
+from phonebit.models.networks.moments import Moments, moments_of
 
-Form = Literal["binary", "float"]
+Form = Literal["binary", "float", "outline"]
 Activation = Literal["relu", "leaky_relu"]
 
 PICTURE: Final = "picture"
@@ -53,6 +55,8 @@ LEAKY_SLOPE: Final = 0.1
 EPSILON: Final = 1e-3
 NEGATIVE_GAMMAS: Final = 0.1
 """Share of batch normalization scales below zero, about what training leaves."""
+BLUR: Final = (1, 2, 1)
+"""Binomial filter of an anti-aliased pool, in both directions."""
 
 
 @dataclass
@@ -61,7 +65,7 @@ class NetworkBuilder:
 
     Attributes:
         name: the network's name.
-        form: whether convolutions are binary or those of the float twin.
+        form: "binary", its twin "float", or "outline": binary, and all numbers are placeholders.
         activation: of the float twin, where the binary network has signs.
         seed: of all weights and statistics.
     """
@@ -72,6 +76,7 @@ class NetworkBuilder:
     seed: int = 1
     graph: Graph = field(init=False)
     rng: np.random.Generator = field(init=False)
+    moments: dict[str, Moments] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.graph = Graph(self.name, [], {}, [], [])
@@ -80,7 +85,7 @@ class NetworkBuilder:
     @property
     def binary(self) -> bool:
         """Whether this is the binary network, not its float twin."""
-        return self.form == "binary"
+        return self.form != "float"
 
     def shape(self, value: str) -> Shape:
         """(height, width, channels) of a value."""
@@ -101,6 +106,7 @@ class NetworkBuilder:
         *,
         stride: int = 1,
         padding: int | tuple[int, int, int, int] = 0,
+        pad_value: float = 0.0,
         groups: int = 1,
         real: bool = False,
         bias: bool = False,
@@ -113,7 +119,8 @@ class NetworkBuilder:
             filters: output channels.
             kernel: height and width of the window.
             stride: in both directions.
-            padding: zeros on all sides, or (top, left, bottom, right).
+            padding: taps beside the map on all sides, or (top, left, bottom, right).
+            pad_value: what those count as where the input is signs; real values are padded with 0.
             groups: of channels.
             real: real weights in the binary network, too.
             bias: whether it has one.
@@ -121,43 +128,47 @@ class NetworkBuilder:
         Returns:
             The name of the result.
         """
-        channels = self.shape(x)[2] // groups
         window = Window((kernel, kernel), (stride, stride), pads=_four(padding))
-        shape = (filters, kernel, kernel, channels)
-        weights = self._signs(shape) if self.binary and not real else self._reals(shape)
-        offsets = self._normal(filters, 0.0, 0.05) if bias else None
-        return self._node(name, Conv2D(weights, window, groups, bias=offsets), x)
+        pad_value = pad_value if self._is_bits(x) else 0.0
+        return self._convolution(name, x, filters, window, groups, pad_value, real, bias)
 
     def dense(
         self, name: str, x: str, units: int, *, real: bool = False, bias: bool = False
     ) -> str:
         """Dense layer: a convolution whose window is the whole map; see ``conv``."""
-        height, width, channels = self.shape(x)
-        shape = (units, height, width, channels)
-        weights = self._signs(shape) if self.binary and not real else self._reals(shape)
-        offsets = self._normal(units, 0.0, 0.05) if bias else None
-        return self._node(name, Conv2D(weights, Window((height, width)), bias=offsets), x)
+        height, width, _ = self.shape(x)
+        return self._convolution(name, x, units, Window((height, width)), 1, 0.0, real, bias)
+
+    def blur_pool(self, name: str, x: str, stride: int) -> str:
+        """Depthwise binomial 3x3 filter with a stride (Zhang, 2019); its weights are fixed."""
+        channels = self.shape(x)[2]
+        filter_2d = np.outer(BLUR, BLUR).astype(np.float32) / np.square(sum(BLUR))
+        weights = np.broadcast_to(filter_2d[..., None], (channels, *filter_2d.shape, 1)).copy()
+        window = Window((len(BLUR), len(BLUR)), (stride, stride), pads=_four(1))
+        return self._node(name, Conv2D(weights, window, groups=channels), x)
 
     def batch_norm(self, name: str, x: str, *, pool: int = 1) -> str:
-        """Batch normalization behind the convolution or dense layer ``x``.
+        """Batch normalization of ``x``.
 
         Args:
             name: of the layer.
-            x: name of the convolution.
+            x: what it reads.
             pool: taps of the max-pool behind it, 1: none. Half of the maxima then are above 0.
         """
-        conv = self.graph.producer(x).op
-        assert isinstance(conv, Conv2D), f"{x} is no convolution"
         channels = self.shape(x)[2]
-        variance = np.square(conv.weights).sum(axis=(1, 2, 3)) * self._input_power(x)
+        if self.form == "outline":
+            blank = np.broadcast_to(np.float32(1), channels)
+            return self._node(name, BatchNorm(blank, blank, blank, blank, EPSILON), x)
+        seen = self.moments[x]
         gamma = self.rng.uniform(0.5, 1.5, channels)
         gamma[self.rng.random(channels) < NEGATIVE_GAMMAS] *= -1
         shift = -_median_of_maximum(pool) * np.abs(gamma)
+        deviation = np.sqrt(seen.variance)
         op = BatchNorm(
             gamma.astype(np.float32),
             (shift + self.rng.normal(0, 0.1, channels)).astype(np.float32),
-            self._normal(channels, 0.0, 0.1) * np.sqrt(variance).astype(np.float32),
-            (variance * self.rng.uniform(0.8, 1.25, channels)).astype(np.float32),
+            (seen.mean + self.rng.normal(0, 0.1, channels) * deviation).astype(np.float32),
+            (seen.variance * self.rng.uniform(0.8, 1.25, channels)).astype(np.float32),
             EPSILON,
         )
         return self._node(name, op, x)
@@ -211,43 +222,63 @@ class NetworkBuilder:
     def done(self, *outputs: str) -> Graph:
         """The finished source graph."""
         self.graph.outputs = list(outputs)
-        if self.binary:
-            self.graph.expected_binary = [
-                node.name
-                for node in self.graph.nodes
-                if isinstance(node.op, Conv2D)
-                and isinstance(self._behind_pools(node.inputs[0]).op, Sign)
-                and bool(np.all(np.abs(node.op.weights) == 1))
-            ]
         return self.graph
 
+    def _convolution(
+        self,
+        name: str,
+        x: str,
+        filters: int,
+        window: Window,
+        groups: int,
+        pad_value: float,
+        real: bool,
+        bias: bool,
+    ) -> str:
+        shape = (filters, *window.kernel, self.shape(x)[2] // groups)
+        signs = self.binary and not real
+        weights = self._signs(shape) if signs else self._reals(shape)
+        offsets = self._biases(filters) if bias else None
+        if signs and self._is_bits(x):
+            self.graph.expected_binary.append(name)
+        return self._node(name, Conv2D(weights, window, groups, pad_value, offsets), x)
+
+    def _is_bits(self, value: str) -> bool:
+        return self.graph.types[value].dtype == DataType.BIT
+
     def _node(self, name: str, op: Operator, *inputs: str) -> str:
-        self.graph.nodes.append(Node(name, op, list(inputs), value=name))
-        self.graph.types = infer(self.graph)
+        node = Node(name, op, list(inputs), value=name)
+        self.graph.nodes.append(node)
+        self.graph.types[name] = self._type_of(node)
+        if self.form != "outline":
+            channels = self.shape(name)[2]
+            self.moments[name] = moments_of(op, [self.moments[x] for x in inputs], channels)
         return name
+
+    def _type_of(self, node: Node) -> TensorType:
+        """Inferred from this node alone; inferring the whole graph each time is quadratic."""
+        types = self.graph.types
+        read = [Node(value, Input(), [], value=value) for value in dict.fromkeys(node.inputs)]
+        alone = Graph(self.name, [*read, node], dict(types), [], [])
+        return infer(alone)[node.name]
 
     def _step(self, name: str, step: Step, *inputs: str) -> str:
         return self._node(name, Elementwise(Epilogue([step])), *inputs)
 
     def _signs(self, shape: tuple[int, ...]) -> FloatArray:
+        if self.form == "outline":
+            return np.broadcast_to(np.float32(1), shape)
         return (self.rng.integers(0, 2, shape, np.int8) * 2 - 1).astype(np.float32)
 
     def _reals(self, shape: tuple[int, ...]) -> FloatArray:
         """He initialisation: the variance is two over the number of inputs."""
+        if self.form == "outline":
+            return np.broadcast_to(np.float32(1), shape)
         deviation = np.float32(np.sqrt(2 / np.prod(shape[1:])))
         return self.rng.standard_normal(shape, np.float32) * deviation
 
-    def _normal(self, count: int, mean: float, deviation: float) -> FloatArray:
-        return self.rng.normal(mean, deviation, count).astype(np.float32)
-
-    def _behind_pools(self, value: str) -> Node:
-        node = self.graph.producer(value)
-        return self._behind_pools(node.inputs[0]) if isinstance(node.op, MaxPool2D) else node
-
-    def _input_power(self, conv: str) -> float:
-        """Mean square of what a convolution reads: 1 of signs, else about that of its origin."""
-        source = self._behind_pools(self.graph.producer(conv).inputs[0]).op
-        return 1 / 3 if isinstance(source, Input) else 1.0 if isinstance(source, Sign) else 0.5
+    def _biases(self, count: int) -> FloatArray:
+        return self.rng.normal(0, 0.05, count).astype(np.float32)
 
 
 def _four(padding: int | tuple[int, int, int, int]) -> tuple[int, int, int, int]:

@@ -12,6 +12,7 @@ from phonebit.cli.convert import convert
 from phonebit.cli.demo import demo
 from phonebit.cli.devices import devices
 from phonebit.cli.inspect import inspect
+from phonebit.cli.models import models
 from phonebit.cli.run import run
 from phonebit.cli.selftest import selftest
 from phonebit.cli.tune import tune
@@ -26,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (convert, inspect, run, verify, bench, devices, selftest, tune, demo):
+for command in (convert, inspect, run, verify, bench, devices, selftest, tune, demo, models):
     app.command()(command)
 
 

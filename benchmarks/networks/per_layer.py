@@ -1,0 +1,176 @@
+"""Figure 5 of the paper: what fusion and bits bring in each of YOLOv2-Tiny's nine layers.
+
+    python benchmarks/networks/per_layer.py --peer-python /path/to/peers/bin/python
+    python benchmarks/networks/per_layer.py --device gpu
+
+Engines take turns: the binary network fused (what PhoneBit runs), the same unfused (unfused.py; its
+tensors must be equal to the fused ones, bit for bit), the float twin in PhoneBit, and on the CPU
+the float twin in ONNX Runtime and OpenVINO, where --peer-python has them and onnx is installed
+here. A layer is a convolution with the batch normalization, the sign and the pool behind it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from figure_layers import by_layer
+from float_twin import float_twin
+from numpy.typing import NDArray
+from peer_process import Peer, PeerError
+from rounds import Times, take_turns
+from unfused import unfused_network
+
+from phonebit import Network
+from phonebit.errors import VerificationError
+from phonebit.models.networks import NETWORKS, build
+from phonebit.random_inputs import random_inputs
+
+PEERS: Final = Path(__file__).parents[1] / "peers"
+# Behind this folder, since both have a document.py.
+sys.path.append(str(PEERS))
+
+from benchmark_context import run_context  # noqa: E402
+
+NETWORK: Final = "yolov2_tiny"
+RESULTS: Final = Path(__file__).parents[1] / "results"
+FORMS: Final = ("fused", "unfused", "float")
+PEER_ENGINES: Final = ("openvino", "onnxruntime")
+
+
+def write_networks(folder: Path) -> dict[str, Path]:
+    """The three files that PhoneBit runs, by name."""
+    files = {form: folder / f"{form}.pbit" for form in FORMS}
+    build(NETWORK, files["fused"])
+    files["unfused"].write_bytes(unfused_network(NETWORK))
+    files["float"].write_bytes(float_twin(NETWORK))
+    return files
+
+
+def check_equal(fused: Network, unfused: Network, picture: dict[str, NDArray[Any]]) -> int:
+    """Compares every tensor that both networks have, the result among them.
+
+    Returns:
+        How many.
+
+    Raises:
+        VerificationError: One is not equal to the last bit.
+    """
+    ours, plain = fused.activations(picture), unfused.activations(picture)
+    shared = [name for name in ours if name in plain]
+    assert {info.name for info in fused.outputs} <= set(shared)
+    for name in shared:
+        if not np.array_equal(ours[name], plain[name]):
+            count = int(np.sum(ours[name] != plain[name]))
+            raise VerificationError(
+                "the unfused network computes something else",
+                where=name,
+                expected="equal elements",
+                got=f"{count} of {ours[name].size} differ",
+            )
+    return len(shared)
+
+
+def profiled(network: Network, picture: dict[str, NDArray[Any]], repeats: int) -> Times:
+    """Milliseconds of each layer: medians of some passes, summed over the layer's ops."""
+    return by_layer((op.name, op.latency_ms) for op in network.profile(picture, repeats))
+
+
+def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """All of it: the document that is written."""
+    files = write_networks(folder)
+    networks = {
+        form: Network.load(file, options.device, threads=options.threads)
+        for form, file in files.items()
+    }
+    levels = random_inputs(networks["fused"].inputs, 1)
+    name = networks["float"].inputs[0].name
+    reals = {name: (levels[name] * np.float32(2 / 255) - 1).astype(np.float32)}
+    pictures = {"fused": levels, "unfused": levels, "float": reals}
+    equal = check_equal(networks["fused"], networks["unfused"], levels)
+
+    def turn(form: str) -> Callable[[], Times]:
+        return lambda: profiled(networks[form], pictures[form], options.repeats)
+
+    contestants = {form: turn(form) for form in FORMS}
+    peers, failures = _start_peers(options, folder, reals[name])
+    contestants |= {engine: peer.measure for engine, peer in peers.items()}
+    try:
+        rounds = take_turns(contestants, options.rounds)
+    finally:
+        for peer in peers.values():
+            peer.close()
+    titles = dict.fromkeys(FORMS, "PhoneBit")
+    titles |= {engine: peer.title for engine, peer in peers.items()}
+    fused = networks["fused"]
+    return {
+        "context": run_context(),
+        "network": NETWORK,
+        "device": fused.device,
+        "isa": fused.isa,
+        "threads": fused.threads,
+        "repeats": options.repeats,
+        **rounds.describe(),
+        "equal_tensors": equal,
+        "engines": {
+            engine: {"title": titles[engine], "layers": rounds.spread(engine)}
+            for engine in contestants
+        },
+        "failures": failures,
+    }
+
+
+def _start_peers(
+    options: argparse.Namespace, folder: Path, picture: NDArray[np.float32]
+) -> tuple[dict[str, Peer], dict[str, str]]:
+    """The engines that run, and of the others the reason why not."""
+    if not str(options.device).startswith("cpu"):
+        return {}, dict.fromkeys(PEER_ENGINES, "its times of single nodes are of the CPU")
+    model, data = folder / "float.onnx", folder / "picture.npy"
+    try:
+        from formats.onnx_format import save_onnx
+    except ImportError as error:
+        return {}, dict.fromkeys(PEER_ENGINES, f"no ONNX file of the float twin: {error}")
+    save_onnx(NETWORKS[NETWORK]("float"), model)
+    np.save(data, np.ascontiguousarray(picture.transpose(0, 3, 1, 2)))
+    peers, failures = {}, {}
+    for engine in PEER_ENGINES:
+        try:
+            peers[engine] = Peer(
+                options.peer_python, engine, model, data, options.threads, options.repeats
+            )
+        except PeerError as error:
+            failures[engine] = str(error)
+    return peers, failures
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--device", default="cpu", help="cpu (default), gpu or gpu:N")
+    parser.add_argument("--threads", type=int, default=1, help="of the CPU, for all engines")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--repeats", type=int, default=5, help="passes of a turn; medians count")
+    parser.add_argument("--peer-python", default=sys.executable, help="has openvino, onnxruntime")
+    parser.add_argument("--json", type=Path, help="instead of benchmarks/results/per_layer_*.json")
+    options = parser.parse_args()
+    kind = "cpu" if options.device.startswith("cpu") else "gpu"
+    target = options.json or RESULTS / f"per_layer_{kind}.json"
+    with tempfile.TemporaryDirectory() as folder:
+        document = measure(options, Path(folder))
+    target.write_text(json.dumps(document, indent=2) + "\n")
+    from document import per_layer_table
+
+    print(per_layer_table(document))
+
+
+if __name__ == "__main__":
+    main()

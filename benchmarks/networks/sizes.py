@@ -1,0 +1,86 @@
+"""Sizes of the paper's networks as files, beside its table II.
+
+    python benchmarks/networks/sizes.py        # a minute, 3 GB of memory; writes results/sizes.json
+
+Float: the twin with float32 weights, batch normalizations folded into them. Binary: with the last
+layer in float32 ("binary_f32") and in half precision ("binary_f16").
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from document import sizes_table
+from float_twin import float_twin
+
+from phonebit.converter.convert import Conversion
+from phonebit.converter.cost import Convolution, stored_bytes
+from phonebit.models.networks import NETWORKS, converted
+
+# Behind this folder, since both have a document.py.
+sys.path.append(str(Path(__file__).parents[1] / "peers"))
+
+from benchmark_context import run_context
+
+RESULTS: Final = Path(__file__).parents[1] / "results" / "sizes.json"
+PAPER_MB: Final = {
+    "alexnet": {"float": 249.5, "binary": 16.3},
+    "yolov2_tiny": {"float": 63.4, "binary": 2.4},
+    "vgg16": {"float": 553.4, "binary": 32.1},
+}
+"""PhoneBit (DATE 2020), table II, in 10^6 bytes."""
+
+
+def measure(name: str) -> dict[str, Any]:
+    """Sizes in bytes, and what the smallest file consists of."""
+    half = converted(name, float_weights="f16")
+    return {
+        "paper_mb": PAPER_MB[name],
+        "parameters": NETWORKS[name].facts().parameters,
+        "bytes": {
+            "float": len(float_twin(name)),
+            "binary_f32": len(converted(name).content),
+            "binary_f16": len(half.content),
+        },
+        "parts_of_binary_f16": parts(half),
+    }
+
+
+def parts(conversion: Conversion) -> dict[str, int]:
+    """Bytes of a file by what they are for."""
+    found = {"weights of one bit": 0, "thresholds": 0, "real layers": 0}
+    for node in conversion.engine.nodes:
+        op, size = node.op, stored_bytes(node)
+        if not isinstance(op, Convolution) or not np.all(np.abs(op.weights) == 1):
+            found["real layers"] += size
+            continue
+        threshold = op.epilogue.threshold
+        of_threshold = 0 if threshold is None else threshold.nbytes
+        found["thresholds"] += of_threshold
+        found["weights of one bit"] += size - of_threshold
+    rest = len(conversion.content) - sum(found.values())
+    return {**found, "records, names, alignment": rest}
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--json", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    rows = {name: measure(name) for name in PAPER_MB}
+    document = {"context": run_context(), "networks": rows}
+    options.json.write_text(json.dumps(document, indent=2) + "\n")
+    print(sizes_table(document))
+    for name, row in rows.items():
+        print(name, row["parts_of_binary_f16"])
+
+
+if __name__ == "__main__":
+    main()

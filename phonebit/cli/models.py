@@ -1,0 +1,114 @@
+"""``phonebit models``: the networks that come with PhoneBit, with seeded weights."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from phonebit.cli.console import bytes_text, count_text, output, print_json, progress
+from phonebit.cli.options import JsonOption
+from phonebit.errors import InputError
+from phonebit.layer_info import shape_text
+
+if TYPE_CHECKING:
+    from phonebit.models.networks import NetworkFacts
+
+
+class ModelForm(StrEnum):
+    """What can be built of each network."""
+
+    binary = "binary"
+    float = "float"
+
+
+class FloatWeights(StrEnum):
+    """How a file holds real weights."""
+
+    f32 = "f32"
+    f16 = "f16"
+
+
+NameArgument = Annotated[
+    str | None, typer.Argument(metavar="[NAME]", help="The network to write; absent: list them.")
+]
+OutputOption = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="OUT", help="By default NAME.pbit here.")
+]
+FormOption = Annotated[
+    ModelForm | None,
+    typer.Option("--form", help="float: the twin with real weights and activations."),
+]
+FloatWeightsOption = Annotated[
+    FloatWeights | None,
+    typer.Option("--float-weights", help="f16: store real weights in half precision."),
+]
+
+
+def models(
+    name: NameArgument = None,
+    to: OutputOption = None,
+    form: FormOption = None,
+    float_weights: FloatWeightsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the networks that come with PhoneBit, or write one with seeded weights."""
+    if name is not None:
+        _write(name, to, form or ModelForm.binary, float_weights or FloatWeights.f32, as_json)
+        return
+    if to is not None or form is not None or float_weights is not None:
+        raise InputError("options for a file, but no network", hint="say which: NAME -o OUT")
+    from phonebit.models.networks import NETWORKS
+
+    facts = {known: definition.facts() for known, definition in NETWORKS.items()}
+    if as_json:
+        print_json({known: _as_dict(entry) for known, entry in facts.items()})
+    else:
+        output().print(_table(facts))
+
+
+def _write(
+    name: str, to: Path | None, form: ModelForm, float_weights: FloatWeights, as_json: bool
+) -> None:
+    from phonebit.models.networks import build
+
+    target = to or Path(f"{Path(name).name}.pbit")
+    with progress(f"building {name}", None, quiet=as_json):
+        report = build(name, target, form.value, float_weights.value)
+    if as_json:
+        print_json(report.to_dict())
+        return
+    console = output()
+    console.print(report.render())
+    size = bytes_text(report.size_after_bytes)
+    console.print(f"wrote [bold]{escape(str(target))}[/], {size}", soft_wrap=True)
+
+
+def _as_dict(facts: NetworkFacts) -> dict[str, Any]:
+    return {**asdict(facts), "binary_mac_share": facts.binary_mac_share}
+
+
+def _table(facts: dict[str, NetworkFacts]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("network", no_wrap=True, style="bold")
+    for title in ("input", "output"):
+        table.add_column(title, no_wrap=True)
+    for title in ("parameters", "MACs", "binary"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("source", overflow="fold")
+    for name, entry in facts.items():
+        table.add_row(
+            name,
+            f"{entry.input_dtype} {shape_text(entry.input_shape)}",
+            shape_text(entry.output_shape),
+            count_text(entry.parameters),
+            count_text(entry.macs),
+            f"{100 * entry.binary_mac_share:.1f} %",
+            escape(entry.source),
+        )
+    return table
