@@ -1,0 +1,1 @@
+"""Classifiers of Fashion-MNIST, binary and float, trained in PyTorch; README.md says how."""
