@@ -8,16 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phonebit.format.bits import pack_signs, tail_bits_are_clear, unpack_signs
-from phonebit.format.contents import Records
+from phonebit.format.contents import CONSTANT_TYPES, Records
 from phonebit.format.records import CONSTANT, DataType
 from phonebit.format.writer import align
-
-STORED: dict[DataType, np.dtype[Any]] = {
-    DataType.BIT: np.dtype("<u4"),
-    DataType.I32: np.dtype("<i4"),
-    DataType.F32: np.dtype("<f4"),
-}
-"""How the elements of a constant lie in the file."""
 
 
 class ConstantPool:
@@ -30,12 +23,14 @@ class ConstantPool:
 
     def add(self, array: NDArray[Any], dtype: DataType) -> int:
         """Stores an array (BIT: already packed words) and returns its index."""
-        payload = np.ascontiguousarray(array, STORED[dtype]).tobytes()
+        stored = CONSTANT_TYPES[dtype]
+        payload = np.ascontiguousarray(array, stored).tobytes()
         key = (dtype, payload)
         if key not in self._known:
             self._data.extend(bytes(align(len(self._data)) - len(self._data)))
             self._known[key] = len(self._records)
-            self._records.append((dtype, len(payload) // 4, len(self._data), len(payload)))
+            count = len(payload) // stored.itemsize
+            self._records.append((dtype, count, len(self._data), len(payload)))
             self._data.extend(payload)
         return self._known[key]
 

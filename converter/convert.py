@@ -17,10 +17,11 @@ from phonebit.converter.input_types import chosen_preprocessing, input_rules, re
 from phonebit.converter.ir import BinaryConv2D, BinaryDepthwiseConv2D, Graph, Node
 from phonebit.converter.passes.base import copy_graph
 from phonebit.converter.passes.decide_zeros import Zeros
-from phonebit.converter.passes.pipeline import PipelineResult, run_pipeline
+from phonebit.converter.passes.pipeline import FloatWeights, PipelineResult, run_pipeline
 from phonebit.converter.report import ConversionReport, build_report
 from phonebit.converter.writer import to_bytes
-from phonebit.errors import ConversionError
+from phonebit.detection.head import DetectionHead
+from phonebit.errors import ConversionError, InputError
 from phonebit.format.optional_sections import MAX_LABELS, MAX_NAME_BYTES
 from phonebit.format.writer import write_atomically
 from phonebit.preprocessing import Preprocessing
@@ -47,10 +48,12 @@ def convert(
     input_range: tuple[float, float] | None = None,
     preprocessing: Preprocessing | None = None,
     labels: Sequence[str] | None = None,
+    detection: DetectionHead | None = None,
     strict: bool = False,
     check: bool = True,
     name: str | None = None,
     zeros: Zeros = "auto",
+    float_weights: FloatWeights = "f32",
     example_input: Any = None,
     input_shape: Sequence[int] | None = None,
     model: str | None = None,
@@ -81,13 +84,18 @@ def convert(
             in training, e.g. (-1.0, 1.0).
         preprocessing: What pictures become before they are inputs; stored in the file, where
             ``phonebit run`` and others read it. It holds for every input.
-        labels: Class names, one per channel of the first output.
+        labels: Class names, one per channel of the first output, or per class if it gives boxes.
+        detection: The anchors of a detector, if the first output gives boxes; stored in the file,
+            where ``phonebit run`` finds them.
         strict: Fail if a layer with quantized kernel and quantized input did not become binary.
         check: Execute the network in NumPy before and after each pass and compare.
         name: The network's name; by default the model's own.
         zeros: PyTorch's sign(0) is 0. "auto": proven impossible, or kept exact where zeros are
             likely; where they are a rare accident of real-valued sums they count as +1, and the
             report says so. "exact": kept wherever they are possible. "plus": always +1.
+        float_weights: How real layers' weights are stored. "f32": exactly. "f16": rounded to the
+            nearest half, 2 bytes each; arithmetic stays float32, the report says how large the
+            rounding is and which layers keep f32 because halves cannot hold them.
         example_input: For a PyTorch module: a tensor, or a tuple of them, to trace it with.
         input_shape: Keras: (height, width, channels), for models that leave them open. PyTorch:
             (N, channels, height, width), instead of ``example_input``.
@@ -123,10 +131,12 @@ def convert(
         input_range=input_range,
         preprocessing=preprocessing,
         labels=labels,
+        detection=detection,
         strict=strict,
         check=check,
         name=name,
         zeros=zeros,
+        float_weights=float_weights,
         origin=origin,
     )
     target = _target(source, output_path, conversion.engine.name)
@@ -149,10 +159,12 @@ def convert_graph(
     input_range: tuple[float, float] | None = None,
     preprocessing: Preprocessing | None = None,
     labels: Sequence[str] | None = None,
+    detection: DetectionHead | None = None,
     strict: bool = False,
     check: bool = True,
     name: str | None = None,
     zeros: Zeros = "auto",
+    float_weights: FloatWeights = "f32",
     origin: dict[str, str] | None = None,
 ) -> Conversion:
     """Converts a source graph without touching the disk.
@@ -163,23 +175,29 @@ def convert_graph(
         input_range: See ``convert``.
         preprocessing: See ``convert``.
         labels: See ``convert``.
+        detection: See ``convert``.
         strict: See ``convert``.
         check: See ``convert``.
         name: See ``convert``.
         zeros: See ``convert``.
+        float_weights: See ``convert``.
         origin: What the file's metadata says about where the network came from.
 
     Raises:
         ConversionError: As ``convert``.
         VerificationError: As ``convert``.
     """
+    if float_weights not in ("f32", "f16"):
+        raise ConversionError("float_weights", expected="'f32' or 'f16'", got=repr(float_weights))
     rule = chosen_preprocessing(input_range, preprocessing)
     prepared = prepare_source(graph, input_dtype, rule)
     if name is not None:
         prepared.name = name
+    if detection is not None:
+        prepared.detection = {prepared.outputs[0]: _fitting(prepared, detection)}
     if labels is not None:
         prepared.labels = _checked_labels(prepared, labels)
-    result = run_pipeline(prepared, check=check, zeros=zeros)
+    result = run_pipeline(prepared, check=check, zeros=zeros, float_weights=float_weights)
     if strict:
         _check_strict(prepared, result)
     content = to_bytes(result.graph, _metadata(result.graph, origin or {}))
@@ -226,14 +244,21 @@ def prepare_source(
     return prepared
 
 
+def _fitting(graph: Graph, detection: DetectionHead) -> DetectionHead:
+    try:
+        detection.classes(graph.types[graph.outputs[0]].shape[2])
+    except InputError as error:
+        raise ConversionError(str(error)) from error
+    return detection
+
+
 def _checked_labels(graph: Graph, labels: Sequence[str]) -> list[str]:
-    channels = graph.types[graph.outputs[0]].shape[2]
-    if len(labels) != channels:
-        raise ConversionError(
-            "number of labels", expected=f"{channels} (channels of the output)", got=len(labels)
-        )
-    if channels > MAX_LABELS:
-        raise ConversionError("number of labels", expected=f"at most {MAX_LABELS}", got=channels)
+    classes = graph.class_count()
+    if len(labels) != classes:
+        what = "classes of the boxes" if graph.detection else "channels of the output"
+        raise ConversionError("number of labels", expected=f"{classes} ({what})", got=len(labels))
+    if classes > MAX_LABELS:
+        raise ConversionError("number of labels", expected=f"at most {MAX_LABELS}", got=classes)
     names = [str(label) for label in labels]
     for index, name in enumerate(names):
         size = len(name.encode(errors="replace"))

@@ -25,7 +25,8 @@ from phonebit.converter.ir import (
     TensorType,
 )
 from phonebit.converter.passes.base import epilogue_of
-from phonebit.converter.writer import stores_weights_as_bits
+from phonebit.converter.writer import weights_type
+from phonebit.format.contents import CONSTANT_TYPES
 from phonebit.format.records import DataType
 
 Convolution = Conv2D | BinaryConv2D | BinaryDepthwiseConv2D
@@ -79,13 +80,20 @@ def float_bytes(op: Operator) -> int:
     return 4 * parameter_count(op)
 
 
+def weight_bytes(op: Convolution) -> int:
+    """Bytes of an engine operator's weights in the file."""
+    stored = weights_type(op)
+    if stored == DataType.BIT:
+        return weight_words(op.weights, isinstance(op, BinaryDepthwiseConv2D)).nbytes
+    return op.weights.size * CONSTANT_TYPES[stored].itemsize
+
+
 def stored_bytes(node: Node) -> int:
     """Bytes of a node's constants in the file, without alignment and sharing."""
     op = node.op
     total = 4 * sum(array.size for array in parameters(op))
-    if isinstance(op, Conv2D | BinaryConv2D | BinaryDepthwiseConv2D) and stores_weights_as_bits(op):
-        words = weight_words(op.weights, isinstance(op, BinaryDepthwiseConv2D))
-        total += words.nbytes - 4 * op.weights.size
+    if isinstance(op, Convolution):
+        total += weight_bytes(op) - 4 * op.weights.size
     epilogue = epilogue_of(op)
     threshold = epilogue.threshold if epilogue is not None else None
     if threshold is not None and threshold.dtype == np.float32 and not threshold.any():

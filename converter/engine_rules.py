@@ -135,12 +135,23 @@ def _sign_problems(op: Conv2D | BinaryConv2D | BinaryDepthwiseConv2D) -> list[st
     return ["weights of an integer convolution must be -1 or +1"]
 
 
+def _half_problems(op: Conv2D, kind: DataType) -> list[str]:
+    with np.errstate(over="ignore"):
+        halves = op.weights.astype(np.float16)
+    problems = [] if kind == F32 else [f"reads {kind.name} with weights of F16, can read F32"]
+    if not np.all(np.isfinite(halves) & (halves == op.weights)):
+        problems.append("weights stored as F16 must be finite halves")
+    return problems
+
+
 def _conv_problems(op: Conv2D, kind: DataType) -> list[str]:
     problems = []
     if op.bias is not None:
         problems.append("a bias belongs into the epilogue")
     if op.pad_value != 0:
         problems.append(f"pads with {op.pad_value}, can pad with 0")
+    if op.stored_as == DataType.F16:
+        problems += _half_problems(op, kind)
     if kind == U8:
         problems += _sign_problems(op)
         taps = int(np.prod(op.weights.shape[1:]))

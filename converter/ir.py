@@ -18,6 +18,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from phonebit.detection.head import DetectionHead
 from phonebit.format.records import DataType
 from phonebit.preprocessing import Preprocessing
 
@@ -217,6 +218,7 @@ class Conv2D:
     input may be BIT (then the product is over -1/+1).
     Engine form: input F32 (any weights), or U8 with weights of -1/+1 only, where
     the accumulator is sum w * (input_mul * x + input_add); ``bias`` None and ``pad_value`` 0.
+    ``stored_as`` F16: every weight is a half, and the file holds 2 bytes of it.
     """
 
     weights: FloatArray
@@ -227,6 +229,7 @@ class Conv2D:
     input_mul: int = 1
     input_add: int = 0
     epilogue: Epilogue = field(default_factory=Epilogue)
+    stored_as: Literal[DataType.F32, DataType.F16] = DataType.F32
 
 
 @dataclass
@@ -374,6 +377,7 @@ class Graph:
 
     ``labels`` are class names or empty. Input nodes are listed among ``nodes`` (operator Input).
     ``preprocessing`` says by input name what pictures become before they are inputs; no node does.
+    ``detection`` says by output name what boxes its numbers mean.
     ``expected_binary`` are the names of the nodes whose kernel and input the framework quantizes:
     strict conversion demands that each of them becomes binary. ``notes`` are what the importer had
     to decide, for the report.
@@ -388,6 +392,13 @@ class Graph:
     expected_binary: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     preprocessing: dict[str, Preprocessing] = field(default_factory=dict)
+    detection: dict[str, DetectionHead] = field(default_factory=dict)
+
+    def class_count(self) -> int:
+        """Classes that the first output tells apart: its channels, unless it gives boxes."""
+        name = self.outputs[0]
+        channels = self.types[name].shape[2]
+        return self.detection[name].classes(channels) if name in self.detection else channels
 
     def producer(self, value: str) -> Node:
         """The node that defines ``value``."""

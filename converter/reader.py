@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -37,6 +38,7 @@ from phonebit.converter.ir import (
     TensorType,
     Window,
 )
+from phonebit.detection.head import DetectionHead
 from phonebit.errors import ConversionError, ModelFormatError
 from phonebit.format.bits import tail_bits_are_clear, unpack_mask, words_per_row
 from phonebit.format.contents import FileContents
@@ -105,6 +107,7 @@ class _Reader:
             outputs=[self.names[index] for index in contents.outputs],
             labels=self._labels(),
             preprocessing=self._preprocessing(),
+            detection=self._detection(),
         )
 
     def _labels(self) -> list[str]:
@@ -122,6 +125,13 @@ class _Reader:
             channels = self.kinds[tensor].shape[2]
             rules[self.names[tensor]] = Preprocessing.from_record(record, channels)
         return rules
+
+    def _detection(self) -> dict[str, DetectionHead]:
+        outputs = self.contents.outputs
+        return {
+            self.names[outputs[record["output"]]]: DetectionHead.from_record(record)
+            for record in self.contents.detection
+        }
 
     def _fail(self, what: str, *, expected: object = None, got: object = None) -> NoReturn:
         where = f"{self.where}: {self.op_name}"
@@ -267,7 +277,8 @@ class _Reader:
         if kind == OpKind.CONV2D:
             mul, add = int(record["input_mul"]), int(record["input_add"])
             floats = weights.astype(np.float32, copy=False)
-            return Conv2D(floats, window, groups, 0.0, None, mul, add, epilogue)
+            op = Conv2D(floats, window, groups, 0.0, None, mul, add, epilogue)
+            return replace(op, stored_as=DataType.F16) if weights.dtype == np.float16 else op
         if record["pad_value"] not in (-1.0, 0.0, 1.0):
             self._fail("pad value", expected="-1, 0 or 1", got=float(record["pad_value"]))
         pad_value = int(record["pad_value"])
@@ -282,9 +293,9 @@ class _Reader:
         if index == NONE:
             self._fail("weights missing")
         stored = DataType(int(self.contents.constants[index]["dtype"]))
-        if kind == OpKind.CONV2D and stored == DataType.F32:
+        if kind == OpKind.CONV2D and stored in (DataType.F32, DataType.F16):
             count = shape[0] * shape[1] * shape[2] * shape[3]
-            return self._constant(index, DataType.F32, count, "weights").reshape(shape)
+            return self._constant(index, stored, count, "weights").reshape(shape)
         taps = shape[1] * shape[2]
         rows = taps * words_per_row(shape[0]) if depthwise else 0
         count = rows or shape[0] * taps * words_per_row(shape[3])

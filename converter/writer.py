@@ -40,6 +40,7 @@ from phonebit.errors import ConversionError
 from phonebit.format.bits import pack_mask
 from phonebit.format.contents import FileContents, Indices, Records
 from phonebit.format.records import (
+    DETECTION,
     NONE,
     OP,
     PREPROCESSING,
@@ -91,11 +92,11 @@ def to_contents(graph: Graph, metadata: Mapping[str, Any] | None = None) -> File
     return _Writer(checked).contents(metadata or {})
 
 
-def stores_weights_as_bits(op: Operator) -> bool:
-    """Whether the weights of this operator are written as one bit each."""
-    if isinstance(op, Conv2D):
-        return bool(np.all(np.abs(op.weights) == 1))
-    return isinstance(op, BinaryConv2D | BinaryDepthwiseConv2D)
+def weights_type(op: Conv2D | BinaryConv2D | BinaryDepthwiseConv2D) -> DataType:
+    """How the weights of this operator are written: BIT, F16 or F32."""
+    if isinstance(op, Conv2D) and not np.all(np.abs(op.weights) == 1):
+        return op.stored_as
+    return DataType.BIT
 
 
 class _Writer:
@@ -129,12 +130,13 @@ class _Writer:
             metadata={**metadata, "name": self.graph.name},
             preprocessing=self._preprocessing(),
             labels=_indices(labels),
+            detection=self._detection(),
             strings=bytes(self.strings) or b"\0",
         )
 
     def _labels(self) -> list[str]:
         graph = self.graph
-        classes = graph.types[graph.outputs[0]].shape[2]
+        classes = graph.class_count()
         if graph.labels and len(graph.labels) != classes:
             raise ConversionError("number of labels", expected=classes, got=len(graph.labels))
         return graph.labels
@@ -146,6 +148,13 @@ class _Writer:
             chosen = rule.for_input(TensorInfo(name, "f32", shape))
             records.append(chosen.to_record(graph.inputs.index(name), shape[2]))
         return _stack(records, PREPROCESSING)
+
+    def _detection(self) -> Records:
+        graph, records = self.graph, []
+        for name, head in graph.detection.items():
+            head.classes(graph.types[name].shape[2])
+            records.append(head.to_record(graph.outputs.index(name)))
+        return _stack(records, DETECTION)
 
     def _name(self, name: str) -> int:
         if not name or "\0" in name:
@@ -213,8 +222,9 @@ class _Writer:
             record["pad_value"] = op.value
 
     def _weights(self, op: Conv2D | BinaryConv2D | BinaryDepthwiseConv2D) -> int:
-        if not stores_weights_as_bits(op):
-            return self.constants.add(op.weights, DataType.F32)
+        stored = weights_type(op)
+        if stored != DataType.BIT:
+            return self.constants.add(op.weights, stored)
         words = weight_words(op.weights, isinstance(op, BinaryDepthwiseConv2D))
         return self.constants.add(words, DataType.BIT)
 

@@ -109,6 +109,8 @@ class Network:
     @property
     def preprocessing(self) -> list[dict[str, Any]]: ...  # records, fields as format/records.py
     @property
+    def detection(self) -> list[dict[str, Any]]: ...  # likewise
+    @property
     def labels(self) -> list[str]: ...
     @property
     def memory(self) -> dict[str, int]: ...

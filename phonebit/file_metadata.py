@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from phonebit.detection.head import DetectionHead
 from phonebit.errors import InputError
 from phonebit.layer_info import TensorInfo
 from phonebit.preprocessing import Preprocessing
@@ -63,6 +64,14 @@ def preprocessing_of(
     if old is None:
         return rules
     return {info.name: old.for_input(info) for info in inputs if info.dtype == "u8"}
+
+
+def heads_of(engine: _runtime.Network, outputs: Sequence[TensorInfo]) -> dict[str, DetectionHead]:
+    """What boxes the outputs mean, by output name, where the file tells."""
+    return {
+        outputs[record["output"]].name: DetectionHead.from_record(record)
+        for record in getattr(engine, "detection", [])
+    }
 
 
 def _old_rule(metadata: dict[str, Any]) -> Preprocessing | None:

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from phonebit.errors import InputError
-from phonebit.file_metadata import labels_of, parse_metadata, preprocessing_of
+from phonebit.file_metadata import heads_of, labels_of, parse_metadata, preprocessing_of
 from phonebit.layer_info import LayerInfo, TensorInfo, summary_text
 
 if TYPE_CHECKING:
     from phonebit import _runtime
+    from phonebit.detection.head import DetectionHead
     from phonebit.preprocessing import Preprocessing
 
 
@@ -27,6 +28,7 @@ class NetworkDescription:
         self._metadata = parse_metadata(engine.metadata)
         self._labels = labels_of(engine, self._metadata)
         self._preprocessing = preprocessing_of(engine, self._inputs, self._metadata)
+        self._detection = heads_of(engine, self._outputs)
 
     @property
     def inputs(self) -> tuple[TensorInfo, ...]:
@@ -88,13 +90,18 @@ class NetworkDescription:
 
     @property
     def labels(self) -> list[str]:
-        """Class names of the first output, or an empty list."""
+        """Class names of the first output (or of its boxes), or an empty list."""
         return list(self._labels)
 
     @property
     def preprocessing(self) -> dict[str, Preprocessing]:
         """What pictures become before they are inputs, by input name, where the file tells."""
         return dict(self._preprocessing)
+
+    @property
+    def detection(self) -> dict[str, DetectionHead]:
+        """What boxes the outputs mean, by output name, where the file tells."""
+        return dict(self._detection)
 
     def summary(self) -> str:
         """Text table of the layers, with totals below it."""

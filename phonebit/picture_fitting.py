@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 
 from phonebit.errors import InputError
 from phonebit.layer_info import TensorInfo
+from phonebit.picture_placement import Placement, Size, place_picture
 from phonebit.preprocessing import ColorOrder, Preprocessing, Resize
 
 if TYPE_CHECKING:
     from PIL import Image
-
-Size = tuple[int, int]
-"""(width, height), as Pillow has it."""
 
 MODES: Final = {
     ColorOrder.GRAY: "L",
@@ -37,10 +35,12 @@ class FittedPicture:
     Attributes:
         levels: uint8 of shape (height, width, channels), in the input's colour order.
         changes: what was done to it, e.g. "resized from 640x480 to 28x28", for the user to know.
+        placement: where it came to lie in the input.
     """
 
     levels: NDArray[np.uint8]
     changes: tuple[str, ...]
+    placement: Placement
 
 
 def fit_picture(
@@ -72,11 +72,19 @@ def fit_picture(
     changes: list[str] = []
     image = _image(picture) if isinstance(picture, np.ndarray) else picture
     image = _to_mode(image, MODES[color], changes)
-    image = _RESIZERS[rule.resize](image, (width, height), rule, changes)
+    placement = place_picture(image.size, (width, height), rule)
+    if placement.scaled[0] * placement.scaled[1] > MAX_PIXELS:
+        raise InputError(
+            f"the picture becomes too large with a shorter side of {rule.resize_to}",
+            expected=f"at most {MAX_PIXELS} pixels",
+            got=_text(placement.scaled),
+        )
+    changes += _described(placement, rule)
+    image = _lay(image, placement, rule)
     levels = np.asarray(image, np.uint8).reshape(height, width, channels)
     if color is ColorOrder.BGR:
         levels = np.ascontiguousarray(levels[..., ::-1])
-    return FittedPicture(levels, tuple(changes))
+    return FittedPicture(levels, tuple(changes), placement)
 
 
 def _image(levels: NDArray[np.uint8]) -> Image.Image:
@@ -109,75 +117,33 @@ def _to_mode(image: Image.Image, mode: str, changes: list[str]) -> Image.Image:
     return image.convert(mode)
 
 
-def _stretch(
-    image: Image.Image, size: Size, rule: Preprocessing, changes: list[str]
-) -> Image.Image:
-    """To the input's size as a whole."""
-    if image.size == size:
-        return image
-    changes.append(f"resized from {_text(image.size)} to {_text(size)}")
-    return _resample(image, size, rule)
-
-
-def _shorter_side(
-    image: Image.Image, size: Size, rule: Preprocessing, changes: list[str]
-) -> Image.Image:
-    """Shorter side to ``resize_to``, then the middle: torchvision's Resize and CenterCrop.
-
-    As theirs, the longer side is rounded down, and halves of the corner to the even pixel.
-    """
-    shorter = min(image.size)
-    scaled = (
-        image.width * rule.resize_to // shorter,
-        image.height * rule.resize_to // shorter,
-    )
-    if scaled[0] * scaled[1] > MAX_PIXELS:
-        raise InputError(
-            f"the picture becomes too large with a shorter side of {rule.resize_to}",
-            expected=f"at most {MAX_PIXELS} pixels",
-            got=_text(scaled),
-        )
-    if image.size != scaled:
-        changes.append(f"resized from {_text(image.size)} to {_text(scaled)}")
-        image = _resample(image, scaled, rule)
-    if image.size == size:
-        return image
-    changes.append(f"cut to {_text(size)} in the middle")
-    left, top = (round((have - want) / 2) for have, want in zip(image.size, size, strict=True))
-    return image.crop((left, top, left + size[0], top + size[1]))
-
-
-def _letterbox(
-    image: Image.Image, size: Size, rule: Preprocessing, changes: list[str]
-) -> Image.Image:
-    """As large as fits, proportions kept, in the middle of ``fill_level``."""
+def _lay(image: Image.Image, where: Placement, rule: Preprocessing) -> Image.Image:
+    """Resize a picture as a whole and lay it on the input, which cuts or surrounds it."""
     from PIL import Image
 
-    if image.size == size:
+    if image.size != where.scaled:
+        image = image.resize(where.scaled, Image.Resampling[rule.interpolation.name])
+    if image.size == where.input:
         return image
-    ratio = min(size[0] / image.width, size[1] / image.height)
-    scaled = (
-        min(size[0], max(1, round(image.width * ratio))),
-        min(size[1], max(1, round(image.height * ratio))),
-    )
-    changes.append(f"resized from {_text(image.size)} to {_text(scaled)} within {_text(size)}")
-    canvas = Image.new(image.mode, size, (rule.fill_level,) * len(image.getbands()))
-    corner = ((size[0] - scaled[0]) // 2, (size[1] - scaled[1]) // 2)
-    canvas.paste(_resample(image, scaled, rule), corner)
-    return canvas
+    if rule.resize is Resize.LETTERBOX:
+        canvas = Image.new(image.mode, where.input, (rule.fill_level,) * len(image.getbands()))
+        canvas.paste(image, where.corner)
+        return canvas
+    left, top = -where.corner[0], -where.corner[1]
+    return image.crop((left, top, left + where.input[0], top + where.input[1]))
 
 
-_RESIZERS: Final = {
-    Resize.STRETCH: _stretch,
-    Resize.SHORTER_SIDE: _shorter_side,
-    Resize.LETTERBOX: _letterbox,
-}
-
-
-def _resample(image: Image.Image, size: Size, rule: Preprocessing) -> Image.Image:
-    from PIL import Image
-
-    return image.resize(size, Image.Resampling[rule.interpolation.name])
+def _described(where: Placement, rule: Preprocessing) -> list[str]:
+    """What resizing changed, for the user to know."""
+    changes = []
+    resized = f"resized from {_text(where.picture)} to {_text(where.scaled)}"
+    if rule.resize is Resize.LETTERBOX and where.picture != where.input:
+        return [f"{resized} within {_text(where.input)}"]
+    if where.picture != where.scaled:
+        changes.append(resized)
+    if where.scaled != where.input:
+        changes.append(f"cut to {_text(where.input)} in the middle")
+    return changes
 
 
 def _text(size: Size) -> str:

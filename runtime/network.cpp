@@ -47,6 +47,7 @@ class Network::Implementation {
   std::vector<TensorInfo> tensors, inputs, outputs;
   std::vector<LayerInfo> layers;
   std::vector<Preprocessing> preprocessing;
+  std::vector<DetectionHead> detection;
   std::vector<std::vector<int>> layer_inputs, layer_outputs;
   std::vector<int> all_tensors;
   std::mutex turn;  // held while the backend works
@@ -64,6 +65,8 @@ class Network::Implementation {
     }
     for (const format::PreprocessingRecord& record : model.preprocessing)
       preprocessing.push_back(describe_preprocessing(record));
+    for (const format::DetectionRecord& record : model.detection)
+      detection.push_back(describe_detection(record));
     all_tensors.resize(tensors.size());
     std::iota(all_tensors.begin(), all_tensors.end(), 0);
   }
@@ -116,6 +119,7 @@ const std::vector<TensorInfo>& Network::outputs() const { return implementation_
 const std::vector<TensorInfo>& Network::tensors() const { return implementation_->tensors; }
 const std::vector<LayerInfo>& Network::layers() const { return implementation_->layers; }
 const std::vector<Preprocessing>& Network::preprocessing() const { return implementation_->preprocessing; }
+const std::vector<DetectionHead>& Network::detection() const { return implementation_->detection; }
 const std::vector<std::string>& Network::labels() const { return implementation_->model.labels; }
 
 void Network::forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,

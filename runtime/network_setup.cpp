@@ -30,9 +30,9 @@ ElementType element_type(DataType dtype) {
 }
 
 int64_t constant_bytes(const loader::Model& model, const loader::Op& op) {
-  int64_t elements = 0;
+  int64_t bytes = 0;
   const auto add = [&](int constant) {
-    if (constant >= 0) elements += static_cast<int64_t>(model.constant(constant).count);
+    if (constant >= 0) bytes += static_cast<int64_t>(model.constant(constant).bytes());
   };
   add(op.record.weights);
   add(op.record.threshold);
@@ -41,7 +41,7 @@ int64_t constant_bytes(const loader::Model& model, const loader::Op& op) {
     add(step.constant_a);
     add(step.constant_b);
   }
-  return 4 * elements;
+  return bytes;
 }
 
 std::string isa_names() {
@@ -154,6 +154,14 @@ Preprocessing describe_preprocessing(const format::PreprocessingRecord& record) 
   result.high = record.high;
   std::copy(std::begin(record.mean), std::end(record.mean), result.mean);
   std::copy(std::begin(record.deviation), std::end(record.deviation), result.deviation);
+  return result;
+}
+
+DetectionHead describe_detection(const format::DetectionRecord& record) {
+  static_assert(static_cast<uint32_t>(HeadKind::yolov2) == static_cast<uint32_t>(format::HeadKind::kYolov2));
+  DetectionHead result{static_cast<int>(record.output), static_cast<HeadKind>(record.kind), {}};
+  for (uint32_t i = 0; i < record.anchor_count; ++i)
+    result.anchors.push_back({record.anchors[2 * i], record.anchors[2 * i + 1]});
   return result;
 }
 

@@ -25,6 +25,8 @@ TensorInfo describe_tensor(const loader::Tensor& tensor);
 
 Preprocessing describe_preprocessing(const format::PreprocessingRecord& record);
 
+DetectionHead describe_detection(const format::DetectionRecord& record);
+
 /// Everything but the kernel's name.
 LayerInfo describe_layer(const loader::Model& model, const loader::Op& op);
 

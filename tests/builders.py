@@ -16,7 +16,14 @@ from typing import Any
 import numpy as np
 from engine_net import SAME3, Net, sign_of
 from numpy.typing import NDArray
-from value_graphs import float_layers, log_softmax, rounded, selected_channels, two_slopes
+from value_graphs import (
+    float_layers,
+    half_weights,
+    log_softmax,
+    rounded,
+    selected_channels,
+    two_slopes,
+)
 
 from phonebit.converter.interpreter import run
 from phonebit.converter.ir import (
@@ -195,6 +202,7 @@ def all_graphs() -> Iterator[Graph]:
     yield log_softmax()
     yield from map(two_slopes, (31, 32))
     yield from map(rounded, (31, 32))
+    yield half_weights()
 
 
 def engine_graphs() -> dict[str, Graph]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from engine_net import SAME3, Net, sign_of
 
@@ -13,6 +15,7 @@ from phonebit.converter.ir import (
     Conv2D,
     Elementwise,
     Epilogue,
+    FloatArray,
     Graph,
     MaxPool2D,
     Pad,
@@ -23,9 +26,11 @@ from phonebit.converter.ir import (
     SelectChannels,
     Sigmoid,
     Softmax,
+    Step,
     Tanh,
     Window,
 )
+from phonebit.format.records import DataType
 
 
 def float_layers() -> Graph:
@@ -50,6 +55,30 @@ def float_layers() -> Graph:
     soft = net.op("softmax_tolerance", Softmax(), logits)
     wave = net.op("wave_tolerance", Elementwise(Epilogue([Tanh(), Sigmoid()])), logits)
     return net.done(logits, flat, soft, wave)
+
+
+def half_weights() -> Graph:
+    """Weights of 16 bits in every kind of float convolution; those of the first are subnormal."""
+    net = Net("half_weights")
+
+    def conv(weights: FloatArray, window: Window, groups: int = 1, *steps: Step) -> Conv2D:
+        epilogue = Epilogue(list(steps))
+        return Conv2D(weights, window, groups, epilogue=epilogue, stored_as=DataType.F16)
+
+    x = net.input("x", (9, 8, 6))
+    strided = Window((3, 3), (2, 2), pads=(1, 1, 0, 0))
+    larger = ScaleBias(np.full(33, 2.0**21, np.float32), np.zeros(33, np.float32))
+    tiny = net.dyadic(33, 3, 3, 6, limit=4, step=2.0**-24)
+    first = net.op("plain", conv(tiny, strided, 1, larger), x)
+    grouped = conv(net.dyadic(12, 3, 3, 11, limit=4), SAME3, 3)
+    second = net.op("grouped", grouped, first)
+    depthwise = conv(net.dyadic(12, 3, 3, 1, limit=4), SAME3, 12)
+    third = net.op("depthwise", depthwise, second)
+    height, width, channels = net.graph.types[third].shape
+    weights = net.dyadic(69, height, width, channels, limit=2, step=0.5)
+    dense = conv(weights, Window((height, width)), 1, net.scale_bias(69))
+    dense = replace(dense, epilogue=replace(dense.epilogue, threshold=net.dyadic(69)))
+    return net.done(net.op("dense", dense, third), "dense/bits", second)
 
 
 def selected_channels() -> Graph:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from phonebit.converter.cost import total_macs
 from phonebit.converter.engine_rules import check_engine
@@ -30,9 +30,12 @@ from phonebit.converter.passes.merge_scale_bias import MergeScaleBias
 from phonebit.converter.passes.recognise_binary import RecogniseBinary
 from phonebit.converter.passes.remove_dead_nodes import RemoveDeadNodes
 from phonebit.converter.passes.remove_identities import RemoveIdentities
+from phonebit.converter.passes.round_float_weights import RoundFloatWeights
 from phonebit.converter.passes.sink_planes import SinkPlanes
 from phonebit.converter.passes.split_bias import SplitBias
 from phonebit.errors import ConversionError, VerificationError
+
+FloatWeights = Literal["f32", "f16"]
 
 MAC_BUDGET: Final = 4_000_000_000
 """Networks with more multiply-accumulates than this are not executed in NumPy after each pass."""
@@ -82,6 +85,7 @@ def run_pipeline(
     *,
     check: bool = True,
     zeros: Zeros = "auto",
+    float_weights: FloatWeights = "f32",
     passes: tuple[Pass, ...] = PASSES,
 ) -> PipelineResult:
     """Rewrites a source graph into an engine graph.
@@ -91,6 +95,7 @@ def run_pipeline(
         check: Whether to compare the reference results before and after each pass (types, names and
             the file's rules are always checked).
         zeros: What becomes of signs with a value of their own for an exact zero (PyTorch's).
+        float_weights: "f16": round the weights of real layers to halves, behind all passes.
         passes: The passes in order.
 
     Returns:
@@ -115,6 +120,9 @@ def run_pipeline(
     reference = ReferenceCheck(current) if check else None
     for step in passes:
         current = _apply(step, current, log, reference)
+    if float_weights == "f16":
+        # Not compared: this one is asked to change results, and its own notes say by how much.
+        current = _apply(RoundFloatWeights(), current, log, None)
     check_engine(current)
     ties = reference.ties if reference is not None else 0
     if ties:

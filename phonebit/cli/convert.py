@@ -47,6 +47,13 @@ class ZeroRule(StrEnum):
     plus = "plus"
 
 
+class WeightType(StrEnum):
+    """How the weights of real layers are stored."""
+
+    f32 = "f32"
+    f16 = "f16"
+
+
 SourceArgument = Annotated[
     Path,
     typer.Argument(
@@ -65,6 +72,10 @@ InputOption = Annotated[
 LabelsOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Class names: one a line, or a JSON list.")
 ]
+DetectionOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="A detector's anchors: TOML, see docs/detection.md."),
+]
 StrictOption = Annotated[
     bool, typer.Option("--strict", help="Fail if a layer trained as binary is not.")
 ]
@@ -78,6 +89,12 @@ ZerosOption = Annotated[
         "exact: always, at twice the cost; plus: always +1."
     ),
 ]
+FloatWeightsOption = Annotated[
+    WeightType,
+    typer.Option(
+        help="Weights of real layers. f32: exact; f16: rounded to 2 bytes each, and reported."
+    ),
+]
 
 
 def convert(
@@ -85,9 +102,11 @@ def convert(
     to: OutputOption = None,
     input_type: InputOption = InputType.f32,
     labels: LabelsOption = None,
+    detection: DetectionOption = None,
     strict: StrictOption = False,
     no_check: NoCheckOption = False,
     zeros: ZerosOption = ZeroRule.auto,
+    float_weights: FloatWeightsOption = WeightType.f32,
     as_json: JsonOption = False,
     model: ModelOption = None,
     input_shape: InputShapeOption = None,
@@ -103,6 +122,7 @@ def convert(
 ) -> None:
     """Convert a trained network to a .pbit file."""
     from phonebit.converter.convert import convert as convert_model
+    from phonebit.detection.head import read_head
     from phonebit.labels import read_labels
 
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # Lambdas need TensorFlow, which talks a lot
@@ -119,9 +139,11 @@ def convert(
             input_dtype=input_type.value,
             preprocessing=rule,
             labels=names,
+            detection=read_head(detection) if detection is not None else None,
             strict=strict,
             check=not no_check,
             zeros=zeros.value,
+            float_weights=float_weights.value,
             **vars(options),
         )
     if as_json:

@@ -16,9 +16,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from phonebit.cli.classify import Classification, classify
 from phonebit.cli.console import bytes_text, count_text, output, print_json, progress
 from phonebit.cli.options import DeviceOption, JsonOption, ThreadsOption
-from phonebit.cli.run import Classification, classify, served_by
+from phonebit.cli.run import served_by
 from phonebit.errors import ModelFormatError
 
 if TYPE_CHECKING:

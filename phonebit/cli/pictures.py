@@ -14,6 +14,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from phonebit.errors import InputError
 from phonebit.layer_info import TensorInfo
 from phonebit.picture_fitting import fit_picture
+from phonebit.picture_placement import Placement
 from phonebit.preprocessing import Preprocessing
 
 PICTURE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"})
@@ -29,11 +30,13 @@ class Picture:
         path: where it came from.
         array: (height, width, channels), uint8 or float32 as the network's input.
         changes: what was done to it, e.g. "resized from 640x480 to 28x28", for the user to know.
+        placement: where it came to lie in the input.
     """
 
     path: Path
     array: NDArray[Any]
     changes: tuple[str, ...]
+    placement: Placement
 
 
 def load_picture(path: Path, info: TensorInfo, rule: Preprocessing | None) -> Picture:
@@ -59,8 +62,8 @@ def load_picture(path: Path, info: TensorInfo, rule: Preprocessing | None) -> Pi
             hint="say it with --input-range=LOW,HIGH, as in training, e.g. --input-range=-1,1",
         )
     rule = rule or PLAIN_LEVELS
-    fitted = fit_picture(_open(path), info, rule)
-    return Picture(path, rule.as_input(fitted.levels, info), fitted.changes)
+    fitted = fit_picture(open_picture(path), info, rule)
+    return Picture(path, rule.as_input(fitted.levels, info), fitted.changes, fitted.placement)
 
 
 def picture_files(folder: Path) -> list[Path]:
@@ -77,8 +80,13 @@ def picture_files(folder: Path) -> list[Path]:
     return files
 
 
-def _open(path: Path) -> Image.Image:
-    """Decode the whole picture, turned upright."""
+def open_picture(path: Path) -> Image.Image:
+    """Decode the whole picture, turned upright.
+
+    Raises:
+        InputError: if the file is no readable picture.
+        OSError: if it cannot be read.
+    """
     with path.open("rb") as stream:  # a missing file or a folder is the operating system's to say
         try:
             with warnings.catch_warnings():

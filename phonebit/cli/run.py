@@ -1,18 +1,15 @@
-"""``phonebit run``: classify pictures."""
+"""``phonebit run``: classify pictures, or find what is in them."""
 
 from __future__ import annotations
 
-import time
-from dataclasses import asdict, dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
-from numpy.typing import NDArray
 from rich.markup import escape
-from rich.table import Table
 
+from phonebit.cli.classify import check_classifier, classify, print_classification
 from phonebit.cli.console import output, print_json
 from phonebit.cli.options import DeviceOption, JsonOption, PrecisionOption, ThreadsOption
 from phonebit.cli.picture_options import (
@@ -29,46 +26,60 @@ from phonebit.errors import InputError
 
 if TYPE_CHECKING:
     from phonebit.cli.pictures import Picture
+    from phonebit.detection import Limits
     from phonebit.network import Network
 
-LATENCY_RUNS = 9
-LATENCY_BUDGET_MS = 100.0
-"""A picture's latency is measured this often, or until this much time is spent."""
+DETECTION_PANEL = "Detectors"
 
 
-@dataclass(frozen=True)
-class Guess:
-    """One class with what the network thinks of it."""
+class Task(StrEnum):
+    """What a network is asked."""
 
-    index: int
-    label: str
-    score: float
-    probability: float
+    classify = "classify"
+    detect = "detect"
 
 
-@dataclass(frozen=True)
-class Classification:
-    """One picture's result; latency is the median of its forward passes alone."""
-
-    picture: Path
-    changes: tuple[str, ...]
-    guesses: list[Guess]
-    latency_ms: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready form."""
-        return {
-            "picture": str(self.picture),
-            "changes": list(self.changes),
-            "top": [asdict(guess) for guess in self.guesses],
-            "latency_ms": self.latency_ms,
-        }
+TaskOption = Annotated[Task | None, typer.Option("--task", help="By default what the file is for.")]
+TopOption = Annotated[int | None, typer.Option(min=1, help="Classes to show; 5 if absent.")]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="OUT",
+        help="Draw the boxes into this picture; into this folder for several.",
+        rich_help_panel=DETECTION_PANEL,
+    ),
+]
+ScoreOption = Annotated[
+    float | None,
+    typer.Option(
+        min=0.0,
+        max=1.0,
+        help="Least objectness times class probability; 0.3 if absent.",
+        rich_help_panel=DETECTION_PANEL,
+    ),
+]
+OverlapOption = Annotated[
+    float | None,
+    typer.Option(
+        "--iou",
+        min=0.0,
+        max=1.0,
+        help="Boxes of one class that overlap by more are one; 0.45 if absent.",
+        rich_help_panel=DETECTION_PANEL,
+    ),
+]
 
 
 def run(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A .pbit file.")],
     images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Pictures.")],
-    top: Annotated[int, typer.Option(min=1, help="Classes to show.")] = 5,
+    task: TaskOption = None,
+    top: TopOption = None,
+    to: OutputOption = None,
+    score: ScoreOption = None,
+    iou: OverlapOption = None,
     threads: ThreadsOption = 0,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "exact",
@@ -81,108 +92,101 @@ def run(
     interpolation: InterpolationOption = None,
     preprocessing: PreprocessingOption = None,
 ) -> None:
-    """Classify pictures with a converted network.
+    """Classify pictures with a converted network, or find what is in them.
 
     A picture becomes the network's input by the rule in the file; flags change
-    the rule.
+    the rule. A detector's boxes are drawn into copies of the pictures with -o.
     """
     from phonebit.cli.pictures import load_picture
     from phonebit.network import Network
     from phonebit.preprocessing_settings import as_settings
 
     network = Network.load(file, device=device, threads=threads, precision=precision)
-    check_classifier(network)
+    chosen = task or (Task.detect if network.detection else Task.classify)
+    refuse_unused(chosen, {"--top": top}, {"-o": to, "--score": score, "--iou": iou})
+    targets: list[Path] | None = None
+    if chosen is Task.detect:
+        from phonebit.cli.detect import check_detector, drawing_targets
+
+        check_detector(network)
+        targets = drawing_targets(images, to) if to is not None else None
+    else:
+        check_classifier(network)
     info = network.inputs[0]
     flags = PictureFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
     rule = flags.rule_for(network, info)
     pictures = [load_picture(path, info, rule) for path in images]
-    results = [classify(network, picture, top) for picture in pictures]
+    if chosen is Task.detect:
+        documents = _detect(network, pictures, targets, score, iou, quiet=as_json)
+    else:
+        documents = _classify(network, pictures, top or 5, quiet=as_json)
     if as_json:
         document = {
             "file": str(file),
+            "task": chosen.value,
             "device": network.device,
             "isa": network.isa,
             "threads": network.threads,
             "preprocessing": as_settings(rule.for_input(info)) if rule else None,
-            "results": [result.to_dict() for result in results],
+            "results": documents,
         }
         print_json(document)
         return
-    console = output()
-    for result in results:
-        changed = f"  [dim]{escape(', '.join(result.changes))}[/]" if result.changes else ""
-        console.print(
-            f"[bold]{escape(str(result.picture))}[/]  {result.latency_ms:.3f} ms{changed}",
-            soft_wrap=True,
-        )
-        console.print(_guess_table(result.guesses))
-    console.print(f"[dim]{escape(served_by(network))}[/]")
+    output().print(f"[dim]{escape(served_by(network))}[/]")
 
 
-def check_classifier(network: Network) -> None:
-    """Refuse networks that do not map one picture to one vector of class scores.
+def refuse_unused(task: Task, classify: dict[str, object], detect: dict[str, object]) -> None:
+    """Refuse flags that would change nothing.
 
     Raises:
-        InputError: if there are several inputs or outputs, or the output is a map or bits.
+        InputError: if a flag of the other task was given.
     """
-    inputs, outputs = network.inputs, network.outputs
-    fits = len(inputs) == len(outputs) == 1
-    if not fits or outputs[0].shape[:2] != (1, 1) or outputs[0].dtype != "f32":
+    flags = classify if task is Task.detect else detect
+    given = [flag for flag, value in flags.items() if value is not None]
+    if given:
         raise InputError(
-            "this network is no picture classifier",
-            where=str(network.path),
-            expected="one input and one real-valued output without a map",
-            got=f"{[info.shape for info in inputs]} -> {[info.shape for info in outputs]}",
-            hint="use phonebit.Network.forward with arrays",
+            f"{', '.join(given)} cannot be used",
+            got=f"--task {task.value}",
+            hint="leave it out, or choose the other --task",
         )
 
 
-def classify(network: Network, picture: Picture, top: int) -> Classification:
-    """Run one picture and rank the classes.
-
-    The first pass through a network touches its weights for the first time and wakes its threads,
-    so the latency is the median of the passes after it.
-
-    Args:
-        network: a classifier, see ``check_classifier``.
-        picture: from ``load_picture``.
-        top: classes to keep.
-
-    Returns:
-        The best classes, best first, and the latency.
-    """
-    batch = picture.array[None]
-    result = network.forward(batch)
-    latencies: list[float] = []
-    while len(latencies) < LATENCY_RUNS and sum(latencies) < LATENCY_BUDGET_MS:
-        start = time.perf_counter()
-        network.forward(batch)
-        latencies.append((time.perf_counter() - start) * 1e3)
-    scores = np.asarray(result, np.float64).ravel()
-    probabilities = scores if ends_in_softmax(network) else softmax(scores)
-    labels = network.labels
-    order = np.argsort(-scores, kind="stable")[:top]
-    guesses = [
-        Guess(int(i), label_of(labels, int(i)), float(scores[i]), float(probabilities[i]))
-        for i in order
-    ]
-    return Classification(picture.path, picture.changes, guesses, float(np.median(latencies)))
+def _classify(
+    network: Network, pictures: list[Picture], top: int, *, quiet: bool
+) -> list[dict[str, Any]]:
+    results = [classify(network, picture, top) for picture in pictures]
+    if not quiet:
+        for result in results:
+            print_classification(output(), result)
+    return [result.to_dict() for result in results]
 
 
-def ends_in_softmax(network: Network) -> bool:
-    """Whether the network's scores are probabilities already."""
-    return network.layers[-1].kind == "softmax"
+def _detect(
+    network: Network,
+    pictures: list[Picture],
+    targets: list[Path] | None,
+    score: float | None,
+    iou: float | None,
+    *,
+    quiet: bool,
+) -> list[dict[str, Any]]:
+    from phonebit.cli.detect import detect_in, draw_into, print_detections
+
+    limits = _limits(score, iou)
+    results = [detect_in(network, picture, limits) for picture in pictures]
+    for index, result in enumerate(results):
+        if targets is not None:
+            result.drawn = draw_into(targets[index], result)
+        if not quiet:
+            print_detections(output(), result)
+    return [result.to_dict() for result in results]
 
 
-def softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Probabilities from scores: exp(s_i) / sum_j exp(s_j), the maximum taken off first."""
-    powers = np.exp(scores - scores.max())
-    return np.asarray(powers / powers.sum(), np.float64)
+def _limits(score: float | None, iou: float | None) -> Limits:
+    from phonebit.detection import Limits
 
-
-def label_of(labels: list[str], index: int) -> str:
-    """Class name, or "class N" where the file has none."""
-    return labels[index] if index < len(labels) else f"class {index}"
+    usual = Limits()
+    return Limits(usual.score if score is None else score, usual.overlap if iou is None else iou)
 
 
 def threads_text(count: int) -> str:
@@ -195,14 +199,3 @@ def served_by(network: Network) -> str:
     if network.isa == "opencl":
         return network.device
     return f"{network.device}, {threads_text(network.threads)}"
-
-
-def _guess_table(guesses: list[Guess]) -> Table:
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
-    table.add_column(justify="right")
-    table.add_column()
-    table.add_column(style="cyan")
-    for guess in guesses:
-        bar = "█" * round(20 * guess.probability)
-        table.add_row(f"{100 * guess.probability:.2f} %", escape(guess.label), bar)
-    return table

@@ -116,15 +116,17 @@ def matching_gpu(
     Returns:
         The source and how it was found, for people; None if no GPU fits.
     """
-    if address is not None:
-        for source in sources:
-            if source.pci_address == address:
-                return source, "same PCI address"
-        return None
+    for source in sources:
+        if address is not None and source.pci_address == address:
+            return source, "same PCI address"
+    # In a virtual machine OpenCL and NVML may number the bus differently: of one GPU no address is
+    # needed, of several a wrong address is no reason to guess.
     same = [source for source in sources if source.gpu_name == name]
     if len(same) == 1:
-        return same[0], "same name"
-    return (same[place], "by index: PCI address unknown") if place < len(same) else None
+        return same[0], "the only one of this name"
+    if address is None and place < len(same):
+        return same[place], "by index: PCI address unknown"
+    return None
 
 
 def _open(nvml: Any, index: int) -> NvmlSource:

@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 from phonebit.format.records import (
     CONSTANT,
+    DETECTION,
     OP,
     OPTIONAL_SECTION,
     PREPROCESSING,
     STEP,
     TENSOR,
+    DataType,
     SectionKind,
 )
 
@@ -33,8 +35,17 @@ RECORD_TYPES: Final[dict[SectionKind, np.dtype[Any]]] = {
     SectionKind.OUTPUTS: INDEX,
     SectionKind.PREPROCESSING: PREPROCESSING,
     SectionKind.LABELS: INDEX,
+    SectionKind.DETECTION: DETECTION,
 }
 """Sections that are arrays of records; STRINGS, DATA and METADATA are plain bytes."""
+
+CONSTANT_TYPES: Final[dict[int, np.dtype[Any]]] = {
+    DataType.BIT: INDEX,
+    DataType.I32: np.dtype("<i4"),
+    DataType.F32: np.dtype("<f4"),
+    DataType.F16: np.dtype("<f2"),
+}
+"""How the elements of a constant lie in DATA; those of BIT are words of 32."""
 
 REQUIRED_SECTIONS: Final = tuple(kind for kind in SectionKind if kind < OPTIONAL_SECTION)
 
@@ -67,6 +78,7 @@ class FileContents:
         preprocessing: PREPROCESSING records, at most one an input; never needed to compute either.
         labels: Byte offsets of class names in ``strings``, one a class of the first output, or
             none.
+        detection: DETECTION records, at most one an output.
     """
 
     strings: bytes
@@ -81,6 +93,7 @@ class FileContents:
     metadata: dict[str, Any] = field(default_factory=dict)
     preprocessing: Records = field(default_factory=lambda: np.zeros(0, PREPROCESSING))
     labels: Indices = field(default_factory=lambda: np.zeros(0, INDEX))
+    detection: Records = field(default_factory=lambda: np.zeros(0, DETECTION))
 
     def name(self, offset: int) -> str:
         """The name that starts at byte ``offset`` of the strings."""

@@ -1,4 +1,6 @@
-"""Checks of the sections that tell what a network reads and answers: PREPROCESSING and LABELS.
+"""Checks of the sections that tell what a network reads and answers.
+
+They are PREPROCESSING, DETECTION and LABELS.
 
 They are optional and nothing is computed from them, but whoever shows a picture to a network relies
 on them, so a file with nonsense in them is damaged like any other.
@@ -12,7 +14,14 @@ from typing import Final
 import numpy as np
 
 from phonebit.format.contents import FileContents
-from phonebit.format.records import ColorOrder, Interpolation, Resize
+from phonebit.format.records import (
+    MAX_ANCHORS,
+    ColorOrder,
+    DataType,
+    HeadKind,
+    Interpolation,
+    Resize,
+)
 
 MAX_LABELS: Final = 1 << 16
 MAX_NAME_BYTES: Final = 1024
@@ -21,6 +30,9 @@ MAX_LEVEL: Final = 255
 MAX_FLOAT32: Final = float(np.finfo(np.float32).max)
 PER_CHANNEL: Final = 4
 """Means and deviations of a record: one a channel, or all alike for inputs with more channels."""
+BOX_NUMBERS: Final = 5
+"""Channels of each anchor before its classes: x, y, w, h, objectness."""
+MAX_ANCHOR: Final = MAX_SIDE
 
 COLOR_CHANNELS: Final = {
     ColorOrder.GRAY: 1,
@@ -92,12 +104,59 @@ def _values_problem(record: np.void, channels: int) -> str | None:
     return None
 
 
+def detection_problem(contents: FileContents) -> str | None:
+    """What is wrong with the DETECTION section; None if nothing is."""
+    described: set[int] = set()
+    for number, record in enumerate(contents.detection):
+        index = int(record["output"])
+        if index >= len(contents.outputs):
+            return f"detection {number}: output {index} does not exist"
+        if index in described:
+            return f"detection {number}: output {index} is described twice"
+        described.add(index)
+        tensor = contents.tensors[contents.outputs[index]]
+        problem = _head_problem(record, tensor)
+        if problem:
+            return f"detection of output {index}: {problem}"
+    return None
+
+
+def _head_problem(record: np.void, tensor: np.void) -> str | None:
+    if int(record["kind"]) not in HeadKind._value2member_map_:
+        return f"unknown kind {record['kind']}, update phonebit or convert the network again"
+    count = int(record["anchor_count"])
+    if not 1 <= count <= MAX_ANCHORS:
+        return f"{count} anchors, expected 1 to {MAX_ANCHORS}"
+    sides = record["anchors"][:count]
+    if not (np.isfinite(sides).all() and sides.min() > 0 and sides.max() <= MAX_ANCHOR):
+        return f"an anchor's side is not above 0 and up to {MAX_ANCHOR}"
+    if int(tensor["dtype"]) != DataType.F32:
+        return "the output is not real"
+    channels = int(tensor["channels"])
+    if channels % count or channels // count <= BOX_NUMBERS:
+        return f"{count} anchors do not fit the output's {channels} channels"
+    return None
+
+
+def class_count(contents: FileContents) -> int:
+    """Classes that the first output tells apart: its channels, or what its anchors leave of them.
+
+    Args:
+        contents: A file whose DETECTION section was checked already.
+    """
+    channels = int(contents.tensors[contents.outputs[0]]["channels"])
+    for record in contents.detection:
+        if record["output"] == 0:
+            return channels // int(record["anchor_count"]) - BOX_NUMBERS
+    return channels
+
+
 def labels_problem(contents: FileContents) -> str | None:
     """What is wrong with the LABELS section, beyond its names; None if nothing is."""
     count = len(contents.labels)
     if count == 0:
         return None
-    channels = int(contents.tensors[contents.outputs[0]]["channels"])
-    if count != channels:
-        return f"{count} labels for {channels} classes of the first output"
+    classes = class_count(contents)
+    if count != classes:
+        return f"{count} labels for {classes} classes of the first output"
     return f"{count} labels, more than {MAX_LABELS}" if count > MAX_LABELS else None

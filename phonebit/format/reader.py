@@ -16,13 +16,17 @@ import numpy as np
 
 from phonebit.errors import ModelFormatError
 from phonebit.format.contents import (
-    INDEX,
+    CONSTANT_TYPES,
     RECORD_TYPES,
     REQUIRED_SECTIONS,
     FileContents,
     file_crc,
 )
-from phonebit.format.optional_sections import labels_problem, preprocessing_problem
+from phonebit.format.optional_sections import (
+    detection_problem,
+    labels_problem,
+    preprocessing_problem,
+)
 from phonebit.format.records import (
     ALIGNMENT,
     HEADER,
@@ -104,6 +108,7 @@ class _Parser:
             metadata=self._metadata(payloads.get(SectionKind.METADATA)),
             preprocessing=arrays[SectionKind.PREPROCESSING],
             labels=arrays[SectionKind.LABELS],
+            detection=arrays[SectionKind.DETECTION],
         )
         self._check_tensors(contents)
         self._check_constants(contents)
@@ -238,11 +243,14 @@ class _Parser:
     def _check_constants(self, contents: FileContents) -> None:
         for index, record in enumerate(contents.constants):
             where = f"constant {index}"
-            if record["dtype"] not in (DataType.BIT, DataType.I32, DataType.F32):
-                self._fail(f"{where}: element type", got=int(record["dtype"]))
+            stored = CONSTANT_TYPES.get(int(record["dtype"]))
+            if stored is None:
+                hint = "update phonebit"
+                self._fail(f"{where}: element type", got=int(record["dtype"]), hint=hint)
             offset, size = int(record["offset"]), int(record["size_bytes"])
-            if size != 4 * int(record["count"]):
-                self._fail(f"{where}: size", expected=4 * int(record["count"]), got=size)
+            expected = stored.itemsize * int(record["count"])
+            if size != expected:
+                self._fail(f"{where}: size", expected=expected, got=size)
             if offset % ALIGNMENT or offset + size > len(contents.data):
                 self._fail(f"{where} is misaligned or outside DATA", got=(offset, size))
 
@@ -288,17 +296,15 @@ class _Parser:
             self._fail(f"{where}: writes nothing", expected="a value or bits")
 
     def _check_optional_sections(self, contents: FileContents) -> None:
-        for problem in (preprocessing_problem(contents), labels_problem(contents)):
-            if problem:
+        for problem_of in (preprocessing_problem, detection_problem, labels_problem):
+            if problem := problem_of(contents):
                 self._fail(problem)
         for index, offset in enumerate(contents.labels):
             self._name(int(offset), f"label {index}")
 
 
 def constant_array(contents: FileContents, index: int) -> np.ndarray[Any, np.dtype[Any]]:
-    """The elements of one constant: u32 words, int32 or float32, without copying them."""
+    """The elements of one constant, u32 words or numbers, without copying them."""
     record = contents.constants[index]
-    kind = {DataType.BIT: INDEX, DataType.I32: np.dtype("<i4")}.get(
-        DataType(int(record["dtype"])), np.dtype("<f4")
-    )
+    kind = CONSTANT_TYPES[DataType(int(record["dtype"]))]
     return np.frombuffer(contents.data, kind, int(record["count"]), int(record["offset"]))

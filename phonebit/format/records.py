@@ -36,15 +36,17 @@ class SectionKind(IntEnum):
     METADATA = 0x8001
     PREPROCESSING = 0x8002
     LABELS = 0x8003
+    DETECTION = 0x8004
 
 
 class DataType(IntEnum):
-    """Element types of tensors and constants."""
+    """Element types of tensors (BIT, U8, F32) and of constants (all but U8)."""
 
     BIT = 0
     U8 = 1
     I32 = 2
     F32 = 3
+    F16 = 4
 
 
 class OpKind(IntEnum):
@@ -109,6 +111,12 @@ class Interpolation(IntEnum):
     NEAREST = 0
     BILINEAR = 1
     BICUBIC = 2
+
+
+class HeadKind(IntEnum):
+    """What the numbers of a detector's output mean; docs/detection.md."""
+
+    YOLOV2 = 1
 
 
 HEADER = np.dtype(
@@ -212,5 +220,16 @@ PREPROCESSING = np.dtype(
         ("mean", "<f8", (4,)),
         ("deviation", "<f8", (4,)),
         ("reserved", "<u4", (6,)),
+    ]
+)
+
+MAX_ANCHORS: Final = 16
+DETECTION = np.dtype(
+    [
+        ("output", "<u4"),
+        ("kind", "<u4"),
+        ("anchor_count", "<u4"),
+        ("anchors", "<f4", (MAX_ANCHORS, 2)),
+        ("reserved", "<u4", (5,)),
     ]
 )

@@ -64,6 +64,7 @@ def _section_payloads(contents: FileContents) -> list[tuple[SectionKind, bytes]]
     optional = [
         (SectionKind.PREPROCESSING, contents.preprocessing.tobytes()),
         (SectionKind.LABELS, contents.labels.astype(INDEX).tobytes()),
+        (SectionKind.DETECTION, contents.detection.tobytes()),
     ]
     return [
         (SectionKind.STRINGS, contents.strings),

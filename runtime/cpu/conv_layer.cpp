@@ -1,8 +1,8 @@
 // Convolutions without groups, of packed bits, of u8 pixels and of float32 values.
 #include <cmath>
-#include <type_traits>
 
 #include "cpu/prepared_conv.h"
+#include "lowering/float_weights.h"
 
 namespace phonebit::cpu {
 namespace {
@@ -39,7 +39,7 @@ class ConvLayer final : public Layer {
   }
   void run(int phase, int part) override {
     if (phase == 0) return conv_.prepare(input_, scratch_, rows_.begin(part), rows_.end(part));
-    if constexpr (std::is_same_v<Family, F32Family>)
+    if constexpr (is_real<Family>)
       conv_.run(input_, scratch_, ranges_.range(part), binding_.epilogue());
     else
       conv_.run(input_, scratch_, ranges_.range(part), binding_.accumulator_sink());
@@ -77,17 +77,10 @@ double conv_macs(const ConvShape& shape) {
 const float* float_weights(const BuildContext& context, const Op& op) {
   const loader::Constant& weights = context.model.constant(op.record.weights);
   if (weights.dtype == DataType::kF32) return weights.f32();
-  const int channels = context.model.operand(op).channels / static_cast<int>(op.record.groups);
-  const auto row_words = static_cast<size_t>(words(channels));
-  const size_t rows = static_cast<size_t>(weights.count) / row_words;
-  const size_t bytes = rows * static_cast<size_t>(channels) * sizeof(float);
+  const size_t bytes = lowering::weight_count(context.model, op) * sizeof(float);
   context.budget.take(bytes, "expanded weights");
   float* const expanded = context.packing.keep(memory::AlignedBuffer(bytes, "expanded weights"));
-  float* value = expanded;
-  for (size_t row = 0; row < rows; ++row) {
-    const uint32_t* bits = weights.words() + row * row_words;
-    for (int c = 0; c < channels; ++c) *value++ = (bits[c / 32] >> (c % 32) & 1) != 0 ? 1.0f : -1.0f;
-  }
+  lowering::write_float_weights(context.model, op, expanded);
   return expanded;
 }
 
@@ -102,6 +95,9 @@ std::unique_ptr<Layer> make_conv_layer(const BuildContext& context, const Op& op
     default:
       break;
   }
+  const loader::Constant& weights = context.model.constant(op.record.weights);
+  if (weights.dtype == DataType::kF16)
+    return std::make_unique<ConvLayer<F16Family>>(context, op, weights.f16(), thresholds);
   return std::make_unique<ConvLayer<F32Family>>(context, op, float_weights(context, op), thresholds);
 }
 

@@ -9,7 +9,6 @@
 // kernel.
 #include <cstring>
 #include <deque>
-#include <type_traits>
 
 #include "cpu/bit_copy.h"
 #include "cpu/prepared_conv.h"
@@ -162,7 +161,7 @@ class GroupedConvLayer final : public Layer {
     plain.channels = shape_.out_c / groups_;
     if (!is_threshold()) plain.value = reinterpret_cast<float*>(result(group));
     const auto& conv = convs_[static_cast<size_t>(group)];
-    if constexpr (std::is_same_v<Family, F32Family>) {
+    if constexpr (is_real<Family>) {
       conv.run(slice(group), kernel_scratch(group), range, plain);
     } else {
       uint32_t* const bits = is_threshold() ? reinterpret_cast<uint32_t*>(result(group)) : nullptr;

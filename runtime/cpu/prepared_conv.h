@@ -1,8 +1,9 @@
-// One convolution without groups: kernel, geometry and packed weights. The three families of convolution
+// One convolution without groups: kernel, geometry and packed weights. The families of convolution
 // kernels differ only in types; the code that drives them is written once.
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "cpu/epilogue_binding.h"
 #include "cpu/layer.h"
@@ -34,6 +35,19 @@ struct F32Family {
   static constexpr double kMacsPerNs = 40.0;
 };
 
+/// The same convolution with weights that stay halves in memory.
+struct F16Family {
+  using Kernel = F16ConvKernel;
+  using Input = float;
+  using Weight = uint16_t;
+  using Sink = Epilogue;
+  static constexpr double kMacsPerNs = F32Family::kMacsPerNs;
+};
+
+/// Real weights: sums are float32, so there are no integer thresholds.
+template <class Family>
+constexpr bool is_real = std::is_same_v<typename Family::Sink, Epilogue>;
+
 /// Elements of Input that one pixel takes.
 template <class Family>
 constexpr int pixel_elements(int channels) {
@@ -54,6 +68,7 @@ inline const U8ConvKernel& kernel_for(U8Family, const Isa& isa, const ConvShape&
   return choose_kernel(isa.u8_conv, shape);
 }
 inline const F32ConvKernel& kernel_for(F32Family, const Isa& isa, const ConvShape&) { return *isa.f32_conv; }
+inline const F16ConvKernel& kernel_for(F16Family, const Isa& isa, const ConvShape&) { return *isa.f16_conv; }
 
 template <class Family>
 class PreparedConv {
@@ -91,7 +106,7 @@ class PreparedConv {
 
  private:
   void pack(const Weight* weights, [[maybe_unused]] const int32_t* thresholds) const {
-    if constexpr (std::is_same_v<Family, F32Family>)
+    if constexpr (is_real<Family>)
       kernel_->pack_weights(shape_, weights, packed_.data());
     else
       kernel_->pack_weights(shape_, weights, thresholds, packed_.data());
@@ -124,8 +139,8 @@ RangeSplit split_output(const ConvShape& shape, int pixel_tile, size_t weight_by
 /// Multiply-accumulates of one image.
 double conv_macs(const ConvShape& shape);
 
-/// The weights of a CONV2D over float32 values as float32: in the file, or expanded from bits into memory
-/// that the packing list keeps.
+/// The weights of a CONV2D over float32 values as float32: in the file, or expanded from bits or halves into
+/// memory that the packing list keeps.
 const float* float_weights(const BuildContext& context, const loader::Op& op);
 
 }  // namespace phonebit::cpu

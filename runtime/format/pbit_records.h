@@ -27,9 +27,13 @@ enum class SectionKind : uint32_t {
   kMetadata = 0x8001,
   kPreprocessing = 0x8002,
   kLabels = 0x8003,
+  kDetection = 0x8004,
 };
 
-enum class DataType : uint32_t { kBit = 0, kU8 = 1, kI32 = 2, kF32 = 3 };
+enum class DataType : uint32_t { kBit = 0, kU8 = 1, kI32 = 2, kF32 = 3, kF16 = 4 };
+
+/// Bytes of one element of a constant; those of kBit are words.
+constexpr uint32_t element_bytes(DataType dtype) { return dtype == DataType::kF16 ? 2 : 4; }
 
 enum class OpKind : uint32_t {
   kBinaryConv2d = 1,
@@ -64,6 +68,10 @@ enum class ColorOrder : uint32_t { kNone = 0, kGray = 1, kRgb = 2, kBgr = 3, kRg
 enum class Resize : uint32_t { kStretch = 0, kShorterSide = 1, kLetterbox = 2 };
 
 enum class Interpolation : uint32_t { kNearest = 0, kBilinear = 1, kBicubic = 2 };
+
+enum class HeadKind : uint32_t { kYolov2 = 1 };
+
+inline constexpr uint32_t kMaxAnchors = 16;
 
 struct Header {
   char magic[4];
@@ -155,6 +163,14 @@ struct PreprocessingRecord {
   uint32_t reserved[6];
 };
 
+struct DetectionRecord {
+  uint32_t output;
+  uint32_t kind;
+  uint32_t anchor_count;
+  float anchors[32];  // width and height of kMaxAnchors anchors
+  uint32_t reserved[5];
+};
+
 static_assert(sizeof(Header) == 64 && offsetof(Header, crc32) == 32);
 static_assert(sizeof(SectionRecord) == 32);
 static_assert(sizeof(TensorRecord) == 32);
@@ -162,5 +178,6 @@ static_assert(sizeof(ConstantRecord) == 32);
 static_assert(sizeof(StepRecord) == 32);
 static_assert(sizeof(OpRecord) == 128 && offsetof(OpRecord, input_add) == 100);
 static_assert(sizeof(PreprocessingRecord) == 128 && offsetof(PreprocessingRecord, low) == 24);
+static_assert(sizeof(DetectionRecord) == 160 && offsetof(DetectionRecord, anchors) == 12);
 
 }  // namespace phonebit::format

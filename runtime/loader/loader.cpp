@@ -59,7 +59,7 @@ void validate_order(const Model& model) {
 }
 
 Model load_model(const std::string& path) {
-  Model model{MappedFile(path), {}, {}, {}, {}, {}, {}, {}, {}};
+  Model model{MappedFile(path), {}, {}, {}, {}, {}, {}, {}, {}, {}};
   const Sections sections = read_sections(model.file.data(), model.file.size());
   read_tables(sections, model);
   read_preprocessing(sections, model);

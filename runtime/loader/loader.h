@@ -20,6 +20,7 @@ struct Limits {
   static constexpr size_t kListEntries = 1u << 20;  // operands and steps of all ops
   static constexpr size_t kNameBytes = 1024;
   static constexpr size_t kLabels = 1u << 16;
+  static constexpr int kBoxNumbers = 5;  // channels of each anchor before its classes: x, y, w, h, objectness
 };
 
 /// Reads, checks and resolves the file at `path`. Throws Error, without the path in its text. Reads every

@@ -72,6 +72,8 @@ const char* name_of(format::DataType dtype) {
       return "i32";
     case format::DataType::kF32:
       return "f32";
+    case format::DataType::kF16:
+      return "f16";
   }
   return "unknown type";
 }

@@ -33,7 +33,10 @@ struct Constant {
   uint64_t count;
   const std::byte* data;
 
+  uint64_t bytes() const { return count * format::element_bytes(dtype); }
   const float* f32() const { return reinterpret_cast<const float*>(data); }
+  /// The bits of IEEE halves, all finite.
+  const uint16_t* f16() const { return reinterpret_cast<const uint16_t*>(data); }
   const int32_t* i32() const { return reinterpret_cast<const int32_t*>(data); }
   const uint32_t* words() const { return reinterpret_cast<const uint32_t*>(data); }
 };
@@ -66,7 +69,8 @@ struct Model {
   std::vector<int> outputs;
   std::string metadata;                                    // JSON or empty
   std::vector<format::PreprocessingRecord> preprocessing;  // at most one an input
-  std::vector<std::string> labels;                         // one a channel of the first output, or none
+  std::vector<format::DetectionRecord> detection;          // at most one an output
+  std::vector<std::string> labels;                         // one a class of the first output, or none
 
   const Tensor& tensor(int index) const { return tensors[static_cast<size_t>(index)]; }
   const Constant& constant(int index) const { return constants[static_cast<size_t>(index)]; }
@@ -78,7 +82,7 @@ struct Model {
 
 /// "binary_conv2d", ...
 const char* name_of(format::OpKind kind);
-/// "bit", "u8", "i32" or "f32".
+/// "bit", "u8", "i32", "f32" or "f16".
 const char* name_of(format::DataType dtype);
 
 }  // namespace phonebit::loader

@@ -79,12 +79,14 @@ Tensor read_tensor(const Section& strings, const format::TensorRecord& record, s
 
 Constant read_constant(const Section& data, const format::ConstantRecord& record, size_t index) {
   const auto dtype = static_cast<DataType>(record.dtype);
-  if (dtype != DataType::kBit && dtype != DataType::kI32 && dtype != DataType::kF32)
-    fail_damaged("constant %zu: dtype %" PRIu32 ", expected 0 (bit), 2 (i32) or 3 (f32)", index,
+  if (dtype != DataType::kBit && dtype != DataType::kI32 && dtype != DataType::kF32 &&
+      dtype != DataType::kF16)
+    fail_damaged("constant %zu: dtype %" PRIu32 ", expected 0 (bit), 2 (i32), 3 (f32) or 4 (f16)", index,
                  record.dtype);
-  if (record.size_bytes % 4 != 0 || record.count != record.size_bytes / 4)
-    fail_damaged("constant %zu: %" PRIu64 " elements of 4 bytes do not make %" PRIu64 " bytes", index,
-                 record.count, record.size_bytes);
+  const uint32_t element_bytes = format::element_bytes(dtype);
+  if (record.size_bytes % element_bytes != 0 || record.count != record.size_bytes / element_bytes)
+    fail_damaged("constant %zu: %" PRIu64 " elements of %" PRIu32 " bytes do not make %" PRIu64 " bytes",
+                 index, record.count, element_bytes, record.size_bytes);
   if (record.offset % format::kAlignment != 0)
     fail_damaged("constant %zu: offset %" PRIu64 " is not a multiple of %" PRIu32, index, record.offset,
                  format::kAlignment);
@@ -115,13 +117,22 @@ std::vector<int> read_terminals(const Section& section, const char* name, const 
   return result;
 }
 
+/// Classes of the first output: its channels, or what its anchors leave of them.
+int64_t class_count(const Model& model) {
+  const int64_t channels = model.tensor(model.outputs.front()).channels;
+  for (const format::DetectionRecord& head : model.detection) {
+    if (head.output == 0) return channels / head.anchor_count - Limits::kBoxNumbers;
+  }
+  return channels;
+}
+
 void read_labels(const Sections& sections, Model& model) {
   const uint64_t count = sections.labels.count;
   if (count == 0) return;
-  const Tensor& classes = model.tensor(model.outputs.front());
-  if (count != static_cast<uint64_t>(classes.channels))
-    fail_damaged("section LABELS: %" PRIu64 " labels for the %d channels of output '%s'", count,
-                 classes.channels, classes.name.c_str());
+  const int64_t classes = class_count(model);
+  if (count != static_cast<uint64_t>(classes))
+    fail_damaged("section LABELS: %" PRIu64 " labels for the %" PRId64 " classes of output '%s'", count,
+                 classes, model.tensor(model.outputs.front()).name.c_str());
   if (count > Limits::kLabels)
     fail(ErrorCode::format, "section LABELS: %" PRIu64 " labels, this engine takes at most %zu", count,
          Limits::kLabels);
@@ -161,6 +172,7 @@ void read_tables(const Sections& sections, Model& model) {
   if (sections.metadata.size > 0)
     model.metadata.assign(reinterpret_cast<const char*>(sections.metadata.data),
                           static_cast<size_t>(sections.metadata.size));
+  read_detection(sections, model);
   read_labels(sections, model);
 }
 

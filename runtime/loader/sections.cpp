@@ -36,6 +36,7 @@ constexpr SectionType kTypes[] = {
     {SectionKind::kPreprocessing, "PREPROCESSING", sizeof(format::PreprocessingRecord),
      &Sections::preprocessing},
     {SectionKind::kLabels, "LABELS", sizeof(uint32_t), &Sections::labels},
+    {SectionKind::kDetection, "DETECTION", sizeof(format::DetectionRecord), &Sections::detection},
 };
 
 /// A used part of the file, to find overlaps and gaps.

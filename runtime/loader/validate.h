@@ -6,11 +6,14 @@
 
 namespace phonebit::loader {
 
-/// Fills tensors, constants, inputs, outputs, metadata and labels, each checked by itself.
+/// Fills tensors, constants, inputs, outputs, metadata, detection and labels, each checked by itself.
 void read_tables(const Sections& sections, Model& model);
 
 /// Fills preprocessing, checked against the inputs that it describes.
 void read_preprocessing(const Sections& sections, Model& model);
+
+/// Fills detection, checked against the outputs that it describes.
+void read_detection(const Sections& sections, Model& model);
 
 /// Fills ops: names, kinds and list ranges are checked, meaning is not.
 void read_ops(const Sections& sections, Model& model);

@@ -187,11 +187,12 @@ class OpValidator {
       fail(ErrorCode::format,
            "%s: more than %" PRId64 " weights in all or %" PRId64 " a channel, this engine's limit", where(),
            Limits::kElements, Limits::kWindow);
-    const bool is_float =
-        op_.kind == OpKind::kConv2d && in.dtype == DataType::kF32 && weights_dtype() == DataType::kF32;
-    if (is_float) {
-      require_constant(model_, record_.weights, DataType::kF32, out_channels * taps * group_channels, where_,
-                       "weights");
+    const bool is_float = op_.kind == OpKind::kConv2d && in.dtype == DataType::kF32;
+    const DataType stored = is_float ? weights_dtype() : DataType::kBit;
+    if (stored == DataType::kF32 || stored == DataType::kF16) {
+      const Constant& weights = require_constant(model_, record_.weights, stored,
+                                                 out_channels * taps * group_channels, where_, "weights");
+      if (stored == DataType::kF16) check_halves(weights);
     } else {
       const Constant& weights = require_constant(model_, record_.weights, DataType::kBit,
                                                  out_channels * taps * row_words, where_, "weights");
@@ -249,6 +250,18 @@ class OpValidator {
         fail_damaged("%s: %s word %" PRIu64 " has bits beyond the %" PRId64 " channels", where(), what, at,
                      channels);
     }
+  }
+
+  /// Infinities and NaNs: exponent bits all set. The converter stores none, and what a NaN's bits become is
+  /// each processor's own.
+  void check_halves(const Constant& weights) const {
+    constexpr uint16_t kExponent = 0x7c00;
+    const uint16_t* const end = weights.f16() + weights.count;
+    const uint16_t* const bad =
+        std::find_if(weights.f16(), end, [](uint16_t half) { return (half & kExponent) == kExponent; });
+    if (bad != end)
+      fail_damaged("%s: weight %td is infinite or not a number, expected finite f16", where(),
+                   bad - weights.f16());
   }
 
   void check_concat() const {

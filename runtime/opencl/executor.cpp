@@ -4,10 +4,10 @@
 #include <climits>
 
 #include "fail.h"
+#include "format/half.h"
 #include "lowering/border_table.h"
 #include "lowering/conv_shape.h"
 #include "opencl/cl_functions.h"
-#include "opencl/half.h"
 
 namespace phonebit::opencl {
 
@@ -224,7 +224,7 @@ void Executor::write(int tensor, const void* data, int images, bool must_wait) {
   const size_t bytes = storage_.image_bytes(tensor) * static_cast<size_t>(images);
   std::vector<uint16_t> halves;
   if (storage_.is_half(tensor)) {
-    halves = to_halves(static_cast<const float*>(data), bytes / sizeof(uint16_t));
+    halves = format::to_halves(static_cast<const float*>(data), bytes / sizeof(uint16_t));
     data = halves.data();
     must_wait = true;
   }
@@ -240,7 +240,7 @@ void Executor::read(int tensor, void* data, int images, bool must_wait) {
   check(api().clEnqueueReadBuffer(context_.queue(), storage_.memory(tensor), must_wait || is_half ? 1 : 0, 0,
                                   bytes, is_half ? halves.data() : data, 0, nullptr, nullptr),
         "clEnqueueReadBuffer", model_.tensor(tensor).name);
-  if (is_half) from_halves(halves, static_cast<float*>(data));
+  if (is_half) format::from_halves(halves.data(), halves.size(), static_cast<float*>(data));
 }
 
 void Executor::finish() { check(api().clFinish(context_.queue()), "clFinish", context_.device().name); }

@@ -200,6 +200,22 @@ py::list preprocessing(const Network& network) {
   return result;
 }
 
+/// The same for detection heads; "anchors" has pairs.
+py::list detection(const Network& network) {
+  py::list result;
+  for (const DetectionHead& head : network.detection()) {
+    py::list anchors;
+    for (const Anchor& anchor : head.anchors) anchors.append(py::make_tuple(anchor.width, anchor.height));
+    py::dict record;
+    record["output"] = head.output;
+    record["kind"] = static_cast<int>(head.kind);
+    record["anchor_count"] = head.anchors.size();
+    record["anchors"] = anchors;
+    result.append(record);
+  }
+  return result;
+}
+
 py::dict startup(const Network& network) {
   const StartupInfo info = network.startup();
   py::dict result;
@@ -321,6 +337,7 @@ void define_network(py::module_& module) {
       .def_property_readonly("outputs", &Network::outputs)
       .def_property_readonly("layers", &Network::layers)
       .def_property_readonly("preprocessing", &preprocessing)
+      .def_property_readonly("detection", &detection)
       .def_property_readonly("labels", &Network::labels)
       .def_property_readonly("memory", &memory)
       .def_property_readonly("metadata", &Network::metadata)

@@ -277,8 +277,9 @@ void check_random(std::mt19937& random) {
   Case c;
   c.in_h = pick(random, {1, 2, 3, 4, 5, 7, 9});
   c.in_w = pick(random, {1, 2, 3, 4, 5, 7, 8, 11});
-  c.in_c = pick(random, {1, 3, 31, 32, 33, 63, 64, 65, 96, 127, 128, 256});
-  c.out_c = random() % 4 == 0 ? pick(random, {1, 31, 32, 33, 63, 64, 65, 128}) : 1 + (int)(random() % 130);
+  c.in_c = pick(random, {1, 3, 8, 10, 11, 15, 16, 17, 31, 32, 33, 63, 64, 65, 96, 127, 128, 256});
+  c.out_c = random() % 4 == 0 ? pick(random, {1, 15, 16, 17, 31, 32, 33, 63, 64, 65, 128})
+                              : 1 + (int)(random() % 130);
   c.rows = random_window(random, kernel[0]);
   c.columns = random_window(random, kernel[1]);
   c.pad_value = (int)(random() % 3) - 1;
@@ -295,6 +296,13 @@ void check_common(std::mt19937& random) {
     const int out_c = pick(random, {32, 64, 100, 128});
     for (const Window& w : {same, half, tf_half, one})
       check_case(random, {size, size + 1, in_c, out_c, w, w, pad_value});
+  }
+  // Few channels: pixels narrower than a word, rows around a vector of them.
+  for (int in_c : {1, 5, 8, 15, 16, 17}) {
+    const int pad_value = (int)(random() % 3) - 1;
+    const int width = pick(random, {14, 15, 16, 17, 30, 33});
+    for (const Window& w : {same, half, tf_half, one})
+      check_case(random, {5, width, in_c, pick(random, {16, 32, 48}), w, w, pad_value});
   }
   const Window whole = {4, 1, 1, 0, 0};
   for (int in_c : {1, 32, 33, 64, 100, 512}) {

@@ -1,6 +1,6 @@
 // Convolutions of real values (float32 and u8) of every supported instruction set, against plain loops.
-// Float results must be the very bits of one chain of fused multiply-adds per output; u8 results are
-// integers.
+// Float results, weights floats or halves, must be the very bits of one chain of fused multiply-adds per
+// output; u8 results are integers.
 //
 // Usage: test_real_conv [seed [repeats]]. All instruction sets see the same cases.
 #include "kernel_check.h"
@@ -25,7 +25,30 @@ void run_in_parts(Random& random, const Kernel& kernel, const ConvShape& s, cons
   }
 }
 
-void f32_convolution(const Isa& isa, Random& random) {
+float value_of(float weight) { return weight; }
+
+/// Of the bits of a finite half.
+float value_of(uint16_t half) {
+  const int exponent = half >> 10 & 31, fraction = half & 1023;
+  const float magnitude =
+      exponent == 0 ? std::ldexp((float)fraction, -24) : std::ldexp((float)(1024 + fraction), exponent - 25);
+  return half & 0x8000 ? -magnitude : magnitude;
+}
+
+std::vector<float> random_weights(Random& random, size_t count, float) { return floats(random, count); }
+
+/// Zeros and subnormal halves among ordinary ones.
+std::vector<uint16_t> random_weights(Random& random, size_t count, uint16_t) {
+  std::vector<uint16_t> halves(count);
+  for (uint16_t& half : halves) {
+    const unsigned exponent = random() % 8 == 0 ? 0 : pick(random, 1, 20);
+    half = (uint16_t)((random() & 0x83ff) | exponent << 10);
+  }
+  return halves;
+}
+
+template <class Weight>
+void real_convolution(const RealConvKernel<Weight>& kernel, Random& random) {
   ConvShape s =
       random_shape(random, pick_one(random, {1, 3, 4, 16, 33, 64, 130, 300}), pick_channels(random), 14);
   if (random() % 8 == 0) {  // dense
@@ -35,25 +58,25 @@ void f32_convolution(const Isa& isa, Random& random) {
     s.stride_h = s.stride_w = s.dilation_h = s.dilation_w = 1;
   }
   const std::vector<float> input = floats(random, (size_t)s.in_h * s.in_w * s.in_c);
-  const std::vector<float> weights = floats(random, (size_t)s.out_c * s.kernel_h * s.kernel_w * s.in_c);
+  const std::vector<Weight> weights =
+      random_weights(random, (size_t)s.out_c * s.kernel_h * s.kernel_w * s.in_c, Weight{});
   const int pixels = s.out_h * s.out_w;
   const RandomEpilogue epilogue(random, pixels, s.out_c);
   current_case += ": " + describe(s) + epilogue.text;
   std::vector<float> main;
   for (int p = 0; p < pixels; p++) {
     for (int o = 0; o < s.out_c; o++) {
-      const float* filter = weights.data() + (size_t)o * s.kernel_h * s.kernel_w * s.in_c;
+      const Weight* filter = weights.data() + (size_t)o * s.kernel_h * s.kernel_w * s.in_c;
       float sum = 0;
       for_each_tap(s, p / s.out_w, p % s.out_w, [&](int ky, int kx, int from) {
         for (int c = 0; c < s.in_c; c++) {
           const float x = from < 0 ? 0.0f : input[(size_t)from * s.in_c + c];
-          sum = std::fma(x, filter[((size_t)ky * s.kernel_w + kx) * s.in_c + c], sum);
+          sum = std::fma(x, value_of(filter[((size_t)ky * s.kernel_w + kx) * s.in_c + c]), sum);
         }
       });
       main.push_back(sum);
     }
   }
-  const F32ConvKernel& kernel = *isa.f32_conv;
   AlignedBytes packed(kernel.packed_bytes(s));
   kernel.pack_weights(s, weights.data(), packed.data);
   Outputs out(pixels, s.out_c);
@@ -61,6 +84,9 @@ void f32_convolution(const Isa& isa, Random& random) {
                epilogue.make(out.value.data(), out.bit_words.data()));
   out.compare(epilogue, main);
 }
+
+void f32_convolution(const Isa& isa, Random& random) { real_convolution(*isa.f32_conv, random); }
+void f16_convolution(const Isa& isa, Random& random) { real_convolution(*isa.f16_conv, random); }
 
 void u8_convolution(const Isa& isa, Random& random) {
   const int in_c = pick_one(random, {1, 2, 3, 3, 3, 4, 5, 33, 100});
@@ -134,6 +160,7 @@ int main(int argc, char** argv) {
   const unsigned seed = argc > 1 ? (unsigned)std::atoi(argv[1]) : 1;
   const int repeats = argc > 2 ? std::atoi(argv[2]) : 150;
   for_each_isa("f32_convolution", seed, repeats, f32_convolution);
+  for_each_isa("f16_convolution", seed, repeats, f16_convolution);
   for_each_isa("u8_convolution", seed, repeats, u8_convolution);
   if (failures)
     std::fprintf(stderr, "%d failures; rerun with: test_real_conv %u %d\n", failures, seed, repeats);

@@ -200,6 +200,40 @@ void refuses_damaged_preprocessing() {
   refuses([](Record& r) { r.deviation[0] = 1e-300; }, "float32 cannot hold");
 }
 
+/// Two anchors of five numbers and one class each, with its name: read, and damaged.
+void reads_and_refuses_detection() {
+  using Record = phonebit::format::DetectionRecord;
+  const auto with = [](const auto& change) {
+    Record record{0, 1, 2, {1.5F, 2.0F, 3.0F, 4.5F}, {}};
+    change(record);
+    ModelWriter model;
+    const uint32_t map = model.tensor("map", phonebit::format::DataType::kF32, 6, 5, 12);
+    const uint32_t copy = model.tensor("copy", phonebit::format::DataType::kF32, 6, 5, 12);
+    model.op(phonebit::format::OpKind::kElementwise, "copy", {map}).value_output = static_cast<int32_t>(copy);
+    model.detection(record);
+    model.label("thing");
+    return model.bytes({map}, {copy});
+  };
+  const Network network = Network::load(store(with([](Record&) {})));
+  expect(network.labels().size() == 1, "a label for each class, not for each channel");
+  expect(network.detection().size() == 1 && network.detection()[0].anchors.size() == 2, "two anchors");
+  expect(network.detection()[0].anchors[1].width == 3.0F, "the width of the second");
+  expect(network.detection()[0].anchors[1].height == 4.5F, "the height of the second");
+  const auto refuses = [&](const auto& change, const std::string& part) {
+    const std::string text = outcome(store(with(change)), ErrorCode::format, part);
+    expect(text.find(part) != std::string::npos, "'" + text + "' says '" + part + "'");
+  };
+  refuses([](Record& r) { r.output = 1; }, "output 1 does not exist");
+  refuses([](Record& r) { r.kind = 0; }, "unknown kind 0");
+  refuses([](Record& r) { r.kind = 2; }, "unknown kind 2");
+  refuses([](Record& r) { r.anchor_count = 0; }, "0 anchors, expected 1 to 16");
+  refuses([](Record& r) { r.anchor_count = 17; }, "17 anchors");
+  refuses([](Record& r) { r.anchor_count = 3; }, "anchor 2 has a side of 0");
+  refuses([](Record& r) { r.anchors[1] = -1.0F; }, "anchor 0 has a side of -1");
+  refuses([](Record& r) { r.anchors[2] = std::numeric_limits<float>::quiet_NaN(); }, "anchor 1 has a side");
+  refuses([](Record& r) { r.anchor_count = 1; }, "1 labels for the 7 classes");
+}
+
 void try_file(const Bytes& file, int mutations, std::mt19937& random) {
   expect(outcome(store(file), ErrorCode::format, "intact").empty(), "the intact file runs");
   names_unknown_version(file);
@@ -235,6 +269,7 @@ int main(int argc, char** argv) {
     survives_mutated_bytes(small);
     tells_preprocessing_and_labels(small);
     refuses_damaged_preprocessing();
+    reads_and_refuses_detection();
   }
   for (const std::string& path : paths) {
     std::printf("%s\n", path.c_str());

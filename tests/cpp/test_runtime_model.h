@@ -58,6 +58,8 @@ class ModelWriter {
 
   void label(const std::string& name) { labels_.push_back(string(name)); }
 
+  void detection(const format::DetectionRecord& record) { detection_.push_back(record); }
+
   void preprocessing(const format::PreprocessingRecord& record) { preprocessing_.push_back(record); }
 
   Bytes bytes(const std::vector<uint32_t>& inputs, const std::vector<uint32_t>& outputs) const {
@@ -81,6 +83,7 @@ class ModelWriter {
     add(Kind::kMetadata, std::string("{}"));
     add(Kind::kPreprocessing, preprocessing_);
     add(Kind::kLabels, labels_);
+    add(Kind::kDetection, detection_);
 
     Bytes file(64 + sections.size() * sizeof(format::SectionRecord));
     for (size_t i = 0; i < sections.size(); ++i) {
@@ -134,6 +137,7 @@ class ModelWriter {
   std::vector<format::OpRecord> ops_;
   std::vector<format::PreprocessingRecord> preprocessing_;
   std::vector<uint32_t> labels_;
+  std::vector<format::DetectionRecord> detection_;
   Bytes data_;
 };
 

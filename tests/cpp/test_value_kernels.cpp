@@ -50,9 +50,8 @@ void float_window(const Isa& isa, Random& random, Reduction reduction) {
   out.compare(epilogue, main);
 }
 
-void bit_pool(const Isa& isa, Random& random) {
-  const int channels = random() % 3 ? pick_channels(random) : pick_one(random, {256, 520, 700});
-  const ConvShape s = random_shape(random, channels, 0, 12);
+void check_bit_pool(const Isa& isa, Random& random, const ConvShape& s) {
+  const int channels = s.in_c;
   const std::vector<uint32_t> input = bits(random, (size_t)s.in_h * s.in_w, channels);
   const std::vector<uint32_t> flip = bits(random, 1, channels);
   const bool flips = random() % 2;
@@ -79,6 +78,23 @@ void bit_pool(const Isa& isa, Random& random) {
     }
     out.compare_bits(p, expected);
   }
+}
+
+void bit_pool(const Isa& isa, Random& random) {
+  const int channels = random() % 3 ? pick_channels(random) : pick_one(random, {256, 520, 700});
+  check_bit_pool(isa, random, random_shape(random, channels, 0, 12));
+}
+
+/// Rows that are longer than what is reduced at a time, and windows that are.
+void wide_bit_pool(const Isa& isa, Random& random) {
+  ConvShape s = random_shape(random, pick_one(random, {1, 32, 33, 64, 96, 100, 128}), 0, 4);
+  s.in_w = pick(random, 1, 5000);
+  if (random() % 4 == 0) s.dilation_w = pick(random, 1, 2500);
+  const int span = (s.kernel_w - 1) * s.dilation_w + 1;
+  s.pad_left = pick(random, 0, span / 2), s.pad_right = pick(random, 0, span / 2);
+  if (s.in_w < span) s.in_w = span;
+  s.out_w = (s.in_w + s.pad_left + s.pad_right - span) / s.stride_w + 1;
+  check_bit_pool(isa, random, s);
 }
 
 void binary_depthwise(const Isa& isa, Random& random) {
@@ -309,6 +325,7 @@ int main(int argc, char** argv) {
   for_each_isa("average_pool_f32", seed, repeats,
                [](const Isa& isa, Random& r) { float_window(isa, r, Reduction::kAverage); });
   for_each_isa("max_pool_bits", seed, repeats, bit_pool);
+  for_each_isa("max_pool_bits wide", seed, repeats / 5, wide_bit_pool);
   for_each_isa("binary_depthwise", seed, repeats, binary_depthwise);
   for_each_isa("elementwise", seed, repeats, elementwise);
   for_each_isa("in_place_add", seed, repeats, in_place_add);

@@ -140,6 +140,46 @@ def test_indices_must_be_integers_and_one_a_channel(
     assert words in refusal(file_bytes(contents), tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"count": 1781}, "1781 elements of 2 bytes do not make 3564 bytes"),
+        ({"count": 1781, "size_bytes": 3562}, "weights are 1781 x f16, expected 1782 x f16"),
+        ({"dtype": 5}, "dtype 5, expected 0 (bit), 2 (i32), 3 (f32) or 4 (f16)"),
+        ({"dtype": DataType.F32}, "1782 elements of 4 bytes do not make 3564 bytes"),
+    ],
+)
+def test_halves_are_two_bytes_each_and_as_many_as_weights(
+    fields: dict[str, int], words: str, tmp_path: Path
+) -> None:
+    contents = to_contents(engine_graphs()["half_weights"])
+    constants = contents.constants.copy()
+    for field, value in fields.items():
+        constants[field][contents.ops[0]["weights"]] = value
+    contents.constants = constants
+    assert words in refusal(file_bytes(contents), tmp_path)
+
+
+@pytest.mark.parametrize("half", [0x7C00, 0xFC00, 0x7E00, 0x7C01])
+def test_halves_are_finite(half: int, tmp_path: Path) -> None:
+    contents = to_contents(engine_graphs()["half_weights"])
+    data = bytearray(contents.data)
+    at = int(contents.constants[contents.ops[0]["weights"]]["offset"]) + 2 * 77
+    data[at : at + 2] = half.to_bytes(2, "little")
+    contents.data = bytes(data)
+    text = refusal(file_bytes(contents), tmp_path)
+    assert "op 0 'plain' (conv2d): weight 77 is infinite or not a number" in text
+
+
+def test_halves_are_weights_of_real_values_only(tmp_path: Path) -> None:
+    contents = to_contents(engine_graphs()["u8_first_layer_3_64"])
+    constants = contents.constants.copy()
+    weights = constants[contents.ops[0]["weights"]]
+    weights["dtype"], weights["count"] = DataType.F16, 2 * weights["count"]
+    contents.constants = constants
+    assert "weights are 1152 x f16, expected 576 x bit" in refusal(file_bytes(contents), tmp_path)
+
+
 def test_a_selection_without_indices_is_refused(tmp_path: Path) -> None:
     contents = to_contents(engine_graphs()["selected_channels"])
     ops = contents.ops.copy()

@@ -49,6 +49,23 @@ def test_convert_writes_a_file_and_reports(cli: Cli, checkpoint: Path, tmp_path:
     assert "binary" in done.out
 
 
+def test_convert_stores_real_weights_as_halves(cli: Cli, checkpoint: Path, tmp_path: Path) -> None:
+    sizes = {}
+    for kind in ("f32", "f16"):
+        target = tmp_path / f"{kind}.pbit"
+        done = cli("convert", checkpoint, "-o", target, "--float-weights", kind, "--json")
+        assert done.code == 0, done.err
+        sizes[kind] = target.stat().st_size
+    assert sizes["f16"] < sizes["f32"]
+    assert any("stored as float16" in note for note in done.document["notes"])
+    shown = cli("inspect", target, "--json").document["layers"]
+    reported = {layer["name"]: layer["bytes_after"] for layer in done.document["layers"]}
+    assert {layer["name"]: layer["weight_bytes"] for layer in shown} == reported
+    refused = cli("convert", checkpoint, "--float-weights", "f8")
+    assert refused.code == 2
+    assert "'f8' is not one of 'f32', 'f16'" in refused.err
+
+
 def test_convert_json_is_the_report(cli: Cli, checkpoint: Path, tmp_path: Path) -> None:
     labels = tmp_path / "labels.json"
     labels.write_text(json.dumps([f"c{i}" for i in range(10)]))

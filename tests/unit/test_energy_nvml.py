@@ -106,7 +106,9 @@ def test_a_gpu_is_matched_by_address_then_name_then_place(monkeypatch: pytest.Mo
     sources = find_nvml()
     assert matching_gpu(sources, "NVIDIA H200", (0, 0x3A, 0), 0) == (sources[1], "same PCI address")
     assert matching_gpu(sources, "NVIDIA H200", (0, 0x99, 0), 0) is None
-    assert matching_gpu(sources, "NVIDIA T4", None, 0) == (sources[2], "same name")
+    only = (sources[2], "the only one of this name")
+    assert matching_gpu(sources, "NVIDIA T4", None, 0) == only
+    assert matching_gpu(sources, "NVIDIA T4", (0, 0x99, 0), 0) == only
     found = matching_gpu(sources, "NVIDIA H200", None, 1)
     assert found is not None
     assert found[0] is sources[1]

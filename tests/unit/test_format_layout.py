@@ -23,6 +23,7 @@ STRUCTS = {
     "StepRecord": records.STEP,
     "OpRecord": records.OP,
     "PreprocessingRecord": records.PREPROCESSING,
+    "DetectionRecord": records.DETECTION,
 }
 ENUMS: tuple[type[IntEnum], ...] = (
     records.SectionKind,
@@ -33,12 +34,14 @@ ENUMS: tuple[type[IntEnum], ...] = (
     records.ColorOrder,
     records.Resize,
     records.Interpolation,
+    records.HeadKind,
 )
 CONSTANTS = {
     "kVersion": records.VERSION,
     "kAlignment": records.ALIGNMENT,
     "kNone": records.NONE,
     "kOptionalSection": records.OPTIONAL_SECTION,
+    "kMaxAnchors": records.MAX_ANCHORS,
 }
 CPP_TYPES = {
     "char": "S",

@@ -61,6 +61,7 @@ class FakeRuntime:
             outputs=[],
             layers=[],
             preprocessing=[],
+            detection=[],
             labels=[],
             metadata="",
             warnings=self.warnings,

@@ -67,6 +67,23 @@ struct Preprocessing {
   float offset(int channel) const;
 };
 
+/// How the channels of a detector's output are arranged (docs/detection.md has the formulas).
+enum class HeadKind {
+  yolov2 = 1,  ///< for each anchor in turn: x, y, w, h, objectness, classes
+};
+
+/// A box prior: its size in cells of the output map.
+struct Anchor {
+  float width, height;
+};
+
+/// What boxes the numbers of an output mean. The engine never applies it: forward() gives the numbers.
+struct DetectionHead {
+  int output;  ///< index in Network::outputs()
+  HeadKind kind;
+  std::vector<Anchor> anchors;
+};
+
 /// One layer: one op of the file.
 struct LayerInfo {
   std::string name;                  ///< the training framework's name
@@ -198,7 +215,10 @@ class Network {
 
   /// What pictures become before they are inputs, where the file tells; at most one record an input.
   const std::vector<Preprocessing>& preprocessing() const;
-  /// Class names, one a channel of the first output; empty where the file has none.
+  /// What boxes the outputs mean, where the file tells; at most one record an output.
+  const std::vector<DetectionHead>& detection() const;
+  /// Class names, one a channel of the first output, or one a class of its boxes; empty where the file has
+  /// none.
   const std::vector<std::string>& labels() const;
 
   /// Runs `batch` images. Buffer i holds `batch` images of tensor i, one after the other: exactly batch *

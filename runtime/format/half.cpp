@@ -1,10 +1,9 @@
-#include "opencl/half.h"
+#include "format/half.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
-namespace phonebit::opencl {
+namespace phonebit::format {
 
 uint16_t to_half(float value) {
   uint32_t bits;
@@ -24,11 +23,20 @@ uint16_t to_half(float value) {
 }
 
 float from_half(uint16_t half) {
-  const int exponent = half >> 10 & 0x1f, mantissa = half & 0x3ff;
-  const float magnitude = exponent == 31  ? (mantissa != 0 ? NAN : INFINITY)
-                          : exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -24)
-                                          : std::ldexp(static_cast<float>(mantissa + 1024), exponent - 25);
-  return (half & 0x8000) != 0 ? -magnitude : magnitude;
+  const uint32_t sign = (half & 0x8000u) << 16;
+  uint32_t bits = (half & 0x7fffu) << 13;  // the exponent has come to its place, with a bias of 15
+  if (bits >= 31u << 23) {
+    bits += (255u - 31u) << 23;  // infinity, NaN
+  } else if (bits >= 1u << 23) {
+    bits += (127u - 15u) << 23;
+  } else {
+    const float subnormal = static_cast<float>(half & 0x3ff) * 0x1p-24f;
+    std::memcpy(&bits, &subnormal, sizeof bits);
+  }
+  bits |= sign;
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
 }
 
 std::vector<uint16_t> to_halves(const float* values, size_t count) {
@@ -37,8 +45,8 @@ std::vector<uint16_t> to_halves(const float* values, size_t count) {
   return halves;
 }
 
-void from_halves(const std::vector<uint16_t>& halves, float* values) {
-  std::transform(halves.begin(), halves.end(), values, from_half);
+void from_halves(const uint16_t* halves, size_t count, float* values) {
+  std::transform(halves, halves + count, values, from_half);
 }
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::format

@@ -1,0 +1,152 @@
+"""Trains YOLOv2-Tiny on garment scenes: the recipe behind the checkpoint.
+
+Scenes are made first, by all cores, and stay on the GPU as bytes. The networks are binary from the
+first step on: signs forward, straight-through gradients backward, Adam on latent weights in -1..1.
+The last step is taken as it is, and the test scenes choose nothing. At the end the last layer's
+real weights are rounded, so that every engine gets the same bits; precision is measured after that.
+
+    python -m models.garment_scenes.train --output DIR             # in a checkout: torch and numpy
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import platform
+import shlex
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch import nn
+
+from phonebit.detection import read_head
+
+from ..fashion_mnist.dataset import CLASS_NAMES, DEFAULT_DIR  # noqa: TID252
+from ..packed_checkpoint import load, save  # noqa: TID252
+from .anchors import SEED
+from .fitting import Schedule, fit, head_outputs, precision_of
+from .network import round_last_layer_, yolov2_tiny
+from .scene_set import SceneSet
+from .scene_workers import make_scenes
+
+HERE: Final = Path(__file__).resolve().parent
+NETWORKS: Final[dict[str, Callable[[], nn.Module]]] = {
+    "yolov2_tiny_quarter": partial(yolov2_tiny, 0.25),
+    "yolov2_tiny_half": partial(yolov2_tiny, 0.5),
+    "yolov2_tiny": partial(yolov2_tiny, 1.0),
+}
+"""By name: builds the untrained network of a width."""
+
+
+def train_network(
+    name: str, train: SceneSet, test: SceneSet, options: argparse.Namespace
+) -> dict[str, Any]:
+    """Trains one network, writes its checkpoint and measures what was written.
+
+    Args:
+        name: in ``NETWORKS``.
+        train: training scenes, on the device.
+        test: test scenes, on the device; looked at after the last step only.
+        options: of the command line.
+
+    Returns:
+        JSON-ready log.
+    """
+    head = read_head(HERE / "detection.toml")
+    anchors = torch.tensor(head.anchors, device=options.device)
+    torch.manual_seed(options.seed)
+    network = NETWORKS[name]().to(options.device, memory_format=torch.channels_last)
+    how = Schedule(options.steps, options.minutes, options.batch_size, options.rate, options.half)
+    print(f"{name}: {sum(p.numel() for p in network.parameters())} weights", flush=True)
+    log = fit(network, train, anchors, how, options.seed)
+    before, _ = precision_of(head_outputs(network, test), test, head)
+    round_last_layer_(network)
+    path = options.output / f"{name}.pth"
+    save(network, name, path)
+    _, stored = load(path, NETWORKS)
+    mean, each = precision_of(head_outputs(stored.to(options.device), test), test, head)
+    print(f"{name}: mAP {mean:.4f}, {before:.4f} before rounding", flush=True)
+    log["map_before_rounding"] = before
+    log["map"] = mean
+    log["average_precision"] = dict(zip(CLASS_NAMES, each, strict=True))
+    log["checkpoint"] = {
+        "file": path.name,
+        "size_bytes": path.stat().st_size,
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+    }
+    return log
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(description="Train YOLOv2-Tiny on garment scenes.")
+    parser.add_argument("networks", nargs="*", metavar="NETWORK", help=f"of {', '.join(NETWORKS)}")
+    parser.add_argument("--data", type=Path, default=DEFAULT_DIR, help="folder of the four .gz")
+    parser.add_argument("--output", type=Path, default=HERE, help="of .pth and training.json")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--scenes", type=int, default=24000, help="to train with")
+    parser.add_argument("--test-scenes", type=int, default=500)
+    parser.add_argument("--minutes", type=float, default=5.0, help="of steps, for each network")
+    parser.add_argument("--steps", type=int, default=0, help="instead of minutes")
+    parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--rate", type=float, default=3e-3, help="the largest learning rate")
+    parser.add_argument("--no-half", dest="half", action="store_false", help="train in float32")
+    parser.add_argument("--seed", type=int, default=SEED)
+    options = parser.parse_args()
+    options.networks = options.networks or ["yolov2_tiny_half", "yolov2_tiny"]
+    unknown = [name for name in options.networks if name not in NETWORKS]
+    if unknown:
+        parser.error(f"got {', '.join(unknown)}, expected some of {', '.join(NETWORKS)}")
+    return options
+
+
+def describe_machine(device: str) -> dict[str, Any]:
+    """Processor or GPU, and versions, for the training log."""
+    name = torch.cuda.get_device_name(device) if device.startswith("cuda") else platform.machine()
+    versions = {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "numpy": np.__version__,
+    }
+    return {"device": name, "platform": platform.platform(), "versions": versions}
+
+
+def main() -> None:
+    """Trains the networks one after the other; the log is written again after each of them."""
+    options = parse_arguments()
+    torch.backends.cudnn.benchmark = True
+    torch.set_float32_matmul_precision("high")
+    options.output.mkdir(parents=True, exist_ok=True)
+    start = time.perf_counter()
+    data, device = options.data, options.device
+    made = make_scenes(data, "train", options.scenes, SEED)
+    train = SceneSet.collect(made, options.scenes, device)
+    made = make_scenes(data, "t10k", options.test_scenes, SEED)
+    test = SceneSet.collect(made, options.test_scenes, device)
+    print(f"{len(train)} scenes in {time.perf_counter() - start:.0f} s", flush=True)
+    arguments = shlex.join(sys.argv[1:])
+    log: dict[str, Any] = {
+        "command": f"python -m models.garment_scenes.train {arguments}".strip(),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": describe_machine(options.device),
+        "scenes": {"train": len(train), "test": len(test), "seed": SEED},
+        "networks": {},
+    }
+    for name in options.networks:
+        log["networks"][name] = train_network(name, train, test, options)
+        log["seconds"] = round(time.perf_counter() - start, 1)
+        (options.output / "training.json").write_text(json.dumps(log, indent=1) + "\n")
+    print(f"{log['seconds']} s in all", flush=True)
+
+
+if __name__ == "__main__":
+    main()

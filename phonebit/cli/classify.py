@@ -1,0 +1,154 @@
+"""Classification of pictures for ``phonebit run`` and ``phonebit demo``."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from phonebit.errors import InputError
+
+if TYPE_CHECKING:
+    from phonebit.cli.pictures import Picture
+    from phonebit.network import Network
+
+LATENCY_RUNS = 9
+LATENCY_BUDGET_MS = 100.0
+"""A picture's latency is measured this often, or until this much time is spent."""
+
+
+@dataclass(frozen=True)
+class Guess:
+    """One class with what the network thinks of it."""
+
+    index: int
+    label: str
+    score: float
+    probability: float
+
+
+@dataclass(frozen=True)
+class Classification:
+    """One picture's result; latency is the median of its forward passes alone."""
+
+    picture: Path
+    changes: tuple[str, ...]
+    guesses: list[Guess]
+    latency_ms: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        return {
+            "picture": str(self.picture),
+            "changes": list(self.changes),
+            "top": [asdict(guess) for guess in self.guesses],
+            "latency_ms": self.latency_ms,
+        }
+
+
+def check_classifier(network: Network) -> None:
+    """Refuse networks that do not map one picture to one vector of class scores.
+
+    Raises:
+        InputError: if there are several inputs or outputs, or the output is a map or bits.
+    """
+    inputs, outputs = network.inputs, network.outputs
+    fits = len(inputs) == len(outputs) == 1
+    if not fits or outputs[0].shape[:2] != (1, 1) or outputs[0].dtype != "f32":
+        raise InputError(
+            "this network is no picture classifier",
+            where=str(network.path),
+            expected="one input and one real-valued output without a map",
+            got=f"{[info.shape for info in inputs]} -> {[info.shape for info in outputs]}",
+            hint="use phonebit.Network.forward with arrays",
+        )
+
+
+def classify(network: Network, picture: Picture, top: int) -> Classification:
+    """Run one picture and rank the classes.
+
+    Args:
+        network: a classifier, see ``check_classifier``.
+        picture: from ``load_picture``.
+        top: classes to keep.
+
+    Returns:
+        The best classes, best first, and the latency.
+    """
+    result, latency_ms = timed_forward(network, picture)
+    scores = np.asarray(result, np.float64).ravel()
+    probabilities = scores if ends_in_softmax(network) else softmax(scores)
+    labels = network.labels
+    order = np.argsort(-scores, kind="stable")[:top]
+    guesses = [
+        Guess(int(i), label_of(labels, int(i)), float(scores[i]), float(probabilities[i]))
+        for i in order
+    ]
+    return Classification(picture.path, picture.changes, guesses, latency_ms)
+
+
+def timed_forward(network: Network, picture: Picture) -> tuple[NDArray[np.float32], float]:
+    """Run one picture through a network of one output.
+
+    The first pass through a network touches its weights for the first time and wakes its threads,
+    so the latency is the median of the passes after it.
+
+    Returns:
+        The output without the batch, and the latency in ms.
+    """
+    batch = picture.array[None]
+    result = network.forward(batch)
+    latencies: list[float] = []
+    while len(latencies) < LATENCY_RUNS and sum(latencies) < LATENCY_BUDGET_MS:
+        start = time.perf_counter()
+        network.forward(batch)
+        latencies.append((time.perf_counter() - start) * 1e3)
+    return np.asarray(result)[0], float(np.median(latencies))
+
+
+def ends_in_softmax(network: Network) -> bool:
+    """Whether the network's scores are probabilities already."""
+    return network.layers[-1].kind == "softmax"
+
+
+def softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Probabilities from scores: exp(s_i) / sum_j exp(s_j), the maximum taken off first."""
+    powers = np.exp(scores - scores.max())
+    return np.asarray(powers / powers.sum(), np.float64)
+
+
+def label_of(labels: list[str], index: int) -> str:
+    """Class name, or "class N" where the file has none."""
+    return labels[index] if index < len(labels) else f"class {index}"
+
+
+def print_classification(console: Console, result: Classification) -> None:
+    """One picture's classes on the terminal."""
+    print_heading(console, result.picture, result.latency_ms, result.changes)
+    console.print(_guess_table(result.guesses))
+
+
+def print_heading(
+    console: Console, picture: Path, latency_ms: float, changes: tuple[str, ...]
+) -> None:
+    """The line above a picture's results: its name, its latency and what was done to it."""
+    changed = f"  [dim]{escape(', '.join(changes))}[/]" if changes else ""
+    console.print(f"[bold]{escape(str(picture))}[/]  {latency_ms:.3f} ms{changed}", soft_wrap=True)
+
+
+def _guess_table(guesses: list[Guess]) -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
+    table.add_column(justify="right")
+    table.add_column()
+    table.add_column(style="cyan")
+    for guess in guesses:
+        bar = "█" * round(20 * guess.probability)
+        table.add_row(f"{100 * guess.probability:.2f} %", escape(guess.label), bar)
+    return table

@@ -1,0 +1,155 @@
+"""Detection in pictures for ``phonebit run``: boxes on the terminal, as JSON, and drawn."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from PIL import Image
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from phonebit.cli.classify import print_heading, timed_forward
+from phonebit.cli.pictures import Picture, open_picture
+from phonebit.detection import Detection, Limits, detect
+from phonebit.detection.drawing import draw_detections
+from phonebit.errors import InputError
+from phonebit.format.writer import write_atomically
+
+if TYPE_CHECKING:
+    from phonebit.network import Network
+
+
+@dataclass
+class Detections:
+    """One picture's result; latency is the median of its forward passes alone.
+
+    ``drawn`` is the file that shows the boxes, if there is one.
+    """
+
+    picture: Path
+    changes: tuple[str, ...]
+    detections: list[Detection]
+    latency_ms: float
+    drawn: Path | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        return {
+            "picture": str(self.picture),
+            "changes": list(self.changes),
+            "detections": [found.to_dict() for found in self.detections],
+            "drawn": str(self.drawn) if self.drawn else None,
+            "latency_ms": self.latency_ms,
+        }
+
+
+def check_detector(network: Network) -> None:
+    """Refuse networks that do not map one picture to one map of boxes.
+
+    Raises:
+        InputError: if there are several inputs or outputs, or the file does not say what boxes the
+            output means.
+    """
+    inputs, outputs = network.inputs, network.outputs
+    if len(inputs) != 1 or len(outputs) != 1:
+        raise InputError(
+            "this network is no detector",
+            where=str(network.path),
+            expected="one input and one output",
+            got=f"{[info.shape for info in inputs]} -> {[info.shape for info in outputs]}",
+            hint="use phonebit.Network.forward with arrays",
+        )
+    if not network.detection:
+        raise InputError(
+            "the file does not say what boxes the output means",
+            where=str(network.path),
+            got=f"an output {outputs[0].text} without anchors",
+            hint="if it is a detector, convert it again with --detection anchors.toml",
+        )
+
+
+def drawing_targets(images: Sequence[Path], to: Path) -> list[Path]:
+    """Where the drawings go: one picture to the file or folder ``to``, several to the folder.
+
+    Raises:
+        InputError: if ``to`` is no folder and there are several pictures, if its name tells no
+            picture format, or if two pictures would get one name.
+    """
+    if len(images) == 1 and not to.is_dir():
+        known = Image.registered_extensions()
+        if known.get(to.suffix.lower()) not in Image.SAVE:
+            raise InputError(
+                "cannot draw into a file of this kind",
+                where=str(to),
+                expected="a name that ends in .png, .jpg or another picture format, or a folder",
+                got=repr(to.suffix),
+            )
+        return [to]
+    if not to.is_dir():
+        raise InputError(
+            "several pictures need a folder",
+            where=str(to),
+            got=f"{len(images)} pictures and no such folder",
+            hint="make the folder first",
+        )
+    targets = [to / f"{path.stem}.png" for path in images]
+    twice = sorted({str(target) for target in targets if targets.count(target) > 1})
+    if twice:
+        raise InputError("two pictures would be drawn into one file", where=", ".join(twice))
+    return targets
+
+
+def detect_in(network: Network, picture: Picture, limits: Limits) -> Detections:
+    """Run one picture and decode what comes out.
+
+    Args:
+        network: a detector, see ``check_detector``.
+        picture: from ``load_picture``.
+        limits: what counts as found.
+    """
+    result, latency_ms = timed_forward(network, picture)
+    head = network.detection[network.outputs[0].name]
+    found = detect(result, head, picture.placement, network.labels, limits)
+    return Detections(picture.path, picture.changes, found, latency_ms)
+
+
+def draw_into(target: Path, result: Detections) -> Path:
+    """Write a copy of the picture with its boxes; an existing file is replaced when it is complete.
+
+    Raises:
+        InputError: if the file cannot be written.
+    """
+    drawing = draw_detections(open_picture(result.picture).convert("RGB"), result.detections)
+    kind = Image.registered_extensions()[target.suffix.lower()]
+    stream = io.BytesIO()
+    drawing.save(stream, kind)
+    try:
+        write_atomically(target, stream.getvalue())
+    except OSError as error:
+        raise InputError(
+            f"cannot be written: {error.strerror}",
+            where=str(target),
+            hint="choose another output path",
+        ) from error
+    return target
+
+
+def print_detections(console: Console, result: Detections) -> None:
+    """One picture's boxes on the terminal."""
+    print_heading(console, result.picture, result.latency_ms, result.changes)
+    table = Table(box=None, padding=(0, 2, 0, 2), header_style="dim")
+    table.add_column("score", justify="right")
+    table.add_column("what")
+    for side in ("left", "top", "right", "bottom"):
+        table.add_column(side, justify="right")
+    for found in result.detections:
+        sides = (f"{side:.0f}" for side in found.box)
+        table.add_row(f"{100 * found.score:.1f} %", escape(found.label), *sides)
+    console.print(table if result.detections else "  nothing found")
+    if result.drawn:
+        console.print(f"  [dim]drawn into[/] {escape(str(result.drawn))}", soft_wrap=True)
