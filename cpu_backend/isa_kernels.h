@@ -13,6 +13,7 @@ namespace phonebit::cpu {
   extern const BinaryConvKernel* const kBinaryConv_##suffix[];    \
   extern const U8ConvKernel* const kU8Conv_##suffix[];            \
   extern const F32ConvKernel kF32Conv_##suffix;                   \
+  extern const F16ConvKernel kF16Conv_##suffix;                   \
   extern const BinaryDepthwiseFn kBinaryDepthwise_##suffix;       \
   extern const ValueKernels kValueKernels_##suffix;
 // clang-format on

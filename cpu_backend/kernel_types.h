@@ -124,13 +124,15 @@ struct U8ConvKernel {
               const OutputRange&, const AccumulatorSink&);
 };
 
-/// Float32 convolution, groups == 1; weights OHWI float32. Each output is one chain of fused multiply-adds
-/// over (kh, kw, cin) in order, starting from 0 and with padded taps as +0, so that every ISA gives the same
-/// bits. Protocol as BinaryConvKernel.
-struct F32ConvKernel {
+/// Float32 convolution, groups == 1; weights OHWI: float, or the bits of finite IEEE halves (uint16_t), which
+/// become float32 when they are read. Each output is one chain of fused multiply-adds over (kh, kw, cin) in
+/// order, starting from 0 and with padded taps as +0, so that every ISA gives the same bits, and halves give
+/// those of the same numbers as floats. Protocol as BinaryConvKernel.
+template <class Weight>
+struct RealConvKernel {
   const char* name;
   size_t (*packed_bytes)(const ConvShape&);
-  void (*pack_weights)(const ConvShape&, const float* weights, void* packed);
+  void (*pack_weights)(const ConvShape&, const Weight* weights, void* packed);
   size_t (*scratch_bytes)(const ConvShape&);
   int (*prepare_rows)(const ConvShape&);
   void (*prepare_input)(const ConvShape&, const float* input, void* scratch, int row_begin, int row_end);
@@ -138,6 +140,9 @@ struct F32ConvKernel {
   void (*run)(const ConvShape&, const void* packed, const float* input, const void* scratch,
               const OutputRange&, const Epilogue&);
 };
+
+using F32ConvKernel = RealConvKernel<float>;
+using F16ConvKernel = RealConvKernel<uint16_t>;
 
 /// Memory-bound kernels, compiled once per ISA from portable/. Ranges are output rows, or pixels where said.
 struct ValueKernels {
@@ -165,6 +170,7 @@ struct Isa {
   const BinaryConvKernel* const* binary_conv;
   const U8ConvKernel* const* u8_conv;
   const F32ConvKernel* f32_conv;
+  const F16ConvKernel* f16_conv;
   BinaryDepthwiseFn binary_depthwise;
   const ValueKernels* values;
 };

@@ -70,7 +70,7 @@ def heads_of(engine: _runtime.Network, outputs: Sequence[TensorInfo]) -> dict[st
     """What boxes the outputs mean, by output name, where the file tells."""
     return {
         outputs[record["output"]].name: DetectionHead.from_record(record)
-        for record in getattr(engine, "detection", [])
+        for record in engine.detection
     }
 
 

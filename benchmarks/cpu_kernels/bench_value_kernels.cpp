@@ -97,15 +97,17 @@ constexpr Layer kFloatLayers[] = {
     {"ResNet-18 3x3", 14, 256, 256, 3, 1, 1},
     {"ResNet-18 3x3", 7, 512, 512, 3, 1, 1},
     {"dense", 1, 512, 1000, 1, 1, 0},
+    {"dense", 1, 4096, 1000, 1, 1, 0},
     {"dense", 1, 4096, 4096, 1, 1, 0},
 };
-constexpr Layer kByteLayers[] = {
-    {"u8 3x3", 224, 3, 64, 3, 1, 1}, {"u8 7x7s2", 224, 3, 64, 7, 2, 3}, {"u8 11x11s4", 227, 3, 96, 11, 4, 0}};
-constexpr Layer kWindowLayers[] = {{"blur 3x3s2", 56, 64, 64, 3, 2, 1},
-                                   {"blur 3x3s2", 28, 128, 128, 3, 2, 1},
-                                   {"stem 3x3s2", 112, 16, 16, 3, 2, 1},
-                                   {"pool 3x3s2", 112, 64, 64, 3, 2, 1},
-                                   {"pool 2x2s2", 56, 64, 64, 2, 2, 0}};
+constexpr Layer kByteLayers[] = {{"u8 3x3", 224, 3, 64, 3, 1, 1},      {"u8 7x7s2", 224, 3, 64, 7, 2, 3},
+                                 {"u8 11x11s4", 227, 3, 96, 11, 4, 0}, {"u8 3x3", 416, 3, 16, 3, 1, 1},
+                                 {"u8 3x3s2", 224, 3, 32, 3, 2, 1},    {"u8 7x7s2", 224, 3, 16, 7, 2, 3}};
+constexpr Layer kWindowLayers[] = {
+    {"blur 3x3s2", 56, 64, 64, 3, 2, 1},  {"blur 3x3s2", 28, 128, 128, 3, 2, 1},
+    {"stem 3x3s2", 112, 16, 16, 3, 2, 1}, {"pool 3x3s2", 112, 64, 64, 3, 2, 1},
+    {"pool 2x2s2", 56, 64, 64, 2, 2, 0},  {"pool 2x2s2", 416, 16, 16, 2, 2, 0},
+    {"pool 2x2s2", 224, 64, 64, 2, 2, 0}, {"pool 3x3s2", 55, 96, 96, 3, 2, 0}};
 
 int g_samples = 15;
 const char* g_filter = "";
@@ -144,11 +146,13 @@ Vector<float> random_floats(size_t count) {
   return v;
 }
 
-void bench_f32(const Isa& isa, const Layer& layer) {
+template <class Weight>
+void bench_real(const Isa& isa, const RealConvKernel<Weight>& kernel, const Layer& layer) {
   const ConvShape s = shape_of(layer);
-  const F32ConvKernel& kernel = *isa.f32_conv;
   const Vector<float> input = random_floats((size_t)s.in_h * s.in_w * s.in_c);
-  const Vector<float> weights = random_floats((size_t)s.out_c * s.kernel_h * s.kernel_w * s.in_c);
+  Vector<Weight> weights((size_t)s.out_c * s.kernel_h * s.kernel_w * s.in_c);
+  std::mt19937 random(1);
+  for (Weight& w : weights) w = (Weight)(random() % 0x3c00);  // as the bits of a half: below 1
   const Vector<float> scale = random_floats(s.out_c);
   const int pixels = s.out_h * s.out_w;
   Buffer packed(kernel.packed_bytes(s)), scratch(kernel.scratch_bytes(s)), out((size_t)pixels * s.out_c * 4);
@@ -159,7 +163,8 @@ void bench_f32(const Isa& isa, const Layer& layer) {
   const Epilogue epilogue = {&step, 1, (float*)out.p, nullptr, nullptr, s.out_c};
   const double macs = (double)pixels * s.out_c * s.kernel_h * s.kernel_w * s.in_c;
   const bool dense = pixels == 1;
-  report(isa, describe("f32", layer), {2 * macs, 0, dense ? 4 * macs : 0}, [&] {
+  const double bytes = dense ? sizeof(Weight) * macs : 0;
+  report(isa, describe(kernel.name, layer), {2 * macs, 0, bytes}, [&] {
     if (kernel.prepare_rows(s)) kernel.prepare_input(s, input.data(), scratch.p, 0, kernel.prepare_rows(s));
     kernel.run(s, packed.p, input.data(), scratch.p, {0, pixels, 0, (s.out_c + 63) / 64}, epilogue);
   });
@@ -301,7 +306,10 @@ int main(int argc, char** argv) {
     g_peak_flops = peak_flops(**isa);
     std::printf("%s: FMA peak %.1f GFLOP/s\n", (*isa)->name, g_peak_flops * 1e-9);
     for (const Layer& layer : kByteLayers) bench_u8(**isa, layer);
-    for (const Layer& layer : kFloatLayers) bench_f32(**isa, layer);
+    for (const Layer& layer : kFloatLayers) {
+      bench_real(**isa, *(*isa)->f32_conv, layer);
+      bench_real(**isa, *(*isa)->f16_conv, layer);
+    }
     for (const Layer& layer : kWindowLayers) bench_window(**isa, layer);
     bench_epilogue(**isa, 56, 64);
     bench_epilogue(**isa, 14, 256);

@@ -39,6 +39,8 @@ std::vector<Layer> layers() {
   return {conv(56, 64, 64, 3, 1),   conv(28, 128, 128, 3, 1),   conv(14, 256, 256, 3, 1),
           conv(7, 512, 512, 3, 1),  conv(56, 256, 256, 3, 1),   conv(28, 512, 512, 3, 1),
           conv(14, 512, 512, 3, 1), conv(13, 1024, 1024, 3, 1), conv(27, 96, 256, 5, 1),
+          conv(224, 64, 64, 3, 1),  conv(104, 32, 64, 3, 1),    conv(208, 16, 32, 3, 1),
+          conv(56, 16, 16, 3, 1),   conv(112, 16, 32, 3, 2),    conv(56, 8, 16, 3, 1),
           conv(56, 64, 128, 3, 2),  conv(28, 128, 256, 3, 2),   conv(14, 256, 512, 3, 2),
           conv(56, 64, 64, 1, 1),   conv(28, 128, 256, 1, 1),   conv(14, 256, 512, 1, 1),
           conv(7, 512, 1024, 1, 1), dense(7, 512, 4096),        dense(1, 4096, 4096),
@@ -56,9 +58,15 @@ Problem::Problem(const Layer& layer) {
   };
   fill(input, (size_t)s.in_h * s.in_w * words_in);
   fill(weights, s.out_c * filter_words);
+  if (s.in_c % 32 != 0) {  // one word a pixel or less; tail bits are 0
+    const uint32_t channels = (1u << s.in_c) - 1;
+    for (uint32_t& word : input) word &= channels;
+    for (uint32_t& word : weights) word &= channels;
+  }
   for (int c = 0; c < s.out_c; ++c) thresholds.push_back((int)(random() % 41) - 20);
 
-  // All channel counts above are whole words. Taps outside the map add nothing: padding is 0.
+  // Equal tail bits count as matches, so they are taken off. Taps outside the map add nothing: padding is 0.
+  const int tail_bits = words_in * 32 - s.in_c;
   expected.assign((size_t)s.out_h * s.out_w * words_out, 0);
   for (int y = 0; y < s.out_h; ++y) {
     for (int x = 0; x < s.out_w; ++x) {
@@ -70,6 +78,7 @@ Problem::Problem(const Layer& layer) {
           if (in_y < 0 || in_y >= s.in_h || in_x < 0 || in_x >= s.in_w) continue;
           const uint32_t* pixel = &input[((size_t)in_y * s.in_w + in_x) * words_in];
           const uint32_t* filter = &weights[c * filter_words + (size_t)tap * words_in];
+          acc -= tail_bits;
           for (int i = 0; i < words_in; ++i) acc += 32 - 2 * __builtin_popcount(pixel[i] ^ filter[i]);
         }
         expected[((size_t)y * s.out_w + x) * words_out + c / 32] |= (uint32_t)(acc >= thresholds[c])

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kByteSteps = 28;        // 28 * 8 <= 255 fits byte sums; whole words
 constexpr int64_t kPartSteps = 8176;  // 8176 * 8 <= 65535 fits 16-bit sums; a multiple of kByteSteps
-constexpr int kPrefetchBytes = 1024;
+constexpr int kPrefetchBytes = 4096;  // nearer ones cost Zen 4 a seventh of its rate from memory
 
 /// Counts of both nibbles of an activation byte: tables[x][h][i] = popcount(i ^ nibble h of x).
 struct ByteTables {

@@ -12,6 +12,7 @@ namespace {
 }  // namespace
 
 const F32ConvKernel kF32Conv_avx2 = kF32Convolution;
+const F16ConvKernel kF16Conv_avx2 = kF16Convolution;
 const U8ConvKernel* const kU8Conv_avx2[] = {&kU8ConvDirect, &kU8ConvPlanes, nullptr};
 const BinaryDepthwiseFn kBinaryDepthwise_avx2 = binary_depthwise;
 const ValueKernels kValueKernels_avx2 = kValueKernels;

@@ -35,9 +35,11 @@ constexpr int kLaneChannels = 32;  // channels of a register tile
 constexpr int kVectors = kLaneChannels / 16;
 constexpr int kPixels = 7;
 
+// Below 128 channels a tile's sums are too short: what is done once a tile, and the re-coded map, nine times
+// as large as the map, cost what the carries save.
 bool supports(const ConvShape& s) {
   return s.kernel_h == 3 && s.kernel_w == 3 && s.stride_h == 1 && s.stride_w == 1 && s.dilation_h == 1 &&
-         s.dilation_w == 1 && s.in_c % 32 == 0;
+         s.dilation_w == 1 && s.in_c % 32 == 0 && s.in_c >= 128;
 }
 
 /// Words of one half block of filters: 3 V steps and an H step of three forms, and a T step of one.
@@ -254,7 +256,7 @@ PHONEBIT_NOINLINE void run_block(const ConvShape& s, const PackedLayer& layer, c
 void run(const ConvShape& s, const void* packed, const uint32_t*, const void* scratch,
          const OutputRange& range, const AccumulatorSink& sink) {
   const PackedLayer layer(s, packed);
-  const WindowMap map = {(const uint32_t*)scratch, RowForms(s).row_words, (size_t)words(s.in_c) * kForms};
+  const WindowMap map = {(const uint32_t*)scratch, RowForms(s).row_words, (size_t)words(s.in_c) * kForms, 1};
   for (int block = range.block_begin; block < range.block_end; ++block) {
     run_block(s, layer, map, block, range, sink);
   }

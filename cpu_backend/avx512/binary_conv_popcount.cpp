@@ -1,7 +1,9 @@
 // @kernel   bconv2d_b32__avx512vpopcnt   binary convolution, threshold or epilogue fused, any shape
 // @math     d = sum over taps and words of popcount(x xor w);  acc = base_M - 2 d
 // (portable/border_classes.inl)
-// @in       packed bits [H][W][words(Cin)]; a padded copy in scratch where a window reaches over the edge
+// @in       packed bits [H][W][words(Cin)]; a padded copy in scratch where a window reaches over the edge,
+// and
+//           for 16 channels or fewer the windows themselves as whole words (portable/packed_taps.inl)
 // @out      packed bits [Ho][Wo][words(Cout)], or float32 tiles for the epilogue
 // @weights  [Cout/64][tap][words(Cin)][64 x u32]
 // @source   own; lanes as output channels after daBNN and LCE on Arm
@@ -10,9 +12,9 @@
 // sums, and the compare at the end is the packed output. Broadcasting 32 bits is part of the load; 16 bits
 // would cost a shuffle on the port that counts bits (Intel), which is why lanes are not narrower.
 //
-// Two register tiles, both with an activation broadcast shared by several vectors and a weight vector shared
-// by several pixels: 4 pixels x 64 channels, and 7 pixels x 32 channels for maps of 7 and 49 pixels and for
-// 32 filters.
+// Three register tiles, with an activation broadcast shared by several vectors and a weight vector shared by
+// several pixels: 4 pixels x 64 channels, 7 pixels x 32 channels for maps of 7 and 49 pixels and for 32
+// filters, and 14 pixels x 16 channels for 16 filters.
 #include "binary_conv_kernels.h"
 #include "portable/intrinsics.h"
 
@@ -21,28 +23,46 @@ namespace {
 
 #include "pixel_walk.inl"
 #include "portable/epilogue.inl"
+#include "portable/packed_taps.inl"
+
+/// The convolution that is run.
+ConvShape counted_shape(const ConvShape& s) { return packs_taps(s) ? packed_tap_shape(s) : s; }
 
 size_t packed_bytes(const ConvShape& s) {
-  return head_bytes(s, border_class_count(s)) + block_weights_bytes(s) * block_count(s);
+  return head_bytes(s, border_class_count(s)) + block_weights_bytes(counted_shape(s)) * block_count(s);
 }
 
 void pack_weights(const ConvShape& s, const uint32_t* weights, const int32_t* thresholds, void* packed) {
   pack_limits(s, weights, thresholds, packed);
-  interleave_filters(s, weights, (uint32_t*)PackedLayer(s, packed).weights);
+  uint32_t* const out = (uint32_t*)PackedLayer(s, packed).weights;
+  if (!packs_taps(s)) return interleave_filters(s, weights, out);
+  const int taps = s.kernel_h * s.kernel_w;  // of one word each
+  interleave_filters(packed_tap_shape(s), out, [&](int filter, int word) {
+    return packed_tap_word(s, weights + (size_t)filter * taps, word);
+  });
+}
+
+size_t scratch_bytes(const ConvShape& s) { return packs_taps(s) ? packed_tap_bytes(s) : padded_bytes(s); }
+
+int prepare_rows(const ConvShape& s) { return packs_taps(s) ? s.out_h : padded_rows(s); }
+
+void prepare_input(const ConvShape& s, const uint32_t* input, void* scratch, int row_begin, int row_end) {
+  (packs_taps(s) ? pack_taps : pad_input)(s, input, scratch, row_begin, row_end);
 }
 
 /// A window is `rows` x `per_row` runs of `length` words that lie together in the map: a row of taps, or one
 /// tap of a dilated window.
 struct Runs {
   int rows, per_row, length;
-  size_t row_step, run_step;  // words from one run to the next
+  size_t row_step, run_step, word_step;  // words from one run or word to the next
 
   Runs(const ConvShape& s, const WindowMap& map)
       : rows(s.kernel_h),
         per_row(s.dilation_w == 1 ? 1 : s.kernel_w),
         length(s.dilation_w == 1 ? s.kernel_w * words(s.in_c) : words(s.in_c)),
         row_step((size_t)s.dilation_h * map.row_stride),
-        run_step((size_t)s.dilation_w * map.pixel_stride) {}
+        run_step((size_t)s.dilation_w * map.pixel_stride),
+        word_step(map.word_stride) {}
 };
 
 template <int kPixels, int kVectors>
@@ -56,7 +76,8 @@ PHONEBIT_INLINE void count_tile(const Runs& runs, const uint32_t* const (&window
       const size_t offset = row * runs.row_step + run * runs.run_step;
       const uint32_t* from[kPixels];
       unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { from[p] = windows[p] + offset; });
-      for (long i = 0; i < runs.length; ++i, weights += kChannelBlock) {
+      const size_t end = runs.length * runs.word_step;
+      for (size_t i = 0; i < end; i += runs.word_step, weights += kChannelBlock) {
         __m512i w[kVectors];
         unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE { w[q] = _mm512_load_si512(weights + 16 * q); });
         unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
@@ -93,17 +114,21 @@ PHONEBIT_NOINLINE void run_block(const ConvShape& s, const PackedLayer& layer, c
   }
 }
 
-void run(const ConvShape& s, const void* packed, const uint32_t* input, const void* scratch,
+void run(const ConvShape& layer_shape, const void* packed, const uint32_t* input, const void* scratch,
          const OutputRange& range, const AccumulatorSink& sink) {
+  const ConvShape s = counted_shape(layer_shape);
   const PackedLayer layer(s, packed);
-  const WindowMap map = window_map(s, input, scratch);
+  const WindowMap map = packs_taps(layer_shape) ? packed_tap_map(layer_shape, scratch)
+                                                : window_map(layer_shape, input, scratch);
   // Pixels computed by each tiling; a half-filled block of channels makes the wide tile compute twice as
   // many.
   const int pixels = range.pixel_end - range.pixel_begin;
   const int by_four = (pixels + 3) / 4 * 4;
   const int by_seven = (pixels + 6) / 7 * 7;
   for (int block = range.block_begin; block < range.block_end; ++block) {
-    if (block_channels(s, block) <= 32 || by_seven < by_four) {
+    if (block_channels(s, block) <= 16) {
+      run_block<14, 1>(s, layer, map, block, range, sink);
+    } else if (block_channels(s, block) <= 32 || by_seven < by_four) {
       run_block<7, 2>(s, layer, map, block, range, sink);
     } else {
       run_block<4, 4>(s, layer, map, block, range, sink);
@@ -120,9 +145,9 @@ const BinaryConvKernel kPopcountConv_avx512 = {
     any_shape,
     packed_bytes,
     pack_weights,
-    padded_bytes,
-    padded_rows,
-    pad_input,
+    scratch_bytes,
+    prepare_rows,
+    prepare_input,
     28,
     run,
 };

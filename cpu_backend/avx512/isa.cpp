@@ -16,10 +16,15 @@ static bool supported() {
 }
 
 const Isa kAvx512Isa = {
-    "avx512",         "AVX-512F/BW/DQ/VL/VPOPCNTDQ/BITALG/VNNI",
-    supported,        kBinaryConv_avx512,
-    kU8Conv_avx512,   &kF32Conv_avx512,
-    depthwise_avx512, &kValueKernels_avx512,
+    "avx512",
+    "AVX-512F/BW/DQ/VL/VPOPCNTDQ/BITALG/VNNI",
+    supported,
+    kBinaryConv_avx512,
+    kU8Conv_avx512,
+    &kF32Conv_avx512,
+    &kF16Conv_avx512,
+    depthwise_avx512,
+    &kValueKernels_avx512,
 };
 
 }  // namespace phonebit::cpu

@@ -31,6 +31,10 @@ class PixelWalk {
   bool next(PixelTile<kPixels>& tile) {
     if (pixel_ >= end_) return false;
     tile.first = pixel_;
+    if (end_ - pixel_ >= kPixels && shape_.out_w - x_ > kPixels) {
+      next_of_row(tile);
+      return true;
+    }
     tile.count = end_ - pixel_ < kPixels ? end_ - pixel_ : kPixels;
     for (int i = 0; i < kPixels; ++i) {
       tile.windows[i] = map_.words + (size_t)y_ * shape_.stride_h * map_.row_stride +
@@ -48,6 +52,23 @@ class PixelWalk {
   }
 
  private:
+  /// kPixels pixels that their row goes on behind.
+  template <int kPixels>
+  PHONEBIT_INLINE void next_of_row(PixelTile<kPixels>& tile) {
+    const size_t step = shape_.stride_w * map_.pixel_stride;
+    const uint32_t* const window =
+        map_.words + (size_t)y_ * shape_.stride_h * map_.row_stride + (size_t)x_ * step;
+    const int row_class = borders_.rows()[y_] * borders_.column_count;
+    const int* const column_classes = borders_.columns(shape_) + x_;
+    tile.count = kPixels;
+    for (int i = 0; i < kPixels; ++i) {
+      tile.windows[i] = window + i * step;
+      tile.borders[i] = row_class + column_classes[i];
+    }
+    pixel_ += kPixels;
+    x_ += kPixels;
+  }
+
   const ConvShape& shape_;
   const WindowMap& map_;
   const BorderTable& borders_;

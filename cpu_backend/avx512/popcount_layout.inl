@@ -68,23 +68,31 @@ static inline size_t block_weights_bytes(const ConvShape& s) {
   return sizeof(uint32_t) * kChannelBlock * s.kernel_h * s.kernel_w * words(s.in_c);
 }
 
-/// The filters of all blocks in that layout; filters beyond out_c are 0.
-static inline void interleave_filters(const ConvShape& s, const uint32_t* weights, uint32_t* out) {
-  const size_t filter_words = (size_t)s.kernel_h * s.kernel_w * words(s.in_c);
+/// The filters of all blocks in that layout; word(filter, i) is word i of one. Filters beyond out_c are 0.
+template <class Word>
+static inline void interleave_filters(const ConvShape& s, uint32_t* out, const Word& word) {
+  const int filter_words = s.kernel_h * s.kernel_w * words(s.in_c);
   for (int block = 0; block < block_count(s); ++block) {
-    for (size_t i = 0; i < filter_words; ++i) {
+    for (int i = 0; i < filter_words; ++i) {
       for (int c = block * kChannelBlock; c < (block + 1) * kChannelBlock; ++c) {
-        *out++ = c < s.out_c ? weights[c * filter_words + i] : 0;
+        *out++ = c < s.out_c ? word(c, i) : 0;
       }
     }
   }
 }
 
-/// Counts of one pixel for kVectors * 16 channels from `half` * 32 on, compared: writes the words that exist.
+static inline void interleave_filters(const ConvShape& s, const uint32_t* weights, uint32_t* out) {
+  const size_t filter_words = (size_t)s.kernel_h * s.kernel_w * words(s.in_c);
+  interleave_filters(s, out, [&](int filter, int i) { return weights[filter * filter_words + i]; });
+}
+
+/// Counts of one pixel for kVectors * 16 channels, the first of a word, compared: writes the words that
+/// exist. A single vector is all that the last word has.
 template <int kVectors>
 PHONEBIT_INLINE void store_bits(const __m512i (&counts)[kVectors], const uint32_t* limits, uint32_t* out,
                                 int words_out) {
-  static_assert(kVectors % 2 == 0, "whole words");
+  static_assert(kVectors == 1 || kVectors % 2 == 0, "whole words");
+  if constexpr (kVectors == 1) out[0] = _mm512_cmplt_epu32_mask(counts[0], _mm512_load_si512(limits));
   unroll<kVectors / 2>([&](auto w) PHONEBIT_LAMBDA_INLINE {
     const __mmask16 low = _mm512_cmplt_epu32_mask(counts[2 * w], _mm512_load_si512(limits + 32 * w));
     const __mmask16 high =

@@ -21,6 +21,7 @@ namespace {
 }  // namespace
 
 const F32ConvKernel kF32Conv_avx512 = kF32Convolution;
+const F16ConvKernel kF16Conv_avx512 = kF16Convolution;
 const U8ConvKernel* const kU8Conv_avx512[] = {&kU8ConvTiles, &kU8ConvDirect, &kU8ConvPlanes, nullptr};
 const BinaryDepthwiseFn kBinaryDepthwise_avx512 = binary_depthwise;
 const ValueKernels kValueKernels_avx512 = kValueKernels;

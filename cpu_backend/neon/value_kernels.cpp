@@ -12,6 +12,7 @@ namespace {
 }  // namespace
 
 const F32ConvKernel kF32Conv_neon = kF32Convolution;
+const F16ConvKernel kF16Conv_neon = kF16Convolution;
 const U8ConvKernel* const kU8Conv_neon[] = {&kU8ConvDirect, &kU8ConvPlanes, nullptr};
 const BinaryDepthwiseFn kBinaryDepthwise_neon = binary_depthwise;
 const ValueKernels kValueKernels_neon = kValueKernels;

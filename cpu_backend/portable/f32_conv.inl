@@ -10,12 +10,16 @@
 // bit of the chain.
 //
 // Weights: slices of kSliceLanes output channels, each [k][lanes of the slice]; the last slice is only as
-// many vectors wide as it needs.
+// many vectors wide as it needs. Layers of one pixel have wider slices.
+//
+// Weights may be halves: they are converted in registers, so a layer that waits for its weights waits for
+// half as many bytes. The conversion is exact and what follows is the same.
 //
 // Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
 #pragma once
 
 #include "epilogue.inl"
+#include "half_lanes.inl"
 #include "padded_values.inl"
 
 // Accumulators and weights leave a register for each pixel's value: gcc loads those early. 24 + 4 of 32 with
@@ -28,6 +32,8 @@ constexpr int kTileVectors = 4, kTilePixels = 5;
 constexpr int kTileVectors = 2, kTilePixels = 6;
 #endif
 constexpr int kSliceLanes = kTileVectors * kLanes;
+/// A layer of one pixel has no other chains than its vectors: slices of eight hide the latency of an FMA.
+constexpr int kOnePixelVectors = kChannelBlock / kLanes < 8 ? kChannelBlock / kLanes : 8;
 constexpr int kSegmentTaps = kSliceLanes == 64 ? 128 : 256;  // 32 or 16 kB of weights
 /// Pixels that share a segment's weights. A few more than that stay in one group instead of starting another.
 constexpr int kGroupPixels = 8 * kTilePixels, kMostGroupPixels = 10 * kTilePixels;
@@ -55,8 +61,8 @@ static inline RunGeometry run_geometry(const ConvShape& s, const ValueMap<float>
 }
 
 /// Adds one segment to kPixels x (kVectors * kLanes) outputs; `sums` has kChannelBlock floats a pixel.
-template <int kPixels, int kVectors>
-PHONEBIT_NOINLINE void add_segment(const RunGeometry& runs, const Segment& segment, const float* weights,
+template <class Weight, int kPixels, int kVectors>
+PHONEBIT_NOINLINE void add_segment(const RunGeometry& runs, const Segment& segment, const Weight* weights,
                                    const float* const* pixels, float* sums, bool from_zero) {
   FloatVector sum[kPixels][kVectors] = {};
   if (!from_zero) {
@@ -72,7 +78,7 @@ PHONEBIT_NOINLINE void add_segment(const RunGeometry& runs, const Segment& segme
 #pragma GCC unroll 2
     for (size_t i = begin; i < end; i++) {
       FloatVector weight[kVectors];
-      unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE { weight[j] = load(weights + j * kLanes); });
+      unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE { weight[j] = load_floats(weights + j * kLanes); });
       weights += kVectors * kLanes;
       unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
         const FloatVector x = broadcast(from[p][i]);
@@ -87,63 +93,70 @@ PHONEBIT_NOINLINE void add_segment(const RunGeometry& runs, const Segment& segme
   });
 }
 
-using AddSegment = void (*)(const RunGeometry&, const Segment&, const float*, const float* const*, float*,
-                            bool);
-
+template <class Weight>
 struct TileKernel {
-  AddSegment add;
+  void (*add)(const RunGeometry&, const Segment&, const Weight*, const float* const*, float*, bool);
   int pixels;
 };
 
 /// The largest tile for `left` pixels. Narrow slices leave registers for twice as many, which hides the
 /// latency of their chains.
-template <int kVectors>
-static inline TileKernel tile_kernel(int left) {
+template <class Weight, int kVectors>
+static inline TileKernel<Weight> tile_kernel(int left) {
   if constexpr (2 * kVectors <= kTileVectors && kTileVectors > 2) {
-    if (left >= 2 * kTilePixels) return {add_segment<2 * kTilePixels, kVectors>, 2 * kTilePixels};
+    if (left >= 2 * kTilePixels) return {add_segment<Weight, 2 * kTilePixels, kVectors>, 2 * kTilePixels};
   }
-  if (left >= kTilePixels) return {add_segment<kTilePixels, kVectors>, kTilePixels};
-  if (left >= 4) return {add_segment<4, kVectors>, 4};
-  if (left >= 2) return {add_segment<2, kVectors>, 2};
-  return {add_segment<1, kVectors>, 1};
+  if (left >= kTilePixels) return {add_segment<Weight, kTilePixels, kVectors>, kTilePixels};
+  if (left >= 4) return {add_segment<Weight, 4, kVectors>, 4};
+  if (left >= 2) return {add_segment<Weight, 2, kVectors>, 2};
+  return {add_segment<Weight, 1, kVectors>, 1};
 }
 
-static inline TileKernel tile_kernel(int vectors, int left) {
-  if (vectors == 1) return tile_kernel<1>(left);
+template <class Weight>
+static inline TileKernel<Weight> tile_kernel(int vectors, int left) {
+  if constexpr (kOnePixelVectors > kTileVectors) {
+    if (vectors > kTileVectors) return {add_segment<Weight, 1, kOnePixelVectors>, 1};
+  }
+  if (vectors == 1) return tile_kernel<Weight, 1>(left);
   if constexpr (kTileVectors > 2) {
-    if (vectors == 3) return tile_kernel<3>(left);
-    if (vectors == 4) return tile_kernel<4>(left);
+    if (vectors == 3) return tile_kernel<Weight, 3>(left);
+    if (vectors == 4) return tile_kernel<Weight, 4>(left);
   }
-  return tile_kernel<2>(left);
+  return tile_kernel<Weight, 2>(left);
 }
 
-static inline int vectors_of_slice(int out_c, int channel) {
-  const int left = out_c - channel;
-  return left >= kSliceLanes ? kTileVectors : (left + kLanes - 1) / kLanes;
+/// Width of the slice that starts at `channel`; slices do not cross blocks.
+static inline int vectors_of_slice(const ConvShape& s, int channel) {
+  const int left = (s.out_c - channel + kLanes - 1) / kLanes;
+  if (s.out_h * s.out_w == 1 && left >= kOnePixelVectors) return kOnePixelVectors;
+  return left < kTileVectors ? left : kTileVectors;
 }
 
 static inline size_t window_taps(const ConvShape& s) { return (size_t)s.kernel_h * s.kernel_w * s.in_c; }
 
-static size_t f32_packed_bytes(const ConvShape& s) {
+template <class Weight>
+static size_t real_packed_bytes(const ConvShape& s) {
   const size_t channels = (s.out_c + kLanes - 1) / kLanes * kLanes;
-  return window_taps(s) * channels * sizeof(float);
+  return window_taps(s) * channels * sizeof(Weight);
 }
 
-static void f32_pack_weights(const ConvShape& s, const float* weights, void* packed) {
+template <class Weight>
+static void real_pack_weights(const ConvShape& s, const Weight* weights, void* packed) {
   const size_t taps = window_taps(s);
-  for (int channel = 0; channel < s.out_c; channel += kSliceLanes) {
-    const int lanes = vectors_of_slice(s.out_c, channel) * kLanes;
-    float* slice = (float*)packed + channel * taps;
+  for (int channel = 0, lanes; channel < s.out_c; channel += lanes) {
+    lanes = vectors_of_slice(s, channel) * kLanes;
+    Weight* slice = (Weight*)packed + channel * taps;
     for (int lane = 0; lane < lanes; lane++) {
-      const float* from = weights + (channel + lane) * taps;
+      const Weight* from = weights + (channel + lane) * taps;
       const bool used = channel + lane < s.out_c;
-      for (size_t k = 0; k < taps; k++) slice[k * lanes + lane] = used ? from[k] : 0.0f;
+      for (size_t k = 0; k < taps; k++) slice[k * lanes + lane] = used ? from[k] : Weight{};
     }
   }
 }
 
 /// One slice of output channels for a group of pixels, segment by segment.
-static inline void convolve_slice(const RunGeometry& runs, int run_count, int vectors, const float* weights,
+template <class Weight>
+static inline void convolve_slice(const RunGeometry& runs, int run_count, int vectors, const Weight* weights,
                                   const float* const* pixels, int count, float* sums) {
   // Short runs are grouped, long ones are cut: a segment never exceeds kSegmentTaps, unless it is one short
   // run.
@@ -156,7 +169,7 @@ static inline void convolve_slice(const RunGeometry& runs, int run_count, int ve
       const int left = runs.run_length - first;
       const Segment segment = {run, run_end, first, left < length ? left : length};
       for (int p = 0; p < count;) {
-        const TileKernel tile = tile_kernel(vectors, count - p);
+        const TileKernel<Weight> tile = tile_kernel<Weight>(vectors, count - p);
         tile.add(runs, segment, weights, pixels + p, sums + p * kChannelBlock, from_zero);
         p += tile.pixels;
       }
@@ -166,8 +179,9 @@ static inline void convolve_slice(const RunGeometry& runs, int run_count, int ve
   }
 }
 
-static void f32_run(const ConvShape& s, const void* packed, const float* input, const void* scratch,
-                    const OutputRange& range, const Epilogue& epilogue) {
+template <class Weight>
+static void real_run(const ConvShape& s, const void* packed, const float* input, const void* scratch,
+                     const OutputRange& range, const Epilogue& epilogue) {
   const ValueMap<float> map = value_map(s, input, scratch);
   const RunGeometry runs = run_geometry(s, map);
   const int run_count = s.kernel_h * runs.runs_per_row;
@@ -187,17 +201,27 @@ static void f32_run(const ConvShape& s, const void* packed, const float* input, 
         next += pixel_step;
         if (++x == s.out_w) x = 0, y++, next = map.pixels + y * row_step;
       }
-      for (int c = 0; c < channels; c += kSliceLanes) {
-        const float* weights = (const float*)packed + (channel0 + c) * window_taps(s);
-        convolve_slice(runs, run_count, vectors_of_slice(s.out_c, channel0 + c), weights, pixels, count,
-                       sums + c);
+      for (int c = 0, vectors; c < channels; c += vectors * kLanes) {
+        vectors = vectors_of_slice(s, channel0 + c);
+        const Weight* weights = (const Weight*)packed + (channel0 + c) * window_taps(s);
+        convolve_slice(runs, run_count, vectors, weights, pixels, count, sums + c);
       }
       apply_epilogue(epilogue, sums, pixel, count, channel0, channels);
     }
   }
 }
 
-constexpr F32ConvKernel kF32Convolution = {
-    "conv2d_f32_f32",  f32_packed_bytes,  f32_pack_weights, value_padded_bytes<float>,
-    value_padded_rows, pad_values<float>, kTilePixels,      f32_run,
-};
+template <class Weight>
+constexpr RealConvKernel<Weight> real_convolution(const char* name) {
+  return {name,
+          real_packed_bytes<Weight>,
+          real_pack_weights<Weight>,
+          value_padded_bytes<float>,
+          value_padded_rows,
+          pad_values<float>,
+          kTilePixels,
+          real_run<Weight>};
+}
+
+constexpr F32ConvKernel kF32Convolution = real_convolution<float>("conv2d_f32_f32");
+constexpr F16ConvKernel kF16Convolution = real_convolution<uint16_t>("conv2d_f32_f32_w16");

@@ -20,6 +20,7 @@ struct WindowMap {
   const uint32_t* words;
   size_t row_stride;    // words
   size_t pixel_stride;  // words
+  size_t word_stride;   // words; 1 where a pixel's words lie together
 };
 
 static inline size_t round_up_64(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -67,8 +68,8 @@ static inline void pad_input(const ConvShape& s, const uint32_t* input, void* sc
 
 static inline WindowMap window_map(const ConvShape& s, const uint32_t* input, const void* scratch) {
   const size_t words_in = words(s.in_c);
-  if (!reaches_padding(s)) return {input, s.in_w * words_in, words_in};
-  return {(const uint32_t*)scratch, touched_columns(s) * words_in, words_in};
+  if (!reaches_padding(s)) return {input, s.in_w * words_in, words_in, 1};
+  return {(const uint32_t*)scratch, touched_columns(s) * words_in, words_in, 1};
 }
 
 /// Border classes inside packed weights: this header, then out_h row classes, then out_w column classes.

@@ -56,7 +56,8 @@ static inline int32_t u8_limit(const ConvShape& s, int64_t base, int32_t thresho
   return limit < INT32_MIN ? INT32_MIN : limit > INT32_MAX ? INT32_MAX : (int32_t)limit;
 }
 
-/// Everything in front of the weights. Channels beyond out_c only fill the last block.
+/// Everything in front of the weights. Channels beyond out_c only fill the last block: their sums are 0 or
+/// less, and so their bits are 0.
 static inline void u8_pack_constants(const ConvShape& s, const uint32_t* weights, const int32_t* thresholds,
                                      void* packed) {
   U8Constants* constants = (U8Constants*)packed;
@@ -79,7 +80,7 @@ static inline void u8_pack_constants(const ConvShape& s, const uint32_t* weights
       const TapSpan in_rows = row_span(s, y), in_columns = column_span(s, x);
       int32_t* limit = limits + rows[y] + columns[x];
       for (int c = 0; c < channels; c++) {
-        limit[c] = 0;
+        limit[c] = thresholds ? INT32_MAX : 0;
         if (c >= s.out_c) continue;
         int64_t sum = 0;
         for (int ky = in_rows.begin; ky < in_rows.end; ky++) {
@@ -170,7 +171,6 @@ struct U8Block {
   }
   void store_bits(int pixel, uint64_t bits) const {
     uint32_t* out = bits_of(pixel);
-    if (channels < kChannelBlock) bits &= (1ull << channels) - 1;
     out[0] = (uint32_t)bits;
     if (channels > 32) out[1] = (uint32_t)(bits >> 32);
   }

@@ -129,22 +129,26 @@ static inline void unroll_rgb_line(const ConvShape& s, const U8Line& line, const
   __builtin_memset(to + inside * bytes, 0, (line.columns - left - inside) * bytes);
 }
 
+/// The line of output row y.
+static inline void unroll_row(const ConvShape& s, const U8Line& line, const uint8_t* input, int y,
+                              uint8_t* out) {
+  const bool rgb = s.in_c == 3 && line.shared;
+  if (rgb && s.kernel_h <= 4) {
+    unroll_rgb_line<1>(s, line, input, y, out);
+  } else if (rgb && s.kernel_h <= 8) {
+    unroll_rgb_line<2>(s, line, input, y, out);
+  } else if (rgb && s.kernel_h <= 12) {
+    unroll_rgb_line<3>(s, line, input, y, out);
+  } else {
+    unroll_line(s, line, input, y, out);
+  }
+  const size_t used = (size_t)line.columns * line.column_bytes;
+  __builtin_memset(out + used, 0, line.line_bytes - used);
+}
+
 static void u8_prepare_input(const ConvShape& s, const uint8_t* input, void* scratch, int row_begin,
                              int row_end) {
   const U8Line line = u8_line(s);
-  const bool rgb = s.in_c == 3 && line.shared;
-  for (int y = row_begin; y < row_end; y++) {
-    uint8_t* out = (uint8_t*)scratch + y * line.line_bytes;
-    if (rgb && s.kernel_h <= 4) {
-      unroll_rgb_line<1>(s, line, input, y, out);
-    } else if (rgb && s.kernel_h <= 8) {
-      unroll_rgb_line<2>(s, line, input, y, out);
-    } else if (rgb && s.kernel_h <= 12) {
-      unroll_rgb_line<3>(s, line, input, y, out);
-    } else {
-      unroll_line(s, line, input, y, out);
-    }
-    const size_t used = (size_t)line.columns * line.column_bytes;
-    __builtin_memset(out + used, 0, line.line_bytes - used);
-  }
+  for (int y = row_begin; y < row_end; y++)
+    unroll_row(s, line, input, y, (uint8_t*)scratch + y * line.line_bytes);
 }

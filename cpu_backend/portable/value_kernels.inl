@@ -3,7 +3,8 @@
 // Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
 #pragma once
 
-#include "bit_windows.inl"
+#include "binary_depthwise.inl"
+#include "bit_pool.inl"
 #include "pixel_values.inl"
 #include "window_values.inl"
 

@@ -12,6 +12,7 @@ namespace {
 }  // namespace
 
 const F32ConvKernel kF32Conv_scalar = kF32Convolution;
+const F16ConvKernel kF16Conv_scalar = kF16Convolution;
 const U8ConvKernel* const kU8Conv_scalar[] = {&kU8ConvDirect, &kU8ConvPlanes, nullptr};
 const BinaryDepthwiseFn kBinaryDepthwise_scalar = binary_depthwise;
 const ValueKernels kValueKernels_scalar = kValueKernels;

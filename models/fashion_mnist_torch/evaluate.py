@@ -28,8 +28,8 @@ import phonebit
 from phonebit.converter.convert import Conversion, convert_graph
 from phonebit.converter.importers.torch import import_torch
 
-from .checkpoint import load
-from .networks import NETWORKS, SIDE
+from ..packed_checkpoint import load  # noqa: TID252
+from .networks import BINARY, NETWORKS, SIDE
 from .pictures import CLASS_NAMES, DEFAULT_DIR, INPUT_RANGE, TensorSplit
 
 HERE: Final = Path(__file__).parent
@@ -109,7 +109,7 @@ def evaluate(path: Path, devices: list[str], test: TensorSplit) -> dict[str, Any
     Returns:
         JSON-ready row; accuracies are shares, 0..1.
     """
-    name, network = load(path)
+    name, network = load(path, BINARY)
     conversion = convert(network, name)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"{name}.pbit"

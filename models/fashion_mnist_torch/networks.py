@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any, Final, Literal
 
@@ -202,3 +203,5 @@ NETWORKS: Final[dict[str, Callable[[Form], nn.Module]]] = {
     "resnet18_small": ResNet18Small,
 }
 """By name: builds the untrained network, float32[N][1][32][32] -> logits float32[N][10]."""
+BINARY: Final = {name: partial(network, "binary") for name, network in NETWORKS.items()}
+"""By name: builds the untrained binary network; what ``packed_checkpoint.load`` wants."""

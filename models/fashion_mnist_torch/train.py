@@ -27,10 +27,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from .checkpoint import load, save
+from ..packed_checkpoint import load, save  # noqa: TID252
 from .dyadic import check_exact, make_dyadic
 from .fitting import Schedule, accuracy, fit
-from .networks import NETWORKS
+from .networks import BINARY, NETWORKS
 from .pictures import DEFAULT_DIR, TensorSplit
 
 EXACT_PICTURES = 256
@@ -104,7 +104,7 @@ def train_pair(
     make_dyadic(binary)
     path = options.output / f"{name}.pth"
     save(binary, name, path)
-    _, stored = load(path)
+    _, stored = load(path, BINARY)
     check_exact(stored, test.inputs(0, EXACT_PICTURES).cpu())
     log["test_accuracy"] = accuracy(stored.to(device), test)
     log["checkpoint"] = {

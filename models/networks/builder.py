@@ -142,7 +142,7 @@ class NetworkBuilder:
     def blur_pool(self, name: str, x: str, stride: int) -> str:
         """Depthwise binomial 3x3 filter with a stride (Zhang, 2019); its weights are fixed."""
         channels = self.shape(x)[2]
-        filter_2d = np.outer(BLUR, BLUR).astype(np.float32) / np.square(sum(BLUR))
+        filter_2d = np.outer(BLUR, BLUR).astype(np.float32) / np.float32(sum(BLUR) ** 2)
         weights = np.broadcast_to(filter_2d[..., None], (channels, *filter_2d.shape, 1)).copy()
         window = Window((len(BLUR), len(BLUR)), (stride, stride), pads=_four(1))
         return self._node(name, Conv2D(weights, window, groups=channels), x)

@@ -19,9 +19,10 @@ pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
 
 from phonebit import Network  # noqa: E402
-from phonebit.models.fashion_mnist_torch import checkpoint, evaluate, fitting  # noqa: E402
+from phonebit.models import packed_checkpoint  # noqa: E402
+from phonebit.models.fashion_mnist_torch import evaluate, fitting  # noqa: E402
 from phonebit.models.fashion_mnist_torch.dyadic import check_exact, make_dyadic  # noqa: E402
-from phonebit.models.fashion_mnist_torch.networks import NETWORKS, is_binary  # noqa: E402
+from phonebit.models.fashion_mnist_torch.networks import BINARY, NETWORKS, is_binary  # noqa: E402
 from phonebit.models.fashion_mnist_torch.pictures import DEFAULT_DIR, TensorSplit  # noqa: E402
 
 SEED = 3
@@ -115,9 +116,9 @@ def test_layers_whose_values_need_more_than_24_bits_get_a_larger_unit() -> None:
 def test_checkpoint_round_trip(network: tuple[str, Any], tmp_path: Path) -> None:
     name, module = network
     path = tmp_path / "network.pth"
-    checkpoint.save(module, name, path)
+    packed_checkpoint.save(module, name, path)
     assert path.stat().st_size < MAX_BYTES
-    loaded_name, loaded = checkpoint.load(path)
+    loaded_name, loaded = packed_checkpoint.load(path, BINARY)
     assert loaded_name == name
     state = loaded.state_dict()
     for key, tensor in module.state_dict().items():
@@ -129,16 +130,16 @@ def test_checkpoints_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "network.pth"
     torch.save({"state_dict": {}}, path)
     with pytest.raises(ValueError, match="not a checkpoint"):
-        checkpoint.load(path)
-    checkpoint.save(NETWORKS["resnet18_small"]("binary"), "resnet18_small", path)
+        packed_checkpoint.load(path, BINARY)
+    packed_checkpoint.save(NETWORKS["resnet18_small"]("binary"), "resnet18_small", path)
     content = torch.load(path, weights_only=True)
     torch.save({**content, "network": "vgg_small"}, path)
     with pytest.raises(ValueError, match="vgg_small has other tensors than the file"):
-        checkpoint.load(path)
+        packed_checkpoint.load(path, BINARY)
     content["bits"]["stem.weight"] = content["bits"]["stem.weight"][:-1]
     torch.save(content, path)
     with pytest.raises(ValueError, match=r"stem\.weight is torch\.uint8\[35\]"):
-        checkpoint.load(path)
+        packed_checkpoint.load(path, BINARY)
 
 
 def test_training_moves_latent_weights_and_keeps_them_clipped() -> None:
@@ -205,7 +206,7 @@ def test_shipped_checkpoints_equal_pytorch_and_reach_their_accuracy(
         pytest.skip(f"{DEFAULT_DIR} is absent: apt-get install dataset-fashion-mnist")
     assert path.stat().st_size < MAX_BYTES
     log = json.loads((FOLDER / "training.json").read_text())["networks"][name]["binary"]
-    _, module = checkpoint.load(path)
+    _, module = packed_checkpoint.load(path, BINARY)
     file = tmp_path / "network.pbit"
     file.write_bytes(evaluate.convert(module, name).content)
     split = TensorSplit.load(DEFAULT_DIR, "t10k", limit=PICTURES)

@@ -16,7 +16,7 @@ from phonebit.converter.writer import to_bytes
 from phonebit.format.reader import read_contents
 
 COMMANDS = (
-    "convert", "inspect", "run", "verify", "bench", "devices", "selftest", "tune", "demo",
+    "convert", "inspect", "run", "verify", "bench", "devices", "selftest", "tune", "models", "demo",
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-// Kernels that reduce windows of packed bits channel by channel: max pool and depthwise convolution.
+// Depthwise convolution of packed bits: windows counted channel by channel.
 //
 // Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
 #pragma once
@@ -6,44 +6,6 @@
 #include "bit_lanes.inl"
 #include "epilogue.inl"
 #include "whole_columns.inl"
-
-/// OR over the window is the maximum of +1/-1, AND the minimum; AND(x) = ~OR(~x), so channels with flip bits
-/// only need an xor before and after.
-template <class Unit>
-PHONEBIT_INLINE void max_pool_unit(const uint32_t* first_tap, size_t row_step, size_t tap_step, int rows,
-                                   int columns, const uint32_t* flip_mask, uint32_t* out) {
-  Unit flip = {}, any = {};
-  if (flip_mask) flip = load<Unit>(flip_mask);
-  for (int ky = 0; ky < rows; ky++, first_tap += row_step) {
-    for (int kx = 0; kx < columns; kx++) any |= load<Unit>(first_tap + kx * tap_step) ^ flip;
-  }
-  store(out, any ^ flip);
-}
-
-static void max_pool_bits(const ConvShape& s, const uint32_t* flip_mask, const uint32_t* input, int row_begin,
-                          int row_end, uint32_t* output) {
-  const int count = words(s.in_c);
-  const size_t row_step = (size_t)s.dilation_h * s.in_w * count, tap_step = (size_t)s.dilation_w * count;
-  const TapSpan whole = whole_columns(s);
-  for (int y = row_begin; y < row_end; y++) {
-    const TapSpan rows = row_span(s, y);
-    const int in_y = y * s.stride_h - s.pad_top + rows.begin * s.dilation_h;
-    for (int x = 0; x < s.out_w; x++) {
-      const TapSpan columns = column_taps(s, whole, x);
-      const int in_x = x * s.stride_w - s.pad_left + columns.begin * s.dilation_w;
-      const uint32_t* tap = input + ((int64_t)in_y * s.in_w + in_x) * count;
-      uint32_t* out = output + ((int64_t)y * s.out_w + x) * count;
-      const int height = rows.end - rows.begin, width = columns.end - columns.begin;
-      const auto flip_at = [&](int i) { return flip_mask ? flip_mask + i : nullptr; };
-      int i = 0;
-      for (; i + kLanes <= count; i += kLanes)
-        max_pool_unit<WordVector>(tap + i, row_step, tap_step, height, width, flip_at(i), out + i);
-      for (; i + 2 <= count; i += 2)
-        max_pool_unit<uint64_t>(tap + i, row_step, tap_step, height, width, flip_at(i), out + i);
-      if (i < count) max_pool_unit<uint32_t>(tap + i, row_step, tap_step, height, width, flip_at(i), out + i);
-    }
-  }
-}
 
 /// Counters for 64 channels, bit-sliced: plane i holds bit i of every channel's count. They count to
 /// 2^kPlanes - 1.
