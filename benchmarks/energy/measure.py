@@ -21,7 +21,7 @@ from phonebit.energy.nvml import find_nvml, matching_gpu
 from phonebit.models.networks import NETWORKS, build
 from phonebit.random_inputs import random_inputs
 
-PEERS_GPU = Path(__file__).parents[1] / "peers" / "gpu"
+PEERS = Path(__file__).parents[1] / "peers"
 
 
 @dataclass(frozen=True)
@@ -74,15 +74,19 @@ def _phonebit(row: Row) -> dict[str, Any]:
 
 
 def _torch(row: Row) -> dict[str, Any]:
-    sys.path.insert(0, str(PEERS_GPU))
+    sys.path[:0] = [str(PEERS), str(PEERS / "gpu")]
     import torch
+    from preparation import torch_file
     from serving import Task
     from torch_worker import Torch
 
     on_cpu = row.device.startswith("cpu")
     precision, device = ("f32", "cpu") if on_cpu else ("f16", "cuda:0")
-    shape = NETWORKS[row.network].facts().input_shape
-    engine = Torch(Task(row.network, shape, "", precision, device))
+    twin = NETWORKS[row.network]("float")
+    with tempfile.TemporaryDirectory() as folder:
+        module = torch_file(twin, Path(folder) / row.network)
+        shape = twin.types[twin.inputs[0]].shape
+        engine = Torch(Task(str(module), shape, twin.outputs[0], precision, device))
     engine.prepare(row.batch)
 
     def measured() -> energy.EnergyResult:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import platform
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,13 @@ def cpu_model() -> str:
 
 
 def commit() -> str:
-    """The checked-out commit, with a mark if the tree has changes; empty outside a checkout."""
+    """The checked-out commit, with a mark if the tree has changes.
+
+    Empty outside a checkout, and where git is not installed.
+    """
     here = Path(__file__).parent
+    if shutil.which("git") is None:
+        return ""
     done = subprocess.run(
         ["git", "describe", "--always", "--dirty"],
         cwd=here,

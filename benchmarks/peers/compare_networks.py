@@ -1,0 +1,160 @@
+"""Whole networks on the CPU beside Larq Compute Engine, OpenVINO, ONNX Runtime, LiteRT, PyTorch.
+
+    python benchmarks/peers/compare_networks.py --work ~/peers --prepare   # writes files, once
+    python benchmarks/peers/compare_networks.py --work ~/peers             # measures
+
+Each engine is a process of its own that holds one network. They take turns, A B C ... A B C ...;
+each turn is a pause, an uncounted call and a timed one. An engine that fails is a row with the
+reason. README.md here says how to make their environments. Writes the JSON file of which
+``document.py`` makes tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from benchmark_context import run_context
+from harness.catalogue import OURS, SUBJECTS, Contender, Subject, contenders_for, kinds_for
+from harness.files import ExportError, Files
+from harness.measure import PAUSE_S, TOLERANCE, Case, measure
+from harness.turns import CANARY_LIMIT, LEAST_ROUNDS, MOST_ROUNDS
+
+RESULTS: Final = Path(__file__).parents[1] / "results" / "peers_cpu.json"
+
+
+def chosen_contenders(subject: Subject, engines: Sequence[str]) -> list[Contender]:
+    """Those of the named engines, or all; PhoneBit always."""
+    every = contenders_for(subject)
+    return [each for each in every if not engines or each.engine in engines or each is OURS]
+
+
+def prepare(subject: Subject, contenders: Sequence[Contender], files: Files) -> dict[str, str]:
+    """Writes the files that are not there yet.
+
+    Returns:
+        By kind, why a file could not be written.
+    """
+    missing: dict[str, str] = {}
+    for kind in kinds_for(subject, contenders):
+        begin = time.monotonic()
+        try:
+            files.ensure(subject, kind)
+        except ExportError as error:
+            missing[kind.name] = str(error)
+            say(f"{subject.title}: {kind.file}: {error}")
+        if time.monotonic() - begin > 1:
+            say(f"{subject.title}: {kind.file}, {time.monotonic() - begin:.0f} s")
+    return missing
+
+
+def say(text: str) -> None:
+    """Progress, beside the results."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def report(entry: dict[str, Any], title: str) -> None:
+    """One case in lines."""
+    counted = "" if entry["only_quiet_rounds_count"] else ", too few quiet: all count"
+    say(
+        f"{title}, {entry['threads']} threads, batch {entry['batch']}: "
+        f"{entry['quiet_rounds']} of {entry['rounds']} rounds quiet{counted}"
+    )
+    for row in entry["rows"]:
+        name = f"  {row['title']:22} {row['precision']:6}"
+        if "reason" in row:
+            say(f"{name} failed: {row['reason']}")
+            continue
+        agreement = row["agreement"]
+        differs = "" if agreement is None or agreement["agrees"] else "  RESULT DIFFERS"
+        ratio = f"{row['ratio']:6.1f}x" if "ratio" in row else ""
+        say(f"{name} {row['median_ms']:9.3f} ms {ratio}{differs}")
+
+
+def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    names = [entry.name for entry in SUBJECTS]
+    parser.add_argument("--work", type=Path, required=True, help="folder for the networks' files")
+    parser.add_argument("--prepare", action="store_true", help="write the files and stop")
+    parser.add_argument("--networks", nargs="+", choices=names, default=names, metavar="NAME")
+    parser.add_argument("--engines", nargs="+", default=[], help="beside phonebit; all by default")
+    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
+    parser.add_argument("--batch", nargs="+", type=int, default=[1])
+    parser.add_argument(
+        "--budget-s", type=float, default=25, help="of the rounds of a network and thread count"
+    )
+    parser.add_argument("--float-weights", choices=("f16", "f32"), default="f16")
+    parser.add_argument("--peers-python", default=sys.executable, help="README.md: environments")
+    parser.add_argument("--tensorflow-python", default=sys.executable)
+    parser.add_argument("--json", type=Path, default=RESULTS)
+    parser.add_argument("--add", action="store_true", help="keep the file's other cases")
+    return parser.parse_args(arguments)
+
+
+def main() -> None:
+    """Prepares, measures, writes."""
+    options = options_of()
+    files = Files(
+        options.work.resolve(),
+        {
+            "phonebit": sys.executable,
+            "peers": options.peers_python,
+            "tensorflow": options.tensorflow_python,
+        },
+        options.float_weights,
+    )
+    document: dict[str, Any] = {"context": run_context(), "settings": settings(options)}
+    document["cases"] = earlier_cases(options.json, document["context"]) if options.add else []
+    for subject in (entry for entry in SUBJECTS if entry.name in options.networks):
+        contenders = chosen_contenders(subject, options.engines)
+        missing = prepare(subject, contenders, files)
+        if options.prepare:
+            continue
+        for batch, threads in itertools.product(options.batch, options.threads):
+            case = Case(subject, threads, batch)
+            entry = measure(case, contenders, files, missing, options.budget_s)
+            report(entry, subject.title)
+            document["cases"] = [*without(document["cases"], entry), entry]
+            options.json.write_text(json.dumps(document, indent=1) + "\n")
+
+
+def earlier_cases(path: Path, context: dict[str, Any]) -> list[dict[str, Any]]:
+    """Those of a results file of the same machine."""
+    document = json.loads(path.read_text())
+    other = document["context"]["cpu"]
+    if other != context["cpu"]:
+        raise SystemExit(f"--add: {path} is of another machine ({other}); choose another --json")
+    cases: list[dict[str, Any]] = document["cases"]
+    return cases
+
+
+def without(cases: list[dict[str, Any]], entry: dict[str, Any]) -> list[dict[str, Any]]:
+    """The cases of other networks, threads or batch sizes."""
+    key = ("network", "threads", "batch")
+    return [case for case in cases if [case[name] for name in key] != [entry[name] for name in key]]
+
+
+def settings(options: argparse.Namespace) -> dict[str, Any]:
+    """What decides the numbers, for the results."""
+    return {
+        "float_weights": options.float_weights,
+        "budget_s": options.budget_s,
+        "least_rounds": LEAST_ROUNDS,
+        "most_rounds": MOST_ROUNDS,
+        "canary_limit": CANARY_LIMIT,
+        "pause_s": PAUSE_S,
+        "tolerance": TOLERANCE,
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Source graphs in the formats of other engines."""

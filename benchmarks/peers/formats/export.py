@@ -1,0 +1,205 @@
+"""Writes one file of one network: ``python -m formats.export KIND NETWORK FOLDER``.
+
+Run in ``benchmarks/peers`` by the environment that ``harness/catalogue.py`` names for the kind.
+The frameworks are imported by the functions that use them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from harness.catalogue import KINDS, SUBJECTS, Subject, subject
+from numpy.typing import NDArray
+
+from phonebit.converter.ir import Graph
+
+CALIBRATION_PICTURES: Final = 4
+"""Ranges of activations only: nothing is trained, and accuracy is not measured here."""
+CALIBRATION_SEED: Final = 100
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is written where."""
+
+    subject: Subject
+    folder: Path
+    float_weights: str
+
+    def path(self, kind: str) -> Path:
+        """The file of a kind."""
+        return self.folder / KINDS[kind].file
+
+    def binary_graph(self) -> Graph:
+        """The binary network."""
+        from phonebit.converter.importers.sources import ImportOptions, import_source
+        from phonebit.models.networks import NETWORKS
+
+        if self.subject.zoo is not None:
+            return import_source(self.path("zoo"), ImportOptions())
+        assert self.subject.definition is not None, "a subject has a definition or is of the zoo"
+        return NETWORKS[self.subject.definition]("binary")
+
+    def float_graph(self) -> Graph:
+        """The float twin."""
+        from phonebit.models.networks import NETWORKS
+
+        assert self.subject.definition is not None, "asked for the twin of a network without one"
+        return NETWORKS[self.subject.definition]("float")
+
+    def pictures(self, count: int, seed: int = 0) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        """Smooth random pictures (count, size, size, 3) as levels, and as the values -1..1."""
+        from larq_zoo_models import real_pictures
+
+        reals = real_pictures(count, self.subject.size, seed)
+        levels = np.clip(np.rint(reals * 48 + 128), 0, 255).astype(np.uint8)
+        return levels, ((levels * np.float32(2) - np.float32(255)) / np.float32(255))
+
+    def calibration(self) -> Iterator[NDArray[np.float32]]:
+        """Pictures (1, size, size, 3) other than the measured one."""
+        for picture in self.pictures(CALIBRATION_PICTURES, CALIBRATION_SEED)[1]:
+            yield picture[None]
+
+
+def write_pictures(job: Job) -> None:
+    """The measured picture: PhoneBit may read levels, the others read real values."""
+    levels, reals = job.pictures(1)
+    np.save(job.folder / "picture_u8.npy", levels)
+    np.save(job.path("pictures"), reals)
+
+
+def write_reference(job: Job) -> None:
+    """What the float twin computes, by the converter's reference interpreter."""
+    from phonebit.converter import interpreter
+
+    graph = job.float_graph()
+    picture = np.load(job.path("pictures"))
+    result = interpreter.run(graph, {graph.inputs[0]: picture})
+    np.save(job.path("reference"), result[graph.outputs[0]])
+
+
+def write_zoo(job: Job) -> None:
+    """The network as larq-zoo builds it, with made-up weights."""
+    import larq_zoo_models
+
+    assert job.subject.zoo is not None
+    model = larq_zoo_models.build(job.subject.zoo, dyadic=False, size=job.subject.size)
+    model.save(job.path("zoo"), include_optimizer=False)
+
+
+def write_pbit(job: Job) -> None:
+    """PhoneBit's file."""
+    import phonebit
+    from phonebit.models.networks import build
+
+    if job.subject.zoo is not None:
+        phonebit.convert(job.path("zoo"), job.path("pbit"), check=False)
+    else:
+        build(job.subject.name, job.path("pbit"), float_weights=job.float_weights)
+
+
+def write_larq(job: Job) -> None:
+    """Larq Compute Engine's file, by its own converter."""
+    os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
+    import larq_compute_engine
+
+    from formats.keras_format import to_keras
+
+    if job.subject.zoo is not None:
+        import larq_zoo_models
+
+        # Not load_model: initializers of some of the zoo's networks have no name in the file.
+        model = larq_zoo_models.untrained(job.subject.zoo, job.subject.size)
+        model.load_weights(job.path("zoo"))
+    else:
+        model = to_keras(job.binary_graph())
+    job.path("larq").write_bytes(larq_compute_engine.convert_keras_model(model))
+
+
+def write_openvino_binary(job: Job) -> None:
+    """OpenVINO's model with BinaryConvolution."""
+    from formats.openvino_binary import save_openvino
+
+    save_openvino(job.binary_graph(), job.path("openvino_binary"))
+
+
+def write_onnx(job: Job) -> None:
+    """The twin as ONNX."""
+    from formats.onnx_format import save_onnx
+
+    save_onnx(job.float_graph(), job.path("onnx"))
+
+
+def write_onnx_int8(job: Job) -> None:
+    """ONNX Runtime's static quantization: QDQ, uint8 activations, int8 weights per channel."""
+    from formats.quantization import quantize_onnx
+
+    quantize_onnx(job.path("onnx"), job.path("onnx_int8"), job.calibration())
+
+
+def write_openvino_int8(job: Job) -> None:
+    """NNCF's post-training quantization."""
+    from formats.quantization import quantize_openvino
+
+    quantize_openvino(job.path("onnx"), job.path("openvino_int8"), job.calibration())
+
+
+def write_tflite(job: Job) -> None:
+    """The twin for LiteRT."""
+    job.path("tflite").write_bytes(_tflite_converter(job).convert())
+
+
+def write_tflite_int8(job: Job) -> None:
+    """The twin for LiteRT with int8 throughout, its input and output included."""
+    import tensorflow as tf
+
+    converter = _tflite_converter(job)
+    converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    converter.representative_dataset = lambda: ([picture] for picture in job.calibration())
+    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
+    converter.inference_input_type = converter.inference_output_type = tf.int8
+    job.path("tflite_int8").write_bytes(converter.convert())
+
+
+def _tflite_converter(job: Job) -> Any:
+    os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
+    import tensorflow as tf
+
+    from formats.folding import fold_batch_norm
+    from formats.keras_format import to_keras
+
+    return tf.lite.TFLiteConverter.from_keras_model(to_keras(fold_batch_norm(job.float_graph())))
+
+
+def write_torchscript(job: Job) -> None:
+    """The twin for PyTorch."""
+    from formats.torch_format import save_torchscript
+
+    save_torchscript(job.float_graph(), job.path("torchscript"))
+
+
+WRITERS: Final[dict[str, Callable[[Job], None]]] = {
+    name: globals()[f"write_{name}"] for name in KINDS
+}
+
+
+def main() -> None:
+    """Writes the file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("kind", choices=list(KINDS))
+    parser.add_argument("network", choices=[entry.name for entry in SUBJECTS])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--float-weights", default="f16", choices=("f16", "f32"))
+    options = parser.parse_args()
+    job = Job(subject(options.network), options.folder, options.float_weights)
+    WRITERS[options.kind](job)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+"""A source graph as a Keras model: with Larq's layers if it is binary, else with plain ones.
+
+Larq Compute Engine's converter reads the former, TensorFlow Lite's the latter. Signs have no layer
+of their own: they are the ``input_quantizer`` of the convolutions that read them, which is what the
+former looks for. A max-pool of signs becomes one of the values before: sign is monotone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from formats.steps import covers_map, same_pads, single_step, unsupported
+from phonebit.converter.ir import (
+    AddTensor,
+    AveragePool2D,
+    BatchNorm,
+    Clamp,
+    Concat,
+    Conv2D,
+    Elementwise,
+    Graph,
+    Input,
+    MaxPool2D,
+    MultiplyTensor,
+    Node,
+    PRelu,
+    Sign,
+    Softmax,
+)
+
+Tensor = Any
+Model = Any
+
+
+def to_keras(graph: Graph) -> Model:
+    """The network for batch size 1, with TensorFlow's legacy Keras (``TF_USE_LEGACY_KERAS=1``).
+
+    Args:
+        graph: source graph with one input and one output.
+
+    Returns:
+        Input (1, H, W, Cin), output (1, H, W, C), or (1, C) behind a dense layer.
+
+    Raises:
+        ConversionError: An operator that has no form here.
+    """
+    return _Exporter(graph).model()
+
+
+@dataclass
+class _Exporter:
+    graph: Graph
+    values: dict[str, Tensor] = field(default_factory=dict)
+    signs: set[str] = field(default_factory=set)
+    """Values that stand for their signs in ``values``."""
+
+    def model(self) -> Model:
+        import tensorflow as tf
+
+        for node in self.graph.nodes:
+            self.values[node.outputs[0]] = self._export(tf, node)
+        inputs = [self.values[name] for name in self.graph.inputs]
+        outputs = [self.values[name] for name in self.graph.outputs]
+        return tf.keras.Model(inputs, outputs, name=self.graph.name)
+
+    def _export(self, tf: Any, node: Node) -> Tensor:
+        op, layers = node.op, tf.keras.layers
+        if isinstance(op, Input):
+            shape = self.graph.types[node.outputs[0]].shape
+            return layers.Input(shape, batch_size=1, name=node.name)
+        operands = [self.values[name] for name in node.inputs]
+        if isinstance(op, Sign) and op.threshold == 0:
+            self.signs.add(node.outputs[0])
+            return operands[0]
+        if isinstance(op, MaxPool2D):
+            if node.inputs[0] in self.signs:
+                self.signs.add(node.outputs[0])
+            x, padding = self._edges_repeated(tf, node, op)
+            pool = layers.MaxPool2D(op.window.kernel, op.window.strides, padding, name=node.name)
+            return pool(x)
+        if isinstance(op, Conv2D):
+            return self._convolution(tf, node, op)
+        if self.signs.intersection(node.inputs):
+            raise unsupported(node, "Keras", op)
+        if isinstance(op, AveragePool2D):
+            padding = self._padding(node, op)
+            pool = layers.AveragePooling2D(op.window.kernel, op.window.strides, padding)
+            return pool(operands[0])
+        return _simple(tf, node, operands)
+
+    def _padding(self, node: Node, op: Conv2D | MaxPool2D | AveragePool2D) -> str:
+        height, width, _ = self.graph.types[node.inputs[0]].shape
+        if not any(op.window.pads):
+            return "valid"
+        if op.window.pads == same_pads(op.window, height, width):
+            return "same"
+        raise unsupported(node, "Keras", f"pads {op.window.pads}")
+
+    def _edges_repeated(self, tf: Any, node: Node, op: MaxPool2D) -> tuple[Tensor, str]:
+        """The operand and the name of the padding that is left.
+
+        Mirrored pixels that are in the window anyway do not change a maximum, so they may stand for
+        pads that Keras has no name for.
+        """
+        x, window = self.values[node.inputs[0]], op.window
+        height, width, _ = self.graph.types[node.inputs[0]].shape
+        if not any(window.pads) or window.pads == same_pads(window, height, width):
+            return x, self._padding(node, op)
+        top, left, bottom, right = window.pads
+        if 2 * max(window.pads) > min(window.kernel):
+            raise unsupported(node, "Keras", f"pads {window.pads}")
+        return tf.pad(x, [[0, 0], [top, bottom], [left, right], [0, 0]], "SYMMETRIC"), "valid"
+
+    def _convolution(self, tf: Any, node: Node, op: Conv2D) -> Tensor:
+        x, window = self.values[node.inputs[0]], op.window
+        of_signs = node.inputs[0] in self.signs
+        weights = op.weights.transpose(1, 2, 3, 0)  # HWIO
+        settings = {"use_bias": op.bias is not None, "name": node.name}
+        bias = [] if op.bias is None else [op.bias]
+        if covers_map(op, self.graph.types[node.inputs[0]].shape) and not of_signs:
+            layer = tf.keras.layers.Dense(len(op.weights), **settings)
+            flat = x if len(x.shape) == 2 else tf.keras.layers.Flatten()(x)
+            return _with_weights(layer, flat, [weights.reshape(-1, len(op.weights)), *bias])
+        if not of_signs and op.pad_value == 0 and any(window.pads):
+            x, padding = self._padded(tf, node, op, x)
+        else:
+            padding = self._padding(node, op)
+        settings |= {"strides": window.strides, "padding": padding}
+        settings |= {"dilation_rate": window.dilation}
+        if of_signs:
+            layer = _sign_convolution(op, settings)
+        elif op.groups == 1:
+            layer = tf.keras.layers.Conv2D(len(op.weights), window.kernel, **settings)
+        elif op.groups == len(op.weights) == self.graph.types[node.inputs[0]].shape[2]:
+            layer = tf.keras.layers.DepthwiseConv2D(window.kernel, **settings)
+            weights = op.weights.transpose(1, 2, 0, 3)
+        else:
+            raise unsupported(node, "Keras", f"groups {op.groups}")
+        return _with_weights(layer, x, [weights, *bias])
+
+    def _padded(self, tf: Any, node: Node, op: Conv2D, x: Tensor) -> tuple[Tensor, str]:
+        """The operand and the name of the padding that is left."""
+        height, width, _ = self.graph.types[node.inputs[0]].shape
+        if op.window.pads == same_pads(op.window, height, width):
+            return x, "same"
+        top, left, bottom, right = op.window.pads
+        return tf.keras.layers.ZeroPadding2D(((top, bottom), (left, right)))(x), "valid"
+
+
+def _sign_convolution(op: Conv2D, settings: dict[str, Any]) -> Any:
+    import larq
+
+    is_binary = op.groups == 1 and bool(np.all(np.abs(op.weights) == 1))
+    return larq.layers.QuantConv2D(
+        len(op.weights),
+        op.window.kernel,
+        input_quantizer="ste_sign",
+        kernel_quantizer="ste_sign" if is_binary else None,
+        pad_values=op.pad_value,
+        **settings,
+    )
+
+
+def _simple(tf: Any, node: Node, operands: list[Tensor]) -> Tensor:
+    op, layers = node.op, tf.keras.layers
+    if isinstance(op, BatchNorm):
+        layer = layers.BatchNormalization(epsilon=op.epsilon, name=node.name)
+        return _with_weights(layer, operands[0], [op.gamma, op.beta, op.mean, op.variance])
+    if isinstance(op, Concat):
+        return layers.Concatenate(name=node.name)(operands)
+    if isinstance(op, Softmax) and not op.log:
+        return layers.Softmax(name=node.name)(operands[0])
+    if isinstance(op, Elementwise):
+        step = single_step(op)
+        binary: dict[type, Callable[..., Any]] = {
+            AddTensor: layers.Add,
+            MultiplyTensor: layers.Multiply,
+        }
+        if type(step) in binary:
+            return binary[type(step)](name=node.name)(operands)
+        if isinstance(step, Clamp) and step.low == 0:
+            ceiling = None if step.high == np.inf else step.high
+            return layers.ReLU(ceiling, name=node.name)(operands[0])
+        if isinstance(step, PRelu) and step.positive is None and np.ptp(step.slope) == 0:
+            return layers.LeakyReLU(float(step.slope.flat[0]), name=node.name)(operands[0])
+        raise unsupported(node, "Keras", step)
+    raise unsupported(node, "Keras", op)
+
+
+def _with_weights(layer: Any, x: Tensor, weights: list[np.ndarray]) -> Tensor:
+    result = layer(x)
+    layer.set_weights(weights)
+    return result

@@ -1,0 +1,39 @@
+"""Questions that every writer asks of a source graph's operators."""
+
+from __future__ import annotations
+
+from phonebit.converter.ir import Conv2D, Elementwise, Node, Shape, Step, Window
+from phonebit.errors import ConversionError
+
+
+def covers_map(op: Conv2D, shape: Shape) -> bool:
+    """Whether a convolution is a dense layer: one window over the whole map."""
+    return op.window.kernel == shape[:2] and not any(op.window.pads) and op.groups == 1
+
+
+def single_step(op: Elementwise) -> Step:
+    """The step of a source graph's elementwise operator; each has one."""
+    (step,) = op.epilogue.steps
+    return step
+
+
+def unsupported(node: Node, form: str, got: object) -> ConversionError:
+    """The error of a writer that meets an operator, or a setting of it, that it cannot express."""
+    return ConversionError(
+        f"no {form} form of this layer",
+        where=node.name,
+        got=got if isinstance(got, str) else type(got).__name__,
+        hint="add it to the writer in benchmarks/peers/formats/",
+    )
+
+
+def same_pads(window: Window, height: int, width: int) -> tuple[int, int, int, int]:
+    """What TensorFlow's padding "same" adds to a map: (top, left, bottom, right)."""
+    totals = []
+    for size, kernel, stride, dilation in zip(
+        (height, width), window.kernel, window.strides, window.dilation, strict=True
+    ):
+        span = (kernel - 1) * dilation + 1
+        totals.append(max((-(-size // stride) - 1) * stride + span - size, 0))
+    top, left = totals[0] // 2, totals[1] // 2
+    return top, left, totals[0] - top, totals[1] - left

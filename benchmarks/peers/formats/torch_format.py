@@ -1,0 +1,214 @@
+"""A float source graph as a PyTorch module.
+
+What a careful user would run: batch normalization folded into convolutions, dense layers as matrix
+products, any memory format.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from formats.folding import fold_batch_norm
+from formats.steps import covers_map, single_step, unsupported
+from phonebit.converter.ir import (
+    AddTensor,
+    AveragePool2D,
+    BatchNorm,
+    Clamp,
+    Concat,
+    Conv2D,
+    Elementwise,
+    Graph,
+    Input,
+    MaxPool2D,
+    MultiplyTensor,
+    Node,
+    PRelu,
+    ScaleBias,
+    Shape,
+    Softmax,
+    Window,
+)
+
+
+class FloatNetwork(nn.Module):
+    """The float form of a network with one input and one output.
+
+    Args:
+        graph: source graph without signs.
+
+    Raises:
+        ConversionError: if the graph has an operator that the float networks have not.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__()
+        graph = fold_batch_norm(graph)
+        nodes = [node for node in graph.nodes if not isinstance(node.op, Input)]
+        self.layers = nn.ModuleList(_layer(node, graph) for node in nodes)
+        self.wiring = [(node.inputs, node.outputs[0]) for node in nodes]
+        self.picture, self.result = graph.inputs[0], graph.outputs[0]
+        last_reader = {name: index for index, node in enumerate(nodes) for name in node.inputs}
+        self.dead = [
+            [name for name in set(node.inputs) if last_reader[name] == index]
+            for index, node in enumerate(nodes)
+        ]
+
+    def forward(self, picture: Tensor) -> Tensor:
+        """(N, Cin, H, W), values of -1..1, to (N, C, H, W); (N, C, 1, 1) behind a dense layer."""
+        values = {self.picture: picture}
+        for layer, (inputs, output), dead in zip(self.layers, self.wiring, self.dead, strict=True):
+            values[output] = layer(*(values[name] for name in inputs))
+            for name in dead:
+                del values[name]
+        return values[self.result]
+
+
+def save_torchscript(graph: Graph, path: Path) -> None:
+    """Writes the network as a frozen TorchScript program for float32; any batch size."""
+    module = FloatNetwork(graph).eval()
+    height, width, channels = graph.types[graph.inputs[0]].shape
+    with torch.inference_mode():
+        program = torch.jit.trace(module, torch.zeros(1, channels, height, width))
+        torch.jit.freeze(program).save(str(path))
+
+
+class Dense(nn.Module):
+    """A convolution whose window is the whole map, as a matrix product."""
+
+    def __init__(self, weights: NDArray[np.float32], bias: NDArray[np.float32] | None) -> None:
+        super().__init__()
+        flat = weights.reshape(len(weights), -1)
+        self.product = nn.Linear(*flat.shape[::-1], bias is not None, device="meta")
+        _set(self.product, flat, bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, C, H, W) to (N, units, 1, 1); weights are in the order of H, W, C."""
+        return self.product(x.permute(0, 2, 3, 1).flatten(1))[:, :, None, None]
+
+
+class ScaleOffset(nn.Module):
+    """v * scale[c] + offset[c]."""
+
+    def __init__(self, scale: NDArray[np.floating], offset: NDArray[np.floating]) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(_tensor(scale)[:, None, None], requires_grad=False)
+        self.offset = nn.Parameter(_tensor(offset)[:, None, None], requires_grad=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of x's shape."""
+        return torch.addcmul(self.offset, x, self.scale)
+
+
+class Combine(nn.Module):
+    """Sum, product or concatenation of tensors."""
+
+    def __init__(self, kind: type) -> None:
+        super().__init__()
+        self.kind = kind
+
+    def forward(self, *values: Tensor) -> Tensor:
+        """Of the first value's shape; concatenated along the channels."""
+        if self.kind is Concat:
+            return torch.cat(values, 1)
+        first, second = values
+        return first + second if self.kind is AddTensor else first * second
+
+
+def _layer(node: Node, graph: Graph) -> nn.Module:
+    op = node.op
+    if isinstance(op, Conv2D):
+        return _convolution(op, graph.types[node.inputs[0]].shape)
+    if isinstance(op, MaxPool2D):
+        window = op.window
+        pads = window.pads[:2] if _is_even(window.pads) else 0
+        pool = nn.MaxPool2d(window.kernel, window.strides, pads, window.dilation)
+        return pool if pads else _padded(window, float("-inf"), pool)
+    if isinstance(op, AveragePool2D) and _is_even(op.window.pads):
+        window = op.window
+        return nn.AvgPool2d(window.kernel, window.strides, window.pads[:2], count_include_pad=False)
+    if isinstance(op, BatchNorm):
+        return _batch_norm(op)
+    if isinstance(op, Concat):
+        return Combine(Concat)
+    if isinstance(op, Softmax) and not op.log:
+        return nn.Softmax(1)
+    if isinstance(op, Elementwise):
+        layer = _step(op)
+        if layer is not None:
+            return layer
+    raise unsupported(node, "PyTorch", op)
+
+
+def _batch_norm(op: BatchNorm) -> nn.Module:
+    layer = nn.BatchNorm2d(len(op.gamma), op.epsilon)
+    layer.weight.data, layer.bias.data = _tensor(op.gamma), _tensor(op.beta)
+    layer.running_mean, layer.running_var = _tensor(op.mean), _tensor(op.variance)
+    return layer.eval()
+
+
+def _step(op: Elementwise) -> nn.Module | None:
+    step = single_step(op)
+    if isinstance(step, AddTensor | MultiplyTensor):
+        return Combine(type(step))
+    if isinstance(step, ScaleBias):
+        return ScaleOffset(step.scale, step.bias)
+    if isinstance(step, Clamp):
+        is_relu = (step.low, step.high) == (0.0, float("inf"))
+        return nn.ReLU(inplace=False) if is_relu else nn.Hardtanh(step.low, step.high)
+    if isinstance(step, PRelu) and step.positive is None:
+        slopes = step.slope
+        if np.all(slopes == slopes[0]):
+            return nn.LeakyReLU(float(slopes[0]))
+        layer = nn.PReLU(len(slopes))
+        layer.weight.data.copy_(_tensor(slopes))
+        return layer
+    return None
+
+
+def _convolution(op: Conv2D, shape: Shape) -> nn.Module:
+    window = op.window
+    if covers_map(op, shape):
+        return Dense(op.weights, op.bias)
+    even = _is_even(window.pads)
+    layer = nn.Conv2d(
+        op.weights.shape[3] * op.groups,
+        len(op.weights),
+        window.kernel,
+        window.strides,
+        window.pads[:2] if even else 0,
+        window.dilation,
+        op.groups,
+        op.bias is not None,
+        device="meta",  # no memory: the weights come below
+    )
+    _set(layer, op.weights.transpose(0, 3, 1, 2), op.bias)
+    return layer if even else _padded(window, 0.0, layer)
+
+
+def _padded(window: Window, value: float, layer: nn.Module) -> nn.Module:
+    if not any(window.pads):
+        return layer
+    top, left, bottom, right = window.pads
+    return nn.Sequential(nn.ConstantPad2d((left, right, top, bottom), value), layer)
+
+
+def _is_even(pads: tuple[int, int, int, int]) -> bool:
+    return pads[:2] == pads[2:]
+
+
+def _set(
+    layer: nn.Conv2d | nn.Linear, weights: NDArray[np.float32], bias: NDArray[np.float32] | None
+) -> None:
+    layer.weight = nn.Parameter(_tensor(weights), requires_grad=False)
+    if bias is not None:
+        layer.bias = nn.Parameter(_tensor(bias), requires_grad=False)
+
+
+def _tensor(values: NDArray[np.floating]) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(values, np.float32))

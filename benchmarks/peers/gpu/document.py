@@ -1,0 +1,211 @@
+"""The section on GPU peers in docs/results.md, from the results file: nothing typed by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).parents[3]
+RESULTS: Final = ROOT / "benchmarks" / "results" / "peers_gpu.json"
+IMAGES: Final = ROOT / "docs" / "images"
+PLOT: Final = "gpu_throughput.svg"
+REFERENCE: Final = "phonebit"
+TITLES: Final = {
+    "alexnet": "AlexNet",
+    "yolov2_tiny": "YOLOv2-Tiny",
+    "vgg16": "VGG16",
+    "birealnet18": "Bi-Real-18",
+    "quicknet": "QuickNet",
+}
+
+Row = dict[str, Any]
+
+
+def section() -> str:
+    """Tables of times, ratios, start-up and failures, with the plot of throughput."""
+    if not RESULTS.is_file():
+        return ""
+    return render(json.loads(RESULTS.read_text()))
+
+
+def plots() -> None:
+    """Draws throughput against batch size into docs/images."""
+    if not RESULTS.is_file():
+        return
+    from throughput_plot import draw
+
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    draw(json.loads(RESULTS.read_text()), IMAGES / PLOT)
+
+
+def render(document: Row) -> str:
+    """Markdown of a results file of ``compare.py``."""
+    networks, context = document["networks"], document["context"]
+    parts = [_introduction(context)]
+    if context["rehearsal"]:
+        parts.append("**A rehearsal on a processor: these numbers say nothing about GPUs.**")
+    batches = sorted({row["batch"] for _, entry in _entries(networks) for row in entry["batches"]})
+    if batches:
+        parts += [f"Batch {batches[0]}, ms:", latency_table(networks, batches[0])]
+        parts += [
+            f"![Pictures a second against batch size](images/{PLOT})",
+            f"Batch {batches[-1]}, thousands of pictures a second:",
+            throughput_table(networks, batches[-1]),
+        ]
+    parts += ["Start-up and memory:", start_table(networks)]
+    parts.append("\n".join(f"- {line}" for line in remarks(networks)))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _introduction(context: Row) -> str:
+    return f"""## Whole networks on a GPU
+
+{context["gpu"]}, driver {context.get("driver", "unknown")}, {context["date"]}. PhoneBit (OpenCL)
+runs the binary network, the other engines its float twin in half precision. Times are host to
+host, NumPy arrays in and out, medians of rounds in which the engines take turns; in brackets the
+time on the device alone, where an engine tells it: passes queued one behind the other, nothing
+copied. Ratios are medians of the rounds' own.
+`python benchmarks/peers/gpu/compare.py`, results in `benchmarks/results/{RESULTS.name}`."""
+
+
+def latency_table(networks: list[Row], batch: int) -> str:
+    """Engines by network: median host to host, device time, ratio to PhoneBit."""
+    return _by_engine(networks, lambda entry: latency_cell(entry, batch))
+
+
+def latency_cell(entry: Row, batch: int) -> str:
+    """``4.80 (4.10) **14x**``; why there is none, otherwise."""
+    row = at_batch(entry, batch)
+    if row is None:
+        return "failed"
+    text = _three_digits(row["median_ms"])
+    if row["device_ms"] is not None:
+        text += f" ({_three_digits(row['device_ms'])})"
+    if entry["key"] != REFERENCE and "ratio" in row:
+        text += f" **{row['ratio']:.2g}x**"
+    return text
+
+
+def throughput_table(networks: list[Row], batch: int) -> str:
+    """Engines by network: thousands of pictures a second, host to host."""
+
+    def cell(entry: Row) -> str:
+        row = at_batch(entry, batch)
+        return "failed" if row is None else _three_digits(batch / row["median_ms"])
+
+    return _by_engine(networks, cell)
+
+
+def start_table(networks: list[Row]) -> str:
+    """A start of each engine; PhoneBit's first, which builds and tests programs, and memory."""
+    head = ("network", "engine", "start, s", "first start ever, s", "programs built", "device MiB")
+    rows = []
+    for name, entry in _entries(networks):
+        if not entry.get("starts"):
+            continue
+        first, last = entry["starts"][0], entry["starts"][-1]
+        is_ours = len(entry["starts"]) > 1
+        built = [start["programs_built"] for start in (first, last) if is_ours]
+        memory = [row["memory_mib"] for row in entry["batches"] if row["memory_mib"] is not None]
+        rows.append(
+            (
+                TITLES[name],
+                entry["title"],
+                _start_seconds(last),
+                _start_seconds(first) if is_ours else "",
+                ", then ".join(f"{count:.0f}" for count in built),
+                f"{max(memory):.0f}" if memory else "not told",
+            )
+        )
+    return _table(head, rows) if rows else ""
+
+
+def _start_seconds(start: Row) -> str:
+    return f"{(start['start_ms'] + start['first_ms']) / 1e3:.2f}"
+
+
+def remarks(networks: list[Row]) -> list[str]:
+    """What readers must know: exactness, notes of engines, failures with their reasons."""
+    lines = [
+        "A start is that of the process, imports included, to its first result. Device MiB: the "
+        "driver's figure for the process after the largest batch, contexts included.",
+        *_rounds(networks),
+        *_agreements(networks),
+    ]
+    notes: dict[str, list[str]] = {}
+    for _, entry in _entries(networks):
+        for note in entry.get("notes", []):
+            if note not in notes.setdefault(entry["title"], []):
+                notes[entry["title"]].append(note)
+    lines += [f"{title}: {note}." for title, texts in notes.items() for note in texts]
+    for name, entry in _entries(networks):
+        if "failure" in entry:
+            reason = " ".join(entry["failure"].split())
+            lines.append(f"{entry['title']} failed on {TITLES[name]}: `{reason}`")
+    return lines
+
+
+def _rounds(networks: list[Row]) -> list[str]:
+    """How many rounds were measured, and how few of them counted in the worst case."""
+    rows = [row for _, entry in _entries(networks) for row in entry["batches"]]
+    if not rows:
+        return []
+    counts, quiet = [row["rounds"] for row in rows], [row["quiet_rounds"] for row in rows]
+    return [
+        f"Rounds for a number: {min(counts)} to {max(counts)}; at least {min(quiet)} of them were "
+        "quiet by the canary, fixed work on the host. Those count; all, where fewer than 3 were."
+    ]
+
+
+def _agreements(networks: list[Row]) -> list[str]:
+    """One line an engine: bits or the largest difference from the reference."""
+    found: dict[str, list[tuple[str, Row]]] = {}
+    for name, entry in _entries(networks):
+        for row in entry["agreement"]:
+            found.setdefault(entry["title"], []).append((name, row))
+    lines = []
+    for title, rows in found.items():
+        broken = [TITLES[name] for name, row in rows if not row["finite"]]
+        differences = [row["difference"] for _, row in rows if row["finite"]]
+        if all(row["equal"] for _, row in rows):
+            lines.append(f"{title}: results equal to the CPU backend's to the last bit.")
+            continue
+        if differences:
+            text = f"results within {max(differences):.1e} of the largest reference value"
+            lines.append(f"{title}: {text}.")
+        if broken:
+            names = ", ".join(dict.fromkeys(broken))
+            lines.append(f"{title}: results that are no numbers on {names}.")
+    return lines
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+
+
+def at_batch(entry: Row, batch: int) -> Row | None:
+    """A contender's row for a batch size."""
+    rows: list[Row] = entry["batches"]
+    return next((row for row in rows if row["batch"] == batch), None)
+
+
+def _entries(networks: list[Row]) -> list[tuple[str, Row]]:
+    return [(network["name"], entry) for network in networks for entry in network["rows"]]
+
+
+def _by_engine(networks: list[Row], cell: Any) -> str:
+    titles = dict.fromkeys(entry["title"] for _, entry in _entries(networks))
+    rows = []
+    for title in titles:
+        cells = []
+        for network in networks:
+            entry = next((row for row in network["rows"] if row["title"] == title), None)
+            cells.append("" if entry is None else cell(entry))
+        rows.append((title, *cells))
+    return _table(("engine", *(TITLES[network["name"]] for network in networks)), rows)
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    rule = ("---", *("---:" for _ in head[1:]))
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, rule, *rows))

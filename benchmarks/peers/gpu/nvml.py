@@ -1,0 +1,58 @@
+"""What NVIDIA's management library knows of the GPU and of the processes on it; or why nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+MIB = 2**20
+
+
+class Nvml:
+    """The first GPU of the machine; where there is none, ``reason`` says why and answers are None.
+
+    Needs the package ``nvidia-ml-py``.
+    """
+
+    def __init__(self) -> None:
+        self.reason = ""
+        try:
+            import pynvml
+
+            pynvml.nvmlInit()
+            self._device = pynvml.nvmlDeviceGetHandleByIndex(0)
+            self._library: Any = pynvml
+        except Exception as error:  # absent package, library, driver or device: all alike here
+            self.reason = f"{type(error).__name__}: {error}"
+
+    def describe(self) -> dict[str, str]:
+        """Name of the GPU and version of its driver; why not, otherwise."""
+        if self.reason:
+            return {"gpu": "none", "gpu_reason": self.reason}
+        return {
+            "gpu": self._library.nvmlDeviceGetName(self._device),
+            "driver": self._library.nvmlSystemGetDriverVersion(),
+        }
+
+    def clock_mhz(self) -> int | None:
+        """Clock of the multiprocessors now."""
+        if self.reason:
+            return None
+        kind = self._library.NVML_CLOCK_SM
+        return int(self._library.nvmlDeviceGetClockInfo(self._device, kind))
+
+    def memory_mib(self, pid: int) -> float | None:
+        """Device memory of a process now, contexts included; None if the driver does not tell."""
+        if self.reason:
+            return None
+        library, used = self._library, 0
+        for list_processes in (
+            library.nvmlDeviceGetComputeRunningProcesses,
+            library.nvmlDeviceGetGraphicsRunningProcesses,
+        ):
+            try:
+                processes = list_processes(self._device)
+            except library.NVMLError:
+                continue
+            sizes = [entry.usedGpuMemory or 0 for entry in processes if entry.pid == pid]
+            used = max([used, *sizes])
+        return used / MIB if used else None

@@ -1,0 +1,94 @@
+"""Throughput against batch size, a panel for each network.
+
+    python benchmarks/peers/gpu/throughput_plot.py benchmarks/results/peers_gpu.json out.svg
+
+Needs Matplotlib.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from document import TITLES
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+STYLES: Final = {
+    "phonebit": ("#1b6ca8", "-", "o"),
+    "phonebit_f16": ("#1b6ca8", "--", "s"),
+    "ncnn": ("#d1495b", "-", "^"),
+    "litert": ("#edae49", "-", "v"),
+    "torch": ("#66a182", "-", "D"),
+}
+"""Colour, line and marker of each contender."""
+COLUMNS: Final = 3
+
+
+def draw(document: dict[str, Any], path: Path) -> None:
+    """Writes the plot of a results file of ``compare.py``."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    mpl.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "phonebit", "font.size": 9}
+    from matplotlib import pyplot as plt
+
+    networks = document["networks"]
+    lines = -(-len(networks) // COLUMNS)
+    columns = min(COLUMNS, len(networks))
+    figure, panels = plt.subplots(
+        lines, columns, figsize=(3.2 * columns, 2.7 * lines + 0.5), squeeze=False
+    )
+    for panel, network in zip(panels.flat, networks, strict=False):
+        _panel(panel, network)
+    for panel in panels.flat[len(networks) :]:
+        panel.set_axis_off()
+    for line in panels:
+        line[0].set_ylabel("pictures a second")
+    found = {
+        label: handle
+        for panel in panels.flat
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(found.values(), found.keys(), loc="lower center", frameon=False, ncols=3)
+    figure.tight_layout(rect=(0, 0.5 / (2.7 * lines + 0.5), 1, 1))
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
+
+
+def _panel(axes: Axes, network: dict[str, Any]) -> None:
+    batches = sorted({row["batch"] for entry in network["rows"] for row in entry["batches"]})
+    for entry in network["rows"]:
+        rows = entry["batches"]
+        if not rows:
+            continue
+        colour, line, marker = STYLES[entry["key"]]
+        axes.plot(
+            [row["batch"] for row in rows],
+            [1e3 * row["batch"] / row["median_ms"] for row in rows],
+            *(line,),
+            color=colour,
+            marker=marker,
+            markersize=3.5,
+            label=entry["title"],
+        )
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xticks(batches, [str(batch) for batch in batches])
+    axes.set_xlabel("batch")
+    axes.set_title(TITLES[network["name"]], fontsize=10)
+    axes.grid(True, which="major", color="#dddddd", linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def main() -> None:
+    """Command line: results file, picture."""
+    source, target = sys.argv[1:]
+    draw(json.loads(Path(source).read_text()), Path(target))
+
+
+if __name__ == "__main__":
+    main()

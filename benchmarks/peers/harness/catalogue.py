@@ -1,0 +1,169 @@
+"""Which networks are measured, with which engines, from which files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Environment = Literal["phonebit", "peers", "tensorflow"]
+"""Each has its own Python, since the frameworks' requirements exclude each other."""
+Precision = Literal["binary", "f32", "bf16", "int8"]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A network: the binary one and its float twin.
+
+    Attributes:
+        name: in results and as a folder of files.
+        title: for people.
+        definition: in ``models/networks``; the float twin, and the binary network where no ``zoo``
+            is given. None: there is no twin.
+        zoo: in ``larq_zoo_models.NETWORKS``: the binary network as larq-zoo builds it.
+        size: height and width of its input.
+    """
+
+    name: str
+    title: str
+    definition: str | None
+    zoo: str | None
+    size: int
+
+
+SUBJECTS: Final = (
+    Subject("alexnet", "AlexNet", "alexnet", None, 227),
+    Subject("yolov2_tiny", "YOLOv2-Tiny", "yolov2_tiny", None, 416),
+    Subject("vgg16", "VGG16", "vgg16", None, 224),
+    Subject("birealnet18", "Bi-Real-18", "birealnet18", "birealnet", 224),
+    Subject("quicknet", "QuickNet", "quicknet", "quicknet", 224),
+    Subject("binary_alexnet", "BinaryAlexNet", None, "binary_alexnet", 224),
+)
+
+
+@dataclass(frozen=True)
+class FileKind:
+    """One file of a network, written by ``formats/export.py KIND`` in an environment.
+
+    Attributes:
+        name: the kind.
+        file: its name in the network's folder.
+        environment: whose Python writes it.
+        code: modules of ``formats`` that decide what is in it, beside ``export``.
+        needs: kinds that must be there before.
+        companion: a second file that belongs to it (OpenVINO's weights).
+    """
+
+    name: str
+    file: str
+    environment: Environment
+    code: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    companion: str | None = None
+
+
+KINDS: Final = {
+    kind.name: kind
+    for kind in (
+        FileKind("zoo", "zoo.h5", "tensorflow"),
+        FileKind("pictures", "picture_f32.npy", "phonebit", companion="picture_u8.npy"),
+        FileKind("pbit", "network.pbit", "phonebit"),
+        FileKind("larq", "larq.tflite", "tensorflow", ("keras_format", "steps")),
+        FileKind(
+            "openvino_binary",
+            "binary.xml",
+            "peers",
+            ("openvino_binary", "folding", "steps"),
+            companion="binary.bin",
+        ),
+        FileKind("onnx", "float.onnx", "peers", ("onnx_format", "folding", "steps")),
+        FileKind("onnx_int8", "int8.onnx", "peers", ("quantization",), ("onnx",)),
+        FileKind("openvino_int8", "int8.xml", "peers", ("quantization",), ("onnx",), "int8.bin"),
+        FileKind("tflite", "float.tflite", "tensorflow", ("keras_format", "folding", "steps")),
+        FileKind("tflite_int8", "int8.tflite", "tensorflow", ("keras_format", "folding", "steps")),
+        FileKind(
+            "torchscript", "float.torchscript", "phonebit", ("torch_format", "folding", "steps")
+        ),
+        FileKind("reference", "float_reference.npy", "phonebit", (), ("pictures",)),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Contender:
+    """An engine in one precision.
+
+    Attributes:
+        engine: name in the results; its worker is ``workers/<worker>_worker.py``.
+        title: for people.
+        worker: see there.
+        precision: of the network.
+        environment: whose Python runs the worker.
+        kind: of the file that it loads.
+        variant: for the worker, where an engine has several.
+    """
+
+    engine: str
+    title: str
+    worker: str
+    precision: Precision
+    environment: Environment
+    kind: str
+    variant: str = ""
+
+    @property
+    def key(self) -> str:
+        """Distinct for every contender."""
+        return f"{self.engine} {self.precision}"
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether it runs the binary network, not the twin."""
+        return self.precision == "binary"
+
+
+CONTENDERS: Final = (
+    Contender("phonebit", "PhoneBit", "phonebit", "binary", "phonebit", "pbit"),
+    Contender("larq", "Larq Compute Engine", "larq", "binary", "tensorflow", "larq"),
+    Contender(
+        "larq_indirect",
+        "Larq Compute Engine, indirect BGEMM",
+        "larq",
+        "binary",
+        "tensorflow",
+        "larq",
+        "indirect",
+    ),
+    Contender("openvino", "OpenVINO", "openvino", "binary", "peers", "openvino_binary"),
+    Contender("onnxruntime", "ONNX Runtime", "onnxruntime", "f32", "peers", "onnx"),
+    Contender("openvino", "OpenVINO", "openvino", "f32", "peers", "onnx"),
+    Contender("litert", "LiteRT, XNNPACK", "litert", "f32", "peers", "tflite"),
+    Contender("pytorch", "PyTorch", "torch", "f32", "phonebit", "torchscript"),
+    Contender("openvino", "OpenVINO", "openvino", "bf16", "peers", "onnx"),
+    Contender("onnxruntime", "ONNX Runtime", "onnxruntime", "int8", "peers", "onnx_int8"),
+    Contender("openvino", "OpenVINO", "openvino", "int8", "peers", "openvino_int8"),
+    Contender("litert", "LiteRT, XNNPACK", "litert", "int8", "peers", "tflite_int8"),
+)
+OURS: Final = CONTENDERS[0]
+
+
+def subject(name: str) -> Subject:
+    """The network of this name."""
+    return next(entry for entry in SUBJECTS if entry.name == name)
+
+
+def contenders_for(entry: Subject) -> list[Contender]:
+    """All that run the network or its twin, PhoneBit first."""
+    return [each for each in CONTENDERS if each.is_binary or entry.definition is not None]
+
+
+def kinds_for(entry: Subject, contenders: Iterable[Contender]) -> list[FileKind]:
+    """Every file that these contenders need, in an order in which they can be written."""
+    wanted = ["zoo"] if entry.zoo is not None else []
+    wanted += ["pictures", *(each.kind for each in contenders)]
+    if entry.definition is not None:
+        wanted.append("reference")
+    ordered: list[str] = []
+    for name in wanted:
+        ordered += [need for need in (*KINDS[name].needs, name) if need not in ordered]
+    return [KINDS[name] for name in ordered]

@@ -1,0 +1,126 @@
+"""The networks' files in the work folder: written by the environments, kept for the next run."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from harness.catalogue import KINDS, Environment, FileKind, Subject
+
+PEERS: Final = Path(__file__).parents[1]
+EXPORT_TIMEOUT_S: Final = 1800
+EXCEPTION: Final = re.compile(r"[\w.]*(Error|Exception|Failure)\b")
+REASON_LENGTH: Final = 300
+FRAMEWORK_SETTINGS: Final = {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+
+
+class ExportError(Exception):
+    """A file cannot be written; the text is the reason that a table gives for it."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where files are, and who writes them.
+
+    Attributes:
+        work: folder; each network has one in it.
+        pythons: interpreter of each environment.
+        float_weights: of .pbit files of ``models/networks``: "f16" or "f32".
+    """
+
+    work: Path
+    pythons: Mapping[Environment, str]
+    float_weights: str
+
+    def folder(self, subject: Subject) -> Path:
+        """Of a network."""
+        return self.work / subject.name
+
+    def path(self, subject: Subject, kind: str) -> Path:
+        """Of a file, whether it is there or not."""
+        return self.folder(subject) / KINDS[kind].file
+
+    def size_bytes(self, subject: Subject, kind: str) -> int:
+        """Of a file and its companion."""
+        names = [KINDS[kind].file, KINDS[kind].companion]
+        return sum((self.folder(subject) / name).stat().st_size for name in names if name)
+
+    def ensure(self, subject: Subject, kind: FileKind) -> None:
+        """Writes a file, unless it is there and was written by the same sources.
+
+        Raises:
+            ExportError: it cannot be written, or a file that it needs is not there.
+        """
+        stamp = self.path(subject, kind.name).with_suffix(f".{kind.name}.stamp")
+        sources = self._sources(subject, kind)
+        if stamp.is_file() and stamp.read_text() == sources:
+            return
+        for need in kind.needs:
+            if not self.path(subject, need).is_file():
+                raise ExportError(f"{KINDS[need].file}, from which it is made, is not there")
+        stamp.parent.mkdir(parents=True, exist_ok=True)
+        stamp.unlink(missing_ok=True)
+        self._export(subject, kind)
+        stamp.write_text(sources)
+
+    def _export(self, subject: Subject, kind: FileKind) -> None:
+        python = self.pythons[kind.environment]
+        folder = str(self.folder(subject).resolve())
+        command = [python, "-m", "formats.export", kind.name, subject.name, folder]
+        command += ["--float-weights", self.float_weights]
+        try:
+            done = subprocess.run(
+                command,
+                cwd=PEERS,
+                env={**os.environ, **FRAMEWORK_SETTINGS},
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=EXPORT_TIMEOUT_S,
+                check=False,
+            )
+        except OSError as error:
+            raise ExportError(f"{python} cannot be started: {error.strerror}") from error
+        except subprocess.TimeoutExpired:
+            raise ExportError(f"writing {kind.file} took more than {EXPORT_TIMEOUT_S} s") from None
+        if done.returncode:
+            reason = last_error(done.stderr) or f"exit code {done.returncode}"
+            raise ExportError(f"writing {kind.file} failed: {reason}")
+
+    def _sources(self, subject: Subject, kind: FileKind) -> str:
+        """What the file depends on: a hash of the code that makes it, and the options.
+
+        The files that it is made from count by their code: a kind's ``needs`` are written first.
+        """
+        import phonebit.converter
+        import phonebit.models.networks
+
+        files = [PEERS / "larq_zoo_models.py"]
+        files += [PEERS / "formats" / f"{module}.py" for module in ("export", *kind.code)]
+        folders = [Path(phonebit.models.networks.__file__).parent]
+        if kind.name == "pbit" or (subject.zoo is not None and kind.name == "openvino_binary"):
+            folders.append(Path(phonebit.converter.__file__).parent)
+        files += [path for folder in folders for path in folder.rglob("*.py")]
+        options = self.float_weights if kind.name == "pbit" else ""
+        return f"{_hash(files)} {options}\n"
+
+
+def last_error(text: str) -> str:
+    """The last exception that a Python process reported, else its last line; on one line."""
+    lines = text.strip().splitlines() or [""]
+    starts = [index for index, line in enumerate(lines) if EXCEPTION.match(line)]
+    return " ".join(" ".join(lines[starts[-1] if starts else -1 :]).split())[:REASON_LENGTH]
+
+
+def _hash(files: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        digest.update(path.name.encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()

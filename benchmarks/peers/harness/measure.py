@@ -1,0 +1,198 @@
+"""One network with one number of threads: workers, agreement, turns, and a row for each engine."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.catalogue import OURS, Contender, Subject
+from harness.files import PEERS, Files
+from harness.turns import take_turns
+from harness.worker_process import WorkerError, WorkerProcess
+
+START_TIMEOUT_S: Final = 300
+RUN_TIMEOUT_S: Final = 120
+PAUSE_S: Final = 0.05
+"""Idle threads of most engines spin for a while; so long the next one waits."""
+
+TOLERANCE: Final = {"binary": 0.05, "f32": 1e-3, "bf16": 0.2, "int8": 0.5}
+"""Largest difference of a result that counts as agreement, as a share of the largest value.
+
+Float sums in another order turn a few of the signs that are near zero, and f16 weights of
+PhoneBit's last layer round; int8 and bf16 errors grow from layer to layer of untrained networks.
+"""
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is measured at a time.
+
+    Attributes:
+        subject: the network.
+        threads: of every engine, pinned to so many cores.
+        batch: pictures in a forward pass.
+    """
+
+    subject: Subject
+    threads: int
+    batch: int
+
+    def cores(self) -> list[int]:
+        """The first ones that this process may use."""
+        allowed = sorted(os.sched_getaffinity(0))
+        if len(allowed) < self.threads:
+            raise SystemExit(
+                f"--threads {self.threads}: only {len(allowed)} cores may be used here"
+            )
+        return allowed[: self.threads]
+
+
+def measure(
+    case: Case,
+    contenders: Sequence[Contender],
+    files: Files,
+    missing: Mapping[str, str],
+    budget_s: float,
+) -> dict[str, Any]:
+    """Runs the contenders in turn.
+
+    Args:
+        case: what to measure.
+        contenders: PhoneBit first.
+        files: their files.
+        missing: by kind of file, why it is not there.
+        budget_s: time for all rounds; see ``turns.take_turns``.
+
+    Returns:
+        The case's entry of the results: rounds, canary, and a row for each contender, with its
+        numbers or the reason why there are none.
+    """
+    rows: dict[str, Row] = {each.key: _row(each) for each in contenders}
+    workers: dict[str, WorkerProcess] = {}
+    everywhere = os.sched_getaffinity(0)
+    cores = case.cores()
+    try:
+        os.sched_setaffinity(0, cores)  # for the canary
+        for each in contenders:
+            row = rows[each.key]
+            try:
+                if each.kind in missing:
+                    raise WorkerError(missing[each.kind])
+                workers[each.key] = worker = _start(case, each, files, cores)
+                row |= {"start_ms": worker.start_ms, **worker.ready}
+                row["model_bytes"] = files.size_bytes(case.subject, each.kind)
+                row["agreement"] = _agreement(case, each, files, worker)
+            except WorkerError as error:
+                workers.pop(each.key, None)
+                row["reason"] = str(error)
+        turns = {key: lambda worker=worker: _turn(worker) for key, worker in workers.items()}
+        rounds = take_turns(turns, budget_s, WorkerError)
+        for key in rounds.times_ms:
+            rows[key] |= rounds.summary(key, OURS.key)
+            try:
+                rows[key] |= workers[key].ask("end", RUN_TIMEOUT_S)
+            except WorkerError as error:
+                rows[key]["reason"] = str(error)
+        for key, failure in rounds.failures.items():
+            rows[key]["reason"] = str(failure)
+    finally:
+        for worker in workers.values():
+            worker.stop()
+        os.sched_setaffinity(0, everywhere)
+    return {
+        "network": case.subject.name,
+        "threads": case.threads,
+        "batch": case.batch,
+        "rounds": rounds.count,
+        "quiet_rounds": len(rounds.quiet()),
+        "only_quiet_rounds_count": rounds.is_quiet,
+        "canary_ms": [round(ms, 4) for ms in rounds.canary_ms],
+        "rows": list(rows.values()),
+    }
+
+
+def _row(contender: Contender) -> Row:
+    return {"engine": contender.engine, "title": contender.title, "precision": contender.precision}
+
+
+def _start(case: Case, contender: Contender, files: Files, cores: list[int]) -> WorkerProcess:
+    task = {
+        "model": str(files.path(case.subject, contender.kind)),
+        "picture": str(picture_file(case, contender, files)),
+        "threads": case.threads,
+        "cores": cores,
+        "precision": contender.precision,
+        "variant": contender.variant,
+    }
+    return WorkerProcess(
+        PEERS / "workers" / f"{contender.worker}_worker.py",
+        task,
+        START_TIMEOUT_S,
+        files.pythons[contender.environment],
+        # PyTorch's own pool and those of libraries below NumPy; the others are told by option.
+        {**os.environ, "OMP_NUM_THREADS": str(case.threads)},
+    )
+
+
+def picture_file(case: Case, contender: Contender, files: Files) -> Path:
+    """The input of a contender: levels for PhoneBit where its network reads such, else reals."""
+    folder = files.folder(case.subject)
+    dtype = "u8" if contender.key == OURS.key and _reads_levels(case.subject) else "f32"
+    single = folder / f"picture_{dtype}.npy"
+    if case.batch == 1:
+        return single
+    many = folder / f"pictures_{dtype}_{case.batch}.npy"
+    np.save(many, np.repeat(np.load(single), case.batch, axis=0))
+    return many
+
+
+def _reads_levels(subject: Subject) -> bool:
+    from phonebit.models.networks import NETWORKS
+
+    return subject.zoo is None and NETWORKS[subject.name].input_dtype == "u8"
+
+
+def _turn(worker: WorkerProcess) -> list[float]:
+    """A call that wakes the engine's threads and caches, and the timed one."""
+    time.sleep(PAUSE_S)
+    worker.ask("run", RUN_TIMEOUT_S)
+    return [worker.ask("run", RUN_TIMEOUT_S)["ms"]]
+
+
+def _agreement(
+    case: Case, contender: Contender, files: Files, worker: WorkerProcess
+) -> dict[str, Any] | None:
+    """How far the result is from PhoneBit's, or from the reference interpreter's for the twin."""
+    folder = files.folder(case.subject)
+    ours = folder / "binary_result.npy"
+    target = ours if contender.key == OURS.key else folder / "result.npy"
+    worker.ask(f"output {target}", RUN_TIMEOUT_S)
+    reference = ours if contender.is_binary else files.path(case.subject, "reference")
+    if contender.key == OURS.key or not reference.is_file():
+        return None
+    return compare_results(np.load(target), np.load(reference), TOLERANCE[contender.precision])
+
+
+def compare_results(
+    result: NDArray[np.float32], reference: NDArray[np.float32], tolerance: float
+) -> dict[str, Any]:
+    """The first picture's results: largest difference, place of the maximum, and the judgement."""
+    mine, other = result[0].reshape(-1), reference[0].reshape(-1)
+    if mine.shape != other.shape:
+        shapes = f"result has {mine.size} numbers, expected {other.size}"
+        raise WorkerError(shapes)
+    relative = float(np.abs(mine - other).max() / np.abs(other).max())
+    return {
+        "relative_difference": relative,
+        "argmax_equal": bool(mine.argmax() == other.argmax()),
+        "agrees": relative <= tolerance,  # False for NaN, too
+    }

@@ -1,0 +1,250 @@
+"""The results as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from harness.catalogue import SUBJECTS, Subject
+
+Document = dict[str, Any]
+Case = dict[str, Any]
+Row = dict[str, Any]
+Chosen = Callable[[Row], bool]
+
+README_GROUPS: Final[tuple[tuple[str, Chosen], ...]] = (
+    ("best f32", lambda row: row["precision"] == "f32"),
+    ("best int8", lambda row: row["precision"] == "int8"),
+    ("best Larq CE", lambda row: row["engine"].startswith("larq")),
+    (
+        "OpenVINO binary",
+        lambda row: row["engine"] == "openvino" and row["precision"] == "binary",
+    ),
+)
+"""Columns of README's table: PhoneBit beside the fastest engine of each group."""
+
+
+UNASKED: Final = "not asked for"
+
+
+def section(document: Document) -> str:
+    """What docs/results.md says of the networks on the CPU."""
+    context, settings = document["context"], document["settings"]
+    parts = [
+        "## Whole networks on the CPU beside other engines",
+        f"{context['date']}, {context['cpu']}, {context['cores']} cores; PhoneBit "
+        f"{context['phonebit']} ({context['commit'] or 'no commit'}). "
+        "`python benchmarks/peers/compare_networks.py`, "
+        "[how](../benchmarks/peers/README.md); raw numbers: `benchmarks/results/peers_cpu.json`.",
+        "All engines run in turn, each in its own process pinned to as many cores as it has "
+        "threads. Milliseconds are medians, from array to array; in brackets the 10th and 90th "
+        "percentile; *over* is the median of the ratios to PhoneBit within a round. Rounds count "
+        f"if a fixed loop (the canary) stayed within {settings['canary_limit']:g} times its best. "
+        "Binary networks and their float twins have the same layers; the last layers of "
+        "AlexNet, YOLOv2-Tiny and VGG16 are stored as "
+        f"{settings['float_weights']} in PhoneBit's file.",
+        _versions(document["cases"]),
+    ]
+    for subject in SUBJECTS:
+        for batch in sorted({case["batch"] for case in document["cases"]}):
+            cases = _cases(document, subject, batch)
+            if cases:
+                parts.append(_network(subject, batch, cases))
+    return "\n\n".join(parts) + "\n"
+
+
+def readme_table(document: Document) -> str:
+    """README's first table: one line a network, 1 and 2 threads in a cell."""
+    context = document["context"]
+    threads = sorted({case["threads"] for case in document["cases"]})
+    names = [name for name, _ in README_GROUPS]
+    header = ["network", *names, "**PhoneBit**", *(f"over {name}" for name in names)]
+    lines = [_line(header), _line(["---"] * len(header))]
+    for subject in SUBJECTS:
+        cases = _cases(document, subject, 1)
+        if cases:
+            lines.append(_line(_readme_cells(subject, cases)))
+    counts = " / ".join(str(count) for count in threads)
+    note = (
+        f"Batch 1, milliseconds with {counts} threads (median), and how many times faster PhoneBit "
+        f"is; {context['date']}, {context['cpu']}, {context['cores']} cores. f32 and int8: the "
+        "float twin of the same layers on the fastest of ONNX Runtime, OpenVINO, LiteRT (and "
+        "PyTorch). [All engines, spread, memory, start-up](docs/results.md)."
+    )
+    return "\n".join([*lines, "", note]) + "\n"
+
+
+def equality(document: Document) -> str:
+    """How many tensors of larq-zoo's networks equal Keras's to the last bit."""
+    header = ["network", "tensors equal to the last bit", "the others", "pictures, same class"]
+    header += ["largest difference", "verified"]
+    lines = [_line(header), _line(["---"] * len(header))]
+    for row in document["networks"]:
+        exact, made_up = row["dyadic"], row["random"]
+        lines.append(
+            _line(
+                [
+                    row["network"],
+                    f"{exact['equal']} of {exact['tensors']}",
+                    ", ".join(exact["unequal"]) or "none",
+                    f"{made_up['argmax_equal']} of {made_up['images']}",
+                    f"{made_up['max_difference']:.0e}",
+                    "yes" if made_up["verified"] else "no",
+                ]
+            )
+        )
+    context = document["context"]
+    text = (
+        "Weights and statistics are small dyadic fractions in the first columns, so that float32 "
+        "arithmetic is exact and every tensor must equal Keras's; a mean of 49 pixels and the "
+        "softmax cannot. The last three columns are of random weights; `phonebit verify` judged "
+        "each layer alone, and from end to end a sign within rounding of zero may turn. "
+        f"{context['date']}, `python benchmarks/peers/larq_zoo_equality.py`."
+    )
+    return "\n".join(["### larq-zoo's networks beside Keras", "", *lines, "", text]) + "\n"
+
+
+def _cases(document: Document, subject: Subject, batch: int) -> list[Case]:
+    """Of one network, by threads."""
+    of_network = [case for case in document["cases"] if case["network"] == subject.name]
+    return sorted(
+        (case for case in of_network if case["batch"] == batch), key=lambda case: case["threads"]
+    )
+
+
+def _readme_cells(subject: Subject, cases: list[Case]) -> list[str]:
+    times, ratios = [], []
+    for _, chosen in README_GROUPS:
+        best = [fastest(case["rows"], chosen) for case in cases]
+        times.append(_joined(best, lambda row: milliseconds(row["median_ms"])))
+        ratios.append(_joined(best, lambda row: times_faster(row["ratio"])))
+    ours = [fastest(case["rows"], lambda row: row["engine"] == "phonebit") for case in cases]
+    mine = _joined(ours, lambda row: milliseconds(row["median_ms"]))
+    return [subject.title, *times, f"**{mine}**", *ratios]
+
+
+def fastest(rows: Iterable[Row], chosen: Chosen) -> Row | None:
+    """The row with the smallest median among those that have one and are right."""
+    timed = [row for row in rows if chosen(row) and "reason" not in row and _agrees(row)]
+    return min(timed, key=lambda row: row["median_ms"], default=None)
+
+
+def _joined(rows: Sequence[Row | None], text: Callable[[Row], str]) -> str:
+    if not any(rows):
+        return "-"
+    return " / ".join("-" if row is None else text(row) for row in rows)
+
+
+def _network(subject: Subject, batch: int, cases: list[Case]) -> str:
+    header = ["engine", "precision"]
+    for case in cases:
+        header += [_threads(case["threads"]), "over"]
+    header += ["result", "start-up ms", "peak MiB", "model MB", "libraries MB"]
+    lines = [_line(header), _line(["---"] * len(header))]
+    failures = []
+    for rows in _by_engine(cases):
+        lines.append(_line(_cells(rows)))
+        failures += [
+            f"- {rows[0]['title']}, {rows[0]['precision']}, {_threads(case['threads'])}: "
+            f"{_plain(row['reason'])}"
+            for case, row in zip(cases, rows, strict=True)
+            if "reason" in row
+        ]
+    notes = [_rounds(case) for case in cases]
+    size = f"{subject.size}x{subject.size}"
+    title = f"### {subject.title}, {size}, batch {batch}"
+    return "\n".join(
+        [title, "", *lines, "", " ".join(notes), *(["", *failures] if failures else [])]
+    )
+
+
+def _by_engine(cases: Sequence[Case]) -> list[list[Row]]:
+    """The rows of every engine, one a case; cases may have been measured with fewer engines."""
+    tables = [{(row["engine"], row["precision"]): row for row in case["rows"]} for case in cases]
+    every = {key: row for table in reversed(tables) for key, row in table.items()}
+    order = dict.fromkeys(key for table in tables for key in table)
+    return [
+        [
+            table.get(key) or {"title": every[key]["title"], "precision": key[1], "reason": UNASKED}
+            for table in tables
+        ]
+        for key in order
+    ]
+
+
+def _cells(rows: Sequence[Row]) -> list[str]:
+    cells = [rows[0]["title"], rows[0]["precision"]]
+    for row in rows:
+        if "reason" in row:
+            cells += ["failed", ""]
+            continue
+        spread = f"({milliseconds(row['p10_ms'])}-{milliseconds(row['p90_ms'])})"
+        ratio = times_faster(row["ratio"]) if "ratio" in row else ""
+        cells += [f"{milliseconds(row['median_ms'])} {spread}", ratio]
+    measured = [row for row in rows if "reason" not in row]
+    if not measured:
+        return [*cells, *[""] * 5]
+    return [
+        *cells,
+        _result(measured[0]),
+        f"{min(row['start_ms'] for row in measured):.0f}",
+        f"{max(row['peak_mib'] for row in measured):.0f}",
+        f"{measured[0]['model_bytes'] / 1e6:.1f}",
+        f"{measured[0]['loaded_library_bytes'] / 1e6:.1f}",
+    ]
+
+
+def _agrees(row: Row) -> bool:
+    agreement = row.get("agreement")
+    return agreement is None or bool(agreement["agrees"])
+
+
+def _result(row: Row) -> str:
+    agreement = row["agreement"]
+    if agreement is None:
+        return "reference" if row["engine"] == "phonebit" else "not compared"
+    mark = "" if agreement["agrees"] else "**differs** "
+    difference = agreement["relative_difference"]
+    return f"{mark}{difference:.0e}" if difference else f"{mark}0"
+
+
+def _rounds(case: Case) -> str:
+    counted = "" if case["only_quiet_rounds_count"] else " (too few: all count)"
+    return (
+        f"{_threads(case['threads'])}: {case['quiet_rounds']} of {case['rounds']} rounds "
+        f"quiet{counted}."
+    )
+
+
+def _versions(cases: Iterable[Case]) -> str:
+    rows = [row for case in cases for row in case["rows"] if "version" in row]
+    versions = {row["title"]: row["version"] for row in rows}
+    listed = ", ".join(f"{title} {version}" for title, version in versions.items())
+    return (
+        f"Versions: {listed}. *result*: largest difference, as a share of the largest value, from "
+        "PhoneBit's result (binary) or from the reference interpreter's (the twin). *start-up*: "
+        "from starting the process (Python included) to the first result. *peak*: resident memory "
+        "with mapped files. *libraries*: the engine's own shared libraries that are loaded."
+    )
+
+
+def _threads(count: int) -> str:
+    return f"{count} thread{'s' if count > 1 else ''}"
+
+
+def milliseconds(value: float) -> str:
+    """Three significant digits, without an exponent."""
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+
+
+def times_faster(ratio: float) -> str:
+    """Two significant digits or all before the point."""
+    return f"{ratio:.0f}x" if ratio >= 10 else f"{ratio:.1f}x"
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"

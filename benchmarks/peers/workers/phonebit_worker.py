@@ -1,0 +1,25 @@
+"""PhoneBit on the CPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from protocol import Engine, Task, serve
+
+
+def load(task: Task) -> Engine:
+    """The network of a .pbit file."""
+    import phonebit
+
+    network = phonebit.Network.load(task.model, device="cpu", threads=task.threads)
+    picture = task.read_picture()
+
+    return Engine(
+        forward=lambda: network.forward(picture),
+        version=phonebit.__version__,
+        package=Path(phonebit.__file__).parent,
+    )
+
+
+if __name__ == "__main__":
+    serve(load)
