@@ -46,7 +46,7 @@ def measured(row: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def asked(results: Path) -> list[str]:
+def asked(results: Path | None) -> list[str]:
     """The arguments without where results go."""
     place = ("--json", str(results), f"--json={results}")
     return [argument for argument in sys.argv[1:] if argument not in place]
@@ -69,23 +69,26 @@ def main() -> int:
         name: getattr(options, name)
         for name in ("device", "precision", "float_weights", "seconds", "source")
     }
-    context = run_context()
+    document: dict[str, Any] = {
+        "context": run_context(),
+        "command": asked(options.json),
+        "rows": [],
+    }
+    rows = document["rows"]
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=LOG_WIDTH)
-    rows = []
     for network in options.networks:
         for batch in options.batches:
             for engine in ("phonebit",) if options.no_twin else ("phonebit", "torch"):
                 with console.status(f"{network}, {engine}, batch {batch}"):
                     row = {"network": network, "engine": engine, "batch": batch, **shared}
                     rows.append(measured(row))
+                if options.json:  # after each row: what was measured is not lost with what follows
+                    options.json.write_text(json.dumps(document, indent=1) + "\n")
     console.print(terminal_table(rows))
     for note in notes(rows):
         console.print(escape(note), soft_wrap=True)
-    if options.json:
-        document = {"context": context, "command": asked(options.json), "rows": rows}
-        options.json.write_text(json.dumps(document, indent=1) + "\n")
     return 0 if all(row["energy"]["measured"] for row in rows) else 1
 
 

@@ -28,7 +28,7 @@ class Layer:
         if pixels == 1:
             return "dense"
         if self.defines["KERNEL_H"] == self.defines["KERNEL_W"] == 1:
-            return "pointwise"
+            return "small_pointwise" if pixels <= 256 else "pointwise"
         return "small" if pixels <= 256 else "large" if pixels > 4096 else "window"
 
 

@@ -60,11 +60,12 @@ TuningQuery tuning_query(const Model& model, const Op& op) {
   const int pixels = s.out_h * s.out_w;
   TuningQuery query;
   query.op = op_kernels(model, op).op;
-  query.shape = pixels == 1                          ? "dense"
-                : s.kernel_h == 1 && s.kernel_w == 1 ? "pointwise"
-                : pixels <= kSmallMap                ? "small"
-                : pixels > kLargeMap                 ? "large"
-                                                     : "window";
+  const bool is_pointwise = s.kernel_h == 1 && s.kernel_w == 1;
+  query.shape = pixels == 1           ? "dense"
+                : pixels <= kSmallMap ? (is_pointwise ? "small_pointwise" : "small")
+                : is_pointwise        ? "pointwise"
+                : pixels > kLargeMap  ? "large"
+                                      : "window";
   query.signature =
       format_text("%dx%ds%dd%dg%d_%dc_%dx%d_%dc", s.kernel_h, s.kernel_w, s.stride_h, s.dilation_h,
                   static_cast<int>(op.record.groups), s.in_c, s.out_h, s.out_w, s.out_c);

@@ -1,6 +1,8 @@
 // Convolutions of u8 pixels and of float values.
+#include "format/half.h"
+#include "lowering/border_table.h"
 #include "lowering/conv_shape.h"
-#include "opencl/half.h"
+#include "lowering/float_weights.h"
 #include "opencl/layer_parts.h"
 
 namespace phonebit::opencl {
@@ -22,20 +24,10 @@ bool has_whole_bytes(const Op& op, const KernelChoice& choice, const char* tile)
   return !makes_bits(op) || choice.parameter(tile) >= 8;
 }
 
-/// The weights of a CONV2D as floats [OUT_C][taps]: those of the file, or its bits as +1 and -1.
+/// The weights of a CONV2D as floats [OUT_C][taps].
 std::vector<float> float_weights(const Model& model, const Op& op) {
-  const cpu::ConvShape shape = lowering::conv_shape(model, op);
-  const loader::Constant& constant = model.constant(op.record.weights);
-  if (constant.dtype == DataType::kF32) return {constant.f32(), constant.f32() + constant.count};
-  const int channels = shape.in_c / static_cast<int>(op.record.groups);
-  const auto row_words = static_cast<size_t>(cpu::words(channels));
-  const size_t rows = static_cast<size_t>(constant.count) / row_words;
-  std::vector<float> values;
-  values.reserve(rows * static_cast<size_t>(channels));
-  for (size_t row = 0; row < rows; ++row) {
-    const uint32_t* bits = constant.words() + row * row_words;
-    for (int c = 0; c < channels; ++c) values.push_back((bits[c / 32] >> (c % 32) & 1) != 0 ? 1.0f : -1.0f);
-  }
+  std::vector<float> values(lowering::weight_count(model, op));
+  lowering::write_float_weights(model, op, values.data());
   return values;
 }
 
@@ -62,8 +54,8 @@ class FloatConvBuilder {
   Layer build(const std::vector<float>& weights) { return finish(layer_.upload(weights, "weights")); }
   Layer build_tiled() {
     const std::vector<float> tiled = transposed(weights_, static_cast<size_t>(layer_.shape().out_c), 4);
-    if (choice_.parameter("ARITHMETIC") == 0) return build(tiled);
-    return finish(layer_.upload(to_halves(tiled.data(), tiled.size()), "weights"));
+    if (choice_.kernel != "conv2d_f32" || choice_.parameter("ARITHMETIC") == 0) return build(tiled);
+    return finish(layer_.upload(format::to_halves(tiled.data(), tiled.size()), "weights"));
   }
   Layer build_canonical() { return build(weights_); }
   Layer build_depthwise() {
@@ -91,16 +83,35 @@ bool serves_float(const Model&, const Op& op, const Target& target, const Kernel
   return has_whole_bytes(op, choice, tile);
 }
 
+/// Whether every window is one run of the unpadded map: a pixel, or rows as wide as the map.
+bool has_windows_of_one_run(const cpu::ConvShape& shape) {
+  if (lowering::reaches_padding(shape)) return false;
+  const bool is_pixel = shape.kernel_h == 1 && shape.kernel_w == 1;
+  return is_pixel || (shape.dilation_h == 1 && shape.dilation_w == 1 && shape.kernel_w == shape.in_w);
+}
+
+/// What conv2d_f32_staged takes: two buffers of a chunk, and a word for each bit before they are packed.
+uint64_t staged_bytes(const KernelChoice& choice) {
+  const auto pixels = static_cast<uint64_t>(choice.parameter("TILE_PIXELS"));
+  const auto filters = static_cast<uint64_t>(choice.parameter("TILE_FILTERS"));
+  const auto chunk = static_cast<uint64_t>(choice.parameter("CHUNK"));
+  return (2 * chunk * (pixels + filters) + pixels * filters) * sizeof(float);
+}
+
 bool serves_float_tile(const Model& model, const Op& op, const Target& target, const KernelChoice& choice) {
   if (choice.kernel == "conv2d_f32" && choice.parameter("ARITHMETIC") == 1 &&
       (target.is_exact || !target.device.has_half || model.operand(op).channels % 4 != 0))
+    return false;
+  if (choice.kernel == "conv2d_f32_staged" && (!has_windows_of_one_run(lowering::conv_shape(model, op)) ||
+                                               staged_bytes(choice) > target.device.local_bytes))
     return false;
   return serves_float(model, op, target, choice);
 }
 
 Layer build_float(const BuildContext& build, const Op& op, const KernelChoice& choice) {
   FloatConvBuilder builder(build, op, choice);
-  return choice.kernel == "conv2d_f32" ? builder.build_tiled() : builder.build_canonical();
+  const bool is_tiled = choice.kernel == "conv2d_f32" || choice.kernel == "conv2d_f32_staged";
+  return is_tiled ? builder.build_tiled() : builder.build_canonical();
 }
 
 Layer build_float_depthwise(const BuildContext& build, const Op& op, const KernelChoice& choice) {
@@ -167,7 +178,7 @@ Layer build_u8(const BuildContext& build, const Op& op, const KernelChoice& choi
 
 const OpKernels kU8ConvKernels = {"conv2d_u8", {"conv2d_u8_planes", "conv2d_u8_direct"}, serves_u8, build_u8};
 const OpKernels kFloatConvKernels = {
-    "conv2d_f32", {"conv2d_f32_dot", "conv2d_f32"}, serves_float_tile, build_float};
+    "conv2d_f32", {"conv2d_f32_dot", "conv2d_f32_staged", "conv2d_f32"}, serves_float_tile, build_float};
 const OpKernels kFloatGroupedConvKernels = {
     "conv2d_f32_grouped", {"conv2d_f32_grouped"}, serves_float, build_float};
 const OpKernels kFloatDepthwiseKernels = {

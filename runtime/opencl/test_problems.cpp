@@ -253,6 +253,17 @@ Problems float_conv_problems() {
   Problems result;
   result.push_back(float_conv_problem(12, 20, 1));
   result.push_back(float_conv_problem(3, 17, 1));
+
+  // Windows of one run of the map: K below a chunk, and several chunks and a rest.
+  ProblemBuilder pointwise(OpKind::kConv2d, "1x1 stride 2, 37 -> 50 on 9x7");
+  pointwise.operand(DataType::kF32, 9, 7, 37).window(1, 1, 2, 1, 0, 0.0f);
+  pointwise.weights(pointwise.floats(50 * 37, 8));
+  result.push_back(pointwise.with_epilogue(50));
+
+  ProblemBuilder dense(OpKind::kConv2d, "dense, 4x5x29 -> 44");
+  dense.operand(DataType::kF32, 4, 5, 29).window(4, 5, 1, 1, 0, 0.0f);
+  dense.weights(dense.floats(44 * 29 * taps(4, 5), 8));
+  result.push_back(dense.with_epilogue(44));
   return result;
 }
 

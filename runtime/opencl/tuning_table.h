@@ -18,7 +18,7 @@ struct TuningEntry {
 /// What the table is asked about a layer.
 struct TuningQuery {
   std::string op;         ///< "binary_conv2d", "conv2d_u8", "conv2d_f32", "binary_depthwise_conv2d"
-  std::string shape;      ///< class: "dense", "small", "pointwise", "window"
+  std::string shape;      ///< class: "dense", "small_pointwise", "small", "pointwise", "window", "large"
   std::string signature;  ///< exact shape, "3x3s1d1g1_64c_56x56_64c"
 };
 

@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 import pytest
 from builders import engine_graphs, integer_inputs
+from engine_net import SAME3, Net
 
 from phonebit import bnn_kernels
+from phonebit.converter.ir import Conv2D, Window
 from phonebit.converter.writer import to_bytes
 from phonebit.errors import DeviceError, InputError
 from phonebit.opencl import opencl_runtime
@@ -95,6 +97,37 @@ def test_half_precision_stays_close_and_keeps_the_inputs_and_outputs_as_floats(
         else:
             assert got.dtype == np.float32
             np.testing.assert_allclose(got, want, rtol=2**-8, atol=2**-6 * np.abs(want).max())
+
+
+@pytest.mark.parametrize(
+    ("window", "is_offered"),
+    [
+        (Window((1, 1), strides=(2, 2)), True),
+        (Window((2, 6), pads=(1, 0, 0, 0)), False),
+        (SAME3, False),
+        (Window((3, 3)), False),
+        (Window((2, 6)), True),  # rows as wide as the map
+        (Window((2, 6), dilation=(2, 1)), False),
+        (Window((5, 6)), True),  # dense
+    ],
+)
+def test_chains_are_staged_where_windows_are_one_run_of_the_map(
+    window: Window, is_offered: bool, cache: str, tmp_path: Path
+) -> None:
+    net = Net("staged")
+    weights = net.dyadic(9, *window.kernel, 7)
+    graph = net.done(net.op("conv", Conv2D(weights, window), net.input("x", (5, 6, 7))))
+    path = tmp_path / "staged.pbit"
+    path.write_bytes(to_bytes(graph, {}))
+    x = np.random.default_rng(3).standard_normal((3, 5, 6, 7), np.float32)
+    line = "conv2d_f32 * * * * conv2d_f32_staged TILE_FILTERS=16 CHUNK=64"
+    gpu = _runtime.Network(path, device="gpu", cache_directory=cache, tuning=line)
+    assert gpu.warnings == []
+    assert gpu.layers[0].kernel.startswith("conv2d_f32_staged") == is_offered
+    offered = {choice.split()[0] for choice in gpu.candidates(0)}
+    assert ("conv2d_f32_staged" in offered) == is_offered
+    expected = _runtime.Network(path, device="cpu").forward([x])[0]
+    np.testing.assert_array_equal(gpu.forward([x])[0], expected)
 
 
 def test_the_second_start_builds_and_tests_nothing(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from engine_net import Net
 from kernel_driver import opencl_queue
-from value_launch import Sink, assert_layer
+from value_launch import Sink, assert_layer, run_layer
 from value_reference import (
     Floats,
     Layer,
@@ -181,6 +181,81 @@ def test_split_sums_are_near_the_chain(
     # Sums of up to 600 products of about 1: the order of additions moves them by some 600 * 2^-24.
     inputs = [stored(x, bool(half)), weights.reshape(layer.out_c, -1)]
     assert_layer("conv2d_f32_dot", sink, main, defines, inputs, tolerance=1e-4)
+
+
+def staged(tile: tuple[int, int], chunk: int, group: int, half: int = 0) -> dict[str, int]:
+    names = ("TILE_PIXELS", "TILE_FILTERS", "CHUNK", "GROUP_SIZE", "INPUT_HALF")
+    return dict(zip(names, (*tile, chunk, group, half), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("layer", "defines", "bits"),
+    [
+        # Pixels, filters and K below, at and above a tile and a chunk.
+        (Layer((3, 5), 63, 15, batch=1), staged((16, 16), 64, 128), True),
+        (Layer((4, 4), 64, 16, batch=1), staged((16, 16), 64, 128), True),
+        (Layer((17, 1), 65, 17, batch=1), staged((16, 16), 64, 128), True),
+        (Layer((1, 1), 127, 7, batch=3), staged((4, 8), 128, 128), True),
+        (Layer((1, 1), 128, 8, batch=4), staged((4, 8), 128, 128), True),
+        (Layer((1, 1), 129, 9, batch=5), staged((4, 8), 128, 128), True),
+        (Layer((1, 1), 520, 33), staged((1, 32), 64, 64), True),
+        # More results than lanes, and far fewer.
+        (Layer((5, 7), 36, 65, batch=2), staged((16, 32), 64, 64), True),
+        (Layer((1, 1), 600, 10), staged((1, 8), 256, 256), False),
+        # Strides, whole maps, rows of a map.
+        (Layer((7, 8), 5, 12, (1, 1), (3, 2), batch=2), staged((4, 8), 64, 64), False),
+        (Layer((4, 5), 13, 31, (4, 5), batch=3), staged((8, 16), 64, 64), True),
+        (Layer((9, 4), 6, 20, (3, 4), (2, 1)), staged((8, 8), 64, 64), True),
+    ],
+)
+@pytest.mark.parametrize("half", [0, 1])
+def test_staged_chains_are_the_same_chains(
+    layer: Layer, defines: dict[str, int], bits: bool, half: int
+) -> None:
+    x, weights = rounded(layer.random(RNG), bool(half)), filters(layer)
+    main = convolution(layer, x, weights)
+    shortcut = RNG.standard_normal(layer.output_shape, np.float32)
+    sink = Sink(layer, bits=bits, half=bool(half), threshold=main[0, 0, 0] if bits else None)
+    inputs = [stored(x, bool(half)), tiled(weights)]
+    assert_layer("conv2d_f32_staged", sink, main, {**defines, "INPUT_HALF": half}, inputs)
+    sink = Sink(layer, bits=bits).tensor("ADD", shortcut)
+    assert_layer("conv2d_f32_staged", sink, main, {**defines, "INPUT_HALF": half}, inputs)
+
+
+def test_staged_bits_need_no_values() -> None:
+    layer = Layer((3, 3), 70, 40, batch=2)
+    x, weights = layer.random(RNG), filters(layer)
+    sink = Sink(layer, values=False, bits=True)
+    main = convolution(layer, x, weights)
+    assert_layer("conv2d_f32_staged", sink, main, FLOAT, [x, tiled(weights)])
+
+
+@pytest.mark.parametrize("in_c", [66, 67])
+def test_staged_chains_keep_the_sign_of_zero(in_c: int) -> None:
+    # The last product underflows to -0; one more, of zeros behind the window, would make it +0.
+    layer = Layer((1, 1), in_c, 9)
+    x, weights = np.zeros((1, 1, 1, in_c), np.float32), np.zeros((9, 1, 1, in_c), np.float32)
+    x[..., -1], weights[..., -1] = np.float32(1e-30), np.float32(-1e-30)
+    values = run_layer("conv2d_f32_staged", Sink(layer), FLOAT, [x, tiled(weights)])[0]
+    assert np.signbit(values).all() and not values.any()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("group", [64, 128, 256])
+@pytest.mark.parametrize("chunk", [64, 128, 256])
+@pytest.mark.parametrize("tile_filters", [8, 16, 32])
+@pytest.mark.parametrize("tile_pixels", [1, 4, 8, 16])
+def test_every_staged_tile_has_the_bits_of_the_chain(
+    tile_pixels: int, tile_filters: int, chunk: int, group: int
+) -> None:
+    layer = Layer((3, 7), 257, 65)
+    x, weights = layer.random(RNG), filters(layer)
+    main = convolution(layer, x, weights)
+    defines = staged((tile_pixels, tile_filters), chunk, group)
+    needed = 8 * chunk * (tile_pixels + tile_filters) + 4 * tile_pixels * tile_filters
+    if needed > opencl_queue().device.local_mem_size:
+        pytest.skip(f"the device lacks {needed} bytes of local memory")
+    assert_layer("conv2d_f32_staged", Sink(layer, bits=True), main, defines, [x, tiled(weights)])
 
 
 @pytest.mark.slow

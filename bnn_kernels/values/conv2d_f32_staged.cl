@@ -1,0 +1,147 @@
+// @kernel   conv2d_f32_staged   float convolution; a group stages chunks of K in local memory while its lanes run their chains
+// @math     sum over taps and input channels of x * w: one chain of fma in (kh, kw, cin) order from 0
+// @args     int batch, void* input, float* weights, SINK
+// @weights  [KERNEL_H*KERNEL_W*IN_C][4 * ceil(OUT_C / 4)] float, filters from OUT_C on are 0
+// @geometry global = (GROUP_SIZE * ceil(batch*OUT_H*OUT_W / TILE_PIXELS) * ceil(OUT_C / TILE_FILTERS)), local = (GROUP_SIZE)
+// @tune     TILE_PIXELS {1,4,8,16} = 4   output pixels a group
+// @tune     TILE_FILTERS {8,16,32} = 8   output channels a group
+// @tune     CHUNK {64,128,256} = 128   elements of K staged at a time
+// @tune     FUSED {1,0} = 1   0: multiply-adds of any rounding, a tolerance instead of the CPU's bits
+// @tune     GROUP_SIZE {64,128,256} = 128
+// @requires GROUPS == 1; no padding; the window is one run of the map: 1x1, or rows as wide as the map without dilation;
+//           8 * CHUNK * (TILE_PIXELS + TILE_FILTERS) + 4 * TILE_PIXELS * TILE_FILTERS bytes of local memory
+// @ref      CONV2D of float values   @source own
+//
+// A sum in the CPU's order is a chain of K dependent multiply-adds, and few pixels make few chains. conv2d_f32 waits for
+// memory between the links; here all lanes of a group, also those without a chain, load chunk i + 1 into registers before the
+// chains run over chunk i, so memory is waited for once a chunk, behind the chains. Two buffers need one barrier a chunk.
+#define TILE_CHANNELS TILE_FILTERS
+#include "common/sink.clh"
+#include "common/channels.clh"
+#include "common/window.clh"
+
+#define WINDOW (KERNEL_H * KERNEL_W * IN_C)
+#define CHUNKS ((WINDOW + CHUNK - 1) / CHUNK)
+#define FILTER_QUADS ((OUT_C + 3) / 4)
+
+// A chunk as float4: inputs [TILE_PIXELS][CHUNK / 4], weights [CHUNK][TILE_FILTERS / 4]. Lane i of a group moves quads i,
+// i + GROUP_SIZE, ... and holds the results i, i + GROUP_SIZE, ... of [TILE_PIXELS][TILE_FILTERS].
+#define RUN_QUADS (CHUNK / 4)
+#define INPUT_QUADS (TILE_PIXELS * RUN_QUADS)
+#define WEIGHT_QUADS (CHUNK * TILE_VECTORS)
+#define RESULTS (TILE_PIXELS * TILE_FILTERS)
+#define LANE_SHARE(count) (((count) + GROUP_SIZE - 1) / GROUP_SIZE)
+#define LANE_HOLDS(i, count) ((count) % GROUP_SIZE == 0 || (i) < (count))
+#define RESULT_PIXEL(r) ((lane + (r) * GROUP_SIZE) / TILE_FILTERS)
+
+// Element k of the chunk: a component of the inputs and row k of the weights.
+#define ADD_ELEMENT(k, component)                                                                              \
+  _Pragma("unroll") for (int r = 0; r < LANE_SHARE(RESULTS); r++) {                                            \
+    sum[r] = MULTIPLY_ADD(x[r] component, filter[(k) * TILE_FILTERS + r * GROUP_SIZE % TILE_FILTERS], sum[r]); \
+  }
+
+// Links 0 to count - 1 of a chunk for all sums of a lane.
+void run_chains(float* sum, __local const float4* inputs, __local const float* weights, int lane, int count) {
+  __local const float* filter = weights + lane % TILE_FILTERS;
+#pragma unroll 16
+  for (int quad = 0; quad < count / 4; quad++) {
+    float4 x[LANE_SHARE(RESULTS)];
+#pragma unroll
+    for (int r = 0; r < LANE_SHARE(RESULTS); r++) x[r] = inputs[RESULT_PIXEL(r) * RUN_QUADS + quad];
+    ADD_ELEMENT(4 * quad, .x)
+    ADD_ELEMENT(4 * quad + 1, .y)
+    ADD_ELEMENT(4 * quad + 2, .z)
+    ADD_ELEMENT(4 * quad + 3, .w)
+  }
+#if WINDOW % 4 != 0
+  // Not four with zeros behind the window: adding 0 would make +0 of a sum of -0.
+  for (int k = count / 4 * 4; k < count; k++) {
+    float x[LANE_SHARE(RESULTS)];
+#pragma unroll
+    for (int r = 0; r < LANE_SHARE(RESULTS); r++) x[r] = ((__local const float*)inputs)[RESULT_PIXEL(r) * CHUNK + k];
+    ADD_ELEMENT(k, )
+  }
+#endif
+}
+
+__kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void conv2d_f32_staged(
+    int batch, __global const void* restrict input, __global const float* restrict weights SINK_PARAMS) {
+  __local float4 inputs[2][INPUT_QUADS], filters[2][WEIGHT_QUADS];
+  const int lane = get_local_id(0), pixels = batch * OUT_H * OUT_W;
+  const int pixel0 = get_group_id(0) / CHANNEL_TILES * TILE_PIXELS;
+  const int filter0 = get_group_id(0) % CHANNEL_TILES * TILE_FILTERS;
+
+  // Filters and pixels beyond the last one repeat it; their results go nowhere.
+  int input_at[LANE_SHARE(INPUT_QUADS)], filter_at[LANE_SHARE(WEIGHT_QUADS)];
+#pragma unroll
+  for (int j = 0; j < LANE_SHARE(INPUT_QUADS); j++) {
+    const int pixel = min(pixel0 + (lane + j * GROUP_SIZE) / RUN_QUADS, pixels - 1);
+    const int row = PIXEL_IMAGE(pixel) * IN_H + PIXEL_Y(pixel) * STRIDE_H;
+    input_at[j] = (row * IN_W + PIXEL_X(pixel) * STRIDE_W) * IN_C;
+  }
+#pragma unroll
+  for (int j = 0; j < LANE_SHARE(WEIGHT_QUADS); j++) {
+    filter_at[j] = min(filter0 / 4 + (lane + j * GROUP_SIZE) % TILE_VECTORS, FILTER_QUADS - 1);
+  }
+  float sum[LANE_SHARE(RESULTS)];
+#pragma unroll
+  for (int r = 0; r < LANE_SHARE(RESULTS); r++) sum[r] = 0.0f;
+
+  // Step i fetches chunk i and runs over chunk i - 1.
+  for (int step = 0; step <= CHUNKS; step++) {
+    float4 next_inputs[LANE_SHARE(INPUT_QUADS)], next_filters[LANE_SHARE(WEIGHT_QUADS)];
+    if (step < CHUNKS) {
+#pragma unroll
+      for (int j = 0; j < LANE_SHARE(INPUT_QUADS); j++) {
+        const int i = lane + j * GROUP_SIZE, k = step * CHUNK + i % RUN_QUADS * 4;
+        const int is_read = LANE_HOLDS(i, INPUT_QUADS) && (WINDOW % CHUNK == 0 || k < WINDOW);
+        next_inputs[j] = is_read ? load_four(INPUT_HALF, input, input_at[j] + k, WINDOW - k, IN_C) : (float4)(0.0f);
+      }
+#pragma unroll
+      for (int j = 0; j < LANE_SHARE(WEIGHT_QUADS); j++) {
+        const int i = lane + j * GROUP_SIZE, k = step * CHUNK + i / TILE_VECTORS;
+        const int is_read = LANE_HOLDS(i, WEIGHT_QUADS) && (WINDOW % CHUNK == 0 || k < WINDOW);
+        next_filters[j] = is_read ? ((__global const float4*)weights)[k * FILTER_QUADS + filter_at[j]] : (float4)(0.0f);
+      }
+    }
+    if (step > 0 && LANE_HOLDS(lane, RESULTS)) {
+      const int count = WINDOW % CHUNK == 0 ? CHUNK : min(WINDOW - (step - 1) * CHUNK, CHUNK);
+      run_chains(sum, inputs[(step - 1) % 2], (__local const float*)filters[(step - 1) % 2], lane, count);
+    }
+    if (step < CHUNKS) {
+#pragma unroll
+      for (int j = 0; j < LANE_SHARE(INPUT_QUADS); j++) {
+        const int i = lane + j * GROUP_SIZE;
+        if (LANE_HOLDS(i, INPUT_QUADS)) inputs[step % 2][i] = next_inputs[j];
+      }
+#pragma unroll
+      for (int j = 0; j < LANE_SHARE(WEIGHT_QUADS); j++) {
+        const int i = lane + j * GROUP_SIZE;
+        if (LANE_HOLDS(i, WEIGHT_QUADS)) filters[step % 2][i] = next_filters[j];
+      }
+      barrier(CLK_LOCAL_MEM_FENCE);
+    }
+  }
+
+#ifdef HAS_BITS
+  __local uint bit[RESULTS];
+#endif
+#pragma unroll
+  for (int r = 0; r < LANE_SHARE(RESULTS); r++) {
+    const int i = lane + r * GROUP_SIZE, pixel = pixel0 + i / TILE_FILTERS;
+    if (!LANE_HOLDS(i, RESULTS) || pixel >= pixels) continue;
+    const uint reached = sink1(sum[r], pixel, filter0 + i % TILE_FILTERS SINK_ARGS);
+#ifdef HAS_BITS
+    bit[i] = reached << (i % TILE_FILTERS);
+#endif
+  }
+#ifdef HAS_BITS
+  barrier(CLK_LOCAL_MEM_FENCE);
+  // A lane packs the bits of a pixel.
+  for (int p = lane; p < min(TILE_PIXELS, pixels - pixel0); p += GROUP_SIZE) {
+    uint packed = 0;
+    for (int f = 0; f < TILE_FILTERS; f++) packed |= bit[p * TILE_FILTERS + f];
+    store_tile_bits(pixel0 + p, filter0, packed SINK_ARGS);
+  }
+#endif
+}
