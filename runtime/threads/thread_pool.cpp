@@ -7,6 +7,8 @@
 
 #if defined(__linux__)
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
@@ -44,26 +46,39 @@ unsigned fork_generation() {
   return g_fork_generation.load(std::memory_order_relaxed);
 }
 
+/// Numbers of the processors that this thread may run on; none where the system does not tell.
+std::vector<int> processors_of_this_thread() {
+  std::vector<int> processors;
+#if defined(__linux__)
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return processors;
+  for (int i = 0; i < CPU_SETSIZE; ++i) {
+    if (CPU_ISSET(static_cast<size_t>(i), &set)) processors.push_back(i);
+  }
+#endif
+  return processors;
+}
+
 uint64_t epoch_of(uint64_t state) { return state >> 32; }
 uint32_t parts_left(uint64_t state) { return static_cast<uint32_t>(state); }
 
 }  // namespace
 
 int available_processors() {
-#if defined(__linux__)
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
-#endif
-  const unsigned count = std::thread::hardware_concurrency();
+  const size_t mine = processors_of_this_thread().size();
+  const unsigned count = mine > 0 ? static_cast<unsigned>(mine) : std::thread::hardware_concurrency();
   return count > 0 ? static_cast<int>(count) : 1;
 }
 
 ThreadPool::ThreadPool(int threads)
-    : bedroom_(std::make_unique<Bedroom>()), fork_generation_(fork_generation()) {
-  workers_.reserve(static_cast<size_t>(threads > 1 ? threads - 1 : 0));
+    : bedroom_(std::make_unique<Bedroom>()),
+      worker_ids_(static_cast<size_t>(threads > 1 ? threads - 1 : 0)),
+      processors_(processors_of_this_thread()),
+      fork_generation_(fork_generation()) {
+  workers_.reserve(worker_ids_.size());
   try {
-    for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { worker_main(); });
+    for (size_t i = 0; i < worker_ids_.size(); ++i) workers_.emplace_back([this, i] { worker_main(i); });
   } catch (const std::system_error& error) {
     stop();
     fail(ErrorCode::device, "cannot start %d threads: %s; ask for fewer", threads, error.what());
@@ -103,6 +118,7 @@ void ThreadPool::parallel_for(int parts, Function function, void* context) {
   // the other.
   state_.store(epoch << 32 | static_cast<uint32_t>(parts));
   if (sleepers_.load() > 0) {
+    keep_clear_of_caller();
     {
       const std::lock_guard<std::mutex> lock(bedroom_->mutex);
     }
@@ -130,7 +146,37 @@ bool ThreadPool::run_one_part() {
   return true;
 }
 
-void ThreadPool::worker_main() {
+/// Linux likes to wake a worker on the processor of its waker. There it waits until the caller, who computes
+/// and then spins for it, has used up a time slice: milliseconds, for a loop of microseconds. So workers that
+/// are about to wake may use every processor but the caller's. It costs nothing while the caller stays where
+/// it is.
+void ThreadPool::keep_clear_of_caller() {
+#if defined(__linux__)
+  const int here = ::sched_getcpu();
+  if (here < 0 || here == caller_processor_) return;
+  cpu_set_t others;
+  CPU_ZERO(&others);
+  for (const int processor : processors_) {
+    if (processor != here) CPU_SET(static_cast<size_t>(processor), &others);
+  }
+  if (CPU_COUNT(&others) == 0) return;
+  caller_processor_ = here;
+  for (const std::atomic<int>& id : worker_ids_) {
+    const int worker = id.load();
+    // Not started yet: it is told next time.
+    if (worker == 0) caller_processor_ = -1;
+    // Refused (a sandbox, a processor that is gone): workers stay where they are, which is only slower.
+    if (worker > 0) static_cast<void>(::sched_setaffinity(worker, sizeof others, &others));
+  }
+#endif
+}
+
+void ThreadPool::worker_main(size_t index) {
+#if defined(__linux__)
+  worker_ids_[index].store(static_cast<int>(::syscall(SYS_gettid)));
+#else
+  static_cast<void>(index);
+#endif
   uint64_t epoch = 0;
   while (wait_for_work(epoch)) {
     epoch = epoch_of(state_.load(std::memory_order_acquire));

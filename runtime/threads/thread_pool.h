@@ -47,7 +47,8 @@ class ThreadPool {
   }
 
  private:
-  void worker_main();
+  void worker_main(size_t index);
+  void keep_clear_of_caller();
   bool run_one_part();
   bool wait_for_work(uint64_t finished_epoch);
   void stop();
@@ -73,6 +74,12 @@ class ThreadPool {
   };
   std::unique_ptr<Bedroom> bedroom_;
   std::vector<std::thread> workers_;
+  /// The system's numbers of the workers, 0 before they have started.
+  std::vector<std::atomic<int>> worker_ids_;
+  /// Processors of the thread that made the pool, and the one of them that workers were last told to leave
+  /// alone.
+  std::vector<int> processors_;
+  int caller_processor_ = -1;
   unsigned fork_generation_;
 };
 

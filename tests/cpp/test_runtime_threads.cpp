@@ -1,6 +1,7 @@
 // The thread pool: every part runs once, whatever calls it, and starting a loop is cheap.
 //
 // Usage: test_runtime_threads [loops]. Prints the latency of a loop.
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -54,6 +55,30 @@ void sleeping_workers_wake_up() {
     is_right = runs_each_part_once(pool, 7) && is_right;
   }
   expect(is_right, "loops after a pause run each part once");
+}
+
+/// A worker that slept is not woken on its caller's processor, where it would wait for the caller.
+void woken_workers_leave_the_caller_its_processor() {
+#if defined(__linux__)
+  ThreadPool pool(2);
+  const std::thread::id caller = std::this_thread::get_id();
+  for (int loop = 0; loop < 20; ++loop) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // the worker sleeps
+    const int before = sched_getcpu();
+    std::atomic<int> begun{0};
+    std::atomic<bool> may_share{false};
+    pool.parallel_for(2, [&](int) {
+      begun.fetch_add(1);
+      while (begun.load() < 2) std::this_thread::yield();  // a part for each of the two
+      cpu_set_t set;
+      CPU_ZERO(&set);
+      if (std::this_thread::get_id() == caller || sched_getaffinity(0, sizeof set, &set) != 0) return;
+      may_share.store(CPU_ISSET(static_cast<size_t>(before), &set));
+    });
+    if (sched_getcpu() != before) continue;  // the system moved the caller meanwhile
+    expect(!may_share.load(), "a woken worker leaves the caller its processor");
+  }
+#endif
 }
 
 void nested_loops_run() {
@@ -119,6 +144,7 @@ int main(int argc, char** argv) {
   const int loops = argc > 1 ? std::atoi(argv[1]) : 20000;
   for (const int threads : {1, 2, 3, 8}) each_part_runs_once(threads, threads <= 2 ? loops : loops / 10);
   sleeping_workers_wake_up();
+  if (phonebit::threads::available_processors() > 1) woken_workers_leave_the_caller_its_processor();
   nested_loops_run();
   concurrent_callers_do_not_mix(loops / 20);
   forked_child_runs(std::chrono::milliseconds(0));   // workers still spin
