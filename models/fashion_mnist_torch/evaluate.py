@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import shlex
 import sys
 import tempfile
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +27,7 @@ from phonebit.converter.convert import Conversion, convert_graph
 from phonebit.converter.importers.torch import import_torch
 
 from ..packed_checkpoint import load  # noqa: TID252
+from ..training_log import describe_evaluation  # noqa: TID252
 from .networks import BINARY, NETWORKS, SIDE
 from .pictures import CLASS_NAMES, DEFAULT_DIR, INPUT_RANGE, TensorSplit
 
@@ -155,23 +154,12 @@ def main() -> int:
         twin = training["networks"][name]["float_twin"]
         rows.append({**row, "accuracy_of_float_twin": twin["test_accuracy"]})
         print(json.dumps(rows[-1]), flush=True)
-    results = {
-        "command": "python -P -m phonebit.models.fashion_mnist_torch.evaluate "
-        + shlex.join(sys.argv[1:]),
-        "date": datetime.now(UTC).date().isoformat(),
-        "versions": {
-            "phonebit": phonebit.__version__,
-            "torch": torch.__version__,
-            "python": platform.python_version(),
-        },
-        "training": {
-            "command": training["command"],
-            "device": training["machine"]["device"],
-            "date": training["started"][:10],
-            "seconds": training["seconds"],
-        },
-        "networks": rows,
-    }
+    command = (
+        f"python -P -m phonebit.models.fashion_mnist_torch.evaluate {shlex.join(sys.argv[1:])}"
+    )
+    results = describe_evaluation(command, training)
+    results["training"]["seconds"] = training["seconds"]
+    results["networks"] = rows
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps(results, indent=1) + "\n")
     unequal = [

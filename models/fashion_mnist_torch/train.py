@@ -15,19 +15,17 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import platform
 import shlex
 import sys
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
 from ..packed_checkpoint import load, save  # noqa: TID252
+from ..training_log import describe_file, describe_machine, now  # noqa: TID252
 from .dyadic import check_exact, make_dyadic
 from .fitting import Schedule, accuracy, fit
 from .networks import BINARY, NETWORKS
@@ -35,21 +33,6 @@ from .pictures import DEFAULT_DIR, TensorSplit
 
 EXACT_PICTURES = 256
 """Test pictures on which float32 is compared with float64."""
-
-
-def describe_machine(device: str) -> dict[str, Any]:
-    """Processor or GPU, and versions, for the training log."""
-    name = torch.cuda.get_device_name(device) if device.startswith("cuda") else platform.machine()
-    return {
-        "device": name,
-        "platform": platform.platform(),
-        "versions": {
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "cuda": torch.version.cuda,
-            "numpy": np.__version__,
-        },
-    }
 
 
 def parameter_hash(network: nn.Module) -> str:
@@ -107,11 +90,7 @@ def train_pair(
     _, stored = load(path, BINARY)
     check_exact(stored, test.inputs(0, EXACT_PICTURES).cpu())
     log["test_accuracy"] = accuracy(stored.to(device), test)
-    log["checkpoint"] = {
-        "file": path.name,
-        "size_bytes": path.stat().st_size,
-        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-    }
+    log["checkpoint"] = describe_file(path)
     print(
         f"{name}: binary {log['test_accuracy']:.4f}, before the dyadic step "
         f"{log['test_accuracy_before_dyadic']:.4f}, {path.stat().st_size} bytes",
@@ -156,7 +135,7 @@ def main() -> None:
     arguments = shlex.join(sys.argv[1:])
     log: dict[str, Any] = {
         "command": f"python -m models.fashion_mnist_torch.train {arguments}".strip(),
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "started": now(),
         "machine": describe_machine(options.device),
         "seed": options.seed,
         "training_pictures": len(train),

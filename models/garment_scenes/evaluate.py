@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import shlex
 import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,6 +31,7 @@ from phonebit.preprocessing import Preprocessing, Resize
 from ..fashion_mnist.dataset import CLASS_NAMES, DEFAULT_DIR  # noqa: TID252
 from ..fashion_mnist_torch.pictures import INPUT_RANGE  # noqa: TID252
 from ..packed_checkpoint import load  # noqa: TID252
+from ..training_log import describe_evaluation  # noqa: TID252
 from .anchors import SEED
 from .fitting import precision_of
 from .scene_set import SceneSet
@@ -178,24 +177,14 @@ def main() -> int:
         rows.append(evaluate(path, options.devices, scenes, options.pbit))
         print(json.dumps(rows[-1]), flush=True)
     command = "python -P -m phonebit.models.garment_scenes.evaluate"
-    results = {
-        "command": f"{command} {shlex.join(sys.argv[1:])}".strip(),
-        "date": datetime.now(UTC).date().isoformat(),
-        "versions": {
-            "phonebit": phonebit.__version__,
-            "torch": torch.__version__,
-            "python": platform.python_version(),
-        },
-        "training": {
-            "command": training["command"],
-            "device": training["machine"]["device"],
-            "date": training["started"][:10],
-            "scenes": training["scenes"]["train"],
-            "seconds": {name: network["seconds"] for name, network in training["networks"].items()},
-            "steps": {name: network["steps"] for name, network in training["networks"].items()},
-        },
-        "networks": rows,
+    results = describe_evaluation(f"{command} {shlex.join(sys.argv[1:])}", training)
+    networks = training["networks"].items()
+    results["training"] |= {
+        "scenes": training["scenes"]["train"],
+        "seconds": {name: network["seconds"] for name, network in networks},
+        "steps": {name: network["steps"] for name, network in networks},
     }
+    results["networks"] = rows
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps(results, indent=1) + "\n")
     unequal = [

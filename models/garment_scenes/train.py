@@ -11,19 +11,15 @@ real weights are rounded, so that every engine gets the same bits; precision is 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
-import platform
 import shlex
 import sys
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -31,6 +27,7 @@ from phonebit.detection import read_head
 
 from ..fashion_mnist.dataset import CLASS_NAMES, DEFAULT_DIR  # noqa: TID252
 from ..packed_checkpoint import load, save  # noqa: TID252
+from ..training_log import describe_file, describe_machine, now  # noqa: TID252
 from .anchors import SEED
 from .fitting import Schedule, fit, head_outputs, precision_of
 from .network import round_last_layer_, yolov2_tiny
@@ -77,11 +74,7 @@ def train_network(
     log["map_before_rounding"] = before
     log["map"] = mean
     log["average_precision"] = dict(zip(CLASS_NAMES, each, strict=True))
-    log["checkpoint"] = {
-        "file": path.name,
-        "size_bytes": path.stat().st_size,
-        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-    }
+    log["checkpoint"] = describe_file(path)
     return log
 
 
@@ -108,18 +101,6 @@ def parse_arguments() -> argparse.Namespace:
     return options
 
 
-def describe_machine(device: str) -> dict[str, Any]:
-    """Processor or GPU, and versions, for the training log."""
-    name = torch.cuda.get_device_name(device) if device.startswith("cuda") else platform.machine()
-    versions = {
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "cuda": torch.version.cuda,
-        "numpy": np.__version__,
-    }
-    return {"device": name, "platform": platform.platform(), "versions": versions}
-
-
 def main() -> None:
     """Trains the networks one after the other; the log is written again after each of them."""
     options = parse_arguments()
@@ -136,7 +117,7 @@ def main() -> None:
     arguments = shlex.join(sys.argv[1:])
     log: dict[str, Any] = {
         "command": f"python -m models.garment_scenes.train {arguments}".strip(),
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "started": now(),
         "machine": describe_machine(options.device),
         "scenes": {"train": len(train), "test": len(test), "seed": SEED},
         "networks": {},
