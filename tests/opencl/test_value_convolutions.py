@@ -240,18 +240,26 @@ def test_staged_chains_keep_the_sign_of_zero(in_c: int) -> None:
     assert np.signbit(values).all() and not values.any()
 
 
+STAGED_TILES = [(pixels, filters) for pixels in (1, 4, 8, 16) for filters in (8, 16, 32)]
+CHUNKS, GROUPS = (64, 128, 256), (64, 128, 256)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("group", [64, 128, 256])
-@pytest.mark.parametrize("chunk", [64, 128, 256])
-@pytest.mark.parametrize("tile_filters", [8, 16, 32])
-@pytest.mark.parametrize("tile_pixels", [1, 4, 8, 16])
-def test_every_staged_tile_has_the_bits_of_the_chain(
-    tile_pixels: int, tile_filters: int, chunk: int, group: int
+@pytest.mark.parametrize(
+    ("tile", "chunk", "group"),
+    [
+        *((tile, CHUNKS[i % 3], GROUPS[i // 3 % 3]) for i, tile in enumerate(STAGED_TILES)),
+        *(((4, 8), chunk, group) for chunk in CHUNKS for group in GROUPS),
+    ],
+)
+def test_every_staged_tile_chunk_and_group_has_the_bits_of_the_chain(
+    tile: tuple[int, int], chunk: int, group: int
 ) -> None:
+    tile_pixels, tile_filters = tile
     layer = Layer((3, 7), 257, 65)
     x, weights = layer.random(RNG), filters(layer)
     main = convolution(layer, x, weights)
-    defines = staged((tile_pixels, tile_filters), chunk, group)
+    defines = staged(tile, chunk, group)
     needed = 8 * chunk * (tile_pixels + tile_filters) + 4 * tile_pixels * tile_filters
     if needed > opencl_queue().device.local_mem_size:
         pytest.skip(f"the device lacks {needed} bytes of local memory")
