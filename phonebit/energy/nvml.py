@@ -10,6 +10,7 @@ scikit-learn, httpx, ...), tells no resolution, and knows neither batteries, ODP
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
@@ -48,8 +49,9 @@ class NvmlSource(EnergySource):
         except self._nvml.NVMLError as error:
             raise EnergyError(f"NVML: {error}", where=self.name) from error
 
+    @abstractmethod
     def _reading(self) -> int:
-        raise NotImplementedError
+        """What the driver says: mJ of a counter, mW of power."""
 
 
 class NvmlCounter(NvmlSource):

@@ -5,7 +5,7 @@ twin in half precision. Every engine is a process of its own; they take turns. T
 host: NumPy arrays in, NumPy arrays out. Results are compared, too: PhoneBit's with its CPU backend,
 the others' with the converter's interpreter. An engine that fails is a row with the reason.
 
-    python benchmarks/peers/gpu/compare.py --work /tmp/gpu --json benchmarks/results/peers_gpu.json
+    python benchmarks/peers/gpu/compare.py --work DIR --json benchmarks/results/peers_gpu.json
 
 needs ``requirements.txt`` of this folder and a Vulkan loader. About 7 minutes on an H200 with the
 defaults. ``--rehearsal`` tries all of it on a processor; its numbers say nothing.
