@@ -14,6 +14,8 @@ namespace phonebit::cpu {
   extern const U8ConvKernel* const kU8Conv_##suffix[];            \
   extern const F32ConvKernel kF32Conv_##suffix;                   \
   extern const F16ConvKernel kF16Conv_##suffix;                   \
+  extern const W8ConvKernel kW8Conv_##suffix;                     \
+  extern const I8ConvKernel kI8Conv_##suffix;                     \
   extern const BinaryDepthwiseFn kBinaryDepthwise_##suffix;       \
   extern const ValueKernels kValueKernels_##suffix;
 // clang-format on

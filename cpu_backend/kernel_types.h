@@ -53,21 +53,26 @@ struct EpilogueStep {
 };
 
 /// What happens to the main values of a layer. Each arithmetic sign is one float32 rounding, never
-/// contracted.
+/// contracted. Pixels and channels count from the first one that the kernel computes, where all pointers
+/// lead: the layer may be a part of a larger one, so neighbouring pixels are as far apart as the whole
+/// layer's are.
 struct Epilogue {
   const EpilogueStep* steps;
   int step_count;
-  float* value;            // NHWC float32 output with `channels` floats a pixel, or null
-  uint32_t* bits;          // packed output, words(channels) a pixel, or null; tail bits are written as 0
+  float* value;            // NHWC float32 output, or null
+  uint32_t* bits;          // packed output, or null; tail bits of the last word are written as 0
   const float* threshold;  // bit = v >= threshold[c]; null: all 0
   int channels;
+  int pixel_channels;  // floats from one pixel of `value` to the next; `channels` in a whole layer
+  int pixel_words;     // words from one pixel of `bits` to the next; words(channels) in a whole layer
 };
 
 /// Where accumulators go: exactly one of the two forms.
 ///   threshold form: bits = acc >= thresholds[c]   (thresholds were folded in by pack_weights)
 ///   epilogue form:  (float)acc through the epilogue
 struct AccumulatorSink {
-  uint32_t* threshold_bits;  // packed output, words(out_c) a pixel; null selects the epilogue form
+  uint32_t* threshold_bits;  // packed output; null selects the epilogue form
+  int pixel_words;           // words from one of its pixels to the next; words(out_c) in a whole layer
   const Epilogue* epilogue;
 };
 
@@ -124,10 +129,11 @@ struct U8ConvKernel {
               const OutputRange&, const AccumulatorSink&);
 };
 
-/// Float32 convolution, groups == 1; weights OHWI: float, or the bits of finite IEEE halves (uint16_t), which
-/// become float32 when they are read. Each output is one chain of fused multiply-adds over (kh, kw, cin) in
-/// order, starting from 0 and with padded taps as +0, so that every ISA gives the same bits, and halves give
-/// those of the same numbers as floats. Protocol as BinaryConvKernel.
+/// Float32 convolution, groups == 1; weights OHWI: float, or the bits of finite IEEE halves (uint16_t), or
+/// small integers (int8_t), which become float32 when they are read. Each output is one chain of fused
+/// multiply-adds over (kh, kw, cin) in order, starting from 0 and with padded taps as +0, so that every ISA
+/// gives the same bits, and halves and integers give those of the same numbers as floats. Protocol as
+/// BinaryConvKernel.
 template <class Weight>
 struct RealConvKernel {
   const char* name;
@@ -143,6 +149,31 @@ struct RealConvKernel {
 
 using F32ConvKernel = RealConvKernel<float>;
 using F16ConvKernel = RealConvKernel<uint16_t>;
+using W8ConvKernel = RealConvKernel<int8_t>;
+
+/// Convolution of float32 values in 8-bit integers, groups == 1:
+///   q(x) = nearest integer of x * multiplier, limited to -127 … 127
+///   v = (float)(sum of q(x) w) * (scale * scales[c])
+/// Sums are exact. With multiplier and scales 1 and sums of integers below 2^24, v has the bits of
+/// W8ConvKernel. Use: as BinaryConvKernel; prepare_input is always needed.
+struct I8ConvKernel {
+  /// 128 + 127 times 127 this often stays below 2^31.
+  static constexpr int64_t kMostTaps = 1 << 16;
+
+  const char* name;
+  size_t (*packed_bytes)(const ConvShape&);
+  /// weights OHWI, -127 to 127; scales: out_c floats, or null: 1.
+  void (*pack_weights)(const ConvShape&, const int8_t* weights, const float* scales, void* packed);
+  size_t (*scratch_bytes)(const ConvShape&);
+  /// The largest |x|; NaNs do not count.
+  float (*largest)(const float* values, size_t count);
+  int (*prepare_rows)(const ConvShape&);
+  void (*prepare_input)(const ConvShape&, const float* input, float multiplier, void* scratch, int row_begin,
+                        int row_end);
+  int pixel_tile;
+  void (*run)(const ConvShape&, const void* packed, float scale, const void* scratch, const OutputRange&,
+              const Epilogue&);
+};
 
 /// Memory-bound kernels, compiled once per ISA from portable/. Ranges are output rows, or pixels where said.
 struct ValueKernels {
@@ -171,6 +202,8 @@ struct Isa {
   const U8ConvKernel* const* u8_conv;
   const F32ConvKernel* f32_conv;
   const F16ConvKernel* f16_conv;
+  const W8ConvKernel* w8_conv;
+  const I8ConvKernel* i8_conv;
   BinaryDepthwiseFn binary_depthwise;
   const ValueKernels* values;
 };

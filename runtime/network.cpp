@@ -8,6 +8,7 @@
 
 #include "backend.h"
 #include "buffer_checks.h"
+#include "coexec/coexec_backend.h"
 #include "fail.h"
 #include "loader/loader.h"
 #include "lowering/op_tensors.h"
@@ -92,6 +93,15 @@ class Network::Implementation {
       fail(ErrorCode::input, "device %s: this needs a network on an OpenCL device",
            backend->device().c_str());
     return *result;
+  }
+  coexec::CoexecBackend& coexec() const {
+    auto* const result = dynamic_cast<coexec::CoexecBackend*>(backend.get());
+    if (result == nullptr)
+      fail(ErrorCode::input, "device %s: this needs a network on 'gpu+cpu'", backend->device().c_str());
+    return *result;
+  }
+  const coexec::CoexecBackend* coexec_or_null() const {
+    return dynamic_cast<const coexec::CoexecBackend*>(backend.get());
   }
   const opencl::OpenClBackend* opencl_or_null() const {
     return dynamic_cast<const opencl::OpenClBackend*>(backend.get());
@@ -184,6 +194,34 @@ std::string Network::tuning_line(size_t index, const std::string& choice) const 
   implementation_->check_layer(index);
   return implementation_->opencl().tuning_line(index, choice);
 }
+
+LayerTimes Network::measure_layer(size_t index, const std::optional<OutputPart>& cpu,
+                                  const std::optional<OutputPart>& gpu, int repeats) {
+  Implementation& own = *implementation_;
+  own.check_layer(index);
+  if (repeats < 1) fail(ErrorCode::input, "repeats: got %d, expected at least 1", repeats);
+  const std::lock_guard<std::mutex> turn(own.turn);
+  return own.coexec().measure_layer(index, cpu, gpu, repeats);
+}
+
+std::vector<DispatchInfo> Network::dispatch(size_t index, const OutputPart& gpu) {
+  Implementation& own = *implementation_;
+  own.check_layer(index);
+  const std::lock_guard<std::mutex> turn(own.turn);
+  return own.coexec().dispatch(index, gpu);
+}
+
+std::string Network::plan_key() const {
+  const coexec::CoexecBackend* const backend = implementation_->coexec_or_null();
+  return backend != nullptr ? backend->plan_key() : "";
+}
+
+ExecutionPlan Network::plan() const {
+  const coexec::CoexecBackend* const backend = implementation_->coexec_or_null();
+  return backend != nullptr ? backend->plan() : ExecutionPlan{};
+}
+
+CoexecInfo Network::coexec() const { return implementation_->coexec().info(); }
 
 std::string Network::device() const { return implementation_->backend->device(); }
 std::vector<std::string> Network::warnings() const { return implementation_->backend->warnings(); }

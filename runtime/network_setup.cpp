@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "coexec/coexec_backend.h"
 #include "cpu/cpu_backend.h"
 #include "fail.h"
 #include "lowering/op_tensors.h"
@@ -76,7 +77,16 @@ int choose_threads(int threads) {
 
 namespace {
 
-constexpr const char* kDeviceForms = "'cpu', 'auto', 'gpu' or 'gpu:<index>'";
+constexpr const char* kDeviceForms =
+    "'cpu', 'auto', 'gpu', 'gpu:<index>' or either of these followed by '+cpu'";
+constexpr const char* kWithCpu = "+cpu";
+
+/// The OpenCL device of "gpu+cpu" or "gpu:1+cpu"; empty for other names.
+std::string gpu_of_pair(const std::string& device) {
+  const size_t at = device.rfind(kWithCpu);
+  const bool is_pair = at != std::string::npos && at + std::string(kWithCpu).size() == device.size();
+  return is_pair ? device.substr(0, at) : "";
+}
 
 std::string device_list() {
   std::string list;
@@ -127,10 +137,20 @@ std::shared_ptr<opencl::Context> make_context(const Options& options, std::strin
 
 std::unique_ptr<Backend> make_backend(const loader::Model& model, const Options& options) {
   std::string label;
+  const std::string gpu = gpu_of_pair(options.device);
+  if (!gpu.empty()) {
+    Options of_gpu = options;
+    of_gpu.device = gpu;
+    std::shared_ptr<opencl::Context> context = make_context(of_gpu, &label);
+    if (context == nullptr)
+      fail(ErrorCode::input, "device '%s': expected %s", options.device.c_str(), kDeviceForms);
+    return std::make_unique<coexec::CoexecBackend>(model, std::move(context), label, choose_isa(options.isa),
+                                                   options);
+  }
   if (std::shared_ptr<opencl::Context> context = make_context(options, &label))
     return std::make_unique<opencl::OpenClBackend>(model, std::move(context), label, options);
   return std::make_unique<cpu::CpuBackend>(model, choose_isa(options.isa), choose_threads(options.threads),
-                                           options.max_memory_bytes);
+                                           options.max_memory_bytes, options.precision);
 }
 
 TensorInfo describe_tensor(const loader::Tensor& tensor) {

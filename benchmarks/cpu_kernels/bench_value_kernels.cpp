@@ -160,7 +160,7 @@ void bench_real(const Isa& isa, const RealConvKernel<Weight>& kernel, const Laye
   EpilogueStep step = {};
   step.kind = StepKind::kScaleBias;
   step.a = step.b = scale.data();
-  const Epilogue epilogue = {&step, 1, (float*)out.p, nullptr, nullptr, s.out_c};
+  const Epilogue epilogue = {&step, 1, (float*)out.p, nullptr, nullptr, s.out_c, s.out_c, 0};
   const double macs = (double)pixels * s.out_c * s.kernel_h * s.kernel_w * s.in_c;
   const bool dense = pixels == 1;
   const double bytes = dense ? sizeof(Weight) * macs : 0;
@@ -192,7 +192,7 @@ void bench_u8(const Isa& isa, const Layer& layer) {
     report(isa, what, {0, 2 * macs, 0}, [&] {
       kernel.prepare_input(s, input.data(), scratch.p, 0, kernel.prepare_rows(s));
       kernel.run(s, packed.p, input.data(), scratch.p, {0, pixels, 0, (s.out_c + 63) / 64},
-                 {(uint32_t*)out.p, nullptr});
+                 {(uint32_t*)out.p, words(s.out_c), nullptr});
     });
   }
 }
@@ -205,7 +205,7 @@ void bench_window(const Isa& isa, const Layer& layer) {
   const Vector<int32_t> thresholds(s.in_c, 1);
   const int pixels = s.out_h * s.out_w;
   Buffer out((size_t)pixels * s.out_c * 4), out_bits((size_t)pixels * words(s.out_c) * 4);
-  const Epilogue epilogue = {nullptr, 0, (float*)out.p, nullptr, nullptr, s.out_c};
+  const Epilogue epilogue = {nullptr, 0, (float*)out.p, nullptr, nullptr, s.out_c, s.out_c, 0};
   const double flops = 2.0 * pixels * s.out_c * s.kernel_h * s.kernel_w;
   const ValueKernels& k = *isa.values;
   report(isa, describe("depthwise", layer), {flops, 0, 0},
@@ -218,7 +218,7 @@ void bench_window(const Isa& isa, const Layer& layer) {
          [&] { k.max_pool_bits(s, nullptr, bits.data(), 0, s.out_h, (uint32_t*)out_bits.p); });
   report(isa, describe("binary depthwise", layer), {}, [&] {
     isa.binary_depthwise(s, bits.data(), thresholds.data(), bits.data(), 0, s.out_h,
-                         {(uint32_t*)out_bits.p, nullptr});
+                         {(uint32_t*)out_bits.p, words(s.out_c), nullptr});
   });
 }
 
@@ -237,8 +237,10 @@ void bench_epilogue(const Isa& isa, int size, int channels) {
   steps[2].kind = StepKind::kAdd;
   steps[2].tensor = shortcut.data();
   steps[2].tensor_pixel_stride = channels;
-  const Epilogue epilogue = {steps, 3, (float*)value.p, (uint32_t*)bits.p, nullptr, channels};
-  const Epilogue only_bits = {nullptr, 0, nullptr, (uint32_t*)bits.p, nullptr, channels};
+  const Epilogue epilogue = {steps,   3,        (float*)value.p, (uint32_t*)bits.p,
+                             nullptr, channels, channels,        words(channels)};
+  const Epilogue only_bits = {nullptr, 0,        nullptr,  (uint32_t*)bits.p,
+                              nullptr, channels, channels, words(channels)};
   char text[100];
   std::snprintf(text, sizeof text, " %dx%dx%d", size, size, channels);
   report(isa, std::string("clamp scale bias add value bits") + text, {0, 0, 12.0 * input.size()},

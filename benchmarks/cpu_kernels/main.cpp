@@ -107,7 +107,7 @@ Result measure(const Layer& layer, const bench::Problem& problem, const Isa& isa
   const Aligned scratch = aligned(kernel.scratch_bytes(s));
   std::vector<uint32_t> output(problem.expected.size());
   const OutputRange all = {0, s.out_h * s.out_w, 0, (s.out_c + kChannelBlock - 1) / kChannelBlock};
-  const AccumulatorSink sink = {output.data(), nullptr};
+  const AccumulatorSink sink = {output.data(), words(s.out_c), nullptr};
   size_t turn = 0;
   const auto call = [&] {
     const int rows = kernel.prepare_rows(s);

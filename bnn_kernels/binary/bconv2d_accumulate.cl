@@ -1,8 +1,8 @@
 // @kernel   bconv2d_accumulate   binary convolution to 32-bit accumulators, for wide layers whose bits pack_thresholds makes
 // @math     acc = base - 2 d, d = popcount(in ^ w) over all taps, padded ones as PAD_BITS
-// @args     int batch, uint* input, uint* weights, int* table, ushort* borders, int* accumulators
+// @args     int first_pixel, int end_pixel, uint* input, uint* weights, int* table, ushort* borders, int* accumulators
 // @weights  canonical
-// @geometry global = (roundup(batch*OUT_H*OUT_W, GROUP_SIZE), OUT_C), local = (GROUP_SIZE, 1)
+// @geometry global = (roundup(pixels, GROUP_SIZE), OUT_C), local = (GROUP_SIZE, 1)
 // @tune     VECTOR_WORDS {1,2,4} = 4   words a load, halved until they divide IN_WORDS
 // @tune     GROUP_SIZE {32,64,128,256} = 64   work-items a group, over pixels
 // @requires THRESHOLD; GROUPS = 1; the table holds bases
@@ -10,13 +10,13 @@
 #include "common/words.clh"
 #include "common/counts.clh"
 
-// accumulators: [batch * OUT_H * OUT_W][OUT_C].
+// accumulators: [pixels of the batch][OUT_C].
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bconv2d_accumulate(
-    int batch, __global const words_t* restrict input, __global const words_t* restrict weights,
+    int first_pixel, int end_pixel, __global const words_t* restrict input, __global const words_t* restrict weights,
     __global const int* restrict table, __global const ushort* restrict borders, __global int* restrict accumulators) {
-  const int pixel = get_global_id(0);
+  const int pixel = first_pixel + (int)get_global_id(0);
   const int channel = get_global_id(1);
-  if (pixel >= batch * (OUT_H * OUT_W)) return;
+  if (pixel >= end_pixel) return;
   const int y = PIXEL_Y(pixel), x = PIXEL_X(pixel);
   __global const words_t* filter_words = weights + channel * (KERNEL_H * KERNEL_W * PIXEL_VECTORS);
   uint d = 0;

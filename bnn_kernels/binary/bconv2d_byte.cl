@@ -1,8 +1,9 @@
 // @kernel   bconv2d_byte   binary convolution as in the paper: a work-item makes one byte, 8 filters of one pixel
 // @math     d = popcount(in ^ w) over all taps, padded ones as PAD_BITS; threshold: bit = d < limit, or eq. 9; epilogue: acc = base - 2 d
-// @args     int batch, uint* input, uint* weights, int* table, ushort* borders, uint* positive, SINK
+// @args     int first_pixel, int end_pixel, uint* input, uint* weights, int* table, ushort* borders, uint* positive, SINK
 // @weights  canonical
-// @geometry global = (roundup(batch*OUT_H*OUT_W, GROUP_SIZE), ceil(OUT_C / 8)), local = (GROUP_SIZE, 1)
+// @geometry global = (roundup(pixels, GROUP_SIZE), ceil(channels / 8)), local = (GROUP_SIZE, 1)
+// @channels 8
 // @tune     GRANULARITY {8,16,32,64,128,256,512,1024} = 32   bits a load
 // @tune     COMPARE {0,1} = 0   0: the sign of gamma is folded into weights and limits; 1: PhoneBit's Karnaugh form
 // @tune     GROUP_SIZE {32,64,128,256} = 64   work-items a group, over pixels
@@ -94,12 +95,12 @@ int count_chunk(chunk_t x) {
   equal += 2 * counts[f] == row[channel + (f)] ? 1u << (f) : 0u;
 
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bconv2d_byte(
-    int batch, __global const uint* restrict input, __global const uint* restrict weights,
+    int first_pixel, int end_pixel, __global const uint* restrict input, __global const uint* restrict weights,
     __global const int* restrict table, __global const ushort* restrict borders,
     __global const uint* restrict positive SINK_PARAMS) {
-  const int pixel = get_global_id(0);
-  const int channel = (int)get_global_id(1) * 8;
-  if (pixel >= batch * (OUT_H * OUT_W)) return;
+  const int pixel = first_pixel + (int)get_global_id(0);
+  const int channel = FIRST_CHANNEL + (int)get_global_id(1) * 8;
+  if (pixel >= end_pixel) return;
   const int y = PIXEL_Y(pixel), x0 = PIXEL_X(pixel);
   int counts[8], row_words[8];
   REPEAT(8, START_FILTER, 0)

@@ -1,8 +1,9 @@
 // @kernel   bconv2d_grouped   every binary convolution: any number of groups, at any bit of a word
 // @math     d = popcount(in ^ w) over all taps and the group's channels; threshold: bit = d < limit; epilogue: acc = base - 2 d
-// @args     int batch, uint* input, uint* weights, int* table, ushort* borders, SINK
+// @args     int first_pixel, int end_pixel, uint* input, uint* weights, int* table, ushort* borders, SINK
 // @weights  canonical
-// @geometry global = (roundup(batch*OUT_H*OUT_W, GROUP_SIZE), ceil(OUT_C / 8)), local = (GROUP_SIZE, 1)
+// @geometry global = (roundup(pixels, GROUP_SIZE), ceil(channels / 8)), local = (GROUP_SIZE, 1)
+// @channels 8
 // @tune     GROUP_SIZE {32,64,128,256} = 64   work-items a group, over pixels
 // @ref      BINARY_CONV2D   @source own
 //
@@ -55,15 +56,15 @@ uint count_window(__global const uint* image, __global const uint* filter_words,
 }
 
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bconv2d_grouped(
-    int batch, __global const uint* restrict input, __global const uint* restrict weights,
+    int first_pixel, int end_pixel, __global const uint* restrict input, __global const uint* restrict weights,
     __global const int* restrict table, __global const ushort* restrict borders SINK_PARAMS) {
-  const int pixel = get_global_id(0);
-  const int channel = (int)get_global_id(1) * 8;
-  if (pixel >= batch * (OUT_H * OUT_W)) return;
+  const int pixel = first_pixel + (int)get_global_id(0);
+  const int channel = FIRST_CHANNEL + (int)get_global_id(1) * 8;
+  if (pixel >= end_pixel) return;
   const int y = PIXEL_Y(pixel), x = PIXEL_X(pixel);
   __global const uint* image = input + PIXEL_IMAGE(pixel) * (IN_H * IN_W * IN_WORDS);
   __global const int* row = TABLE_ROW(table, borders, y, x);
-  const int filters = min(8, OUT_C - channel);
+  const int filters = min(8, END_CHANNEL - channel);
   uint packed = 0;
   for (int i = 0; i < filters; ++i) {
     const int filter = channel + i;

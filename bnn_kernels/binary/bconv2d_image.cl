@@ -1,8 +1,9 @@
 // @kernel   bconv2d_image   binary convolution that reads map and weights through the texture unit
 // @math     d = popcount(in ^ w) over all taps, padded ones as PAD_BITS; threshold: bit = d < limit; epilogue: acc = base - 2 d
-// @args     int batch, image2d input, image2d weights, int* table, ushort* borders, SINK
+// @args     int first_pixel, int end_pixel, image2d input, image2d weights, int* table, ushort* borders, SINK
 // @weights  image
-// @geometry global = (roundup(ceil(batch*OUT_H*OUT_W / TILE_PIXELS), GROUP_SIZE), ceil(OUT_C / max(TILE_FILTERS, 8))), local = (GROUP_SIZE, 1)
+// @geometry global = (roundup(ceil(pixels / TILE_PIXELS), GROUP_SIZE), ceil(channels / max(TILE_FILTERS, 8))), local = (GROUP_SIZE, 1)
+// @channels max(TILE_FILTERS, 8)
 // @tune     TILE_PIXELS {1,2,4} = 2   output pixels a work-item
 // @tune     TILE_FILTERS {4,8,16} = 8   filters at a time; with 4 a work-item takes two tiles in turn (whole bytes of bits)
 // @tune     ACCUMULATOR {0,1} = 0   counts are 0: 32-bit, 1: 16-bit numbers
@@ -19,7 +20,7 @@
 __constant sampler_t nearest = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP | CLK_FILTER_NEAREST;
 
 #define PLACE(p, a)                                             \
-  const int pixel##p = min(TILE_PIXEL(p), pixels - 1);          \
+  const int pixel##p = min(TILE_PIXEL(p), end_pixel - 1);       \
   in_y[p] = TAP_Y(PIXEL_Y(pixel##p), 0);                        \
   in_x[p] = TAP_X(PIXEL_X(pixel##p), 0);                        \
   image_row[p] = PIXEL_IMAGE(pixel##p) * IN_H + in_y[p];
@@ -46,16 +47,15 @@ __constant sampler_t nearest = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP |
   }
 
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bconv2d_image(
-    int batch, __read_only image2d_t input, __read_only image2d_t weights, __global const int* restrict table,
-    __global const ushort* restrict borders SINK_PARAMS) {
-  const int pixels = batch * (OUT_H * OUT_W);
-  const int first_pixel = FIRST_PIXEL;
-  if (first_pixel >= pixels) return;
+    int first_pixel, int end_pixel, __read_only image2d_t input, __read_only image2d_t weights,
+    __global const int* restrict table, __global const ushort* restrict borders SINK_PARAMS) {
+  const int item_pixel = ITEM_PIXEL;
+  if (item_pixel >= end_pixel) return;
   uint packed[TILE_PIXELS];
   EACH_PIXEL(CLEAR_PACKED, 0)
 
   for (int part = 0; part < ITEM_TILES; ++part) {
-    const int channel = ((int)get_global_id(1) * ITEM_TILES + part) * TILE_FILTERS;
+    const int channel = FIRST_CHANNEL + ((int)get_global_id(1) * ITEM_TILES + part) * TILE_FILTERS;
     count_t counts[TILE_PIXELS][TILE_FILTERS];
     REPEAT(TILE_FILTERS, CLEAR_COUNTS, 0)
     words_t map_words[TILE_PIXELS];

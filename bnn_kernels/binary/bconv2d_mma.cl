@@ -1,9 +1,10 @@
 // @kernel   bconv2d_mma   binary convolution on NVIDIA's tensor cores; a warp holds TILE_PIXELS x TILE_FILTERS counts
 // @math     s = popcount(in & w), p = popcount(in) over all taps, padded ones as PAD_BITS; d = p - 2 s;
 //     threshold: bit = d < limit; epilogue: acc = base - 2 d; both from a table that is shifted by popcount(w)
-// @args     int batch, uint* input, uint* weights, int* table, ushort* borders, SINK
+// @args     int first_pixel, int end_pixel, uint* input, uint* weights, int* table, ushort* borders, SINK
 // @weights  mma
-// @geometry global = (32 * roundup(ceil(batch*OUT_H*OUT_W / TILE_PIXELS), WARPS), SPLIT * ceil(OUT_C / TILE_FILTERS)), local = (32 * WARPS, SPLIT)
+// @geometry global = (32 * roundup(ceil(pixels / TILE_PIXELS), WARPS), SPLIT * ceil(channels / TILE_FILTERS)), local = (32 * WARPS, SPLIT)
+// @channels TILE_FILTERS
 // @tune     TILE_PIXELS {16,32,64} = 32   output pixels a warp
 // @tune     TILE_FILTERS {32,64,128} = 64   filters a warp
 // @tune     WARPS {1,2,4,8} = 2   warps a group that have pixels of their own
@@ -125,21 +126,20 @@ void multiply(int (*counts)[TILE_FILTERS / 8][4], int (*ones)[4], uint (*a)[2], 
 #endif
 
 __kernel __attribute__((reqd_work_group_size(32 * WARPS, SPLIT, 1))) void bconv2d_mma(
-    int batch, __global const words_t* restrict input, __global const uint4* restrict weights,
+    int first_pixel, int end_pixel, __global const words_t* restrict input, __global const uint4* restrict weights,
     __global const int* restrict table, __global const ushort* restrict borders SINK_PARAMS) {
   MMA_MEMORY
-  const int pixels = batch * (OUT_H * OUT_W);
   const int warp = (int)get_local_id(0) / 32, split = get_local_id(1);
   const int lane = (int)get_local_id(0) % 32, row = lane / 4, part = lane % 4;
-  const int first_pixel = ((int)get_group_id(0) * WARPS + warp) * TILE_PIXELS;
-  const int tile = get_group_id(1);
+  const int warp_pixel = first_pixel + ((int)get_group_id(0) * WARPS + warp) * TILE_PIXELS;
+  const int tile = FIRST_CHANNEL / TILE_FILTERS + (int)get_group_id(1);
   const int channel = tile * TILE_FILTERS + part * LANE_FILTERS;
 
   int from[ROWS], class[ROWS];
   uint outside[ROWS];
 #pragma unroll
   for (int i = 0; i < ROWS; ++i) {
-    const int pixel = min(first_pixel + 8 * i + row, pixels - 1);
+    const int pixel = min(warp_pixel + 8 * i + row, end_pixel - 1);
     const int y = PIXEL_Y(pixel), x = PIXEL_X(pixel);
     const int in_y = TAP_Y(y, 0), in_x = TAP_X(x, 0);
     class[i] = BORDER_CLASS(borders, y, x);
@@ -158,10 +158,10 @@ __kernel __attribute__((reqd_work_group_size(32 * WARPS, SPLIT, 1))) void bconv2
 #if SPLIT > 1
 // The group's counts are finished by all its warps, eight channels of a pixel a lane at a time: unit u.
 #define UNITS (ROWS * QUADS / 2)
-#define UNIT_PIXEL(u) (first_pixel + (u) / (QUADS / 2) * 8 + row)
+#define UNIT_PIXEL(u) (warp_pixel + (u) / (QUADS / 2) * 8 + row)
 #define UNIT_CHANNEL(u) (channel + (u) % (QUADS / 2) * 8)
 #define UNIT_ENTRIES(u) TABLE_ROW(table, borders, PIXEL_Y(UNIT_PIXEL(u)), PIXEL_X(UNIT_PIXEL(u)))
-#define IS_UNIT(u) ((u) < UNITS && UNIT_PIXEL(u) < pixels && UNIT_CHANNEL(u) < OUT_C)
+#define IS_UNIT(u) ((u) < UNITS && UNIT_PIXEL(u) < end_pixel && UNIT_CHANNEL(u) < END_CHANNEL)
 #ifdef THRESHOLD
   // Those of the first unit come while the window is counted.
   int4 limits[2] = {0, 0};
@@ -195,8 +195,8 @@ __kernel __attribute__((reqd_work_group_size(32 * WARPS, SPLIT, 1))) void bconv2
 #endif
 #pragma unroll
   for (int i = 0; i < ROWS; ++i) {
-    const int pixel = first_pixel + 8 * i + row;
-    if (pixel < pixels && channel < OUT_C) {
+    const int pixel = warp_pixel + 8 * i + row;
+    if (pixel < end_pixel && channel < END_CHANNEL) {
       __global const int* entries = table + class[i] * TABLE_C;
 #ifdef THRESHOLD
       if (i == 0 || class[i] != class[i - 1]) {

@@ -1,8 +1,9 @@
 // @kernel   bconv2d_split   binary convolution with few output pixels and long windows: lanes of a group split K
 // @math     d = popcount(in ^ w) over all taps, padded ones as PAD_BITS; threshold: bit = d < limit; epilogue: acc = base - 2 d
-// @args     int batch, uint* input, uint* weights, int* table, ushort* borders, SINK
+// @args     int first_pixel, int end_pixel, uint* input, uint* weights, int* table, ushort* borders, SINK
 // @weights  canonical
-// @geometry global = (GROUP_SIZE * ceil(OUT_C / (8 * TILE_FILTERS)), batch*OUT_H*OUT_W), local = (GROUP_SIZE, 1)
+// @geometry global = (GROUP_SIZE * ceil(channels / (8 * TILE_FILTERS)), pixels), local = (GROUP_SIZE, 1)
+// @channels 8 * TILE_FILTERS
 // @tune     TILE_FILTERS {1,2,4} = 1   filters a work-item; a group makes 8 times as many bits of one pixel
 // @tune     VECTOR_WORDS {1,2,4} = 4   words a load, halved until they divide IN_WORDS
 // @tune     GROUP_SIZE {32,64,128,256} = 64   work-items a group; an eighth of them share a filter
@@ -17,13 +18,13 @@
 #define STEP_KY (LANES / PIXEL_VECTORS / KERNEL_W)
 
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bconv2d_split(
-    int batch, __global const words_t* restrict input, __global const words_t* restrict weights,
+    int first_pixel, int end_pixel, __global const words_t* restrict input, __global const words_t* restrict weights,
     __global const int* restrict table, __global const ushort* restrict borders SINK_PARAMS) {
   __local uint partial[GROUP_FILTERS * LANES];
   __local uint quad_bits[2 * TILE_FILTERS];
   const int slot = (int)get_local_id(0) / LANES, lane = (int)get_local_id(0) % LANES;
-  const int channel = (int)get_group_id(0) * GROUP_FILTERS;
-  const int pixel = get_global_id(1);
+  const int channel = FIRST_CHANNEL + (int)get_group_id(0) * GROUP_FILTERS;
+  const int pixel = first_pixel + (int)get_global_id(1);
   const int y = PIXEL_Y(pixel), x = PIXEL_X(pixel);
   __global const words_t* image = input + PIXEL_IMAGE(pixel) * (IN_H * IN_W * PIXEL_VECTORS);
   uint counts[TILE_FILTERS];

@@ -1,8 +1,9 @@
 // @kernel   bconv2d_tiled   binary convolution; registers hold TILE_PIXELS x TILE_FILTERS counts
 // @math     d = popcount(in ^ w) over all taps, padded ones as PAD_BITS; threshold: bit = d < limit; epilogue: acc = base - 2 d
-// @args     int batch, uint* input, uint* weights, int* table, ushort* borders, SINK
+// @args     int first_pixel, int end_pixel, uint* input, uint* weights, int* table, ushort* borders, SINK
 // @weights  tiled
-// @geometry global = (roundup(ceil(batch*OUT_H*OUT_W / TILE_PIXELS), GROUP_SIZE), ceil(OUT_C / max(TILE_FILTERS, 8))), local = (GROUP_SIZE, 1)
+// @geometry global = (roundup(ceil(pixels / TILE_PIXELS), GROUP_SIZE), ceil(channels / max(TILE_FILTERS, 8))), local = (GROUP_SIZE, 1)
+// @channels max(TILE_FILTERS, 8)
 // @tune     TILE_PIXELS {1,2,4} = 2   output pixels a work-item
 // @tune     TILE_FILTERS {4,8,16,32} = 8   filters at a time; with 4 a work-item takes two tiles in turn (whole bytes of bits)
 // @tune     VECTOR_WORDS {1,2,4} = 4   words a load, halved until they divide IN_WORDS
@@ -22,11 +23,11 @@
 #if KERNEL_H == 1 && KERNEL_W == 1 && STRIDE_H == 1 && STRIDE_W == 1 && !PADDED
 // A matrix product: output pixel = input pixel.
 #define PLACE(p, a)                                                  \
-  const int pixel##p = min(TILE_PIXEL(p), pixels - 1);               \
+  const int pixel##p = min(TILE_PIXEL(p), end_pixel - 1);            \
   from[p] = pixel##p * PIXEL_VECTORS;
 #else
 #define PLACE(p, a)                                                                        \
-  const int pixel##p = min(TILE_PIXEL(p), pixels - 1);                                     \
+  const int pixel##p = min(TILE_PIXEL(p), end_pixel - 1);                                  \
   in_y[p] = TAP_Y(PIXEL_Y(pixel##p), 0);                                                   \
   in_x[p] = TAP_X(PIXEL_X(pixel##p), 0);                                                   \
   from[p] = ((PIXEL_IMAGE(pixel##p) * IN_H + in_y[p]) * IN_W + in_x[p]) * PIXEL_VECTORS;
@@ -99,20 +100,19 @@
   NEXT_VECTOR
 
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bconv2d_tiled(
-    int batch, __global const words_t* restrict input, __global const words_t* restrict weights,
+    int first_pixel, int end_pixel, __global const words_t* restrict input, __global const words_t* restrict weights,
     __global const int* restrict table, __global const ushort* restrict borders SINK_PARAMS) {
-  const int pixels = batch * (OUT_H * OUT_W);
-  const int first_pixel = FIRST_PIXEL;
-  if (first_pixel >= pixels) return;
+  const int item_pixel = ITEM_PIXEL;
+  if (item_pixel >= end_pixel) return;
   uint packed[TILE_PIXELS];
   EACH_PIXEL(CLEAR_PACKED, 0)
 
   for (int part = 0; part < ITEM_TILES; ++part) {
-    const int tile = (int)get_global_id(1) * ITEM_TILES + part;
+    const int tile = FIRST_CHANNEL / TILE_FILTERS + (int)get_global_id(1) * ITEM_TILES + part;
     const int channel = tile * TILE_FILTERS;
     count_t counts[TILE_PIXELS][TILE_FILTERS];
     REPEAT(TILE_FILTERS, CLEAR_COUNTS, 0)
-    if (ITEM_TILES == 1 || channel < OUT_C) {
+    if (ITEM_TILES == 1 || channel < END_CHANNEL) {
       __global const words_t* filter_words = weights + tile * (WINDOW_VECTORS * TILE_FILTERS);
       words_t map_words[TILE_PIXELS][COUNT ? BLOCK_VECTORS : 1];
       int from[TILE_PIXELS], tap[TILE_PIXELS], in_y[TILE_PIXELS], in_x[TILE_PIXELS], inside[TILE_PIXELS];

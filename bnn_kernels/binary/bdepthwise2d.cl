@@ -1,8 +1,8 @@
 // @kernel   bdepthwise2d   binary depthwise convolution, 32 channels a work-item in bit-sliced counters
 // @math     d[c] = number of taps whose bits differ, padded taps as PAD_BITS; threshold: bit = d < limit; epilogue: acc = base - 2 d
-// @args     int batch, uint* input, uint* weights, int* table, ushort* borders, SINK
+// @args     int first_pixel, int end_pixel, uint* input, uint* weights, int* table, ushort* borders, SINK
 // @weights  [KERNEL_H][KERNEL_W][IN_WORDS]
-// @geometry global = (roundup(batch*OUT_H*OUT_W*OUT_WORDS, GROUP_SIZE)), local = (GROUP_SIZE)
+// @geometry global = (roundup(pixels*OUT_WORDS, GROUP_SIZE)), local = (GROUP_SIZE)
 // @tune     GROUP_SIZE {32,64,128,256} = 64   work-items a group, over words of pixels
 // @requires GROUPS = IN_C = OUT_C
 // @ref      BINARY_DEPTHWISE_CONV2D   @source own
@@ -53,10 +53,10 @@ uint4 transpose_nibble(uint4 plane) {
 #define FINISH_QUAD(j, a) packed += finish4(COUNTS_AT(j), row, pixel, 32 * word + 4 * (j) SINK_ARGS) << (4 * (j));
 
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bdepthwise2d(
-    int batch, __global const uint* restrict input, __global const uint* restrict weights,
+    int first_pixel, int end_pixel, __global const uint* restrict input, __global const uint* restrict weights,
     __global const int* restrict table, __global const ushort* restrict borders SINK_PARAMS) {
-  const int item = get_global_id(0);
-  if (item >= batch * (OUT_H * OUT_W * OUT_WORDS)) return;
+  const int item = first_pixel * OUT_WORDS + (int)get_global_id(0);
+  if (item >= end_pixel * OUT_WORDS) return;
   const int pixel = item / OUT_WORDS, word = item % OUT_WORDS;
   const int y = PIXEL_Y(pixel), x = PIXEL_X(pixel);
   __global const uint* image = input + PIXEL_IMAGE(pixel) * (IN_H * IN_W * IN_WORDS) + word;

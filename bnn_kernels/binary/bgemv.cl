@@ -1,8 +1,9 @@
 // @kernel   bgemv   binary dense layer, bit matrix x bit vector: lanes of a group split K
 // @math     d = popcount(in ^ w) over the whole map; threshold: bit = d < limit; epilogue: acc = base - 2 d
-// @args     int batch, uint* input, uint* weights, int* table, ushort* borders, SINK
+// @args     int first_pixel, int end_pixel, uint* input, uint* weights, int* table, ushort* borders, SINK
 // @weights  canonical
-// @geometry global = (GROUP_SIZE * ceil(OUT_C / (8 * TILE_FILTERS)), batch), local = (GROUP_SIZE, 1)
+// @geometry global = (GROUP_SIZE * ceil(channels / (8 * TILE_FILTERS)), pixels), local = (GROUP_SIZE, 1)
+// @channels 8 * TILE_FILTERS
 // @tune     TILE_FILTERS {1,2,4} = 1   filters a work-item; a group makes 8 times as many bits of one image
 // @tune     VECTOR_WORDS {1,2,4} = 4   words a load, halved until they divide IN_WORDS
 // @tune     GROUP_SIZE {32,64,128,256} = 64   work-items a group; an eighth of them share a filter
@@ -15,13 +16,13 @@
 #define IMAGE_VECTORS (IN_H * IN_W * PIXEL_VECTORS)
 
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bgemv(
-    int batch, __global const words_t* restrict input, __global const words_t* restrict weights,
+    int first_pixel, int end_pixel, __global const words_t* restrict input, __global const words_t* restrict weights,
     __global const int* restrict table, __global const ushort* restrict borders SINK_PARAMS) {
   __local uint partial[GROUP_FILTERS * LANES];
   __local uint quad_bits[2 * TILE_FILTERS];
   const int slot = (int)get_local_id(0) / LANES, lane = (int)get_local_id(0) % LANES;
-  const int channel = (int)get_group_id(0) * GROUP_FILTERS;
-  const int image = get_global_id(1);
+  const int channel = FIRST_CHANNEL + (int)get_group_id(0) * GROUP_FILTERS;
+  const int image = first_pixel + (int)get_global_id(1);
   uint counts[TILE_FILTERS];
   __global const words_t* filter_words[TILE_FILTERS];
   REPEAT(TILE_FILTERS, START_FILTER, IMAGE_VECTORS)

@@ -1,7 +1,7 @@
 // @kernel   concat_bits   copies one operand of a concatenation to bit CHANNEL_OFFSET of each output pixel
 // @math     out bit CHANNEL_OFFSET + c = in bit c, c < IN_C
-// @args     int batch, uint* input, uint* bits
-// @geometry global = (roundup(batch*OUT_H*OUT_W*(IN_WORDS + 1), GROUP_SIZE)), local = (GROUP_SIZE)
+// @args     int first_pixel, int end_pixel, uint* input, uint* bits
+// @geometry global = (roundup(pixels*(IN_WORDS + 1), GROUP_SIZE)), local = (GROUP_SIZE)
 // @tune     GROUP_SIZE {32,64,128,256} = 64   work-items a group, over output words
 // @ref      CONCAT of BIT   @source own
 //
@@ -11,11 +11,11 @@
 #define SHIFT (CHANNEL_OFFSET % 32)
 #define TOUCHED_WORDS ((SHIFT + IN_C + 31) / 32)
 
-__kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void concat_bits(int batch,
+__kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void concat_bits(int first_pixel, int end_pixel,
                                                                                 __global const uint* restrict input,
                                                                                 __global uint* restrict bits) {
-  const int item = get_global_id(0);
-  if (item >= batch * (OUT_H * OUT_W * TOUCHED_WORDS)) return;
+  const int item = first_pixel * TOUCHED_WORDS + (int)get_global_id(0);
+  if (item >= end_pixel * TOUCHED_WORDS) return;
   const int pixel = item / TOUCHED_WORDS, i = item % TOUCHED_WORDS;
   __global const uint* from = input + pixel * IN_WORDS;
   __global uint* to = bits + pixel * OUT_WORDS + CHANNEL_OFFSET / 32 + i;

@@ -1,7 +1,7 @@
 // @kernel   max_pool_bits   max pool of packed bits, minimum where the channel's flip bit is 1
 // @math     max of bits = OR; min = AND = not OR of not: out = flip ^ OR over taps inside the map of (in ^ flip)
-// @args     int batch, uint* input, uint* flip_mask, uint* bits
-// @geometry global = (roundup(batch*OUT_H*OUT_W*OUT_WORDS, GROUP_SIZE)), local = (GROUP_SIZE)
+// @args     int first_pixel, int end_pixel, uint* input, uint* flip_mask, uint* bits
+// @geometry global = (roundup(pixels*OUT_WORDS, GROUP_SIZE)), local = (GROUP_SIZE)
 // @tune     GROUP_SIZE {32,64,128,256} = 64   work-items a group, over words of pixels
 // @ref      MAX_POOL2D of BIT   @source PhoneBit IV (pooling of packed maps); flip mask: own
 //
@@ -9,10 +9,10 @@
 #include "common/window.clh"
 
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void max_pool_bits(
-    int batch, __global const uint* restrict input, __global const uint* restrict flip_mask,
+    int first_pixel, int end_pixel, __global const uint* restrict input, __global const uint* restrict flip_mask,
     __global uint* restrict bits) {
-  const int item = get_global_id(0);
-  if (item >= batch * (OUT_H * OUT_W * IN_WORDS)) return;
+  const int item = first_pixel * IN_WORDS + (int)get_global_id(0);
+  if (item >= end_pixel * IN_WORDS) return;
   const int pixel = item / IN_WORDS, word = item % IN_WORDS;
   const int y = PIXEL_Y(pixel), x = PIXEL_X(pixel);
   __global const uint* image = input + PIXEL_IMAGE(pixel) * (IN_H * IN_W * IN_WORDS) + word;

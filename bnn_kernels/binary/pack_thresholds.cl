@@ -1,17 +1,17 @@
 // @kernel   pack_thresholds   accumulators to packed bits
 // @math     bit = acc >= T[c]
-// @args     int batch, int* accumulators, int* thresholds, uint* bits
-// @geometry global = (roundup(batch*OUT_H*OUT_W*OUT_WORDS, GROUP_SIZE)), local = (GROUP_SIZE)
+// @args     int first_pixel, int end_pixel, int* accumulators, int* thresholds, uint* bits
+// @geometry global = (roundup(pixels*OUT_WORDS, GROUP_SIZE)), local = (GROUP_SIZE)
 // @tune     GROUP_SIZE {32,64,128,256} = 64   work-items a group, over words
 // @requires THRESHOLD
 // @ref      BINARY_CONV2D   @source PhoneBit VI-B (separate packing, after bconv2d_accumulate)
 
 // thresholds: OUT_C entries, those of the file.
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void pack_thresholds(
-    int batch, __global const int* restrict accumulators, __global const int* restrict thresholds,
+    int first_pixel, int end_pixel, __global const int* restrict accumulators, __global const int* restrict thresholds,
     __global uint* restrict bits) {
-  const int item = get_global_id(0);
-  if (item >= batch * (OUT_H * OUT_W * OUT_WORDS)) return;
+  const int item = first_pixel * OUT_WORDS + (int)get_global_id(0);
+  if (item >= end_pixel * OUT_WORDS) return;
   const int channel = item % OUT_WORDS * 32;
   const int channels = min(32, OUT_C - channel);
   __global const int* from = accumulators + item / OUT_WORDS * OUT_C + channel;

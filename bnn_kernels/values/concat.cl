@@ -1,7 +1,7 @@
 // @kernel   concat   copies one operand's channels to their place in the joined pixels; one launch an operand
 // @math     values[pixel][CHANNEL_OFFSET + c] = input[pixel][c]
-// @args     int batch, void* input, void* values
-// @geometry global = (roundup(batch*OUT_H*OUT_W * ceil(IN_C / 4), GROUP_SIZE)), local = (GROUP_SIZE)
+// @args     int first_pixel, int end_pixel, void* input, void* values
+// @geometry global = (roundup(pixels * ceil(IN_C / 4), GROUP_SIZE)), local = (GROUP_SIZE)
 // @tune     GROUP_SIZE {32,64,128,256} = 64
 // @requires CHANNEL_OFFSET + IN_C <= OUT_C; IN_H == OUT_H; IN_W == OUT_W
 // @ref      CONCAT of float values   @source own
@@ -10,10 +10,10 @@
 
 #define QUADS ((IN_C + 3) / 4)
 
-__kernel void concat(int batch, __global const void* restrict input, __global void* restrict values) {
-  const int id = get_global_id(0);
+__kernel void concat(int first_pixel, int end_pixel, __global const void* restrict input, __global void* restrict values) {
+  const int id = first_pixel * QUADS + (int)get_global_id(0);
   const int pixel = id / QUADS, channel = id % QUADS * 4;
-  if (pixel >= batch * OUT_H * OUT_W) return;
+  if (pixel >= end_pixel) return;
   const int left = IN_C - channel;
   const float4 v = load_four(INPUT_HALF, input, pixel * IN_C + channel, left, IN_C);
   // Aligned stores need both the pixel's length and the place in it to be multiples of 4.

@@ -1,8 +1,9 @@
 // @kernel   conv2d_f32   float convolution; registers hold TILE_PIXELS x TILE_FILTERS sums
 // @math     sum over taps and input channels of x * w: one chain of fma in (kh, kw, cin) order from 0, padded taps as +0
-// @args     int batch, void* input, float* weights, SINK
+// @args     int first_pixel, int end_pixel, void* input, float* weights, SINK
 // @weights  [KERNEL_H*KERNEL_W*IN_C][4 * ceil(OUT_C / 4)] float, filters from OUT_C on are 0; half where ARITHMETIC is 1
-// @geometry global = (roundup(ceil(batch*OUT_H*OUT_W / TILE_PIXELS) * ceil(OUT_C / TILE_FILTERS), GROUP_SIZE)), local = (GROUP_SIZE)
+// @geometry global = (roundup(ceil(pixels / TILE_PIXELS) * ceil(channels / TILE_FILTERS), GROUP_SIZE)), local = (GROUP_SIZE)
+// @channels TILE_FILTERS
 // @tune     TILE_PIXELS {1,2,4,8} = 2   output pixels a work-item
 // @tune     TILE_FILTERS {4,8,16} = 8   output channels a work-item
 // @tune     ARITHMETIC {0,1} = 0   1: half multiply-adds in chains of 16, added up as float: tolerance
@@ -52,11 +53,12 @@ typedef float4 Vector;
     }                                                                                                           \
   }
 
-__kernel void conv2d_f32(int batch, __global const void* restrict input, __global const void* restrict weights SINK_PARAMS) {
+__kernel void conv2d_f32(
+    int first_pixel, int end_pixel, __global const void* restrict input, __global const void* restrict weights SINK_PARAMS) {
   const int id = get_global_id(0);
-  const int pixels = batch * OUT_H * OUT_W;
-  const int pixel0 = id / CHANNEL_TILES * TILE_PIXELS, filter0 = id % CHANNEL_TILES * TILE_FILTERS;
-  if (pixel0 >= pixels) return;
+  const int pixel0 = first_pixel + id / CHANNEL_TILES * TILE_PIXELS;
+  const int filter0 = FIRST_CHANNEL + id % CHANNEL_TILES * TILE_FILTERS;
+  if (pixel0 >= end_pixel) return;
 
   __global const Vector* filters = (__global const Vector*)weights;
   // Filters and pixels beyond the last one repeat it; their results go nowhere.
@@ -66,7 +68,7 @@ __kernel void conv2d_f32(int batch, __global const void* restrict input, __globa
   int row[TILE_PIXELS], column[TILE_PIXELS], origin[TILE_PIXELS];
 #pragma unroll
   for (int p = 0; p < TILE_PIXELS; p++) {
-    const int pixel = min(pixel0 + p, pixels - 1);
+    const int pixel = min(pixel0 + p, end_pixel - 1);
     row[p] = PIXEL_Y(pixel) * STRIDE_H - PAD_TOP;
     column[p] = PIXEL_X(pixel) * STRIDE_W - PAD_LEFT;
     origin[p] = ((PIXEL_IMAGE(pixel) * IN_H + row[p]) * IN_W + column[p]) * IN_C;
@@ -135,9 +137,9 @@ __kernel void conv2d_f32(int batch, __global const void* restrict input, __globa
 #pragma unroll
   for (int p = 0; p < TILE_PIXELS; p++) {
 #if ARITHMETIC
-    if (pixel0 + p < pixels) finish_tile(whole[p], pixel0 + p, filter0 SINK_ARGS);
+    if (pixel0 + p < end_pixel) finish_tile(whole[p], pixel0 + p, filter0 SINK_ARGS);
 #else
-    if (pixel0 + p < pixels) finish_tile(sum[p], pixel0 + p, filter0 SINK_ARGS);
+    if (pixel0 + p < end_pixel) finish_tile(sum[p], pixel0 + p, filter0 SINK_ARGS);
 #endif
   }
 }

@@ -1,8 +1,9 @@
 // @kernel   conv2d_f32_dot   float convolution by `dot`; the SPLIT lanes of a group share each sum
 // @math     sum of x * w over all taps and channels, lanes apart, then added up in local memory: tolerance, not equality
-// @args     int batch, void* input, float* weights, SINK
+// @args     int first_pixel, int end_pixel, void* input, float* weights, SINK
 // @weights  as in the file: float [OUT_C][KERNEL_H*KERNEL_W*IN_C]
-// @geometry global = (SPLIT * ceil(OUT_C / TILE_FILTERS), ceil(batch*OUT_H*OUT_W / TILE_PIXELS)), local = (SPLIT, 1)
+// @geometry global = (SPLIT * ceil(channels / TILE_FILTERS), ceil(pixels / TILE_PIXELS)), local = (SPLIT, 1)
+// @channels TILE_FILTERS
 // @tune     TILE_PIXELS {1,2,4} = 1   output pixels a group
 // @tune     TILE_FILTERS {8,16} = 8   output channels a group
 // @tune     SPLIT {16,32,64,128} = 64   lanes that share a sum
@@ -31,17 +32,18 @@
 #define SUMS (TILE_PIXELS * TILE_FILTERS)
 
 __kernel __attribute__((reqd_work_group_size(SPLIT, 1, 1))) void conv2d_f32_dot(
-    int batch, __global const void* restrict input, __global const float* restrict weights SINK_PARAMS) {
+    int first_pixel, int end_pixel, __global const void* restrict input,
+    __global const float* restrict weights SINK_PARAMS) {
   __local float shared[SUMS][SPLIT];
-  const int lane = get_local_id(0), filter0 = get_group_id(0) * TILE_FILTERS;
-  const int pixel0 = get_group_id(1) * TILE_PIXELS, pixels = batch * OUT_H * OUT_W;
+  const int lane = get_local_id(0), filter0 = FIRST_CHANNEL + (int)get_group_id(0) * TILE_FILTERS;
+  const int pixel0 = first_pixel + (int)get_group_id(1) * TILE_PIXELS;
 
   int row[TILE_PIXELS], column[TILE_PIXELS], origin[TILE_PIXELS], filter[TILE_FILTERS];
   float sum[TILE_PIXELS][TILE_FILTERS];
 #pragma unroll
   for (int p = 0; p < TILE_PIXELS; p++) {
     // Pixels and filters beyond the last ones repeat it; their results go nowhere.
-    const int pixel = min(pixel0 + p, pixels - 1);
+    const int pixel = min(pixel0 + p, end_pixel - 1);
     row[p] = PIXEL_Y(pixel) * STRIDE_H - PAD_TOP;
     column[p] = PIXEL_X(pixel) * STRIDE_W - PAD_LEFT;
     origin[p] = ((PIXEL_IMAGE(pixel) * IN_H + row[p]) * IN_W + column[p]) * IN_C;
@@ -104,7 +106,7 @@ __kernel __attribute__((reqd_work_group_size(SPLIT, 1, 1))) void conv2d_f32_dot(
 #ifdef HAS_BITS
   // A lane packs the bits of a pixel.
   for (int p = lane; p < TILE_PIXELS; p += SPLIT) {
-    if (pixel0 + p >= pixels) continue;
+    if (pixel0 + p >= end_pixel) continue;
     uint packed = 0;
     for (int f = 0; f < TILE_FILTERS; f++) {
       packed |= sink1(shared[p * TILE_FILTERS + f][0], pixel0 + p, filter0 + f SINK_ARGS) << f;
@@ -118,7 +120,7 @@ __kernel __attribute__((reqd_work_group_size(SPLIT, 1, 1))) void conv2d_f32_dot(
 #else
   for (int i = lane; i < SUMS; i += SPLIT) {
     const int pixel = pixel0 + i / TILE_FILTERS, channel = filter0 + i % TILE_FILTERS;
-    if (pixel < pixels) sink1(shared[i][0], pixel, channel SINK_ARGS);
+    if (pixel < end_pixel) sink1(shared[i][0], pixel, channel SINK_ARGS);
   }
 #endif
 }

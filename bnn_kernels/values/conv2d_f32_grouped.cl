@@ -1,8 +1,8 @@
 // @kernel   conv2d_f32_grouped   float convolution with any number of groups: a pixel and TILE_FILTERS filters a work-item
 // @math     sum over taps and the group's channels of x * w: one chain of fma in (kh, kw, cin) order from 0, padded taps as +0
-// @args     int batch, void* input, float* weights, SINK
+// @args     int first_pixel, int end_pixel, void* input, float* weights, SINK
 // @weights  as in the file: float [OUT_C][KERNEL_H][KERNEL_W][IN_C / GROUPS]
-// @geometry global = (roundup(batch*OUT_H*OUT_W * ceil(OUT_C / TILE_FILTERS), GROUP_SIZE)), local = (GROUP_SIZE)
+// @geometry global = (roundup(pixels * ceil(OUT_C / TILE_FILTERS), GROUP_SIZE)), local = (GROUP_SIZE)
 // @tune     TILE_FILTERS {4,8,16} = 8   output channels a work-item
 // @tune     FUSED {1,0} = 1   0: multiply-adds of any rounding, a tolerance instead of the CPU's bits
 // @tune     GROUP_SIZE {32,64,128,256} = 64
@@ -17,11 +17,11 @@
 #define GROUP_OUT_C (OUT_C / GROUPS)
 #define FILTER_TAPS (KERNEL_H * KERNEL_W * GROUP_IN_C)
 
-__kernel void conv2d_f32_grouped(int batch, __global const void* restrict input,
+__kernel void conv2d_f32_grouped(int first_pixel, int end_pixel, __global const void* restrict input,
                                  __global const float* restrict weights SINK_PARAMS) {
-  const int id = get_global_id(0);
+  const int id = first_pixel * CHANNEL_TILES + (int)get_global_id(0);
   const int pixel = id / CHANNEL_TILES, filter0 = id % CHANNEL_TILES * TILE_FILTERS;
-  if (pixel >= batch * OUT_H * OUT_W) return;
+  if (pixel >= end_pixel) return;
   const int y = PIXEL_Y(pixel), x = PIXEL_X(pixel), image = PIXEL_IMAGE(pixel) * (IN_H * IN_W);
 
   int filter[TILE_FILTERS], first[TILE_FILTERS];  // where its weights and its group's channels begin

@@ -1,8 +1,9 @@
 // @kernel   conv2d_f32_staged   float convolution; a group stages chunks of K in local memory while its lanes run their chains
 // @math     sum over taps and input channels of x * w: one chain of fma in (kh, kw, cin) order from 0
-// @args     int batch, void* input, float* weights, SINK
+// @args     int first_pixel, int end_pixel, void* input, float* weights, SINK
 // @weights  [KERNEL_H*KERNEL_W*IN_C][4 * ceil(OUT_C / 4)] float, filters from OUT_C on are 0
-// @geometry global = (GROUP_SIZE * ceil(batch*OUT_H*OUT_W / TILE_PIXELS) * ceil(OUT_C / TILE_FILTERS)), local = (GROUP_SIZE)
+// @geometry global = (GROUP_SIZE * ceil(pixels / TILE_PIXELS) * ceil(channels / TILE_FILTERS)), local = (GROUP_SIZE)
+// @channels TILE_FILTERS
 // @tune     TILE_PIXELS {1,4,8,16} = 4   output pixels a group
 // @tune     TILE_FILTERS {8,16,32} = 8   output channels a group
 // @tune     CHUNK {64,128,256} = 128   elements of K staged at a time
@@ -65,17 +66,18 @@ void run_chains(float* sum, __local const float4* inputs, __local const float* w
 }
 
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void conv2d_f32_staged(
-    int batch, __global const void* restrict input, __global const float* restrict weights SINK_PARAMS) {
+    int first_pixel, int end_pixel, __global const void* restrict input,
+    __global const float* restrict weights SINK_PARAMS) {
   __local float4 inputs[2][INPUT_QUADS], filters[2][WEIGHT_QUADS];
-  const int lane = get_local_id(0), pixels = batch * OUT_H * OUT_W;
-  const int pixel0 = get_group_id(0) / CHANNEL_TILES * TILE_PIXELS;
-  const int filter0 = get_group_id(0) % CHANNEL_TILES * TILE_FILTERS;
+  const int lane = get_local_id(0);
+  const int pixel0 = first_pixel + (int)get_group_id(0) / CHANNEL_TILES * TILE_PIXELS;
+  const int filter0 = FIRST_CHANNEL + (int)get_group_id(0) % CHANNEL_TILES * TILE_FILTERS;
 
   // Filters and pixels beyond the last one repeat it; their results go nowhere.
   int input_at[LANE_SHARE(INPUT_QUADS)], filter_at[LANE_SHARE(WEIGHT_QUADS)];
 #pragma unroll
   for (int j = 0; j < LANE_SHARE(INPUT_QUADS); j++) {
-    const int pixel = min(pixel0 + (lane + j * GROUP_SIZE) / RUN_QUADS, pixels - 1);
+    const int pixel = min(pixel0 + (lane + j * GROUP_SIZE) / RUN_QUADS, end_pixel - 1);
     const int row = PIXEL_IMAGE(pixel) * IN_H + PIXEL_Y(pixel) * STRIDE_H;
     input_at[j] = (row * IN_W + PIXEL_X(pixel) * STRIDE_W) * IN_C;
   }
@@ -129,7 +131,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void conv2d_f32
 #pragma unroll
   for (int r = 0; r < LANE_SHARE(RESULTS); r++) {
     const int i = lane + r * GROUP_SIZE, pixel = pixel0 + i / TILE_FILTERS;
-    if (!LANE_HOLDS(i, RESULTS) || pixel >= pixels) continue;
+    if (!LANE_HOLDS(i, RESULTS) || pixel >= end_pixel) continue;
     const uint reached = sink1(sum[r], pixel, filter0 + i % TILE_FILTERS SINK_ARGS);
 #ifdef HAS_BITS
     bit[i] = reached << (i % TILE_FILTERS);
@@ -138,7 +140,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void conv2d_f32
 #ifdef HAS_BITS
   barrier(CLK_LOCAL_MEM_FENCE);
   // A lane packs the bits of a pixel.
-  for (int p = lane; p < min(TILE_PIXELS, pixels - pixel0); p += GROUP_SIZE) {
+  for (int p = lane; p < min(TILE_PIXELS, end_pixel - pixel0); p += GROUP_SIZE) {
     uint packed = 0;
     for (int f = 0; f < TILE_FILTERS; f++) packed |= bit[p * TILE_FILTERS + f];
     store_tile_bits(pixel0 + p, filter0, packed SINK_ARGS);

@@ -1,8 +1,9 @@
 // @kernel   conv2d_u8_direct   convolution of u8 pixels with weights of +1/-1; registers hold TILE_PIXELS x TILE_FILTERS sums
 // @math     acc = sum w * (INPUT_MUL x + INPUT_ADD) over taps inside the map; THRESHOLD: bit = acc >= table[c]
-// @args     int batch, uchar* input, uint* weights, int* table, SINK
+// @args     int first_pixel, int end_pixel, uchar* input, uint* weights, int* table, SINK
 // @weights  canonical
-// @geometry global = (roundup(ceil(batch*OUT_H*OUT_W / TILE_PIXELS) * ceil(OUT_C / TILE_FILTERS), GROUP_SIZE)), local = (GROUP_SIZE)
+// @geometry global = (roundup(ceil(pixels / TILE_PIXELS) * ceil(channels / TILE_FILTERS), GROUP_SIZE)), local = (GROUP_SIZE)
+// @channels TILE_FILTERS
 // @tune     TILE_PIXELS {1,2,4} = 2   output pixels a work-item
 // @tune     TILE_FILTERS {4,8,16,32} = 8   output channels a work-item
 // @tune     GROUP_SIZE {32,64,128,256} = 64
@@ -40,18 +41,19 @@ typedef int Sum;
 #define FILTER(f) min(filter0 + (f), OUT_C - 1)
 #endif
 
-__kernel void conv2d_u8_direct(int batch, __global const uchar* restrict input, __global const uint* restrict weights,
+__kernel void conv2d_u8_direct(
+    int first_pixel, int end_pixel, __global const uchar* restrict input, __global const uint* restrict weights,
                                __global const int* restrict table SINK_PARAMS) {
   const int id = get_global_id(0);
-  const int pixels = batch * OUT_H * OUT_W;
-  const int pixel0 = id / CHANNEL_TILES * TILE_PIXELS, filter0 = id % CHANNEL_TILES * TILE_FILTERS;
-  if (pixel0 >= pixels) return;
+  const int pixel0 = first_pixel + id / CHANNEL_TILES * TILE_PIXELS;
+  const int filter0 = FIRST_CHANNEL + id % CHANNEL_TILES * TILE_FILTERS;
+  if (pixel0 >= end_pixel) return;
 
   int row[TILE_PIXELS], column[TILE_PIXELS], origin[TILE_PIXELS];
 #pragma unroll
   for (int p = 0; p < TILE_PIXELS; p++) {
     // Pixels and filters beyond the last ones repeat it; their results go nowhere.
-    const int pixel = min(pixel0 + p, pixels - 1);
+    const int pixel = min(pixel0 + p, end_pixel - 1);
     row[p] = PIXEL_Y(pixel) * STRIDE_H - PAD_TOP;
     column[p] = PIXEL_X(pixel) * STRIDE_W - PAD_LEFT;
     origin[p] = ((PIXEL_IMAGE(pixel) * IN_H + row[p]) * IN_W + column[p]) * IN_C;
@@ -101,7 +103,7 @@ __kernel void conv2d_u8_direct(int batch, __global const uchar* restrict input, 
 
 #pragma unroll
   for (int p = 0; p < TILE_PIXELS; p++) {
-    if (pixel0 + p >= pixels) break;
+    if (pixel0 + p >= end_pixel) break;
 #ifdef THRESHOLD
     uint packed = 0;
 #pragma unroll

@@ -1,11 +1,12 @@
 // @kernel   conv2d_u8_planes   convolution of u8 pixels with weights of +1/-1 on the bit-planes of split_planes
 // @math     x = sum over i of 2^i x_i, so S = sum w x = sum over i of 2^i (2 popcount(x_i & w) - popcount(x_i));
 //           acc = INPUT_MUL S + INPUT_ADD (sum of w over taps inside the map); THRESHOLD: bit = acc >= table[c]
-// @args     int batch, uint* planes, uint* weights, int* table, SINK
+// @args     int first_pixel, int end_pixel, uint* planes, uint* weights, int* table, SINK
 // @in       as split_planes writes it
 // @weights  planes: uint [WINDOW_WORDS][32 * OUT_WORDS], bit t % 32 of word t / 32 is tap t of the filter, 1 = +1;
 //           tail bits and filters from OUT_C on are 0
-// @geometry global = (roundup(ceil(batch*OUT_H*OUT_W / TILE_PIXELS) * ceil(OUT_C / TILE_FILTERS), GROUP_SIZE)), local = (GROUP_SIZE)
+// @geometry global = (roundup(ceil(pixels / TILE_PIXELS) * ceil(channels / TILE_FILTERS), GROUP_SIZE)), local = (GROUP_SIZE)
+// @channels TILE_FILTERS
 // @tune     TILE_PIXELS {1,2} = 1   output pixels a work-item
 // @tune     TILE_FILTERS {4,8,16,32} = 8   output channels a work-item
 // @tune     GROUP_SIZE {32,64,128,256} = 64
@@ -32,12 +33,13 @@ int4 weighted_ones(uint4 low, uint4 high, uint4 w) {
   return sum;
 }
 
-__kernel void conv2d_u8_planes(int batch, __global const uint* restrict planes, __global const uint* restrict weights,
+__kernel void conv2d_u8_planes(
+    int first_pixel, int end_pixel, __global const uint* restrict planes, __global const uint* restrict weights,
                                __global const int* restrict table SINK_PARAMS) {
   const int id = get_global_id(0);
-  const int pixels = batch * OUT_H * OUT_W;
-  const int pixel0 = id / CHANNEL_TILES * TILE_PIXELS, filter0 = id % CHANNEL_TILES * TILE_FILTERS;
-  if (pixel0 >= pixels) return;
+  const int pixel0 = first_pixel + id / CHANNEL_TILES * TILE_PIXELS;
+  const int filter0 = FIRST_CHANNEL + id % CHANNEL_TILES * TILE_FILTERS;
+  if (pixel0 >= end_pixel) return;
 
   // total is S plus twice what -1 taps hold: S = 2 sum - total. The same with in_* for taps inside the map.
   int4 sum[TILE_PIXELS][TILE_VECTORS], in_sum[TILE_PIXELS][TILE_VECTORS];
@@ -56,7 +58,7 @@ __kernel void conv2d_u8_planes(int batch, __global const uint* restrict planes, 
 #pragma unroll
     for (int p = 0; p < TILE_PIXELS; p++) {
       // A pixel beyond the last one repeats it; its results go nowhere.
-      const int at = min(pixel0 + p, pixels - 1) * WINDOW_WORDS + word;
+      const int at = min(pixel0 + p, end_pixel - 1) * WINDOW_WORDS + word;
       __global const uint4* from = (__global const uint4*)planes + 2 * at;
       const uint4 low = from[0], high = from[1];
       total[p] += weighted_ones(low, high, (uint4)(~0u)).x;
@@ -64,7 +66,7 @@ __kernel void conv2d_u8_planes(int batch, __global const uint* restrict planes, 
       for (int v = 0; v < TILE_VECTORS; v++) sum[p][v] += weighted_ones(low, high, weight[v]);
 #if INPUT_ADD != 0
 #if PADDED
-      const uint mask = planes[8 * pixels * WINDOW_WORDS + at];
+      const uint mask = planes[8 * end_pixel * WINDOW_WORDS + at];
 #else
       const uint mask = TAPS % 32 == 0 || word < WINDOW_WORDS - 1 ? ~0u : (1u << (TAPS % 32)) - 1;
 #endif
@@ -77,7 +79,7 @@ __kernel void conv2d_u8_planes(int batch, __global const uint* restrict planes, 
 
 #pragma unroll
   for (int p = 0; p < TILE_PIXELS; p++) {
-    if (pixel0 + p >= pixels) break;
+    if (pixel0 + p >= end_pixel) break;
     uint packed = 0;
     float4 results[TILE_VECTORS];
 #pragma unroll

@@ -1,8 +1,8 @@
 // @kernel   depthwise_f32   float convolution with one filter a channel
 // @math     sum over taps inside the map of x * w: one chain of fma in (kh, kw) order from 0
-// @args     int batch, void* input, float* weights, SINK
+// @args     int first_pixel, int end_pixel, void* input, float* weights, SINK
 // @weights  [KERNEL_H][KERNEL_W][OUT_C] float
-// @geometry global = (roundup(batch*OUT_H*OUT_W * ceil(OUT_C / TILE_CHANNELS), GROUP_SIZE)), local = (GROUP_SIZE)
+// @geometry global = (roundup(pixels * ceil(OUT_C / TILE_CHANNELS), GROUP_SIZE)), local = (GROUP_SIZE)
 // @tune     TILE_CHANNELS {4,8,16} = 8   channels a work-item
 // @tune     FUSED {1,0} = 1   0: multiply-adds of any rounding, a tolerance instead of the CPU's bits
 // @tune     GROUP_SIZE {32,64,128,256} = 64
@@ -12,11 +12,11 @@
 #include "common/channels.clh"
 #include "common/window.clh"
 
-__kernel void depthwise_f32(int batch, __global const void* restrict input,
+__kernel void depthwise_f32(int first_pixel, int end_pixel, __global const void* restrict input,
                             __global const float* restrict weights SINK_PARAMS) {
-  const int id = get_global_id(0);
+  const int id = first_pixel * CHANNEL_TILES + (int)get_global_id(0);
   const int pixel = id / CHANNEL_TILES, channel = id % CHANNEL_TILES * TILE_CHANNELS;
-  if (pixel >= batch * OUT_H * OUT_W) return;
+  if (pixel >= end_pixel) return;
   const int y = PIXEL_Y(pixel), x = PIXEL_X(pixel), image = PIXEL_IMAGE(pixel) * (IN_H * IN_W);
 
   float4 results[TILE_VECTORS];

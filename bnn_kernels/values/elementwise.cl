@@ -1,8 +1,8 @@
 // @kernel   elementwise   the operand, as float, through the epilogue; with bits out it packs signs
 // @math     v = x (INPUT_KIND 0 float or half, 1 u8, 2 bits: +1 or -1), then the steps
-// @args     int batch, void* input, SINK
-// @in       [batch*OUT_H*OUT_W][OUT_C] float, half or uchar; INPUT_KIND 2: [..][OUT_WORDS] uint
-// @geometry global = (roundup(batch*OUT_H*OUT_W * ceil(OUT_C / TILE_CHANNELS), GROUP_SIZE)), local = (GROUP_SIZE)
+// @args     int first_pixel, int end_pixel, void* input, SINK
+// @in       [pixels of the batch][OUT_C] float, half or uchar; INPUT_KIND 2: [..][OUT_WORDS] uint
+// @geometry global = (roundup(pixels * ceil(OUT_C / TILE_CHANNELS), GROUP_SIZE)), local = (GROUP_SIZE)
 // @tune     TILE_CHANNELS {4,8,16,32} = 8   channels a work-item
 // @tune     GROUP_SIZE {32,64,128,256} = 64
 // @requires TILE_CHANNELS >= 8 where HAS_BITS
@@ -27,10 +27,10 @@ float4 operand(__global const void* input, int pixel, int channel) {
 #endif
 }
 
-__kernel void elementwise(int batch, __global const void* input SINK_PARAMS) {
-  const int id = get_global_id(0);
+__kernel void elementwise(int first_pixel, int end_pixel, __global const void* input SINK_PARAMS) {
+  const int id = first_pixel * CHANNEL_TILES + (int)get_global_id(0);
   const int pixel = id / CHANNEL_TILES, channel = id % CHANNEL_TILES * TILE_CHANNELS;
-  if (pixel >= batch * OUT_H * OUT_W) return;
+  if (pixel >= end_pixel) return;
   float4 results[TILE_VECTORS];
 #pragma unroll
   for (int v = 0; v < TILE_VECTORS; v++) {

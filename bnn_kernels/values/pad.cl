@@ -1,7 +1,7 @@
 // @kernel   pad   the map with PAD_FLOAT around it
 // @math     values[y][x] = input[y - PAD_TOP][x - PAD_LEFT] inside the map, PAD_FLOAT outside
-// @args     int batch, void* input, void* values
-// @geometry global = (roundup(batch*OUT_H*OUT_W * ceil(OUT_C / 4), GROUP_SIZE)), local = (GROUP_SIZE)
+// @args     int first_pixel, int end_pixel, void* input, void* values
+// @geometry global = (roundup(pixels * ceil(OUT_C / 4), GROUP_SIZE)), local = (GROUP_SIZE)
 // @tune     GROUP_SIZE {32,64,128,256} = 64
 // @requires IN_C == OUT_C
 // @ref      PAD   @source own
@@ -9,10 +9,10 @@
 #include "common/channels.clh"
 #include "common/window.clh"
 
-__kernel void pad(int batch, __global const void* restrict input, __global void* restrict values) {
-  const int id = get_global_id(0);
+__kernel void pad(int first_pixel, int end_pixel, __global const void* restrict input, __global void* restrict values) {
+  const int id = first_pixel * CHANNEL_TILES + (int)get_global_id(0);
   const int pixel = id / CHANNEL_TILES, channel = id % CHANNEL_TILES * 4;
-  if (pixel >= batch * OUT_H * OUT_W) return;
+  if (pixel >= end_pixel) return;
   const int y = PIXEL_Y(pixel) - PAD_TOP, x = PIXEL_X(pixel) - PAD_LEFT, left = OUT_C - channel;
   float4 v = (float4)(PAD_FLOAT);
   // Not INSIDE: PADDED says nothing about this op, whose windows are single pixels.

@@ -1,7 +1,7 @@
 // @kernel   pool   maximum or average over the taps of a window that lie inside the map
 // @math     POOL_MAX: most = x > most ? x : most from -inf on; else: (sum in row-major order) / taps, one division
-// @args     int batch, void* input, SINK
-// @geometry global = (roundup(batch*OUT_H*OUT_W * ceil(OUT_C / TILE_CHANNELS), GROUP_SIZE)), local = (GROUP_SIZE)
+// @args     int first_pixel, int end_pixel, void* input, SINK
+// @geometry global = (roundup(pixels * ceil(OUT_C / TILE_CHANNELS), GROUP_SIZE)), local = (GROUP_SIZE)
 // @tune     TILE_CHANNELS {4,8,16} = 8   channels a work-item
 // @tune     GROUP_SIZE {32,64,128,256} = 64
 // @requires IN_C == OUT_C; TILE_CHANNELS >= 8 where HAS_BITS; every window has a tap inside the map
@@ -10,10 +10,10 @@
 #include "common/channels.clh"
 #include "common/window.clh"
 
-__kernel void pool(int batch, __global const void* restrict input SINK_PARAMS) {
-  const int id = get_global_id(0);
+__kernel void pool(int first_pixel, int end_pixel, __global const void* restrict input SINK_PARAMS) {
+  const int id = first_pixel * CHANNEL_TILES + (int)get_global_id(0);
   const int pixel = id / CHANNEL_TILES, channel = id % CHANNEL_TILES * TILE_CHANNELS;
-  if (pixel >= batch * OUT_H * OUT_W) return;
+  if (pixel >= end_pixel) return;
   const int y = PIXEL_Y(pixel), x = PIXEL_X(pixel), image = PIXEL_IMAGE(pixel) * (IN_H * IN_W);
 
   float4 results[TILE_VECTORS];

@@ -1,7 +1,7 @@
 // @kernel   softmax   over the channels of each pixel, or its logarithm
 // @math     exp(x - max) / sum, SOFTMAX_LOG 1: x - max - log(sum); channel c adds to partial sum c % 16, the partial sums add up as a tree: the CPU's order
-// @args     int batch, void* input, void* values
-// @geometry global = (roundup(16 * batch*OUT_H*OUT_W, GROUP_SIZE)), local = (GROUP_SIZE)
+// @args     int first_pixel, int end_pixel, void* input, void* values
+// @geometry global = (roundup(16 * pixels, GROUP_SIZE)), local = (GROUP_SIZE)
 // @tune     GROUP_SIZE {16,32,64,128} = 64   sixteen work-items a pixel
 // @ref      SOFTMAX   @source own
 #include "common/steps.clh"
@@ -9,12 +9,12 @@
 #define LANES 16
 
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void softmax(
-    int batch, __global const void* restrict input, __global void* restrict values) {
+    int first_pixel, int end_pixel, __global const void* restrict input, __global void* restrict values) {
   __local float shared[GROUP_SIZE];
   const int local_id = get_local_id(0), lane = local_id % LANES;
-  const int pixel = get_global_id(0) / LANES;
+  const int pixel = first_pixel + (int)get_global_id(0) / LANES;
   // All work-items reach every barrier; those of pixels beyond the last one have no channels.
-  const int end = pixel < batch * OUT_H * OUT_W ? OUT_C : 0;
+  const int end = pixel < end_pixel ? OUT_C : 0;
   const int first = pixel * OUT_C;
 
   float most = -INFINITY;

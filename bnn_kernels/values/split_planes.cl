@@ -1,9 +1,9 @@
 // @kernel   split_planes   the windows of a u8 map as bit-planes, for conv2d_u8_planes
 // @math     bit t % 32 of planes[pixel][t / 32][i] = bit i of tap t = (ky * KERNEL_W + kx) * IN_C + c; 0 for padded taps
-// @args     int batch, uchar* input, uint* planes
-// @out      uint [batch*OUT_H*OUT_W][WINDOW_WORDS][8], WINDOW_WORDS = ceil(KERNEL_H*KERNEL_W*IN_C / 32); where PADDED and
-//           INPUT_ADD != 0 then uint [batch*OUT_H*OUT_W][WINDOW_WORDS]: bit t % 32 is 1 for taps inside the map
-// @geometry global = (roundup(batch*OUT_H*OUT_W * WINDOW_WORDS, GROUP_SIZE)), local = (GROUP_SIZE)
+// @args     int first_pixel, int end_pixel, uchar* input, uint* planes
+// @out      uint [end_pixel][WINDOW_WORDS][8], WINDOW_WORDS = ceil(KERNEL_H*KERNEL_W*IN_C / 32); where PADDED and
+//           INPUT_ADD != 0 then uint [end_pixel][WINDOW_WORDS]: bit t % 32 is 1 for taps inside the map
+// @geometry global = (roundup(pixels * WINDOW_WORDS, GROUP_SIZE)), local = (GROUP_SIZE)
 // @tune     GROUP_SIZE {32,64,128,256} = 64
 // @requires GROUPS == 1
 // @ref      CONV2D of u8   @source PhoneBit III-B, eq. 2
@@ -15,11 +15,11 @@
 #define TAPS (KERNEL_H * KERNEL_W * IN_C)
 #define WINDOW_WORDS ((TAPS + 31) / 32)
 
-__kernel void split_planes(int batch, __global const uchar* restrict input, __global uint* restrict planes) {
-  const int id = get_global_id(0);
+__kernel void split_planes(
+    int first_pixel, int end_pixel, __global const uchar* restrict input, __global uint* restrict planes) {
+  const int id = first_pixel * WINDOW_WORDS + (int)get_global_id(0);
   const int pixel = id / WINDOW_WORDS, word = id % WINDOW_WORDS;
-  const int pixels = batch * OUT_H * OUT_W;
-  if (pixel >= pixels) return;
+  if (pixel >= end_pixel) return;
   const int y = PIXEL_Y(pixel), x = PIXEL_X(pixel);
   __global const uchar* image = input + PIXEL_IMAGE(pixel) * (IN_H * IN_W * IN_C);
 
@@ -66,6 +66,6 @@ __kernel void split_planes(int batch, __global const uchar* restrict input, __gl
   to[0] = low_planes;
   to[1] = high_planes;
 #if PADDED && INPUT_ADD != 0
-  planes[8 * pixels * WINDOW_WORDS + id] = mask;
+  planes[8 * end_pixel * WINDOW_WORDS + id] = mask;
 #endif
 }

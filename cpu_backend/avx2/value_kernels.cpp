@@ -6,6 +6,7 @@
 namespace phonebit::cpu {
 namespace {
 #include "portable/f32_conv.inl"
+#include "portable/i8_conv.inl"
 #include "portable/u8_conv_direct.inl"
 #include "portable/u8_conv_planes.inl"
 #include "portable/value_kernels.inl"
@@ -13,6 +14,8 @@ namespace {
 
 const F32ConvKernel kF32Conv_avx2 = kF32Convolution;
 const F16ConvKernel kF16Conv_avx2 = kF16Convolution;
+const W8ConvKernel kW8Conv_avx2 = kW8Convolution;
+const I8ConvKernel kI8Conv_avx2 = kI8Convolution;
 const U8ConvKernel* const kU8Conv_avx2[] = {&kU8ConvDirect, &kU8ConvPlanes, nullptr};
 const BinaryDepthwiseFn kBinaryDepthwise_avx2 = binary_depthwise;
 const ValueKernels kValueKernels_avx2 = kValueKernels;

@@ -285,7 +285,6 @@ void run(const ConvShape& s, const void* packed, const uint32_t*, const void* sc
   const int tile_begin = range.block_begin * kTilesInBlock;
   const int tile_limit = range.block_end * kTilesInBlock;
   const int tile_end = tile_limit < filter_tiles(s) ? tile_limit : filter_tiles(s);
-  const int words_out = words(s.out_c);
 
   const auto position = [&](int pixel) { return pixel / s.out_w * planes.pitch + pixel % s.out_w; };
   const int q_begin = position(range.pixel_begin), q_end = position(range.pixel_end - 1) + 1;
@@ -316,8 +315,8 @@ void run(const ConvShape& s, const void* packed, const uint32_t*, const void* sc
       waiting = {&group, accumulators[turn], layer.block_head(block) + column, nullptr, 0, values + column,
                  false};
       if (sink.threshold_bits != nullptr) {
-        waiting.bits = (HalfWord*)(sink.threshold_bits + (size_t)group.first_pixel * words_out) + tile;
-        waiting.bits_stride = (size_t)words_out * 2;
+        waiting.bits = (HalfWord*)(sink.threshold_bits + (size_t)group.first_pixel * sink.pixel_words) + tile;
+        waiting.bits_stride = (size_t)sink.pixel_words * 2;
       } else if (column + kTileFilters == kChannelBlock || tile + 1 == tile_end) {
         waiting.finish();
         apply_epilogue(*sink.epilogue, values, group.first_pixel, group.pixel_count, block * kChannelBlock,

@@ -23,6 +23,8 @@ const Isa kAvx512Isa = {
     kU8Conv_avx512,
     &kF32Conv_avx512,
     &kF16Conv_avx512,
+    &kW8Conv_avx512,
+    &kI8Conv_avx512,
     depthwise_avx512,
     &kValueKernels_avx512,
 };

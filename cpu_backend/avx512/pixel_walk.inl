@@ -89,11 +89,11 @@ PHONEBIT_INLINE void finish_tile(const ConvShape& s, const PixelTile<kPixels>& t
     });
     return;
   }
-  const int words_out = words(s.out_c);
-  uint32_t* out = sink.threshold_bits + (size_t)tile.first * words_out + (block * kChannelBlock + lane) / 32;
+  const size_t step = sink.pixel_words;
+  uint32_t* out = sink.threshold_bits + tile.first * step + (block * kChannelBlock + lane) / 32;
   unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
     if (p >= tile.count) return;
-    store_bits(counts[p], head + tile.borders[p] * kChannelBlock, out + (size_t)p * words_out,
+    store_bits(counts[p], head + tile.borders[p] * kChannelBlock, out + p * step,
                words(block_channels(s, block) - lane));
   });
 }

@@ -216,7 +216,7 @@ PHONEBIT_NOINLINE void run_block(const ConvShape& s, const void* packed, const W
     for (int p = 0; p < count; ++p) {
       const uint64_t bits = bits_below(counts[p], of_class[p]);
       uint32_t* out =
-          sink.threshold_bits + (size_t)(first + p) * words(s.out_c) + block * (kChannelBlock / 32);
+          sink.threshold_bits + (size_t)(first + p) * sink.pixel_words + block * (kChannelBlock / 32);
       out[0] = (uint32_t)bits;
       if (channels > 32) out[1] = (uint32_t)(bits >> 32);
     }

@@ -8,8 +8,8 @@ PHONEBIT_DEPTHWISE_TRAMPOLINE(neon)
 static bool supported() { return true; }
 
 const Isa kNeonIsa = {
-    "neon",         "Advanced SIMD", supported,      kBinaryConv_neon,    kU8Conv_neon,
-    &kF32Conv_neon, &kF16Conv_neon,  depthwise_neon, &kValueKernels_neon,
+    "neon",         "Advanced SIMD", supported,     kBinaryConv_neon, kU8Conv_neon,        &kF32Conv_neon,
+    &kF16Conv_neon, &kW8Conv_neon,   &kI8Conv_neon, depthwise_neon,   &kValueKernels_neon,
 };
 
 }  // namespace phonebit::cpu

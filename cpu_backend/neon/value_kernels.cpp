@@ -6,6 +6,7 @@
 namespace phonebit::cpu {
 namespace {
 #include "portable/f32_conv.inl"
+#include "portable/i8_conv.inl"
 #include "portable/u8_conv_direct.inl"
 #include "portable/u8_conv_planes.inl"
 #include "portable/value_kernels.inl"
@@ -13,6 +14,8 @@ namespace {
 
 const F32ConvKernel kF32Conv_neon = kF32Convolution;
 const F16ConvKernel kF16Conv_neon = kF16Convolution;
+const W8ConvKernel kW8Conv_neon = kW8Convolution;
+const I8ConvKernel kI8Conv_neon = kI8Convolution;
 const U8ConvKernel* const kU8Conv_neon[] = {&kU8ConvDirect, &kU8ConvPlanes, nullptr};
 const BinaryDepthwiseFn kBinaryDepthwise_neon = binary_depthwise;
 const ValueKernels kValueKernels_neon = kValueKernels;

@@ -122,7 +122,7 @@ static void binary_depthwise_planes(const ConvShape& s, const uint32_t* weights,
           if (limits.for_taps != taps) limits.make(taps, thresholds + channel0, channels);
           uint64_t bits = limits.below(counters);
           if (channels < 64) bits &= (1ull << channels) - 1;
-          uint32_t* out = sink.threshold_bits + ((int64_t)y * s.out_w + x) * block.count + block.word;
+          uint32_t* out = sink.threshold_bits + ((int64_t)y * s.out_w + x) * sink.pixel_words + block.word;
           out[0] = (uint32_t)bits;
           if (channels > 32) out[1] = (uint32_t)(bits >> 32);
           continue;

@@ -113,9 +113,9 @@ PHONEBIT_INLINE void epilogue_tile(const Epilogue& epilogue, const TileSource& f
   }
 
   if (epilogue.value) {
-    float* value = epilogue.value + pixel * epilogue.channels + channel;
+    float* value = epilogue.value + pixel * epilogue.pixel_channels + channel;
     each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE {
-      float* to = value + (int64_t)p * epilogue.channels + j * kLanes;
+      float* to = value + (int64_t)p * epilogue.pixel_channels + j * kLanes;
       if constexpr (kPartial) {
         store_partial(to, tile[p][j], valid);
       } else {
@@ -142,7 +142,7 @@ static inline void epilogue_pixels(const Epilogue& epilogue, const TileSource& f
   uint64_t bits[kPixels] = {};
   epilogue_tile<kPixels, kVectors, kPartial>(epilogue, from, pixel, channel, valid, bits);
   if (!epilogue.bits) return;
-  const int pixel_words = words(epilogue.channels);
+  const int pixel_words = epilogue.pixel_words;
   uint32_t* to = epilogue.bits + pixel * pixel_words + channel / 32;
   unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
     if constexpr (kVectors * kLanes >= 32) {

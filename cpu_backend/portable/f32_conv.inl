@@ -12,8 +12,8 @@
 // Weights: slices of kSliceLanes output channels, each [k][lanes of the slice]; the last slice is only as
 // many vectors wide as it needs. Layers of one pixel have wider slices.
 //
-// Weights may be halves: they are converted in registers, so a layer that waits for its weights waits for
-// half as many bytes. The conversion is exact and what follows is the same.
+// Weights may be halves or bytes: they are converted in registers, so a layer that waits for its weights
+// waits for fewer bytes. The conversion is exact and what follows is the same.
 //
 // Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
 #pragma once
@@ -225,3 +225,4 @@ constexpr RealConvKernel<Weight> real_convolution(const char* name) {
 
 constexpr F32ConvKernel kF32Convolution = real_convolution<float>("conv2d_f32_f32");
 constexpr F16ConvKernel kF16Convolution = real_convolution<uint16_t>("conv2d_f32_f32_w16");
+constexpr W8ConvKernel kW8Convolution = real_convolution<int8_t>("conv2d_f32_f32_w8");

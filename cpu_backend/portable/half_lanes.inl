@@ -1,4 +1,4 @@
-// Vectors of float32 from weights in memory, which are floats or the bits of finite IEEE halves.
+// Vectors of float32 from weights in memory, which are floats, the bits of finite IEEE halves, or bytes.
 //
 // Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
 #pragma once
@@ -6,6 +6,19 @@
 #include "simd.inl"
 
 PHONEBIT_INLINE FloatVector load_floats(const float* from) { return load(from); }
+
+/// kLanes integers.
+PHONEBIT_INLINE FloatVector load_floats(const int8_t* from) {
+#if defined(__AVX512F__)
+  return (FloatVector)_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i*)from)));
+#elif defined(__AVX2__)
+  return (FloatVector)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i*)from)));
+#else
+  typedef int8_t ByteVector __attribute__((vector_size(kLanes)));
+  const IntVector whole = __builtin_convertvector(load<ByteVector>(from), IntVector);
+  return __builtin_convertvector(whole, FloatVector);
+#endif
+}
 
 /// kLanes halves as float32, exactly; subnormal ones too, whatever the processor's mode for subnormal floats.
 PHONEBIT_INLINE FloatVector load_floats(const uint16_t* from) {

@@ -262,18 +262,15 @@ struct alignas(64) ShortSums {
 /// Where a block's results go.
 struct BlockSink {
   const AccumulatorSink& sink;
-  int words_out, block, channels;
+  int block, channels;
 
   BlockSink(const ConvShape& s, int block_index, const AccumulatorSink& to)
-      : sink(to),
-        words_out(words(s.out_c)),
-        block(block_index),
-        channels(s.out_c - block_index * kChannelBlock) {
+      : sink(to), block(block_index), channels(s.out_c - block_index * kChannelBlock) {
     if (channels > kChannelBlock) channels = kChannelBlock;
   }
   bool wants_bits() const { return sink.threshold_bits != nullptr; }
   void put_bits(uint64_t bits, int pixel) const {
-    uint32_t* out = sink.threshold_bits + (size_t)pixel * words_out + block * (kChannelBlock / 32);
+    uint32_t* out = sink.threshold_bits + (size_t)pixel * sink.pixel_words + block * (kChannelBlock / 32);
     out[0] = (uint32_t)bits;
     if (channels > 32) out[1] = (uint32_t)(bits >> 32);
   }

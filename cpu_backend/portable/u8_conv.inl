@@ -157,7 +157,7 @@ struct U8Block {
     line_bytes = line.line_bytes;
     pixel_bytes = (size_t)line.column_step * line.column_bytes;
     taps = line.window_bytes;
-    pixel_words = words(shape.out_c);
+    pixel_words = to.pixel_words;
     limits = (const int32_t*)((const char*)packed + u8_constants_bytes(shape)) + block * kChannelBlock;
     const int left = shape.out_c - block * kChannelBlock;
     channels = left < kChannelBlock ? left : kChannelBlock;

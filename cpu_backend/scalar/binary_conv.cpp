@@ -89,7 +89,7 @@ __attribute__((always_inline)) inline void run_blocks(const ConvShape& s, const 
         bits[c / 32] |= (uint32_t)(different < entry[c]) << (c % 32);
       }
       if (sink.threshold_bits != nullptr) {
-        uint32_t* out = sink.threshold_bits + (size_t)pixel * words(s.out_c) + channel0 / 32;
+        uint32_t* out = sink.threshold_bits + (size_t)pixel * sink.pixel_words + channel0 / 32;
         memcpy(out, bits, sizeof(uint32_t) * words(channels));
       } else {
         apply_epilogue(*sink.epilogue, values, pixel, 1, channel0, channels);

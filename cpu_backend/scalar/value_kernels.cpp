@@ -6,6 +6,7 @@
 namespace phonebit::cpu {
 namespace {
 #include "portable/f32_conv.inl"
+#include "portable/i8_conv.inl"
 #include "portable/u8_conv_direct.inl"
 #include "portable/u8_conv_planes.inl"
 #include "portable/value_kernels.inl"
@@ -13,6 +14,8 @@ namespace {
 
 const F32ConvKernel kF32Conv_scalar = kF32Convolution;
 const F16ConvKernel kF16Conv_scalar = kF16Convolution;
+const W8ConvKernel kW8Conv_scalar = kW8Convolution;
+const I8ConvKernel kI8Conv_scalar = kI8Convolution;
 const U8ConvKernel* const kU8Conv_scalar[] = {&kU8ConvDirect, &kU8ConvPlanes, nullptr};
 const BinaryDepthwiseFn kBinaryDepthwise_scalar = binary_depthwise;
 const ValueKernels kValueKernels_scalar = kValueKernels;

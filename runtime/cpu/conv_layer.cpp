@@ -2,6 +2,8 @@
 #include <cmath>
 
 #include "cpu/prepared_conv.h"
+#include "cpu/ragged_bits.h"
+#include "lowering/conv_shape.h"
 #include "lowering/float_weights.h"
 
 namespace phonebit::cpu {
@@ -10,43 +12,85 @@ namespace {
 using format::DataType;
 using loader::Op;
 
-/// Phase 0 recodes the input (skipped where the kernel reads it as it is), phase 1 convolves.
+/// Phase 0 recodes the input (skipped where the kernel reads it as it is), phase 1 convolves, phase 2 copies
+/// bits that could not be written in place.
 template <class Family>
 class ConvLayer final : public Layer {
  public:
-  ConvLayer(const BuildContext& context, const Op& op, const typename Family::Weight* weights,
-            const int32_t* thresholds)
-      : binding_(context, op), conv_(context, conv_shape(context.model, op), weights, thresholds) {
+  /// Weights and thresholds are the whole layer's.
+  ConvLayer(const BuildContext& context, const Op& op, const OutputPart& part,
+            const typename Family::Weight* weights, const int32_t* thresholds)
+      : binding_(context, op, part),
+        ragged_bits_(context, op, part),
+        conv_(context, conv_shape(context, op, part),
+              weights + static_cast<size_t>(part.channel_begin) * filter_elements(context.model, op),
+              thresholds == nullptr ? nullptr : thresholds + part.channel_begin) {
     kernel_ = conv_.name();
-    context.storage.bind(op.operands[0], &input_);
-    const loader::Tensor& out = context.model.output(op);
-    const auto input_bytes = static_cast<double>(context.model.operand(op).bytes());
-    const double work_ns = conv_macs(conv_.shape()) / Family::kMacsPerNs +
-                           static_cast<double>(out.elements()) * epilogue_ns_per_element(op);
+    bind_operand(context, op, part, 0, &input_);
+    const ConvShape& shape = conv_.shape();
+    const size_t input_bytes = static_cast<size_t>(shape.in_h) * static_cast<size_t>(shape.in_w) *
+                               pixel_bytes(context.model.operand(op));
+    const double work_ns =
+        conv_macs(shape) / Family::kMacsPerNs + elements_of(context, op, part) * epilogue_ns_per_element(op);
     rows_ = make_split(conv_.prepare_rows(), 1,
-                       copy_ns(input_bytes + static_cast<double>(conv_.scratch_bytes())), context.threads);
-    ranges_ = split_output(conv_.shape(), conv_.pixel_tile(), conv_.packed_bytes(),
-                           context.model.operand(op).bytes(), work_ns, context.threads);
+                       copy_ns(static_cast<double>(input_bytes + conv_.scratch_bytes())), context.threads);
+    ranges_ =
+        split_output(shape, conv_.pixel_tile(), conv_.packed_bytes(), input_bytes, work_ns, context.threads);
   }
 
   size_t packed_bytes() const override { return conv_.packed_bytes(); }
-  size_t scratch_bytes() const override { return conv_.scratch_bytes(); }
-  void set_scratch(std::byte* scratch) override { scratch_ = scratch; }
-  int phases() const override { return 2; }
+  size_t scratch_bytes() const override {
+    return align_up(conv_.scratch_bytes()) + ragged_bits_.scratch_bytes();
+  }
+  void set_scratch(std::byte* scratch) override {
+    scratch_ = scratch;
+    ragged_bits_.set_scratch(scratch + align_up(conv_.scratch_bytes()));
+  }
+  int phases() const override { return 3; }
   int parts(int phase) const override {
-    if (phase == 1) return ranges_.parts();
-    return rows_.total > 0 ? rows_.parts : 0;
+    switch (phase) {
+      case 0:
+        return rows_.total > 0 ? rows_.parts : 0;
+      case 1:
+        return ranges_.parts();
+      default:
+        return ragged_bits_.parts();
+    }
   }
   void run(int phase, int part) override {
-    if (phase == 0) return conv_.prepare(input_, scratch_, rows_.begin(part), rows_.end(part));
-    if constexpr (is_real<Family>)
-      conv_.run(input_, scratch_, ranges_.range(part), binding_.epilogue());
-    else
-      conv_.run(input_, scratch_, ranges_.range(part), binding_.accumulator_sink());
+    switch (phase) {
+      case 0:
+        return conv_.prepare(input_, scratch_, rows_.begin(part), rows_.end(part));
+      case 1:
+        return convolve(ranges_.range(part));
+      default:
+        return ragged_bits_.copy(part);
+    }
   }
 
  private:
+  /// Elements of one filter in the file.
+  static size_t filter_elements(const loader::Model& model, const Op& op) {
+    const int tap_elements = is_real<Family> ? model.operand(op).channels : words(model.operand(op).channels);
+    return static_cast<size_t>(op.record.kernel_h) * static_cast<size_t>(op.record.kernel_w) *
+           static_cast<size_t>(tap_elements);
+  }
+
+  void convolve(const OutputRange& range) const {
+    Epilogue epilogue = binding_.epilogue();
+    ragged_bits_.redirect(epilogue.bits, epilogue.pixel_words);
+    if constexpr (is_real<Family>) {
+      conv_.run(input_, scratch_, range, epilogue);
+    } else {
+      AccumulatorSink sink = binding_.accumulator_sink();
+      sink.epilogue = &epilogue;
+      ragged_bits_.redirect(sink.threshold_bits, sink.pixel_words);
+      conv_.run(input_, scratch_, range, sink);
+    }
+  }
+
   EpilogueBinding binding_;
+  RaggedBits ragged_bits_;
   PreparedConv<Family> conv_;
   const typename Family::Input* input_ = nullptr;
   std::byte* scratch_ = nullptr;
@@ -84,21 +128,24 @@ const float* float_weights(const BuildContext& context, const Op& op) {
   return expanded;
 }
 
-std::unique_ptr<Layer> make_conv_layer(const BuildContext& context, const Op& op) {
-  const int32_t* thresholds = context.packing.keep(integer_thresholds(context.model, op));
+std::unique_ptr<Layer> make_conv_layer(const BuildContext& context, const Op& op, const OutputPart& part) {
+  const int32_t* thresholds = context.packing.keep(lowering::integer_thresholds(context.model, op));
   const uint32_t* bit_weights = context.model.constant(op.record.weights).words();
   switch (context.model.operand(op).dtype) {
     case DataType::kBit:
-      return std::make_unique<ConvLayer<BinaryFamily>>(context, op, bit_weights, thresholds);
+      return std::make_unique<ConvLayer<BinaryFamily>>(context, op, part, bit_weights, thresholds);
     case DataType::kU8:
-      return std::make_unique<ConvLayer<U8Family>>(context, op, bit_weights, thresholds);
+      return std::make_unique<ConvLayer<U8Family>>(context, op, part, bit_weights, thresholds);
     default:
       break;
   }
+  if (std::unique_ptr<Layer> layer = make_i8_conv_layer(context, op, part)) return layer;
   const loader::Constant& weights = context.model.constant(op.record.weights);
+  if (weights.dtype == DataType::kI8)
+    return std::make_unique<ConvLayer<W8Family>>(context, op, part, weights.i8(), thresholds);
   if (weights.dtype == DataType::kF16)
-    return std::make_unique<ConvLayer<F16Family>>(context, op, weights.f16(), thresholds);
-  return std::make_unique<ConvLayer<F32Family>>(context, op, float_weights(context, op), thresholds);
+    return std::make_unique<ConvLayer<F16Family>>(context, op, part, weights.f16(), thresholds);
+  return std::make_unique<ConvLayer<F32Family>>(context, op, part, float_weights(context, op), thresholds);
 }
 
 }  // namespace phonebit::cpu

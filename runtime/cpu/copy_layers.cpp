@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "cpu/bit_copy.h"
-#include "cpu/layer.h"
+#include "cpu/part_slots.h"
 
 namespace phonebit::cpu {
 namespace {
@@ -17,16 +17,16 @@ using loader::Tensor;
 template <class Element>
 class ConcatLayer final : public Layer {
  public:
-  ConcatLayer(const BuildContext& context, const Op& op) : sources_(op.operands.size()) {
+  ConcatLayer(const BuildContext& context, const Op& op, const OutputPart& part)
+      : sources_(op.operands.size()) {
     kernel_ = std::is_same_v<Element, float> ? "concat_f32" : "concat_b32";
     for (size_t i = 0; i < sources_.size(); ++i) {
       sources_[i].channels = context.model.operand(op, i).channels;
-      context.storage.bind(op.operands[i], &sources_[i].data);
+      bind_operand(context, op, part, i, &sources_[i].data);
     }
-    context.storage.bind(op.any_output(), &output_);
-    const Tensor& out = context.model.output(op);
-    output_stride_ = stride_of(out.channels);
-    pixels_ = make_split(static_cast<int>(out.pixels()), 1, copy_ns(2.0 * static_cast<double>(out.bytes())),
+    bind_output(context, op.any_output(), part, &output_);
+    output_stride_ = stride_of(context.model.output(op).channels);
+    pixels_ = make_split(pixels_of(context, op, part), 1, copy_ns(2.0 * row_bytes_of(context, op, part)),
                          context.threads);
   }
 
@@ -64,16 +64,18 @@ class ConcatLayer final : public Layer {
 
 class PadLayer final : public Layer {
  public:
-  PadLayer(const BuildContext& context, const Op& op)
+  PadLayer(const BuildContext& context, const Op& op, const OutputPart& part)
       : in_(context.model.operand(op)),
         out_(context.model.output(op)),
-        top_(static_cast<int>(op.record.pad_top)),
+        rows_read_(lowering::rows_read(context.model, op, 0, part)),
+        first_row_(part.row_begin - static_cast<int>(op.record.pad_top)),
         left_(static_cast<int>(op.record.pad_left)),
         value_(op.record.pad_value) {
     kernel_ = "pad_f32";
-    context.storage.bind(op.operands[0], &input_);
-    context.storage.bind(op.record.value_output, &output_);
-    rows_ = make_split(out_.height, 1, copy_ns(2.0 * static_cast<double>(out_.bytes())), context.threads);
+    bind_operand(context, op, part, 0, &input_);
+    bind_output(context, op.record.value_output, part, &output_);
+    rows_ = make_split(part.row_end - part.row_begin, 1, copy_ns(2.0 * row_bytes_of(context, op, part)),
+                       context.threads);
   }
 
   int parts(int /*phase*/) const override { return rows_.parts; }
@@ -84,13 +86,14 @@ class PadLayer final : public Layer {
     for (int row = rows_.begin(part); row < rows_.end(part); ++row) {
       float* const target = output_ + static_cast<size_t>(row) * row_floats;
       float* const end = target + row_floats;
-      if (row < top_ || row >= top_ + in_.height) {
+      const int in_row = first_row_ + row;
+      if (in_row < rows_read_.begin || in_row >= rows_read_.end) {
         std::fill(target, end, value_);
         continue;
       }
       float* const inner = target + static_cast<size_t>(left_) * channels;
       std::fill(target, inner, value_);
-      std::memcpy(inner, input_ + static_cast<size_t>(row - top_) * inner_floats,
+      std::memcpy(inner, input_ + static_cast<size_t>(in_row - rows_read_.begin) * inner_floats,
                   inner_floats * sizeof(float));
       std::fill(inner + inner_floats, end, value_);
     }
@@ -99,7 +102,9 @@ class PadLayer final : public Layer {
  private:
   const Tensor& in_;
   const Tensor& out_;
-  int top_, left_;
+  lowering::RowRange rows_read_;
+  int first_row_;  // of the input, under the part's first
+  int left_;
   float value_;
   const float* input_ = nullptr;
   float* output_ = nullptr;
@@ -109,12 +114,12 @@ class PadLayer final : public Layer {
 /// Copies only where operand and result could not share memory (both belong to the caller).
 class ReshapeLayer final : public Layer {
  public:
-  ReshapeLayer(const BuildContext& context, const Op& op)
+  ReshapeLayer(const BuildContext& context, const Op& op, const OutputPart& part)
       : bytes_(context.model.output(op).bytes()),
-        is_shared_(context.storage.is_shared(op.operands[0], op.record.value_output)) {
+        is_shared_(context.slots.is_shared(op.operands[0], op.record.value_output)) {
     kernel_ = is_shared_ ? "none" : "copy";
-    context.storage.bind(op.operands[0], &input_);
-    context.storage.bind(op.record.value_output, &output_);
+    bind_operand(context, op, part, 0, &input_);
+    bind_output(context, op.record.value_output, part, &output_);
   }
 
   int parts(int /*phase*/) const override { return is_shared_ ? 0 : 1; }
@@ -141,18 +146,18 @@ void gather(const float* from, const int32_t* indices, int count, float* to) {
 /// Slices and splits are a few runs of neighbours, copied as such; shuffles are gathered.
 class SelectChannelsLayer final : public Layer {
  public:
-  SelectChannelsLayer(const BuildContext& context, const Op& op)
+  SelectChannelsLayer(const BuildContext& context, const Op& op, const OutputPart& part)
       : indices_(context.model.constant(op.record.weights).i32()),
         in_channels_(context.model.operand(op).channels),
         out_channels_(context.model.output(op).channels) {
     kernel_ = "select_channels_f32";
     for (int c = 0; c < out_channels_;) c += add_run(c);
-    context.storage.bind(op.operands[0], &input_);
-    context.storage.bind(op.record.value_output, &output_);
-    const Tensor& out = context.model.output(op);
-    const double work_ns = copy_ns(2.0 * static_cast<double>(out.bytes())) +
-                           static_cast<double>(out.pixels()) * static_cast<double>(pieces_.size());
-    pixels_ = make_split(static_cast<int>(out.pixels()), 1, work_ns, context.threads);
+    bind_operand(context, op, part, 0, &input_);
+    bind_output(context, op.record.value_output, part, &output_);
+    const int pixels = pixels_of(context, op, part);
+    const double work_ns =
+        copy_ns(2.0 * row_bytes_of(context, op, part)) + pixels * static_cast<double>(pieces_.size());
+    pixels_ = make_split(pixels, 1, work_ns, context.threads);
   }
 
   int parts(int /*phase*/) const override { return pixels_.parts; }
@@ -209,13 +214,13 @@ class SelectChannelsLayer final : public Layer {
 
 }  // namespace
 
-std::unique_ptr<Layer> make_copy_layer(const BuildContext& context, const Op& op) {
-  if (op.kind == OpKind::kPad) return std::make_unique<PadLayer>(context, op);
-  if (op.kind == OpKind::kReshape) return std::make_unique<ReshapeLayer>(context, op);
-  if (op.kind == OpKind::kSelectChannels) return std::make_unique<SelectChannelsLayer>(context, op);
+std::unique_ptr<Layer> make_copy_layer(const BuildContext& context, const Op& op, const OutputPart& part) {
+  if (op.kind == OpKind::kPad) return std::make_unique<PadLayer>(context, op, part);
+  if (op.kind == OpKind::kReshape) return std::make_unique<ReshapeLayer>(context, op, part);
+  if (op.kind == OpKind::kSelectChannels) return std::make_unique<SelectChannelsLayer>(context, op, part);
   if (context.model.operand(op).dtype == DataType::kF32)
-    return std::make_unique<ConcatLayer<float>>(context, op);
-  return std::make_unique<ConcatLayer<uint32_t>>(context, op);
+    return std::make_unique<ConcatLayer<float>>(context, op, part);
+  return std::make_unique<ConcatLayer<uint32_t>>(context, op, part);
 }
 
 }  // namespace phonebit::cpu

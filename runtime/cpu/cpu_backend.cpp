@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "cpu/i8_arithmetic.h"
 #include "host_buffers.h"
 #include "lowering/op_tensors.h"
 
@@ -13,10 +14,12 @@ using Milliseconds = std::chrono::duration<double, std::milli>;
 
 }  // namespace
 
-CpuBackend::CpuBackend(const loader::Model& model, const Isa& isa, int threads, uint64_t max_memory_bytes)
+CpuBackend::CpuBackend(const loader::Model& model, const Isa& isa, int threads, uint64_t max_memory_bytes,
+                       Precision precision)
     : model_(model),
       isa_(isa),
-      executor_(model, isa, threads, max_memory_bytes),
+      executor_(model, isa, threads, max_memory_bytes, precision),
+      precision_(precision),
       bound_inputs_(model.inputs.size()),
       bound_outputs_(model.outputs.size()) {}
 
@@ -78,6 +81,12 @@ void CpuBackend::run_op(size_t index, const std::vector<InputBuffer>& operands,
     executor_.run_layer(index);
     for (size_t i = 0; i < results.size(); ++i) copy_out(written[i], results[i], image);
   }
+}
+
+std::vector<std::string> CpuBackend::warnings() const {
+  if (precision_ != Precision::fast) return {};
+  const std::string text = kept_exact_text(model_);
+  return text.empty() ? std::vector<std::string>() : std::vector<std::string>{text};
 }
 
 MemoryInfo CpuBackend::memory() const {

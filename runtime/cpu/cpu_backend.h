@@ -11,7 +11,8 @@ namespace phonebit::cpu {
 class CpuBackend final : public Backend {
  public:
   /// `model` must stay where it is. Throws Error when memory or threads are short.
-  CpuBackend(const loader::Model& model, const Isa& isa, int threads, uint64_t max_memory_bytes);
+  CpuBackend(const loader::Model& model, const Isa& isa, int threads, uint64_t max_memory_bytes,
+             Precision precision = Precision::exact);
 
   void forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
                int batch) override;
@@ -25,6 +26,7 @@ class CpuBackend final : public Backend {
   std::string device() const override { return std::string("cpu:") + isa_.name; }
   const char* isa() const override { return isa_.name; }
   threads::ThreadPool& pool() override { return executor_.pool(); }
+  std::vector<std::string> warnings() const override;
 
  private:
   void bind(const std::vector<InputBuffer>& in, const std::vector<OutputBuffer>& out, int image);
@@ -34,6 +36,7 @@ class CpuBackend final : public Backend {
   const loader::Model& model_;
   const Isa& isa_;
   Executor executor_;
+  Precision precision_;
   std::vector<const std::byte*> bound_inputs_;
   std::vector<std::byte*> bound_outputs_;
 };

@@ -1,29 +1,30 @@
 // Depthwise convolutions: one filter a channel, over packed bits or float32 values.
+#include "cpu/part_slots.h"
 #include "cpu/prepared_conv.h"
+#include "lowering/conv_shape.h"
 
 namespace phonebit::cpu {
 namespace {
 
 using loader::Op;
 
-double depthwise_work_ns(const loader::Tensor& out, const ConvShape& shape, double taps_per_ns,
-                         const Op& op) {
+double depthwise_work_ns(const ConvShape& shape, double taps_per_ns, const Op& op) {
   const double taps = 1.0 * shape.kernel_h * shape.kernel_w;
-  return static_cast<double>(out.elements()) * (taps / taps_per_ns + epilogue_ns_per_element(op));
+  const double elements = 1.0 * shape.out_h * shape.out_w * shape.out_c;
+  return elements * (taps / taps_per_ns + epilogue_ns_per_element(op));
 }
 
 class BinaryDepthwiseLayer final : public Layer {
  public:
-  BinaryDepthwiseLayer(const BuildContext& context, const Op& op)
-      : binding_(context, op),
-        shape_(conv_shape(context.model, op)),
+  BinaryDepthwiseLayer(const BuildContext& context, const Op& op, const OutputPart& part)
+      : binding_(context, op, part),
+        shape_(conv_shape(context, op, part)),
         run_rows_(context.isa.binary_depthwise),
         weights_(context.model.constant(op.record.weights).words()),
-        thresholds_(integer_thresholds(context.model, op)) {
+        thresholds_(lowering::integer_thresholds(context.model, op)) {
     kernel_ = std::string("binary_depthwise_b32__") + context.isa.name;
-    context.storage.bind(op.operands[0], &input_);
-    rows_ = make_split(shape_.out_h, 1, depthwise_work_ns(context.model.output(op), shape_, 8.0, op),
-                       context.threads);
+    bind_operand(context, op, part, 0, &input_);
+    rows_ = make_split(shape_.out_h, 1, depthwise_work_ns(shape_, 8.0, op), context.threads);
   }
 
   int parts(int /*phase*/) const override { return rows_.parts; }
@@ -44,13 +45,12 @@ class BinaryDepthwiseLayer final : public Layer {
 
 class FloatDepthwiseLayer final : public Layer {
  public:
-  FloatDepthwiseLayer(const BuildContext& context, const Op& op)
-      : binding_(context, op), shape_(conv_shape(context.model, op)), values_(context.isa.values) {
+  FloatDepthwiseLayer(const BuildContext& context, const Op& op, const OutputPart& part)
+      : binding_(context, op, part), shape_(conv_shape(context, op, part)), values_(context.isa.values) {
     kernel_ = std::string("depthwise_f32_f32__") + context.isa.name;
-    context.storage.bind(op.operands[0], &input_);
+    bind_operand(context, op, part, 0, &input_);
     pack_weights(context, op);
-    rows_ = make_split(shape_.out_h, 1, depthwise_work_ns(context.model.output(op), shape_, 8.0, op),
-                       context.threads);
+    rows_ = make_split(shape_.out_h, 1, depthwise_work_ns(shape_, 8.0, op), context.threads);
   }
 
   size_t packed_bytes() const override { return weights_.size(); }
@@ -84,10 +84,11 @@ class FloatDepthwiseLayer final : public Layer {
 
 }  // namespace
 
-std::unique_ptr<Layer> make_depthwise_layer(const BuildContext& context, const Op& op) {
+std::unique_ptr<Layer> make_depthwise_layer(const BuildContext& context, const Op& op,
+                                            const OutputPart& part) {
   if (op.kind == format::OpKind::kBinaryDepthwiseConv2d)
-    return std::make_unique<BinaryDepthwiseLayer>(context, op);
-  return std::make_unique<FloatDepthwiseLayer>(context, op);
+    return std::make_unique<BinaryDepthwiseLayer>(context, op, part);
+  return std::make_unique<FloatDepthwiseLayer>(context, op, part);
 }
 
 }  // namespace phonebit::cpu

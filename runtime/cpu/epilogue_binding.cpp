@@ -1,5 +1,7 @@
 #include "cpu/epilogue_binding.h"
 
+#include "cpu/part_slots.h"
+
 namespace phonebit::cpu {
 
 using format::StepRecord;
@@ -8,10 +10,11 @@ using loader::Model;
 using loader::Op;
 using loader::Tensor;
 
-EpilogueBinding::EpilogueBinding(const BuildContext& context, const Op& op)
+EpilogueBinding::EpilogueBinding(const BuildContext& context, const Op& op, const OutputPart& part)
     : steps_(op.steps.size()), has_integer_threshold_(op.threshold_kind() == ThresholdKind::kI32) {
   const Model& model = context.model;
   const Tensor& out = model.output(op);
+  const auto from_channel = [&](int constant) { return model.constant(constant).f32() + part.channel_begin; };
   for (size_t i = 0; i < op.steps.size(); ++i) {
     const StepRecord& record = op.steps[i];
     EpilogueStep& step = steps_[i];
@@ -19,27 +22,38 @@ EpilogueBinding::EpilogueBinding(const BuildContext& context, const Op& op)
     step.kind = static_cast<StepKind>(record.kind);
     step.low = record.value_a;
     step.high = record.value_b;
-    if (record.constant_a >= 0) step.a = model.constant(record.constant_a).f32();
-    if (record.constant_b >= 0) step.b = model.constant(record.constant_b).f32();
+    if (record.constant_a >= 0) step.a = from_channel(record.constant_a);
+    if (record.constant_b >= 0) step.b = from_channel(record.constant_b);
     const bool has_slopes = step.kind == StepKind::kPrelu;
     if (has_slopes && step.b != nullptr) step.kind = StepKind::kTwoSlopes;
     const bool is_per_element =
         has_slopes && out.pixels() > 1 &&
         model.constant(record.constant_a).count == static_cast<uint64_t>(out.elements());
-    step.slope_pixel_stride = is_per_element ? out.channels : 0;
+    if (is_per_element) {
+      step.slope_pixel_stride = out.channels;
+      const int64_t first = int64_t{part.row_begin} * out.width * out.channels;
+      step.a += first;
+      if (step.b != nullptr) step.b += first;
+    }
     if (record.tensor >= 0) {
-      context.storage.bind(record.tensor, &step.tensor);
-      step.tensor_pixel_stride = model.tensor(record.tensor).pixels() > 1 ? out.channels : 0;
+      const bool is_broadcast = model.tensor(record.tensor).pixels() == 1;
+      OutputPart operand = part;
+      if (is_broadcast) operand.row_begin = 0;
+      bind_output(context, record.tensor, operand, &step.tensor);
+      step.tensor_pixel_stride = is_broadcast ? 0 : out.channels;
     }
   }
   epilogue_.steps = steps_.data();
   epilogue_.step_count = static_cast<int>(steps_.size());
-  epilogue_.channels = out.channels;
-  if (op.record.value_output >= 0) context.storage.bind(op.record.value_output, &epilogue_.value);
+  epilogue_.channels = part.channel_end - part.channel_begin;
+  epilogue_.pixel_channels = out.channels;
+  epilogue_.pixel_words = out.words();
+  if (op.record.value_output >= 0) bind_output(context, op.record.value_output, part, &epilogue_.value);
   if (op.record.bits_output >= 0)
-    context.storage.bind(op.record.bits_output, has_integer_threshold_ ? &threshold_bits_ : &epilogue_.bits);
+    bind_output(context, op.record.bits_output, part,
+                has_integer_threshold_ ? &threshold_bits_ : &epilogue_.bits);
   if (op.threshold_kind() == ThresholdKind::kF32 && op.record.threshold >= 0)
-    epilogue_.threshold = model.constant(op.record.threshold).f32();
+    epilogue_.threshold = from_channel(op.record.threshold);
 }
 
 double epilogue_ns_per_element(const Op& op) {

@@ -7,16 +7,17 @@
 
 namespace phonebit::cpu {
 
-/// Owns the step table that Epilogue points to. Storage keeps pointers into this object, so it never moves.
+/// Owns the step table that Epilogue points to. TensorSlots keep pointers into this object, so it never
+/// moves.
 class EpilogueBinding {
  public:
-  EpilogueBinding(const BuildContext& context, const loader::Op& op);
+  EpilogueBinding(const BuildContext& context, const loader::Op& op, const OutputPart& part);
   EpilogueBinding(const EpilogueBinding&) = delete;
   EpilogueBinding& operator=(const EpilogueBinding&) = delete;
 
   const Epilogue& epilogue() const { return epilogue_; }
   /// For kernels with integer accumulators; thresholds of type I32 select the threshold form.
-  AccumulatorSink accumulator_sink() const { return {threshold_bits_, &epilogue_}; }
+  AccumulatorSink accumulator_sink() const { return {threshold_bits_, epilogue_.pixel_words, &epilogue_}; }
   bool has_integer_threshold() const { return has_integer_threshold_; }
 
  private:

@@ -5,7 +5,8 @@
 
 namespace phonebit::cpu {
 
-Executor::Executor(const loader::Model& model, const Isa& isa, int threads, uint64_t max_memory_bytes)
+Executor::Executor(const loader::Model& model, const Isa& isa, int threads, uint64_t max_memory_bytes,
+                   Precision precision)
     : budget_(max_memory_bytes), storage_(model, budget_), pool_(threads) {
   for (size_t output = 0; output < model.outputs.size(); ++output) {
     const auto input = std::find(model.inputs.begin(), model.inputs.end(), model.outputs[output]);
@@ -14,7 +15,7 @@ Executor::Executor(const loader::Model& model, const Isa& isa, int threads, uint
         {static_cast<size_t>(input - model.inputs.begin()), output, model.tensor(*input).bytes()});
   }
   PackingList packing;
-  const BuildContext context{model, isa, threads, storage_, budget_, packing};
+  const BuildContext context{model, isa, threads, storage_, budget_, packing, precision};
   size_t scratch = 0;
   for (size_t i = 0; i < model.ops.size(); ++i) {
     layers_.push_back(make_layer(context, i));
@@ -30,13 +31,6 @@ void Executor::bind(const std::byte* const* inputs, std::byte* const* outputs) {
   storage_.bind_caller(inputs, outputs);
   for (const PassedThrough& tensor : passed_through_)
     std::memcpy(outputs[tensor.output], inputs[tensor.input], tensor.bytes);
-}
-
-void Executor::run_layer(size_t index) {
-  Layer& layer = *layers_[index];
-  const int phases = layer.phases();
-  for (int phase = 0; phase < phases; ++phase)
-    pool_.parallel_for(layer.parts(phase), [&layer, phase](int part) { layer.run(phase, part); });
 }
 
 void Executor::run_image() {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cpu/layer.h"
+#include "cpu/storage.h"
 #include "threads/thread_pool.h"
 
 namespace phonebit::cpu {
@@ -14,13 +15,14 @@ namespace phonebit::cpu {
 class Executor {
  public:
   /// Throws Error when memory or threads are short.
-  Executor(const loader::Model& model, const Isa& isa, int threads, uint64_t max_memory_bytes);
+  Executor(const loader::Model& model, const Isa& isa, int threads, uint64_t max_memory_bytes,
+           Precision precision = Precision::exact);
 
   /// Sets the buffers of the next image: one a network input and output. Outputs that are inputs are filled
   /// here.
   void bind(const std::byte* const* inputs, std::byte* const* outputs);
   /// Runs one layer on what its operands hold.
-  void run_layer(size_t index);
+  void run_layer(size_t index) { cpu::run_layer(*layers_[index], pool_); }
   /// Runs all layers on the bound image.
   void run_image();
 

@@ -11,17 +11,15 @@
 #include <deque>
 
 #include "cpu/bit_copy.h"
+#include "cpu/part_slots.h"
 #include "cpu/prepared_conv.h"
+#include "lowering/conv_shape.h"
 
 namespace phonebit::cpu {
 namespace {
 
 using format::DataType;
 using loader::Op;
-
-size_t align_up(size_t bytes) {
-  return (bytes + memory::kArenaAlignment - 1) / memory::kArenaAlignment * memory::kArenaAlignment;
-}
 
 void extract_slice(const uint32_t* pixel, int first, int count, uint32_t* slice) {
   extract_bits(pixel, first, count, slice);
@@ -37,10 +35,11 @@ class GroupedConvLayer final : public Layer {
  public:
   using Input = typename Family::Input;
 
-  GroupedConvLayer(const BuildContext& context, const Op& op, const typename Family::Weight* weights,
-                   size_t weights_per_group, const int32_t* thresholds)
-      : binding_(context, op),
-        shape_(conv_shape(context.model, op)),
+  GroupedConvLayer(const BuildContext& context, const Op& op, const OutputPart& part,
+                   const typename Family::Weight* weights, size_t weights_per_group,
+                   const int32_t* thresholds)
+      : binding_(context, op, part),
+        shape_(conv_shape(context, op, part)),
         groups_(static_cast<int>(op.record.groups)),
         values_(context.isa.values) {
     ConvShape group_shape = shape_;
@@ -52,7 +51,7 @@ class GroupedConvLayer final : public Layer {
                           limits);
     }
     kernel_ = std::string(convs_[0].name()) + ", " + std::to_string(groups_) + " groups";
-    context.storage.bind(op.operands[0], &input_);
+    bind_operand(context, op, part, 0, &input_);
     lay_out();
     cut_work(conv_macs(group_shape) * groups_ / Family::kMacsPerNs, context.threads);
   }
@@ -158,26 +157,26 @@ class GroupedConvLayer final : public Layer {
 
   void convolve(int group, const OutputRange& range) {
     Epilogue plain{};
-    plain.channels = shape_.out_c / groups_;
+    plain.channels = plain.pixel_channels = shape_.out_c / groups_;
     if (!is_threshold()) plain.value = reinterpret_cast<float*>(result(group));
     const auto& conv = convs_[static_cast<size_t>(group)];
     if constexpr (is_real<Family>) {
       conv.run(slice(group), kernel_scratch(group), range, plain);
     } else {
       uint32_t* const bits = is_threshold() ? reinterpret_cast<uint32_t*>(result(group)) : nullptr;
-      conv.run(slice(group), kernel_scratch(group), range, {bits, &plain});
+      conv.run(slice(group), kernel_scratch(group), range, {bits, words(plain.channels), &plain});
     }
   }
 
   void join_bits(int pixel_begin, int pixel_end) {
-    uint32_t* const output = binding_.accumulator_sink().threshold_bits;
+    const AccumulatorSink output = binding_.accumulator_sink();
     const int channels = shape_.out_c / groups_;
     const auto stride = static_cast<size_t>(words(channels));
-    const auto output_stride = static_cast<size_t>(words(shape_.out_c));
+    const auto output_stride = static_cast<size_t>(output.pixel_words);
     for (auto pixel = static_cast<size_t>(pixel_begin); pixel < static_cast<size_t>(pixel_end); ++pixel) {
       for (int group = 0; group < groups_; ++group) {
         const auto* bits = reinterpret_cast<const uint32_t*>(result(group)) + pixel * stride;
-        append_bits(output + pixel * output_stride, group * channels, bits, channels);
+        append_bits(output.threshold_bits + pixel * output_stride, group * channels, bits, channels);
       }
     }
   }
@@ -215,27 +214,29 @@ class GroupedConvLayer final : public Layer {
 
 }  // namespace
 
-std::unique_ptr<Layer> make_grouped_conv_layer(const BuildContext& context, const Op& op) {
-  const int32_t* thresholds = context.packing.keep(integer_thresholds(context.model, op));
+std::unique_ptr<Layer> make_grouped_conv_layer(const BuildContext& context, const Op& op,
+                                               const OutputPart& part) {
+  const int32_t* thresholds = context.packing.keep(lowering::integer_thresholds(context.model, op));
   const loader::Constant& weights = context.model.constant(op.record.weights);
   const int groups = static_cast<int>(op.record.groups);
   const auto words_per_group = static_cast<size_t>(weights.count) / static_cast<size_t>(groups);
   switch (context.model.operand(op).dtype) {
     case DataType::kBit:
-      return std::make_unique<GroupedConvLayer<BinaryFamily>>(context, op, weights.words(), words_per_group,
-                                                              thresholds);
+      return std::make_unique<GroupedConvLayer<BinaryFamily>>(context, op, part, weights.words(),
+                                                              words_per_group, thresholds);
     case DataType::kU8:
-      return std::make_unique<GroupedConvLayer<U8Family>>(context, op, weights.words(), words_per_group,
+      return std::make_unique<GroupedConvLayer<U8Family>>(context, op, part, weights.words(), words_per_group,
                                                           thresholds);
     default:
       break;
   }
   const float* values = float_weights(context, op);
-  const ConvShape shape = conv_shape(context.model, op);
+  const ConvShape shape = lowering::conv_shape(context.model, op);
   const size_t values_per_group = static_cast<size_t>(shape.out_c / groups) *
                                   static_cast<size_t>(shape.kernel_h) * static_cast<size_t>(shape.kernel_w) *
                                   static_cast<size_t>(shape.in_c / groups);
-  return std::make_unique<GroupedConvLayer<F32Family>>(context, op, values, values_per_group, thresholds);
+  return std::make_unique<GroupedConvLayer<F32Family>>(context, op, part, values, values_per_group,
+                                                       thresholds);
 }
 
 }  // namespace phonebit::cpu

@@ -3,36 +3,69 @@
 #include "fail.h"
 #include "loader/validate.h"
 #include "lowering/conv_shape.h"
+#include "lowering/op_part.h"
 
 namespace phonebit::cpu {
 
 using format::OpKind;
 
+namespace {
+
+void check_part(const loader::Model& model, size_t index, const OutputPart& part) {
+  const loader::Op& op = model.ops[index];
+  const OutputPart whole = lowering::whole_part(model, op);
+  const bool has_all_rows = part.row_begin == 0 && part.row_end == whole.row_end;
+  const bool has_all_channels = part.channel_begin == 0 && part.channel_end == whole.channel_end;
+  const bool is_inside = part.row_begin >= 0 && part.row_begin < part.row_end &&
+                         part.row_end <= whole.row_end && part.channel_begin >= 0 &&
+                         part.channel_begin < part.channel_end && part.channel_end <= whole.channel_end;
+  if (is_inside && (has_all_rows || lowering::can_split_rows(model, op)) &&
+      (has_all_channels || (lowering::can_split_channels(model, op) && part.channel_begin % 32 == 0)))
+    return;
+  fail(ErrorCode::internal,
+       "%s: the CPU cannot compute rows %d to %d, channels %d to %d of %d rows, %d channels by itself",
+       loader::describe_op(model, index).c_str(), part.row_begin, part.row_end, part.channel_begin,
+       part.channel_end, whole.row_end, whole.channel_end);
+}
+
+}  // namespace
+
 std::unique_ptr<Layer> make_layer(const BuildContext& context, size_t index) {
+  return make_layer(context, index, lowering::whole_part(context.model, context.model.ops[index]));
+}
+
+std::unique_ptr<Layer> make_layer(const BuildContext& context, size_t index, const OutputPart& part) {
+  check_part(context.model, index, part);
   const loader::Op& op = context.model.ops[index];
   switch (op.kind) {
     case OpKind::kBinaryConv2d:
     case OpKind::kConv2d: {
-      if (op.record.groups == 1) return make_conv_layer(context, op);
-      return lowering::is_float_depthwise(context.model, op) ? make_depthwise_layer(context, op)
-                                                             : make_grouped_conv_layer(context, op);
+      if (op.record.groups == 1) return make_conv_layer(context, op, part);
+      return lowering::is_float_depthwise(context.model, op) ? make_depthwise_layer(context, op, part)
+                                                             : make_grouped_conv_layer(context, op, part);
     }
     case OpKind::kBinaryDepthwiseConv2d:
-      return make_depthwise_layer(context, op);
+      return make_depthwise_layer(context, op, part);
     case OpKind::kMaxPool2d:
     case OpKind::kAveragePool2d:
-      return make_pool_layer(context, op);
+      return make_pool_layer(context, op, part);
     case OpKind::kElementwise:
     case OpKind::kSoftmax:
     case OpKind::kLogSoftmax:
-      return make_pixel_layer(context, op);
+      return make_pixel_layer(context, op, part);
     case OpKind::kConcat:
     case OpKind::kPad:
     case OpKind::kReshape:
     case OpKind::kSelectChannels:
-      return make_copy_layer(context, op);
+      return make_copy_layer(context, op, part);
   }
   fail(ErrorCode::internal, "%s: no layer for this op", loader::describe_op(context.model, index).c_str());
+}
+
+void run_layer(Layer& layer, threads::ThreadPool& pool) {
+  const int phases = layer.phases();
+  for (int phase = 0; phase < phases; ++phase)
+    pool.parallel_for(layer.parts(phase), [&layer, phase](int part) { layer.run(phase, part); });
 }
 
 }  // namespace phonebit::cpu

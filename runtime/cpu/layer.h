@@ -7,24 +7,24 @@
 
 #include "cpu/packing_list.h"
 #include "cpu/split.h"
-#include "cpu/storage.h"
+#include "cpu/tensor_slots.h"
 #include "kernel_types.h"
 #include "loader/model.h"
-#include "lowering/conv_shape.h"
+#include "lowering/memory_budget.h"
+#include "phonebit/network.h"
+#include "phonebit/plan.h"
 
 namespace phonebit::cpu {
-
-using lowering::conv_shape;
-using lowering::integer_thresholds;
 
 /// What layers are made from. References stay valid for the life of the layers.
 struct BuildContext {
   const loader::Model& model;
   const Isa& isa;
   int threads;
-  Storage& storage;
+  TensorSlots& slots;
   lowering::MemoryBudget& budget;
   PackingList& packing;
+  Precision precision = Precision::exact;
 };
 
 /// A layer runs in phases; the parts of one phase are independent, and a phase begins when the one before it
@@ -55,13 +55,29 @@ class Layer {
 
 /// Prepares op `index`. Throws Error when memory is short.
 std::unique_ptr<Layer> make_layer(const BuildContext& context, size_t index);
+/// Prepares a part of op `index`: it reads the rows that it needs (lowering::rows_read), packs its own
+/// filters only and writes nothing outside of the part. Rows: any, where lowering::can_split_rows. Channels:
+/// where lowering::can_split_channels, from a multiple of 32 on.
+std::unique_ptr<Layer> make_layer(const BuildContext& context, size_t index, const OutputPart& part);
+
+/// Runs all phases of a layer. Allocates nothing; returns when the layer is done.
+void run_layer(Layer& layer, threads::ThreadPool& pool);
 
 // The families of layers, one source file each; make_layer chooses.
-std::unique_ptr<Layer> make_conv_layer(const BuildContext& context, const loader::Op& op);
-std::unique_ptr<Layer> make_grouped_conv_layer(const BuildContext& context, const loader::Op& op);
-std::unique_ptr<Layer> make_depthwise_layer(const BuildContext& context, const loader::Op& op);
-std::unique_ptr<Layer> make_pool_layer(const BuildContext& context, const loader::Op& op);
-std::unique_ptr<Layer> make_pixel_layer(const BuildContext& context, const loader::Op& op);
-std::unique_ptr<Layer> make_copy_layer(const BuildContext& context, const loader::Op& op);
+std::unique_ptr<Layer> make_conv_layer(const BuildContext& context, const loader::Op& op,
+                                       const OutputPart& part);
+/// Null where the op does not run in 8-bit integers.
+std::unique_ptr<Layer> make_i8_conv_layer(const BuildContext& context, const loader::Op& op,
+                                          const OutputPart& part);
+std::unique_ptr<Layer> make_grouped_conv_layer(const BuildContext& context, const loader::Op& op,
+                                               const OutputPart& part);
+std::unique_ptr<Layer> make_depthwise_layer(const BuildContext& context, const loader::Op& op,
+                                            const OutputPart& part);
+std::unique_ptr<Layer> make_pool_layer(const BuildContext& context, const loader::Op& op,
+                                       const OutputPart& part);
+std::unique_ptr<Layer> make_pixel_layer(const BuildContext& context, const loader::Op& op,
+                                        const OutputPart& part);
+std::unique_ptr<Layer> make_copy_layer(const BuildContext& context, const loader::Op& op,
+                                       const OutputPart& part);
 
 }  // namespace phonebit::cpu

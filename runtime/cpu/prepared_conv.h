@@ -8,8 +8,14 @@
 #include "cpu/epilogue_binding.h"
 #include "cpu/layer.h"
 #include "memory/aligned_buffer.h"
+#include "memory/arena_plan.h"
 
 namespace phonebit::cpu {
+
+/// Bytes until the next array in the scratch memory may begin.
+inline size_t align_up(size_t bytes) {
+  return (bytes + memory::kArenaAlignment - 1) / memory::kArenaAlignment * memory::kArenaAlignment;
+}
 
 struct BinaryFamily {
   using Kernel = BinaryConvKernel;
@@ -44,6 +50,15 @@ struct F16Family {
   static constexpr double kMacsPerNs = F32Family::kMacsPerNs;
 };
 
+/// The same with weights that stay 8-bit integers in memory.
+struct W8Family {
+  using Kernel = W8ConvKernel;
+  using Input = float;
+  using Weight = int8_t;
+  using Sink = Epilogue;
+  static constexpr double kMacsPerNs = F32Family::kMacsPerNs;
+};
+
 /// Real weights: sums are float32, so there are no integer thresholds.
 template <class Family>
 constexpr bool is_real = std::is_same_v<typename Family::Sink, Epilogue>;
@@ -69,6 +84,7 @@ inline const U8ConvKernel& kernel_for(U8Family, const Isa& isa, const ConvShape&
 }
 inline const F32ConvKernel& kernel_for(F32Family, const Isa& isa, const ConvShape&) { return *isa.f32_conv; }
 inline const F16ConvKernel& kernel_for(F16Family, const Isa& isa, const ConvShape&) { return *isa.f16_conv; }
+inline const W8ConvKernel& kernel_for(W8Family, const Isa& isa, const ConvShape&) { return *isa.w8_conv; }
 
 template <class Family>
 class PreparedConv {

@@ -37,23 +37,24 @@ std::byte* Storage::address(int tensor) const {
   return arena_.data() + plan_.offsets[index];
 }
 
-void Storage::bind_slot(int tensor, void* pointer_variable) {
-  if (homes_.home(tensor).place == Place::arena) {
-    std::byte* const target = address(tensor);
-    std::memcpy(pointer_variable, &target, sizeof target);
-  } else {
-    caller_slots_.push_back({pointer_variable, tensor});
-  }
+void Storage::bind_slot(int tensor, size_t offset, void* pointer_variable) {
+  const Slot slot = {tensor, offset, pointer_variable};
+  if (homes_.home(tensor).place == Place::arena)
+    set_slot(slot);
+  else
+    caller_slots_.push_back(slot);
+}
+
+void Storage::set_slot(const Slot& slot) const {
+  std::byte* const target = address(slot.tensor) + slot.offset;
+  std::memcpy(slot.pointer_variable, &target, sizeof target);
 }
 
 void Storage::bind_caller(const std::byte* const* inputs, std::byte* const* outputs) {
   // Kernels read inputs through pointers to const; only this table has forgotten that.
   for (size_t i = 0; i < caller_inputs_.size(); ++i) caller_inputs_[i] = const_cast<std::byte*>(inputs[i]);
   std::copy_n(outputs, caller_outputs_.size(), caller_outputs_.begin());
-  for (const Slot& slot : caller_slots_) {
-    std::byte* const target = address(slot.tensor);
-    std::memcpy(slot.pointer_variable, &target, sizeof target);
-  }
+  for (const Slot& slot : caller_slots_) set_slot(slot);
 }
 
 }  // namespace phonebit::cpu

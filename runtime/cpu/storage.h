@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cpu/tensor_slots.h"
 #include "lowering/memory_budget.h"
 #include "lowering/tensor_homes.h"
 #include "memory/aligned_buffer.h"
@@ -13,19 +14,11 @@ namespace phonebit::cpu {
 
 /// Gives every tensor its memory: network inputs are read where the caller has them, network outputs are
 /// written where the caller wants them, all else lies in one arena (lowering/tensor_homes.h).
-class Storage {
+class Storage final : public TensorSlots {
  public:
   Storage(const loader::Model& model, lowering::MemoryBudget& budget);
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
-
-  /// Points the pointer variable at `slot` to the tensor's memory: at once when it lies in the arena, else
-  /// whenever bind_caller() is called. `slot` must stay where it is. A template, since void** cannot stand
-  /// for T**.
-  template <class T>
-  void bind(int tensor, T** slot) {
-    bind_slot(tensor, slot);
-  }
 
   /// Redirects all slots that refer to the caller's buffers to these (one a network input and output, one
   /// image).
@@ -33,19 +26,21 @@ class Storage {
 
   /// The tensor's memory: valid after bind_caller(), until the tensor dies.
   std::byte* address(int tensor) const;
-  /// True when both tensors share memory.
-  bool is_shared(int a, int b) const { return homes_.is_shared(a, b); }
+  bool is_shared(int a, int b) const override { return homes_.is_shared(a, b); }
 
   size_t arena_bytes() const { return plan_.bytes; }
   size_t lower_bound_bytes() const { return plan_.lower_bound_bytes; }
 
  private:
   struct Slot {
-    void* pointer_variable;
     int tensor;
+    size_t offset;
+    void* pointer_variable;
   };
 
-  void bind_slot(int tensor, void* pointer_variable);
+  /// At once when the tensor lies in the arena, else whenever bind_caller() is called.
+  void bind_slot(int tensor, size_t offset, void* pointer_variable) override;
+  void set_slot(const Slot& slot) const;
 
   lowering::TensorHomes homes_;
   memory::ArenaPlan plan_;

@@ -1,6 +1,6 @@
 // Memory-bound layers: pooling by output rows, elementwise ops and softmax by pixels.
 #include "cpu/epilogue_binding.h"
-#include "cpu/layer.h"
+#include "cpu/part_slots.h"
 
 namespace phonebit::cpu {
 namespace {
@@ -8,23 +8,17 @@ namespace {
 using format::DataType;
 using format::OpKind;
 using loader::Op;
-using loader::Tensor;
-
-double tensor_bytes(const BuildContext& context, const Op& op) {
-  return static_cast<double>(context.model.operand(op).bytes()) +
-         static_cast<double>(context.model.output(op).bytes());
-}
 
 class FloatPoolLayer final : public Layer {
  public:
-  FloatPoolLayer(const BuildContext& context, const Op& op)
-      : binding_(context, op), shape_(conv_shape(context.model, op)) {
+  FloatPoolLayer(const BuildContext& context, const Op& op, const OutputPart& part)
+      : binding_(context, op, part), shape_(conv_shape(context, op, part)) {
     const bool is_max = op.kind == OpKind::kMaxPool2d;
     pool_ = is_max ? context.isa.values->max_pool_f32 : context.isa.values->average_pool_f32;
     kernel_ = std::string(is_max ? "max_pool_f32__" : "average_pool_f32__") + context.isa.name;
-    context.storage.bind(op.operands[0], &input_);
+    bind_operand(context, op, part, 0, &input_);
     const double taps = 1.0 * shape_.kernel_h * shape_.kernel_w;
-    const double elements = static_cast<double>(context.model.output(op).elements());
+    const double elements = elements_of(context, op, part);
     rows_ =
         make_split(shape_.out_h, 1, elements * (0.1 * taps + epilogue_ns_per_element(op)), context.threads);
   }
@@ -44,14 +38,14 @@ class FloatPoolLayer final : public Layer {
 
 class BitPoolLayer final : public Layer {
  public:
-  BitPoolLayer(const BuildContext& context, const Op& op)
-      : shape_(conv_shape(context.model, op)), pool_(context.isa.values->max_pool_bits) {
+  BitPoolLayer(const BuildContext& context, const Op& op, const OutputPart& part)
+      : shape_(conv_shape(context, op, part)), pool_(context.isa.values->max_pool_bits) {
     kernel_ = std::string("max_pool_b32__") + context.isa.name;
     if (op.record.flip_mask >= 0) flip_mask_ = context.model.constant(op.record.flip_mask).words();
-    context.storage.bind(op.operands[0], &input_);
-    context.storage.bind(op.record.bits_output, &output_);
+    bind_operand(context, op, part, 0, &input_);
+    bind_output(context, op.record.bits_output, part, &output_);
     const double taps = 1.0 * shape_.kernel_h * shape_.kernel_w;
-    const double output_bytes = static_cast<double>(context.model.output(op).bytes());
+    const double output_bytes = row_bytes_of(context, op, part);
     rows_ = make_split(shape_.out_h, 1, copy_ns(output_bytes * (taps + 1)), context.threads);
   }
 
@@ -75,14 +69,16 @@ class ElementwiseLayer final : public Layer {
  public:
   using Function = void (*)(const Input*, int, int, const Epilogue&);
 
-  ElementwiseLayer(const BuildContext& context, const Op& op, const char* name, Function function)
-      : binding_(context, op), function_(function) {
+  ElementwiseLayer(const BuildContext& context, const Op& op, const OutputPart& part, const char* name,
+                   Function function)
+      : binding_(context, op, part), function_(function) {
     kernel_ = std::string(name) + context.isa.name;
-    context.storage.bind(op.operands[0], &input_);
-    const Tensor& out = context.model.output(op);
-    const double work_ns = copy_ns(tensor_bytes(context, op)) +
-                           static_cast<double>(out.elements()) * epilogue_ns_per_element(op);
-    pixels_ = make_split(static_cast<int>(out.pixels()), 1, work_ns, context.threads);
+    bind_operand(context, op, part, 0, &input_);
+    const int pixels = pixels_of(context, op, part);
+    const double input_bytes = static_cast<double>(pixel_bytes(context.model.operand(op))) * pixels;
+    const double work_ns = copy_ns(input_bytes + row_bytes_of(context, op, part)) +
+                           elements_of(context, op, part) * epilogue_ns_per_element(op);
+    pixels_ = make_split(pixels, 1, work_ns, context.threads);
   }
 
   int parts(int /*phase*/) const override { return pixels_.parts; }
@@ -99,15 +95,14 @@ class ElementwiseLayer final : public Layer {
 
 class SoftmaxLayer final : public Layer {
  public:
-  SoftmaxLayer(const BuildContext& context, const Op& op) : channels_(context.model.output(op).channels) {
+  SoftmaxLayer(const BuildContext& context, const Op& op, const OutputPart& part)
+      : channels_(context.model.output(op).channels) {
     const bool is_log = op.kind == OpKind::kLogSoftmax;
     softmax_ = is_log ? context.isa.values->log_softmax : context.isa.values->softmax;
     kernel_ = std::string(is_log ? "log_softmax_f32__" : "softmax_f32__") + context.isa.name;
-    context.storage.bind(op.operands[0], &input_);
-    context.storage.bind(op.record.value_output, &output_);
-    const Tensor& out = context.model.output(op);
-    pixels_ =
-        make_split(static_cast<int>(out.pixels()), 1, static_cast<double>(out.elements()), context.threads);
+    bind_operand(context, op, part, 0, &input_);
+    bind_output(context, op.record.value_output, part, &output_);
+    pixels_ = make_split(pixels_of(context, op, part), 1, elements_of(context, op, part), context.threads);
   }
 
   int parts(int /*phase*/) const override { return pixels_.parts; }
@@ -125,24 +120,25 @@ class SoftmaxLayer final : public Layer {
 
 }  // namespace
 
-std::unique_ptr<Layer> make_pool_layer(const BuildContext& context, const Op& op) {
-  if (context.model.operand(op).dtype == DataType::kBit) return std::make_unique<BitPoolLayer>(context, op);
-  return std::make_unique<FloatPoolLayer>(context, op);
+std::unique_ptr<Layer> make_pool_layer(const BuildContext& context, const Op& op, const OutputPart& part) {
+  if (context.model.operand(op).dtype == DataType::kBit)
+    return std::make_unique<BitPoolLayer>(context, op, part);
+  return std::make_unique<FloatPoolLayer>(context, op, part);
 }
 
-std::unique_ptr<Layer> make_pixel_layer(const BuildContext& context, const Op& op) {
+std::unique_ptr<Layer> make_pixel_layer(const BuildContext& context, const Op& op, const OutputPart& part) {
   if (op.kind == OpKind::kSoftmax || op.kind == OpKind::kLogSoftmax)
-    return std::make_unique<SoftmaxLayer>(context, op);
+    return std::make_unique<SoftmaxLayer>(context, op, part);
   const ValueKernels& values = *context.isa.values;
   switch (context.model.operand(op).dtype) {
     case DataType::kBit:
-      return std::make_unique<ElementwiseLayer<uint32_t>>(context, op, "elementwise_b32__",
+      return std::make_unique<ElementwiseLayer<uint32_t>>(context, op, part, "elementwise_b32__",
                                                           values.elementwise_bits);
     case DataType::kU8:
-      return std::make_unique<ElementwiseLayer<uint8_t>>(context, op, "elementwise_u8__",
+      return std::make_unique<ElementwiseLayer<uint8_t>>(context, op, part, "elementwise_u8__",
                                                          values.elementwise_u8);
     default:
-      return std::make_unique<ElementwiseLayer<float>>(context, op, "elementwise_f32__",
+      return std::make_unique<ElementwiseLayer<float>>(context, op, part, "elementwise_f32__",
                                                        values.elementwise_f32);
   }
 }

@@ -28,12 +28,16 @@ enum class SectionKind : uint32_t {
   kPreprocessing = 0x8002,
   kLabels = 0x8003,
   kDetection = 0x8004,
+  kExecutionPlans = 0x8005,
+  kPlanParts = 0x8006,
 };
 
-enum class DataType : uint32_t { kBit = 0, kU8 = 1, kI32 = 2, kF32 = 3, kF16 = 4 };
+enum class DataType : uint32_t { kBit = 0, kU8 = 1, kI32 = 2, kF32 = 3, kF16 = 4, kI8 = 5 };
 
 /// Bytes of one element of a constant; those of kBit are words.
-constexpr uint32_t element_bytes(DataType dtype) { return dtype == DataType::kF16 ? 2 : 4; }
+constexpr uint32_t element_bytes(DataType dtype) {
+  return dtype == DataType::kI8 ? 1 : dtype == DataType::kF16 ? 2 : 4;
+}
 
 enum class OpKind : uint32_t {
   kBinaryConv2d = 1,
@@ -171,6 +175,26 @@ struct DetectionRecord {
   uint32_t reserved[5];
 };
 
+struct PlanRecord {
+  uint32_t device_offset;
+  uint32_t method_offset;
+  uint32_t part_begin;
+  uint32_t part_count;
+  double predicted_ms;
+  uint32_t reserved[10];
+};
+
+struct PlanPartRecord {
+  uint32_t stage;
+  uint32_t processor;
+  uint32_t layer;
+  uint32_t row_begin;
+  uint32_t row_end;
+  uint32_t channel_begin;
+  uint32_t channel_end;
+  uint32_t reserved;
+};
+
 static_assert(sizeof(Header) == 64 && offsetof(Header, crc32) == 32);
 static_assert(sizeof(SectionRecord) == 32);
 static_assert(sizeof(TensorRecord) == 32);
@@ -179,5 +203,7 @@ static_assert(sizeof(StepRecord) == 32);
 static_assert(sizeof(OpRecord) == 128 && offsetof(OpRecord, input_add) == 100);
 static_assert(sizeof(PreprocessingRecord) == 128 && offsetof(PreprocessingRecord, low) == 24);
 static_assert(sizeof(DetectionRecord) == 160 && offsetof(DetectionRecord, anchors) == 12);
+static_assert(sizeof(PlanRecord) == 64 && offsetof(PlanRecord, predicted_ms) == 16);
+static_assert(sizeof(PlanPartRecord) == 32);
 
 }  // namespace phonebit::format

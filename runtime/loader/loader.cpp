@@ -59,13 +59,14 @@ void validate_order(const Model& model) {
 }
 
 Model load_model(const std::string& path) {
-  Model model{MappedFile(path), {}, {}, {}, {}, {}, {}, {}, {}, {}};
+  Model model{MappedFile(path), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
   const Sections sections = read_sections(model.file.data(), model.file.size());
   read_tables(sections, model);
   read_preprocessing(sections, model);
   read_ops(sections, model);
   for (size_t i = 0; i < model.ops.size(); ++i) validate_op(model, i);
   validate_order(model);
+  read_plans(sections, model);
   return model;
 }
 

@@ -20,6 +20,8 @@ struct Limits {
   static constexpr size_t kListEntries = 1u << 20;  // operands and steps of all ops
   static constexpr size_t kNameBytes = 1024;
   static constexpr size_t kLabels = 1u << 16;
+  static constexpr size_t kPlans = 1u << 10;
+  static constexpr size_t kPlanParts = 1u << 20;
   static constexpr int kBoxNumbers = 5;  // channels of each anchor before its classes: x, y, w, h, objectness
 };
 

@@ -74,6 +74,8 @@ const char* name_of(format::DataType dtype) {
       return "f32";
     case format::DataType::kF16:
       return "f16";
+    case format::DataType::kI8:
+      return "i8";
   }
   return "unknown type";
 }

@@ -8,6 +8,7 @@
 
 #include "format/pbit_records.h"
 #include "loader/mapped_file.h"
+#include "phonebit/plan.h"
 
 namespace phonebit::loader {
 
@@ -37,6 +38,8 @@ struct Constant {
   const float* f32() const { return reinterpret_cast<const float*>(data); }
   /// The bits of IEEE halves, all finite.
   const uint16_t* f16() const { return reinterpret_cast<const uint16_t*>(data); }
+  /// -127 to 127.
+  const int8_t* i8() const { return reinterpret_cast<const int8_t*>(data); }
   const int32_t* i32() const { return reinterpret_cast<const int32_t*>(data); }
   const uint32_t* words() const { return reinterpret_cast<const uint32_t*>(data); }
 };
@@ -71,6 +74,7 @@ struct Model {
   std::vector<format::PreprocessingRecord> preprocessing;  // at most one an input
   std::vector<format::DetectionRecord> detection;          // at most one an output
   std::vector<std::string> labels;                         // one a class of the first output, or none
+  std::vector<ExecutionPlan> plans;                        // at most one a device; not checked by check_plan
 
   const Tensor& tensor(int index) const { return tensors[static_cast<size_t>(index)]; }
   const Constant& constant(int index) const { return constants[static_cast<size_t>(index)]; }
@@ -82,7 +86,7 @@ struct Model {
 
 /// "binary_conv2d", ...
 const char* name_of(format::OpKind kind);
-/// "bit", "u8", "i32", "f32" or "f16".
+/// "bit", "u8", "i32", "f32", "f16" or "i8".
 const char* name_of(format::DataType dtype);
 
 }  // namespace phonebit::loader

@@ -36,19 +36,6 @@ void check_utf8(const Section& section, const char* name) {
   }
 }
 
-/// The section's last byte is zero (checked by read_tables), so every name ends inside it.
-std::string name_at(const Section& strings, uint32_t offset, const char* what, size_t index) {
-  if (offset >= strings.size)
-    fail_damaged("%s %zu: name_offset %" PRIu32 " is outside STRINGS (%" PRIu64 " bytes)", what, index,
-                 offset, strings.size);
-  const char* name = reinterpret_cast<const char*>(strings.data) + offset;
-  const size_t length = std::strlen(name);
-  if (length > Limits::kNameBytes)
-    fail_damaged("%s %zu: the name has %zu bytes, at most %zu are allowed", what, index, length,
-                 Limits::kNameBytes);
-  return {name, length};
-}
-
 void check_count(const Section& section, const char* name) {
   if (section.count > Limits::kRecords)
     fail(ErrorCode::format, "section %s: %" PRIu64 " records, this engine takes at most %zu", name,
@@ -80,9 +67,9 @@ Tensor read_tensor(const Section& strings, const format::TensorRecord& record, s
 Constant read_constant(const Section& data, const format::ConstantRecord& record, size_t index) {
   const auto dtype = static_cast<DataType>(record.dtype);
   if (dtype != DataType::kBit && dtype != DataType::kI32 && dtype != DataType::kF32 &&
-      dtype != DataType::kF16)
-    fail_damaged("constant %zu: dtype %" PRIu32 ", expected 0 (bit), 2 (i32), 3 (f32) or 4 (f16)", index,
-                 record.dtype);
+      dtype != DataType::kF16 && dtype != DataType::kI8)
+    fail_damaged("constant %zu: dtype %" PRIu32 ", expected 0 (bit), 2 (i32), 3 (f32), 4 (f16) or 5 (i8)",
+                 index, record.dtype);
   const uint32_t element_bytes = format::element_bytes(dtype);
   if (record.size_bytes % element_bytes != 0 || record.count != record.size_bytes / element_bytes)
     fail_damaged("constant %zu: %" PRIu64 " elements of %" PRIu32 " bytes do not make %" PRIu64 " bytes",
@@ -148,6 +135,18 @@ void check_list(const std::string& op, size_t index, const char* list, uint32_t 
 }
 
 }  // namespace
+
+std::string name_at(const Section& strings, uint32_t offset, const char* what, size_t index) {
+  if (offset >= strings.size)
+    fail_damaged("%s %zu: name_offset %" PRIu32 " is outside STRINGS (%" PRIu64 " bytes)", what, index,
+                 offset, strings.size);
+  const char* name = reinterpret_cast<const char*>(strings.data) + offset;
+  const size_t length = std::strlen(name);
+  if (length > Limits::kNameBytes)
+    fail_damaged("%s %zu: the name has %zu bytes, at most %zu are allowed", what, index, length,
+                 Limits::kNameBytes);
+  return {name, length};
+}
 
 void read_tables(const Sections& sections, Model& model) {
   if (sections.strings.size > 0 && sections.strings.data[sections.strings.size - 1] != std::byte{0})

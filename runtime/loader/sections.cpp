@@ -37,6 +37,8 @@ constexpr SectionType kTypes[] = {
      &Sections::preprocessing},
     {SectionKind::kLabels, "LABELS", sizeof(uint32_t), &Sections::labels},
     {SectionKind::kDetection, "DETECTION", sizeof(format::DetectionRecord), &Sections::detection},
+    {SectionKind::kExecutionPlans, "EXECUTION_PLANS", sizeof(format::PlanRecord), &Sections::plans},
+    {SectionKind::kPlanParts, "PLAN_PARTS", sizeof(format::PlanPartRecord), &Sections::plan_parts},
 };
 
 /// A used part of the file, to find overlaps and gaps.

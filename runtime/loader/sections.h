@@ -25,10 +25,10 @@ struct Section {
   }
 };
 
-/// All sections of version 1; the last four are empty where the file has none.
+/// All sections of version 1; the last six are empty where the file has none.
 struct Sections {
   Section strings, tensors, constants, operands, steps, ops, inputs, outputs, data, metadata, preprocessing,
-      labels, detection;
+      labels, detection, plans, plan_parts;
 };
 
 /// Checks everything that can be checked without looking into sections: magic, version, sizes, checksum,

@@ -9,6 +9,10 @@ namespace phonebit::loader {
 /// Fills tensors, constants, inputs, outputs, metadata, detection and labels, each checked by itself.
 void read_tables(const Sections& sections, Model& model);
 
+/// The name at `offset`: "what index" calls its owner in errors. STRINGS ends with a zero byte (checked by
+/// read_tables), so every name ends inside it.
+std::string name_at(const Section& strings, uint32_t offset, const char* what, size_t index);
+
 /// Fills preprocessing, checked against the inputs that it describes.
 void read_preprocessing(const Sections& sections, Model& model);
 
@@ -24,6 +28,10 @@ void validate_op(const Model& model, size_t op_index);
 /// The part of validate_op that concerns steps, threshold and outputs.
 /// `where` names the op; the output's shape was checked already.
 void validate_epilogue(const Model& model, const Op& op, const std::string& where);
+
+/// Fills plans: numbers are checked against the ops, which were validated. Whether a plan can be executed is
+/// lowering::check_plan's to say, when it is used.
+void read_plans(const Sections& sections, Model& model);
 
 /// Every tensor is written exactly once, and before it is read.
 void validate_order(const Model& model);

@@ -189,10 +189,11 @@ class OpValidator {
            Limits::kElements, Limits::kWindow);
     const bool is_float = op_.kind == OpKind::kConv2d && in.dtype == DataType::kF32;
     const DataType stored = is_float ? weights_dtype() : DataType::kBit;
-    if (stored == DataType::kF32 || stored == DataType::kF16) {
+    if (stored == DataType::kF32 || stored == DataType::kF16 || stored == DataType::kI8) {
       const Constant& weights = require_constant(model_, record_.weights, stored,
                                                  out_channels * taps * group_channels, where_, "weights");
       if (stored == DataType::kF16) check_halves(weights);
+      if (stored == DataType::kI8) check_bytes(weights);
     } else {
       const Constant& weights = require_constant(model_, record_.weights, DataType::kBit,
                                                  out_channels * taps * row_words, where_, "weights");
@@ -262,6 +263,14 @@ class OpValidator {
     if (bad != end)
       fail_damaged("%s: weight %td is infinite or not a number, expected finite f16", where(),
                    bad - weights.f16());
+  }
+
+  /// Weights are symmetric, so that kernels may change a weight's sign.
+  void check_bytes(const Constant& weights) const {
+    const int8_t* const end = weights.i8() + weights.count;
+    const int8_t* const bad = std::find(weights.i8(), end, INT8_MIN);
+    if (bad != end)
+      fail_damaged("%s: weight %td is -128, expected i8 from -127 to 127", where(), bad - weights.i8());
   }
 
   void check_concat() const {

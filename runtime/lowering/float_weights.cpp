@@ -37,6 +37,9 @@ void write_float_weights(const loader::Model& model, const loader::Op& op, float
     case format::DataType::kF16:
       format::from_halves(stored.f16(), count, values);
       return;
+    case format::DataType::kI8:
+      std::copy_n(stored.i8(), count, values);
+      return;
     default: {
       const size_t channels = group_channels(model, op);
       return expand_bits(stored.words(), count / channels, channels, values);

@@ -9,6 +9,7 @@
 namespace phonebit::opencl {
 
 inline constexpr cl_int CL_SUCCESS = 0;
+inline constexpr cl_int CL_COMPLETE = 0;
 inline constexpr cl_int CL_DEVICE_NOT_FOUND = -1;
 inline constexpr cl_int CL_MEM_OBJECT_ALLOCATION_FAILURE = -4;
 inline constexpr cl_int CL_OUT_OF_RESOURCES = -5;
@@ -54,8 +55,11 @@ inline constexpr cl_uint CL_QUEUE_CONTEXT = 0x1090, CL_QUEUE_DEVICE = 0x1091, CL
 inline constexpr cl_bitfield CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE = 1u << 0,
                              CL_QUEUE_PROFILING_ENABLE = 1u << 1;
 
-inline constexpr cl_bitfield CL_MEM_READ_WRITE = 1u << 0, CL_MEM_ALLOC_HOST_PTR = 1u << 4,
-                             CL_MEM_COPY_HOST_PTR = 1u << 5;
+inline constexpr cl_bitfield CL_MEM_READ_WRITE = 1u << 0, CL_MEM_USE_HOST_PTR = 1u << 3,
+                             CL_MEM_ALLOC_HOST_PTR = 1u << 4, CL_MEM_COPY_HOST_PTR = 1u << 5;
+inline constexpr cl_bitfield CL_MEM_SVM_FINE_GRAIN_BUFFER = 1u << 10, CL_MEM_SVM_ATOMICS = 1u << 11;
+inline constexpr cl_bitfield CL_MAP_READ = 1u << 0, CL_MAP_WRITE = 1u << 1,
+                             CL_MAP_WRITE_INVALIDATE_REGION = 1u << 2;
 inline constexpr cl_uint CL_MEM_OBJECT_IMAGE2D = 0x10F1;
 inline constexpr cl_uint CL_MEM_SIZE = 0x1102, CL_MEM_CONTEXT = 0x1106;
 inline constexpr cl_uint CL_BUFFER_CREATE_TYPE_REGION = 0x1220;
@@ -127,6 +131,9 @@ struct cl_name_version {
   REQUIRED(cl_int, clReleaseProgram, (cl_program))                                                           \
   REQUIRED(cl_kernel, clCreateKernel, (cl_program, const char*, cl_int*))                                    \
   REQUIRED(cl_int, clSetKernelArg, (cl_kernel, cl_uint, size_t, const void*))                                \
+  OPTIONAL(cl_int, clSetKernelArgSVMPointer, (cl_kernel, cl_uint, const void*))                              \
+  OPTIONAL(void*, clSVMAlloc, (cl_context, cl_bitfield, size_t, cl_uint))                                    \
+  OPTIONAL(void, clSVMFree, (cl_context, void*))                                                             \
   REQUIRED(cl_int, clGetKernelWorkGroupInfo, (cl_kernel, cl_device_id, cl_uint, size_t, void*, size_t*))     \
   REQUIRED(cl_int, clReleaseKernel, (cl_kernel))                                                             \
   REQUIRED(cl_int, clEnqueueNDRangeKernel,                                                                   \
@@ -142,6 +149,25 @@ struct cl_name_version {
   REQUIRED(cl_int, clEnqueueCopyBufferToImage,                                                               \
            (cl_command_queue, cl_mem, cl_mem, size_t, const size_t*, const size_t*, cl_uint,                 \
             const cl_event*, cl_event*))                                                                     \
+  REQUIRED(cl_int, clEnqueueReadBufferRect,                                                                  \
+           (cl_command_queue, cl_mem, cl_bool, const size_t*, const size_t*, const size_t*, size_t, size_t,  \
+            size_t, size_t, void*, cl_uint, const cl_event*, cl_event*))                                     \
+  REQUIRED(cl_int, clEnqueueWriteBufferRect,                                                                 \
+           (cl_command_queue, cl_mem, cl_bool, const size_t*, const size_t*, const size_t*, size_t, size_t,  \
+            size_t, size_t, const void*, cl_uint, const cl_event*, cl_event*))                               \
+  REQUIRED(cl_int, clEnqueueCopyBufferRect,                                                                  \
+           (cl_command_queue, cl_mem, cl_mem, const size_t*, const size_t*, const size_t*, size_t, size_t,   \
+            size_t, size_t, cl_uint, const cl_event*, cl_event*))                                            \
+  REQUIRED(void*, clEnqueueMapBuffer,                                                                        \
+           (cl_command_queue, cl_mem, cl_bool, cl_bitfield, size_t, size_t, cl_uint, const cl_event*,        \
+            cl_event*, cl_int*))                                                                             \
+  REQUIRED(cl_int, clEnqueueUnmapMemObject,                                                                  \
+           (cl_command_queue, cl_mem, void*, cl_uint, const cl_event*, cl_event*))                           \
+  REQUIRED(cl_int, clEnqueueMarkerWithWaitList, (cl_command_queue, cl_uint, const cl_event*, cl_event*))     \
+  REQUIRED(cl_int, clEnqueueBarrierWithWaitList, (cl_command_queue, cl_uint, const cl_event*, cl_event*))    \
+  REQUIRED(cl_event, clCreateUserEvent, (cl_context, cl_int*))                                               \
+  REQUIRED(cl_int, clSetUserEventStatus, (cl_event, cl_int))                                                 \
+  REQUIRED(cl_int, clWaitForEvents, (cl_uint, const cl_event*))                                              \
   REQUIRED(cl_int, clGetEventProfilingInfo, (cl_event, cl_uint, size_t, void*, size_t*))                     \
   REQUIRED(cl_int, clReleaseEvent, (cl_event))                                                               \
   REQUIRED(cl_int, clFlush, (cl_command_queue))                                                              \

@@ -51,13 +51,6 @@ void check_queue(cl_command_queue queue, cl_context context, cl_device_id device
     fail(ErrorCode::input, "the queue is out of order; pass an in-order queue");
 }
 
-/// The flags of every buffer. Where memory is shared with the host, drivers map without copies what they
-/// allocated for the host as well.
-cl_bitfield memory_flags(const Device& device, const void* data) {
-  return CL_MEM_READ_WRITE | (device.has_unified_memory ? CL_MEM_ALLOC_HOST_PTR : 0) |
-         (data != nullptr ? CL_MEM_COPY_HOST_PTR : 0);
-}
-
 }  // namespace
 
 std::shared_ptr<Context> Context::create(const Device& device) {
@@ -94,16 +87,32 @@ cl_command_queue Context::profiling_queue() {
   return profiling_queue_.get();
 }
 
-Handle<cl_mem> Context::buffer(size_t bytes, const void* data, const char* what) const {
+Handle<cl_mem> Context::create_buffer(cl_bitfield flags, size_t bytes, const void* data,
+                                      const char* what) const {
   if (bytes > device_.max_buffer_bytes)
     fail(ErrorCode::device, "%s: a buffer of %zu bytes is too large for %s, which allows %llu", what, bytes,
          device_.name.c_str(), static_cast<unsigned long long>(device_.max_buffer_bytes));
-  if (bytes == 0) data = nullptr;
   cl_int status = CL_SUCCESS;
-  Handle<cl_mem> result(api().clCreateBuffer(get(), memory_flags(device_, data), std::max<size_t>(bytes, 1),
+  Handle<cl_mem> result(api().clCreateBuffer(get(), CL_MEM_READ_WRITE | flags, std::max<size_t>(bytes, 1),
                                              const_cast<void*>(data), &status));
   if (status != CL_SUCCESS) check(status, "clCreateBuffer", format_text("%s: %zu bytes", what, bytes));
   return result;
+}
+
+/// Where memory is shared with the host, drivers map without copies what they allocated for the host as well.
+Handle<cl_mem> Context::buffer(size_t bytes, const void* data, const char* what) const {
+  if (bytes == 0) data = nullptr;
+  return create_buffer(
+      (device_.has_unified_memory ? CL_MEM_ALLOC_HOST_PTR : 0) | (data != nullptr ? CL_MEM_COPY_HOST_PTR : 0),
+      bytes, data, what);
+}
+
+Handle<cl_mem> Context::host_accessible_buffer(size_t bytes, const char* what) const {
+  return create_buffer(CL_MEM_ALLOC_HOST_PTR, bytes, nullptr, what);
+}
+
+Handle<cl_mem> Context::buffer_over(void* memory, size_t bytes, const char* what) const {
+  return create_buffer(CL_MEM_USE_HOST_PTR, bytes, memory, what);
 }
 
 Handle<cl_mem> Context::sub_buffer(cl_mem parent, size_t offset, size_t bytes) const {

@@ -28,6 +28,10 @@ class Context {
   /// A buffer of `bytes` (at least 1), filled from `data` where that is not null. Throws Error(device) naming
   /// `what` and the size when there is not enough memory, or more than max_buffer_bytes is asked for.
   Handle<cl_mem> buffer(size_t bytes, const void* data, const char* what) const;
+  /// A buffer that the host maps without a copy where it shares memory with the device.
+  Handle<cl_mem> host_accessible_buffer(size_t bytes, const char* what) const;
+  /// A buffer over memory of the host, or shared virtual memory, that outlives it.
+  Handle<cl_mem> buffer_over(void* memory, size_t bytes, const char* what) const;
   /// A part of a buffer; `offset` must be a multiple of device().base_align_bytes.
   Handle<cl_mem> sub_buffer(cl_mem parent, size_t offset, size_t bytes) const;
   /// image2d RGBA32UI (128 bits a texel), filled from `data` (row after row, dense) where that is not null.
@@ -35,6 +39,7 @@ class Context {
 
  private:
   explicit Context(Device device) : device_(std::move(device)) {}
+  Handle<cl_mem> create_buffer(cl_bitfield flags, size_t bytes, const void* data, const char* what) const;
 
   Device device_;
   Handle<cl_context> context_;

@@ -61,7 +61,7 @@ void OpenClBackend::forward_on_device(const std::vector<DeviceBuffer>& inputs,
       return caller_parts_.back().get();
     }
     // Where OpenCL has no view of the part, or an output is an input passed through, the device copies.
-    const cl_mem own = executor_.storage().memory(tensor);
+    const cl_mem own = executor_.storage().memory(tensor).buffer;
     if (is_input)
       before.push_back({memory, own, buffer.offset, 0, bytes});
     else

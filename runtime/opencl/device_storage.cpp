@@ -70,18 +70,18 @@ void DeviceStorage::bind_terminals(std::vector<cl_mem> inputs, std::vector<cl_me
   bound_outputs_ = std::move(outputs);
 }
 
-cl_mem DeviceStorage::memory(int tensor) const {
+DeviceMemory DeviceStorage::memory(int tensor) const {
   const TensorHome& home = homes_.home(tensor);
   const auto index = static_cast<size_t>(home.index);
   switch (home.place) {
     case Place::input:
-      return bound_inputs_.empty() ? own_inputs_[index].get() : bound_inputs_[index];
+      return {bound_inputs_.empty() ? own_inputs_[index].get() : bound_inputs_[index]};
     case Place::output:
-      return bound_outputs_.empty() ? own_outputs_[index].get() : bound_outputs_[index];
+      return {bound_outputs_.empty() ? own_outputs_[index].get() : bound_outputs_[index]};
     case Place::arena:
       break;
   }
-  return slots_[static_cast<size_t>(plan_.slot_of[index])].get();
+  return {slots_[static_cast<size_t>(plan_.slot_of[index])].get()};
 }
 
 }  // namespace phonebit::opencl

@@ -7,12 +7,13 @@
 #include "lowering/tensor_homes.h"
 #include "memory/slot_plan.h"
 #include "opencl/context.h"
+#include "opencl/tensor_memory.h"
 #include "phonebit/network.h"
 
 namespace phonebit::opencl {
 
 /// Memory for a number of images at once: tensors hold image after image.
-class DeviceStorage {
+class DeviceStorage final : public TensorMemory {
  public:
   DeviceStorage(const loader::Model& model, Context& context, Precision precision);
 
@@ -27,12 +28,12 @@ class DeviceStorage {
   int capacity() const { return capacity_; }
 
   /// Memory of a tensor: a caller's buffer while one is bound, else the storage's own.
-  cl_mem memory(int tensor) const;
+  DeviceMemory memory(int tensor) const override;
   /// Puts callers' buffers in place of the own ones for all inputs and outputs; empty vectors end that.
   void bind_terminals(std::vector<cl_mem> inputs, std::vector<cl_mem> outputs);
 
-  bool is_half(int tensor) const { return is_half_[static_cast<size_t>(homes_.root(tensor))]; }
-  bool is_shared(int a, int b) const { return homes_.is_shared(a, b); }
+  bool is_half(int tensor) const override { return is_half_[static_cast<size_t>(homes_.root(tensor))]; }
+  bool is_shared(int a, int b) const override { return homes_.is_shared(a, b); }
   /// Of one image, as stored.
   size_t image_bytes(int tensor) const;
   const lowering::TensorHomes& homes() const { return homes_; }

@@ -1,33 +1,32 @@
 // Runs a model on an OpenCL device, a whole batch at a time.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <vector>
 
 #include "lowering/memory_budget.h"
 #include "opencl/device_storage.h"
-#include "opencl/layer.h"
+#include "opencl/layer_set.h"
 #include "phonebit/network.h"
 
 namespace phonebit::opencl {
 
-/// Layers, their memory and their enqueueing. One caller at a time; the in-order queue keeps layers in order.
+/// All layers over their memory. One caller at a time; the in-order queue keeps layers in order.
 class Executor {
  public:
-  /// `model`, `context` and `programs` must outlive the executor.
-  Executor(const loader::Model& model, Context& context, ProgramCache& programs, Precision precision,
-           uint64_t max_memory_bytes);
+  /// `model` and `programs` must outlive the executor.
+  Executor(const loader::Model& model, std::shared_ptr<Context> context, ProgramCache& programs,
+           const Options& options);
 
-  /// Prepares layer `index` with a kernel that can_serve it; replaces what was there. All layers need one
-  /// before anything runs. Throws Error(device); then the layer stays as it was.
-  void set_layer(size_t index, const KernelChoice& choice);
+  /// Prepares layer `index` with the kernel that the tables give it. All layers need one before anything
+  /// runs. Throws Error(device).
+  void prepare_layer(size_t index);
+  /// With a kernel that can_serve it; replaces what was there. Throws Error(device); then the layer stays as
+  /// it was.
+  void set_layer(size_t index, const KernelChoice& choice, bool has_channel_parts = false);
 
-  Target target() const { return {context_.device(), precision_ == Precision::exact}; }
-  const Layer& layer(size_t index) const { return layers_[index]; }
+  const LayerSet& layers() const { return layers_; }
   const DeviceStorage& storage() const { return storage_; }
-  size_t scratch_bytes() const;
-  size_t weight_bytes() const;
 
   /// The largest batch that one pass can take: limits of memory, images and 32-bit indices. At least 1.
   int largest_batch() const;
@@ -38,6 +37,8 @@ class Executor {
   void enqueue(bool can_replay);
   /// Enqueues one layer on `queue`; `events` (may be null) receives one for each command.
   void enqueue_layer(size_t index, cl_command_queue queue, std::vector<Handle<cl_event>>* events);
+  /// Enqueues a part of a layer, of one image; the layer is bound to that part until the next prepare().
+  void enqueue_part(size_t index, const OutputPart& part);
   /// Puts callers' buffers in place of the own ones, until called with empty lists.
   void bind_terminals(std::vector<cl_mem> inputs, std::vector<cl_mem> outputs);
 
@@ -51,22 +52,15 @@ class Executor {
   bool uses_command_buffer() const { return recording_ && recorded_batch_ > 0; }
 
  private:
-  void charge(const loader::Op& op);
   void bind_arguments();
-  void bind_layer(Layer& layer);
   bool record();
 
   const loader::Model& model_;
-  Context& context_;
-  ProgramCache& programs_;
-  Precision precision_;
+  std::shared_ptr<Context> context_;
   uint64_t max_memory_bytes_;
   lowering::MemoryBudget budget_;
   DeviceStorage storage_;
-  std::vector<Layer> layers_;
-  std::vector<Handle<cl_mem>> images_;  // one a layer, most of them empty
-  Handle<cl_mem> scratch_;
-  size_t scratch_capacity_ = 0;
+  LayerSet layers_;
   int batch_ = 0;
   bool is_bound_ = false;
   Handle<cl_command_buffer> recording_;

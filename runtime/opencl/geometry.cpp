@@ -9,7 +9,7 @@
 
 namespace phonebit::opencl {
 
-/// Recursive descent over one `@geometry` line.
+/// Recursive descent over one `@geometry` or `@channels` line.
 class GeometryParser {
  public:
   GeometryParser(std::string_view kernel, std::string_view line, const Defines& defines)
@@ -21,12 +21,15 @@ class GeometryParser {
     expect("(");
     std::vector<Geometry::Expression> result;
     do {
-      out_.clear();
-      sum();
-      result.push_back(out_);
+      result.push_back(expression());
     } while (accept(","));
     expect(")");
     return result;
+  }
+  Geometry::Expression expression() {
+    out_.clear();
+    sum();
+    return out_;
   }
   void expect(std::string_view token) {
     if (!accept(token)) bad(("expected '" + std::string(token) + "'").c_str());
@@ -34,7 +37,7 @@ class GeometryParser {
 
  private:
   [[noreturn]] void bad(const char* what) const {
-    fail(ErrorCode::internal, "kernel %s: @geometry '%s': %s at column %zu", kernel_.c_str(), line_.c_str(),
+    fail(ErrorCode::internal, "kernel %s: work sizes '%s': %s at column %zu", kernel_.c_str(), line_.c_str(),
          what, at_ + 1);
   }
   void skip_blanks() {
@@ -77,7 +80,8 @@ class GeometryParser {
     const std::string word = line_.substr(begin, at_ - begin);
     if (word.empty()) bad("expected a number or a name");
     if (accept("(")) return call(word);
-    if (word == "batch") return emit('b');
+    if (word == "pixels") return emit('P');
+    if (word == "channels") return emit('C');
     const std::string* const value =
         std::isdigit(static_cast<unsigned char>(word[0])) ? &word : defines_.find(word);
     if (value == nullptr) bad(("unknown name '" + word + "'").c_str());
@@ -105,13 +109,23 @@ class GeometryParser {
   Geometry::Expression out_;
 };
 
+namespace {
+
+/// What follows `// @key` in a program's text; empty where there is none.
+std::string_view header_line(std::string_view text, std::string_view key) {
+  const std::string mark = "\n// @" + std::string(key) + " ";
+  const size_t at = text.find(mark);
+  if (at == std::string_view::npos) return {};
+  const size_t begin = at + mark.size();
+  return text.substr(begin, text.find('\n', begin) - begin);
+}
+
+}  // namespace
+
 Geometry Geometry::of_program(std::string_view kernel, std::string_view text, const Defines& defines) {
-  constexpr std::string_view kMark = "// @geometry";
-  const size_t mark = text.find(kMark);
-  if (mark == std::string_view::npos)
-    fail(ErrorCode::internal, "kernel %s: no @geometry line", std::string(kernel).c_str());
-  const size_t begin = mark + kMark.size();
-  GeometryParser parser(kernel, text.substr(begin, text.find('\n', begin) - begin), defines);
+  const std::string_view line = header_line(text, "geometry");
+  if (line.empty()) fail(ErrorCode::internal, "kernel %s: no @geometry line", std::string(kernel).c_str());
+  GeometryParser parser(kernel, line, defines);
   Geometry geometry;
   geometry.global_ = parser.list("global");
   parser.expect(",");
@@ -119,28 +133,47 @@ Geometry Geometry::of_program(std::string_view kernel, std::string_view text, co
   if (local.size() != geometry.global_.size() || local.size() > 3)
     fail(ErrorCode::internal, "kernel %s: @geometry has %zu global and %zu local sizes",
          std::string(kernel).c_str(), geometry.global_.size(), local.size());
-  for (size_t i = 0; i < local.size(); ++i) geometry.local_[i] = evaluate(local[i], 1);
+  for (size_t i = 0; i < local.size(); ++i) geometry.local_[i] = evaluate(local[i], 1, 1);
   return geometry;
 }
 
-Extent Geometry::global(int batch) const {
+int channel_grain(const KernelChoice& choice) {
+  const std::string text = assemble(choice.kernel, {});
+  const std::string_view line = header_line(text, "channels");
+  if (line.empty()) return 0;
+  Defines defines;
+  for (const Tunable& tunable : tunables(choice.kernel))
+    defines.set(tunable.name, choice.parameter(tunable.name.c_str()));
+  return static_cast<int>(
+      Geometry::evaluate(GeometryParser(choice.kernel, line, defines).expression(), 1, 1));
+}
+
+Extent Geometry::global(int pixels, int channels) const {
   Extent result{1, 1, 1};
-  for (size_t i = 0; i < global_.size(); ++i) result[i] = evaluate(global_[i], batch);
+  for (size_t i = 0; i < global_.size(); ++i) result[i] = evaluate(global_[i], pixels, channels);
   return result;
 }
 
-size_t Geometry::evaluate(const Expression& expression, int batch) {
+size_t Geometry::evaluate(const Expression& expression, int pixels, int channels) {
   std::vector<double> stack;
   for (const Instruction& instruction : expression) {
-    if (instruction.operation == 'n' || instruction.operation == 'b') {
-      stack.push_back(instruction.operation == 'n' ? instruction.number : batch);
-      continue;
+    switch (instruction.operation) {
+      case 'n':
+        stack.push_back(instruction.number);
+        continue;
+      case 'P':
+        stack.push_back(pixels);
+        continue;
+      case 'C':
+        stack.push_back(channels);
+        continue;
+      case 'c':
+        stack.back() = std::ceil(stack.back());
+        continue;
+      default:
+        break;
     }
     const double b = stack.back();
-    if (instruction.operation == 'c') {
-      stack.back() = std::ceil(b);
-      continue;
-    }
     stack.pop_back();
     double& a = stack.back();
     switch (instruction.operation) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "opencl/kernel_choice.h"
 #include "opencl/kernel_library.h"
 
 namespace phonebit::opencl {
@@ -13,10 +14,9 @@ namespace phonebit::opencl {
 /// Work-items in each dimension.
 using Extent = std::array<size_t, 3>;
 
-/// `global = (roundup(batch * OUT_H * OUT_W, GROUP_SIZE), 4), local = (GROUP_SIZE, 1)`: numbers, names of
-/// defines, `batch`,
-/// + - * /, ceil(a), roundup(a, multiple), max(a, b), min(a, b). One to three dimensions, as many in both
-/// lists.
+/// `global = (roundup(pixels, GROUP_SIZE), ceil(channels / 8)), local = (GROUP_SIZE, 1)`: numbers, names of
+/// defines, `pixels` and `channels` of the launch's part, + - * /, ceil(a), roundup(a, multiple), max(a, b),
+/// min(a, b). One to three dimensions, as many in both lists.
 class Geometry {
  public:
   /// From the `@geometry` line in a program's text. Throws Error(internal) where it is malformed, or names
@@ -24,21 +24,26 @@ class Geometry {
   static Geometry of_program(std::string_view kernel, std::string_view text, const Defines& defines);
 
   int dimensions() const { return static_cast<int>(global_.size()); }
-  Extent global(int batch) const;
+  Extent global(int pixels, int channels) const;
   const Extent& local() const { return local_; }
 
  private:
-  /// Reverse Polish: numbers pushed, `batch` pushed, operators applied.
+  /// Reverse Polish: numbers pushed, `pixels` or `channels` pushed, operators applied.
   struct Instruction {
-    char operation;  // 'n'umber, 'b'atch, + - * / 'c'eil 'r'oundup 'M'ax 'm'in
+    char operation;  // 'n'umber, 'P'ixels, 'C'hannels, + - * / 'c'eil 'r'oundup 'M'ax 'm'in
     double number;
   };
   using Expression = std::vector<Instruction>;
   friend class GeometryParser;
-  static size_t evaluate(const Expression& expression, int batch);
+  static size_t evaluate(const Expression& expression, int pixels, int channels);
+  friend int channel_grain(const KernelChoice& choice);
 
   std::vector<Expression> global_;
   Extent local_{1, 1, 1};
 };
+
+/// Parts of the output's channels begin at multiples of this: the kernel's `@channels`. 0: it has none, and
+/// computes all channels always.
+int channel_grain(const KernelChoice& choice);
 
 }  // namespace phonebit::opencl

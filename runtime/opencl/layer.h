@@ -1,7 +1,6 @@
 // An op prepared for a device: its kernels, their arguments, its weights.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "opencl/kernel_choice.h"
 #include "opencl/kernel_library.h"
 #include "opencl/program_cache.h"
+#include "opencl/tensor_memory.h"
 #include "opencl/tuning_table.h"
 
 namespace phonebit::opencl {
@@ -20,10 +20,12 @@ namespace phonebit::opencl {
 /// What a kernel argument refers to. Tensors and scratch memory are bound anew whenever their place changes.
 struct Argument {
   enum class Kind {
-    tensor,   ///< `tensor` of the model
-    memory,   ///< an object of the layer's own
-    scratch,  ///< the memory that all layers share; at most one user in a layer
-    image,    ///< the layer's image of its first operand
+    tensor,         ///< `tensor` of the model
+    memory,         ///< an object of the layer's own
+    scratch,        ///< the memory that all layers share; at most one user in a layer
+    image,          ///< the layer's image of its first operand
+    first_channel,  ///< int: where the part begins
+    end_channel,    ///< int: where it ends
   };
   Kind kind;
   int tensor = -1;
@@ -33,10 +35,14 @@ struct Argument {
   static Argument of_memory(cl_mem object) { return {Kind::memory, -1, object}; }
   static Argument scratch() { return {Kind::scratch, -1, nullptr}; }
   static Argument image() { return {Kind::image, -1, nullptr}; }
+  static Argument first_channel() { return {Kind::first_channel, -1, nullptr}; }
+  static Argument end_channel() { return {Kind::end_channel, -1, nullptr}; }
 };
 
-/// One kernel over a batch. Its argument 0 is the batch, `arguments` follow.
+/// One kernel over a part of the output. Its arguments 0 and 1 are the part's pixels, [first, end) over the
+/// batch; `arguments` follow.
 struct Launch {
+  std::string name;
   Handle<cl_kernel> kernel;
   std::vector<Argument> arguments;
   Geometry geometry;
@@ -52,6 +58,7 @@ struct Layer {
   size_t image_width = 0;    ///< texels; 0: no image
   size_t image_height = 0;   ///< rows of one image of the batch
   int image_of = -1;         ///< the tensor that is copied into it
+  int channel_grain = 0;     ///< parts may begin at its multiples; 0: made for all channels
 };
 
 /// What a layer is built from; references outlive the call only where Layer says so.
@@ -59,10 +66,13 @@ struct BuildContext {
   const loader::Model& model;
   Context& context;
   ProgramCache& programs;
-  /// Whether a tensor is stored as half.
-  std::function<bool(int tensor)> is_half;
-  /// Whether two tensors are the same memory.
-  std::function<bool(int a, int b)> is_shared;
+  const TensorMemory& memory;
+  /// Made for parts of the output's channels (bnn_kernels/README.md, "Parts of the output"): of kernels that
+  /// have them.
+  bool has_channel_parts;
+
+  bool is_half(int tensor) const { return memory.is_half(tensor); }
+  bool is_shared(int a, int b) const { return memory.is_shared(a, b); }
 };
 
 /// What decides whether a kernel may serve.

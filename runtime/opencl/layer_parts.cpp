@@ -131,16 +131,24 @@ Sink make_sink(const BuildContext& build, const Op& op) {
   Sink sink;
   sink.values = op.record.value_output;
   sink.bits = op.record.bits_output;
+  sink.has_channel_parts = build.has_channel_parts;
+  std::string parameters, names;
+  if (sink.has_channel_parts) {
+    sink.defines.set("CHANNEL_PARTS", 1);
+    parameters = ", int first_channel, int end_channel";
+    names = ", first_channel, end_channel";
+  }
   if (op.threshold_kind() == ThresholdKind::kI32) {
     sink.is_threshold = true;
     sink.defines.set("THRESHOLD", 1);
-    sink.defines.set("SINK_PARAMS", ", __global uint* bits");
-    sink.defines.set("SINK_ARGS", ", bits");
+    sink.defines.set("SINK_PARAMS", parameters + ", __global uint* bits");
+    sink.defines.set("SINK_ARGS", names + ", bits");
     return sink;
   }
   std::string steps;
   for (const StepRecord& step : op.steps) steps += step_text(build, op, step, sink);
-  std::string parameters = ", __global const float* constants", names = ", constants";
+  parameters += ", __global const float* constants";
+  names += ", constants";
   for (size_t i = 0; i < sink.tensors.size(); ++i) {
     parameters += format_text(", __global const void* tensor%zu", i);
     names += format_text(", tensor%zu", i);
@@ -202,6 +210,10 @@ Argument LayerBuilder::dummy() {
 }
 
 void LayerBuilder::append_sink(std::vector<Argument>& arguments) {
+  if (sink_.has_channel_parts) {
+    arguments.push_back(Argument::first_channel());
+    arguments.push_back(Argument::end_channel());
+  }
   if (!sink_.is_threshold)
     arguments.push_back(sink_.constants.empty() ? dummy()
                                                 : upload(sink_.constants, "constants of an epilogue"));
@@ -224,7 +236,7 @@ void LayerBuilder::launch(const std::string& kernel, const KernelChoice& choice,
   Geometry geometry = Geometry::of_program(kernel, text, defines);
   Handle<cl_kernel> built = build_.programs.kernel(kernel, text);
   check_group_fits(build_.context.device(), built.get(), kernel, geometry);
-  layer_.launches.push_back({std::move(built), std::move(arguments), std::move(geometry)});
+  layer_.launches.push_back({kernel, std::move(built), std::move(arguments), std::move(geometry)});
 }
 
 void LayerBuilder::set_image(int tensor, size_t width, size_t height) {

@@ -22,6 +22,7 @@ struct Sink {
   std::vector<int> tensors;      ///< that steps read
   int values = -1, bits = -1;    ///< output tensors
   bool is_threshold = false;
+  bool has_channel_parts = false;
 };
 Sink make_sink(const BuildContext& build, const loader::Op& op);
 

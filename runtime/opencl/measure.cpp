@@ -55,10 +55,10 @@ std::vector<KernelChoice> all_choices(const loader::Model& model, const loader::
 
 std::vector<std::string> OpenClBackend::candidates(size_t index) const {
   const loader::Op& op = model_.ops[index];
-  if (executor_.layer(index).launches.empty()) return {};
-  const std::string present = choices_[index].full_text();
+  if (executor_.layers().layer(index).launches.empty()) return {};
+  const std::string present = executor_.layers().choice(index).full_text();
   std::vector<std::string> result{present};
-  for (const KernelChoice& choice : all_choices(model_, op, executor_.target())) {
+  for (const KernelChoice& choice : all_choices(model_, op, executor_.layers().target())) {
     std::string text = choice.full_text();
     if (text != present) result.push_back(std::move(text));
   }
@@ -69,7 +69,7 @@ double OpenClBackend::measure_choice(size_t index, const std::string& choice_tex
                                      bool* is_equal) {
   const loader::Op& op = model_.ops[index];
   const KernelChoice choice = KernelChoice::parse(choice_text);
-  if (!can_serve(model_, op, executor_.target(), choice))
+  if (!can_serve(model_, op, executor_.layers().target(), choice))
     fail(ErrorCode::input, "layer '%s': kernel %s cannot serve it on %s", op.name.c_str(),
          choice_text.c_str(), label_.c_str());
   if (batch > executor_.largest_batch())
@@ -91,8 +91,9 @@ double OpenClBackend::measure_choice(size_t index, const std::string& choice_tex
     }
     return all;
   };
+  const KernelChoice present = executor_.layers().choice(index);
   const auto restore = [&] {
-    executor_.set_layer(index, choices_[index]);
+    executor_.set_layer(index, present);
     executor_.prepare(batch);
   };
 
@@ -104,7 +105,7 @@ double OpenClBackend::measure_choice(size_t index, const std::string& choice_tex
     const auto got = results();
     *is_equal = true;
     for (size_t i = 0; i < written.size(); ++i) {
-      if (!are_close(model_.tensor(written[i]), expected[i], got[i], executor_.target().is_exact))
+      if (!are_close(model_.tensor(written[i]), expected[i], got[i], executor_.layers().target().is_exact))
         *is_equal = false;
     }
     std::vector<double> times;

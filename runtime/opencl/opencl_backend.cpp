@@ -14,12 +14,6 @@ namespace phonebit::opencl {
 using loader::Model;
 using loader::Op;
 
-TuningTable tuning_table(const Options& options) {
-  TuningTable table = TuningTable::parse(built_in_tuning_table(), "tuning.table");
-  if (!options.tuning.empty()) table.prepend(TuningTable::parse(options.tuning, "Options::tuning"));
-  return table;
-}
-
 std::vector<std::pair<std::string, std::string>> table_choices(const Device& device) {
   const TuningTable table = TuningTable::parse(built_in_tuning_table(), "tuning.table");
   std::vector<std::pair<std::string, std::string>> result;
@@ -39,53 +33,10 @@ OpenClBackend::OpenClBackend(const Model& model, std::shared_ptr<Context> contex
       context_(std::move(context)),
       label_(std::move(label)),
       programs_(context_, cache_directory(options.cache_directory)),
-      self_test_(context_, programs_, cache_directory(options.cache_directory)),
-      executor_(model, *context_, programs_, options.precision, options.max_memory_bytes),
-      can_replay_(options.command_buffer),
-      choices_(model.ops.size()) {
-  const TuningTable table = tuning_table(options);
-  for (size_t i = 0; i < model.ops.size(); ++i) choose_layer(i, table);
+      executor_(model, context_, programs_, options),
+      can_replay_(options.command_buffer) {
+  for (size_t i = 0; i < model.ops.size(); ++i) executor_.prepare_layer(i);
   executor_.prepare(1);
-}
-
-/// The first choice that can serve, passes the self-test and compiles. The tables' choices come first, then
-/// every kernel with its default parameters.
-void OpenClBackend::choose_layer(size_t index, const TuningTable& table) {
-  const Op& op = model_.ops[index];
-  std::vector<KernelChoice> choices = table.choices(tuning_query(model_, op), context_->device());
-  for (const char* kernel : op_kernels(model_, op).kernels) choices.push_back({kernel, {}});
-  std::string reasons;
-  for (const KernelChoice& choice : choices) {
-    if (!can_serve(model_, op, executor_.target(), choice)) continue;
-    try {
-      const std::string failure = failed_self_test(op, choice);
-      if (!failure.empty()) {
-        reasons += "; " + choice.text() + " failed the self-test: " + failure;
-        continue;
-      }
-      executor_.set_layer(index, choice);
-      choices_[index] = choice;
-      return;
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::device) throw;
-      warnings_.push_back(format_text("layer '%s': kernel %s is not used: %s", op.name.c_str(),
-                                      choice.text().c_str(), error.what()));
-      reasons += "; " + choice.text() + ": " + error.what();
-    }
-  }
-  fail(ErrorCode::device, "layer '%s': no kernel serves it on %s%s; use device 'cpu'", op.name.c_str(),
-       label_.c_str(), reasons.c_str());
-}
-
-/// Why the choice may not serve, or empty. What fails is a warning once.
-std::string OpenClBackend::failed_self_test(const Op& op, const KernelChoice& choice) {
-  const SelfTestResult result = self_test_.result(op_kernels(model_, op).op, choice);
-  if (result.passed) return "";
-  const std::string warning = format_text(
-      "kernel %s failed the self-test on %s and is disabled; the next one in the table serves: %s",
-      choice.text().c_str(), context_->device().key().c_str(), result.detail.c_str());
-  if (std::find(warnings_.begin(), warnings_.end(), warning) == warnings_.end()) warnings_.push_back(warning);
-  return result.detail;
 }
 
 template <class Body>
@@ -127,20 +78,6 @@ void OpenClBackend::forward(const std::vector<InputBuffer>& inputs, const std::v
                      i + 1 == outputs.size());
     }
   });
-}
-
-double event_milliseconds(const std::vector<Handle<cl_event>>& events) {
-  uint64_t nanoseconds = 0;
-  for (const Handle<cl_event>& event : events) {
-    uint64_t begin = 0, end = 0;
-    check(
-        api().clGetEventProfilingInfo(event.get(), CL_PROFILING_COMMAND_START, sizeof begin, &begin, nullptr),
-        "clGetEventProfilingInfo");
-    check(api().clGetEventProfilingInfo(event.get(), CL_PROFILING_COMMAND_END, sizeof end, &end, nullptr),
-          "clGetEventProfilingInfo");
-    nanoseconds += end - begin;
-  }
-  return static_cast<double>(nanoseconds) * 1e-6;
 }
 
 std::vector<double> OpenClBackend::profile(const std::vector<InputBuffer>& inputs, int batch, int repeats) {
@@ -194,7 +131,7 @@ void OpenClBackend::run_op(size_t index, const std::vector<InputBuffer>& operand
 
 MemoryInfo OpenClBackend::memory() const {
   return {executor_.storage().arena_bytes(1), executor_.storage().lower_bound_bytes(),
-          executor_.scratch_bytes(), executor_.weight_bytes(), model_.file.size()};
+          executor_.layers().scratch_bytes(), executor_.layers().weight_bytes(), model_.file.size()};
 }
 
 StartupInfo OpenClBackend::startup() const {
@@ -203,7 +140,7 @@ StartupInfo OpenClBackend::startup() const {
   info.programs_built = programs.built;
   info.programs_loaded = programs.loaded;
   info.cache_entries_rejected = programs.rejected;
-  info.self_tests_run = self_test_.tests_run();
+  info.self_tests_run = executor_.layers().self_tests_run();
   info.build_ms = programs.build_ms;
   info.uses_command_buffer = executor_.uses_command_buffer();
   return info;

@@ -7,7 +7,6 @@
 
 #include "backend.h"
 #include "opencl/executor.h"
-#include "opencl/self_test.h"
 
 namespace phonebit::opencl {
 
@@ -24,12 +23,12 @@ class OpenClBackend final : public Backend {
                    int batch) override;
   void run_op(size_t index, const std::vector<InputBuffer>& operands,
               const std::vector<OutputBuffer>& results, int batch) override;
-  std::string kernel(size_t index) const override { return executor_.layer(index).kernel; }
+  std::string kernel(size_t index) const override { return executor_.layers().layer(index).kernel; }
   MemoryInfo memory() const override;
   std::string device() const override { return label_; }
   const char* isa() const override { return "opencl"; }
   threads::ThreadPool& pool() override { return pool_; }
-  std::vector<std::string> warnings() const override { return warnings_; }
+  std::vector<std::string> warnings() const override { return executor_.layers().warnings(); }
 
   // Network's functions of the same names.
   void forward_on_device(const std::vector<DeviceBuffer>& inputs, const std::vector<DeviceBuffer>& outputs,
@@ -41,8 +40,6 @@ class OpenClBackend final : public Backend {
   OpenClHandles handles() const;
 
  private:
-  void choose_layer(size_t index, const TuningTable& table);
-  std::string failed_self_test(const loader::Op& op, const KernelChoice& choice);
   /// Calls body(first image, images) for runs of at most largest_batch() images, prepared for each.
   template <class Body>
   void in_passes(int batch, const Body& body);
@@ -55,20 +52,11 @@ class OpenClBackend final : public Backend {
   std::shared_ptr<Context> context_;
   std::string label_;
   ProgramCache programs_;
-  SelfTest self_test_;
   Executor executor_;
   threads::ThreadPool pool_{1};
   bool can_replay_;
-  std::vector<KernelChoice> choices_;  // that serve, by layer
-  std::vector<std::string> warnings_;
   std::vector<Handle<cl_mem>> caller_parts_;  // sub-buffers of callers' buffers
 };
-
-/// Milliseconds that a layer's commands ran, without the gaps between them. The events are complete.
-double event_milliseconds(const std::vector<Handle<cl_event>>& events);
-
-/// The tuning tables that count for the options: the caller's lines, then the built-in table.
-TuningTable tuning_table(const Options& options);
 
 /// For each op and shape class of the built-in table, the choice that comes first on a device.
 std::vector<std::pair<std::string, std::string>> table_choices(const Device& device);

@@ -10,8 +10,8 @@
 namespace phonebit::opencl {
 namespace {
 
-std::string build_options(const Device& device) {
-  std::string options = "-cl-std=CL1.2";
+std::string build_options(const Device& device, const char* standard) {
+  std::string options = std::string("-cl-std=") + standard;
   if (device.has_exact_division) options += " -cl-fp32-correctly-rounded-divide-sqrt";
   return options;
 }
@@ -29,21 +29,24 @@ std::string store_key(const Device& device, const std::string& options, const st
 ProgramCache::ProgramCache(std::shared_ptr<Context> context, std::string directory)
     : context_(std::move(context)),
       store_(std::move(directory)),
-      options_(build_options(context_->device())) {}
+      options_(build_options(context_->device(), "CL1.2")),
+      atomics_options_(build_options(
+          context_->device(), context_->device().version.rfind("OpenCL 2.", 0) == 0 ? "CL2.0" : "CL3.0")) {}
 
-Handle<cl_kernel> ProgramCache::kernel(const std::string& name, const std::string& text) {
+Handle<cl_kernel> ProgramCache::kernel(const std::string& name, const std::string& text, Language language) {
+  const Source source{name, text, language == Language::core ? options_ : atomics_options_};
   std::shared_ptr<Entry> entry;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    std::shared_ptr<Entry>& slot = programs_[text];
+    std::shared_ptr<Entry>& slot = programs_[source.options + "\n" + text];
     if (slot == nullptr) slot = std::make_shared<Entry>();
     entry = slot;
   }
   const std::lock_guard<std::mutex> lock(entry->mutex);
-  if (!entry->program) entry->program = load_or_build(name, text);
+  if (!entry->program) entry->program = load_or_build(source);
   cl_int status = CL_SUCCESS;
   Handle<cl_kernel> kernel(api().clCreateKernel(entry->program.get(), name.c_str(), &status));
-  if (status != CL_SUCCESS) fail_build(name, "clCreateKernel", status, build_log(entry->program.get()));
+  if (status != CL_SUCCESS) fail_build(source, "clCreateKernel", status, build_log(entry->program.get()));
   return kernel;
 }
 
@@ -52,18 +55,18 @@ ProgramStatistics ProgramCache::statistics() const {
   return statistics_;
 }
 
-Handle<cl_program> ProgramCache::load_or_build(const std::string& name, const std::string& text) {
-  const std::string key = store_key(context_->device(), options_, text);
+Handle<cl_program> ProgramCache::load_or_build(const Source& source) {
+  const std::string key = store_key(context_->device(), source.options, source.text);
   const StoredBinary stored = store_.load(key);
   if (stored.binary) {
-    if (Handle<cl_program> program = load(name, *stored.binary)) {
+    if (Handle<cl_program> program = load(source, *stored.binary)) {
       const std::lock_guard<std::mutex> lock(mutex_);
       ++statistics_.loaded;
       return program;
     }
   }
   const auto start = std::chrono::steady_clock::now();
-  Handle<cl_program> program = build(name, text);
+  Handle<cl_program> program = build(source);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   store_.store(key, binary_of(program.get()));
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -74,7 +77,7 @@ Handle<cl_program> ProgramCache::load_or_build(const std::string& name, const st
 }
 
 /// Empty where the driver refuses the binary, for instance after an update that kept its version.
-Handle<cl_program> ProgramCache::load(const std::string& name, const std::string& binary) const {
+Handle<cl_program> ProgramCache::load(const Source& source, const std::string& binary) const {
   const cl_device_id device = context_->device().id;
   const size_t bytes = binary.size();
   const auto* const data = reinterpret_cast<const unsigned char*>(binary.data());
@@ -84,22 +87,22 @@ Handle<cl_program> ProgramCache::load(const std::string& name, const std::string
                                                              const_cast<const unsigned char**>(&data),
                                                              &binary_status, &status));
   if (status != CL_SUCCESS || binary_status != CL_SUCCESS) return {};
-  if (api().clBuildProgram(program.get(), 1, &device, options_.c_str(), nullptr, nullptr) != CL_SUCCESS)
+  if (api().clBuildProgram(program.get(), 1, &device, source.options.c_str(), nullptr, nullptr) != CL_SUCCESS)
     return {};
-  const Handle<cl_kernel> kernel(api().clCreateKernel(program.get(), name.c_str(), &status));
+  const Handle<cl_kernel> kernel(api().clCreateKernel(program.get(), source.name.c_str(), &status));
   if (status != CL_SUCCESS) return {};
   return program;
 }
 
-Handle<cl_program> ProgramCache::build(const std::string& name, const std::string& text) const {
-  const char* source = text.c_str();
-  const size_t bytes = text.size();
+Handle<cl_program> ProgramCache::build(const Source& source) const {
+  const char* text = source.text.c_str();
+  const size_t bytes = source.text.size();
   cl_int status = CL_SUCCESS;
-  Handle<cl_program> program(api().clCreateProgramWithSource(context_->get(), 1, &source, &bytes, &status));
-  if (status != CL_SUCCESS) fail_build(name, "clCreateProgramWithSource", status, "");
+  Handle<cl_program> program(api().clCreateProgramWithSource(context_->get(), 1, &text, &bytes, &status));
+  if (status != CL_SUCCESS) fail_build(source, "clCreateProgramWithSource", status, "");
   const cl_device_id device = context_->device().id;
-  status = api().clBuildProgram(program.get(), 1, &device, options_.c_str(), nullptr, nullptr);
-  if (status != CL_SUCCESS) fail_build(name, "clBuildProgram", status, build_log(program.get()));
+  status = api().clBuildProgram(program.get(), 1, &device, source.options.c_str(), nullptr, nullptr);
+  if (status != CL_SUCCESS) fail_build(source, "clBuildProgram", status, build_log(program.get()));
   return program;
 }
 
@@ -141,11 +144,11 @@ std::string ProgramCache::build_log(cl_program program) const {
   return log.substr(0, log.find('\0'));
 }
 
-void ProgramCache::fail_build(const std::string& name, const char* function, cl_int status,
+void ProgramCache::fail_build(const Source& source, const char* function, cl_int status,
                               const std::string& log) const {
-  fail(ErrorCode::device, "kernel %s: %s: %s (%d) on %s with options '%s'; build log:\n%s", name.c_str(),
-       function, name_of_status(status).c_str(), status, context_->device().key().c_str(), options_.c_str(),
-       log.empty() ? "(empty)" : log.c_str());
+  fail(ErrorCode::device, "kernel %s: %s: %s (%d) on %s with options '%s'; build log:\n%s",
+       source.name.c_str(), function, name_of_status(status).c_str(), status,
+       context_->device().key().c_str(), source.options.c_str(), log.empty() ? "(empty)" : log.c_str());
 }
 
 std::string cache_directory(const std::string& configured) {

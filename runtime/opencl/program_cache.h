@@ -29,11 +29,16 @@ class ProgramCache {
   /// `directory`: empty for no disk cache; created on the first write.
   ProgramCache(std::shared_ptr<Context> context, std::string directory);
 
+  enum class Language {
+    core,     ///< OpenCL C 1.2: all layers
+    atomics,  ///< 2.0 or 3.0, as the device's version says: what shares atomic variables with the host
+  };
   /// The kernel `name` of a program text; a new kernel object for each call (arguments are state), programs
   /// are shared. Throws Error(device) with the CL symbol, kernel, options, device and the build log.
-  Handle<cl_kernel> kernel(const std::string& name, const std::string& text);
+  Handle<cl_kernel> kernel(const std::string& name, const std::string& text,
+                           Language language = Language::core);
 
-  /// "-cl-std=CL1.2 ...", the same for every program of the device.
+  /// "-cl-std=CL1.2 ...", the same for every layer's program of the device.
   const std::string& options() const { return options_; }
   ProgramStatistics statistics() const;
 
@@ -44,21 +49,24 @@ class ProgramCache {
     std::mutex mutex;
     Handle<cl_program> program;
   };
+  struct Source {
+    const std::string &name, &text, &options;
+  };
 
-  Handle<cl_program> load_or_build(const std::string& name, const std::string& text);
-  Handle<cl_program> load(const std::string& name, const std::string& binary) const;
-  Handle<cl_program> build(const std::string& name, const std::string& text) const;
+  Handle<cl_program> load_or_build(const Source& source);
+  Handle<cl_program> load(const Source& source, const std::string& binary) const;
+  Handle<cl_program> build(const Source& source) const;
   /// The program's binary for the device; empty where the driver gives none.
   std::string binary_of(cl_program program) const;
   std::string build_log(cl_program program) const;
-  [[noreturn]] void fail_build(const std::string& name, const char* function, cl_int status,
+  [[noreturn]] void fail_build(const Source& source, const char* function, cl_int status,
                                const std::string& log) const;
 
   std::shared_ptr<Context> context_;
   BinaryStore store_;
-  std::string options_;
+  std::string options_, atomics_options_;
   mutable std::mutex mutex_;                                // of what follows
-  std::map<std::string, std::shared_ptr<Entry>> programs_;  // by text
+  std::map<std::string, std::shared_ptr<Entry>> programs_;  // by options and text
   ProgramStatistics statistics_;
 };
 

@@ -7,9 +7,9 @@
 
 #include "cpu/cpu_backend.h"
 #include "fail.h"
+#include "lowering/op_part.h"
 #include "lowering/op_tensors.h"
 #include "opencl/executor.h"
-#include "opencl/opencl_backend.h"
 #include "opencl/test_problems.h"
 
 namespace phonebit::opencl {
@@ -25,9 +25,9 @@ struct Results {
   std::vector<std::vector<std::byte>> memory;
   std::vector<OutputBuffer> buffers;
 
-  explicit Results(const TestProblem& problem) {
+  Results(const TestProblem& problem, int images) {
     for (const int tensor : lowering::tensors_written(problem.model.ops[0])) {
-      memory.emplace_back(problem.model.tensor(tensor).bytes() * kImages);
+      memory.emplace_back(problem.model.tensor(tensor).bytes() * static_cast<size_t>(images));
       buffers.push_back({memory.back().data(), memory.back().size()});
     }
   }
@@ -59,25 +59,47 @@ std::string difference(const TestProblem& problem, const Results& expected, cons
   return "";
 }
 
-std::string run_problem(const TestProblem& problem, Context& context, ProgramCache& programs,
-                        const KernelChoice& choice) {
+/// Parts that cover an image once, rows and channels cut about in the middle where they can be. (Once: a
+/// residual sum lies in its operand's memory, and adding again is another result.)
+std::vector<OutputPart> parts_of(const TestProblem& problem, const KernelChoice& choice) {
+  const OutputPart whole = lowering::whole_part(problem.model, problem.model.ops[0]);
+  const int grain = channel_grain(choice), channels = whole.channel_end;
+  const int row = (whole.row_end + 1) / 2;
+  const int channel = std::min((channels / 2 + grain - 1) / grain * grain, channels);
+  std::vector<OutputPart> parts;
+  for (const auto& [row_begin, row_end] : {std::pair{0, row}, std::pair{row, whole.row_end}}) {
+    if (row_begin == row_end) continue;
+    parts.push_back({row_begin, row_end, 0, channel});
+    if (channel < channels) parts.push_back({row_begin, row_end, channel, channels});
+  }
+  return parts;
+}
+
+std::string run_problem(const TestProblem& problem, const std::shared_ptr<Context>& context,
+                        ProgramCache& programs, const KernelChoice& choice, bool has_channel_parts) {
+  const int images = has_channel_parts ? 1 : kImages;
   std::vector<std::vector<std::byte>> operands = problem.operands();
   std::vector<InputBuffer> inputs;
   for (const auto& operand : operands) inputs.push_back({operand.data(), operand.size()});
 
-  Results expected(problem), got(problem);
-  constexpr uint64_t kMemory = uint64_t{1} << 30;
-  cpu::CpuBackend reference(problem.model, *cpu::select_isa(nullptr), 1, kMemory);
-  reference.run_op(0, inputs, expected.buffers, kImages);
+  Results expected(problem, images), got(problem, images);
+  Options options;
+  options.max_memory_bytes = uint64_t{1} << 30;
+  cpu::CpuBackend reference(problem.model, *cpu::select_isa(nullptr), 1, options.max_memory_bytes);
+  reference.run_op(0, inputs, expected.buffers, images);
 
-  Executor executor(problem.model, context, programs, Precision::exact, kMemory);
-  executor.set_layer(0, choice);
-  executor.prepare(kImages);
+  Executor executor(problem.model, context, programs, options);
+  executor.set_layer(0, choice, has_channel_parts);
+  executor.prepare(images);
   const std::vector<int> read = lowering::tensors_read(problem.model.ops[0]);
   const std::vector<int> written = lowering::tensors_written(problem.model.ops[0]);
-  for (size_t i = 0; i < read.size(); ++i) executor.write(read[i], operands[i].data(), kImages, true);
-  executor.enqueue_layer(0, context.queue(), nullptr);
-  for (size_t i = 0; i < written.size(); ++i) executor.read(written[i], got.buffers[i].data, kImages, true);
+  for (size_t i = 0; i < read.size(); ++i) executor.write(read[i], operands[i].data(), images, true);
+  if (has_channel_parts) {
+    for (const OutputPart& part : parts_of(problem, choice)) executor.enqueue_part(0, part);
+  } else {
+    executor.enqueue_layer(0, context->queue(), nullptr);
+  }
+  for (size_t i = 0; i < written.size(); ++i) executor.read(written[i], got.buffers[i].data, images, true);
   return difference(problem, expected, got);
 }
 
@@ -86,13 +108,15 @@ std::string run_problem(const TestProblem& problem, Context& context, ProgramCac
 SelfTest::SelfTest(std::shared_ptr<Context> context, ProgramCache& programs, const std::string& directory)
     : context_(std::move(context)), programs_(programs), store_(directory) {}
 
-std::string SelfTest::key(const std::string& op, const KernelChoice& choice) const {
-  return "self-test\n" + context_->device().key() + "\n" + programs_.options() + "\n" + op + "\n" +
-         choice.full_text() + "\n" + assemble(choice.kernel, {});
+std::string SelfTest::key(const std::string& op, const KernelChoice& choice, bool has_channel_parts) const {
+  return std::string(has_channel_parts ? "self-test of channel parts\n" : "self-test\n") +
+         context_->device().key() + "\n" + programs_.options() + "\n" + op + "\n" + choice.full_text() +
+         "\n" + assemble(choice.kernel, {});
 }
 
-SelfTestResult SelfTest::result(const std::string& op, const KernelChoice& choice, bool again) {
-  const std::string test_key = key(op, choice);
+SelfTestResult SelfTest::result(const std::string& op, const KernelChoice& choice, bool has_channel_parts,
+                                bool again) {
+  const std::string test_key = key(op, choice, has_channel_parts);
   const auto known = known_.find(test_key);
   if (known != known_.end() && !again) return known->second;
   SelfTestResult result{op, choice.full_text(), true, ""};
@@ -101,21 +125,21 @@ SelfTestResult SelfTest::result(const std::string& op, const KernelChoice& choic
     result.passed = *stored.binary == "passed";
     result.detail = result.passed ? "" : *stored.binary;
   } else {
-    result = run(op, choice);
+    result = run(op, choice, has_channel_parts);
     store_.store(test_key, result.passed ? "passed" : result.detail);
   }
   known_[test_key] = result;
   return result;
 }
 
-SelfTestResult SelfTest::run(const std::string& op, const KernelChoice& choice) {
+SelfTestResult SelfTest::run(const std::string& op, const KernelChoice& choice, bool has_channel_parts) {
   SelfTestResult result{op, choice.full_text(), true, ""};
   ++tests_run_;
   const Target target{context_->device(), false};
   for (const auto& problem : test_problems(op)) {
     if (!can_serve(problem->model, problem->model.ops[0], target, choice)) continue;
     try {
-      result.detail = run_problem(*problem, *context_, programs_, choice);
+      result.detail = run_problem(*problem, context_, programs_, choice, has_channel_parts);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::device) throw;
       result.detail = error.what();
@@ -137,7 +161,7 @@ std::vector<SelfTestResult> test_all_kernels(const std::shared_ptr<Context>& con
   for (const std::string& op : tested_ops()) {
     std::set<std::string> tried;
     const auto try_choice = [&](const KernelChoice& choice) {
-      if (tried.insert(choice.full_text()).second) results.push_back(test.result(op, choice, again));
+      if (tried.insert(choice.full_text()).second) results.push_back(test.result(op, choice, false, again));
     };
     for (const auto& problem : test_problems(op)) {
       const Op& problem_op = problem->model.ops[0];

@@ -21,15 +21,16 @@ class SelfTest {
   /// `directory`: empty for no disk cache. Both references must outlive this.
   SelfTest(std::shared_ptr<Context> context, ProgramCache& programs, const std::string& directory);
 
-  /// Whether the choice is right on this device. An error of the device counts as a failure. `again`: do not
-  /// believe an old result.
-  SelfTestResult result(const std::string& op, const KernelChoice& choice, bool again = false);
+  /// Whether the choice is right on this device; `has_channel_parts`: in its program for parts of the
+  /// channels. An error of the device counts as a failure. `again`: do not believe an old result.
+  SelfTestResult result(const std::string& op, const KernelChoice& choice, bool has_channel_parts,
+                        bool again = false);
   /// Tests that really ran.
   int tests_run() const { return tests_run_; }
 
  private:
-  std::string key(const std::string& op, const KernelChoice& choice) const;
-  SelfTestResult run(const std::string& op, const KernelChoice& choice);
+  std::string key(const std::string& op, const KernelChoice& choice, bool has_channel_parts) const;
+  SelfTestResult run(const std::string& op, const KernelChoice& choice, bool has_channel_parts);
 
   std::shared_ptr<Context> context_;
   ProgramCache& programs_;

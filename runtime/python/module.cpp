@@ -3,9 +3,11 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <array>
 #include <iterator>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <tuple>
 
 #include "fail.h"
@@ -54,13 +56,52 @@ void set_device(Options& options, const py::object& device) {
 Precision precision_of(const std::string& name) {
   if (name == "exact") return Precision::exact;
   if (name == "f16") return Precision::f16;
-  fail(ErrorCode::input, "precision: got '%s', expected 'exact' or 'f16'", name.c_str());
+  if (name == "fast") return Precision::fast;
+  fail(ErrorCode::input, "precision: got '%s', expected 'exact', 'f16' or 'fast'", name.c_str());
 }
+
+/// (device, method, predicted_ms, [(stage, processor, layer, row_begin, row_end, channel_begin,
+/// channel_end)]).
+using PlanTuple = std::tuple<std::string, std::string, double, std::vector<std::array<int, 7>>>;
+
+ExecutionPlan plan_of(const PlanTuple& tuple) {
+  ExecutionPlan plan{std::get<0>(tuple), std::get<1>(tuple), std::get<2>(tuple), {}};
+  for (const std::array<int, 7>& part : std::get<3>(tuple))
+    plan.parts.push_back({part[0],
+                          part[1] == 0 ? Processor::cpu : Processor::gpu,
+                          part[2],
+                          {part[3], part[4], part[5], part[6]}});
+  return plan;
+}
+
+PlanTuple tuple_of(const ExecutionPlan& plan) {
+  std::vector<std::array<int, 7>> parts;
+  for (const PlannedPart& planned : plan.parts)
+    parts.push_back({planned.stage, static_cast<int>(planned.processor), planned.layer,
+                     planned.part.row_begin, planned.part.row_end, planned.part.channel_begin,
+                     planned.part.channel_end});
+  return {plan.device, plan.method, plan.predicted_ms, std::move(parts)};
+}
+
+/// An enumeration by its names, in order.
+template <class Enum, size_t count>
+Enum named_value(const char* what, const std::string& name, const char* const (&names)[count]) {
+  std::string all;
+  for (size_t i = 0; i < count; ++i) {
+    if (name == names[i]) return static_cast<Enum>(i);
+    all += (i > 0 ? ", '" : "'") + std::string(names[i]) + "'";
+  }
+  fail(ErrorCode::input, "%s: got '%s', expected one of %s", what, name.c_str(), all.c_str());
+}
+constexpr const char* kSharings[] = {"auto", "copy", "map", "svm"};
+constexpr const char* kSynchronizations[] = {"auto", "events", "user_events", "polling"};
 
 std::unique_ptr<Network> load(const py::object& path, int threads, const std::string& isa,
                               const py::object& device, const std::string& precision,
                               const std::string& tuning, const std::string& cache_directory,
-                              bool command_buffer) {
+                              bool command_buffer, const std::optional<PlanTuple>& plan,
+                              const std::string& sharing, const std::string& synchronization,
+                              int sync_limit_ms) {
   const auto encoded = py::module_::import("os").attr("fsencode")(path).cast<std::string>();
   if (encoded.find('\0') != std::string::npos) fail(ErrorCode::input, "path: contains a zero byte");
   Options options;
@@ -70,6 +111,11 @@ std::unique_ptr<Network> load(const py::object& path, int threads, const std::st
   options.tuning = tuning;
   options.cache_directory = cache_directory;
   options.command_buffer = command_buffer;
+  if (plan) options.plan = plan_of(*plan);
+  options.sharing = named_value<Sharing>("sharing", sharing, kSharings);
+  options.synchronization =
+      named_value<Synchronization>("synchronization", synchronization, kSynchronizations);
+  options.sync_limit_ms = sync_limit_ms;
   set_device(options, device);
   const py::gil_scoped_release unlocked;
   return std::make_unique<Network>(Network::load(encoded, options));
@@ -178,6 +224,52 @@ py::tuple measure_choice(Network& network, int index, const std::string& choice,
 
 std::string tuning_line(const Network& network, int index, const std::string& choice) {
   return network.tuning_line(checked_layer(index, network), choice);
+}
+
+using PartTuple = std::array<int, 4>;  // row_begin, row_end, channel_begin, channel_end
+
+OutputPart part_of(const PartTuple& part) { return {part[0], part[1], part[2], part[3]}; }
+
+std::optional<OutputPart> part_of(const std::optional<PartTuple>& part) {
+  if (!part) return std::nullopt;
+  return part_of(*part);
+}
+
+py::dict measure_layer(Network& network, int index, const std::optional<PartTuple>& cpu,
+                       const std::optional<PartTuple>& gpu, int repeats) {
+  const size_t layer = checked_layer(index, network);
+  LayerTimes times{};
+  {
+    const py::gil_scoped_release unlocked;
+    times = network.measure_layer(layer, part_of(cpu), part_of(gpu), repeats);
+  }
+  py::dict result;
+  result["total_us"] = times.total;
+  result["cpu_us"] = times.cpu;
+  result["gpu_us"] = times.gpu;
+  return result;
+}
+
+py::list dispatch(Network& network, int index, const PartTuple& gpu) {
+  py::list result;
+  for (const DispatchInfo& info : network.dispatch(checked_layer(index, network), part_of(gpu))) {
+    py::dict launch;
+    launch["kernel"] = info.kernel;
+    launch["choice"] = info.choice;
+    launch["global"] = py::make_tuple(info.global[0], info.global[1], info.global[2]);
+    launch["local"] = py::make_tuple(info.local[0], info.local[1], info.local[2]);
+    result.append(launch);
+  }
+  return result;
+}
+
+py::dict coexec(const Network& network) {
+  const CoexecInfo info = network.coexec();
+  py::dict result;
+  result["sharing"] = kSharings[static_cast<int>(info.sharing)];
+  result["synchronization"] = kSynchronizations[static_cast<int>(info.synchronization)];
+  result["is_on_cpu_alone"] = info.is_on_cpu_alone;
+  return result;
 }
 
 /// The records with the names and numbers of the file's.
@@ -320,7 +412,9 @@ void define_network(py::module_& module) {
                       "A loaded network. Arrays are NHWC; bit tensors are int8 of -1 and +1.")
       .def(py::init(&load), py::arg("path"), py::arg("threads") = 0, py::arg("isa") = "",
            py::arg("device") = "cpu", py::arg("precision") = "exact", py::arg("tuning") = "",
-           py::arg("cache_directory") = "", py::arg("command_buffer") = true)
+           py::arg("cache_directory") = "", py::arg("command_buffer") = true, py::arg("plan") = std::nullopt,
+           py::arg("sharing") = "auto", py::arg("synchronization") = "auto",
+           py::arg("sync_limit_ms") = Options{}.sync_limit_ms)
       .def_property_readonly("device", &Network::device)
       .def_property_readonly("warnings", &Network::warnings)
       .def_property_readonly("startup", &startup)
@@ -332,6 +426,12 @@ void define_network(py::module_& module) {
       .def("candidates", &candidates, py::arg("index"))
       .def("measure_choice", &measure_choice, py::arg("index"), py::arg("choice"), py::arg("batch") = 1,
            py::arg("repeats") = 10)
+      .def("measure_layer", &measure_layer, py::arg("index"), py::arg("cpu_part"), py::arg("gpu_part"),
+           py::arg("repeats") = 10)
+      .def("dispatch", &dispatch, py::arg("index"), py::arg("gpu_part"))
+      .def_property_readonly("plan_key", &Network::plan_key)
+      .def_property_readonly("plan", [](const Network& network) { return tuple_of(network.plan()); })
+      .def_property_readonly("coexec", &coexec)
       .def("tuning_line", &tuning_line, py::arg("index"), py::arg("choice"))
       .def_property_readonly("inputs", &Network::inputs)
       .def_property_readonly("outputs", &Network::outputs)

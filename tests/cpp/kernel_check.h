@@ -1,7 +1,9 @@
 // What the native kernel tests share: guarded buffers, random cases, and the epilogue as plain loops.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -73,7 +75,7 @@ inline int sign_of_bit(const uint32_t* pixel, int channel) {
 /// An output between guard elements; deliberately not aligned beyond its element.
 template <class T>
 struct Guarded {
-  static constexpr size_t kGuard = 65;
+  static constexpr ptrdiff_t kGuard = 65;
   std::vector<T> memory;
   size_t count;
 
@@ -81,10 +83,11 @@ struct Guarded {
     std::memset(memory.data(), 0xA5, memory.size() * sizeof(T));
   }
   T* data() { return memory.data() + kGuard; }
-  bool intact() const {
-    std::vector<unsigned char> pattern(kGuard * sizeof(T), 0xA5);
-    return std::memcmp(memory.data(), pattern.data(), pattern.size()) == 0 &&
-           std::memcmp(memory.data() + kGuard + count, pattern.data(), pattern.size()) == 0;
+  bool intact() const { return untouched(-kGuard, kGuard) && untouched(count, kGuard); }
+  /// Whether elements [first, first + length) still have their pattern.
+  bool untouched(ptrdiff_t first, size_t length) const {
+    const auto* bytes = (const unsigned char*)(memory.data() + kGuard + first);
+    return std::all_of(bytes, bytes + length * sizeof(T), [](unsigned char byte) { return byte == 0xA5; });
   }
 };
 
@@ -96,6 +99,46 @@ struct AlignedBytes {
   ~AlignedBytes() { std::free(data); }
   AlignedBytes(const AlignedBytes&) = delete;
   AlignedBytes& operator=(const AlignedBytes&) = delete;
+};
+
+/// Where a kernel writes. Half of the time it is a part of a larger layer, so that pixels have gaps between
+/// them.
+struct Outputs {
+  int pixels, channels, pixel_channels, pixel_words;
+  Guarded<float> value;
+  Guarded<uint32_t> bit_words;
+
+  Outputs(Random& random, int pixel_count, int channel_count)
+      : Outputs(pixel_count, channel_count, random() % 2 ? pick(random, 1, 70) : 0) {}
+  Outputs(int pixel_count, int channel_count, int other_channels)
+      : pixels(pixel_count),
+        channels(channel_count),
+        pixel_channels(channel_count + other_channels),
+        pixel_words(words(pixel_channels)),
+        value((size_t)pixels * pixel_channels),
+        bit_words((size_t)pixels * pixel_words) {}
+
+  AccumulatorSink threshold_sink() { return {bit_words.data(), pixel_words, nullptr}; }
+  bool intact() const {
+    return value.intact() && bit_words.intact() && gaps_intact(value, pixel_channels, channels) &&
+           gaps_intact(bit_words, pixel_words, words(channels));
+  }
+
+  void compare_bits(int pixel, const std::vector<uint32_t>& expected) {
+    for (size_t w = 0; w < expected.size(); w++) {
+      const uint32_t got = bit_words.data()[(size_t)pixel * pixel_words + w];
+      CHECK(got == expected[w], "pixel %d word %zu: got %08x, expected %08x", pixel, w, got, expected[w]);
+    }
+  }
+
+ private:
+  template <class T>
+  bool gaps_intact(const Guarded<T>& output, int step, int used) const {
+    for (int p = 0; p < pixels; p++) {
+      if (!output.untouched((size_t)p * step + used, step - used)) return false;
+    }
+    return true;
+  }
 };
 
 /// A random epilogue with its constants and tensors; `expect` computes it step by step.
@@ -154,13 +197,15 @@ struct RandomEpilogue {
     text += with_bits ? " bits" : "";
   }
 
-  Epilogue make(float* value, uint32_t* bit_words) const {
+  Epilogue make(Outputs& out) const {
     return {steps.data(),
             (int)steps.size(),
-            with_value ? value : nullptr,
-            with_bits ? bit_words : nullptr,
+            with_value ? out.value.data() : nullptr,
+            with_bits ? out.bit_words.data() : nullptr,
             threshold.empty() ? nullptr : threshold.data(),
-            channels};
+            channels,
+            out.pixel_channels,
+            out.pixel_words};
   }
 
   float expect(float v, int pixel, int c) const {
@@ -196,37 +241,21 @@ struct RandomEpilogue {
   }
 };
 
-/// Where a kernel writes, and the comparison with main values [pixel][channel] pushed through the epilogue.
-struct Outputs {
-  Guarded<float> value;
-  Guarded<uint32_t> bit_words;
-  Outputs(int pixels, int channels)
-      : value((size_t)pixels * channels), bit_words((size_t)pixels * words(channels)) {}
-
-  void compare(const RandomEpilogue& epilogue, const std::vector<float>& main) {
-    CHECK(value.intact() && bit_words.intact(), "written outside the output");
-    for (int p = 0; p < epilogue.pixels; p++) {
-      std::vector<uint32_t> expected_bits(words(epilogue.channels));
-      for (int c = 0; c < epilogue.channels; c++) {
-        const size_t i = (size_t)p * epilogue.channels + c;
-        const float v = epilogue.expect(main[i], p, c);
-        if (epilogue.with_value)
-          CHECK(value.data()[i] == v, "pixel %d channel %d: got %.9g, expected %.9g", p, c, value.data()[i],
-                v);
-        const float t = epilogue.threshold.empty() ? 0.0f : epilogue.threshold[c];
-        expected_bits[c / 32] |= (uint32_t)(v >= t) << (c % 32);
-      }
-      if (epilogue.with_bits) compare_bits(p, expected_bits);
+/// Compares a kernel's output with main values [pixel][channel] pushed through the epilogue.
+inline void compare(Outputs& out, const RandomEpilogue& epilogue, const std::vector<float>& main) {
+  CHECK(out.intact(), "written outside the output");
+  for (int p = 0; p < epilogue.pixels; p++) {
+    std::vector<uint32_t> expected_bits(words(epilogue.channels));
+    for (int c = 0; c < epilogue.channels; c++) {
+      const float v = epilogue.expect(main[(size_t)p * epilogue.channels + c], p, c);
+      const float got = out.value.data()[(size_t)p * out.pixel_channels + c];
+      if (epilogue.with_value) CHECK(got == v, "pixel %d channel %d: got %.9g, expected %.9g", p, c, got, v);
+      const float t = epilogue.threshold.empty() ? 0.0f : epilogue.threshold[c];
+      expected_bits[c / 32] |= (uint32_t)(v >= t) << (c % 32);
     }
+    if (epilogue.with_bits) out.compare_bits(p, expected_bits);
   }
-
-  void compare_bits(int pixel, const std::vector<uint32_t>& expected) {
-    for (size_t w = 0; w < expected.size(); w++) {
-      const uint32_t got = bit_words.data()[pixel * expected.size() + w];
-      CHECK(got == expected[w], "pixel %d word %zu: got %08x, expected %08x", pixel, w, got, expected[w]);
-    }
-  }
-};
+}
 
 /// A random window over a random map. `channels_out` 0: the same channels (depthwise, pooling).
 inline ConvShape random_shape(Random& random, int channels_in, int channels_out, int most_pixels) {

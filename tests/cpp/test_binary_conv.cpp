@@ -127,13 +127,19 @@ Aligned aligned(size_t bytes) {
 constexpr uint32_t kGuard = 0xdeadbeef;
 constexpr size_t kGuardWords = 32;
 
+/// What lies between the pixels of an output that is part of a larger layer's.
+int random_gap(std::mt19937& random) { return random() % 2 != 0 ? (int)(random() % 5) : 0; }
+
 /// `count` words between guards, filled with a pattern that no kernel writes by chance.
 struct Guarded {
   explicit Guarded(size_t count) : words_(count + 2 * kGuardWords, kGuard) {}
   uint32_t* begin() { return words_.data() + kGuardWords; }
-  bool intact() const {
-    for (size_t i = 0; i < kGuardWords; ++i) {
-      if (words_[i] != kGuard || words_[words_.size() - 1 - i] != kGuard) return false;
+  /// Whether nothing was written but `used` words at the begin of each `step`.
+  bool intact(int used, int step) const {
+    for (size_t i = 0; i < words_.size(); ++i) {
+      const bool is_output = i >= kGuardWords && i < words_.size() - kGuardWords;
+      if (is_output && (int)((i - kGuardWords) % step) < used) continue;
+      if (words_[i] != kGuard) return false;
     }
     return true;
   }
@@ -168,6 +174,7 @@ void run_split(std::mt19937& random, const BinaryConvKernel& kernel, const ConvS
 void check_thresholds(std::mt19937& random, const BinaryConvKernel& kernel, const ConvShape& s,
                       const Data& data, const std::string& name) {
   const int64_t pixels = (int64_t)s.out_h * s.out_w;
+  const int pixel_words = words(s.out_c) + random_gap(random);
   std::vector<int32_t> thresholds(s.out_c);
   for (int c = 0; c < s.out_c; ++c) {
     // Mostly a value that occurs, so that >= and > differ; sometimes the extremes, which mean always and
@@ -180,13 +187,14 @@ void check_thresholds(std::mt19937& random, const BinaryConvKernel& kernel, cons
   const Aligned packed = aligned(kernel.packed_bytes(s));
   const Aligned scratch = aligned(kernel.scratch_bytes(s));
   kernel.pack_weights(s, data.weights.data(), thresholds.data(), packed.get());
-  Guarded out(pixels * words(s.out_c));
-  run_split(random, kernel, s, data, packed.get(), scratch.get(), {out.begin(), nullptr});
-  if (!out.intact()) fail(name + ": threshold form wrote outside its output, " + describe(s));
+  Guarded out(pixels * pixel_words);
+  run_split(random, kernel, s, data, packed.get(), scratch.get(), {out.begin(), pixel_words, nullptr});
+  if (!out.intact(words(s.out_c), pixel_words))
+    fail(name + ": threshold form wrote outside its output, " + describe(s));
   for (int64_t p = 0; p < pixels; ++p) {
     for (int c = 0; c < words(s.out_c) * 32; ++c) {
       const bool expected = c < s.out_c && data.accumulators[p * s.out_c + c] >= thresholds[c];
-      const bool got = (out.begin()[p * words(s.out_c) + c / 32] >> (c % 32) & 1) != 0;
+      const bool got = (out.begin()[p * pixel_words + c / 32] >> (c % 32) & 1) != 0;
       if (got == expected) continue;
       fail(name + ": threshold form, pixel " + std::to_string(p) + " channel " + std::to_string(c) + " is " +
            std::to_string(got) + ", expected " + std::to_string(expected) + ", " + describe(s));
@@ -198,7 +206,8 @@ void check_thresholds(std::mt19937& random, const BinaryConvKernel& kernel, cons
 void check_epilogue(std::mt19937& random, const BinaryConvKernel& kernel, const ConvShape& s,
                     const Data& data, const std::string& name) {
   const int64_t pixels = (int64_t)s.out_h * s.out_w;
-  const size_t elements = pixels * s.out_c;
+  const int pixel_channels = s.out_c + random_gap(random), pixel_words = words(s.out_c) + random_gap(random);
+  const size_t elements = pixels * pixel_channels;
   std::vector<float> scale(s.out_c), bias(s.out_c), shortcut(elements), threshold(s.out_c);
   for (int c = 0; c < s.out_c; ++c) {
     scale[c] = (float)(int)(random() % 17 - 8) / 4;
@@ -208,25 +217,30 @@ void check_epilogue(std::mt19937& random, const BinaryConvKernel& kernel, const 
   Guarded values(elements);
   float* value = (float*)values.begin();
   // The shortcut is added in place: a kernel that runs an epilogue twice for one pixel is found out here.
-  for (size_t i = 0; i < elements; ++i) shortcut[i] = value[i] = (float)(int)(random() % 65 - 32);
+  for (int64_t p = 0; p < pixels; ++p) {
+    for (int c = 0; c < s.out_c; ++c)
+      shortcut[p * pixel_channels + c] = value[p * pixel_channels + c] = (float)(int)(random() % 65 - 32);
+  }
   EpilogueStep steps[2] = {};
   steps[0].kind = StepKind::kScaleBias, steps[0].a = scale.data(), steps[0].b = bias.data();
-  steps[1].kind = StepKind::kAdd, steps[1].tensor = value, steps[1].tensor_pixel_stride = s.out_c;
-  Guarded bits(pixels * words(s.out_c));
-  const Epilogue epilogue = {steps, 2, value, bits.begin(), threshold.data(), s.out_c};
+  steps[1].kind = StepKind::kAdd, steps[1].tensor = value, steps[1].tensor_pixel_stride = pixel_channels;
+  Guarded bits(pixels * pixel_words);
+  const Epilogue epilogue = {steps,          2,          value, bits.begin(), threshold.data(), s.out_c,
+                             pixel_channels, pixel_words};
 
   const Aligned packed = aligned(kernel.packed_bytes(s));
   const Aligned scratch = aligned(kernel.scratch_bytes(s));
   kernel.pack_weights(s, data.weights.data(), nullptr, packed.get());
-  run_split(random, kernel, s, data, packed.get(), scratch.get(), {nullptr, &epilogue});
-  if (!values.intact() || !bits.intact())
+  run_split(random, kernel, s, data, packed.get(), scratch.get(), {nullptr, 0, &epilogue});
+  if (!values.intact(s.out_c, pixel_channels) || !bits.intact(words(s.out_c), pixel_words))
     fail(name + ": epilogue form wrote outside its outputs, " + describe(s));
   for (int64_t p = 0; p < pixels; ++p) {
     for (int c = 0; c < words(s.out_c) * 32; ++c) {
-      const bool bit = (bits.begin()[p * words(s.out_c) + c / 32] >> (c % 32) & 1) != 0;
-      const size_t i = p * s.out_c + c;
+      const bool bit = (bits.begin()[p * pixel_words + c / 32] >> (c % 32) & 1) != 0;
+      const size_t i = p * pixel_channels + c;
       // Quarters and small integers: every step is exact in float32, so equality is the right test.
-      const float expected = c < s.out_c ? (float)data.accumulators[i] * scale[c] + bias[c] + shortcut[i] : 0;
+      const float expected =
+          c < s.out_c ? (float)data.accumulators[p * s.out_c + c] * scale[c] + bias[c] + shortcut[i] : 0;
       const bool expected_bit = c < s.out_c && expected >= threshold[c];
       if (bit == expected_bit && (c >= s.out_c || value[i] == expected)) continue;
       fail(name + ": epilogue form, pixel " + std::to_string(p) + " channel " + std::to_string(c) + ", " +

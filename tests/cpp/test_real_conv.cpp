@@ -1,6 +1,6 @@
 // Convolutions of real values (float32 and u8) of every supported instruction set, against plain loops.
-// Float results, weights floats or halves, must be the very bits of one chain of fused multiply-adds per
-// output; u8 results are integers.
+// Float results, weights floats, halves or bytes, must be the very bits of one chain of fused multiply-adds
+// per output; u8 results are integers.
 //
 // Usage: test_real_conv [seed [repeats]]. All instruction sets see the same cases.
 #include "kernel_check.h"
@@ -26,6 +26,7 @@ void run_in_parts(Random& random, const Kernel& kernel, const ConvShape& s, cons
 }
 
 float value_of(float weight) { return weight; }
+float value_of(int8_t weight) { return weight; }
 
 /// Of the bits of a finite half.
 float value_of(uint16_t half) {
@@ -45,6 +46,12 @@ std::vector<uint16_t> random_weights(Random& random, size_t count, uint16_t) {
     half = (uint16_t)((random() & 0x83ff) | exponent << 10);
   }
   return halves;
+}
+
+std::vector<int8_t> random_weights(Random& random, size_t count, int8_t) {
+  std::vector<int8_t> bytes(count);
+  for (int8_t& byte : bytes) byte = (int8_t)pick(random, -127, 127);
+  return bytes;
 }
 
 template <class Weight>
@@ -79,14 +86,14 @@ void real_convolution(const RealConvKernel<Weight>& kernel, Random& random) {
   }
   AlignedBytes packed(kernel.packed_bytes(s));
   kernel.pack_weights(s, weights.data(), packed.data);
-  Outputs out(pixels, s.out_c);
-  run_in_parts(random, kernel, s, packed.data, input.data(),
-               epilogue.make(out.value.data(), out.bit_words.data()));
-  out.compare(epilogue, main);
+  Outputs out(random, pixels, s.out_c);
+  run_in_parts(random, kernel, s, packed.data, input.data(), epilogue.make(out));
+  compare(out, epilogue, main);
 }
 
 void f32_convolution(const Isa& isa, Random& random) { real_convolution(*isa.f32_conv, random); }
 void f16_convolution(const Isa& isa, Random& random) { real_convolution(*isa.f16_conv, random); }
+void w8_convolution(const Isa& isa, Random& random) { real_convolution(*isa.w8_conv, random); }
 
 void u8_convolution(const Isa& isa, Random& random) {
   const int in_c = pick_one(random, {1, 2, 3, 3, 3, 4, 5, 33, 100});
@@ -134,15 +141,15 @@ void u8_convolution(const Isa& isa, Random& random) {
     Random parts(parts_seed);
     AlignedBytes packed(kernel.packed_bytes(s));
     kernel.pack_weights(s, weights.data(), threshold_form ? thresholds.data() : nullptr, packed.data);
-    Outputs out(pixels, s.out_c);
-    const Epilogue e = epilogue.make(out.value.data(), out.bit_words.data());
-    const AccumulatorSink sink = {threshold_form ? out.bit_words.data() : nullptr, &e};
+    Outputs out(parts, pixels, s.out_c);
+    const Epilogue e = epilogue.make(out);
+    const AccumulatorSink sink = threshold_form ? out.threshold_sink() : AccumulatorSink{nullptr, 0, &e};
     run_in_parts(parts, kernel, s, packed.data, input.data(), sink);
     if (!threshold_form) {
-      out.compare(epilogue, std::vector<float>(accumulators.begin(), accumulators.end()));
+      compare(out, epilogue, std::vector<float>(accumulators.begin(), accumulators.end()));
       continue;
     }
-    CHECK(out.bit_words.intact(), "written outside the output");
+    CHECK(out.intact(), "written outside the output");
     for (int p = 0; p < pixels; p++) {
       std::vector<uint32_t> expected(words(s.out_c));
       for (int o = 0; o < s.out_c; o++)
@@ -161,6 +168,7 @@ int main(int argc, char** argv) {
   const int repeats = argc > 2 ? std::atoi(argv[2]) : 150;
   for_each_isa("f32_convolution", seed, repeats, f32_convolution);
   for_each_isa("f16_convolution", seed, repeats, f16_convolution);
+  for_each_isa("w8_convolution", seed, repeats, w8_convolution);
   for_each_isa("u8_convolution", seed, repeats, u8_convolution);
   if (failures)
     std::fprintf(stderr, "%d failures; rerun with: test_real_conv %u %d\n", failures, seed, repeats);

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "loader/loader.h"
 #include "phonebit/network.h"
 #include "test_runtime_model.h"
 
@@ -234,6 +235,44 @@ void reads_and_refuses_detection() {
   refuses([](Record& r) { r.anchor_count = 1; }, "1 labels for the 7 classes");
 }
 
+void reads_plans() {
+  const auto plans = phonebit::loader::load_model(store(phonebit::test::small_model())).plans;
+  expect(plans.size() == 2 && plans[0].parts.size() == 12 && plans[1].parts.empty(), "two plans");
+  expect(plans[0].device == "cuts" && plans[1].device == "nothing", "their devices");
+  expect(plans[0].method == "user" && plans[0].predicted_ms == 0.5, "method and prediction");
+  const phonebit::PlannedPart& planned = plans[0].parts[3];
+  expect(planned.stage == 1 && planned.processor == phonebit::Processor::cpu && planned.layer == 1, "a part");
+  expect(planned.part.row_begin == 2 && planned.part.row_end == 3, "its rows");
+  expect(planned.part.channel_begin == 0 && planned.part.channel_end == 40, "its channels");
+}
+
+/// A copy of a map, planned by rows on both processors: read, and damaged.
+void refuses_damaged_plans() {
+  using Part = phonebit::format::PlanPartRecord;
+  const auto refuses = [](const auto& change, const std::string& part, const std::string& second_device) {
+    std::vector<Part> parts = {{0, 1, 0, 0, 2, 0, 12, 0}, {0, 0, 0, 2, 6, 0, 12, 0}};
+    change(parts);
+    ModelWriter model;
+    const uint32_t map = model.tensor("map", phonebit::format::DataType::kF32, 6, 5, 12);
+    const uint32_t copy = model.tensor("copy", phonebit::format::DataType::kF32, 6, 5, 12);
+    model.op(phonebit::format::OpKind::kElementwise, "copy", {map}).value_output = static_cast<int32_t>(copy);
+    model.plan("first", {});
+    model.plan(second_device, parts);
+    const std::string text = outcome(store(model.bytes({map}, {copy})), ErrorCode::format, part);
+    expect(part.empty() ? text.empty() : text.find(part) != std::string::npos,
+           "'" + text + "' says '" + part + "'");
+  };
+  refuses([](auto&) {}, "", "second");
+  refuses([](auto&) {}, "an earlier plan is for device 'first', too", "first");
+  refuses([](auto&) {}, "its device or its method has no name", "");
+  refuses([](auto& parts) { parts[1].stage = 2; }, "plan 1, part 1: stage 2 of a plan of 2 parts", "second");
+  refuses([](auto& parts) { parts[0].processor = 2; }, "plan 1, part 0: unknown processor 2", "second");
+  refuses([](auto& parts) { parts[0].layer = 1; }, "layer 1 does not exist, there are 1", "second");
+  refuses([](auto& parts) { parts[0].row_begin = 2; }, "rows 2:2 of an output of 6", "second");
+  refuses([](auto& parts) { parts[1].row_end = 7; }, "rows 2:7 of an output of 6", "second");
+  refuses([](auto& parts) { parts[1].channel_end = 0xFFFFFFFF; }, "channels 0:4294967295", "second");
+}
+
 void try_file(const Bytes& file, int mutations, std::mt19937& random) {
   expect(outcome(store(file), ErrorCode::format, "intact").empty(), "the intact file runs");
   names_unknown_version(file);
@@ -270,6 +309,8 @@ int main(int argc, char** argv) {
     tells_preprocessing_and_labels(small);
     refuses_damaged_preprocessing();
     reads_and_refuses_detection();
+    reads_plans();
+    refuses_damaged_plans();
   }
   for (const std::string& path : paths) {
     std::printf("%s\n", path.c_str());

@@ -62,6 +62,17 @@ class ModelWriter {
 
   void preprocessing(const format::PreprocessingRecord& record) { preprocessing_.push_back(record); }
 
+  /// A plan of the parts that follow the last plan's.
+  void plan(const std::string& device, const std::vector<format::PlanPartRecord>& parts) {
+    plans_.push_back({string(device),
+                      string("user"),
+                      static_cast<uint32_t>(plan_parts_.size()),
+                      static_cast<uint32_t>(parts.size()),
+                      0.5,
+                      {}});
+    plan_parts_.insert(plan_parts_.end(), parts.begin(), parts.end());
+  }
+
   Bytes bytes(const std::vector<uint32_t>& inputs, const std::vector<uint32_t>& outputs) const {
     using Kind = format::SectionKind;
     std::vector<std::pair<format::SectionRecord, Bytes>> sections;
@@ -84,6 +95,8 @@ class ModelWriter {
     add(Kind::kPreprocessing, preprocessing_);
     add(Kind::kLabels, labels_);
     add(Kind::kDetection, detection_);
+    add(Kind::kExecutionPlans, plans_);
+    add(Kind::kPlanParts, plan_parts_);
 
     Bytes file(64 + sections.size() * sizeof(format::SectionRecord));
     for (size_t i = 0; i < sections.size(); ++i) {
@@ -138,13 +151,16 @@ class ModelWriter {
   std::vector<format::PreprocessingRecord> preprocessing_;
   std::vector<uint32_t> labels_;
   std::vector<format::DetectionRecord> detection_;
+  std::vector<format::PlanRecord> plans_;
+  std::vector<format::PlanPartRecord> plan_parts_;
   Bytes data_;
 };
 
 /// 6x5x3 u8 -> convolution with integer thresholds (40 channels) -> max-pool of bits with a flip mask ->
 /// concat with itself
 /// -> grouped binary convolution with every kind of step, value and bits -> reshape, and a float convolution
-/// -> softmax, and a selection of channels -> log softmax. Ten labels, and preprocessing of the image.
+/// -> softmax, and a selection of channels -> log softmax. Ten labels, preprocessing of the image, and plans
+/// for two devices.
 inline Bytes small_model() {
   using format::DataType;
   using format::OpKind;
@@ -227,6 +243,19 @@ inline Bytes small_model() {
                        {0.485, 0.456, 0.406, 0.0},
                        {0.229, 0.224, 0.225, 1.0},
                        {}});
+  model.plan("cuts", {{0, 1, 0, 0, 6, 0, 16, 0},
+                      {0, 0, 0, 0, 6, 16, 40, 0},
+                      {1, 1, 1, 0, 2, 0, 40, 0},
+                      {1, 0, 1, 2, 3, 0, 40, 0},
+                      {2, 0, 2, 0, 3, 0, 80, 0},
+                      {2, 0, 3, 0, 3, 0, 4, 0},
+                      {2, 0, 4, 0, 3, 0, 4, 0},
+                      {3, 1, 5, 0, 1, 0, 24, 0},
+                      {3, 1, 6, 0, 1, 0, 10, 0},
+                      {3, 1, 7, 0, 1, 0, 10, 0},
+                      {3, 0, 8, 0, 3, 0, 6, 0},
+                      {3, 0, 9, 0, 3, 0, 6, 0}});
+  model.plan("nothing", {});
   return model.bytes({image}, {scores, logits, signs, logs});
 }
 

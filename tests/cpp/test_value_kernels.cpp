@@ -37,8 +37,8 @@ void float_window(const Isa& isa, Random& random, Reduction reduction) {
     }
   }
 
-  Outputs out(pixels, s.in_c);
-  const Epilogue e = epilogue.make(out.value.data(), out.bit_words.data());
+  Outputs out(random, pixels, s.in_c);
+  const Epilogue e = epilogue.make(out);
   const std::vector<int> rows = random_cuts(random, s.out_h);
   for (size_t i = 0; i + 1 < rows.size(); i++) {
     if (reduction == Reduction::kDepthwise)
@@ -47,7 +47,7 @@ void float_window(const Isa& isa, Random& random, Reduction reduction) {
     if (reduction == Reduction::kAverage)
       isa.values->average_pool_f32(s, input.data(), rows[i], rows[i + 1], e);
   }
-  out.compare(epilogue, main);
+  compare(out, epilogue, main);
 }
 
 void check_bit_pool(const Isa& isa, Random& random, const ConvShape& s) {
@@ -56,12 +56,12 @@ void check_bit_pool(const Isa& isa, Random& random, const ConvShape& s) {
   const std::vector<uint32_t> flip = bits(random, 1, channels);
   const bool flips = random() % 2;
   current_case += ": " + describe(s) + (flips ? " flips" : "");
-  Outputs out(s.out_h * s.out_w, channels);
+  Outputs out(s.out_h * s.out_w, channels, 0);
   const std::vector<int> rows = random_cuts(random, s.out_h);
   for (size_t i = 0; i + 1 < rows.size(); i++)
     isa.values->max_pool_bits(s, flips ? flip.data() : nullptr, input.data(), rows[i], rows[i + 1],
                               out.bit_words.data());
-  CHECK(out.bit_words.intact(), "written outside the output");
+  CHECK(out.intact(), "written outside the output");
   for (int p = 0; p < s.out_h * s.out_w; p++) {
     std::vector<uint32_t> expected(words(channels));
     for (int c = 0; c < channels; c++) {
@@ -119,14 +119,14 @@ void binary_depthwise(const Isa& isa, Random& random) {
       main.push_back((float)acc);
     }
   }
-  Outputs out(pixels, s.in_c);
-  const Epilogue e = epilogue.make(out.value.data(), out.bit_words.data());
-  const AccumulatorSink sink = {threshold_form ? out.bit_words.data() : nullptr, &e};
+  Outputs out(random, pixels, s.in_c);
+  const Epilogue e = epilogue.make(out);
+  const AccumulatorSink sink = threshold_form ? out.threshold_sink() : AccumulatorSink{nullptr, 0, &e};
   const std::vector<int> rows = random_cuts(random, s.out_h);
   for (size_t i = 0; i + 1 < rows.size(); i++)
     isa.binary_depthwise(s, weights.data(), thresholds.data(), input.data(), rows[i], rows[i + 1], sink);
-  if (!threshold_form) return out.compare(epilogue, main);
-  CHECK(out.bit_words.intact(), "written outside the output");
+  if (!threshold_form) return compare(out, epilogue, main);
+  CHECK(out.intact(), "written outside the output");
   for (int p = 0; p < pixels; p++) {
     std::vector<uint32_t> expected(words(s.in_c));
     for (int c = 0; c < s.in_c; c++)
@@ -145,8 +145,8 @@ void elementwise(const Isa& isa, Random& random) {
   std::vector<uint8_t> bytes(main.size());
   for (uint8_t& byte : bytes) byte = (uint8_t)random();
   const std::vector<uint32_t> packed = bits(random, pixels, channels);
-  Outputs out(pixels, channels);
-  const Epilogue e = epilogue.make(out.value.data(), out.bit_words.data());
+  Outputs out(random, pixels, channels);
+  const Epilogue e = epilogue.make(out);
   const std::vector<int> cuts = random_cuts(random, pixels);
   for (size_t i = 0; i + 1 < cuts.size(); i++) {
     if (type == 0) isa.values->elementwise_f32(main.data(), cuts[i], cuts[i + 1], e);
@@ -158,7 +158,7 @@ void elementwise(const Isa& isa, Random& random) {
     if (type == 2)
       main[i] = (float)sign_of_bit(packed.data() + i / channels * words(channels), (int)(i % channels));
   }
-  out.compare(epilogue, main);
+  compare(out, epilogue, main);
 }
 
 /// A residual block may add in place: the shortcut's tensor is the output.
@@ -166,13 +166,13 @@ void in_place_add(const Isa& isa, Random& random) {
   const int channels = pick_channels(random), pixels = pick(random, 1, 40);
   const std::vector<float> main = floats(random, (size_t)pixels * channels);
   const std::vector<float> shortcut = floats(random, main.size());
-  Outputs out(pixels, channels);
+  Outputs out(pixels, channels, 0);
   std::memcpy(out.value.data(), shortcut.data(), shortcut.size() * sizeof(float));
   EpilogueStep step = {};
   step.kind = StepKind::kAdd;
   step.tensor = out.value.data();
   step.tensor_pixel_stride = channels;
-  const Epilogue e = {&step, 1, out.value.data(), nullptr, nullptr, channels};
+  const Epilogue e = {&step, 1, out.value.data(), nullptr, nullptr, channels, channels, 0};
   isa.values->elementwise_f32(main.data(), 0, pixels, e);
   for (size_t i = 0; i < main.size(); i++)
     CHECK(out.value.data()[i] == main[i] + shortcut[i], "element %zu of %dx%d", i, pixels, channels);
@@ -195,10 +195,11 @@ void transcendental(const Isa& isa, Random& random) {
     EpilogueStep step = {};
     step.kind = kind;
     std::vector<float> y(x.size());
-    const Epilogue e = {&step, 1, y.data(), nullptr, nullptr, (int)x.size()};
+    const int count = (int)x.size();
+    const Epilogue e = {&step, 1, y.data(), nullptr, nullptr, count, count, 0};
     isa.values->elementwise_f32(x.data(), 0, 1, e);
     std::vector<float> scalar(x.size());
-    const Epilogue e_scalar = {&step, 1, scalar.data(), nullptr, nullptr, (int)x.size()};
+    const Epilogue e_scalar = {&step, 1, scalar.data(), nullptr, nullptr, count, count, 0};
     select_isa("scalar")->values->elementwise_f32(x.data(), 0, 1, e_scalar);
     CHECK(std::isnan(y.back()), "NaN became %g", y.back());
     for (size_t i = 0; i + 1 < x.size(); i++) {
@@ -223,7 +224,8 @@ void rounding(const Isa& isa, Random& random) {
   EpilogueStep step = {};
   step.kind = StepKind::kRound;
   std::vector<float> y(x.size());
-  const Epilogue e = {&step, 1, y.data(), nullptr, nullptr, (int)x.size()};
+  const int count = (int)x.size();
+  const Epilogue e = {&step, 1, y.data(), nullptr, nullptr, count, count, 0};
   isa.values->elementwise_f32(x.data(), 0, 1, e);
   CHECK(std::isnan(y.back()), "NaN became %g", y.back());
   for (size_t i = 0; i + 1 < x.size(); i++) {

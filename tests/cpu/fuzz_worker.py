@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from builders import described_classifier, engine_graphs
+from builders import described_classifier, engine_graphs, planned_classifier
 from cases import long_lives, reshape_aliases
 
 from phonebit.converter.writer import to_bytes
@@ -22,13 +22,15 @@ from phonebit.format.records import (
     CONSTANT,
     HEADER,
     OP,
+    PLAN,
+    PLAN_PART,
     PREPROCESSING,
     SECTION,
     STEP,
     TENSOR,
     SectionKind,
 )
-from phonebit.format.writer import seal
+from phonebit.format.writer import file_bytes, seal
 from phonebit.opencl import opencl_runtime
 
 _runtime = opencl_runtime()
@@ -44,6 +46,8 @@ TABLES = {
     SectionKind.OUTPUTS: np.dtype("<u4"),
     SectionKind.PREPROCESSING: PREPROCESSING,
     SectionKind.LABELS: np.dtype("<u4"),
+    SectionKind.EXECUTION_PLANS: PLAN,
+    SectionKind.PLAN_PARTS: PLAN_PART,
 }
 SMALL = (0, 1, 2, 3, 5, 31, 32, 33, 63, 64, 65, 255)
 LARGE = (1 << 14, 1 << 20, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)
@@ -133,7 +137,7 @@ def main(seed: int, count: int, folder: Path, on_opencl: bool) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
     random = np.random.default_rng(seed)
     graphs = [*engine_graphs().values(), reshape_aliases(), long_lives(), described_classifier()]
-    files = [to_bytes(graph) for graph in graphs]
+    files = [*(to_bytes(graph) for graph in graphs), file_bytes(planned_classifier())]
     path = folder / f"{seed}.pbit"
     accepted = 0
     for _ in range(count):

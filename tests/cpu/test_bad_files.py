@@ -145,7 +145,7 @@ def test_indices_must_be_integers_and_one_a_channel(
     [
         ({"count": 1781}, "1781 elements of 2 bytes do not make 3564 bytes"),
         ({"count": 1781, "size_bytes": 3562}, "weights are 1781 x f16, expected 1782 x f16"),
-        ({"dtype": 5}, "dtype 5, expected 0 (bit), 2 (i32), 3 (f32) or 4 (f16)"),
+        ({"dtype": 6}, "dtype 6, expected 0 (bit), 2 (i32), 3 (f32), 4 (f16) or 5 (i8)"),
         ({"dtype": DataType.F32}, "1782 elements of 4 bytes do not make 3564 bytes"),
     ],
 )

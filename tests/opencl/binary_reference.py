@@ -5,17 +5,17 @@ Nothing here counts bits: maps and weights are arrays of -1/+1, accumulators sum
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from kernel_driver import pack_bits, run_kernel, unpack_bits
+from kernel_driver import pack_bits, run_pixels, unpack_bits
+from kernel_parts import Part, check_parts
 from numpy.typing import NDArray
 
-from phonebit.bnn_kernels.sources import kernel_paths, tunables
+from phonebit.bnn_kernels.sources import tunables
 
 Array = NDArray[Any]
 Defines = dict[str, int | str]
@@ -287,20 +287,6 @@ class Epilogue:
             np.testing.assert_array_equal(read_bits(results[-1], *value.shape) > 0, expected)
 
 
-def work_sizes(
-    kernel: str, defines: Mapping[str, int | str], batch: int
-) -> tuple[list[int], list[int]]:
-    """Global and local size from the header's ``@geometry`` line."""
-    text = kernel_paths()[kernel].read_text(encoding="utf-8")
-    line = re.search(r"^// @geometry global = \((.*)\), local = \((.*)\)$", text, re.MULTILINE)
-    assert line is not None, f"{kernel}: no @geometry"
-    scope: dict[str, Any] = {tunable.name: tunable.default for tunable in tunables(kernel)}
-    scope |= {"batch": batch, "ceil": math.ceil, "max": max, "min": min, **defines}
-    scope["roundup"] = lambda count, multiple: math.ceil(count / multiple) * multiple
-    sizes = [eval(f"[{part}]", scope) for part in line.groups()]
-    return [math.ceil(size) for size in sizes[0]], [int(size) for size in sizes[1]]
-
-
 def tiled_weights(packed: Array, case: Case, kernel: str) -> Array:
     """Weights [OUT_C][taps * IN_WORDS] in the order of ``@weights tiled``."""
     chosen = {tunable.name: tunable.default for tunable in tunables(kernel)} | dict(case.tune)
@@ -313,8 +299,8 @@ def tiled_weights(packed: Array, case: Case, kernel: str) -> Array:
     return padded.reshape(tiles, filters, -1, vector).transpose(0, 2, 1, 3).copy()
 
 
-def check_convolution(kernel: str, case: Case) -> None:
-    """Runs a kernel (batch, input, weights, table, borders, SINK) and compares all results."""
+def check_convolution(kernel: str, case: Case, parts: Sequence[Part] = ()) -> None:
+    """Runs a kernel (pixels, input, weights, table, borders, SINK) and compares all results."""
     random = case.random
     x = signs(random, case.batch, *case.in_hw, case.in_c)
     weights = signs(random, case.out_c, *case.kernel, case.in_c // case.groups)
@@ -322,7 +308,7 @@ def check_convolution(kernel: str, case: Case) -> None:
     packed = pack_bits(weights).reshape(case.out_c, -1)
     if kernel == "bconv2d_tiled":
         packed = tiled_weights(packed, case, kernel)
-    check_sink(kernel, case, [pack_bits(x), packed], acc, bases(case, weights))
+    check_sink(kernel, case, [pack_bits(x), packed], acc, bases(case, weights), parts=parts)
 
 
 def check_sink(
@@ -333,8 +319,12 @@ def check_sink(
     base: Array,
     extra: Mapping[str, int | str] | None = None,
     after_borders: Sequence[Any] = (),
+    parts: Sequence[Part] = (),
 ) -> None:
-    """Runs a kernel with the case's sink; ``operands`` come between batch and table."""
+    """Runs a kernel with the case's sink; ``operands`` come between pixels and table.
+
+    Then the parts, which have to be what the whole result has there.
+    """
     defines = case.defines() | dict(extra or {})
     epilogue = None
     if case.sink == "threshold":
@@ -347,9 +337,9 @@ def check_sink(
         table = base.astype(np.int32)
         defines |= epilogue.defines()
         sink = epilogue.arguments()
-    sizes = work_sizes(kernel, defines, case.batch)
-    arguments = [case.batch, *operands, table, borders(case), *after_borders, *sink]
-    results = run_kernel(kernel, defines, *sizes, arguments)
+    arguments = [*operands, table, borders(case), *after_borders, *sink]
+    results = run_pixels(kernel, defines, case.pixels, arguments)
+    check_parts(kernel, defines, case.pixels, arguments, results, parts)
     if epilogue is not None:
         epilogue.check(acc, results)
         return

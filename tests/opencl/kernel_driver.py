@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -13,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from opencl_device import pyopencl_device
 
-from phonebit.bnn_kernels.sources import assemble
+from phonebit.bnn_kernels.sources import assemble, kernel_paths, tunables
 
 Array = NDArray[Any]
 
@@ -82,9 +84,29 @@ def run_kernel(
     return results
 
 
-def round_up(count: int, multiple: int) -> int:
-    """The least multiple that is not below ``count``."""
-    return -(-count // multiple) * multiple
+def run_pixels(
+    name: str, defines: Mapping[str, int | str], pixels: int, arguments: Sequence[Any]
+) -> list[Array]:
+    """Runs a layer's kernel on all pixels of its batch; ``arguments`` follow the pixels'."""
+    sizes = work_sizes(name, defines, pixels, int(defines["OUT_C"]))
+    return run_kernel(name, defines, *sizes, [0, pixels, *arguments])
+
+
+def work_sizes(
+    kernel: str, defines: Mapping[str, int | str], pixels: int, channels: int
+) -> tuple[list[int], list[int]]:
+    """Global and local size of a launch from the header's ``@geometry`` line."""
+    text = kernel_paths()[kernel].read_text(encoding="utf-8")
+    line = re.search(r"^// @geometry global = \((.*)\), local = \((.*)\)$", text, re.MULTILINE)
+    assert line is not None, f"{kernel}: no @geometry"
+    scope: dict[str, Any] = {tunable.name: tunable.default for tunable in tunables(kernel)}
+    scope |= {"pixels": pixels, "channels": channels, **defines}
+    scope |= {"ceil": math.ceil, "max": max, "min": min}
+    window = [int(defines.get(name, 0)) for name in ("KERNEL_H", "KERNEL_W", "IN_C")]
+    scope["WINDOW_WORDS"] = math.ceil(math.prod(window) / 32)
+    scope["roundup"] = lambda count, multiple: math.ceil(count / multiple) * multiple
+    sizes = [eval(f"[{part}]", scope) for part in line.groups()]
+    return [math.ceil(size) for size in sizes[0]], [int(size) for size in sizes[1]]
 
 
 def pack_bits(signs: Array) -> NDArray[np.uint32]:

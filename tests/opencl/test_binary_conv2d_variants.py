@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,9 @@ from binary_reference import (
     signs,
     threshold_defines,
     words,
-    work_sizes,
 )
-from kernel_driver import opencl_queue, pack_bits, run_kernel
+from kernel_driver import opencl_queue, pack_bits, run_pixels
+from kernel_parts import Part
 
 NO_PADS = (0, 0, 0, 0)
 
@@ -94,8 +95,7 @@ def test_groups_at_any_bit_equal_sums_of_products(case: Case) -> None:
     check_convolution("bconv2d_grouped", case)
 
 
-@pytest.mark.parametrize("case", BYTE, ids=str)
-def test_bytes_at_any_granularity_equal_sums_of_products(case: Case) -> None:
+def check_bytes(case: Case, parts: Sequence[Part] = ()) -> None:
     x = signs(case.random, case.batch, *case.in_hw, case.in_c)
     weights = signs(case.random, case.out_c, *case.kernel, case.in_c)
     positive = np.zeros(words(case.out_c), np.uint32)  # not read
@@ -107,7 +107,13 @@ def test_bytes_at_any_granularity_equal_sums_of_products(case: Case) -> None:
         bases(case, weights),
         {"COMPARE": 0},
         after_borders=[positive],
+        parts=parts,
     )
+
+
+@pytest.mark.parametrize("case", BYTE, ids=str)
+def test_bytes_at_any_granularity_equal_sums_of_products(case: Case) -> None:
+    check_bytes(case)
 
 
 @pytest.mark.parametrize(
@@ -129,12 +135,11 @@ def test_karnaugh_form_decides_both_signs_of_gamma(case: Case) -> None:
     room = bases(case, weights)
     room[:, : case.out_c] -= xi
     defines = case.defines() | threshold_defines() | {"COMPARE": 1}
-    results = run_kernel(
+    results = run_pixels(
         "bconv2d_byte",
         defines,
-        *work_sizes("bconv2d_byte", defines, case.batch),
+        case.pixels,
         [
-            case.batch,
             pack_bits(x),
             pack_bits(weights),
             room.astype(np.int32),
@@ -160,13 +165,18 @@ def _image(packed: np.ndarray[Any, Any], rows: int) -> Any:
     return cl.create_image(queue.context, flags, form, texels.shape[1::-1], hostbuf=texels)
 
 
-@pytest.mark.parametrize("case", IMAGE, ids=str)
-def test_texture_reads_equal_sums_of_products(case: Case) -> None:
+def check_images(case: Case, parts: Sequence[Part] = ()) -> None:
     x = signs(case.random, case.batch, *case.in_hw, case.in_c)
     weights = signs(case.random, case.out_c, *case.kernel, case.in_c)
     rows = case.batch * case.in_hw[0]
     images = [_image(pack_bits(x), rows), _image(pack_bits(weights), case.out_c)]
-    check_sink("bconv2d_image", case, images, convolve(case, x, weights), bases(case, weights))
+    acc = convolve(case, x, weights)
+    check_sink("bconv2d_image", case, images, acc, bases(case, weights), parts=parts)
+
+
+@pytest.mark.parametrize("case", IMAGE, ids=str)
+def test_texture_reads_equal_sums_of_products(case: Case) -> None:
+    check_images(case)
 
 
 @pytest.mark.parametrize("case", ACCUMULATE, ids=str)
@@ -175,12 +185,11 @@ def test_separate_packing_equals_sums_of_products(case: Case) -> None:
     weights = signs(case.random, case.out_c, *case.kernel, case.in_c)
     acc = convolve(case, x, weights)
     defines = case.defines() | threshold_defines()
-    results = run_kernel(
+    results = run_pixels(
         "bconv2d_accumulate",
         defines,
-        *work_sizes("bconv2d_accumulate", defines, case.batch),
+        case.pixels,
         [
-            case.batch,
             pack_bits(x),
             pack_bits(weights),
             bases(case, weights).astype(np.int32),
@@ -194,12 +203,8 @@ def test_separate_packing_equals_sums_of_products(case: Case) -> None:
 
     thresholds = draw_thresholds(case, acc)
     packed = guarded(case.pixels * words(case.out_c), np.uint32)
-    results = run_kernel(
-        "pack_thresholds",
-        defines,
-        *work_sizes("pack_thresholds", defines, case.batch),
-        [case.batch, accumulators, thresholds.astype(np.int32), packed],
-    )
+    arguments = [accumulators, thresholds.astype(np.int32), packed]
+    results = run_pixels("pack_thresholds", defines, case.pixels, arguments)
     found = read_bits(results[-1], case.pixels, case.out_c) > 0
     np.testing.assert_array_equal(found, acc.reshape(-1, case.out_c) >= thresholds)
 

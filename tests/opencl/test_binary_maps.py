@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from binary_reference import Case, guarded, map_taps, read_bits, signs, unguarded, words, work_sizes
-from kernel_driver import pack_bits, run_kernel
+from binary_reference import Case, guarded, map_taps, read_bits, signs, unguarded, words
+from kernel_driver import pack_bits, run_pixels
 
 POOLS = [
     (Case(1, 1, kernel=(2, 2), stride=(2, 2), pads=(0, 0, 0, 0), in_hw=(4, 6)), False),
@@ -28,8 +28,7 @@ def test_pools_equal_maxima_and_minima_inside_the_map(case: Case, has_flip: bool
     defines = case.defines() | ({"HAS_FLIP": 1} if has_flip else {})
     mask = pack_bits(flip) if has_flip else np.zeros(1, np.uint32)
     bits = guarded(case.pixels * words(case.out_c), np.uint32)
-    sizes = work_sizes("max_pool_bits", defines, case.batch)
-    results = run_kernel("max_pool_bits", defines, *sizes, [case.batch, pack_bits(x), mask, bits])
+    results = run_pixels("max_pool_bits", defines, case.pixels, [pack_bits(x), mask, bits])
     found = read_bits(results[-1], case.pixels, case.out_c)
     np.testing.assert_array_equal(found, expected.reshape(found.shape))
 
@@ -53,6 +52,5 @@ def test_concatenated_bits_are_those_of_the_operands(
     for i, operand in enumerate(operands):
         case = Case(parts[i], sum(parts), (3, 5), (1, 1), pads=(0, 0, 0, 0), batch=batch)
         defines = case.defines() | {"CHANNEL_OFFSET": sum(parts[:i]), "GROUP_SIZE": group_size}
-        sizes = work_sizes("concat_bits", defines, batch)
-        _, bits = run_kernel("concat_bits", defines, *sizes, [batch, pack_bits(operand), bits])
+        _, bits = run_pixels("concat_bits", defines, case.pixels, [pack_bits(operand), bits])
     np.testing.assert_array_equal(unguarded(bits).reshape(batch, 3, 5, -1), pack_bits(joined))

@@ -6,6 +6,7 @@ own emulation of their instruction stands in: indexing, borders and barriers are
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 from binary_reference import Case, bases, check_sink, convolve, signs
 from kernel_driver import opencl_queue, pack_bits
+from kernel_parts import Part
 from numpy.typing import NDArray
 
 from phonebit.bnn_kernels.sources import tunables
@@ -41,7 +43,7 @@ def mma_weights(packed: Words, tile_filters: int, split: int) -> Words:
     return np.ascontiguousarray(axes.transpose(0, 5, 2, 1, 4, 6, 3, 7))
 
 
-def check(case: Case) -> None:
+def check(case: Case, parts: Sequence[Part] = ()) -> None:
     random = case.random
     x = signs(random, case.batch, *case.in_hw, case.in_c)
     weights = signs(random, case.out_c, *case.kernel, case.in_c)
@@ -53,7 +55,7 @@ def check(case: Case) -> None:
     base[:, : case.out_c] -= 2 * (weights > 0).sum(axis=(1, 2, 3))
     operands = [pack_bits(x), mma_weights(packed, chosen["TILE_FILTERS"], chosen["SPLIT"])]
     extra = {} if has_tensor_cores() else {"PHONEBIT_EMULATE_MMA": 1}
-    check_sink("bconv2d_mma", case, operands, convolve(case, x, weights), base, extra)
+    check_sink("bconv2d_mma", case, operands, convolve(case, x, weights), base, extra, parts=parts)
 
 
 def tune(pixels: int, filters: int, warps: int = 1, split: int = 1) -> dict[str, int]:

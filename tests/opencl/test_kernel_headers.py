@@ -8,9 +8,21 @@ import pytest
 
 from phonebit.bnn_kernels.sources import FOLDER, assemble, kernel_paths, tunables
 
-KEYS = ("kernel", "math", "args", "in", "out", "weights", "geometry", "tune", "requires", "ref")
-ARGUMENT = r"(?:int batch|(?:void|uchar|ushort|uint|int|float)\* \w+|image2d \w+|SINK)"
-SIZES = r"(?:[A-Z][A-Z0-9_]*|batch|ceil|roundup|max|min|\d+|[-+*/(), ])+"
+KEYS = (
+    "kernel",
+    "math",
+    "args",
+    "in",
+    "out",
+    "weights",
+    "geometry",
+    "channels",
+    "tune",
+    "requires",
+    "ref",
+)
+ARGUMENT = r"(?:int \w+|(?:void|atomic_int|uchar|ushort|uint|int|float)\* \w+|image2d \w+|SINK)"
+SIZES = r"(?:[A-Z][A-Z0-9_]*|pixels|channels|ceil|roundup|max|min|\d+|[-+*/(), ])+"
 README = (FOLDER / "README.md").read_text(encoding="utf-8")
 
 every_kernel = pytest.mark.parametrize("kernel", kernel_paths())
@@ -65,7 +77,8 @@ def test_args_are_the_kernels_parameters(kernel: str) -> None:
     parameters, has_sink = re.subn(r"\bSINK_PARAMS\b", "", signature[1])
     names = [re.split(r"[ *]+", parameter.strip())[-1] for parameter in parameters.split(",")]
     assert [name.split()[-1].strip("*") for name in arguments if name != "SINK"] == names
-    assert arguments[0] == "int batch"
+    is_layer = kernel_paths()[kernel].parent.name != "coexec"
+    assert (arguments[:2] == ["int first_pixel", "int end_pixel"]) == is_layer
     assert ("SINK" in arguments) == bool(has_sink)
     assert "SINK" not in arguments or arguments[-1] == "SINK"
 
@@ -85,12 +98,22 @@ def test_tunables_are_used_and_have_a_default_among_their_values(kernel: str) ->
 
 
 @every_kernel
-def test_geometry_is_arithmetic_of_defines_and_the_batch(kernel: str) -> None:
+def test_geometry_is_arithmetic_of_defines_pixels_and_channels(kernel: str) -> None:
     geometry = field(kernel, "geometry")
     match = re.fullmatch(r"global = \((.+)\), local = \((.+)\)", geometry)
     assert match is not None, geometry
     for sizes in match.groups():
         assert re.fullmatch(SIZES, sizes)
+
+
+@every_kernel
+def test_kernels_with_parts_of_channels_count_them(kernel: str) -> None:
+    grain = dict(header(kernel)).get("channels")
+    assert ("channels" in field(kernel, "geometry")) == (grain is not None)
+    if grain is not None:
+        assert re.fullmatch(SIZES, grain) and "SINK" in field(kernel, "args")
+        text = without_comments(assemble(kernel, {}))
+        assert re.search(r"= FIRST_CHANNEL\b", text)
 
 
 @every_kernel
@@ -108,5 +131,5 @@ def test_file_is_short_and_asks_for_no_more_than_opencl_1_2(kernel: str) -> None
 
 
 def test_readme_names_no_kernel_that_does_not_exist() -> None:
-    named = set(re.findall(r"`(?:binary|values)/(\w+)`", README))
+    named = set(re.findall(r"`(?:binary|values|coexec)/(\w+)`", README))
     assert named == set(kernel_paths())

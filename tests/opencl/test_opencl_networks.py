@@ -31,6 +31,7 @@ _runtime = opencl_runtime()
 NETWORKS = (
     "binary_conv_groups3_93_33", "residual_block_64", "pooled_bits_33", "float_layers",
     "selected_channels", "log_softmax", "two_slopes_31", "rounded_31", "half_weights",
+    "byte_weights",
 )  # fmt: skip
 
 
@@ -97,6 +98,15 @@ def test_half_precision_stays_close_and_keeps_the_inputs_and_outputs_as_floats(
         else:
             assert got.dtype == np.float32
             np.testing.assert_allclose(got, want, rtol=2**-8, atol=2**-6 * np.abs(want).max())
+
+
+def test_fast_is_half_precision_on_a_gpu(cache: str, tmp_path: Path) -> None:
+    path = write("byte_weights", tmp_path)
+    inputs = inputs_of("byte_weights")
+    half = _runtime.Network(path, device="gpu", cache_directory=cache, precision="f16")
+    fast = _runtime.Network(path, device="gpu", cache_directory=cache, precision="fast")
+    for want, got in zip(half.forward(inputs), fast.forward(inputs), strict=True):
+        np.testing.assert_array_equal(got, want)
 
 
 @pytest.mark.parametrize(

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any
 
 import numpy as np
-from kernel_driver import pack_bits, round_up, run_kernel
+from kernel_driver import pack_bits, run_pixels
+from kernel_parts import Part, check_parts
 from numpy.typing import NDArray
 from value_reference import Array, Floats, Layer, rounded, stored
-
-from phonebit.bnn_kernels.sources import kernel_paths, tunables
 
 GUARD = 64
 
@@ -128,37 +126,33 @@ def content(array: Array, shape: Sequence[int]) -> Array:
     return array[:-GUARD].reshape(shape)
 
 
-def geometry(kernel: str, values: dict[str, Any]) -> tuple[list[int], list[int]]:
-    """Global and local size, from the header's own formulas."""
-    text = kernel_paths()[kernel].read_text(encoding="utf-8")
-    found = re.search(r"^// @geometry global = (\(.*\)), local = (\(.*\))$", text, re.MULTILINE)
-    assert found, f"{kernel}: no @geometry"
-    functions = {"ceil": ceil, "roundup": round_up}
-    sizes = [eval(part, {**functions, **values}) for part in found.groups()]
-    return tuple([size] if isinstance(size, int) else list(size) for size in sizes)  # type: ignore[return-value]
-
-
 def launch(
-    kernel: str, layer: Layer, defines: dict[str, Any], arguments: Sequence[Any]
+    kernel: str,
+    layer: Layer,
+    defines: dict[str, Any],
+    arguments: Sequence[Any],
+    parts: Sequence[Part] = (),
 ) -> list[Array]:
-    """Runs a kernel of a layer; ``arguments`` follow the batch."""
-    chosen = {tunable.name: tunable.default for tunable in tunables(kernel)}
-    macros = {**layer.defines(), **chosen, **defines}
-    window_words = ceil(layer.kernel[0] * layer.kernel[1] * layer.in_c / 32)
-    sizes = geometry(kernel, {**macros, "batch": layer.batch, "WINDOW_WORDS": window_words})
-    return run_kernel(kernel, macros, *sizes, [layer.batch, *arguments])
+    """Runs a kernel of a layer, then the parts; ``arguments`` follow the pixels'."""
+    macros = {**layer.defines(), **defines}
+    results = run_pixels(kernel, macros, layer.pixels, arguments)
+    check_parts(kernel, macros, layer.pixels, arguments, results, parts)
+    return results
 
 
 def run_layer(
-    kernel: str, sink: Sink, defines: dict[str, Any], inputs: Sequence[Array]
+    kernel: str,
+    sink: Sink,
+    defines: dict[str, Any],
+    inputs: Sequence[Array],
+    parts: Sequence[Part] = (),
 ) -> list[Array]:
     """Launches a kernel with a sink; its values (as stored), then its bits, where they exist."""
     macros = sink.defines()
     constants = np.concatenate(sink.constants or [np.zeros(1, np.float32)])
     outputs = sink.outputs()
-    results = launch(
-        kernel, sink.layer, {**macros, **defines}, [*inputs, constants, *sink.tensors, *outputs]
-    )
+    arguments = [*inputs, constants, *sink.tensors, *outputs]
+    results = launch(kernel, sink.layer, {**macros, **defines}, arguments, parts)
     shapes = [sink.layer.output_shape] if sink.values else []
     if sink.bits:
         shapes.append((*sink.layer.output_shape[:3], ceil(sink.layer.out_c / 32)))
@@ -172,10 +166,11 @@ def assert_layer(
     defines: dict[str, Any],
     inputs: Sequence[Array],
     tolerance: float = 0.0,
+    parts: Sequence[Part] = (),
 ) -> None:
     """The kernel's values and bits are those of ``main`` through the sink's steps."""
     sink = replace(sink, constants=list(sink.constants))
-    results = run_layer(kernel, sink, defines, inputs)
+    results = run_layer(kernel, sink, defines, inputs, parts)
     values, bits = sink.expected(main)
     if sink.values:
         got = results[0]

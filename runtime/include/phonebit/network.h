@@ -8,11 +8,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "phonebit/error.h"
+#include "phonebit/plan.h"
 
 namespace phonebit {
 
@@ -113,19 +115,45 @@ struct OpenClHandles {
   void* queue = nullptr;    ///< cl_command_queue
 };
 
-/// How float tensors between layers are stored on a GPU. Binary layers are exact in both.
+/// How real-valued layers compute. Binary layers are exact in all.
 enum class Precision {
   exact,  ///< float32; results have the bits of the CPU backend on devices with IEEE arithmetic
-  f16,    ///< half: half the memory traffic, float32 arithmetic
+  f16,    ///< a GPU stores float tensors between layers as halves: half the memory traffic; a CPU stays exact
+  fast,   ///< what suits the processor: a GPU as f16, a CPU in 8-bit integers where the file has f16 or i8
+          ///< weights
+};
+
+/// How a CPU and a GPU that work together reach what the other one wrote.
+enum class Sharing {
+  automatic,  ///< svm, map or copy: the first that the device has
+  copy,       ///< each has its own memory; regions are read and written through the queue
+  map,  ///< zero-copy: memory that both reach (CL_MEM_ALLOC_HOST_PTR), mapped while the CPU works with it
+  svm,  ///< fine-grained shared virtual memory: both write into the same tensors
+};
+
+/// How they wait for each other.
+enum class Synchronization {
+  automatic,    ///< polling where the device can, else events
+  events,       ///< clWaitForEvents; the GPU's next work is enqueued when the CPU has done its part
+  user_events,  ///< all work is enqueued at once, behind user events
+  polling,  ///< a kernel and the CPU watch each other's flag in shared virtual memory (Fine-Grained, section
+            ///< 4)
 };
 
 struct Options {
   /// "cpu"; "gpu" or "gpu:1": an OpenCL device in the order of opencl_devices(); "auto": the first OpenCL
-  /// device that is a GPU, or the CPU where there is none.
+  /// device that is a GPU, or the CPU where there is none; "gpu+cpu" or "gpu:1+cpu": both together, as a plan
+  /// says.
   std::string device = "cpu";
   /// In place of `device`, when its context is not null.
   OpenClHandles opencl;
   Precision precision = Precision::exact;
+  /// "gpu+cpu": who computes what; absent: the file's own plan for plan_key(), or everything on the GPU.
+  std::optional<ExecutionPlan> plan;
+  Sharing sharing = Sharing::automatic;
+  Synchronization synchronization = Synchronization::automatic;
+  /// Longest wait of one processor for the other by polling, before the network goes on without polling.
+  int sync_limit_ms = 2000;
   /// Whether forward passes replay a recorded command buffer where the device has cl_khr_command_buffer.
   bool command_buffer = true;
   /// Lines of a tuning table (bnn_kernels/README.md) that go before the built-in ones.
@@ -172,6 +200,25 @@ struct StartupInfo {
 struct DeviceBuffer {
   void* memory;
   size_t offset;
+};
+
+/// What a layer takes on two processors inside a network, in microseconds.
+struct LayerTimes {
+  double total;     ///< from one such layer to the next, waiting for each other and handing over included
+  double cpu, gpu;  ///< the parts alone; 0: no part
+};
+
+/// One kernel launch of a layer.
+struct DispatchInfo {
+  std::string kernel, choice;  ///< kernel file; the choice with its parameters
+  size_t global[3], local[3];  ///< work-items
+};
+
+/// How a CPU and a GPU work together in a loaded network.
+struct CoexecInfo {
+  Sharing sharing;
+  Synchronization synchronization;
+  bool is_on_cpu_alone;  ///< the GPU has failed
 };
 
 /// One kernel variant's self-test.
@@ -236,7 +283,8 @@ class Network {
                    int batch = 1);
 
   /// Runs layer `index` alone: `operands` are the tensors in layers()[index].inputs, `results` those in
-  /// .outputs. Where a tensor is listed twice, the later buffer counts. Allocates.
+  /// .outputs. Where a tensor is listed twice, the later buffer counts. Operands hold values that the layers
+  /// before can give: a layer that reads bits as floats may count on -1 and +1. Allocates.
   void run_op(size_t index, const std::vector<InputBuffer>& operands,
               const std::vector<OutputBuffer>& results, int batch = 1);
 
@@ -258,9 +306,24 @@ class Network {
   /// The tuning table's line that makes `choice` serve layers like this one on this device.
   std::string tuning_line(size_t index, const std::string& choice) const;
 
-  /// "cpu:avx512", "gpu:0 NVIDIA H200".
+  /// For a layer of a network on "gpu+cpu": median of up to `repeats` runs on random content with these parts
+  /// (absent: that processor does nothing), whatever the plan says. Allocates, and may compile. Throws
+  /// Error(input) for parts that cannot be, or on other devices.
+  LayerTimes measure_layer(size_t index, const std::optional<OutputPart>& cpu,
+                           const std::optional<OutputPart>& gpu, int repeats);
+  /// The launches by which the GPU would compute a part. Throws as measure_layer.
+  std::vector<DispatchInfo> dispatch(size_t index, const OutputPart& gpu);
+  /// What plans for these two processors are kept under: GPU, driver, instruction set, threads. Empty on one
+  /// processor.
+  std::string plan_key() const;
+  /// The plan in force; without parts on one processor.
+  ExecutionPlan plan() const;
+  /// Throws Error(input) on one processor.
+  CoexecInfo coexec() const;
+
+  /// "cpu:avx512", "gpu:0 NVIDIA H200", "gpu:0 Mali-G610 + cpu:neon".
   std::string device() const;
-  /// What a user should know about the load: kernels that failed the self-test, and the like.
+  /// What a user should know: kernels that failed the self-test at load; a GPU that failed since.
   std::vector<std::string> warnings() const;
   StartupInfo startup() const;
   /// The OpenCL objects in use; all null on the CPU. Owned by the network.

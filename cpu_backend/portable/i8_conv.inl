@@ -1,0 +1,265 @@
+// Convolution in 8-bit integers, groups == 1: inputs become integers from -127 to 127, weights are such.
+//
+//   q(x) = nearest integer of x * multiplier, limited to +-127
+//   v[p][c] = (float)(sum over k of q(x[p][k]) w[c][k]) * (scale * scales[c])
+//
+// The sum is exact, so every ISA, tile and split gives the same bits. Where inputs are integers already, the
+// multiplier and all scales are 1 and sums stay below 2^24, v is what a chain of float32 multiply-adds gives:
+// each of its steps is exact.
+//
+// Inputs are quantized into a map of bytes with zeros around it. What lies contiguously there is a run, as in
+// f32_conv.inl; a run is read in groups of four taps, the last of which may reach into its neighbour: its
+// weights there are 0. Weights: slices of at most kByteVectors vectors of output channels, each
+// [run][group][channel][4 taps].
+//
+// Include inside an anonymous namespace of phonebit::cpu, after f32_conv.inl.
+#pragma once
+
+#include "f32_conv.inl"
+#include "i8_products.inl"
+
+#if defined(__AVX512F__)
+constexpr int kByteVectors = 4, kBytePixels = 6;  // 24 + 4 of 32 registers, one for inputs
+#elif defined(__aarch64__)
+constexpr int kByteVectors = 2, kBytePixels = 4;  // 16 + 2 of 32: sums are pairs of registers
+#elif defined(__AVX2__)
+constexpr int kByteVectors = 2, kBytePixels = 4;  // 8 + 4 of 16
+#else
+constexpr int kByteVectors = 2, kBytePixels = 2;  // 4 + 4 of 16
+#endif
+constexpr int kGroupTaps = 4;
+
+static inline RunGeometry byte_runs(const ConvShape& s) {
+  const size_t channels = s.in_c;
+  return run_geometry(s, {nullptr, map_columns(s) * channels, channels});
+}
+
+/// Groups of four taps in a window, each run's last one filled up.
+static inline size_t window_groups(const ConvShape& s) {
+  const RunGeometry runs = byte_runs(s);
+  return (size_t)s.kernel_h * runs.runs_per_row * ((runs.run_length + kGroupTaps - 1) / kGroupTaps);
+}
+
+static inline size_t whole_vectors(const ConvShape& s) { return (s.out_c + kLanes - 1) / kLanes * kLanes; }
+
+/// Bytes of one number a channel, up to where the next array begins.
+static inline size_t channel_array_bytes(const ConvShape& s) {
+  return (whole_vectors(s) * sizeof(float) + 63) / 64 * 64;
+}
+
+/// Packed: what the sums have too much, and the scale, of each channel; then the weights.
+struct ByteConstants {
+  const int32_t* excess;
+  const float* scales;
+  const int8_t* weights;
+
+  ByteConstants(const ConvShape& s, const void* packed) {
+    const size_t bytes = channel_array_bytes(s);
+    excess = (const int32_t*)packed;
+    scales = (const float*)((const char*)packed + bytes);
+    weights = (const int8_t*)packed + 2 * bytes;
+  }
+};
+
+static size_t i8_packed_bytes(const ConvShape& s) {
+  return 2 * channel_array_bytes(s) + window_groups(s) * whole_vectors(s) * kGroupTaps;
+}
+
+static inline int byte_slice_vectors(const ConvShape& s, int channel) {
+  const int left = (s.out_c - channel + kLanes - 1) / kLanes;
+  return left < kByteVectors ? left : kByteVectors;
+}
+
+static void i8_pack_weights(const ConvShape& s, const int8_t* weights, const float* scales, void* packed) {
+  const ByteConstants at(s, packed);
+  const RunGeometry runs = byte_runs(s);
+  const int run_count = s.kernel_h * runs.runs_per_row;
+  const size_t taps = window_taps(s), groups = window_groups(s);
+  __builtin_memset(packed, 0, i8_packed_bytes(s));
+  for (int channel = 0, lanes; channel < s.out_c; channel += lanes) {
+    lanes = byte_slice_vectors(s, channel) * kLanes;
+    int8_t* slice = (int8_t*)at.weights + channel * groups * kGroupTaps;
+    for (int lane = 0; lane < lanes && channel + lane < s.out_c; lane++) {
+      const int8_t* from = weights + (channel + lane) * taps;
+      int8_t* to = slice + lane * kGroupTaps;
+      int32_t sum = 0;
+      for (int run = 0; run < run_count; run++) {
+        for (int tap = 0; tap < runs.run_length; tap++, from++) {
+          to[tap / kGroupTaps * lanes * kGroupTaps + tap % kGroupTaps] = *from;
+          sum += *from;
+        }
+        to += (runs.run_length + kGroupTaps - 1) / kGroupTaps * lanes * kGroupTaps;
+      }
+      ((int32_t*)at.excess)[channel + lane] = kByteOffset * sum;
+      ((float*)at.scales)[channel + lane] = scales ? scales[channel + lane] : 1.0f;
+    }
+  }
+}
+
+static size_t i8_scratch_bytes(const ConvShape& s) {
+  return (size_t)map_rows(s) * map_columns(s) * s.in_c + kGroupTaps - 1;  // the last group may reach beyond
+}
+
+static float i8_largest(const float* values, size_t count) {
+  FloatVector largest = {};
+  size_t i = 0;
+  const auto add = [&](FloatVector v) PHONEBIT_LAMBDA_INLINE {
+    largest = maximum(maximum(v, broadcast(0.0f) - v), largest);
+  };
+  for (; i + kLanes <= count; i += kLanes) add(load(values + i));
+  if (i < count) add(load_partial(values + i, (int)(count - i)));
+  float lanes[kLanes], result = 0.0f;
+  store(lanes, largest);
+  for (const float lane : lanes) result = lane > result ? lane : result;
+  return result;
+}
+
+/// kLanes bytes of the map; NaN becomes -127.
+typedef int8_t LaneBytes __attribute__((vector_size(kLanes)));
+PHONEBIT_INLINE LaneBytes quantized_bytes(FloatVector x, FloatVector multiplier) {
+  const FloatVector limited = minimum(maximum(x * multiplier, broadcast(-127.0f)), broadcast(127.0f));
+  const IntVector whole = __builtin_convertvector(nearest_integer(limited), IntVector);
+  return __builtin_convertvector(whole + kByteOffset, LaneBytes);
+}
+
+static inline void quantize_run(const float* from, size_t count, float multiplier, uint8_t* to) {
+  const FloatVector factor = broadcast(multiplier);
+  size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) store(to + i, quantized_bytes(load(from + i), factor));
+  if (i == count) return;
+  uint8_t bytes[kLanes];
+  store(bytes, quantized_bytes(load_partial(from + i, (int)(count - i)), factor));
+  __builtin_memcpy(to + i, bytes, count - i);
+}
+
+static int i8_prepare_rows(const ConvShape& s) { return map_rows(s); }
+
+static void i8_prepare_input(const ConvShape& s, const float* input, float multiplier, void* scratch,
+                             int row_begin, int row_end) {
+  const int width = map_columns(s);
+  const int left = s.pad_left < width ? s.pad_left : width;
+  const int inside = width - left < s.in_w ? width - left : s.in_w;
+  const size_t channels = s.in_c;
+  for (int y = row_begin; y < row_end; y++) {
+    uint8_t* row = (uint8_t*)scratch + y * width * channels;
+    const int in_y = y - s.pad_top;
+    if (in_y < 0 || in_y >= s.in_h) {
+      __builtin_memset(row, kByteOffset, width * channels);
+      continue;
+    }
+    __builtin_memset(row, kByteOffset, left * channels);
+    quantize_run(input + (size_t)in_y * s.in_w * channels, inside * channels, multiplier,
+                 row + left * channels);
+    __builtin_memset(row + (left + inside) * channels, kByteOffset, (width - left - inside) * channels);
+  }
+  if (row_end == map_rows(s))
+    __builtin_memset((uint8_t*)scratch + row_end * width * channels, kByteOffset, kGroupTaps - 1);
+}
+
+/// What the tiles of one slice share.
+struct ByteSlice {
+  RunGeometry runs;
+  int run_count;
+  const int8_t* weights;
+  const int32_t* excess;
+  const float* scales;
+  float scale;
+};
+
+/// kPixels x (kVectors * kLanes) results; `values` has kChannelBlock floats a pixel.
+template <int kPixels, int kVectors>
+PHONEBIT_NOINLINE void multiply_bytes(const ByteSlice& slice, const uint8_t* const* pixels, float* values) {
+  ByteSums sum[kPixels][kVectors] = {};
+  const uint8_t* from[kPixels];
+  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { from[p] = pixels[p]; });
+  const int8_t* weights = slice.weights;
+  for (int run = 0; run < slice.run_count; run++) {
+    const size_t begin = slice.runs.offset(run), end = begin + slice.runs.run_length;
+    for (size_t i = begin; i < end; i += kGroupTaps) {
+      ByteWeights weight[kVectors];
+      unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE {
+        weight[j] = load_byte_weights(weights + j * kLanes * kGroupTaps);
+      });
+      weights += kVectors * kLanes * kGroupTaps;
+      unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+        unroll<kVectors>(
+            [&](auto j) PHONEBIT_LAMBDA_INLINE { add_byte_products(sum[p][j], weight[j], from[p] + i); });
+      });
+    }
+  }
+  unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE {
+    const FloatVector scale = load(slice.scales + j * kLanes) * broadcast(slice.scale);
+    const IntVector excess = load<IntVector>(slice.excess + j * kLanes);
+    unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+      const FloatVector whole = __builtin_convertvector(whole_sums(sum[p][j]) - excess, FloatVector);
+      store(values + p * kChannelBlock + j * kLanes, whole * scale);
+    });
+  });
+}
+
+struct ByteTile {
+  void (*multiply)(const ByteSlice&, const uint8_t* const*, float*);
+  int pixels;
+};
+
+/// The largest tile for `left` pixels. One vector leaves registers for twice as many pixels.
+template <int kVectors>
+static inline ByteTile byte_tile(int left) {
+  if constexpr (2 * kVectors <= kByteVectors) {
+    if (left >= 2 * kBytePixels) return {multiply_bytes<2 * kBytePixels, kVectors>, 2 * kBytePixels};
+  }
+  if (left >= kBytePixels) return {multiply_bytes<kBytePixels, kVectors>, kBytePixels};
+  if (left >= 2) return {multiply_bytes<2, kVectors>, 2};
+  return {multiply_bytes<1, kVectors>, 1};
+}
+
+static inline ByteTile byte_tile(int vectors, int left) {
+  if constexpr (kByteVectors > 2) {
+    if (vectors == 4) return byte_tile<4>(left);
+    if (vectors == 3) return byte_tile<3>(left);
+  }
+  return vectors == 1 ? byte_tile<1>(left) : byte_tile<2>(left);
+}
+
+static void i8_run(const ConvShape& s, const void* packed, float scale, const void* scratch,
+                   const OutputRange& range, const Epilogue& epilogue) {
+  const RunGeometry runs = byte_runs(s);
+  const ByteConstants constants(s, packed);
+  const int run_count = s.kernel_h * runs.runs_per_row;
+  const size_t row_bytes = (size_t)map_columns(s) * s.in_c, groups = window_groups(s);
+  alignas(64) float values[kMostGroupPixels * kChannelBlock];
+  const uint8_t* pixels[kMostGroupPixels];
+  for (int block = range.block_begin; block < range.block_end; block++) {
+    const int channel0 = block * kChannelBlock;
+    const int channels = s.out_c - channel0 < kChannelBlock ? s.out_c - channel0 : kChannelBlock;
+    for (int pixel = range.pixel_begin, count; pixel < range.pixel_end; pixel += count) {
+      const int left = range.pixel_end - pixel;
+      count = left <= kMostGroupPixels ? left : kGroupPixels;
+      for (int p = 0; p < count; p++) {
+        const size_t y = (pixel + p) / s.out_w, x = (pixel + p) % s.out_w;
+        pixels[p] = (const uint8_t*)scratch + y * s.stride_h * row_bytes + x * s.stride_w * s.in_c;
+      }
+      for (int c = 0, vectors; c < channels; c += vectors * kLanes) {
+        vectors = byte_slice_vectors(s, channel0 + c);
+        const int first = channel0 + c;
+        const ByteSlice slice = {runs,
+                                 run_count,
+                                 constants.weights + first * groups * kGroupTaps,
+                                 constants.excess + first,
+                                 constants.scales + first,
+                                 scale};
+        for (int p = 0; p < count;) {
+          const ByteTile tile = byte_tile(vectors, count - p);
+          tile.multiply(slice, pixels + p, values + p * kChannelBlock + c);
+          p += tile.pixels;
+        }
+      }
+      apply_epilogue(epilogue, values, pixel, count, channel0, channels);
+    }
+  }
+}
+
+constexpr I8ConvKernel kI8Convolution = {
+    "conv2d_i8_f32", i8_packed_bytes,  i8_pack_weights, i8_scratch_bytes, i8_largest,
+    i8_prepare_rows, i8_prepare_input, kBytePixels,     i8_run,
+};

@@ -1,0 +1,95 @@
+// Dot products of four bytes by 32-bit lane, exact on every ISA: sum += w[0] x[0] + … + w[3] x[3], with
+// weights and inputs from -127 to 127. A lane is an output channel; its four weights meet four inputs that
+// are the same for all lanes.
+//
+//   AVX-512 VNNI  vpdpbusd multiplies unsigned by signed bytes: inputs are stored as x + 128, and the packed
+//                 constants take 128 sum(w) away again (kByteOffset).
+//   AVX2          vpmaddubsw does, too, and saturates at 16 bits: |w| times x with the sign of w. A pair's
+//   sum
+//                 is at most 2 * 127 * 127 = 32258 < 2^15, so it never does.
+//   NEON          smull to 16 bits, sadalp of neighbours to 32.
+//   others        even and odd bytes as 16-bit numbers; SSE2 multiplies and adds pairs of these.
+//
+// Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
+#pragma once
+
+#include "simd.inl"
+
+#if defined(__AVX512F__)
+constexpr int kByteOffset = 128;
+#else
+constexpr int kByteOffset = 0;
+#endif
+
+/// kLanes channels' weights of four taps, in the form that the products want.
+struct ByteWeights {
+#if defined(__AVX512F__)
+  __m512i weights;
+#elif defined(__AVX2__)
+  __m256i weights, magnitudes;
+#elif defined(__aarch64__)
+  int8x8_t low, high;
+#elif defined(__SSE2__)
+  __m128i even, odd;
+#else
+  IntVector weights;
+#endif
+};
+
+/// The sums of kLanes channels.
+struct ByteSums {
+#if defined(__aarch64__)
+  int32x4_t low, high;  // of two channels each: taps 0 and 1, taps 2 and 3
+#else
+  IntVector sums;
+#endif
+};
+
+PHONEBIT_INLINE ByteWeights load_byte_weights(const int8_t* from) {
+#if defined(__AVX512F__)
+  return {_mm512_loadu_si512(from)};
+#elif defined(__AVX2__)
+  const __m256i weights = _mm256_loadu_si256((const __m256i*)from);
+  return {weights, _mm256_abs_epi8(weights)};
+#elif defined(__aarch64__)
+  return {vld1_s8(from), vld1_s8(from + 8)};
+#elif defined(__SSE2__)
+  const __m128i weights = _mm_loadu_si128((const __m128i*)from);
+  return {_mm_srai_epi16(_mm_slli_epi16(weights, 8), 8), _mm_srai_epi16(weights, 8)};
+#else
+  return {load<IntVector>(from)};
+#endif
+}
+
+/// `from`: four inputs, not aligned.
+PHONEBIT_INLINE void add_byte_products(ByteSums& to, const ByteWeights& w, const uint8_t* from) {
+  int32_t word;
+  __builtin_memcpy(&word, from, sizeof word);
+#if defined(__AVX512F__)
+  to.sums = (IntVector)_mm512_dpbusd_epi32((__m512i)to.sums, _mm512_set1_epi32(word), w.weights);
+#elif defined(__AVX2__)
+  const __m256i x = _mm256_sign_epi8(_mm256_set1_epi32(word), w.weights);
+  const __m256i pairs = _mm256_maddubs_epi16(w.magnitudes, x);
+  to.sums += (IntVector)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+#elif defined(__aarch64__)
+  const int8x8_t x = vreinterpret_s8_s32(vdup_n_s32(word));
+  to.low = vpadalq_s16(to.low, vmull_s8(w.low, x));
+  to.high = vpadalq_s16(to.high, vmull_s8(w.high, x));
+#elif defined(__SSE2__)
+  const __m128i x = _mm_set1_epi32(word);
+  const __m128i even = _mm_srai_epi16(_mm_slli_epi16(x, 8), 8), odd = _mm_srai_epi16(x, 8);
+  to.sums += (IntVector)_mm_add_epi32(_mm_madd_epi16(w.even, even), _mm_madd_epi16(w.odd, odd));
+#else
+  for (int shift = 24; shift >= 0; shift -= 8)
+    to.sums +=
+        ((IntVector)((WordVector)w.weights << shift) >> 24) * ((int32_t)((uint32_t)word << shift) >> 24);
+#endif
+}
+
+PHONEBIT_INLINE IntVector whole_sums(const ByteSums& from) {
+#if defined(__aarch64__)
+  return (IntVector)vpaddq_s32(from.low, from.high);
+#else
+  return from.sums;
+#endif
+}

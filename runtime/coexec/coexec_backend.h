@@ -1,0 +1,77 @@
+// A CPU and a GPU behind the Backend interface, working on each image together as a plan says.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend.h"
+#include "coexec/executor.h"
+#include "cpu/cpu_backend.h"
+
+namespace phonebit::coexec {
+
+/// Where the plan puts everything on one processor this is the other backends' work done with more waiting;
+/// the planner says so. A batch is worked on image by image.
+///
+/// Nothing that goes wrong on the device costs a result: a time-out of polling makes the network wait by
+/// events from then on; any other failure of the device leaves it to the CPU. The image is run again, and a
+/// warning tells.
+class CoexecBackend final : public Backend {
+ public:
+  /// `model` must stay where it is. The plan is options.plan, or the model's own for the device, or all
+  /// layers on the GPU. Throws Error(device), Error(input) for a plan that does not fit the model.
+  CoexecBackend(const loader::Model& model, std::shared_ptr<opencl::Context> context, std::string gpu_label,
+                const cpu::Isa& isa, const Options& options);
+
+  void forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
+               int batch) override;
+  /// The slower processor's time of each layer, both measured one after the other.
+  std::vector<double> profile(const std::vector<InputBuffer>& inputs, int batch, int repeats) override;
+  void activations(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& tensors,
+                   int batch) override;
+  void run_op(size_t index, const std::vector<InputBuffer>& operands,
+              const std::vector<OutputBuffer>& results, int batch) override;
+  std::string kernel(size_t index) const override { return executor_->kernel(index); }
+  MemoryInfo memory() const override;
+  std::string device() const override { return label_; }
+  const char* isa() const override { return isa_.name; }
+  threads::ThreadPool& pool() override { return pool_; }
+  std::vector<std::string> warnings() const override { return warnings_; }
+
+  // Network's functions of the same names.
+  LayerTimes measure_layer(size_t index, const std::optional<OutputPart>& cpu,
+                           const std::optional<OutputPart>& gpu, int repeats);
+  std::vector<DispatchInfo> dispatch(size_t index, const OutputPart& gpu);
+  std::string plan_key() const;
+  const ExecutionPlan& plan() const { return plan_; }
+  CoexecInfo info() const { return {sharing_, synchronization_, is_on_cpu_alone()}; }
+
+ private:
+  Processors processors() { return {model_, isa_, pool_, context_, programs_, options_}; }
+  bool is_on_cpu_alone() const { return fallback_ != nullptr; }
+  void make_executor();
+  /// Runs body (on one image); after a failure of the device makes the network work without what failed, and
+  /// runs it again.
+  template <class Body>
+  void with_recovery(const Body& body);
+  void recover(const Error& error);
+  void stop_polling(const Error& error);
+
+  const loader::Model& model_;
+  std::shared_ptr<opencl::Context> context_;
+  std::string label_;
+  const cpu::Isa& isa_;
+  Options options_;
+  threads::ThreadPool pool_;
+  opencl::ProgramCache programs_;
+  ExecutionPlan plan_;
+  Sharing sharing_;
+  Synchronization synchronization_;
+  std::vector<std::string> warnings_;
+  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<cpu::CpuBackend> fallback_;
+};
+
+}  // namespace phonebit::coexec

@@ -1,0 +1,36 @@
+// How what one processor wrote reaches the other: copied, mapped, or simply there.
+#pragma once
+
+#include <memory>
+
+#include "coexec/tensor_views.h"
+
+namespace phonebit::coexec {
+
+/// Commands for one in-order queue, and what the CPU has to do itself. For stage t the queue holds, in this
+/// order: for_cpu(t), the point from which the CPU may run stage t, [the point at which the CPU has run stage
+/// p], from_cpu(p), the GPU's part of stage t.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+  Exchange() = default;
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  /// Before the CPU may begin the stage.
+  virtual void enqueue_for_cpu(const Stage& stage, cl_command_queue queue) = 0;
+  /// After the CPU has finished the stage.
+  virtual void enqueue_from_cpu(const Stage& stage, cl_command_queue queue) = 0;
+  /// On the CPU, when it begins and has finished its parts of the stage.
+  virtual void begin_cpu(const Stage&) {}
+  virtual void end_cpu(const Stage&) {}
+
+  /// Whether for_cpu of the stage holds commands that the CPU must wait for.
+  virtual bool has_commands_for_cpu(const Stage&) const { return false; }
+};
+
+/// All references outlive it. `schedule`'s stages are those that come back in the calls.
+std::unique_ptr<Exchange> make_exchange(Sharing sharing, const loader::Model& model, const Schedule& schedule,
+                                        TensorViews& views);
+
+}  // namespace phonebit::coexec

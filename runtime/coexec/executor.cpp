@@ -1,0 +1,236 @@
+#include "coexec/executor.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "coexec/region.h"
+#include "fail.h"
+#include "lowering/op_part.h"
+#include "lowering/op_tensors.h"
+
+namespace phonebit::coexec {
+
+namespace {
+
+using Microseconds = std::chrono::duration<double, std::micro>;
+
+bool is_same(const PlacedPart& a, const PlacedPart& b) {
+  return a.op == b.op && a.part.row_begin == b.part.row_begin && a.part.row_end == b.part.row_end &&
+         a.part.channel_begin == b.part.channel_begin && a.part.channel_end == b.part.channel_end;
+}
+
+std::string describe(const loader::Model& model, const loader::Op& op, const OutputPart& part) {
+  if (lowering::is_whole(model, op, part)) return "";
+  const OutputPart whole = lowering::whole_part(model, op);
+  if (part.row_begin == 0 && part.row_end == whole.row_end)
+    return format_text(" channels %d:%d", part.channel_begin, part.channel_end);
+  return format_text(" rows %d:%d", part.row_begin, part.row_end);
+}
+
+}  // namespace
+
+Executor::Executor(const Processors& processors, Schedule schedule, Sharing sharing,
+                   Synchronization synchronization)
+    : processors_(processors),
+      schedule_(std::move(schedule)),
+      budget_(processors.options.max_memory_bytes),
+      views_(processors.model, schedule_, *processors.context, sharing, budget_),
+      gpu_layers_(processors.model, processors.context, processors.programs, processors.options, views_),
+      exchange_(make_exchange(sharing, processors.model, schedule_, views_)),
+      synchronizer_(make_synchronizer(synchronization, *processors.context, processors.programs,
+                                      std::chrono::milliseconds(processors.options.sync_limit_ms))) {
+  bind_gpu_layers();
+  make_cpu_layers();
+}
+
+void Executor::bind_gpu_layers() {
+  const loader::Model& model = processors_.model;
+  std::vector<bool> is_bound(model.ops.size(), false);
+  for (const Stage& stage : schedule_.stages()) {
+    for (const PlacedPart& placed : stage.gpu) {
+      if (is_bound[placed.op]) continue;
+      is_bound[placed.op] = true;
+      budget_.take(opencl::most_weight_bytes(model, model.ops[placed.op]), "weights");
+      const OutputPart whole = lowering::whole_part(model, model.ops[placed.op]);
+      const bool has_all_channels =
+          placed.part.channel_begin == 0 && placed.part.channel_end == whole.channel_end;
+      if (has_all_channels)
+        gpu_layers_.prepare(placed.op);
+      else
+        gpu_layers_.prepare_channel_parts(placed.op);
+      gpu_layers_.bind_part(placed.op, placed.part);
+      // Drivers finish compiling when a kernel is first run, and the CPU waits for the GPU only so long.
+      gpu_layers_.enqueue(placed.op, processors_.context->queue(), nullptr);
+    }
+  }
+  check(api().clFinish(processors_.context->queue()), "clFinish");
+}
+
+void Executor::make_cpu_layers() {
+  cpu::PackingList packing;
+  const cpu::BuildContext context{processors_.model, processors_.isa, processors_.pool.threads(), views_,
+                                  budget_,           packing};
+  size_t scratch = 0;
+  for (const Stage& stage : schedule_.stages()) {
+    for (const PlacedPart& placed : stage.cpu) {
+      if (find_cpu_layer(placed) != nullptr) continue;
+      const OutputPart part = from_whole_words(placed.part);
+      cpu_layers_.push_back({placed, cpu::make_layer(context, placed.op, part)});
+      scratch = std::max(scratch, cpu_layers_.back().layer->scratch_bytes());
+    }
+  }
+  budget_.take(scratch, "scratch memory");
+  scratch_ = memory::AlignedBuffer(scratch, "scratch memory");
+  for (const CpuLayer& of_cpu : cpu_layers_) of_cpu.layer->set_scratch(scratch_.data());
+  for (const Stage& stage : schedule_.stages()) {
+    cpu_work_.emplace_back();
+    for (const PlacedPart& placed : stage.cpu) cpu_work_.back().push_back(find_cpu_layer(placed));
+  }
+  packing.run(processors_.pool);
+}
+
+cpu::Layer* Executor::find_cpu_layer(const PlacedPart& placed) const {
+  const auto found = std::find_if(cpu_layers_.begin(), cpu_layers_.end(),
+                                  [&](const CpuLayer& layer) { return is_same(layer.placed, placed); });
+  return found != cpu_layers_.end() ? found->layer.get() : nullptr;
+}
+
+void Executor::run(const std::byte* const* inputs, std::byte* const* outputs) {
+  const std::vector<Stage>& stages = schedule_.stages();
+  synchronizer_->begin(static_cast<int>(stages.size()));
+  handed_ = -1;
+  size_t enqueued = 0;
+  for (size_t i = 0; i < stages.size(); ++i) {
+    const size_t before = enqueued;
+    while (enqueued < stages.size() &&
+           (synchronizer_->can_run_ahead() || stages[enqueued].gpu_waits_for < static_cast<int>(i)))
+      enqueue_stage(enqueued++);
+    if (enqueued > before) check(api().clFlush(processors_.context->queue()), "clFlush");
+    run_cpu_stage(i, inputs, outputs, nullptr);
+  }
+  enqueue_from_cpu(static_cast<int>(stages.size()) - 1);
+}
+
+void Executor::enqueue_stage(size_t index) {
+  const Stage& stage = schedule_.stages()[index];
+  const cl_command_queue queue = processors_.context->queue();
+  exchange_->enqueue_for_cpu(stage, queue);
+  const bool cpu_waits = stage.cpu_waits || exchange_->has_commands_for_cpu(stage);
+  const bool gpu_waits = stage.gpu_waits_for > handed_;
+  if (cpu_waits || gpu_waits)
+    synchronizer_->enqueue_point(cpu_waits ? static_cast<int>(index) : -1,
+                                 gpu_waits ? stage.gpu_waits_for : -1);
+  enqueue_from_cpu(stage.gpu_waits_for);
+  for (const PlacedPart& placed : stage.gpu) gpu_layers_.enqueue(placed.op, queue, nullptr);
+}
+
+/// What the CPU hands over in all stages up to `last` that are not yet in the queue.
+void Executor::enqueue_from_cpu(int last) {
+  for (; handed_ < last; ++handed_)
+    exchange_->enqueue_from_cpu(schedule_.stages()[static_cast<size_t>(handed_ + 1)],
+                                processors_.context->queue());
+}
+
+void Executor::run_cpu_stage(size_t index, const std::byte* const* inputs, std::byte* const* outputs,
+                             std::vector<double>* microseconds) {
+  const Stage& stage = schedule_.stages()[index];
+  const bool is_first = index == 0, is_last = index + 1 == schedule_.stages().size();
+  if (stage.cpu_waits || exchange_->has_commands_for_cpu(stage))
+    synchronizer_->wait_for_gpu(static_cast<int>(index));
+  exchange_->begin_cpu(stage);
+  const auto bytes = [&](int tensor) { return processors_.model.tensor(tensor).bytes(); };
+  for (size_t i = 0; is_first && i < schedule_.inputs().size(); ++i) {
+    const int tensor = schedule_.inputs()[i];
+    std::memcpy(views_.cpu_address(tensor), inputs[i], bytes(tensor));
+  }
+  for (size_t i = 0; i < stage.cpu.size(); ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    cpu::run_layer(*cpu_work_[index][i], processors_.pool);
+    if (microseconds != nullptr)
+      (*microseconds)[stage.cpu[i].op] = Microseconds(std::chrono::steady_clock::now() - begin).count();
+  }
+  for (size_t i = 0; is_last && i < schedule_.outputs().size(); ++i) {
+    const int tensor = schedule_.outputs()[i];
+    std::memcpy(outputs[i], views_.cpu_address(tensor), bytes(tensor));
+  }
+  exchange_->end_cpu(stage);
+  synchronizer_->finish_cpu(static_cast<int>(index));
+}
+
+void Executor::read(int tensor, std::byte* to) {
+  const TensorUse& use = schedule_.use(tensor);
+  const loader::Tensor& of_tensor = processors_.model.tensor(tensor);
+  std::vector<std::byte> view(of_tensor.bytes());
+  const auto read_memory = [&](cl_mem memory) {
+    check(api().clEnqueueReadBuffer(processors_.context->queue(), memory, 1, 0, view.size(), view.data(), 0,
+                                    nullptr, nullptr),
+          "clEnqueueReadBuffer", of_tensor.name);
+  };
+  if (use.written_by_gpu) {
+    read_memory(views_.memory(tensor).buffer);
+    copy_region(region_of(of_tensor, *use.written_by_gpu), view.data(), to);
+  }
+  if (!use.written_by_cpu) return;
+  const Region region = region_of(of_tensor, *use.written_by_cpu);
+  if (views_.mapped(tensor) == nullptr) return copy_region(region, views_.cpu_address(tensor), to);
+  read_memory(views_.mapped(tensor));
+  copy_region(region, view.data(), to);
+}
+
+void Executor::profile(const std::byte* const* inputs, std::vector<double>& cpu, std::vector<double>& gpu) {
+  const cl_command_queue queue = processors_.context->queue();
+  const cl_command_queue profiling = processors_.context->profiling_queue();
+  const std::vector<Stage>& stages = schedule_.stages();
+  synchronizer_->begin(static_cast<int>(stages.size()));
+  std::vector<std::vector<std::byte>> results;
+  std::vector<std::byte*> outputs;
+  for (const int tensor : schedule_.outputs()) {
+    results.emplace_back(processors_.model.tensor(tensor).bytes());
+    outputs.push_back(results.back().data());
+  }
+  for (size_t i = 0; i < stages.size(); ++i) {
+    exchange_->enqueue_for_cpu(stages[i], queue);
+    synchronizer_->enqueue_point(static_cast<int>(i), -1);
+    check(api().clFinish(queue), "clFinish");
+    for (const PlacedPart& placed : stages[i].gpu) {
+      std::vector<Handle<cl_event>> events;
+      gpu_layers_.enqueue(placed.op, profiling, &events);
+      check(api().clFinish(profiling), "clFinish");
+      gpu[placed.op] = 1e3 * opencl::event_milliseconds(events);
+    }
+    run_cpu_stage(i, inputs, outputs.data(), &cpu);
+    exchange_->enqueue_from_cpu(stages[i], queue);
+  }
+  check(api().clFinish(queue), "clFinish");
+}
+
+std::string Executor::kernel(size_t op) const {
+  const loader::Model& model = processors_.model;
+  std::string result;
+  const auto add = [&](const std::string& text) { result += (result.empty() ? "" : " + ") + text; };
+  for (const Stage& stage : schedule_.stages()) {
+    for (const PlacedPart& placed : stage.gpu)
+      if (placed.op == op)
+        add("gpu " + gpu_layers_.layer(op).kernel + describe(model, model.ops[op], placed.part));
+    for (const PlacedPart& placed : stage.cpu)
+      if (placed.op == op)
+        add("cpu " + find_cpu_layer(placed)->kernel() + describe(model, model.ops[op], placed.part));
+    if (!result.empty()) break;
+  }
+  return result;
+}
+
+size_t Executor::weight_bytes() const {
+  size_t bytes = 0;
+  for (const CpuLayer& of_cpu : cpu_layers_) bytes += of_cpu.layer->packed_bytes();
+  for (size_t i = 0; i < processors_.model.ops.size(); ++i) bytes += gpu_layers_.layer(i).weight_bytes;
+  return bytes;
+}
+
+void Executor::recover() noexcept {
+  synchronizer_->release();
+  api().clFinish(processors_.context->queue());
+}
+
+}  // namespace phonebit::coexec

@@ -1,0 +1,23 @@
+// OpenCL's names, which runtime/opencl declares in its namespace.
+#pragma once
+
+#include "opencl/cl_functions.h"
+#include "opencl/handle.h"
+
+namespace phonebit::coexec {
+
+using opencl::api;
+using opencl::check;
+using opencl::cl_bitfield;
+using opencl::cl_command_queue;
+using opencl::CL_COMPLETE;
+using opencl::cl_event;
+using opencl::cl_int;
+using opencl::cl_kernel;
+using opencl::CL_MAP_READ;
+using opencl::CL_MAP_WRITE;
+using opencl::cl_mem;
+using opencl::cl_uint;
+using opencl::Handle;
+
+}  // namespace phonebit::coexec

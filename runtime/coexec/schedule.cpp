@@ -1,0 +1,166 @@
+#include "coexec/schedule.h"
+
+#include <algorithm>
+#include <set>
+
+#include "lowering/op_part.h"
+#include "lowering/op_tensors.h"
+
+namespace phonebit::coexec {
+
+using loader::Model;
+using loader::Op;
+
+namespace {
+
+const Op& op_of(const Model& model, const PlacedPart& placed) { return model.ops[placed.op]; }
+
+OutputPart whole_tensor(const loader::Tensor& tensor) { return {0, tensor.height, 0, tensor.channels}; }
+
+/// The rows of `part` that are among `rows`; no rows: nothing.
+std::optional<OutputPart> rows_of(const std::optional<OutputPart>& part, const lowering::RowRange& rows) {
+  if (!part) return std::nullopt;
+  OutputPart result = *part;
+  result.row_begin = std::max(result.row_begin, rows.begin);
+  result.row_end = std::min(result.row_end, rows.end);
+  if (result.row_begin >= result.row_end) return std::nullopt;
+  return result;
+}
+
+void extend(lowering::RowRange& rows, const lowering::RowRange& more) {
+  if (more.begin >= more.end) return;
+  rows.begin = std::min(rows.begin, more.begin);
+  rows.end = std::max(rows.end, more.end);
+}
+
+}  // namespace
+
+Schedule::Schedule(const Model& model, const ExecutionPlan& plan)
+    : uses_(model.tensors.size()), inputs_(model.inputs), outputs_(model.outputs) {
+  int count = 0;
+  for (const PlannedPart& planned : plan.parts) count = std::max(count, planned.stage + 1);
+  stages_.resize(static_cast<size_t>(count) + 2);
+  for (const PlannedPart& planned : plan.parts) {
+    Stage& stage = stages_[static_cast<size_t>(planned.stage) + 1];
+    const PlacedPart placed{static_cast<size_t>(planned.layer), planned.part};
+    (planned.processor == Processor::cpu ? stage.cpu : stage.gpu).push_back(placed);
+  }
+  find_uses(model);
+  find_handovers(model);
+}
+
+Schedule::Schedule(const Model& model, size_t op, const std::optional<OutputPart>& cpu,
+                   const std::optional<OutputPart>& gpu, int repeats)
+    : uses_(model.tensors.size()), outputs_(lowering::tensors_written(model.ops[op])) {
+  const std::vector<int> read = lowering::tensors_read(model.ops[op]);
+  const std::set<int> distinct(read.begin(), read.end());
+  inputs_.assign(distinct.begin(), distinct.end());
+  stages_.resize(static_cast<size_t>(repeats) + 2);
+  for (size_t i = 1; i + 1 < stages_.size(); ++i) {
+    if (cpu) stages_[i].cpu.push_back({op, *cpu});
+    if (gpu) stages_[i].gpu.push_back({op, *gpu});
+  }
+  find_uses(model);
+  find_handovers(model);
+  if (!cpu || !gpu) return;
+  // Both read all of the result that the repetition before wrote.
+  const Stage& one = stages_[1];
+  for (size_t i = 2; i < stages_.size(); ++i) {
+    Stage& stage = stages_[i];
+    stage.cpu_waits = true;
+    stage.gpu_waits_for = static_cast<int>(i) - 1;
+    stage.to_cpu.clear();
+    for (const PlacedPart& placed : one.gpu)
+      for (const int tensor : outputs_) stage.to_cpu.push_back({tensor, placed.part});
+  }
+  for (size_t i = 1; i + 1 < stages_.size(); ++i) {
+    stages_[i].to_gpu.clear();
+    for (const int tensor : outputs_) stages_[i].to_gpu.push_back({tensor, *cpu});
+  }
+  for (const int tensor : outputs_) mutable_use(tensor).is_read_by_gpu = true;
+}
+
+/// Who writes and reads what. Results are read by the CPU, which gives them out; what comes in it has
+/// written.
+void Schedule::find_uses(const Model& model) {
+  for (const int tensor : inputs_) {
+    mutable_use(tensor).written_by_cpu = whole_tensor(model.tensor(tensor));
+    mutable_use(tensor).is_published = true;
+  }
+  std::set<int> written_here;  // by layers of the present stage
+  for (const Stage& stage : stages_) {
+    written_here.clear();
+    for (const auto* parts : {&stage.cpu, &stage.gpu}) {
+      for (const PlacedPart& placed : *parts) {
+        for (const int tensor : lowering::tensors_written(op_of(model, placed))) {
+          written_here.insert(tensor);
+          TensorUse& use = mutable_use(tensor);
+          (parts == &stage.cpu ? use.written_by_cpu : use.written_by_gpu) = placed.part;
+        }
+        const std::vector<int> read = lowering::tensors_read(op_of(model, placed));
+        for (size_t i = 0; i < read.size(); ++i) {
+          TensorUse& use = mutable_use(read[i]);
+          (parts == &stage.cpu ? use.is_read_by_cpu : use.is_read_by_gpu) = true;
+          if (written_here.count(read[i]) != 0) continue;
+          use.is_published = true;
+          extend(parts == &stage.cpu ? use.rows_for_cpu : use.rows_for_gpu,
+                 lowering::rows_read(model, op_of(model, placed), i, placed.part));
+        }
+      }
+    }
+  }
+  for (const int tensor : outputs_) {
+    mutable_use(tensor).is_read_by_cpu = true;
+    mutable_use(tensor).is_published = true;
+    mutable_use(tensor).rows_for_cpu = {0, model.tensor(tensor).height};
+  }
+}
+
+void Schedule::find_handovers(const Model& model) {
+  std::vector<int> stage_of(model.tensors.size(), 0);  // that writes it; what comes in: stage 0
+  std::vector<bool> is_with_cpu(model.tensors.size(), false);
+  const auto at = [](int tensor) { return static_cast<size_t>(tensor); };
+  /// The other's part of a tensor that some rows are read of, where it was written in an earlier stage.
+  const auto others = [&](int tensor, size_t stage, const std::optional<OutputPart>& written,
+                          const lowering::RowRange& rows) -> std::optional<OutputPart> {
+    if (!use(tensor).is_published || stage_of[at(tensor)] >= static_cast<int>(stage)) return std::nullopt;
+    return rows_of(written, rows);
+  };
+  const auto cpu_reads = [&](int tensor, size_t stage, const lowering::RowRange& rows) {
+    const TensorUse& use = this->use(tensor);
+    if (!others(tensor, stage, use.written_by_gpu, rows)) return;
+    stages_[stage].cpu_waits = true;
+    if (is_with_cpu[at(tensor)]) return;
+    is_with_cpu[at(tensor)] = true;
+    stages_[stage].to_cpu.push_back({tensor, *rows_of(use.written_by_gpu, use.rows_for_cpu)});
+  };
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    Stage& stage = stages_[i];
+    for (const auto* parts : {&stage.cpu, &stage.gpu})
+      for (const PlacedPart& placed : *parts)
+        for (const int tensor : lowering::tensors_written(op_of(model, placed)))
+          stage_of[at(tensor)] = static_cast<int>(i);
+    for (const PlacedPart& placed : stage.cpu) {
+      const std::vector<int> read = lowering::tensors_read(op_of(model, placed));
+      for (size_t k = 0; k < read.size(); ++k)
+        cpu_reads(read[k], i, lowering::rows_read(model, op_of(model, placed), k, placed.part));
+    }
+    for (const PlacedPart& placed : stage.gpu) {
+      const std::vector<int> read = lowering::tensors_read(op_of(model, placed));
+      for (size_t k = 0; k < read.size(); ++k) {
+        const lowering::RowRange rows = lowering::rows_read(model, op_of(model, placed), k, placed.part);
+        if (others(read[k], i, use(read[k]).written_by_cpu, rows))
+          stage.gpu_waits_for = std::max(stage.gpu_waits_for, stage_of[at(read[k])]);
+      }
+    }
+  }
+  for (const int tensor : outputs_) cpu_reads(tensor, stages_.size() - 1, use(tensor).rows_for_cpu);
+  for (size_t tensor = 0; tensor < uses_.size(); ++tensor) {
+    const TensorUse& use = uses_[tensor];
+    const std::optional<OutputPart> part = rows_of(use.written_by_cpu, use.rows_for_gpu);
+    if (use.is_published && part)
+      stages_[static_cast<size_t>(stage_of[tensor])].to_gpu.push_back({static_cast<int>(tensor), *part});
+  }
+}
+
+}  // namespace phonebit::coexec

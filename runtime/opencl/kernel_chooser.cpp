@@ -1,0 +1,70 @@
+#include "opencl/kernel_chooser.h"
+
+#include <algorithm>
+
+#include "fail.h"
+
+namespace phonebit::opencl {
+
+using loader::Model;
+using loader::Op;
+
+TuningTable tuning_table(const Options& options) {
+  TuningTable table = TuningTable::parse(built_in_tuning_table(), "tuning.table");
+  if (!options.tuning.empty()) table.prepend(TuningTable::parse(options.tuning, "Options::tuning"));
+  return table;
+}
+
+KernelChooser::KernelChooser(std::shared_ptr<Context> context, ProgramCache& programs, const Options& options)
+    : context_(std::move(context)),
+      target_{context_->device(), options.precision == Precision::exact},
+      table_(tuning_table(options)),
+      self_test_(context_, programs, cache_directory(options.cache_directory)) {}
+
+KernelChoice KernelChooser::choose(const Model& model, const Op& op, const Wish& wish,
+                                   const std::function<void(const KernelChoice&)>& build) {
+  std::vector<KernelChoice> choices = table_.choices(tuning_query(model, op), context_->device());
+  for (const char* kernel : op_kernels(model, op).kernels) choices.push_back({kernel, {}});
+  const auto fits = [&](const KernelChoice& choice) {
+    if (!can_serve(model, op, target_, choice)) return false;
+    if (!wish.has_channel_parts) return true;
+    const int grain = channel_grain(choice);
+    return grain > 0 && wish.first_channel % grain == 0;
+  };
+  std::string reasons;
+  for (const KernelChoice& choice : choices) {
+    if (!fits(choice)) continue;
+    try {
+      const std::string failure = failed_self_test(model, op, choice, wish.has_channel_parts);
+      if (!failure.empty()) {
+        reasons += "; " + choice.text() + " failed the self-test: " + failure;
+        continue;
+      }
+      build(choice);
+      return choice;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::device) throw;
+      warnings_.push_back(format_text("layer '%s': kernel %s is not used: %s", op.name.c_str(),
+                                      choice.text().c_str(), error.what()));
+      reasons += "; " + choice.text() + ": " + error.what();
+    }
+  }
+  const std::string part =
+      wish.has_channel_parts ? format_text(" for a part from channel %d on", wish.first_channel) : "";
+  fail(ErrorCode::device, "layer '%s': no kernel serves it%s on %s%s; use device 'cpu'", op.name.c_str(),
+       part.c_str(), context_->device().name.c_str(), reasons.c_str());
+}
+
+/// Why the choice may not serve, or empty. What fails is a warning once.
+std::string KernelChooser::failed_self_test(const Model& model, const Op& op, const KernelChoice& choice,
+                                            bool has_channel_parts) {
+  const SelfTestResult result = self_test_.result(op_kernels(model, op).op, choice, has_channel_parts);
+  if (result.passed) return "";
+  const std::string warning = format_text(
+      "kernel %s failed the self-test on %s and is disabled; the next one in the table serves: %s",
+      choice.text().c_str(), context_->device().key().c_str(), result.detail.c_str());
+  if (std::find(warnings_.begin(), warnings_.end(), warning) == warnings_.end()) warnings_.push_back(warning);
+  return result.detail;
+}
+
+}  // namespace phonebit::opencl

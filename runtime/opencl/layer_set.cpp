@@ -1,0 +1,258 @@
+#include "opencl/layer_set.h"
+
+#include <algorithm>
+
+#include "fail.h"
+#include "lowering/border_table.h"
+#include "lowering/conv_shape.h"
+#include "lowering/op_part.h"
+#include "opencl/cl_functions.h"
+
+namespace phonebit::opencl {
+
+using format::DataType;
+using format::OpKind;
+using loader::Model;
+using loader::Op;
+
+double event_milliseconds(const std::vector<Handle<cl_event>>& events) {
+  uint64_t nanoseconds = 0;
+  for (const Handle<cl_event>& event : events) {
+    uint64_t begin = 0, end = 0;
+    check(
+        api().clGetEventProfilingInfo(event.get(), CL_PROFILING_COMMAND_START, sizeof begin, &begin, nullptr),
+        "clGetEventProfilingInfo");
+    check(api().clGetEventProfilingInfo(event.get(), CL_PROFILING_COMMAND_END, sizeof end, &end, nullptr),
+          "clGetEventProfilingInfo");
+    nanoseconds += end - begin;
+  }
+  return static_cast<double>(nanoseconds) * 1e-6;
+}
+
+uint64_t most_weight_bytes(const Model& model, const Op& op) {
+  const auto count_of = [&](int constant) {
+    return constant >= 0 ? static_cast<uint64_t>(model.constant(constant).count) : 0;
+  };
+  uint64_t elements = count_of(op.record.threshold) + count_of(op.record.flip_mask);
+  for (const format::StepRecord& step : op.steps)
+    elements += count_of(step.constant_a) + count_of(step.constant_b);
+  const bool expands_bits = op.record.weights >= 0 && op.kind == OpKind::kConv2d &&
+                            model.operand(op).dtype == DataType::kF32 &&
+                            model.constant(op.record.weights).dtype == DataType::kBit;
+  // Tiles round the number of filters up, by 31 at most.
+  elements += count_of(op.record.weights) * (expands_bits ? 32 : 1) * 2;
+  if (op.kind == OpKind::kBinaryConv2d || op.kind == OpKind::kBinaryDepthwiseConv2d) {
+    const lowering::BorderClasses classes = lowering::border_classes(lowering::conv_shape(model, op));
+    elements += static_cast<uint64_t>(classes.rows) * static_cast<uint64_t>(classes.columns) * 32 *
+                static_cast<uint64_t>(model.output(op).words());
+  }
+  return 4 * elements;
+}
+
+LayerSet::LayerSet(const Model& model, std::shared_ptr<Context> context, ProgramCache& programs,
+                   const Options& options, const TensorMemory& memory)
+    : model_(model),
+      context_(std::move(context)),
+      programs_(programs),
+      options_(options),
+      memory_(memory),
+      entries_(model.ops.size()) {}
+
+void LayerSet::prepare(size_t index) {
+  if (!entries_[index].is_prepared) choose(index, {});
+}
+
+void LayerSet::prepare_channel_parts(size_t index) {
+  const Op& op = model_.ops[index];
+  if (!lowering::can_split_channels(model_, op))
+    fail(ErrorCode::internal, "layer '%s' has no parts of channels", op.name.c_str());
+  if (!entries_[index].is_prepared || entries_[index].layer.channel_grain == 0) choose(index, {true, 0});
+}
+
+void LayerSet::choose(size_t index, const KernelChooser::Wish& wish) {
+  if (chooser_ == nullptr) chooser_ = std::make_unique<KernelChooser>(context_, programs_, options_);
+  chooser_->choose(model_, model_.ops[index], wish,
+                   [&](const KernelChoice& choice) { set(index, choice, wish.has_channel_parts); });
+}
+
+void LayerSet::set(size_t index, const KernelChoice& choice, bool has_channel_parts) {
+  const Op& op = model_.ops[index];
+  const BuildContext build{model_, *context_, programs_, memory_, has_channel_parts};
+  Entry entry;
+  entry.layer = op_kernels(model_, op).build(build, op, choice);
+  entry.layer.channel_grain = has_channel_parts ? channel_grain(choice) : 0;
+  entry.choice = choice;
+  entry.is_prepared = true;
+  entries_[index] = std::move(entry);
+}
+
+void LayerSet::bind(size_t index, int batch) {
+  const loader::Tensor& out = model_.output(model_.ops[index]);
+  Range range;
+  range.end_pixel = static_cast<int>(out.pixels()) * batch;
+  range.end_channel = out.channels;
+  range.end_row = entries_[index].layer.image_height * static_cast<size_t>(batch);
+  bind_range(index, range, batch);
+}
+
+void LayerSet::bind_part(size_t index, const OutputPart& part) {
+  const Op& op = model_.ops[index];
+  const loader::Tensor& out = model_.output(op);
+  const bool has_all_channels = part.channel_begin == 0 && part.channel_end == out.channels;
+  if (!has_all_channels) {
+    const int grain = entries_[index].layer.channel_grain;
+    if (grain == 0)
+      fail(ErrorCode::internal, "layer '%s' was not prepared for parts of its channels", op.name.c_str());
+    if (part.channel_begin % grain != 0) choose(index, {true, part.channel_begin});
+  }
+  Range range;
+  range.first_pixel = part.row_begin * out.width;
+  range.end_pixel = part.row_end * out.width;
+  range.first_channel = part.channel_begin;
+  range.end_channel = part.channel_end;
+  if (entries_[index].layer.image_of >= 0) {
+    const lowering::RowRange rows = lowering::rows_read(model_, op, 0, part);
+    range.first_row = static_cast<size_t>(rows.begin);
+    range.end_row = static_cast<size_t>(rows.end);
+  }
+  bind_range(index, range, 1);
+}
+
+void LayerSet::bind_range(size_t index, const Range& range, int images) {
+  Entry& entry = entries_[index];
+  if (!entry.is_prepared)
+    fail(ErrorCode::internal, "layer '%s' is bound but not prepared", model_.ops[index].name.c_str());
+  const auto count = static_cast<size_t>(images);
+  reserve_scratch(entry.layer.scratch_bytes * count);
+  const size_t rows = entry.layer.image_height * count;
+  if (rows > entry.image_rows) {
+    entry.image = Handle<cl_mem>();  // both together may be more than there is
+    entry.image = context_->image(entry.layer.image_width, rows, nullptr, "activations");
+    entry.image_rows = rows;
+  }
+  entry.bound = range;
+  entry.global.clear();
+  for (const Launch& launch : entry.layer.launches)
+    entry.global.push_back(
+        launch.geometry.global(range.end_pixel - range.first_pixel, range.end_channel - range.first_channel));
+  set_arguments(index);
+}
+
+void LayerSet::reserve_scratch(size_t bytes) {
+  if (bytes <= scratch_capacity_) return;
+  scratch_ = Handle<cl_mem>();
+  scratch_capacity_ = 0;
+  scratch_ = context_->buffer(bytes, nullptr, "scratch memory");
+  scratch_capacity_ = bytes;
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    if (entries_[i].layer.scratch_bytes > 0 && !entries_[i].global.empty()) set_arguments(i);
+  }
+}
+
+void LayerSet::set_arguments(size_t index) {
+  const Entry& entry = entries_[index];
+  for (const Launch& launch : entry.layer.launches) {
+    cl_uint position = 0;
+    const auto checked = [&](cl_int status, const char* function) {
+      if (status != 0)
+        check(status, function,
+              format_text("%s, argument %u of %s", entry.layer.kernel.c_str(), position,
+                          model_.ops[index].name.c_str()));
+      ++position;
+    };
+    const auto set = [&](const auto& value) {
+      checked(api().clSetKernelArg(launch.kernel.get(), position, sizeof value, &value), "clSetKernelArg");
+    };
+    set(cl_int{entry.bound.first_pixel});
+    set(cl_int{entry.bound.end_pixel});
+    for (const Argument& argument : launch.arguments) {
+      switch (argument.kind) {
+        case Argument::Kind::tensor: {
+          const DeviceMemory memory = memory_.memory(argument.tensor);
+          if (memory.svm == nullptr)
+            set(memory.buffer);
+          else
+            checked(api().clSetKernelArgSVMPointer(launch.kernel.get(), position, memory.svm),
+                    "clSetKernelArgSVMPointer");
+          break;
+        }
+        case Argument::Kind::memory:
+          set(argument.memory);
+          break;
+        case Argument::Kind::scratch:
+          set(scratch_.get());
+          break;
+        case Argument::Kind::image:
+          set(entry.image.get());
+          break;
+        case Argument::Kind::first_channel:
+          set(cl_int{entry.bound.first_channel});
+          break;
+        case Argument::Kind::end_channel:
+          set(cl_int{entry.bound.end_channel});
+          break;
+      }
+    }
+  }
+}
+
+void LayerSet::enqueue(size_t index, cl_command_queue queue, std::vector<Handle<cl_event>>* events) const {
+  const Entry& entry = entries_[index];
+  const Layer& layer = entry.layer;
+  const auto new_event = [&]() -> cl_event* {
+    if (events == nullptr) return nullptr;
+    events->emplace_back();
+    return events->back().out();
+  };
+  const Range& bound = entry.bound;
+  if (layer.image_of >= 0 && bound.end_row > bound.first_row) {
+    constexpr size_t kTexelBytes = 16;
+    const size_t origin[3] = {0, bound.first_row, 0};
+    const size_t region[3] = {layer.image_width, bound.end_row - bound.first_row, 1};
+    check(api().clEnqueueCopyBufferToImage(queue, memory_.memory(layer.image_of).buffer, entry.image.get(),
+                                           bound.first_row * layer.image_width * kTexelBytes, origin, region,
+                                           0, nullptr, new_event()),
+          "clEnqueueCopyBufferToImage", model_.ops[index].name);
+  }
+  for (size_t i = 0; i < entry.global.size(); ++i) {
+    const Launch& launch = layer.launches[i];
+    const Extent& global = entry.global[i];
+    const cl_int status = api().clEnqueueNDRangeKernel(
+        queue, launch.kernel.get(), static_cast<cl_uint>(launch.geometry.dimensions()), nullptr,
+        global.data(), launch.geometry.local().data(), 0, nullptr, new_event());
+    if (status != 0)
+      check(status, "clEnqueueNDRangeKernel",
+            format_text("layer %s, kernel %s, global (%zu, %zu, %zu)", model_.ops[index].name.c_str(),
+                        layer.kernel.c_str(), global[0], global[1], global[2]));
+  }
+}
+
+std::vector<Dispatch> LayerSet::dispatch(size_t index) const {
+  const Entry& entry = entries_[index];
+  std::vector<Dispatch> result;
+  for (size_t i = 0; i < entry.global.size(); ++i) {
+    const Launch& launch = entry.layer.launches[i];
+    result.push_back({launch.name, entry.layer.kernel, entry.global[i], launch.geometry.local()});
+  }
+  return result;
+}
+
+size_t LayerSet::scratch_bytes() const {
+  size_t bytes = 0;
+  for (const Entry& entry : entries_) bytes = std::max(bytes, entry.layer.scratch_bytes);
+  return bytes;
+}
+
+size_t LayerSet::weight_bytes() const {
+  size_t bytes = 0;
+  for (const Entry& entry : entries_) bytes += entry.layer.weight_bytes;
+  return bytes;
+}
+
+std::vector<std::string> LayerSet::warnings() const {
+  return chooser_ != nullptr ? chooser_->warnings() : std::vector<std::string>{};
+}
+
+int LayerSet::self_tests_run() const { return chooser_ != nullptr ? chooser_->self_tests_run() : 0; }
+
+}  // namespace phonebit::opencl

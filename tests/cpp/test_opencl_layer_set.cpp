@@ -1,0 +1,227 @@
+// Parts of layers on the first OpenCL device: inside they are the whole result, outside nothing is written.
+// Passes without a device.
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "lowering/op_part.h"
+#include "lowering/op_tensors.h"
+#include "opencl/cl_functions.h"
+#include "opencl/layer_set.h"
+#include "opencl/svm.h"
+#include "opencl/test_problems.h"
+#include "opencl_check.h"
+
+namespace {
+
+using namespace phonebit;
+using namespace phonebit::opencl;
+
+using Bytes = std::vector<std::byte>;
+
+constexpr auto kPattern = std::byte{0xA5};
+
+/// Each tensor in memory of its own, shared virtual or not.
+class OwnMemory final : public TensorMemory {
+ public:
+  OwnMemory(const loader::Model& model, Context& context, bool uses_svm) : context_(context) {
+    for (const loader::Tensor& tensor : model.tensors) {
+      svm_.push_back(uses_svm ? std::make_unique<SvmMemory>(context, tensor.bytes(), "a tensor") : nullptr);
+      buffers_.push_back(uses_svm ? context.buffer_over(svm_.back()->data(), tensor.bytes(), "a tensor")
+                                  : context.host_accessible_buffer(tensor.bytes(), "a tensor"));
+    }
+  }
+  DeviceMemory memory(int tensor) const override {
+    const auto index = static_cast<size_t>(tensor);
+    return {buffers_[index].get(), svm_[index] != nullptr ? svm_[index]->data() : nullptr};
+  }
+  bool is_half(int) const override { return false; }
+  bool is_shared(int, int) const override { return false; }
+
+  void write(int tensor, const Bytes& content, size_t bytes) {
+    if (void* const shared = memory(tensor).svm) {
+      std::memcpy(shared, content.data(), bytes);
+    } else {
+      check(api().clEnqueueWriteBuffer(context_.queue(), memory(tensor).buffer, CL_TRUE, 0, bytes,
+                                       content.data(), 0, nullptr, nullptr),
+            "clEnqueueWriteBuffer");
+    }
+  }
+  Bytes read(int tensor, size_t bytes) {
+    Bytes content(bytes);
+    check(api().clFinish(context_.queue()), "clFinish");
+    if (const void* const shared = memory(tensor).svm) {
+      std::memcpy(content.data(), shared, bytes);
+    } else {
+      check(api().clEnqueueReadBuffer(context_.queue(), memory(tensor).buffer, CL_TRUE, 0, bytes,
+                                      content.data(), 0, nullptr, nullptr),
+            "clEnqueueReadBuffer");
+    }
+    return content;
+  }
+
+ private:
+  Context& context_;
+  std::vector<std::unique_ptr<SvmMemory>> svm_;
+  std::vector<Handle<cl_mem>> buffers_;
+};
+
+/// Whether a byte of a tensor belongs to the part.
+bool is_inside(const loader::Tensor& tensor, size_t byte, const OutputPart& part) {
+  const size_t pixel_bytes = tensor.bytes() / static_cast<size_t>(tensor.pixels());
+  const auto row = static_cast<int>(byte / pixel_bytes) / tensor.width;
+  if (row < part.row_begin || row >= part.row_end) return false;
+  const auto at = static_cast<int>(byte % pixel_bytes);
+  const bool has_last = part.channel_end == tensor.channels;
+  if (tensor.dtype == format::DataType::kBit)
+    return 8 * at >= part.channel_begin && (has_last || 8 * at < part.channel_end);
+  const int channel = at / (tensor.dtype == format::DataType::kF32 ? 4 : 1);
+  return channel >= part.channel_begin && channel < part.channel_end;
+}
+
+/// Some parts of an op: one row, the last rows, and channels from the first, from the middle, up to the last.
+std::vector<OutputPart> some_parts(const loader::Model& model, const loader::Op& op, std::mt19937& random) {
+  const OutputPart whole = lowering::whole_part(model, op);
+  const auto below = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
+  std::vector<OutputPart> parts{whole};
+  for (int i = 0; lowering::can_split_rows(model, op) && i < 3; ++i) {
+    const int begin = below(whole.row_end);
+    parts.push_back({begin, begin + 1 + below(whole.row_end - begin), 0, whole.channel_end});
+  }
+  for (int i = 0; lowering::can_split_channels(model, op) && whole.channel_end > 8 && i < 4; ++i) {
+    const int begin = i < 2 ? 0 : 8 * below((whole.channel_end - 1) / 8) + 8;
+    const int end = i % 2 == 0 ? begin + 8 : whole.channel_end;
+    const OutputPart rows = parts[parts.size() > 1 ? 1 : 0];
+    parts.push_back({rows.row_begin, rows.row_end, begin, end < whole.channel_end ? end : whole.channel_end});
+  }
+  return parts;
+}
+
+std::string text_of(const OutputPart& part) {
+  return " rows " + std::to_string(part.row_begin) + ":" + std::to_string(part.row_end) + " channels " +
+         std::to_string(part.channel_begin) + ":" + std::to_string(part.channel_end);
+}
+
+struct TestDevice {
+  std::shared_ptr<Context> context;
+  ProgramCache programs;
+  explicit TestDevice(const Device& device) : context(Context::create(device)), programs(context, "") {}
+};
+
+/// One layer, whole and in parts. `choice`: null for the tables'.
+void check_problem(const TestProblem& problem, TestDevice& device, const KernelChoice* choice,
+                   bool uses_svm) {
+  const loader::Model& model = problem.model;
+  const loader::Op& op = model.ops[0];
+  OwnMemory memory(model, *device.context, uses_svm);
+  LayerSet layers(model, device.context, device.programs, Options{}, memory);
+  const std::vector<Bytes> operands = problem.operands();
+  const std::vector<int> read = lowering::tensors_read(op), written = lowering::tensors_written(op);
+  for (size_t i = 0; i < read.size(); ++i) memory.write(read[i], operands[i], model.tensor(read[i]).bytes());
+
+  const auto run = [&] {
+    for (const int tensor : written) {
+      const size_t bytes = model.tensor(tensor).bytes();
+      memory.write(tensor, Bytes(bytes, kPattern), bytes);
+    }
+    layers.enqueue(0, device.context->queue(), nullptr);
+    std::vector<Bytes> results;
+    for (const int tensor : written) results.push_back(memory.read(tensor, model.tensor(tensor).bytes()));
+    return results;
+  };
+  choice != nullptr ? layers.set(0, *choice) : layers.prepare(0);
+  layers.bind(0, 1);
+  const std::vector<Bytes> whole = run();
+
+  std::mt19937 random(11);
+  const OutputPart all = lowering::whole_part(model, op);
+  for (const OutputPart& part : some_parts(model, op, random)) {
+    const bool has_all_channels = part.channel_begin == 0 && part.channel_end == all.channel_end;
+    if (!has_all_channels) {
+      if (choice != nullptr) {
+        if (channel_grain(*choice) == 0) continue;
+        if (layers.layer(0).channel_grain == 0) layers.set(0, *choice, true);
+      }
+      layers.prepare_channel_parts(0);
+    }
+    layers.bind_part(0, part);
+    for (const std::string& warning : layers.warnings()) expect(false, warning);
+    const std::vector<Bytes> results = run();
+    for (size_t i = 0; i < written.size(); ++i) {
+      const loader::Tensor& tensor = model.tensor(written[i]);
+      size_t wrong = 0;
+      for (size_t at = 0; at < results[i].size(); ++at)
+        wrong += results[i][at] != (is_inside(tensor, at, part) ? whole[i][at] : kPattern) ? 1 : 0;
+      expect(wrong == 0, problem.description + " by " + layers.layer(0).kernel + text_of(part) + ": " +
+                             std::to_string(wrong) + " bytes of " + tensor.name);
+    }
+  }
+}
+
+/// A tile of 32 filters cannot begin at channel 8: the next kernel of the table serves that part.
+void check_next_choice(TestDevice& device) {
+  for (const auto& problem : test_problems("binary_conv2d")) {
+    const loader::Model& model = problem->model;
+    if (!lowering::can_split_channels(model, model.ops[0]) || model.output(model.ops[0]).channels <= 32)
+      continue;
+    OwnMemory memory(model, *device.context, false);
+    Options options;
+    const opencl::Device& facts = device.context->device();
+    const std::string most_specific = "binary_conv2d " + tuning_query(model, model.ops[0]).signature + " " +
+                                      facts.vendor + " " + facts.family + " " + table_name(facts.name);
+    options.tuning =
+        most_specific + " bconv2d_tiled TILE_FILTERS=32 TILE_PIXELS=1\n" + most_specific + " bconv2d_byte\n";
+    LayerSet layers(model, device.context, device.programs, options, memory);
+    const OutputPart whole = lowering::whole_part(model, model.ops[0]);
+    expect_error(ErrorCode::internal, {"not prepared"}, "a layer without a kernel",
+                 [&] { layers.bind(0, 1); });
+    layers.prepare(0);
+    expect_error(ErrorCode::internal, {"not prepared for parts"}, "channels of a whole layer",
+                 [&] { layers.bind_part(0, {0, whole.row_end, 0, 8}); });
+    layers.prepare_channel_parts(0);
+    layers.bind_part(0, {0, whole.row_end, 0, 8});
+    expect(layers.choice(0).kernel == "bconv2d_tiled", "channels from 0 on keep the first choice");
+    const std::vector<Dispatch> dispatch = layers.dispatch(0);
+    expect(dispatch.size() == 1 && dispatch[0].kernel == "bconv2d_tiled" && dispatch[0].global[1] == 1 &&
+               dispatch[0].choice == layers.layer(0).kernel,
+           "one tile of filters is launched for 8 channels");
+    layers.bind_part(0, {0, whole.row_end, 8, whole.channel_end});
+    expect(layers.choice(0).kernel == "bconv2d_byte", "channels from 8 on need another kernel");
+    return;
+  }
+  expect(false, "a test problem with more than 32 filters");
+}
+
+}  // namespace
+
+int main() {
+  if (!is_available() || devices().empty()) {
+    std::puts("no OpenCL device: nothing tested");
+    return 0;
+  }
+  TestDevice device(devices()[0]);
+  const Target target{device.context->device(), true};
+  size_t count = 0;
+  for (const std::string& op : tested_ops()) {
+    const auto problems = test_problems(op);
+    for (size_t i = 0; i < problems.size(); ++i) {
+      const loader::Model& model = problems[i]->model;
+      check_problem(*problems[i], device, nullptr, device.context->device().has_svm_fine && i % 2 == 0);
+      ++count;
+      // Every kernel with its default parameters, on one problem each.
+      for (const char* kernel : op_kernels(model, model.ops[0]).kernels) {
+        const KernelChoice choice{kernel, {}};
+        if (i != problems.size() / 2 || !can_serve(model, model.ops[0], target, choice)) continue;
+        check_problem(*problems[i], device, &choice, false);
+        ++count;
+      }
+    }
+  }
+  check_next_choice(device);
+  std::printf("%zu layers in parts on %s, %d failures\n", count, device.context->device().name.c_str(),
+              failures);
+  return failures == 0 ? 0 : 1;
+}

@@ -1,0 +1,114 @@
+// Shared virtual memory and the meeting of device and host on it. Passes where the device has none.
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <thread>
+
+#include "opencl/cl_functions.h"
+#include "opencl/kernel_library.h"
+#include "opencl/program_cache.h"
+#include "opencl/svm.h"
+#include "opencl_check.h"
+
+namespace {
+
+using namespace phonebit;
+using namespace phonebit::opencl;
+
+// As in poll_flags.cl: words a cache line apart.
+constexpr size_t kGpu = 0, kCpu = 16, kTimedOut = 32, kWords = 48;
+
+class Meeting {
+ public:
+  explicit Meeting(const std::shared_ptr<Context>& context)
+      : context_(context),
+        programs_(context, ""),
+        memory_(*context, kWords * sizeof(int), "flags", SvmMemory::with_atomics),
+        flags_(static_cast<std::atomic<int>*>(memory_.data())),
+        kernel_(programs_.kernel("poll_flags", assemble("poll_flags", {}), ProgramCache::Language::atomics)) {
+    for (size_t i = 0; i < kWords; ++i) flags_[i] = 0;
+  }
+
+  std::atomic<int>& flag(size_t word) { return flags_[word]; }
+
+  void enqueue(cl_int reached, cl_int awaited, cl_int spins) {
+    check(api().clSetKernelArgSVMPointer(kernel_.get(), 0, memory_.data()), "clSetKernelArgSVMPointer");
+    cl_uint position = 1;
+    for (const cl_int number : {reached, awaited, spins})
+      check(api().clSetKernelArg(kernel_.get(), position++, sizeof number, &number), "clSetKernelArg");
+    const size_t one = 1;
+    check(api().clEnqueueNDRangeKernel(context_->queue(), kernel_.get(), 1, nullptr, &one, &one, 0, nullptr,
+                                       nullptr),
+          "clEnqueueNDRangeKernel");
+    check(api().clFlush(context_->queue()), "clFlush");
+  }
+  void finish() { check(api().clFinish(context_->queue()), "clFinish"); }
+
+  bool sees(size_t word, int value) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (flags_[word].load(std::memory_order_acquire) < value) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  }
+
+ private:
+  std::shared_ptr<Context> context_;
+  ProgramCache programs_;
+  SvmMemory memory_;
+  std::atomic<int>* flags_;
+  Handle<cl_kernel> kernel_;
+};
+
+void check_meetings(const std::shared_ptr<Context>& context) {
+  constexpr int kForever = 2000000000;
+  Meeting meeting(context);
+  meeting.enqueue(1, 0, 1);
+  meeting.finish();
+  expect(meeting.flag(kGpu) == 1 && meeting.flag(kTimedOut) == 0,
+         "what is not awaited lets the device go on");
+
+  // Many meetings in one queue, each side ahead of the other in turn.
+  for (int stage = 2; stage < 50; ++stage) meeting.enqueue(stage, stage, kForever);
+  for (int stage = 2; stage < 50; ++stage) {
+    expect(meeting.sees(kGpu, stage), "the device reaches stage " + std::to_string(stage));
+    expect(stage % 7 != 0 || meeting.flag(kGpu) == stage,
+           "the device waits in stage " + std::to_string(stage));
+    meeting.flag(kCpu).store(stage, std::memory_order_release);
+  }
+  meeting.finish();
+  expect(meeting.flag(kGpu) == 49 && meeting.flag(kTimedOut) == 0, "no meeting timed out");
+
+  meeting.enqueue(50, 50, 1000);
+  meeting.enqueue(51, 51, kForever);
+  meeting.finish();
+  expect(meeting.flag(kTimedOut) == 1, "a host that does not come is reported");
+  expect(meeting.flag(kGpu) == 51, "after that no meeting waits");
+}
+
+}  // namespace
+
+int main() {
+  if (!is_available() || devices().empty()) {
+    std::puts("no OpenCL device: nothing tested");
+    return 0;
+  }
+  const std::shared_ptr<Context> context = Context::create(devices()[0]);
+  const opencl::Device& device = context->device();
+  if (!device.has_svm_fine) {
+    expect_error(ErrorCode::device, {"no fine-grained"}, "a device without",
+                 [&] { SvmMemory(*context, 64, "x"); });
+  } else {
+    expect_error(ErrorCode::device, {"too many"}, "more than there is",
+                 [&] { SvmMemory(*context, size_t{1} << 60, "x"); });
+    if (device.has_svm_atomics) check_meetings(context);
+  }
+  std::printf("%s: shared virtual memory %s, %d failures\n", device.name.c_str(),
+              device.has_svm_atomics ? "with atomics"
+              : device.has_svm_fine  ? "without atomics"
+                                     : "absent",
+              failures);
+  return failures == 0 ? 0 : 1;
+}
