@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -94,8 +94,9 @@ def convert(
             likely; where they are a rare accident of real-valued sums they count as +1, and the
             report says so. "exact": kept wherever they are possible. "plus": always +1.
         float_weights: How real layers' weights are stored. "f32": exactly. "f16": rounded to the
-            nearest half, 2 bytes each; arithmetic stays float32, the report says how large the
-            rounding is and which layers keep f32 because halves cannot hold them.
+            nearest half, 2 bytes each. "i8": rounded to 8-bit integers, 1 byte each, with a scale a
+            filter. Arithmetic stays float32 (unless loaded with precision="fast"); the report says
+            how large the rounding is and which layers keep f32 because they cannot be held so.
         example_input: For a PyTorch module: a tensor, or a tuple of them, to trace it with.
         input_shape: Keras: (height, width, channels), for models that leave them open. PyTorch:
             (N, channels, height, width), instead of ``example_input``.
@@ -187,8 +188,10 @@ def convert_graph(
         ConversionError: As ``convert``.
         VerificationError: As ``convert``.
     """
-    if float_weights not in ("f32", "f16"):
-        raise ConversionError("float_weights", expected="'f32' or 'f16'", got=repr(float_weights))
+    known = get_args(FloatWeights)
+    if float_weights not in known:
+        expected = " or ".join(map(repr, known))
+        raise ConversionError("float_weights", expected=expected, got=repr(float_weights))
     rule = chosen_preprocessing(input_range, preprocessing)
     prepared = prepare_source(graph, input_dtype, rule)
     if name is not None:

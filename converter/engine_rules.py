@@ -144,6 +144,13 @@ def _half_problems(op: Conv2D, kind: DataType) -> list[str]:
     return problems
 
 
+def _byte_problems(op: Conv2D, kind: DataType) -> list[str]:
+    problems = [] if kind == F32 else [f"reads {kind.name} with weights of I8, can read F32"]
+    if not np.all((np.abs(op.weights) <= 127) & (np.rint(op.weights) == op.weights)):
+        problems.append("weights stored as I8 must be integers from -127 to 127")
+    return problems
+
+
 def _conv_problems(op: Conv2D, kind: DataType) -> list[str]:
     problems = []
     if op.bias is not None:
@@ -152,6 +159,8 @@ def _conv_problems(op: Conv2D, kind: DataType) -> list[str]:
         problems.append(f"pads with {op.pad_value}, can pad with 0")
     if op.stored_as == DataType.F16:
         problems += _half_problems(op, kind)
+    if op.stored_as == DataType.I8:
+        problems += _byte_problems(op, kind)
     if kind == U8:
         problems += _sign_problems(op)
         taps = int(np.prod(op.weights.shape[1:]))

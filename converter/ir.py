@@ -218,7 +218,8 @@ class Conv2D:
     input may be BIT (then the product is over -1/+1).
     Engine form: input F32 (any weights), or U8 with weights of -1/+1 only, where
     the accumulator is sum w * (input_mul * x + input_add); ``bias`` None and ``pad_value`` 0.
-    ``stored_as`` F16: every weight is a half, and the file holds 2 bytes of it.
+    ``stored_as`` F16: every weight is a half, and the file holds 2 bytes of it; I8: an integer of
+    at most 127, and 1 byte.
     """
 
     weights: FloatArray
@@ -229,7 +230,7 @@ class Conv2D:
     input_mul: int = 1
     input_add: int = 0
     epilogue: Epilogue = field(default_factory=Epilogue)
-    stored_as: Literal[DataType.F32, DataType.F16] = DataType.F32
+    stored_as: Literal[DataType.F32, DataType.F16, DataType.I8] = DataType.F32
 
 
 @dataclass

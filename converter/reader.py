@@ -278,7 +278,10 @@ class _Reader:
             mul, add = int(record["input_mul"]), int(record["input_add"])
             floats = weights.astype(np.float32, copy=False)
             op = Conv2D(floats, window, groups, 0.0, None, mul, add, epilogue)
-            return replace(op, stored_as=DataType.F16) if weights.dtype == np.float16 else op
+            stored = self._stored_type(int(record["weights"]))
+            if stored is DataType.F16 or stored is DataType.I8:
+                return replace(op, stored_as=stored)
+            return op
         if record["pad_value"] not in (-1.0, 0.0, 1.0):
             self._fail("pad value", expected="-1, 0 or 1", got=float(record["pad_value"]))
         pad_value = int(record["pad_value"])
@@ -287,13 +290,16 @@ class _Reader:
             return BinaryDepthwiseConv2D(signs, window, pad_value, epilogue)
         return BinaryConv2D(signs, window, groups, pad_value, epilogue)
 
+    def _stored_type(self, index: int) -> DataType:
+        return DataType(int(self.contents.constants[index]["dtype"]))
+
     def _weights(
         self, index: int, shape: tuple[int, int, int, int], depthwise: bool, kind: OpKind
     ) -> NDArray[Any]:
         if index == NONE:
             self._fail("weights missing")
-        stored = DataType(int(self.contents.constants[index]["dtype"]))
-        if kind == OpKind.CONV2D and stored in (DataType.F32, DataType.F16):
+        stored = self._stored_type(index)
+        if kind == OpKind.CONV2D and stored in (DataType.F32, DataType.F16, DataType.I8):
             count = shape[0] * shape[1] * shape[2] * shape[3]
             return self._constant(index, stored, count, "weights").reshape(shape)
         taps = shape[1] * shape[2]

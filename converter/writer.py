@@ -93,7 +93,7 @@ def to_contents(graph: Graph, metadata: Mapping[str, Any] | None = None) -> File
 
 
 def weights_type(op: Conv2D | BinaryConv2D | BinaryDepthwiseConv2D) -> DataType:
-    """How the weights of this operator are written: BIT, F16 or F32."""
+    """How the weights of this operator are written: BIT, I8, F16 or F32."""
     if isinstance(op, Conv2D) and not np.all(np.abs(op.weights) == 1):
         return op.stored_as
     return DataType.BIT

@@ -17,6 +17,7 @@ import numpy as np
 from engine_net import SAME3, Net, sign_of
 from numpy.typing import NDArray
 from value_graphs import (
+    byte_weights,
     float_layers,
     half_weights,
     log_softmax,
@@ -42,11 +43,16 @@ from phonebit.converter.ir import (
     PRelu,
     Window,
 )
-from phonebit.converter.writer import to_bytes
+from phonebit.converter.writer import to_bytes, to_contents
+from phonebit.format.contents import FileContents
 from phonebit.format.records import DataType
+from phonebit.format.writer import file_bytes
+from phonebit.planner import ExecutionPlan, OutputPart, PlannedPart, Processor, with_plan
 from phonebit.preprocessing import Preprocessing, Resize
 
 Array = NDArray[Any]
+CPU, GPU = Processor.CPU, Processor.GPU
+PRODUCER = {"producer": "tests/builders.py"}
 
 
 def binary_conv_threshold(cin: int, cout: int, pad_value: int, window: Window = SAME3) -> Graph:
@@ -203,6 +209,7 @@ def all_graphs() -> Iterator[Graph]:
     yield from map(two_slopes, (31, 32))
     yield from map(rounded, (31, 32))
     yield half_weights()
+    yield byte_weights()
 
 
 def engine_graphs() -> dict[str, Graph]:
@@ -223,16 +230,47 @@ def integer_inputs(graph: Graph, batch: int = 2, seed: int = 0) -> dict[str, Arr
     return inputs
 
 
+def planned_classifier() -> FileContents:
+    """The tiny classifier with plans for two devices: layers cut in both ways, and a chain."""
+    cuts = [
+        (0, GPU, 0, (0, 9, 0, 64)), (0, CPU, 0, (9, 28, 0, 64)), (1, CPU, 1, (0, 14, 0, 64)),
+        (2, GPU, 2, (0, 14, 0, 40)), (2, CPU, 2, (0, 14, 40, 64)), (3, GPU, 3, (0, 6, 0, 64)),
+        (3, CPU, 3, (6, 7, 0, 64)), (4, GPU, 4, (0, 1, 0, 248)), (4, CPU, 4, (0, 1, 248, 256)),
+        (5, CPU, 5, (0, 1, 0, 10)),
+    ]  # fmt: skip
+    chain = [
+        (0, GPU, 0, (0, 18, 0, 64)), (0, GPU, 1, (0, 9, 0, 64)), (0, GPU, 2, (0, 8, 0, 64)),
+        (0, GPU, 3, (0, 4, 0, 64)), (0, CPU, 0, (14, 28, 0, 64)), (0, CPU, 1, (7, 14, 0, 64)),
+        (0, CPU, 2, (8, 14, 0, 64)), (0, CPU, 3, (4, 7, 0, 64)), (1, GPU, 4, (0, 1, 0, 256)),
+        (1, GPU, 5, (0, 1, 0, 10)),
+    ]  # fmt: skip
+    contents = to_contents(tiny_classifier(), PRODUCER)
+    for device, method, predicted_ms, rows in (
+        ("a phone", "user", 0.0, cuts),
+        ("another phone", "codl", 0.125, chain),
+    ):
+        parts = (PlannedPart(*place, OutputPart(*part)) for *place, part in rows)
+        contents = with_plan(contents, ExecutionPlan(device, method, predicted_ms, tuple(parts)))
+    return contents
+
+
 def write_all(folder: Path) -> None:
     """Writes every graph with its inputs and reference outputs into ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, graph in engine_graphs().items():
-        (folder / f"{name}.pbit").write_bytes(to_bytes(graph, {"producer": "tests/builders.py"}))
-        inputs = integer_inputs(graph)
-        outputs = run(graph, inputs)
-        arrays = {f"in:{key}": value for key, value in inputs.items()}
-        arrays |= {f"out:{key}": value for key, value in outputs.items()}
-        np.savez_compressed(folder / f"{name}.npz", **arrays)
+        write_one(folder, name, graph, to_bytes(graph, PRODUCER))
+    planned = file_bytes(planned_classifier())
+    write_one(folder, "planned_classifier", tiny_classifier(), planned)
+
+
+def write_one(folder: Path, name: str, graph: Graph, content: bytes) -> None:
+    """One file with its inputs and reference outputs."""
+    (folder / f"{name}.pbit").write_bytes(content)
+    inputs = integer_inputs(graph)
+    outputs = run(graph, inputs)
+    arrays = {f"in:{key}": value for key, value in inputs.items()}
+    arrays |= {f"out:{key}": value for key, value in outputs.items()}
+    np.savez_compressed(folder / f"{name}.npz", **arrays)
 
 
 if __name__ == "__main__":

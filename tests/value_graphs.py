@@ -81,6 +81,35 @@ def half_weights() -> Graph:
     return net.done(net.op("dense", dense, third), "dense/bits", second)
 
 
+def byte_weights() -> Graph:
+    """Weights of 8 bits in every kind of float convolution, over values and over bits as values."""
+    net = Net("byte_weights")
+
+    def conv(shape: tuple[int, ...], window: Window, groups: int = 1, *steps: Step) -> Conv2D:
+        weights = net.rng.integers(-127, 128, shape).astype(np.float32)
+        weights.reshape(-1)[:2] = 127, -127
+        epilogue = Epilogue(list(steps))
+        return Conv2D(weights, window, groups, epilogue=epilogue, stored_as=DataType.I8)
+
+    def smaller(channels: int) -> ScaleBias:
+        return ScaleBias(np.full(channels, 2.0**-9, np.float32), net.dyadic(channels))
+
+    x = net.input("x", (9, 8, 6))
+    strided = Window((3, 3), (2, 2), pads=(1, 1, 0, 0))
+    first = net.op("plain", conv((33, 3, 3, 6), strided, 1, smaller(33), Round()), x)
+    grouped = conv((12, 3, 3, 11), SAME3, 3, smaller(12), Round())
+    second = net.op("grouped", grouped, first)
+    third = net.op("depthwise", conv((12, 3, 3, 1), SAME3, 12, smaller(12)), second)
+    floats = net.op("unpacked", Elementwise(), sign_of(net, third))
+    padded = net.op("padded", Pad((1, 0, 0, 2), 2.0), floats)
+    fourth = net.op("of_signs", conv((37, 2, 3, 12), Window((2, 3)), 1, smaller(37)), padded)
+    height, width, channels = net.graph.types[floats].shape
+    flat = net.op("flat", Reshape((1, 1, height * width * channels)), floats)
+    dense = conv((69, 1, 1, height * width * channels), Window((1, 1)), 1, smaller(69))
+    dense = replace(dense, epilogue=replace(dense.epilogue, threshold=net.dyadic(69)))
+    return net.done(net.op("dense", dense, flat), "dense/bits", second, fourth)
+
+
 def selected_channels() -> Graph:
     """Slices, a shuffle, repeated channels and channels of zeros, of floats and unpacked bits."""
     net = Net("selected_channels")

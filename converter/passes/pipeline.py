@@ -27,6 +27,7 @@ from phonebit.converter.passes.merge_duplicates import MergeDuplicates
 from phonebit.converter.passes.merge_flatten import MergeFlatten
 from phonebit.converter.passes.merge_pads import MergePads
 from phonebit.converter.passes.merge_scale_bias import MergeScaleBias
+from phonebit.converter.passes.quantize_float_weights import QuantizeFloatWeights
 from phonebit.converter.passes.recognise_binary import RecogniseBinary
 from phonebit.converter.passes.remove_dead_nodes import RemoveDeadNodes
 from phonebit.converter.passes.remove_identities import RemoveIdentities
@@ -35,7 +36,7 @@ from phonebit.converter.passes.sink_planes import SinkPlanes
 from phonebit.converter.passes.split_bias import SplitBias
 from phonebit.errors import ConversionError, VerificationError
 
-FloatWeights = Literal["f32", "f16"]
+FloatWeights = Literal["f32", "f16", "i8"]
 
 MAC_BUDGET: Final = 4_000_000_000
 """Networks with more multiply-accumulates than this are not executed in NumPy after each pass."""
@@ -95,7 +96,8 @@ def run_pipeline(
         check: Whether to compare the reference results before and after each pass (types, names and
             the file's rules are always checked).
         zeros: What becomes of signs with a value of their own for an exact zero (PyTorch's).
-        float_weights: "f16": round the weights of real layers to halves, behind all passes.
+        float_weights: "f16", "i8": round the weights of real layers to halves, or to 8-bit
+            integers with a scale a filter, behind all passes.
         passes: The passes in order.
 
     Returns:
@@ -120,9 +122,10 @@ def run_pipeline(
     reference = ReferenceCheck(current) if check else None
     for step in passes:
         current = _apply(step, current, log, reference)
-    if float_weights == "f16":
+    if float_weights != "f32":
         # Not compared: this one is asked to change results, and its own notes say by how much.
-        current = _apply(RoundFloatWeights(), current, log, None)
+        rounding = RoundFloatWeights() if float_weights == "f16" else QuantizeFloatWeights()
+        current = _apply(rounding, current, log, None)
     check_engine(current)
     ties = reference.ties if reference is not None else 0
     if ties:

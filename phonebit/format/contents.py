@@ -14,6 +14,8 @@ from phonebit.format.records import (
     DETECTION,
     OP,
     OPTIONAL_SECTION,
+    PLAN,
+    PLAN_PART,
     PREPROCESSING,
     STEP,
     TENSOR,
@@ -36,6 +38,8 @@ RECORD_TYPES: Final[dict[SectionKind, np.dtype[Any]]] = {
     SectionKind.PREPROCESSING: PREPROCESSING,
     SectionKind.LABELS: INDEX,
     SectionKind.DETECTION: DETECTION,
+    SectionKind.EXECUTION_PLANS: PLAN,
+    SectionKind.PLAN_PARTS: PLAN_PART,
 }
 """Sections that are arrays of records; STRINGS, DATA and METADATA are plain bytes."""
 
@@ -44,6 +48,7 @@ CONSTANT_TYPES: Final[dict[int, np.dtype[Any]]] = {
     DataType.I32: np.dtype("<i4"),
     DataType.F32: np.dtype("<f4"),
     DataType.F16: np.dtype("<f2"),
+    DataType.I8: np.dtype("i1"),
 }
 """How the elements of a constant lie in DATA; those of BIT are words of 32."""
 
@@ -58,6 +63,15 @@ def file_crc(content: bytes | bytearray) -> int:
     view = memoryview(content)
     crc = zlib.crc32(bytes(4), zlib.crc32(view[:CRC_OFFSET]))
     return zlib.crc32(view[CRC_OFFSET + 4 :], crc)
+
+
+@dataclass(frozen=True)
+class UnknownSection:
+    """An optional section of a later version."""
+
+    kind: int
+    record_bytes: int
+    payload: bytes
 
 
 @dataclass
@@ -79,6 +93,10 @@ class FileContents:
         labels: Byte offsets of class names in ``strings``, one a class of the first output, or
             none.
         detection: DETECTION records, at most one an output.
+        plans: EXECUTION_PLANS records, at most one a device; ``phonebit.planner`` reads and writes
+            them.
+        plan_parts: PLAN_PARTS records that plans refer to.
+        unknown: Optional sections of kinds that this version does not know, kept as they are.
     """
 
     strings: bytes
@@ -94,6 +112,9 @@ class FileContents:
     preprocessing: Records = field(default_factory=lambda: np.zeros(0, PREPROCESSING))
     labels: Indices = field(default_factory=lambda: np.zeros(0, INDEX))
     detection: Records = field(default_factory=lambda: np.zeros(0, DETECTION))
+    plans: Records = field(default_factory=lambda: np.zeros(0, PLAN))
+    plan_parts: Records = field(default_factory=lambda: np.zeros(0, PLAN_PART))
+    unknown: tuple[UnknownSection, ...] = ()
 
     def name(self, offset: int) -> str:
         """The name that starts at byte ``offset`` of the strings."""

@@ -20,6 +20,7 @@ from phonebit.format.contents import (
     RECORD_TYPES,
     REQUIRED_SECTIONS,
     FileContents,
+    UnknownSection,
     file_crc,
 )
 from phonebit.format.optional_sections import (
@@ -27,6 +28,7 @@ from phonebit.format.optional_sections import (
     labels_problem,
     preprocessing_problem,
 )
+from phonebit.format.plan_sections import plans_problem
 from phonebit.format.records import (
     ALIGNMENT,
     HEADER,
@@ -84,6 +86,7 @@ class _Parser:
         self.content = content
         self.where = where
         self.strings = b""
+        self.unknown: list[UnknownSection] = []
 
     def contents(self) -> FileContents:
         self._check_header()
@@ -109,6 +112,9 @@ class _Parser:
             preprocessing=arrays[SectionKind.PREPROCESSING],
             labels=arrays[SectionKind.LABELS],
             detection=arrays[SectionKind.DETECTION],
+            plans=arrays[SectionKind.EXECUTION_PLANS],
+            plan_parts=arrays[SectionKind.PLAN_PARTS],
+            unknown=tuple(self.unknown),
         )
         self._check_tensors(contents)
         self._check_constants(contents)
@@ -169,9 +175,13 @@ class _Parser:
             if kind in payloads:
                 self._fail(f"section {kind} appears twice")
             self._check_record_size(record, kind, length)
+            payload = memoryview(self.content)[begin : begin + length]
             if length:
                 spans.append((begin, begin + length))
-            payloads[kind] = memoryview(self.content)[begin : begin + length]
+                if kind not in SectionKind._value2member_map_:
+                    stride = int(record["record_bytes"])
+                    self.unknown.append(UnknownSection(kind, stride, bytes(payload)))
+            payloads[kind] = payload
         spans.sort()
         for (_, end), (begin, _) in pairwise(spans):
             if begin < end:
@@ -296,11 +306,19 @@ class _Parser:
             self._fail(f"{where}: writes nothing", expected="a value or bits")
 
     def _check_optional_sections(self, contents: FileContents) -> None:
-        for problem_of in (preprocessing_problem, detection_problem, labels_problem):
+        problems = (preprocessing_problem, detection_problem, labels_problem, plans_problem)
+        for problem_of in problems:
             if problem := problem_of(contents):
                 self._fail(problem)
         for index, offset in enumerate(contents.labels):
             self._name(int(offset), f"label {index}")
+        devices: set[str] = set()
+        for index, plan in enumerate(contents.plans):
+            self._name(int(plan["method_offset"]), f"the method of plan {index}")
+            device = self._name(int(plan["device_offset"]), f"the device of plan {index}")
+            if device in devices:
+                self._fail(f"two plans are for device {device!r}")
+            devices.add(device)
 
 
 def constant_array(contents: FileContents, index: int) -> np.ndarray[Any, np.dtype[Any]]:

@@ -37,6 +37,8 @@ class SectionKind(IntEnum):
     PREPROCESSING = 0x8002
     LABELS = 0x8003
     DETECTION = 0x8004
+    EXECUTION_PLANS = 0x8005
+    PLAN_PARTS = 0x8006
 
 
 class DataType(IntEnum):
@@ -47,6 +49,7 @@ class DataType(IntEnum):
     I32 = 2
     F32 = 3
     F16 = 4
+    I8 = 5
 
 
 class OpKind(IntEnum):
@@ -231,5 +234,29 @@ DETECTION = np.dtype(
         ("anchor_count", "<u4"),
         ("anchors", "<f4", (MAX_ANCHORS, 2)),
         ("reserved", "<u4", (5,)),
+    ]
+)
+
+PLAN = np.dtype(
+    [
+        ("device_offset", "<u4"),
+        ("method_offset", "<u4"),
+        ("part_begin", "<u4"),
+        ("part_count", "<u4"),
+        ("predicted_ms", "<f8"),
+        ("reserved", "<u4", (10,)),
+    ]
+)
+
+PLAN_PART = np.dtype(
+    [
+        ("stage", "<u4"),
+        ("processor", "<u4"),
+        ("layer", "<u4"),
+        ("row_begin", "<u4"),
+        ("row_end", "<u4"),
+        ("channel_begin", "<u4"),
+        ("channel_end", "<u4"),
+        ("reserved", "<u4"),
     ]
 )

@@ -30,9 +30,8 @@ def file_bytes(contents: FileContents) -> bytes:
     sections = _section_payloads(contents)
     table = np.zeros(len(sections), SECTION)
     offset = align(HEADER.itemsize + table.nbytes)
-    for record, (kind, payload) in zip(table, sections, strict=True):
+    for record, (kind, record_bytes, payload) in zip(table, sections, strict=True):
         size = len(payload)
-        record_bytes = RECORD_TYPES[kind].itemsize if kind in RECORD_TYPES else 1
         record["kind"], record["record_bytes"] = kind, record_bytes
         record["offset"], record["size_bytes"] = offset, size
         record["count"] = size // record_bytes
@@ -47,7 +46,7 @@ def file_bytes(contents: FileContents) -> bytes:
     header["section_table_offset"] = HEADER.itemsize
     buffer[: HEADER.itemsize] = header.tobytes()
     buffer[HEADER.itemsize : HEADER.itemsize + table.nbytes] = table.tobytes()
-    for record, (_, payload) in zip(table, sections, strict=True):
+    for record, (_, _, payload) in zip(table, sections, strict=True):
         begin = int(record["offset"])
         buffer[begin : begin + len(payload)] = payload
     return seal(buffer)
@@ -59,14 +58,17 @@ def seal(buffer: bytearray) -> bytes:
     return bytes(buffer)
 
 
-def _section_payloads(contents: FileContents) -> list[tuple[SectionKind, bytes]]:
+def _section_payloads(contents: FileContents) -> list[tuple[int, int, bytes]]:
+    """Kind, bytes of a record and content of each section that the file gets, in order."""
     metadata = json.dumps(contents.metadata, ensure_ascii=False, sort_keys=True).encode()
     optional = [
         (SectionKind.PREPROCESSING, contents.preprocessing.tobytes()),
         (SectionKind.LABELS, contents.labels.astype(INDEX).tobytes()),
         (SectionKind.DETECTION, contents.detection.tobytes()),
+        (SectionKind.EXECUTION_PLANS, contents.plans.tobytes()),
+        (SectionKind.PLAN_PARTS, contents.plan_parts.tobytes()),
     ]
-    return [
+    known = [
         (SectionKind.STRINGS, contents.strings),
         (SectionKind.TENSORS, contents.tensors.tobytes()),
         (SectionKind.CONSTANTS, contents.constants.tobytes()),
@@ -79,6 +81,11 @@ def _section_payloads(contents: FileContents) -> list[tuple[SectionKind, bytes]]
         *((kind, payload) for kind, payload in optional if payload),
         (SectionKind.DATA, bytes(contents.data)),
     ]
+    unknown = [
+        (section.kind, section.record_bytes, section.payload) for section in contents.unknown
+    ]
+    strides = {kind: dtype.itemsize for kind, dtype in RECORD_TYPES.items()}
+    return [*((kind, strides.get(kind, 1), payload) for kind, payload in known), *unknown]
 
 
 def write_atomically(path: str | Path, content: bytes) -> None:

@@ -17,10 +17,18 @@ TIE_LIMIT = 1e-5
 TIE_SHARE = 1e-3
 """More ties and zeros than this share of a layer's bits (and than TIE_COUNT) are no accident."""
 TIE_COUNT = 16
+LOWER_PRECISION_LIMIT = 0.1
+"""Real values of a layer that runs in the lower precision that was asked for may differ by this
+share of the layer's largest, and bits where the compared value is below it."""
 
 
 def compare_reals(
-    check: LayerCheck, result: Array, expected: Array, tolerance: float, origin: tuple[str, int]
+    check: LayerCheck,
+    result: Array,
+    expected: Array,
+    tolerance: float,
+    origin: tuple[str, int],
+    is_lower: bool = False,
 ) -> None:
     """Find the largest difference of real values.
 
@@ -30,8 +38,10 @@ def compare_reals(
         expected: what they should be.
         tolerance: allowed difference, as a share of the largest expected value.
         origin: name of the value and number of the batch's first sample.
+        is_lower: whether the layer runs in a lower precision, as asked for.
     """
-    allowed = tolerance * float(np.abs(expected).max())
+    largest = float(np.abs(expected).max())
+    allowed = (max(tolerance, LOWER_PRECISION_LIMIT) if is_lower else tolerance) * largest
     difference = np.abs(result.astype(np.float64) - expected)
     worst = float(difference.max())
     check.values += result.size
@@ -41,6 +51,8 @@ def compare_reals(
         check.worst = _place_text(origin, int(np.argmax(difference)), difference.shape)
     wrong: Mask = ~(difference <= allowed)  # a NaN parts too
     check.wrong_values += int(np.count_nonzero(wrong))
+    if is_lower:
+        check.lower += int(np.count_nonzero(difference > tolerance * largest))
     check.differences.add(origin, expected, result, {"wrong": wrong})
     check.parted |= bool(wrong.any())
 
@@ -52,6 +64,7 @@ def compare_bits(
     margin: Array | None,
     origin: tuple[str, int],
     zeros: Mask | None = None,
+    is_lower: bool = False,
 ) -> None:
     """Count bits that differ, and those among them that are float ties or exact zeros.
 
@@ -62,11 +75,16 @@ def compare_bits(
         margin: the real values whose signs ``expected`` is, or None if it is integer arithmetic.
         origin: name of the value and number of the batch's first sample.
         zeros: where the source's own value is 0 instead of -1 or +1; None: nowhere.
+        is_lower: whether the layer runs in a lower precision, as asked for.
     """
     zeros = np.zeros(result.shape, np.bool_) if zeros is None else zeros
     differs = (result != expected) & ~zeros
     near = np.zeros_like(differs) if margin is None else tie_mask(margin)
-    ties, wrong = differs & near, differs & ~near
+    lower = np.zeros_like(differs)
+    if is_lower and margin is not None:
+        lower = differs & ~near & tie_mask(margin, LOWER_PRECISION_LIMIT)
+        check.lower += int(np.count_nonzero(lower))
+    ties, wrong = differs & near, differs & ~near & ~lower
     tie_count, zero_count = int(np.count_nonzero(ties)), int(np.count_nonzero(zeros))
     check.bits += result.size
     check.differing_bits += int(np.count_nonzero(differs)) + zero_count
@@ -78,15 +96,23 @@ def compare_bits(
         check.worst_bit = _place_text(origin, int(np.argmax(wrong)), wrong.shape)
     shown = np.where(zeros, result.dtype.type(0), expected)
     masks: dict[Kind, Mask] = {"wrong": wrong, "float tie": ties, "exact zero": zeros}
+    if is_lower:
+        masks["lower precision"] = lower
     check.differences.add(origin, shown, result, masks, margin)
     too_many = check.ties + check.zeros > max(TIE_COUNT, TIE_SHARE * check.bits)
-    check.parted |= too_many or bool(wrong.any())
+    check.parted |= (too_many and not is_lower) or bool(wrong.any())
 
 
-def tie_mask(margin: Array) -> Mask:
-    """Where a real value is so near to zero that the order of float additions decides its sign."""
+def tie_mask(margin: Array, share: float = TIE_LIMIT) -> Mask:
+    """Where a real value is so near to zero that rounding decides its sign.
+
+    Args:
+        margin: the real values.
+        share: of the largest of them, up to which rounding may decide: by default what the order of
+            float additions can do.
+    """
     magnitude = np.abs(margin)
-    limit = TIE_LIMIT * float(magnitude.max(initial=0.0))
+    limit = share * float(magnitude.max(initial=0.0))
     return np.asarray(magnitude <= limit)
 
 

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]
-Kind = Literal["wrong", "float tie", "exact zero"]
-"""wrong: neither of the other two. float tie: a bit whose real value is zero up to rounding. exact
-zero: a bit where the source's own value is 0, which no bit can equal."""
+Kind = Literal["wrong", "float tie", "exact zero", "lower precision"]
+"""wrong: none of the others. float tie: a bit whose real value is zero up to rounding. exact
+zero: a bit where the source's own value is 0, which no bit can equal. lower precision: a bit whose
+real value is zero up to the lower precision that was asked for."""
 
 KEPT_PLACES = 10
 """Places of each kind that are kept, the first ones."""

@@ -46,12 +46,14 @@ COLOURS: Final = {
     "within tolerance": "good",
     "exact zeros": "mild",
     "float ties": "mild",
+    "lower precision": "mild",
     "parted": "bad",
 }
 WORDS: Final = """<p class="soft">Every layer is fed the source's own values and judged alone.
 <b>equal</b>: to the last bit. <b>within tolerance</b>: real values that differ by rounding.
 <b>float tie</b>: a bit whose real value is zero up to rounding, so that the order of additions
 decides. <b>exact zero</b>: the source's sign is 0 there, which the file counts as +1.
+<b>lower precision</b>: further apart, as the precision permits that was asked for.
 <b>parted</b>: any other difference, or too many ties and zeros to be an accident.</p>"""
 
 
@@ -130,6 +132,8 @@ def _summary(report: VerificationReport) -> str:
         ("file", report.file),
         ("fed from", served),
         ("inputs", f"{report.samples:,}"),
+        *([("precision", report.precision)] if report.precision != "exact" else []),
+        *([("rounded weights", report.rounding)] if report.stored_as else []),
         ("date", report.date),
     ]
     for device in report.devices:

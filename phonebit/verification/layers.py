@@ -15,19 +15,22 @@ from phonebit.verification.comparison import compare_bits, compare_reals, unequa
 from phonebit.verification.report import LayerCheck, Oracle
 from phonebit.verification.source_bits import Bits, MovedBits, PlaneBits, bit_sources
 from phonebit.verification.source_trace import Array, SourceTrace
+from phonebit.verification.stored_weights import StoredWeights
 
 
 @dataclass
 class Expected:
     """What an op should compute: its real values and its bits, by name.
 
-    ``levels`` are the quantized values, by their name in the source, whose planes the bits are.
+    ``levels`` are the quantized values, by their name in the source, whose planes the bits are;
+    ``rounding`` is how much rounded weights change the source's value.
     """
 
     oracle: Oracle = "source"
     values: dict[str, Array] = field(default_factory=dict)
     bits: dict[str, Bits] = field(default_factory=dict)
     levels: dict[str, Array] = field(default_factory=dict)
+    rounding: float = 0.0
 
 
 @dataclass
@@ -56,17 +59,27 @@ class LayerChecker:
         networks: the loaded file, once a device.
         graph: the same file as an engine graph.
         source: the source graph.
+        weights: those that the file stores rounded.
         tolerance: allowed difference of real values, as a share of the layer's largest value.
+        is_lower: whether layers of real values run in a lower precision, as asked for.
     """
 
     def __init__(
-        self, networks: Sequence[Network], graph: Graph, source: Graph, tolerance: float
+        self,
+        networks: Sequence[Network],
+        graph: Graph,
+        source: Graph,
+        weights: StoredWeights,
+        tolerance: float,
+        is_lower: bool,
     ) -> None:
         self._networks = networks
         self._source = source
         self._nodes = [node for node in graph.nodes if not isinstance(node.op, Input)]
         self._graph = graph
         self._tolerance = tolerance
+        self._is_lower = is_lower
+        self._weights = weights
         shapes = {n: kind.shape for n, kind in graph.types.items() if kind.dtype == DataType.BIT}
         self._bits = bit_sources(source, shapes)
         self.checks = [
@@ -90,24 +103,42 @@ class LayerChecker:
             first: dict[str, Array] = {}
             for network, checks in zip(self._networks, self.checks, strict=True):
                 results = network.run_layer(index, operands)
-                self._judge(checks[index], results, expected, first_sample)
+                check = checks[index]
+                if node.name in self._weights.layers:
+                    check.stored_as = self._weights.layers[node.name].stored_as
+                    check.rounding = max(check.rounding, expected.rounding)
+                is_lower = self._is_lower and self._has_reals(node)
+                self._judge(check, results, expected, first_sample, is_lower)
                 first = first or results
+                if is_lower:
+                    continue  # devices differ, each in its own precision
                 apart = sum(unequal(result, first[name]) for name, result in results.items())
-                checks[index].other_device += apart
-                checks[index].parted |= apart > 0
+                check.other_device += apart
+                check.parted |= apart > 0
             self._pass_on(node, expected, first, batch)
 
+    def _has_reals(self, node: Node) -> bool:
+        """Whether an op reads or writes real values, so that its precision can be lower."""
+        names = (*node.inputs, *node.outputs)
+        return any(self._graph.types[name].dtype == DataType.F32 for name in names)
+
     def _judge(
-        self, check: LayerCheck, results: dict[str, Array], expected: Expected, first_sample: int
+        self,
+        check: LayerCheck,
+        results: dict[str, Array],
+        expected: Expected,
+        first_sample: int,
+        is_lower: bool,
     ) -> None:
         check.oracle = expected.oracle
         for name, result in results.items():
             origin = (name, first_sample)
             if name in expected.bits:
                 bits = expected.bits[name]
-                compare_bits(check, result, bits.values, bits.margins, origin, bits.zeros)
+                compare_bits(check, result, bits.values, bits.margins, origin, bits.zeros, is_lower)
             else:
-                compare_reals(check, result, expected.values[name], self._tolerance, origin)
+                values = expected.values[name]
+                compare_reals(check, result, values, self._tolerance, origin, is_lower)
 
     def _pass_on(
         self, node: Node, expected: Expected, results: dict[str, Array], batch: Batch
@@ -134,10 +165,15 @@ class LayerChecker:
             if name in self._bits:
                 reads.update(self._bits[name].reads)
         trace = batch.trace
+        kept = [name for name in node.inputs if self._is_same(name)]
+        rounded = self._weights.layers.get(node.name)
         if batch.changed:
-            kept = [name for name in node.inputs if self._is_same(name)]
-            trace = trace.replay(batch.changed, kept, reads)
+            wanted = reads | set(rounded.node.inputs if rounded is not None else ())
+            trace = trace.replay(batch.changed, kept, wanted)
         expected = Expected()
+        if rounded is not None:
+            expected.oracle = "source, rounded weights"
+            trace, expected.rounding = self._weights.layer_trace(node.name, trace, kept, reads)
         unknown = []
         for name in node.outputs:
             if name in self._bits:

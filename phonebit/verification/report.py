@@ -8,15 +8,18 @@ from typing import Any, Literal
 from phonebit.verification.differences import Differences
 from phonebit.verification.source_trace import FrameworkName
 
-Verdict = Literal["equal", "within tolerance", "exact zeros", "float ties", "parted"]
+Verdict = Literal[
+    "equal", "within tolerance", "exact zeros", "float ties", "lower precision", "parted"
+]
 """equal: to the last bit. within tolerance: real values that differ by rounding. exact zeros: bits
 that differ only where the source's sign is 0, which the file counts as +1. float ties: bits that
-differ only there and where the compared real value is zero up to rounding. parted: anything else.
-"""
+differ only there and where the compared real value is zero up to rounding. lower precision: further
+apart, as the precision permits that was asked for. parted: anything else."""
 
-Oracle = Literal["source", "source, rearranged", "engine graph"]
+Oracle = Literal["source", "source, rearranged", "source, rounded weights", "engine graph"]
 """What a layer's result was compared with. source: the value of the same name. source, rearranged:
-the source's sign, computed in front of the pooling (or the like) that follows in the file. engine
+the source's sign, computed in front of the pooling (or the like) that follows in the file. source,
+rounded weights: what the source gives with the weights that the file stores as f16 or i8. engine
 graph: the layer as the file defines it, executed by the reference interpreter, because the source
 has no such value."""
 
@@ -41,6 +44,11 @@ class LayerCheck:
         ties: differing bits that are float ties.
         worst_tie: largest distance from zero of a tie, in the unit of the compared value.
         zeros: bits where the source's sign is 0, so that neither bit equals it.
+        lower: values and bits that differ by more than the exact layer's could, in a layer that
+            runs in the lower precision that was asked for.
+        stored_as: of rounded weights: "f16" or "i8", else "".
+        rounding: largest change of the layer's sums by the rounding of its weights, as a share of
+            the largest sum.
         other_device: elements that are not what the first device computed from the same operands.
         parted: whether there is a difference beyond tolerance, ties and zeros, or too many of them,
             or one between devices.
@@ -62,6 +70,9 @@ class LayerCheck:
     ties: int = 0
     worst_tie: float = 0.0
     zeros: int = 0
+    lower: int = 0
+    stored_as: str = ""
+    rounding: float = 0.0
     other_device: int = 0
     parted: bool = False
     differences: Differences = field(default_factory=Differences)
@@ -71,6 +82,8 @@ class LayerCheck:
         """The layer's result in one term."""
         if self.parted:
             return "parted"
+        if self.lower:
+            return "lower precision"
         if self.differing_bits:
             return "float ties" if self.ties else "exact zeros"
         return "within tolerance" if self.max_abs_difference > 0.0 else "equal"
@@ -113,6 +126,10 @@ class EndToEndCheck:
         max_abs_difference: over all output elements; where the output is a softmax, over the
             logits that it reads.
         tolerance: that is allowed where no float tie or exact zero explains a difference.
+        precision: that was asked for; if it is not "exact", it explains every difference.
+        weights_argmax: inputs for which the source gives the same best class with the rounded
+            weights of the file, with which all else here is compared, as with its own.
+        weights_difference: largest difference between these two outputs of the source.
         samples_with_ties: inputs with a float tie or an exact zero on their way.
         ties: the float ties where engine and source first part, over all inputs, each as
             "name[sample, row, column, channel] = the source's value before the sign".
@@ -126,6 +143,9 @@ class EndToEndCheck:
     same_argmax: int = 0
     max_abs_difference: float = 0.0
     tolerance: float = 0.0
+    precision: str = "exact"
+    weights_argmax: int = 0
+    weights_difference: float = 0.0
     samples_with_ties: int = 0
     ties: list[str] = field(default_factory=list)
     zeros: int = 0
@@ -138,6 +158,8 @@ class EndToEndCheck:
         if self.unexplained or self.other_device:
             return "parted"
         if self.max_abs_difference > self.tolerance or self.same_argmax < self.samples:
+            if self.precision != "exact":
+                return "lower precision"
             return "exact zeros" if self.zeros and not self.ties else "float ties"
         return "within tolerance" if self.max_abs_difference > 0.0 else "equal"
 
@@ -213,6 +235,7 @@ class VerificationReport:
         samples: inputs used.
         date: when, ISO 8601 in UTC.
         devices: one check a device; all devices were given the same operands.
+        precision: with which the file was loaded, as asked for.
     """
 
     source: str
@@ -223,6 +246,7 @@ class VerificationReport:
     samples: int
     date: str
     devices: list[DeviceCheck]
+    precision: str = "exact"
 
     @property
     def layers(self) -> list[LayerCheck]:
@@ -257,15 +281,42 @@ class VerificationReport:
         return max(device.zeros for device in self.devices)
 
     @property
+    def stored_as(self) -> list[str]:
+        """How layers' weights are rounded in the file: of "f16", "i8"."""
+        return sorted({layer.stored_as for layer in self.layers if layer.stored_as})
+
+    @property
+    def rounding(self) -> str:
+        """What the rounding of weights in the file does to the source, or ""."""
+        rounded = [layer for layer in self.layers if layer.stored_as]
+        if not rounded:
+            return ""
+        worst = max(rounded, key=lambda layer: layer.rounding)
+        whole = self.end_to_end
+        return (
+            f"{len(rounded)} layer{'s' if len(rounded) > 1 else ''} as "
+            f"{' and '.join(self.stored_as)} change sums by at most {worst.rounding:.1e} of the "
+            f"largest ({worst.name}); with them the source has the same argmax for "
+            f"{whole.weights_argmax:,} of {whole.samples:,} inputs, largest output difference "
+            f"{whole.weights_difference:.2g}"
+        )
+
+    @property
     def exceptions(self) -> str:
         """What a passed file does not have in common with its source, or ""."""
         parts = []
+        if self.stored_as:
+            parts.append(f"weights rounded to {' and '.join(self.stored_as)}")
+        lower = sum(layer.lower > 0 for layer in self.layers)
+        if lower:
+            parts.append(f"the lower precision of {lower} layer{'s' if lower > 1 else ''}")
         if self.ties:
             parts.append(f"up to {self.ties:,} float ties")
         if self.zeros:
             parts.append(f"{self.zeros:,} exact zeros")
         bits = sum(layer.bits for layer in self.layers)
-        return f" but for {' and '.join(parts)} in {bits:,} bits" if parts else ""
+        counted = f" in {bits:,} bits" if self.ties or self.zeros else ""
+        return f" but for {' and '.join(parts)}{counted}" if parts else ""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""

@@ -19,8 +19,10 @@ from phonebit.verification.layout import Layout, to_nhwc
 from phonebit.verification.report import DeviceCheck, VerificationReport
 from phonebit.verification.source import check_belonging, open_source, source_inputs, traced_as
 from phonebit.verification.source_trace import Array, Source
+from phonebit.verification.stored_weights import StoredWeights
 
 if TYPE_CHECKING:
+    from phonebit.loading import Precision
     from phonebit.target import DeviceLike
 
 BATCH = 8
@@ -44,6 +46,7 @@ def verify(
     tolerance: float = 1e-5,
     framework: bool = True,
     device: DeviceLike = "auto",
+    precision: Precision = "exact",
     progress: Callable[[str], None] | None = None,
 ) -> VerificationReport:
     """Compare a ``.pbit`` file with the checkpoint that it was made from.
@@ -63,6 +66,10 @@ def verify(
         framework: use the training framework's activations where it is installed; else, or
             otherwise, the reference interpreter's.
         device: where to load a file, as for ``Network.load``.
+        precision: with which to load a file, or with which networks were loaded, as for
+            ``Network.load``. If it is not "exact", layers of real values may differ by 0.1 of their
+            largest value, bits where what they are the sign of is below that; the report says by
+            how much they do, and what whole forward passes make of it.
         progress: called with a text before each step.
 
     Returns:
@@ -76,7 +83,7 @@ def verify(
         InputError: if the inputs do not fit the file, or the networks are not of one file.
         VerificationError: if checkpoint and file do not belong together at all.
     """
-    networks = _networks(file, device)
+    networks = _networks(file, device, precision)
     network = networks[0]
     say = progress or (lambda _text: None)
     if isinstance(source, Source):
@@ -88,8 +95,11 @@ def verify(
     if inputs is None:
         inputs, layout = random_inputs(network.inputs, DEFAULT_SAMPLES, seed), "nhwc"
     arrays = _arrays(inputs, network, layout, origin)
-    layers = LayerChecker(networks, read_graph(network.path), origin.graph, tolerance)
-    wholes = [EndToEndChecker(one, tolerance) for one in networks]
+    graph = read_graph(network.path)
+    weights = StoredWeights(graph, origin.graph)
+    is_lower = precision != "exact"
+    layers = LayerChecker(networks, graph, origin.graph, weights, tolerance, is_lower)
+    wholes = [EndToEndChecker(one, tolerance, precision) for one in networks]
     count = len(next(iter(arrays.values())))
     for begin in range(0, count, BATCH):
         say(f"inputs {begin} to {min(begin + BATCH, count) - 1} of {count}")
@@ -97,8 +107,9 @@ def verify(
         trace = origin.trace(source_inputs(origin.graph, network, batch))
         layers.check_batch(batch, trace, begin)
         first: dict[str, Array] | None = None
+        rounded = weights.whole_trace(trace)
         for whole in wholes:
-            outputs = whole.check_batch(batch, trace, begin, first)
+            outputs = whole.check_batch(batch, rounded, begin, first, trace)
             first = first or outputs
     devices = [
         DeviceCheck(one.device, checks, whole.check)
@@ -111,16 +122,19 @@ def verify(
         reference=origin.reference,
         reason=origin.reason,
         samples=count,
+        precision=precision,
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         devices=devices,
     )
 
 
 def _networks(
-    file: str | os.PathLike[str] | Network | Sequence[Network], device: DeviceLike
+    file: str | os.PathLike[str] | Network | Sequence[Network],
+    device: DeviceLike,
+    precision: Precision,
 ) -> list[Network]:
     if isinstance(file, str | os.PathLike):
-        return [Network.load(file, device)]
+        return [Network.load(file, device, precision=precision)]
     networks = [file] if isinstance(file, Network) else list(file)
     paths = {str(network.path) for network in networks}
     if len(paths) != 1:

@@ -34,7 +34,7 @@ def assert_equal_outputs(outputs: dict[str, np.ndarray], expected: dict[str, np.
 
 
 def test_golden_files_are_there() -> None:
-    assert len(FILES) == 35
+    assert len(FILES) == 37
 
 
 @pytest.mark.parametrize("isa", ISAS)

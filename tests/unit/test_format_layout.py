@@ -24,6 +24,8 @@ STRUCTS = {
     "OpRecord": records.OP,
     "PreprocessingRecord": records.PREPROCESSING,
     "DetectionRecord": records.DETECTION,
+    "PlanRecord": records.PLAN,
+    "PlanPartRecord": records.PLAN_PART,
 }
 ENUMS: tuple[type[IntEnum], ...] = (
     records.SectionKind,
