@@ -6,6 +6,10 @@ from typing import Any, Literal
 
 from numpy.typing import NDArray
 
+# (device, method, predicted_ms, [(stage, processor, layer, rows..., channels...)])
+PlanTuple = tuple[str, str, float, list[tuple[int, int, int, int, int, int, int]]]
+PartTuple = tuple[int, int, int, int]  # row_begin, row_end, channel_begin, channel_end
+
 class TensorInfo:
     @property
     def name(self) -> str: ...
@@ -74,11 +78,27 @@ class Network:
         threads: int = 0,
         isa: str = "",
         device: str | OpenClHandles = "cpu",  # "cpu", "gpu", "gpu:1", "auto"
-        precision: str = "exact",  # "exact", "f16"
+        precision: str = "exact",  # "exact", "f16", "fast"
         tuning: str = "",  # lines of a tuning table that go before all others
         cache_directory: str = "",
         command_buffer: bool = True,  # replay where the device can
+        plan: PlanTuple | None = None,  # for "gpu+cpu"
+        sharing: str = "auto",  # "copy", "map", "svm"
+        synchronization: str = "auto",  # "events", "user_events", "polling"
+        sync_limit_ms: int = 2000,
     ) -> None: ...
+    @property
+    def plan_key(self) -> str: ...  # what plans for both processors are kept under; "" on one
+    @property
+    def plan(self) -> PlanTuple: ...
+    @property
+    def coexec(self) -> dict[str, Any]: ...  # sharing, synchronization, is_on_cpu_alone
+    def measure_layer(
+        self, index: int, cpu_part: PartTuple | None, gpu_part: PartTuple | None, repeats: int = 10
+    ) -> dict[str, float]: ...  # total_us, cpu_us, gpu_us
+    def dispatch(
+        self, index: int, gpu_part: PartTuple
+    ) -> list[dict[str, Any]]: ...  # kernel, choice, global, local
     @property
     def device(self) -> str: ...  # "cpu:avx512", "gpu:0 NVIDIA H200"
     @property

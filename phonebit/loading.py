@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -13,23 +14,60 @@ from phonebit.tuning_store import cache_folder, stored_tuning, tuning_file
 
 if TYPE_CHECKING:
     from phonebit import _runtime
+    from phonebit.planner import ExecutionPlan
     from phonebit.target import DeviceLike
 
-Precision = Literal["exact", "f16"]
-PRECISIONS: tuple[Precision, ...] = ("exact", "f16")
+Precision = Literal["exact", "f16", "fast"]
+PRECISIONS: tuple[Precision, ...] = ("exact", "f16", "fast")
+Sharing = Literal["auto", "copy", "map", "svm"]
+SHARINGS: tuple[Sharing, ...] = ("auto", "copy", "map", "svm")
+Synchronization = Literal["auto", "events", "user_events", "polling"]
+SYNCHRONIZATIONS: tuple[Synchronization, ...] = ("auto", "events", "user_events", "polling")
 MAX_THREADS = 1024
 
 
+@dataclass(frozen=True)
+class EngineOptions:
+    """How an engine works; ``Network.load`` explains each."""
+
+    threads: int = 0
+    precision: Precision = "exact"
+    plan: ExecutionPlan | None = None
+    sharing: Sharing = "auto"
+    synchronization: Synchronization = "auto"
+
+    def check(self) -> None:
+        """Raises InputError if one is out of range."""
+        if not 0 <= self.threads <= MAX_THREADS:
+            raise InputError(
+                "number of threads out of range",
+                where="threads",
+                expected=f"0 (all cores) to {MAX_THREADS}",
+                got=self.threads,
+            )
+        for name, known in (
+            ("precision", PRECISIONS),
+            ("sharing", SHARINGS),
+            ("synchronization", SYNCHRONIZATIONS),
+        ):
+            if getattr(self, name) not in known:
+                raise InputError(
+                    f"unknown {name}",
+                    where=name,
+                    expected=" or ".join(map(repr, known)),
+                    got=repr(getattr(self, name)),
+                )
+
+
 def open_engine(
-    path: Path, device: DeviceLike, threads: int, precision: Precision, stacklevel: int = 3
+    path: Path, device: DeviceLike, options: EngineOptions, stacklevel: int = 3
 ) -> _runtime.Network:
     """Load a file into the runtime; see ``Network.load``.
 
     Args:
         path: the file.
         device: where it shall run.
-        threads: CPU threads.
-        precision: "exact" or "f16".
+        options: how.
         stacklevel: whose line warnings name, counted from this function.
 
     Returns:
@@ -39,50 +77,38 @@ def open_engine(
         ModelFormatError: if the file is not sound.
         OSError: if it cannot be read.
         DeviceError: if the device is absent or cannot run the network.
-        InputError: if ``threads`` or ``precision`` is out of range.
+        InputError: if an option is out of range, or the plan does not fit the file.
     """
-    if not 0 <= threads <= MAX_THREADS:
-        raise InputError(
-            "number of threads out of range",
-            where="threads",
-            expected=f"0 (all cores) to {MAX_THREADS}",
-            got=threads,
-        )
-    if precision not in PRECISIONS:
-        raise InputError(
-            "unknown precision",
-            where="precision",
-            expected=" or ".join(map(repr, PRECISIONS)),
-            got=repr(precision),
-        )
+    options.check()
     target = find_target(device)
     with path.open("rb"):  # the operating system's own error if it is absent or a directory
         pass
     notes: list[str] = []
     try:
-        engine = _open(path, target, threads, precision, notes)
+        engine = _open(path, target, options, notes)
     except DeviceError as error:
         if device != "auto" or not target.is_opencl:
             raise
         notes.append(f"the CPU serves, since {target.device} cannot: {error}")
-        engine = _open(path, Target("cpu"), threads, precision, notes)
+        engine = _open(path, Target("cpu"), options, notes)
     for note in [*notes, *engine.warnings]:
         warnings.warn(note, PhoneBitWarning, stacklevel=stacklevel)
     return engine
 
 
-def _open(
-    path: Path, target: Target, threads: int, precision: Precision, notes: list[str]
-) -> _runtime.Network:
+def _open(path: Path, target: Target, options: EngineOptions, notes: list[str]) -> _runtime.Network:
     def construct(tuning: str) -> _runtime.Network:
         engine: _runtime.Network = load_runtime().Network(
             str(path),
-            threads=threads,
+            threads=options.threads,
             isa=target.isa,
             device=target.device,
-            precision=precision,
+            precision=options.precision,
             tuning=tuning,
             cache_directory=str(cache_folder() or ""),
+            plan=options.plan.as_tuple() if options.plan is not None else None,
+            sharing=options.sharing,
+            synchronization=options.synchronization,
         )
         return engine
 

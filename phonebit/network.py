@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phonebit.device_arrays import forward_on_device, holds_device_arrays
-from phonebit.errors import DeviceError, InputError
+from phonebit.errors import DeviceError, InputError, PhoneBitWarning
 from phonebit.host_outputs import named_results
 from phonebit.input_checks import check_inputs
 from phonebit.layer_info import LayerProfile, make_profiles
-from phonebit.loading import Precision, open_engine
+from phonebit.loading import EngineOptions, Precision, Sharing, Synchronization, open_engine
 from phonebit.network_description import NetworkDescription
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pyopencl import array as cl_array
 
     from phonebit import _runtime
+    from phonebit.planner import ExecutionPlan
     from phonebit.target import DeviceLike
 
 Array = NDArray[Any]
@@ -45,6 +47,7 @@ class Network(NetworkDescription):
         """Wrap a runtime object; use ``Network.load`` instead."""
         super().__init__(engine, path)
         self._queue: cl.CommandQueue | None = None
+        self._known_warnings = len(engine.warnings)
 
     @classmethod
     def load(
@@ -53,6 +56,9 @@ class Network(NetworkDescription):
         device: DeviceLike = "auto",
         threads: int = 0,
         precision: Precision = "exact",
+        plan: ExecutionPlan | None = None,
+        sharing: Sharing = "auto",
+        synchronization: Synchronization = "auto",
     ) -> Network:
         """Load a ``.pbit`` file.
 
@@ -64,11 +70,24 @@ class Network(NetworkDescription):
             device: "auto": the first GPU of OpenCL, or else the CPU; "cpu": the best instruction
                 set of this machine (or the one that the environment variable PHONEBIT_CPU names);
                 "cpu:avx2" and the like: that one; "gpu", "gpu:1": an OpenCL device as
-                ``phonebit devices`` counts them, GPUs first; a ``pyopencl.Device``, a ``Context``
-                with one device, or an in-order ``CommandQueue``, on which the network then works.
+                ``phonebit devices`` counts them, GPUs first; "gpu+cpu", "gpu:1+cpu:avx2": that
+                device and the CPU together, as a plan says (docs/coexecution.md); a
+                ``pyopencl.Device``, a ``Context`` with one device, or an in-order ``CommandQueue``,
+                on which the network then works.
             threads: CPU threads that a forward pass uses; 0: as many as the process may use.
             precision: "exact": float32, binary layers with the same bits everywhere; "f16": an
-                OpenCL device keeps real-valued tensors in half precision (the CPU stays exact).
+                OpenCL device keeps real-valued tensors in half precision (the CPU stays exact);
+                "fast": what suits the processor: an OpenCL device as with "f16", the CPU computes
+                real layers in 8-bit integers where the file stores their weights as F16 or I8.
+                Other real layers stay exact, and a warning says which.
+
+            plan: for "gpu+cpu": who computes what; None: the plan that the file has for these two
+                processors (``phonebit plan`` writes it), or else everything on the GPU.
+            sharing: for "gpu+cpu": how one reaches what the other wrote: "svm" (fine-grained shared
+                virtual memory), "map" (zero-copy), "copy", or "auto": the first of these that the
+                device has.
+            synchronization: for "gpu+cpu": how they wait for each other: "polling", "events",
+                "user_events", or "auto": polling where the device can.
 
         Returns:
             The network. A ``PhoneBitWarning`` tells what does not work as well as it could, for
@@ -79,10 +98,11 @@ class Network(NetworkDescription):
             OSError: if the file cannot be read.
             DeviceError: if this machine does not have the device, or it cannot run the network
                 (with "auto" the CPU serves then).
-            InputError: if ``threads`` or ``precision`` is out of range.
+            InputError: if an argument is out of range, or the plan does not fit the file.
         """
         path = Path(path)
-        return cls(open_engine(path, device, threads, precision), path)
+        options = EngineOptions(threads, precision, plan, sharing, synchronization)
+        return cls(open_engine(path, device, options), path)
 
     @property
     def queue(self) -> cl.CommandQueue:
@@ -141,7 +161,29 @@ class Network(NetworkDescription):
         else:
             arrays = self._engine.forward(check_inputs(x, self._inputs))
             results = named_results(arrays, self._outputs, out)
+            self._warn_of_failures()
         return next(iter(results.values())) if len(results) == 1 else results
+
+    def _warn_of_failures(self) -> None:
+        """A GPU that failed in this pass cost no result, but will be missed."""
+        if not self.plan_key:
+            return
+        notes = self._engine.warnings
+        for note in notes[self._known_warnings :]:
+            warnings.warn(note, PhoneBitWarning, stacklevel=3)
+        self._known_warnings = len(notes)
+
+    @property
+    def plan_key(self) -> str:
+        """What plans for its two processors are kept under in files; "" on one processor."""
+        return self._engine.plan_key
+
+    @property
+    def plan(self) -> ExecutionPlan | None:
+        """Who computes what on "gpu+cpu"; None on one processor."""
+        from phonebit.planner import ExecutionPlan
+
+        return ExecutionPlan.from_tuple(self._engine.plan) if self.plan_key else None
 
     def activations(self, x: Array | Mapping[str, Array]) -> dict[str, Array]:
         """Run the network and keep every intermediate tensor, for debugging.
@@ -181,7 +223,8 @@ class Network(NetworkDescription):
         Args:
             index: place of the layer in ``layers``.
             operands: arrays (N, height, width, channels) in the order of the layer's ``inputs``:
-                float32, uint8, or int8 of -1 and +1.
+                float32, uint8, or int8 of -1 and +1; of values that the layers before can give
+                (a layer that reads bits as floats may count on -1 and +1).
 
         Returns:
             Its outputs by tensor name.

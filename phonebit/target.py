@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from phonebit.device import isa_of
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from phonebit import _runtime
 
 DeviceLike: TypeAlias = "str | cl.Device | cl.Context | cl.CommandQueue"
-"""A name ("auto", "cpu", "cpu:avx2", "gpu", "gpu:1") or a pyopencl object."""
+"""A name ("auto", "cpu", "cpu:avx2", "gpu", "gpu:1", "gpu+cpu", "gpu:1+cpu:avx2"), or a pyopencl
+object."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Target:
     """A device, as the runtime takes it.
 
     Attributes:
-        device: "cpu", "gpu:n", or handles that pyopencl made.
+        device: "cpu", "gpu:n", "gpu:n+cpu", or handles that pyopencl made.
         isa: instruction set to force on the CPU; "": the best one.
         key: identifies an OpenCL device and its driver in caches; "" for the CPU.
         owner: keeps alive what handles name.
@@ -53,8 +54,9 @@ def find_target(device: DeviceLike) -> Target:
     Args:
         device: "auto": the first GPU of OpenCL, otherwise the CPU; "cpu", or "cpu:<instruction
             set>"; "gpu" or "gpu:<n>": that device of ``phonebit devices``, which lists GPUs first
-            and other OpenCL devices, such as PoCL, behind them; or a pyopencl Device, Context with
-            one device, or in-order CommandQueue.
+            and other OpenCL devices, such as PoCL, behind them; "gpu+cpu": an OpenCL device and the
+            CPU together, each of which may be more precise ("gpu:1+cpu:avx2"); or a pyopencl
+            Device, Context with one device, or in-order CommandQueue.
 
     Returns:
         The device.
@@ -75,8 +77,10 @@ def find_target(device: DeviceLike) -> Target:
     if device == "auto":
         found = first_real_gpu(opencl_devices())
         return Target("cpu") if found is None else _opencl_target(found)
-    if device == "gpu" or device.startswith("gpu:"):
-        return _opencl_target(opencl_device(device))
+    if device == "gpu" or device.startswith(("gpu:", "gpu+")):
+        gpu, plus, cpu = device.partition("+")
+        target = _opencl_target(opencl_device(gpu))
+        return replace(target, device=f"{target.device}+cpu", isa=isa_of(cpu)) if plus else target
     return Target("cpu", isa_of(device))
 
 

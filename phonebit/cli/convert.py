@@ -52,6 +52,7 @@ class WeightType(StrEnum):
 
     f32 = "f32"
     f16 = "f16"
+    i8 = "i8"
 
 
 SourceArgument = Annotated[
@@ -92,7 +93,8 @@ ZerosOption = Annotated[
 FloatWeightsOption = Annotated[
     WeightType,
     typer.Option(
-        help="Weights of real layers. f32: exact; f16: rounded to 2 bytes each, and reported."
+        help="Weights of real layers. f32: exact; f16, i8: rounded to 2 or 1 bytes each, and "
+        "reported."
     ),
 ]
 

@@ -18,6 +18,7 @@ from phonebit.layer_info import binary_mac_share, shape_text
 
 if TYPE_CHECKING:
     from phonebit.converter.ir import Graph
+    from phonebit.format.contents import FileContents
     from phonebit.network import Network
     from phonebit.preprocessing import Preprocessing
 
@@ -27,11 +28,14 @@ def inspect(
     as_json: JsonOption = False,
 ) -> None:
     """Show a .pbit file's inputs, outputs, layers, sizes and metadata."""
-    from phonebit.converter.reader import read_graph
+    from phonebit.converter.reader import graph_from_contents
+    from phonebit.format.reader import read_contents
     from phonebit.network import Network
 
     network = Network.load(file, device="cpu", threads=1)
-    document = describe(network, read_graph(file))
+    contents = read_contents(file)
+    document = describe(network, graph_from_contents(contents, str(file)))
+    document["plans"] = describe_plans(contents)
     if as_json:
         print_json(document)
     else:
@@ -59,6 +63,10 @@ def describe(network: Network, graph: Graph) -> dict[str, Any]:
         "outputs": [asdict(info) for info in network.outputs],
         "preprocessing": {name: as_settings(rule) for name, rule in network.preprocessing.items()},
         "labels": network.labels,
+        "detection": {
+            name: {"kind": head.kind.name.lower(), "anchors": head.anchors}
+            for name, head in network.detection.items()
+        },
         "macs": sum(layer.macs for layer in network.layers),
         "binary_mac_share": binary_mac_share(network.layers),
         "layers": [
@@ -73,6 +81,29 @@ def describe(network: Network, graph: Graph) -> dict[str, Any]:
         "memory": network.memory,
         "metadata": network.metadata,
     }
+
+
+def describe_plans(contents: FileContents) -> list[dict[str, Any]]:
+    """The file's execution plans, JSON-ready: for which device, by which method, each stage's text.
+
+    Args:
+        contents: the file's sections.
+    """
+    from phonebit.planner import layer_outputs, stored_plans
+
+    layers = layer_outputs(contents)
+    return [
+        {
+            "device": plan.device,
+            "method": plan.method,
+            "predicted_ms": plan.predicted_ms,
+            "stages": plan.stage_texts(layers),
+            "parts": [
+                {**asdict(part), "processor": part.processor.name.lower()} for part in plan.parts
+            ],
+        }
+        for plan in stored_plans(contents)
+    ]
 
 
 def fused_layers(metadata: dict[str, Any]) -> dict[str, list[str]]:
@@ -96,6 +127,12 @@ def _type_text(types: list[dict[str, Any]]) -> str:
     return f"{shape_text(shape)} {'+'.join(kind['dtype'] for kind in types)}"
 
 
+def _head_text(head: dict[str, Any]) -> str:
+    """``yolov2, anchors of width x height cells: 1.08x1.19 3.42x4.41``."""
+    anchors = " ".join(f"{width:.4g}x{height:.4g}" for width, height in head["anchors"])
+    return f"{head['kind']}, anchors of width x height cells: {anchors}"
+
+
 def _print(console: Console, document: dict[str, Any], rules: Mapping[str, Preprocessing]) -> None:
     from phonebit.preprocessing_settings import rule_text
 
@@ -110,11 +147,15 @@ def _print(console: Console, document: dict[str, Any], rules: Mapping[str, Prepr
             console.print(f"[dim]{direction[:-1]:<8}[/] {text}")
             if info["name"] in rules:
                 console.print(f"[dim]picture [/] {rule_text(rules[info['name']])}")
+            if info["name"] in document["detection"]:
+                console.print(f"[dim]boxes   [/] {_head_text(document['detection'][info['name']])}")
     _print_labels(console, document["labels"])
     _print_metadata(console, document["metadata"])
     console.print()
     console.print(_layer_table(document["layers"]))
     console.print()
+    for plan in document["plans"]:
+        _print_plan(console, plan)
     console.print(
         f"{count_text(document['macs'])} MACs, "
         f"{100 * document['binary_mac_share']:.1f} % of them binary; "
@@ -122,6 +163,19 @@ def _print(console: Console, document: dict[str, Any], rules: Mapping[str, Prepr
         f"arena {bytes_text(memory['arena_bytes'])} "
         f"(lower bound {bytes_text(memory['lower_bound_bytes'])})"
     )
+
+
+def _print_plan(console: Console, plan: dict[str, Any]) -> None:
+    """Device, method, predicted time, then one line a stage."""
+    predicted = f", {plan['predicted_ms']:.3f} ms predicted" if plan["predicted_ms"] else ""
+    stages = plan["stages"]
+    console.print(
+        f"[bold]plan[/] for {escape(plan['device'])}: {escape(plan['method'])}, "
+        f"{len(stages)} stage{'s' if len(stages) != 1 else ''}{predicted}"
+    )
+    for number, text in enumerate(stages):
+        console.print(f"[dim]{number:>3}[/]  {escape(text)}")
+    console.print()
 
 
 def _print_labels(console: Console, labels: list[str]) -> None:

@@ -7,14 +7,17 @@ from typing import Annotated
 import typer
 
 from phonebit.cli.bench import bench
+from phonebit.cli.collect import collect
 from phonebit.cli.console import ErrorReportingGroup
 from phonebit.cli.convert import convert
 from phonebit.cli.demo import demo
 from phonebit.cli.devices import devices
 from phonebit.cli.inspect import inspect
 from phonebit.cli.models import models
+from phonebit.cli.plan import plan
 from phonebit.cli.run import run
 from phonebit.cli.selftest import selftest
+from phonebit.cli.train_predictor import train_predictor
 from phonebit.cli.tune import tune
 from phonebit.cli.verify import verify
 
@@ -27,7 +30,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (convert, inspect, run, verify, bench, devices, selftest, tune, demo, models):
+for command in (
+    convert, inspect, run, verify, bench, devices, selftest, tune, collect, train_predictor, plan,
+    demo, models,
+):  # fmt: skip
     app.command()(command)
 
 

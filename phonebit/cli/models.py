@@ -32,6 +32,7 @@ class FloatWeights(StrEnum):
 
     f32 = "f32"
     f16 = "f16"
+    i8 = "i8"
 
 
 NameArgument = Annotated[
@@ -46,7 +47,7 @@ FormOption = Annotated[
 ]
 FloatWeightsOption = Annotated[
     FloatWeights | None,
-    typer.Option("--float-weights", help="f16: store real weights in half precision."),
+    typer.Option("--float-weights", help="f16, i8: store real weights in 2 or 1 bytes each."),
 ]
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-Precision = Literal["exact", "f16"]
+Precision = Literal["exact", "f16", "fast"]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 ThreadsOption = Annotated[
     int, typer.Option("--threads", min=0, metavar="N", help="CPU threads; 0: all usable cores.")
@@ -22,5 +22,9 @@ OpenClDeviceOption = Annotated[
 ]
 PrecisionOption = Annotated[
     Precision,
-    typer.Option("--precision", help="f16: a GPU keeps real values in half precision."),
+    typer.Option(
+        "--precision",
+        help="f16: a GPU keeps real values in half precision; fast: also, a CPU computes layers "
+        "with f16 or i8 weights in 8-bit integers.",
+    ),
 ]

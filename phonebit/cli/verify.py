@@ -18,7 +18,7 @@ from phonebit.cli.import_options import (
     TrustLambdasOption,
     import_options,
 )
-from phonebit.cli.options import JsonOption, ThreadsOption
+from phonebit.cli.options import JsonOption, Precision, PrecisionOption, ThreadsOption
 from phonebit.cli.picture_options import RangeOption
 from phonebit.errors import InputError
 
@@ -81,6 +81,7 @@ def verify(
     interpreter: InterpreterOption = False,
     threads: ThreadsOption = 0,
     device: DevicesOption = None,
+    precision: PrecisionOption = "exact",
     html: HtmlOption = None,
     as_json: JsonOption = False,
     model: ModelOption = None,
@@ -104,7 +105,7 @@ def verify(
     if html is not None and not html.parent.is_dir():
         raise InputError("no such folder", where=str(html.parent), hint="make it first")
     options = import_options(model, input_shape, trust_lambdas, plugin)
-    networks = _load(file, device or ["auto"], threads)
+    networks = _load(file, device or ["auto"], threads, precision)
     arrays = read_inputs(networks[0], dataset, samples, seed, input_range)
     is_file = dataset is not None and not dataset.is_dir()
     count = max(len(array) for array in arrays.values())
@@ -116,6 +117,7 @@ def verify(
             options=options,
             layout=(layout.value if layout else None) if is_file else "nhwc",
             framework=not interpreter,
+            precision=precision,
             progress=advance,
         )
     if html is not None:
@@ -131,10 +133,12 @@ def verify(
         raise typer.Exit(EXIT_PARTED)
 
 
-def _load(file: Path, devices: list[str], threads: int) -> list[Network]:
+def _load(file: Path, devices: list[str], threads: int, precision: Precision) -> list[Network]:
     """The file on each device."""
     from phonebit.network import Network
 
     names = [name for one in devices for name in (BOTH if one == "both" else (one,))]
     unique = list(dict.fromkeys(names))
-    return [Network.load(file, device=name, threads=threads) for name in unique]
+    return [
+        Network.load(file, device=name, threads=threads, precision=precision) for name in unique
+    ]

@@ -17,6 +17,7 @@ _STYLES = {
     "within tolerance": "green",
     "exact zeros": "yellow",
     "float ties": "yellow",
+    "lower precision": "yellow",
     "parted": "bold red",
 }
 
@@ -28,11 +29,14 @@ def print_report(console: Console, report: VerificationReport) -> None:
         origin = f"the reference interpreter ({escape(report.reason)})"
     several = len(report.devices) > 1
     where = f" on {escape(' and '.join(d.device for d in report.devices))}" if several else ""
+    precision = f", precision '{report.precision}'" if report.precision != "exact" else ""
     console.print(
-        f"layer by layer, {report.samples} inputs{where}, each layer fed from {origin}",
+        f"layer by layer, {report.samples} inputs{where}{precision}, each layer fed from {origin}",
         soft_wrap=True,
     )
     console.print(_layer_table(report))
+    if report.stored_as:
+        console.print(f"rounded weights: {escape(report.rounding)}", soft_wrap=True)
     for device in report.devices:
         _print_end_to_end(console, device.end_to_end, _prefix(device, several))
     for device in report.devices:

@@ -142,3 +142,11 @@ def test_places_that_cannot_be_drawn_into_are_refused(
     missing = tmp_path / "none" / "boxes.png"
     done = cli("run", detector, picture, "-o", missing, "--json", "--device", "cpu")
     assert done.code == 2 and "cannot be written" in done.err
+
+
+def test_inspect_shows_the_anchors(cli: Cli, detector: Path, u8_file: Path) -> None:
+    ((output, head),) = cli("inspect", detector, "--json").document["detection"].items()
+    assert output and head["kind"] == "yolov2"
+    (width, height), *_ = head["anchors"]
+    assert f"{width:.4g}x{height:.4g}" in cli("inspect", detector).out
+    assert cli("inspect", u8_file, "--json").document["detection"] == {}

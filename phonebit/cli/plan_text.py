@@ -1,0 +1,112 @@
+"""What ``phonebit plan`` prints."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from phonebit.planner.explain import CutTime, LayerChoice, LayerTimes
+    from phonebit.planner.planning import Planned
+    from phonebit.planner.race import Race
+
+
+def print_report(
+    console: Console,
+    planned: Planned,
+    layers: Sequence[LayerChoice],
+    output_path: str,
+    race: Race | None = None,
+) -> None:
+    """Prints the result, behind a table of the layers.
+
+    Args:
+        console: where.
+        planned: the plan.
+        layers: those to explain; none: no table.
+        output_path: where the plan is.
+        race: the plan for both beside either processor alone, where it was measured.
+    """
+    if layers:
+        console.print(_layer_table(layers))
+        console.print(
+            "microseconds of stages and best cuts with the meetings of both processors; "
+            "[green]green[/]: measured"
+        )
+    home = planned.home.name
+    if race is not None:
+        console.print(
+            f"measured as a whole: plan {race.plan_ms:.3f} ms, CPU alone {race.cpu_ms:.3f} ms, "
+            f"GPU alone {race.gpu_ms:.3f} ms{'' if race.is_won else ': the plan is dropped'}"
+        )
+    if planned.is_split:
+        both = sum(len(stage.parts) for stage in planned.stages if stage.processor is None)
+        total = sum(len(stage.parts) for stage in planned.stages)
+        gain = planned.home_us / planned.total_us
+        console.print(
+            f"[bold]{planned.total_us / 1000:.3f} ms[/], {gain:.2f} x the {home} alone "
+            f"({planned.home_us / 1000:.3f} ms); "
+            f"{both} of {total} layers in stages of both processors"
+        )
+    else:
+        console.print(
+            f"[bold]{planned.home_us / 1000:.3f} ms[/] on the {home} alone: "
+            "no plan for both gains more than the margin"
+        )
+    console.print(
+        f"planned by {planned.plan.method} for {escape(planned.plan.device)}, "
+        f"kept in {escape(output_path)}",
+        soft_wrap=True,
+    )
+
+
+def _layer_table(layers: Sequence[LayerChoice]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("#", justify="right", style="dim")
+    table.add_column("layer", overflow="fold")
+    table.add_column("stage", justify="right", no_wrap=True)
+    table.add_column("us", justify="right", no_wrap=True)
+    table.add_column("choice", overflow="fold")
+    for title in ("GPU", "CPU", "best rows", "best channels", "chosen"):
+        table.add_column(title, justify="right", no_wrap=True)
+    last_stage = -1
+    for choice in layers:
+        is_same = choice.stage == last_stage
+        last_stage = choice.stage
+        table.add_row(
+            str(choice.layer),
+            escape(choice.name),
+            "" if is_same else str(choice.stage),
+            "" if is_same else _us_text(choice.stage_us),
+            escape(choice.text),
+            _cell(choice, lambda times: _us_text(times.gpu_us)),
+            _cell(choice, lambda times: _us_text(times.cpu_us)),
+            _cell(choice, lambda times: _cut_text(times.rows)),
+            _cell(choice, lambda times: _cut_text(times.channels)),
+            _cell(choice, lambda times: _us_text(times.chosen_us)),
+        )
+    return table
+
+
+def _cell(choice: LayerChoice, text: Callable[[LayerTimes], str]) -> str:
+    """The predicted number, and the measured one below it."""
+    lines = [text(choice.predicted)] if choice.predicted else []
+    if choice.measured:
+        lines.append(f"[green]{text(choice.measured)}[/]")
+    return "\n".join(lines)
+
+
+def _us_text(us: float) -> str:
+    if not math.isfinite(us):
+        return "-"
+    return f"{us:.1f}" if us < 1000 else f"{us:.0f}"
+
+
+def _cut_text(best: CutTime | None) -> str:
+    """``0:64 12.3``: the GPU's share, and the time."""
+    return "" if best is None else f"0:{best.cut} {_us_text(best.us)}"

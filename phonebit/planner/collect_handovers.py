@@ -1,0 +1,78 @@
+"""What meetings of both processors cost: layers of almost no work, of growing size, cut in two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from phonebit.planner.measuring import MeasuringEngine, measure_parts
+from phonebit.planner.plan import OutputPart
+from phonebit.planner.predictors.layer_shape import LayerShape
+from phonebit.planner.samples import HandoverSample
+
+ROWS: Final = 32
+WIDTHS: Final = (1, 4, 16, 64, 256)
+CHANNELS: Final = 64
+SHARES: Final = (4, 16, 28)
+"""Rows of the GPU."""
+
+
+class Way(NamedTuple):
+    """How processors share memory, and wait for each other."""
+
+    sharing: str
+    synchronization: str
+
+
+WAYS: Final = tuple(
+    Way(sharing, synchronization)
+    for sharing in ("svm", "map", "copy")
+    for synchronization in ("polling", "events", "user_events")
+)
+"""All, the cheaper ones first."""
+
+
+def handover_layers() -> Iterator[LayerShape]:
+    """Element-wise layers whose output is 8 kB to 2 MB."""
+    for width in WIDTHS:
+        yield LayerShape(
+            op="elementwise", in_h=ROWS, in_w=width, in_c=CHANNELS, out_h=ROWS, out_w=width,
+            out_c=CHANNELS, input="f32", operand_channels=(CHANNELS,), values=True,
+        )  # fmt: skip
+
+
+def measure_handovers(
+    engine: MeasuringEngine,
+    layer: LayerShape,
+    index: int,
+    way: Way,
+    threads: int,
+    repeats: int,
+    rounds: int,
+) -> list[HandoverSample]:
+    """Samples of one layer in one way.
+
+    Args:
+        engine: Loaded in this way.
+        layer: One of ``handover_layers``.
+        index: The layer's in the engine's network.
+        way: How the processors share.
+        threads: CPU threads.
+        repeats: Runs of a round.
+        rounds: Medians, of which the median counts.
+    """
+    found = []
+    for row in SHARES:
+        gpu = OutputPart(0, row, 0, layer.out_c)
+        cpu = OutputPart(row, layer.out_h, 0, layer.out_c)
+        times = measure_parts(engine, index, cpu, gpu, repeats, rounds)
+        found.append(handover(layer, way, threads, cpu, gpu, times.sharing_us))
+    return found
+
+
+def handover(
+    layer: LayerShape, way: Way, threads: int, cpu: OutputPart, gpu: OutputPart, us: float
+) -> HandoverSample:
+    """A layer's handover: each processor gets what the other one wrote of the output."""
+    to_cpu, to_gpu = (round(layer.output_bytes(part)) for part in (gpu, cpu))
+    return HandoverSample(threads, way.sharing, way.synchronization, to_cpu, to_gpu, us)

@@ -1,0 +1,105 @@
+"""Parts of layers measured on the device: the only place that asks the engine for times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, Protocol
+
+from phonebit.planner.plan import OutputPart
+
+Sides = tuple[int, int, int, int]
+"""A part as the runtime takes it: first row, row behind the last, the same of channels."""
+
+
+class MeasuringEngine(Protocol):
+    """What the compiled runtime offers for a network on "gpu+cpu"."""
+
+    def measure_layer(
+        self, index: int, cpu_part: Sides | None, gpu_part: Sides | None, repeats: int = 10
+    ) -> Mapping[str, float]:
+        """``total_us``, ``cpu_us`` and ``gpu_us``, medians; a processor without a part has 0."""
+
+    def dispatch(self, index: int, gpu_part: Sides) -> Sequence[Mapping[str, Any]]:
+        """``kernel``, ``choice``, ``global`` and ``local`` of each launch of a part."""
+
+
+@dataclass(frozen=True)
+class LayerTimes:
+    """Parts of one layer, measured at the same time.
+
+    Args:
+        total_us: From one such layer to the next, waiting and handing over included.
+        cpu_us: The CPU's part alone; 0 without one.
+        gpu_us: The GPU's.
+        cpu_spread: (slowest - fastest) / median of the rounds.
+        gpu_spread: Likewise.
+    """
+
+    total_us: float
+    cpu_us: float
+    gpu_us: float
+    cpu_spread: float
+    gpu_spread: float
+
+    @property
+    def sharing_us(self) -> float:
+        """What waiting for each other and handing over take."""
+        return max(self.total_us - max(self.cpu_us, self.gpu_us), 0.0)
+
+
+def measure_parts(
+    engine: MeasuringEngine,
+    index: int,
+    cpu: OutputPart | None,
+    gpu: OutputPart | None,
+    repeats: int = 20,
+    rounds: int = 3,
+) -> LayerTimes:
+    """Times of parts of a layer.
+
+    Args:
+        engine: A network on both processors.
+        index: The layer's.
+        cpu: The CPU's part; None: it does nothing.
+        gpu: The GPU's.
+        repeats: Runs of a round, of which the engine gives the median.
+        rounds: Medians, of which the median counts.
+
+    Raises:
+        InputError: The layer has no such parts.
+        DeviceError: The device fails.
+    """
+    found = [engine.measure_layer(index, _sides(cpu), _sides(gpu), repeats) for _ in range(rounds)]
+    total, of_cpu, of_gpu = (
+        [float(times[name]) for times in found] for name in ("total_us", "cpu_us", "gpu_us")
+    )
+    return LayerTimes(
+        median(total), median(of_cpu), median(of_gpu), _spread(of_cpu), _spread(of_gpu)
+    )
+
+
+def dispatch_of(engine: MeasuringEngine, index: int, gpu: OutputPart) -> list[dict[str, Any]]:
+    """The launches of a part, JSON-ready."""
+    sides = (gpu.row_begin, gpu.row_end, gpu.channel_begin, gpu.channel_end)
+    return [
+        {
+            "kernel": str(launch["kernel"]),
+            "choice": str(launch["choice"]),
+            "global": [int(side) for side in launch["global"]],
+            "local": [int(side) for side in launch["local"]],
+        }
+        for launch in engine.dispatch(index, sides)
+    ]
+
+
+def _sides(part: OutputPart | None) -> Sides | None:
+    if part is None:
+        return None
+    return part.row_begin, part.row_end, part.channel_begin, part.channel_end
+
+
+def _spread(times: Sequence[float]) -> float:
+    middle = median(times)
+    return (max(times) - min(times)) / middle if middle > 0 else 0.0

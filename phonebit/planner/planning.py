@@ -1,0 +1,191 @@
+"""From a network and the times of its parts to a plan that is not slower than one processor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from phonebit.errors import InputError
+from phonebit.format.contents import FileContents
+from phonebit.planner.candidates import Candidates, CutsOf, find_candidates, method_cuts
+from phonebit.planner.network_graph import NetworkGraph
+from phonebit.planner.partition import CHANNEL_GRAIN, Method
+from phonebit.planner.placement import best_stages
+from phonebit.planner.plan import ExecutionPlan, Processor
+from phonebit.planner.refinement import refine
+from phonebit.planner.stage_costs import PartTimes, Sharing, StageCosts
+from phonebit.planner.stages import Placement, Stage, as_plan
+from phonebit.planner.verify_plan import verify_plan
+
+NEARBY: Final = 2
+"""Cuts on either side of a predicted one that are measured."""
+
+
+@dataclass(frozen=True)
+class PlannerSettings:
+    """Numbers that a user may change.
+
+    Args:
+        margin: Share of the better single processor's time that a stage on both, and the whole
+            plan, must gain; 0 or more, less than 1.
+        channel_step: Channels are cut at multiples of this, itself a multiple of 8; None: the
+            method's own step.
+        row_step: Distance of the row cuts that a search measures; low maps have smaller ones.
+    """
+
+    margin: float = 0.02
+    channel_step: int | None = None
+    row_step: int = 8
+
+    def check(self) -> None:
+        """Raises InputError where a number is out of range."""
+        if not 0 <= self.margin < 1:
+            raise InputError("planner: margin", expected="0 or more, below 1", got=self.margin)
+        step = self.channel_step
+        if step is not None and (step < 1 or step % CHANNEL_GRAIN):
+            expected = f"a multiple of {CHANNEL_GRAIN}"
+            raise InputError("planner: channel step", expected=expected, got=step)
+        if self.row_step < 1:
+            raise InputError("planner: row step", expected="1 or more", got=self.row_step)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan and why it is what it is.
+
+    Args:
+        plan: Verified for the network.
+        stages: What it consists of.
+        costs: By which it was chosen: measured, if measurements were given.
+        predicted: By which it was first chosen; the same object where nothing was measured.
+        candidates: What it was chosen from, by ``costs``.
+        home: The processor that is faster for the whole network.
+        home_us: Microseconds of the network there.
+        total_us: Microseconds of the plan, by ``costs``.
+    """
+
+    plan: ExecutionPlan
+    stages: tuple[Stage, ...]
+    costs: StageCosts
+    predicted: StageCosts
+    candidates: Candidates
+    home: Processor
+    home_us: float
+    total_us: float
+
+    @property
+    def is_split(self) -> bool:
+        """Whether the plan uses both processors."""
+        return any(stage.processor != self.home for stage in self.stages)
+
+    def on_one(self, home: Processor, home_us: float) -> Planned:
+        """The plan that leaves everything to one processor, which takes so many microseconds."""
+        stages = tuple(self.costs.single_processor(home))
+        plan = as_plan(stages, self.plan.device, self.plan.method, home_us / 1000)
+        return replace(self, plan=plan, stages=stages, home=home, home_us=home_us, total_us=home_us)
+
+
+def plan_network(
+    contents: FileContents,
+    device: str,
+    method: Method,
+    times: PartTimes,
+    sharing: Sharing,
+    settings: PlannerSettings,
+    measured: PartTimes | None = None,
+) -> Planned:
+    """Plans a network.
+
+    A stage that is not wholly on the processor which is faster for the whole network (its home)
+    must gain ``margin`` of the better single processor's time for its layers; the plan must gain as
+    much over home, or it is home.
+
+    Args:
+        contents: The network.
+        device: Key of the device profile that the times are from.
+        method: One of ``METHODS``.
+        times: Predicted, or measured for a method that measures.
+        sharing: What meetings of the processors cost.
+        settings: Margin and steps.
+        measured: If given, what the method has chosen is measured, with the cuts nearby, and the
+            plan is made from that.
+
+    Returns:
+        The plan and how it came about; equal arguments give equal plans.
+
+    Raises:
+        InputError: A setting is out of range, or the network has no layer that can be cut.
+    """
+    settings.check()
+    graph = NetworkGraph.of(contents)
+    channel_step = settings.channel_step or method.channel_step
+    cuts = method_cuts(graph.layers, method, settings.row_step, channel_step)
+    if not any(layer.can_cut_rows or layer.can_cut_channels for layer in graph.layers):
+        raise InputError(
+            "no layer of this network can be cut between two processors",
+            expected="a convolution without groups, or maps of more than one row",
+            hint="run it on one of them: device='cpu' or device='gpu'",
+        )
+    predicted = StageCosts(graph, times, sharing)
+    candidates = find_candidates(predicted, method, cuts)
+    stages = _choose(predicted, candidates, settings.margin)
+    if not method.measures:
+        stages = _refined(predicted, candidates, stages, settings.margin)
+    costs = predicted
+    if measured is not None:
+        costs = StageCosts(graph, measured, sharing)
+        nearby = _nearby(cuts, stages, candidates)
+        candidates = find_candidates(costs, replace(method, chains=False, branches=False), nearby)
+        several = (Placement.CHAIN, Placement.BRANCHES)
+        candidates.stages.extend(stage for stage in stages if stage.placement in several)
+        stages = _choose(costs, candidates, settings.margin)
+    home = _home(costs)
+    at_home = costs.single_processor(home)
+    home_us, total_us = costs.total_us(at_home), costs.total_us(stages)
+    if total_us > (1 - settings.margin) * home_us:
+        stages, total_us = at_home, home_us
+    plan = as_plan(stages, device, method.name, total_us / 1000)
+    verify_plan(contents, plan)
+    return Planned(plan, tuple(stages), costs, predicted, candidates, home, home_us, total_us)
+
+
+def _home(costs: StageCosts) -> Processor:
+    """The processor that is faster for the whole network; the GPU of equal ones."""
+    sides = (Processor.GPU, Processor.CPU)
+    return min(sides, key=lambda side: costs.total_us(costs.single_processor(side)))
+
+
+def _choose(costs: StageCosts, candidates: Candidates, margin: float) -> list[Stage]:
+    home = _home(costs)
+    return best_stages(
+        costs, candidates.stages, lambda stage: _needed_us(costs, stage, home, margin)
+    )
+
+
+def _refined(
+    costs: StageCosts, candidates: Candidates, stages: Sequence[Stage], margin: float
+) -> list[Stage]:
+    home = _home(costs)
+    return refine(
+        costs,
+        stages,
+        lambda stage: candidates.variants(costs, stage),
+        lambda stage: _needed_us(costs, stage, home, margin),
+    )
+
+
+def _needed_us(costs: StageCosts, stage: Stage, home: Processor, margin: float) -> float:
+    """What a stage away from home has to gain."""
+    return 0.0 if stage.processor == home else margin * costs.better_single_us(stage)
+
+
+def _nearby(cuts: CutsOf, stages: Sequence[Stage], candidates: Candidates) -> CutsOf:
+    """The cuts that are worth a measurement: the chosen or best one, and those beside it."""
+    centres = {place: stage.cut for place, (stage, _) in candidates.best_cuts.items()}
+    centres |= {(stage.begin, stage.placement): stage.cut for stage in stages}
+    nearby = {}
+    for place, of_layer in cuts.items():
+        at = list(of_layer).index(centres[place])
+        nearby[place] = of_layer[max(0, at - NEARBY) : at + NEARBY + 1]
+    return nearby

@@ -1,0 +1,121 @@
+"""What the trees of Fine-Grained Co-execution look at: geometry, and how the work is dispatched."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from phonebit.planner.plan import OutputPart
+from phonebit.planner.predictors.cpu_kernels import CHANNEL_BLOCK, CpuFacts, cpu_kernel, pixel_tile
+from phonebit.planner.predictors.gpu_dispatch import GpuDispatch
+from phonebit.planner.predictors.kernel_rules import KERNELS
+from phonebit.planner.predictors.layer_shape import LayerShape
+
+GEOMETRY: Final = (
+    "operations", "outputs", "rows", "width", "channels", "in_rows", "in_width", "in_channels",
+    "taps", "kernel_h", "kernel_w", "stride", "groups", "input_bytes", "output_bytes",
+    "weight_bytes", "steps", "step_tensors", "writes_values", "writes_bits", "first_row",
+    "first_channel", "family",
+)  # fmt: skip
+"""Of a part, without any regard to who computes it and how."""
+
+GPU_DISPATCH: Final = (
+    "launches", "work_items", "group_items", "groups", "groups_x", "groups_y", "waves",
+    "last_wave_share", "work_of_item", "padding_waste", "tile_pixels", "tile_filters",
+    "vector_words", "split", "count",
+)  # fmt: skip
+"""Of the launches that a GPU computes it with."""
+
+CPU_DISPATCH: Final = ("pixel_tiles", "channel_blocks", "units", "rounds", "padding_waste")
+"""Of the units of work that a CPU's threads share."""
+
+FAMILIES: Final = tuple(KERNELS)
+"""The number of a family is its place here: new ones come last, so that profiles stay valid."""
+
+
+def geometry_features(layer: LayerShape, part: OutputPart) -> list[float]:
+    """The values of ``GEOMETRY``."""
+    rows = part.row_end - part.row_begin
+    return [
+        layer.operations(part),
+        layer.outputs_of(part),
+        rows,
+        layer.out_w,
+        part.channel_end - part.channel_begin,
+        layer.in_h,
+        layer.in_w,
+        sum(layer.operand_channels),
+        layer.taps,
+        layer.kernel_h,
+        layer.kernel_w,
+        layer.stride_h,
+        layer.groups,
+        layer.input_bytes(part),
+        layer.output_bytes(part),
+        layer.weight_bytes(part),
+        layer.steps,
+        layer.step_tensors,
+        layer.values,
+        layer.bits,
+        part.row_begin,
+        part.channel_begin,
+        FAMILIES.index(layer.family),
+    ]
+
+
+def gpu_features(layer: LayerShape, part: OutputPart, gpu: GpuDispatch) -> tuple[str, list[float]]:
+    """How a GPU computes a part.
+
+    Returns:
+        The kernel that does most of the work (the last that is not only packing), and the values of
+        ``GPU_DISPATCH``.
+
+    Source: Fine-Grained Co-execution (EPEW '25), section 3.2.
+    """
+    launches = gpu.launches(layer, part)
+    main = next(launch for launch in launches if launch.kernel == launch.choice.kernel)
+    parameter = dict(main.choice.parameters)
+    items = sum(launch.groups * launch.group_items for launch in launches)
+    units = gpu.gpu.compute_units
+    waves = sum(-(-launch.groups // units) for launch in launches)
+    outputs = layer.outputs_of(part)
+    tile_pixels = parameter.get("TILE_PIXELS", 1)
+    tile_filters = parameter.get("TILE_FILTERS", parameter.get("TILE_CHANNELS", 1))
+    sides = [
+        -(-side // local) for side, local in zip(main.global_size, main.local_size, strict=True)
+    ]
+    values = [
+        len(launches),
+        items,
+        main.group_items,
+        sum(launch.groups for launch in launches),
+        sides[0],
+        sides[1],
+        waves,
+        (main.groups % units or units) / units,
+        layer.operations(part) / items,
+        items * tile_pixels * tile_filters / outputs,
+        tile_pixels,
+        tile_filters,
+        parameter.get("VECTOR_WORDS", 1),
+        parameter.get("SPLIT", 1),
+        parameter.get("COUNT", 0),
+    ]
+    return main.kernel, [float(value) for value in values]
+
+
+def cpu_features(
+    layer: LayerShape, part: OutputPart, cpu: CpuFacts, threads: int
+) -> tuple[str, list[float]]:
+    """How a CPU computes a part.
+
+    Returns:
+        Its kernel, and the values of ``CPU_DISPATCH``.
+    """
+    kernel = cpu_kernel(layer, part, cpu)
+    tile = pixel_tile(kernel)
+    pixels = (part.row_end - part.row_begin) * layer.out_w
+    channels = part.channel_end - part.channel_begin
+    tiles, blocks = -(-pixels // tile), -(-channels // CHANNEL_BLOCK)
+    waste = tiles * tile * blocks * CHANNEL_BLOCK / (pixels * channels)
+    rounds = -(-tiles * blocks // threads)
+    return kernel, [float(tiles), float(blocks), float(tiles * blocks), float(rounds), waste]

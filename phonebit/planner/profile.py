@@ -1,0 +1,292 @@
+"""A device profile: what was learnt from a device's samples, in one JSON file.
+
+Planning with a profile needs neither the device nor what it was trained with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from phonebit.errors import InputError
+from phonebit.planner.plan import Processor
+from phonebit.planner.predictors.base import LatencyPredictor
+from phonebit.planner.predictors.codl import Blocks, CodlPredictor, UnitTime
+from phonebit.planner.predictors.features import GEOMETRY
+from phonebit.planner.predictors.finegrained import (
+    FEATURES,
+    CorrectedTrend,
+    Featurizer,
+    FineGrainedPredictor,
+)
+from phonebit.planner.predictors.gpu_dispatch import GpuDispatch
+from phonebit.planner.predictors.model_table import ALL, ModelTable
+from phonebit.planner.predictors.sharing_cost import SharingCost
+from phonebit.planner.predictors.ulayer import LogLine, UlayerPredictor
+from phonebit.planner.samples import DeviceFacts
+from phonebit.tuning_store import cache_folder, write_atomically
+
+VERSION: Final = 1
+METHODS: Final = ("ulayer", "codl", "finegrained")
+TRAIN_AGAIN: Final = "train it again with `phonebit train-predictor`"
+
+
+@dataclass(frozen=True)
+class SharingMode:
+    """What meetings of both processors cost in one way of sharing and waiting.
+
+    Args:
+        sharing: "svm", "map" or "copy".
+        synchronization: "polling", "events" or "user_events".
+        threads: CPU threads.
+        cost: As measured.
+        sync_bound_us: The longest meeting that was measured; CoDL reckons with that.
+    """
+
+    sharing: str
+    synchronization: str
+    threads: int
+    cost: SharingCost
+    sync_bound_us: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        return {**vars(self), "cost": vars(self.cost)}
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> SharingMode:
+        """The inverse; TypeError or KeyError where it is something else."""
+        return cls(**{**record, "cost": SharingCost(**record["cost"])})
+
+
+@dataclass(frozen=True)
+class ProcessorModels:
+    """What was learnt of one processor.
+
+    Args:
+        ulayer: µLayer's regressions, by family of layers.
+        codl: CoDL's, by kernel.
+        finegrained: Boosted trees, by kernel.
+    """
+
+    ulayer: ModelTable[LogLine]
+    codl: ModelTable[UnitTime]
+    finegrained: ModelTable[CorrectedTrend]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        return {
+            "ulayer": self.ulayer.to_dict(LogLine.to_list),
+            "codl": self.codl.to_dict(UnitTime.to_list),
+            "finegrained": self.finegrained.to_dict(CorrectedTrend.to_dict),
+        }
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any], processor: Processor) -> ProcessorModels:
+        """The inverse; KeyError where something is missing.
+
+        Raises:
+            InputError: A model is damaged, or of another version's features.
+        """
+        models = cls(
+            ModelTable.from_dict(record["ulayer"], LogLine.from_list),
+            ModelTable.from_dict(record["codl"], UnitTime.from_list),
+            ModelTable.from_dict(record["finegrained"], CorrectedTrend.from_dict),
+        )
+        for name, model in models.finegrained.models.items():
+            expected = len(GEOMETRY if name == ALL else FEATURES[processor])
+            if model.trees.features != expected:
+                raise InputError(
+                    f"trees of {name} look at other features than this version computes",
+                    where="profile",
+                    expected=expected,
+                    got=model.trees.features,
+                    hint=TRAIN_AGAIN,
+                )
+        return models
+
+
+@dataclass(frozen=True)
+class DeviceProfile:
+    """What a planner knows of a device.
+
+    Args:
+        device: Its processors.
+        sharing: Costs of meetings, one entry for each way that was measured.
+        gpu: The GPU's models; None where it was not measured.
+        cpu: The CPU's, by number of threads.
+    """
+
+    device: DeviceFacts
+    sharing: tuple[SharingMode, ...]
+    gpu: ProcessorModels | None
+    cpu: Mapping[int, ProcessorModels]
+
+    @property
+    def threads(self) -> tuple[int, ...]:
+        """Numbers of CPU threads that it was collected for."""
+        return tuple(sorted(self.device.keys))
+
+    def key(self, threads: int) -> str:
+        """What plans for so many threads are kept under.
+
+        Raises:
+            InputError: So many threads were not measured.
+        """
+        if threads not in self.device.keys:
+            raise InputError(
+                "the profile does not know so many CPU threads",
+                where=f"threads {threads}",
+                expected=", ".join(map(str, self.threads)),
+                hint="collect samples with --threads",
+            )
+        return self.device.keys[threads]
+
+    def predictor(self, method: str, threads: int, augmented: bool = True) -> LatencyPredictor:
+        """A predictor.
+
+        Args:
+            method: "ulayer", "codl" or "finegrained".
+            threads: CPU threads of the plan.
+            augmented: finegrained: whether it may look at kernels and dispatch.
+
+        Raises:
+            InputError: There is no such method, or so many threads were not measured.
+        """
+        self.key(threads)
+        sides = {Processor.GPU: self.gpu, Processor.CPU: self.cpu.get(threads)}
+        known = {side: models for side, models in sides.items() if models is not None}
+        gpu, cpu = GpuDispatch(self.device.gpu), self.device.cpu
+        if method == "ulayer":
+            return UlayerPredictor({side: of.ulayer for side, of in known.items()})
+        if method == "codl":
+            units = {side: of.codl for side, of in known.items()}
+            return CodlPredictor(Blocks(gpu, cpu, threads), units)
+        if method == "finegrained":
+            trees = {side: of.finegrained for side, of in known.items()}
+            return FineGrainedPredictor(Featurizer(gpu, cpu, threads), trees, augmented)
+        raise InputError(
+            "no such predictor", where="method", expected=", ".join(METHODS), got=method
+        )
+
+    def sharing_cost(
+        self,
+        method: str,
+        threads: int,
+        sharing: str | None = None,
+        synchronization: str | None = None,
+    ) -> SharingCost:
+        """What a meeting costs, as a method reckons it.
+
+        CoDL takes the measured upper bound of synchronisation, the others its typical value. µLayer
+        itself reckons without any; it gets what was measured, so that methods differ only in how
+        they predict and cut.
+
+        Args:
+            method: As for ``predictor``.
+            threads: CPU threads of the plan.
+            sharing: "svm", "map" or "copy"; None: the first that was measured.
+            synchronization: Likewise.
+
+        Raises:
+            InputError: This was not measured.
+        """
+        for mode in self.sharing:
+            wanted = ((sharing, mode.sharing), (synchronization, mode.synchronization))
+            if mode.threads == threads and all(want in (None, has) for want, has in wanted):
+                cost = mode.cost
+                if method != "codl":
+                    return cost
+                per_byte = cost.us_per_byte_to_cpu, cost.us_per_byte_to_gpu
+                return SharingCost(max(mode.sync_bound_us, cost.sync_us), *per_byte)
+        known = [
+            f"{mode.sharing} {mode.synchronization}, {mode.threads} threads"
+            for mode in self.sharing
+        ]
+        raise InputError(
+            "costs of sharing were not measured",
+            where=f"profile, {sharing or 'any'} {synchronization or 'any'}, {threads} threads",
+            expected="; ".join(known) or "any",
+            hint="collect with --device gpu+cpu",
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        return {
+            "phonebit_profile": VERSION,
+            "device": self.device.to_dict(),
+            "sharing": [mode.to_dict() for mode in self.sharing],
+            "gpu": None if self.gpu is None else self.gpu.to_dict(),
+            "cpu": {str(threads): models.to_dict() for threads, models in self.cpu.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, record: Any) -> DeviceProfile:
+        """The inverse.
+
+        Raises:
+            InputError: It is something else, of another version, or damaged.
+        """
+        if not isinstance(record, dict) or "phonebit_profile" not in record:
+            raise InputError("not a device profile", hint=TRAIN_AGAIN)
+        if record["phonebit_profile"] != VERSION:
+            got = record["phonebit_profile"]
+            raise InputError("version of the profile", expected=VERSION, got=got, hint=TRAIN_AGAIN)
+        try:
+            gpu = record["gpu"]
+            return cls(
+                DeviceFacts.from_dict(record["device"]),
+                tuple(SharingMode.from_dict(mode) for mode in record["sharing"]),
+                None if gpu is None else ProcessorModels.from_dict(gpu, Processor.GPU),
+                {
+                    int(threads): ProcessorModels.from_dict(models, Processor.CPU)
+                    for threads, models in record["cpu"].items()
+                },
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(
+                f"damaged device profile: {error!r}", where="profile", hint=TRAIN_AGAIN
+            ) from None
+
+
+def read_profile(path: Path) -> DeviceProfile:
+    """Reads a profile.
+
+    Raises:
+        InputError: It is none, or damaged.
+        OSError: It cannot be read.
+    """
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(
+            f"not a device profile: {error}", where=str(path), hint=TRAIN_AGAIN
+        ) from None
+    try:
+        return DeviceProfile.from_dict(record)
+    except InputError as error:
+        raise InputError(str(error), where=str(path)) from None
+
+
+def write_profile(path: Path, profile: DeviceProfile) -> None:
+    """Writes a profile: readers see the old one or all of the new one.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    write_atomically(path, json.dumps(profile.to_dict(), ensure_ascii=False, indent=1) + "\n")
+
+
+def profile_path(key: str) -> Path | None:
+    """Where the profile of a device is kept; None where there is no cache folder.
+
+    Args:
+        key: One of ``DeviceFacts.keys``.
+    """
+    folder = cache_folder()
+    name = hashlib.sha256(key.encode()).hexdigest()[:16]
+    return None if folder is None else folder / "profiles" / f"{name}.json"

@@ -1,0 +1,292 @@
+"""Measurements of a device, one a line of JSON: what predictors are trained from.
+
+The first line says whose they are; every other line is a measured part of a layer, or a measured
+handover. Lines are only appended, so an interrupted collection loses at most its last line.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from phonebit.errors import InputError
+from phonebit.planner.plan import OutputPart, Processor
+from phonebit.planner.predictors.cpu_kernels import CpuFacts
+from phonebit.planner.predictors.kernel_rules import GpuFacts
+from phonebit.planner.predictors.layer_shape import LayerShape
+
+AGAIN: Final = "collect the samples again"
+
+
+@dataclass(frozen=True)
+class DeviceFacts:
+    """Both processors of a device.
+
+    Args:
+        keys: What plans for the device are kept under, by number of CPU threads.
+        gpu: The GPU.
+        cpu: The CPU.
+    """
+
+    keys: dict[int, str]
+    gpu: GpuFacts
+    cpu: CpuFacts
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        keys = {str(threads): key for threads, key in sorted(self.keys.items())}
+        return {"keys": keys, "gpu": self.gpu.to_dict(), "cpu": self.cpu.to_dict()}
+
+    @classmethod
+    def from_dict(cls, record: Any) -> DeviceFacts:
+        """The inverse.
+
+        Raises:
+            InputError: It is something else.
+        """
+        try:
+            keys = {int(threads): str(key) for threads, key in record["keys"].items()}
+            return cls(keys, GpuFacts.from_dict(record["gpu"]), CpuFacts.from_dict(record["cpu"]))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(
+                "facts about a device", expected="keys, gpu and cpu", got=str(error)
+            ) from None
+
+
+@dataclass(frozen=True)
+class PartSample:
+    """One measured part.
+
+    Args:
+        layer: Of which layer.
+        processor: Who computed it.
+        threads: CPU threads.
+        part: What of the output.
+        variant: The kernel: a choice with its parameters on the GPU, a kernel's name on the CPU.
+        dispatch: Launches on the GPU: ``kernel``, ``global``, ``local``.
+        us: Median microseconds.
+        spread: (slowest - fastest) / median of the rounds.
+        is_shared: Whether the other processor computed the rest meanwhile.
+    """
+
+    layer: LayerShape
+    processor: Processor
+    threads: int
+    part: OutputPart
+    variant: str
+    us: float
+    spread: float = 0.0
+    is_shared: bool = False
+    dispatch: tuple[dict[str, Any], ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form; the geometry says nothing that "op" says."""
+        part = self.part
+        geometry = self.layer.to_dict()
+        return {
+            "op": geometry.pop("op"),
+            "variant": self.variant,
+            "processor": self.processor.name.lower(),
+            "threads": self.threads,
+            "geometry": geometry,
+            "part": [part.row_begin, part.row_end, part.channel_begin, part.channel_end],
+            "dispatch": list(self.dispatch),
+            "shared": self.is_shared,
+            "us": round(self.us, 4),
+            "spread": round(self.spread, 4),
+        }
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> PartSample:
+        """The inverse.
+
+        Raises:
+            InputError: A field is missing or of another kind, or the part is none of the layer's.
+        """
+        try:
+            layer = LayerShape.from_dict({"op": record["op"], **record["geometry"]})
+            part = OutputPart(*(int(side) for side in record["part"]))
+            sample = cls(
+                layer,
+                Processor[record["processor"].upper()],
+                int(record["threads"]),
+                part,
+                str(record["variant"]),
+                float(record["us"]),
+                float(record["spread"]),
+                bool(record["shared"]),
+                tuple(record["dispatch"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError("not a measured part", got=str(error)) from None
+        rows = 0 <= part.row_begin < part.row_end <= layer.out_h
+        channels = 0 <= part.channel_begin < part.channel_end <= layer.out_c
+        if not (rows and channels and math.isfinite(sample.us) and sample.us > 0):
+            raise InputError(
+                "not a measured part", expected="a part of the layer, us > 0", got=str(part)
+            )
+        return sample
+
+
+@dataclass(frozen=True)
+class HandoverSample:
+    """What a meeting of both processors took, beyond the slower one's work.
+
+    Args:
+        threads: CPU threads.
+        sharing: "svm", "map" or "copy".
+        synchronization: "polling", "events" or "user_events".
+        bytes_to_cpu: That the GPU wrote and the CPU got.
+        bytes_to_gpu: The other way.
+        us: Microseconds, 0 or more.
+    """
+
+    threads: int
+    sharing: str
+    synchronization: str
+    bytes_to_cpu: int
+    bytes_to_gpu: int
+    us: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        return {
+            "handover": [self.bytes_to_cpu, self.bytes_to_gpu],
+            "sharing": self.sharing,
+            "synchronization": self.synchronization,
+            "threads": self.threads,
+            "us": round(self.us, 4),
+        }
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> HandoverSample:
+        """The inverse.
+
+        Raises:
+            InputError: A field is missing or of another kind.
+        """
+        try:
+            to_cpu, to_gpu = (int(count) for count in record["handover"])
+            modes = str(record["sharing"]), str(record["synchronization"])
+            return cls(int(record["threads"]), *modes, to_cpu, to_gpu, float(record["us"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError("not a measured handover", got=str(error)) from None
+
+
+@dataclass
+class Samples:
+    """What a file of samples holds.
+
+    Args:
+        device: Whose they are.
+        parts: In the order in which they were measured.
+        handovers: Likewise.
+    """
+
+    device: DeviceFacts
+    parts: list[PartSample] = field(default_factory=list)
+    handovers: list[HandoverSample] = field(default_factory=list)
+
+
+def read_samples(path: Path) -> Samples:
+    """Reads a file of samples.
+
+    Args:
+        path: Its last line may be cut off, as an interruption leaves it.
+
+    Raises:
+        InputError: It is no such file, or a line of it is damaged.
+        OSError: It cannot be read.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError("not a file of samples", where=str(path), expected="UTF-8 text") from error
+    lines = whole_lines(text)
+    if not lines:
+        raise InputError("no samples", where=str(path), hint="make some with `phonebit collect`")
+    samples: Samples | None = None
+    for number, line in enumerate(lines, 1):
+        try:
+            record = _record(line)
+            if samples is None:
+                samples = Samples(DeviceFacts.from_dict(record.get("device")))
+            elif "handover" in record:
+                samples.handovers.append(HandoverSample.from_dict(record))
+            else:
+                samples.parts.append(PartSample.from_dict(record))
+        except InputError as error:
+            raise InputError(str(error), where=f"{path}:{number}", hint=AGAIN) from None
+    assert samples is not None
+    return samples
+
+
+def whole_lines(text: str) -> list[str]:
+    """The lines that were written to their end; empty ones do not count."""
+    whole, _, _cut_off = text.rpartition("\n")
+    return [line for line in whole.split("\n") if line.strip()]
+
+
+def append_samples(path: Path, samples: Iterable[PartSample | HandoverSample]) -> None:
+    """Adds lines to a file of samples, all of them in one write.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    _append(path, [sample.to_dict() for sample in samples])
+
+
+def begin_samples(path: Path, device: DeviceFacts) -> Samples:
+    """Opens a file of samples for more of them, or begins one.
+
+    A last line that was cut off is taken away.
+
+    Args:
+        path: The file.
+        device: Whose samples will be added.
+
+    Returns:
+        What is in it already.
+
+    Raises:
+        InputError: It is of another device, or damaged.
+        OSError: It cannot be read or written.
+    """
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    if not whole_lines(text):
+        path.write_text("", encoding="utf-8")
+        _append(path, [{"device": device.to_dict()}])
+        return Samples(device)
+    samples = read_samples(path)
+    if samples.device != device:
+        raise InputError(
+            "samples of another device, other threads or another tuning",
+            where=str(path),
+            expected=", ".join(device.keys.values()),
+            got=", ".join(samples.device.keys.values()),
+            hint="give another file to -o",
+        )
+    if not text.endswith("\n"):
+        path.write_text(text[: text.rindex("\n") + 1], encoding="utf-8")
+    return samples
+
+
+def _record(line: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise InputError("not JSON", got=str(error)) from None
+    if not isinstance(record, dict):
+        raise InputError("not a sample", expected="a JSON object", got=line[:40])
+    return record
+
+
+def _append(path: Path, records: Iterable[dict[str, Any]]) -> None:
+    lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in records]
+    with path.open("a", encoding="utf-8") as file:
+        file.write("".join(lines))
+        file.flush()

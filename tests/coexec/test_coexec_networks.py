@@ -1,0 +1,239 @@
+"""A GPU and the CPU on one network: every plan gives the bits of the CPU alone.
+
+The device is any OpenCL device, PoCL included; the ways of sharing and waiting that it lacks are
+left out.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from builders import engine_graphs, integer_inputs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from opencl_device import device_name, pyopencl_device
+from random_plans import random_plan, whole_plan
+
+from phonebit.converter.writer import to_bytes
+from phonebit.errors import InputError
+from phonebit.format.reader import parse_contents
+from phonebit.format.records import OpKind
+from phonebit.opencl import opencl_devices, opencl_runtime
+from phonebit.planner import ExecutionPlan, OutputPart, PlannedPart, Processor
+
+_runtime = opencl_runtime()
+CPU, GPU = Processor.CPU, Processor.GPU
+
+SHARINGS = ("svm", "map", "copy")
+SYNCHRONIZATIONS = ("polling", "events", "user_events")
+WAYS = tuple(product(SHARINGS, SYNCHRONIZATIONS))
+CONVOLUTIONS = (OpKind.BINARY_CONV2D, OpKind.CONV2D)
+GRAPHS = engine_graphs()
+
+
+@pytest.fixture(scope="module")
+def device() -> str:
+    return f"{device_name(pyopencl_device())}+cpu"
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """One cache folder for the module, so that kernels are built and tested once."""
+    yield str(tmp_path_factory.mktemp("cache"))
+
+
+class Pair:
+    """Networks of one graph: on the CPU, and on both with any plan."""
+
+    def __init__(self, name: str, folder: Path, device: str, cache: str) -> None:
+        self.path = folder / f"{name}.pbit"
+        content = to_bytes(GRAPHS[name], {})
+        self.path.write_bytes(content)
+        self.contents = parse_contents(content)
+        self.device, self.cache = device, cache
+        self.inputs = list(integer_inputs(GRAPHS[name], batch=2).values())
+        self.alone = _runtime.Network(self.path, device="cpu")
+
+    def load(
+        self,
+        plan: ExecutionPlan,
+        sharing: str = "auto",
+        synchronization: str = "auto",
+        tuning: str = "",
+    ) -> Any:
+        try:
+            return _runtime.Network(
+                self.path,
+                device=self.device,
+                threads=1,
+                cache_directory=self.cache,
+                plan=plan.as_tuple(),
+                sharing=sharing,
+                synchronization=synchronization,
+                tuning=tuning,
+            )
+        except Exception as error:
+            if "shared virtual memory" in str(error):
+                pytest.skip(str(error))
+            raise
+
+    def check(self, network: Any) -> None:
+        for tensor, expected in self.alone.activations(self.inputs).items():
+            got = network.activations(self.inputs)[tensor]
+            np.testing.assert_array_equal(got, expected, err_msg=tensor)
+        results = network.forward(self.inputs)
+        for got, expected in zip(results, self.alone.forward(self.inputs), strict=True):
+            np.testing.assert_array_equal(got, expected)
+        assert network.warnings == []
+
+
+def halves(pair: Pair, by_rows: bool) -> ExecutionPlan:
+    """Every layer that can be is cut in the middle, the GPU has the others."""
+    parts = []
+    cuts: tuple[OutputPart, ...]
+    for planned in whole_plan(pair.contents, GPU).parts:
+        whole = planned.part
+        kind, groups = (int(pair.contents.ops[planned.layer][f]) for f in ("kind", "groups"))
+        row, channel = whole.row_end // 2, whole.channel_end // 2 // 8 * 8
+        cuts = (whole,)
+        if by_rows and row > 0 and kind != OpKind.RESHAPE:
+            cuts = (replace(whole, row_end=row), replace(whole, row_begin=row))
+        elif not by_rows and channel > 0 and kind in CONVOLUTIONS and groups == 1:
+            cuts = (replace(whole, channel_end=channel), replace(whole, channel_begin=channel))
+        for processor, cut in zip((GPU, CPU), cuts, strict=False):
+            parts.append(PlannedPart(planned.layer, processor, planned.layer, cut))
+    return ExecutionPlan("test", "user", 0.0, tuple(parts))
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("kind", ["gpu", "cpu", "rows", "channels"])
+def test_simple_plans(name: str, kind: str, device: str, cache: str, tmp_path: Path) -> None:
+    pair = Pair(name, tmp_path, device, cache)
+    plan = (
+        whole_plan(pair.contents, GPU if kind == "gpu" else CPU)
+        if kind in ("gpu", "cpu")
+        else halves(pair, kind == "rows")
+    )
+    pair.check(pair.load(plan))
+
+
+@pytest.mark.parametrize(("sharing", "synchronization"), WAYS)
+@pytest.mark.parametrize("name", ["tiny_classifier", "residual_block_64", "float_layers"])
+def test_ways_of_sharing_and_waiting(
+    name: str, sharing: str, synchronization: str, device: str, cache: str, tmp_path: Path
+) -> None:
+    pair = Pair(name, tmp_path, device, cache)
+    for seed in range(3):
+        plan = random_plan(pair.contents, np.random.default_rng(seed))
+        pair.check(pair.load(plan, sharing, synchronization))
+    for by_rows in (True, False):
+        pair.check(pair.load(halves(pair, by_rows), sharing, synchronization))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("networks")
+
+
+@settings(max_examples=40)
+@given(st.sampled_from(sorted(GRAPHS)), st.integers(0, 2**32 - 1), st.sampled_from(WAYS))
+def test_random_plans(
+    device: str, cache: str, folder: Path, name: str, seed: int, way: tuple[str, str]
+) -> None:
+    pair = Pair(name, folder, device, cache)
+    plan = random_plan(pair.contents, np.random.default_rng(seed))
+    pair.check(pair.load(plan, *way))
+
+
+def test_layers_run_alone(device: str, cache: str, tmp_path: Path) -> None:
+    pair = Pair("residual_block_64", tmp_path, device, cache)
+    network = pair.load(halves(pair, by_rows=True))
+    tensors = pair.alone.activations(pair.inputs)
+    tensors |= {info.name: x for info, x in zip(pair.alone.inputs, pair.inputs, strict=True)}
+    for index, layer in enumerate(network.layers):
+        operands = [tensors[name] for name in layer.inputs]
+        for name, got in network.run_op(index, operands).items():
+            np.testing.assert_array_equal(got, tensors[name], err_msg=f"{layer.name}: {name}")
+
+
+def test_the_profile_has_a_time_for_each_layer_and_reports_name_both_kernels(
+    device: str, cache: str, tmp_path: Path
+) -> None:
+    pair = Pair("tiny_classifier", tmp_path, device, cache)
+    network = pair.load(halves(pair, by_rows=False))
+    assert all(ms > 0 for ms in network.profile(pair.inputs, repeats=3))
+    cut = [layer.kernel for layer in network.layers if " + cpu " in layer.kernel]
+    assert cut and all(kernel.startswith("gpu ") for kernel in cut)
+    assert "gpu" in network.device and "cpu:" in network.device
+
+
+def test_a_layer_is_measured_with_any_parts(device: str, cache: str, tmp_path: Path) -> None:
+    pair = Pair("tiny_classifier", tmp_path, device, cache)
+    network = pair.load(whole_plan(pair.contents, GPU))
+    (index,) = (i for i, layer in enumerate(network.layers) if layer.name == "conv2")
+    height, _, channels = (14, 14, 64)
+    whole = (0, height, 0, channels)
+    alone = network.measure_layer(index, whole, None, 2)
+    assert alone["cpu_us"] > 0 and alone["gpu_us"] == 0 and alone["total_us"] > 0
+    alone = network.measure_layer(index, None, whole, 2)
+    assert alone["gpu_us"] > 0 and alone["cpu_us"] == 0
+    both = network.measure_layer(index, (0, height, 32, channels), (0, height, 0, 32), 2)
+    assert min(both.values()) > 0
+    (launch, *_) = network.dispatch(index, (0, height, 0, 32))
+    assert launch["kernel"] in launch["choice"]
+    for items, group in zip(launch["global"], launch["local"], strict=True):
+        assert items % group == 0
+
+
+def test_a_plan_that_does_not_fit_is_refused(device: str, cache: str, tmp_path: Path) -> None:
+    pair = Pair("tiny_classifier", tmp_path, device, cache)
+    plan = whole_plan(pair.contents, GPU)
+    with pytest.raises(InputError, match="layer"):
+        pair.load(ExecutionPlan("test", "user", 0.0, plan.parts[:-1]))
+
+
+def test_two_networks_at_once(device: str, cache: str, tmp_path: Path) -> None:
+    pairs = [Pair(name, tmp_path, device, cache) for name in ("tiny_classifier", "float_layers")]
+    networks = [pair.load(halves(pair, by_rows=True)) for pair in pairs]
+    failures: list[BaseException] = []
+
+    def work(pair: Pair, network: Any) -> None:
+        try:
+            expected = pair.alone.forward(pair.inputs)
+            for _ in range(20):
+                for got, want in zip(network.forward(pair.inputs), expected, strict=True):
+                    np.testing.assert_array_equal(got, want)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [
+        threading.Thread(target=work, args=both) for both in zip(pairs, networks, strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_images_on_the_gpu_beside_buffers_on_the_cpu(
+    device: str, cache: str, tmp_path: Path
+) -> None:
+    """CoDL's hybrid types: the GPU reads through its texture unit, the CPU from memory."""
+    if not pyopencl_device().image_support:
+        pytest.skip("the device has no images")
+    pair = Pair("binary_conv_threshold_256_64_pad0", tmp_path, device, cache)
+    (known,) = (d for d in opencl_devices() if device == f"gpu:{d.index}+cpu")
+    place = f"{known.vendor} {known.family} {known.name.replace(' ', '_')}"
+    tuning = f"binary_conv2d * {place} bconv2d_image\n"
+    for by_rows in (True, False):
+        network = pair.load(halves(pair, by_rows), tuning=tuning)
+        assert any("gpu bconv2d_image" in layer.kernel for layer in network.layers)
+        pair.check(network)

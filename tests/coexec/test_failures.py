@@ -1,0 +1,84 @@
+"""What fails while both processors work costs no result: the network goes on, and says so."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import engine_graphs
+from opencl_device import pyopencl_device
+
+from phonebit import bnn_kernels
+from phonebit.converter.writer import to_bytes
+from phonebit.opencl import opencl_devices, pyopencl_library
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    pyopencl_device()
+    path = tmp_path / "tiny_classifier.pbit"
+    path.write_bytes(to_bytes(engine_graphs()["tiny_classifier"], {}))
+    return path
+
+
+def run_worker(model: Path, *arguments: str, **environment: str) -> dict[str, Any]:
+    # Not an empty entry, which would be the folder that the tests run in.
+    paths = os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")]))
+    ran = subprocess.run(
+        [sys.executable, "-P", HERE / "failure_worker.py", model, *arguments],
+        env={**os.environ, "PYTHONPATH": paths, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    result: dict[str, Any] = json.loads(ran.stdout)
+    return result
+
+
+def test_a_meeting_that_never_happens_ends_polling(model: Path, tmp_path: Path) -> None:
+    if not opencl_devices()[0].capabilities["svm_atomics"]:
+        pytest.skip("the device has no shared virtual memory with atomics")
+    kernels = tmp_path / "bnn_kernels"
+    shutil.copytree(Path(bnn_kernels.__file__).parent, kernels)
+    polling = kernels / "coexec" / "poll_flags.cl"
+    text = polling.read_text()
+    silent = text.replace(
+        "atomic_store_explicit(&flags[GPU], reached", "atomic_store_explicit(&flags[GPU], 0"
+    )
+    assert silent != text
+    polling.write_text(silent)
+    result = run_worker(
+        model, PHONEBIT_KERNELS=str(kernels), PHONEBIT_CACHE_DIR=str(tmp_path / "cache")
+    )
+    assert result["equal"] == [True] * 4
+    assert result["coexec"]["synchronization"] == "events"
+    assert not result["coexec"]["is_on_cpu_alone"]
+    assert any("waited more than 200 ms" in note for note in result["warnings"])
+
+
+def test_a_device_that_is_lost_leaves_the_cpu(model: Path, tmp_path: Path) -> None:
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler for the library that fails")
+    real = pyopencl_library()
+    linked = [str(real), f"-Wl,-rpath,{real.parent}"] if real else ["-l:libOpenCL.so.1"]
+    library = tmp_path / "libfailing_opencl.so"
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-Wl,--no-as-needed", "-o", library,
+         HERE / "failing_opencl.c", *linked, "-ldl"],
+        check=True,
+    )  # fmt: skip
+    result = run_worker(model, str(library), PHONEBIT_OPENCL_LIBRARY=str(library))
+    assert result["equal"] == [True] * 4
+    assert result["coexec"]["is_on_cpu_alone"]
+    assert any("the CPU does everything from now on" in note for note in result["warnings"])
