@@ -1,8 +1,9 @@
-"""Writes docs/results.md and README's table from the results files: nothing there is typed by hand.
+"""Writes docs/results.md and the tables of other pages from the results: nothing is typed by hand.
 
 Each folder of benchmarks that has something to show holds a ``document.py`` with ``section() ->
 str``, Markdown made from its files in ``benchmarks/results/``; those that draw have ``plots()``,
-which writes SVG files into ``docs/images/``. README's table is ``readme_table()`` of ``peers``.
+which writes SVG files into ``docs/images/``. README's table is ``readme_table()`` of ``peers``, the
+tables of docs/coexecution.md are ``section()`` of ``coexec``.
 
     python benchmarks/results_page.py           # after any benchmark that wrote new results
     python benchmarks/results_page.py --check   # exit code 1 where a page is older than its results
@@ -20,6 +21,7 @@ HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parent
 RESULTS: Final = ROOT / "docs" / "results.md"
 README: Final = ROOT / "README.md"
+COEXECUTION: Final = ROOT / "docs" / "coexecution.md"
 BEGIN: Final = "<!-- written by benchmarks/results_page.py -->\n"
 END: Final = "<!-- end -->\n"
 
@@ -64,13 +66,13 @@ def results_page() -> str:
     return INTRODUCTION + "\n\n".join(call(folder, "section").strip() for folder in SECTIONS) + "\n"
 
 
-def readme(text: str) -> str:
-    """README's text with a new table between the two marks."""
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    if not after:
-        raise RuntimeError(f"{README}: marks {BEGIN!r} and {END!r} expected")
-    return f"{before}{BEGIN}{call('peers', 'readme_table').strip()}\n{END}{after}"
+def with_tables(page: Path, folder: str, function: str) -> str:
+    """The text of a page with new tables between the two marks."""
+    before, begin, rest = page.read_text().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise RuntimeError(f"{page}: marks {BEGIN!r} and {END!r} expected")
+    return f"{before}{begin}{call(folder, function).strip()}\n{end}{after}"
 
 
 def main() -> int:
@@ -78,7 +80,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing")
     options = parser.parse_args()
-    pages = {RESULTS: results_page(), README: readme(README.read_text())}
+    pages = {
+        RESULTS: results_page(),
+        README: with_tables(README, "peers", "readme_table"),
+        COEXECUTION: with_tables(COEXECUTION, "coexec", "section"),
+    }
     if options.check:
         stale = [str(path) for path, text in pages.items() if path.read_text() != text]
         for path in stale:
@@ -86,7 +92,7 @@ def main() -> int:
         return 1 if stale else 0
     for path, text in pages.items():
         path.write_text(text)
-    for folder in SECTIONS:
+    for folder in (*SECTIONS, "coexec"):
         if "def plots(" in (HERE / folder / "document.py").read_text():
             call(folder, "plots")
     return 0

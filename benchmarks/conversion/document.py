@@ -7,6 +7,8 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
+from phonebit.models.markdown_table import markdown_table
+
 Rows = list[dict[str, Any]]
 
 COLUMNS = (
@@ -115,11 +117,6 @@ def markdown(rows: Rows, context: dict[str, Any], results: str) -> str:
         chosen = [row for row in rows if row["framework"] == framework]
         if not chosen:
             continue
-        lines += [f"## {framework}", "", _line(COLUMNS), _line(["---"] * len(COLUMNS))]
-        lines += [_line(cells(row)) for row in chosen]
+        lines += [f"## {framework}", "", markdown_table(COLUMNS, map(cells, chosen), texts=2)]
         lines += ["", *(f"- {reason}" for reason in reasons(chosen)), ""]
     return "\n".join(lines).rstrip() + "\n"
-
-
-def _line(texts: tuple[str, ...] | list[str]) -> str:
-    return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"

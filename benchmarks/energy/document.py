@@ -9,6 +9,8 @@ from typing import Any, Final
 from rich.markup import escape
 from rich.table import Table
 
+from phonebit.models.markdown_table import markdown_table
+
 RESULTS: Final = Path(__file__).parents[1] / "results" / "energy.json"
 COMMAND: Final = "python benchmarks/energy/table_iv.py"
 
@@ -98,21 +100,25 @@ def section() -> str:
         return f"{HEAD}\nNot measured yet: run `{COMMAND} --json benchmarks/results/energy.json`.\n"
     document = json.loads(RESULTS.read_text())
     rows, context = document["rows"], document["context"]
-    lines = [HEAD, _line(COLUMNS), _line(["---", "---", *["---:"] * (len(COLUMNS) - 2)])]
-    lines += [_line(cells(row)) for row in rows]
+    lines = [HEAD, markdown_table(COLUMNS, map(cells, rows), texts=2)]
     lines += ["", *(f"- {note}" for note in notes(rows)), *(f"- {r}" for r in ratios(rows)), ""]
     command = " ".join([COMMAND, *document["command"]])
     lines += [f"{context['date']}, {context['cpu']}; `{command}`.", ""]
     lines += ["The paper's own rows, YOLOv2-Tiny on a Snapdragon 820 (Trepn profiler):", ""]
-    lines += [_line(("engine", "mW", "FPS", "mJ/frame", "FPS/W")), _line(["---", *["---:"] * 4])]
-    for engine, power_mw, fps_per_watt, latency_ms in PAPER:
-        derived = map(_number, (1e3 / latency_ms, power_mw * latency_ms / 1e3))
-        lines.append(_line([engine, f"{power_mw:g}", *derived, f"{fps_per_watt:g}"]))
     lines += [
+        _paper_table(),
         "",
         "FPS is one over the latency of its table III, mJ/frame power times latency.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _paper_table() -> str:
+    rows = []
+    for engine, power_mw, fps_per_watt, latency_ms in PAPER:
+        derived = map(_number, (1e3 / latency_ms, power_mw * latency_ms / 1e3))
+        rows.append((engine, f"{power_mw:g}", *derived, f"{fps_per_watt:g}"))
+    return markdown_table(("engine", "mW", "FPS", "mJ/frame", "FPS/W"), rows)
 
 
 def ratios(rows: Rows) -> list[str]:
@@ -143,7 +149,3 @@ def _number(value: float | None) -> str:
 
 def _percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.1f} %"
-
-
-def _line(texts: tuple[str, ...] | list[str]) -> str:
-    return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from statistics import geometric_mean
 from typing import Any, Final
 
 from figure_layers import LAYERS
+
+from phonebit.models.markdown_table import markdown_table
 
 ROOT: Final = Path(__file__).parents[2]
 RESULTS: Final = ROOT / "benchmarks" / "results"
@@ -78,7 +79,7 @@ def sizes_table(document: dict[str, Any]) -> str:
                 f"{sizes['float'] / sizes['binary_f16']:.1f}x",
             )
         )
-    return _table(head, rows)
+    return markdown_table(head, rows)
 
 
 # --- figure 5 -------------------------------------------------------------------------------------
@@ -180,7 +181,7 @@ def per_layer_table(document: dict[str, Any]) -> str:
             )
         )
     rows.append(_total_row(document, list(times), base))
-    return _table(head, rows)
+    return markdown_table(head, rows)
 
 
 def _total_row(document: dict[str, Any], engines: list[str], base: str) -> tuple[str, ...]:
@@ -198,8 +199,3 @@ def binary_speed_up(document: dict[str, Any]) -> float:
     """Geometric mean over conv2 to conv8, the binary layers, of fused over the fastest float."""
     fused, reference = medians(document, "fused"), medians(document, baseline(document))
     return geometric_mean([reference[layer] / fused[layer] for layer in LAYERS[1:8]])
-
-
-def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    rule = ("---", *("---:" for _ in head[1:]))
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, rule, *rows))

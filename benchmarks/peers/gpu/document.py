@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
+from phonebit.models.markdown_table import markdown_table
+
 ROOT: Final = Path(__file__).parents[3]
 RESULTS: Final = ROOT / "benchmarks" / "results" / "peers_gpu.json"
 IMAGES: Final = ROOT / "docs" / "images"
@@ -118,7 +120,7 @@ def start_table(networks: list[Row]) -> str:
                 f"{max(memory):.0f}" if memory else "not told",
             )
         )
-    return _table(head, rows) if rows else ""
+    return markdown_table(head, rows, texts=2) if rows else ""
 
 
 def _start_seconds(start: Row) -> str:
@@ -203,9 +205,5 @@ def _by_engine(networks: list[Row], cell: Any) -> str:
             entry = next((row for row in network["rows"] if row["title"] == title), None)
             cells.append("" if entry is None else cell(entry))
         rows.append((title, *cells))
-    return _table(("engine", *(TITLES[network["name"]] for network in networks)), rows)
-
-
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    rule = ("---", *("---:" for _ in head[1:]))
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, rule, *rows))
+    head = ("engine", *(TITLES[network["name"]] for network in networks))
+    return markdown_table(head, rows)

@@ -6,7 +6,8 @@ import time
 from typing import Final
 
 import numpy as np
-from serving import Array, Engine, Task, milliseconds_since, serve
+from serving import Array, Engine, Task, serve
+from worker_loop import milliseconds_since
 
 import phonebit
 

@@ -1,7 +1,6 @@
-"""The side of a GPU worker: one engine with one network in a process, run when told to.
+"""What a worker on a GPU is asked: one engine with one network, run when told to.
 
-A worker is started as ``python gpu/ENGINE_worker.py TASK``, where TASK is a JSON object (``Task``).
-It answers in lines of JSON, first when the network is loaded:
+``../worker_loop.py`` says how; the task is ``Task``. It is ready when the network is loaded:
 
     {"pid": 7, "load_ms": 812.0, "version": "1.2", "notes": [...], "startup": {...}}
 
@@ -13,25 +12,26 @@ then once for every line of its input:
     output PATH        {"shape": [4, 1, 1, 10]}  the result, written as a float32 NHWC .npy file
     end                {}                        the worker ends
 
-Whatever goes wrong is an answer, too: {"error": "ImportError: ..."}, and the worker ends. Engines
-print to stdout; here that is stderr, and the answers have a channel of their own.
-
 This file runs in the environments of all engines: the standard library and NumPy only.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TextIO
+from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from worker_loop import Fields, Handle, answer_requests, milliseconds_since, timed_ms, write_result
 
 Array = NDArray[Any]
 SEED: Final = 0
@@ -96,68 +96,35 @@ class Engine(ABC):
 
 def serve(load: Callable[[Task], Engine]) -> None:
     """Loads and runs one engine until told to end; see the module."""
-    answers = _answer_channel()
-    try:
+
+    def start(fields: Fields) -> tuple[Fields, Handle]:
         begin = time.perf_counter()
-        engine = load(Task(**json.loads(sys.argv[1])))
-        _answer(
-            answers,
-            pid=os.getpid(),
-            load_ms=milliseconds_since(begin),
-            version=engine.version,
-            notes=engine.notes,
-            startup=engine.startup,
-        )
-        for line in sys.stdin:
-            words = line.split()
-            _answer(answers, **_handle(engine, words[0], words[1:]))
-            if words[0] == "end":
-                break
-    except Exception as error:
-        _answer(answers, error=f"{type(error).__name__}: {error}")
-        sys.exit(1)
+        engine = load(Task(**fields))
+        ready = {
+            "pid": os.getpid(),
+            "load_ms": milliseconds_since(begin),
+            "version": engine.version,
+            "notes": engine.notes,
+            "startup": engine.startup,
+        }
+        return ready, lambda request, arguments: _handle(engine, request, arguments)
+
+    answer_requests(start)
 
 
-def _handle(engine: Engine, request: str, arguments: list[str]) -> dict[str, Any]:
-    match request, arguments:
+def _handle(engine: Engine, request: str, arguments: str) -> Fields:
+    match request, arguments.split():
         case "batch", [count]:
             engine.prepare(int(count))
-            begin = time.perf_counter()
-            engine.forward()
-            return {"first_ms": milliseconds_since(begin)}
+            return {"first_ms": timed_ms(engine.forward)}
         case "run", [warmups, calls]:
             for _ in range(int(warmups)):
                 engine.forward()
-            return {"ms": [_timed(engine.forward) for _ in range(int(calls))]}
+            return {"ms": [timed_ms(engine.forward) for _ in range(int(calls))]}
         case "device", [passes]:
             return {"ms": engine.device_ms(int(passes))}
-        case "output", [path]:
-            result = np.asarray(engine.forward(), np.float32)
-            np.save(path, result)
-            return {"shape": list(result.shape)}
+        case "output", [_, *_]:
+            return write_result(engine.forward(), arguments)
         case "end", []:
             return {}
-    raise ValueError(f"unknown request {request!r} {arguments}; the module names all")
-
-
-def _timed(call: Callable[[], Any]) -> float:
-    begin = time.perf_counter()
-    call()
-    return milliseconds_since(begin)
-
-
-def milliseconds_since(begin: float) -> float:
-    """Of ``time.perf_counter``."""
-    return (time.perf_counter() - begin) * 1e3
-
-
-def _answer_channel() -> TextIO:
-    """The process's stdout, which from now on is stderr for everyone else."""
-    channel = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)
-    return channel
-
-
-def _answer(channel: TextIO, **fields: Any) -> None:
-    channel.write(json.dumps(fields) + "\n")
-    channel.flush()
+    raise ValueError(f"unknown request {request!r} with {arguments!r}; the module names all")

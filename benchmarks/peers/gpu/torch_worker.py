@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from serving import Array, Engine, Task, milliseconds_since, serve
+from serving import Array, Engine, Task, serve
+from worker_loop import milliseconds_since
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

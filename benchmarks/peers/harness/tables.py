@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from harness.catalogue import SUBJECTS, Subject
+from phonebit.models.markdown_table import markdown_table
 
 Document = dict[str, Any]
 Case = dict[str, Any]
@@ -49,7 +50,7 @@ def section(document: Document) -> str:
         for batch in sorted({case["batch"] for case in document["cases"]}):
             cases = _cases(document, subject, batch)
             if cases:
-                parts.append(_network(subject, batch, cases))
+                parts.append(_network(subject, cases))
     return "\n\n".join(parts) + "\n"
 
 
@@ -59,11 +60,8 @@ def readme_table(document: Document) -> str:
     threads = sorted({case["threads"] for case in document["cases"]})
     names = [name for name, _ in README_GROUPS]
     header = ["network", *names, "**PhoneBit**", *(f"over {name}" for name in names)]
-    lines = [_line(header), _line(["---"] * len(header))]
-    for subject in SUBJECTS:
-        cases = _cases(document, subject, 1)
-        if cases:
-            lines.append(_line(_readme_cells(subject, cases)))
+    measured = [(subject, _cases(document, subject, 1)) for subject in SUBJECTS]
+    rows = [_readme_cells(subject, cases) for subject, cases in measured if cases]
     counts = " / ".join(str(count) for count in threads)
     note = (
         f"Batch 1, milliseconds with {counts} threads (median), and how many times faster PhoneBit "
@@ -71,28 +69,27 @@ def readme_table(document: Document) -> str:
         "float twin of the same layers on the fastest of ONNX Runtime, OpenVINO, LiteRT (and "
         "PyTorch). [All engines, spread, memory, start-up](docs/results.md)."
     )
-    return "\n".join([*lines, "", note]) + "\n"
+    return f"{markdown_table(header, rows)}\n\n{note}\n"
 
 
 def equality(document: Document) -> str:
     """How many tensors of larq-zoo's networks equal Keras's to the last bit."""
     header = ["network", "tensors equal to the last bit", "the others", "pictures, same class"]
     header += ["largest difference", "verified"]
-    lines = [_line(header), _line(["---"] * len(header))]
+    rows = []
     for row in document["networks"]:
         exact, made_up = row["dyadic"], row["random"]
-        lines.append(
-            _line(
-                [
-                    row["network"],
-                    f"{exact['equal']} of {exact['tensors']}",
-                    ", ".join(exact["unequal"]) or "none",
-                    f"{made_up['argmax_equal']} of {made_up['images']}",
-                    f"{made_up['max_difference']:.0e}",
-                    "yes" if made_up["verified"] else "no",
-                ]
-            )
+        rows.append(
+            [
+                row["network"],
+                f"{exact['equal']} of {exact['tensors']}",
+                ", ".join(exact["unequal"]) or "none",
+                f"{made_up['argmax_equal']} of {made_up['images']}",
+                f"{made_up['max_difference']:.0e}",
+                "yes" if made_up["verified"] else "no",
+            ]
         )
+    table = markdown_table(header, rows, texts=len(header))
     context = document["context"]
     text = (
         "Weights and statistics are small dyadic fractions in the first columns, so that float32 "
@@ -101,7 +98,7 @@ def equality(document: Document) -> str:
         "each layer alone, and from end to end a sign within rounding of zero may turn. "
         f"{context['date']}, `python benchmarks/peers/larq_zoo_equality.py`."
     )
-    return "\n".join(["### larq-zoo's networks beside Keras", "", *lines, "", text]) + "\n"
+    return "\n\n".join(["### larq-zoo's networks beside Keras", table, text]) + "\n"
 
 
 def _cases(document: Document, subject: Subject, batch: int) -> list[Case]:
@@ -135,27 +132,26 @@ def _joined(rows: Sequence[Row | None], text: Callable[[Row], str]) -> str:
     return " / ".join("-" if row is None else text(row) for row in rows)
 
 
-def _network(subject: Subject, batch: int, cases: list[Case]) -> str:
+def _network(subject: Subject, cases: list[Case]) -> str:
     header = ["engine", "precision"]
     for case in cases:
         header += [_threads(case["threads"]), "over"]
     header += ["result", "start-up ms", "peak MiB", "model MB", "libraries MB"]
-    lines = [_line(header), _line(["---"] * len(header))]
-    failures = []
-    for rows in _by_engine(cases):
-        lines.append(_line(_cells(rows)))
-        failures += [
-            f"- {rows[0]['title']}, {rows[0]['precision']}, {_threads(case['threads'])}: "
-            f"{_plain(row['reason'])}"
-            for case, row in zip(cases, rows, strict=True)
-            if "reason" in row
-        ]
-    notes = [_rounds(case) for case in cases]
-    size = f"{subject.size}x{subject.size}"
-    title = f"### {subject.title}, {size}, batch {batch}"
-    return "\n".join(
-        [title, "", *lines, "", " ".join(notes), *(["", *failures] if failures else [])]
-    )
+    engines = _by_engine(cases)
+    failures = [
+        f"- {row['title']}, {row['precision']}, {_threads(case['threads'])}: "
+        f"{' '.join(row['reason'].split())}"
+        for rows in engines
+        for case, row in zip(cases, rows, strict=True)
+        if "reason" in row
+    ]
+    parts = [
+        f"### {subject.title}, {subject.size}x{subject.size}, batch {cases[0]['batch']}",
+        markdown_table(header, map(_cells, engines), texts=2),
+        " ".join(map(_rounds, cases)),
+        *(["\n".join(failures)] if failures else []),
+    ]
+    return "\n\n".join(parts)
 
 
 def _by_engine(cases: Sequence[Case]) -> list[list[Row]]:
@@ -240,11 +236,3 @@ def milliseconds(value: float) -> str:
 def times_faster(ratio: float) -> str:
     """Two significant digits or all before the point."""
     return f"{ratio:.0f}x" if ratio >= 10 else f"{ratio:.1f}x"
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
-
-
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"

@@ -1,7 +1,7 @@
-"""The side of a worker: a process that holds one engine with one network and runs it when told to.
+"""What a worker on the CPU is asked: one engine with one network, run when told to.
 
-A worker is started as ``python workers/ENGINE.py TASK``, where TASK is a JSON object (``Task``). It
-answers in lines of JSON, first when the network is loaded and has given its first result:
+``../worker_loop.py`` says how; the task is ``Task``. It is ready when the network is loaded and has
+given its first result:
 
     {"load_ms": 12.1, "first_ms": 3.0, "version": "1.2"}
 
@@ -11,25 +11,25 @@ then once for every line of its input:
     output PATH    {"shape": [1, 1, 1, 1000]}     the result, written as a float32 NHWC .npy file
     end            {"peak_mib": 80.2, ...}        memory and libraries; the worker ends
 
-Whatever goes wrong is an answer, too: {"error": "ImportError: ..."}. Engines print to stdout;
-here that is stderr, and the answers have a channel of their own.
-
 This file runs in the environments of all engines: the standard library and NumPy only.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from worker_loop import Fields, Handle, answer_requests, milliseconds_since, timed_ms, write_result
 
 Array = NDArray[Any]
 Forward = Callable[[], Array]
@@ -90,58 +90,32 @@ def serve(load: Callable[[Task], Engine]) -> None:
         load: imports the engine and loads the task's network. It is called after the process was
             pinned to its cores, since engines count them when they are imported.
     """
-    answers = _answer_channel()
-    try:
-        task = Task(**json.loads(sys.argv[1]))
+
+    def start(fields: Fields) -> tuple[Fields, Handle]:
+        task = Task(**fields)
         if task.cores:
             os.sched_setaffinity(0, task.cores)
         begin = time.perf_counter()
         engine = load(task)
-        load_ms = _milliseconds_since(begin)
-        begin = time.perf_counter()
-        engine.forward()
-        first_ms = _milliseconds_since(begin)
-        _answer(answers, load_ms=load_ms, first_ms=first_ms, version=engine.version)
-        for line in sys.stdin:
-            request, _, argument = line.strip().partition(" ")
-            _answer(answers, **_handle(engine, request, argument))
-            if request == "end":
-                break
-    except Exception as error:
-        _answer(answers, error=f"{type(error).__name__}: {error}")
-        sys.exit(1)
+        load_ms = milliseconds_since(begin)
+        first_ms = timed_ms(engine.forward)
+        ready = {"load_ms": load_ms, "first_ms": first_ms, "version": engine.version}
+        return ready, lambda request, argument: _handle(engine, request, argument)
+
+    answer_requests(start)
 
 
-def _handle(engine: Engine, request: str, argument: str) -> dict[str, Any]:
+def _handle(engine: Engine, request: str, argument: str) -> Fields:
     if request == "run":
-        begin = time.perf_counter()
-        engine.forward()
-        return {"ms": _milliseconds_since(begin)}
+        return {"ms": timed_ms(engine.forward)}
     if request == "output":
-        result = np.asarray(engine.forward(), np.float32)
+        result = np.asarray(engine.forward())
         if result.ndim == 4 and engine.channels_first:
             result = result.transpose(0, 2, 3, 1)
-        np.save(argument, result)
-        return {"shape": list(result.shape)}
+        return write_result(result, argument)
     if request == "end":
         return {"peak_mib": _peak_mib(), **_library_sizes(engine.package)}
     raise ValueError(f"unknown request {request!r}; expected run, output PATH or end")
-
-
-def _answer_channel() -> TextIO:
-    """The process's stdout, which from now on is stderr for everyone else."""
-    channel = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)
-    return channel
-
-
-def _answer(channel: TextIO, **fields: Any) -> None:
-    channel.write(json.dumps(fields) + "\n")
-    channel.flush()
-
-
-def _milliseconds_since(begin: float) -> float:
-    return (time.perf_counter() - begin) * 1e3
 
 
 def _peak_mib() -> float:

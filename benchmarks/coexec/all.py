@@ -1,0 +1,50 @@
+"""Everything in one testbed, within a budget of seconds.
+
+    python benchmarks/coexec/all.py --gpu-cores 4 --cpu-cores 4 --isa avx2 --budget-s 900
+
+Makes the device profile and runs all experiments; each writes its result as soon as it is there,
+and one that fails leaves the others alone. Started again, it goes on with what is missing. Nothing
+is downloaded; it runs from a source tree, too, with LightGBM installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from experiment import FOLDER, RESULTS
+from steps import ALL, run_steps
+from testbed import TestbedError, add_arguments, from_options
+from turns import Budget
+
+
+def main() -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add_arguments(parser)
+    parser.add_argument("--budget-s", type=float, default=1800, help="seconds for everything")
+    parser.add_argument("-o", "--json", type=Path, default=RESULTS, help="results file, added to")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="networks, profiles")
+    parser.add_argument("--smoke", action="store_true", help="the least that shows that it works")
+    options = parser.parse_args()
+    failed = run_steps(
+        ALL,
+        from_options(options),
+        Budget(options.budget_s),
+        options.folder,
+        options.json,
+        options.smoke,
+    )
+    if failed:
+        print(f"failed: {', '.join(failed)}; {options.json} has the reasons", file=sys.stderr)
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except TestbedError as error:
+        sys.exit(f"testbed: {error}")

@@ -1,0 +1,169 @@
+"""Whether the testbed holds: where threads may run, whether the sides disturb each other, balance.
+
+    python benchmarks/coexec/confinement.py --gpu-cores 1 --cpu-cores 1 --isa avx2
+
+Fails where a thread may run on cores of the other side. How much each side slows down while the
+other one works is measured and printed: caches, memory and the clock are shared, as in a phone.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+from experiment import Bench, main
+from layer_files import REFERENCE, convolution_of, write_layer
+from layer_timing import MeasuredLayer
+from testbed import TestbedError
+
+from phonebit import Network
+from phonebit.random_inputs import random_inputs
+
+TASKS: Final = Path("/proc/self/task")
+ROUNDS: Final = 7
+
+
+def task_cores() -> dict[int, tuple[str, frozenset[int]]]:
+    """Name and allowed cores of each thread of this process."""
+    tasks = {}
+    for task in TASKS.iterdir():
+        fields = dict(
+            line.split(":", 1) for line in (task / "status").read_text().splitlines() if ":" in line
+        )
+        cores = frozenset(core_list(fields["Cpus_allowed_list"]))
+        tasks[int(task.name)] = (fields["Name"].strip(), cores)
+    return tasks
+
+
+def core_list(text: str) -> Iterator[int]:
+    """Numbers of a list as the kernel writes it: "0,2-3"."""
+    for part in text.strip().split(","):
+        low, _, high = part.partition("-")
+        yield from range(int(low), int(high or low) + 1)
+
+
+def check_threads(
+    tasks: dict[int, tuple[str, frozenset[int]]], gpu: list[int], cpu: list[int]
+) -> dict[str, int]:
+    """Checks that every thread is on one side, and each GPU core has one of its own.
+
+    Returns:
+        Threads of the CPU's side and of the GPU's.
+
+    Raises:
+        TestbedError: It is not so.
+    """
+    on_gpu = [cores for _, cores in tasks.values() if cores <= set(gpu)]
+    on_cpu = [cores for _, cores in tasks.values() if cores <= set(cpu)]
+    if len(on_gpu) + len(on_cpu) < len(tasks):
+        astray = [
+            f"{name} ({task}) on {sorted(cores)}"
+            for task, (name, cores) in tasks.items()
+            if not (cores <= set(gpu) or cores <= set(cpu))
+        ]
+        raise TestbedError(
+            f"threads may leave the GPU's cores {gpu} and the CPU's {cpu}: {', '.join(astray)}"
+        )
+    pinned = sorted(core for cores in on_gpu for core in cores)
+    if pinned != gpu:
+        raise TestbedError(
+            f"PoCL should have one thread on each of the cores {gpu}, but has them on {pinned}; "
+            "does this PoCL honour POCL_AFFINITY?"
+        )
+    return {"cpu_threads": len(on_cpu), "gpu_threads": len(on_gpu)}
+
+
+@contextmanager
+def busy(network: Network) -> Iterator[None]:
+    """A network that runs over and over meanwhile."""
+    picture = random_inputs(network.inputs, 1)
+    done = threading.Event()
+
+    def work() -> None:
+        while not done.is_set():
+            network.forward(picture)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def interference(bench: Bench, path: Path) -> dict[str, float]:
+    """How much longer the reference layer takes while the other side works on it, too.
+
+    Kernel times by the GPU's clock; the CPU's side is measured with a thread that waits for the
+    GPU, which is what co-execution has.
+    """
+    cpu = Network.load(path, device=bench.cpu, threads=bench.testbed.cpu_cores)
+    gpu = Network.load(path, device=bench.gpu)
+    picture = random_inputs(cpu.inputs, 1)
+    layer = convolution_of(path)
+
+    def layer_ms(network: Network) -> float:
+        return network.profile(picture, 3)[layer].latency_ms
+
+    alone: dict[str, list[float]] = {"cpu": [], "gpu": []}
+    together: dict[str, list[float]] = {"cpu": [], "gpu": []}
+    for _ in range(2 if bench.smoke else ROUNDS):
+        for side, network, other in (("cpu", cpu, gpu), ("gpu", gpu, cpu)):
+            alone[side].append(layer_ms(network))
+            with busy(other):
+                together[side].append(layer_ms(network))
+    return {side: median(together[side]) / median(alone[side]) for side in alone}
+
+
+def balance(bench: Bench, path: Path) -> dict[str, Any]:
+    """Giga multiply-accumulates a second of either side on the reference layer."""
+    layer = MeasuredLayer(bench, path, convolution_of(path))
+    repeats = 3 if bench.smoke else 15
+    cpu_us: list[float] = []
+    gpu_us: list[float] = []
+    for _ in range(3):
+        cpu_us.append(layer.on_cpu(repeats).total_us)
+        gpu_us.append(layer.on_gpu(repeats).total_us)
+    speeds = {
+        "cpu_gmacs": REFERENCE.macs / median(cpu_us) / 1e3,
+        "gpu_gmacs": REFERENCE.macs / median(gpu_us) / 1e3,
+    }
+    return {**speeds, "cpu_over_gpu": speeds["cpu_gmacs"] / speeds["gpu_gmacs"]}
+
+
+def measure(bench: Bench) -> dict[str, Any]:
+    """The check and both measurements."""
+    path, _ = write_layer(REFERENCE, bench.networks)
+    speeds = balance(bench, path)
+    gpu, cpu = bench.testbed.cores()
+    threads = check_threads(task_cores(), gpu, cpu)
+    slowed = interference(bench, path)
+    print(f"GPU: PoCL on cores {gpu}, {speeds['gpu_gmacs']:.0f} GMAC/s on {REFERENCE.name}")
+    print(
+        f"CPU: {bench.testbed.isa} on cores {cpu}, {speeds['cpu_gmacs']:.0f} GMAC/s "
+        f"(CPU:GPU {speeds['cpu_over_gpu']:.2f})"
+    )
+    print(
+        f"while the other side works, the CPU takes {slowed['cpu']:.2f} times as long, "
+        f"the GPU {slowed['gpu']:.2f} times"
+    )
+    return {
+        "gpu_cores": gpu,
+        "cpu_cores": cpu,
+        "isa": bench.testbed.isa,
+        "device": bench.both,
+        "reference": REFERENCE.name,
+        **threads,
+        **speeds,
+        "slower_together": slowed,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main({"testbed": measure}, __doc__, budget_s=60))

@@ -1,0 +1,133 @@
+"""Single layers: cuts by predictors beside an exhaustive search; Fine-Grained, tables 2 and 4.
+
+    python benchmarks/coexec/layers.py --gpu-cores 1 --cpu-cores 1 --isa avx2 --budget-s 600
+
+Layers are drawn at random from those of section 5.3 (layer_cases.py), for one CPU thread up to
+three. The search measures every cut at a multiple of 8 channels; the better ones, the predicted
+cuts and both processors alone are then measured again in turns, so that no contestant profits from
+having been measured in a lucky moment. Cuts of the finegrained predictor also run with events
+instead of polling, the paper's "original overhead".
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from statistics import median
+from typing import Any, Final
+
+from experiment import SEED, Bench, main
+from layer_cases import draw
+from layer_files import LayerCase, write_layer
+from layer_timing import MeasuredLayer
+from plans import Planner, PredictorName
+from turns import Budget
+
+from phonebit import DeviceError
+
+THREADS: Final = 3
+"""At most, as in the paper."""
+GRAIN: Final = 8
+MOST_CUTS: Final = 128
+"""Of a search; wider layers are searched in larger steps."""
+FINALISTS: Final = 3
+SEARCH_REPEATS: Final = 2
+FINAL_REPEATS: Final = 3
+FINAL_ROUNDS: Final = 7
+MOST_LAYERS: Final = 60
+PREDICTORS: Final[tuple[PredictorName, ...]] = (
+    "finegrained",
+    "finegrained_plain",
+    "codl",
+    "ulayer",
+)
+EVENTS: Final = "events"
+
+
+def search(layer: MeasuredLayer) -> dict[int, float]:
+    """Microseconds by channels of the GPU, for a grid of cuts."""
+    cuts = layer.channels // GRAIN
+    step = GRAIN * -(-cuts // MOST_CUTS)
+    return {
+        channels: layer.channels_split(channels, SEARCH_REPEATS).total_us
+        for channels in range(step, layer.channels, step)
+    }
+
+
+def best_of(times: dict[int, float], count: int) -> list[int]:
+    """The cuts with the smallest times."""
+    return sorted(times, key=times.__getitem__)[:count]
+
+
+def in_turns(layer: MeasuredLayer, cuts: Iterable[int], rounds: int) -> dict[int, float]:
+    """Medians over rounds in which the cuts take turns."""
+    times: dict[int, list[float]] = {cut: [] for cut in cuts}
+    for _ in range(rounds):
+        for cut, of_cut in times.items():
+            of_cut.append(layer.channels_split(cut, FINAL_REPEATS).total_us)
+    return {cut: median(of_cut) for cut, of_cut in times.items()}
+
+
+def measure_layer(bench: Bench, case: LayerCase, threads: int) -> dict[str, Any]:
+    """One layer with a number of CPU threads.
+
+    Returns:
+        Microseconds: on "cpu", "gpu", by "search", by each predictor, and by events; the cuts, as
+        channels of the GPU.
+    """
+    path, place = write_layer(case, bench.networks)
+    planner = Planner(bench.profile, threads)
+    layer = MeasuredLayer(bench, path, place, threads)
+    cuts = {name: planner.channels(path, place, name) for name in PREDICTORS}
+    finalists = best_of(search(layer), FINALISTS)
+    alone = {"cpu": 0, "gpu": layer.channels}
+    contestants = dict.fromkeys((*alone.values(), *cuts.values(), *finalists))
+    rounds = 3 if bench.smoke else FINAL_ROUNDS
+    times = in_turns(layer, contestants, rounds)
+    found = min(times, key=times.__getitem__)
+    by_events = MeasuredLayer(bench, path, place, threads, synchronization=EVENTS)
+    times_by_events = in_turns(by_events, [cuts["finegrained"]], rounds)
+    return {
+        "kind": case.kind,
+        "name": case.name,
+        "macs": case.macs,
+        "threads": threads,
+        "us": {
+            **{side: times[cut] for side, cut in alone.items()},
+            "search": times[found],
+            **{name: times[cut] for name, cut in cuts.items()},
+            EVENTS: times_by_events[cuts["finegrained"]],
+        },
+        "gpu_channels": {**cuts, "search": found, "all": layer.channels},
+    }
+
+
+def measure(bench: Bench) -> dict[str, Any]:
+    """As many layers as the budget allows, a linear one and a convolution in turn.
+
+    Raises:
+        DeviceError: Not one could be measured.
+    """
+    rows: list[dict[str, Any]] = []
+    failures: dict[str, str] = {}
+    longest_s = 0.0
+    for number, case in enumerate(draw(SEED)):
+        if number == (2 if bench.smoke else MOST_LAYERS):
+            break
+        if number >= 2 and bench.budget.left_s < longest_s:
+            break
+        clock = Budget(0)
+        try:
+            for threads in range(1, min(THREADS, bench.testbed.cpu_cores) + 1):
+                rows.append(measure_layer(bench, case, threads))
+        except DeviceError as error:
+            failures[case.name] = str(error)
+        longest_s = max(longest_s, clock.used_s)
+        print(f"  {case.name}: {clock.used_s:.1f} s", flush=True)
+    if not rows:
+        raise DeviceError(f"no layer could be measured: {failures}", where=bench.both)
+    return {"grain": GRAIN, "rows": rows, "failures": failures}
+
+
+if __name__ == "__main__":
+    sys.exit(main({"layers": measure}, __doc__, budget_s=600))

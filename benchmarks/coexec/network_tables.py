@@ -1,0 +1,214 @@
+"""Tables on whole networks: the three papers' systems end to end; Markdown from the results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import geometric_mean
+from typing import Any, Final
+
+from phonebit.models.markdown_table import markdown_table
+
+Record = dict[str, Any]
+TITLES: Final = {
+    "vgg16": "VGG16",
+    "birealnet18": "Bi-Real-18",
+    "yolov2_tiny": "YOLOv2-Tiny",
+    "googlenet": "GoogLeNet",
+    "alexnet": "AlexNet",
+    "quicknet": "QuickNet",
+}
+PLANNED: Final = {"ulayer": "µLayer", "codl": "CoDL", "finegrained": "Fine-Grained"}
+GUARD: Final = 1.02
+"""Planned execution over the better single processor, at most."""
+CONVOLUTIONS: Final = ("binary_conv2d", "conv2d")
+PARTS_OF_NETWORK: Final = ("first third", "second third", "last third")
+
+
+def networks_of(results: Record) -> dict[str, Record]:
+    """The networks that a testbed has run, by name."""
+    found = {key.removeprefix("network_"): value for key, value in results.items()
+             if key.startswith("network_")}  # fmt: skip
+    return {name: found[name] for name in TITLES if name in found}
+
+
+def ms(network: Record, way: str) -> float:
+    """Median milliseconds of an image."""
+    return float(network["times"][way]["median_ms"])
+
+
+def better_single_ms(network: Record) -> float:
+    """Of the faster processor alone."""
+    return min(ms(network, "cpu"), ms(network, "gpu"))
+
+
+def speed_up(network: Record, way: str) -> float:
+    """Over the better single processor."""
+    return better_single_ms(network) / ms(network, way)
+
+
+def end_to_end_table(networks: Mapping[str, Record]) -> str:
+    """Fine-Grained, table 3."""
+    head = ("network", "GPU ms", "CPU ms", "layer by layer ms", "speed-up", "end to end ms",
+            "speed-up", "over the GPU")  # fmt: skip
+    rows = []
+    for name, network in _with(networks, "finegrained"):
+        alone = network["work"]["finegrained"]["individual_ms"]
+        both = ms(network, "finegrained")
+        rows.append(
+            (
+                TITLES[name],
+                *(f"{ms(network, side):.2f}" for side in ("gpu", "cpu")),
+                f"{alone:.2f}",
+                f"{better_single_ms(network) / alone:.2f}x",
+                f"{both:.2f}",
+                f"**{better_single_ms(network) / both:.2f}x**",
+                f"{ms(network, 'gpu') / both:.2f}x",
+            )
+        )
+    return markdown_table(head, rows)
+
+
+ULAYER_STEPS: Final = {
+    "cpu": "CPU",
+    "gpu": "GPU",
+    "layer_to_processor": "layer to processor",
+    "ulayer_channels": "channels",
+    "ulayer_types": "+ types",
+    "ulayer": "+ branches: µLayer",
+}
+"""µLayer, figures 16 and 17."""
+
+
+def ulayer_table(networks: Mapping[str, Record]) -> str:
+    """µLayer, figures 16 and 17: latency over that of the layer-to-processor mechanism."""
+    rows = []
+    for name, network in _with(networks, *ULAYER_STEPS):
+        base = ms(network, "layer_to_processor")
+        cells = [f"{ms(network, way) / base:.2f}" for way in ULAYER_STEPS]
+        rows.append((TITLES[name], f"{base:.2f}", *cells))
+    return markdown_table(("network", "layer to processor ms", *ULAYER_STEPS.values()), rows)
+
+
+HYBRID: Final = {
+    "codl_rows": "rows only",
+    "codl_channels": "channels only",
+    "codl_hybrid": "hybrid",
+    "codl": "hybrid with chains",
+}
+
+
+def hybrid_table(networks: Mapping[str, Record]) -> str:
+    """CoDL, figure 18, and what chains add."""
+    head = ("network", *(f"{title} ms" for title in HYBRID.values()), "hybrid over the better")
+    rows = []
+    for name, network in _with(networks, *HYBRID):
+        better = min(ms(network, "codl_rows"), ms(network, "codl_channels"))
+        cells = [f"{ms(network, way):.2f}" for way in HYBRID]
+        rows.append((TITLES[name], *cells, f"{better / ms(network, 'codl_hybrid'):.2f}x"))
+    return markdown_table(head, rows)
+
+
+def dimensions_of(network: Record, third: int | None = None) -> dict[str, int]:
+    """How many convolutions the hybrid plan cuts by rows, by channels, or not at all.
+
+    Args:
+        network: with the plan "codl_hybrid".
+        third: of the convolutions, in order; None: all of them.
+    """
+    placements = network["plans"]["codl_hybrid"]["placements"]
+    kinds = network["kinds"]
+    cuts = [cut for cut, kind in zip(placements, kinds, strict=True) if kind in CONVOLUTIONS]
+    if third is not None:
+        cuts = cuts[len(cuts) * third // 3 : len(cuts) * (third + 1) // 3]
+    rows, channels = cuts.count("rows"), cuts.count("channels")
+    return {"rows": rows, "channels": channels, "whole": len(cuts) - rows - channels}
+
+
+def dimensions_table(networks: Mapping[str, Record]) -> str:
+    """CoDL, figure 17: rows / channels / not cut, of the convolutions."""
+    rows = []
+    for name, network in _with(networks, "codl_hybrid"):
+        thirds = [dimensions_of(network, third) for third in range(3)]
+        cells = [" / ".join(map(str, of.values())) for of in (*thirds, dimensions_of(network))]
+        rows.append((TITLES[name], *cells))
+    return markdown_table(("network", *PARTS_OF_NETWORK, "all"), rows)
+
+
+def chains_table(networks: Mapping[str, Record]) -> str:
+    """CoDL, figures 19 and 20: chains, and what sharing costs with and without them."""
+    head = ("network", "layers", "in chains", "longest chains", "meetings, no chains", "chains",
+            "handed over KB, no chains", "chains", "overhead ms, no chains", "chains")  # fmt: skip
+    rows = []
+    for name, network in _with(networks, "codl_hybrid", "codl"):
+        lengths = sorted((end - begin for begin, end in network["plans"]["codl"]["chains"]),
+                         reverse=True)  # fmt: skip
+        work = [network["work"][way] for way in ("codl_hybrid", "codl")]
+        count = len(network["layers"])
+        rows.append(
+            (
+                TITLES[name],
+                str(count),
+                f"{sum(lengths) / count:.0%}",
+                ", ".join(map(str, lengths[:3])) or "none",
+                *(str(of["meetings"]) for of in work),
+                *(f"{of['bytes'] / 1024:.0f}" for of in work),
+                *(f"{overhead_ms(network, way):.2f}" for way in ("codl_hybrid", "codl")),
+            )
+        )
+    return markdown_table(head, rows)
+
+
+def overhead_ms(network: Record, way: str) -> float:
+    """What is left of the end-to-end time when both processors' computation is subtracted."""
+    return ms(network, way) - float(network["work"][way]["work_ms"])
+
+
+def balance_table(testbeds: Mapping[str, Record]) -> str:
+    """Each network on each balance: speed-ups over the better single processor."""
+    head = ("testbed", "CPU : GPU", "network", "CPU ms", "GPU ms", *PLANNED.values())
+    rows = []
+    for testbed, results in testbeds.items():
+        ratio = f"{results['testbed']['cpu_over_gpu']:.2f}" if "testbed" in results else "-"
+        for name, network in networks_of(results).items():
+            sides = (f"{ms(network, side):.2f}" for side in ("cpu", "gpu"))
+            ups = (
+                f"{speed_up(network, way):.2f}x" if way in network["times"] else "-"
+                for way in PLANNED
+            )
+            rows.append((testbed, ratio, TITLES[name], *sides, *ups))
+    return markdown_table(head, rows, texts=3)
+
+
+def guard_text(testbeds: Mapping[str, Record]) -> str:
+    """Whether planned execution is ever much slower than the better single processor."""
+    slower = [
+        f"{TITLES[name]} on {testbed} by {PLANNED[way]} ({1 / speed_up(network, way) - 1:.1%})"
+        for testbed, results in testbeds.items()
+        for name, network in networks_of(results).items()
+        for way in PLANNED
+        if way in network["times"] and 1 / speed_up(network, way) > GUARD
+    ]
+    count = sum(
+        way in network["times"]
+        for results in testbeds.values()
+        for network in networks_of(results).values()
+        for way in PLANNED
+    )
+    if not slower:
+        return f"None of {count} plans is more than 2 % slower than the better single processor."
+    than = "more than 2 % slower than the better single processor"
+    return f"{len(slower)} of {count} plans are {than}: {'; '.join(slower)}."
+
+
+def mean_speed_up(networks: Iterable[Record], way: str) -> float:
+    """Geometric mean over networks."""
+    return geometric_mean([speed_up(network, way) for network in networks])
+
+
+def _with(networks: Mapping[str, Record], *ways: str) -> Sequence[tuple[str, Record]]:
+    """The networks that ran in all these ways."""
+    return [
+        (name, network)
+        for name, network in networks.items()
+        if all(way in network["times"] for way in ways)
+    ]

@@ -1,0 +1,138 @@
+"""Whole networks: every way to plan, beside both processors alone, in turns.
+
+    python benchmarks/coexec/networks.py --gpu-cores 1 --cpu-cores 1 --isa avx2 --budget-s 600
+    python benchmarks/coexec/networks.py ... --networks googlenet,vgg16 --variants finegrained,codl
+
+From these come Fine-Grained's table 3, CoDL's figures 17 to 20, µLayer's figures 16 and 17, and the
+guard: planned execution is not more than 2 % slower than the better single processor. Results of
+all plans are compared with the CPU's, bit for bit (but not those in precision "fast", where each
+processor has number types of its own).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from experiment import Bench, main
+from network_work import StageWork, handed_over
+from plans import VARIANTS, Planner, Variant, split_of
+from turns import Budget, compete
+
+from phonebit import Network, VerificationError
+from phonebit.converter.passes.pipeline import FloatWeights
+from phonebit.models.networks import build
+from phonebit.planner.planning import Planned
+from phonebit.random_inputs import random_inputs
+
+NETWORKS: Final = ("vgg16", "birealnet18", "yolov2_tiny", "googlenet", "alexnet", "quicknet")
+WORK_OF: Final = ("codl_hybrid", "codl", "finegrained")
+"""Plans whose stages are measured one by one."""
+WORK_SHARE: Final = 0.4
+"""Of the budget, for that."""
+
+
+def network_file(folder: Path, name: str, precision: str) -> Path:
+    """The network's file; for "fast" its real weights have 8 bits."""
+    weights: FloatWeights = "i8" if precision == "fast" else "f32"
+    path = folder / f"{name}-{weights}.pbit"
+    if not path.is_file():
+        build(name, path, float_weights=weights)
+    return path
+
+
+def check_equal(network: Network, other: Network, what: str) -> None:
+    """Raises VerificationError where the networks give different results."""
+    picture = random_inputs(network.inputs, 1)
+    ours, theirs = np.asarray(network.forward(picture)), np.asarray(other.forward(picture))
+    if not np.array_equal(ours, theirs):
+        differ = int(np.sum(ours != theirs))
+        raise VerificationError(
+            "a plan changes the result", where=what, expected="equal bits", got=f"{differ} differ"
+        )
+
+
+def planned_network(
+    bench: Bench, name: str, variant: Variant, planner: Planner
+) -> tuple[Network, Planned, dict[str, Any]]:
+    """A network loaded with a plan; what is to be said of the plan."""
+    path = network_file(bench.networks, name, variant.precision)
+    planned, seconds = planner.plan(path, variant)
+    network = bench.load(
+        path,
+        plan=planned.plan,
+        precision=variant.precision,
+        synchronization=variant.synchronization,
+    )
+    return network, planned, {"title": variant.title, "planning_s": seconds, **split_of(planned)}
+
+
+def measure_network(name: str, variants: Sequence[str], bench: Bench) -> dict[str, Any]:
+    """One network with some variants."""
+    planner = Planner(bench.profile, bench.testbed.cpu_cores)
+    exact = network_file(bench.networks, name, "exact")
+    networks = {
+        "cpu": Network.load(exact, device=bench.cpu, threads=bench.testbed.cpu_cores),
+        "gpu": Network.load(exact, device=bench.gpu),
+    }
+    plans, facts = {}, {}
+    for key in variants:
+        networks[key], plans[key], facts[key] = planned_network(bench, name, VARIANTS[key], planner)
+    for key in variants:
+        if VARIANTS[key].precision == "exact":
+            check_equal(networks["cpu"], networks[key], f"{name}, {key}")
+    picture = random_inputs(networks["cpu"].inputs, 1)
+    calls = {key: partial(network.forward, picture) for key, network in networks.items()}
+    result = compete(calls, Budget(bench.budget.left_s * (1 - WORK_SHARE)))
+    work: dict[str, Planned] = {key: plans[key] for key in WORK_OF if key in plans}
+    return {
+        "network": name,
+        "layers": [layer.name for layer in networks["cpu"].layers],
+        "kinds": [layer.kind for layer in networks["cpu"].layers],
+        "macs": [layer.macs for layer in networks["cpu"].layers],
+        **result,
+        "plans": facts,
+        "work": measure_work(bench, exact, work),
+    }
+
+
+def measure_work(bench: Bench, path: Path, plans: dict[str, Planned]) -> dict[str, Any]:
+    """Of each plan: milliseconds of its layers and of its processors' work; what is handed over."""
+    if not plans:
+        return {}
+    work = StageWork(bench.measuring_engine(path), repeats=2 if bench.smoke else 5)
+    return {key: work.of(planned) | handed_over(planned) for key, planned in plans.items()}
+
+
+def run() -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--networks", type=_names(NETWORKS), default=NETWORKS)
+    parser.add_argument("--variants", type=_names(tuple(VARIANTS)), default=tuple(VARIANTS))
+    options, _ = parser.parse_known_args()
+    parser = argparse.ArgumentParser(parents=[parser])
+    experiments = {
+        f"network_{name}": partial(measure_network, name, options.variants)
+        for name in options.networks
+    }
+    return main(experiments, __doc__, budget_s=900, parser=parser)
+
+
+def _names(known: tuple[str, ...]) -> Any:
+    def parse(text: str) -> tuple[str, ...]:
+        names = tuple(text.split(","))
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: not among {', '.join(known)}")
+        return names
+
+    return parse
+
+
+if __name__ == "__main__":
+    sys.exit(run())

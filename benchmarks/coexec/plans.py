@@ -1,0 +1,150 @@
+"""The plans that are compared: the three papers' systems, whole and without one of their parts."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from phonebit.format.contents import FileContents
+from phonebit.format.reader import read_contents
+from phonebit.loading import Precision
+from phonebit.planner.network_graph import NetworkGraph
+from phonebit.planner.part_times import PredictedTimes
+from phonebit.planner.partition import CHANNEL_GRAIN, METHODS, Method
+from phonebit.planner.plan import Processor
+from phonebit.planner.planning import Planned, PlannerSettings, plan_network
+from phonebit.planner.predictors import LayerShape, SharingCost
+from phonebit.planner.profile import read_profile
+from phonebit.planner.stage_costs import StageCosts
+from phonebit.planner.stages import Placement, cut_in_two
+
+PredictorName = Literal["ulayer", "codl", "finegrained", "finegrained_plain"]
+
+LAYER_TO_PROCESSOR: Final = Method("user", (), source="µLayer, section 7.2: whole layers")
+CODL: Final = METHODS["codl"]
+ULAYER: Final = METHODS["ulayer"]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A way to plan and to run.
+
+    Attributes:
+        title: in tables.
+        method: how layers may be cut.
+        predictor: by what the plan is chosen; "finegrained_plain" knows nothing of dispatches.
+        precision: of the network; "fast" reads the file with 8-bit real weights.
+        synchronization: as ``Network.load`` takes it.
+    """
+
+    title: str
+    method: Method
+    predictor: PredictorName
+    precision: Precision = "exact"
+    synchronization: str = "auto"
+
+
+VARIANTS: Final = {
+    "layer_to_processor": Variant("layer to processor", LAYER_TO_PROCESSOR, "ulayer"),
+    "ulayer_channels": Variant("µLayer, channels only", replace(ULAYER, branches=False), "ulayer"),
+    "ulayer_types": Variant(
+        "µLayer, channels and types", replace(ULAYER, branches=False), "ulayer", "fast"
+    ),
+    "ulayer": Variant("µLayer", ULAYER, "ulayer", "fast"),
+    "codl_rows": Variant(
+        "CoDL, rows only", replace(CODL, dimensions=(Placement.ROWS,), chains=False), "codl"
+    ),
+    "codl_channels": Variant(
+        "CoDL, channels only", replace(CODL, dimensions=(Placement.CHANNELS,), chains=False), "codl"
+    ),
+    "codl_hybrid": Variant("CoDL, no chains", replace(CODL, chains=False), "codl"),
+    "codl": Variant("CoDL", CODL, "codl"),
+    "finegrained": Variant("Fine-Grained", METHODS["finegrained"], "finegrained"),
+    "finegrained_plain": Variant(
+        "Fine-Grained, no augmentation", METHODS["finegrained"], "finegrained_plain"
+    ),
+    "finegrained_events": Variant(
+        "Fine-Grained, events",
+        METHODS["finegrained"],
+        "finegrained",
+        synchronization="events",
+    ),
+}
+PLANNED: Final = ("ulayer", "codl", "finegrained")
+"""Those that must not be slower than the better single processor."""
+
+
+class Planner:
+    """Plans by a device profile.
+
+    Args:
+        path: the profile.
+        threads: of the CPU.
+    """
+
+    def __init__(self, path: Path, threads: int) -> None:
+        self._profile = read_profile(path)
+        self._threads = threads
+
+    def costs(self, contents: FileContents, name: PredictorName) -> StageCosts:
+        """Predicted costs of a network's stages."""
+        return StageCosts(NetworkGraph.of(contents), *self._times_and_sharing(contents, name))
+
+    def plan(self, path: Path, variant: Variant) -> tuple[Planned, float]:
+        """The plan of a network, and the seconds that planning took."""
+        contents = read_contents(path)
+        begin = time.perf_counter()
+        times, sharing = self._times_and_sharing(contents, variant.predictor)
+        key = self._profile.key(self._threads)
+        settings = PlannerSettings()
+        planned = plan_network(contents, key, variant.method, times, sharing, settings)
+        return planned, time.perf_counter() - begin
+
+    def _times_and_sharing(
+        self, contents: FileContents, name: PredictorName
+    ) -> tuple[PredictedTimes, SharingCost]:
+        method, _, plain = name.partition("_")
+        shapes = [LayerShape.of(contents, index) for index in range(len(contents.ops))]
+        predictor = self._profile.predictor(method, self._threads, augmented=not plain)
+        sharing = self._profile.sharing_cost(method, self._threads)
+        return PredictedTimes(shapes, predictor), sharing
+
+    def channels(self, path: Path, layer: int, name: PredictorName) -> int:
+        """How many channels of a layer the GPU should compute; 0 or all where one should alone.
+
+        Source: Fine-Grained, section 2.
+        """
+        costs = self.costs(read_contents(path), name)
+        of = costs.graph.layers[layer]
+        channels = of.shape[2]
+        cuts = METHODS["finegrained"].cuts(of, Placement.CHANNELS, 1, CHANNEL_GRAIN)
+        stages = [cut_in_two(of, Placement.CHANNELS, cut) for cut in cuts]
+        costs.part_times([stage.parts[0] for stage in stages])
+        times = {stage.cut: costs.alone_us(stage) for stage in stages}
+        times[0] = costs.single_us[Processor.CPU][layer]
+        times[channels] = costs.single_us[Processor.GPU][layer]
+        return min(times, key=times.__getitem__)
+
+
+def split_of(planned: Planned) -> dict[str, Any]:
+    """Which layers a plan puts where, and its chains.
+
+    Returns:
+        ``placements``: for each layer "cpu", "gpu", "rows", "channels", "chain" or "branches";
+        ``chains``: first layer, and the one behind the last.
+    """
+    placements = {}
+    for stage in planned.stages:
+        for parts in stage.parts:
+            placements[parts.layer] = str(stage.placement)
+    chains = [
+        [stage.begin, stage.end] for stage in planned.stages if stage.placement == Placement.CHAIN
+    ]
+    return {
+        "placements": [placements[layer] for layer in sorted(placements)],
+        "chains": chains,
+        "predicted_ms": planned.total_us / 1e3,
+        "single_predicted_ms": planned.home_us / 1e3,
+    }

@@ -1,0 +1,51 @@
+"""Tables on predictors: Fine-Grained's table 1, CoDL's table 3; Markdown from the results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from phonebit.models.markdown_table import markdown_table
+
+Record = dict[str, Any]
+TITLES: Final = {
+    "ulayer": "µLayer",
+    "codl": "CoDL",
+    "finegrained": "Fine-Grained",
+    "finegrained_plain": "Fine-Grained, no augmentation",
+}
+
+
+def errors_table(testbeds: Mapping[str, Record]) -> str:
+    """Fine-Grained, table 1: mean absolute percentage errors on layers held out."""
+    head = ("testbed", "processor", "layers", "parts", *TITLES.values())
+    rows = []
+    for name, results in testbeds.items():
+        for group in results["predictors"]["groups"]:
+            cells = [_percent(group["errors"].get(way), "mape") for way in TITLES]
+            rows.append((name, group["processor"], group["layers"], str(group["parts"]), *cells))
+    return markdown_table(head, rows, texts=3)
+
+
+def accuracy_table(testbeds: Mapping[str, Record]) -> str:
+    """CoDL, table 3: share of predictions within 10 %, and what a predictor's parameters take."""
+    head = ("testbed", "predictor", "MAPE", "within ±10 %", "bytes")
+    rows = []
+    for name, results in testbeds.items():
+        for way, title in TITLES.items():
+            of = results["predictors"]["all"].get(way)
+            if of is not None:
+                rows.append(
+                    (
+                        name,
+                        title,
+                        _percent(of, "mape"),
+                        _percent(of, "within_10"),
+                        f"{of['bytes']:,}",
+                    )
+                )
+    return markdown_table(head, rows, texts=2)
+
+
+def _percent(of: Mapping[str, float] | None, what: str) -> str:
+    return "-" if of is None else f"{of[what]:.1%}"

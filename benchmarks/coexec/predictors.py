@@ -1,0 +1,129 @@
+"""How well the predictors predict layers that they have not seen, and how large they are.
+
+    python benchmarks/coexec/predictors.py --gpu-cores 1 --cpu-cores 1 --isa avx2
+
+A fifth of the layers of the testbed's samples (prepare_profile.py) is held out, with all their
+parts. Fine-Grained's table 1 has 2.4 % to 11.5 % on CPUs and 3.7 % to 9.0 % on GPUs; CoDL's table 3
+has 83 % to 85 % of its predictions within 10 %, and 500 bytes of parameters.
+"""
+
+from __future__ import annotations
+
+import base64
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from experiment import Bench, main
+from prepare_profile import samples_path
+
+from phonebit.planner.evaluation import Accuracy, evaluate
+from phonebit.planner.predictors import LayerShape
+from phonebit.planner.predictors.model_table import ALL
+from phonebit.planner.profile import DeviceProfile, ProcessorModels
+from phonebit.planner.samples import PartSample, read_samples
+from phonebit.planner.training import Trainer, split_by_layer
+
+NAMES: Final = {
+    "ulayer": "ulayer",
+    "codl": "codl",
+    "finegrained": "finegrained",
+    "finegrained without dispatch": "finegrained_plain",
+}
+"""The evaluation's names of predictors, and those of plans.py."""
+EVERY: Final = "all"
+FLOAT_BYTES: Final = 4
+
+
+def is_linear(layer: LayerShape) -> bool:
+    """Whether it is a matrix product: 1x1, or a window that covers the map."""
+    covers = (layer.out_h, layer.out_w) == (1, 1)
+    return layer.is_convolution and (layer.kernel_h * layer.kernel_w == 1 or covers)
+
+
+GROUPS: Final[dict[str, Callable[[LayerShape], bool]]] = {
+    "linear": is_linear,
+    "convolutional": lambda layer: layer.is_convolution and not is_linear(layer),
+    "others": lambda layer: not layer.is_convolution,
+}
+
+
+def errors(profile: DeviceProfile, parts: Sequence[PartSample]) -> list[dict[str, Any]]:
+    """Errors of every predictor by processor and kind of layer."""
+    rows = []
+    for kind, is_of_kind in GROUPS.items():
+        own = [sample for sample in parts if is_of_kind(sample.layer)]
+        found: dict[str, list[Accuracy]] = {}
+        for prediction in evaluate(profile, own) if own else []:
+            accuracy = prediction.accuracies()[0]
+            threads = f", {accuracy.threads} threads" if accuracy.threads else ""
+            found.setdefault(accuracy.processor + threads, []).append(accuracy)
+        for processor, accuracies in found.items():
+            rows.append(
+                {
+                    "processor": processor,
+                    "layers": kind,
+                    "parts": accuracies[0].samples,
+                    "errors": {NAMES[of.predictor]: _errors(of) for of in accuracies},
+                }
+            )
+    return rows
+
+
+def over_all(rows: Sequence[dict[str, Any]], way: str) -> dict[str, float]:
+    """A predictor's errors over all groups."""
+    count = sum(row["parts"] for row in rows)
+    return {
+        what: sum(row["errors"][way][what] * row["parts"] for row in rows) / count
+        for what in ("mape", "within_10")
+    }
+
+
+def size_bytes(models: Sequence[ProcessorModels], way: str) -> int:
+    """Bytes of a predictor's parameters; the one without augmentation has one model a processor."""
+    total = 0
+    for of_processor in models:
+        tables = of_processor.to_dict()
+        if way == "finegrained_plain":
+            total += _bytes(tables["finegrained"][ALL])
+        else:
+            total += _bytes(tables[way])
+    return total
+
+
+def measure(bench: Bench) -> dict[str, Any]:
+    """Trains without a fifth of the layers, and predicts those."""
+    samples = read_samples(samples_path(bench.profile))
+    learning, testing = split_by_layer(samples.parts)
+    profile = Trainer(samples).fit(learning, samples.handovers)
+    rows = errors(profile, testing)
+    models = [of for of in (profile.gpu, *profile.cpu.values()) if of is not None]
+    return {
+        "learnt_from": len(learning),
+        "tested_with": len(testing),
+        "groups": rows,
+        "all": {
+            way: over_all(rows, way) | {"bytes": size_bytes(models, way)} for way in NAMES.values()
+        },
+    }
+
+
+def _errors(accuracy: Accuracy) -> dict[str, float]:
+    return {
+        "mape": accuracy.mape,
+        "median": accuracy.median_error,
+        "within_10": accuracy.within_10,
+    }
+
+
+def _bytes(record: Any) -> int:
+    """Numbers of 4 bytes; arrays of trees as they are."""
+    if isinstance(record, dict):
+        return sum(map(_bytes, record.values()))
+    if isinstance(record, list):
+        return sum(map(_bytes, record))
+    return len(base64.b64decode(record)) if isinstance(record, str) else FLOAT_BYTES
+
+
+if __name__ == "__main__":
+    sys.exit(main({"predictors": measure}, __doc__, budget_s=120))

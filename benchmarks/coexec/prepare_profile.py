@@ -1,0 +1,113 @@
+"""The device profile of a testbed: samples collected and predictors trained in there.
+
+    python benchmarks/coexec/prepare_profile.py --gpu-cores 1 --cpu-cores 1 --isa avx2 --samples 300
+
+`phonebit collect` for every number of CPU threads up to three, then `phonebit train-predictor`. The
+time is the limit: collecting is interrupted when its share of the budget is over, and goes on there
+when started again with --again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from experiment import SEED, Bench, main
+from layers import THREADS
+from turns import Budget
+
+from phonebit.planner.profile import read_profile
+from phonebit.planner.samples import read_samples
+
+TRAINING_SHARE: Final = 0.2
+"""Of the budget; the rest is for collecting."""
+ENTRY: Final = "from phonebit.cli.main import main; main()"
+FIRST_LAYERS: Final = 12
+REPEATS: Final = 5
+STOP_S: Final = 30
+"""How long an interrupted collection may take to end."""
+
+
+def phonebit(*arguments: str) -> list[str]:
+    """A command of PhoneBit's, as the package that this process has would run it."""
+    return [sys.executable, "-P", "-c", ENTRY, *arguments]
+
+
+def collect(bench: Bench, samples: Path, count: int, limit_s: float) -> None:
+    """Collects until there are enough samples or the time is over.
+
+    Some layers first, and with them what meetings cost, which is measured behind the last layer.
+
+    Raises:
+        RuntimeError: It failed by itself.
+    """
+    limit = Budget(limit_s)
+    _collect(bench, samples, min(count, FIRST_LAYERS), None)
+    if count > FIRST_LAYERS:
+        _collect(bench, samples, count, limit.left_s)
+
+
+def _collect(bench: Bench, samples: Path, count: int, limit_s: float | None) -> None:
+    threads = ",".join(map(str, range(1, min(THREADS, bench.testbed.cpu_cores) + 1)))
+    command = phonebit(
+        "collect", "--opencl", bench.gpu, "--threads", threads, "--seed", str(SEED),
+        "--samples", str(count), "--repeats", str(REPEATS), "-o", str(samples), "--resume",
+    )  # fmt: skip
+    with subprocess.Popen(command, cwd=samples.parent) as process:
+        try:
+            code = process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+            return
+    if code:
+        raise RuntimeError(f"phonebit collect ended with exit code {code}")
+
+
+def measure(count: int, bench: Bench) -> dict[str, Any]:
+    """Collects and trains."""
+    profile = bench.profile
+    profile.parent.mkdir(parents=True, exist_ok=True)
+    samples = samples_path(profile)
+    wanted = FIRST_LAYERS if bench.smoke else count
+    collect(bench, samples, wanted, (1 - TRAINING_SHARE) * bench.budget.seconds)
+    report = profile.parent / "report"
+    subprocess.run(
+        phonebit("train-predictor", str(samples), "-o", str(profile), "--report", str(report)),
+        cwd=profile.parent,
+        check=True,
+    )
+    found = read_samples(samples)
+    return {
+        "parts": len(found.parts),
+        "layers": len({part.layer for part in found.parts}),
+        "handovers": len(found.handovers),
+        "threads": list(read_profile(profile).threads),
+    }
+
+
+def samples_path(profile: Path) -> Path:
+    """The samples that a profile is trained from."""
+    return profile.with_name("samples.jsonl")
+
+
+def run() -> int:
+    """Command line."""
+    own = argparse.ArgumentParser(add_help=False)
+    own.add_argument("--samples", type=int, default=1000, help="layers, if there is time for them")
+    options, _ = own.parse_known_args()
+    parser = argparse.ArgumentParser(parents=[own])
+    experiments = {"profile": partial(measure, options.samples)}
+    return main(experiments, __doc__, budget_s=900, parser=parser)
+
+
+if __name__ == "__main__":
+    sys.exit(run())

@@ -1,0 +1,63 @@
+"""The results file: experiments by testbed, each written as soon as it is there.
+
+{"context": {...}, "testbeds": {"g1c1-avx2": {"sync": {...}, "networks": {...}, "failures": {}}}}
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+PEERS: Final = Path(__file__).parents[1] / "peers"
+# Behind this folder, since both have a document.py.
+sys.path.append(str(PEERS))
+
+from benchmark_context import run_context  # noqa: E402
+
+Document = dict[str, Any]
+FAILURES: Final = "failures"
+
+
+def context() -> Document:
+    """Date, machine and commit; the machine's cores, not those that a testbed leaves."""
+    return run_context() | {"cores": os.cpu_count()}
+
+
+def read(path: Path) -> Document:
+    """What a results file holds; without experiments where there is none yet."""
+    if not path.is_file():
+        return {"context": context(), "testbeds": {}}
+    document: Document = json.loads(path.read_text())
+    return document
+
+
+def stored(path: Path, testbed: str, experiment: str) -> Document | None:
+    """The result of an experiment, if it is there."""
+    found: Document | None = read(path)["testbeds"].get(testbed, {}).get(experiment)
+    return found
+
+
+def store(path: Path, testbed: str, experiment: str, result: Document) -> None:
+    """Writes a result, with date, machine and commit; older ones and failures go."""
+    document = read(path)
+    results = document["testbeds"].setdefault(testbed, {FAILURES: {}})
+    results[experiment] = {"context": context(), **result}
+    results[FAILURES].pop(experiment, None)
+    _write(path, document)
+
+
+def store_failure(path: Path, testbed: str, experiment: str, reason: str) -> None:
+    """Notes why there is no result."""
+    document = read(path)
+    results = document["testbeds"].setdefault(testbed, {FAILURES: {}})
+    results[FAILURES][experiment] = reason
+    _write(path, document)
+
+
+def _write(path: Path, document: Document) -> None:
+    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    temporary.write_text(json.dumps(document, indent=1) + "\n")
+    temporary.replace(path)

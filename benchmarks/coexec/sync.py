@@ -1,0 +1,79 @@
+"""What meeting costs: polling, events and user events, and sharing by SVM, mapping and copying.
+
+    python benchmarks/coexec/sync.py --gpu-cores 1 --cpu-cores 1 --isa avx2
+
+Every way to share memory is combined with every way to wait. A layer that only moves values is cut
+in two, for maps from 4 KB to 4 MB; what it takes inside a network, less the slower processor's own
+time, is the overhead of a meeting: the terms of CoDL's eq. 2, and section 4 of Fine-Grained, which
+has 162 us by events and 7 us by polling on a Moto 2022.
+"""
+
+from __future__ import annotations
+
+import sys
+from statistics import median
+from typing import Any, Final
+
+import numpy as np
+from experiment import Bench, main
+from layer_files import write_values
+from layer_timing import MeasuredLayer
+
+from phonebit import DeviceError
+
+SHARING: Final = ("svm", "map", "copy")
+SYNCHRONIZATION: Final = ("polling", "user_events", "events")
+CHANNELS: Final = 16
+ROW_BYTES: Final = 16 * CHANNELS * 4
+ROWS: Final = (4, 16, 64, 256, 1024, 4096)
+REPEATS: Final = 5
+ROUNDS: Final = 9
+
+
+def ways(bench: Bench, rows: int) -> tuple[dict[str, MeasuredLayer], dict[str, str]]:
+    """The layer, loaded in each combination, and why some are not possible on the device."""
+    path = write_values(rows, CHANNELS, bench.networks)
+    possible, impossible = {}, {}
+    for sharing in SHARING:
+        for waiting in SYNCHRONIZATION:
+            name = f"{sharing}, {waiting}"
+            try:
+                possible[name] = MeasuredLayer(
+                    bench, path, 0, sharing=sharing, synchronization=waiting
+                )
+            except DeviceError as error:
+                impossible[name] = str(error)
+    return possible, impossible
+
+
+def overheads(layers: dict[str, MeasuredLayer], rounds: int) -> dict[str, dict[str, float]]:
+    """Microseconds of a meeting by combination, which take turns: median, p10, p90."""
+    seen: dict[str, list[float]] = {name: [] for name in layers}
+    for _ in range(rounds):
+        for name, layer in layers.items():
+            seen[name].append(layer.rows_split(layer.height // 2, REPEATS).sharing_us)
+    return {
+        name: {
+            "median_us": median(values),
+            "p10_us": float(np.percentile(values, 10)),
+            "p90_us": float(np.percentile(values, 90)),
+        }
+        for name, values in seen.items()
+    }
+
+
+def measure(bench: Bench) -> dict[str, Any]:
+    """All sizes, the smallest first, until the budget is used up."""
+    sizes = {}
+    failures: dict[str, str] = {}
+    for number, rows in enumerate(ROWS):
+        if number == (2 if bench.smoke else len(ROWS)) or (number and not bench.budget.left_s):
+            break
+        layers, impossible = ways(bench, rows)
+        failures |= impossible
+        sizes[str(rows * ROW_BYTES)] = overheads(layers, 3 if bench.smoke else ROUNDS)
+    return {"bytes": sizes, "impossible": failures}
+
+
+if __name__ == "__main__":
+    sys.exit(main({"sync": measure}, __doc__, budget_s=120))

@@ -1,0 +1,206 @@
+"""A CPU and a "GPU" out of the cores of one PC: two processors with one memory, as in a phone.
+
+PoCL (OpenCL on the CPU) confined to some cores is the GPU, PhoneBit's CPU backend pinned to others,
+with an instruction set of choice, is the CPU. Numbers of cores and instruction sets set the balance
+between both as different phones do; all that is measured there is measured, not simulated.
+
+    python benchmarks/coexec/testbed.py --gpu-cores 1 --cpu-cores 1 --isa avx2
+    python benchmarks/coexec/testbed.py --gpu-cores 1 --cpu-cores 1 --isa avx2 -- COMMAND
+
+checks that the confinement holds, prints the balance, and runs the command in there.
+
+PoCL honours POCL_AFFINITY=1 (its thread i runs on core i) and the number of its threads,
+POCL_CPU_MAX_CU_COUNT or, in older versions, POCL_MAX_PTHREAD_COUNT. They count when OpenCL is
+loaded, so whatever uses the testbed is a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+SIBLINGS: Final = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
+MARK: Final = "PHONEBIT_TESTBED"
+"""Environment variable that tells a process in which testbed it runs."""
+ISAS: Final = ("scalar", "avx2", "avx512", "neon")
+
+
+class TestbedError(RuntimeError):
+    """The machine cannot be divided so, or the division does not hold."""
+
+
+@dataclass(frozen=True)
+class Testbed:
+    """How the machine is divided.
+
+    Attributes:
+        gpu_cores: of PoCL.
+        cpu_cores: of the CPU backend, which uses one thread on each.
+        isa: the CPU backend's instruction set.
+    """
+
+    gpu_cores: int
+    cpu_cores: int
+    isa: str
+
+    @property
+    def name(self) -> str:
+        """Key in results files, such as "g1c1-avx2"."""
+        return f"g{self.gpu_cores}c{self.cpu_cores}-{self.isa}"
+
+    @classmethod
+    def named(cls, name: str) -> Testbed:
+        """The testbed of a name."""
+        cores, _, isa = name.partition("-")
+        gpu, _, cpu = cores.removeprefix("g").partition("c")
+        return cls(int(gpu), int(cpu), isa)
+
+    def options(self) -> list[str]:
+        """Command line options that name it."""
+        return [f"--{key.replace('_', '-')}={value}" for key, value in asdict(self).items()]
+
+    def divide(self, allowed: Sequence[int]) -> tuple[list[int], list[int]]:
+        """Which cores the GPU gets, and which the CPU.
+
+        Args:
+            allowed: cores that this process may use.
+
+        Raises:
+            TestbedError: They do not suffice.
+        """
+        gpu = list(range(self.gpu_cores))
+        missing = sorted(set(gpu) - set(allowed))
+        if missing:
+            raise TestbedError(
+                f"PoCL pins its thread i to core i, but this process may not use {missing}; "
+                f"it may use {sorted(allowed)}: start it without a restriction on cores"
+            )
+        shared = {sibling for core in gpu for sibling in _siblings(core)}
+        free = sorted(set(allowed) - set(gpu), key=lambda core: (core in shared, core))
+        if len(free) < self.cpu_cores:
+            raise TestbedError(
+                f"{self.name} needs {self.gpu_cores + self.cpu_cores} cores; "
+                f"this process may use {len(allowed)}"
+            )
+        return gpu, sorted(free[: self.cpu_cores])
+
+    def cores(self) -> tuple[list[int], list[int]]:
+        """The GPU's cores and the CPU's, from inside the testbed."""
+        return list(range(self.gpu_cores)), all_cores()
+
+    def environment(self, base: Mapping[str, str]) -> dict[str, str]:
+        """Environment variables of a process in the testbed."""
+        threads = str(self.gpu_cores)
+        return dict(base) | {
+            "POCL_MAX_PTHREAD_COUNT": threads,
+            "POCL_CPU_MAX_CU_COUNT": threads,
+            "POCL_AFFINITY": "1",
+            "PHONEBIT_CPU": self.isa,
+            MARK: self.name,
+        }
+
+    def run(self, command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
+        """Runs a command in the testbed; ``options`` are those of ``subprocess.run``."""
+        _, cores = self.divide(all_cores())
+        return subprocess.run(
+            command,
+            env=self.environment(os.environ),
+            preexec_fn=lambda: os.sched_setaffinity(0, cores),
+            check=False,
+            text=True,
+            **options,
+        )
+
+    def enter(self) -> None:
+        """Makes this process one in the testbed: starts it again, unless it already is one.
+
+        Raises:
+            TestbedError: It is in another one.
+        """
+        there = os.environ.get(MARK)
+        if there == self.name:
+            return
+        if there is not None:
+            raise TestbedError(f"this process is in testbed {there}, not in {self.name}")
+        _, cores = self.divide(all_cores())
+        os.sched_setaffinity(0, cores)
+        command = [sys.executable, *sys.argv]
+        os.execve(sys.executable, command, self.environment(os.environ))
+
+
+def all_cores() -> list[int]:
+    """The cores that this process may use."""
+    return sorted(os.sched_getaffinity(0))
+
+
+def _siblings(core: int) -> set[int]:
+    """Hardware threads of the same core; only itself where the system does not tell."""
+    try:
+        text = Path(SIBLINGS.format(core)).read_text()
+    except OSError:
+        return {core}
+    ranges = [part.partition("-") for part in text.strip().split(",")]
+    return {number for low, _, high in ranges for number in range(int(low), int(high or low) + 1)}
+
+
+def pocl_device() -> str:
+    """PoCL's name among OpenCL's devices, "gpu:0" where there is no other.
+
+    Raises:
+        TestbedError: There is no PoCL.
+    """
+    from phonebit.opencl import opencl_devices
+
+    devices = opencl_devices()
+    for device in devices:
+        if device.platform == "Portable Computing Language":
+            return f"gpu:{device.index}"
+    found = ", ".join(device.platform for device in devices) or "none"
+    raise TestbedError(
+        f"no PoCL among OpenCL's platforms ({found}): pip install 'phonebit[opencl]'"
+    )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options that name a testbed."""
+    parser.add_argument("--gpu-cores", type=int, default=1, help="cores of PoCL, the GPU")
+    parser.add_argument("--cpu-cores", type=int, default=1, help="cores of the CPU backend")
+    parser.add_argument("--isa", choices=ISAS, default="avx2", help="of the CPU backend")
+
+
+def from_options(options: argparse.Namespace) -> Testbed:
+    """The testbed that the options name."""
+    return Testbed(options.gpu_cores, options.cpu_cores, options.isa)
+
+
+def main() -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add_arguments(parser)
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="behind --; runs in the testbed")
+    options = parser.parse_args()
+    testbed = from_options(options)
+    check = Path(__file__).with_name("confinement.py")
+    with tempfile.TemporaryDirectory() as folder:
+        results = f"--json={folder}/testbed.json"
+        checked = testbed.run([sys.executable, str(check), *testbed.options(), results])
+    command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    if checked.returncode or not command:
+        return checked.returncode
+    return testbed.run(command).returncode
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except TestbedError as error:
+        sys.exit(f"testbed: {error}")

@@ -1,0 +1,91 @@
+"""Contestants that take turns for a given time."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+NETWORKS: Final = Path(__file__).parents[1] / "networks"
+# Behind this folder, since both have a document.py.
+sys.path.append(str(NETWORKS))
+
+from rounds import Rounds, take_turns  # noqa: E402
+
+MOST_ROUNDS: Final = 40
+LEAST_ROUNDS: Final = 5
+CANARY_S: Final = 0.04
+"""What a round takes beside the contestants, about."""
+TOTAL: Final = "total"
+
+
+class Budget:
+    """Seconds that an experiment may take, counted from now on."""
+
+    def __init__(self, seconds: float) -> None:
+        """Begins to count."""
+        self.seconds = seconds
+        self._end = time.monotonic() + seconds
+
+    @property
+    def left_s(self) -> float:
+        """Seconds left, 0 at least."""
+        return max(0.0, self._end - time.monotonic())
+
+    @property
+    def used_s(self) -> float:
+        """Seconds since the beginning."""
+        return self.seconds - (self._end - time.monotonic())
+
+    def share(self, items_left: int) -> Budget:
+        """An equal share of what is left, for the next of some items."""
+        return Budget(self.left_s / max(1, items_left))
+
+
+def timed(call: Callable[[], object], passes: int) -> Callable[[], dict[str, float]]:
+    """A contestant: milliseconds of a call, median of some."""
+
+    def turn() -> dict[str, float]:
+        times = []
+        for _ in range(passes):
+            begin = time.perf_counter()
+            call()
+            times.append((time.perf_counter() - begin) * 1e3)
+        return {TOTAL: median(times)}
+
+    return turn
+
+
+def compete(calls: Mapping[str, Callable[[], object]], budget: Budget) -> dict[str, Any]:
+    """Times calls A B C A B C ..., as often as the budget allows.
+
+    Args:
+        calls: by name of a contestant.
+        budget: of all of them together; there are some rounds at least.
+
+    Returns:
+        By contestant median_ms, p10_ms and p90_ms; how the rounds went, with the canary's spread.
+    """
+    for call in calls.values():  # nobody's first pass counts
+        call()
+    begin = time.perf_counter()
+    for call in calls.values():
+        call()
+    pass_s = time.perf_counter() - begin
+    passes = max(1, min(9, int(0.2 / pass_s)))
+    round_s = pass_s * passes + CANARY_S
+    rounds = int(min(MOST_ROUNDS, max(LEAST_ROUNDS, budget.left_s / round_s)))
+    turns = {name: timed(call, passes) for name, call in calls.items()}
+    return results(take_turns(turns, rounds), passes)
+
+
+def results(rounds: Rounds, passes: int) -> dict[str, Any]:
+    """What ``compete`` returns."""
+    return {
+        "times": {name: rounds.spread(name)[TOTAL] for name in rounds.times},
+        "passes": passes,
+        **rounds.describe(),
+    }
