@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from phonebit.models.markdown_table import markdown_table
+
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "accuracy.json"
 TITLES = {
     "vgg_small": "VGG-small",
@@ -14,13 +16,13 @@ TITLES = {
 }
 
 
-def _row(row: dict[str, Any]) -> str:
+def _row(row: dict[str, Any]) -> tuple[str, ...]:
     engines = row["engine"].values()
     accuracies = " / ".join(f"{engine['accuracy']:.2%}" for engine in engines)
     equal = " / ".join(
         f"{engine['pictures_with_equal_logits']:,} of {row['pictures']:,}" for engine in engines
     )
-    cells = (
+    return (
         TITLES[row["network"]],
         f"{row['accuracy_of_float_twin']:.2%}",
         f"{row['accuracy_in_torch']:.2%}",
@@ -29,7 +31,6 @@ def _row(row: dict[str, Any]) -> str:
         f"{row['checkpoint_bytes'] / 1000:.0f} kB",
         f"{row['pbit_bytes'] / 1000:.0f} kB",
     )
-    return f"| {' | '.join(cells)} |"
 
 
 def section() -> str:
@@ -62,9 +63,7 @@ def section() -> str:
         "with real weights and ReLU. *Equal logits*: pictures for which all ten are equal to "
         "PyTorch's to the last bit.",
         "",
-        f"| {' | '.join(head)} |",
-        f"|{'---|' * len(head)}",
-        *(_row(row) for row in rows),
+        markdown_table(head, map(_row, rows)),
         "",
         f"Trained on {training['device']} in {training['seconds'] / 60:.1f} minutes, all six, "
         f"{training['date']}: `{training['command']}`. Compared on {results['date']} with PyTorch "

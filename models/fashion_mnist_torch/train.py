@@ -14,10 +14,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
-import shlex
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +21,8 @@ import torch
 from torch import nn
 
 from ..packed_checkpoint import load, save  # noqa: TID252
-from ..training_log import describe_file, describe_machine, now  # noqa: TID252
+from ..training_log import describe_file  # noqa: TID252
+from ..training_run import TrainingRun, recipe_parser  # noqa: TID252
 from .dyadic import check_exact, make_dyadic
 from .fitting import Schedule, accuracy, fit
 from .networks import BINARY, NETWORKS
@@ -101,11 +98,14 @@ def train_pair(
 
 def parse_arguments() -> argparse.Namespace:
     """Reads the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("networks", nargs="*", metavar="NETWORK", help=f"of {', '.join(NETWORKS)}")
-    parser.add_argument("--data", type=Path, default=DEFAULT_DIR, help="folder of the four .gz")
-    parser.add_argument("--output", type=Path, default=Path(__file__).parent, help="of .pth, .json")
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser = recipe_parser(
+        __doc__.splitlines()[0],
+        NETWORKS,
+        chosen=NETWORKS,
+        data=DEFAULT_DIR,
+        output=Path(__file__).parent,
+        seed=20261122,
+    )
     parser.add_argument("--float-epochs", type=int, default=16)
     parser.add_argument("--epochs", type=int, default=30, help="of the binary networks")
     parser.add_argument("--batch-size", type=int, default=256)
@@ -114,39 +114,18 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--latent-rate", type=float, default=3e-3, help="BNNs', of latent weights")
     parser.add_argument("--distill-weight", type=float, default=0.5, help="0: labels alone")
     parser.add_argument("--temperature", type=float, default=2.0)
-    parser.add_argument("--seed", type=int, default=20261122)
     parser.add_argument("--limit", type=int, help="pictures of each half, for a trial")
-    options = parser.parse_args()
-    options.networks = options.networks or list(NETWORKS)
-    unknown = [name for name in options.networks if name not in NETWORKS]
-    if unknown:
-        parser.error(f"got {', '.join(unknown)}, expected some of {', '.join(NETWORKS)}")
-    return options
+    return parser.parse_args()
 
 
 def main() -> None:
-    """Trains the networks one after the other; the log is written again after each of them."""
+    """Trains the networks."""
     options = parse_arguments()
-    torch.backends.cudnn.benchmark = True
-    torch.set_float32_matmul_precision("high")
-    options.output.mkdir(parents=True, exist_ok=True)
+    run = TrainingRun("models.fashion_mnist_torch.train", options)
     train = TensorSplit.load(options.data, "train", options.device, options.limit)
     test = TensorSplit.load(options.data, "t10k", options.device, options.limit)
-    arguments = shlex.join(sys.argv[1:])
-    log: dict[str, Any] = {
-        "command": f"python -m models.fashion_mnist_torch.train {arguments}".strip(),
-        "started": now(),
-        "machine": describe_machine(options.device),
-        "seed": options.seed,
-        "training_pictures": len(train),
-        "networks": {},
-    }
-    start = time.perf_counter()
-    for name in options.networks:
-        log["networks"][name] = train_pair(name, train, test, options)
-        log["seconds"] = round(time.perf_counter() - start, 1)
-        (options.output / "training.json").write_text(json.dumps(log, indent=1) + "\n")
-    print(f"{log['seconds']} s in all", flush=True)
+    run.log |= {"seed": options.seed, "training_pictures": len(train)}
+    run.train_each(lambda name: train_pair(name, train, test, options))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from phonebit.models.markdown_table import markdown_table
+
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "detection.json"
 TITLES = {
     "yolov2_tiny_quarter": "YOLOv2-Tiny, a quarter of the filters",
@@ -14,10 +16,10 @@ TITLES = {
 }
 
 
-def _row(row: dict[str, Any], training: dict[str, Any]) -> str:
+def _row(row: dict[str, Any], training: dict[str, Any]) -> tuple[str, ...]:
     engines = row["engine"].values()
     name = row["network"]
-    cells = (
+    return (
         TITLES[name],
         f"{row['map_in_torch']:.2%}",
         " / ".join(f"{engine['map']:.2%}" for engine in engines),
@@ -26,7 +28,6 @@ def _row(row: dict[str, Any], training: dict[str, Any]) -> str:
         f"{row['pbit_bytes'] / 1000:,.0f} kB",
         f"{training['steps'][name]:,} in {training['seconds'][name] / 60:.1f} min",
     )
-    return f"| {' | '.join(cells)} |"
 
 
 def section() -> str:
@@ -60,9 +61,7 @@ def section() -> str:
         "at an overlap of 0.5, as PASCAL VOC measures. *Equal outputs*: scenes for which all "
         "12,675 numbers of the head are equal to PyTorch's to the last bit.",
         "",
-        f"| {' | '.join(head)} |",
-        f"|{'---|' * len(head)}",
-        *(_row(row, training) for row in rows),
+        markdown_table(head, (_row(row, training) for row in rows)),
         "",
         f"Trained on {training['device']}, {training['scenes']:,} scenes, {training['date']}: "
         f"`{training['command']}`. Compared on {results['date']} with PyTorch "

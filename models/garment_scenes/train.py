@@ -11,10 +11,6 @@ real weights are rounded, so that every engine gets the same bits; precision is 
 from __future__ import annotations
 
 import argparse
-import json
-import shlex
-import sys
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -27,7 +23,8 @@ from phonebit.detection import read_head
 
 from ..fashion_mnist.dataset import CLASS_NAMES, DEFAULT_DIR  # noqa: TID252
 from ..packed_checkpoint import load, save  # noqa: TID252
-from ..training_log import describe_file, describe_machine, now  # noqa: TID252
+from ..training_log import describe_file  # noqa: TID252
+from ..training_run import TrainingRun, recipe_parser  # noqa: TID252
 from .anchors import SEED
 from .fitting import Schedule, fit, head_outputs, precision_of
 from .network import round_last_layer_, yolov2_tiny
@@ -80,11 +77,14 @@ def train_network(
 
 def parse_arguments() -> argparse.Namespace:
     """Reads the command line."""
-    parser = argparse.ArgumentParser(description="Train YOLOv2-Tiny on garment scenes.")
-    parser.add_argument("networks", nargs="*", metavar="NETWORK", help=f"of {', '.join(NETWORKS)}")
-    parser.add_argument("--data", type=Path, default=DEFAULT_DIR, help="folder of the four .gz")
-    parser.add_argument("--output", type=Path, default=HERE, help="of .pth and training.json")
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser = recipe_parser(
+        __doc__.splitlines()[0],
+        NETWORKS,
+        chosen=("yolov2_tiny_half", "yolov2_tiny"),
+        data=DEFAULT_DIR,
+        output=HERE,
+        seed=SEED,
+    )
     parser.add_argument("--scenes", type=int, default=24000, help="to train with")
     parser.add_argument("--test-scenes", type=int, default=500)
     parser.add_argument("--minutes", type=float, default=5.0, help="of steps, for each network")
@@ -92,41 +92,21 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--rate", type=float, default=3e-3, help="the largest learning rate")
     parser.add_argument("--no-half", dest="half", action="store_false", help="train in float32")
-    parser.add_argument("--seed", type=int, default=SEED)
-    options = parser.parse_args()
-    options.networks = options.networks or ["yolov2_tiny_half", "yolov2_tiny"]
-    unknown = [name for name in options.networks if name not in NETWORKS]
-    if unknown:
-        parser.error(f"got {', '.join(unknown)}, expected some of {', '.join(NETWORKS)}")
-    return options
+    return parser.parse_args()
 
 
 def main() -> None:
-    """Trains the networks one after the other; the log is written again after each of them."""
+    """Makes the scenes, then trains the networks."""
     options = parse_arguments()
-    torch.backends.cudnn.benchmark = True
-    torch.set_float32_matmul_precision("high")
-    options.output.mkdir(parents=True, exist_ok=True)
-    start = time.perf_counter()
+    run = TrainingRun("models.garment_scenes.train", options)
     data, device = options.data, options.device
     made = make_scenes(data, "train", options.scenes, SEED)
     train = SceneSet.collect(made, options.scenes, device)
     made = make_scenes(data, "t10k", options.test_scenes, SEED)
     test = SceneSet.collect(made, options.test_scenes, device)
-    print(f"{len(train)} scenes in {time.perf_counter() - start:.0f} s", flush=True)
-    arguments = shlex.join(sys.argv[1:])
-    log: dict[str, Any] = {
-        "command": f"python -m models.garment_scenes.train {arguments}".strip(),
-        "started": now(),
-        "machine": describe_machine(options.device),
-        "scenes": {"train": len(train), "test": len(test), "seed": SEED},
-        "networks": {},
-    }
-    for name in options.networks:
-        log["networks"][name] = train_network(name, train, test, options)
-        log["seconds"] = round(time.perf_counter() - start, 1)
-        (options.output / "training.json").write_text(json.dumps(log, indent=1) + "\n")
-    print(f"{log['seconds']} s in all", flush=True)
+    print(f"{len(train)} scenes in {run.seconds:.0f} s", flush=True)
+    run.log["scenes"] = {"train": len(train), "test": len(test), "seed": SEED}
+    run.train_each(lambda name: train_network(name, train, test, options))
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ def build(
         name: one of ``NETWORKS``.
         path: the file; an existing one is replaced only when the new one is complete.
         form: "binary", or "float": the twin with real weights and activations.
-        float_weights: how real weights are stored: "f32", or "f16", rounded to half precision.
+        float_weights: how real weights are stored: "f32", or rounded to "f16" or "i8".
 
     Returns:
         The conversion's report.
