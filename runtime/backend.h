@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "loader/model.h"
-#include "phonebit/network.h"
+#include "network.h"
 #include "threads/thread_pool.h"
 
 namespace phonebit {

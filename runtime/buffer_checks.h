@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "phonebit/network.h"
+#include "network.h"
 #include "threads/thread_pool.h"
 
 namespace phonebit {

@@ -1,7 +1,7 @@
 // printf-style construction of phonebit::Error; internal to the runtime.
 #pragma once
 
-#include "phonebit/error.h"
+#include "error.h"
 
 namespace phonebit {
 

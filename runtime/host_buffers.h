@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "memory/aligned_buffer.h"
-#include "phonebit/network.h"
+#include "network.h"
 
 namespace phonebit {
 

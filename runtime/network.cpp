@@ -1,4 +1,4 @@
-#include "phonebit/network.h"
+#include "network.h"
 
 #include <algorithm>
 #include <mutex>

@@ -6,7 +6,7 @@
 #include "backend.h"
 #include "kernel_types.h"
 #include "loader/model.h"
-#include "phonebit/network.h"
+#include "network.h"
 
 namespace phonebit {
 

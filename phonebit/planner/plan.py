@@ -1,6 +1,6 @@
 """Who computes what of a network: the plan by which a CPU and a GPU work on one image together.
 
-The C++ half is ``runtime/include/phonebit/plan.h``.
+The C++ half is ``runtime/plan.h``.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "loader/model.h"
-#include "phonebit/plan.h"
+#include "plan.h"
 
 namespace phonebit::coexec {
 

@@ -7,7 +7,7 @@
 
 #include "loader/model.h"
 #include "lowering/op_part.h"
-#include "phonebit/plan.h"
+#include "plan.h"
 
 namespace phonebit::coexec {
 

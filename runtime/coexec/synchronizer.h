@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "coexec/opencl_names.h"
+#include "network.h"
 #include "opencl/context.h"
 #include "opencl/program_cache.h"
-#include "phonebit/network.h"
 
 namespace phonebit::coexec {
 

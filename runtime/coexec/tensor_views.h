@@ -9,9 +9,9 @@
 #include "cpu/tensor_slots.h"
 #include "lowering/memory_budget.h"
 #include "memory/aligned_buffer.h"
+#include "network.h"
 #include "opencl/layer_set.h"
 #include "opencl/svm.h"
-#include "phonebit/network.h"
 
 namespace phonebit::coexec {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "loader/model.h"
-#include "phonebit/network.h"
+#include "network.h"
 
 namespace phonebit::cpu {
 

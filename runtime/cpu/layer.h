@@ -11,8 +11,8 @@
 #include "kernel_types.h"
 #include "loader/model.h"
 #include "lowering/memory_budget.h"
-#include "phonebit/network.h"
-#include "phonebit/plan.h"
+#include "network.h"
+#include "plan.h"
 
 namespace phonebit::cpu {
 

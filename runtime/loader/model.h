@@ -8,7 +8,7 @@
 
 #include "format/pbit_records.h"
 #include "loader/mapped_file.h"
-#include "phonebit/plan.h"
+#include "plan.h"
 
 namespace phonebit::loader {
 

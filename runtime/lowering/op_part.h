@@ -3,7 +3,7 @@
 
 #include "kernel_types.h"
 #include "loader/model.h"
-#include "phonebit/plan.h"
+#include "plan.h"
 
 namespace phonebit::lowering {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "loader/model.h"
-#include "phonebit/plan.h"
+#include "plan.h"
 
 namespace phonebit::lowering {
 

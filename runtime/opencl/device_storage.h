@@ -6,9 +6,9 @@
 
 #include "lowering/tensor_homes.h"
 #include "memory/slot_plan.h"
+#include "network.h"
 #include "opencl/context.h"
 #include "opencl/tensor_memory.h"
-#include "phonebit/network.h"
 
 namespace phonebit::opencl {
 

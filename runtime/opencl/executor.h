@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "lowering/memory_budget.h"
+#include "network.h"
 #include "opencl/device_storage.h"
 #include "opencl/layer_set.h"
-#include "phonebit/network.h"
 
 namespace phonebit::opencl {
 

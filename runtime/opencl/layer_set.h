@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "network.h"
 #include "opencl/kernel_chooser.h"
 #include "opencl/layer.h"
-#include "phonebit/network.h"
-#include "phonebit/plan.h"
+#include "plan.h"
 
 namespace phonebit::opencl {
 

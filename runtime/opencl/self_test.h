@@ -6,11 +6,11 @@
 #include <memory>
 #include <string>
 
+#include "network.h"
 #include "opencl/binary_store.h"
 #include "opencl/context.h"
 #include "opencl/kernel_choice.h"
 #include "opencl/program_cache.h"
-#include "phonebit/network.h"
 
 namespace phonebit::opencl {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "phonebit/network.h"
+#include "network.h"
 
 namespace phonebit::python {
 

@@ -11,7 +11,7 @@
 #include <tuple>
 
 #include "fail.h"
-#include "phonebit/network.h"
+#include "network.h"
 #include "python/arrays.h"
 
 namespace py = pybind11;
@@ -37,6 +37,7 @@ void raise(const Error& error) {
       name = "DeviceError";
       break;
     case ErrorCode::internal:
+    case ErrorCode::cancelled:
       break;
   }
   const py::object type = py::module_::import("phonebit.errors").attr(name);

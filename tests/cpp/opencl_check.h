@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "phonebit/error.h"
+#include "error.h"
 
 inline int failures = 0;
 

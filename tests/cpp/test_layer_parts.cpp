@@ -6,12 +6,12 @@
 #include <deque>
 
 #include "cpu/layer.h"
+#include "error.h"
 #include "kernel_check.h"
 #include "loader/validate.h"
 #include "lowering/conv_shape.h"
 #include "lowering/op_part.h"
 #include "lowering/op_tensors.h"
-#include "phonebit/error.h"
 
 namespace check {
 namespace {

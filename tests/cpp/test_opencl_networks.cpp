@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "network.h"
 #include "opencl_check.h"
-#include "phonebit/network.h"
 
 namespace {
 

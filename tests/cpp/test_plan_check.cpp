@@ -8,9 +8,9 @@
 #include <sstream>
 #include <string>
 
+#include "error.h"
 #include "loader/loader.h"
 #include "lowering/plan_check.h"
-#include "phonebit/error.h"
 
 namespace {
 

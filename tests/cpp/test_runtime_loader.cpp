@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "loader/loader.h"
-#include "phonebit/network.h"
+#include "network.h"
 #include "test_runtime_model.h"
 
 namespace {

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "phonebit/error.h"
-#include "phonebit/plan.h"
+#include "error.h"
+#include "plan.h"
 
 namespace phonebit {
 
@@ -140,10 +140,24 @@ enum class Synchronization {
             ///< 4)
 };
 
+/// Which processors the threads of a network run on.
+enum class Cores {
+  any,     ///< the system decides
+  big,     ///< the clusters of highest capacity (threads/processor_topology.h)
+  little,  ///< the cluster of lowest capacity
+};
+
+/// What matters more while a network waits between passes.
+enum class Hint {
+  none,
+  performance,  ///< workers wait awake; Android's performance hint session, where there is one
+  power,        ///< workers sleep at once; the driver's low-power hint, where there is one
+};
+
 struct Options {
-  /// "cpu"; "gpu" or "gpu:1": an OpenCL device in the order of opencl_devices(); "auto": the first OpenCL
-  /// device that is a GPU, or the CPU where there is none; "gpu+cpu" or "gpu:1+cpu": both together, as a plan
-  /// says.
+  /// "cpu" or "cpu:avx2"; "gpu" or "gpu:1": an OpenCL device in the order of opencl_devices(); "auto": the
+  /// first OpenCL device that is a GPU, or the CPU where there is none; "gpu+cpu" or "gpu:1+cpu": both
+  /// together, as a plan says.
   std::string device = "cpu";
   /// In place of `device`, when its context is not null.
   OpenClHandles opencl;
@@ -163,6 +177,12 @@ struct Options {
   std::string cache_directory;
   /// Threads of a forward pass, the caller included; 0: one for each processor that the process may use.
   int threads = 0;
+  Cores cores = Cores::any;
+  /// The system's numbers of processors, in place of `cores` where not empty.
+  std::vector<int> core_list;
+  Hint hint = Hint::none;
+  /// Whether each forward pass takes the time of each layer: Network::last_profile.
+  bool profiling = false;
   /// Instruction set; empty: the one that PHONEBIT_CPU names, else the best of this machine.
   std::string isa;
   /// Largest sum of activations, scratch and packed weights that a file may ask for; on a GPU a batch that
@@ -250,6 +270,13 @@ class Network {
   /// device (ISA, memory).
   static Network load(const std::string& path, const Options& options = {});
 
+  /// The same for the bytes of a file in memory, used in place: they must stay unchanged as long as the
+  /// network lives. Copied where they do not start at a multiple of 64.
+  static Network load_memory(const void* data, size_t bytes, const Options& options = {});
+  /// The same for `bytes` bytes from `offset` of an open file; 0: to its end. The descriptor may be closed
+  /// afterwards.
+  static Network load_descriptor(int descriptor, int64_t offset, int64_t bytes, const Options& options = {});
+
   Network(Network&&) noexcept;
   Network& operator=(Network&&) noexcept;
   ~Network();
@@ -273,6 +300,14 @@ class Network {
   /// nothing. Throws Error(input), naming the tensor, before anything is computed.
   void forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
                int batch = 1);
+
+  /// Passes that run or wait for their turn now throw Error(cancelled) as soon as they can: the CPU stops
+  /// between layers, a GPU finishes what it was given. Later passes are not concerned.
+  void cancel();
+
+  /// Milliseconds of each layer in the last forward pass. Throws Error(input) without Options::profiling, or
+  /// before the first pass.
+  std::vector<double> last_profile() const;
 
   /// Milliseconds of each layer for the batch: the median of `repeats` runs after one warm-up. Allocates.
   std::vector<double> profile(const std::vector<InputBuffer>& inputs, int batch, int repeats);
