@@ -17,7 +17,12 @@ TITLES: Final = {
     "alexnet": "AlexNet",
     "quicknet": "QuickNet",
 }
-PLANNED: Final = {"ulayer": "µLayer", "codl": "CoDL", "finegrained": "Fine-Grained"}
+PLANNED: Final = {
+    "ulayer": "µLayer",
+    "codl": "CoDL",
+    "finegrained": "Fine-Grained",
+    "finegrained_measured": "Fine-Grained, measured",
+}
 GUARD: Final = 1.02
 """Planned execution over the better single processor, at most."""
 CONVOLUTIONS: Final = ("binary_conv2d", "conv2d")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,7 @@ from plans import VARIANTS, Planner, Variant, split_of
 from turns import Budget, compete
 
 from phonebit import Network, VerificationError
+from phonebit.cli.plan_file import PlanRequest, plan_file
 from phonebit.converter.passes.pipeline import FloatWeights
 from phonebit.models.networks import build
 from phonebit.planner.planning import Planned
@@ -62,6 +64,8 @@ def planned_network(
 ) -> tuple[Network, Planned, dict[str, Any]]:
     """A network loaded with a plan; what is to be said of the plan."""
     path = network_file(bench.networks, name, variant.precision)
+    if variant.is_measured:
+        return measured_network(bench, path, variant)
     planned, seconds = planner.plan(path, variant)
     network = bench.load(
         path,
@@ -70,6 +74,21 @@ def planned_network(
         synchronization=variant.synchronization,
     )
     return network, planned, {"title": variant.title, "planning_s": seconds, **split_of(planned)}
+
+
+def measured_network(
+    bench: Bench, path: Path, variant: Variant
+) -> tuple[Network, Planned, dict[str, Any]]:
+    """The same for ``phonebit plan --measure``, its race against either processor included."""
+    request = PlanRequest(
+        "finegrained", measure=True, device=bench.both, threads=bench.testbed.cpu_cores
+    )
+    output = path.with_name(f"{path.stem}-{bench.testbed.name}.pbit")
+    begin = time.perf_counter()
+    report = plan_file(path, str(bench.profile), output, request, quiet=True)
+    seconds = time.perf_counter() - begin
+    facts = {"title": variant.title, "planning_s": seconds, "measurements": report.measurements}
+    return bench.load(output), report.planned, facts | split_of(report.planned)
 
 
 def measure_network(name: str, variants: Sequence[str], bench: Bench) -> dict[str, Any]:

@@ -37,6 +37,7 @@ class Variant:
         predictor: by what the plan is chosen; "finegrained_plain" knows nothing of dispatches.
         precision: of the network; "fast" reads the file with 8-bit real weights.
         synchronization: as ``Network.load`` takes it.
+        is_measured: whether what is planned is measured, as ``phonebit plan --measure`` does.
     """
 
     title: str
@@ -44,6 +45,7 @@ class Variant:
     predictor: PredictorName
     precision: Precision = "exact"
     synchronization: str = "auto"
+    is_measured: bool = False
 
 
 VARIANTS: Final = {
@@ -71,8 +73,11 @@ VARIANTS: Final = {
         "finegrained",
         synchronization="events",
     ),
+    "finegrained_measured": Variant(
+        "Fine-Grained, measured", METHODS["finegrained"], "finegrained", is_measured=True
+    ),
 }
-PLANNED: Final = ("ulayer", "codl", "finegrained")
+PLANNED: Final = ("ulayer", "codl", "finegrained", "finegrained_measured")
 """Those that must not be slower than the better single processor."""
 
 
@@ -98,7 +103,8 @@ class Planner:
         begin = time.perf_counter()
         times, sharing = self._times_and_sharing(contents, variant.predictor)
         key = self._profile.key(self._threads)
-        settings = PlannerSettings()
+        margin = self._profile.margin(variant.predictor.partition("_")[0])
+        settings = PlannerSettings(predicted_margin=margin)
         planned = plan_network(contents, key, variant.method, times, sharing, settings)
         return planned, time.perf_counter() - begin
 

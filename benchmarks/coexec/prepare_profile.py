@@ -19,7 +19,6 @@ from typing import Any, Final
 
 from experiment import SEED, Bench, main
 from layers import THREADS
-from turns import Budget
 
 from phonebit.planner.profile import read_profile
 from phonebit.planner.samples import read_samples
@@ -27,7 +26,7 @@ from phonebit.planner.samples import read_samples
 TRAINING_SHARE: Final = 0.2
 """Of the budget; the rest is for collecting."""
 ENTRY: Final = "from phonebit.cli.main import main; main()"
-FIRST_LAYERS: Final = 12
+SMOKE_LAYERS: Final = 12
 REPEATS: Final = 5
 STOP_S: Final = 30
 """How long an interrupted collection may take to end."""
@@ -41,18 +40,9 @@ def phonebit(*arguments: str) -> list[str]:
 def collect(bench: Bench, samples: Path, count: int, limit_s: float) -> None:
     """Collects until there are enough samples or the time is over.
 
-    Some layers first, and with them what meetings cost, which is measured behind the last layer.
-
     Raises:
         RuntimeError: It failed by itself.
     """
-    limit = Budget(limit_s)
-    _collect(bench, samples, min(count, FIRST_LAYERS), None)
-    if count > FIRST_LAYERS:
-        _collect(bench, samples, count, limit.left_s)
-
-
-def _collect(bench: Bench, samples: Path, count: int, limit_s: float | None) -> None:
     threads = ",".join(map(str, range(1, min(THREADS, bench.testbed.cpu_cores) + 1)))
     command = phonebit(
         "collect", "--opencl", bench.gpu, "--threads", threads, "--seed", str(SEED),
@@ -77,7 +67,7 @@ def measure(count: int, bench: Bench) -> dict[str, Any]:
     profile = bench.profile
     profile.parent.mkdir(parents=True, exist_ok=True)
     samples = samples_path(profile)
-    wanted = FIRST_LAYERS if bench.smoke else count
+    wanted = SMOKE_LAYERS if bench.smoke else count
     collect(bench, samples, wanted, (1 - TRAINING_SHARE) * bench.budget.seconds)
     report = profile.parent / "report"
     subprocess.run(

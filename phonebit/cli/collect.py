@@ -4,74 +4,128 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
-from phonebit.cli.console import output, progress
+from phonebit.cli.collect_options import (
+    CutsOption,
+    LayersOption,
+    ProcessorsOption,
+    RepeatsOption,
+    SeedOption,
+    ThreadCountsOption,
+    collection_plan,
+    print_collection,
+)
+from phonebit.cli.console import bytes_text, output, progress
 from phonebit.cli.devices import usable_cores
+from phonebit.errors import InputError
 
 if TYPE_CHECKING:
     from phonebit import _runtime
-    from phonebit.planner.collect import CollectionPlan, CollectionReport
-    from phonebit.planner.collect_handovers import Way
+    from phonebit.planner.collect import CollectionReport
+    from phonebit.planner.handover_layers import Way
+    from phonebit.planner.orders import CollectionPlan
     from phonebit.planner.predictors.kernel_rules import GpuFacts
     from phonebit.planner.samples import DeviceFacts
 
-Processors = Literal["gpu", "cpu", "gpu+cpu"]
-
 
 def collect(
+    context: typer.Context,
     output_path: Annotated[
-        Path, typer.Option("-o", "--output", metavar="SAMPLES", help="A .jsonl file.")
-    ],
-    device: Annotated[
-        Processors,
-        typer.Option(
-            help="Whose times; gpu+cpu also measures both at once and what sharing costs."
-        ),
-    ] = "gpu+cpu",
+        Path | None, typer.Option("-o", "--output", metavar="SAMPLES", help="A .jsonl file.")
+    ] = None,
+    device: ProcessorsOption = "gpu+cpu",
     opencl: Annotated[
         str, typer.Option("--opencl", metavar="DEVICE", help="Which GPU: gpu or gpu:N.")
     ] = "gpu",
-    samples: Annotated[
-        int, typer.Option("--samples", min=1, metavar="N", help="Random layers.")
-    ] = 400,
-    threads: Annotated[
-        str, typer.Option("--threads", metavar="N,N", help="Numbers of CPU threads.")
-    ] = "1",
-    cuts: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Parts of a layer in each direction.")
-    ] = 3,
-    repeats: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Runs, of which the median counts.")
-    ] = 20,
-    seed: Annotated[int, typer.Option(min=0, help="Of layers and weights.")] = 0,
+    samples: LayersOption = 400,
+    threads: ThreadCountsOption = "1",
+    cuts: CutsOption = 3,
+    repeats: RepeatsOption = 20,
+    seed: SeedOption = 0,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with a file that is there already.")
     ] = False,
+    orders: Annotated[
+        Path | None,
+        typer.Option("--orders", metavar="FOLDER", help="Write what a device shall measure."),
+    ] = None,
+    results: Annotated[
+        Path | None,
+        typer.Option("--results", metavar="FILE", help="Read what it measured of --orders."),
+    ] = None,
 ) -> None:
     """Measure random layers, whole and cut, on a GPU and a CPU.
 
     Results are appended layer by layer, so an interrupted run loses one at
     most; --resume goes on where it stopped, or adds layers where --samples is
     larger. Let nothing else run meanwhile.
-    """
-    from phonebit.errors import InputError
-    from phonebit.planner.collect import CollectionPlan
-    from phonebit.planner.plan import Processor
 
-    if output_path.exists() and not resume:
+    For a device without Python: --orders FOLDER writes a folder that
+    `phonebit_bench --collect FOLDER` measures there; --orders FOLDER
+    --results FOLDER/results.jsonl -o SAMPLES makes samples of its results.
+    """
+    asked = (orders is not None, results is not None, output_path is not None)
+    if results is not None and orders is not None and output_path is not None:
+        _refuse_given(
+            context, ("device", "opencl", "samples", "threads", "cuts", "repeats", "seed")
+        )
+        _check_new(output_path, resume)
+        return print_collection(output_path, _read_back(orders, results, output_path))
+    if asked not in ((True, False, False), (False, False, True)):
+        raise InputError(
+            "what to do is not clear",
+            expected="-o SAMPLES, or --orders FOLDER, or --orders FOLDER --results FILE -o SAMPLES",
+        )
+    plan = collection_plan(device, samples, threads, cuts, repeats, seed)
+    if orders is not None:
+        _refuse_given(context, ("opencl", "resume"))
+        return _write_orders(orders, plan)
+    assert output_path is not None
+    _check_new(output_path, resume)
+    print_collection(output_path, _collect(output_path, opencl, plan))
+
+
+def _refuse_given(context: typer.Context, names: tuple[str, ...]) -> None:
+    """Options that would have no effect are errors."""
+    given = [
+        name
+        for name in names
+        if (source := context.get_parameter_source(name)) is not None and source.name != "DEFAULT"
+    ]
+    if given:
+        raise InputError(
+            f"--{given[0]} has no effect here",
+            hint="the work order tells what is measured, phonebit_bench on the device measures it",
+        )
+
+
+def _check_new(samples: Path, resume: bool) -> None:
+    if samples.exists() and not resume:
         raise InputError(
             "the file is there already",
-            where=str(output_path),
+            where=str(samples),
             hint="add --resume to go on with it, or give another file to -o",
         )
-    sides = tuple(side for side in Processor if side.name.lower() in device.split("+"))
-    plan = CollectionPlan(sides, samples, _thread_counts(threads), cuts, repeats, seed=seed)
-    report = _collect(output_path, opencl, plan)
-    _print(output_path, report)
+
+
+def _write_orders(folder: Path, plan: CollectionPlan) -> None:
+    from phonebit.planner.work_orders import write_work_order
+
+    with progress("writing layers", plan.layers) as advance:
+        files = write_work_order(folder, plan, advance)
+    size = bytes_text(sum(file.stat().st_size for file in files))
+    output().print(f"{len(files)} files, {size}: {escape(str(folder))}", soft_wrap=True)
+
+
+def _read_back(folder: Path, results: Path, samples: Path) -> CollectionReport:
+    from phonebit.planner.work_orders import collect_results
+
+    with progress("reading results", None) as advance:
+        return collect_results(folder, results, samples, advance)
 
 
 def _collect(samples: Path, opencl: str, plan: CollectionPlan) -> CollectionReport:
@@ -112,25 +166,3 @@ def _facts(opencl: str, gpu: GpuFacts, threads: tuple[int, ...]) -> DeviceFacts:
         alone = _open(file, "cpu", 1)
         keys = {count: _open(file, f"{opencl}+cpu", count).plan_key for count in threads}
         return device_facts(gpu, alone.isa, usable_cores(), alone.layers[index].kernel, keys)
-
-
-def _thread_counts(text: str) -> tuple[int, ...]:
-    from phonebit.errors import InputError
-
-    try:
-        counts = tuple(dict.fromkeys(int(part) for part in text.split(",")))
-    except ValueError:
-        counts = ()
-    if not counts or min(counts) < 1:
-        raise InputError("--threads", expected="numbers from 1 on, as 1,2", got=repr(text))
-    return counts
-
-
-def _print(path: Path, report: CollectionReport) -> None:
-    console = output()
-    console.print(
-        f"{report.measured} layers measured, {report.known} known before: {escape(str(path))}",
-        soft_wrap=True,
-    )
-    for layer, reason in report.failed.items():
-        console.print(f"[yellow]failed[/] {escape(layer)}: {escape(reason)}", soft_wrap=True)

@@ -51,8 +51,13 @@ PrecisionOption = Annotated[
     typer.Option("--precision", help="Of what is measured; predictions are for exact layers."),
 ]
 MarginOption = Annotated[
-    float,
-    typer.Option("--margin", metavar="SHARE", help="What a split must gain over one processor."),
+    float | None,
+    typer.Option(
+        "--margin",
+        metavar="SHARE",
+        help="What a split must gain over one processor; else 0.02 of measured times, and the "
+        "predictor's typical error of predicted ones.",
+    ),
 ]
 ChannelStepOption = Annotated[
     int | None,
@@ -87,7 +92,7 @@ def plan(
     threads: ThreadsOption = 0,
     sharing: SharingOption = None,
     synchronization: SynchronizationOption = None,
-    margin: MarginOption = 0.02,
+    margin: MarginOption = None,
     channel_step: ChannelStepOption = None,
     row_step: RowStepOption = 8,
     picture: Annotated[

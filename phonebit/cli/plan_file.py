@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from phonebit.planner import OutputPart
     from phonebit.planner.explain import LayerChoice
     from phonebit.planner.part_times import MeasuredTimes
-    from phonebit.planner.planning import Planned
+    from phonebit.planner.planning import Planned, PlannerSettings
     from phonebit.planner.predictors import LayerShape
     from phonebit.planner.profile import DeviceProfile
     from phonebit.planner.race import Race
@@ -37,7 +37,7 @@ class PlanRequest:
     threads: int = 0
     sharing: PlanSharing | None = None
     synchronization: PlanSynchronization | None = None
-    margin: float = 0.02
+    margin: float | None = None
     channel_step: int | None = None
     row_step: int = 8
 
@@ -108,13 +108,13 @@ def plan_file(
     from phonebit.planner.explain import explain as explain_plan
     from phonebit.planner.part_times import PredictedTimes
     from phonebit.planner.partition import method_named
-    from phonebit.planner.planning import PlannerSettings, plan_network
+    from phonebit.planner.planning import plan_network
     from phonebit.planner.predictors import LayerShape
 
     method = method_named(request.method)
-    settings = PlannerSettings(request.margin, request.channel_step, request.row_step)
-    settings.check()
     known = find_profile(profile)
+    settings = _settings(request, known)
+    settings.check()
     threads = request.threads or max(known.threads)
     key = known.key(threads)
     cost = known.sharing_cost(method.name, threads, request.sharing, request.synchronization)
@@ -137,6 +137,17 @@ def plan_file(
     write_atomically(output_path, file_bytes(with_plan(contents, planned.plan)))
     measurements = measured.measurements if measured is not None else 0
     return PlanReport(file, output_path, planned, layers, measurements, raced)
+
+
+def _settings(request: PlanRequest, profile: DeviceProfile) -> PlannerSettings:
+    """A margin that the user gives counts for all times."""
+    from phonebit.planner.planning import PlannerSettings
+    from phonebit.planner.profile import LEAST_MARGIN
+
+    margin, predicted = request.margin, request.margin
+    if margin is None:
+        margin, predicted = LEAST_MARGIN, profile.margin(request.method)
+    return PlannerSettings(margin, request.channel_step, request.row_step, predicted)
 
 
 def find_profile(device: str) -> DeviceProfile:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -87,7 +87,7 @@ def _train(
     path: Path, output_path: Path | None, report_folder: Path | None, search: bool, quiet: bool
 ) -> TrainingReport:
     from phonebit.errors import InputError
-    from phonebit.planner.evaluation import evaluate
+    from phonebit.planner.evaluation import evaluate, typical_errors
     from phonebit.planner.predictors.gpu_dispatch import GpuDispatch
     from phonebit.planner.samples import read_samples
     from phonebit.planner.training import Trainer, TreeSettings, split_by_layer
@@ -110,7 +110,9 @@ def _train(
             settings = search_settings(samples, learning, advance)
         trainer = Trainer(samples, settings, advance)
         predictions = evaluate(trainer.fit(learning, samples.handovers), testing)
-        profile = trainer.fit(samples.parts, samples.handovers)
+        profile = replace(
+            trainer.fit(samples.parts, samples.handovers), errors=typical_errors(predictions)
+        )
     plots = _plots(report_folder, predictions)
     agreeing, differing = dispatch_agreement(samples, GpuDispatch(profile.device.gpu))
     return TrainingReport(

@@ -1,30 +1,20 @@
-"""Collecting samples: random layers are written, loaded on both processors and measured."""
+"""Collecting samples: orders are carried out one by one, and what they find is kept at once."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from itertools import islice, product
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from phonebit.errors import DeviceError
-from phonebit.format.writer import file_bytes
-from phonebit.planner.collect_handovers import (
-    ROWS,
-    SHARES,
-    WAYS,
-    Way,
-    handover,
-    handover_layers,
-    measure_handovers,
-)
-from phonebit.planner.measuring import MeasuringEngine, dispatch_of, measure_parts
+from phonebit.planner.handover_layers import handover
+from phonebit.planner.measurer import EngineHere, Measurement, Measurer, OpenEngine
+from phonebit.planner.orders import CollectionPlan, Order, make_orders
 from phonebit.planner.plan import OutputPart, Processor
-from phonebit.planner.predictors.cpu_kernels import cpu_kernel
+from phonebit.planner.predictors.cpu_kernels import CpuFacts, cpu_kernel
 from phonebit.planner.predictors.layer_shape import LayerShape
-from phonebit.planner.sampled_files import layer_file
 from phonebit.planner.samples import (
     DeviceFacts,
     HandoverSample,
@@ -33,49 +23,10 @@ from phonebit.planner.samples import (
     append_samples,
     begin_samples,
 )
-from phonebit.planner.sampling import sample_cuts, sample_layers
 
 LEAST_US: Final = 0.01
 """Stands for a time that clocks do not resolve, as that of a reshape without a copy."""
-
-
-class OpenEngine(Protocol):
-    """Loads a file on both processors."""
-
-    def __call__(self, path: Path, threads: int, way: Way) -> MeasuringEngine:
-        """The engine of a network on "gpu+cpu".
-
-        Args:
-            path: The file.
-            threads: CPU threads.
-            way: How the processors share.
-
-        Raises:
-            DeviceError: The device cannot run it, or not in this way.
-        """
-
-
-@dataclass(frozen=True)
-class CollectionPlan:
-    """What is to be measured.
-
-    Args:
-        processors: Whose times.
-        layers: How many random layers.
-        threads: Numbers of CPU threads.
-        cuts: Most parts of a layer in each direction.
-        repeats: Runs of a round.
-        rounds: Medians, of which the median counts.
-        seed: Of layers, cuts and weights.
-    """
-
-    processors: tuple[Processor, ...]
-    layers: int
-    threads: tuple[int, ...]
-    cuts: int = 3
-    repeats: int = 20
-    rounds: int = 3
-    seed: int = 0
+Sample = PartSample | HandoverSample
 
 
 @dataclass
@@ -85,12 +36,14 @@ class CollectionReport:
     Args:
         measured: Layers that were measured now, once for each number of threads.
         known: Those that the file had already.
+        missing: Those that whoever measures has not come to yet, handovers among them.
         failed: Layers that the device could not run, with the reason.
     """
 
-    measured: int
-    known: int
-    failed: dict[str, str]
+    measured: int = 0
+    known: int = 0
+    missing: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
 
 
 def collect(
@@ -100,7 +53,7 @@ def collect(
     open_engine: OpenEngine,
     progress: Callable[[str], None] = lambda _text: None,
 ) -> CollectionReport:
-    """Measures layers and appends what it finds to a file, layer by layer.
+    """Measures layers here and appends what it finds to a file, layer by layer.
 
     Layers that the file has already are not measured again, so that an interrupted collection goes
     on where it stopped.
@@ -118,166 +71,116 @@ def collect(
         OSError: The file cannot be written.
     """
     with tempfile.TemporaryDirectory(prefix="phonebit-collect-") as folder:
-        collection = _Collection(path, device, plan, open_engine, Path(folder) / "layer.pbit")
-        collection.collect_parts(progress)
-        if len(plan.processors) == len(Processor):
-            collection.collect_handovers(progress)
-    report = collection.report
+        here = EngineHere(open_engine, plan, Path(folder) / "layer.pbit")
+        return carry_out(path, device, plan, here, progress)
+
+
+def carry_out(
+    path: Path,
+    device: DeviceFacts,
+    plan: CollectionPlan,
+    measurer: Measurer,
+    progress: Callable[[str], None] = lambda _text: None,
+) -> CollectionReport:
+    """The same with anyone who measures.
+
+    Args:
+        path: The file of samples.
+        device: What is measured.
+        plan: What of it.
+        measurer: Carries out the orders.
+        progress: Called with a text before each order.
+
+    Raises:
+        As ``collect``.
+    """
+    known = _Known(begin_samples(path, device))
+    ways = measurer.available_ways()
+    report = CollectionReport()
+    for order in make_orders(plan):
+        if order.way is not None and order.way not in ways:
+            continue
+        progress(order.text)
+        if known.has(order):
+            report.known += order.way is None
+            continue
+        try:
+            found = measurer.measure(order, order.way or ways[0])
+        except DeviceError as error:
+            report.failed[str(order.layer) if order.way is None else order.text] = str(error)
+            continue
+        if found is None:
+            report.missing += 1
+            continue
+        samples = list(samples_of(order, found, device.cpu))
+        append_samples(path, samples)
+        known.add(samples)
+        report.measured += order.way is None
     if report.failed and not report.measured and not report.known:
         reason = next(iter(report.failed.values()))
         raise DeviceError(f"no layer could be measured: {reason}", where=device.gpu.name)
     return report
 
 
-class _Collection:
-    """A collection while it runs."""
-
-    def __init__(
-        self,
-        path: Path,
-        device: DeviceFacts,
-        plan: CollectionPlan,
-        open_engine: OpenEngine,
-        file: Path,
-    ) -> None:
-        self.report = CollectionReport(0, 0, {})
-        self._path = path
-        self._device = device
-        self._plan = plan
-        self._open_engine = open_engine
-        self._file = file
-        self._samples = begin_samples(path, device)
-        self._ways = self._available_ways()
-
-    def collect_parts(self, progress: Callable[[str], None]) -> None:
-        """Random layers, each as a whole and cut."""
-        known = _known_layers(self._samples, self._plan)
-        for layer in islice(sample_layers(self._plan.seed), self._plan.layers):
-            for threads in self._plan.threads:
-                progress(f"{layer.family} {layer.out_h}x{layer.out_w}x{layer.out_c}")
-                if (layer, threads) in known:
-                    self.report.known += 1
-                    continue
-                try:
-                    found = self._measure_parts(layer, threads)
-                except DeviceError as error:
-                    self.report.failed[str(layer)] = str(error)
-                    continue
-                append_samples(self._path, found)
-                known.add((layer, threads))
-                self.report.measured += 1
-
-    def collect_handovers(self, progress: Callable[[str], None]) -> None:
-        """Every way of sharing that the device has, in layers of growing size."""
-        known = {
-            (sample.sharing, sample.synchronization, sample.threads, sample.bytes_to_cpu)
-            for sample in self._samples.handovers
-        }
-        for way, threads, layer in product(self._ways, self._plan.threads, handover_layers()):
-            whole_bytes = layer.output_bytes(layer.whole)
-            if (*way, threads, round(whole_bytes * SHARES[-1] / ROWS)) in known:
-                continue
-            progress(f"sharing: {way.sharing}, {way.synchronization}, {whole_bytes / 1000:.0f} kB")
-            engine, index = self._load(layer, threads, way)
-            rounds = self._plan.repeats, self._plan.rounds
-            found = measure_handovers(engine, layer, index, way, threads, *rounds)
-            append_samples(self._path, found)
-
-    def _load(self, layer: LayerShape, threads: int, way: Way) -> tuple[MeasuringEngine, int]:
-        contents, index = layer_file(layer, self._plan.seed)
-        # The runtime maps the file: one that is in use is replaced, never changed.
-        self._file.unlink(missing_ok=True)
-        self._file.write_bytes(file_bytes(contents))
-        return self._open_engine(self._file, threads, way), index
-
-    def _available_ways(self) -> list[Way]:
-        """Those that the device has; the first serves where only one is needed."""
-        available, refusals = [], []
-        for way in WAYS:
-            try:
-                self._load(next(handover_layers()), self._plan.threads[0], way)
-            except DeviceError as error:
-                refusals.append(str(error))
-            else:
-                available.append(way)
-        if not available:
-            raise DeviceError(
-                f"the processors cannot work together: {refusals[-1]}", where=self._device.gpu.name
-            )
-        return available
-
-    def _measure_parts(self, layer: LayerShape, threads: int) -> list[PartSample | HandoverSample]:
-        way = self._ways[0]
-        engine, index = self._load(layer, threads, way)
-        found: list[PartSample | HandoverSample] = []
-        for cpu, gpu in part_pairs(layer, self._plan):
-            times = measure_parts(engine, index, cpu, gpu, self._plan.repeats, self._plan.rounds)
-            both = cpu is not None and gpu is not None
-            if cpu is not None:
-                kernel = cpu_kernel(layer, cpu, self._device.cpu)
-                us, spread = max(times.cpu_us, LEAST_US), times.cpu_spread
-                sample = PartSample(layer, Processor.CPU, threads, cpu, kernel, us, spread, both)
-                found.append(sample)
-            if gpu is not None:
-                launches = tuple(dispatch_of(engine, index, gpu))
-                choice = str(launches[-1]["choice"]) if launches else "none"
-                us, spread = max(times.gpu_us, LEAST_US), times.gpu_spread
-                sample = PartSample(layer, Processor.GPU, threads, gpu, choice, us, spread, both)
-                found.append(replace(sample, dispatch=launches))
-            if cpu is not None and gpu is not None:
-                found.append(handover(layer, way, threads, cpu, gpu, times.sharing_us))
-        return found
-
-
-def _known_layers(samples: Samples, plan: CollectionPlan) -> set[tuple[LayerShape, int]]:
-    """Layers of which the file has whole samples of every processor of the plan.
-
-    A layer's lines are written at once, but an interruption may cut them off.
-    """
-    found: dict[tuple[LayerShape, int], set[tuple[Processor, OutputPart]]] = {}
-    for sample in samples.parts:
-        key = sample.layer, sample.threads
-        found.setdefault(key, set()).add((sample.processor, sample.part))
-    known = set()
-    for (layer, threads), parts in found.items():
-        wanted = {
-            (side, part)
-            for cpu, gpu in part_pairs(layer, plan)
-            for side, part in ((Processor.CPU, cpu), (Processor.GPU, gpu))
-            if part is not None
-        }
-        if wanted <= parts:
-            known.add((layer, threads))
-    return known
-
-
-def part_pairs(
-    layer: LayerShape, plan: CollectionPlan
-) -> list[tuple[OutputPart | None, OutputPart | None]]:
-    """What the CPU and the GPU compute of a layer in each measurement.
+def samples_of(order: Order, found: Measurement, cpu_facts: CpuFacts) -> Iterator[Sample]:
+    """What a measurement tells of the processors.
 
     Args:
-        layer: A sampled layer.
-        plan: Who is measured, and how often.
-
-    Returns:
-        (CPU's part, GPU's part): first each processor alone with the whole layer, then both with a
-        cut layer at the same time, or one with its part, if only one is measured.
+        order: What was asked for.
+        found: The answer.
+        cpu_facts: What decides about the CPU's kernels.
     """
-    pairs: list[tuple[OutputPart | None, OutputPart | None]] = []
-    has_cpu, has_gpu = (side in plan.processors for side in (Processor.CPU, Processor.GPU))
-    if has_cpu:
-        pairs.append((layer.whole, None))
-    if has_gpu:
-        pairs.append((None, layer.whole))
-    for gpu in sample_cuts(layer, plan.cuts, plan.seed):
-        cpu = _rest(layer, gpu)
-        pairs.append((cpu if has_cpu else None, gpu if has_gpu else None))
-    return pairs
+    layer, threads = order.layer, order.threads
+    for (cpu, gpu), times, launches in zip(order.pairs, found.times, found.launches, strict=True):
+        both = cpu is not None and gpu is not None
+        if order.way is None and cpu is not None:
+            kernel = cpu_kernel(layer, cpu, cpu_facts)
+            us, spread = max(times.cpu_us, LEAST_US), times.cpu_spread
+            yield PartSample(layer, Processor.CPU, threads, cpu, kernel, us, spread, both)
+        if order.way is None and gpu is not None:
+            choice = str(launches[-1]["choice"]) if launches else "none"
+            us, spread = max(times.gpu_us, LEAST_US), times.gpu_spread
+            sample = PartSample(layer, Processor.GPU, threads, gpu, choice, us, spread, both)
+            yield replace(sample, dispatch=launches)
+        if cpu is not None and gpu is not None:
+            yield handover(layer, found.way, threads, cpu, gpu, times.sharing_us)
 
 
-def _rest(layer: LayerShape, gpu: OutputPart) -> OutputPart:
-    """The CPU's part: high rows, or high channels."""
-    if gpu.row_end < layer.out_h:
-        return OutputPart(gpu.row_end, layer.out_h, 0, layer.out_c)
-    return OutputPart(0, layer.out_h, gpu.channel_end, layer.out_c)
+class _Known:
+    """What a file of samples tells already.
+
+    A layer's lines are written at once, but an interruption may cut them off; so all of them are
+    looked for.
+    """
+
+    def __init__(self, samples: Samples) -> None:
+        self._parts: set[tuple[LayerShape, int, Processor, OutputPart]] = set()
+        self._handovers: set[tuple[str, str, int, int]] = set()
+        self.add([*samples.parts, *samples.handovers])
+
+    def add(self, samples: list[Sample]) -> None:
+        for sample in samples:
+            if isinstance(sample, PartSample):
+                self._parts.add((sample.layer, sample.threads, sample.processor, sample.part))
+            else:
+                self._handovers.add(_handover_key(sample))
+
+    def has(self, order: Order) -> bool:
+        if order.way is not None:
+            layer, threads = order.layer, order.threads
+            wanted = {
+                _handover_key(handover(layer, order.way, threads, cpu, gpu, 0.0))
+                for cpu, gpu in order.pairs
+                if cpu is not None and gpu is not None
+            }
+            return wanted <= self._handovers
+        return all(
+            (order.layer, order.threads, side, part) in self._parts
+            for cpu, gpu in order.pairs
+            for side, part in ((Processor.CPU, cpu), (Processor.GPU, gpu))
+            if part is not None
+        )
+
+
+def _handover_key(sample: HandoverSample) -> tuple[str, str, int, int]:
+    return sample.sharing, sample.synchronization, sample.threads, sample.bytes_to_cpu

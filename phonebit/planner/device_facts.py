@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from phonebit.planner.predictors.cpu_kernels import CpuFacts
@@ -29,12 +30,7 @@ def gpu_facts(device: _runtime.OpenClDevice, tuning: str) -> GpuFacts:
         device: One of ``phonebit.opencl.opencl_devices()``.
         tuning: Lines that go before the built-in table's: what ``phonebit tune`` found.
     """
-    lines = [
-        line
-        for table in (tuning, built_in_table())
-        for line in lines_for_device(table, device.vendor, device.family, device.name)
-    ]
-    return GpuFacts(
+    facts = GpuFacts(
         device.name,
         device.vendor,
         device.family,
@@ -43,8 +39,23 @@ def gpu_facts(device: _runtime.OpenClDevice, tuning: str) -> GpuFacts:
         device.clock_mhz,
         device.local_bytes,
         bool(device.capabilities["images"]),
-        tuple(lines),
     )
+    return with_tuning(facts, tuning)
+
+
+def with_tuning(gpu: GpuFacts, tuning: str) -> GpuFacts:
+    """A GPU with the lines of tuning tables that fit it.
+
+    Args:
+        gpu: The GPU.
+        tuning: Lines that go before the built-in table's.
+    """
+    lines = [
+        line
+        for table in (tuning, built_in_table())
+        for line in lines_for_device(table, gpu.vendor, gpu.family, gpu.name)
+    ]
+    return replace(gpu, tuning=tuple(lines))
 
 
 def device_facts(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from phonebit.planner.plan import Processor
 from phonebit.planner.predictors.base import LatencyPredictor
 from phonebit.planner.predictors.layer_shape import LayerShape
-from phonebit.planner.profile import DeviceProfile
+from phonebit.planner.profile import METHODS, DeviceProfile
 from phonebit.planner.samples import PartSample
 
 PREDICTORS = (
@@ -116,6 +116,16 @@ def evaluate(profile: DeviceProfile, parts: Sequence[PartSample]) -> list[Predic
             predicted = predict(predictor, own)
             predictions.append(Prediction(name, processor, threads, families, measured, predicted))
     return predictions
+
+
+def typical_errors(predictions: Iterable[Prediction]) -> dict[str, float]:
+    """Median error of each method over all processors, the ablations left out."""
+    errors: dict[str, list[NDArray[np.float64]]] = {}
+    for prediction in predictions:
+        if prediction.predictor in METHODS:
+            relative = np.abs(prediction.predicted_us / prediction.measured_us - 1)
+            errors.setdefault(prediction.predictor, []).append(relative)
+    return {method: float(np.median(np.concatenate(of))) for method, of in errors.items()}
 
 
 def predict(predictor: LatencyPredictor, parts: Sequence[PartSample]) -> NDArray[np.float64]:

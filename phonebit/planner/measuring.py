@@ -43,6 +43,14 @@ class LayerTimes:
     cpu_spread: float
     gpu_spread: float
 
+    @classmethod
+    def of(cls, rounds: Sequence[Mapping[str, float]]) -> LayerTimes:
+        """The medians of what ``MeasuringEngine.measure_layer`` gave, one a round."""
+        total, of_cpu, of_gpu = (
+            [float(times[name]) for times in rounds] for name in ("total_us", "cpu_us", "gpu_us")
+        )
+        return cls(median(total), median(of_cpu), median(of_gpu), _spread(of_cpu), _spread(of_gpu))
+
     @property
     def sharing_us(self) -> float:
         """What waiting for each other and handing over take."""
@@ -71,27 +79,25 @@ def measure_parts(
         InputError: The layer has no such parts.
         DeviceError: The device fails.
     """
-    found = [engine.measure_layer(index, _sides(cpu), _sides(gpu), repeats) for _ in range(rounds)]
-    total, of_cpu, of_gpu = (
-        [float(times[name]) for times in found] for name in ("total_us", "cpu_us", "gpu_us")
-    )
-    return LayerTimes(
-        median(total), median(of_cpu), median(of_gpu), _spread(of_cpu), _spread(of_gpu)
+    return LayerTimes.of(
+        [engine.measure_layer(index, _sides(cpu), _sides(gpu), repeats) for _ in range(rounds)]
     )
 
 
 def dispatch_of(engine: MeasuringEngine, index: int, gpu: OutputPart) -> list[dict[str, Any]]:
     """The launches of a part, JSON-ready."""
     sides = (gpu.row_begin, gpu.row_end, gpu.channel_begin, gpu.channel_end)
-    return [
-        {
-            "kernel": str(launch["kernel"]),
-            "choice": str(launch["choice"]),
-            "global": [int(side) for side in launch["global"]],
-            "local": [int(side) for side in launch["local"]],
-        }
-        for launch in engine.dispatch(index, sides)
-    ]
+    return [launch_record(launch) for launch in engine.dispatch(index, sides)]
+
+
+def launch_record(launch: Mapping[str, Any]) -> dict[str, Any]:
+    """A launch, JSON-ready."""
+    return {
+        "kernel": str(launch["kernel"]),
+        "choice": str(launch["choice"]),
+        "global": [int(side) for side in launch["global"]],
+        "local": [int(side) for side in launch["local"]],
+    }
 
 
 def _sides(part: OutputPart | None) -> Sides | None:

@@ -13,6 +13,7 @@ from phonebit.planner.network_graph import NetworkGraph
 from phonebit.planner.partition import CHANNEL_GRAIN, Method
 from phonebit.planner.placement import best_stages
 from phonebit.planner.plan import ExecutionPlan, Processor
+from phonebit.planner.profile import LEAST_MARGIN
 from phonebit.planner.refinement import refine
 from phonebit.planner.stage_costs import PartTimes, Sharing, StageCosts
 from phonebit.planner.stages import Placement, Stage, as_plan
@@ -29,25 +30,35 @@ class PlannerSettings:
     Args:
         margin: Share of the better single processor's time that a stage on both, and the whole
             plan, must gain; 0 or more, less than 1.
+        predicted_margin: In place of it where times are predicted: a gain that is smaller than the
+            predictor's error is none. None: the same.
         channel_step: Channels are cut at multiples of this, itself a multiple of 8; None: the
             method's own step.
         row_step: Distance of the row cuts that a search measures; low maps have smaller ones.
     """
 
-    margin: float = 0.02
+    margin: float = LEAST_MARGIN
     channel_step: int | None = None
     row_step: int = 8
+    predicted_margin: float | None = None
 
     def check(self) -> None:
         """Raises InputError where a number is out of range."""
-        if not 0 <= self.margin < 1:
-            raise InputError("planner: margin", expected="0 or more, below 1", got=self.margin)
+        for margin in (self.margin, self.margin_of(is_measured=False)):
+            if not 0 <= margin < 1:
+                raise InputError("planner: margin", expected="0 or more, below 1", got=margin)
         step = self.channel_step
         if step is not None and (step < 1 or step % CHANNEL_GRAIN):
             expected = f"a multiple of {CHANNEL_GRAIN}"
             raise InputError("planner: channel step", expected=expected, got=step)
         if self.row_step < 1:
             raise InputError("planner: row step", expected="1 or more", got=self.row_step)
+
+    def margin_of(self, is_measured: bool) -> float:
+        """What a stage and the plan must gain, by such times."""
+        if is_measured or self.predicted_margin is None:
+            return self.margin
+        return self.predicted_margin
 
 
 @dataclass(frozen=True)
@@ -98,7 +109,7 @@ def plan_network(
     """Plans a network.
 
     A stage that is not wholly on the processor which is faster for the whole network (its home)
-    must gain ``margin`` of the better single processor's time for its layers; the plan must gain as
+    must gain a margin of the better single processor's time for its layers; the plan must gain as
     much over home, or it is home.
 
     Args:
@@ -129,9 +140,10 @@ def plan_network(
         )
     predicted = StageCosts(graph, times, sharing)
     candidates = find_candidates(predicted, method, cuts)
-    stages = _choose(predicted, candidates, settings.margin)
+    margin = settings.margin_of(method.measures)
+    stages = _choose(predicted, candidates, margin)
     if not method.measures:
-        stages = _refined(predicted, candidates, stages, settings.margin)
+        stages = _refined(predicted, candidates, stages, margin)
     costs = predicted
     if measured is not None:
         costs = StageCosts(graph, measured, sharing)
@@ -139,11 +151,12 @@ def plan_network(
         candidates = find_candidates(costs, replace(method, chains=False, branches=False), nearby)
         several = (Placement.CHAIN, Placement.BRANCHES)
         candidates.stages.extend(stage for stage in stages if stage.placement in several)
-        stages = _choose(costs, candidates, settings.margin)
+        margin = settings.margin_of(is_measured=True)
+        stages = _choose(costs, candidates, margin)
     home = _home(costs)
     at_home = costs.single_processor(home)
     home_us, total_us = costs.total_us(at_home), costs.total_us(stages)
-    if total_us > (1 - settings.margin) * home_us:
+    if total_us > (1 - margin) * home_us:
         stages, total_us = at_home, home_us
     plan = as_plan(stages, device, method.name, total_us / 1000)
     verify_plan(contents, plan)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +18,6 @@ from phonebit.planner.predictors.base import LatencyPredictor
 from phonebit.planner.predictors.codl import Blocks, CodlPredictor, UnitTime
 from phonebit.planner.predictors.features import GEOMETRY
 from phonebit.planner.predictors.finegrained import (
-    FEATURES,
     CorrectedTrend,
     Featurizer,
     FineGrainedPredictor,
@@ -26,12 +25,16 @@ from phonebit.planner.predictors.finegrained import (
 from phonebit.planner.predictors.gpu_dispatch import GpuDispatch
 from phonebit.planner.predictors.model_table import ALL, ModelTable
 from phonebit.planner.predictors.sharing_cost import SharingCost
+from phonebit.planner.predictors.trend import FEATURES
 from phonebit.planner.predictors.ulayer import LogLine, UlayerPredictor
 from phonebit.planner.samples import DeviceFacts
 from phonebit.tuning_store import cache_folder, write_atomically
 
 VERSION: Final = 1
 METHODS: Final = ("ulayer", "codl", "finegrained")
+LEAST_MARGIN: Final = 0.02
+MOST_MARGIN: Final = 0.5
+"""Of a predictor that is hardly one."""
 TRAIN_AGAIN: Final = "train it again with `phonebit train-predictor`"
 
 
@@ -119,12 +122,15 @@ class DeviceProfile:
         sharing: Costs of meetings, one entry for each way that was measured.
         gpu: The GPU's models; None where it was not measured.
         cpu: The CPU's, by number of threads.
+        errors: By method, the typical error, |predicted - measured| / measured, of its predictor
+            over layers that it had not seen; of methods that are absent it is not known.
     """
 
     device: DeviceFacts
     sharing: tuple[SharingMode, ...]
     gpu: ProcessorModels | None
     cpu: Mapping[int, ProcessorModels]
+    errors: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def threads(self) -> tuple[int, ...]:
@@ -172,6 +178,14 @@ class DeviceProfile:
         raise InputError(
             "no such predictor", where="method", expected=", ".join(METHODS), got=method
         )
+
+    def margin(self, method: str) -> float:
+        """What a method's plan should gain by its own predictions: more than they are wrong by.
+
+        A search over many cuts finds those that are predicted too fast, so a smaller gain is as
+        likely none.
+        """
+        return min(max(self.errors.get(method, 0.0), LEAST_MARGIN), MOST_MARGIN)
 
     def sharing_cost(
         self,
@@ -222,6 +236,7 @@ class DeviceProfile:
             "sharing": [mode.to_dict() for mode in self.sharing],
             "gpu": None if self.gpu is None else self.gpu.to_dict(),
             "cpu": {str(threads): models.to_dict() for threads, models in self.cpu.items()},
+            "errors": dict(self.errors),
         }
 
     @classmethod
@@ -246,6 +261,7 @@ class DeviceProfile:
                     int(threads): ProcessorModels.from_dict(models, Processor.CPU)
                     for threads, models in record["cpu"].items()
                 },
+                {str(name): float(error) for name, error in record.get("errors", {}).items()},
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(

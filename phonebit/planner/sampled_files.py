@@ -44,7 +44,12 @@ def layer_file(layer: LayerShape, seed: int = 0) -> tuple[FileContents, int]:
     Returns:
         The file, and the layer's index in it.
     """
-    return _File(seed).build(layer)
+    return _File(seed).build(layer), layer_index(layer)
+
+
+def layer_index(layer: LayerShape) -> int:
+    """The layer's index in its file: behind the ops that make bits of its inputs."""
+    return len(layer.operand_channels) if layer.input == "bit" else 0
 
 
 class _File:
@@ -61,7 +66,7 @@ class _File:
         self.inputs: list[int] = []
         self.data = bytearray()
 
-    def build(self, layer: LayerShape) -> tuple[FileContents, int]:
+    def build(self, layer: LayerShape) -> FileContents:
         size = layer.in_h, layer.in_w
         operands = [self.source(layer.input, size, count) for count in layer.operand_channels]
         record = _op(layer)
@@ -77,7 +82,7 @@ class _File:
         self.weigh(record, layer)
         self.finish_epilogue(record, layer)
         self.ops.append(record)
-        return self.contents(outputs), len(self.ops) - 1
+        return self.contents(outputs)
 
     def source(self, dtype: str, size: tuple[int, int], channels: int) -> int:
         """An input of the network, or the bits that an element-wise op makes of one."""

@@ -1,6 +1,7 @@
 """Training: from samples to the three predictors of a device profile.
 
-Only this needs LightGBM (``pip install 'phonebit[planner]'``); profiles hold plain numbers.
+Only this needs LightGBM and SciPy (``pip install 'phonebit[planner]'``); profiles hold plain
+numbers.
 """
 
 from __future__ import annotations
@@ -17,28 +18,23 @@ from phonebit.errors import InputError, PhoneBitError
 from phonebit.planner.plan import Processor
 from phonebit.planner.predictors.codl import Blocks, UnitTime
 from phonebit.planner.predictors.features import GEOMETRY
-from phonebit.planner.predictors.finegrained import (
-    CorrectedTrend,
-    Featurizer,
-    Trend,
-    trend_columns,
-)
+from phonebit.planner.predictors.finegrained import CorrectedTrend, Featurizer
 from phonebit.planner.predictors.gpu_dispatch import GpuDispatch
 from phonebit.planner.predictors.layer_shape import LayerShape
 from phonebit.planner.predictors.model_table import ALL, ModelTable
 from phonebit.planner.predictors.sharing_cost import SharingCost
 from phonebit.planner.predictors.trees import Trees
+from phonebit.planner.predictors.trend import Numbers, Trend, cost_terms, power_columns
 from phonebit.planner.predictors.ulayer import LogLine
 from phonebit.planner.profile import DeviceProfile, ProcessorModels, SharingMode
 from phonebit.planner.samples import HandoverSample, PartSample, Samples
 from phonebit.planner.training_dispatch import with_refusals
+from phonebit.planner.training_trend import fit_power_law, fit_trend
 
 FEWEST_SAMPLES: Final = 30
 """A kernel or family with fewer samples has no model of its own: that of all serves it."""
 BOUND_PERCENTILE: Final = 95
 """The "measured upper bound" of synchronisation, without the rare pauses of an operating system."""
-
-Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -180,20 +176,23 @@ class Trainer:
         features = np.array([values for _, values in found], np.float64)
         times = np.array([sample.us for sample in parts])
         side = parts[0].processor
+        layers = [sample.layer for sample in parts]
         models = {}
         for name, own in _groups([kernel for kernel, _ in found], FEWEST_SAMPLES).items():
             self._progress(f"{side.name.lower()} {name}")
-            seen = len(GEOMETRY) if name == ALL else features.shape[1]
-            columns = trend_columns(side, seen)
-            models[name] = self._fit_corrected(features[own, :seen], times[own], columns)
+            if name == ALL:  # no cost is the same for all kernels
+                seen = features[:, : len(GEOMETRY)]
+                trend: Trend = fit_power_law(seen, times, power_columns(side, len(GEOMETRY)))
+            else:
+                seen = features[own]
+                columns = power_columns(side, features.shape[1])
+                whose = [layers[place] for place in np.flatnonzero(own)]
+                trend = fit_trend(seen, times[own], whose, columns, cost_terms(side))
+            models[name] = self._fit_corrected(trend, seen, times[own])
         return ModelTable(models)
 
-    def _fit_corrected(
-        self, features: Numbers, times: Numbers, columns: list[int]
-    ) -> CorrectedTrend:
-        logarithms = np.log(times)
-        trend = Trend.fit(features, logarithms, columns)
-        rest = logarithms - trend.logarithms(features)
+    def _fit_corrected(self, trend: Trend, features: Numbers, times: Numbers) -> CorrectedTrend:
+        rest = np.log(times) - trend.logarithms(features)
         data = self._lightgbm.Dataset(features, rest, free_raw_data=False)
         booster = self._lightgbm.train(
             self._settings.parameters(), data, num_boost_round=self._settings.trees

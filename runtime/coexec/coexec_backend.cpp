@@ -1,7 +1,6 @@
 #include "coexec/coexec_backend.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 #include "fail.h"
@@ -10,20 +9,12 @@
 #include "lowering/op_tensors.h"
 #include "lowering/plan_check.h"
 #include "network_setup.h"
-#include "opencl/random_content.h"
 
 namespace phonebit::coexec {
 
 using loader::Model;
 
 namespace {
-
-using Microseconds = std::chrono::duration<double, std::micro>;
-
-/// Stages of a measured layer: as many as make one wait at the end small beside them.
-constexpr int kMeasuredStages = 8;
-/// Measuring ends when it has taken so long, if there are three runs: slow layers need no more.
-constexpr double kMeasuringUs = 200e3;
 
 ExecutionPlan everything_on_gpu(const Model& model, const std::string& device) {
   ExecutionPlan plan{device, "user", 0.0, {}};
@@ -54,21 +45,6 @@ Synchronization choose_synchronization(const opencl::Device& device, Synchroniza
   return can_poll ? Synchronization::polling : Synchronization::events;
 }
 
-/// Random content for what a measured layer reads.
-std::vector<std::vector<std::byte>> random_inputs(const Model& model, const std::vector<int>& tensors) {
-  std::mt19937 random(1);
-  std::vector<std::vector<std::byte>> result;
-  for (const int tensor : tensors) result.push_back(opencl::random_content(model.tensor(tensor), 1, random));
-  return result;
-}
-
-template <class Byte>
-std::vector<Byte*> pointers(std::vector<std::vector<std::byte>>& buffers) {
-  std::vector<Byte*> result;
-  for (auto& buffer : buffers) result.push_back(buffer.data());
-  return result;
-}
-
 }  // namespace
 
 CoexecBackend::CoexecBackend(const Model& model, std::shared_ptr<opencl::Context> context,
@@ -78,7 +54,7 @@ CoexecBackend::CoexecBackend(const Model& model, std::shared_ptr<opencl::Context
       label_(std::move(gpu_label) + " + cpu:" + isa.name),
       isa_(isa),
       options_(options),
-      pool_(choose_threads(options.threads)),
+      pool_(make_pool(options)),
       programs_(context_, opencl::cache_directory(options.cache_directory)),
       sharing_(choose_sharing(context_->device(), options.sharing)),
       synchronization_(choose_synchronization(context_->device(), options.synchronization)) {
@@ -97,6 +73,12 @@ CoexecBackend::CoexecBackend(const Model& model, std::shared_ptr<opencl::Context
                     key.c_str()));
   }
   lowering::check_plan(model, plan_);
+  const bool uses_gpu = std::any_of(plan_.parts.begin(), plan_.parts.end(),
+                                    [](const PlannedPart& part) { return part.processor == Processor::gpu; });
+  if (!uses_gpu) {  // a layer of its own for each processor would only cost time
+    cpu_alone_ = std::make_unique<cpu::CpuBackend>(model_, isa_, options_);
+    return;
+  }
   try {
     make_executor();
   } catch (const Error& error) {
@@ -152,65 +134,91 @@ void CoexecBackend::recover(const Error& error) {
   }
   warnings_.push_back(
       format_text("%s: %s; the CPU does everything from now on", label_.c_str(), error.what()));
-  fallback_ = std::make_unique<cpu::CpuBackend>(model_, isa_, pool_.threads(), options_.max_memory_bytes,
-                                                options_.precision);
+  cpu_alone_ = std::make_unique<cpu::CpuBackend>(model_, isa_, options_);
+}
+
+std::vector<const std::byte*> CoexecBackend::inputs_of(const std::vector<InputBuffer>& inputs,
+                                                       int image) const {
+  std::vector<const std::byte*> result;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    result.push_back(image_of(inputs[i], model_.tensor(model_.inputs[i]).bytes(), image));
+  return result;
+}
+
+std::vector<std::byte*> CoexecBackend::outputs_of(const std::vector<OutputBuffer>& outputs, int image) const {
+  std::vector<std::byte*> result;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    result.push_back(image_of(outputs[i], model_.tensor(model_.outputs[i]).bytes(), image));
+  return result;
 }
 
 void CoexecBackend::forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
-                            int batch) {
-  std::vector<const std::byte*> in(inputs.size());
-  std::vector<std::byte*> out(outputs.size());
+                            int batch, const Cancellation& cancellation, std::vector<double>* layer_ms) {
+  if (layer_ms != nullptr) std::fill(layer_ms->begin(), layer_ms->end(), 0.0);
   for (int image = 0; image < batch && !is_on_cpu_alone(); ++image) {
-    for (size_t i = 0; i < in.size(); ++i)
-      in[i] = image_of(inputs[i], model_.tensor(model_.inputs[i]).bytes(), image);
-    for (size_t i = 0; i < out.size(); ++i)
-      out[i] = image_of(outputs[i], model_.tensor(model_.outputs[i]).bytes(), image);
+    // Not inside an image: there one processor would wait for the other.
+    cancellation.check();
+    if (layer_ms != nullptr) {
+      with_recovery([&] { run_timed(inputs, outputs, image, *layer_ms); });
+      continue;
+    }
+    const std::vector<const std::byte*> in = inputs_of(inputs, image);
+    const std::vector<std::byte*> out = outputs_of(outputs, image);
     with_recovery([&] { executor_->run(in.data(), out.data()); });
   }
   // All of the batch again: images before the failure keep their results, which are the same bits.
-  if (is_on_cpu_alone()) fallback_->forward(inputs, outputs, batch);
+  if (is_on_cpu_alone()) cpu_alone_->forward(inputs, outputs, batch, cancellation, layer_ms);
 }
 
-std::vector<double> CoexecBackend::profile(const std::vector<InputBuffer>& inputs, int batch, int repeats) {
-  if (is_on_cpu_alone()) return fallback_->profile(inputs, batch, repeats);
+void CoexecBackend::run_timed(const std::vector<InputBuffer>& inputs,
+                              const std::vector<OutputBuffer>& outputs, int image,
+                              std::vector<double>& layer_ms) {
+  std::vector<double> cpu_us(model_.ops.size(), 0.0), gpu_us(model_.ops.size(), 0.0);
+  executor_->run_timed(inputs_of(inputs, image).data(), outputs_of(outputs, image).data(), cpu_us, gpu_us);
+  for (size_t i = 0; i < layer_ms.size(); ++i) layer_ms[i] += 1e-3 * std::max(cpu_us[i], gpu_us[i]);
+}
+
+std::vector<double> CoexecBackend::profile(const std::vector<InputBuffer>& inputs, int batch, int repeats,
+                                           const Cancellation& cancellation) {
+  if (is_on_cpu_alone()) return cpu_alone_->profile(inputs, batch, repeats, cancellation);
+  const OwnTerminals own(model_, batch);
   std::vector<double> result(model_.ops.size(), 0.0);
   for (int image = 0; image < batch; ++image) {
-    std::vector<const std::byte*> in(inputs.size());
-    for (size_t i = 0; i < in.size(); ++i)
-      in[i] = image_of(inputs[i], model_.tensor(model_.inputs[i]).bytes(), image);
     std::vector<std::vector<double>> times(model_.ops.size());
     for (int repeat = -1; repeat < repeats; ++repeat) {  // -1: the warm-up
-      std::vector<double> cpu(model_.ops.size(), 0.0), gpu(model_.ops.size(), 0.0);
-      executor_->profile(in.data(), cpu, gpu);
-      for (size_t i = 0; repeat >= 0 && i < times.size(); ++i) times[i].push_back(std::max(cpu[i], gpu[i]));
+      cancellation.check();
+      std::vector<double> of_pass(model_.ops.size(), 0.0);
+      run_timed(inputs, own.outputs, image, of_pass);
+      for (size_t i = 0; repeat >= 0 && i < times.size(); ++i) times[i].push_back(of_pass[i]);
     }
-    for (size_t i = 0; i < times.size(); ++i) result[i] += 1e-3 * median(std::move(times[i]));
+    for (size_t i = 0; i < times.size(); ++i) result[i] += median(std::move(times[i]));
   }
   return result;
 }
 
 void CoexecBackend::activations(const std::vector<InputBuffer>& inputs,
-                                const std::vector<OutputBuffer>& tensors, int batch) {
+                                const std::vector<OutputBuffer>& tensors, int batch,
+                                const Cancellation& cancellation) {
   const auto of_image = [&](size_t tensor, int image) {
     return image_of(tensors[tensor], model_.tensors[tensor].bytes(), image);
   };
   for (int image = 0; image < batch && !is_on_cpu_alone(); ++image) {
-    std::vector<const std::byte*> in(inputs.size());
+    cancellation.check();
+    const std::vector<const std::byte*> in = inputs_of(inputs, image);
     std::vector<std::byte*> out;
-    for (size_t i = 0; i < in.size(); ++i)
-      in[i] = image_of(inputs[i], model_.tensor(model_.inputs[i]).bytes(), image);
     for (const int tensor : model_.outputs) out.push_back(of_image(static_cast<size_t>(tensor), image));
     with_recovery([&] {
       executor_->run(in.data(), out.data());
       for (size_t i = 0; i < tensors.size(); ++i) executor_->read(static_cast<int>(i), of_image(i, image));
     });
   }
-  if (is_on_cpu_alone()) fallback_->activations(inputs, tensors, batch);
+  if (is_on_cpu_alone()) cpu_alone_->activations(inputs, tensors, batch, cancellation);
 }
 
 void CoexecBackend::run_op(size_t index, const std::vector<InputBuffer>& operands,
-                           const std::vector<OutputBuffer>& results, int batch) {
-  if (is_on_cpu_alone()) return fallback_->run_op(index, operands, results, batch);
+                           const std::vector<OutputBuffer>& results, int batch,
+                           const Cancellation& cancellation) {
+  if (is_on_cpu_alone()) return cpu_alone_->run_op(index, operands, results, batch, cancellation);
   std::optional<OutputPart> cpu, gpu;
   for (const PlannedPart& planned : plan_.parts)
     if (planned.layer == static_cast<int>(index))
@@ -218,6 +226,7 @@ void CoexecBackend::run_op(size_t index, const std::vector<InputBuffer>& operand
   Executor alone(processors(), Schedule(model_, index, cpu, gpu, 1), sharing_, synchronization_);
   const std::vector<int> read = lowering::tensors_read(model_.ops[index]);
   for (int image = 0; image < batch; ++image) {
+    cancellation.check();
     std::vector<const std::byte*> in;
     for (const int tensor : alone.schedule().inputs()) {
       // Where a tensor is listed twice, the later buffer counts.
@@ -232,34 +241,27 @@ void CoexecBackend::run_op(size_t index, const std::vector<InputBuffer>& operand
   }
 }
 
+std::string CoexecBackend::kernel(size_t index) const {
+  return executor_ ? executor_->kernel(index) : cpu_alone_->kernel(index);
+}
+
 MemoryInfo CoexecBackend::memory() const {
+  if (!executor_) return cpu_alone_->memory();
   return {executor_->activation_bytes(), executor_->activation_bytes(), executor_->scratch_bytes(),
           executor_->weight_bytes(), model_.file.size()};
 }
 
 LayerTimes CoexecBackend::measure_layer(size_t index, const std::optional<OutputPart>& cpu,
                                         const std::optional<OutputPart>& gpu, int repeats) {
-  Executor layer(processors(), Schedule(model_, index, cpu, gpu, kMeasuredStages), sharing_,
-                 synchronization_);
-  std::vector<std::vector<std::byte>> inputs = random_inputs(model_, layer.schedule().inputs()), outputs;
-  for (const int tensor : layer.schedule().outputs()) outputs.emplace_back(model_.tensor(tensor).bytes());
-  const std::vector<const std::byte*> in = pointers<const std::byte>(inputs);
-  const std::vector<std::byte*> out = pointers<std::byte>(outputs);
-  std::vector<double> total, of_cpu, of_gpu;
-  const auto first = std::chrono::steady_clock::now();
-  for (int repeat = -1; repeat < repeats; ++repeat) {  // -1: the warm-up
-    const auto begin = std::chrono::steady_clock::now();
-    if (total.size() >= 3 && Microseconds(begin - first).count() > kMeasuringUs) break;
-    layer.run(in.data(), out.data());
-    const double us = Microseconds(std::chrono::steady_clock::now() - begin).count();
-    std::vector<double> cpu_us(model_.ops.size(), 0.0), gpu_us(model_.ops.size(), 0.0);
-    layer.profile(in.data(), cpu_us, gpu_us);
-    if (repeat < 0) continue;
-    total.push_back(us / kMeasuredStages);
-    of_cpu.push_back(cpu_us[index]);
-    of_gpu.push_back(gpu_us[index]);
+  std::unique_ptr<LayerMeasurement> measurement = std::move(measurement_);
+  if (!measurement || !measurement->is_of(index, cpu, gpu)) {
+    measurement.reset();  // before the next one takes memory
+    measurement =
+        std::make_unique<LayerMeasurement>(processors(), index, cpu, gpu, sharing_, synchronization_);
   }
-  return {median(std::move(total)), median(std::move(of_cpu)), median(std::move(of_gpu))};
+  const LayerTimes times = measurement->measure(repeats);
+  measurement_ = std::move(measurement);  // not one that failed
+  return times;
 }
 
 std::vector<DispatchInfo> CoexecBackend::dispatch(size_t index, const OutputPart& gpu) {

@@ -8,6 +8,7 @@
 
 #include "backend.h"
 #include "coexec/executor.h"
+#include "coexec/layer_measurement.h"
 #include "cpu/cpu_backend.h"
 
 namespace phonebit::coexec {
@@ -25,15 +26,16 @@ class CoexecBackend final : public Backend {
   CoexecBackend(const loader::Model& model, std::shared_ptr<opencl::Context> context, std::string gpu_label,
                 const cpu::Isa& isa, const Options& options);
 
-  void forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
-               int batch) override;
+  void forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs, int batch,
+               const Cancellation& cancellation, std::vector<double>* layer_ms) override;
   /// The slower processor's time of each layer, both measured one after the other.
-  std::vector<double> profile(const std::vector<InputBuffer>& inputs, int batch, int repeats) override;
+  std::vector<double> profile(const std::vector<InputBuffer>& inputs, int batch, int repeats,
+                              const Cancellation& cancellation) override;
   void activations(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& tensors,
-                   int batch) override;
+                   int batch, const Cancellation& cancellation) override;
   void run_op(size_t index, const std::vector<InputBuffer>& operands,
-              const std::vector<OutputBuffer>& results, int batch) override;
-  std::string kernel(size_t index) const override { return executor_->kernel(index); }
+              const std::vector<OutputBuffer>& results, int batch, const Cancellation& cancellation) override;
+  std::string kernel(size_t index) const override;
   MemoryInfo memory() const override;
   std::string device() const override { return label_; }
   const char* isa() const override { return isa_.name; }
@@ -50,7 +52,7 @@ class CoexecBackend final : public Backend {
 
  private:
   Processors processors() { return {model_, isa_, pool_, context_, programs_, options_}; }
-  bool is_on_cpu_alone() const { return fallback_ != nullptr; }
+  bool is_on_cpu_alone() const { return cpu_alone_ != nullptr; }
   void make_executor();
   /// Runs body (on one image); after a failure of the device makes the network work without what failed, and
   /// runs it again.
@@ -58,6 +60,12 @@ class CoexecBackend final : public Backend {
   void with_recovery(const Body& body);
   void recover(const Error& error);
   void stop_polling(const Error& error);
+  /// The images' first bytes in buffers of the network's inputs or outputs.
+  std::vector<const std::byte*> inputs_of(const std::vector<InputBuffer>& inputs, int image) const;
+  std::vector<std::byte*> outputs_of(const std::vector<OutputBuffer>& outputs, int image) const;
+  /// One image with both processors measured; adds the slower one's milliseconds of each layer.
+  void run_timed(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs, int image,
+                 std::vector<double>& layer_ms);
 
   const loader::Model& model_;
   std::shared_ptr<opencl::Context> context_;
@@ -71,7 +79,9 @@ class CoexecBackend final : public Backend {
   Synchronization synchronization_;
   std::vector<std::string> warnings_;
   std::unique_ptr<Executor> executor_;
-  std::unique_ptr<cpu::CpuBackend> fallback_;
+  std::unique_ptr<cpu::CpuBackend> cpu_alone_;  // of a plan without the GPU, or when that has failed
+  /// The layer measured last: measuring it again finds its programs and memory in place.
+  std::unique_ptr<LayerMeasurement> measurement_;
 };
 
 }  // namespace phonebit::coexec

@@ -178,17 +178,12 @@ void Executor::read(int tensor, std::byte* to) {
   copy_region(region, view.data(), to);
 }
 
-void Executor::profile(const std::byte* const* inputs, std::vector<double>& cpu, std::vector<double>& gpu) {
+void Executor::run_timed(const std::byte* const* inputs, std::byte* const* outputs, std::vector<double>& cpu,
+                         std::vector<double>& gpu) {
   const cl_command_queue queue = processors_.context->queue();
   const cl_command_queue profiling = processors_.context->profiling_queue();
   const std::vector<Stage>& stages = schedule_.stages();
   synchronizer_->begin(static_cast<int>(stages.size()));
-  std::vector<std::vector<std::byte>> results;
-  std::vector<std::byte*> outputs;
-  for (const int tensor : schedule_.outputs()) {
-    results.emplace_back(processors_.model.tensor(tensor).bytes());
-    outputs.push_back(results.back().data());
-  }
   for (size_t i = 0; i < stages.size(); ++i) {
     exchange_->enqueue_for_cpu(stages[i], queue);
     synchronizer_->enqueue_point(static_cast<int>(i), -1);
@@ -199,7 +194,7 @@ void Executor::profile(const std::byte* const* inputs, std::vector<double>& cpu,
       check(api().clFinish(profiling), "clFinish");
       gpu[placed.op] = 1e3 * opencl::event_milliseconds(events);
     }
-    run_cpu_stage(i, inputs, outputs.data(), &cpu);
+    run_cpu_stage(i, inputs, outputs, &cpu);
     exchange_->enqueue_from_cpu(stages[i], queue);
   }
   check(api().clFinish(queue), "clFinish");

@@ -39,8 +39,10 @@ class Executor {
   void run(const std::byte* const* inputs, std::byte* const* outputs);
   /// After run(): a tensor as the processors left it, from the parts that each of them wrote.
   void read(int tensor, std::byte* to);
-  /// Microseconds of each planned part: those of the GPU by its own clock. Fills `cpu` and `gpu`, by op.
-  void profile(const std::byte* const* inputs, std::vector<double>& cpu, std::vector<double>& gpu);
+  /// The same, one processor after the other, with the microseconds of each planned part: those of the GPU by
+  /// its own clock. Fills `cpu` and `gpu`, by op.
+  void run_timed(const std::byte* const* inputs, std::byte* const* outputs, std::vector<double>& cpu,
+                 std::vector<double>& gpu);
 
   const Schedule& schedule() const { return schedule_; }
   /// "gpu: ... + cpu: ..." of an op; empty where the schedule does not have it.

@@ -10,9 +10,10 @@ from typing import Any
 from phonebit.errors import DeviceError
 from phonebit.format.reader import read_contents
 from phonebit.planner import OutputPart, Processor
-from phonebit.planner.collect import CollectionPlan, collect
-from phonebit.planner.collect_handovers import Way
+from phonebit.planner.collect import collect
+from phonebit.planner.handover_layers import Way
 from phonebit.planner.measuring import Sides
+from phonebit.planner.orders import CollectionPlan
 from phonebit.planner.predictors import LayerShape
 from phonebit.planner.predictors.codl import Blocks
 from phonebit.planner.predictors.cpu_kernels import CpuFacts

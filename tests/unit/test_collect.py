@@ -17,10 +17,11 @@ import phonebit.opencl
 from phonebit.errors import DeviceError, InputError
 from phonebit.loading import EngineOptions
 from phonebit.planner import OutputPart, Processor
-from phonebit.planner.collect import CollectionPlan, collect, part_pairs
-from phonebit.planner.collect_handovers import WAYS, Way
+from phonebit.planner.collect import collect
+from phonebit.planner.handover_layers import WAYS, Way
 from phonebit.planner.device_facts import PROBE
 from phonebit.planner.measuring import measure_parts
+from phonebit.planner.orders import CollectionPlan, part_pairs
 from phonebit.planner.profile import read_profile
 from phonebit.planner.samples import begin_samples, read_samples
 from phonebit.tuning_store import store_tuning

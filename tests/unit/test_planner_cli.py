@@ -25,10 +25,11 @@ from phonebit.planner.predictors import SharingCost
 from phonebit.planner.predictors.codl import UnitTime
 from phonebit.planner.predictors.cpu_kernels import CpuFacts
 from phonebit.planner.predictors.features import GEOMETRY
-from phonebit.planner.predictors.finegrained import CorrectedTrend, Trend
+from phonebit.planner.predictors.finegrained import CorrectedTrend
 from phonebit.planner.predictors.kernel_rules import GpuFacts
 from phonebit.planner.predictors.model_table import ALL, ModelTable
 from phonebit.planner.predictors.trees import Trees
+from phonebit.planner.predictors.trend import PowerLaw
 from phonebit.planner.predictors.ulayer import LogLine
 from phonebit.planner.profile import (
     DeviceProfile,
@@ -63,7 +64,7 @@ def made_up_profile() -> DeviceProfile:
     models = ProcessorModels(
         for_all(LINE),
         for_all(UnitTime((1e-3, 0.0, 0.0, 0.0, 0.0), 1.0)),
-        for_all(CorrectedTrend(Trend((0,), (LINE.intercept, LINE.slope)), NO_TREES)),
+        for_all(CorrectedTrend(PowerLaw((0,), (LINE.intercept, LINE.slope)), NO_TREES)),
     )
     mode = SharingMode("svm", "polling", 1, SharingCost(5.0), 5.0)
     return DeviceProfile(

@@ -218,6 +218,16 @@ def test_each_stage_away_from_home_gains_the_margin(method: str) -> None:
         assert planned.costs.total_us(stages) >= planned.total_us + needed_us - 1e-6
 
 
+def test_predicted_gains_must_exceed_the_predictors_error() -> None:
+    """What counts for predicted times does not for measured ones."""
+    contents = straight(3)
+    gain = 1 - (planned := plan(contents, "finegrained")).total_us / planned.home_us
+    doubtful = PlannerSettings(channel_step=8, predicted_margin=gain + 0.02)
+    assert not plan(contents, "finegrained", settings=doubtful).is_split
+    assert plan(contents, "finegrained", settings=doubtful, measured=EVEN).is_split
+    assert plan(contents, "search", settings=doubtful).is_split
+
+
 def test_refinement_uses_cuts_between_the_tenths_of_a_chain() -> None:
     contents = straight(4, channels=64, size=32)
     planned = plan(contents, "codl", (Speed(3, 0.014), Speed(3, 0.01)), MeetingCosts(60))
@@ -342,7 +352,12 @@ def test_a_network_that_cannot_be_cut_says_so() -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [PlannerSettings(margin=1.0), PlannerSettings(channel_step=12), PlannerSettings(row_step=0)],
+    [
+        PlannerSettings(margin=1.0),
+        PlannerSettings(predicted_margin=-0.1),
+        PlannerSettings(channel_step=12),
+        PlannerSettings(row_step=0),
+    ],
 )
 def test_settings_out_of_range_are_refused(settings: PlannerSettings) -> None:
     with pytest.raises(InputError, match="planner: "):

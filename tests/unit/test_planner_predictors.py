@@ -23,7 +23,7 @@ from made_up_device import (
 
 from phonebit.errors import InputError
 from phonebit.planner import OutputPart, Processor
-from phonebit.planner.evaluation import Accuracy, evaluate
+from phonebit.planner.evaluation import Accuracy, Prediction, evaluate, typical_errors
 from phonebit.planner.predictors import LatencyPredictor, LayerShape, SharingCost
 from phonebit.planner.predictors.gpu_dispatch import GpuDispatch
 from phonebit.planner.predictors.trees import Trees
@@ -192,6 +192,28 @@ def test_profile_survives_its_file(profile: DeviceProfile, tmp_path: Path) -> No
             mine, _ = columns(profile.predictor(method, 1), side, range(8, 257, 8))
             theirs, _ = columns(again.predictor(method, 1), side, range(8, 257, 8))
             np.testing.assert_array_equal(mine, theirs)
+
+
+def test_margins_follow_the_errors(profile: DeviceProfile) -> None:
+    errors = {"finegrained": 0.12, "codl": 0.8, "ulayer": 0.001}
+    known = replace(profile, errors=errors)
+    margins = [known.margin(method) for method in (*errors, "search")]
+    assert margins == [0.12, 0.5, 0.02, 0.02]
+
+
+def test_typical_errors_are_medians_over_both_processors() -> None:
+    def prediction(name: str, side: Processor, ratios: list[float]) -> Prediction:
+        measured = np.full(len(ratios), 50.0)
+        return Prediction(name, side, 0, ("x",) * len(ratios), measured, measured * ratios)
+
+    found = typical_errors(
+        [
+            prediction("codl", Processor.GPU, [1.1, 0.7]),
+            prediction("codl", Processor.CPU, [1.2]),
+            prediction("finegrained without dispatch", Processor.CPU, [2.0]),
+        ]
+    )
+    assert found == {"codl": pytest.approx(0.2)}
 
 
 @pytest.mark.parametrize(

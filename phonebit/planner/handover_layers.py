@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from phonebit.planner.measuring import MeasuringEngine, measure_parts
 from phonebit.planner.plan import OutputPart
 from phonebit.planner.predictors.layer_shape import LayerShape
 from phonebit.planner.samples import HandoverSample
@@ -41,33 +40,12 @@ def handover_layers() -> Iterator[LayerShape]:
         )  # fmt: skip
 
 
-def measure_handovers(
-    engine: MeasuringEngine,
-    layer: LayerShape,
-    index: int,
-    way: Way,
-    threads: int,
-    repeats: int,
-    rounds: int,
-) -> list[HandoverSample]:
-    """Samples of one layer in one way.
-
-    Args:
-        engine: Loaded in this way.
-        layer: One of ``handover_layers``.
-        index: The layer's in the engine's network.
-        way: How the processors share.
-        threads: CPU threads.
-        repeats: Runs of a round.
-        rounds: Medians, of which the median counts.
-    """
-    found = []
-    for row in SHARES:
-        gpu = OutputPart(0, row, 0, layer.out_c)
-        cpu = OutputPart(row, layer.out_h, 0, layer.out_c)
-        times = measure_parts(engine, index, cpu, gpu, repeats, rounds)
-        found.append(handover(layer, way, threads, cpu, gpu, times.sharing_us))
-    return found
+def handover_cuts(layer: LayerShape) -> tuple[tuple[OutputPart, OutputPart], ...]:
+    """(CPU's part, GPU's part) of each measurement of one of ``handover_layers``."""
+    return tuple(
+        (OutputPart(row, layer.out_h, 0, layer.out_c), OutputPart(0, row, 0, layer.out_c))
+        for row in SHARES
+    )
 
 
 def handover(

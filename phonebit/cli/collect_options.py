@@ -1,0 +1,75 @@
+"""Options of ``phonebit collect`` and ``phonebit android collect``, and what they ask for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.markup import escape
+
+from phonebit.cli.console import output
+
+if TYPE_CHECKING:
+    from phonebit.planner.collect import CollectionReport
+    from phonebit.planner.orders import CollectionPlan
+
+Processors = Literal["gpu", "cpu", "gpu+cpu"]
+
+ProcessorsOption = Annotated[
+    Processors,
+    typer.Option(
+        "--device", help="Whose times; gpu+cpu also measures both at once and what sharing costs."
+    ),
+]
+LayersOption = Annotated[int, typer.Option("--samples", min=1, metavar="N", help="Random layers.")]
+ThreadCountsOption = Annotated[
+    str, typer.Option("--threads", metavar="N,N", help="Numbers of CPU threads.")
+]
+CutsOption = Annotated[
+    int, typer.Option("--cuts", min=0, metavar="N", help="Parts of a layer in each direction.")
+]
+RepeatsOption = Annotated[
+    int, typer.Option("--repeats", min=1, metavar="N", help="Runs, of which the median counts.")
+]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Of layers and weights.")]
+
+
+def collection_plan(
+    device: Processors, layers: int, threads: str, cuts: int, repeats: int, seed: int
+) -> CollectionPlan:
+    """What the options ask for.
+
+    Raises:
+        InputError: ``threads`` are no numbers.
+    """
+    from phonebit.planner.orders import CollectionPlan
+    from phonebit.planner.plan import Processor
+
+    sides = tuple(side for side in Processor if side.name.lower() in device.split("+"))
+    return CollectionPlan(sides, layers, _thread_counts(threads), cuts, repeats, seed=seed)
+
+
+def _thread_counts(text: str) -> tuple[int, ...]:
+    from phonebit.errors import InputError
+
+    try:
+        counts = tuple(dict.fromkeys(int(part) for part in text.split(",")))
+    except ValueError:
+        counts = ()
+    if not counts or min(counts) < 1:
+        raise InputError("--threads", expected="numbers from 1 on, as 1,2", got=repr(text))
+    return counts
+
+
+def print_collection(path: Path, report: CollectionReport) -> None:
+    """What a collection did, for people."""
+    console = output()
+    console.print(
+        f"{report.measured} layers measured, {report.known} known before: {escape(str(path))}",
+        soft_wrap=True,
+    )
+    if report.missing:
+        console.print(f"[yellow]{report.missing} orders have no result yet[/]")
+    for layer, reason in report.failed.items():
+        console.print(f"[yellow]failed[/] {escape(layer)}: {escape(reason)}", soft_wrap=True)
