@@ -13,10 +13,16 @@ static const Isa* const kAllIsas[] = {
 #ifdef PHONEBIT_HAVE_AVX2
     &kAvx2Isa,
 #endif
+#ifdef PHONEBIT_HAVE_NEON_I8MM
+    &kNeonI8mmIsa,
+#endif
+#ifdef PHONEBIT_HAVE_NEON_DOTPROD
+    &kNeonDotprodIsa,
+#endif
 #ifdef PHONEBIT_HAVE_NEON
     &kNeonIsa,
 #endif
-    &kScalarIsa, nullptr};
+    &kScalarIsa,      nullptr};
 
 const Isa* const* all_isas() { return kAllIsas; }
 

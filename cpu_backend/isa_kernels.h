@@ -26,6 +26,12 @@ PHONEBIT_DECLARE_ISA(avx512)
 PHONEBIT_DECLARE_ISA(neon)
 #undef PHONEBIT_DECLARE_ISA
 
+// Folders that share all but their convolutions of bytes with neon/.
+extern const U8ConvKernel* const kU8Conv_dotprod[];
+extern const I8ConvKernel kI8Conv_dotprod;
+extern const U8ConvKernel* const kU8Conv_i8mm[];
+extern const I8ConvKernel kI8Conv_i8mm;
+
 /// A pointer to the depthwise function is a constant of its own, so an Isa can only take its value at run
 /// time in another translation unit: isa.cpp goes through this call instead, and Isa stays a compile-time
 /// constant.
@@ -40,5 +46,7 @@ extern const Isa kScalarIsa;
 extern const Isa kAvx2Isa;
 extern const Isa kAvx512Isa;
 extern const Isa kNeonIsa;
+extern const Isa kNeonDotprodIsa;
+extern const Isa kNeonI8mmIsa;
 
 }  // namespace phonebit::cpu

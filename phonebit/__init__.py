@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from phonebit.errors import (
+    CancelledError,
     ConversionError,
     DeviceError,
     InputError,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "CancelledError",
     "ConversionError",
     "DeviceError",
     "InputError",

@@ -85,23 +85,23 @@ def serving_isa(known: list[InstructionSet]) -> str:
     return forced or supported[0]
 
 
-def isa_of(device: str) -> str:
-    """What the name of a CPU device means to the runtime.
+def checked_cpu(device: str) -> str:
+    """The name of a CPU device, as the runtime takes it.
 
     Args:
         device: "cpu", or "cpu:<instruction set>".
 
     Returns:
-        The instruction set that it forces, or "" for the best one.
+        The same.
 
     Raises:
         DeviceError: if it is something else.
     """
     if device == "cpu":
-        return ""
+        return device
     kind, _, isa = device.partition(":")
     names = [known.name for known in instruction_sets()]
     if kind != "cpu" or isa not in names:
         expected = ", ".join(["auto", "cpu", *(f"cpu:{name}" for name in names), "gpu", "gpu:<n>"])
         raise DeviceError("unknown device", where=f"device '{device}'", expected=expected)
-    return isa
+    return device

@@ -94,6 +94,10 @@ class DeviceError(PhoneBitError):
     """A compute device is absent, cannot run the network, or failed while running it."""
 
 
+class CancelledError(PhoneBitError):
+    """A pass was ended by ``Network.cancel``."""
+
+
 class VerificationError(PhoneBitError):
     """A converted network does not compute what its source computes."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from phonebit.device import load_runtime
 from phonebit.errors import DeviceError, InputError, PhoneBitWarning
@@ -23,6 +24,10 @@ Sharing = Literal["auto", "copy", "map", "svm"]
 SHARINGS: tuple[Sharing, ...] = ("auto", "copy", "map", "svm")
 Synchronization = Literal["auto", "events", "user_events", "polling"]
 SYNCHRONIZATIONS: tuple[Synchronization, ...] = ("auto", "events", "user_events", "polling")
+Cores: TypeAlias = "Literal['any', 'big', 'little'] | Sequence[int]"
+CORES = ("any", "big", "little")
+Hint = Literal["none", "performance", "power"]
+HINTS: tuple[Hint, ...] = ("none", "performance", "power")
 MAX_THREADS = 1024
 
 
@@ -35,6 +40,8 @@ class EngineOptions:
     plan: ExecutionPlan | None = None
     sharing: Sharing = "auto"
     synchronization: Synchronization = "auto"
+    cores: Cores = "any"
+    hint: Hint = "none"
 
     def check(self) -> None:
         """Raises InputError if one is out of range."""
@@ -49,7 +56,11 @@ class EngineOptions:
             ("precision", PRECISIONS),
             ("sharing", SHARINGS),
             ("synchronization", SYNCHRONIZATIONS),
+            ("cores", CORES),
+            ("hint", HINTS),
         ):
+            if name == "cores" and not isinstance(self.cores, str) and len(self.cores) > 0:
+                continue  # the runtime knows which processors there are
             if getattr(self, name) not in known:
                 raise InputError(
                     f"unknown {name}",
@@ -101,7 +112,6 @@ def _open(path: Path, target: Target, options: EngineOptions, notes: list[str]) 
         engine: _runtime.Network = load_runtime().Network(
             str(path),
             threads=options.threads,
-            isa=target.isa,
             device=target.device,
             precision=options.precision,
             tuning=tuning,
@@ -109,6 +119,8 @@ def _open(path: Path, target: Target, options: EngineOptions, notes: list[str]) 
             plan=options.plan.as_tuple() if options.plan is not None else None,
             sharing=options.sharing,
             synchronization=options.synchronization,
+            cores=options.cores if isinstance(options.cores, str) else list(options.cores),
+            hint=options.hint,
         )
         return engine
 

@@ -16,7 +16,15 @@ from phonebit.errors import DeviceError, InputError, PhoneBitWarning
 from phonebit.host_outputs import named_results
 from phonebit.input_checks import check_inputs
 from phonebit.layer_info import LayerProfile, make_profiles
-from phonebit.loading import EngineOptions, Precision, Sharing, Synchronization, open_engine
+from phonebit.loading import (
+    Cores,
+    EngineOptions,
+    Hint,
+    Precision,
+    Sharing,
+    Synchronization,
+    open_engine,
+)
 from phonebit.network_description import NetworkDescription
 
 if TYPE_CHECKING:
@@ -59,6 +67,8 @@ class Network(NetworkDescription):
         plan: ExecutionPlan | None = None,
         sharing: Sharing = "auto",
         synchronization: Synchronization = "auto",
+        cores: Cores = "any",
+        hint: Hint = "none",
     ) -> Network:
         """Load a ``.pbit`` file.
 
@@ -74,13 +84,12 @@ class Network(NetworkDescription):
                 device and the CPU together, as a plan says (docs/coexecution.md); a
                 ``pyopencl.Device``, a ``Context`` with one device, or an in-order ``CommandQueue``,
                 on which the network then works.
-            threads: CPU threads that a forward pass uses; 0: as many as the process may use.
+            threads: CPU threads of a forward pass; 0: one for each processor that they may use.
             precision: "exact": float32, binary layers with the same bits everywhere; "f16": an
                 OpenCL device keeps real-valued tensors in half precision (the CPU stays exact);
                 "fast": what suits the processor: an OpenCL device as with "f16", the CPU computes
                 real layers in 8-bit integers where the file stores their weights as F16 or I8.
                 Other real layers stay exact, and a warning says which.
-
             plan: for "gpu+cpu": who computes what; None: the plan that the file has for these two
                 processors (``phonebit plan`` writes it), or else everything on the GPU.
             sharing: for "gpu+cpu": how one reaches what the other wrote: "svm" (fine-grained shared
@@ -88,6 +97,10 @@ class Network(NetworkDescription):
                 device has.
             synchronization: for "gpu+cpu": how they wait for each other: "polling", "events",
                 "user_events", or "auto": polling where the device can.
+            cores: which processors those threads stay on, the calling one for the time of a call:
+                "any"; "big" or "little": a phone's strong or weakest ones; or a list of numbers.
+            hint: "performance": threads wait awake for up to 50 ms after a pass, and Android is
+                told how long passes take, so that it raises clocks; "power": they sleep at once.
 
         Returns:
             The network. A ``PhoneBitWarning`` tells what does not work as well as it could, for
@@ -101,7 +114,9 @@ class Network(NetworkDescription):
             InputError: if an argument is out of range, or the plan does not fit the file.
         """
         path = Path(path)
-        options = EngineOptions(threads, precision, plan, sharing, synchronization)
+        options = EngineOptions(
+            threads, precision, plan, sharing, synchronization, cores=cores, hint=hint
+        )
         return cls(open_engine(path, device, options), path)
 
     @property
@@ -154,6 +169,7 @@ class Network(NetworkDescription):
             InputError: if an array's dtype, shape, batch, values or context are not acceptable, or
                 NumPy's and device arrays are mixed.
             DeviceError: for device arrays if the network runs on the CPU; if the device fails.
+            CancelledError: if another thread called ``cancel``.
         """
         if holds_device_arrays(x):
             infos = (self._inputs, self._outputs)
@@ -164,6 +180,14 @@ class Network(NetworkDescription):
             self._warn_of_failures()
         return next(iter(results.values())) if len(results) == 1 else results
 
+    def cancel(self) -> None:
+        """End the passes that run now or wait for their turn, in whatever thread.
+
+        Each raises ``CancelledError`` as soon as it can: the CPU stops between layers, a GPU
+        finishes what it was given. Later passes are not concerned. Does not wait.
+        """
+        self._engine.cancel()
+
     def _warn_of_failures(self) -> None:
         """A GPU that failed in this pass cost no result, but will be missed."""
         if not self.plan_key:
@@ -172,18 +196,6 @@ class Network(NetworkDescription):
         for note in notes[self._known_warnings :]:
             warnings.warn(note, PhoneBitWarning, stacklevel=3)
         self._known_warnings = len(notes)
-
-    @property
-    def plan_key(self) -> str:
-        """What plans for its two processors are kept under in files; "" on one processor."""
-        return self._engine.plan_key
-
-    @property
-    def plan(self) -> ExecutionPlan | None:
-        """Who computes what on "gpu+cpu"; None on one processor."""
-        from phonebit.planner import ExecutionPlan
-
-        return ExecutionPlan.from_tuple(self._engine.plan) if self.plan_key else None
 
     def activations(self, x: Array | Mapping[str, Array]) -> dict[str, Array]:
         """Run the network and keep every intermediate tensor, for debugging.

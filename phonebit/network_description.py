@@ -12,6 +12,7 @@ from phonebit.layer_info import LayerInfo, TensorInfo, summary_text
 if TYPE_CHECKING:
     from phonebit import _runtime
     from phonebit.detection.head import DetectionHead
+    from phonebit.planner import ExecutionPlan
     from phonebit.preprocessing import Preprocessing
 
 
@@ -59,6 +60,18 @@ class NetworkDescription:
     def isa(self) -> str:
         """Instruction set that serves this network, e.g. "avx512"; "opencl" on such a device."""
         return self._engine.isa
+
+    @property
+    def plan_key(self) -> str:
+        """What plans for its two processors are kept under in files; "" on one processor."""
+        return self._engine.plan_key
+
+    @property
+    def plan(self) -> ExecutionPlan | None:
+        """Who computes what on "gpu+cpu"; None on one processor."""
+        from phonebit.planner import ExecutionPlan
+
+        return ExecutionPlan.from_tuple(self._engine.plan) if self.plan_key else None
 
     @property
     def startup(self) -> dict[str, float]:

@@ -1,4 +1,8 @@
-"""A picture of any size and colour made to fit an input: everything but its values' scale."""
+"""A picture of any size and colour made to fit an input: everything but its values' scale.
+
+The C++ library has code of its own for this (runtime/pictures), without Pillow; the numbers are the
+same. Here Pillow has decoded the picture anyway, and knows more modes.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from numpy.typing import NDArray
 from phonebit.errors import InputError
 from phonebit.layer_info import TensorInfo
 from phonebit.picture_placement import Placement, Size, place_picture
-from phonebit.preprocessing import ColorOrder, Preprocessing, Resize
+from phonebit.preprocessing import ColorOrder, Interpolation, Preprocessing, Resize
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -122,7 +126,7 @@ def _lay(image: Image.Image, where: Placement, rule: Preprocessing) -> Image.Ima
     from PIL import Image
 
     if image.size != where.scaled:
-        image = image.resize(where.scaled, Image.Resampling[rule.interpolation.name])
+        image = _resized(image, where.scaled, rule.interpolation)
     if image.size == where.input:
         return image
     if rule.resize is Resize.LETTERBOX:
@@ -131,6 +135,21 @@ def _lay(image: Image.Image, where: Placement, rule: Preprocessing) -> Image.Ima
         return canvas
     left, top = -where.corner[0], -where.corner[1]
     return image.crop((left, top, left + where.input[0], top + where.input[1]))
+
+
+def _resized(image: Image.Image, size: Size, interpolation: Interpolation) -> Image.Image:
+    """Resize along the rows, then down the columns.
+
+    Levels are rounded in between, so the order matters. Pillow 13 turns it round for some sizes,
+    earlier versions never do; a network must see the same numbers with all of them.
+    """
+    from PIL import Image
+
+    mode, resampling = image.mode, Image.Resampling[interpolation.name]
+    if mode == "RGBA" and interpolation is not Interpolation.NEAREST:
+        image = image.convert("RGBa")  # as Pillow does, once for both passes
+    image = image.resize((size[0], image.height), resampling).resize(size, resampling)
+    return image.convert(mode)
 
 
 def _described(where: Placement, rule: Preprocessing) -> list[str]:

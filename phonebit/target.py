@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from phonebit.device import isa_of
+from phonebit.device import checked_cpu
 from phonebit.errors import DeviceError
 from phonebit.opencl import (
     borrow,
@@ -31,14 +31,12 @@ class Target:
     """A device, as the runtime takes it.
 
     Attributes:
-        device: "cpu", "gpu:n", "gpu:n+cpu", or handles that pyopencl made.
-        isa: instruction set to force on the CPU; "": the best one.
+        device: "cpu:avx2", "gpu:n", "gpu:n+cpu", or handles that pyopencl made.
         key: identifies an OpenCL device and its driver in caches; "" for the CPU.
         owner: keeps alive what handles name.
     """
 
     device: str | _runtime.OpenClHandles
-    isa: str = ""
     key: str = ""
     owner: object = None
 
@@ -80,8 +78,8 @@ def find_target(device: DeviceLike) -> Target:
     if device == "gpu" or device.startswith(("gpu:", "gpu+")):
         gpu, plus, cpu = device.partition("+")
         target = _opencl_target(opencl_device(gpu))
-        return replace(target, device=f"{target.device}+cpu", isa=isa_of(cpu)) if plus else target
-    return Target("cpu", isa_of(device))
+        return replace(target, device=f"{target.device}+{checked_cpu(cpu)}") if plus else target
+    return Target(checked_cpu(device))
 
 
 def find_opencl_target(device: DeviceLike, purpose: str) -> Target:

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cancellation.h"
 #include "loader/model.h"
 #include "network.h"
 #include "threads/thread_pool.h"
@@ -13,21 +14,26 @@
 namespace phonebit {
 
 /// Buffers were checked by Network: their number, bytes and alignment fit the tensors. One caller at a time.
+/// Passes look at their Cancellation where they can stop without harm, and leave the backend ready for
+/// others.
 class Backend {
  public:
   virtual ~Backend() = default;
 
-  /// Buffers of network inputs and outputs, `batch` images each.
+  /// Buffers of network inputs and outputs, `batch` images each. `layer_ms` gets the milliseconds of each
+  /// layer in this pass; null: they are not measured.
   virtual void forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
-                       int batch) = 0;
+                       int batch, const Cancellation& cancellation, std::vector<double>* layer_ms) = 0;
   /// Median milliseconds of each layer after one warm-up.
-  virtual std::vector<double> profile(const std::vector<InputBuffer>& inputs, int batch, int repeats) = 0;
+  virtual std::vector<double> profile(const std::vector<InputBuffer>& inputs, int batch, int repeats,
+                                      const Cancellation& cancellation) = 0;
   /// `tensors`: one buffer for each tensor of the model.
   virtual void activations(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& tensors,
-                           int batch) = 0;
+                           int batch, const Cancellation& cancellation) = 0;
   /// Buffers in the order of lowering::tensors_read and tensors_written.
   virtual void run_op(size_t index, const std::vector<InputBuffer>& operands,
-                      const std::vector<OutputBuffer>& results, int batch) = 0;
+                      const std::vector<OutputBuffer>& results, int batch,
+                      const Cancellation& cancellation) = 0;
 
   /// Name of what serves a layer.
   virtual std::string kernel(size_t index) const = 0;

@@ -1,6 +1,7 @@
 #include "network.h"
 
 #include <algorithm>
+#include <chrono>
 #include <mutex>
 #include <new>
 #include <numeric>
@@ -8,12 +9,15 @@
 
 #include "backend.h"
 #include "buffer_checks.h"
+#include "cancellation.h"
 #include "coexec/coexec_backend.h"
 #include "fail.h"
 #include "loader/loader.h"
 #include "lowering/op_tensors.h"
 #include "network_setup.h"
 #include "opencl/opencl_backend.h"
+#include "threads/affinity.h"
+#include "threads/performance_hint.h"
 
 namespace phonebit {
 
@@ -51,10 +55,18 @@ class Network::Implementation {
   std::vector<DetectionHead> detection;
   std::vector<std::vector<int>> layer_inputs, layer_outputs;
   std::vector<int> all_tensors;
-  std::mutex turn;  // held while the backend works
+  std::unique_ptr<threads::PerformanceHint> performance_hint;  // null: not asked for
+  std::mutex turn;                                             // held while the backend works
+  CancelCount cancel_count{0};
+  const bool is_profiling;
+  std::vector<double> pass_ms;  // of the layers in the present pass; belongs to the turn
+  std::mutex last_ms_mutex;
+  std::vector<double> last_ms;  // of the last one; empty before the first
 
-  Implementation(loader::Model&& checked, const Options& options) : model(std::move(checked)) {
+  Implementation(loader::Model&& checked, const Options& options)
+      : model(std::move(checked)), is_profiling(options.profiling), pass_ms(model.ops.size()) {
     backend = make_backend(model, options);
+    if (options.hint == Hint::performance) performance_hint = std::make_unique<threads::PerformanceHint>();
     for (const loader::Tensor& tensor : model.tensors) tensors.push_back(describe_tensor(tensor));
     for (const int tensor : model.inputs) inputs.push_back(tensors[static_cast<size_t>(tensor)]);
     for (const int tensor : model.outputs) outputs.push_back(tensors[static_cast<size_t>(tensor)]);
@@ -108,14 +120,45 @@ class Network::Implementation {
   }
 };
 
-Network Network::load(const std::string& path, const Options& options) {
-  try {
-    return Network(std::make_unique<Implementation>(loader::load_model(path), options));
-  } catch (const Error& error) {
-    throw Error(error.code(), path + ": " + error.what());
-  } catch (const std::bad_alloc&) {
-    fail(ErrorCode::device, "%s: not enough memory to load the model", path.c_str());
+/// A caller's turn to use the backend: waits for it, and keeps the calling thread on the network's processors
+/// meanwhile. Throws Error(cancelled) if cancel() came before the turn did.
+class Network::Turn {
+ public:
+  explicit Turn(Implementation& own)
+      : cancellation_(own.cancel_count), lock_(own.turn), cores_(own.backend->pool().cores()) {
+    cancellation_.check();
   }
+  const Cancellation& cancellation() const { return cancellation_; }
+
+ private:
+  const Cancellation cancellation_;  // before the lock: a wait counts
+  const std::lock_guard<std::mutex> lock_;
+  const threads::AffinityScope cores_;
+};
+
+template <class Open>
+Network Network::load_from(const std::string& source, const Options& options, const Open& open) {
+  try {
+    return Network(std::make_unique<Implementation>(loader::load_model(open()), options));
+  } catch (const Error& error) {
+    throw Error(error.code(), source + ": " + error.what());
+  } catch (const std::bad_alloc&) {
+    fail(ErrorCode::device, "%s: not enough memory to load the model", source.c_str());
+  }
+}
+
+Network Network::load(const std::string& path, const Options& options) {
+  return load_from(path, options, [&] { return loader::FileBytes::of_path(path); });
+}
+
+Network Network::load_memory(const void* data, size_t bytes, const Options& options) {
+  return load_from(format_text("memory of %zu bytes", bytes), options,
+                   [&] { return loader::FileBytes::of_memory(data, bytes); });
+}
+
+Network Network::load_descriptor(int descriptor, int64_t offset, int64_t bytes, const Options& options) {
+  return load_from(format_text("descriptor %d", descriptor), options,
+                   [&] { return loader::FileBytes::of_descriptor(descriptor, offset, bytes); });
 }
 
 Network::Network(std::unique_ptr<Implementation> implementation)
@@ -136,25 +179,44 @@ void Network::forward(const std::vector<InputBuffer>& inputs, const std::vector<
                       int batch) {
   Implementation& own = *implementation_;
   check_buffers("output", outputs, own.tensors, own.model.outputs, batch);
-  const std::lock_guard<std::mutex> turn(own.turn);
+  const Turn turn(own);
   own.check_inputs(inputs, batch);
-  own.backend->forward(inputs, outputs, batch);
+  const auto begin = std::chrono::steady_clock::now();
+  own.backend->forward(inputs, outputs, batch, turn.cancellation(),
+                       own.is_profiling ? &own.pass_ms : nullptr);
+  if (own.performance_hint)
+    own.performance_hint->report(own.backend->pool(), (std::chrono::steady_clock::now() - begin) / batch);
+  if (!own.is_profiling) return;
+  const std::lock_guard<std::mutex> lock(own.last_ms_mutex);
+  own.last_ms = own.pass_ms;
+}
+
+void Network::cancel() { implementation_->cancel_count.fetch_add(1); }
+
+std::vector<double> Network::last_profile() const {
+  Implementation& own = *implementation_;
+  if (!own.is_profiling)
+    fail(ErrorCode::input, "passes of this network are not measured; load it with profiling");
+  const std::lock_guard<std::mutex> lock(own.last_ms_mutex);
+  if (own.last_ms.empty() && !own.pass_ms.empty())
+    fail(ErrorCode::input, "there was no forward pass yet; run one first");
+  return own.last_ms;
 }
 
 std::vector<double> Network::profile(const std::vector<InputBuffer>& inputs, int batch, int repeats) {
   if (repeats < 1) fail(ErrorCode::input, "repeats: got %d, expected at least 1", repeats);
-  const std::lock_guard<std::mutex> turn(implementation_->turn);
+  const Turn turn(*implementation_);
   implementation_->check_inputs(inputs, batch);
-  return implementation_->backend->profile(inputs, batch, repeats);
+  return implementation_->backend->profile(inputs, batch, repeats, turn.cancellation());
 }
 
 void Network::activations(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& tensors,
                           int batch) {
   Implementation& own = *implementation_;
   check_buffers("tensor", tensors, own.tensors, own.all_tensors, batch);
-  const std::lock_guard<std::mutex> turn(own.turn);
+  const Turn turn(own);
   own.check_inputs(inputs, batch);
-  own.backend->activations(inputs, tensors, batch);
+  own.backend->activations(inputs, tensors, batch, turn.cancellation());
 }
 
 void Network::run_op(size_t index, const std::vector<InputBuffer>& operands,
@@ -163,14 +225,14 @@ void Network::run_op(size_t index, const std::vector<InputBuffer>& operands,
   own.check_layer(index);
   check_buffers("operand", operands, own.tensors, own.layer_inputs[index], batch);
   check_buffers("result", results, own.tensors, own.layer_outputs[index], batch);
-  const std::lock_guard<std::mutex> turn(own.turn);
-  own.backend->run_op(index, operands, results, batch);
+  const Turn turn(own);
+  own.backend->run_op(index, operands, results, batch, turn.cancellation());
 }
 
 void Network::forward_on_device(const std::vector<DeviceBuffer>& inputs,
                                 const std::vector<DeviceBuffer>& outputs, int batch) {
   Implementation& own = *implementation_;
-  const std::lock_guard<std::mutex> turn(own.turn);
+  const Turn turn(own);
   own.opencl().forward_on_device(inputs, outputs, batch);
 }
 
@@ -186,7 +248,7 @@ double Network::measure_choice(size_t index, const std::string& choice, int batc
   own.check_layer(index);
   if (batch < 1 || repeats < 1)
     fail(ErrorCode::input, "batch %d, repeats %d: expected at least 1", batch, repeats);
-  const std::lock_guard<std::mutex> turn(own.turn);
+  const Turn turn(own);
   return own.opencl().measure_choice(index, choice, batch, repeats, is_equal);
 }
 
@@ -200,14 +262,14 @@ LayerTimes Network::measure_layer(size_t index, const std::optional<OutputPart>&
   Implementation& own = *implementation_;
   own.check_layer(index);
   if (repeats < 1) fail(ErrorCode::input, "repeats: got %d, expected at least 1", repeats);
-  const std::lock_guard<std::mutex> turn(own.turn);
+  const Turn turn(own);
   return own.coexec().measure_layer(index, cpu, gpu, repeats);
 }
 
 std::vector<DispatchInfo> Network::dispatch(size_t index, const OutputPart& gpu) {
   Implementation& own = *implementation_;
   own.check_layer(index);
-  const std::lock_guard<std::mutex> turn(own.turn);
+  const Turn turn(own);
   return own.coexec().dispatch(index, gpu);
 }
 
@@ -221,12 +283,27 @@ ExecutionPlan Network::plan() const {
   return backend != nullptr ? backend->plan() : ExecutionPlan{};
 }
 
-CoexecInfo Network::coexec() const { return implementation_->coexec().info(); }
+// What a pass may change is read in a turn of its own, though not as one: cancel() does not concern it.
+
+CoexecInfo Network::coexec() const {
+  const std::lock_guard<std::mutex> turn(implementation_->turn);
+  return implementation_->coexec().info();
+}
+
+std::vector<std::string> Network::warnings() const {
+  const std::lock_guard<std::mutex> turn(implementation_->turn);
+  return implementation_->backend->warnings();
+}
+
+MemoryInfo Network::memory() const {
+  const std::lock_guard<std::mutex> turn(implementation_->turn);
+  return implementation_->backend->memory();
+}
 
 std::string Network::device() const { return implementation_->backend->device(); }
-std::vector<std::string> Network::warnings() const { return implementation_->backend->warnings(); }
 
 StartupInfo Network::startup() const {
+  const std::lock_guard<std::mutex> turn(implementation_->turn);
   const opencl::OpenClBackend* const backend = implementation_->opencl_or_null();
   return backend != nullptr ? backend->startup() : StartupInfo{};
 }
@@ -246,7 +323,6 @@ const std::vector<int>& Network::layer_outputs(size_t index) const {
   return implementation_->layer_outputs[index];
 }
 
-MemoryInfo Network::memory() const { return implementation_->backend->memory(); }
 const std::string& Network::metadata() const { return implementation_->model.metadata; }
 const char* Network::isa() const { return implementation_->backend->isa(); }
 int Network::threads() const { return implementation_->backend->pool().threads(); }

@@ -1,4 +1,4 @@
-// The public C++ interface: load a .pbit file, run it.
+// The engine as one class: load a .pbit file, run it. Users include phonebit/phonebit.h instead.
 //
 //   phonebit::Network network = phonebit::Network::load("model.pbit");
 //   std::vector<float> scores(network.outputs()[0].elements());
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "error.h"
+#include "options.h"
 #include "plan.h"
 
 namespace phonebit {
@@ -107,89 +108,6 @@ struct MemoryInfo {
   size_t file_bytes;         ///< mapped file, shared with the page cache
 };
 
-/// OpenCL objects of the caller, retained while a network uses them. `queue` may be null; it must be in
-/// order.
-struct OpenClHandles {
-  void* context = nullptr;  ///< cl_context; null: none given
-  void* device = nullptr;   ///< cl_device_id
-  void* queue = nullptr;    ///< cl_command_queue
-};
-
-/// How real-valued layers compute. Binary layers are exact in all.
-enum class Precision {
-  exact,  ///< float32; results have the bits of the CPU backend on devices with IEEE arithmetic
-  f16,    ///< a GPU stores float tensors between layers as halves: half the memory traffic; a CPU stays exact
-  fast,   ///< what suits the processor: a GPU as f16, a CPU in 8-bit integers where the file has f16 or i8
-          ///< weights
-};
-
-/// How a CPU and a GPU that work together reach what the other one wrote.
-enum class Sharing {
-  automatic,  ///< svm, map or copy: the first that the device has
-  copy,       ///< each has its own memory; regions are read and written through the queue
-  map,  ///< zero-copy: memory that both reach (CL_MEM_ALLOC_HOST_PTR), mapped while the CPU works with it
-  svm,  ///< fine-grained shared virtual memory: both write into the same tensors
-};
-
-/// How they wait for each other.
-enum class Synchronization {
-  automatic,    ///< polling where the device can, else events
-  events,       ///< clWaitForEvents; the GPU's next work is enqueued when the CPU has done its part
-  user_events,  ///< all work is enqueued at once, behind user events
-  polling,  ///< a kernel and the CPU watch each other's flag in shared virtual memory (Fine-Grained, section
-            ///< 4)
-};
-
-/// Which processors the threads of a network run on.
-enum class Cores {
-  any,     ///< the system decides
-  big,     ///< the clusters of highest capacity (threads/processor_topology.h)
-  little,  ///< the cluster of lowest capacity
-};
-
-/// What matters more while a network waits between passes.
-enum class Hint {
-  none,
-  performance,  ///< workers wait awake; Android's performance hint session, where there is one
-  power,        ///< workers sleep at once; the driver's low-power hint, where there is one
-};
-
-struct Options {
-  /// "cpu" or "cpu:avx2"; "gpu" or "gpu:1": an OpenCL device in the order of opencl_devices(); "auto": the
-  /// first OpenCL device that is a GPU, or the CPU where there is none; "gpu+cpu" or "gpu:1+cpu": both
-  /// together, as a plan says.
-  std::string device = "cpu";
-  /// In place of `device`, when its context is not null.
-  OpenClHandles opencl;
-  Precision precision = Precision::exact;
-  /// "gpu+cpu": who computes what; absent: the file's own plan for plan_key(), or everything on the GPU.
-  std::optional<ExecutionPlan> plan;
-  Sharing sharing = Sharing::automatic;
-  Synchronization synchronization = Synchronization::automatic;
-  /// Longest wait of one processor for the other by polling, before the network goes on without polling.
-  int sync_limit_ms = 2000;
-  /// Whether forward passes replay a recorded command buffer where the device has cl_khr_command_buffer.
-  bool command_buffer = true;
-  /// Lines of a tuning table (bnn_kernels/README.md) that go before the built-in ones.
-  std::string tuning;
-  /// Folder for program binaries and self-test results; empty: PHONEBIT_CACHE_DIR, XDG_CACHE_HOME/phonebit or
-  /// HOME/.cache/phonebit.
-  std::string cache_directory;
-  /// Threads of a forward pass, the caller included; 0: one for each processor that the process may use.
-  int threads = 0;
-  Cores cores = Cores::any;
-  /// The system's numbers of processors, in place of `cores` where not empty.
-  std::vector<int> core_list;
-  Hint hint = Hint::none;
-  /// Whether each forward pass takes the time of each layer: Network::last_profile.
-  bool profiling = false;
-  /// Instruction set; empty: the one that PHONEBIT_CPU names, else the best of this machine.
-  std::string isa;
-  /// Largest sum of activations, scratch and packed weights that a file may ask for; on a GPU a batch that
-  /// needs more for its activations runs in several passes.
-  uint64_t max_memory_bytes = uint64_t{4} << 30;
-};
-
 /// One instruction set of this build.
 struct IsaInfo {
   std::string name;
@@ -238,7 +156,7 @@ struct DispatchInfo {
 struct CoexecInfo {
   Sharing sharing;
   Synchronization synchronization;
-  bool is_on_cpu_alone;  ///< the GPU has failed
+  bool is_on_cpu_alone;  ///< the GPU has failed, or the plan leaves it out
 };
 
 /// One kernel variant's self-test.
@@ -302,11 +220,13 @@ class Network {
                int batch = 1);
 
   /// Passes that run or wait for their turn now throw Error(cancelled) as soon as they can: the CPU stops
-  /// between layers, a GPU finishes what it was given. Later passes are not concerned.
+  /// between layers, a GPU finishes what it was given, both together finish the image. Other measurements
+  /// than profile() end when they are done. Later passes are not concerned. Does not block.
   void cancel();
 
-  /// Milliseconds of each layer in the last forward pass. Throws Error(input) without Options::profiling, or
-  /// before the first pass.
+  /// Milliseconds of each layer in the last forward pass that was neither cancelled nor failed, for its whole
+  /// batch; on "gpu+cpu" the slower processor's. Passes of forward_on_device do not count. Throws
+  /// Error(input) without Options::profiling, or before the first pass.
   std::vector<double> last_profile() const;
 
   /// Milliseconds of each layer for the batch: the median of `repeats` runs after one warm-up. Allocates.
@@ -358,7 +278,8 @@ class Network {
 
   /// "cpu:avx512", "gpu:0 NVIDIA H200", "gpu:0 Mali-G610 + cpu:neon".
   std::string device() const;
-  /// What a user should know: kernels that failed the self-test at load; a GPU that failed since.
+  /// What a user should know: kernels that failed the self-test at load; a GPU that failed since. This one,
+  /// coexec(), memory() and startup() wait for a pass that runs.
   std::vector<std::string> warnings() const;
   StartupInfo startup() const;
   /// The OpenCL objects in use; all null on the CPU. Owned by the network.
@@ -373,7 +294,11 @@ class Network {
 
  private:
   class Implementation;
+  class Turn;
   explicit Network(std::unique_ptr<Implementation> implementation);
+  /// `open` gives the file's bytes; `source` names them in errors.
+  template <class Open>
+  static Network load_from(const std::string& source, const Options& options, const Open& open);
   std::unique_ptr<Implementation> implementation_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <iterator>
 
@@ -10,7 +11,7 @@
 #include "fail.h"
 #include "lowering/op_tensors.h"
 #include "opencl/opencl_backend.h"
-#include "threads/thread_pool.h"
+#include "threads/affinity.h"
 
 #ifndef PHONEBIT_VERSION
 #error "the build defines PHONEBIT_VERSION"
@@ -55,6 +56,26 @@ std::string isa_names() {
   return names;
 }
 
+std::string list_text(const std::vector<int>& numbers) {
+  std::string text;
+  for (const int number : numbers) text += (text.empty() ? "" : ", ") + std::to_string(number);
+  return text.empty() ? "none, as this system does not tell" : text;
+}
+
+/// How long workers wait awake. For performance beyond the time between two frames of a camera, so that they
+/// sleep only when the camera does.
+std::chrono::microseconds patience(Hint hint) {
+  switch (hint) {
+    case Hint::performance:
+      return std::chrono::milliseconds(50);
+    case Hint::power:
+      return std::chrono::microseconds(0);
+    case Hint::none:
+      break;
+  }
+  return threads::ThreadPool::kPatience;
+}
+
 }  // namespace
 
 const cpu::Isa& choose_isa(const std::string& name) {
@@ -69,23 +90,73 @@ const cpu::Isa& choose_isa(const std::string& name) {
   return *isa;
 }
 
-int choose_threads(int threads) {
+std::vector<int> choose_cores(const Options& options) {
+  if (options.core_list.empty() && options.cores == Cores::any) return {};
+  return choose_cores(options, threads::online_processors(), threads::allowed_processors());
+}
+
+std::vector<int> choose_cores(const Options& options, const std::vector<threads::Processor>& online,
+                              const std::vector<int>& allowed) {
+  const auto is_allowed = [&](int processor) {
+    return std::find(allowed.begin(), allowed.end(), processor) != allowed.end();
+  };
+  for (const int processor : options.core_list) {
+    if (!is_allowed(processor))
+      fail(ErrorCode::input,
+           "cores: processor %d does not exist, is offline, or is not this thread's to use; choose from: %s",
+           processor, list_text(allowed).c_str());
+  }
+  std::vector<int> chosen = options.core_list;
+  if (chosen.empty() && options.cores != Cores::any) {
+    const bool is_big = options.cores == Cores::big;
+    for (const threads::Processor& processor : online) {
+      if ((is_big ? processor.is_big : processor.is_little) && is_allowed(processor.index))
+        chosen.push_back(processor.index);
+    }
+    if (chosen.empty())
+      fail(ErrorCode::input, "cores: none of the %s processors is this thread's to use; it may use: %s",
+           is_big ? "big" : "little", list_text(allowed).c_str());
+  }
+  std::sort(chosen.begin(), chosen.end());
+  chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
+  return chosen;
+}
+
+threads::ThreadPool make_pool(const Options& options) {
+  const int threads = options.threads;
   if (threads < 0 || threads > kMaxThreads)
     fail(ErrorCode::input, "threads: got %d, expected 0 (all processors) to %d", threads, kMaxThreads);
-  return threads > 0 ? threads : threads::available_processors();
+  std::vector<int> cores = choose_cores(options);
+  const int processors = cores.empty() ? threads::available_processors() : static_cast<int>(cores.size());
+  return threads::ThreadPool(threads > 0 ? threads : processors, std::move(cores), patience(options.hint));
 }
 
 namespace {
 
 constexpr const char* kDeviceForms =
-    "'cpu', 'auto', 'gpu', 'gpu:<index>' or either of these followed by '+cpu'";
-constexpr const char* kWithCpu = "+cpu";
+    "'auto', 'cpu', 'cpu:<instruction set>', 'gpu', 'gpu:<index>', or one of the last two followed by '+cpu' "
+    "or '+cpu:<instruction set>'";
 
-/// The OpenCL device of "gpu+cpu" or "gpu:1+cpu"; empty for other names.
-std::string gpu_of_pair(const std::string& device) {
-  const size_t at = device.rfind(kWithCpu);
-  const bool is_pair = at != std::string::npos && at + std::string(kWithCpu).size() == device.size();
-  return is_pair ? device.substr(0, at) : "";
+[[noreturn]] void fail_unknown(const std::string& device) {
+  fail(ErrorCode::input, "device '%s' is unknown; expected %s", device.c_str(), kDeviceForms);
+}
+
+/// What "cpu", "gpu:1" or "gpu+cpu:avx2" asks for.
+struct DeviceName {
+  std::string opencl;  ///< "auto", "gpu" or "gpu:..."; empty: the CPU alone
+  bool has_cpu;
+  std::string isa;  ///< empty: not said
+};
+
+DeviceName parse_device(const std::string& device) {
+  const size_t plus = device.find('+');
+  const bool is_pair = plus != std::string::npos;
+  const std::string first = device.substr(0, plus), last = is_pair ? device.substr(plus + 1) : first;
+  const bool is_gpu = first == "gpu" || first.rfind("gpu:", 0) == 0;
+  if (!is_pair && (is_gpu || first == "auto")) return {first, false, ""};
+  const std::string isa = last.rfind("cpu:", 0) == 0 ? last.substr(4) : "";
+  if ((is_pair && !is_gpu) || (last != "cpu" && isa.empty())) fail_unknown(device);
+  return {is_pair ? first : "", true, isa};
 }
 
 std::string device_list() {
@@ -96,31 +167,26 @@ std::string device_list() {
   return list.empty() ? "none" : list;
 }
 
-/// Index of the OpenCL device that a name means, or -1 for the CPU.
+/// Index of the OpenCL device that "auto", "gpu" or "gpu:..." means, or -1 for the CPU.
 int opencl_index(const std::string& device) {
-  if (device == "cpu") return -1;
-  if (device == "auto") return !opencl::devices().empty() && opencl::devices()[0].is_gpu ? 0 : -1;
-  const bool has_index = device.rfind("gpu:", 0) == 0;
-  if (device != "gpu" && !has_index)
-    fail(ErrorCode::input, "device '%s' is unknown; expected %s", device.c_str(), kDeviceForms);
+  const auto& devices = opencl::devices();
+  if (device == "auto") return !devices.empty() && devices[0].is_gpu ? 0 : -1;
   unsigned index = 0;
-  const char* const end = device.data() + device.size();
-  if (has_index) {
+  if (device != "gpu") {
+    const char* const end = device.data() + device.size();
     const auto [stop, error] = std::from_chars(device.data() + 4, end, index);
-    if (error != std::errc() || stop != end)
-      fail(ErrorCode::input, "device '%s': expected %s", device.c_str(), kDeviceForms);
+    if (error != std::errc() || stop != end) fail_unknown(device);
   }
-  if (opencl::devices().empty())
-    fail(ErrorCode::device, "device '%s': %s", device.c_str(), opencl_error().c_str());
-  if (index >= opencl::devices().size())
+  if (devices.empty()) fail(ErrorCode::device, "device '%s': %s", device.c_str(), opencl_error().c_str());
+  if (index >= devices.size())
     fail(ErrorCode::device, "device '%s': there is no such OpenCL device; there are: %s", device.c_str(),
          device_list().c_str());
   return static_cast<int>(index);
 }
 
-}  // namespace
-
-std::shared_ptr<opencl::Context> make_context(const Options& options, std::string* label) {
+/// The caller's context or a new one on the named device, or null for the CPU. `label` becomes its name.
+std::shared_ptr<opencl::Context> make_context(const Options& options, const std::string& device,
+                                              std::string* label) {
   if (options.opencl.context != nullptr) {
     const auto context = opencl::Context::borrow(static_cast<opencl::cl_context>(options.opencl.context),
                                                  static_cast<opencl::cl_device_id>(options.opencl.device),
@@ -128,29 +194,24 @@ std::shared_ptr<opencl::Context> make_context(const Options& options, std::strin
     *label = "gpu " + context->device().name;
     return context;
   }
-  const int index = opencl_index(options.device);
+  const int index = device.empty() ? -1 : opencl_index(device);
   if (index < 0) return nullptr;
-  const opencl::Device& device = opencl::devices()[static_cast<size_t>(index)];
-  *label = format_text("gpu:%d %s", index, device.name.c_str());
-  return opencl::Context::create(device);
+  const opencl::Device& found = opencl::devices()[static_cast<size_t>(index)];
+  *label = format_text("gpu:%d %s", index, found.name.c_str());
+  return opencl::Context::create(found, options.hint);
 }
 
+}  // namespace
+
 std::unique_ptr<Backend> make_backend(const loader::Model& model, const Options& options) {
+  const DeviceName device = parse_device(options.device);
   std::string label;
-  const std::string gpu = gpu_of_pair(options.device);
-  if (!gpu.empty()) {
-    Options of_gpu = options;
-    of_gpu.device = gpu;
-    std::shared_ptr<opencl::Context> context = make_context(of_gpu, &label);
-    if (context == nullptr)
-      fail(ErrorCode::input, "device '%s': expected %s", options.device.c_str(), kDeviceForms);
-    return std::make_unique<coexec::CoexecBackend>(model, std::move(context), label, choose_isa(options.isa),
+  std::shared_ptr<opencl::Context> context = make_context(options, device.opencl, &label);
+  if (context == nullptr) return std::make_unique<cpu::CpuBackend>(model, choose_isa(device.isa), options);
+  if (!device.opencl.empty() && device.has_cpu)
+    return std::make_unique<coexec::CoexecBackend>(model, std::move(context), label, choose_isa(device.isa),
                                                    options);
-  }
-  if (std::shared_ptr<opencl::Context> context = make_context(options, &label))
-    return std::make_unique<opencl::OpenClBackend>(model, std::move(context), label, options);
-  return std::make_unique<cpu::CpuBackend>(model, choose_isa(options.isa), choose_threads(options.threads),
-                                           options.max_memory_bytes, options.precision);
+  return std::make_unique<opencl::OpenClBackend>(model, std::move(context), label, options);
 }
 
 TensorInfo describe_tensor(const loader::Tensor& tensor) {
@@ -251,7 +312,8 @@ std::vector<OpenClDeviceInfo> opencl_devices() {
 
 std::vector<SelfTestResult> opencl_self_test(const Options& options, bool again) {
   std::string label;
-  const std::shared_ptr<opencl::Context> context = make_context(options, &label);
+  const std::shared_ptr<opencl::Context> context =
+      make_context(options, parse_device(options.device).opencl, &label);
   if (context == nullptr)
     fail(ErrorCode::input, "device '%s' is no OpenCL device; expected 'gpu' or 'gpu:<index>'",
          options.device.c_str());

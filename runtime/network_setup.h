@@ -7,6 +7,7 @@
 #include "kernel_types.h"
 #include "loader/model.h"
 #include "network.h"
+#include "threads/processor_topology.h"
 
 namespace phonebit {
 
@@ -14,8 +15,17 @@ namespace phonebit {
 /// Error(device) listing those that exist.
 const cpu::Isa& choose_isa(const std::string& name);
 
-/// Number of threads for Options::threads. Throws Error(input) when out of range.
-int choose_threads(int threads);
+/// The processors that Options::cores and core_list stand for; none: any. Throws Error(input), listing those
+/// that the calling thread may use, when one of the list, or every one of the kind, is not among them.
+std::vector<int> choose_cores(const Options& options);
+/// The same among processors that are given.
+std::vector<int> choose_cores(const Options& options, const std::vector<threads::Processor>& online,
+                              const std::vector<int>& allowed);
+
+/// Threads of the number, on the processors and of the patience that the options ask for; where they give no
+/// number, one for each of those processors. Throws Error(input) when it is out of range, and as
+/// choose_cores.
+threads::ThreadPool make_pool(const Options& options);
 
 /// The CPU or the OpenCL device that the options ask for, prepared for the model, which must stay where it
 /// is.

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Cycles of the NEON kernels' inner loops on cores that are not at hand, as llvm-mca predicts them.
 
-Compiles the kernels for AArch64, takes the loops between `// begin NAME N MAC` and `// end NAME`
-out of the assembly and prints multiply-accumulates a cycle. These are predictions from LLVM's
-scheduling models with all loads in L1; they rank loops, and stand in no column headed "measured".
-Fails when the default loop is under a floor.
+Compiles the kernels for AArch64, takes the loops around `// begin NAME N MAC` and `// end NAME`
+out of the assembly and prints multiply-accumulates a cycle: binary ones, and those of bytes in the
+kernels of first layers and 8-bit layers. These are predictions from LLVM's scheduling models with
+all loads in L1; they rank loops, and stand in no column headed "measured".
+Fails when a loop is under its floor on a core.
 
     benchmarks/cpu_kernels/neon_mca.py [--json FILE]
 
@@ -25,22 +26,90 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 CPU_BACKEND = Path(__file__).resolve().parents[2] / "cpu_backend"
-SOURCES = ("neon/binary_conv_pair_table.cpp", "neon/binary_conv_count.cpp")
-DEFAULT_LOOP = "pair_table"
 OLDEST_LLVM = 16
 ITERATIONS = 200
+MARCH_FEATURES = "+dotprod,+i8mm"
+MOST_LINES_BEHIND = 40  # from a loop's last mark to its branch
 
 
 @dataclass(frozen=True)
-class Core:
-    """A core with the least and the wanted MAC/cycle of the default loop."""
+class Target:
+    """A core with the least and the wanted MAC/cycle of a loop; None where nothing is demanded."""
+
+    core: str
+    floor: float | None = None
+    goal: float | None = None
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel file below cpu_backend, the flags of its folder, and the cores to predict it for."""
+
+    source: str
+    targets: tuple[Target, ...]
+    flags: tuple[str, ...] = ()
+
+
+KERNELS = (
+    Kernel(
+        "neon/binary_conv_pair_table.cpp",
+        (
+            Target("neoverse-n1", 80, 86),
+            Target("cortex-a55", 30, 35),
+            Target("cortex-a53", 27, 31),
+        ),
+    ),
+    Kernel(
+        "neon/binary_conv_count.cpp",
+        (Target("neoverse-n1"), Target("cortex-a55"), Target("cortex-a53")),
+    ),
+    Kernel(
+        "neon/u8_conv.cpp",
+        (
+            Target("neoverse-n1", 9, 10),
+            Target("cortex-a55", 2.8, 3),
+            Target("cortex-a53", 2.7, 3),
+        ),
+    ),
+    Kernel(
+        "neon/value_kernels.cpp",
+        (Target("neoverse-n1"), Target("cortex-a55"), Target("cortex-a53")),
+    ),
+    Kernel(
+        "neon_dotprod/byte_kernels.cpp",
+        (
+            Target("neoverse-n1", 28, 30),
+            Target("cortex-a76", 28, 30),
+            Target("cortex-a55", 7, 8),
+            Target("neoverse-v1", 56, 60),
+        ),
+        ("-march=armv8.2-a+dotprod",),
+    ),
+    Kernel(
+        "neon_i8mm/byte_kernels.cpp",
+        (
+            Target("cortex-a710", 44, 46),
+            Target("neoverse-v1", 86, 90),
+            Target("cortex-a510", 20, 23),
+        ),
+        ("-march=armv8.2-a+dotprod+i8mm",),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Another engine's published loop of binary convolution, by the same tool."""
 
     name: str
-    floor: float
-    goal: float
+    macs_per_cycle: dict[str, str]
 
 
-CORES = (Core("neoverse-n1", 80, 86), Core("cortex-a55", 30, 35), Core("cortex-a53", 27, 31))
+# LLVM 19, 2026-11-20, on the loops that the projects publish; daBNN's differ with the shape.
+PEERS = (
+    Peer("Larq Compute Engine", {"neoverse-n1": "85", "cortex-a55": "34", "cortex-a53": "31"}),
+    Peer("daBNN", {"neoverse-n1": "51-77", "cortex-a55": "19", "cortex-a53": "14"}),
+)
 
 
 @dataclass(frozen=True)
@@ -54,7 +123,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class Prediction:
-    """MAC/cycle of a loop on a core; floor and goal are None for loops that are not the default."""
+    """MAC/cycle of a loop on a core; floor and goal are None where nothing is demanded."""
 
     loop: str
     core: str
@@ -79,11 +148,12 @@ def find_llvm_mca() -> str:
     )
 
 
-def compile_loops(compiler: str, source: Path) -> list[Loop]:
+def compile_loops(compiler: str, kernel: Kernel) -> list[Loop]:
     """Compiles a kernel file as a release build does and cuts the marked loops out of its assembly.
 
-    A loop that the compiler has copied (into several callers) is taken once, as it appears first.
+    A loop that the compiler has copied, into several callers, is there once for each copy.
     """
+    source = CPU_BACKEND / kernel.source
     with tempfile.NamedTemporaryFile(suffix=".s") as output:
         flags = [
             "-std=c++17",
@@ -92,39 +162,80 @@ def compile_loops(compiler: str, source: Path) -> list[Loop]:
             "-ffp-contract=off",
             "-DPHONEBIT_MCA_MARKERS",
             f"-I{CPU_BACKEND}",
+            *kernel.flags,
         ]
         subprocess.run([compiler, *flags, "-S", str(source), "-o", output.name], check=True)
-        assembly = Path(output.name).read_text()
-    loops: dict[str, Loop] = {}
-    for name, macs, body in re.findall(
-        r"// begin (\w+) (\d+) MAC\n(.*?)// end \1\n", assembly, re.DOTALL
-    ):
-        lines = [line for line in body.splitlines() if not re.match(r"\s*(#|\.|//|$|\w+:)", line)]
-        loops.setdefault(
-            name, Loop(name, int(macs), "\n".join(line.replace("3b", "0") for line in lines))
-        )
+        lines = Path(output.name).read_text().splitlines()
+    loops = []
+    for at, line in enumerate(lines):
+        begin = re.match(r"\s*// begin (\w+) (\d+) MAC", line)
+        if begin:
+            loops.append(Loop(begin[1], int(begin[2]), cut_loop(lines, at, begin[1])))
     if not loops:
         sys.exit(f"neon_mca: {source} has no marked loop")
-    return list(loops.values())
+    return loops
 
 
-def predict(llvm_mca: str, loop: Loop, core: Core) -> Prediction:
+def cut_loop(lines: list[str], begin: int, name: str) -> str:
+    """Returns the instructions of the loop around the marks of a pass.
+
+    It runs from the label before the first mark to the branch back to that label, because
+    compilers move instructions beyond the marks. Inline assembly has its label between the marks.
+    """
+    end = begin + next(i for i, line in enumerate(lines[begin:]) if f"// end {name}" in line)
+    first = max(at for at in range(begin) if re.match(r"\.?\w+:", lines[at]))
+    label = lines[first].split(":")[0]
+    for at in range(end, min(end + MOST_LINES_BEHIND, len(lines))):
+        if re.match(rf"\s*[bct]\S*\s(.*\s)?{re.escape(label)}$", lines[at]):
+            begin, end = first, at + 1
+            break
+    body = [line for line in lines[begin:end] if not re.match(r"\s*(#|\.|//|$|\w+:)", line)]
+    return "\n".join(re.sub(rf"({re.escape(label)}|3b)$", "0", line) for line in body)
+
+
+def predict(llvm_mca: str, loop: Loop, target: Target) -> Prediction:
     """Runs llvm-mca over many passes of a loop."""
-    command = [llvm_mca, "-mtriple=aarch64", f"-mcpu={core.name}", f"-iterations={ITERATIONS}"]
+    command = [
+        llvm_mca,
+        "-mtriple=aarch64",
+        f"-mcpu={target.core}",
+        f"-mattr={MARCH_FEATURES}",
+        f"-iterations={ITERATIONS}",
+    ]
     report = subprocess.run(
         command, input=loop.assembly + "\n", capture_output=True, text=True, check=True
     ).stdout
     cycles = re.search(r"Total Cycles:\s+(\d+)", report)
     if cycles is None:
-        sys.exit(f"neon_mca: {llvm_mca} printed no cycle count for {loop.name} on {core.name}")
-    limits = (core.floor, core.goal) if loop.name == DEFAULT_LOOP else (None, None)
-    return Prediction(
-        loop.name, core.name, round(loop.macs * ITERATIONS / int(cycles[1]), 1), *limits
-    )
+        sys.exit(f"neon_mca: {llvm_mca} printed no cycle count for {loop.name} on {target.core}")
+    macs_per_cycle = round(loop.macs * ITERATIONS / int(cycles[1]), 1)
+    return Prediction(loop.name, target.core, macs_per_cycle, target.floor, target.goal)
+
+
+def predict_kernel(compiler: str, llvm_mca: str, kernel: Kernel) -> list[Prediction]:
+    """Predicts a kernel's loop on its cores; of copies of the loop the slowest one counts."""
+    loops = compile_loops(compiler, kernel)
+    return [
+        min((predict(llvm_mca, loop, target) for loop in loops), key=lambda row: row.macs_per_cycle)
+        for target in kernel.targets
+    ]
+
+
+def format_row(row: Prediction) -> str:
+    """Returns a line of the table."""
+    floor = "-" if row.floor is None else f"{row.floor:g}"
+    goal = "-" if row.goal is None else f"{row.goal:g}"
+    verdict = "   UNDER THE FLOOR" if is_under(row) else ""
+    return f"{row.loop:<16} {row.core:<12} {row.macs_per_cycle:>9} {floor:>6} {goal:>6}{verdict}"
+
+
+def is_under(row: Prediction) -> bool:
+    """Tells whether a loop is slower than its floor."""
+    return row.floor is not None and row.macs_per_cycle < row.floor
 
 
 def main() -> int:
-    """Returns 1 when the default loop is under a floor."""
+    """Returns 1 when a loop is under its floor."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -137,29 +248,22 @@ def main() -> int:
             "install g++-aarch64-linux-gnu or pass --compiler"
         )
     llvm_mca = find_llvm_mca()
-    loops = [
-        loop
-        for source in SOURCES
-        for loop in compile_loops(arguments.compiler, CPU_BACKEND / source)
+    table = [
+        row for kernel in KERNELS for row in predict_kernel(arguments.compiler, llvm_mca, kernel)
     ]
-    table = [predict(llvm_mca, loop, core) for loop in loops for core in CORES]
     print(
-        f"{'loop':<12} {'core':<12} {'MAC/cycle':>9} {'floor':>6} {'goal':>6}   "
+        f"{'loop':<16} {'core':<12} {'MAC/cycle':>9} {'floor':>6} {'goal':>6}   "
         f"predicted by {Path(llvm_mca).name}"
     )
-    failed = False
     for row in table:
-        under = row.floor is not None and row.macs_per_cycle < row.floor
-        failed |= under
-        limits = (
-            f"{row.floor:>6g} {row.goal:>6g}" if row.floor is not None else f"{'-':>6} {'-':>6}"
-        )
-        verdict = "   UNDER THE FLOOR" if under else ""
-        print(f"{row.loop:<12} {row.core:<12} {row.macs_per_cycle:>9} {limits}{verdict}")
+        print(format_row(row))
+    for peer in PEERS:
+        for core, macs_per_cycle in peer.macs_per_cycle.items():
+            print(f"{peer.name:<19} {core:<12} {macs_per_cycle:>6}   published loop")
     if arguments.json:
         result = {"tool": Path(llvm_mca).name, "predicted": [asdict(row) for row in table]}
         arguments.json.write_text(json.dumps(result, indent=2) + "\n")
-    return 1 if failed else 0
+    return 1 if any(map(is_under, table)) else 0
 
 
 if __name__ == "__main__":

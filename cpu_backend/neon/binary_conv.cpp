@@ -1,10 +1,13 @@
-// The binary convolutions of this folder, best first.
+// The binary convolutions of this folder, best first. 32-bit Arm has no table lookup of 16 bytes in one
+// operation.
 #include "binary_conv_kernels.h"
 
 namespace phonebit::cpu {
 
 const BinaryConvKernel* const kBinaryConv_neon[] = {
+#if defined(__aarch64__)
     &kPairTableConv_neon,
+#endif
     &kCountConv_neon,
     nullptr,
 };

@@ -9,7 +9,9 @@
 // UADALP adds to 16-bit sums: 24 operations for 1024 MAC of a pixel, 43 MAC an operation. The pair table does
 // better where TBL is cheap, and worse for a single pixel, where this reads half as many bytes.
 #include "binary_conv_kernels.h"
+#include "intrinsics_32.h"
 #include "portable/intrinsics.h"
+#include "vfp_epilogue.h"
 
 namespace phonebit::cpu {
 namespace {
@@ -24,13 +26,6 @@ constexpr int kStepBytes = 16 * kFilters;
 constexpr int kTilePixels = 4;
 constexpr int kPartSteps = 65535 / 128;  // a step adds up to 128 to a 16-bit sum
 constexpr int kPrefetchBytes = 1024;
-
-// benchmarks/cpu_kernels/neon_mca.py reads the loop between these comments of the assembly.
-#if defined(PHONEBIT_MCA_MARKERS)
-#define PHONEBIT_MCA_MARKER(text) asm volatile("// " text)
-#else
-#define PHONEBIT_MCA_MARKER(text) (void)0
-#endif
 
 /// A window is `rows` x `per_row` runs of words that lie together in the map: a row of taps, or one tap if
 /// dilated.

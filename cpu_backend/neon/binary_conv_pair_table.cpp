@@ -11,12 +11,8 @@
 // The loop is written in assembly for the in-order cores, which run it in the order in which it stands: loads
 // are spread between operations, and results are used late. The order was found by hill climbing on
 // llvm-mca's cycles for Cortex-A53 and A55; benchmarks/cpu_kernels/neon_mca.py shows what it reaches.
-#if defined(__linux__)
-#include <asm/hwcap.h>
-#include <sys/auxv.h>
-#endif
-
 #include "binary_conv_kernels.h"
+#include "hwcaps.h"
 #include "portable/intrinsics.h"
 
 namespace phonebit::cpu {
@@ -261,7 +257,7 @@ struct Neon {
 /// run on.
 bool looks_up_fast() {
 #if defined(__linux__)
-  if ((getauxval(AT_HWCAP) & HWCAP_CPUID) == 0) return true;
+  if (!PHONEBIT_HAS_HWCAP(AT_HWCAP, HWCAP_CPUID)) return true;
   uint64_t midr;
   asm("mrs %0, MIDR_EL1" : "=r"(midr));
   const unsigned implementer = midr >> 24 & 0xff, part = midr >> 4 & 0xfff;

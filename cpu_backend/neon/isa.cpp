@@ -1,15 +1,25 @@
-// Advanced SIMD: part of every AArch64 processor, so there is nothing to ask for.
+// Advanced SIMD: part of every AArch64 processor. On 32-bit Arm it is asked for together with the fused
+// multiply-add of VFPv4, which float layers need to be fast: Cortex-A7, A15 and later have both.
+#include "hwcaps.h"
 #include "isa_kernels.h"
 
 namespace phonebit::cpu {
 
 PHONEBIT_DEPTHWISE_TRAMPOLINE(neon)
 
+#if defined(__aarch64__)
+static constexpr const char kFeatures[] = "Advanced SIMD";
 static bool supported() { return true; }
+#else
+static constexpr const char kFeatures[] = "Advanced SIMD, VFPv4";
+static bool supported() {
+  return PHONEBIT_HAS_HWCAP(AT_HWCAP, HWCAP_NEON) && PHONEBIT_HAS_HWCAP(AT_HWCAP, HWCAP_VFPv4);
+}
+#endif
 
 const Isa kNeonIsa = {
-    "neon",         "Advanced SIMD", supported,     kBinaryConv_neon, kU8Conv_neon,        &kF32Conv_neon,
-    &kF16Conv_neon, &kW8Conv_neon,   &kI8Conv_neon, depthwise_neon,   &kValueKernels_neon,
+    "neon",         kFeatures,     supported,     kBinaryConv_neon, kU8Conv_neon,        &kF32Conv_neon,
+    &kF16Conv_neon, &kW8Conv_neon, &kI8Conv_neon, depthwise_neon,   &kValueKernels_neon,
 };
 
 }  // namespace phonebit::cpu

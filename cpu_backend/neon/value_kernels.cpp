@@ -1,22 +1,31 @@
-// AArch64's base NEON: vectors of 16 bytes.
-// The float, first-layer and window kernels of portable/, compiled with this folder's flags.
+// The float and window kernels of portable/, compiled with this folder's flags: on AArch64 vectors of 16
+// bytes, on 32-bit Arm the scalar VFP with its fused multiply-add, because NEON takes subnormal floats for 0
+// there.
 #include "isa_kernels.h"
 #include "portable/intrinsics.h"
+#include "vfp_epilogue.h"
+
+#if defined(__arm__) && defined(__ARM_NEON)
+#error "compile this file without NEON, e.g. by -mfpu=vfpv4"
+#endif
 
 namespace phonebit::cpu {
 namespace {
 #include "portable/f32_conv.inl"
 #include "portable/i8_conv.inl"
-#include "portable/u8_conv_direct.inl"
-#include "portable/u8_conv_planes.inl"
 #include "portable/value_kernels.inl"
 }  // namespace
+
+#if defined(__arm__)
+void vfp_epilogue(const Epilogue& epilogue, float* v, int pixel0, int count, int channel0, int channels) {
+  apply_epilogue(epilogue, v, pixel0, count, channel0, channels);
+}
+#endif
 
 const F32ConvKernel kF32Conv_neon = kF32Convolution;
 const F16ConvKernel kF16Conv_neon = kF16Convolution;
 const W8ConvKernel kW8Conv_neon = kW8Convolution;
 const I8ConvKernel kI8Conv_neon = kI8Convolution;
-const U8ConvKernel* const kU8Conv_neon[] = {&kU8ConvDirect, &kU8ConvPlanes, nullptr};
 const BinaryDepthwiseFn kBinaryDepthwise_neon = binary_depthwise;
 const ValueKernels kValueKernels_neon = kValueKernels;
 

@@ -8,18 +8,27 @@
 // each of its steps is exact.
 //
 // Inputs are quantized into a map of bytes with zeros around it. What lies contiguously there is a run, as in
-// f32_conv.inl; a run is read in groups of four taps, the last of which may reach into its neighbour: its
-// weights there are 0. Weights: slices of at most kByteVectors vectors of output channels, each
-// [run][group][channel][4 taps].
+// f32_conv.inl; a run is read in groups of kGroupTaps taps, the last of which may reach into its neighbour:
+// its weights there are 0. Weights: slices of at most kByteVectors vectors of output channels, each
+// [run][group][channel][kGroupTaps].
 //
-// Include inside an anonymous namespace of phonebit::cpu, after f32_conv.inl.
+// Include inside an anonymous namespace of phonebit::cpu, after f32_conv.inl and, where the processor has it,
+// byte_dots.inl.
 #pragma once
 
 #include "f32_conv.inl"
+#if defined(PHONEBIT_HAVE_BYTE_DOTS)
+template <int kPixels, int kVectors>
+using ByteTileSums = DotTile<kPixels, kVectors>;
+constexpr int kGroupTaps = kDotTaps, kByteOffset = 0;
+#else
 #include "i8_products.inl"
+#endif
 
 #if defined(__AVX512F__)
 constexpr int kByteVectors = 4, kBytePixels = 6;  // 24 + 4 of 32 registers, one for inputs
+#elif defined(PHONEBIT_HAVE_BYTE_DOTS)
+constexpr int kByteVectors = 4, kBytePixels = 4;  // 16 + 4 of 32, one for weights
 #elif defined(__aarch64__)
 constexpr int kByteVectors = 2, kBytePixels = 4;  // 16 + 2 of 32: sums are pairs of registers
 #elif defined(__AVX2__)
@@ -27,14 +36,13 @@ constexpr int kByteVectors = 2, kBytePixels = 4;  // 8 + 4 of 16
 #else
 constexpr int kByteVectors = 2, kBytePixels = 2;  // 4 + 4 of 16
 #endif
-constexpr int kGroupTaps = 4;
 
 static inline RunGeometry byte_runs(const ConvShape& s) {
   const size_t channels = s.in_c;
   return run_geometry(s, {nullptr, map_columns(s) * channels, channels});
 }
 
-/// Groups of four taps in a window, each run's last one filled up.
+/// Groups of taps in a window, each run's last one filled up.
 static inline size_t window_groups(const ConvShape& s) {
   const RunGeometry runs = byte_runs(s);
   return (size_t)s.kernel_h * runs.runs_per_row * ((runs.run_length + kGroupTaps - 1) / kGroupTaps);
@@ -169,29 +177,19 @@ struct ByteSlice {
 /// kPixels x (kVectors * kLanes) results; `values` has kChannelBlock floats a pixel.
 template <int kPixels, int kVectors>
 PHONEBIT_NOINLINE void multiply_bytes(const ByteSlice& slice, const uint8_t* const* pixels, float* values) {
-  ByteSums sum[kPixels][kVectors] = {};
+  ByteTileSums<kPixels, kVectors> sums;
   const uint8_t* from[kPixels];
   unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { from[p] = pixels[p]; });
   const int8_t* weights = slice.weights;
   for (int run = 0; run < slice.run_count; run++) {
     const size_t begin = slice.runs.offset(run), end = begin + slice.runs.run_length;
-    for (size_t i = begin; i < end; i += kGroupTaps) {
-      ByteWeights weight[kVectors];
-      unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE {
-        weight[j] = load_byte_weights(weights + j * kLanes * kGroupTaps);
-      });
-      weights += kVectors * kLanes * kGroupTaps;
-      unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
-        unroll<kVectors>(
-            [&](auto j) PHONEBIT_LAMBDA_INLINE { add_byte_products(sum[p][j], weight[j], from[p] + i); });
-      });
-    }
+    weights = sums.add_run(from, begin, end, weights, kVectors * kLanes * kGroupTaps);
   }
   unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE {
     const FloatVector scale = load(slice.scales + j * kLanes) * broadcast(slice.scale);
     const IntVector excess = load<IntVector>(slice.excess + j * kLanes);
     unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
-      const FloatVector whole = __builtin_convertvector(whole_sums(sum[p][j]) - excess, FloatVector);
+      const FloatVector whole = __builtin_convertvector(sums.whole(p, j) - excess, FloatVector);
       store(values + p * kChannelBlock + j * kLanes, whole * scale);
     });
   });

@@ -15,6 +15,9 @@
 
 #include "simd.inl"
 
+/// Taps of a group.
+constexpr int kGroupTaps = 4;
+
 #if defined(__AVX512F__)
 constexpr int kByteOffset = 128;
 #else
@@ -93,3 +96,31 @@ PHONEBIT_INLINE IntVector whole_sums(const ByteSums& from) {
   return from.sums;
 #endif
 }
+
+/// The sums of kPixels pixels x kVectors vectors of channels, in registers.
+template <int kPixels, int kVectors>
+struct ByteTileSums {
+  ByteSums sums[kPixels][kVectors] = {};
+
+  /// Adds the taps [begin, end) of each pixel; groups of weights lie `step` bytes apart. Returns the weights
+  /// behind them.
+  PHONEBIT_INLINE const int8_t* add_run(const uint8_t* const (&from)[kPixels], size_t begin, size_t end,
+                                        const int8_t* weights, size_t step) {
+    for (size_t i = begin; i < end; i += kGroupTaps) {
+      if constexpr (kPixels == 4 && kVectors == 2) PHONEBIT_MCA_MARKER("begin byte_products 128 MAC");
+      ByteWeights weight[kVectors];
+      unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE {
+        weight[j] = load_byte_weights(weights + j * kLanes * kGroupTaps);
+      });
+      weights += step;
+      unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+        unroll<kVectors>(
+            [&](auto j) PHONEBIT_LAMBDA_INLINE { add_byte_products(sums[p][j], weight[j], from[p] + i); });
+      });
+      if constexpr (kPixels == 4 && kVectors == 2) PHONEBIT_MCA_MARKER("end byte_products");
+    }
+    return weights;
+  }
+
+  PHONEBIT_INLINE IntVector whole(int p, int j) const { return whole_sums(sums[p][j]); }
+};

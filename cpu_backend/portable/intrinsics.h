@@ -24,3 +24,11 @@
 // Lambdas that index register tiles: the tile stays in registers only if every access is inlined.
 #define PHONEBIT_LAMBDA_INLINE __attribute__((always_inline))
 #define PHONEBIT_NOINLINE static __attribute__((noinline))
+
+/// A comment in the assembly beside an inner loop, from which benchmarks/cpu_kernels/neon_mca.py predicts its
+/// speed: "begin NAME N MAC" where a pass begins, "end NAME" where it ends. Nothing in ordinary builds.
+#if defined(PHONEBIT_MCA_MARKERS)
+#define PHONEBIT_MCA_MARKER(text) asm volatile("// " text)
+#else
+#define PHONEBIT_MCA_MARKER(text) (void)0
+#endif

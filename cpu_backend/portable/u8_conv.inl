@@ -56,8 +56,21 @@ static inline int32_t u8_limit(const ConvShape& s, int64_t base, int32_t thresho
   return limit < INT32_MIN ? INT32_MIN : limit > INT32_MAX ? INT32_MAX : (int32_t)limit;
 }
 
+/// The sum of a filter's weights over some taps, as u8_weight has them.
+static inline int64_t u8_weight_sum(const ConvShape& s, const uint32_t* filter, TapSpan rows,
+                                    TapSpan columns) {
+  int64_t sum = 0;
+  for (int ky = rows.begin; ky < rows.end; ky++) {
+    for (int kx = columns.begin; kx < columns.end; kx++) {
+      for (int i = 0; i < s.in_c; i++) sum += u8_weight(s, filter, ky, kx, i);
+    }
+  }
+  return sum;
+}
+
 /// Everything in front of the weights. Channels beyond out_c only fill the last block: their sums are 0 or
-/// less, and so their bits are 0.
+/// less, and so their bits are 0. What kLineOffset takes from the sum of a whole window is put back in the
+/// base.
 static inline void u8_pack_constants(const ConvShape& s, const uint32_t* weights, const int32_t* thresholds,
                                      void* packed) {
   U8Constants* constants = (U8Constants*)packed;
@@ -73,6 +86,7 @@ static inline void u8_pack_constants(const ConvShape& s, const uint32_t* weights
   int32_t* limits = (int32_t*)((char*)packed + u8_constants_bytes(s));
   const size_t filter_words = (size_t)s.kernel_h * s.kernel_w * words(s.in_c);
   const int sign = s.input_mul < 0 ? -1 : 1;
+  const TapSpan all_rows = {0, s.kernel_h}, all_columns = {0, s.kernel_w};
   for (int y = 0; y < s.out_h; y++) {
     if (y > 0 && rows[y] == rows[y - 1]) continue;
     for (int x = 0; x < s.out_w; x++) {
@@ -82,14 +96,11 @@ static inline void u8_pack_constants(const ConvShape& s, const uint32_t* weights
       for (int c = 0; c < channels; c++) {
         limit[c] = thresholds ? INT32_MAX : 0;
         if (c >= s.out_c) continue;
-        int64_t sum = 0;
-        for (int ky = in_rows.begin; ky < in_rows.end; ky++) {
-          for (int kx = in_columns.begin; kx < in_columns.end; kx++) {
-            for (int i = 0; i < s.in_c; i++)
-              sum += sign * u8_weight(s, weights + c * filter_words, ky, kx, i);
-          }
+        const uint32_t* filter = weights + c * filter_words;
+        int64_t base = sign * u8_weight_sum(s, filter, in_rows, in_columns) * s.input_add;
+        if (kLineOffset != 0) {
+          base += kLineOffset * u8_weight_sum(s, filter, all_rows, all_columns) * constants->multiplier;
         }
-        const int64_t base = sum * s.input_add;
         limit[c] = thresholds ? u8_limit(s, base, thresholds[c]) : (int32_t)base;
       }
     }

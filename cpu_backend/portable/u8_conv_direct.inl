@@ -1,121 +1,29 @@
-// u8 convolution by byte dot products. Weights are [block][group of 4 taps][64 channels][4 bytes]; four
-// pixels bytes are broadcast as one 32-bit word and meet one 32-bit lane per channel.
-//
-// AVX-512 VNNI: vpdpbusd adds u8 * s8 (+1/-1) to 32-bit sums. AVX2: vpmaddubsw adds pairs of them to 16 bits.
-// Others: weights are byte masks m (255 for +1, 0 for -1); with A = sum over taps of x & m and the window's
-// total,
-//   S = sum over +1 taps of x - sum over -1 taps of x = 2 A - total.
+// u8 convolution by byte dot products. Weights are [block][group of kTapGroup taps][64 channels][kTapGroup];
+// a lane is a channel, and u8_products.inl or u8_dots.inl says how pixels meet it.
 //
 // Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
 #pragma once
 
 #include "u8_conv.inl"
 
-/// A tile's sums stay in registers: kU8Vectors vectors of channels, less where fewer channels are left, and
-/// as many pixels as that leaves room for.
-#if defined(__AVX512F__)
-constexpr int kU8Sums = 20, kU8Vectors = 4;
-#elif defined(__AVX2__)
-constexpr int kU8Sums = 8, kU8Vectors = 4;
-#elif defined(__aarch64__)
-constexpr int kU8Sums = 12, kU8Vectors = 4;
-#else
-constexpr int kU8Sums = 4, kU8Vectors = 2;
-#endif
-
-/// More than ten windows have more addresses than there are registers.
-template <int kVectors>
-constexpr int kU8Pixels = kU8Sums / kVectors < 10 ? kU8Sums / kVectors : 10;
-
-typedef uint16_t HalfVector __attribute__((vector_size(kVectorBytes)));
-
-constexpr int kU8NoFlush = 1 << 30;
-#if defined(__AVX512F__)
-constexpr int kU8Positive = 1, kU8Negative = -1;
-/// 32-bit sums never overflow where the accumulator itself does not.
-constexpr int kU8FlushGroups = kU8NoFlush;
-#elif defined(__AVX2__)
-constexpr int kU8Positive = 1, kU8Negative = -1;
-/// Two taps of 255 a group must stay within 16 signed bits: 64 * 510 = 32640.
-constexpr int kU8FlushGroups = 64;
-#else
-constexpr int kU8Positive = 255, kU8Negative = 0;
-/// Two taps of 255 a group must stay within 16 unsigned bits: 128 * 510 = 65280.
-constexpr int kU8FlushGroups = 128;
-#endif
-
-/// sum += the dot products of four bytes of x and weight, by 32-bit lane; in 16-bit halves except on AVX-512.
-PHONEBIT_INLINE WordVector add_products(WordVector sum, WordVector x, WordVector weight) {
-#if defined(__AVX512F__)
-  return (WordVector)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)x, (__m512i)weight);
-#elif defined(__AVX2__)
-  return (WordVector)_mm256_add_epi16((__m256i)sum, _mm256_maddubs_epi16((__m256i)x, (__m256i)weight));
-#elif defined(__aarch64__)
-  return (WordVector)vpadalq_u8((uint16x8_t)sum, (uint8x16_t)(x & weight));
-#else
-  const HalfVector chosen = (HalfVector)(x & weight);
-  return (WordVector)((HalfVector)sum + (chosen & 0xff) + (chosen >> 8));
-#endif
-}
-
-/// The 32-bit sum of each lane.
-PHONEBIT_INLINE IntVector whole_sums(WordVector sum) {
-#if defined(__AVX512F__)
-  return (IntVector)sum;
-#elif defined(__AVX2__)
-  return (IntVector)_mm256_madd_epi16((__m256i)sum, _mm256_set1_epi16(1));
-#else
-  return (IntVector)((sum >> 16) + (sum & 0xffffu));
-#endif
-}
-
 /// What a tile works on: `count` pixels of one row. The windows behind them are computed too, wherever they
 /// lead, but not stored.
 struct U8Tile {
-  const uint32_t* weights;
+  const uint8_t* weights;
   const uint8_t* window;
   size_t pixel_bytes;  // from one window to the next
   int count, groups;
-  uint32_t last_taps;  // mask of the last group's bytes that belong to the window
+  int taps;  // of a window; the last group may have more
 };
 
-template <int kVectors>
-using U8Sums = IntVector[kU8Pixels<kVectors>][kVectors];
+/// A kU8FlushGroups that no window reaches.
+constexpr int kU8NoFlush = 1 << 30;
 
-/// sums[p][j] = S over the groups [begin, end), for kVectors vectors of channels from `channel` on.
-template <int kVectors>
-PHONEBIT_INLINE void u8_part(const U8Tile& tile, int channel, int begin, int end, U8Sums<kVectors>& sums) {
-  constexpr int kPixels = kU8Pixels<kVectors>;
-  WordVector sum[kPixels][kVectors] = {};
-  [[maybe_unused]] WordVector total[kPixels] = {};
-  const uint8_t* windows[kPixels];
-  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { windows[p] = tile.window + p * tile.pixel_bytes; });
-  const uint32_t* weights = tile.weights + channel + (size_t)begin * kChannelBlock;
-  int64_t g = begin;
-  do {  // at least one group: gcc allocates registers badly around a loop that may not run
-    // The last group may reach beyond the window, where only the filters' masks are 0.
-    [[maybe_unused]] const WordVector real_taps =
-        WordVector{} + (g == tile.groups - 1 ? tile.last_taps : ~0u);
-    WordVector weight[kVectors];
-    unroll<kVectors>([&](auto j)
-                         PHONEBIT_LAMBDA_INLINE { weight[j] = load<WordVector>(weights + j * kLanes); });
-    unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
-      uint32_t taps;
-      __builtin_memcpy(&taps, windows[p] + g * kTapGroup, sizeof taps);
-      const WordVector x = WordVector{} + taps;
-      unroll<kVectors>([&](auto j)
-                           PHONEBIT_LAMBDA_INLINE { sum[p][j] = add_products(sum[p][j], x, weight[j]); });
-      if constexpr (kU8Negative == 0) total[p] = add_products(total[p], x, real_taps);
-    });
-    weights += kChannelBlock;
-  } while (++g < end);
-  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
-    unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE {
-      sums[p][j] = whole_sums(sum[p][j]);
-      if constexpr (kU8Negative == 0) sums[p][j] = 2 * sums[p][j] - whole_sums(total[p]);
-    });
-  });
-}
+#if defined(PHONEBIT_HAVE_BYTE_DOTS)
+#include "u8_dots.inl"
+#else
+#include "u8_products.inl"
+#endif
 
 /// The same for all groups of a window that is too long for 16-bit sums.
 template <int kVectors>
@@ -277,8 +185,7 @@ static bool keeps_lines(const ConvShape& s) {
 
 static void direct_run(const ConvShape& s, const void* packed, const uint8_t* input, const void* scratch,
                        const OutputRange& range, const AccumulatorSink& sink) {
-  const uint32_t* filters =
-      (const uint32_t*)((const char*)packed + u8_constants_bytes(s) + u8_limits_bytes(s));
+  const uint8_t* filters = (const uint8_t*)packed + u8_constants_bytes(s) + u8_limits_bytes(s);
   const bool kept = keeps_lines(s);
   const U8Line line = u8_line(s);
   alignas(64) uint8_t buffer[kU8LineBytes];
@@ -286,9 +193,9 @@ static void direct_run(const ConvShape& s, const void* packed, const uint8_t* in
   tile.groups = tap_groups(s);
   for (int block = range.block_begin; block < range.block_end; block++) {
     const U8Block work(s, packed, scratch, sink, block);
-    tile.weights = filters + (size_t)block * tile.groups * kChannelBlock;
+    tile.weights = filters + (size_t)block * tile.groups * kChannelBlock * kTapGroup;
     tile.pixel_bytes = work.pixel_bytes;
-    tile.last_taps = ~0u >> 8 * (tile.groups * kTapGroup - work.taps);
+    tile.taps = work.taps;
     direct_block<kU8Vectors>(work, range, tile, [&](int y) -> const uint8_t* {
       if (kept) return work.window(y, 0);
       unroll_row(s, line, input, y, buffer);

@@ -9,6 +9,7 @@
 
 /// Windows of up to 32 * kPlaneWords taps fit the planes of one pixel.
 constexpr int kPlaneWords = 128;
+static_assert(kLineOffset == 0, "bit-planes are of unsigned bytes");
 
 static inline int plane_words(const ConvShape& s) { return words(s.kernel_h * s.kernel_w * s.in_c); }
 
@@ -36,7 +37,7 @@ static void planes_pack_weights(const ConvShape& s, const uint32_t* weights, con
 PHONEBIT_INLINE IntVector count_ones(WordVector v) {
 #if defined(__AVX512VPOPCNTDQ__)
   return (IntVector)_mm512_popcnt_epi32((__m512i)v);
-#elif defined(__aarch64__)
+#elif defined(__ARM_NEON)
   return (IntVector)vpaddlq_u16(vpaddlq_u8(vcntq_u8((uint8x16_t)v)));
 #else
   v = v - (v >> 1 & 0x55555555u);

@@ -11,8 +11,13 @@
 #include "padded_values.inl"
 #include "simd.inl"
 
-/// Taps are taken four at a time (one 32-bit broadcast); weights of the missing ones are 0.
-constexpr int kTapGroup = 4;
+/// Taps are taken this many at a time, four as one 32-bit broadcast; weights of the missing ones are 0.
+/// kLineOffset: lines hold x - kLineOffset where the products want signed bytes.
+#if defined(PHONEBIT_HAVE_BYTE_DOTS)
+constexpr int kTapGroup = kDotTaps, kLineOffset = 128;
+#else
+constexpr int kTapGroup = 4, kLineOffset = 0;
+#endif
 /// Bytes behind a line that may be read (a last group of taps, a tile row) or overwritten (a 16-byte store).
 constexpr int kLineSlack = 64;
 
@@ -144,6 +149,10 @@ static inline void unroll_row(const ConvShape& s, const U8Line& line, const uint
   }
   const size_t used = (size_t)line.columns * line.column_bytes;
   __builtin_memset(out + used, 0, line.line_bytes - used);
+  if constexpr (kLineOffset != 0) {
+    for (size_t i = 0; i < line.line_bytes; i += sizeof(ByteVector))
+      store(out + i, load<ByteVector>(out + i) - (uint8_t)kLineOffset);
+  }
 }
 
 static void u8_prepare_input(const ConvShape& s, const uint8_t* input, void* scratch, int row_begin,

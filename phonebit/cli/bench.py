@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from phonebit.cli.bench_energy import (
     EnergyFlags,
@@ -22,10 +19,9 @@ from phonebit.cli.bench_energy import (
     EnergySourceOption,
     IdleOption,
     bench_energy,
-    energy_document,
-    print_energy,
 )
-from phonebit.cli.console import count_text, output, print_json, progress
+from phonebit.cli.bench_text import print_bench
+from phonebit.cli.console import output, print_json, progress
 from phonebit.cli.options import DeviceOption, JsonOption, PrecisionOption, ThreadsOption
 from phonebit.cli.picture_options import (
     ColorOption,
@@ -37,11 +33,9 @@ from phonebit.cli.picture_options import (
     ResizeOption,
     StdOption,
 )
-from phonebit.cli.run import served_by
 from phonebit.errors import InputError
 
 if TYPE_CHECKING:
-    from phonebit.layer_info import LayerProfile
     from phonebit.network import Network
 
 CANARY_BURST = 8
@@ -126,34 +120,27 @@ def bench(
     inputs, origin = bench_inputs(network, batch, image, flags)
     with progress("measuring", 10, quiet=as_json) as advance:
         result = measure(network, inputs, runs, warmup, lambda: advance("measuring"))
-    profiles = network.profile(inputs, repeats=max(1, min(runs, 100))) if profile else []
-    joules = bench_energy(network, inputs, energy_flags, quiet=as_json) if energy else None
-    if as_json:
-        document = {
-            "file": str(file),
-            "device": network.device,
-            "isa": network.isa,
-            "precision": precision,
-            "threads": network.threads,
-            "warmup": warmup,
-            "input": origin,
-            **result.to_dict(),
-            "memory": network.memory,
-            "startup": network.startup,
-        }
-        if joules is not None:
-            document["energy"] = energy_document(joules)
-        if profile:
-            document["layers"] = [entry.to_dict() for entry in profiles]
-        print_json(document)
-        return
-    console = output()
-    _print_result(console, network, file, result, warmup)
-    if joules is not None:
-        print_energy(console, joules)
-    console.print(f"[dim]input: {escape(origin)}[/]", soft_wrap=True)
+    document = {
+        "file": str(file),
+        "device": network.device,
+        "isa": network.isa,
+        "precision": precision,
+        "threads": network.threads,
+        "warmup": warmup,
+        "input": origin,
+        **result.to_dict(),
+        "memory": network.memory,
+        "startup": network.startup,
+    }
+    if energy:
+        document["energy"] = bench_energy(network, inputs, energy_flags, quiet=as_json)
     if profile:
-        console.print(profile_table(profiles))
+        repeats = max(1, min(runs, 100))
+        document["layers"] = [entry.to_dict() for entry in network.profile(inputs, repeats)]
+    if as_json:
+        print_json(document)
+    else:
+        print_bench(output(), document)
 
 
 def bench_inputs(
@@ -236,46 +223,3 @@ def _canary_ms() -> float:
     for i in range(4000):
         total += i & 7
     return (time.perf_counter() - start) * 1e3
-
-
-def _print_result(
-    console: Console, network: Network, file: Path, result: Measurement, warmup: int
-) -> None:
-    numbers = result.to_dict()
-    console.print(
-        f"[bold]{escape(str(file))}[/]  {escape(served_by(network))}, "
-        f"batch {result.batch}, {numbers['runs']} runs after {warmup}",
-        soft_wrap=True,
-    )
-    console.print(
-        f"median [bold]{numbers['median_ms']:.3f} ms[/]   min {numbers['min_ms']:.3f} ms   "
-        f"p90 {numbers['p90_ms']:.3f} ms   [bold]{numbers['fps']:,.0f} FPS[/]"
-    )
-    ratio = f"a fixed loop's p90 was {result.canary_ratio:.2f} x its minimum"
-    if result.canary_ratio > CANARY_LIMIT:
-        console.print(
-            f"[yellow]canary: the machine was disturbed ({ratio}): trust min and ratios only[/]"
-        )
-    else:
-        console.print(f"[dim]canary: the machine was steady ({ratio})[/]")
-
-
-def profile_table(profiles: list[LayerProfile]) -> Table:
-    """Per-layer times, for people."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("layer", overflow="fold")
-    table.add_column("kind", no_wrap=True)
-    for title in ("ms", "share", "MACs", "GOPS"):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("")
-    for entry in profiles:
-        table.add_row(
-            escape(entry.name),
-            entry.kind,
-            f"{entry.latency_ms:.4f}",
-            f"{100 * entry.share:.1f} %",
-            count_text(entry.macs) if entry.macs else "",
-            f"{entry.gops:,.1f}" if entry.macs else "",
-            f"[cyan]{'█' * round(12 * entry.share)}[/]",
-        )
-    return table

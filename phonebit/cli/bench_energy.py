@@ -16,7 +16,6 @@ from phonebit.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from phonebit.energy import EnergyError, EnergyResult
     from phonebit.network import Network
 
 LEAST_S = 3.0
@@ -68,7 +67,7 @@ class EnergyFlags:
 
 def bench_energy(
     network: Network, inputs: Mapping[str, NDArray[Any]], flags: EnergyFlags, quiet: bool
-) -> EnergyResult | EnergyError:
+) -> dict[str, Any]:
     """Measure, if there is something to measure with.
 
     Args:
@@ -78,47 +77,40 @@ def bench_energy(
         quiet: no progress.
 
     Returns:
-        The result; or why there is none, where the choice of the source was left to us.
+        For JSON: the result; or that and why there is none, where the choice of the source was left
+        to us.
 
     Raises:
         EnergyError: if the source that was asked for cannot measure.
         InputError: if the length is out of range.
     """
-    from phonebit.energy import EnergyError, measure
+    from phonebit.energy import EnergyError, NoSourceError, measure
 
     seconds = LEAST_S if flags.seconds is None else flags.seconds
     source = flags.source or "auto"
     with progress("measuring energy", None, quiet=quiet):
         try:
-            return measure(network, inputs, seconds, flags.idle is not False, source)
+            return measure(network, inputs, seconds, flags.idle is not False, source).to_dict()
         except EnergyError as error:
             if source != "auto":
                 raise
-            return error
+            looked_for = error.looked_for if isinstance(error, NoSourceError) else {}
+            reason, text = error.what, str(error)
+            return {"measured": False, "reason": reason, "error": text, "sources": looked_for}
 
 
-def energy_document(result: EnergyResult | EnergyError) -> dict[str, Any]:
-    """For JSON: the result, or that and why there is none."""
-    from phonebit.energy import EnergyResult, NoSourceError
+def print_energy(console: Console, record: dict[str, Any]) -> None:
+    """For people: what ``bench_energy`` gave, here or on a phone."""
+    from phonebit.energy import energy_lines
 
-    if isinstance(result, EnergyResult):
-        return result.to_dict()
-    looked_for = result.looked_for if isinstance(result, NoSourceError) else {}
-    return {"measured": False, "reason": result.what, "error": str(result), "sources": looked_for}
-
-
-def print_energy(console: Console, result: EnergyResult | EnergyError) -> None:
-    """For people: the same."""
-    from phonebit.energy import EnergyResult, NoSourceError
-
-    if isinstance(result, EnergyResult):
-        first, *others = result.lines()
+    if record["measured"]:
+        first, *others = energy_lines(record)
         console.print(f"energy [bold]{escape(first)}[/]", soft_wrap=True)
-    elif isinstance(result, NoSourceError):
-        console.print("energy [yellow]not measured: no source[/]")
-        others = [f"{kind}: {why}" for kind, why in result.looked_for.items()]
+    elif record["sources"]:
+        console.print(f"energy [yellow]{escape(record['reason'])}[/]")
+        others = [f"{kind}: {why}" for kind, why in record["sources"].items()]
     else:
         console.print("energy [yellow]not measured[/]")
-        others = [str(result)]
+        others = [record["error"]]
     for line in others:
         console.print(f"       [dim]{escape(line)}[/]", soft_wrap=True)

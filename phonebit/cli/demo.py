@@ -176,6 +176,7 @@ def _print(console: Console, network: Network, result: DemoResult) -> None:
         )
     console.print(table)
     console.print(f"   {result.right} of {len(result.results)} right")
-    console.print(f"[bold]3  where[/]    {escape(served_by(network))}; kernels:")
+    served = served_by(network.device, network.isa, network.threads)
+    console.print(f"[bold]3  where[/]    {escape(served)}; kernels:")
     for kernel, count in Counter(layer.kernel for layer in network.layers).most_common():
         console.print(f"   {count:3d} x {escape(kernel)}")

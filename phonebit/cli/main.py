@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from phonebit.cli.android import android
 from phonebit.cli.bench import bench
 from phonebit.cli.collect import collect
 from phonebit.cli.console import ErrorReportingGroup
@@ -35,6 +36,7 @@ for command in (
     demo, models,
 ):  # fmt: skip
     app.command()(command)
+app.add_typer(android)
 
 
 def _print_version(wanted: bool) -> None:

@@ -132,7 +132,7 @@ def run(
         }
         print_json(document)
         return
-    output().print(f"[dim]{escape(served_by(network))}[/]")
+    output().print(f"[dim]{escape(served_by(network.device, network.isa, network.threads))}[/]")
 
 
 def refuse_unused(task: Task, classify: dict[str, object], detect: dict[str, object]) -> None:
@@ -194,8 +194,6 @@ def threads_text(count: int) -> str:
     return f"{count} thread" if count == 1 else f"{count} threads"
 
 
-def served_by(network: Network) -> str:
-    """``cpu:avx512, 2 threads``, or the OpenCL device's name."""
-    if network.isa == "opencl":
-        return network.device
-    return f"{network.device}, {threads_text(network.threads)}"
+def served_by(device: str, isa: str, threads: int) -> str:
+    """``cpu:avx512, 2 threads``, or the OpenCL device's name; of a network's properties."""
+    return device if isa == "opencl" else f"{device}, {threads_text(threads)}"

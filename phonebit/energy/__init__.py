@@ -16,6 +16,7 @@ from phonebit.energy.discovery import Finding, discover
 from phonebit.energy.measuring import measure
 from phonebit.energy.meter import EnergyMeter
 from phonebit.energy.result import EnergyResult
+from phonebit.energy.result_text import energy_lines
 from phonebit.energy.source import EnergyError, EnergySource, NoSourceError, Rail
 
 __all__ = [
@@ -28,5 +29,6 @@ __all__ = [
     "Rail",
     "choose_source",
     "discover",
+    "energy_lines",
     "measure",
 ]

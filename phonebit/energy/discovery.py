@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from phonebit.energy.battery import find_battery
-from phonebit.energy.ina import find_ina
+from phonebit.device import load_runtime
 from phonebit.energy.nvml import find_nvml
-from phonebit.energy.odpm import find_odpm
-from phonebit.energy.rapl import find_rapl
 from phonebit.energy.source import EnergyError, EnergySource
+from phonebit.energy.sysfs import SysfsSource
 
 
 @dataclass(frozen=True)
@@ -54,19 +52,18 @@ def discover(root: str | Path = "/") -> list[Finding]:
 
     Returns:
         A finding for each kind, those first that measure the least beside the processor.
+
+    Raises:
+        DeviceError: if the compiled module cannot be loaded.
     """
-    base = Path(root)
-    return [
-        _look("nvml", find_nvml),
-        _look("rapl", lambda: find_rapl(base)),
-        _look("ina", lambda: find_ina(base)),
-        _look("odpm", lambda: find_odpm(base)),
-        _look("battery", lambda: find_battery(base)),
-    ]
+    findings = [_look_for_nvml()]
+    for kind, sources, absent in load_runtime().discover_energy(str(root)):
+        findings.append(Finding(kind, [SysfsSource(source) for source in sources], absent))
+    return findings
 
 
-def _look(kind: str, find: Callable[[], Sequence[EnergySource]]) -> Finding:
+def _look_for_nvml() -> Finding:
     try:
-        return Finding(kind, find())
+        return Finding("nvml", find_nvml())
     except EnergyError as error:
-        return Finding(kind, [], str(error))
+        return Finding("nvml", [], str(error))

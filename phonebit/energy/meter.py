@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from phonebit.energy.result import EnergyResult
 from phonebit.energy.sampling import Sampler
 from phonebit.energy.source import EnergyError, EnergySource
-from phonebit.energy.trace import Span
 from phonebit.errors import InputError
+
+if TYPE_CHECKING:
+    from phonebit import _runtime
 
 FINE_ENOUGH = 0.01
 IDLE_FINE_ENOUGH = 0.03
@@ -74,7 +77,7 @@ class EnergyMeter:
             EnergyError: if the source fails, stops, or never shows anything new.
         """
         with Sampler(self.source) as sampler:
-            rest: Span | None = None
+            rest: _runtime.EnergySpan | None = None
             if idle:
                 time.sleep(SETTLE_S)
                 rest, _ = self._window(sampler, lambda: time.sleep(NAP_S), IDLE_FINE_ENOUGH)
@@ -87,7 +90,7 @@ class EnergyMeter:
 
     def _window(
         self, sampler: Sampler, work: Callable[[], object], fine_enough: float
-    ) -> tuple[Span, int]:
+    ) -> tuple[_runtime.EnergySpan, int]:
         """Energy of a window, and how often the work was done in it."""
         sampler.restart()
         begin = time.perf_counter()
@@ -99,7 +102,7 @@ class EnergyMeter:
                 calls += 1
             sampler.read_now()
             span = sampler.trace.span()
-            if span.stopped:
+            if span.has_stopped:
                 raise EnergyError(
                     "the source has stopped: it shows nothing new",
                     where=self.source.name,
@@ -109,7 +112,7 @@ class EnergyMeter:
                 return self._checked(span), calls
             until = min(time.perf_counter() + CHECKS_S, begin + self._longest_s)
 
-    def _checked(self, span: Span) -> Span:
+    def _checked(self, span: _runtime.EnergySpan) -> _runtime.EnergySpan:
         if span.changes and span.energy_mj > 0:
             return span
         raise EnergyError(

@@ -1,12 +1,15 @@
-"""What a measurement of energy found, as numbers, as JSON and as text."""
+"""What a measurement of energy found, as numbers and as JSON."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from phonebit.energy.result_text import energy_lines
 from phonebit.energy.source import EnergySource, SourceKind
-from phonebit.energy.trace import Span
+
+if TYPE_CHECKING:
+    from phonebit import _runtime
 
 
 @dataclass(frozen=True)
@@ -32,12 +35,17 @@ class EnergyResult:
     rails: dict[str, float]
     counted: tuple[str, ...]
     frames: int
-    busy: Span
-    idle: Span | None
+    busy: _runtime.EnergySpan
+    idle: _runtime.EnergySpan | None
 
     @classmethod
     def of(
-        cls, source: EnergySource, chosen: str, frames: int, busy: Span, idle: Span | None
+        cls,
+        source: EnergySource,
+        chosen: str,
+        frames: int,
+        busy: _runtime.EnergySpan,
+        idle: _runtime.EnergySpan | None,
     ) -> EnergyResult:
         """The result of two windows."""
         names = [rail.name for rail in source.rails]
@@ -156,40 +164,5 @@ class EnergyResult:
         }
 
     def lines(self) -> list[str]:
-        """For people: the numbers of table IV, above idle, and what they rest on."""
-        kind = "counter steps" if self.kind == "counter" else "samples"
-        rails = ", ".join(
-            f"{name} {digits(mj / 1e3)} J" + ("" if name in self.counted else " (a part)")
-            for name, mj in self.rails.items()
-        )
-        text = [
-            f"{digits(self.mean_mw)} mW, {digits(self.mj_per_frame)} mJ/frame, "
-            f"{digits(self.fps_per_watt)} FPS/W (±{100 * self.uncertainty:.1f} % by resolution)"
-        ]
-        if self.idle is not None:
-            text.append(self._idle_line(self.idle))
-        text.append(f"source {self.source} ({self.chosen}): {self.description}")
-        text.append(
-            f"{self.window_s:.1f} s, {self.frames:,} frames, {digits(self.energy_mj / 1e3)} J "
-            f"({rails}); {kind} of {digits(self.resolution_mj)} mJ, "
-            f"new every {digits(self.busy.update_s * 1e3)} ms"
-        )
-        return text
-
-    def _idle_line(self, idle: Span) -> str:
-        if self.net_mj_per_frame is None or self.net_fps_per_watt is None:
-            return f"idle {digits(idle.mean_mw)} mW: the work cannot be told from it"
-        return (
-            f"idle {digits(idle.mean_mw)} mW; above it {digits(self.net_mw)} mW, "
-            f"{digits(self.net_mj_per_frame)} mJ/frame, {digits(self.net_fps_per_watt)} FPS/W "
-            f"(±{100 * (self.net_uncertainty or 0.0):.1f} %)"
-        )
-
-
-def digits(value: float | None) -> str:
-    """Four digits or more, never an exponent: ``0.0123``, ``12.35``, ``98,765``."""
-    if value is None:
-        return "-"
-    if abs(value) >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.4f}" if abs(value) < 1 else f"{value:.4g}"
+        """For people; see ``energy_lines``."""
+        return energy_lines(self.to_dict())

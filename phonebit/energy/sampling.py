@@ -5,12 +5,28 @@ from __future__ import annotations
 import threading
 import time
 from types import TracebackType
+from typing import TYPE_CHECKING
 
+from phonebit.device import load_runtime
 from phonebit.energy.source import EnergyError, EnergySource
-from phonebit.energy.trace import Trace
+
+if TYPE_CHECKING:
+    from phonebit import _runtime
 
 ANSWER_S = 5.0
 """A source that does not answer for so long has failed."""
+
+
+def empty_trace(source: EnergySource) -> _runtime.EnergyTrace:
+    """A trace for the readings of a source.
+
+    Raises:
+        DeviceError: if the compiled module cannot be loaded.
+    """
+    counted = [rail.counted for rail in source.rails]
+    is_counter = source.kind == "counter"
+    trace: _runtime.EnergyTrace = load_runtime().EnergyTrace(counted, is_counter, source.unit_mj)
+    return trace
 
 
 class Sampler:
@@ -22,7 +38,7 @@ class Sampler:
     """
 
     def __init__(self, source: EnergySource, answer_s: float = ANSWER_S) -> None:
-        self.trace = Trace.of(source)
+        self.trace = empty_trace(source)
         self._source = source
         self._answer_s = answer_s
         self._wake = threading.Event()
@@ -53,7 +69,7 @@ class Sampler:
     def restart(self) -> None:
         """Forget what was read, and begin again with a reading of now."""
         with self._news:
-            self.trace = Trace.of(self._source)
+            self.trace = empty_trace(self._source)
         self.read_now()
 
     def read_now(self) -> None:

@@ -2,7 +2,7 @@
 
 There are two kinds. A *counter* counts energy since some moment; two readings give what flowed
 between them. A *power* source tells the power of now; readings at a steady pace are integrated.
-Readings become numbers in one place only, ``trace.Trace``; where they come from is a file each.
+Readings become numbers in one place only, the runtime's trace (runtime/energy/energy_trace.h).
 """
 
 from __future__ import annotations
@@ -77,54 +77,3 @@ class EnergySource(ABC):
         Raises:
             EnergyError: if it cannot be read, or what it says is no number.
         """
-
-
-class GrowingCounter:
-    """Total of a counter that wraps around.
-
-    Args:
-        where: for messages.
-        modulus: the counter goes from ``modulus - 1`` to 0; None: it never wraps around.
-    """
-
-    def __init__(self, where: str, modulus: int | None) -> None:
-        self._where = where
-        self._modulus = modulus
-        self._last: int | None = None
-        self._total = 0
-
-    def advance(self, raw: int) -> int:
-        """Take a reading.
-
-        Args:
-            raw: what the counter shows. It must be read more than once per turn: whole turns
-                between two readings leave no trace.
-
-        Returns:
-            What it has counted since the first call.
-
-        Raises:
-            EnergyError: if it went backwards though it does not wrap, or shows more than it can.
-        """
-        if raw < 0 or (self._modulus is not None and raw >= self._modulus):
-            raise EnergyError(
-                "counter out of its range",
-                where=self._where,
-                expected=f"0 to {self._modulus - 1}" if self._modulus else "0 or more",
-                got=raw,
-            )
-        if self._last is not None:
-            difference = raw - self._last
-            if difference < 0:
-                if self._modulus is None:
-                    raise EnergyError(
-                        "the counter went backwards",
-                        where=self._where,
-                        expected=f"{self._last} or more",
-                        got=raw,
-                        hint="measure again; if it happens again, the source is of no use",
-                    )
-                difference += self._modulus
-            self._total += difference
-        self._last = raw
-        return self._total

@@ -1,49 +1,37 @@
-"""Reading Linux's small text files, with messages for what is missing, closed or nonsense."""
+"""Files of Linux and Android that tell energy or power: RAPL, INA monitors, ODPM, batteries.
+
+The C++ runtime reads them (runtime/energy, a file each), since phones measure without Python.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from phonebit.energy.source import EnergyError
+from phonebit.energy.source import EnergyError, EnergySource, Rail
+from phonebit.errors import DeviceError
+
+if TYPE_CHECKING:
+    from phonebit import _runtime
 
 
-def read_text(path: Path, closed_hint: str = "run as root") -> str:
-    """A file's text without surrounding blanks.
+class SysfsSource(EnergySource):
+    """One that the runtime has found.
 
     Args:
-        path: the file.
-        closed_hint: what to do if reading is not permitted.
-
-    Raises:
-        EnergyError: if it cannot be read.
+        source: of the runtime's ``discover_energy``.
     """
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except PermissionError as error:
-        raise EnergyError("not permitted to read", where=str(path), hint=closed_hint) from error
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise EnergyError(f"cannot be read: {reason}", where=str(path)) from error
 
+    def __init__(self, source: _runtime.EnergySource) -> None:
+        rails = tuple(Rail(name, counted) for name, counted in source.rails)
+        super().__init__(source.name, source.description, rails)
+        self.kind = source.kind
+        self.unit_mj = source.unit_mj
+        self.period_s = source.period_s
+        self._source = source
 
-def read_integer(path: Path, closed_hint: str = "run as root") -> int:
-    """A file's only number; see ``read_text``.
-
-    Raises:
-        EnergyError: if it cannot be read or holds something else.
-    """
-    text = read_text(path, closed_hint)
-    try:
-        return int(text)
-    except ValueError as error:
-        raise EnergyError(
-            "not a number", where=str(path), expected="an integer", got=repr(text[:40])
-        ) from error
-
-
-def readable_text(path: Path) -> str:
-    """A file's text, or "" where there is none that can be read: for optional labels."""
-    try:
-        return read_text(path)
-    except EnergyError:
-        return ""
+    def read(self) -> tuple[float, ...]:
+        """Energy (mJ) or power (mW) of every rail."""
+        try:
+            return self._source.read()
+        except DeviceError as error:
+            raise EnergyError(str(error)) from None

@@ -1,6 +1,6 @@
 #include "cpu/cpu_backend.h"
 
-#include <chrono>
+#include <algorithm>
 #include <cstring>
 
 #include "cpu/i8_arithmetic.h"
@@ -8,46 +8,33 @@
 #include "lowering/op_tensors.h"
 
 namespace phonebit::cpu {
-namespace {
 
-using Milliseconds = std::chrono::duration<double, std::milli>;
-
-}  // namespace
-
-CpuBackend::CpuBackend(const loader::Model& model, const Isa& isa, int threads, uint64_t max_memory_bytes,
-                       Precision precision)
+CpuBackend::CpuBackend(const loader::Model& model, const Isa& isa, const Options& options)
     : model_(model),
       isa_(isa),
-      executor_(model, isa, threads, max_memory_bytes, precision),
-      precision_(precision),
+      executor_(model, isa, options),
+      precision_(options.precision),
       bound_inputs_(model.inputs.size()),
       bound_outputs_(model.outputs.size()) {}
 
 void CpuBackend::forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
-                         int batch) {
+                         int batch, const Cancellation& cancellation, std::vector<double>* layer_ms) {
+  if (layer_ms != nullptr) std::fill(layer_ms->begin(), layer_ms->end(), 0.0);
   for (int image = 0; image < batch; ++image) {
     bind(inputs, outputs, image);
-    executor_.run_image();
+    executor_.run_image(cancellation, layer_ms);
   }
 }
 
-std::vector<double> CpuBackend::profile(const std::vector<InputBuffer>& inputs, int batch, int repeats) {
+std::vector<double> CpuBackend::profile(const std::vector<InputBuffer>& inputs, int batch, int repeats,
+                                        const Cancellation& cancellation) {
   const OwnTerminals own(model_, batch);
   const size_t layers = model_.ops.size();
   std::vector<std::vector<double>> times(layers);
+  std::vector<double> of_pass(layers);
   for (int repeat = -1; repeat < repeats; ++repeat) {  // -1: the warm-up
-    for (std::vector<double>& of_layer : times) of_layer.push_back(0.0);
-    for (int image = 0; image < batch; ++image) {
-      bind(inputs, own.outputs, image);
-      for (size_t i = 0; i < layers; ++i) {
-        const auto begin = std::chrono::steady_clock::now();
-        executor_.run_layer(i);
-        times[i].back() += Milliseconds(std::chrono::steady_clock::now() - begin).count();
-      }
-    }
-    if (repeat < 0) {
-      for (std::vector<double>& of_layer : times) of_layer.clear();
-    }
+    forward(inputs, own.outputs, batch, cancellation, &of_pass);
+    for (size_t i = 0; repeat >= 0 && i < layers; ++i) times[i].push_back(of_pass[i]);
   }
   std::vector<double> result;
   for (std::vector<double>& of_layer : times) result.push_back(median(std::move(of_layer)));
@@ -55,13 +42,14 @@ std::vector<double> CpuBackend::profile(const std::vector<InputBuffer>& inputs, 
 }
 
 void CpuBackend::activations(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& tensors,
-                             int batch) {
+                             int batch, const Cancellation& cancellation) {
   std::vector<OutputBuffer> terminals;
   for (const int tensor : model_.outputs) terminals.push_back(tensors[static_cast<size_t>(tensor)]);
   for (int image = 0; image < batch; ++image) {
     bind(inputs, terminals, image);
     for (const int tensor : model_.inputs) copy_out(tensor, tensors[static_cast<size_t>(tensor)], image);
     for (size_t i = 0; i < model_.ops.size(); ++i) {
+      cancellation.check();
       executor_.run_layer(i);
       for (const int tensor : lowering::tensors_written(model_.ops[i]))
         copy_out(tensor, tensors[static_cast<size_t>(tensor)], image);
@@ -70,13 +58,15 @@ void CpuBackend::activations(const std::vector<InputBuffer>& inputs, const std::
 }
 
 void CpuBackend::run_op(size_t index, const std::vector<InputBuffer>& operands,
-                        const std::vector<OutputBuffer>& results, int batch) {
+                        const std::vector<OutputBuffer>& results, int batch,
+                        const Cancellation& cancellation) {
   const std::vector<int> read = lowering::tensors_read(model_.ops[index]);
   const std::vector<int> written = lowering::tensors_written(model_.ops[index]);
   const OwnTerminals own(model_, 1);
   bind(own.inputs, own.outputs, 0);
   // All tensors of one op live at the same time, so each has memory of its own.
   for (int image = 0; image < batch; ++image) {
+    cancellation.check();
     for (size_t i = 0; i < operands.size(); ++i) copy_in(read[i], operands[i], image);
     executor_.run_layer(index);
     for (size_t i = 0; i < results.size(); ++i) copy_out(written[i], results[i], image);

@@ -11,16 +11,16 @@ namespace phonebit::cpu {
 class CpuBackend final : public Backend {
  public:
   /// `model` must stay where it is. Throws Error when memory or threads are short.
-  CpuBackend(const loader::Model& model, const Isa& isa, int threads, uint64_t max_memory_bytes,
-             Precision precision = Precision::exact);
+  CpuBackend(const loader::Model& model, const Isa& isa, const Options& options);
 
-  void forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
-               int batch) override;
-  std::vector<double> profile(const std::vector<InputBuffer>& inputs, int batch, int repeats) override;
+  void forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs, int batch,
+               const Cancellation& cancellation, std::vector<double>* layer_ms) override;
+  std::vector<double> profile(const std::vector<InputBuffer>& inputs, int batch, int repeats,
+                              const Cancellation& cancellation) override;
   void activations(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& tensors,
-                   int batch) override;
+                   int batch, const Cancellation& cancellation) override;
   void run_op(size_t index, const std::vector<InputBuffer>& operands,
-              const std::vector<OutputBuffer>& results, int batch) override;
+              const std::vector<OutputBuffer>& results, int batch, const Cancellation& cancellation) override;
   std::string kernel(size_t index) const override { return executor_.layer(index).kernel(); }
   MemoryInfo memory() const override;
   std::string device() const override { return std::string("cpu:") + isa_.name; }

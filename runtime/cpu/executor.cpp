@@ -1,13 +1,15 @@
 #include "cpu/executor.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+
+#include "network_setup.h"
 
 namespace phonebit::cpu {
 
-Executor::Executor(const loader::Model& model, const Isa& isa, int threads, uint64_t max_memory_bytes,
-                   Precision precision)
-    : budget_(max_memory_bytes), storage_(model, budget_), pool_(threads) {
+Executor::Executor(const loader::Model& model, const Isa& isa, const Options& options)
+    : budget_(options.max_memory_bytes), storage_(model, budget_), pool_(make_pool(options)) {
   for (size_t output = 0; output < model.outputs.size(); ++output) {
     const auto input = std::find(model.inputs.begin(), model.inputs.end(), model.outputs[output]);
     if (input == model.inputs.end()) continue;
@@ -15,7 +17,7 @@ Executor::Executor(const loader::Model& model, const Isa& isa, int threads, uint
         {static_cast<size_t>(input - model.inputs.begin()), output, model.tensor(*input).bytes()});
   }
   PackingList packing;
-  const BuildContext context{model, isa, threads, storage_, budget_, packing, precision};
+  const BuildContext context{model, isa, pool_.threads(), storage_, budget_, packing, options.precision};
   size_t scratch = 0;
   for (size_t i = 0; i < model.ops.size(); ++i) {
     layers_.push_back(make_layer(context, i));
@@ -33,8 +35,18 @@ void Executor::bind(const std::byte* const* inputs, std::byte* const* outputs) {
     std::memcpy(outputs[tensor.output], inputs[tensor.input], tensor.bytes);
 }
 
-void Executor::run_image() {
-  for (size_t i = 0; i < layers_.size(); ++i) run_layer(i);
+void Executor::run_image(const Cancellation& cancellation, std::vector<double>* layer_ms) {
+  using Milliseconds = std::chrono::duration<double, std::milli>;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    cancellation.check();
+    if (layer_ms == nullptr) {
+      run_layer(i);
+      continue;
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    run_layer(i);
+    (*layer_ms)[i] += Milliseconds(std::chrono::steady_clock::now() - begin).count();
+  }
 }
 
 size_t Executor::packed_bytes() const {

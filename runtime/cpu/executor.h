@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "cancellation.h"
 #include "cpu/layer.h"
 #include "cpu/storage.h"
 #include "threads/thread_pool.h"
@@ -15,16 +16,16 @@ namespace phonebit::cpu {
 class Executor {
  public:
   /// Throws Error when memory or threads are short.
-  Executor(const loader::Model& model, const Isa& isa, int threads, uint64_t max_memory_bytes,
-           Precision precision = Precision::exact);
+  Executor(const loader::Model& model, const Isa& isa, const Options& options);
 
   /// Sets the buffers of the next image: one a network input and output. Outputs that are inputs are filled
   /// here.
   void bind(const std::byte* const* inputs, std::byte* const* outputs);
   /// Runs one layer on what its operands hold.
   void run_layer(size_t index) { cpu::run_layer(*layers_[index], pool_); }
-  /// Runs all layers on the bound image.
-  void run_image();
+  /// Runs all layers on the bound image. Adds their milliseconds to `layer_ms` where that is not null. Throws
+  /// Error(cancelled) between two layers.
+  void run_image(const Cancellation& cancellation, std::vector<double>* layer_ms);
 
   /// Where a tensor lies; see Storage::address.
   std::byte* address(int tensor) const { return storage_.address(tensor); }

@@ -58,8 +58,8 @@ void validate_order(const Model& model) {
   order.finish();
 }
 
-Model load_model(const std::string& path) {
-  Model model{MappedFile(path), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
+Model load_model(FileBytes file) {
+  Model model{std::move(file), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
   const Sections sections = read_sections(model.file.data(), model.file.size());
   read_tables(sections, model);
   read_preprocessing(sections, model);

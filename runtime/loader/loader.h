@@ -1,7 +1,5 @@
-// From a path to a validated Model.
+// From the bytes of a file to a validated Model.
 #pragma once
-
-#include <string>
 
 #include "loader/model.h"
 
@@ -25,8 +23,8 @@ struct Limits {
   static constexpr int kBoxNumbers = 5;  // channels of each anchor before its classes: x, y, w, h, objectness
 };
 
-/// Reads, checks and resolves the file at `path`. Throws Error, without the path in its text. Reads every
-/// byte once (checksum); constants stay in the mapping.
-Model load_model(const std::string& path);
+/// Reads, checks and resolves a file. Throws Error, without the file's name in its text. Reads every byte
+/// once (checksum); constants stay where they are.
+Model load_model(FileBytes file);
 
 }  // namespace phonebit::loader

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "format/pbit_records.h"
-#include "loader/mapped_file.h"
+#include "loader/file_bytes.h"
 #include "plan.h"
 
 namespace phonebit::loader {
@@ -28,7 +28,7 @@ struct Tensor {
   std::string describe() const;
 };
 
-/// One array of the DATA section; lives in the mapping.
+/// One array of the DATA section; lies in the file's bytes.
 struct Constant {
   format::DataType dtype;
   uint64_t count;
@@ -64,7 +64,7 @@ struct Op {
 /// whoever executes it needs no further checks. Move-only; constants point into `file`.
 /// Tables are copies: later changes of the file cannot invalidate what was checked.
 struct Model {
-  MappedFile file;
+  FileBytes file;
   std::vector<Tensor> tensors;
   std::vector<Constant> constants;
   std::vector<Op> ops;

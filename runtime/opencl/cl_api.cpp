@@ -51,15 +51,32 @@ const char* const default_names[] = {
 #endif
     "libPVROCL.so",
     "libGLES_mali.so",
+    "libmali.so",
+    "libOpenCL-pixel.so",
+    "libOpenCL-car.so",
 #endif
 };
+
+using FindFunction = void* (*)(const char* name);
+
+/// libOpenCL-pixel.so of Google's Tensor exports no function of OpenCL, but one that finds them once it was
+/// told to. Null for other libraries.
+FindFunction finder(void* handle) {
+  const auto enable = reinterpret_cast<void (*)()>(::dlsym(handle, "enableOpenCL"));
+  const auto find = reinterpret_cast<FindFunction>(::dlsym(handle, "loadOpenCLPointer"));
+  if (enable == nullptr || find == nullptr) return nullptr;
+  enable();
+  return find;
+}
 
 /// Fills `functions` from an open library; the name of the first required function that is missing, else
 /// null.
 const char* resolve(void* handle, Api& functions) {
   const char* missing = nullptr;
+  const FindFunction find = finder(handle);
+  const auto address = [&](const char* name) { return find != nullptr ? find(name) : ::dlsym(handle, name); };
 #define PHONEBIT_CL_OPTIONAL(RESULT, NAME, PARAMETERS) \
-  functions.NAME = reinterpret_cast<RESULT(*) PARAMETERS>(::dlsym(handle, #NAME));
+  functions.NAME = reinterpret_cast<RESULT(*) PARAMETERS>(address(#NAME));
 #define PHONEBIT_CL_REQUIRED(RESULT, NAME, PARAMETERS) \
   PHONEBIT_CL_OPTIONAL(RESULT, NAME, PARAMETERS)       \
   if (functions.NAME == nullptr && missing == nullptr) missing = #NAME;

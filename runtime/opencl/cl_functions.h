@@ -49,9 +49,13 @@ inline constexpr cl_bitfield CL_DEVICE_SVM_COARSE_GRAIN_BUFFER = 1u << 0,
                              CL_DEVICE_SVM_FINE_GRAIN_BUFFER = 1u << 1, CL_DEVICE_SVM_ATOMICS = 1u << 3;
 
 inline constexpr intptr_t CL_CONTEXT_PLATFORM = 0x1084;
+inline constexpr intptr_t CL_CONTEXT_PERF_HINT_QCOM = 0x40C2, CL_PERF_HINT_HIGH_QCOM = 0x40C3,
+                          CL_PERF_HINT_LOW_QCOM = 0x40C5;
 inline constexpr cl_uint CL_CONTEXT_DEVICES = 0x1081;
 
-inline constexpr cl_uint CL_QUEUE_CONTEXT = 0x1090, CL_QUEUE_DEVICE = 0x1091, CL_QUEUE_PROPERTIES = 0x1093;
+inline constexpr cl_uint CL_QUEUE_CONTEXT = 0x1090, CL_QUEUE_DEVICE = 0x1091, CL_QUEUE_PROPERTIES = 0x1093,
+                         CL_QUEUE_THROTTLE_KHR = 0x1097;
+inline constexpr cl_bitfield CL_QUEUE_THROTTLE_HIGH_KHR = 1u << 0, CL_QUEUE_THROTTLE_LOW_KHR = 1u << 2;
 inline constexpr cl_bitfield CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE = 1u << 0,
                              CL_QUEUE_PROFILING_ENABLE = 1u << 1;
 

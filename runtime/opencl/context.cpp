@@ -11,17 +11,18 @@ namespace {
 
 /// clCreateCommandQueueWithProperties is not called on devices of OpenCL 1.2: a loader has it even where the
 /// driver behind it does not.
-Handle<cl_command_queue> create_queue(cl_context context, const Device& device, cl_bitfield properties) {
+Handle<cl_command_queue> create_queue(cl_context context, const Device& device, cl_bitfield flags,
+                                      Hint hint) {
   cl_int status = CL_SUCCESS;
   const bool is_modern = device.version.rfind("OpenCL 1.", 0) != 0;
   if (is_modern && api().clCreateCommandQueueWithProperties != nullptr) {
-    const cl_properties list[] = {CL_QUEUE_PROPERTIES, properties, 0};
+    const std::vector<cl_properties> properties = queue_properties(device, flags, hint);
     Handle<cl_command_queue> queue(
-        api().clCreateCommandQueueWithProperties(context, device.id, list, &status));
+        api().clCreateCommandQueueWithProperties(context, device.id, properties.data(), &status));
     check(status, "clCreateCommandQueueWithProperties", device.name);
     return queue;
   }
-  Handle<cl_command_queue> queue(api().clCreateCommandQueue(context, device.id, properties, &status));
+  Handle<cl_command_queue> queue(api().clCreateCommandQueue(context, device.id, flags, &status));
   check(status, "clCreateCommandQueue", device.name);
   return queue;
 }
@@ -53,14 +54,32 @@ void check_queue(cl_command_queue queue, cl_context context, cl_device_id device
 
 }  // namespace
 
-std::shared_ptr<Context> Context::create(const Device& device) {
-  const std::shared_ptr<Context> result(new Context(device));
-  const intptr_t properties[] = {CL_CONTEXT_PLATFORM, reinterpret_cast<intptr_t>(device.platform), 0};
+std::vector<intptr_t> context_properties(const Device& device, Hint hint) {
+  std::vector<intptr_t> list = {CL_CONTEXT_PLATFORM, reinterpret_cast<intptr_t>(device.platform)};
+  if (device.has_performance_hint && hint != Hint::none)
+    list.insert(list.end(), {CL_CONTEXT_PERF_HINT_QCOM,
+                             hint == Hint::power ? CL_PERF_HINT_LOW_QCOM : CL_PERF_HINT_HIGH_QCOM});
+  list.push_back(0);
+  return list;
+}
+
+std::vector<cl_properties> queue_properties(const Device& device, cl_bitfield flags, Hint hint) {
+  std::vector<cl_properties> list = {CL_QUEUE_PROPERTIES, flags};
+  if (device.has_throttle_hint && hint != Hint::none)
+    list.insert(list.end(), {CL_QUEUE_THROTTLE_KHR,
+                             hint == Hint::power ? CL_QUEUE_THROTTLE_LOW_KHR : CL_QUEUE_THROTTLE_HIGH_KHR});
+  list.push_back(0);
+  return list;
+}
+
+std::shared_ptr<Context> Context::create(const Device& device, Hint hint) {
+  const std::shared_ptr<Context> result(new Context(device, hint));
+  const std::vector<intptr_t> properties = context_properties(device, hint);
   cl_int status = CL_SUCCESS;
   result->context_ =
-      Handle<cl_context>(api().clCreateContext(properties, 1, &device.id, nullptr, nullptr, &status));
+      Handle<cl_context>(api().clCreateContext(properties.data(), 1, &device.id, nullptr, nullptr, &status));
   check(status, "clCreateContext", device.name);
-  result->queue_ = create_queue(result->get(), device, 0);
+  result->queue_ = create_queue(result->get(), device, 0, hint);
   return result;
 }
 
@@ -69,21 +88,21 @@ std::shared_ptr<Context> Context::borrow(cl_context context, cl_device_id device
     fail(ErrorCode::input, "the context and the device must not be null");
   check_is_in_context(context, device);
   if (queue != nullptr) check_queue(queue, context, device);
-  const std::shared_ptr<Context> result(new Context(describe_device(device)));
+  const std::shared_ptr<Context> result(new Context(describe_device(device), Hint::none));
   retain(context);
   result->context_ = Handle<cl_context>(context);
   if (queue != nullptr) {
     retain(queue);
     result->queue_ = Handle<cl_command_queue>(queue);
   } else {
-    result->queue_ = create_queue(context, result->device_, 0);
+    result->queue_ = create_queue(context, result->device_, 0, Hint::none);
   }
   return result;
 }
 
 cl_command_queue Context::profiling_queue() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (!profiling_queue_) profiling_queue_ = create_queue(get(), device_, CL_QUEUE_PROFILING_ENABLE);
+  if (!profiling_queue_) profiling_queue_ = create_queue(get(), device_, CL_QUEUE_PROFILING_ENABLE, hint_);
   return profiling_queue_.get();
 }
 

@@ -4,17 +4,24 @@
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "opencl/device.h"
 #include "opencl/handle.h"
+#include "options.h"
 
 namespace phonebit::opencl {
+
+/// What clCreateContext and clCreateCommandQueueWithProperties are told of a hint, by the extensions that the
+/// device has: names and values, then 0. `flags`: of CL_QUEUE_PROPERTIES.
+std::vector<intptr_t> context_properties(const Device& device, Hint hint);
+std::vector<cl_properties> queue_properties(const Device& device, cl_bitfield flags, Hint hint);
 
 /// In-order queues; thread-safe as OpenCL objects are. Shared by everything that works on the device.
 class Context {
  public:
-  /// A new context on `device`.
-  static std::shared_ptr<Context> create(const Device& device);
+  /// A new context on `device`, whose driver is told the hint where it can be.
+  static std::shared_ptr<Context> create(const Device& device, Hint hint = Hint::none);
   /// Retains the caller's objects. `queue` may be null: then one is created. Throws Error(input) for an
   /// out-of-order queue, or one of another context or device.
   static std::shared_ptr<Context> borrow(cl_context context, cl_device_id device, cl_command_queue queue);
@@ -38,10 +45,11 @@ class Context {
   Handle<cl_mem> image(size_t width, size_t height, const void* data, const char* what) const;
 
  private:
-  explicit Context(Device device) : device_(std::move(device)) {}
+  Context(Device device, Hint hint) : device_(std::move(device)), hint_(hint) {}
   Handle<cl_mem> create_buffer(cl_bitfield flags, size_t bytes, const void* data, const char* what) const;
 
   Device device_;
+  Hint hint_;
   Handle<cl_context> context_;
   Handle<cl_command_queue> queue_, profiling_queue_;
   std::mutex mutex_;  // of profiling_queue_

@@ -37,6 +37,8 @@ struct Device {
   /// 580.159).
   bool has_overlapping_parts;
   bool has_svm_coarse, has_svm_fine, has_svm_atomics;
+  bool has_performance_hint;  ///< cl_qcom_perf_hint
+  bool has_throttle_hint;     ///< cl_khr_throttle_hints
 
   /// Identifies device and driver in caches and tables: "<name> | <platform> | <driver>".
   std::string key() const;

@@ -7,6 +7,7 @@
 #include "fail.h"
 #include "host_buffers.h"
 #include "lowering/op_tensors.h"
+#include "network_setup.h"
 #include "opencl/cl_functions.h"
 
 namespace phonebit::opencl {
@@ -34,15 +35,17 @@ OpenClBackend::OpenClBackend(const Model& model, std::shared_ptr<Context> contex
       label_(std::move(label)),
       programs_(context_, cache_directory(options.cache_directory)),
       executor_(model, context_, programs_, options),
+      pool_(1, choose_cores(options)),
       can_replay_(options.command_buffer) {
   for (size_t i = 0; i < model.ops.size(); ++i) executor_.prepare_layer(i);
   executor_.prepare(1);
 }
 
 template <class Body>
-void OpenClBackend::in_passes(int batch, const Body& body) {
+void OpenClBackend::in_passes(int batch, const Cancellation& cancellation, const Body& body) {
   const int most = executor_.largest_batch();
   for (int first = 0; first < batch; first += most) {
+    cancellation.check();
     const int images = std::min(most, batch - first);
     executor_.prepare(images);
     guarded([&] { body(first, images); });
@@ -67,10 +70,14 @@ void OpenClBackend::upload_inputs(const std::vector<InputBuffer>& inputs, int fi
 }
 
 void OpenClBackend::forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
-                            int batch) {
-  in_passes(batch, [&](int first, int images) {
+                            int batch, const Cancellation& cancellation, std::vector<double>* layer_ms) {
+  if (layer_ms != nullptr) std::fill(layer_ms->begin(), layer_ms->end(), 0.0);
+  in_passes(batch, cancellation, [&](int first, int images) {
     upload_inputs(inputs, first, images);
-    executor_.enqueue(can_replay_);
+    if (layer_ms != nullptr)
+      run_timed(*layer_ms);
+    else
+      executor_.enqueue(can_replay_);
     // The queue is in order, so waiting for the last copy is waiting for everything.
     for (size_t i = 0; i < outputs.size(); ++i) {
       const int tensor = model_.outputs[i];
@@ -80,19 +87,26 @@ void OpenClBackend::forward(const std::vector<InputBuffer>& inputs, const std::v
   });
 }
 
-std::vector<double> OpenClBackend::profile(const std::vector<InputBuffer>& inputs, int batch, int repeats) {
+void OpenClBackend::run_timed(std::vector<double>& layer_ms) {
+  executor_.finish();
   const cl_command_queue queue = context_->profiling_queue();
+  std::vector<std::vector<Handle<cl_event>>> events(model_.ops.size());
+  for (size_t i = 0; i < events.size(); ++i) executor_.enqueue_layer(i, queue, &events[i]);
+  check(api().clFinish(queue), "clFinish");
+  for (size_t i = 0; i < events.size(); ++i) layer_ms[i] += event_milliseconds(events[i]);
+}
+
+std::vector<double> OpenClBackend::profile(const std::vector<InputBuffer>& inputs, int batch, int repeats,
+                                           const Cancellation& cancellation) {
   std::vector<double> result(model_.ops.size(), 0.0);
-  in_passes(batch, [&](int first, int images) {
+  in_passes(batch, cancellation, [&](int first, int images) {
     upload_inputs(inputs, first, images);
-    executor_.finish();
     std::vector<std::vector<double>> times(model_.ops.size());
     for (int repeat = -1; repeat < repeats; ++repeat) {  // -1: the warm-up
-      std::vector<std::vector<Handle<cl_event>>> events(model_.ops.size());
-      for (size_t i = 0; i < events.size(); ++i) executor_.enqueue_layer(i, queue, &events[i]);
-      check(api().clFinish(queue), "clFinish");
-      for (size_t i = 0; repeat >= 0 && i < events.size(); ++i)
-        times[i].push_back(event_milliseconds(events[i]));
+      cancellation.check();
+      std::vector<double> of_pass(model_.ops.size(), 0.0);
+      run_timed(of_pass);
+      for (size_t i = 0; repeat >= 0 && i < times.size(); ++i) times[i].push_back(of_pass[i]);
     }
     for (size_t i = 0; i < times.size(); ++i) result[i] += median(std::move(times[i]));
   });
@@ -100,8 +114,9 @@ std::vector<double> OpenClBackend::profile(const std::vector<InputBuffer>& input
 }
 
 void OpenClBackend::activations(const std::vector<InputBuffer>& inputs,
-                                const std::vector<OutputBuffer>& tensors, int batch) {
-  in_passes(batch, [&](int first, int images) {
+                                const std::vector<OutputBuffer>& tensors, int batch,
+                                const Cancellation& cancellation) {
+  in_passes(batch, cancellation, [&](int first, int images) {
     const auto copy_out = [&](int tensor) {
       const OutputBuffer& target = tensors[static_cast<size_t>(tensor)];
       executor_.read(tensor, image_of(target, model_.tensor(tensor).bytes(), first), images, true);
@@ -116,10 +131,11 @@ void OpenClBackend::activations(const std::vector<InputBuffer>& inputs,
 }
 
 void OpenClBackend::run_op(size_t index, const std::vector<InputBuffer>& operands,
-                           const std::vector<OutputBuffer>& results, int batch) {
+                           const std::vector<OutputBuffer>& results, int batch,
+                           const Cancellation& cancellation) {
   const std::vector<int> read = lowering::tensors_read(model_.ops[index]);
   const std::vector<int> written = lowering::tensors_written(model_.ops[index]);
-  in_passes(batch, [&](int first, int images) {
+  in_passes(batch, cancellation, [&](int first, int images) {
     for (size_t i = 0; i < operands.size(); ++i)
       executor_.write(read[i], image_of(operands[i], model_.tensor(read[i]).bytes(), first), images, true);
     executor_.enqueue_layer(index, context_->queue(), nullptr);

@@ -16,13 +16,14 @@ class OpenClBackend final : public Backend {
   OpenClBackend(const loader::Model& model, std::shared_ptr<Context> context, std::string label,
                 const Options& options);
 
-  void forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
-               int batch) override;
-  std::vector<double> profile(const std::vector<InputBuffer>& inputs, int batch, int repeats) override;
+  void forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs, int batch,
+               const Cancellation& cancellation, std::vector<double>* layer_ms) override;
+  std::vector<double> profile(const std::vector<InputBuffer>& inputs, int batch, int repeats,
+                              const Cancellation& cancellation) override;
   void activations(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& tensors,
-                   int batch) override;
+                   int batch, const Cancellation& cancellation) override;
   void run_op(size_t index, const std::vector<InputBuffer>& operands,
-              const std::vector<OutputBuffer>& results, int batch) override;
+              const std::vector<OutputBuffer>& results, int batch, const Cancellation& cancellation) override;
   std::string kernel(size_t index) const override { return executor_.layers().layer(index).kernel; }
   MemoryInfo memory() const override;
   std::string device() const override { return label_; }
@@ -40,20 +41,24 @@ class OpenClBackend final : public Backend {
   OpenClHandles handles() const;
 
  private:
-  /// Calls body(first image, images) for runs of at most largest_batch() images, prepared for each.
+  /// Calls body(first image, images) for runs of at most largest_batch() images, prepared for each. Throws
+  /// Error(cancelled) before a run.
   template <class Body>
-  void in_passes(int batch, const Body& body);
+  void in_passes(int batch, const Cancellation& cancellation, const Body& body);
   /// Runs body, and empties the queue if it throws: commands may still use the caller's memory.
   template <class Body>
   void guarded(const Body& body);
   void upload_inputs(const std::vector<InputBuffer>& inputs, int first, int images);
+  /// Runs all layers on what is in the queue before them; when they are done, adds their milliseconds by the
+  /// device's clock.
+  void run_timed(std::vector<double>& layer_ms);
 
   const loader::Model& model_;
   std::shared_ptr<Context> context_;
   std::string label_;
   ProgramCache programs_;
   Executor executor_;
-  threads::ThreadPool pool_{1};
+  threads::ThreadPool pool_;  // the caller alone
   bool can_replay_;
   std::vector<Handle<cl_mem>> caller_parts_;  // sub-buffers of callers' buffers
 };

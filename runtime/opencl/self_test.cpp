@@ -85,8 +85,9 @@ std::string run_problem(const TestProblem& problem, const std::shared_ptr<Contex
   Results expected(problem, images), got(problem, images);
   Options options;
   options.max_memory_bytes = uint64_t{1} << 30;
-  cpu::CpuBackend reference(problem.model, *cpu::select_isa(nullptr), 1, options.max_memory_bytes);
-  reference.run_op(0, inputs, expected.buffers, images);
+  options.threads = 1;
+  cpu::CpuBackend reference(problem.model, *cpu::select_isa(nullptr), options);
+  reference.run_op(0, inputs, expected.buffers, images, Cancellation());
 
   Executor executor(problem.model, context, programs, options);
   executor.set_layer(0, choice, has_channel_parts);

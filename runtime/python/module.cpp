@@ -9,10 +9,13 @@
 #include <numeric>
 #include <optional>
 #include <tuple>
+#include <variant>
 
 #include "fail.h"
 #include "network.h"
 #include "python/arrays.h"
+#include "python/energy.h"
+#include "python/pictures.h"
 
 namespace py = pybind11;
 
@@ -36,8 +39,10 @@ void raise(const Error& error) {
     case ErrorCode::device:
       name = "DeviceError";
       break;
-    case ErrorCode::internal:
     case ErrorCode::cancelled:
+      name = "CancelledError";
+      break;
+    case ErrorCode::internal:
       break;
   }
   const py::object type = py::module_::import("phonebit.errors").attr(name);
@@ -95,19 +100,21 @@ Enum named_value(const char* what, const std::string& name, const char* const (&
   fail(ErrorCode::input, "%s: got '%s', expected one of %s", what, name.c_str(), all.c_str());
 }
 constexpr const char* kSharings[] = {"auto", "copy", "map", "svm"};
+constexpr const char* kCores[] = {"any", "big", "little"};
+constexpr const char* kHints[] = {"none", "performance", "power"};
 constexpr const char* kSynchronizations[] = {"auto", "events", "user_events", "polling"};
 
-std::unique_ptr<Network> load(const py::object& path, int threads, const std::string& isa,
-                              const py::object& device, const std::string& precision,
-                              const std::string& tuning, const std::string& cache_directory,
-                              bool command_buffer, const std::optional<PlanTuple>& plan,
-                              const std::string& sharing, const std::string& synchronization,
-                              int sync_limit_ms) {
+std::unique_ptr<Network> load(const py::object& path, int threads, const py::object& device,
+                              const std::string& precision, const std::string& tuning,
+                              const std::string& cache_directory, bool command_buffer,
+                              const std::optional<PlanTuple>& plan, const std::string& sharing,
+                              const std::string& synchronization, int sync_limit_ms,
+                              const std::variant<std::string, std::vector<int>>& cores,
+                              const std::string& hint) {
   const auto encoded = py::module_::import("os").attr("fsencode")(path).cast<std::string>();
   if (encoded.find('\0') != std::string::npos) fail(ErrorCode::input, "path: contains a zero byte");
   Options options;
   options.threads = threads;
-  options.isa = isa;
   options.precision = precision_of(precision);
   options.tuning = tuning;
   options.cache_directory = cache_directory;
@@ -117,6 +124,11 @@ std::unique_ptr<Network> load(const py::object& path, int threads, const std::st
   options.synchronization =
       named_value<Synchronization>("synchronization", synchronization, kSynchronizations);
   options.sync_limit_ms = sync_limit_ms;
+  if (const auto* const name = std::get_if<std::string>(&cores))
+    options.cores = named_value<Cores>("cores", *name, kCores);
+  else
+    options.core_list = std::get<std::vector<int>>(cores);
+  options.hint = named_value<Hint>("hint", hint, kHints);
   set_device(options, device);
   const py::gil_scoped_release unlocked;
   return std::make_unique<Network>(Network::load(encoded, options));
@@ -411,11 +423,11 @@ void define_opencl(py::module_& module) {
 void define_network(py::module_& module) {
   py::class_<Network>(module, "Network",
                       "A loaded network. Arrays are NHWC; bit tensors are int8 of -1 and +1.")
-      .def(py::init(&load), py::arg("path"), py::arg("threads") = 0, py::arg("isa") = "",
-           py::arg("device") = "cpu", py::arg("precision") = "exact", py::arg("tuning") = "",
-           py::arg("cache_directory") = "", py::arg("command_buffer") = true, py::arg("plan") = std::nullopt,
-           py::arg("sharing") = "auto", py::arg("synchronization") = "auto",
-           py::arg("sync_limit_ms") = Options{}.sync_limit_ms)
+      .def(py::init(&load), py::arg("path"), py::arg("threads") = 0, py::arg("device") = "cpu",
+           py::arg("precision") = "exact", py::arg("tuning") = "", py::arg("cache_directory") = "",
+           py::arg("command_buffer") = true, py::arg("plan") = std::nullopt, py::arg("sharing") = "auto",
+           py::arg("synchronization") = "auto", py::arg("sync_limit_ms") = Options{}.sync_limit_ms,
+           py::arg("cores") = "any", py::arg("hint") = "none")
       .def_property_readonly("device", &Network::device)
       .def_property_readonly("warnings", &Network::warnings)
       .def_property_readonly("startup", &startup)
@@ -445,6 +457,7 @@ void define_network(py::module_& module) {
       .def_property_readonly("isa", &Network::isa)
       .def_property_readonly("threads", &Network::threads)
       .def("forward", &forward, py::arg("inputs"), "Outputs for a batch, in the order of `outputs`.")
+      .def("cancel", &Network::cancel, "Ends passes that run or wait, with CancelledError.")
       .def("profile", &profile, py::arg("inputs"), py::arg("repeats") = 10,
            "Milliseconds of each layer for the batch, median of the repeats.")
       .def("activations", &activations, py::arg("inputs"), "Every tensor by name.")
@@ -468,6 +481,8 @@ PYBIND11_MODULE(_runtime, module) {
   python::define_records(module);
   python::define_opencl(module);
   python::define_network(module);
+  python::define_pictures(module);
+  python::define_energy(module);
   module.def("isas", &python::isas, "(name, features, supported) of each instruction set, best first.");
   module.def("version", &version);
 }

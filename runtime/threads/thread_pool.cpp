@@ -1,14 +1,13 @@
 #include "threads/thread_pool.h"
 
-#include <chrono>
 #include <system_error>
+#include <utility>
 
 #include "fail.h"
+#include "threads/affinity.h"
 
 #if defined(__linux__)
 #include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #endif
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
@@ -19,9 +18,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// How long an idle worker keeps spinning: longer than the serial stretches inside a network, so that workers
-/// stay awake for one forward pass, and short enough not to burn a core between passes.
-constexpr std::chrono::microseconds kSpinTime{200};
 /// Pauses between two looks at the clock (a pause takes 10 to 140 cycles).
 constexpr int kPausesPerClock = 32;
 /// Pauses after which a waiting caller offers its core to others: the worker that it waits for may need it.
@@ -46,39 +42,25 @@ unsigned fork_generation() {
   return g_fork_generation.load(std::memory_order_relaxed);
 }
 
-/// Numbers of the processors that this thread may run on; none where the system does not tell.
-std::vector<int> processors_of_this_thread() {
-  std::vector<int> processors;
-#if defined(__linux__)
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return processors;
-  for (int i = 0; i < CPU_SETSIZE; ++i) {
-    if (CPU_ISSET(static_cast<size_t>(i), &set)) processors.push_back(i);
-  }
-#endif
-  return processors;
-}
-
 uint64_t epoch_of(uint64_t state) { return state >> 32; }
 uint32_t parts_left(uint64_t state) { return static_cast<uint32_t>(state); }
 
 }  // namespace
 
-int available_processors() {
-  const size_t mine = processors_of_this_thread().size();
-  const unsigned count = mine > 0 ? static_cast<unsigned>(mine) : std::thread::hardware_concurrency();
-  return count > 0 ? static_cast<int>(count) : 1;
-}
-
-ThreadPool::ThreadPool(int threads)
+ThreadPool::ThreadPool(int threads, std::vector<int> cores, std::chrono::microseconds patience)
     : bedroom_(std::make_unique<Bedroom>()),
-      worker_ids_(static_cast<size_t>(threads > 1 ? threads - 1 : 0)),
-      processors_(processors_of_this_thread()),
+      worker_numbers_(static_cast<size_t>(threads > 1 ? threads - 1 : 0)),
+      cores_(std::move(cores)),
+      patience_(patience),
+      processors_(cores_.empty() ? allowed_processors() : cores_),
       fork_generation_(fork_generation()) {
-  workers_.reserve(worker_ids_.size());
+  const AffinityScope inherited(cores_);  // by the workers
+  if (!inherited.is_in_force())
+    fail(ErrorCode::device,
+         "the system refuses to keep threads on chosen processors; leave the choice to it");
+  workers_.reserve(worker_numbers_.size());
   try {
-    for (size_t i = 0; i < worker_ids_.size(); ++i) workers_.emplace_back([this, i] { worker_main(i); });
+    for (size_t i = 0; i < worker_numbers_.size(); ++i) workers_.emplace_back([this, i] { worker_main(i); });
   } catch (const std::system_error& error) {
     stop();
     fail(ErrorCode::device, "cannot start %d threads: %s; ask for fewer", threads, error.what());
@@ -101,6 +83,12 @@ void ThreadPool::stop() {
   }
   bedroom_->condition.notify_all();
   for (std::thread& worker : workers_) worker.join();
+}
+
+std::vector<int> ThreadPool::worker_numbers() const {
+  std::vector<int> result;
+  for (const std::atomic<int>& number : worker_numbers_) result.push_back(number.load());
+  return result;
 }
 
 void ThreadPool::parallel_for(int parts, Function function, void* context) {
@@ -161,8 +149,8 @@ void ThreadPool::keep_clear_of_caller() {
   }
   if (CPU_COUNT(&others) == 0) return;
   caller_processor_ = here;
-  for (const std::atomic<int>& id : worker_ids_) {
-    const int worker = id.load();
+  for (const std::atomic<int>& number : worker_numbers_) {
+    const int worker = number.load();
     // Not started yet: it is told next time.
     if (worker == 0) caller_processor_ = -1;
     // Refused (a sandbox, a processor that is gone): workers stay where they are, which is only slower.
@@ -172,11 +160,7 @@ void ThreadPool::keep_clear_of_caller() {
 }
 
 void ThreadPool::worker_main(size_t index) {
-#if defined(__linux__)
-  worker_ids_[index].store(static_cast<int>(::syscall(SYS_gettid)));
-#else
-  static_cast<void>(index);
-#endif
+  worker_numbers_[index].store(this_thread_number());
   uint64_t epoch = 0;
   while (wait_for_work(epoch)) {
     epoch = epoch_of(state_.load(std::memory_order_acquire));
@@ -188,13 +172,13 @@ void ThreadPool::worker_main(size_t index) {
 /// Returns true when a loop newer than `finished_epoch` has started, false when the pool stops.
 bool ThreadPool::wait_for_work(uint64_t finished_epoch) {
   const auto is_ready = [&] { return epoch_of(state_.load()) != finished_epoch || is_stopping_.load(); };
-  const Clock::time_point deadline = Clock::now() + kSpinTime;
-  do {
+  const Clock::time_point deadline = Clock::now() + patience_;
+  while (!is_stopping_.load(std::memory_order_relaxed) && Clock::now() < deadline) {
     for (int i = 0; i < kPausesPerClock; ++i) {
       if (epoch_of(state_.load(std::memory_order_acquire)) != finished_epoch) return true;
       pause();
     }
-  } while (!is_stopping_.load(std::memory_order_relaxed) && Clock::now() < deadline);
+  }
 
   std::unique_lock<std::mutex> lock(bedroom_->mutex);
   sleepers_.fetch_add(1);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -10,10 +11,6 @@
 #include <vector>
 
 namespace phonebit::threads {
-
-/// Number of processors that this process may run on (the affinity mask where the system has one), at
-/// least 1.
-int available_processors();
 
 /// A fixed set of workers; the calling thread is one of them. After a loop the workers spin for a while, so
 /// that the next loop starts within a microsecond, and then sleep.
@@ -26,14 +23,24 @@ class ThreadPool {
   /// Work on one part; must not throw.
   using Function = void (*)(void* context, int part);
 
-  /// `threads` counts the caller: threads - 1 workers are started. Throws Error(device) when the system
-  /// refuses.
-  explicit ThreadPool(int threads);
+  /// How long an idle worker waits awake: longer than the serial stretches inside a network, so that workers
+  /// stay awake for one forward pass, and short enough not to burn a core between passes.
+  static constexpr std::chrono::microseconds kPatience{200};
+
+  /// `threads` counts the caller: threads - 1 workers are started. They stay on the processors `cores`; none:
+  /// on those of the calling thread. They wait awake for `patience`, then sleep. Throws Error(device) when
+  /// the system refuses.
+  explicit ThreadPool(int threads, std::vector<int> cores = {},
+                      std::chrono::microseconds patience = kPatience);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
+  /// Where the workers stay and callers should be, too (AffinityScope); none: anywhere.
+  const std::vector<int>& cores() const { return cores_; }
+  /// The system's numbers of the workers; 0 for one that has not begun. Allocates.
+  std::vector<int> worker_numbers() const;
 
   /// Calls function(context, part) once for each part in [0, parts), in any order; returns when all are done
   /// and their effects are visible to the caller.
@@ -74,10 +81,10 @@ class ThreadPool {
   };
   std::unique_ptr<Bedroom> bedroom_;
   std::vector<std::thread> workers_;
-  /// The system's numbers of the workers, 0 before they have started.
-  std::vector<std::atomic<int>> worker_ids_;
-  /// Processors of the thread that made the pool, and the one of them that workers were last told to leave
-  /// alone.
+  std::vector<std::atomic<int>> worker_numbers_;
+  std::vector<int> cores_;
+  std::chrono::microseconds patience_;
+  /// All that workers may use, and the one of them that they were last told to leave alone.
   std::vector<int> processors_;
   int caller_processor_ = -1;
   unsigned fork_generation_;

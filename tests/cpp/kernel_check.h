@@ -58,6 +58,16 @@ inline std::vector<float> floats(Random& random, size_t count) {
   return v;
 }
 
+/// The same, or in one of eight calls all of them subnormal, or nearly so: 32-bit Arm's NEON would take these
+/// for 0.
+inline std::vector<float> floats_or_tiny_ones(Random& random, size_t count) {
+  std::vector<float> v = floats(random, count);
+  if (random() % 8 == 0) {
+    for (float& x : v) x *= 0x1p-130f;
+  }
+  return v;
+}
+
 /// Packed pixels of `channels` random bits; tail bits 0.
 inline std::vector<uint32_t> bits(Random& random, size_t pixels, int channels) {
   std::vector<uint32_t> v(pixels * words(channels));
@@ -168,12 +178,12 @@ struct RandomEpilogue {
       const size_t size = (size_t)channels * (per_pixel ? pixels : 1);
       switch (step.kind) {
         case StepKind::kScaleBias:
-          step.a = keep(floats(random, channels));
-          step.b = keep(floats(random, channels));
+          step.a = keep(floats_or_tiny_ones(random, channels));
+          step.b = keep(floats_or_tiny_ones(random, channels));
           break;
         case StepKind::kAdd:
         case StepKind::kMultiply:
-          step.tensor = keep(floats(random, size));
+          step.tensor = keep(floats_or_tiny_ones(random, size));
           step.tensor_pixel_stride = per_pixel ? channels : 0;
           break;
         case StepKind::kClamp:
@@ -192,7 +202,7 @@ struct RandomEpilogue {
     }
     with_bits = random() % 4;
     with_value = !with_bits || random() % 2;
-    if (random() % 2) threshold = floats(random, channels);
+    if (random() % 2) threshold = floats_or_tiny_ones(random, channels);
     text += with_value ? " value" : "";
     text += with_bits ? " bits" : "";
   }

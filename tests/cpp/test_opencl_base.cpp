@@ -14,15 +14,16 @@
 #include <string>
 #include <vector>
 
+#include "claims.h"
 #include "opencl/binary_store.h"
 #include "opencl/cl_api.h"
+#include "opencl/context.h"
 #include "opencl/device.h"
 #include "opencl/embedded_files.h"
 #include "opencl/kernel_choice.h"
 #include "opencl/kernel_library.h"
 #include "opencl/program_cache.h"
 #include "opencl/tuning_table.h"
-#include "opencl_check.h"
 
 namespace {
 
@@ -38,6 +39,25 @@ void statuses_have_names() {
   check(0, "clFoo");
   expect_error(ErrorCode::device, {"clFoo: CL_OUT_OF_RESOURCES (-5); conv1"}, "check",
                [] { check(-5, "clFoo", "conv1"); });
+}
+
+void hints_are_told_to_drivers_that_take_them() {
+  using phonebit::Hint;
+  using Context = std::vector<intptr_t>;
+  using Queue = std::vector<cl_properties>;
+  Device device{};
+  for (const Hint hint : {Hint::none, Hint::performance, Hint::power}) {
+    expect(context_properties(device, hint) == Context{0x1084, 0, 0}, "a context without the extension");
+    expect(queue_properties(device, 2, hint) == Queue{0x1093, 2, 0}, "a queue without the extension");
+  }
+  device.has_performance_hint = device.has_throttle_hint = true;
+  expect(context_properties(device, Hint::none) == Context{0x1084, 0, 0}, "a context without a hint");
+  expect(context_properties(device, Hint::power) == Context{0x1084, 0, 0x40C2, 0x40C5, 0}, "low power");
+  expect(context_properties(device, Hint::performance) == Context{0x1084, 0, 0x40C2, 0x40C3, 0},
+         "high power");
+  expect(queue_properties(device, 0, Hint::none) == Queue{0x1093, 0, 0}, "a queue without a hint");
+  expect(queue_properties(device, 2, Hint::power) == Queue{0x1093, 2, 0x1097, 4, 0}, "low throttle");
+  expect(queue_properties(device, 0, Hint::performance) == Queue{0x1093, 0, 0x1097, 1, 0}, "high throttle");
 }
 
 void families_follow_from_names() {
@@ -390,6 +410,7 @@ int main() {
   std::string folder = (std::filesystem::temp_directory_path() / "phonebit_opencl_XXXXXX").string();
   if (::mkdtemp(folder.data()) == nullptr) return 2;
   statuses_have_names();
+  hints_are_told_to_drivers_that_take_them();
   families_follow_from_names();
   kernels_are_assembled();
   defines_replace_defaults();

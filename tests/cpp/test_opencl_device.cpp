@@ -12,11 +12,11 @@
 #include <thread>
 #include <vector>
 
+#include "claims.h"
 #include "loader/crc32.h"
 #include "opencl/cl_functions.h"
 #include "opencl/context.h"
 #include "opencl/program_cache.h"
-#include "opencl_check.h"
 
 namespace {
 

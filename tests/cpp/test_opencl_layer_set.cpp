@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "claims.h"
 #include "lowering/op_part.h"
 #include "lowering/op_tensors.h"
 #include "opencl/cl_functions.h"
 #include "opencl/layer_set.h"
 #include "opencl/svm.h"
 #include "opencl/test_problems.h"
-#include "opencl_check.h"
 
 namespace {
 

@@ -8,12 +8,12 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <random>
 #include <string>
 #include <vector>
 
+#include "claims.h"
 #include "network.h"
-#include "opencl_check.h"
+#include "network_buffers.h"
 
 namespace {
 
@@ -21,47 +21,12 @@ using phonebit::ElementType;
 using phonebit::InputBuffer;
 using phonebit::Network;
 using phonebit::Options;
-using phonebit::OutputBuffer;
 using phonebit::TensorInfo;
-
-using Content = std::vector<std::vector<std::byte>>;
-
-/// Random images: levels, or eighths so that float sums are exact.
-Content random_inputs(const std::vector<TensorInfo>& tensors, int batch) {
-  std::mt19937 random(5);
-  Content content;
-  for (const TensorInfo& tensor : tensors) {
-    std::vector<std::byte> bytes(tensor.bytes() * static_cast<size_t>(batch));
-    for (size_t at = 0; at < bytes.size(); at += tensor.dtype == ElementType::f32 ? 4 : 1) {
-      if (tensor.dtype == ElementType::f32) {
-        const float value = static_cast<float>(static_cast<int>(random() % 65) - 32) / 8;
-        std::memcpy(bytes.data() + at, &value, sizeof value);
-      } else {
-        bytes[at] = static_cast<std::byte>(random() & 255);
-      }
-    }
-    content.push_back(std::move(bytes));
-  }
-  return content;
-}
-
-std::vector<InputBuffer> inputs_of(const Content& content) {
-  std::vector<InputBuffer> buffers;
-  for (const auto& bytes : content) buffers.push_back({bytes.data(), bytes.size()});
-  return buffers;
-}
-
-Content room_for(const std::vector<TensorInfo>& tensors, int batch) {
-  Content content;
-  for (const TensorInfo& tensor : tensors) content.emplace_back(tensor.bytes() * static_cast<size_t>(batch));
-  return content;
-}
-
-std::vector<OutputBuffer> outputs_of(Content& content) {
-  std::vector<OutputBuffer> buffers;
-  for (auto& bytes : content) buffers.push_back({bytes.data(), bytes.size()});
-  return buffers;
-}
+using phonebit::test::Content;
+using phonebit::test::inputs_of;
+using phonebit::test::outputs_of;
+using phonebit::test::random_inputs;
+using phonebit::test::room_for;
 
 /// Bits and levels are equal; floats too, except behind divisions that a device may round differently.
 void expect_equal(const Content& expected, const Content& got, const std::vector<TensorInfo>& tensors,

@@ -5,11 +5,11 @@
 #include <memory>
 #include <thread>
 
+#include "claims.h"
 #include "opencl/cl_functions.h"
 #include "opencl/kernel_library.h"
 #include "opencl/program_cache.h"
 #include "opencl/svm.h"
-#include "opencl_check.h"
 
 namespace {
 

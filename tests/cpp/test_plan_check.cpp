@@ -26,7 +26,8 @@ const Model& model_of(const std::string& path) {
   static std::map<std::string, Model> models;
   const auto found = models.find(path);
   if (found != models.end()) return found->second;
-  return models.emplace(path, phonebit::loader::load_model(path)).first->second;
+  return models.emplace(path, phonebit::loader::load_model(phonebit::loader::FileBytes::of_path(path)))
+      .first->second;
 }
 
 /// The text of the refusal; empty: the plan is valid.

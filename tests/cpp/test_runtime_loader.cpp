@@ -236,7 +236,9 @@ void reads_and_refuses_detection() {
 }
 
 void reads_plans() {
-  const auto plans = phonebit::loader::load_model(store(phonebit::test::small_model())).plans;
+  const auto plans =
+      phonebit::loader::load_model(phonebit::loader::FileBytes::of_path(store(phonebit::test::small_model())))
+          .plans;
   expect(plans.size() == 2 && plans[0].parts.size() == 12 && plans[1].parts.empty(), "two plans");
   expect(plans[0].device == "cuts" && plans[1].device == "nothing", "their devices");
   expect(plans[0].method == "user" && plans[0].predicted_ms == 0.5, "method and prediction");

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "threads/affinity.h"
 #include "threads/thread_pool.h"
 
 namespace {

@@ -38,7 +38,7 @@ def load(graph: Graph, folder: Path, threads: int = 1, isa: str = "scalar") -> _
     """Writes the graph into ``folder`` and loads it."""
     path = folder / f"{graph.name}.pbit"
     path.write_bytes(to_bytes(graph))
-    return _runtime.Network(str(path), threads, isa)
+    return _runtime.Network(str(path), threads, f"cpu:{isa}" if isa else "cpu")
 
 
 def assert_same(name: str, got: Array, expected: Array) -> None:

@@ -72,10 +72,10 @@ def test_halves_give_the_bits_of_float32(
     halves = stored(graph, tmp_path / "f16.pbit")
     floats = stored(as_float32(graph), tmp_path / "f32.pbit")
     x = picture(graph)
-    expected = _runtime.Network(floats, 1, ISAS[0]).forward([x])[0]
+    expected = _runtime.Network(floats, 1, f"cpu:{ISAS[0]}").forward([x])[0]
     for threads in (1, 3):
         np.testing.assert_array_equal(
-            _runtime.Network(halves, threads, isa).forward([x])[0], expected
+            _runtime.Network(halves, threads, f"cpu:{isa}").forward([x])[0], expected
         )
 
 

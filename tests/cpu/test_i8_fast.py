@@ -66,7 +66,7 @@ def test_every_isa_computes_what_the_formulas_say(
     expected = np.concatenate([as_defined(graph, image[None]) for image in x])
     for isa in ISAS:
         for threads in (1, 3):
-            engine = _runtime.Network(file, threads, isa, precision="fast")
+            engine = _runtime.Network(file, threads, f"cpu:{isa}", precision="fast")
             assert kernel_of(engine) == INTEGER_KERNEL
             assert engine.warnings == []
             np.testing.assert_array_equal(engine.forward([x])[0], expected)

@@ -101,9 +101,9 @@ def assert_bits_of_float32(graph: Graph, isa: str, folder: Path) -> _runtime.Net
     integers = stored(graph, folder / "i8.pbit")
     floats = stored(as_float32(graph), folder / "f32.pbit")
     x = picture(graph)
-    expected = _runtime.Network(floats, 1, ISAS[0]).forward([x])
+    expected = _runtime.Network(floats, 1, f"cpu:{ISAS[0]}").forward([x])
     for threads in (3, 1):
-        network = _runtime.Network(integers, threads, isa)
+        network = _runtime.Network(integers, threads, f"cpu:{isa}")
         for got, wanted in zip(network.forward([x]), expected, strict=True):
             np.testing.assert_array_equal(got.view(np.uint32), wanted.view(np.uint32))
     return network

@@ -67,7 +67,7 @@ def test_networks_may_be_loaded_and_dropped_in_threads(tmp_path: Path) -> None:
     (tmp_path / f"{GRAPH.name}.pbit").rename(path)
 
     def load_and_run(seed: int) -> list[Array]:
-        network = _runtime.Network(str(path), 3, ISAS[0])
+        network = _runtime.Network(str(path), 3, f"cpu:{ISAS[0]}")
         return network.forward(inputs_of(network, seed % 2))
 
     with ThreadPoolExecutor(4) as pool:

@@ -40,7 +40,7 @@ def test_golden_files_are_there() -> None:
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_engine_computes_what_the_golden_file_says(file: Path, isa: str) -> None:
-    network = _runtime.Network(str(file), threads=1, isa=isa)
+    network = _runtime.Network(str(file), threads=1, device=f"cpu:{isa}")
     assert network.isa == isa
     inputs = stored(file, "in")
     results = network.forward([inputs[tensor.name] for tensor in network.inputs])

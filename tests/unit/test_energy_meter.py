@@ -14,9 +14,8 @@ from energy_machine import FormulaSource
 
 from phonebit.energy import EnergyMeter, EnergyResult, meter
 from phonebit.energy.measuring import measure
-from phonebit.energy.sampling import Sampler
+from phonebit.energy.sampling import Sampler, empty_trace
 from phonebit.energy.source import EnergyError
-from phonebit.energy.trace import Trace
 from phonebit.errors import InputError
 
 IDLE_MW = 1000.0
@@ -49,7 +48,7 @@ class SteppedSampler:
     """A sampler that reads whenever the fake clock is looked at: work is its pace."""
 
     def __init__(self, source: FormulaSource, machine: Machine) -> None:
-        self.trace = Trace.of(source)
+        self.trace = empty_trace(source)
         self._source = source
         self._machine = machine
 
@@ -60,7 +59,7 @@ class SteppedSampler:
         pass
 
     def restart(self) -> None:
-        self.trace = Trace.of(self._source)
+        self.trace = empty_trace(self._source)
         self.read_now()
 
     def read_now(self) -> None:

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from energy_machine import rapl_zone, write_files
 
-from phonebit.energy.battery import find_battery
-from phonebit.energy.discovery import discover
-from phonebit.energy.ina import find_ina
-from phonebit.energy.odpm import find_odpm
-from phonebit.energy.rapl import find_rapl
+from phonebit.energy.discovery import Finding, discover
 from phonebit.energy.source import EnergyError, EnergySource
 
 BATTERY = "sys/class/power_supply/battery"
 METER = "sys/bus/iio/devices/iio:device0/energy_value"
+
+
+def find(kind: str, root: Path) -> Finding:
+    return next(finding for finding in discover(root) if finding.kind == kind)
+
+
+def source_of(kind: str, root: Path) -> EnergySource:
+    [source] = find(kind, root).sources
+    return source
+
+
+def assert_absent(kind: str, root: Path, why: str) -> None:
+    finding = find(kind, root)
+    assert not finding.sources
+    assert re.search(why, finding.absent)
 
 
 def names(source: EnergySource) -> list[str]:
@@ -30,7 +46,7 @@ def test_rapl_counts_packages_and_their_memory(tmp_path: Path) -> None:
     psys = rapl_zone(tmp_path, "intel-rapl:2", "psys", 0)
     rapl_zone(tmp_path, "intel-rapl:2:0", "dram", 0)
     rapl_zone(tmp_path, "intel-rapl-mmio:0", "package-0", 5)
-    [source] = find_rapl(tmp_path)
+    source = source_of("rapl", tmp_path)
     assert names(source) == ["package-0", "package-0/dram", "package-1"]
     assert source.read() == (0.0, 0.0, 0.0)
     for file, value in ((first, 10), (dram, 150), (second, 7), (psys, 900)):
@@ -41,7 +57,7 @@ def test_rapl_counts_packages_and_their_memory(tmp_path: Path) -> None:
 
 def test_rapl_without_a_range_cannot_wrap(tmp_path: Path) -> None:
     file = rapl_zone(tmp_path, "intel-rapl:0", "package-0", 50, largest=0)
-    [source] = find_rapl(tmp_path)
+    source = source_of("rapl", tmp_path)
     file.write_text("60")
     assert source.read() == pytest.approx((0.010,))
     file.write_text("40")
@@ -49,38 +65,60 @@ def test_rapl_without_a_range_cannot_wrap(tmp_path: Path) -> None:
         source.read()
 
 
-def test_rapl_that_only_root_may_read_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rapl_zone(tmp_path, "intel-rapl:0", "package-0", 50)
-    usual = Path.read_text
+@pytest.fixture
+def open_path() -> Iterator[Path]:
+    """An empty folder that every user can enter; pytest's are closed to others."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
 
-    def refuse(path: Path, encoding: str | None = None, errors: str | None = None) -> str:
-        if path.name == "energy_uj":
-            raise PermissionError(13, "Permission denied", str(path))
-        return usual(path, encoding, errors)
 
-    monkeypatch.setattr(Path, "read_text", refuse)
-    with pytest.raises(EnergyError, match=r"energy_uj: not permitted to read.*5\.10.*root"):
-        find_rapl(tmp_path)
-    found = {finding.kind: finding for finding in discover(tmp_path)}
-    assert not found["rapl"].sources
-    assert "not permitted" in found["rapl"].absent
+@contextmanager
+def everyone() -> Iterator[None]:
+    """The rights of a user: root may read files that nobody may."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def test_rapl_that_only_root_may_read_says_so(open_path: Path) -> None:
+    rapl_zone(open_path, "intel-rapl:0", "package-0", 50).chmod(0)
+    with everyone():
+        assert_absent("rapl", open_path, r"energy_uj: not permitted to read.*5\.10.*root")
+
+
+def test_a_closed_folder_is_not_an_empty_one(open_path: Path) -> None:
+    folder = open_path / "sys/bus/iio/devices"
+    folder.mkdir(parents=True)
+    folder.chmod(0)
+    with everyone():
+        assert_absent("odpm", open_path, "iio/devices: not permitted to read.*adb root")
+    folder.chmod(0o755)
 
 
 def test_rapl_that_vanishes_while_it_is_read(tmp_path: Path) -> None:
     file = rapl_zone(tmp_path, "intel-rapl:0", "package-0", 50)
-    [source] = find_rapl(tmp_path)
+    source = source_of("rapl", tmp_path)
     file.unlink()
     with pytest.raises(EnergyError, match=r"energy_uj: cannot be read: No such file"):
         source.read()
 
 
-@pytest.mark.parametrize("text", ["", "soon", "12.5", "0x10"])
+@pytest.mark.parametrize("energy_uj", [-1, 100])
+def test_rapl_beyond_its_range_is_refused(tmp_path: Path, energy_uj: int) -> None:
+    rapl_zone(tmp_path, "intel-rapl:0", "package-0", energy_uj, largest=99)
+    assert_absent("rapl", tmp_path, rf"out of its range .*expected 0 to 99, got {energy_uj}")
+
+
+@pytest.mark.parametrize("text", ["", "soon", "12.5", "0x10", str(2**64)])
 def test_rapl_with_garbage(tmp_path: Path, text: str) -> None:
     rapl_zone(tmp_path, "intel-rapl:0", "package-0", text)
-    with pytest.raises(EnergyError, match=r"energy_uj: not a number.*an integer"):
-        find_rapl(tmp_path)
+    assert_absent("rapl", tmp_path, r"energy_uj: not a number.*an integer")
 
 
 def test_odpm_reads_every_rail_of_every_meter(tmp_path: Path) -> None:
@@ -88,7 +126,7 @@ def test_odpm_reads_every_rail_of_every_meter(tmp_path: Path) -> None:
     write_files(tmp_path, {METER: text.format(3000)})
     other = METER.replace("device0", "device1")
     write_files(tmp_path, {other: "t=5\nCH0(T=5)[S2S_VDD_G3D], 0"})
-    [source] = find_odpm(tmp_path)
+    source = source_of("odpm", tmp_path)
     assert names(source) == ["S10M_VDD_TPU", "VSYS_PWR_MODEM", "S2S_VDD_G3D"]
     write_files(tmp_path, {METER: text.format(5500), other: "t=9\nCH0(T=9)[S2S_VDD_G3D], 1000"})
     assert source.read() == pytest.approx((2.5, 0.0, 1.0))
@@ -96,20 +134,19 @@ def test_odpm_reads_every_rail_of_every_meter(tmp_path: Path) -> None:
 
 def test_odpm_reads_the_older_form(tmp_path: Path) -> None:
     write_files(tmp_path, {METER: "473848\nPPVAR_VSYS_PWR_DISP, 70\nS1C, 5"})
-    [source] = find_odpm(tmp_path)
+    source = source_of("odpm", tmp_path)
     assert names(source) == ["PPVAR_VSYS_PWR_DISP", "S1C"]
 
 
 @pytest.mark.parametrize("text", ["t=1\nCH0(T=1)[A] 5", "t=1\nCH0(T=1)[A], -5", "<html>"])
 def test_odpm_with_garbage(tmp_path: Path, text: str) -> None:
     write_files(tmp_path, {METER: text})
-    with pytest.raises(EnergyError, match="a line that is no rail"):
-        find_odpm(tmp_path)
+    assert_absent("odpm", tmp_path, "a line that is no rail")
 
 
 def test_odpm_with_a_rail_that_vanishes_or_none(tmp_path: Path) -> None:
     write_files(tmp_path, {METER: "t=1\nCH0(T=1)[A], 5"})
-    [source] = find_odpm(tmp_path)
+    source = source_of("odpm", tmp_path)
     write_files(tmp_path, {METER: "t=2\nCH0(T=2)[B], 5"})
     with pytest.raises(EnergyError, match="rail A has vanished"):
         source.read()
@@ -135,7 +172,7 @@ def test_ina_prefers_power_and_multiplies_otherwise(tmp_path: Path) -> None:
             "sys/class/hwmon/hwmon0/power1_input": 9,
         },
     )
-    [source] = find_ina(tmp_path)
+    source = source_of("ina", tmp_path)
     assert names(source) == ["hwmon3/1", "hwmon4/1"]
     assert source.read() == (1250.0, 1000.0)
 
@@ -157,7 +194,7 @@ def jetson(root: Path, labels: list[str]) -> None:
 
 def test_ina3221_counts_a_modules_input_once(tmp_path: Path) -> None:
     jetson(tmp_path, ["VDD_IN", "VDD_CPU_GPU_CV", "VDD_SOC"])
-    [source] = find_ina(tmp_path)
+    source = source_of("ina", tmp_path)
     assert [(rail.name, rail.counted) for rail in source.rails] == [
         ("VDD_IN", True),
         ("VDD_CPU_GPU_CV", False),
@@ -168,14 +205,13 @@ def test_ina3221_counts_a_modules_input_once(tmp_path: Path) -> None:
 
 def test_ina3221_without_an_input_rail_sums_all(tmp_path: Path) -> None:
     jetson(tmp_path, ["VDD_GPU_SOC", "VDD_CPU_CV"])
-    assert all(rail.counted for rail in find_ina(tmp_path)[0].rails)
+    assert all(rail.counted for rail in source_of("ina", tmp_path).rails)
 
 
 def test_ina_with_garbage(tmp_path: Path) -> None:
     jetson(tmp_path, ["VDD_IN"])
     write_files(tmp_path, {"sys/class/hwmon/hwmon1/curr1_input": "n/a"})
-    with pytest.raises(EnergyError, match=r"curr1_input: not a number"):
-        find_ina(tmp_path)
+    assert_absent("ina", tmp_path, r"curr1_input: not a number")
 
 
 def phone(root: Path, status: str = "Discharging", **values: object) -> None:
@@ -187,25 +223,24 @@ def phone(root: Path, status: str = "Discharging", **values: object) -> None:
 def test_battery_ignores_the_sign_of_the_current(tmp_path: Path, sign: int) -> None:
     phone(tmp_path, current_now=sign * 500_000, voltage_now=4_000_000)
     write_files(tmp_path, {"sys/class/power_supply/usb/type": "USB"})
-    [source] = find_battery(tmp_path)
+    source = source_of("battery", tmp_path)
     assert (source.kind, source.read()) == ("power", pytest.approx((2000.0,)))
 
 
 def test_battery_with_power_now(tmp_path: Path) -> None:
     phone(tmp_path, power_now=9_500_000, voltage_now=12_000_000)
-    assert find_battery(tmp_path)[0].read() == (9500.0,)
+    assert source_of("battery", tmp_path).read() == (9500.0,)
 
 
 @pytest.mark.parametrize("status", ["Charging", "Full", "Not charging", ""])
 def test_battery_that_does_not_discharge_measures_nothing(tmp_path: Path, status: str) -> None:
     phone(tmp_path, status, current_now=500_000, voltage_now=4_000_000)
-    with pytest.raises(EnergyError, match=r"status: .*expected Discharging.*unplug"):
-        find_battery(tmp_path)
+    assert_absent("battery", tmp_path, r"status: .*expected Discharging.*unplug")
 
 
 def test_battery_whose_charger_comes_meanwhile(tmp_path: Path) -> None:
     phone(tmp_path, current_now=500_000, voltage_now=4_000_000)
-    [source] = find_battery(tmp_path)
+    source = source_of("battery", tmp_path)
     phone(tmp_path, "Charging")
     with pytest.raises(EnergyError, match="got Charging"):
         source.read()
@@ -213,13 +248,12 @@ def test_battery_whose_charger_comes_meanwhile(tmp_path: Path) -> None:
 
 def test_battery_in_milliamperes_is_refused(tmp_path: Path) -> None:
     phone(tmp_path, current_now=500, voltage_now=4_000_000)
-    with pytest.raises(EnergyError, match=r"implausible power.*got 2 mW"):
-        find_battery(tmp_path)
+    assert_absent("battery", tmp_path, r"implausible power.*got 2 mW")
 
 
 def test_battery_with_a_charge_only(tmp_path: Path) -> None:
     phone(tmp_path, charge_counter=3_000_000, voltage_now=4_000_000)
-    [source] = find_battery(tmp_path)
+    source = source_of("battery", tmp_path)
     assert (source.kind, source.unit_mj) == ("counter", pytest.approx(14.4))
     phone(tmp_path, charge_counter=2_999_000)
     assert source.read() == pytest.approx((14_400.0,))  # 1 mAh at 4 V
@@ -227,19 +261,25 @@ def test_battery_with_a_charge_only(tmp_path: Path) -> None:
 
 def test_battery_with_an_energy_only(tmp_path: Path) -> None:
     phone(tmp_path, energy_now=50_000)
-    [source] = find_battery(tmp_path)
+    source = source_of("battery", tmp_path)
     phone(tmp_path, energy_now=49_000)
     assert source.read() == pytest.approx((3600.0,))
 
 
+def test_battery_that_is_closed_is_not_absent(open_path: Path) -> None:
+    phone(open_path, power_now=9_500_000)
+    write_files(open_path, {"sys/class/power_supply/usb/type": "USB"})
+    (open_path / BATTERY / "type").chmod(0)
+    with everyone():
+        assert_absent("battery", open_path, "battery/type: not permitted to read.*adb shell")
+
+
 def test_battery_that_tells_nothing_and_a_mouses(tmp_path: Path) -> None:
     phone(tmp_path, scope="Device", power_now=9_500_000)
-    with pytest.raises(EnergyError, match="no battery"):
-        find_battery(tmp_path)
+    assert_absent("battery", tmp_path, "no battery")
     phone(tmp_path, scope="System")
     (tmp_path / BATTERY / "power_now").unlink()
-    with pytest.raises(EnergyError, match="neither power nor charge"):
-        find_battery(tmp_path)
+    assert_absent("battery", tmp_path, "neither power nor charge")
 
 
 def test_an_empty_machine_has_no_source_and_says_what_was_looked_for(tmp_path: Path) -> None:

@@ -18,9 +18,9 @@
  * - A null handle or result pointer, or an index out of range, is PHONEBIT_ERROR_INPUT.
  * - Strings given are UTF-8, end in a zero byte, and are copied. Strings received belong to the object that
  * gave them and live as long as it does, unless the function says otherwise.
- * - Structures begin with `struct_size`: the caller sets it to sizeof, the library reads or fills no more
- * than that. So later versions may append fields. PHONEBIT_INIT(type) makes a zeroed structure with its size
- * set.
+ * - Structures that begin with `struct_size` may get more fields at their end in later versions: the caller
+ * sets it to sizeof, and the library reads or fills no more than that. PHONEBIT_INIT(type) makes a zeroed
+ * structure with its size set; 0 and absurd sizes are PHONEBIT_ERROR_INPUT. Other structures never change.
  * - Thread-safety: "any thread" means that calls on the same object are safe from several threads at once.
  * Others need one thread at a time for an object; different objects never disturb each other.
  *
@@ -39,7 +39,13 @@
 #endif
 
 #ifdef __cplusplus
-#define PHONEBIT_INIT(type) (type{static_cast<uint32_t>(sizeof(type))})
+template <class Type>
+inline Type phonebit_init() {
+  Type structure = {};
+  structure.struct_size = static_cast<uint32_t>(sizeof(Type));
+  return structure;
+}
+#define PHONEBIT_INIT(type) (phonebit_init<type>())
 extern "C" {
 #else
 #define PHONEBIT_INIT(type) ((type){.struct_size = (uint32_t)sizeof(type)})
@@ -65,7 +71,7 @@ enum {
   PHONEBIT_ERROR_DEVICE =
       3, /* a processor, driver, memory or sensor that this machine does not have, or that failed */
   PHONEBIT_ERROR_INTERNAL = 4, /* a defect of PhoneBit */
-  PHONEBIT_CANCELLED = 5,      /* phonebit_network_cancel was called meanwhile; results are undefined */
+  PHONEBIT_CANCELLED = 5,      /* phonebit_network_cancel was called meanwhile; outputs are undefined */
   PHONEBIT_PENDING = 6,        /* the job is not done yet */
 };
 
@@ -87,35 +93,39 @@ enum {
 typedef struct phonebit_device_info {
   uint32_t struct_size;
   phonebit_device_kind kind;
-  const char* name; /* what phonebit_options_set_device takes: "cpu:neon", "gpu:0"; static */
-  const char*
-      description; /* "Mali-G610", "ARM Platform, OpenCL 3.0, driver 1.r38"; features of an instruction set */
-  const char* driver;       /* version; "" of a CPU */
+  const char* name;         /* what phonebit_options_set_device takes: "cpu:neon", "gpu:0"; static */
+  const char* description;  /* what its driver calls an OpenCL device: "Mali-G610"; features of a CPU's
+                               instruction set */
+  const char* driver;       /* version of the driver; "" of a CPU */
   int32_t is_supported;     /* whether this machine has that instruction set; OpenCL devices are always 1 */
   int32_t compute_units;    /* of a CPU: processors this process may use */
   int32_t clock_mhz;        /* 0: unknown */
   uint64_t memory_bytes;    /* global memory of an OpenCL device; 0 of a CPU */
   uint64_t local_bytes;     /* of an OpenCL work-group; 0 of a CPU */
-  const char* vendor;       /* "ARM"; "" of a CPU */
-  const char* family;       /* of GPUs that tuning tables tell apart: "valhall"; "" of a CPU */
-  const char* capabilities; /* separated by blanks: "images half svm_fine"; of a CPU the features it needs */
+  const char* platform;     /* "ARM Platform"; "" of a CPU */
+  const char* version;      /* "OpenCL 3.0 v1.r38"; "" of a CPU */
+  const char* vendor;       /* as tuning tables call it: "arm"; "" of a CPU */
+  const char* family;       /* likewise: "valhall"; "" of a CPU */
+  const char* capabilities; /* separated by blanks: "images half svm_fine"; "" of a CPU */
 } phonebit_device_info;
 
 /* Instruction sets of this build, best first, then OpenCL devices, GPUs first. The first call loads OpenCL.
  * Any thread. */
 PHONEBIT_API phonebit_status phonebit_device_count(int32_t* count);
 PHONEBIT_API phonebit_status phonebit_device_get(int32_t index, phonebit_device_info* info);
-/* Why there is no OpenCL device; "" where there is one. Static. Any thread. */
+/* Why there is no OpenCL device, or "". Valid until the calling thread's next call. Any thread. */
 PHONEBIT_API const char* phonebit_opencl_error(void);
-/* Makes the engine load this library instead of the system's; before anything else uses OpenCL. */
+/* Makes the engine load this library instead of the system's. Before anything else uses OpenCL; afterwards it
+ * has no effect. Any thread. */
 PHONEBIT_API phonebit_status phonebit_use_opencl_library(const char* path);
 
 typedef struct phonebit_core_info {
   uint32_t struct_size;
-  int32_t index;    /* the system's number of the processor */
-  int32_t max_mhz;  /* by cpufreq; 0: unknown */
-  int32_t capacity; /* relative, 1024 of the strongest, by the system or from max_mhz; 0: unknown */
-  int32_t is_big;   /* whether PHONEBIT_CORES_BIG uses it */
+  int32_t index;     /* the system's number of the processor */
+  int32_t max_mhz;   /* by cpufreq; 0: unknown */
+  int32_t capacity;  /* relative, 1024 of the strongest, by the system or from max_mhz; 0: unknown */
+  int32_t is_big;    /* whether PHONEBIT_CORES_BIG uses it */
+  int32_t is_little; /* whether PHONEBIT_CORES_LITTLE uses it; both where all are alike */
 } phonebit_core_info;
 
 /* Processors that are online, as /sys/devices/system/cpu tells. Any thread. */
@@ -204,6 +214,12 @@ PHONEBIT_API phonebit_status phonebit_options_set_sharing(phonebit_options* opti
                                                           phonebit_sharing sharing);
 PHONEBIT_API phonebit_status phonebit_options_set_synchronization(phonebit_options* options,
                                                                   phonebit_synchronization synchronization);
+/* Longest wait of one processor for the other by polling, before the network goes on without polling; default
+ * 2000. */
+PHONEBIT_API phonebit_status phonebit_options_set_sync_limit(phonebit_options* options, int32_t limit_ms);
+/* Whether forward passes replay a recorded command buffer where the device has cl_khr_command_buffer; default
+ * 1. */
+PHONEBIT_API phonebit_status phonebit_options_set_command_buffer(phonebit_options* options, int32_t is_on);
 /* Lines of a tuning table (bnn_kernels/README.md) that go before the built-in ones. */
 PHONEBIT_API phonebit_status phonebit_options_set_tuning(phonebit_options* options, const char* lines);
 /* Whether each forward pass also takes the time of each layer: phonebit_network_last_profile. Costs some
@@ -284,6 +300,33 @@ typedef struct phonebit_startup_info {
   int32_t uses_command_buffer;
 } phonebit_startup_info;
 
+/* What the numbers of an output mean (docs/detection.md has the formulas). The engine never applies it. */
+typedef int32_t phonebit_head;
+enum {
+  PHONEBIT_HEAD_NONE = 0, /* the file says nothing of boxes for this output */
+  PHONEBIT_HEAD_YOLOV2 = 1,
+};
+
+/* Size of a prior box, in cells of the output. */
+typedef struct phonebit_anchor {
+  float width, height;
+} phonebit_anchor;
+
+typedef struct phonebit_detection {
+  uint32_t struct_size;
+  phonebit_head head;
+  int32_t anchor_count;
+  const phonebit_anchor* anchors;
+} phonebit_detection;
+
+/* How a CPU and a GPU work together in a network on "gpu+cpu". */
+typedef struct phonebit_coexec_info {
+  uint32_t struct_size;
+  phonebit_sharing sharing;
+  phonebit_synchronization synchronization;
+  int32_t is_on_cpu_alone; /* the GPU has failed, or the plan leaves it out */
+} phonebit_coexec_info;
+
 /* Facts of a network, fixed at load. Any thread. */
 PHONEBIT_API phonebit_status phonebit_network_input_count(const phonebit_network* network, int32_t* count);
 PHONEBIT_API phonebit_status phonebit_network_input_get(const phonebit_network* network, int32_t index,
@@ -316,6 +359,18 @@ PHONEBIT_API phonebit_status phonebit_network_threads(const phonebit_network* ne
 /* What plans for these two processors are kept under; "" on one processor. */
 PHONEBIT_API phonebit_status phonebit_network_plan_key(const phonebit_network* network, const char** key);
 
+/* head is PHONEBIT_HEAD_NONE where the file has none for this output. */
+PHONEBIT_API phonebit_status phonebit_network_detection(const phonebit_network* network, int32_t output,
+                                                        phonebit_detection* detection);
+/* The plan in force: fills up to `capacity` of its parts and tells how many there are; none on one processor.
+ * `parts` may be NULL when capacity is 0. */
+PHONEBIT_API phonebit_status phonebit_network_plan(const phonebit_network* network,
+                                                   phonebit_planned_part* parts, int32_t capacity,
+                                                   int32_t* count);
+
+/* As it is now. PHONEBIT_ERROR_INPUT on one processor. Any thread. */
+PHONEBIT_API phonebit_status phonebit_network_coexec(const phonebit_network* network,
+                                                     phonebit_coexec_info* info);
 /* Kernels that failed the self-test at load; a GPU that failed since. `index` may be any number below
  * `count`, and texts live until the network is destroyed. Any thread. */
 PHONEBIT_API phonebit_status phonebit_network_warning_count(phonebit_network* network, int32_t* count);
@@ -343,22 +398,24 @@ PHONEBIT_API phonebit_status phonebit_network_forward(phonebit_network* network,
 
 /* A forward pass in the background. */
 typedef struct phonebit_job phonebit_job;
-/* Called from the network's own thread when a pass is done, failed or was cancelled. `error` is
- * phonebit_last_error of that thread. It may start further jobs, and must not wait for any, nor destroy the
- * network. */
+/* Called from the network's own thread when a pass is done, failed or was cancelled; `error` says why, ""
+ * after PHONEBIT_OK, and lives during the call. It may start further jobs, and must not wait for any, nor
+ * destroy the network, nor throw. */
 typedef void (*phonebit_done)(void* user, phonebit_status status, const char* error);
 
-/* Returns at once; passes of one network run in the order of their calls. Buffers must stay until the job is
- * done. `done` may be NULL. `job` may be NULL; else it must be destroyed, at any time; destroying it does not
- * cancel it. */
+/* Returns at once; passes of one network run in the order of their calls, in a thread that the first call
+ * starts. Buffers must stay until the job is done; the two arrays are copied. Errors in them are the job's.
+ * `done` may be NULL. `job` may be NULL; else it must be destroyed, at any time; destroying it does not
+ * cancel it. Any thread; allocates. PHONEBIT_CANCELLED while the network is being destroyed. */
 PHONEBIT_API phonebit_status phonebit_network_forward_async(phonebit_network* network,
                                                             const phonebit_input* inputs, int32_t input_count,
                                                             const phonebit_output* outputs,
                                                             int32_t output_count, int32_t batch,
                                                             phonebit_done done, void* user,
                                                             phonebit_job** job);
-/* The pass's status, or PHONEBIT_PENDING. Waits up to `timeout_ms`: 0 polls, -1 waits for ever. Any thread.
- * The error text of a failed pass becomes this thread's phonebit_last_error. */
+/* The pass's status, or PHONEBIT_PENDING; a pass is done when its `done` has returned. Waits up to
+ * `timeout_ms`: 0 polls, -1 waits for ever. The error text of a failed pass becomes this thread's
+ * phonebit_last_error. Any thread, also after the network is destroyed. */
 PHONEBIT_API phonebit_status phonebit_job_wait(phonebit_job* job, int32_t timeout_ms);
 PHONEBIT_API void phonebit_job_destroy(phonebit_job* job);
 
@@ -367,11 +424,11 @@ PHONEBIT_API void phonebit_job_destroy(phonebit_job* job);
 PHONEBIT_API phonebit_status phonebit_network_cancel(phonebit_network* network);
 
 /* Milliseconds of each layer, `count` of them (phonebit_network_layer_count): median of `repeats` after a
- * warm-up. */
+ * warm-up. Blocks; allocates. Any thread. */
 PHONEBIT_API phonebit_status phonebit_network_profile(phonebit_network* network, const phonebit_input* inputs,
                                                       int32_t input_count, int32_t batch, int32_t repeats,
                                                       double* milliseconds, int32_t count);
-/* Milliseconds of each layer in the last forward pass; needs phonebit_options_set_profiling. */
+/* Milliseconds of each layer in the last forward pass; needs phonebit_options_set_profiling. Any thread. */
 PHONEBIT_API phonebit_status phonebit_network_last_profile(phonebit_network* network, double* milliseconds,
                                                            int32_t count);
 
@@ -445,8 +502,9 @@ typedef struct phonebit_preprocessing {
 PHONEBIT_API phonebit_status phonebit_network_preprocessing(const phonebit_network* network, int32_t input,
                                                             phonebit_preprocessing* rule);
 /* Crops, turns, resizes and normalises a picture as the file says (or as `rule` says, when it is not NULL)
- * into one image of the input, `bytes` long. The same numbers as `phonebit run` makes of the same picture.
- * Any thread; may allocate. */
+ * into one image of the input, `bytes` long. Of a u8 input of which the file says nothing, levels stay
+ * levels, resized as a whole. The same numbers as `phonebit run` makes of the same picture. Any thread; may
+ * allocate. */
 PHONEBIT_API phonebit_status phonebit_network_prepare_picture(const phonebit_network* network, int32_t input,
                                                               const phonebit_picture* picture,
                                                               const phonebit_preprocessing* rule, void* data,
@@ -463,7 +521,8 @@ typedef struct phonebit_energy_source_info {
   double period_ms; /* pace at which it is worth reading */
 } phonebit_energy_source_info;
 
-/* Sources of this machine, and the kinds that are absent; looked for anew by each call of _count. */
+/* Sources of this machine, and the kinds that are absent; looked for anew by each call of _count. The list
+ * belongs to the calling thread, and its texts live until that thread's next call of _count. */
 PHONEBIT_API phonebit_status phonebit_energy_source_count(int32_t* count);
 PHONEBIT_API phonebit_status phonebit_energy_source_get(int32_t index, phonebit_energy_source_info* info);
 
@@ -495,8 +554,9 @@ PHONEBIT_API phonebit_status phonebit_energy_meter_stop(phonebit_energy_meter* m
 /* One kernel variant, compared with the CPU backend on the options' OpenCL device. */
 typedef void (*phonebit_tested)(void* user, const char* op, const char* kernel, int32_t is_passed,
                                 const char* detail);
-/* is_again: even those with a cached result. Blocks, up to minutes. `tested` may be NULL. PHONEBIT_OK even
- * where some fail: those are disabled. */
+/* options NULL: the first OpenCL device. is_again: even those with a cached result. Blocks, up to minutes;
+ * `tested`, which may be NULL and must not throw, is called at its end from this thread. PHONEBIT_OK even
+ * where some fail: those are disabled. Any thread. */
 PHONEBIT_API phonebit_status phonebit_self_test(const phonebit_options* options, int32_t is_again,
                                                 phonebit_tested tested, void* user);
 
@@ -516,13 +576,14 @@ typedef struct phonebit_dispatch {
 } phonebit_dispatch;
 
 /* For networks on "gpu+cpu": median of up to `repeats` runs with these parts (NULL: that processor does
- * nothing). */
+ * nothing). Blocks; allocates. Any thread. */
 PHONEBIT_API phonebit_status phonebit_network_measure_layer(phonebit_network* network, int32_t layer,
                                                             const phonebit_part* cpu,
                                                             const phonebit_part* gpu, int32_t repeats,
                                                             phonebit_layer_times* times);
-/* The launches by which the GPU would compute a part: fills up to `capacity` of them and tells how many there
- * are. Texts live until the next call on this network. */
+/* The launches by which the GPU would compute a part: fills up to `capacity` of them, each with the
+ * struct_size of the first, and tells how many there are. Texts live until the next call of this function on
+ * this network: one thread at a time. `dispatches` may be NULL when capacity is 0. */
 PHONEBIT_API phonebit_status phonebit_network_dispatch(phonebit_network* network, int32_t layer,
                                                        const phonebit_part* gpu,
                                                        phonebit_dispatch* dispatches, int32_t capacity,

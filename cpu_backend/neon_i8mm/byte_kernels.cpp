@@ -1,0 +1,16 @@
+// Convolutions of bytes by matrix products, compiled with this folder's flags.
+#include "isa_kernels.h"
+#include "portable/intrinsics.h"
+
+namespace phonebit::cpu {
+namespace {
+#include "neon_i8mm/byte_dots.inl"
+// These take what they sum by from the file above.
+#include "portable/i8_conv.inl"
+#include "portable/u8_conv_direct.inl"
+}  // namespace
+
+const I8ConvKernel kI8Conv_i8mm = kI8Convolution;
+const U8ConvKernel* const kU8Conv_i8mm[] = {&kU8ConvDirect, nullptr};
+
+}  // namespace phonebit::cpu

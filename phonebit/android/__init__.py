@@ -1,0 +1,1 @@
+"""Phones on a cable: native tools and networks go there by `adb`, measurements come back."""

@@ -1,0 +1,231 @@
+"""``phonebit android``: networks on a phone that hangs on a cable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.markup import escape
+
+from phonebit.cli.bench_energy import (
+    EnergyOption,
+    EnergySecondsOption,
+    EnergySourceOption,
+    IdleOption,
+)
+from phonebit.cli.bench_text import print_bench
+from phonebit.cli.collect_options import (
+    CutsOption,
+    LayersOption,
+    ProcessorsOption,
+    RepeatsOption,
+    SeedOption,
+    ThreadCountsOption,
+    collection_plan,
+    print_collection,
+)
+from phonebit.cli.console import bytes_text, output, print_json, progress
+from phonebit.cli.options import JsonOption, PrecisionOption
+
+if TYPE_CHECKING:
+    from phonebit.android.adb import Adb
+    from phonebit.android.phone import Phone
+    from phonebit.android.pushing import Pushed
+
+android = typer.Typer(
+    name="android",
+    help="Measure networks on an Android phone, by adb.",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+SerialOption = Annotated[
+    str | None,
+    typer.Option("-s", "--serial", metavar="SERIAL", help="Which phone, if there are several."),
+]
+AdbOption = Annotated[
+    Path | None,
+    typer.Option("--adb", metavar="PROGRAM", help="adb, if not in PATH or ANDROID_HOME."),
+]
+ToolsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--tools",
+        metavar="DIR",
+        help="Folder of phonebit_bench and phonebit_run (build/android-ABI/runtime/tools).",
+    ),
+]
+CoresOption = Annotated[
+    str, typer.Option("--cores", metavar="CORES", help="any, big, little, or numbers: 4,5,6,7.")
+]
+HintOption = Annotated[
+    Literal["none", "performance", "power"],
+    typer.Option("--hint", help="What threads and system aim at."),
+]
+
+
+@android.command()
+def push(
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILE]...", help=".pbit files.")
+    ] = None,
+    serial: SerialOption = None,
+    adb: AdbOption = None,
+    tools: ToolsOption = None,
+) -> None:
+    """Copy the native tools and networks to the phone.
+
+    They go to /data/local/tmp/phonebit; files that are there already stay.
+    """
+    from phonebit.android.pushing import PHONE_FOLDER
+
+    device, phone = _connect(adb, serial)
+    pushed = _install(device, phone, tools, files or [])
+    output().print(
+        f"{escape(phone.text)}: {len(pushed.sent)} files sent ({bytes_text(pushed.sent_bytes)}), "
+        f"{len(pushed.known)} there already, in {PHONE_FOLDER}",
+        soft_wrap=True,
+    )
+
+
+@android.command()
+def bench(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .pbit file.")],
+    device: Annotated[
+        str,
+        typer.Option("--device", metavar="DEVICE", help="auto, cpu, cpu:ISA, gpu, gpu+cpu."),
+    ] = "auto",
+    threads: Annotated[
+        int, typer.Option(min=0, metavar="N", help="CPU threads; 0: one a core.")
+    ] = 0,
+    cores: CoresOption = "any",
+    hint: HintOption = "none",
+    precision: PrecisionOption = "exact",
+    runs: Annotated[int, typer.Option(min=1, metavar="N", help="Measured runs.")] = 100,
+    warmup: Annotated[int, typer.Option(min=0, metavar="N", help="Runs before those.")] = 10,
+    batch: Annotated[int, typer.Option(min=1, metavar="N", help="Inputs a run.")] = 1,
+    profile: Annotated[bool, typer.Option("--profile", help="Show each layer's time.")] = False,
+    cooldown: Annotated[
+        float, typer.Option(min=0, metavar="S", help="Rest before measuring, seconds.")
+    ] = 0.0,
+    energy: EnergyOption = False,
+    energy_source: EnergySourceOption = None,
+    energy_seconds: EnergySecondsOption = None,
+    idle: IdleOption = None,
+    library_path: Annotated[
+        str | None,
+        typer.Option(metavar="DIRS", help="LD_LIBRARY_PATH on the phone, e.g. /vendor/lib64."),
+    ] = None,
+    timeout: Annotated[float, typer.Option(min=1, metavar="S", help="Longest wait.")] = 900.0,
+    as_json: JsonOption = False,
+    serial: SerialOption = None,
+    adb: AdbOption = None,
+    tools: ToolsOption = None,
+) -> None:
+    """Measure a network on the phone: latency, throughput, energy.
+
+    Copies what the phone lacks first, as `push` does.
+    """
+    from phonebit.android.benching import bench_on_phone
+    from phonebit.cli.bench_energy import EnergyFlags
+
+    EnergyFlags(energy, energy_source, energy_seconds, idle).check()
+    flags = _tool_flags(
+        {
+            "device": device, "threads": threads, "cores": cores, "hint": hint,
+            "precision": precision, "runs": runs, "warmup": warmup, "batch": batch,
+            "cooldown-s": cooldown, "profile": profile, "energy": energy,
+            "energy-source": energy_source, "energy-seconds": energy_seconds,
+            "no-idle": idle is False,
+        }
+    )  # fmt: skip
+    connected, phone = _connect(adb, serial)
+    _install(connected, phone, tools, [file], quiet=as_json)
+    with progress("measuring on the phone", None, quiet=as_json) as advance:
+        document = bench_on_phone(
+            connected, phone, file, flags,
+            limit_s=timeout, library_path=library_path, on_message=advance,
+        )  # fmt: skip
+    if as_json:
+        print_json(document)
+        return
+    output().print(f"[dim]{escape(phone.text)}[/]", soft_wrap=True)
+    print_bench(output(), document)
+
+
+@android.command()
+def collect(
+    samples: Annotated[
+        Path, typer.Option("-o", "--output", metavar="SAMPLES", help="A .jsonl file.")
+    ],
+    orders: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="For the work order and results (SAMPLES.orders)."),
+    ] = None,
+    device: ProcessorsOption = "gpu+cpu",
+    layers: LayersOption = 400,
+    threads: ThreadCountsOption = "1",
+    cuts: CutsOption = 3,
+    repeats: RepeatsOption = 20,
+    seed: SeedOption = 0,
+    cores: CoresOption = "any",
+    hint: HintOption = "none",
+    timeout: Annotated[
+        float, typer.Option(min=1, metavar="S", help="Longest wait for the phone.")
+    ] = 6 * 3600.0,
+    serial: SerialOption = None,
+    adb: AdbOption = None,
+    tools: ToolsOption = None,
+) -> None:
+    """Measure random layers on the phone, for `phonebit train-predictor`.
+
+    The phone keeps what it has measured: where the cable was pulled, run the
+    same command again. Leave the phone alone meanwhile, and cool.
+    """
+    from phonebit.android.collecting import collect_on_phone
+
+    plan = collection_plan(device, layers, threads, cuts, repeats, seed)
+    connected, phone = _connect(adb, serial)
+    _install(connected, phone, tools, [])
+    folder = orders or samples.with_suffix(".orders")
+    with progress("work order", None) as advance:
+        report = collect_on_phone(
+            connected, plan, folder, samples,
+            flags=_tool_flags({"cores": cores, "hint": hint}),
+            limit_s=timeout, on_file=advance, on_measured=advance,
+        )  # fmt: skip
+    print_collection(samples, report)
+
+
+def _tool_flags(options: Mapping[str, object]) -> list[str]:
+    """As native tools take them: values behind their names, True alone; False and None not."""
+    flags = []
+    for name, value in options.items():
+        if value is not None and value is not False:
+            flags += [f"--{name}"] if value is True else [f"--{name}", str(value)]
+    return flags
+
+
+def _connect(program: Path | None, serial: str | None) -> tuple[Adb, Phone]:
+    from phonebit.android.adb import Adb
+    from phonebit.android.adb_process import find_adb
+    from phonebit.android.attached import choose_device
+    from phonebit.android.phone import Phone
+
+    found = find_adb(program)
+    connected = Adb(found, choose_device(found, serial))
+    return connected, Phone.of(connected.properties())
+
+
+def _install(
+    connected: Adb, phone: Phone, tools: Path | None, files: list[Path], quiet: bool = False
+) -> Pushed:
+    from phonebit.android.native_tools import native_tools
+    from phonebit.android.pushing import install
+
+    programs = native_tools(phone, tools)
+    total = len(programs) + len(files)
+    with progress("looking at the phone", total, quiet=quiet) as advance:
+        return install(connected, programs, files, advance)

@@ -1,0 +1,46 @@
+// What the opaque handles of the C interface are.
+#pragma once
+
+#include <deque>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "c_api/jobs.h"
+#include "network.h"
+#include "phonebit/phonebit_c.h"
+
+struct phonebit_options {
+  phonebit::Options options;
+  /// What the C interface promises without options.
+  phonebit_options() { options.device = "auto"; }
+};
+
+namespace phonebit::c_api {
+
+/// Warnings as texts that stay where they are: the engine only ever adds some.
+struct Warnings {
+  std::mutex mutex;
+  std::deque<std::string> texts;
+};
+
+/// The options of a handle, or the defaults of the C interface.
+inline Options options_of(const phonebit_options* handle) {
+  return handle != nullptr ? handle->options : phonebit_options().options;
+}
+
+}  // namespace phonebit::c_api
+
+struct phonebit_network {
+  phonebit::Network network;
+  // Texts that callers hold on to.
+  const std::string device, plan_key;
+  phonebit::c_api::Warnings warnings;
+  std::vector<phonebit::DispatchInfo> dispatches;
+  /// Last, so that it ends first: jobs use the network.
+  phonebit::c_api::JobQueue jobs;
+
+  explicit phonebit_network(phonebit::Network&& loaded)
+      : network(std::move(loaded)), device(network.device()), plan_key(network.plan_key()), jobs(network) {}
+};

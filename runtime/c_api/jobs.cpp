@@ -1,0 +1,126 @@
+#include "c_api/jobs.h"
+
+#include <system_error>
+
+#include "c_api/arguments.h"
+#include "c_api/buffers.h"
+#include "c_api/handles.h"
+#include "c_api/status.h"
+#include "fail.h"
+
+namespace phonebit::c_api {
+
+phonebit_status Job::forward(Network& network) noexcept {
+  return guarded([&] {
+    // A request between the engine's look at its count of cancellations and here would be lost, hence the
+    // look at the flag on both sides of the pass.
+    if (!is_cancelled_.load()) network.forward(pass_.inputs, pass_.outputs, pass_.batch);
+    if (is_cancelled_.load()) fail(ErrorCode::cancelled, "the pass was cancelled; its results are undefined");
+  });
+}
+
+void Job::run(Network& network) noexcept {
+  const phonebit_status status = forward(network);
+  if (status != PHONEBIT_OK) guarded([&] { error_ = phonebit_last_error(); });
+  // A copy: what `done` calls may fail, and change this thread's last error.
+  if (pass_.done != nullptr) pass_.done(pass_.user, status, error_.c_str());
+  const std::lock_guard<std::mutex> lock(mutex_);
+  status_ = status;
+  done_.notify_all();
+}
+
+phonebit_status Job::wait(std::chrono::milliseconds timeout) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const auto is_done = [&] { return status_ != PHONEBIT_PENDING; };
+  if (timeout.count() < 0)
+    done_.wait(lock, is_done);
+  else
+    done_.wait_for(lock, timeout, is_done);
+  return status_;
+}
+
+JobQueue::~JobQueue() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    is_stopping_ = true;
+  }
+  cancel();
+  woken_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+std::shared_ptr<Job> JobQueue::add(Pass&& pass) {
+  auto job = std::make_shared<Job>(std::move(pass));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (is_stopping_) fail(ErrorCode::cancelled, "the network is being destroyed");
+  if (!thread_.joinable()) {
+    try {
+      thread_ = std::thread([this] { work(); });
+    } catch (const std::system_error& error) {
+      fail(ErrorCode::device, "no thread for passes in the background: %s", error.what());
+    }
+  }
+  waiting_.push_back(job);
+  woken_.notify_all();
+  return job;
+}
+
+void JobQueue::cancel() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const std::shared_ptr<Job>& job : waiting_) job->cancel();
+    if (running_ != nullptr) running_->cancel();
+  }
+  network_.cancel();
+}
+
+void JobQueue::work() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    woken_.wait(lock, [&] { return is_stopping_ || !waiting_.empty(); });
+    if (waiting_.empty()) return;
+    running_ = std::move(waiting_.front());
+    waiting_.pop_front();
+    lock.unlock();
+    running_->run(network_);
+    lock.lock();
+    running_.reset();
+  }
+}
+
+}  // namespace phonebit::c_api
+
+using namespace phonebit::c_api;
+
+phonebit_status phonebit_network_forward_async(phonebit_network* network, const phonebit_input* inputs,
+                                               int32_t input_count, const phonebit_output* outputs,
+                                               int32_t output_count, int32_t batch, phonebit_done done,
+                                               void* user, phonebit_job** job) {
+  return guarded([&] {
+    phonebit_network& handle = given(network, "network");
+    Pass pass{{}, {}, batch, done, user};
+    copy_inputs(inputs, input_count, pass.inputs);
+    copy_outputs(outputs, output_count, pass.outputs);
+    auto own = std::make_unique<phonebit_job>();
+    own->job = handle.jobs.add(std::move(pass));
+    if (job != nullptr) *job = own.release();
+  });
+}
+
+phonebit_status phonebit_job_wait(phonebit_job* job, int32_t timeout_ms) {
+  phonebit_status status = PHONEBIT_OK;
+  const phonebit_status failure = guarded([&] {
+    phonebit::c_api::Job& shared = *given(job, "job").job;
+    if (timeout_ms < -1)
+      phonebit::fail(phonebit::ErrorCode::input, "timeout_ms: got %d, expected at least -1", timeout_ms);
+    status = shared.wait(std::chrono::milliseconds(timeout_ms));
+    if (status != PHONEBIT_OK && status != PHONEBIT_PENDING) keep_error(shared.error());
+  });
+  return failure != PHONEBIT_OK ? failure : status;
+}
+
+void phonebit_job_destroy(phonebit_job* job) { delete job; }
+
+phonebit_status phonebit_network_cancel(phonebit_network* network) {
+  return guarded([&] { given(network, "network").jobs.cancel(); });
+}

@@ -1,0 +1,89 @@
+// Forward passes in the background: one thread a network, in the order of the calls.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "network.h"
+#include "phonebit/phonebit_c.h"
+
+namespace phonebit::c_api {
+
+/// What a pass needs, copied from its caller but for the tensors' memory.
+struct Pass {
+  std::vector<InputBuffer> inputs;
+  std::vector<OutputBuffer> outputs;
+  int batch;
+  phonebit_done done;  ///< may be null
+  void* user;
+};
+
+/// One pass, shared by the queue and the caller's handle: either may go first. Members may be called from any
+/// thread, run() once.
+class Job {
+ public:
+  explicit Job(Pass&& pass) : pass_(std::move(pass)) {}
+
+  /// Runs the pass, calls its `done`, and then counts as done.
+  void run(Network& network) noexcept;
+
+  /// Makes PHONEBIT_CANCELLED of a job that is not done. One that has begun also needs Network::cancel.
+  void cancel() { is_cancelled_.store(true); }
+
+  /// The status, PHONEBIT_PENDING after the time-out. Never times out where it is negative.
+  phonebit_status wait(std::chrono::milliseconds timeout);
+
+  /// Why the pass failed; only after wait() has told that it did.
+  const std::string& error() const { return error_; }
+
+ private:
+  phonebit_status forward(Network& network) noexcept;
+
+  Pass pass_;
+  std::atomic<bool> is_cancelled_{false};
+  std::string error_;
+  std::mutex mutex_;
+  std::condition_variable done_;
+  phonebit_status status_ = PHONEBIT_PENDING;  // the mutex guards it
+};
+
+/// The passes of a network that wait, and the thread that runs them: started by the first of them.
+class JobQueue {
+ public:
+  explicit JobQueue(Network& network) : network_(network) {}
+  /// Cancels what runs and waits, and returns when all are done.
+  ~JobQueue();
+  JobQueue(const JobQueue&) = delete;
+  JobQueue& operator=(const JobQueue&) = delete;
+
+  /// Throws Error(cancelled) while this is being destroyed, which a pass's `done` can meet; Error(device)
+  /// where the system gives no thread.
+  std::shared_ptr<Job> add(Pass&& pass);
+
+  /// Cancels what runs and waits.
+  void cancel();
+
+ private:
+  void work();
+
+  Network& network_;
+  std::mutex mutex_;  // guards all below
+  std::condition_variable woken_;
+  std::deque<std::shared_ptr<Job>> waiting_;
+  std::shared_ptr<Job> running_;
+  bool is_stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace phonebit::c_api
+
+struct phonebit_job {
+  std::shared_ptr<phonebit::c_api::Job> job;
+};

@@ -1,0 +1,120 @@
+// What a network is loaded with. Numbers and names are checked when it is; enumerations here, before they
+// become the engine's.
+#include "c_api/arguments.h"
+#include "c_api/handles.h"
+#include "c_api/status.h"
+
+using namespace phonebit::c_api;
+
+namespace {
+
+phonebit::Options& of(phonebit_options* options) { return given(options, "options").options; }
+
+phonebit::PlannedPart planned_part(const phonebit_planned_part& part) {
+  return {part.stage,
+          enumerator(part.processor, phonebit::Processor::gpu, "processor"),
+          part.layer,
+          {part.part.row_begin, part.part.row_end, part.part.channel_begin, part.part.channel_end}};
+}
+
+}  // namespace
+
+phonebit_status phonebit_options_create(phonebit_options** options) {
+  return guarded([&] {
+    phonebit_options*& result = given(options, "options");
+    result = new phonebit_options;
+  });
+}
+
+void phonebit_options_destroy(phonebit_options* options) { delete options; }
+
+phonebit_status phonebit_options_set_device(phonebit_options* options, const char* device) {
+  return guarded([&] { of(options).device = given_text(device, "device"); });
+}
+
+phonebit_status phonebit_options_set_threads(phonebit_options* options, int32_t threads) {
+  return guarded([&] { of(options).threads = threads; });
+}
+
+phonebit_status phonebit_options_set_cores(phonebit_options* options, phonebit_cores cores) {
+  return guarded([&] { of(options).cores = enumerator(cores, phonebit::Cores::little, "cores"); });
+}
+
+phonebit_status phonebit_options_set_core_list(phonebit_options* options, const int32_t* cores,
+                                               int32_t count) {
+  return guarded([&] {
+    const size_t checked = checked_count(cores, count, "cores");
+    of(options).core_list.assign(cores, cores + checked);
+  });
+}
+
+phonebit_status phonebit_options_set_hint(phonebit_options* options, phonebit_hint hint) {
+  return guarded([&] { of(options).hint = enumerator(hint, phonebit::Hint::power, "hint"); });
+}
+
+phonebit_status phonebit_options_set_precision(phonebit_options* options, phonebit_precision precision) {
+  return guarded(
+      [&] { of(options).precision = enumerator(precision, phonebit::Precision::fast, "precision"); });
+}
+
+phonebit_status phonebit_options_set_cache_directory(phonebit_options* options, const char* path) {
+  return guarded([&] { of(options).cache_directory = given_text(path, "path"); });
+}
+
+phonebit_status phonebit_options_set_plan(phonebit_options* options, const phonebit_planned_part* parts,
+                                          int32_t count) {
+  return guarded([&] {
+    phonebit::Options& target = of(options);
+    phonebit::ExecutionPlan plan;
+    plan.method = "user";
+    for (size_t i = 0; i < checked_count(parts, count, "parts"); ++i)
+      plan.parts.push_back(planned_part(parts[i]));
+    target.plan = std::move(plan);
+  });
+}
+
+phonebit_status phonebit_options_set_sharing(phonebit_options* options, phonebit_sharing sharing) {
+  return guarded([&] { of(options).sharing = enumerator(sharing, phonebit::Sharing::svm, "sharing"); });
+}
+
+phonebit_status phonebit_options_set_synchronization(phonebit_options* options,
+                                                     phonebit_synchronization synchronization) {
+  return guarded([&] {
+    of(options).synchronization =
+        enumerator(synchronization, phonebit::Synchronization::polling, "synchronization");
+  });
+}
+
+phonebit_status phonebit_options_set_sync_limit(phonebit_options* options, int32_t limit_ms) {
+  return guarded([&] {
+    if (limit_ms < 0)
+      phonebit::fail(phonebit::ErrorCode::input, "limit_ms: got %d, expected at least 0", limit_ms);
+    of(options).sync_limit_ms = limit_ms;
+  });
+}
+
+phonebit_status phonebit_options_set_command_buffer(phonebit_options* options, int32_t is_on) {
+  return guarded([&] { of(options).command_buffer = is_on != 0; });
+}
+
+phonebit_status phonebit_options_set_tuning(phonebit_options* options, const char* lines) {
+  return guarded([&] { of(options).tuning = given_text(lines, "lines"); });
+}
+
+phonebit_status phonebit_options_set_profiling(phonebit_options* options, int32_t is_on) {
+  return guarded([&] { of(options).profiling = is_on != 0; });
+}
+
+phonebit_status phonebit_options_set_max_memory(phonebit_options* options, uint64_t bytes) {
+  return guarded([&] { of(options).max_memory_bytes = bytes; });
+}
+
+phonebit_status phonebit_options_set_opencl(phonebit_options* options, void* context, void* device,
+                                            void* queue) {
+  return guarded([&] {
+    phonebit::Options& target = of(options);
+    given(static_cast<char*>(context), "context");
+    given(static_cast<char*>(device), "device");
+    target.opencl = {context, device, queue};
+  });
+}

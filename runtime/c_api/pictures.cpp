@@ -1,0 +1,122 @@
+// Pictures as inputs.
+#include <algorithm>
+#include <iterator>
+
+#include "c_api/arguments.h"
+#include "c_api/handles.h"
+#include "c_api/status.h"
+#include "pictures/picture.h"
+
+using namespace phonebit::c_api;
+using phonebit::Preprocessing;
+
+static_assert(static_cast<int>(phonebit::pictures::PictureFormat::i420) == PHONEBIT_PICTURE_I420);
+static_assert(static_cast<int>(phonebit::pictures::YuvColors::bt709_limited) == PHONEBIT_YUV_BT709_LIMITED);
+static_assert(static_cast<int>(phonebit::ColorOrder::rgba) == PHONEBIT_COLOR_RGBA);
+static_assert(static_cast<int>(phonebit::Resize::letterbox) == PHONEBIT_RESIZE_LETTERBOX);
+static_assert(static_cast<int>(phonebit::Interpolation::bicubic) == PHONEBIT_INTERPOLATION_BICUBIC);
+
+namespace {
+
+/// The file's rule for an input, or null.
+const Preprocessing* rule_of(const phonebit::Network& network, size_t input) {
+  for (const Preprocessing& rule : network.preprocessing())
+    if (static_cast<size_t>(rule.input) == input) return &rule;
+  return nullptr;
+}
+
+phonebit_preprocessing described(const Preprocessing& rule) {
+  phonebit_preprocessing result{};
+  result.color_order = static_cast<phonebit_color_order>(rule.color_order);
+  result.resize = static_cast<phonebit_resize>(rule.resize);
+  result.resize_to = rule.resize_to;
+  result.fill_level = rule.fill_level;
+  result.interpolation = static_cast<phonebit_interpolation>(rule.interpolation);
+  result.low = rule.low;
+  result.high = rule.high;
+  std::copy(std::begin(rule.mean), std::end(rule.mean), result.mean);
+  std::copy(std::begin(rule.deviation), std::end(rule.deviation), result.deviation);
+  return result;
+}
+
+Preprocessing preprocessing_of(const phonebit_preprocessing& given_rule, int32_t input) {
+  const auto source = taken(given_rule, "phonebit_preprocessing");
+  Preprocessing rule{};
+  rule.input = input;
+  rule.color_order = enumerator(source.color_order, phonebit::ColorOrder::rgba, "color_order");
+  rule.resize = enumerator(source.resize, phonebit::Resize::letterbox, "resize");
+  rule.resize_to = source.resize_to;
+  rule.fill_level = source.fill_level;
+  rule.interpolation = enumerator(source.interpolation, phonebit::Interpolation::bicubic, "interpolation");
+  rule.low = source.low;
+  rule.high = source.high;
+  std::copy(std::begin(source.mean), std::end(source.mean), rule.mean);
+  std::copy(std::begin(source.deviation), std::end(source.deviation), rule.deviation);
+  return rule;
+}
+
+/// What a picture becomes where the file says nothing: levels are levels, of the input's size.
+Preprocessing rule_of_levels(const phonebit::TensorInfo& tensor, int32_t input) {
+  if (tensor.dtype != phonebit::ElementType::u8)
+    phonebit::fail(phonebit::ErrorCode::input,
+                   "input '%s': the file does not say how pictures are prepared for it; give a rule",
+                   tensor.name.c_str());
+  Preprocessing rule{};
+  rule.input = input;
+  rule.color_order = tensor.channels == 1   ? phonebit::ColorOrder::gray
+                     : tensor.channels == 4 ? phonebit::ColorOrder::rgba
+                                            : phonebit::ColorOrder::rgb;
+  rule.resize = phonebit::Resize::stretch;
+  rule.interpolation = phonebit::Interpolation::bilinear;
+  rule.high = 255.0;
+  std::fill(std::begin(rule.deviation), std::end(rule.deviation), 1.0);
+  return rule;
+}
+
+phonebit::pictures::Picture picture_of(const phonebit_picture& given_picture) {
+  const auto source = taken(given_picture, "phonebit_picture");
+  phonebit::pictures::Picture picture;
+  picture.format = enumerator(source.format, phonebit::pictures::PictureFormat::i420, "format");
+  picture.width = source.width;
+  picture.height = source.height;
+  std::copy(std::begin(source.planes), std::end(source.planes), picture.planes);
+  std::copy(std::begin(source.row_bytes), std::end(source.row_bytes), picture.row_bytes);
+  std::copy(std::begin(source.pixel_bytes), std::end(source.pixel_bytes), picture.pixel_bytes);
+  picture.crop_left = source.crop_left;
+  picture.crop_top = source.crop_top;
+  picture.crop_width = source.crop_width;
+  picture.crop_height = source.crop_height;
+  picture.rotation = source.rotation;
+  picture.is_mirrored = source.is_mirrored != 0;
+  picture.yuv = enumerator(source.yuv, phonebit::pictures::YuvColors::bt709_limited, "yuv");
+  return picture;
+}
+
+}  // namespace
+
+phonebit_status phonebit_network_preprocessing(const phonebit_network* network, int32_t input,
+                                               phonebit_preprocessing* rule) {
+  return guarded([&] {
+    const phonebit::Network& own = given(network, "network").network;
+    phonebit_preprocessing& result = given(rule, "rule");
+    const Preprocessing* const found = rule_of(own, checked_index(input, own.inputs().size(), "inputs"));
+    give(result, found != nullptr ? described(*found) : phonebit_preprocessing{}, "phonebit_preprocessing");
+  });
+}
+
+phonebit_status phonebit_network_prepare_picture(const phonebit_network* network, int32_t input,
+                                                 const phonebit_picture* picture,
+                                                 const phonebit_preprocessing* rule, void* data,
+                                                 size_t bytes) {
+  return guarded([&] {
+    const phonebit::Network& own = given(network, "network").network;
+    const size_t index = checked_index(input, own.inputs().size(), "inputs");
+    const phonebit::TensorInfo& tensor = own.inputs()[index];
+    const phonebit::pictures::Picture source = picture_of(given(picture, "picture"));
+    const Preprocessing* const found = rule_of(own, index);
+    const Preprocessing own_rule = rule != nullptr    ? preprocessing_of(*rule, input)
+                                   : found != nullptr ? *found
+                                                      : rule_of_levels(tensor, input);
+    phonebit::pictures::prepare_picture(source, own_rule, tensor, data, bytes);
+  });
+}

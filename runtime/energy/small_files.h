@@ -1,0 +1,32 @@
+// Linux's small text files, with messages for what is missing, closed or nonsense.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace phonebit::energy {
+
+constexpr const char* kClosedHint = "run as root";
+
+/// A place below a root of the file system, "/" or any folder.
+std::string below(const std::string& root, const std::string& place);
+
+/// Whether there is something at a path.
+bool exists(const std::string& path);
+
+/// Names in a folder in their order as texts; none where there is no such folder. Throws Error(device) if it
+/// may not be read.
+std::vector<std::string> names_in(const std::string& folder, const char* closed_hint = kClosedHint);
+
+/// A file's text without blanks around it. Throws Error(device) if it cannot be read; the hint is what to do
+/// if that is not permitted.
+std::string read_text(const std::string& path, const char* closed_hint = kClosedHint);
+
+/// A file's only number. Throws Error(device) if it cannot be read or holds something else.
+int64_t read_integer(const std::string& path, const char* closed_hint = kClosedHint);
+
+/// A file's text, or "" where there is none that can be read: for optional labels.
+std::string readable_text(const std::string& path);
+
+}  // namespace phonebit::energy

@@ -1,0 +1,134 @@
+#include "loader/file_bytes.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "fail.h"
+
+namespace phonebit::loader {
+namespace {
+
+/// Constants lie at multiples of this in a file, and kernels read them in place.
+constexpr size_t kAlignment = 64;
+
+/// A file descriptor that is closed on every way out of a scope.
+struct Descriptor {
+  int fd;
+  ~Descriptor() {
+    if (fd >= 0) ::close(fd);
+  }
+};
+
+/// Size of an open regular file.
+uint64_t size_of(int descriptor) {
+  struct stat status{};
+  if (::fstat(descriptor, &status) != 0) fail(ErrorCode::input, "cannot inspect: %s", std::strerror(errno));
+  if (S_ISDIR(status.st_mode)) fail(ErrorCode::input, "is a directory; expected one .pbit file");
+  if (!S_ISREG(status.st_mode)) fail(ErrorCode::input, "is not a regular file; expected a .pbit file");
+  return static_cast<uint64_t>(status.st_size);
+}
+
+void check_not_empty(uint64_t size) {
+  if (size == 0) fail_damaged("the file is empty, expected at least a 64-byte header");
+}
+
+}  // namespace
+
+FileBytes FileBytes::of_path(const std::string& path) {
+  // O_NONBLOCK: opening a named pipe must fail below, not wait for a writer.
+  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  if (file.fd < 0) {
+    const char* advice = errno == ENOENT ? "; check the path" : "";
+    fail(ErrorCode::input, "cannot open: %s%s", std::strerror(errno), advice);
+  }
+  FileBytes result;
+  result.map(file.fd, 0, size_of(file.fd));
+  return result;
+}
+
+FileBytes FileBytes::of_descriptor(int descriptor, int64_t offset, int64_t size) {
+  const uint64_t file_size = size_of(descriptor);
+  if (offset < 0 || static_cast<uint64_t>(offset) > file_size)
+    fail(ErrorCode::input, "offset %lld is not in the file, which has %llu bytes",
+         static_cast<long long>(offset), static_cast<unsigned long long>(file_size));
+  const uint64_t rest = file_size - static_cast<uint64_t>(offset);
+  if (size < 0 || static_cast<uint64_t>(size) > rest)
+    fail(ErrorCode::input,
+         "%lld bytes from offset %lld are not in the file, which has %llu bytes; expected 0 (to its end) to "
+         "%llu",
+         static_cast<long long>(size), static_cast<long long>(offset),
+         static_cast<unsigned long long>(file_size), static_cast<unsigned long long>(rest));
+  FileBytes result;
+  result.map(descriptor, static_cast<uint64_t>(offset), size > 0 ? static_cast<uint64_t>(size) : rest);
+  result.copy_unless_aligned();
+  return result;
+}
+
+FileBytes FileBytes::of_memory(const void* data, size_t size) {
+  if (data == nullptr) fail(ErrorCode::input, "the address is null; expected the bytes of a .pbit file");
+  check_not_empty(size);
+  FileBytes result;
+  result.data_ = static_cast<const std::byte*>(data);
+  result.size_ = size;
+  result.copy_unless_aligned();
+  return result;
+}
+
+/// Mappings start at a page, so the page that holds `offset` is mapped from its beginning.
+void FileBytes::map(int descriptor, uint64_t offset, uint64_t size) {
+  check_not_empty(size);
+  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  const uint64_t skipped = offset % page, first = offset - skipped;
+  if (size > std::numeric_limits<size_t>::max() - skipped ||
+      first > static_cast<uint64_t>(std::numeric_limits<off_t>::max()))
+    fail(ErrorCode::device, "the file does not fit into this machine's address space");
+  const auto bytes = static_cast<size_t>(skipped + size);
+  void* const address = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, descriptor, static_cast<off_t>(first));
+  if (address == MAP_FAILED)
+    fail(errno == EACCES ? ErrorCode::input : ErrorCode::device, "cannot map %zu bytes: %s", bytes,
+         std::strerror(errno));
+  mapping_ = address;
+  mapping_bytes_ = bytes;
+  data_ = static_cast<const std::byte*>(address) + skipped;
+  size_ = static_cast<size_t>(size);
+}
+
+void FileBytes::copy_unless_aligned() {
+  if (reinterpret_cast<uintptr_t>(data_) % kAlignment == 0) return;
+  memory::AlignedBuffer copy(size_, "a copy of the file");
+  std::memcpy(copy.data(), data_, size_);
+  FileBytes result;
+  result.data_ = copy.data();
+  result.size_ = size_;
+  result.copy_ = std::move(copy);
+  *this = std::move(result);
+}
+
+FileBytes::~FileBytes() {
+  if (mapping_ != nullptr) ::munmap(mapping_, mapping_bytes_);
+}
+
+FileBytes::FileBytes(FileBytes&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      mapping_(std::exchange(other.mapping_, nullptr)),
+      mapping_bytes_(std::exchange(other.mapping_bytes_, 0)),
+      copy_(std::move(other.copy_)) {}
+
+FileBytes& FileBytes::operator=(FileBytes&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  std::swap(mapping_, other.mapping_);
+  std::swap(mapping_bytes_, other.mapping_bytes_);
+  std::swap(copy_, other.copy_);
+  return *this;
+}
+
+}  // namespace phonebit::loader

@@ -1,0 +1,198 @@
+#include "bench_energy.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <limits>
+#include <thread>
+
+#include "statistics.h"
+
+namespace phonebit::tools {
+namespace {
+
+// As phonebit/energy/meter.py has them.
+constexpr double fine_enough = 0.01, idle_fine_enough = 0.03;
+constexpr double warm_up_ms = 500.0, settle_ms = 2000.0, nap_ms = 50.0, check_ms = 250.0;
+constexpr double least_s = 3.0, longest_s = 60.0;
+
+void sleep_ms(double milliseconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(milliseconds));
+}
+
+double uncertainty(const EnergyWindow& window) { return window.step_mj / window.energy_mj; }
+
+/// One source, and how long its windows are.
+class Windows {
+ public:
+  Windows(EnergyMeter& meter, double seconds) : meter_(meter), least_ms_(1e3 * seconds) {}
+
+  /// Works until one step of the source is at most a share `enough` of the energy, or the longest time is
+  /// over. Gives how often it worked.
+  int64_t measure(const std::function<void()>& work, double enough, EnergyWindow& window) {
+    checked(meter_.start());
+    const double begin = now_ms(), longest = std::max(least_ms_, 1e3 * longest_s);
+    double until = begin + least_ms_;
+    for (int64_t calls = 0;;) {
+      while (now_ms() < until || calls == 0) {
+        work();
+        ++calls;
+      }
+      const bool is_last = now_ms() - begin >= longest;
+      // Before the end a source may just be slow: it has not moved yet.
+      Result<EnergyResult> read = meter_.read();
+      if (!read && is_last) throw EngineFailure(read.error());
+      if (read) {
+        window = {read->window_s, read->energy_mj, read->mean_mw, read->step_mj};
+        if (is_last || uncertainty(window) <= enough) return calls;
+      }
+      until = std::min(now_ms() + check_ms, begin + longest);
+    }
+  }
+
+ private:
+  EnergyMeter& meter_;
+  double least_ms_;
+};
+
+bool sees(const EnergySourceInfo& source, const std::string& device) {
+  return device.rfind("gpu", 0) != 0 || source.name.rfind("rapl", 0) != 0;
+}
+
+/// The first source that sees the device; absent where there is none, and then `outcome` tells why.
+std::optional<EnergySourceInfo> choose_source(const std::string& device, EnergyOutcome& outcome) {
+  for (const EnergySourceInfo& source : checked(energy_sources())) {
+    if (source.is_available && sees(source, device)) return source;
+    outcome.sources.emplace_back(
+        source.name, source.is_available ? "sees only a processor's package" : source.description);
+  }
+  outcome.error = "not measured: no source";
+  return std::nullopt;
+}
+
+EnergySourceInfo named_source(const std::string& name) {
+  std::string names;
+  for (const EnergySourceInfo& source : checked(energy_sources())) {
+    if (source.is_available && source.name == name) return source;
+    if (source.is_available) names += (names.empty() ? "" : ", ") + source.name;
+  }
+  fail("--energy-source: there is no source '%s' here, only: %s", name.c_str(),
+       names.empty() ? "none" : names.c_str());
+}
+
+void measure_with(EnergyOutcome& outcome, const EnergySettings& settings, int batch,
+                  const std::function<void()>& work) {
+  EnergyMeter meter = checked(EnergyMeter::create(outcome.source.name));
+  Windows windows(meter, settings.seconds);
+  if (settings.has_idle) {
+    sleep_ms(settle_ms);
+    outcome.idle.emplace();
+    windows.measure([] { sleep_ms(nap_ms); }, idle_fine_enough, *outcome.idle);
+  }
+  const double begin = now_ms();
+  do work();
+  while (now_ms() - begin < warm_up_ms);
+  outcome.frames = batch * windows.measure(work, fine_enough, outcome.busy);
+  outcome.is_measured = true;
+}
+
+/// Numbers of a measurement, and of what it takes above idling; NaN: not known.
+struct Derived {
+  double fps, mj_per_frame;
+  double net_mw, net_mj_per_frame, net_uncertainty;
+};
+
+Derived derive(const EnergyOutcome& outcome) {
+  constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+  const EnergyWindow& busy = outcome.busy;
+  const double frames = static_cast<double>(outcome.frames);
+  Derived found{frames / busy.window_s, busy.energy_mj / frames, unknown, unknown, unknown};
+  if (!outcome.idle) return found;
+  const EnergyWindow& idle = *outcome.idle;
+  found.net_mw = busy.mean_mw - idle.mean_mw;
+  const double error_mw = busy.step_mj / busy.window_s + idle.step_mj / idle.window_s;
+  if (found.net_mw <= error_mw) return found;  // the work cannot be told from idling
+  found.net_mj_per_frame = found.net_mw / found.fps;
+  found.net_uncertainty = error_mw / found.net_mw;
+  return found;
+}
+
+}  // namespace
+
+EnergySettings energy_settings(const Arguments& arguments) {
+  std::optional<std::string> source = arguments.text("--energy-source");
+  if (source == "auto") source = std::nullopt;
+  return {source, arguments.real("--energy-seconds", least_s, 0.01, 3600.0), !arguments.has("--no-idle")};
+}
+
+EnergyOutcome measure_energy(const EnergySettings& settings, const std::string& device, int batch,
+                             const std::function<void()>& work) {
+  EnergyOutcome outcome{};
+  if (settings.source) {
+    outcome.source = named_source(*settings.source);
+    outcome.chosen = "as asked";
+    measure_with(outcome, settings, batch, work);
+    return outcome;
+  }
+  const std::optional<EnergySourceInfo> source = choose_source(device, outcome);
+  if (!source) return outcome;
+  outcome.source = *source;
+  outcome.chosen = "it sees " + device;
+  try {
+    measure_with(outcome, settings, batch, work);
+  } catch (const Failure& failure) {
+    outcome.error = failure.what();
+  }
+  return outcome;
+}
+
+void write_energy(JsonWriter& json, const EnergyOutcome& outcome) {
+  json.key("energy").begin_object();
+  json.flag("measured", outcome.is_measured);
+  if (!outcome.is_measured) {
+    json.text("reason", "not measured: no source").text("error", outcome.error);
+    json.key("sources").begin_object();
+    for (const auto& [kind, why] : outcome.sources) json.text(kind, why);
+    json.end_object();
+    json.end_object();
+    return;
+  }
+  const EnergyWindow& busy = outcome.busy;
+  const Derived found = derive(outcome);
+  constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+  json.text("source", outcome.source.name).text("description", outcome.source.description);
+  json.text("chosen", outcome.chosen).text("kind", outcome.source.is_counter ? "counter" : "power");
+  // The C interface tells neither rails nor the pace of changes.
+  json.key("rails_mj").begin_object().end_object().key("counted").begin_array().end_array();
+  json.real("update_ms", unknown);
+  json.real("resolution_mj", busy.step_mj).real("window_s", busy.window_s);
+  json.real("idle_window_s", outcome.idle ? outcome.idle->window_s : unknown);
+  json.whole("frames", outcome.frames).real("energy_mj", busy.energy_mj).real("mean_mw", busy.mean_mw);
+  json.real("idle_mw", outcome.idle ? outcome.idle->mean_mw : unknown);
+  json.real("mj_per_frame", found.mj_per_frame).real("fps", found.fps);
+  json.real("fps_per_watt", 1e3 / found.mj_per_frame).real("uncertainty", uncertainty(busy));
+  json.real("net_mw", found.net_mw).real("net_mj_per_frame", found.net_mj_per_frame);
+  json.real("net_fps_per_watt", 1e3 / found.net_mj_per_frame).real("net_uncertainty", found.net_uncertainty);
+  json.end_object();
+}
+
+void print_energy(const EnergyOutcome& outcome) {
+  if (!outcome.is_measured) {
+    std::printf("energy %s\n", outcome.error.c_str());
+    for (const auto& [kind, why] : outcome.sources) std::printf("       %s: %s\n", kind.c_str(), why.c_str());
+    return;
+  }
+  const Derived found = derive(outcome);
+  std::printf("energy %.4g mW, %.4g mJ/frame, %.4g FPS/W (+-%.1f %% by resolution)\n", outcome.busy.mean_mw,
+              found.mj_per_frame, 1e3 / found.mj_per_frame, 100.0 * uncertainty(outcome.busy));
+  if (outcome.idle && found.net_mj_per_frame > 0.0)
+    std::printf("       idle %.4g mW; above it %.4g mW, %.4g mJ/frame (+-%.1f %%)\n", outcome.idle->mean_mw,
+                found.net_mw, found.net_mj_per_frame, 100.0 * found.net_uncertainty);
+  else if (outcome.idle)
+    std::printf("       idle %.4g mW: the work cannot be told from it\n", outcome.idle->mean_mw);
+  std::printf("       source %s (%s): %s; %.1f s, %lld frames\n", outcome.source.name.c_str(),
+              outcome.chosen.c_str(), outcome.source.description.c_str(), outcome.busy.window_s,
+              static_cast<long long>(outcome.frames));
+}
+
+}  // namespace phonebit::tools

@@ -1,0 +1,21 @@
+# The package works from where it is installed: installs a build, builds examples/cpp against it, runs that.
+#
+#   cmake -DBUILD=<folder> -DWORK=<folder> -DEXAMPLE=<examples/cpp> -DMODEL=<.pbit> -DGENERATOR=<name>
+#         -DCOMPILER=<arguments of cmake> [-DEMULATOR=<program>] -P check_package.cmake
+file(REMOVE_RECURSE ${WORK})
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE STATUS OUTPUT_VARIABLE TEXT ERROR_VARIABLE TEXT)
+  if(STATUS)
+    message(FATAL_ERROR "${ARGN}: ${STATUS}\n${TEXT}")
+  endif()
+  set(TEXT "${TEXT}" PARENT_SCOPE)
+endfunction()
+
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix --strip)
+run(${CMAKE_COMMAND} -S ${EXAMPLE} -B ${WORK}/build -G ${GENERATOR} ${COMPILER} -DCMAKE_PREFIX_PATH=${WORK}/prefix
+  -DCMAKE_FIND_ROOT_PATH_MODE_PACKAGE=BOTH)
+run(${CMAKE_COMMAND} --build ${WORK}/build)
+run(${EMULATOR} ${WORK}/build/classify ${MODEL})
+if(NOT TEXT MATCHES " on (cpu|gpu):.*[0-9]\\.[0-9]+  ")
+  message(FATAL_ERROR "classify printed no scores:\n${TEXT}")
+endif()

@@ -1,0 +1,169 @@
+// A file loads the same from a path, from memory and from a descriptor, and bad ones are refused by name.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "claims.h"
+#include "memory/aligned_buffer.h"
+#include "network.h"
+#include "network_buffers.h"
+#include "test_runtime_model.h"
+
+namespace {
+
+using phonebit::ErrorCode;
+using phonebit::Network;
+using phonebit::test::Bytes;
+using phonebit::test::Content;
+
+const Bytes model = phonebit::test::small_model();
+
+Content results_of(Network network) {
+  const Content in = phonebit::test::random_inputs(network.inputs(), 2);
+  Content out = phonebit::test::room_for(network.outputs(), 2);
+  network.forward(phonebit::test::inputs_of(in), phonebit::test::outputs_of(out), 2);
+  expect(network.memory().file_bytes == model.size(), "the size of the file");
+  return out;
+}
+
+/// A file in a folder of its own, open for reading.
+class File {
+ public:
+  explicit File(const Bytes& bytes) {
+    path_ = std::filesystem::temp_directory_path() / ("phonebit_sources_" + std::to_string(::getpid()));
+    std::ofstream(path_, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+    expect(descriptor_ >= 0, "the test's file opens");
+  }
+  ~File() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    std::filesystem::remove(path_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  int descriptor() const { return descriptor_; }
+  std::string path() const { return path_.string(); }
+  void close() { ::close(std::exchange(descriptor_, -1)); }
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+};
+
+/// `before` bytes of something else, the model, `after` bytes of something else.
+Bytes surrounded(size_t before, size_t after) {
+  Bytes bytes(before, 0xEE);
+  bytes.insert(bytes.end(), model.begin(), model.end());
+  bytes.insert(bytes.end(), after, 0xEE);
+  return bytes;
+}
+
+void loads_from_memory(const Content& expected) {
+  phonebit::memory::AlignedBuffer room(model.size() + 64, "a test");
+  for (const size_t shift : {0, 1, 4, 63}) {
+    std::memcpy(room.data() + shift, model.data(), model.size());
+    Network network = Network::load_memory(room.data() + shift, model.size());
+    // What is not aligned was copied, so the caller's bytes no longer matter.
+    if (shift != 0) std::memset(room.data(), 0, room.size());
+    expect(results_of(std::move(network)) == expected, "from memory at " + std::to_string(shift));
+  }
+  expect_error(ErrorCode::input, {"memory of 100 bytes", "null"}, "null",
+               [] { Network::load_memory(nullptr, 100); });
+  expect_error(ErrorCode::format, {"memory of 0 bytes", "empty"}, "no bytes",
+               [] { Network::load_memory(model.data(), 0); });
+  expect_error(ErrorCode::format, {"memory of 70 bytes"}, "cut short",
+               [] { Network::load_memory(model.data(), 70); });
+}
+
+void loads_from_descriptors(const Content& expected) {
+  for (const size_t before : {size_t{0}, size_t{64}, size_t{4096}, size_t{5000}, size_t{8192 + 192}}) {
+    File file(surrounded(before, 100));
+    const auto offset = static_cast<int64_t>(before);
+    const std::string where = "from offset " + std::to_string(before);
+    Network network = Network::load_descriptor(file.descriptor(), offset, static_cast<int64_t>(model.size()));
+    expect(::lseek(file.descriptor(), 0, SEEK_CUR) == 0, where + ": the position stays");
+    file.close();
+    expect(results_of(std::move(network)) == expected, where);
+  }
+  const File to_the_end(surrounded(128, 0));
+  expect(results_of(Network::load_descriptor(to_the_end.descriptor(), 128, 0)) == expected, "to the end");
+  expect(results_of(Network::load_descriptor(to_the_end.descriptor(), 128, 0)) == expected, "a second time");
+}
+
+void refuses_bad_descriptors() {
+  const File file(model);
+  const auto size = static_cast<int64_t>(model.size());
+  const std::string name = "descriptor " + std::to_string(file.descriptor());
+  const auto refused = [&](int64_t offset, int64_t bytes, ErrorCode code, const std::string& part) {
+    expect_error(code, {name, part}, "offset " + std::to_string(offset) + ", bytes " + std::to_string(bytes),
+                 [&] { Network::load_descriptor(file.descriptor(), offset, bytes); });
+  };
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  refused(-1, 0, ErrorCode::input, "offset -1");
+  refused(size + 1, 0, ErrorCode::input, "which has " + std::to_string(size));
+  refused(kMost, kMost, ErrorCode::input, "offset");
+  refused(0, size + 1, ErrorCode::input, std::to_string(size + 1) + " bytes");
+  refused(64, kMost, ErrorCode::input, std::to_string(kMost) + " bytes");
+  refused(0, -1, ErrorCode::input, "-1 bytes");
+  refused(size, 0, ErrorCode::format, "empty");
+  refused(64, 0, ErrorCode::format, "");
+
+  expect_error(ErrorCode::input, {"descriptor -1", "cannot inspect"}, "no descriptor",
+               [] { Network::load_descriptor(-1, 0, 0); });
+  int ends[2] = {-1, -1};
+  expect(::pipe(ends) == 0, "a pipe");
+  expect_error(ErrorCode::input, {"not a regular file"}, "a pipe",
+               [&] { Network::load_descriptor(ends[0], 0, 0); });
+  const int folder = ::open("/", O_RDONLY | O_CLOEXEC);
+  expect_error(ErrorCode::input, {"directory"}, "a folder", [&] { Network::load_descriptor(folder, 0, 0); });
+  const int write_only = ::open(file.path().c_str(), O_WRONLY | O_CLOEXEC);
+  expect_error(ErrorCode::input, {"cannot map"}, "one that cannot be read",
+               [&] { Network::load_descriptor(write_only, 0, 0); });
+  for (const int descriptor : {ends[0], ends[1], folder, write_only}) ::close(descriptor);
+}
+
+void device_names() {
+  phonebit::Options options;
+  const auto load = [&](const std::string& device) {
+    options.device = device;
+    return Network::load_memory(model.data(), model.size(), options);
+  };
+  for (const phonebit::IsaInfo& isa : phonebit::instruction_sets()) {
+    if (isa.supported)
+      expect(load("cpu:" + isa.name).device() == "cpu:" + isa.name, "an instruction set by name");
+  }
+  expect_error(ErrorCode::device, {"'mmx'", "scalar"}, "no instruction set", [&] { load("cpu:mmx"); });
+  for (const char* name : {"", "cpu:", "CPU", "npu", "gpux", "cpu+gpu", "auto+cpu", "gpu+",
+                           "gpu+cpu:", "cpu+cpu", "gpu+cpu+cpu", "gpu+auto", "+cpu"})
+    expect_error(ErrorCode::input, {std::string("device '") + name + "'", "expected 'auto'"}, name,
+                 [&] { load(name); });
+  const std::string last = phonebit::instruction_sets().back().name;
+  if (phonebit::opencl_devices().empty()) return;
+  for (const char* name : {"gpu:", "gpu:x", "gpu:1x", "gpu:-1", "gpu:1:2"})
+    expect_error(ErrorCode::input, {std::string("device '") + name + "'"}, name, [&] { load(name); });
+  const std::string both = load("gpu:0+cpu:" + last).device();
+  expect(both.rfind("gpu:0 ", 0) == 0 && both.find("+ cpu:" + last) != std::string::npos,
+         "both with an instruction set: " + both);
+}
+
+}  // namespace
+
+int main() {
+  const File file(model);
+  const Content expected = results_of(Network::load(file.path()));
+  loads_from_memory(expected);
+  loads_from_descriptors(expected);
+  refuses_bad_descriptors();
+  device_names();
+  return failures == 0 ? 0 : 1;
+}

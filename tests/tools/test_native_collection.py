@@ -1,0 +1,147 @@
+"""phonebit_bench --collect: orders of ``phonebit collect`` become samples that training accepts."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from native_program import Program
+
+from phonebit.cli.main import app
+from phonebit.planner import Processor
+from phonebit.planner.orders import CollectionPlan
+from phonebit.planner.profile import read_profile
+from phonebit.planner.samples import read_samples
+from phonebit.planner.work_orders import RESULTS_FILE, collect_results, write_work_order
+
+pytestmark = pytest.mark.usefixtures("opencl")
+BOTH = (Processor.CPU, Processor.GPU)
+SHORT = {"cuts": 1, "repeats": 1, "rounds": 2}
+
+
+@pytest.fixture
+def gpu_orders(tmp_path: Path) -> Path:
+    """Six layers on the GPU, no handovers."""
+    write_work_order(tmp_path / "orders", CollectionPlan((Processor.GPU,), 6, (1,), **SHORT))
+    return tmp_path / "orders"
+
+
+def test_orders_become_samples(bench: Program, gpu_orders: Path, tmp_path: Path) -> None:
+    done = bench("--collect", gpu_orders)
+    assert done.code == 0, done
+    assert "6 orders measured, 0 known before" in done.out
+    assert done.err.count("order ") == 6
+    report = collect_results(gpu_orders, gpu_orders / RESULTS_FILE, tmp_path / "samples.jsonl")
+    assert (report.measured, report.missing, report.failed) == (6, 0, {})
+    samples = read_samples(tmp_path / "samples.jsonl")
+    assert {sample.processor for sample in samples.parts} == {Processor.GPU}
+    assert all(sample.us > 0 and sample.dispatch for sample in samples.parts)
+
+
+def test_the_facts_are_those_that_phonebit_collect_finds(
+    bench: Program, gpu_orders: Path, tmp_path: Path
+) -> None:
+    from phonebit.cli.collect import _facts
+    from phonebit.opencl import opencl_devices
+    from phonebit.planner.device_facts import gpu_facts
+
+    assert bench("--collect", gpu_orders).code == 0
+    name = json.loads((gpu_orders / RESULTS_FILE).read_text().splitlines()[0])["gpu"]["name"]
+    same = [device for device in opencl_devices() if device.name == name]
+    if not same:
+        pytest.skip("pyopencl's OpenCL library shows other devices than the system's")
+    collect_results(gpu_orders, gpu_orders / RESULTS_FILE, tmp_path / "samples.jsonl")
+    facts = _facts(f"gpu:{same[0].index}", gpu_facts(same[0], ""), (1,))
+    assert read_samples(tmp_path / "samples.jsonl").device == facts
+
+
+def test_an_interrupted_collection_goes_on(
+    bench: Program, gpu_orders: Path, tmp_path: Path
+) -> None:
+    results = gpu_orders / RESULTS_FILE
+    with subprocess.Popen(
+        [bench.path, "--collect", gpu_orders], env=bench.environment, stderr=subprocess.PIPE
+    ) as begun:
+        limit = time.monotonic() + 300
+        while not results.exists() or results.read_text().count("\n") < 3:
+            assert begun.poll() is None and time.monotonic() < limit
+            time.sleep(0.01)
+        begun.kill()
+    whole = results.read_text()
+    first = whole[: whole.rindex("\n") + 1]
+    results.write_text(first + '{"order": 5, "wa')  # as a kill in the middle of a line leaves it
+    known = first.count("\n") - 1
+    assert "add --resume" in bench.refused("--collect", gpu_orders)
+    done = bench("--collect", gpu_orders, "--resume")
+    assert f"{6 - known} orders measured, {known} known before" in done.out, done
+    assert results.read_text().startswith(first)
+    report = collect_results(gpu_orders, results, tmp_path / "samples.jsonl")
+    assert (report.measured, report.missing) == (6, 0)
+    assert "0 orders measured, 6 known before" in bench("--collect", gpu_orders, "--resume").out
+
+
+def test_orders_that_failed_are_tried_again(bench: Program, gpu_orders: Path) -> None:
+    results = gpu_orders / RESULTS_FILE
+    assert bench("--collect", gpu_orders).code == 0
+    lines = results.read_text().splitlines()
+    lines[2] = json.dumps({"order": 1, "failed": "too hot"})
+    results.write_text("\n".join(lines) + "\n")
+    assert "1 orders measured, 5 known" in bench("--collect", gpu_orders, "--resume").out
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("phonebit-orders 1", "phonebit-orders 2", "orders.txt:1: got '2', expected a whole"),
+        ("phonebit-orders", "orders", "orders.txt:1: got 'orders', expected 'phonebit-orders'"),
+        ("probe probe.pbit", "probe ../probe.pbit", "is no name of a file"),
+        ("order 1 ", "order 7 ", "got '7'"),
+        ("way svm", "weigh svm", "a line of an unknown kind 'weigh'"),
+        ("threads 1\n", "threads 0\n", "got '0', expected a whole number from 1"),
+        (" parts -/0", " parts -:0", "is no pair of parts"),
+        (" parts -/0:", " parts -/", "got ''"),
+        (" parts ", " part ", "got 'part', expected 'parts'"),
+    ],
+)
+def test_damaged_orders_are_named(
+    bench: Program, gpu_orders: Path, old: str, new: str, message: str
+) -> None:
+    orders = gpu_orders / "orders.txt"
+    text = orders.read_text()
+    assert old in text
+    orders.write_text(text.replace(old, new))
+    assert message in bench.refused("--collect", gpu_orders)
+
+
+def test_results_of_other_orders_or_settings_are_not_mixed(
+    bench: Program, gpu_orders: Path, tmp_path: Path
+) -> None:
+    assert bench("--collect", gpu_orders).code == 0
+    refused = bench.refused("--collect", gpu_orders, "--resume", "--hint", "power")
+    assert "other settings" in refused
+    (gpu_orders / RESULTS_FILE).write_text("{}\n")
+    assert "results of other orders" in bench.refused("--collect", gpu_orders, "--resume")
+    assert "two processors" in bench.refused("--collect", gpu_orders, "--device", "gpu")
+
+
+@pytest.mark.slow
+def test_samples_of_both_processors_train_predictors(bench: Program, tmp_path: Path) -> None:
+    pytest.importorskip("lightgbm", reason="LightGBM is not installed")
+    folder, samples = tmp_path / "orders", tmp_path / "samples.jsonl"
+    write_work_order(folder, CollectionPlan(BOTH, 40, (1,), **SHORT))
+    done = bench("--collect", folder)
+    assert done.code == 0, done
+    report = collect_results(folder, folder / RESULTS_FILE, samples)
+    assert (report.measured, report.missing) == (40, 0)
+    found = read_samples(samples)
+    assert len(found.handovers) >= 15 and any(sample.is_shared for sample in found.parts)
+    profile = tmp_path / "profile.json"
+    with pytest.raises(SystemExit) as ended:
+        app(["train-predictor", str(samples), "-o", str(profile)], prog_name="phonebit")
+    assert ended.value.code in (0, None)
+    predictor = read_profile(profile).predictor("finegrained", 1)
+    layer = found.parts[0].layer
+    assert predictor.microseconds(layer, Processor.GPU, layer.whole) > 0
