@@ -69,7 +69,8 @@ struct Options {
   /// In place of `device`, when its context is not null.
   OpenClHandles opencl;
   Precision precision = Precision::exact;
-  /// "gpu+cpu": who computes what; absent: the file's own plan for plan_key(), or everything on the GPU.
+  /// "gpu+cpu": who computes what, without parts: everything on the GPU; absent: the file's own plan for
+  /// plan_key(), or everything on the GPU.
   std::optional<ExecutionPlan> plan;
   Sharing sharing = Sharing::automatic;
   Synchronization synchronization = Synchronization::automatic;

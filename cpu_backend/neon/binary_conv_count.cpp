@@ -11,7 +11,7 @@
 #include "binary_conv_kernels.h"
 #include "intrinsics_32.h"
 #include "portable/intrinsics.h"
-#include "vfp_epilogue.h"
+#include "shared_epilogue.h"
 
 namespace phonebit::cpu {
 namespace {

@@ -14,6 +14,7 @@
 #include "binary_conv_kernels.h"
 #include "hwcaps.h"
 #include "portable/intrinsics.h"
+#include "shared_epilogue.h"
 
 namespace phonebit::cpu {
 namespace {

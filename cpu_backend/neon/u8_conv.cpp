@@ -1,7 +1,7 @@
 // The first-layer kernels of portable/: integers up to their epilogue.
 #include "isa_kernels.h"
 #include "portable/intrinsics.h"
-#include "vfp_epilogue.h"
+#include "shared_epilogue.h"
 
 namespace phonebit::cpu {
 namespace {

@@ -3,7 +3,6 @@
 // there.
 #include "isa_kernels.h"
 #include "portable/intrinsics.h"
-#include "vfp_epilogue.h"
 
 #if defined(__arm__) && defined(__ARM_NEON)
 #error "compile this file without NEON, e.g. by -mfpu=vfpv4"
@@ -16,11 +15,10 @@ namespace {
 #include "portable/value_kernels.inl"
 }  // namespace
 
-#if defined(__arm__)
-void vfp_epilogue(const Epilogue& epilogue, float* v, int pixel0, int count, int channel0, int channels) {
+// Of neon/shared_epilogue.h.
+void neon_epilogue(const Epilogue& epilogue, float* v, int pixel0, int count, int channel0, int channels) {
   apply_epilogue(epilogue, v, pixel0, count, channel0, channels);
 }
-#endif
 
 const F32ConvKernel kF32Conv_neon = kF32Convolution;
 const F16ConvKernel kF16Conv_neon = kF16Convolution;

@@ -9,12 +9,10 @@
 // Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
 #pragma once
 
-#if defined(__arm__) && defined(__ARM_NEON)
-// NEON of 32-bit Arm takes subnormal floats for 0. Its files leave the steps to one that is compiled without
-// it (neon/vfp_epilogue.h).
+#if defined(PHONEBIT_SHARED_EPILOGUE)
 static inline void apply_epilogue(const Epilogue& epilogue, float* v, int pixel0, int count, int channel0,
                                   int channels) {
-  vfp_epilogue(epilogue, v, pixel0, count, channel0, channels);
+  neon_epilogue(epilogue, v, pixel0, count, channel0, channels);
 }
 #else
 #include "exponential.inl"

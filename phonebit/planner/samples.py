@@ -172,9 +172,12 @@ class HandoverSample:
         try:
             to_cpu, to_gpu = (int(count) for count in record["handover"])
             modes = str(record["sharing"]), str(record["synchronization"])
-            return cls(int(record["threads"]), *modes, to_cpu, to_gpu, float(record["us"]))
+            sample = cls(int(record["threads"]), *modes, to_cpu, to_gpu, float(record["us"]))
         except (KeyError, TypeError, ValueError) as error:
             raise InputError("not a measured handover", got=str(error)) from None
+        if not (math.isfinite(sample.us) and sample.us >= 0):
+            raise InputError("not a measured handover", expected="us >= 0", got=sample.us)
+        return sample
 
 
 @dataclass

@@ -9,9 +9,7 @@ namespace phonebit::builder {
 namespace {
 
 /// a * b + c with one rounding: products of floats are exact in double.
-float multiply_add(float a, float b, float c) {
-  return static_cast<float>(static_cast<double>(a) * b + c);
-}
+float multiply_add(float a, float b, float c) { return static_cast<float>(static_cast<double>(a) * b + c); }
 
 int sign_of(float value) { return (value > 0.0f) - (value < 0.0f); }
 

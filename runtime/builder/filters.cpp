@@ -30,8 +30,9 @@ void check_tails(Words packed, const FilterShape& shape, const std::string& wher
   if (used == 0) return;
   for (size_t at = row_words - 1; at < packed.count; at += row_words)
     if (packed[at] >> used != 0)
-      fail(ErrorCode::input, "%s: packed weights: word %zu has bits behind the %zu channels, expected 0 there",
-           where.c_str(), at, shape.channels);
+      fail(ErrorCode::input,
+           "%s: packed weights: word %zu has bits behind the %zu channels, expected 0 there", where.c_str(),
+           at, shape.channels);
 }
 
 void check_count(size_t got, size_t expected, const char* what, const FilterShape& shape,
@@ -55,7 +56,8 @@ void check_weights(const Weights& weights, const FilterShape& shape, const std::
   }
   if (!weights.is_binary)
     fail(ErrorCode::input, "%s: packed weights are signs; set is_binary", where.c_str());
-  check_count(weights.packed.count, rows * words_for(shape.channels), "words of packed weights", shape, where);
+  check_count(weights.packed.count, rows * words_for(shape.channels), "words of packed weights", shape,
+              where);
   check_tails(weights.packed, shape, where);
 }
 

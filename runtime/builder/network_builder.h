@@ -17,6 +17,9 @@
 
 namespace phonebit::builder {
 
+/// An op without outputs and constants; ops that have no window take Window{}.
+format::OpRecord op_of(format::OpKind kind, const Window& window);
+
 /// Layers take and give tensors by their numbers, which count from 1. Copies what it is given. One thread at
 /// a time. Every failure is an Error(input) that names the layer, and leaves the builder as it was.
 class NetworkBuilder {
@@ -68,7 +71,8 @@ class NetworkBuilder {
                         const std::vector<bool>& negated);
   int pool(int input, Pool& layer, format::OpKind kind, const char* kind_name);
   /// `reach`: of the integer accumulator, or null.
-  Finish finish(const Epilogue& epilogue, const TensorInfo& out, const Reach* reach, const std::string& where);
+  Finish finish(const Epilogue& epilogue, const TensorInfo& out, const Reach* reach,
+                const std::string& where);
   void add_scale_bias(std::vector<format::StepRecord>& steps, const ScaleBias& step);
   void add_activation(std::vector<format::StepRecord>& steps, const Epilogue& epilogue, size_t channels,
                       const std::string& where);

@@ -11,7 +11,9 @@ namespace {
 
 using format::SectionKind;
 
-uint64_t align(uint64_t offset) { return (offset + format::kAlignment - 1) / format::kAlignment * format::kAlignment; }
+uint64_t align(uint64_t offset) {
+  return (offset + format::kAlignment - 1) / format::kAlignment * format::kAlignment;
+}
 
 /// A section's content, where it is now.
 struct Payload {
@@ -46,10 +48,10 @@ int32_t PbitWriter::constant(format::DataType dtype, const void* elements, size_
 
 memory::AlignedBuffer PbitWriter::file() const {
   std::vector<Payload> sections = {
-      payload_of(SectionKind::kStrings, strings_),    payload_of(SectionKind::kTensors, tensors),
+      payload_of(SectionKind::kStrings, strings_),     payload_of(SectionKind::kTensors, tensors),
       payload_of(SectionKind::kConstants, constants_), payload_of(SectionKind::kOperands, operands),
-      payload_of(SectionKind::kSteps, steps),         payload_of(SectionKind::kOps, ops),
-      payload_of(SectionKind::kInputs, inputs),       payload_of(SectionKind::kOutputs, outputs),
+      payload_of(SectionKind::kSteps, steps),          payload_of(SectionKind::kOps, ops),
+      payload_of(SectionKind::kInputs, inputs),        payload_of(SectionKind::kOutputs, outputs),
       payload_of(SectionKind::kMetadata, metadata),
   };
   if (!preprocessing.empty()) sections.push_back(payload_of(SectionKind::kPreprocessing, preprocessing));

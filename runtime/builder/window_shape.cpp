@@ -21,9 +21,8 @@ struct Axis {
 };
 
 void check_axis(const Axis& axis, const std::string& where) {
-  for (const auto& [what, value] : {std::pair{"kernel", axis.kernel},
-                                    {"stride", axis.stride},
-                                    {"dilation", axis.dilation}}) {
+  for (const auto& [what, value] :
+       {std::pair{"kernel", axis.kernel}, {"stride", axis.stride}, {"dilation", axis.dilation}}) {
     if (value < 1 || value > Limits::kExtent)
       fail(ErrorCode::input, "%s: %s of the %s is %" PRId64 ", expected 1 to %" PRIu32, where.c_str(), what,
            axis.name, value, Limits::kExtent);
@@ -31,7 +30,8 @@ void check_axis(const Axis& axis, const std::string& where) {
   for (const int64_t pad : {axis.pad_before, axis.pad_after}) {
     if (pad < 0 || pad >= axis.span())
       fail(ErrorCode::input,
-           "%s: padding of the %s is %" PRId64 ", expected at least 0 and less than the dilated kernel, %" PRId64,
+           "%s: padding of the %s is %" PRId64
+           ", expected at least 0 and less than the dilated kernel, %" PRId64,
            where.c_str(), axis.name, pad, axis.span());
   }
   const int64_t padded = axis.in + axis.pad_before + axis.pad_after;
@@ -57,8 +57,8 @@ void check_every_window_touches(const Axis& axis, const std::string& where) {
 MapSize output_size(const Window& window, MapSize input, bool is_pool, const std::string& where) {
   const Axis axes[2] = {{"height", input.height, window.kernel_height, window.stride_height,
                          window.dilation_height, window.pad_top, window.pad_bottom},
-                        {"width", input.width, window.kernel_width, window.stride_width, window.dilation_width,
-                         window.pad_left, window.pad_right}};
+                        {"width", input.width, window.kernel_width, window.stride_width,
+                         window.dilation_width, window.pad_left, window.pad_right}};
   for (const Axis& axis : axes) {
     check_axis(axis, where);
     if (is_pool) check_every_window_touches(axis, where);

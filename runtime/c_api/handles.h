@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "c_api/jobs.h"
+#include "memory/aligned_buffer.h"
 #include "network.h"
 #include "phonebit/phonebit_c.h"
 
@@ -33,6 +34,8 @@ inline Options options_of(const phonebit_options* handle) {
 }  // namespace phonebit::c_api
 
 struct phonebit_network {
+  /// Of a network built in memory, which uses it in place.
+  const phonebit::memory::AlignedBuffer file;
   phonebit::Network network;
   // Texts that callers hold on to.
   const std::string device, plan_key;
@@ -41,6 +44,10 @@ struct phonebit_network {
   /// Last, so that it ends first: jobs use the network.
   phonebit::c_api::JobQueue jobs;
 
-  explicit phonebit_network(phonebit::Network&& loaded)
-      : network(std::move(loaded)), device(network.device()), plan_key(network.plan_key()), jobs(network) {}
+  explicit phonebit_network(phonebit::Network&& loaded, phonebit::memory::AlignedBuffer&& built = {})
+      : file(std::move(built)),
+        network(std::move(loaded)),
+        device(network.device()),
+        plan_key(network.plan_key()),
+        jobs(network) {}
 };

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "c_api/arguments.h"
+#include "c_api/descriptions.h"
 #include "c_api/handles.h"
 #include "c_api/status.h"
 
@@ -42,14 +43,7 @@ void give_tensor(const std::vector<TensorInfo>& tensors, const char* what, int32
                  phonebit_tensor_info* info) {
   phonebit_tensor_info& result = given(info, "info");
   const TensorInfo& tensor = tensors[checked_index(index, tensors.size(), what)];
-  phonebit_tensor_info content{};
-  content.type = static_cast<phonebit_type>(tensor.dtype);
-  content.name = tensor.name.c_str();
-  content.height = tensor.height;
-  content.width = tensor.width;
-  content.channels = tensor.channels;
-  content.bytes = tensor.bytes();
-  give(result, content, "phonebit_tensor_info");
+  give(result, described(tensor), "phonebit_tensor_info");
 }
 
 void find_tensor(const std::vector<TensorInfo>& tensors, const char* what, const char* name, int32_t* index) {
@@ -67,6 +61,17 @@ void find_tensor(const std::vector<TensorInfo>& tensors, const char* what, const
 }
 
 }  // namespace
+
+phonebit_tensor_info phonebit::c_api::described(const TensorInfo& tensor) {
+  phonebit_tensor_info content{};
+  content.type = static_cast<phonebit_type>(tensor.dtype);
+  content.name = tensor.name.c_str();
+  content.height = tensor.height;
+  content.width = tensor.width;
+  content.channels = tensor.channels;
+  content.bytes = tensor.bytes();
+  return content;
+}
 
 phonebit_status phonebit_network_load_path(const char* path, const phonebit_options* options,
                                            phonebit_network** network) {

@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "c_api/arguments.h"
+#include "c_api/descriptions.h"
 #include "c_api/handles.h"
 #include "c_api/status.h"
 #include "pictures/picture.h"
@@ -37,22 +38,6 @@ phonebit_preprocessing described(const Preprocessing& rule) {
   std::copy(std::begin(rule.mean), std::end(rule.mean), result.mean);
   std::copy(std::begin(rule.deviation), std::end(rule.deviation), result.deviation);
   return result;
-}
-
-Preprocessing preprocessing_of(const phonebit_preprocessing& given_rule, int32_t input) {
-  const auto source = taken(given_rule, "phonebit_preprocessing");
-  Preprocessing rule{};
-  rule.input = input;
-  rule.color_order = enumerator(source.color_order, phonebit::ColorOrder::rgba, "color_order");
-  rule.resize = enumerator(source.resize, phonebit::Resize::letterbox, "resize");
-  rule.resize_to = source.resize_to;
-  rule.fill_level = source.fill_level;
-  rule.interpolation = enumerator(source.interpolation, phonebit::Interpolation::bicubic, "interpolation");
-  rule.low = source.low;
-  rule.high = source.high;
-  std::copy(std::begin(source.mean), std::end(source.mean), rule.mean);
-  std::copy(std::begin(source.deviation), std::end(source.deviation), rule.deviation);
-  return rule;
 }
 
 /// What a picture becomes where the file says nothing: levels are levels, of the input's size.
@@ -93,6 +78,22 @@ phonebit::pictures::Picture picture_of(const phonebit_picture& given_picture) {
 }
 
 }  // namespace
+
+Preprocessing phonebit::c_api::preprocessing_of(const phonebit_preprocessing& given_rule, int32_t input) {
+  const auto source = taken(given_rule, "phonebit_preprocessing");
+  Preprocessing rule{};
+  rule.input = input;
+  rule.color_order = enumerator(source.color_order, phonebit::ColorOrder::rgba, "color_order");
+  rule.resize = enumerator(source.resize, phonebit::Resize::letterbox, "resize");
+  rule.resize_to = source.resize_to;
+  rule.fill_level = source.fill_level;
+  rule.interpolation = enumerator(source.interpolation, phonebit::Interpolation::bicubic, "interpolation");
+  rule.low = source.low;
+  rule.high = source.high;
+  std::copy(std::begin(source.mean), std::end(source.mean), rule.mean);
+  std::copy(std::begin(source.deviation), std::end(source.deviation), rule.deviation);
+  return rule;
+}
 
 phonebit_status phonebit_network_preprocessing(const phonebit_network* network, int32_t input,
                                                phonebit_preprocessing* rule) {

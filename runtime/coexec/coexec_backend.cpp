@@ -62,7 +62,7 @@ CoexecBackend::CoexecBackend(const Model& model, std::shared_ptr<opencl::Context
   const auto own = std::find_if(model.plans.begin(), model.plans.end(),
                                 [&](const ExecutionPlan& plan) { return plan.device == key; });
   if (options.plan) {
-    plan_ = *options.plan;
+    plan_ = options.plan->parts.empty() ? everything_on_gpu(model, key) : *options.plan;
   } else if (own != model.plans.end()) {
     plan_ = *own;
   } else {

@@ -32,6 +32,8 @@ class Executor {
  public:
   /// Throws Error(device) when the device cannot, Error(format) when memory is short.
   Executor(const Processors& processors, Schedule schedule, Sharing sharing, Synchronization synchronization);
+  /// Waits for the queue: what a failed run has left in it uses this memory.
+  ~Executor() { recover(); }
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 

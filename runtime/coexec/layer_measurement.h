@@ -18,10 +18,6 @@ class LayerMeasurement {
   /// when the device cannot compute its part.
   LayerMeasurement(const Processors& processors, size_t index, const std::optional<OutputPart>& cpu,
                    const std::optional<OutputPart>& gpu, Sharing sharing, Synchronization synchronization);
-  /// Waits for the queue: what a failed run has left in it uses the buffers.
-  ~LayerMeasurement() { executor_.recover(); }
-  LayerMeasurement(const LayerMeasurement&) = delete;
-  LayerMeasurement& operator=(const LayerMeasurement&) = delete;
 
   bool is_of(size_t index, const std::optional<OutputPart>& cpu, const std::optional<OutputPart>& gpu) const;
 

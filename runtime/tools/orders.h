@@ -2,7 +2,7 @@
 // (docs/coexecution.md has its form).
 #pragma once
 
-#include <phonebit/records.h>
+#include <phonebit/phonebit.h>
 
 #include <optional>
 #include <string>

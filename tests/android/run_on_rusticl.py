@@ -3,13 +3,14 @@
 python run_on_rusticl.py MESA BUILD [PART OF A NAME...]
 
 MESA is the folder that mobile-isa/setup.sh made; BUILD holds phonebit_run for aarch64, linked
-dynamically so that it can load libOpenCL. Each network runs on NEON, on OpenCL and on both at once,
-and each result must be the golden one, to the last bit. There are few, since kernels compile slowly
-there.
+dynamically so that it can load libOpenCL. Each network runs on NEON, on OpenCL and on "gpu+cpu",
+where the GPU does everything unless the file has a plan for this pair; each result must be the
+golden one, to the last bit. There are few networks, since kernels compile slowly there.
 """
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -19,26 +20,44 @@ from pathlib import Path
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "v1"
 DEVICES = ("cpu:neon", "gpu", "gpu+cpu")
-# A whole classifier, one with a plan for two processors, and levels as bit-planes.
+# A whole classifier, the same with plans, and a first layer that reads levels.
 NAMES = ("tiny_classifier", "planned_classifier", "u8_first_layer_3_64")
 LIMIT_S = 600
 
 
-def write_arrays(arrays: Path, folder: Path) -> list[str]:
-    """The arrays of a golden .npz as raw files; returns phonebit_run's options for them.
+def packed_bits(signs: bytes, channels: int) -> bytes:
+    """Bits as they lie in memory, from an array of +1 and -1 (docs/glossary.md)."""
+    packed = bytearray()
+    for begin in range(0, len(signs), channels):
+        pixel = signs[begin : begin + channels]
+        number = sum(1 << channel for channel, sign in enumerate(pixel) if sign == 1)
+        packed += number.to_bytes(4 * ((channels + 31) // 32), "little")
+    return bytes(packed)
+
+
+def raw_tensor(content: bytes, where: str) -> bytes:
+    """A tensor as phonebit_run reads it, from a file .npy.
 
     Raises:
-        ValueError: NumPy wrote an array in another version of its format.
+        ValueError: It is not of version 1.0 of NumPy's format.
     """
+    if content[6:8] != b"\x01\x00":
+        raise ValueError(f"{where}: expected version 1.0 of NumPy's format")
+    begin = 10 + int.from_bytes(content[8:10], "little")
+    header = ast.literal_eval(content[10:begin].decode())
+    if header["descr"] == "|i1":
+        return packed_bits(content[begin:], header["shape"][-1])
+    return content[begin:]
+
+
+def write_arrays(arrays: Path, folder: Path) -> list[str]:
+    """The arrays of a golden .npz as raw files; returns phonebit_run's options for them."""
     options = []
     with zipfile.ZipFile(arrays) as archive:
         for number, entry in enumerate(archive.namelist()):
             kind, name = entry.removesuffix(".npy").split(":", 1)
-            content = archive.read(entry)
-            if content[6:8] != b"\x01\x00":
-                raise ValueError(f"{arrays}: {entry}: expected version 1.0 of NumPy's format")
             raw = folder / f"{number}.bin"
-            raw.write_bytes(content[10 + int.from_bytes(content[8:10], "little") :])
+            raw.write_bytes(raw_tensor(archive.read(entry), f"{arrays}: {entry}"))
             options += ["--input" if kind == "in" else "--check", f"{name}={raw}"]
     return options
 

@@ -18,8 +18,8 @@ from phonebit.errors import DeviceError, InputError
 from phonebit.loading import EngineOptions
 from phonebit.planner import OutputPart, Processor
 from phonebit.planner.collect import collect
-from phonebit.planner.handover_layers import WAYS, Way
 from phonebit.planner.device_facts import PROBE
+from phonebit.planner.handover_layers import WAYS, Way
 from phonebit.planner.measuring import measure_parts
 from phonebit.planner.orders import CollectionPlan, part_pairs
 from phonebit.planner.profile import read_profile
@@ -72,9 +72,10 @@ def test_one_processor_is_measured_alone(tmp_path: Path, side: Processor) -> Non
 
 def test_an_interrupted_collection_goes_on(tmp_path: Path) -> None:
     whole, path = tmp_path / "whole.jsonl", tmp_path / "samples.jsonl"
-    collect(whole, FACTS, PLAN, MadeUpDevice())
+    device = MadeUpDevice()
+    collect(whole, FACTS, PLAN, device)
     with pytest.raises(KeyboardInterrupt):
-        collect(path, FACTS, PLAN, MadeUpDevice(fails_from=9))
+        collect(path, FACTS, PLAN, MadeUpDevice(fails_from=device.opened - 16))
     begun = path.read_text()
     path.write_text(begun[:-40])  # the last line is cut off
     report = collect(path, FACTS, PLAN, MadeUpDevice())
@@ -128,6 +129,9 @@ def test_samples_of_another_device_are_not_mixed(tmp_path: Path) -> None:
     assert str(path) in str(error.value)
 
 
+HANDOVER = {"handover": [1, 2], "sharing": "svm", "synchronization": "polling", "threads": 1}
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -139,17 +143,20 @@ def test_samples_of_another_device_are_not_mixed(tmp_path: Path) -> None:
         (lambda record: json.dumps({**record, "processor": "npu"}), "not a measured part"),
         (lambda record: json.dumps({**record, "geometry": {"in_h": 3}}), "operand_channels"),
         (lambda record: json.dumps({"handover": [1], "us": 3}), "not a measured handover"),
+        (lambda record: json.dumps(HANDOVER | {"us": -1.0}), "not a measured handover"),
+        (lambda record: json.dumps(HANDOVER | {"us": float("inf")}), "not a measured handover"),
     ],
 )
 def test_damaged_lines_are_named(tmp_path: Path, change: Any, message: str) -> None:
     path = tmp_path / "samples.jsonl"
     collect(path, FACTS, replace(PLAN, layers=2), MadeUpDevice())
     lines = path.read_text().splitlines()
-    lines[2] = change(json.loads(lines[2]))
+    place = next(place for place, line in enumerate(lines) if "part" in json.loads(line))
+    lines[place] = change(json.loads(lines[place]))
     path.write_text("\n".join(lines) + "\n")
     with pytest.raises(InputError, match=message) as error:
         read_samples(path)
-    assert f"{path}:3" in str(error.value)
+    assert f"{path}:{place + 1}" in str(error.value)
 
 
 @pytest.mark.parametrize(
