@@ -90,8 +90,7 @@ NetworkBuilder::ConvShape NetworkBuilder::conv_shape(const TensorInfo& in, const
   const FilterShape filters{static_cast<size_t>(out_channels), static_cast<size_t>(taps),
                             static_cast<size_t>(in.channels / groups)};
   check_weights(layer.weights, filters, where);
-  const bool is_depthwise =
-      in.dtype == ElementType::bit && groups > 1 && groups == in.channels && groups == out_channels;
+  const bool is_depthwise = in.dtype == ElementType::bit && groups == in.channels && groups == out_channels;
   return {filters, size, is_depthwise};
 }
 

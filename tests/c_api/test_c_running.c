@@ -13,7 +13,7 @@
 #include "phonebit/phonebit_c.h"
 
 enum { kLevels = 1 << 20 };
-static char classifier[4096], planned[4096];
+static char classifier[4096], planned[4096], real_valued[4096];
 
 /* Input and output of the classifier, large enough for batches of 3. */
 static uint8_t levels[kLevels];
@@ -149,6 +149,22 @@ static void test_cancel(phonebit_network* network) {
   phonebit_job_destroy(later);
 }
 
+/* Which real numbers levels stand for, only the file or the caller knows. */
+static void test_picture_without_rule(const phonebit_options* options) {
+  phonebit_network* const network = load(real_valued, options);
+  phonebit_tensor_info info = PHONEBIT_INIT(phonebit_tensor_info);
+  OK(phonebit_network_input_get(network, 0, &info));
+  phonebit_picture picture = PHONEBIT_INIT(phonebit_picture);
+  picture.format = PHONEBIT_PICTURE_GRAY;
+  picture.width = picture.height = 8;
+  picture.planes[0] = levels;
+  void* const image = malloc(info.bytes);
+  FAILS(phonebit_network_prepare_picture(network, 0, &picture, NULL, image, info.bytes), PHONEBIT_ERROR_INPUT,
+        "give a rule");
+  free(image);
+  phonebit_network_destroy(network);
+}
+
 /* Destroying a network cancels and awaits its jobs, takes no new ones, and leaves the handles of jobs alive.
  */
 static void test_destroy_with_jobs(const phonebit_options* options) {
@@ -182,9 +198,10 @@ static void test_pictures(phonebit_network* network) {
   picture.height = info.height;
   picture.planes[0] = levels;
   uint8_t* const image = malloc(info.bytes);
-  if (!has_rule)
-    FAILS(phonebit_network_prepare_picture(network, 0, &picture, NULL, image, info.bytes),
-          PHONEBIT_ERROR_INPUT, "give a rule");
+  if (!has_rule) { /* levels are levels */
+    OK(phonebit_network_prepare_picture(network, 0, &picture, NULL, image, info.bytes));
+    for (size_t i = 0; i < info.bytes; ++i) EXPECT(image[i] == levels[i / (size_t)info.channels]);
+  }
   rule.color_order = info.channels == 1 ? PHONEBIT_COLOR_GRAY : PHONEBIT_COLOR_RGB;
   rule.resize = PHONEBIT_RESIZE_STRETCH;
   rule.interpolation = PHONEBIT_INTERPOLATION_NEAREST;
@@ -268,6 +285,7 @@ static void test_both_processors(const char* cache) {
 int main(int argc, char** argv) {
   if (argc != 2) return fprintf(stderr, "usage: test_c_running FOLDER\n"), 2;
   snprintf(classifier, sizeof classifier, "%s/tiny_classifier.pbit", argv[1]);
+  snprintf(real_valued, sizeof real_valued, "%s/binary_conv_threshold_1_1_pad0.pbit", argv[1]);
   snprintf(planned, sizeof planned, "%s/planned_classifier.pbit", argv[1]);
   phonebit_options* const options = cpu_options();
   OK(phonebit_options_set_profiling(options, 1));
@@ -277,6 +295,7 @@ int main(int argc, char** argv) {
   test_jobs(network);
   test_cancel(network);
   test_pictures(network);
+  test_picture_without_rule(options);
   test_measuring_on_cpu(network);
   phonebit_network_destroy(network);
   test_destroy_with_jobs(options);
