@@ -159,7 +159,7 @@ def test_binary_convolution_norm_and_sign(
 
 def test_bytes_pools_and_dense_layers_as_one_network(tmp_path: Path) -> None:
     net = Net("whole")
-    first, dense = net.signs(32, 3, 3, 3), net.signs(10, 1, 1, 32)
+    first, dense = net.signs(32, 3, 3, 3), net.dyadic(10, 1, 1, 32)
     inner = net.signs(32, 3, 3, 32)
     norms = [norm_arrays(32, seed) for seed in (1, 2)]
     bias = net.dyadic(10)
@@ -175,8 +175,7 @@ def test_bytes_pools_and_dense_layers_as_one_network(tmp_path: Path) -> None:
     c2 = net.op("c2", Conv2D(inner.astype(np.float32), same, 1, 1.0), b1)
     n2 = net.op("n2", batch_norm(norms[1], 1e-3, 0), c2)
     a2 = net.op("a2", AveragePool2D(Window((6, 6))), n2)
-    s2 = net.op("s2", Sign(), a2)
-    c3 = net.op("c3", Conv2D(dense.astype(np.float32), Window((1, 1)), bias=bias), s2)
+    c3 = net.op("c3", Conv2D(dense, Window((1, 1)), bias=bias), a2)
     graph = net.done(net.op("softmax", Softmax(), c3))
     with Layers() as layers:
         scale = np.full(32, np.float32(1 / 255))
@@ -191,9 +190,9 @@ def test_bytes_pools_and_dense_layers_as_one_network(tmp_path: Path) -> None:
             epilogue=layers.epilogue(layers.norm(1e-3, **norms[1])),
         )  # fmt: skip
         x4 = layers.pool("average_pool", x3, window(0))
-        x5 = layers.pointwise(x4, layers.epilogue(output=SIGNS))
-        x6 = layers.dense(x5, 10, weights=layers.signs(dense), epilogue=layers.epilogue(bias=bias))
-        layers.output(layers.softmax(x6))
+        end = layers.epilogue(bias=bias)
+        x5 = layers.dense(x4, 10, weights=layers.weights(dense), epilogue=end)
+        layers.output(layers.softmax(x5))
         check_same(layers, graph, tmp_path)
 
 

@@ -1,0 +1,164 @@
+// Networks whose layers are all cut in two, by rows and by channels, with one half on the first OpenCL device
+// and one on the CPU: the bits are those of the CPU alone. Passes without a device.
+//
+//   test_coexec_networks FOLDER NETWORK...
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "claims.h"
+#include "loader/loader.h"
+#include "lowering/op_part.h"
+#include "network.h"
+#include "network_buffers.h"
+
+namespace {
+
+using phonebit::ExecutionPlan;
+using phonebit::Network;
+using phonebit::Options;
+using phonebit::OutputPart;
+using phonebit::PlannedPart;
+using phonebit::Processor;
+using phonebit::lowering::kChannelGrain;
+using phonebit::test::Content;
+
+enum class Cut { rows, channels };
+
+/// The halves of a layer, or the layer whole where nothing cuts it; `cut` is the way that is preferred.
+std::vector<OutputPart> halves_of(const phonebit::loader::Model& model, const phonebit::loader::Op& op,
+                                  Cut cut) {
+  const OutputPart whole = phonebit::lowering::whole_part(model, op);
+  // Whole words where there are several, so that both kinds of cuts occur.
+  const int grain = whole.channel_end >= 64 ? 32 : kChannelGrain;
+  const int row = whole.row_end / 2, channel = (whole.channel_end / 2 + grain - 1) / grain * grain;
+  const bool has_rows = phonebit::lowering::can_split_rows(model, op);
+  const bool has_channels =
+      phonebit::lowering::can_split_channels(model, op) && channel > 0 && channel < whole.channel_end;
+  OutputPart first = whole, second = whole;
+  if (has_rows && (cut == Cut::rows || !has_channels)) {
+    first.row_end = second.row_begin = row;
+  } else if (has_channels) {
+    first.channel_end = second.channel_begin = channel;
+  } else {
+    return {whole};
+  }
+  return {first, second};
+}
+
+/// Each layer is a stage. `first` has the first halves, and the first of the layers that cannot be cut; those
+/// take turns.
+ExecutionPlan plan_of(const phonebit::loader::Model& model, Cut cut, Processor first) {
+  const Processor second = first == Processor::cpu ? Processor::gpu : Processor::cpu;
+  ExecutionPlan plan{"any", "user", 0.0, {}};
+  int whole_layers = 0;
+  for (int layer = 0; layer < static_cast<int>(model.ops.size()); ++layer) {
+    const std::vector<OutputPart> halves = halves_of(model, model.ops[static_cast<size_t>(layer)], cut);
+    if (halves.size() == 1) {
+      plan.parts.push_back({layer, whole_layers++ % 2 == 0 ? first : second, layer, halves[0]});
+    } else {
+      plan.parts.push_back({layer, first, layer, halves[0]});
+      plan.parts.push_back({layer, second, layer, halves[1]});
+    }
+  }
+  return plan;
+}
+
+bool is_same(const PlannedPart& a, const PlannedPart& b) {
+  const auto numbers = [](const PlannedPart& planned) {
+    return std::make_tuple(planned.stage, planned.processor, planned.layer, planned.part.row_begin,
+                           planned.part.row_end, planned.part.channel_begin, planned.part.channel_end);
+  };
+  return numbers(a) == numbers(b);
+}
+
+/// Stages in which both processors compute parts of one layer.
+int shared_layers(const ExecutionPlan& plan) {
+  int count = 0;
+  for (size_t i = 1; i < plan.parts.size(); ++i)
+    count += plan.parts[i].layer == plan.parts[i - 1].layer &&
+             plan.parts[i].processor != plan.parts[i - 1].processor;
+  return count;
+}
+
+/// The network is on both processors as planned, now and not only when it was loaded.
+void expect_plan_in_force(const Network& network, const ExecutionPlan& plan, const std::string& what) {
+  const ExecutionPlan in_force = network.plan();
+  bool is_equal = in_force.parts.size() == plan.parts.size();
+  for (size_t i = 0; is_equal && i < plan.parts.size(); ++i)
+    is_equal = is_same(in_force.parts[i], plan.parts[i]);
+  expect(is_equal, what + ": the plan in force is the one given");
+  expect(!network.coexec().is_on_cpu_alone, what + ": the GPU takes part");
+  for (const std::string& warning : network.warnings()) expect(false, what + ": " + warning);
+}
+
+void check_plan(const std::string& path, const Options& options, const std::string& what) {
+  const int batch = 2;
+  Network alone = Network::load(path), both = Network::load(path, options);
+  expect_plan_in_force(both, *options.plan, what + ", loaded");
+  const Content inputs = phonebit::test::random_inputs(alone.inputs(), batch);
+  Content expected = phonebit::test::room_for(alone.tensors(), batch), got = expected;
+  alone.activations(phonebit::test::inputs_of(inputs), phonebit::test::outputs_of(expected), batch);
+  both.activations(phonebit::test::inputs_of(inputs), phonebit::test::outputs_of(got), batch);
+  for (size_t i = 0; i < got.size(); ++i)
+    expect(got[i] == expected[i], what + ": tensor '" + alone.tensors()[i].name + "' differs from the CPU's");
+  Content end = phonebit::test::room_for(alone.outputs(), batch), end_got = end;
+  alone.forward(phonebit::test::inputs_of(inputs), phonebit::test::outputs_of(end), batch);
+  both.forward(phonebit::test::inputs_of(inputs), phonebit::test::outputs_of(end_got), batch);
+  expect(end_got == end, what + ": the outputs differ from the CPU's");
+  expect_plan_in_force(both, *options.plan, what + ", run");
+}
+
+/// Returns how many layers were shared.
+int check_network(const std::string& path, Options options) {
+  const phonebit::loader::Model model =
+      phonebit::loader::load_model(phonebit::loader::FileBytes::of_path(path));
+  int shared = 0;
+  for (const Cut cut : {Cut::rows, Cut::channels}) {
+    for (const Processor first : {Processor::gpu, Processor::cpu}) {
+      const std::string what = std::filesystem::path(path).stem().string() +
+                               (cut == Cut::rows ? " cut by rows, " : " cut by channels, ") +
+                               (first == Processor::gpu ? "the GPU first" : "the CPU first");
+      options.plan = plan_of(model, cut, first);
+      shared += shared_layers(*options.plan);
+      check_plan(path, options, what);
+    }
+  }
+  return shared;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    std::fprintf(stderr, "usage: test_coexec_networks FOLDER NETWORK...\n");
+    return 2;
+  }
+  if (phonebit::opencl_devices().empty()) {
+    std::printf("skipped: no OpenCL device (%s)\n", phonebit::opencl_error().c_str());
+    return 0;
+  }
+  Options options;
+  options.device = "gpu+cpu";
+  options.threads = 2;
+  options.cache_directory =
+      (std::filesystem::temp_directory_path() / ("phonebit_coexec_" + std::to_string(::getpid()))).string();
+  for (int i = 2; i < argc; ++i) {
+    const std::string path = std::string(argv[1]) + "/" + argv[i] + ".pbit";
+    try {
+      const int shared = check_network(path, options);
+      expect(shared > 0, path + ": no layer can be cut");
+      std::printf("%s: %d layers shared\n", argv[i], shared);
+    } catch (const phonebit::Error& error) {
+      expect(false, path + ": " + error.what());
+    }
+  }
+  std::filesystem::remove_all(options.cache_directory);
+  std::printf("%d networks on %s + CPU, %d failures\n", argc - 2, phonebit::opencl_devices()[0].name.c_str(),
+              failures);
+  return failures == 0 ? 0 : 1;
+}
