@@ -104,6 +104,7 @@ int NetworkBuilder::convolution(int input, const Convolution& layer) {
   out.width = shape.size.width;
   out.channels = layer.out_channels;
   out.dtype = layer.epilogue.output == OutputKind::signs ? ElementType::bit : ElementType::f32;
+  check_tensor(out);
 
   const bool is_integer = in.dtype != ElementType::f32;
   const Reach reach = is_integer ? reach_of(layer, in.dtype, shape.filters) : Reach{};
@@ -151,6 +152,7 @@ NetworkBuilder::Finish NetworkBuilder::finish(const Epilogue& epilogue, const Te
     fail(ErrorCode::input, "%s: slopes belong to the activation prelu, and it needs them", where.c_str());
   const auto channels = static_cast<size_t>(out.channels);
   const ChannelChain chain(epilogue, channels, where);
+  const std::vector<float> slopes = one_a_channel(epilogue.slopes, channels, 0.0f, "slopes", where);
   Finish end;
   if (is_signs && epilogue.added == 0 && reach != nullptr) {
     end.integers = integer_thresholds(chain, *reach, where);
@@ -177,7 +179,7 @@ NetworkBuilder::Finish NetworkBuilder::finish(const Epilogue& epilogue, const Te
     add.tensor = epilogue.added - 1;
     end.steps.push_back(add);
   }
-  add_activation(end.steps, epilogue, channels, where);
+  add_activation(end.steps, epilogue.activation, slopes);
   return end;
 }
 
@@ -188,10 +190,10 @@ void NetworkBuilder::add_scale_bias(std::vector<StepRecord>& steps, const ScaleB
   steps.push_back(record);
 }
 
-void NetworkBuilder::add_activation(std::vector<StepRecord>& steps, const Epilogue& epilogue, size_t channels,
-                                    const std::string& where) {
+void NetworkBuilder::add_activation(std::vector<StepRecord>& steps, Activation activation,
+                                    const std::vector<float>& slopes) {
   constexpr float kForever = std::numeric_limits<float>::infinity();
-  switch (epilogue.activation) {
+  switch (activation) {
     case Activation::none:
       return;
     case Activation::relu:
@@ -202,8 +204,7 @@ void NetworkBuilder::add_activation(std::vector<StepRecord>& steps, const Epilog
       return steps.push_back(clamp(-1.0f, 1.0f));
     case Activation::prelu: {
       StepRecord step = step_of(StepKind::kPrelu);
-      step.constant_a =
-          writer_.constant(DataType::kF32, one_a_channel(epilogue.slopes, channels, 0.0f, "slopes", where));
+      step.constant_a = writer_.constant(DataType::kF32, slopes);
       return steps.push_back(step);
     }
     case Activation::sigmoid:

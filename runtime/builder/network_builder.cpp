@@ -95,7 +95,9 @@ int NetworkBuilder::input(const std::string& name, ElementType dtype, int height
     if (extent < 1 || static_cast<uint32_t>(extent) > Limits::kExtent)
       fail(ErrorCode::input, "input '%s': %dx%dx%d, expected each to be 1 to %" PRIu32, name.c_str(), height,
            width, channels, Limits::kExtent);
-  const int number = add_tensor({name, dtype, height, width, channels});
+  const TensorInfo info{name, dtype, height, width, channels};
+  check_tensor(info);
+  const int number = add_tensor(info);
   writer_.inputs.push_back(static_cast<uint32_t>(number - 1));
   return number;
 }
@@ -121,6 +123,10 @@ int NetworkBuilder::pool(int input, Pool& layer, OpKind kind, const char* kind_n
     layer.window.kernel_height = out.height;
     layer.window.kernel_width = out.width;
   }
+  const MapSize size = output_size(layer.window, {out.height, out.width}, true, where);
+  out.height = size.height;
+  out.width = size.width;
+  check_tensor(out);
   const auto channels = static_cast<size_t>(out.channels);
   OpRecord op = op_of(kind, layer.window);
   if (layer.gamma.is_given()) {
@@ -135,9 +141,6 @@ int NetworkBuilder::pool(int input, Pool& layer, OpKind kind, const char* kind_n
     minimum.values = {gamma.data(), gamma.size()};
     op.flip_mask = writer_.constant(DataType::kBit, pack_filters(minimum, {1, 1, channels}, {}));
   }
-  const MapSize size = output_size(layer.window, {out.height, out.width}, true, where);
-  out.height = size.height;
-  out.width = size.width;
   return add_op(op, input, out, {});
 }
 
@@ -145,6 +148,7 @@ int NetworkBuilder::pointwise(int input, const std::string& name, const Epilogue
   TensorInfo out = tensor(input);
   out.name = layer_name(name, "pointwise");
   out.dtype = epilogue.output == OutputKind::signs ? ElementType::bit : ElementType::f32;
+  check_tensor(out);
   const Finish end = finish(epilogue, out, nullptr, "layer '" + out.name + "'");
   OpRecord op = op_of(OpKind::kElementwise, Window{});
   return add_op(op, input, out, end);
@@ -156,6 +160,7 @@ int NetworkBuilder::softmax(int input, const std::string& name) {
   if (out.dtype != ElementType::f32)
     fail(ErrorCode::input, "layer '%s': tensor '%s' holds no f32 values, which softmax needs",
          out.name.c_str(), tensor(input).name.c_str());
+  check_tensor(out);
   OpRecord op = op_of(OpKind::kSoftmax, Window{});
   return add_op(op, input, out, {});
 }
@@ -219,7 +224,7 @@ std::string NetworkBuilder::layer_name(const std::string& given, const char* kin
   return name;
 }
 
-int NetworkBuilder::add_tensor(const TensorInfo& info) {
+void NetworkBuilder::check_tensor(const TensorInfo& info) const {
   const int64_t elements = int64_t{info.height} * info.width;  // each at most 2^20
   if (elements > Limits::kElements / info.channels)
     fail(ErrorCode::input, "tensor '%s': %dx%dx%d are more elements than this engine's limit, %" PRId64,
@@ -227,6 +232,9 @@ int NetworkBuilder::add_tensor(const TensorInfo& info) {
   if (tensors_.size() >= Limits::kRecords)
     fail(ErrorCode::input, "tensor '%s': there are %zu tensors already, this engine's limit",
          info.name.c_str(), tensors_.size());
+}
+
+int NetworkBuilder::add_tensor(const TensorInfo& info) {
   format::TensorRecord record{};
   record.name_offset = writer_.name(info.name);
   record.dtype = static_cast<uint32_t>(data_type(info.dtype));

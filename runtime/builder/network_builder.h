@@ -74,9 +74,12 @@ class NetworkBuilder {
   Finish finish(const Epilogue& epilogue, const TensorInfo& out, const Reach* reach,
                 const std::string& where);
   void add_scale_bias(std::vector<format::StepRecord>& steps, const ScaleBias& step);
-  void add_activation(std::vector<format::StepRecord>& steps, const Epilogue& epilogue, size_t channels,
-                      const std::string& where);
+  void add_activation(std::vector<format::StepRecord>& steps, Activation activation,
+                      const std::vector<float>& slopes);
   void check_added(const Epilogue& epilogue, const TensorInfo& out, const std::string& where) const;
+  /// Whether there is room for a further tensor. Before anything is added, so that a failed call adds
+  /// nothing.
+  void check_tensor(const TensorInfo& info) const;
   int add_tensor(const TensorInfo& info);
   int add_op(format::OpRecord& op, int input, const TensorInfo& out, const Finish& finish);
 

@@ -19,3 +19,6 @@ run(${EMULATOR} ${WORK}/build/classify ${MODEL})
 if(NOT TEXT MATCHES " on (cpu|gpu):.*[0-9]\\.[0-9]+  ")
   message(FATAL_ERROR "classify printed no scores:\n${TEXT}")
 endif()
+
+run(${EMULATOR} ${WORK}/build/layers ${WORK}/layers.pbit)
+run(${EMULATOR} ${WORK}/build/classify ${WORK}/layers.pbit)

@@ -57,7 +57,7 @@ def test_the_reference_is_the_cpu_backend(tmp_path: Path) -> None:
     window = Window(ODD.kernel, ODD.stride, ODD.dilation, ODD.pads)
     path = tmp_path / "convolution.pbit"
     path.write_bytes(to_bytes(net.done(net.op("conv", Conv2D(weights, window), value))))
-    result = _runtime.Network(str(path), 1, "scalar").forward([x])[0]
+    result = _runtime.Network(str(path), 1, "cpu:scalar").forward([x])[0]
     np.testing.assert_array_equal(result, convolution(ODD, x, weights))
 
 

@@ -37,7 +37,7 @@ def cpu_function(name: str, x: Floats, folder: Path) -> Floats:
     graph = net.done(net.op("f", Elementwise(Epilogue([FUNCTIONS[name]()])), value))
     path = folder / f"{name}.pbit"
     path.write_bytes(to_bytes(graph))
-    return _runtime.Network(str(path), 1, "scalar").forward([x])[0]
+    return _runtime.Network(str(path), 1, "cpu:scalar").forward([x])[0]
 
 
 @pytest.mark.parametrize(

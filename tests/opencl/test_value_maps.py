@@ -99,7 +99,7 @@ def cpu_softmax(x: Floats, log: bool, folder: Path) -> Floats:
     graph = net.done(net.op("softmax", Softmax(log), net.input("x", x.shape[1:])))
     path = folder / "softmax.pbit"
     path.write_bytes(to_bytes(graph))
-    return _runtime.Network(str(path), 1, "scalar").forward([x])[0]
+    return _runtime.Network(str(path), 1, "cpu:scalar").forward([x])[0]
 
 
 @pytest.mark.parametrize("log", [False, True])

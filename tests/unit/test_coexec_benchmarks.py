@@ -225,6 +225,9 @@ class FakeProfile:
     def predictor(self, method: str, threads: int, augmented: bool) -> FakeProfile:
         return self
 
+    def margin(self, method: str) -> float:
+        return 0.02
+
     def sharing_cost(self, method: str, threads: int) -> FakeProfile:
         return self
 
