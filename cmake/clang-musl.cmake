@@ -4,7 +4,7 @@
 #   pip install ziglang
 #   cmake -DCMAKE_TOOLCHAIN_FILE=cmake/clang-musl.cmake [-DPHONEBIT_CROSS_PROCESSOR=armv7-a]
 set(PHONEBIT_CROSS_PROCESSOR aarch64 CACHE STRING "aarch64 or armv7-a")
-set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES PHONEBIT_CROSS_PROCESSOR)
+set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES PHONEBIT_CROSS_PROCESSOR ZIG_PYTHON)
 # Linking would first build another libc++, with the compiler checks' flags.
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
 set(CMAKE_SYSTEM_NAME Linux)
@@ -20,7 +20,9 @@ else()
   message(FATAL_ERROR "PHONEBIT_CROSS_PROCESSOR is '${PHONEBIT_CROSS_PROCESSOR}'; expected aarch64 or armv7-a")
 endif()
 
-set(BUILD_SHARED_LIBS OFF CACHE BOOL "Tests are static programs: there is no dynamic linker to run others")
+# There is no dynamic linker to run others.
+set(CMAKE_EXE_LINKER_FLAGS_INIT "-static")
+set(BUILD_SHARED_LIBS OFF CACHE BOOL "A static program cannot use a shared library")
 find_program(ZIG_PYTHON NAMES python3 python REQUIRED)
 foreach(LANGUAGE C CXX)
   set(CMAKE_${LANGUAGE}_ARCHIVE_CREATE "<CMAKE_AR> -m ziglang ar qc <TARGET> <OBJECTS>")

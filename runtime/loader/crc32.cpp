@@ -16,7 +16,7 @@ constexpr int kSlices = 16;
 
 using Tables = std::array<std::array<uint32_t, 256>, kSlices>;
 
-constexpr Tables make_tables() {
+Tables make_tables() {
   Tables tables{};
   for (uint32_t byte = 0; byte < 256; ++byte) {
     uint32_t crc = byte;
@@ -32,25 +32,26 @@ constexpr Tables make_tables() {
   return tables;
 }
 
-constexpr Tables kTables = make_tables();
-
 /// The four look-ups of one little-endian word whose last byte is `behind` bytes before the end of the slice.
-uint32_t look_up(uint32_t word, size_t behind) {
-  return kTables[behind + 3][word & 255] ^ kTables[behind + 2][(word >> 8) & 255] ^
-         kTables[behind + 1][(word >> 16) & 255] ^ kTables[behind][word >> 24];
+uint32_t look_up(const Tables& tables, uint32_t word, size_t behind) {
+  return tables[behind + 3][word & 255] ^ tables[behind + 2][(word >> 8) & 255] ^
+         tables[behind + 1][(word >> 16) & 255] ^ tables[behind][word >> 24];
 }
 
 }  // namespace
 
 uint32_t crc32(uint32_t crc, const void* data, size_t size) {
+  // At the first call, since phones' libraries have no room for 16 KB of them.
+  static const Tables tables = make_tables();
   const auto* bytes = static_cast<const unsigned char*>(data);
   crc = ~crc;
   for (; size >= kSlices; size -= kSlices, bytes += kSlices) {
     uint32_t word[4];
     std::memcpy(word, bytes, sizeof word);
-    crc = look_up(word[0] ^ crc, 12) ^ look_up(word[1], 8) ^ look_up(word[2], 4) ^ look_up(word[3], 0);
+    crc = look_up(tables, word[0] ^ crc, 12) ^ look_up(tables, word[1], 8) ^ look_up(tables, word[2], 4) ^
+          look_up(tables, word[3], 0);
   }
-  for (; size > 0; --size, ++bytes) crc = kTables[0][(crc ^ *bytes) & 255] ^ (crc >> 8);
+  for (; size > 0; --size, ++bytes) crc = tables[0][(crc ^ *bytes) & 255] ^ (crc >> 8);
   return ~crc;
 }
 

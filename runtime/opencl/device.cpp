@@ -125,9 +125,13 @@ std::vector<Device> find_devices() {
     const bool is_simulator = device.platform_name.find("Oclgrind") != std::string::npos;
     return is_simulator ? 2 : device.is_gpu ? 0 : 1;
   };
-  std::stable_sort(found.begin(), found.end(),
-                   [&](const Device& a, const Device& b) { return rank(a) < rank(b); });
-  return found;
+  std::vector<Device> ordered;
+  for (const int wanted : {0, 1, 2}) {
+    for (const Device& device : found) {
+      if (rank(device) == wanted) ordered.push_back(device);
+    }
+  }
+  return ordered;
 }
 
 }  // namespace

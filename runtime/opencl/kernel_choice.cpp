@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <sstream>
 
 #include "fail.h"
 #include "opencl/kernel_library.h"
+#include "opencl/text_fields.h"
 
 namespace phonebit::opencl {
 namespace {
@@ -68,13 +68,14 @@ std::string KernelChoice::text() const {
 }
 
 KernelChoice KernelChoice::parse(const std::string& text) {
-  std::istringstream fields(text);
+  std::string_view fields = text;
   KernelChoice choice;
-  if (!(fields >> choice.kernel)) fail(ErrorCode::input, "expected a kernel and its parameters, got nothing");
+  if (!take_word(fields, choice.kernel))
+    fail(ErrorCode::input, "expected a kernel and its parameters, got nothing");
   const auto& names = kernel_names();
   if (!std::binary_search(names.begin(), names.end(), choice.kernel))
     fail(ErrorCode::input, "there is no kernel '%s'", choice.kernel.c_str());
-  for (std::string field; fields >> field;) {
+  for (std::string field; take_word(fields, field);) {
     auto parameter = parse_parameter(choice.kernel, field);
     for (const auto& [name, value] : choice.parameters) {
       if (name == parameter.first)

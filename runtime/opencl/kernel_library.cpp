@@ -3,14 +3,13 @@
 #include <cctype>
 #include <charconv>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <set>
 
 #include "fail.h"
 #include "opencl/embedded_files.h"
+#include "opencl/kernel_folder.h"
+#include "opencl/text_fields.h"
 
 namespace phonebit::opencl {
 namespace {
@@ -65,23 +64,6 @@ bool parse_tunable(std::string_view line, Tunable& into) {
          scanner.number(into.default_value);
 }
 
-/// Calls `visit` with each line, without its end.
-template <class Visit>
-void for_each_line(std::string_view text, Visit visit) {
-  while (!text.empty()) {
-    const size_t end = text.find('\n');
-    visit(text.substr(0, end));
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-  }
-}
-
-std::string read_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file) fail(ErrorCode::input, "PHONEBIT_KERNELS: cannot read %s", path.c_str());
-  return text;
-}
-
 /// The parsed library. Views point into the program's constant data, or into `overrides`.
 struct Library {
   std::map<std::string_view, std::string_view> files;
@@ -93,32 +75,21 @@ struct Library {
 
   Library() {
     for (size_t i = 0; i < embedded_file_count; ++i) files[embedded_files[i].path] = embedded_files[i].text();
-    if (const char* const folder = std::getenv("PHONEBIT_KERNELS")) override_from(folder);
+    if (const char* const folder = std::getenv("PHONEBIT_KERNELS")) {
+      overrides = read_kernel_folder(folder);
+      for (const auto& [path, text] : overrides) files[path] = text;
+    }
     for (const auto& [path, text] : files) {
       if (path.size() < 3 || path.substr(path.size() - 3) != ".cl") continue;
       const std::string_view name = path.substr(path.rfind('/') + 1);
       Kernel& kernel = kernels[std::string(name.substr(0, name.size() - 3))];
       kernel.text = text;
-      for_each_line(text, [&](std::string_view line) {
+      for (std::string_view rest = text, line; take_line(rest, line);) {
         Tunable tunable;
         if (parse_tunable(line, tunable)) kernel.tunables.push_back(std::move(tunable));
-      });
+      }
     }
     for (const auto& [name, kernel] : kernels) names.push_back(name);
-  }
-
-  void override_from(const std::filesystem::path& folder) {
-    std::error_code error;
-    if (!std::filesystem::is_directory(folder, error))
-      fail(ErrorCode::input, "PHONEBIT_KERNELS: %s is no folder; expected one like bnn_kernels",
-           folder.c_str());
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
-      const std::string extension = entry.path().extension();
-      if (extension != ".cl" && extension != ".clh" && extension != ".table") continue;
-      const auto at = overrides.emplace(entry.path().lexically_relative(folder).generic_string(),
-                                        read_file(entry.path()));
-      files[at.first->first] = at.first->second;
-    }
   }
 
   const Kernel& kernel(std::string_view name) const {
@@ -135,18 +106,18 @@ const Library& library() {
 
 /// Appends `text` with its includes replaced: by the file the first time, by nothing afterwards.
 void expand(std::string_view text, std::set<std::string_view>& seen, std::string& out) {
-  for_each_line(text, [&](std::string_view line) {
+  for (std::string_view line; take_line(text, line);) {
     constexpr std::string_view prefix = "#include \"common/";
     if (line.substr(0, prefix.size()) != prefix || line.back() != '"') {
       out.append(line) += '\n';
-      return;
+      continue;
     }
     const std::string_view path = line.substr(10, line.size() - 11);
     const auto at = library().files.find(path);
     if (at == library().files.end())
       fail(ErrorCode::internal, "there is no kernel file '%s' to include", std::string(path).c_str());
     if (seen.insert(at->first).second) expand(at->second, seen, out);
-  });
+  }
 }
 
 }  // namespace

@@ -3,22 +3,21 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
-#include <sstream>
 
 #include "fail.h"
+#include "opencl/text_fields.h"
 
 namespace phonebit::opencl {
 namespace {
 
 /// A line of the table, or false for an empty one.
-bool parse_line(const std::string& line, TuningEntry& into) {
-  std::istringstream fields(line.substr(0, line.find('#')));
-  if (!(fields >> into.op)) return false;
-  if (!(fields >> into.shape >> into.vendor >> into.family >> into.device))
+bool parse_line(std::string_view line, TuningEntry& into) {
+  line = line.substr(0, line.find('#'));
+  if (!take_word(line, into.op)) return false;
+  if (!take_word(line, into.shape) || !take_word(line, into.vendor) || !take_word(line, into.family) ||
+      !take_word(line, into.device))
     fail(ErrorCode::input, "expected op, shape, vendor, family, device, kernel and parameters");
-  std::string choice;
-  std::getline(fields, choice);
-  into.choice = KernelChoice::parse(choice);
+  into.choice = KernelChoice::parse(std::string(line));
   return true;
 }
 
@@ -47,9 +46,8 @@ int specificity(const TuningEntry& entry, const TuningQuery& query, const Device
 
 TuningTable TuningTable::parse(std::string_view text, const std::string& origin) {
   TuningTable table;
-  std::istringstream lines{std::string(text)};
   int number = 0;
-  for (std::string line; std::getline(lines, line);) {
+  for (std::string_view line; take_line(text, line);) {
     ++number;
     try {
       TuningEntry entry;

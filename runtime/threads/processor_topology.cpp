@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
-#include <fstream>
+#include <cstdio>
+#include <cstring>
+#include <memory>
 
 #include "threads/affinity.h"
 
@@ -19,10 +21,10 @@ constexpr int kMostProcessors = 8192;
 constexpr double kBigByCapacity = 0.7, kBigByClock = 0.9;
 
 std::string first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"), &std::fclose);
+  char line[4096];  // the kernel's own are a page
+  if (!file || std::fgets(line, sizeof line, file.get()) == nullptr) return {};
+  return std::string(line, std::strcspn(line, "\n"));
 }
 
 /// A number from 0 to `most` at the start of `text`, which it consumes; -1 if there is none.

@@ -1,11 +1,11 @@
-"""Fails where libphonebit.so uses a function that Android's C library does not have.
+"""Fails where libphonebit.a calls a function that Android's C library does not have.
 
-python check_bionic_symbols.py LIBRARY.so NM
+python check_bionic_symbols.py LIBRARY.a NM
 
-LIBRARY is a shared build with musl (cmake/clang-musl.cmake), whose names are the plain ones of
-POSIX as bionic's are, and which carries libc++ within itself as an app with the NDK's c++_static
-does. NM is the tool of its processor. Functions that bionic has are listed in bionic_symbols.txt,
-with the API level that brought them; this library promises API 24.
+LIBRARY is a static build with musl (cmake/clang-musl.cmake), whose names are the plain ones of
+POSIX as bionic's are; NM is the tool of its processor. What libc++ and the compiler's own library
+ask for does not count: the NDK brings them for each API level. Functions that bionic has are listed
+in bionic_symbols.txt, with the API level that brought them; this library promises API 24.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ from pathlib import Path
 
 API_LEVEL = 24
 LIST = Path(__file__).parent / "bionic_symbols.txt"
-# Names by which musl means what bionic names otherwise.
-MUSL_NAMES = {"__errno_location": "__errno"}
+# Names by which musl means what bionic names otherwise. Clang makes bcmp of some calls of memcmp,
+# but not for Android.
+MUSL_NAMES = {"__errno_location": "__errno", "bcmp": "memcmp"}
+# Of libc++ and the compiler's library.
+CXX_PREFIXES = ("_Z", "__cxa_", "__gxx_", "_Unwind_", "__dso_handle")
 
 
 def bionic_levels(text: str) -> dict[str, int]:
@@ -27,13 +30,15 @@ def bionic_levels(text: str) -> dict[str, int]:
 
 
 def needed_symbols(listing: str) -> list[str]:
-    """Functions that a library must find elsewhere, from `nm -D --undefined-only`.
+    """Functions of the C library that a static library calls, from what `nm` says of it.
 
     Weak ones are left out: they may be absent.
     """
-    fields = (line.split() for line in listing.splitlines())
-    names = (words[1].split("@")[0] for words in fields if len(words) == 2 and words[0] == "U")
-    return sorted(MUSL_NAMES.get(name, name) for name in names)
+    fields = [line.split() for line in listing.splitlines()]
+    defined = {words[2] for words in fields if len(words) == 3}
+    called = {words[1] for words in fields if len(words) == 2 and words[0] == "U"} - defined
+    names = {name for name in called if not name.startswith(CXX_PREFIXES)}
+    return sorted({MUSL_NAMES.get(name, name) for name in names})
 
 
 def complaints(needed: list[str], levels: dict[str, int]) -> list[str]:
@@ -59,11 +64,10 @@ def main(arguments: list[str]) -> int:
         print(__doc__, file=sys.stderr)
         return 2
     library, nm = arguments
-    command = [nm, "-D", "--undefined-only", library]
-    listing = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    listing = subprocess.run([nm, library], check=True, capture_output=True, text=True).stdout
     needed = needed_symbols(listing)
     if "memcpy" not in needed:
-        print(f"{library} asks for no memcpy: expected a shared library", file=sys.stderr)
+        print(f"{library} calls no memcpy: expected a whole static library", file=sys.stderr)
         return 2
     found = complaints(needed, bionic_levels(LIST.read_text()))
     for text in found:

@@ -2,10 +2,11 @@
 
 python run_on_rusticl.py MESA BUILD [PART OF A NAME...]
 
-MESA is the folder that mobile-isa/setup.sh made; BUILD holds phonebit_run for aarch64, linked
-dynamically so that it can load libOpenCL. Each network runs on NEON, on OpenCL and on "gpu+cpu",
-where the GPU does everything unless the file has a plan for this pair; each result must be the
-golden one, to the last bit. There are few networks, since kernels compile slowly there.
+MESA is the folder that mobile-isa/setup.sh made; BUILD holds phonebit_run and test_coexec_networks
+for aarch64, linked dynamically so that they can load libOpenCL. Each network runs on NEON and on
+OpenCL, where each result must be the golden one; of some, both processors then compute halves of
+every layer (tests/cpp/test_coexec_networks.cpp). All to the last bit. There are few networks, since
+kernels compile slowly there.
 """
 
 from __future__ import annotations
@@ -16,12 +17,17 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "v1"
-DEVICES = ("cpu:neon", "gpu", "gpu+cpu")
-# A whole classifier, the same with plans, and a first layer that reads levels.
-NAMES = ("tiny_classifier", "planned_classifier", "u8_first_layer_3_64")
+DEVICES = ("cpu:neon", "gpu")
+# A whole classifier, and a first layer that reads levels.
+NAMES = ("tiny_classifier", "u8_first_layer_3_64")
+# Cut between rows and between channels: real and binary convolutions, and pools.
+SHARED = ("tiny_classifier",)
+RUN, SHARING_TEST = Path("runtime/tools/phonebit_run"), Path("tests/cpp/test_coexec_networks")
 LIMIT_S = 600
 
 
@@ -62,18 +68,27 @@ def write_arrays(arrays: Path, folder: Path) -> list[str]:
     return options
 
 
-def run_network(emulator: list[str], program: Path, name: str, device: str, home: Path) -> str:
-    """What is wrong with one network on one device; "" where its results are the golden ones."""
-    environment = {key: text for key, text in os.environ.items() if not key.startswith("OCL_ICD")}
-    # Mesa keeps its programs below the home folder.
-    environment.update(RUSTICL_ENABLE="llvmpipe", HOME=str(home))
-    model = GOLDEN / f"{name}.pbit"
-    with tempfile.TemporaryDirectory() as folder:
-        options = ["--device", device, "--threads", "2", "--cache", str(home)]
-        options += write_arrays(model.with_suffix(".npz"), Path(folder))
+@dataclass
+class Phone:
+    """The emulator with what programs there need."""
+
+    mesa: Path
+    home: Path
+
+    @property
+    def emulator(self) -> Path:
+        return self.mesa / "qemu/usr/bin/qemu-aarch64"
+
+    def run(self, *command: str | Path) -> str:
+        """What is wrong with a program's run; "" where it succeeded on all that it was given."""
+        environment = {
+            key: text for key, text in os.environ.items() if not key.startswith("OCL_ICD")
+        }
+        # Mesa keeps its programs below the home folder.
+        environment.update(RUSTICL_ENABLE="llvmpipe", HOME=str(self.home))
         try:
             done = subprocess.run(
-                [*emulator, program, model, *options],
+                [self.emulator, "-L", self.mesa / "root", *command],
                 env=environment,
                 capture_output=True,
                 text=True,
@@ -82,8 +97,30 @@ def run_network(emulator: list[str], program: Path, name: str, device: str, home
             )
         except subprocess.TimeoutExpired:
             return f"no result within {LIMIT_S} s"
-    texts = f"{done.stdout}{done.stderr}"
-    return "" if done.returncode == 0 else f"exit code {done.returncode}\n{texts}"
+        texts = f"{done.stdout}{done.stderr}"
+        if "skipped" in done.stdout:
+            return f"OpenCL is missing\n{texts}"
+        return "" if done.returncode == 0 else f"exit code {done.returncode}\n{texts}"
+
+
+def run_network(phone: Phone, program: Path, name: str, device: str) -> str:
+    """What is wrong with one network on one device; "" where its results are the golden ones."""
+    model = GOLDEN / f"{name}.pbit"
+    with tempfile.TemporaryDirectory() as folder:
+        options = ["--device", device, "--threads", "2", "--cache", str(phone.home)]
+        options += write_arrays(model.with_suffix(".npz"), Path(folder))
+        return phone.run(program, model, *options)
+
+
+def outcomes(phone: Phone, build: Path, parts: list[str]) -> Iterator[tuple[str, str]]:
+    """Each network on what, and what is wrong there; "" where nothing is."""
+    for name in NAMES:
+        for device in DEVICES:
+            if any(part in name for part in parts):
+                yield f"{name} on {device}", run_network(phone, build / RUN, name, device)
+    for name in SHARED:
+        if any(part in name for part in parts):
+            yield f"{name} on both", phone.run(build / SHARING_TEST, GOLDEN, name)
 
 
 def main(arguments: list[str]) -> int:
@@ -91,23 +128,20 @@ def main(arguments: list[str]) -> int:
         print(__doc__, file=sys.stderr)
         return 2
     mesa, build = (Path(argument).resolve() for argument in arguments[:2])
-    program = build / "runtime" / "tools" / "phonebit_run"
-    emulator = [str(mesa / "qemu/usr/bin/qemu-aarch64"), "-L", str(mesa / "root")]
-    for path, origin in ((program, "phonebit_run's target"), (Path(emulator[0]), "setup.sh")):
-        if not path.exists():
-            print(f"{path} is missing; {origin} makes it", file=sys.stderr)
-            return 2
-    parts = arguments[2:] or [""]
-    names = [name for name in NAMES if any(part in name for part in parts)]
-    failures = 0
     with tempfile.TemporaryDirectory() as home:
-        for name in names:
-            for device in DEVICES:
-                wrong = run_network(emulator, program, name, device, Path(home))
-                print(f"{name} on {device}: {wrong or 'the golden results'}", flush=True)
-                failures += wrong != ""
-    print(f"{len(names)} networks on {len(DEVICES)} kinds of processors, {failures} failures")
-    return 1 if failures or not names else 0
+        phone = Phone(mesa, Path(home))
+        needed = {build / RUN: "its target", build / SHARING_TEST: "its target"}
+        for path, origin in (needed | {phone.emulator: "setup.sh"}).items():
+            if not path.exists():
+                print(f"{path} is missing; {origin} makes it", file=sys.stderr)
+                return 2
+        count = failures = 0
+        for what, wrong in outcomes(phone, build, arguments[2:] or [""]):
+            print(f"{what}: {wrong or 'the expected results'}", flush=True)
+            count += 1
+            failures += wrong != ""
+    print(f"{count} runs, {failures} failures")
+    return 1 if failures or not count else 0
 
 
 if __name__ == "__main__":

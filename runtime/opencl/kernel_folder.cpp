@@ -1,0 +1,50 @@
+#include "opencl/kernel_folder.h"
+
+#include <dirent.h>
+
+#include <memory>
+#include <string_view>
+
+#include "fail.h"
+#include "loader/file_bytes.h"
+
+namespace phonebit::opencl {
+namespace {
+
+bool ends_in(std::string_view name, std::string_view end) {
+  return name.size() > end.size() && name.substr(name.size() - end.size()) == end;
+}
+
+bool is_kernel_file(std::string_view name) {
+  return ends_in(name, ".cl") || ends_in(name, ".clh") || ends_in(name, ".table");
+}
+
+/// Adds the files of `folder`, whose paths begin with `prefix`; false where it is none.
+bool add_folder(const std::string& folder, const std::string& prefix,
+                std::map<std::string, std::string>& into) {
+  struct Closing {
+    void operator()(DIR* directory) const { ::closedir(directory); }
+  };
+  const std::unique_ptr<DIR, Closing> directory(::opendir(folder.c_str()));
+  if (!directory) return false;
+  while (const dirent* const entry = ::readdir(directory.get())) {
+    const std::string name = entry->d_name, path = folder + "/" + name;
+    if (name == "." || name == ".." || add_folder(path, prefix + name + "/", into) || !is_kernel_file(name))
+      continue;
+    const auto bytes = loader::FileBytes::of_path(path);
+    into.emplace(prefix + name, std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  }
+  return true;
+}
+
+}  // namespace
+
+std::map<std::string, std::string> read_kernel_folder(const std::string& folder) {
+  std::map<std::string, std::string> files;
+  if (!add_folder(folder, "", files))
+    fail(ErrorCode::input, "PHONEBIT_KERNELS: %s is no folder; expected one like bnn_kernels",
+         folder.c_str());
+  return files;
+}
+
+}  // namespace phonebit::opencl
