@@ -3,8 +3,8 @@
 #   cmake -DROOT=<bnn_kernels> -DLIST=<file with one path below ROOT a line> -DOUTPUT=<file.cpp> -P embed_kernels.cmake
 #
 # Byte arrays, not string literals: no limit on their length, and nothing in a kernel needs escaping.
-# Without what no compiler reads: comments, indentation and runs of blanks, a third of the bytes. The runtime reads @tune
-# lines, and @kernel lines say whose text it is. Lines stay, so that those of a build log are those of the files.
+# Without what nobody reads: comments, indentation and runs of blanks, a third of the bytes. The runtime reads @tune, @geometry and @channels
+# lines, and @kernel says whose text it is. Lines stay, so that those of a build log are those of the files.
 file(STRINGS "${LIST}" PATHS)
 set(ARRAYS "")
 set(ENTRIES "")
@@ -13,9 +13,9 @@ foreach(PATH IN LISTS PATHS)
   file(READ "${ROOT}/${PATH}" TEXT)
   if(PATH MATCHES "\\.clh?$")
     string(REGEX REPLACE "[ \t]+" " " TEXT "${TEXT}")
-    string(REGEX REPLACE "// (@kernel|@tune)" "\\1" TEXT "${TEXT}")
+    string(REGEX REPLACE "// (@kernel|@tune|@geometry|@channels)" "\\1" TEXT "${TEXT}")
     string(REGEX REPLACE " ?//[^\n]*" "" TEXT "${TEXT}")
-    string(REGEX REPLACE "@kernel|@tune" "// \\0" TEXT "${TEXT}")
+    string(REGEX REPLACE "@kernel|@tune|@geometry|@channels" "// \\0" TEXT "${TEXT}")
     string(REPLACE "\n " "\n" TEXT "${TEXT}")
   endif()
   string(HEX "${TEXT}" BYTES)
