@@ -70,6 +70,6 @@ def print_collection(path: Path, report: CollectionReport) -> None:
         soft_wrap=True,
     )
     if report.missing:
-        console.print(f"[yellow]{report.missing} orders have no result yet[/]")
+        console.print(f"[yellow]orders without a result yet: {report.missing}[/]")
     for layer, reason in report.failed.items():
         console.print(f"[yellow]failed[/] {escape(layer)}: {escape(reason)}", soft_wrap=True)

@@ -230,7 +230,7 @@ def test_the_commands_write_orders_and_read_results(cli: Cli, tmp_path: Path) ->
     back = ["collect", "--orders", folder, "--results", folder / RESULTS_FILE, "-o", samples]
     done = cli(*back)
     assert "2 layers measured, 0 known before" in done.out, done.err
-    assert "1 orders have no result yet" in done.out
+    assert "orders without a result yet: 1" in done.out
     assert "already" in cli.refused(*back)
     assert "0 layers measured, 2 known before" in cli(*back, "--resume").out
 

@@ -515,7 +515,7 @@ PHONEBIT_API phonebit_status phonebit_network_prepare_picture(const phonebit_net
 typedef struct phonebit_energy_source_info {
   uint32_t struct_size;
   int32_t is_counter;      /* counts energy; else tells power, which is sampled */
-  const char* name;        /* "odpm", "battery", "rapl", "ina:0" */
+  const char* name;        /* "odpm", "battery", "rapl", "ina" */
   const char* description; /* of a source that is absent: why */
   int32_t is_available;
   double period_ms; /* pace at which it is worth reading */
