@@ -33,6 +33,7 @@ struct Meter::Shared {
   bool is_ending = false, is_running = false;
 
   void work();
+  bool has_read(std::unique_lock<std::mutex>& lock, Clock::time_point earliest, double answer_s);
 };
 
 void Meter::Shared::work() {
@@ -57,6 +58,15 @@ void Meter::Shared::work() {
   news.notify_all();
 }
 
+/// Waits for a reading that began at `earliest` or later; false if there is none within `answer_s`.
+bool Meter::Shared::has_read(std::unique_lock<std::mutex>& lock, Clock::time_point earliest,
+                             double answer_s) {
+  const auto is_there = [&] { return error || read_at >= earliest; };
+  if (!news.wait_for(lock, Seconds(answer_s), is_there)) return false;
+  if (error) std::rethrow_exception(error);
+  return true;
+}
+
 Meter::Meter(std::unique_ptr<Source> source, double answer_s)
     : shared_(std::make_shared<Shared>(std::move(source))), answer_s_(answer_s) {}
 
@@ -72,13 +82,16 @@ void Meter::start() {
   shared_->error = nullptr;
   shared_->is_ending = false;
   shared_->is_running = true;
+  // The thread begins with a reading, so none is asked for here.
+  const Clock::time_point begin = Clock::now();
   try {
     thread_ = std::thread([shared = shared_] { shared->work(); });
   } catch (const std::system_error& error) {
     shared_->is_running = false;
     fail(ErrorCode::device, "%s: cannot start a thread: %s", info().name.c_str(), error.what());
   }
-  read_now();
+  std::unique_lock<std::mutex> lock(shared_->mutex);
+  if (!shared_->has_read(lock, begin, answer_s_)) fail_to_answer();
 }
 
 Span Meter::read() {
@@ -112,16 +125,12 @@ Span Meter::stop() {
   return span;
 }
 
-/// Waits for a reading that began after this call.
+/// Has the thread read the source, and waits until it has.
 void Meter::read_now() {
   std::unique_lock<std::mutex> lock(shared_->mutex);
-  const Clock::time_point asked = Clock::now();
-  shared_->asked_at = asked;
+  shared_->asked_at = Clock::now();
   shared_->wake.notify_all();
-  shared_->news.wait_for(lock, Seconds(answer_s_),
-                         [&] { return shared_->error || shared_->read_at >= asked; });
-  if (shared_->error) std::rethrow_exception(shared_->error);
-  if (shared_->read_at < asked) fail_to_answer();
+  if (!shared_->has_read(lock, shared_->asked_at, answer_s_)) fail_to_answer();
 }
 
 /// Ends the thread, if there is one; false where it does not answer.
