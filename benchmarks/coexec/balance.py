@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from experiment import FOLDER, RESULTS
+from network_tables import SYSTEMS
 from networks import NETWORKS
-from plans import PLANNED
 from steps import PREPARE, Step, run_steps
 from testbed import ISAS, Testbed, TestbedError, all_cores
 from turns import Budget
@@ -55,7 +55,7 @@ def main() -> int:
         testbeds = [Testbed.named(name) for name in options.testbeds.split(",")]
     else:
         testbeds = list(default_testbeds())
-    variants = ("layer_to_processor", *PLANNED)
+    variants = ("layer_to_processor", *SYSTEMS)
     chosen = (f"--networks={options.network}", f"--variants={','.join(variants)}")
     steps = (
         Step("confinement", 0.3),

@@ -73,7 +73,8 @@ def planned_network(
         precision=variant.precision,
         synchronization=variant.synchronization,
     )
-    return network, planned, {"title": variant.title, "planning_s": seconds, **split_of(planned)}
+    facts = {"title": variant.title, "is_guarded": variant.is_guarded, "planning_s": seconds}
+    return network, planned, facts | split_of(planned)
 
 
 def measured_network(
@@ -87,7 +88,8 @@ def measured_network(
     begin = time.perf_counter()
     report = plan_file(path, str(bench.profile), output, request, quiet=True)
     seconds = time.perf_counter() - begin
-    facts = {"title": variant.title, "planning_s": seconds, "measurements": report.measurements}
+    facts = {"title": variant.title, "is_guarded": variant.is_guarded, "planning_s": seconds}
+    facts["measurements"] = report.measurements
     return bench.load(output), report.planned, facts | split_of(report.planned)
 
 

@@ -290,16 +290,20 @@ def network(**times: float) -> dict[str, Any]:
     ways = {"cpu": 4.0, "gpu": 8.0, "layer_to_processor": 4.0, "ulayer_channels": 3.5,
             "ulayer_types": 3.2, "ulayer": 3.0, "codl_rows": 3.0, "codl_channels": 2.9,
             "codl_hybrid": 2.5, "codl": 2.4, "finegrained": 2.0, "finegrained_plain": 2.5,
-            "finegrained_events": 3.0} | times  # fmt: skip
+            "finegrained_events": 3.0, "planned": 2.1} | times  # fmt: skip
+    plans: dict[str, dict[str, Any]] = {
+        "codl_hybrid": {"placements": ["rows", "channels", "cpu", "gpu"], "chains": []},
+        "codl": {"placements": ["chain", "chain", "cpu", "gpu"], "chains": [[0, 2]]},
+        "ulayer": {},
+        "finegrained": {},
+        "planned": {},
+    }
     work = {"individual_ms": 1.9, "work_ms": 1.8, "meetings": 5, "bytes": 2048}
     return {
         "layers": ["first", "second", "third", "pool"],
         "kinds": ["conv2d", "binary_conv2d", "binary_conv2d", "max_pool2d"],
         "times": {way: {"median_ms": time} for way, time in ways.items()},
-        "plans": {
-            "codl_hybrid": {"placements": ["rows", "channels", "cpu", "gpu"], "chains": []},
-            "codl": {"placements": ["chain", "chain", "cpu", "gpu"], "chains": [[0, 2]]},
-        },
+        "plans": {way: facts | {"is_guarded": way == "planned"} for way, facts in plans.items()},
         "work": {"codl_hybrid": work, "codl": work, "finegrained": work},
     }
 
@@ -323,7 +327,7 @@ def results() -> dict[str, Any]:
                 },
                 "layers": {"rows": [layer_row("linear", 1), layer_row("convolution", 1)]},
                 "network_vgg16": network(),
-                "network_googlenet": network(codl=4.5),
+                "network_googlenet": network(codl=4.5, planned=4.5),
             }
         },
     }  # fmt: skip
@@ -348,10 +352,22 @@ def test_tables_are_made_of_the_results(
         "| VGG16 | 1 / 0 / 0 | 0 / 1 / 0 | 0 / 0 / 1 | 1 / 1 / 1 |",
         "| VGG16 | 3.00 | 2.90 | 2.50 | 2.40 | 1.16x |",
         "| VGG16 | 4 | 50% | 2 | 5 | 5 | 2 | 2 | 0.70 | 0.60 |",
-        "1 of 6 plans are more than 2 % slower than the better single processor: "
-        "GoogLeNet on g1c1-avx2 by CoDL (12.5%).",
+        "1 of 2 guarded plans are more than 2 % slower than the better single processor: "
+        "GoogLeNet on g1c1-avx2 by phonebit plan (12.5%).",
     ):
         assert cells in text
+    assert scripts.document.GUARDED not in text
+
+
+def test_papers_plans_that_were_guarded_are_told_of(
+    scripts: SimpleNamespace, results: dict[str, Any], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    of_vgg16 = results["testbeds"]["g1c1-avx2"]["network_vgg16"]
+    of_vgg16["plans"]["codl"]["is_guarded"] = True
+    (tmp_path / "coexec.json").write_text(json.dumps(results))
+    monkeypatch.setattr(scripts.document, "RESULTS", tmp_path)
+    assert scripts.document.GUARDED in scripts.document.section()
 
 
 def test_what_was_not_measured_is_left_out(

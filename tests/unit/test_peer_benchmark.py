@@ -348,4 +348,4 @@ def test_readme_compares_with_the_fastest_that_is_right(document: dict[str, Any]
     rows[0]["median_ms"], rows[1]["median_ms"], rows[2]["median_ms"] = 2.0, 40.04, 0.001
     rows[1]["ratio"] = 20.02
     line = tables.readme_table(document).splitlines()[2]
-    assert line == "| Fake | - | - | 40 | - | **2** | - | - | 20x | - |"
+    assert line == "| Fake | - | - | 40 | - | **2** | - | - | - | 20x | - |"

@@ -104,6 +104,18 @@ def write_pbit(job: Job) -> None:
         build(job.subject.name, job.path("pbit"), float_weights=job.float_weights)
 
 
+def write_pbit_int8(job: Job) -> None:
+    """The same with its real layers' weights as bytes."""
+    import phonebit
+    from phonebit.models.networks import build
+
+    target = job.path("pbit_int8")
+    if job.subject.zoo is not None:
+        phonebit.convert(job.path("zoo"), target, check=False, float_weights="i8")
+    else:
+        build(job.subject.name, target, float_weights="i8")
+
+
 def write_larq(job: Job) -> None:
     """Larq Compute Engine's file, by its own converter."""
     os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
@@ -127,6 +139,13 @@ def write_openvino_binary(job: Job) -> None:
     from formats.openvino_binary import save_openvino
 
     save_openvino(job.binary_graph(), job.path("openvino_binary"))
+
+
+def write_openvino_plain(job: Job) -> None:
+    """The same with batch normalization and sign where they were trained."""
+    from formats.openvino_binary import save_openvino
+
+    save_openvino(job.binary_graph(), job.path("openvino_plain"), has_thresholds=False)
 
 
 def write_onnx(job: Job) -> None:

@@ -8,7 +8,8 @@ from typing import Final, Literal
 
 Environment = Literal["phonebit", "peers", "tensorflow"]
 """Each has its own Python, since the frameworks' requirements exclude each other."""
-Precision = Literal["binary", "f32", "bf16", "int8"]
+Precision = Literal["binary", "binary, int8", "f32", "bf16", "int8"]
+"""Of the binary networks' real layers: f32 (PhoneBit's last ones are stored as halves), or int8."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ KINDS: Final = {
         FileKind("zoo", "zoo.h5", "tensorflow"),
         FileKind("pictures", "picture_f32.npy", "phonebit", companion="picture_u8.npy"),
         FileKind("pbit", "network.pbit", "phonebit"),
+        FileKind("pbit_int8", "network_int8.pbit", "phonebit"),
         FileKind("larq", "larq.tflite", "tensorflow", ("keras_format", "steps")),
         FileKind(
             "openvino_binary",
@@ -75,6 +77,13 @@ KINDS: Final = {
             "peers",
             ("openvino_binary", "folding", "steps"),
             companion="binary.bin",
+        ),
+        FileKind(
+            "openvino_plain",
+            "plain.xml",
+            "peers",
+            ("openvino_binary", "folding", "steps"),
+            companion="plain.bin",
         ),
         FileKind("onnx", "float.onnx", "peers", ("onnx_format", "folding", "steps")),
         FileKind("onnx_int8", "int8.onnx", "peers", ("quantization",), ("onnx",)),
@@ -119,11 +128,12 @@ class Contender:
     @property
     def is_binary(self) -> bool:
         """Whether it runs the binary network, not the twin."""
-        return self.precision == "binary"
+        return self.precision in ("binary", "binary, int8")
 
 
 CONTENDERS: Final = (
     Contender("phonebit", "PhoneBit", "phonebit", "binary", "phonebit", "pbit"),
+    Contender("phonebit", "PhoneBit", "phonebit", "binary, int8", "phonebit", "pbit_int8", "fast"),
     Contender("larq", "Larq Compute Engine", "larq", "binary", "tensorflow", "larq"),
     Contender(
         "larq_indirect",
@@ -135,6 +145,9 @@ CONTENDERS: Final = (
         "indirect",
     ),
     Contender("openvino", "OpenVINO", "openvino", "binary", "peers", "openvino_binary"),
+    Contender(
+        "openvino_plain", "OpenVINO, as trained", "openvino", "binary", "peers", "openvino_plain"
+    ),
     Contender("onnxruntime", "ONNX Runtime", "onnxruntime", "f32", "peers", "onnx"),
     Contender("openvino", "OpenVINO", "openvino", "f32", "peers", "onnx"),
     Contender("litert", "LiteRT, XNNPACK", "litert", "f32", "peers", "tflite"),

@@ -22,7 +22,7 @@ RUN_TIMEOUT_S: Final = 120
 PAUSE_S: Final = 0.05
 """Idle threads of most engines spin for a while; so long the next one waits."""
 
-TOLERANCE: Final = {"binary": 0.05, "f32": 1e-3, "bf16": 0.2, "int8": 0.5}
+TOLERANCE: Final = {"binary": 0.05, "binary, int8": 0.5, "f32": 1e-3, "bf16": 0.2, "int8": 0.5}
 """Largest difference of a result that counts as agreement, as a share of the largest value.
 
 Float sums in another order turn a few of the signs that are near zero, and f16 weights of
@@ -146,7 +146,8 @@ def _start(case: Case, contender: Contender, files: Files, cores: list[int]) -> 
 def picture_file(case: Case, contender: Contender, files: Files) -> Path:
     """The input of a contender: levels for PhoneBit where its network reads such, else reals."""
     folder = files.folder(case.subject)
-    dtype = "u8" if contender.key == OURS.key and _reads_levels(case.subject) else "f32"
+    reads_levels = contender.engine == OURS.engine and _reads_levels(case.subject)
+    dtype = "u8" if reads_levels else "f32"
     single = folder / f"picture_{dtype}.npy"
     if case.batch == 1:
         return single

@@ -24,6 +24,7 @@ README_GROUPS: Final[tuple[tuple[str, Chosen], ...]] = (
 )
 """Columns of README's table: PhoneBit beside the fastest engine of each group."""
 
+OUR_PRECISIONS: Final = ("binary", "binary, int8")
 
 UNASKED: Final = "not asked for"
 
@@ -43,7 +44,9 @@ def section(document: Document) -> str:
         f"if a fixed loop (the canary) stayed within {settings['canary_limit']:g} times its best. "
         "Binary networks and their float twins have the same layers; the last layers of "
         "AlexNet, YOLOv2-Tiny and VGG16 are stored as "
-        f"{settings['float_weights']} in PhoneBit's file.",
+        f"{settings['float_weights']} in PhoneBit's file. *binary, int8*: all real layers are "
+        "computed in 8 bits (`--float-weights i8`, `--precision fast`). *OpenVINO*: batch "
+        "normalization and sign written as one threshold, which it fuses; *as trained*: not.",
         _versions(document["cases"]),
     ]
     for subject in SUBJECTS:
@@ -59,13 +62,15 @@ def readme_table(document: Document) -> str:
     context = document["context"]
     threads = sorted({case["threads"] for case in document["cases"]})
     names = [name for name, _ in README_GROUPS]
-    header = ["network", *names, "**PhoneBit**", *(f"over {name}" for name in names)]
+    header = ["network", *names, "**PhoneBit**", "with int8 ends"]
+    header += [f"over {name}" for name in names]
     measured = [(subject, _cases(document, subject, 1)) for subject in SUBJECTS]
     rows = [_readme_cells(subject, cases) for subject, cases in measured if cases]
     counts = " / ".join(str(count) for count in threads)
     note = (
         f"Batch 1, milliseconds with {counts} threads (median), and how many times faster PhoneBit "
-        f"is; {context['date']}, {context['cpu']}, {context['cores']} cores. f32 and int8: the "
+        f"is; {context['date']}, {context['cpu']}, {context['cores']} cores. With int8 ends: real "
+        "layers of the binary network in 8 bits (`--precision fast`). f32 and int8: the "
         "float twin of the same layers on the fastest of ONNX Runtime, OpenVINO, LiteRT (and "
         "PyTorch). [All engines, spread, memory, start-up](docs/results.md)."
     )
@@ -113,11 +118,22 @@ def _readme_cells(subject: Subject, cases: list[Case]) -> list[str]:
     times, ratios = [], []
     for _, chosen in README_GROUPS:
         best = [fastest(case["rows"], chosen) for case in cases]
-        times.append(_joined(best, lambda row: milliseconds(row["median_ms"])))
+        times.append(_joined(best, _median))
         ratios.append(_joined(best, lambda row: times_faster(row["ratio"])))
-    ours = [fastest(case["rows"], lambda row: row["engine"] == "phonebit") for case in cases]
-    mine = _joined(ours, lambda row: milliseconds(row["median_ms"]))
-    return [subject.title, *times, f"**{mine}**", *ratios]
+    ours = [
+        _joined([_ours(case, precision) for case in cases], _median) for precision in OUR_PRECISIONS
+    ]
+    return [subject.title, *times, f"**{ours[0]}**", ours[1], *ratios]
+
+
+def _ours(case: Case, precision: str) -> Row | None:
+    return fastest(
+        case["rows"], lambda row: row["engine"] == "phonebit" and row["precision"] == precision
+    )
+
+
+def _median(row: Row) -> str:
+    return milliseconds(row["median_ms"])
 
 
 def fastest(rows: Iterable[Row], chosen: Chosen) -> Row | None:

@@ -11,7 +11,10 @@ def load(task: Task) -> Engine:
     """The network of a .pbit file."""
     import phonebit
 
-    network = phonebit.Network.load(task.model, device="cpu", threads=task.threads)
+    precision = "fast" if task.variant == "fast" else "exact"
+    network = phonebit.Network.load(
+        task.model, device="cpu", threads=task.threads, precision=precision
+    )
     picture = task.read_picture()
 
     return Engine(
