@@ -4,7 +4,7 @@
     python benchmarks/peers/compare_networks.py --work ~/peers             # measures
 
 Each engine is a process of its own that holds one network. They take turns, A B C ... A B C ...;
-each turn is a pause, an uncounted call and a timed one. An engine that fails is a row with the
+each turn is a pause, uncounted passes and timed ones. An engine that fails is a row with the
 reason. README.md here says how to make their environments. Writes the JSON file of which
 ``document.py`` makes tables.
 """
@@ -23,7 +23,7 @@ from typing import Any, Final
 from benchmark_context import run_context
 from harness.catalogue import OURS, SUBJECTS, Contender, Subject, contenders_for, kinds_for
 from harness.files import ExportError, Files
-from harness.measure import PAUSE_S, TOLERANCE, Case, measure
+from harness.measure import PAUSE_S, TIMED_S, TOLERANCE, WARM_S, Case, measure
 from harness.turns import CANARY_LIMIT, LEAST_ROUNDS, MOST_ROUNDS
 
 RESULTS: Final = Path(__file__).parents[1] / "results" / "peers_cpu.json"
@@ -152,6 +152,8 @@ def settings(options: argparse.Namespace) -> dict[str, Any]:
         "most_rounds": MOST_ROUNDS,
         "canary_limit": CANARY_LIMIT,
         "pause_s": PAUSE_S,
+        "warm_s": WARM_S,
+        "timed_s": TIMED_S,
         "tolerance": TOLERANCE,
     }
 

@@ -94,8 +94,7 @@ def test_the_onnx_model_computes_what_the_graph_means() -> None:
 
 @pytest.mark.torch
 @pytest.mark.usefixtures("formats")
-@pytest.mark.parametrize("has_thresholds", [True, False])
-def test_openvino_computes_what_the_binary_graph_means(has_thresholds: bool) -> None:
+def test_openvino_computes_what_the_binary_graph_means() -> None:
     openvino = pytest.importorskip("openvino", reason="OpenVINO is not installed")
     from formats.openvino_binary import to_openvino
 
@@ -105,7 +104,7 @@ def test_openvino_computes_what_the_binary_graph_means(has_thresholds: bool) -> 
     conv.weights = conv.weights * np.linspace(0.5, 2, len(conv.weights))[:, None, None, None]
     conv.weights = conv.weights.astype(np.float32)
     picture, reference = expected(graph)
-    model = to_openvino(graph, has_thresholds)
+    model = to_openvino(graph)
     kinds = [op.get_type_name() for op in model.get_ops()]
     assert kinds.count("BinaryConvolution") == 3  # conv2, conv3, fc4
     settings = {"INFERENCE_PRECISION_HINT": "f32"}  # else bf16 where the processor has it

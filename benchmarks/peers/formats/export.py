@@ -141,13 +141,6 @@ def write_openvino_binary(job: Job) -> None:
     save_openvino(job.binary_graph(), job.path("openvino_binary"))
 
 
-def write_openvino_plain(job: Job) -> None:
-    """The same with batch normalization and sign where they were trained."""
-    from formats.openvino_binary import save_openvino
-
-    save_openvino(job.binary_graph(), job.path("openvino_plain"), has_thresholds=False)
-
-
 def write_onnx(job: Job) -> None:
     """The twin as ONNX."""
     from formats.onnx_format import save_onnx

@@ -3,8 +3,7 @@
 A sign is a FakeQuantize of two levels, 0 and 1, which a BinaryConvolution ("xnor-popcount") reads
 as -1 and +1. Behind a batch normalization the two become one FakeQuantize with a threshold for
 each channel, the form that the plugin fuses into the convolution before. With a max-pool between
-sign and convolution they stay apart: the plugin pools floats only. Without thresholds the graph is
-what a plain exporter would write, and the plugin finds what it can fuse.
+sign and convolution they stay apart: the plugin pools floats only.
 """
 
 from __future__ import annotations
@@ -45,12 +44,11 @@ Value = Any
 """A node of OpenVINO; its Python classes have no common public base with their operators."""
 
 
-def to_openvino(graph: Graph, has_thresholds: bool = True) -> openvino.Model:
+def to_openvino(graph: Graph) -> openvino.Model:
     """The network with channels first and batch size 1 (``Model.reshape`` changes it).
 
     Args:
         graph: binary source graph with one input and one output.
-        has_thresholds: whether batch normalization and sign become one.
 
     Returns:
         Input (1, Cin, H, W), output (1, C, H, W).
@@ -58,12 +56,12 @@ def to_openvino(graph: Graph, has_thresholds: bool = True) -> openvino.Model:
     Raises:
         ConversionError: An operator that has no form here.
     """
-    return _Exporter(graph, has_thresholds).model()
+    return _Exporter(graph).model()
 
 
-def save_openvino(graph: Graph, path: Path, has_thresholds: bool = True) -> None:
-    """Writes PATH.xml and PATH.bin; see ``to_openvino``."""
-    openvino.save_model(to_openvino(graph, has_thresholds), path, compress_to_fp16=False)
+def save_openvino(graph: Graph, path: Path) -> None:
+    """Writes PATH.xml and PATH.bin."""
+    openvino.save_model(to_openvino(graph), path, compress_to_fp16=False)
 
 
 @dataclass(frozen=True)
@@ -88,7 +86,6 @@ class _Signs:
 @dataclass
 class _Exporter:
     graph: Graph
-    has_thresholds: bool
     values: dict[str, Value | _Signs] = field(default_factory=dict)
     bits: dict[str, Value] = field(default_factory=dict)
     reals: dict[str, Value] = field(default_factory=dict)
@@ -163,8 +160,7 @@ class _Exporter:
     def _sign(self, node: Node, op: Sign) -> _Signs:
         """Of batch normalization: scale * x + offset >= threshold is x >= t, or <= if scale < 0."""
         source = self.graph.producer(node.inputs[0])
-        folds = self.has_thresholds and not self._is_pooled(node)
-        if isinstance(source.op, BatchNorm) and folds:
+        if isinstance(source.op, BatchNorm) and not self._is_pooled(node):
             scale, offset = scale_and_offset(source.op)
             if np.all(scale):
                 x = self._operand(source.inputs[0])

@@ -78,13 +78,6 @@ KINDS: Final = {
             ("openvino_binary", "folding", "steps"),
             companion="binary.bin",
         ),
-        FileKind(
-            "openvino_plain",
-            "plain.xml",
-            "peers",
-            ("openvino_binary", "folding", "steps"),
-            companion="plain.bin",
-        ),
         FileKind("onnx", "float.onnx", "peers", ("onnx_format", "folding", "steps")),
         FileKind("onnx_int8", "int8.onnx", "peers", ("quantization",), ("onnx",)),
         FileKind("openvino_int8", "int8.xml", "peers", ("quantization",), ("onnx",), "int8.bin"),
@@ -145,9 +138,6 @@ CONTENDERS: Final = (
         "indirect",
     ),
     Contender("openvino", "OpenVINO", "openvino", "binary", "peers", "openvino_binary"),
-    Contender(
-        "openvino_plain", "OpenVINO, as trained", "openvino", "binary", "peers", "openvino_plain"
-    ),
     Contender("onnxruntime", "ONNX Runtime", "onnxruntime", "f32", "peers", "onnx"),
     Contender("openvino", "OpenVINO", "openvino", "f32", "peers", "onnx"),
     Contender("litert", "LiteRT, XNNPACK", "litert", "f32", "peers", "tflite"),

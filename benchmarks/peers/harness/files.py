@@ -105,7 +105,7 @@ class Files:
         files += [PEERS / "formats" / f"{module}.py" for module in ("export", *kind.code)]
         folders = [Path(phonebit.models.networks.__file__).parent]
         is_ours = kind.name.startswith("pbit")
-        if is_ours or (subject.zoo is not None and "openvino_binary" in kind.code):
+        if is_ours or (subject.zoo is not None and kind.name == "openvino_binary"):
             folders.append(Path(phonebit.converter.__file__).parent)
         files += [path for folder in folders for path in folder.rglob("*.py")]
         options = self.float_weights if kind.name == "pbit" else ""

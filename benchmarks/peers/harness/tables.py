@@ -45,8 +45,7 @@ def section(document: Document) -> str:
         "Binary networks and their float twins have the same layers; the last layers of "
         "AlexNet, YOLOv2-Tiny and VGG16 are stored as "
         f"{settings['float_weights']} in PhoneBit's file. *binary, int8*: all real layers are "
-        "computed in 8 bits (`--float-weights i8`, `--precision fast`). *OpenVINO*: batch "
-        "normalization and sign written as one threshold, which it fuses; *as trained*: not.",
+        "computed in 8 bits (`--float-weights i8`, `--precision fast`).",
         _versions(document["cases"]),
     ]
     for subject in SUBJECTS:

@@ -7,9 +7,12 @@ given its first result:
 
 then once for every line of its input:
 
-    run            {"ms": 2.9}                    one forward pass, from NumPy array to NumPy array
+    run WARM S     {"ms": [2.9, 2.8]}             forward passes, from NumPy array to NumPy array
     output PATH    {"shape": [1, 1, 1, 1000]}     the result, written as a float32 NHWC .npy file
     end            {"peak_mib": 80.2, ...}        memory and libraries; the worker ends
+
+Passes follow each other as those of a video's frames do: uncounted ones for WARM seconds, then
+timed ones for S seconds, at least one of each.
 
 This file runs in the environments of all engines: the standard library and NumPy only.
 """
@@ -107,7 +110,9 @@ def serve(load: Callable[[Task], Engine]) -> None:
 
 def _handle(engine: Engine, request: str, argument: str) -> Fields:
     if request == "run":
-        return {"ms": timed_ms(engine.forward)}
+        warm_s, timed_s = map(float, argument.split())
+        _passes_ms(engine.forward, warm_s)
+        return {"ms": _passes_ms(engine.forward, timed_s)}
     if request == "output":
         result = np.asarray(engine.forward())
         if result.ndim == 4 and engine.channels_first:
@@ -115,7 +120,15 @@ def _handle(engine: Engine, request: str, argument: str) -> Fields:
         return write_result(result, argument)
     if request == "end":
         return {"peak_mib": _peak_mib(), **_library_sizes(engine.package)}
-    raise ValueError(f"unknown request {request!r}; expected run, output PATH or end")
+    raise ValueError(f"unknown request {request!r}; expected run WARM S, output PATH or end")
+
+
+def _passes_ms(forward: Forward, seconds: float) -> list[float]:
+    """One after the other until the time is over."""
+    times = [timed_ms(forward)]
+    while sum(times) < seconds * 1e3:
+        times.append(timed_ms(forward))
+    return times
 
 
 def _peak_mib() -> float:
