@@ -44,7 +44,7 @@ ALL: Final = (
     Step("confinement", 0.3),
     Step("sync", 0.5),
     PREPARE,
-    Step("predictors", 0.2),
+    Step("predictors", 0.8),
     Step("layers", 3),
     Step("networks", 4, smoke_options=("--networks=birealnet18",)),
 )

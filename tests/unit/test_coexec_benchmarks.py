@@ -322,7 +322,8 @@ def results() -> dict[str, Any]:
                 "sync": {"bytes": {"4096": {"svm, polling": {"median_us": 7.25}}}},
                 "predictors": {
                     "groups": [{"processor": "gpu", "layers": "linear", "parts": 9,
-                                "errors": {"codl": error, "finegrained": error}}],
+                                "errors": {"codl": error, "finegrained": error,
+                                           "measured_again": {"mape": 0.03}}}],
                     "all": {"codl": error | {"bytes": 400}},
                 },
                 "layers": {"rows": [layer_row("linear", 1), layer_row("convolution", 1)]},
@@ -343,7 +344,7 @@ def test_tables_are_made_of_the_results(
     for cells in (
         "| g1c1-avx2 | 1 | 1, avx2 | 100 | 200 | 2.00 | 1.02x | 1.01x |",
         "| 4 KB | 7.2 |",
-        "| g1c1-avx2 | gpu | linear | 9 | - | 4.0% | 4.0% | - |",
+        "| g1c1-avx2 | gpu | linear | 9 | - | 4.0% | 4.0% | - | 3.0% |",
         "| g1c1-avx2 | CoDL | 4.0% | 90.0% | 400 |",
         "| g1c1-avx2 | 1 | linear | 1 | 1.60x | 1.25x | 1.00x | 2.00x | 80.0% |",
         "| g1c1-avx2 | 1 | convolutional | 1.60x | 1.25x | 0.80x |",
