@@ -157,7 +157,8 @@ def compile_loops(compiler: str, kernel: Kernel) -> list[Loop]:
     with tempfile.NamedTemporaryFile(suffix=".s") as output:
         flags = [
             "-std=c++17",
-            "-O3",
+            "-O2",  # and the next: cpu_backend/CMakeLists.txt
+            "-fpeel-loops",
             "-fPIC",
             "-ffp-contract=off",
             "-DPHONEBIT_MCA_MARKERS",

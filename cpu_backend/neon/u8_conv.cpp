@@ -9,6 +9,11 @@ namespace {
 #include "portable/u8_conv_planes.inl"
 }  // namespace
 
+// Of neon/shared_lines.h.
+void neon_u8_line(const ConvShape& s, const uint8_t* input, int y, uint8_t* out) {
+  fill_line(s, u8_line(s), input, y, out);
+}
+
 const U8ConvKernel* const kU8Conv_neon[] = {&kU8ConvDirect, &kU8ConvPlanes, nullptr};
 
 }  // namespace phonebit::cpu

@@ -21,6 +21,8 @@ constexpr int kTapGroup = 4, kLineOffset = 0;
 /// Bytes behind a line that may be read (a last group of taps, a tile row) or overwritten (a 16-byte store).
 constexpr int kLineSlack = 64;
 
+typedef uint8_t ByteVector __attribute__((vector_size(16)));
+
 struct U8Line {
   bool shared;       // neighbouring windows overlap in the line
   int column_bytes;  // kernel_h * in_c
@@ -49,6 +51,11 @@ static size_t u8_scratch_bytes(const ConvShape& s) { return s.out_h * u8_line(s)
 
 static int u8_prepare_rows(const ConvShape& s) { return s.out_h; }
 
+#if defined(PHONEBIT_SHARED_LINES)
+static inline void fill_line(const ConvShape& s, const U8Line&, const uint8_t* input, int y, uint8_t* out) {
+  neon_u8_line(s, input, y, out);
+}
+#else
 /// Input row of kernel row ky of output row y, null in the padding.
 static inline const uint8_t* u8_input_row(const ConvShape& s, const uint8_t* input, int y, int ky) {
   const int in_y = y * s.stride_h - s.pad_top + ky * s.dilation_h;
@@ -74,7 +81,6 @@ static inline void unroll_line(const ConvShape& s, const U8Line& line, const uin
   }
 }
 
-typedef uint8_t ByteVector __attribute__((vector_size(16)));
 typedef uint32_t QuadVector __attribute__((vector_size(16)));
 
 /// Columns of RGB from four kernel rows: twelve bytes each, at the front of out[column].
@@ -134,9 +140,9 @@ static inline void unroll_rgb_line(const ConvShape& s, const U8Line& line, const
   __builtin_memset(to + inside * bytes, 0, (line.columns - left - inside) * bytes);
 }
 
-/// The line of output row y.
-static inline void unroll_row(const ConvShape& s, const U8Line& line, const uint8_t* input, int y,
-                              uint8_t* out) {
+/// The bytes of the line of output row y.
+static inline void fill_line(const ConvShape& s, const U8Line& line, const uint8_t* input, int y,
+                             uint8_t* out) {
   const bool rgb = s.in_c == 3 && line.shared;
   if (rgb && s.kernel_h <= 4) {
     unroll_rgb_line<1>(s, line, input, y, out);
@@ -149,6 +155,13 @@ static inline void unroll_row(const ConvShape& s, const U8Line& line, const uint
   }
   const size_t used = (size_t)line.columns * line.column_bytes;
   __builtin_memset(out + used, 0, line.line_bytes - used);
+}
+#endif
+
+/// The line of output row y.
+static inline void unroll_row(const ConvShape& s, const U8Line& line, const uint8_t* input, int y,
+                              uint8_t* out) {
+  fill_line(s, line, input, y, out);
   if constexpr (kLineOffset != 0) {
     for (size_t i = 0; i < line.line_bytes; i += sizeof(ByteVector))
       store(out + i, load<ByteVector>(out + i) - (uint8_t)kLineOffset);

@@ -7,10 +7,10 @@
 //             through the layer's epilogue
 // An accumulator becomes float32 once, in phase 2, without steps, so the result is that of an ungrouped
 // kernel.
-#include <cstring>
-#include <deque>
+#include <memory>
+#include <vector>
 
-#include "cpu/bit_copy.h"
+#include "cpu/group_slices.h"
 #include "cpu/part_slots.h"
 #include "cpu/prepared_conv.h"
 #include "lowering/conv_shape.h"
@@ -20,15 +20,6 @@ namespace {
 
 using format::DataType;
 using loader::Op;
-
-void extract_slice(const uint32_t* pixel, int first, int count, uint32_t* slice) {
-  extract_bits(pixel, first, count, slice);
-}
-
-template <class Value>
-void extract_slice(const Value* pixel, int first, int count, Value* slice) {
-  std::memcpy(slice, pixel + first, static_cast<size_t>(count) * sizeof(Value));
-}
 
 template <class Family>
 class GroupedConvLayer final : public Layer {
@@ -47,16 +38,16 @@ class GroupedConvLayer final : public Layer {
     group_shape.out_c /= groups_;
     for (int group = 0; group < groups_; ++group) {
       const int32_t* limits = thresholds == nullptr ? nullptr : thresholds + group * group_shape.out_c;
-      convs_.emplace_back(context, group_shape, weights + static_cast<size_t>(group) * weights_per_group,
-                          limits);
+      convs_.push_back(std::make_unique<PreparedConv<Family>>(
+          context, group_shape, weights + static_cast<size_t>(group) * weights_per_group, limits));
     }
-    kernel_ = std::string(convs_[0].name()) + ", " + std::to_string(groups_) + " groups";
+    kernel_ = std::string(convs_[0]->name()) + ", " + std::to_string(groups_) + " groups";
     bind_operand(context, op, part, 0, &input_);
     lay_out();
     cut_work(conv_macs(group_shape) * groups_ / Family::kMacsPerNs, context.threads);
   }
 
-  size_t packed_bytes() const override { return convs_[0].packed_bytes() * convs_.size(); }
+  size_t packed_bytes() const override { return convs_[0]->packed_bytes() * convs_.size(); }
   size_t scratch_bytes() const override { return values_at_ + values_bytes(); }
   void set_scratch(std::byte* scratch) override { scratch_ = scratch; }
   int phases() const override { return 4; }
@@ -81,8 +72,8 @@ class GroupedConvLayer final : public Layer {
       case 1: {
         const int group = part / rows_.parts;
         const int rows = part % rows_.parts;
-        return convs_[static_cast<size_t>(group)].prepare(slice(group), kernel_scratch(group),
-                                                          rows_.begin(rows), rows_.end(rows));
+        return convs_[static_cast<size_t>(group)]->prepare(slice(group), kernel_scratch(group),
+                                                           rows_.begin(rows), rows_.end(rows));
       }
       case 2:
         return convolve(part / ranges_.parts(), ranges_.range(part % ranges_.parts()));
@@ -124,7 +115,7 @@ class GroupedConvLayer final : public Layer {
     slice_stride_ =
         align_up(static_cast<size_t>(in_pixels()) * static_cast<size_t>(slice_elements()) * sizeof(Input));
     kernel_at_ = count * slice_stride_;
-    kernel_stride_ = align_up(convs_[0].scratch_bytes());
+    kernel_stride_ = align_up(convs_[0]->scratch_bytes());
     result_at_ = kernel_at_ + count * kernel_stride_;
     result_stride_ = align_up(static_cast<size_t>(out_pixels()) * static_cast<size_t>(result_elements()) * 4);
     values_at_ = result_at_ + count * result_stride_;
@@ -138,28 +129,27 @@ class GroupedConvLayer final : public Layer {
     join_ = make_split(out_pixels(), 1, join_ns, threads);
     // The groups are parts already; they are divided further only when they are fewer than the threads.
     const int inner_threads = groups_ >= threads ? 1 : threads;
-    rows_ = make_split(convs_[0].prepare_rows(), 1, group_prepare_ns, inner_threads);
-    ranges_ = split_output(convs_[0].shape(), convs_[0].pixel_tile(), convs_[0].packed_bytes(), slice_stride_,
-                           work_ns / groups_, inner_threads);
+    rows_ = make_split(convs_[0]->prepare_rows(), 1, group_prepare_ns, inner_threads);
+    ranges_ = split_output(convs_[0]->shape(), convs_[0]->pixel_tile(), convs_[0]->packed_bytes(),
+                           slice_stride_, work_ns / groups_, inner_threads);
   }
 
   void cut(int pixel_begin, int pixel_end) {
     const int channels = shape_.in_c / groups_;
     const auto pixel_stride = static_cast<size_t>(pixel_elements<Family>(shape_.in_c));
     const auto slice_stride = static_cast<size_t>(slice_elements());
-    for (int group = 0; group < groups_; ++group) {
-      Input* const target = slice(group);
-      for (auto pixel = static_cast<size_t>(pixel_begin); pixel < static_cast<size_t>(pixel_end); ++pixel)
-        extract_slice(input_ + pixel * pixel_stride, group * channels, channels,
-                      target + pixel * slice_stride);
-    }
+    const auto first = static_cast<size_t>(pixel_begin);
+    const PixelRow<const Input> pixels{input_ + first * pixel_stride, pixel_stride};
+    for (int group = 0; group < groups_; ++group)
+      cut_slice(pixels, group * channels, channels, pixel_end - pixel_begin,
+                {slice(group) + first * slice_stride, slice_stride});
   }
 
   void convolve(int group, const OutputRange& range) {
     Epilogue plain{};
     plain.channels = plain.pixel_channels = shape_.out_c / groups_;
     if (!is_threshold()) plain.value = reinterpret_cast<float*>(result(group));
-    const auto& conv = convs_[static_cast<size_t>(group)];
+    const auto& conv = *convs_[static_cast<size_t>(group)];
     if constexpr (is_real<Family>) {
       conv.run(slice(group), kernel_scratch(group), range, plain);
     } else {
@@ -173,22 +163,20 @@ class GroupedConvLayer final : public Layer {
     const int channels = shape_.out_c / groups_;
     const auto stride = static_cast<size_t>(words(channels));
     const auto output_stride = static_cast<size_t>(output.pixel_words);
-    for (auto pixel = static_cast<size_t>(pixel_begin); pixel < static_cast<size_t>(pixel_end); ++pixel) {
-      for (int group = 0; group < groups_; ++group) {
-        const auto* bits = reinterpret_cast<const uint32_t*>(result(group)) + pixel * stride;
-        append_bits(output.threshold_bits + pixel * output_stride, group * channels, bits, channels);
-      }
-    }
+    const auto first = static_cast<size_t>(pixel_begin);
+    const auto* bits = reinterpret_cast<const uint32_t*>(result(0)) + first * stride;
+    join_slices({bits, stride}, result_stride_ / sizeof(uint32_t), groups_, channels, pixel_end - pixel_begin,
+                {output.threshold_bits + first * output_stride, output_stride});
   }
 
   void join_values(int pixel_begin, int pixel_end) {
-    const auto channels = static_cast<size_t>(shape_.out_c / groups_);
-    const auto stride = static_cast<size_t>(shape_.out_c);
+    const int channels = shape_.out_c / groups_;
+    const auto group_stride = static_cast<size_t>(channels), stride = static_cast<size_t>(shape_.out_c);
+    const auto first = static_cast<size_t>(pixel_begin);
     for (int group = 0; group < groups_; ++group) {
-      const auto* source = reinterpret_cast<const float*>(result(group));
-      float* const target = values() + static_cast<size_t>(group) * channels;
-      for (auto pixel = static_cast<size_t>(pixel_begin); pixel < static_cast<size_t>(pixel_end); ++pixel)
-        std::memcpy(target + pixel * stride, source + pixel * channels, channels * sizeof(float));
+      const auto* source = reinterpret_cast<const float*>(result(group)) + first * group_stride;
+      join_slice({source, group_stride}, group * channels, channels, pixel_end - pixel_begin,
+                 {values() + first * stride, stride});
     }
     values_->elementwise_f32(values(), pixel_begin, pixel_end, binding_.epilogue());
   }
@@ -197,7 +185,7 @@ class GroupedConvLayer final : public Layer {
   ConvShape shape_;
   int groups_;
   const ValueKernels* values_;
-  std::deque<PreparedConv<Family>> convs_;  // does not move its elements
+  std::vector<std::unique_ptr<PreparedConv<Family>>> convs_;
   const Input* input_ = nullptr;
   std::byte* scratch_ = nullptr;
   size_t slice_stride_ = 0;

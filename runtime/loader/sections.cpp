@@ -1,10 +1,10 @@
 #include "loader/sections.h"
 
-#include <algorithm>
 #include <cinttypes>
 
 #include "fail.h"
 #include "loader/crc32.h"
+#include "memory/ascending.h"
 
 namespace phonebit::loader {
 namespace {
@@ -107,11 +107,13 @@ void check_bounds(const SectionRecord& record, const char* name, size_t size) {
 
 /// Parts of the file may not overlap, and what lies between them is zero.
 void check_extents(std::vector<Extent> extents, const std::byte* file, size_t size) {
-  std::sort(extents.begin(), extents.end(),
-            [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
-  uint64_t end = 0;
   extents.push_back({size, size, 0});
-  for (const Extent& extent : extents) {
+  std::vector<uint64_t> begins;
+  begins.reserve(extents.size());
+  for (const Extent& extent : extents) begins.push_back(extent.begin);
+  uint64_t end = 0;
+  for (const size_t i : memory::ascending(begins)) {
+    const Extent& extent = extents[i];
     if (extent.begin < end)
       fail_damaged("section of kind %" PRIu32 " at %" PRIu64
                    " overlaps its predecessor, which ends at %" PRIu64,

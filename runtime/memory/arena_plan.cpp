@@ -6,7 +6,8 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
+
+#include "memory/ascending.h"
 
 namespace phonebit::memory {
 namespace {
@@ -73,16 +74,19 @@ size_t lower_bound(const std::vector<Lifetime>& buffers) {
 }  // namespace
 
 ArenaPlan plan_arena(const std::vector<Lifetime>& buffers) {
-  std::vector<size_t> order(buffers.size());
-  std::iota(order.begin(), order.end(), size_t{0});
   const size_t bound = lower_bound(buffers);
-
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return buffers[a].bytes > buffers[b].bytes; });
-  ArenaPlan best = place_in_order(buffers, order);
+  std::vector<uint64_t> keys;
+  keys.reserve(buffers.size());
+  for (const Lifetime& buffer : buffers) keys.push_back(~uint64_t{buffer.bytes});
+  const std::vector<size_t> by_size = ascending(keys);
+  ArenaPlan best = place_in_order(buffers, by_size);
   if (best.bytes > bound) {
-    std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return buffers[a].first < buffers[b].first; });
+    // Of those that begin together, the largest first.
+    keys.clear();
+    for (const size_t index : by_size) keys.push_back(static_cast<uint64_t>(buffers[index].first));
+    std::vector<size_t> order;
+    order.reserve(keys.size());
+    for (const size_t place : ascending(keys)) order.push_back(by_size[place]);
     ArenaPlan by_time = place_in_order(buffers, order);
     if (by_time.bytes < best.bytes) best = std::move(by_time);
   }
@@ -102,10 +106,7 @@ bool verify_arena(const std::vector<Lifetime>& buffers, const ArenaPlan& plan, i
     if (plan.offsets[i] % kArenaAlignment != 0 || !is_inside) return report(i, i);
   }
   // In order of offset, each buffer is compared with those that begin before it ends.
-  std::vector<size_t> order(buffers.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(),
-            [&](size_t a, size_t b) { return plan.offsets[a] < plan.offsets[b]; });
+  const std::vector<size_t> order = ascending({plan.offsets.begin(), plan.offsets.end()});
   for (size_t i = 0; i < order.size(); ++i) {
     const size_t end = plan.offsets[order[i]] + buffers[order[i]].bytes;
     for (size_t k = i + 1; k < order.size() && plan.offsets[order[k]] < end; ++k) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "memory/ascending.h"
+
 namespace phonebit::memory {
 namespace {
 
@@ -26,15 +28,14 @@ size_t largest_live_sum(const std::vector<Lifetime>& buffers) {
 size_t SlotPlan::bytes() const { return std::accumulate(slot_bytes.begin(), slot_bytes.end(), size_t{0}); }
 
 SlotPlan plan_slots(const std::vector<Lifetime>& buffers) {
-  std::vector<size_t> order(buffers.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return buffers[a].bytes > buffers[b].bytes; });
+  std::vector<uint64_t> keys;
+  keys.reserve(buffers.size());
+  for (const Lifetime& buffer : buffers) keys.push_back(~uint64_t{buffer.bytes});
   SlotPlan plan;
   plan.slot_of.assign(buffers.size(), -1);
   plan.lower_bound_bytes = largest_live_sum(buffers);
   std::vector<std::vector<size_t>> tenants;
-  for (const size_t buffer : order) {
+  for (const size_t buffer : ascending(keys)) {
     const auto is_free = [&](const std::vector<size_t>& slot) {
       return std::none_of(slot.begin(), slot.end(),
                           [&](size_t other) { return live_together(buffers[buffer], buffers[other]); });

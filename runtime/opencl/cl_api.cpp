@@ -69,21 +69,38 @@ FindFunction finder(void* handle) {
   return find;
 }
 
+/// Addresses in an open library. The functions stay out of line: there are sixty calls.
+struct Symbols {
+  void* handle;
+  FindFunction find;
+  const char* missing;  // the first required function that is, or null
+
+  void* optional(const char* name) const;
+  void* required(const char* name);
+};
+
+void* Symbols::optional(const char* name) const {
+  return find != nullptr ? find(name) : ::dlsym(handle, name);
+}
+
+void* Symbols::required(const char* name) {
+  void* const address = optional(name);
+  if (address == nullptr && missing == nullptr) missing = name;
+  return address;
+}
+
 /// Fills `functions` from an open library; the name of the first required function that is missing, else
 /// null.
 const char* resolve(void* handle, Api& functions) {
-  const char* missing = nullptr;
-  const FindFunction find = finder(handle);
-  const auto address = [&](const char* name) { return find != nullptr ? find(name) : ::dlsym(handle, name); };
+  Symbols symbols{handle, finder(handle), nullptr};
 #define PHONEBIT_CL_OPTIONAL(RESULT, NAME, PARAMETERS) \
-  functions.NAME = reinterpret_cast<RESULT(*) PARAMETERS>(address(#NAME));
+  functions.NAME = reinterpret_cast<RESULT(*) PARAMETERS>(symbols.optional(#NAME));
 #define PHONEBIT_CL_REQUIRED(RESULT, NAME, PARAMETERS) \
-  PHONEBIT_CL_OPTIONAL(RESULT, NAME, PARAMETERS)       \
-  if (functions.NAME == nullptr && missing == nullptr) missing = #NAME;
+  functions.NAME = reinterpret_cast<RESULT(*) PARAMETERS>(symbols.required(#NAME));
   PHONEBIT_CL_FUNCTIONS(PHONEBIT_CL_REQUIRED, PHONEBIT_CL_OPTIONAL)
 #undef PHONEBIT_CL_REQUIRED
 #undef PHONEBIT_CL_OPTIONAL
-  return missing;
+  return symbols.missing;
 }
 
 /// Loads one library; on failure appends to `problem`. It is never closed: drivers leave threads behind.

@@ -2,19 +2,23 @@
 #pragma once
 
 #include <cstddef>
-#include <string_view>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
 
 namespace phonebit::opencl {
 
-struct EmbeddedFile {
-  const char* path;  ///< in bnn_kernels: "binary/bgemv.cl", "tuning.table"
-  const unsigned char* bytes;
-  size_t size;
+/// Texts by their paths in bnn_kernels: "binary/bgemv.cl", "tuning.table".
+using KernelFiles = std::map<std::string, std::string, std::less<>>;
 
-  std::string_view text() const { return {reinterpret_cast<const char*>(bytes), size}; }
-};
+/// Expands all files. Throws Error(internal) where they are damaged.
+KernelFiles embedded_files();
 
-extern const EmbeddedFile embedded_files[];
-extern const size_t embedded_file_count;
+/// What the generated source defines: for each file a line "PATH BYTES" and its text, as one raw DEFLATE
+/// stream.
+extern const uint8_t embedded_stream[];
+extern const size_t embedded_stream_size;
+extern const size_t embedded_text_size;
 
 }  // namespace phonebit::opencl

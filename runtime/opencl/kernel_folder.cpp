@@ -20,8 +20,7 @@ bool is_kernel_file(std::string_view name) {
 }
 
 /// Adds the files of `folder`, whose paths begin with `prefix`; false where it is none.
-bool add_folder(const std::string& folder, const std::string& prefix,
-                std::map<std::string, std::string>& into) {
+bool add_folder(const std::string& folder, const std::string& prefix, KernelFiles& into) {
   struct Closing {
     void operator()(DIR* directory) const { ::closedir(directory); }
   };
@@ -39,8 +38,8 @@ bool add_folder(const std::string& folder, const std::string& prefix,
 
 }  // namespace
 
-std::map<std::string, std::string> read_kernel_folder(const std::string& folder) {
-  std::map<std::string, std::string> files;
+KernelFiles read_kernel_folder(const std::string& folder) {
+  KernelFiles files;
   if (!add_folder(folder, "", files))
     fail(ErrorCode::input, "PHONEBIT_KERNELS: %s is no folder; expected one like bnn_kernels",
          folder.c_str());

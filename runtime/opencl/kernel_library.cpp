@@ -64,25 +64,21 @@ bool parse_tunable(std::string_view line, Tunable& into) {
          scanner.number(into.default_value);
 }
 
-/// The parsed library. Views point into the program's constant data, or into `overrides`.
+/// The parsed library. Views point into `files`.
 struct Library {
-  std::map<std::string_view, std::string_view> files;
-  /// Files of the folder that PHONEBIT_KERNELS names, by path: for work on kernels without building, and for
-  /// tests that plant a fault. A map: its elements stay where they are.
-  std::map<std::string, std::string> overrides;
+  KernelFiles files = embedded_files();
   std::map<std::string, Kernel, std::less<>> kernels;
   std::vector<std::string> names;
 
   Library() {
-    for (size_t i = 0; i < embedded_file_count; ++i) files[embedded_files[i].path] = embedded_files[i].text();
+    // For work on kernels without building, and for tests that plant a fault.
     if (const char* const folder = std::getenv("PHONEBIT_KERNELS")) {
-      overrides = read_kernel_folder(folder);
-      for (const auto& [path, text] : overrides) files[path] = text;
+      for (auto& [path, text] : read_kernel_folder(folder)) files[path] = std::move(text);
     }
     for (const auto& [path, text] : files) {
       if (path.size() < 3 || path.substr(path.size() - 3) != ".cl") continue;
-      const std::string_view name = path.substr(path.rfind('/') + 1);
-      Kernel& kernel = kernels[std::string(name.substr(0, name.size() - 3))];
+      const std::string name = path.substr(path.rfind('/') + 1);
+      Kernel& kernel = kernels[name.substr(0, name.size() - 3)];
       kernel.text = text;
       for (std::string_view rest = text, line; take_line(rest, line);) {
         Tunable tunable;
@@ -145,7 +141,7 @@ const std::vector<Tunable>& tunables(std::string_view kernel) { return library()
 
 std::string_view built_in_tuning_table() {
   const auto at = library().files.find("tuning.table");
-  return at == library().files.end() ? std::string_view() : at->second;
+  return at == library().files.end() ? std::string_view() : std::string_view(at->second);
 }
 
 std::string assemble(std::string_view kernel, const Defines& defines) {

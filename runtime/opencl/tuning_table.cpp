@@ -1,10 +1,10 @@
 #include "opencl/tuning_table.h"
 
-#include <algorithm>
 #include <iterator>
 #include <set>
 
 #include "fail.h"
+#include "memory/ascending.h"
 #include "opencl/text_fields.h"
 
 namespace phonebit::opencl {
@@ -66,17 +66,19 @@ void TuningTable::prepend(TuningTable other) {
 }
 
 std::vector<KernelChoice> TuningTable::choices(const TuningQuery& query, const Device& device) const {
-  std::vector<std::pair<int, const TuningEntry*>> fitting;
+  std::vector<const TuningEntry*> fitting;
+  std::vector<uint64_t> keys;
   for (const TuningEntry& entry : entries_) {
     const int score = specificity(entry, query, device);
-    if (score >= 0) fitting.emplace_back(score, &entry);
+    if (score < 0) continue;
+    fitting.push_back(&entry);
+    keys.push_back(~static_cast<uint64_t>(score));
   }
-  std::stable_sort(fitting.begin(), fitting.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<KernelChoice> result;
   std::set<std::string> seen;
-  for (const auto& [score, entry] : fitting) {
-    if (seen.insert(entry->choice.full_text()).second) result.push_back(entry->choice);
+  for (const size_t i : memory::ascending(keys)) {
+    const KernelChoice& choice = fitting[i]->choice;
+    if (seen.insert(choice.full_text()).second) result.push_back(choice);
   }
   return result;
 }

@@ -3,8 +3,8 @@
 python check_size.py LIBRARY.so STRIP
 
 It is stripped as for an app; STRIP is the tool of its processor, and a kB has 1000 bytes. The
-limit is just above what gcc makes with a shared C++ library, and clang with libc++ inside; the
-goal is not reached.
+limit is just above what gcc 12 makes for 64-bit Arm with a shared C++ library and pages of 16 kB;
+the goal is not reached.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-MOST_KB = 1110
+MOST_KB = 800
 GOAL_KB = 600
 
 

@@ -132,15 +132,12 @@ size_t count_of(const std::string& text, const std::string& part) {
 
 /// Every kernel that is embedded, whichever these are.
 void kernels_are_assembled() {
-  std::set<std::string> paths;
+  const KernelFiles files = embedded_files();
   size_t kernels = 0;
-  for (size_t i = 0; i < embedded_file_count; ++i) {
-    const std::string path = embedded_files[i].path;
-    expect(paths.insert(path).second, path + " is embedded once");
+  for (const auto& [path, source] : files) {
     if (path.substr(path.size() - 3) != ".cl") continue;
     ++kernels;
     const std::string name = std::filesystem::path(path).stem().string();
-    const std::string source(embedded_files[i].text());
     const std::string text = assemble(name, {});
     expect(count_of(source, "\n// @tune") + (source.rfind("// @tune", 0) == 0) == tunables(name).size(),
            name + ": each @tune line is understood");
@@ -155,11 +152,9 @@ void kernels_are_assembled() {
       expect(values.size() == tunable.values.size() && values.count(tunable.default_value) == 1,
              name + ": the values of " + tunable.name + " are different and have the default");
     }
-    for (size_t j = 0; j < embedded_file_count; ++j) {
-      const std::string first_line = std::string(embedded_files[j].text()).substr(0, 60);
-      if (std::string(embedded_files[j].path).rfind("common/", 0) != 0) continue;
-      expect(count_of(text, first_line) <= 1,
-             name + ": " + embedded_files[j].path + " is there once at most");
+    for (const auto& [included, its_text] : files) {
+      if (included.rfind("common/", 0) != 0) continue;
+      expect(count_of(text, its_text.substr(0, 60)) <= 1, name + ": " + included + " is there once at most");
     }
   }
   expect(kernels > 0 && kernel_names().size() == kernels, "each kernel has a name of its own");
