@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from layer_tables import ablation_table, layers_table, sync_table, testbeds_table
+from layer_tables import ALONE, ablation_table, layers_table, sync_table, testbeds_table
 from network_tables import (
     balance_table,
     chains_table,
@@ -76,7 +76,7 @@ def machine_section(stem: str, document: Record) -> str:
 take turns; commit {context["commit"] or "unknown"}, {context["date"]}.""",
     ]
     parts += _with("testbed", testbeds, testbeds_table)
-    parts += _titled("What a meeting costs", _one("sync", results, main, sync_table))
+    parts += _titled("What a meeting costs", _meetings(results, main))
     parts += _titled("Predictors", _predictors(testbeds))
     parts += _with("predictors", testbeds, accuracy_table)
     parts += _titled("Single layers", _layers(testbeds))
@@ -95,15 +95,14 @@ def _with(
     return [table(having)] if having else []
 
 
-def _one(
-    experiment: str, results: Record, testbed: str, table: Callable[[Record], str]
-) -> list[str]:
-    if experiment not in results:
+def _meetings(results: Record, testbed: str) -> list[str]:
+    if "sync" not in results:
         return []
-    return [
-        f"Microseconds beside the slower processor's work, {testbed}.",
-        table(results[experiment]),
-    ]
+    text = f"Microseconds beside the slower processor's work, {testbed}."
+    if any(ALONE in of_size for of_size in results["sync"]["bytes"].values()):
+        text += f""" *{ALONE}*: from one of its kernels to the next without any
+meeting, which is a part of the others."""
+    return [text, sync_table(results["sync"])]
 
 
 def _predictors(testbeds: Mapping[str, Record]) -> list[str]:

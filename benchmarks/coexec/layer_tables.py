@@ -22,6 +22,8 @@ ABLATION: Final = {
     "events": "events instead of polling",
 }
 """Fine-Grained, table 4."""
+ALONE: Final = "GPU alone"
+"""Beside the ways to meet."""
 
 
 def testbeds_table(testbeds: Mapping[str, Record]) -> str:

@@ -6,6 +6,9 @@ Every way to share memory is combined with every way to wait. A layer that only 
 in two, for maps from 4 KB to 4 MB; what it takes inside a network, less the slower processor's own
 time, is the overhead of a meeting: the terms of CoDL's eq. 2, and section 4 of Fine-Grained, which
 has 162 us by events and 7 us by polling on a Moto 2022.
+
+Beside them the GPU alone computes the whole layer: what that takes more than its kernels is the
+driver's time from one kernel to the next, which is in every other number, too.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from typing import Any, Final
 import numpy as np
 from experiment import Bench, main
 from layer_files import write_values
+from layer_tables import ALONE
 from layer_timing import MeasuredLayer
 
 from phonebit import DeviceError
@@ -48,10 +52,12 @@ def ways(bench: Bench, rows: int) -> tuple[dict[str, MeasuredLayer], dict[str, s
 
 def overheads(layers: dict[str, MeasuredLayer], rounds: int) -> dict[str, dict[str, float]]:
     """Microseconds of a meeting by combination, which take turns: median, p10, p90."""
-    seen: dict[str, list[float]] = {name: [] for name in layers}
+    seen: dict[str, list[float]] = {ALONE: [], **{name: [] for name in layers}}
     for _ in range(rounds):
         for name, layer in layers.items():
             seen[name].append(layer.rows_split(layer.height // 2, REPEATS).sharing_us)
+        for layer in list(layers.values())[:1]:
+            seen[ALONE].append(layer.on_gpu(REPEATS).sharing_us)
     return {
         name: {
             "median_us": median(values),
@@ -59,6 +65,7 @@ def overheads(layers: dict[str, MeasuredLayer], rounds: int) -> dict[str, dict[s
             "p90_us": float(np.percentile(values, 90)),
         }
         for name, values in seen.items()
+        if values
     }
 
 
