@@ -107,8 +107,8 @@ meeting, which is a part of the others."""
 
 def _predictors(testbeds: Mapping[str, Record]) -> list[str]:
     text = """Mean absolute percentage errors on layers that were held out (Fine-Grained, table 1).
-*Measured again*: how far a second measurement of the same parts is from the first one, which no
-predictor can beat."""
+*Measured again*: how far a second measurement of the same parts is from the first one; errors below
+that cannot be told from what else the machine does."""
     tables = _with("predictors", testbeds, errors_table)
     return [text, *tables] if tables else []
 

@@ -109,7 +109,7 @@ def differences(
     """By processor, how far parts of a kind of layer are from the first time."""
     sides: dict[tuple[Processor, int], list[tuple[float, float]]] = {}
     for first, again in pairs:
-        if is_of_kind(first.layer):
+        if is_of_kind(first.layer) and first.is_resolved:
             threads = first.threads if first.processor == Processor.CPU else 0
             sides.setdefault((first.processor, threads), []).append((first.us, again.us))
     found = {}

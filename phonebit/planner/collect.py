@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
 
 from phonebit.errors import DeviceError
 from phonebit.planner.handover_layers import handover
@@ -16,6 +15,7 @@ from phonebit.planner.plan import OutputPart, Processor
 from phonebit.planner.predictors.cpu_kernels import CpuFacts, cpu_kernel
 from phonebit.planner.predictors.layer_shape import LayerShape
 from phonebit.planner.samples import (
+    LEAST_US,
     DeviceFacts,
     HandoverSample,
     PartSample,
@@ -24,8 +24,6 @@ from phonebit.planner.samples import (
     begin_samples,
 )
 
-LEAST_US: Final = 0.01
-"""Stands for a time that clocks do not resolve, as that of a reshape without a copy."""
 Sample = PartSample | HandoverSample
 
 

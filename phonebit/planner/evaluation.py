@@ -98,13 +98,14 @@ def evaluate(profile: DeviceProfile, parts: Sequence[PartSample]) -> list[Predic
 
     Args:
         profile: Trained without these samples.
-        parts: What to test with.
+        parts: What to test with; those whose times clocks do not resolve are left out.
     """
+    resolved = [sample for sample in parts if sample.is_resolved]
     predictions = []
-    for processor, threads in _sides(parts):
+    for processor, threads in _sides(resolved):
         own = [
             sample
-            for sample in parts
+            for sample in resolved
             if sample.processor == processor and threads in (0, sample.threads)
         ]
         measured = np.array([sample.us for sample in own])

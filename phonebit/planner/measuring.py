@@ -45,11 +45,15 @@ class LayerTimes:
 
     @classmethod
     def of(cls, rounds: Sequence[Mapping[str, float]]) -> LayerTimes:
-        """The medians of what ``MeasuringEngine.measure_layer`` gave, one a round."""
+        """The least of what ``MeasuringEngine.measure_layer`` gave, one a round.
+
+        Whatever else a device does makes it slower, often for longer than a round: the least is
+        nearer to itself when measured again than the median is.
+        """
         total, of_cpu, of_gpu = (
             [float(times[name]) for times in rounds] for name in ("total_us", "cpu_us", "gpu_us")
         )
-        return cls(median(total), median(of_cpu), median(of_gpu), _spread(of_cpu), _spread(of_gpu))
+        return cls(min(total), min(of_cpu), min(of_gpu), _spread(of_cpu), _spread(of_gpu))
 
     @property
     def sharing_us(self) -> float:
@@ -73,7 +77,7 @@ def measure_parts(
         cpu: The CPU's part; None: it does nothing.
         gpu: The GPU's.
         repeats: Runs of a round, of which the engine gives the median.
-        rounds: Medians, of which the median counts.
+        rounds: Medians, of which the least counts.
 
     Raises:
         InputError: The layer has no such parts.

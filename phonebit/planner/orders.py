@@ -27,7 +27,7 @@ class CollectionPlan:
         threads: Numbers of CPU threads.
         cuts: Most parts of a layer in each direction.
         repeats: Runs of a round.
-        rounds: Medians, of which the median counts.
+        rounds: Medians, of which the least counts.
         seed: Of layers, cuts and weights.
     """
 

@@ -20,6 +20,8 @@ from phonebit.planner.predictors.kernel_rules import GpuFacts
 from phonebit.planner.predictors.layer_shape import LayerShape
 
 AGAIN: Final = "collect the samples again"
+LEAST_US: Final = 0.01
+"""Stands for a time that clocks do not resolve, as that of a reshape without a copy."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class PartSample:
         part: What of the output.
         variant: The kernel: a choice with its parameters on the GPU, a kernel's name on the CPU.
         dispatch: Launches on the GPU: ``kernel``, ``global``, ``local``.
-        us: Median microseconds.
+        us: Microseconds: of medians of some runs the least.
         spread: (slowest - fastest) / median of the rounds.
         is_shared: Whether the other processor computed the rest meanwhile.
     """
@@ -82,6 +84,11 @@ class PartSample:
     spread: float = 0.0
     is_shared: bool = False
     dispatch: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def is_resolved(self) -> bool:
+        """Whether the time is one, so that an error may be a share of it."""
+        return self.us > LEAST_US
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form; the geometry says nothing that "op" says."""

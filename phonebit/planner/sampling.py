@@ -19,11 +19,11 @@ from phonebit.planner.predictors.layer_shape import LayerShape
 Random = np.random.Generator
 
 FAMILY_CYCLE: Final = (
-    "binary_conv2d", "binary_conv2d", "conv2d_u8", "binary_conv2d", "binary_dense",
-    "binary_conv2d", "conv2d_f32", "binary_conv2d", "max_pool2d_bits", "binary_conv2d",
-    "elementwise", "binary_conv2d", "conv2d_f32_dense", "binary_conv2d", "max_pool2d",
-    "binary_conv2d", "average_pool2d", "conv2d_f32", "binary_dense", "elementwise_bits",
-    "binary_conv2d", "binary_depthwise_conv2d", "concat_bits", "binary_conv2d", "conv2d_u8",
+    "binary_conv2d", "binary_linear", "conv2d_u8", "binary_conv2d", "binary_dense",
+    "binary_conv2d", "conv2d_f32", "binary_linear", "max_pool2d_bits", "binary_conv2d",
+    "elementwise", "binary_linear", "conv2d_f32_dense", "binary_conv2d", "max_pool2d",
+    "binary_linear", "average_pool2d", "conv2d_f32", "binary_dense", "elementwise_bits",
+    "binary_linear", "binary_depthwise_conv2d", "concat_bits", "binary_conv2d", "conv2d_u8",
     "depthwise_conv2d_f32", "binary_conv2d", "concat", "softmax", "binary_conv2d",
     "pad", "select_channels", "binary_conv2d", "reshape", "log_softmax",
     "binary_conv2d", "conv2d_f32_grouped", "conv2d_u8", "binary_conv2d", "conv2d_f32",
@@ -34,7 +34,9 @@ MOST_OPERATIONS: Final = {"bit": 1_000_000_000, "u8": 150_000_000, "f32": 100_00
 """Of a layer, by what it reads; larger ones would only be slower."""
 MOST_ELEMENTS: Final = 4_000_000
 """Of a tensor."""
-WINDOWS: Final = ((3, 1), (3, 1), (3, 1), (3, 2), (1, 1), (1, 1), (1, 2), (5, 1), (5, 2))
+WINDOWS: Final = (
+    (3, 1), (3, 1), (3, 1), (3, 2), (1, 1), (1, 1), (1, 2), (5, 1), (5, 2), (7, 1), (7, 2)
+)  # fmt: skip
 """Kernel and stride of convolutions, the frequent ones more often."""
 
 
@@ -139,7 +141,16 @@ def _binary_conv(rng: Random) -> LayerShape:
     size = _map(rng)
     window = _window(size, kernel, stride, kernel // 2)
     more = {**window, **_results(rng, True), "weight_bits": 1}
-    return _layer("binary_conv2d", "bit", size, _channels(rng, 5), _channels(rng), **more)
+    in_c, out_c = _channels(rng, 5, 12), _channels(rng, 4, 12)
+    return _layer("binary_conv2d", "bit", size, in_c, out_c, **more)
+
+
+def _binary_linear(rng: Random) -> LayerShape:
+    """Many rows at once: a 1x1 convolution of a map with one column."""
+    size = _size(rng, 4, 12), 1
+    more = {**_window(size, 1, 1, 0), **_results(rng, True), "weight_bits": 1}
+    in_c, out_c = _channels(rng, 4, 12), _channels(rng, 4, 12)
+    return _layer("binary_conv2d", "bit", size, in_c, out_c, **more)
 
 
 def _binary_dense(rng: Random) -> LayerShape:
@@ -265,6 +276,7 @@ def _softmax(op: str) -> Callable[[Random], LayerShape]:
 
 
 _FAMILIES: Final[dict[str, Callable[[Random], LayerShape]]] = {
+    "binary_linear": _binary_linear,
     "binary_conv2d": _binary_conv,
     "binary_dense": _binary_dense,
     "binary_depthwise_conv2d": _binary_depthwise,
