@@ -13,38 +13,10 @@
 // @requires GROUPS = 1; ACCUMULATOR 1: KERNEL_H * KERNEL_W * IN_C < 65536
 // @ref      BINARY_CONV2D   @source PhoneBit VI-B, fig. 4 (a work-item packs the bits of its filters); tile and carry-save: own
 #include "common/tile.clh"
+#include "common/walk.clh"
 
-// Work-items of a group share their filters, so weights come from uniform addresses; the window's vectors run in the order
-// (ky, kx, q) of the weights. `from[p]` walks through the pixel's window by constant steps, without products or divisions; it
-// is an index because pointers of 64 bits took more registers (Adreno 730, tile 2x8: 19 instead of 16, 10 waves instead of 12).
+// Work-items of a group share their filters, so weights come from uniform addresses.
 // Checked with Mesa's compilers for Adreno 730 and Mali G610: no scratch memory; no spills in tiles up to 2x8.
-#define WINDOW_VECTORS (KERNEL_H * KERNEL_W * PIXEL_VECTORS)
-
-#if KERNEL_H == 1 && KERNEL_W == 1 && STRIDE_H == 1 && STRIDE_W == 1 && !PADDED
-// A matrix product: output pixel = input pixel.
-#define PLACE(p, a)                                                  \
-  const int pixel##p = min(TILE_PIXEL(p), end_pixel - 1);            \
-  from[p] = pixel##p * PIXEL_VECTORS;
-#else
-#define PLACE(p, a)                                                                        \
-  const int pixel##p = min(TILE_PIXEL(p), end_pixel - 1);                                  \
-  in_y[p] = TAP_Y(PIXEL_Y(pixel##p), 0);                                                   \
-  in_x[p] = TAP_X(PIXEL_X(pixel##p), 0);                                                   \
-  from[p] = ((PIXEL_IMAGE(pixel##p) * IN_H + in_y[p]) * IN_W + in_x[p]) * PIXEL_VECTORS;
-#endif
-#define MOVE(p, step) from[p] += (step);
-
-#if PADDED
-// Branch-free: a tap outside reads the map's first pixel and drops what it read.
-#define FIND_TAP(p, a)                                                                                   \
-  inside[p] = INSIDE(in_y[p] + ky * DILATION_H, in_x[p] + kx * DILATION_W);                              \
-  tap[p] = inside[p] ? from[p] : 0;
-#define READ(p, at, q) choose_words(inside[p], input[tap[p] + (at)], PAD_WORDS(q))
-#else
-#define FIND_TAP(p, a) tap[p] = from[p];
-#define READ(p, at, q) input[tap[p] + (at)]
-#endif
-
 #define COUNT_VECTOR_PAIR(p, f) counts[p][f] += count_bits(map_words[p][0] ^ b);
 #define COUNT_VECTOR(f, a)               \
   {                                      \
@@ -70,34 +42,11 @@
     EACH_PIXEL(COUNT_BLOCK_PAIR, f)                       \
   }
 
-// Vectors that the loop over a tap takes at a time: blocks of eight words where they fill the tap.
+// Vectors that the loop over a tap takes at a time: blocks of eight words where they fill the tap; otherwise blocks run on over
+// the taps.
 #define TAP_BLOCKS (COUNT && PIXEL_VECTORS % BLOCK_VECTORS == 0)
 #define LOAD_AT_Q(p, v) map_words[p][v] = READ(p, q + (v), q + (v));
 #define LOAD_BLOCK_VECTOR(v, a) EACH_PIXEL(LOAD_AT_Q, v)
-
-// Otherwise blocks run on over the taps: NEXT_VECTOR goes from a vector of the window to the next one. The conditions are
-// uniform, and constant where a compiler unrolls.
-#define COLUMN_STEP ((DILATION_W - 1) * PIXEL_VECTORS + 1)
-#define ROW_STEP ((DILATION_H * IN_W - (KERNEL_W - 1) * DILATION_W - 1) * PIXEL_VECTORS + 1)
-#define NEXT_VECTOR                     \
-  {                                     \
-    int step = 1;                       \
-    if (++q == PIXEL_VECTORS) {         \
-      q = 0;                            \
-      step = COLUMN_STEP;               \
-      if (++kx == KERNEL_W) {           \
-        kx = 0;                         \
-        ++ky;                           \
-        step = ROW_STEP;                \
-      }                                 \
-    }                                   \
-    EACH_PIXEL(MOVE, step)              \
-  }
-#define LOAD_HERE(p, v) map_words[p][v] = READ(p, 0, q);
-#define LOAD_NEXT_VECTOR(v, a) \
-  EACH_PIXEL(FIND_TAP, 0)      \
-  EACH_PIXEL(LOAD_HERE, v)     \
-  NEXT_VECTOR
 
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bconv2d_tiled(
     int first_pixel, int end_pixel, __global const words_t* restrict input, __global const words_t* restrict weights,

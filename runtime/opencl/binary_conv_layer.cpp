@@ -77,7 +77,7 @@ class BinaryConvBuilder {
 
   Layer build() {
     const std::string& kernel = choice_.kernel;
-    if (kernel == "bconv2d_tiled") {
+    if (kernel == "bconv2d_tiled" || kernel == "bconv2d_lanes") {
       launch(input(), tiled_weights());
     } else if (kernel == "bconv2d_mma") {
       launch(input(), layer_.upload(mma_weights(layer_.shape(), weights_, choice_.parameter("TILE_FILTERS"),
@@ -232,7 +232,7 @@ Layer build(const BuildContext& build, const Op& op, const KernelChoice& choice)
 const OpKernels kBinaryConvKernels = {
     "binary_conv2d",
     {"bconv2d_tiled", "bconv2d_mma", "bconv2d_image", "bgemv", "bconv2d_split", "bconv2d_byte",
-     "bconv2d_accumulate", "bconv2d_grouped"},
+     "bconv2d_accumulate", "bconv2d_lanes", "bconv2d_grouped"},
     serves,
     build,
 };

@@ -306,7 +306,7 @@ def check_convolution(kernel: str, case: Case, parts: Sequence[Part] = ()) -> No
     weights = signs(random, case.out_c, *case.kernel, case.in_c // case.groups)
     acc = convolve(case, x, weights)
     packed = pack_bits(weights).reshape(case.out_c, -1)
-    if kernel == "bconv2d_tiled":
+    if kernel in ("bconv2d_tiled", "bconv2d_lanes"):
         packed = tiled_weights(packed, case, kernel)
     check_sink(kernel, case, [pack_bits(x), packed], acc, bases(case, weights), parts=parts)
 

@@ -76,6 +76,20 @@ IMAGE = [
     Case(128, 4, kernel=(1, 1), pads=NO_PADS, tune={"TILE_FILTERS": 4, "GROUP_SIZE": 256}),
 ]
 
+# Windows of whole blocks of eight words, a rest, both; tiles beyond pixels and channels.
+LANES = [
+    Case(1, 7),
+    Case(31, 8, tune={"GROUP_SIZE": 1}, batch=3),
+    Case(33, 40, tune={"TILE_FILTERS": 16}, pad_value=1, sink="values+bits"),
+    Case(64, 48, tune={"TILE_PIXELS": 2}, stride=(2, 2), sink="bits"),
+    Case(65, 15, tune={"TILE_PIXELS": 4, "TILE_FILTERS": 16}, dilation=(2, 1), pads=(2, 1, 2, 1)),
+    Case(96, 33, kernel=(2, 5), pads=NO_PADS, in_hw=(5, 7), sink="values"),
+    Case(256, 64, tune={"TILE_PIXELS": 2, "GROUP_SIZE": 32}, pad_value=-1),
+    Case(300, 31, tune={"TILE_PIXELS": 4}, sink="values+bits"),
+    Case(512, 40, kernel=(1, 1), pads=NO_PADS, sink="bits"),
+    Case(128, 100, kernel=(4, 4), in_hw=(4, 4), pads=NO_PADS, batch=3),
+]
+
 ACCUMULATE = [
     Case(1, 33),
     Case(65, 32, pad_value=1, batch=3, tune={"GROUP_SIZE": 32}),
@@ -88,6 +102,11 @@ ACCUMULATE = [
 @pytest.mark.parametrize("case", SPLIT, ids=str)
 def test_split_windows_equal_sums_of_products(case: Case) -> None:
     check_convolution("bconv2d_split", case)
+
+
+@pytest.mark.parametrize("case", LANES, ids=str)
+def test_lanes_of_filters_equal_sums_of_products(case: Case) -> None:
+    check_convolution("bconv2d_lanes", case)
 
 
 @pytest.mark.parametrize("case", GROUPED, ids=str)

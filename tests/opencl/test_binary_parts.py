@@ -38,6 +38,8 @@ CONVOLUTIONS = [
         "bconv2d_tiled",
         Case(256, 72, tune={"TILE_FILTERS": 16, "COUNT": 1}, sink="bits", **POINTWISE),
     ),
+    ("bconv2d_lanes", Case(64, 96, tune={"TILE_FILTERS": 16}, **IMAGES)),
+    ("bconv2d_lanes", Case(33, 75, pad_value=1, sink="values+bits", **IMAGES)),
     ("bconv2d_split", Case(64, 40, **IMAGES)),
     ("bconv2d_split", Case(31, 41, tune={"TILE_FILTERS": 2}, sink="values+bits")),
     ("bconv2d_split", Case(64, 100, tune={"TILE_FILTERS": 4}, sink="bits")),

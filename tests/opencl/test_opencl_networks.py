@@ -130,7 +130,8 @@ def test_chains_are_staged_where_windows_are_one_run_of_the_map(
     path = tmp_path / "staged.pbit"
     path.write_bytes(to_bytes(graph, {}))
     x = np.random.default_rng(3).standard_normal((3, 5, 6, 7), np.float32)
-    line = "conv2d_f32 * * * * conv2d_f32_staged TILE_FILTERS=16 CHUNK=64"
+    gpu = _runtime.Network(path, device="gpu", cache_directory=cache)
+    line = gpu.tuning_line(0, "conv2d_f32_staged TILE_FILTERS=16 CHUNK=64")
     gpu = _runtime.Network(path, device="gpu", cache_directory=cache, tuning=line)
     assert gpu.warnings == []
     assert gpu.layers[0].kernel.startswith("conv2d_f32_staged") == is_offered

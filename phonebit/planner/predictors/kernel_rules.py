@@ -19,7 +19,7 @@ from phonebit.planner.predictors.layer_shape import LayerShape
 KERNELS: Final[dict[str, tuple[str, ...]]] = {
     "binary_conv2d": (
         "bconv2d_tiled", "bconv2d_mma", "bconv2d_image", "bgemv", "bconv2d_split", "bconv2d_byte",
-        "bconv2d_accumulate", "bconv2d_grouped",
+        "bconv2d_accumulate", "bconv2d_lanes", "bconv2d_grouped",
     ),
     "binary_depthwise_conv2d": ("bdepthwise2d",),
     "conv2d_u8": ("conv2d_u8_planes", "conv2d_u8_direct"),

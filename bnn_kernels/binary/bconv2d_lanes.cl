@@ -1,0 +1,141 @@
+// @kernel   bconv2d_lanes   binary convolution for processors with vector registers: lanes are filters
+// @math     d = popcount(in ^ w) over all taps, padded ones as PAD_BITS; threshold: bit = d < limit; epilogue: acc = base - 2 d
+// @args     int first_pixel, int end_pixel, uint* input, uint* weights, int* table, ushort* borders, SINK
+// @weights  tiled
+// @geometry global = (roundup(ceil(pixels / TILE_PIXELS), GROUP_SIZE), ceil(channels / TILE_FILTERS)), local = (GROUP_SIZE, 1)
+// @channels TILE_FILTERS
+// @tune     TILE_PIXELS {1,2,4} = 1   output pixels a work-item
+// @tune     TILE_FILTERS {16,32} = 32   filters at a time, 16 a vector
+// @tune     VECTOR_WORDS {1} = 1   words a load of the map: each goes to all lanes
+// @tune     GROUP_SIZE {1,8,32} = 8   work-items a group, over pixels
+// @requires GROUPS = 1
+// @ref      BINARY_CONV2D   @source own: the CPU backend's layout, in OpenCL's vectors; adders after Harley and Seal
+#include "common/tile.clh"
+#include "common/walk.clh"
+
+// OpenCL compilers for CPUs make vectors of neighbouring work-items, if they find that worthwhile: what bconv2d_tiled reaches by
+// that varies by a factor of eight from layer to layer (PoCL). Here the vectors are written out, so they leave nothing to find.
+#define LANES 16
+typedef uint16 lanes_t;
+#if TILE_FILTERS == 16  // a number: REPEAT takes no expression
+#define TILE_VECTORS 1
+#else
+#define TILE_VECTORS 2
+#endif
+
+// OpenCL's popcount is taken lane by lane; this form compilers know to be the vector's.
+lanes_t count_lanes(lanes_t x) {
+  x -= (x >> 1) & 0x55555555u;
+  x = (x & 0x33333333u) + ((x >> 2) & 0x33333333u);
+  x = (x + (x >> 4)) & 0x0f0f0f0fu;
+  return (x * 0x01010101u) >> 24;
+}
+
+// a + b + c of each bit as a + 2 carry.
+#define ADD_BITS(carry, a, b, c)                        \
+  const lanes_t carry = (a & (b)) | ((c) & (a | (b))); \
+  a ^= (b) ^ (c);
+
+// Bits counted so far: 8 eights + those of the words fours, twos and ones, as often as their names say, + rest.
+typedef struct {
+  lanes_t eights, fours, twos, ones, rest;
+} sum_t;
+
+void add_eight(sum_t* sum, lanes_t x0, lanes_t x1, lanes_t x2, lanes_t x3, lanes_t x4, lanes_t x5, lanes_t x6, lanes_t x7) {
+  ADD_BITS(twos_a, sum->ones, x0, x1)
+  ADD_BITS(twos_b, sum->ones, x2, x3)
+  ADD_BITS(fours_a, sum->twos, twos_a, twos_b)
+  ADD_BITS(twos_c, sum->ones, x4, x5)
+  ADD_BITS(twos_d, sum->ones, x6, x7)
+  ADD_BITS(fours_b, sum->twos, twos_c, twos_d)
+  ADD_BITS(eights, sum->fours, fours_a, fours_b)
+  sum->eights += count_lanes(eights);
+}
+
+lanes_t total(const sum_t* sum) {
+  const lanes_t fours = 2 * sum->eights + count_lanes(sum->fours), twos = 2 * fours + count_lanes(sum->twos);
+  return 2 * twos + count_lanes(sum->ones) + sum->rest;
+}
+
+#define CLEAR_SUM(p, f) sums[p][f].eights = sums[p][f].fours = sums[p][f].twos = sums[p][f].ones = sums[p][f].rest = (lanes_t)(0);
+#define CLEAR_SUMS(f, a) EACH_PIXEL(CLEAR_SUM, f)
+#define FILTERS(v, f) vload16(0, filter_words + (v) * TILE_FILTERS + LANES * (f))
+#define DIFFERENCE(p, v) ((lanes_t)(map_words[p][v]) ^ b##v)
+#define ADD_EIGHT(p, f)                                                                                            \
+  add_eight(&sums[p][f], DIFFERENCE(p, 0), DIFFERENCE(p, 1), DIFFERENCE(p, 2), DIFFERENCE(p, 3), DIFFERENCE(p, 4), \
+            DIFFERENCE(p, 5), DIFFERENCE(p, 6), DIFFERENCE(p, 7));
+#define ADD_BLOCK(f, a)                                                                                           \
+  {                                                                                                               \
+    const lanes_t b0 = FILTERS(0, f), b1 = FILTERS(1, f), b2 = FILTERS(2, f), b3 = FILTERS(3, f),                 \
+                  b4 = FILTERS(4, f), b5 = FILTERS(5, f), b6 = FILTERS(6, f), b7 = FILTERS(7, f);                 \
+    EACH_PIXEL(ADD_EIGHT, f)                                                                                      \
+  }
+#define ADD_ONE(p, f) sums[p][f].rest += count_lanes(DIFFERENCE(p, 0));
+#define ADD_WORD(f, a)                \
+  {                                   \
+    const lanes_t b0 = FILTERS(0, f); \
+    EACH_PIXEL(ADD_ONE, f)            \
+  }
+
+#ifdef THRESHOLD
+// Bit i: lane i is below its limit.
+uint bits_below(lanes_t d, __global const int* limits) {
+  const uint16 below = as_uint16(as_int16(d) < vload16(0, limits)) &
+                       (uint16)(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768);
+  const uint8 eight = below.lo | below.hi;
+  const uint4 four = eight.lo | eight.hi;
+  return (four.x | four.y) | (four.z | four.w);
+}
+#define FINISH_VECTOR(f, p) packed |= bits_below(total(&sums[p][f]), row + channel + LANES * (f)) << (LANES * (f));
+#else
+#define FINISH_VECTOR(f, p)                                                                                   \
+  {                                                                                                           \
+    const lanes_t d = total(&sums[p][f]);                                                                     \
+    const int c = channel + LANES * (f);                                                                      \
+    packed |= (finish4(d.s0123, row, TILE_PIXEL(p), c SINK_ARGS) |                                            \
+               finish4(d.s4567, row, TILE_PIXEL(p), c + 4 SINK_ARGS) << 4 |                                   \
+               finish4(d.s89ab, row, TILE_PIXEL(p), c + 8 SINK_ARGS) << 8 |                                   \
+               finish4(d.scdef, row, TILE_PIXEL(p), c + 12 SINK_ARGS) << 12)                                  \
+              << (LANES * (f));                                                                               \
+  }
+#endif
+#if TILE_VECTORS == 1
+#define STORE_BITS store_bits16
+#else
+#define STORE_BITS store_bits32
+#endif
+#define FINISH_SUMS(p, a)                                                                                     \
+  if (TILE_PIXEL(p) < end_pixel) {                                                                            \
+    __global const int* row = TABLE_ROW(table, borders, PIXEL_Y(TILE_PIXEL(p)), PIXEL_X(TILE_PIXEL(p)));      \
+    uint packed = 0;                                                                                          \
+    REPEAT(TILE_VECTORS, FINISH_VECTOR, p)                                                                      \
+    STORE_BITS(TILE_PIXEL(p), channel, packed SINK_ARGS);                                                     \
+  }
+
+__kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bconv2d_lanes(
+    int first_pixel, int end_pixel, __global const words_t* restrict input, __global const uint* restrict weights,
+    __global const int* restrict table, __global const ushort* restrict borders SINK_PARAMS) {
+  const int item_pixel = ITEM_PIXEL;
+  if (item_pixel >= end_pixel) return;
+  const int tile = FIRST_CHANNEL / TILE_FILTERS + (int)get_global_id(1), channel = tile * TILE_FILTERS;
+  __global const uint* filter_words = weights + tile * (WINDOW_VECTORS * TILE_FILTERS);
+  sum_t sums[TILE_PIXELS][TILE_VECTORS];
+  REPEAT(TILE_VECTORS, CLEAR_SUMS, 0)
+  words_t map_words[TILE_PIXELS][8];
+  int from[TILE_PIXELS], tap[TILE_PIXELS], in_y[TILE_PIXELS], in_x[TILE_PIXELS], inside[TILE_PIXELS];
+  EACH_PIXEL(PLACE, 0)
+
+  int ky = 0, kx = 0, q = 0;
+  for (int block = 0; block < WINDOW_VECTORS / 8; ++block) {
+    REPEAT(8, LOAD_NEXT_VECTOR, 0)
+    REPEAT(TILE_VECTORS, ADD_BLOCK, 0)
+    filter_words += 8 * TILE_FILTERS;
+  }
+  for (int rest = 0; rest < WINDOW_VECTORS % 8; ++rest) {
+    LOAD_NEXT_VECTOR(0, 0)
+    REPEAT(TILE_VECTORS, ADD_WORD, 0)
+    filter_words += TILE_FILTERS;
+  }
+
+  EACH_PIXEL(FINISH_SUMS, 0)
+}
