@@ -19,7 +19,6 @@ from network_tables import (
     end_to_end_table,
     guard_text,
     hybrid_table,
-    is_guarded_paper,
     networks_of,
     ulayer_table,
 )
@@ -28,9 +27,6 @@ from predictor_tables import accuracy_table, errors_table
 ROOT: Final = Path(__file__).parents[2]
 RESULTS: Final = ROOT / "benchmarks" / "results"
 IMAGES: Final = ROOT / "docs" / "images"
-GUARDED: Final = """The papers' systems were measured with `phonebit plan`'s guard, which they
-do not have: plans had to gain more than the predictor's typical error, so they cut few layers."""
-
 Record = dict[str, Any]
 
 
@@ -126,7 +122,6 @@ def _networks(networks: Mapping[str, Record], stem: str) -> list[str]:
     if not networks:
         return []
     return [
-        *([GUARDED] if any(map(is_guarded_paper, networks.values())) else []),
         """Fine-Grained, table 3. Speed-ups over the better single processor; *layer by layer* is
 the sum of the layers' times, each measured with its meeting.""",
         end_to_end_table(networks),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import geometric_mean
+from statistics import geometric_mean, median
 from typing import Any, Final
 
 from phonebit.models.markdown_table import markdown_table
@@ -24,7 +24,8 @@ SYSTEMS: Final = {
     "planned": "phonebit plan",
     "finegrained_measured": "phonebit plan --measure",
 }
-PAPERS: Final = ("ulayer", "codl", "finegrained")
+CONTROL: Final = "cpu again"
+"""The contestant "cpu" a second time: another network loaded from the same file."""
 GUARD: Final = 1.02
 """Planned execution over the better single processor, at most."""
 CONVOLUTIONS: Final = ("binary_conv2d", "conv2d")
@@ -36,11 +37,6 @@ def networks_of(results: Record) -> dict[str, Record]:
     found = {key.removeprefix("network_"): value for key, value in results.items()
              if key.startswith("network_")}  # fmt: skip
     return {name: found[name] for name in TITLES if name in found}
-
-
-def is_guarded_paper(network: Record) -> bool:
-    """Whether a paper's system was measured with `phonebit plan`'s guard."""
-    return any(network["plans"][way]["is_guarded"] for way in PAPERS if way in network["plans"])
 
 
 def ms(network: Record, way: str) -> float:
@@ -206,9 +202,29 @@ def guard_text(testbeds: Mapping[str, Record]) -> str:
         "everything stays on one processor; the papers' systems take what is predicted to be faster"
     )
     than = "more than 2 % slower than the better single processor"
-    if not slower:
-        return f"{text}. None of {len(ratios)} guarded plans is {than}."
-    return f"{text}. {len(slower)} of {len(ratios)} guarded plans are {than}: {'; '.join(slower)}."
+    if slower:
+        found = f"{len(slower)} of {len(ratios)} guarded plans are {than}: {'; '.join(slower)}."
+    else:
+        found = f"None of {len(ratios)} guarded plans is {than}."
+    return " ".join([f"{text}. {found}", *control_text(testbeds)])
+
+
+def control_text(testbeds: Mapping[str, Record]) -> list[str]:
+    """How far two equal contestants are from each other; nothing where there was no control."""
+    ratios = {
+        f"{TITLES[name]} on {testbed}": ms(network, CONTROL) / ms(network, "cpu")
+        for testbed, results in testbeds.items()
+        for name, network in networks_of(results).items()
+        if CONTROL in network["times"]
+    }
+    if not ratios:
+        return []
+    apart = [abs(ratio - 1) for ratio in ratios.values()]
+    beyond = [f"{what} ({ratio - 1:+.1%})" for what, ratio in ratios.items() if ratio > GUARD]
+    text = f"""The CPU alone took part twice, without any plan: its second network was
+{median(apart):.1%} off the first one in the median of {len(ratios)} cases, {max(apart):.1%} at most,
+and more than 2 % slower in {len(beyond)} of them"""
+    return [f"{text}: {'; '.join(beyond)}." if beyond else f"{text}."]
 
 
 def mean_speed_up(networks: Iterable[Record], way: str) -> float:
