@@ -222,8 +222,8 @@ def control_text(testbeds: Mapping[str, Record]) -> list[str]:
     apart = [abs(ratio - 1) for ratio in ratios.values()]
     beyond = [f"{what} ({ratio - 1:+.1%})" for what, ratio in ratios.items() if ratio > GUARD]
     text = f"""The CPU alone took part twice, without any plan: its second network was
-{median(apart):.1%} off the first one in the median of {len(ratios)} cases, {max(apart):.1%} at most,
-and more than 2 % slower in {len(beyond)} of them"""
+{median(apart):.1%} off the first one in the median of {len(ratios)} cases, {max(apart):.1%} at
+most, and more than 2 % slower in {len(beyond)} of them"""
     return [f"{text}: {'; '.join(beyond)}." if beyond else f"{text}."]
 
 

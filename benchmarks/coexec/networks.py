@@ -5,8 +5,8 @@
 
 From these come Fine-Grained's table 3, CoDL's figures 17 to 20, µLayer's figures 16 and 17, and the
 guard: planned execution is not more than 2 % slower than the better single processor. The CPU alone
-takes part twice, as two loaded networks: what lies between these is not the plans' doing. Results of
-all plans are compared with the CPU's, bit for bit (but not those in precision "fast", where each
+takes part twice, as two loaded networks: what lies between these is not the plans' doing. Results
+of all plans are compared with the CPU's, bit for bit (but not those in precision "fast", where each
 processor has number types of its own).
 """
 

@@ -2,9 +2,9 @@
 
     python benchmarks/coexec/prepare_profile.py --gpu-cores 1 --cpu-cores 1 --isa avx2 --samples 300
 
-`phonebit collect` for every number of CPU threads up to three, then `phonebit train-predictor`. The
-time is the limit: collecting is interrupted when its share of the budget is over, and goes on there
-when started again with --again.
+`phonebit collect` for one to three CPU threads and for all cores, then `phonebit train-predictor`.
+The time is the limit: collecting is interrupted when its share of the budget is over, and goes on
+there when started again with --again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def collect(bench: Bench, samples: Path, count: int, limit_s: float) -> None:
     Raises:
         RuntimeError: It failed by itself.
     """
-    threads = ",".join(map(str, range(1, min(THREADS, bench.testbed.cpu_cores) + 1)))
+    cores = bench.testbed.cpu_cores
+    threads = ",".join(map(str, sorted({*range(1, min(THREADS, cores) + 1), cores})))
     command = phonebit(
         "collect", "--opencl", bench.gpu, "--threads", threads, "--seed", str(SEED),
         "--samples", str(count), "--repeats", str(REPEATS), "-o", str(samples), "--resume",

@@ -6,18 +6,16 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from statistics import median
 from typing import Any, Final
 
 NETWORKS: Final = Path(__file__).parents[1] / "networks"
 # Behind this folder, since both have a document.py.
 sys.path.append(str(NETWORKS))
 
-from rounds import Rounds, take_turns  # noqa: E402
+from rounds import take_turns  # noqa: E402
 
-MOST_ROUNDS: Final = 40
-LEAST_ROUNDS: Final = 5
-LEAST_PASSES: Final = 3
+MOST_ROUNDS: Final = 200
+LEAST_ROUNDS: Final = 10
 CANARY_S: Final = 0.04
 """What a round takes beside the contestants, about."""
 TOTAL: Final = "total"
@@ -46,20 +44,18 @@ class Budget:
         return Budget(self.left_s / max(1, items_left))
 
 
-def timed(call: Callable[[], object], passes: int) -> Callable[[], dict[str, float]]:
-    """A contestant: milliseconds of a call, median of some.
+def timed(call: Callable[[], object]) -> Callable[[], dict[str, float]]:
+    """A contestant: milliseconds of a call.
 
-    One that does not count comes before: it finds the others' weights in the caches.
+    One that does not count comes before: it finds the others' weights in the caches. There are no
+    more, so that turns are short: a machine that slows down for seconds slows down all contestants.
     """
 
     def turn() -> dict[str, float]:
         call()
-        times = []
-        for _ in range(passes):
-            begin = time.perf_counter()
-            call()
-            times.append((time.perf_counter() - begin) * 1e3)
-        return {TOTAL: median(times)}
+        begin = time.perf_counter()
+        call()
+        return {TOTAL: (time.perf_counter() - begin) * 1e3}
 
     return turn
 
@@ -79,18 +75,8 @@ def compete(calls: Mapping[str, Callable[[], object]], budget: Budget) -> dict[s
     begin = time.perf_counter()
     for call in calls.values():
         call()
-    pass_s = time.perf_counter() - begin
-    passes = max(LEAST_PASSES, min(9, int(0.2 / pass_s)))
-    round_s = pass_s * (passes + 1) + CANARY_S
-    rounds = int(min(MOST_ROUNDS, max(LEAST_ROUNDS, budget.left_s / round_s)))
-    turns = {name: timed(call, passes) for name, call in calls.items()}
-    return results(take_turns(turns, rounds), passes)
-
-
-def results(rounds: Rounds, passes: int) -> dict[str, Any]:
-    """What ``compete`` returns."""
-    return {
-        "times": {name: rounds.spread(name)[TOTAL] for name in rounds.times},
-        "passes": passes,
-        **rounds.describe(),
-    }
+    round_s = 2 * (time.perf_counter() - begin) + CANARY_S
+    count = int(min(MOST_ROUNDS, max(LEAST_ROUNDS, budget.left_s / round_s)))
+    rounds = take_turns({name: timed(call) for name, call in calls.items()}, count)
+    times = {name: rounds.spread(name)[TOTAL] for name in rounds.times}
+    return {"times": times, **rounds.describe()}
