@@ -10,7 +10,7 @@
 #include "backend.h"
 #include "buffer_checks.h"
 #include "cancellation.h"
-#include "coexec/coexec_backend.h"
+#include "coexec/pair_backend.h"
 #include "fail.h"
 #include "loader/loader.h"
 #include "lowering/op_tensors.h"
@@ -100,23 +100,15 @@ class Network::Implementation {
   }
 
   opencl::OpenClBackend& opencl() const {
-    auto* const result = dynamic_cast<opencl::OpenClBackend*>(backend.get());
-    if (result == nullptr)
+    if (backend->opencl() == nullptr)
       fail(ErrorCode::input, "device %s: this needs a network on an OpenCL device",
            backend->device().c_str());
-    return *result;
+    return *backend->opencl();
   }
-  coexec::CoexecBackend& coexec() const {
-    auto* const result = dynamic_cast<coexec::CoexecBackend*>(backend.get());
-    if (result == nullptr)
+  coexec::PairBackend& pair() const {
+    if (backend->pair() == nullptr)
       fail(ErrorCode::input, "device %s: this needs a network on 'gpu+cpu'", backend->device().c_str());
-    return *result;
-  }
-  const coexec::CoexecBackend* coexec_or_null() const {
-    return dynamic_cast<const coexec::CoexecBackend*>(backend.get());
-  }
-  const opencl::OpenClBackend* opencl_or_null() const {
-    return dynamic_cast<const opencl::OpenClBackend*>(backend.get());
+    return *backend->pair();
   }
 };
 
@@ -238,7 +230,7 @@ void Network::forward_on_device(const std::vector<DeviceBuffer>& inputs,
 
 std::vector<std::string> Network::candidates(size_t index) const {
   implementation_->check_layer(index);
-  const opencl::OpenClBackend* const backend = implementation_->opencl_or_null();
+  const opencl::OpenClBackend* const backend = implementation_->backend->opencl();
   return backend != nullptr ? backend->candidates(index) : std::vector<std::string>{};
 }
 
@@ -263,23 +255,23 @@ LayerTimes Network::measure_layer(size_t index, const std::optional<OutputPart>&
   own.check_layer(index);
   if (repeats < 1) fail(ErrorCode::input, "repeats: got %d, expected at least 1", repeats);
   const Turn turn(own);
-  return own.coexec().measure_layer(index, cpu, gpu, repeats);
+  return own.pair().measure_layer(index, cpu, gpu, repeats);
 }
 
 std::vector<DispatchInfo> Network::dispatch(size_t index, const OutputPart& gpu) {
   Implementation& own = *implementation_;
   own.check_layer(index);
   const Turn turn(own);
-  return own.coexec().dispatch(index, gpu);
+  return own.pair().dispatch(index, gpu);
 }
 
 std::string Network::plan_key() const {
-  const coexec::CoexecBackend* const backend = implementation_->coexec_or_null();
+  const coexec::PairBackend* const backend = implementation_->backend->pair();
   return backend != nullptr ? backend->plan_key() : "";
 }
 
 ExecutionPlan Network::plan() const {
-  const coexec::CoexecBackend* const backend = implementation_->coexec_or_null();
+  const coexec::PairBackend* const backend = implementation_->backend->pair();
   return backend != nullptr ? backend->plan() : ExecutionPlan{};
 }
 
@@ -287,7 +279,7 @@ ExecutionPlan Network::plan() const {
 
 CoexecInfo Network::coexec() const {
   const std::lock_guard<std::mutex> turn(implementation_->turn);
-  return implementation_->coexec().info();
+  return implementation_->pair().info();
 }
 
 std::vector<std::string> Network::warnings() const {
@@ -304,12 +296,12 @@ std::string Network::device() const { return implementation_->backend->device();
 
 StartupInfo Network::startup() const {
   const std::lock_guard<std::mutex> turn(implementation_->turn);
-  const opencl::OpenClBackend* const backend = implementation_->opencl_or_null();
+  const opencl::OpenClBackend* const backend = implementation_->backend->opencl();
   return backend != nullptr ? backend->startup() : StartupInfo{};
 }
 
 OpenClHandles Network::opencl() const {
-  const opencl::OpenClBackend* const backend = implementation_->opencl_or_null();
+  const opencl::OpenClBackend* const backend = implementation_->backend->opencl();
   return backend != nullptr ? backend->handles() : OpenClHandles{};
 }
 

@@ -5,8 +5,9 @@
 #include <chrono>
 #include <cstdlib>
 #include <iterator>
+#include <set>
 
-#include "coexec/coexec_backend.h"
+#include "coexec/pair_backend.h"
 #include "cpu/cpu_backend.h"
 #include "fail.h"
 #include "lowering/op_tensors.h"
@@ -117,9 +118,8 @@ std::vector<int> choose_cores(const Options& options, const std::vector<threads:
       fail(ErrorCode::input, "cores: none of the %s processors is this thread's to use; it may use: %s",
            is_big ? "big" : "little", list_text(allowed).c_str());
   }
-  std::sort(chosen.begin(), chosen.end());
-  chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
-  return chosen;
+  const std::set<int> ordered(chosen.begin(), chosen.end());
+  return {ordered.begin(), ordered.end()};
 }
 
 threads::ThreadPool make_pool(const Options& options) {
@@ -184,7 +184,8 @@ int opencl_index(const std::string& device) {
   return static_cast<int>(index);
 }
 
-/// The caller's context or a new one on the named device, or null for the CPU. `label` becomes its name.
+}  // namespace
+
 std::shared_ptr<opencl::Context> make_context(const Options& options, const std::string& device,
                                               std::string* label) {
   if (options.opencl.context != nullptr) {
@@ -201,16 +202,13 @@ std::shared_ptr<opencl::Context> make_context(const Options& options, const std:
   return opencl::Context::create(found, options.hint);
 }
 
-}  // namespace
-
 std::unique_ptr<Backend> make_backend(const loader::Model& model, const Options& options) {
   const DeviceName device = parse_device(options.device);
+  if (!device.opencl.empty() && device.has_cpu)
+    return coexec::make_backend(model, device.opencl, device.isa, options);
   std::string label;
   std::shared_ptr<opencl::Context> context = make_context(options, device.opencl, &label);
   if (context == nullptr) return std::make_unique<cpu::CpuBackend>(model, choose_isa(device.isa), options);
-  if (!device.opencl.empty() && device.has_cpu)
-    return std::make_unique<coexec::CoexecBackend>(model, std::move(context), label, choose_isa(device.isa),
-                                                   options);
   return std::make_unique<opencl::OpenClBackend>(model, std::move(context), label, options);
 }
 

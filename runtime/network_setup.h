@@ -7,6 +7,7 @@
 #include "kernel_types.h"
 #include "loader/model.h"
 #include "network.h"
+#include "opencl/context.h"
 #include "threads/processor_topology.h"
 
 namespace phonebit {
@@ -27,8 +28,14 @@ std::vector<int> choose_cores(const Options& options, const std::vector<threads:
 /// choose_cores.
 threads::ThreadPool make_pool(const Options& options);
 
-/// The CPU or the OpenCL device that the options ask for, prepared for the model, which must stay where it
-/// is.
+/// The caller's context, or a new one on the OpenCL device `device` ("auto", "gpu", "gpu:1"); null where that
+/// is the CPU (empty, or "auto" without a GPU). `label` becomes its name. Throws Error(input) and
+/// Error(device).
+std::shared_ptr<opencl::Context> make_context(const Options& options, const std::string& device,
+                                              std::string* label);
+
+/// The CPU, the OpenCL device, or both, that the options ask for, prepared for the model, which must stay
+/// where it is.
 std::unique_ptr<Backend> make_backend(const loader::Model& model, const Options& options);
 
 TensorInfo describe_tensor(const loader::Tensor& tensor);

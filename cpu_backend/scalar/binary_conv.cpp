@@ -7,6 +7,9 @@
 
 #include "isa_kernels.h"
 #include "portable/intrinsics.h"
+#if defined(__aarch64__)
+#include "neon/shared_epilogue.h"  // as scalar/isa.cpp takes the other kernels from there
+#endif
 
 namespace phonebit::cpu {
 namespace {

@@ -276,4 +276,11 @@ std::vector<DispatchInfo> CoexecBackend::dispatch(size_t index, const OutputPart
   return result;
 }
 
+std::unique_ptr<Backend> make_backend(const Model& model, const std::string& gpu, const std::string& isa,
+                                      const Options& options) {
+  std::string label;
+  std::shared_ptr<opencl::Context> context = make_context(options, gpu, &label);
+  return std::make_unique<CoexecBackend>(model, std::move(context), label, choose_isa(isa), options);
+}
+
 }  // namespace phonebit::coexec

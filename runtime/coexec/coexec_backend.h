@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "backend.h"
 #include "coexec/executor.h"
 #include "coexec/layer_measurement.h"
+#include "coexec/pair_backend.h"
 #include "cpu/cpu_backend.h"
 
 namespace phonebit::coexec {
@@ -19,7 +19,7 @@ namespace phonebit::coexec {
 /// Nothing that goes wrong on the device costs a result: a time-out of polling makes the network wait by
 /// events from then on; any other failure of the device leaves it to the CPU. The image is run again, and a
 /// warning tells.
-class CoexecBackend final : public Backend {
+class CoexecBackend final : public PairBackend {
  public:
   /// `model` must stay where it is. The plan is options.plan, or the model's own for the device, or all
   /// layers on the GPU. Throws Error(device), Error(input) for a plan that does not fit the model.
@@ -41,14 +41,12 @@ class CoexecBackend final : public Backend {
   const char* isa() const override { return isa_.name; }
   threads::ThreadPool& pool() override { return pool_; }
   std::vector<std::string> warnings() const override { return warnings_; }
-
-  // Network's functions of the same names.
   LayerTimes measure_layer(size_t index, const std::optional<OutputPart>& cpu,
-                           const std::optional<OutputPart>& gpu, int repeats);
-  std::vector<DispatchInfo> dispatch(size_t index, const OutputPart& gpu);
-  std::string plan_key() const;
-  const ExecutionPlan& plan() const { return plan_; }
-  CoexecInfo info() const { return {sharing_, synchronization_, is_on_cpu_alone()}; }
+                           const std::optional<OutputPart>& gpu, int repeats) override;
+  std::vector<DispatchInfo> dispatch(size_t index, const OutputPart& gpu) override;
+  std::string plan_key() const override;
+  const ExecutionPlan& plan() const override { return plan_; }
+  CoexecInfo info() const override { return {sharing_, synchronization_, is_on_cpu_alone()}; }
 
  private:
   Processors processors() { return {model_, isa_, pool_, context_, programs_, options_}; }

@@ -1,8 +1,8 @@
 // The sections EXECUTION_PLANS and PLAN_PARTS: who computes what on a device with a CPU and a GPU.
 #include <cinttypes>
 #include <cmath>
+#include <set>
 #include <string>
-#include <unordered_set>
 
 #include "fail.h"
 #include "loader/loader.h"
@@ -53,7 +53,7 @@ void read_plans(const Sections& sections, Model& model) {
          " parts, this engine takes at most %zu and %zu",
          sections.plans.count, sections.plan_parts.count, Limits::kPlans, Limits::kPlanParts);
   const auto parts = sections.plan_parts.records<PlanPartRecord>();
-  std::unordered_set<std::string> devices;
+  std::set<std::string> devices;
   size_t next = 0;
   for (const PlanRecord& record : sections.plans.records<PlanRecord>()) {
     const std::string where = format_text("plan %zu", model.plans.size());

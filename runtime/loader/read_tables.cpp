@@ -1,6 +1,6 @@
 #include <cinttypes>
 #include <cstring>
-#include <unordered_set>
+#include <set>
 
 #include "fail.h"
 #include "loader/loader.h"
@@ -88,7 +88,7 @@ std::vector<int> read_terminals(const Section& section, const char* name, const 
   if (section.count == 0) fail_damaged("section %s is empty, expected at least one tensor", name);
   check_count(section, name);
   std::vector<int> result;
-  std::unordered_set<uint32_t> seen;
+  std::vector<bool> seen(model.tensors.size());
   for (const uint32_t index : section.records<uint32_t>()) {
     if (index >= model.tensors.size())
       fail_damaged("section %s: tensor %" PRIu32 " does not exist, there are %zu", name, index,
@@ -97,8 +97,8 @@ std::vector<int> read_terminals(const Section& section, const char* name, const 
     if (tensor.dtype != DataType::kF32 && tensor.dtype != also_allowed)
       fail_damaged("section %s: tensor '%s' is %s, expected f32 or %s", name, tensor.name.c_str(),
                    name_of(tensor.dtype), name_of(also_allowed));
-    if (!seen.insert(index).second)
-      fail_damaged("section %s: tensor '%s' is listed twice", name, tensor.name.c_str());
+    if (seen[index]) fail_damaged("section %s: tensor '%s' is listed twice", name, tensor.name.c_str());
+    seen[index] = true;
     result.push_back(static_cast<int>(index));
   }
   return result;
@@ -155,7 +155,7 @@ void read_tables(const Sections& sections, Model& model) {
   check_utf8(sections.metadata, "METADATA");
   check_count(sections.tensors, "TENSORS");
 
-  std::unordered_set<std::string> names;
+  std::set<std::string> names;
   const auto tensors = sections.tensors.records<format::TensorRecord>();
   for (size_t i = 0; i < tensors.size(); ++i) {
     model.tensors.push_back(read_tensor(sections.strings, tensors[i], i));

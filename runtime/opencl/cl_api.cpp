@@ -94,9 +94,9 @@ void* Symbols::required(const char* name) {
 const char* resolve(void* handle, Api& functions) {
   Symbols symbols{handle, finder(handle), nullptr};
 #define PHONEBIT_CL_OPTIONAL(RESULT, NAME, PARAMETERS) \
-  functions.NAME = reinterpret_cast<RESULT(*) PARAMETERS>(symbols.optional(#NAME));
+  functions.NAME = reinterpret_cast<RESULT(*) PARAMETERS noexcept>(symbols.optional(#NAME));
 #define PHONEBIT_CL_REQUIRED(RESULT, NAME, PARAMETERS) \
-  functions.NAME = reinterpret_cast<RESULT(*) PARAMETERS>(symbols.required(#NAME));
+  functions.NAME = reinterpret_cast<RESULT(*) PARAMETERS noexcept>(symbols.required(#NAME));
   PHONEBIT_CL_FUNCTIONS(PHONEBIT_CL_REQUIRED, PHONEBIT_CL_OPTIONAL)
 #undef PHONEBIT_CL_REQUIRED
 #undef PHONEBIT_CL_OPTIONAL

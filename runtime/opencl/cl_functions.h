@@ -181,7 +181,7 @@ struct cl_name_version {
 /// See cl_api.h. Optional functions (of OpenCL 2.0) are null where the library lacks them; where it has them,
 /// a platform of OpenCL 1.2 may still not: look at the device's version or capabilities before a call.
 struct Api {
-#define PHONEBIT_CL_FIELD(RESULT, NAME, PARAMETERS) RESULT(*NAME) PARAMETERS = nullptr;
+#define PHONEBIT_CL_FIELD(RESULT, NAME, PARAMETERS) RESULT(*NAME) PARAMETERS noexcept = nullptr;
   PHONEBIT_CL_FUNCTIONS(PHONEBIT_CL_FIELD, PHONEBIT_CL_FIELD)
 #undef PHONEBIT_CL_FIELD
 };
@@ -205,14 +205,14 @@ struct CommandBufferApi {
   }
 
   cl_command_buffer (*clCreateCommandBufferKHR)(cl_uint, const cl_command_queue*, const cl_properties*,
-                                                cl_int*);
-  cl_int (*clFinalizeCommandBufferKHR)(cl_command_buffer);
-  cl_int (*clReleaseCommandBufferKHR)(cl_command_buffer);
+                                                cl_int*) noexcept;
+  cl_int (*clFinalizeCommandBufferKHR)(cl_command_buffer) noexcept;
+  cl_int (*clReleaseCommandBufferKHR)(cl_command_buffer) noexcept;
   cl_int (*clEnqueueCommandBufferKHR)(cl_uint, cl_command_queue*, cl_command_buffer, cl_uint, const cl_event*,
-                                      cl_event*);
+                                      cl_event*) noexcept;
   cl_int (*clCommandNDRangeKernelKHR)(cl_command_buffer, cl_command_queue, const cl_properties*, cl_kernel,
                                       cl_uint, const size_t*, const size_t*, const size_t*, cl_uint,
-                                      const cl_sync_point*, cl_sync_point*, void**);
+                                      const cl_sync_point*, cl_sync_point*, void**) noexcept;
 };
 
 /// Null where the platform has no device with the extension, or does not say which version of it.

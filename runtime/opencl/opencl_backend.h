@@ -30,6 +30,7 @@ class OpenClBackend final : public Backend {
   const char* isa() const override { return "opencl"; }
   threads::ThreadPool& pool() override { return pool_; }
   std::vector<std::string> warnings() const override { return executor_.layers().warnings(); }
+  OpenClBackend* opencl() override { return this; }
 
   // Network's functions of the same names.
   void forward_on_device(const std::vector<DeviceBuffer>& inputs, const std::vector<DeviceBuffer>& outputs,

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <set>
 
 #include "threads/affinity.h"
 
@@ -45,7 +46,7 @@ int read_number(const std::string& path, int most) {
 
 /// "0-3,5" as 0, 1, 2, 3, 5; nothing for other texts.
 std::vector<int> parse_list(const std::string& list) {
-  std::vector<int> result;
+  std::set<int> result;
   const char* text = list.data();
   const char* const end = text + list.size();
   while (text != end) {
@@ -54,12 +55,10 @@ std::vector<int> parse_list(const std::string& list) {
     if (text != end && *text == '-') last = take_number(++text, end, kMostProcessors);
     const bool is_last = text == end;
     if (first < 0 || last < first || (!is_last && *text != ',')) return {};
-    for (int i = first; i <= last; ++i) result.push_back(i);
+    for (int i = first; i <= last; ++i) result.insert(i);
     if (!is_last && ++text == end) return {};
   }
-  std::sort(result.begin(), result.end());
-  result.erase(std::unique(result.begin(), result.end()), result.end());
-  return result;
+  return {result.begin(), result.end()};
 }
 
 /// Values relative to the largest, which becomes 1024; all 0 where one of them is unknown.

@@ -68,8 +68,8 @@ enum {
   PHONEBIT_OK = 0,
   PHONEBIT_ERROR_FORMAT = 1, /* the file is damaged, of an unknown version, or beyond this engine's limits */
   PHONEBIT_ERROR_INPUT = 2,  /* an argument: a path, an option, a buffer's size, a NaN */
-  PHONEBIT_ERROR_DEVICE =
-      3, /* a processor, driver, memory or sensor that this machine does not have, or that failed */
+  PHONEBIT_ERROR_DEVICE = 3, /* a processor, driver, memory or sensor that this machine does not have, or that
+                                failed; a part of the engine that this library was built without */
   PHONEBIT_ERROR_INTERNAL = 4, /* a defect of PhoneBit */
   PHONEBIT_CANCELLED = 5,      /* phonebit_network_cancel was called meanwhile; outputs are undefined */
   PHONEBIT_PENDING = 6,        /* the job is not done yet */
@@ -192,7 +192,8 @@ typedef struct phonebit_planned_part {
 PHONEBIT_API phonebit_status phonebit_options_create(phonebit_options** options);
 PHONEBIT_API void phonebit_options_destroy(phonebit_options* options);
 /* "auto" (default: the first OpenCL device that is a GPU, else the CPU), "cpu", "cpu:neon", "gpu", "gpu:1",
- * "gpu+cpu", "gpu:1+cpu:neon". Checked when a network is loaded. */
+ * "gpu+cpu", "gpu:1+cpu:neon". Checked when a network is loaded. In a library built with
+ * PHONEBIT_COEXECUTION=OFF the last two are PHONEBIT_ERROR_DEVICE then. */
 PHONEBIT_API phonebit_status phonebit_options_set_device(phonebit_options* options, const char* device);
 /* Of a forward pass, the caller included; 0 (default): one for each processor that may be used. */
 PHONEBIT_API phonebit_status phonebit_options_set_threads(phonebit_options* options, int32_t threads);
@@ -510,7 +511,7 @@ PHONEBIT_API phonebit_status phonebit_network_prepare_picture(const phonebit_net
                                                               const phonebit_preprocessing* rule, void* data,
                                                               size_t bytes);
 
-/* ---- Energy ---- */
+/* ---- Energy; each function is PHONEBIT_ERROR_DEVICE in a library built with PHONEBIT_ENERGY=OFF ---- */
 
 typedef struct phonebit_energy_source_info {
   uint32_t struct_size;
