@@ -54,6 +54,13 @@ def test_no_part_is_predicted_to_take_next_to_nothing() -> None:
     assert np.exp(found.logarithms(np.zeros((1, 2))))[0] == pytest.approx(0.7 * times.min())
 
 
+def test_nothing_is_predicted_to_be_faster_for_being_larger() -> None:
+    """Not even if the few layers measured say so."""
+    seen = features()[:24]
+    times = (1 + seen[:, 0]) ** 1.2 * (1 + seen[:, 1]) ** -0.4
+    assert min(fit_power_law(seen, times, (0, 1)).weights[1:]) >= 0
+
+
 def test_the_form_that_predicts_better_is_kept() -> None:
     seen = features()
     assert isinstance(fit_trend(seen, costs_of(seen), LAYERS, (0, 1), TERMS), CostSum)
