@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -131,13 +132,26 @@ def test_a_budget_is_shared_equally(scripts: SimpleNamespace) -> None:
     assert scripts.turns.Budget(0).left_s == 0
 
 
-def test_contestants_take_turns(scripts: SimpleNamespace) -> None:
+def test_contestants_take_turns(scripts: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scripts.turns, "WARM_UP_S", 0)
     calls: list[str] = []
     contestants = {name: lambda name=name: calls.append(name) for name in "AB"}
     result = scripts.turns.compete(contestants, scripts.turns.Budget(0))
     assert result["rounds"] == scripts.turns.LEAST_ROUNDS
     assert set(result["times"]) == {"A", "B"}
     assert calls == list("ABAB") + list("AABB") * result["rounds"]  # one of two does not count
+
+
+def test_a_turn_begins_with_calls_that_do_not_count(scripts: SimpleNamespace) -> None:
+    begun: list[float] = []
+
+    def call() -> None:
+        begun.append(time.perf_counter())
+        time.sleep(0.003)
+
+    times = scripts.turns.timed(call)()
+    assert begun[-1] - begun[0] >= scripts.turns.WARM_UP_S
+    assert 3 <= times["total"] < 1e3 * (time.perf_counter() - begun[0]) - 15
 
 
 def test_results_are_added_and_failures_forgotten(scripts: SimpleNamespace, tmp_path: Path) -> None:
