@@ -32,7 +32,7 @@ lanes_t count_lanes(lanes_t x) {
 }
 
 // a + b + c of each bit as a + 2 carry.
-#define ADD_BITS(carry, a, b, c)                        \
+#define ADD_BITS(carry, a, b, c)                       \
   const lanes_t carry = (a & (b)) | ((c) & (a | (b))); \
   a ^= (b) ^ (c);
 
@@ -57,18 +57,19 @@ lanes_t total(const sum_t* sum) {
   return 2 * twos + count_lanes(sum->ones) + sum->rest;
 }
 
-#define CLEAR_SUM(p, f) sums[p][f].eights = sums[p][f].fours = sums[p][f].twos = sums[p][f].ones = sums[p][f].rest = (lanes_t)(0);
+#define CLEAR_SUM(p, f) \
+  sums[p][f].eights = sums[p][f].fours = sums[p][f].twos = sums[p][f].ones = sums[p][f].rest = (lanes_t)(0);
 #define CLEAR_SUMS(f, a) EACH_PIXEL(CLEAR_SUM, f)
 #define FILTERS(v, f) vload16(0, filter_words + (v) * TILE_FILTERS + LANES * (f))
 #define DIFFERENCE(p, v) ((lanes_t)(map_words[p][v]) ^ b##v)
 #define ADD_EIGHT(p, f)                                                                                            \
   add_eight(&sums[p][f], DIFFERENCE(p, 0), DIFFERENCE(p, 1), DIFFERENCE(p, 2), DIFFERENCE(p, 3), DIFFERENCE(p, 4), \
             DIFFERENCE(p, 5), DIFFERENCE(p, 6), DIFFERENCE(p, 7));
-#define ADD_BLOCK(f, a)                                                                                           \
-  {                                                                                                               \
-    const lanes_t b0 = FILTERS(0, f), b1 = FILTERS(1, f), b2 = FILTERS(2, f), b3 = FILTERS(3, f),                 \
-                  b4 = FILTERS(4, f), b5 = FILTERS(5, f), b6 = FILTERS(6, f), b7 = FILTERS(7, f);                 \
-    EACH_PIXEL(ADD_EIGHT, f)                                                                                      \
+#define ADD_BLOCK(f, a)                                                                           \
+  {                                                                                               \
+    const lanes_t b0 = FILTERS(0, f), b1 = FILTERS(1, f), b2 = FILTERS(2, f), b3 = FILTERS(3, f), \
+                  b4 = FILTERS(4, f), b5 = FILTERS(5, f), b6 = FILTERS(6, f), b7 = FILTERS(7, f); \
+    EACH_PIXEL(ADD_EIGHT, f)                                                                      \
   }
 #define ADD_ONE(p, f) sums[p][f].rest += count_lanes(DIFFERENCE(p, 0));
 #define ADD_WORD(f, a)                \
@@ -88,15 +89,15 @@ uint bits_below(lanes_t d, __global const int* limits) {
 }
 #define FINISH_VECTOR(f, p) packed |= bits_below(total(&sums[p][f]), row + channel + LANES * (f)) << (LANES * (f));
 #else
-#define FINISH_VECTOR(f, p)                                                                                   \
-  {                                                                                                           \
-    const lanes_t d = total(&sums[p][f]);                                                                     \
-    const int c = channel + LANES * (f);                                                                      \
-    packed |= (finish4(d.s0123, row, TILE_PIXEL(p), c SINK_ARGS) |                                            \
-               finish4(d.s4567, row, TILE_PIXEL(p), c + 4 SINK_ARGS) << 4 |                                   \
-               finish4(d.s89ab, row, TILE_PIXEL(p), c + 8 SINK_ARGS) << 8 |                                   \
-               finish4(d.scdef, row, TILE_PIXEL(p), c + 12 SINK_ARGS) << 12)                                  \
-              << (LANES * (f));                                                                               \
+#define FINISH_VECTOR(f, p)                                                  \
+  {                                                                          \
+    const lanes_t d = total(&sums[p][f]);                                    \
+    const int c = channel + LANES * (f);                                     \
+    packed |= (finish4(d.s0123, row, TILE_PIXEL(p), c SINK_ARGS) |           \
+               finish4(d.s4567, row, TILE_PIXEL(p), c + 4 SINK_ARGS) << 4 |  \
+               finish4(d.s89ab, row, TILE_PIXEL(p), c + 8 SINK_ARGS) << 8 |  \
+               finish4(d.scdef, row, TILE_PIXEL(p), c + 12 SINK_ARGS) << 12) \
+              << (LANES * (f));                                              \
   }
 #endif
 #if TILE_VECTORS == 1
@@ -104,12 +105,12 @@ uint bits_below(lanes_t d, __global const int* limits) {
 #else
 #define STORE_BITS store_bits32
 #endif
-#define FINISH_SUMS(p, a)                                                                                     \
-  if (TILE_PIXEL(p) < end_pixel) {                                                                            \
-    __global const int* row = TABLE_ROW(table, borders, PIXEL_Y(TILE_PIXEL(p)), PIXEL_X(TILE_PIXEL(p)));      \
-    uint packed = 0;                                                                                          \
-    REPEAT(TILE_VECTORS, FINISH_VECTOR, p)                                                                      \
-    STORE_BITS(TILE_PIXEL(p), channel, packed SINK_ARGS);                                                     \
+#define FINISH_SUMS(p, a)                                                                                \
+  if (TILE_PIXEL(p) < end_pixel) {                                                                       \
+    __global const int* row = TABLE_ROW(table, borders, PIXEL_Y(TILE_PIXEL(p)), PIXEL_X(TILE_PIXEL(p))); \
+    uint packed = 0;                                                                                     \
+    REPEAT(TILE_VECTORS, FINISH_VECTOR, p)                                                               \
+    STORE_BITS(TILE_PIXEL(p), channel, packed SINK_ARGS);                                                \
   }
 
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bconv2d_lanes(
