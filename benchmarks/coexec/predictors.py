@@ -95,12 +95,8 @@ def measured_again(bench: Bench) -> list[tuple[PartSample, PartSample]]:
     path = samples.with_name("again.jsonl")
     path.unlink(missing_ok=True)
     collect(bench, path, AGAIN_LAYERS, AGAIN_SHARE * bench.budget.seconds)
-    first = {_key(part): part for part in read_samples(samples).parts}
-    return [(first[_key(part)], part) for part in read_samples(path).parts if _key(part) in first]
-
-
-def _key(part: PartSample) -> Any:
-    return part.layer, part.processor, part.threads, part.part, part.is_shared
+    first = {part.key: part for part in read_samples(samples).parts}
+    return [(first[part.key], part) for part in read_samples(path).parts if part.key in first]
 
 
 def differences(

@@ -1,10 +1,10 @@
 """The device profile of a testbed: samples collected and predictors trained in there.
 
-    python benchmarks/coexec/prepare_profile.py --gpu-cores 1 --cpu-cores 1 --isa avx2 --samples 300
+    python benchmarks/coexec/prepare_profile.py --gpu-cores 1 --cpu-cores 1 --isa avx2 --samples 200
 
 `phonebit collect` for one to three CPU threads and for all cores, then `phonebit train-predictor`.
-The time is the limit: collecting is interrupted when its share of the budget is over, and goes on
-there when started again with --again.
+The time is the limit: collecting is interrupted when its share of the budget is over, which costs
+the last rounds, and goes on there when started again with --again.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from statistics import mean
 from typing import Any, Final
 
 from experiment import SEED, Bench, main
@@ -80,6 +81,7 @@ def measure(count: int, bench: Bench) -> dict[str, Any]:
     return {
         "parts": len(found.parts),
         "layers": len({part.layer for part in found.parts}),
+        "rounds": mean(part.rounds for part in found.parts),
         "handovers": len(found.handovers),
         "threads": list(read_profile(profile).threads),
     }
@@ -93,7 +95,7 @@ def samples_path(profile: Path) -> Path:
 def run() -> int:
     """Command line."""
     own = argparse.ArgumentParser(add_help=False)
-    own.add_argument("--samples", type=int, default=1000, help="layers, if there is time for them")
+    own.add_argument("--samples", type=int, default=300, help="layers")
     options, _ = own.parse_known_args()
     parser = argparse.ArgumentParser(parents=[own])
     experiments = {"profile": partial(measure, options.samples)}

@@ -21,6 +21,7 @@ from phonebit.cli.collect_options import (
     LayersOption,
     ProcessorsOption,
     RepeatsOption,
+    RoundsOption,
     SeedOption,
     ThreadCountsOption,
     collection_plan,
@@ -169,6 +170,7 @@ def collect(
     threads: ThreadCountsOption = "1",
     cuts: CutsOption = 3,
     repeats: RepeatsOption = 20,
+    rounds: RoundsOption = 3,
     seed: SeedOption = 0,
     cores: CoresOption = "any",
     hint: HintOption = "none",
@@ -186,7 +188,7 @@ def collect(
     """
     from phonebit.android.collecting import collect_on_phone
 
-    plan = collection_plan(device, layers, threads, cuts, repeats, seed)
+    plan = collection_plan(device, layers, threads, cuts, repeats, rounds, seed)
     connected, phone = _connect(adb, serial)
     _install(connected, phone, tools, [])
     folder = orders or samples.with_suffix(".orders")

@@ -14,6 +14,7 @@ from phonebit.cli.collect_options import (
     LayersOption,
     ProcessorsOption,
     RepeatsOption,
+    RoundsOption,
     SeedOption,
     ThreadCountsOption,
     collection_plan,
@@ -45,6 +46,7 @@ def collect(
     threads: ThreadCountsOption = "1",
     cuts: CutsOption = 3,
     repeats: RepeatsOption = 20,
+    rounds: RoundsOption = 3,
     seed: SeedOption = 0,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with a file that is there already.")
@@ -71,7 +73,7 @@ def collect(
     asked = (orders is not None, results is not None, output_path is not None)
     if results is not None and orders is not None and output_path is not None:
         _refuse_given(
-            context, ("device", "opencl", "samples", "threads", "cuts", "repeats", "seed")
+            context, ("device", "opencl", "samples", "threads", "cuts", "repeats", "rounds", "seed")
         )
         _check_new(output_path, resume)
         return print_collection(output_path, _read_back(orders, results, output_path))
@@ -80,7 +82,7 @@ def collect(
             "what to do is not clear",
             expected="-o SAMPLES, or --orders FOLDER, or --orders FOLDER --results FILE -o SAMPLES",
         )
-    plan = collection_plan(device, samples, threads, cuts, repeats, seed)
+    plan = collection_plan(device, samples, threads, cuts, repeats, rounds, seed)
     if orders is not None:
         _refuse_given(context, ("opencl", "resume"))
         return _write_orders(orders, plan)
@@ -139,7 +141,7 @@ def _collect(samples: Path, opencl: str, plan: CollectionPlan) -> CollectionRepo
 
     device = opencl_device(opencl)
     facts = _facts(opencl, gpu_facts(device, stored_tuning(device_key(device))), plan.threads)
-    with progress("measuring", plan.layers * len(plan.threads)) as advance:
+    with progress("measuring", plan.rounds * plan.layers * len(plan.threads)) as advance:
         return collect_samples(samples, facts, plan, open_engine, advance)
 
 

@@ -32,11 +32,17 @@ CutsOption = Annotated[
 RepeatsOption = Annotated[
     int, typer.Option("--repeats", min=1, metavar="N", help="Runs, of which the median counts.")
 ]
+RoundsOption = Annotated[
+    int,
+    typer.Option(
+        "--rounds", min=1, metavar="N", help="Times that all is measured; the least counts."
+    ),
+]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Of layers and weights.")]
 
 
 def collection_plan(
-    device: Processors, layers: int, threads: str, cuts: int, repeats: int, seed: int
+    device: Processors, layers: int, threads: str, cuts: int, repeats: int, rounds: int, seed: int
 ) -> CollectionPlan:
     """What the options ask for.
 
@@ -47,7 +53,7 @@ def collection_plan(
     from phonebit.planner.plan import Processor
 
     sides = tuple(side for side in Processor if side.name.lower() in device.split("+"))
-    return CollectionPlan(sides, layers, _thread_counts(threads), cuts, repeats, seed=seed)
+    return CollectionPlan(sides, layers, _thread_counts(threads), cuts, repeats, rounds, seed)
 
 
 def _thread_counts(text: str) -> tuple[int, ...]:

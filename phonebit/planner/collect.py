@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from phonebit.errors import DeviceError
 from phonebit.planner.handover_layers import handover
 from phonebit.planner.measurer import EngineHere, Measurement, Measurer, OpenEngine
 from phonebit.planner.orders import CollectionPlan, Order, make_orders
-from phonebit.planner.plan import OutputPart, Processor
+from phonebit.planner.plan import Processor
 from phonebit.planner.predictors.cpu_kernels import CpuFacts, cpu_kernel
-from phonebit.planner.predictors.layer_shape import LayerShape
 from phonebit.planner.samples import (
     LEAST_US,
     DeviceFacts,
     HandoverSample,
+    PartKey,
     PartSample,
     Samples,
     append_samples,
@@ -32,7 +33,7 @@ class CollectionReport:
     """What a collection did.
 
     Args:
-        measured: Layers that were measured now, once for each number of threads.
+        measured: Layers that were measured now, once for each number of threads and each round.
         known: Those that the file had already.
         missing: Those that whoever measures has not come to yet, handovers among them.
         failed: Layers that the device could not run, with the reason.
@@ -133,52 +134,54 @@ def samples_of(order: Order, found: Measurement, cpu_facts: CpuFacts) -> Iterato
         both = cpu is not None and gpu is not None
         if order.way is None and cpu is not None:
             kernel = cpu_kernel(layer, cpu, cpu_facts)
-            us, spread = max(times.cpu_us, LEAST_US), times.cpu_spread
-            yield PartSample(layer, Processor.CPU, threads, cpu, kernel, us, spread, both)
+            us = max(times.cpu_us, LEAST_US)
+            yield PartSample(layer, Processor.CPU, threads, cpu, kernel, us, both)
         if order.way is None and gpu is not None:
             choice = str(launches[-1]["choice"]) if launches else "none"
-            us, spread = max(times.gpu_us, LEAST_US), times.gpu_spread
-            sample = PartSample(layer, Processor.GPU, threads, gpu, choice, us, spread, both)
-            yield replace(sample, dispatch=launches)
+            us = max(times.gpu_us, LEAST_US)
+            yield PartSample(layer, Processor.GPU, threads, gpu, choice, us, both, launches)
         if cpu is not None and gpu is not None:
             yield handover(layer, found.way, threads, cpu, gpu, times.sharing_us)
 
 
 class _Known:
-    """What a file of samples tells already.
+    """How often a file of samples tells of a part or of a handover.
 
     A layer's lines are written at once, but an interruption may cut them off; so all of them are
     looked for.
     """
 
     def __init__(self, samples: Samples) -> None:
-        self._parts: set[tuple[LayerShape, int, Processor, OutputPart]] = set()
-        self._handovers: set[tuple[str, str, int, int]] = set()
+        self._rounds: Counter[_Key] = Counter()
         self.add([*samples.parts, *samples.handovers])
 
     def add(self, samples: list[Sample]) -> None:
         for sample in samples:
             if isinstance(sample, PartSample):
-                self._parts.add((sample.layer, sample.threads, sample.processor, sample.part))
+                self._rounds[sample.key] += sample.rounds
             else:
-                self._handovers.add(_handover_key(sample))
+                self._rounds[_handover_key(sample)] += 1
 
     def has(self, order: Order) -> bool:
-        if order.way is not None:
-            layer, threads = order.layer, order.threads
-            wanted = {
-                _handover_key(handover(layer, order.way, threads, cpu, gpu, 0.0))
-                for cpu, gpu in order.pairs
-                if cpu is not None and gpu is not None
-            }
-            return wanted <= self._handovers
-        return all(
-            (order.layer, order.threads, side, part) in self._parts
-            for cpu, gpu in order.pairs
-            for side, part in ((Processor.CPU, cpu), (Processor.GPU, gpu))
-            if part is not None
-        )
+        return all(self._rounds[key] > order.round for key in _keys(order))
 
 
-def _handover_key(sample: HandoverSample) -> tuple[str, str, int, int]:
+_HandoverKey = tuple[str, str, int, int]
+_Key = PartKey | _HandoverKey
+
+
+def _keys(order: Order) -> Iterator[_Key]:
+    """What the samples of an order tell of."""
+    layer, threads = order.layer, order.threads
+    for cpu, gpu in order.pairs:
+        both = cpu is not None and gpu is not None
+        if order.way is None:
+            for side, part in ((Processor.CPU, cpu), (Processor.GPU, gpu)):
+                if part is not None:
+                    yield layer, side, threads, part, both
+        if order.way is not None and cpu is not None and gpu is not None:
+            yield _handover_key(handover(layer, order.way, threads, cpu, gpu, 0.0))
+
+
+def _handover_key(sample: HandoverSample) -> _HandoverKey:
     return sample.sharing, sample.synchronization, sample.threads, sample.bytes_to_cpu

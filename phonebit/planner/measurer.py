@@ -105,7 +105,7 @@ class EngineHere:
         engine, index = self._load(order.layer, order.threads, way)
         times, launches = [], []
         for cpu, gpu in order.pairs:
-            times.append(measure_parts(engine, index, cpu, gpu, order.repeats, order.rounds))
+            times.append(measure_parts(engine, index, cpu, gpu, order.repeats, rounds=1))
             launches.append(() if gpu is None else tuple(dispatch_of(engine, index, gpu)))
         return Measurement(way, tuple(times), tuple(launches))
 

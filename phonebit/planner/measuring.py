@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Any, Protocol
 
 from phonebit.planner.plan import OutputPart
@@ -33,15 +32,11 @@ class LayerTimes:
         total_us: From one such layer to the next, waiting and handing over included.
         cpu_us: The CPU's part alone; 0 without one.
         gpu_us: The GPU's.
-        cpu_spread: (slowest - fastest) / median of the rounds.
-        gpu_spread: Likewise.
     """
 
     total_us: float
     cpu_us: float
     gpu_us: float
-    cpu_spread: float
-    gpu_spread: float
 
     @classmethod
     def of(cls, rounds: Sequence[Mapping[str, float]]) -> LayerTimes:
@@ -53,7 +48,7 @@ class LayerTimes:
         total, of_cpu, of_gpu = (
             [float(times[name]) for times in rounds] for name in ("total_us", "cpu_us", "gpu_us")
         )
-        return cls(min(total), min(of_cpu), min(of_gpu), _spread(of_cpu), _spread(of_gpu))
+        return cls(min(total), min(of_cpu), min(of_gpu))
 
     @property
     def sharing_us(self) -> float:
@@ -108,8 +103,3 @@ def _sides(part: OutputPart | None) -> Sides | None:
     if part is None:
         return None
     return part.row_begin, part.row_end, part.channel_begin, part.channel_end
-
-
-def _spread(times: Sequence[float]) -> float:
-    middle = median(times)
-    return (max(times) - min(times)) / middle if middle > 0 else 0.0

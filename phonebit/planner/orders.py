@@ -26,8 +26,9 @@ class CollectionPlan:
         layers: How many random layers.
         threads: Numbers of CPU threads.
         cuts: Most parts of a layer in each direction.
-        repeats: Runs of a round.
-        rounds: Medians, of which the least counts.
+        repeats: Runs of a measurement, of which the median counts.
+        rounds: How often everything is measured. A device is slower now and then, for seconds; so
+            rounds follow one another, and the least of a part's times counts.
         seed: Of layers, cuts and weights.
     """
 
@@ -69,8 +70,8 @@ class Order:
         way: How the processors share; None: the first way that the device has.
         pairs: The measurements. With a way they tell what handing over costs, without one how fast
             the processors are.
-        repeats: Runs of a round.
-        rounds: Of each measurement.
+        repeats: Runs of a measurement.
+        round: Which one, from 0 on.
     """
 
     layer: LayerShape
@@ -78,7 +79,7 @@ class Order:
     way: Way | None
     pairs: tuple[PartPair, ...]
     repeats: int
-    rounds: int
+    round: int
 
     @property
     def text(self) -> str:
@@ -91,20 +92,22 @@ class Order:
 
 
 def make_orders(plan: CollectionPlan) -> Iterator[Order]:
-    """The orders of a collection: handovers if both processors are measured, then random layers.
+    """The orders of a collection by rounds: handovers, if both are measured, and random layers.
 
-    So a collection that runs out of time has fewer layers, but what meetings cost.
+    So a collection that runs out of time has fewer rounds, then fewer layers, but what meetings
+    cost.
 
     Args:
         plan: Equal plans give equal orders.
     """
-    if len(plan.processors) == len(Processor):
-        for way, threads, layer in product(WAYS, plan.threads, handover_layers()):
-            yield Order(layer, threads, way, handover_cuts(layer), plan.repeats, plan.rounds)
-    for layer in islice(sample_layers(plan.seed), plan.layers):
-        pairs = tuple(part_pairs(layer, plan))
-        for threads in plan.threads:
-            yield Order(layer, threads, None, pairs, plan.repeats, plan.rounds)
+    for number in range(plan.rounds):
+        if len(plan.processors) == len(Processor):
+            for way, threads, layer in product(WAYS, plan.threads, handover_layers()):
+                yield Order(layer, threads, way, handover_cuts(layer), plan.repeats, number)
+        for layer in islice(sample_layers(plan.seed), plan.layers):
+            pairs = tuple(part_pairs(layer, plan))
+            for threads in plan.threads:
+                yield Order(layer, threads, None, pairs, plan.repeats, number)
 
 
 def part_pairs(layer: LayerShape, plan: CollectionPlan) -> list[PartPair]:

@@ -18,8 +18,6 @@ from phonebit.planner.orders import Order
 from phonebit.planner.predictors.kernel_rules import GpuFacts
 from phonebit.planner.samples import DeviceFacts, whole_lines
 
-_TIMES = ("total_us", "cpu_us", "gpu_us")
-
 
 @dataclass(frozen=True)
 class RecordedResults:
@@ -111,20 +109,18 @@ def _measurement(record: Any, order: Order) -> Measurement:
     times, launches = record["times_us"], record["launches"]
     if not len(times) == len(launches) == len(order.pairs):
         raise ValueError(f"{len(times)} measurements of {len(order.pairs)}")
-    if any(len(rounds) != order.rounds for rounds in times):
-        raise ValueError(f"not {order.rounds} rounds of each measurement")
     return Measurement(
         _way(record["way"]),
-        tuple(LayerTimes.of([_round(numbers) for numbers in rounds]) for rounds in times),
+        tuple(LayerTimes(*_times(numbers)) for numbers in times),
         tuple(tuple(launch_record(launch) for launch in part) for part in launches),
     )
 
 
-def _round(numbers: Any) -> dict[str, float]:
+def _times(numbers: Any) -> list[float]:
     found = [float(number) for number in numbers]
-    if len(found) != len(_TIMES) or not all(math.isfinite(us) and us >= 0 for us in found):
+    if len(found) != 3 or not all(math.isfinite(us) and us >= 0 for us in found):
         raise ValueError(f"{numbers} where three times were expected")
-    return dict(zip(_TIMES, found, strict=True))
+    return found
 
 
 def _way(names: Any) -> Way:

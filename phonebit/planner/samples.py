@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -59,6 +59,10 @@ class DeviceFacts:
             ) from None
 
 
+PartKey = tuple[LayerShape, Processor, int, OutputPart, bool]
+"""Layer, processor, CPU threads, part, and whether the other processor worked meanwhile."""
+
+
 @dataclass(frozen=True)
 class PartSample:
     """One measured part.
@@ -71,8 +75,8 @@ class PartSample:
         variant: The kernel: a choice with its parameters on the GPU, a kernel's name on the CPU.
         dispatch: Launches on the GPU: ``kernel``, ``global``, ``local``.
         us: Microseconds: of medians of some runs the least.
-        spread: (slowest - fastest) / median of the rounds.
         is_shared: Whether the other processor computed the rest meanwhile.
+        rounds: How many medians there are.
     """
 
     layer: LayerShape
@@ -81,9 +85,14 @@ class PartSample:
     part: OutputPart
     variant: str
     us: float
-    spread: float = 0.0
     is_shared: bool = False
     dispatch: tuple[dict[str, Any], ...] = ()
+    rounds: int = 1
+
+    @property
+    def key(self) -> PartKey:
+        """What was measured, whenever it was."""
+        return self.layer, self.processor, self.threads, self.part, self.is_shared
 
     @property
     def is_resolved(self) -> bool:
@@ -104,7 +113,6 @@ class PartSample:
             "dispatch": list(self.dispatch),
             "shared": self.is_shared,
             "us": round(self.us, 4),
-            "spread": round(self.spread, 4),
         }
 
     @classmethod
@@ -124,7 +132,6 @@ class PartSample:
                 part,
                 str(record["variant"]),
                 float(record["us"]),
-                float(record["spread"]),
                 bool(record["shared"]),
                 tuple(record["dispatch"]),
             )
@@ -193,8 +200,9 @@ class Samples:
 
     Args:
         device: Whose they are.
-        parts: In the order in which they were measured.
-        handovers: Likewise.
+        parts: In the order in which they were measured; one that was measured in several rounds is
+            there once.
+        handovers: In that order, those of every round.
     """
 
     device: DeviceFacts
@@ -232,7 +240,25 @@ def read_samples(path: Path) -> Samples:
         except InputError as error:
             raise InputError(str(error), where=f"{path}:{number}", hint=AGAIN) from None
     assert samples is not None
+    samples.parts = least_of_rounds(samples.parts)
     return samples
+
+
+def least_of_rounds(parts: Iterable[PartSample]) -> list[PartSample]:
+    """Each part once, with the least of its times.
+
+    Whatever else a device does makes it slower, often for longer than a measurement takes: the
+    least of several rounds is nearer to itself when measured again than a median is.
+    """
+    least: dict[PartKey, PartSample] = {}
+    for part in parts:
+        known = least.get(part.key)
+        if known is None:
+            least[part.key] = part
+        else:
+            us, rounds = min(known.us, part.us), known.rounds + part.rounds
+            least[part.key] = replace(known, us=us, rounds=rounds)
+    return list(least.values())
 
 
 def whole_lines(text: str) -> list[str]:

@@ -145,7 +145,7 @@ class _WorkOrder:
     def text(self) -> str:
         """What `phonebit_bench` reads."""
         head = [
-            f"phonebit-orders 1 {self.identity}",
+            f"phonebit-orders 2 {self.identity}",
             f"probe {PROBE_FILE} {layer_index(PROBE)}",
             f"sharing {self._sharing}",
             *(f"way {way.sharing} {way.synchronization}" for way in WAYS),
@@ -155,16 +155,16 @@ class _WorkOrder:
 
 
 def _order_line(number: int, file: str, order: Order) -> str:
-    """``order 7 layer_9.pbit 1 threads 2 way any any repeats 20 3 parts 0:14:0:64/- -/0:14:0:64``.
+    """``order 7 layer_9.pbit 1 threads 2 way any any repeats 20 parts 0:14:0:64/- -/0:14:0:64``.
 
-    Behind the file stands the layer's index in it, behind the repeats the rounds; parts are the
-    CPU's and the GPU's, each with its rows and channels.
+    Behind the file stands the layer's index in it; parts are the CPU's and the GPU's, each with its
+    rows and channels.
     """
     way = " ".join(order.way or ("any", "any"))
     pairs = " ".join(f"{_part_text(cpu)}/{_part_text(gpu)}" for cpu, gpu in order.pairs)
     return (
         f"order {number} {file} {layer_index(order.layer)} threads {order.threads} way {way} "
-        f"repeats {order.repeats} {order.rounds} parts {pairs}"
+        f"repeats {order.repeats} parts {pairs}"
     )
 
 

@@ -156,16 +156,12 @@ void Collector::write_keys(JsonWriter& json) const {
   json.end_object();
 }
 
-/// Every round of one measurement: [total, CPU, GPU] in microseconds.
+/// One measurement: [total, CPU, GPU] in microseconds.
 void write_times(JsonWriter& json, Network& network, const Order& order, const PartPair& pair) {
   const Part* cpu = pair.cpu ? &*pair.cpu : nullptr;
   const Part* gpu = pair.gpu ? &*pair.gpu : nullptr;
-  json.begin_array();
-  for (int round = 0; round < order.rounds; ++round) {
-    const LayerTimes times = checked(network.measure_layer(order.layer, cpu, gpu, order.repeats));
-    json.begin_array().real(times.total_us).real(times.cpu_us).real(times.gpu_us).end_array();
-  }
-  json.end_array();
+  const LayerTimes times = checked(network.measure_layer(order.layer, cpu, gpu, order.repeats));
+  json.begin_array().real(times.total_us).real(times.cpu_us).real(times.gpu_us).end_array();
 }
 
 void write_sizes(JsonWriter& json, const char* name, const uint64_t (&sizes)[3]) {

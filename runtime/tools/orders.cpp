@@ -91,7 +91,6 @@ Order parse_order(Words& words, int number) {
   if (way.sharing != "any") order.way = way;
   words.expect("repeats");
   order.repeats = words.number(1);
-  order.rounds = words.number(1);
   words.expect("parts");
   while (const std::optional<std::string> pair = words.next())
     order.pairs.push_back(parse_pair(words.where(), *pair));
@@ -133,7 +132,7 @@ OrderList read_orders(const std::string& folder) {
       continue;
     }
     words.expect("phonebit-orders");
-    words.number(1, 1);  // the version
+    words.number(2, 2);  // the version
     list.identity = words.word();
     words.end();
   }

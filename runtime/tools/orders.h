@@ -31,7 +31,7 @@ struct Order {
   int layer;         ///< index in the file
   int threads;
   std::optional<Way> way;  ///< absent: the first that the device has
-  int repeats, rounds;
+  int repeats;
   std::vector<PartPair> pairs;
 };
 

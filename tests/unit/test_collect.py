@@ -91,6 +91,45 @@ def test_an_interrupted_collection_goes_on(tmp_path: Path) -> None:
     assert path.stat().st_size == size
 
 
+class Moody(MadeUpDevice):
+    """Twice as slow in its first half of so many calls."""
+
+    slow_calls: int = 0
+
+    def __call__(self, path: Path, threads: int, way: Way) -> Any:
+        engine = super().__call__(path, threads, way)
+        if self.opened <= self.slow_calls:
+            engine.law = lambda *part: 2 * spiked(*part)
+        return engine
+
+
+def test_rounds_follow_one_another_and_the_least_counts(tmp_path: Path) -> None:
+    once, twice = tmp_path / "once.jsonl", tmp_path / "twice.jsonl"
+    device = Moody()
+    collect(once, FACTS, PLAN, device)
+    device.slow_calls = device.opened + len(device.ways) + 40  # well into the first round
+    report = collect(twice, FACTS, replace(PLAN, rounds=2), device)
+    assert report.measured == 2 * 24
+    first, least = read_samples(once), read_samples(twice)
+    assert [(part.key, part.us) for part in least.parts] == [
+        (part.key, part.us) for part in first.parts
+    ]
+    assert {part.rounds for part in least.parts} == {2}
+    assert len(least.handovers) == 2 * len(first.handovers)
+
+
+def test_a_round_that_was_interrupted_goes_on(tmp_path: Path) -> None:
+    path, plan = tmp_path / "samples.jsonl", replace(PLAN, rounds=2)
+    collect(path, FACTS, PLAN, MadeUpDevice())
+    with pytest.raises(KeyboardInterrupt):
+        collect(path, FACTS, plan, MadeUpDevice(fails_from=30))
+    assert {part.rounds for part in read_samples(path).parts} == {1, 2}
+    report = collect(path, FACTS, plan, MadeUpDevice())
+    assert report.known > 24
+    assert report.known + report.measured == 2 * 24
+    assert {part.rounds for part in read_samples(path).parts} == {2}
+
+
 def test_a_collection_can_be_made_longer(tmp_path: Path) -> None:
     path = tmp_path / "samples.jsonl"
     collect(path, FACTS, replace(PLAN, layers=5), MadeUpDevice())
@@ -189,7 +228,6 @@ def test_the_least_of_rounds_counts() -> None:
 
     found = measure_parts(Noisy(), 3, None, OutputPart(0, 4, 0, 8), repeats=7)
     assert (found.total_us, found.gpu_us, found.cpu_us) == (6.0, 5.0, 0.0)
-    assert found.gpu_spread == pytest.approx(4 / 6)
     assert found.sharing_us == 1.0
 
 
@@ -237,9 +275,9 @@ def test_commands_lead_from_a_device_to_a_profile(
     ]
     done = cli("collect", *options)
     assert done.code == 0, done.err
-    assert "80 layers measured, 0 known" in done.out
+    assert "240 layers measured, 0 known" in done.out
     assert "already" in cli.refused("collect", *options)
-    assert "0 layers measured, 80 known" in cli("collect", *options, "--resume").out
+    assert "0 layers measured, 240 known" in cli("collect", *options, "--resume").out
     report = cli("train-predictor", samples, "-o", profile, "--json").document
     assert report["dispatch"][1] == 0 and report["dispatch"][0] > 100
     assert report["profiles"] == [str(profile)]
