@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from phonebit.errors import DeviceError
 from phonebit.format.writer import file_bytes
+from phonebit.planner.canary import Canary
+from phonebit.planner.device_facts import PROBE
 from phonebit.planner.handover_layers import WAYS, Way, handover_layers
 from phonebit.planner.measuring import LayerTimes, MeasuringEngine, dispatch_of, measure_parts
 from phonebit.planner.orders import CollectionPlan, Order
+from phonebit.planner.plan import Processor
 from phonebit.planner.predictors.layer_shape import LayerShape
 from phonebit.planner.sampled_files import layer_file
 
@@ -85,6 +89,7 @@ class EngineHere:
         self._open_engine = open_engine
         self._plan = plan
         self._file = file
+        self._canaries: dict[int, Canary] = {}
 
     def available_ways(self) -> Sequence[Way]:
         """See `Measurer`."""
@@ -104,10 +109,19 @@ class EngineHere:
         """See `Measurer`."""
         engine, index = self._load(order.layer, order.threads, way)
         times, launches = [], []
+        canary = self._canary(order.threads, way)
         for cpu, gpu in order.pairs:
-            times.append(measure_parts(engine, index, cpu, gpu, order.repeats, rounds=1))
+            parts = {Processor.CPU: cpu, Processor.GPU: gpu}
+            at_work = [processor for processor, part in parts.items() if part is not None]
+            measure = partial(measure_parts, engine, index, cpu, gpu, order.repeats, rounds=1)
+            times.append(canary.measure_quietly(at_work, measure))
             launches.append(() if gpu is None else tuple(dispatch_of(engine, index, gpu)))
         return Measurement(way, tuple(times), tuple(launches))
+
+    def _canary(self, threads: int, way: Way) -> Canary:
+        if threads not in self._canaries:
+            self._canaries[threads] = Canary(*self._load(PROBE, threads, way))
+        return self._canaries[threads]
 
     def _load(self, layer: LayerShape, threads: int, way: Way) -> tuple[MeasuringEngine, int]:
         contents, index = layer_file(layer, self._plan.seed)

@@ -15,6 +15,13 @@ from typing import Final
 
 from phonebit.errors import InputError
 from phonebit.format.writer import file_bytes
+from phonebit.planner.canary import (
+    CPU_PART,
+    GPU_PART,
+    PATIENCE_S,
+    TOLERANCE,
+    WAITS_PER_MEASUREMENT,
+)
 from phonebit.planner.collect import CollectionReport, carry_out
 from phonebit.planner.device_facts import PROBE
 from phonebit.planner.handover_layers import WAYS, handover_layers
@@ -147,11 +154,19 @@ class _WorkOrder:
         head = [
             f"phonebit-orders 2 {self.identity}",
             f"probe {PROBE_FILE} {layer_index(PROBE)}",
+            _canary_line(),
             f"sharing {self._sharing}",
             *(f"way {way.sharing} {way.synchronization}" for way in WAYS),
             f"threads {' '.join(map(str, self._threads))}",
         ]
         return "\n".join([*head, *self._lines]) + "\n"
+
+
+def _canary_line() -> str:
+    """``canary probe.pbit 1 7:14:0:64/0:7:0:64 120 10 2``: per cent, seconds, times."""
+    parts = f"{_part_text(CPU_PART)}/{_part_text(GPU_PART)}"
+    limits = f"{round(100 * TOLERANCE)} {PATIENCE_S} {WAITS_PER_MEASUREMENT}"
+    return f"canary {PROBE_FILE} {layer_index(PROBE)} {parts} {limits}"
 
 
 def _order_line(number: int, file: str, order: Order) -> str:

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <map>
 
+#include "canary.h"
 #include "engine.h"
 #include "modes.h"
 #include "orders.h"
@@ -66,11 +67,12 @@ class Collector {
   /// The first line of results: whose they are.
   std::string head() const;
   /// The line of an order, measured now. A device that fails is a line, too.
-  std::string measure(const Order& order) const;
+  std::string measure(const Order& order);
 
  private:
   void find_ways();
   Network load(const std::string& file, int threads, const Way& way) const;
+  Canary& canary(int threads);
   void write_gpu(JsonWriter& json) const;
   void write_cpu(JsonWriter& json) const;
   void write_keys(JsonWriter& json) const;
@@ -80,7 +82,8 @@ class Collector {
   Processors processors_;
   Options settings_;
   std::string cores_, hint_;
-  std::vector<Way> ways_;  // that the device has
+  std::vector<Way> ways_;           // that the device has
+  std::map<int, Canary> canaries_;  // by CPU threads
 };
 
 Network Collector::load(const std::string& file, int threads, const Way& way) const {
@@ -157,10 +160,12 @@ void Collector::write_keys(JsonWriter& json) const {
 }
 
 /// One measurement: [total, CPU, GPU] in microseconds.
-void write_times(JsonWriter& json, Network& network, const Order& order, const PartPair& pair) {
+void write_times(JsonWriter& json, Network& network, Canary& canary, const Order& order,
+                 const PartPair& pair) {
   const Part* cpu = pair.cpu ? &*pair.cpu : nullptr;
   const Part* gpu = pair.gpu ? &*pair.gpu : nullptr;
-  const LayerTimes times = checked(network.measure_layer(order.layer, cpu, gpu, order.repeats));
+  const LayerTimes times = canary.measure_quietly(
+      pair, [&] { return checked(network.measure_layer(order.layer, cpu, gpu, order.repeats)); });
   json.begin_array().real(times.total_us).real(times.cpu_us).real(times.gpu_us).end_array();
 }
 
@@ -183,7 +188,14 @@ void write_launches(JsonWriter& json, Network& network, const Order& order, cons
   json.end_array();
 }
 
-std::string Collector::measure(const Order& order) const {
+Canary& Collector::canary(int threads) {
+  const auto found = canaries_.find(threads);
+  if (found != canaries_.end()) return found->second;
+  Network network = load(list_.canary.file, threads, ways_[0]);
+  return canaries_.emplace(threads, Canary(std::move(network), list_.canary)).first->second;
+}
+
+std::string Collector::measure(const Order& order) {
   JsonWriter json(JsonWriter::Layout::one_line);
   try {
     const Way way = order.way.value_or(ways_[0]);
@@ -191,7 +203,7 @@ std::string Collector::measure(const Order& order) const {
     json.begin_object().whole("order", order.number);
     json.key("way").begin_array().text(way.sharing).text(way.synchronization).end_array();
     json.key("times_us").begin_array();
-    for (const PartPair& pair : order.pairs) write_times(json, network, order, pair);
+    for (const PartPair& pair : order.pairs) write_times(json, network, canary(order.threads), order, pair);
     json.end_array().key("launches").begin_array();
     for (const PartPair& pair : order.pairs) write_launches(json, network, order, pair);
     json.end_array().end_object();
@@ -212,7 +224,7 @@ int collect(const Arguments& arguments) {
       "--collect", {"--threads", "--precision", "--runs", "--warmup", "--batch", "--profile", "--energy",
                     "--energy-source", "--energy-seconds", "--no-idle", "--json", "--again", "--cooldown-s"});
   const std::string folder = *arguments.text("--collect");
-  const Collector collector(arguments, folder);
+  Collector collector(arguments, folder);
   ResultsFile results(folder + "/results.jsonl", collector.head(), arguments.has("--resume"));
   const size_t count = collector.list().orders.size();
   size_t measured = 0, known = 0;

@@ -97,6 +97,19 @@ Order parse_order(Words& words, int number) {
   return order;
 }
 
+CanaryOrder parse_canary(Words& words) {
+  CanaryOrder canary{};
+  canary.file = words.file();
+  canary.layer = words.number(0);
+  canary.parts = parse_pair(words.where(), words.word());
+  if (!canary.parts.cpu || !canary.parts.gpu)
+    fail("%s: a processor has no part of the canary", words.where().c_str());
+  canary.most_percent = words.number(100);
+  canary.patience_s = words.number(0);
+  canary.waits_per_measurement = words.number(0);
+  return canary;
+}
+
 void parse_line(Words& words, OrderList& list) {
   const std::string kind = words.word();
   if (kind == "order") {
@@ -104,6 +117,8 @@ void parse_line(Words& words, OrderList& list) {
   } else if (kind == "probe") {
     list.probe_file = words.file();
     list.probe_layer = words.number(0);
+  } else if (kind == "canary") {
+    list.canary = parse_canary(words);
   } else if (kind == "sharing") {
     list.sharing_file = words.file();
   } else if (kind == "way") {
@@ -136,7 +151,8 @@ OrderList read_orders(const std::string& folder) {
     list.identity = words.word();
     words.end();
   }
-  if (list.probe_file.empty() || list.sharing_file.empty() || list.ways.empty() || list.threads.empty())
+  if (list.probe_file.empty() || list.canary.file.empty() || list.sharing_file.empty() || list.ways.empty() ||
+      list.threads.empty())
     fail("%s: lines are missing at its beginning; write it again with phonebit collect --orders",
          path.c_str());
   return list;

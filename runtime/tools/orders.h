@@ -35,11 +35,22 @@ struct Order {
   std::vector<PartPair> pairs;
 };
 
+/// How to see whether the device is undisturbed.
+struct CanaryOrder {
+  std::string file;           ///< in the folder
+  int layer;                  ///< index in the file
+  PartPair parts;             ///< both are there
+  int most_percent;           ///< of the layer's least time
+  int patience_s;             ///< how long a measurement waits at most
+  int waits_per_measurement;  ///< all together wait at most so many times as long as they take
+};
+
 /// A work order.
 struct OrderList {
   std::string identity;    ///< results name it
   std::string probe_file;  ///< its layer's CPU kernel tells of the CPU
   int probe_layer;
+  CanaryOrder canary;
   std::string sharing_file;  ///< loads in every way that the device has
   std::vector<Way> ways;     ///< the cheaper ones first
   std::vector<int> threads;

@@ -98,6 +98,8 @@ def test_orders_that_failed_are_tried_again(bench: Program, gpu_orders: Path) ->
         ("phonebit-orders 2", "phonebit-orders 1", "orders.txt:1: got '1', expected a whole"),
         ("phonebit-orders", "orders", "orders.txt:1: got 'orders', expected 'phonebit-orders'"),
         ("probe probe.pbit", "probe ../probe.pbit", "is no name of a file"),
+        ("/0:7:0:64 120", "/- 120", "a processor has no part of the canary"),
+        (" 120 10 2\n", " 90 10 2\n", "got '90', expected a whole number from 100"),
         ("order 1 ", "order 7 ", "got '7'"),
         ("way svm", "weigh svm", "a line of an unknown kind 'weigh'"),
         ("threads 1\n", "threads 0\n", "got '0', expected a whole number from 1"),

@@ -1,0 +1,96 @@
+"""Measurements wait until the device is undisturbed, and not for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from phonebit.planner import Processor, canary
+from phonebit.planner.canary import PATIENCE_S, Canary
+from phonebit.planner.measuring import LayerTimes
+
+BOTH = tuple(Processor)
+
+
+class Clock:
+    """Time passes only where something is measured."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made_up = Clock()
+    monkeypatch.setattr(canary, "time", made_up)
+    return made_up
+
+
+class Device:
+    """The canary's layer takes 10 us, or more while a processor is disturbed.
+
+    Args:
+        clock: Goes on by a tenth of a second with every measurement.
+        disturbed: From when until when, and who.
+    """
+
+    def __init__(self, clock: Clock, *disturbed: tuple[float, float, Processor]) -> None:
+        self.clock = clock
+        self.disturbed = disturbed
+
+    def us(self, processor: Processor) -> float:
+        now = self.clock.seconds
+        slow = any(begin <= now < end and processor == who for begin, end, who in self.disturbed)
+        return 17.0 if slow else 10.0
+
+    def measure_layer(self, index: int, cpu: Any, gpu: Any, repeats: int) -> Mapping[str, float]:
+        assert cpu is not None and gpu is not None
+        times = {"cpu_us": self.us(Processor.CPU), "gpu_us": self.us(Processor.GPU)}
+        self.clock.seconds += 0.1
+        return {"total_us": max(times.values()), **times}
+
+    def dispatch(self, index: int, gpu: Any) -> Sequence[Any]:
+        return []
+
+    def measure(self) -> LayerTimes:
+        """What the canary is for: as much slower as the canary's layer is."""
+        cpu_us, gpu_us = self.us(Processor.CPU), self.us(Processor.GPU)
+        self.clock.seconds += 0.1
+        return LayerTimes(max(cpu_us, gpu_us), cpu_us, gpu_us)
+
+
+@pytest.mark.parametrize("side", BOTH)
+@pytest.mark.parametrize("begin", [0.25, 0.35, 0.45])
+def test_what_was_measured_in_a_disturbance_does_not_count(
+    clock: Clock, side: Processor, begin: float
+) -> None:
+    """Whether it came before the canary, between both or with the measurement."""
+    device = Device(clock, (begin, begin + 2, side))
+    bird = Canary(device, 1)
+    for _ in range(10):
+        times = bird.measure_quietly(BOTH, device.measure)
+        assert (times.cpu_us, times.gpu_us) == (10.0, 10.0)
+    assert 2 < clock.seconds < 6
+
+
+def test_who_does_not_take_part_may_be_disturbed(clock: Clock) -> None:
+    device = Device(clock, (0.1, 1e9, Processor.GPU))
+    bird = Canary(device, 1)
+    for _ in range(3):
+        assert bird.measure_quietly([Processor.CPU], device.measure).cpu_us == 10.0
+    assert clock.seconds == pytest.approx(0.9)
+
+
+def test_a_device_that_stays_slow_is_measured_as_it_is(clock: Clock) -> None:
+    device = Device(clock, (0.25, 1e9, Processor.CPU))
+    bird = Canary(device, 1)
+    assert bird.measure_quietly(BOTH, device.measure).cpu_us == 10.0
+    slow = [bird.measure_quietly(BOTH, device.measure) for _ in range(100)]
+    assert {times.cpu_us for times in slow} == {17.0}
+    alone_s = 100 * 0.2  # a canary and a measurement
+    assert PATIENCE_S + alone_s < clock.seconds < PATIENCE_S + 4 * alone_s
