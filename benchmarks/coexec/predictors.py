@@ -25,7 +25,7 @@ from phonebit.planner.evaluation import Accuracy, Prediction, evaluate
 from phonebit.planner.plan import Processor
 from phonebit.planner.predictors import LayerShape
 from phonebit.planner.predictors.model_table import ALL
-from phonebit.planner.profile import DeviceProfile, ProcessorModels
+from phonebit.planner.profile import DeviceProfile, ProcessorModels, read_profile
 from phonebit.planner.samples import PartSample, read_samples
 from phonebit.planner.training import Trainer, split_by_layer
 
@@ -94,7 +94,8 @@ def measured_again(bench: Bench) -> list[tuple[PartSample, PartSample]]:
     samples = samples_path(bench.profile)
     path = samples.with_name("again.jsonl")
     path.unlink(missing_ok=True)
-    collect(bench, path, AGAIN_LAYERS, AGAIN_SHARE * bench.budget.seconds)
+    threads = read_profile(bench.profile).threads
+    collect(bench, path, threads, AGAIN_LAYERS, AGAIN_SHARE * bench.budget.seconds)
     first = {part.key: part for part in read_samples(samples).parts}
     return [(first[part.key], part) for part in read_samples(path).parts if part.key in first]
 

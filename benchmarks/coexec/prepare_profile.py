@@ -13,6 +13,7 @@ import argparse
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from statistics import mean
@@ -38,16 +39,23 @@ def phonebit(*arguments: str) -> list[str]:
     return [sys.executable, "-P", "-c", ENTRY, *arguments]
 
 
-def collect(bench: Bench, samples: Path, count: int, limit_s: float) -> None:
+def thread_counts(bench: Bench) -> Sequence[int]:
+    """One to three, and as many as there are cores."""
+    cores = bench.testbed.cpu_cores
+    return sorted({*range(1, min(THREADS, cores) + 1), cores})
+
+
+def collect(
+    bench: Bench, samples: Path, threads: Sequence[int], count: int, limit_s: float
+) -> None:
     """Collects until there are enough samples or the time is over.
 
     Raises:
         RuntimeError: It failed by itself.
     """
-    cores = bench.testbed.cpu_cores
-    threads = ",".join(map(str, sorted({*range(1, min(THREADS, cores) + 1), cores})))
+    counts = ",".join(map(str, threads))
     command = phonebit(
-        "collect", "--opencl", bench.gpu, "--threads", threads, "--seed", str(SEED),
+        "collect", "--opencl", bench.gpu, "--threads", counts, "--seed", str(SEED),
         "--samples", str(count), "--repeats", str(REPEATS), "-o", str(samples), "--resume",
     )  # fmt: skip
     with subprocess.Popen(command, cwd=samples.parent) as process:
@@ -64,13 +72,14 @@ def collect(bench: Bench, samples: Path, count: int, limit_s: float) -> None:
         raise RuntimeError(f"phonebit collect ended with exit code {code}")
 
 
-def measure(count: int, bench: Bench) -> dict[str, Any]:
+def measure(count: int, threads: Sequence[int] | None, bench: Bench) -> dict[str, Any]:
     """Collects and trains."""
+    threads = threads or thread_counts(bench)
     profile = bench.profile
     profile.parent.mkdir(parents=True, exist_ok=True)
     samples = samples_path(profile)
     wanted = SMOKE_LAYERS if bench.smoke else count
-    collect(bench, samples, wanted, (1 - TRAINING_SHARE) * bench.budget.seconds)
+    collect(bench, samples, threads, wanted, (1 - TRAINING_SHARE) * bench.budget.seconds)
     report = profile.parent / "report"
     subprocess.run(
         phonebit("train-predictor", str(samples), "-o", str(profile), "--report", str(report)),
@@ -96,9 +105,10 @@ def run() -> int:
     """Command line."""
     own = argparse.ArgumentParser(add_help=False)
     own.add_argument("--samples", type=int, default=300, help="layers")
+    own.add_argument("--threads", type=int, nargs="+", help="of the CPU (1 to 3, and all cores)")
     options, _ = own.parse_known_args()
     parser = argparse.ArgumentParser(parents=[own])
-    experiments = {"profile": partial(measure, options.samples)}
+    experiments = {"profile": partial(measure, options.samples, options.threads)}
     return main(experiments, __doc__, budget_s=900, parser=parser)
 
 
