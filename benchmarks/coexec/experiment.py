@@ -16,11 +16,12 @@ from testbed import Testbed, TestbedError, add_arguments, from_options, pocl_dev
 from turns import Budget
 
 from phonebit import Network
-from phonebit.cli.measuring_engine import open_measuring_engine
+from phonebit.cli.measuring_engine import open_canary, open_measuring_engine
 from phonebit.loading import EngineOptions
 
 if TYPE_CHECKING:
     from phonebit import _runtime
+    from phonebit.planner.canary import Canary
 
 RESULTS: Final = Path(__file__).parents[1] / "results" / "coexec.json"
 FOLDER: Final = Path(tempfile.gettempdir()) / "phonebit-coexec"
@@ -80,6 +81,10 @@ class Bench:
         """
         threads = self.testbed.cpu_cores if threads is None else threads
         return open_measuring_engine(path, self.both, EngineOptions(threads, **options))
+
+    def canary(self) -> Canary:
+        """Tells whether all of the testbed's cores are undisturbed."""
+        return open_canary(self.both, EngineOptions(self.testbed.cpu_cores))
 
 
 SEED: Final = 1

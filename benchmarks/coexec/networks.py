@@ -110,7 +110,7 @@ def measure_network(name: str, variants: Sequence[str], bench: Bench) -> dict[st
     networks[CONTROL] = load_on_cpu()
     picture = random_inputs(networks["cpu"].inputs, 1)
     calls = {key: partial(network.forward, picture) for key, network in networks.items()}
-    result = compete(calls, Budget(bench.budget.left_s * (1 - WORK_SHARE)))
+    result = compete(calls, bench.canary(), Budget(bench.budget.left_s * (1 - WORK_SHARE)))
     work: dict[str, Planned] = {key: plans[key] for key in WORK_OF if key in plans}
     return {
         "network": name,

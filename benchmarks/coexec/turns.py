@@ -8,6 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from phonebit.planner import Processor
+from phonebit.planner.canary import Canary
+
 NETWORKS: Final = Path(__file__).parents[1] / "networks"
 # Behind this folder, since both have a document.py.
 sys.path.append(str(NETWORKS))
@@ -19,7 +22,7 @@ LEAST_ROUNDS: Final = 10
 WARM_UP_S: Final = 0.02
 """Of calls that do not count, at least, before one that does."""
 CANARY_S: Final = 0.04
-"""What a round takes beside the contestants, about."""
+"""What a turn, and a round, waits for a canary, about."""
 TOTAL: Final = "total"
 
 
@@ -46,32 +49,36 @@ class Budget:
         return Budget(self.left_s / max(1, items_left))
 
 
-def timed(call: Callable[[], object]) -> Callable[[], dict[str, float]]:
-    """A contestant: milliseconds of a call.
+def timed(call: Callable[[], object], canary: Canary) -> Callable[[], dict[str, float]]:
+    """A contestant: milliseconds of a call while all cores of the testbed are undisturbed.
 
     Calls that do not count come before: they find the others' weights in the caches, and a
-    processor that slept while another contestant left it idle. There is one that does, so that
-    turns are short: a machine that slows down for seconds slows down all contestants.
+    processor that slept while another contestant left it idle.
     """
 
     def turn() -> dict[str, float]:
-        begin = time.perf_counter()
-        while True:
+        end = time.perf_counter() + WARM_UP_S
+        while time.perf_counter() < end:
             call()
-            end = time.perf_counter()
-            if end - begin >= WARM_UP_S:
-                break
+        return {TOTAL: canary.measure_quietly(tuple(Processor), counted)}
+
+    def counted() -> float:
+        call()  # the canary's weights are in the caches
+        begin = time.perf_counter()
         call()
-        return {TOTAL: (time.perf_counter() - end) * 1e3}
+        return (time.perf_counter() - begin) * 1e3
 
     return turn
 
 
-def compete(calls: Mapping[str, Callable[[], object]], budget: Budget) -> dict[str, Any]:
+def compete(
+    calls: Mapping[str, Callable[[], object]], canary: Canary, budget: Budget
+) -> dict[str, Any]:
     """Times calls A B C A B C ..., as often as the budget allows.
 
     Args:
         calls: by name of a contestant.
+        canary: of the testbed.
         budget: of all of them together; there are some rounds at least.
 
     Returns:
@@ -82,8 +89,8 @@ def compete(calls: Mapping[str, Callable[[], object]], budget: Budget) -> dict[s
     begin = time.perf_counter()
     for call in calls.values():
         call()
-    round_s = 2 * (time.perf_counter() - begin) + len(calls) * WARM_UP_S + CANARY_S
+    round_s = 3 * (time.perf_counter() - begin) + len(calls) * (WARM_UP_S + CANARY_S) + CANARY_S
     count = int(min(MOST_ROUNDS, max(LEAST_ROUNDS, budget.left_s / round_s)))
-    rounds = take_turns({name: timed(call) for name, call in calls.items()}, count)
+    rounds = take_turns({name: timed(call, canary) for name, call in calls.items()}, count)
     times = {name: rounds.spread(name)[TOTAL] for name in rounds.times}
     return {"times": times, **rounds.describe()}

@@ -1,7 +1,8 @@
-"""The engine that commands measure layers with."""
+"""The engines that commands measure layers with."""
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from phonebit import _runtime
     from phonebit.loading import EngineOptions
+    from phonebit.planner.canary import Canary
 
 
 def open_measuring_engine(path: Path, device: str, options: EngineOptions) -> _runtime.Network:
@@ -35,3 +37,25 @@ def open_measuring_engine(path: Path, device: str, options: EngineOptions) -> _r
         layers = NetworkGraph.of(read_contents(path)).layers
         plan = as_plan([on_one(layer, Processor.GPU) for layer in layers], device, "user", 0.0)
     return open_engine(path, device, replace(options, plan=plan))
+
+
+def open_canary(device: str, options: EngineOptions) -> Canary:
+    """Tells whether both processors are undisturbed.
+
+    Args:
+        device: both processors, as ``Network.load`` takes them.
+        options: how the networks run that are measured.
+
+    Raises:
+        As ``phonebit.loading.open_engine``.
+    """
+    from phonebit.format.writer import file_bytes
+    from phonebit.planner.canary import Canary
+    from phonebit.planner.device_facts import PROBE
+    from phonebit.planner.sampled_files import layer_file
+
+    contents, index = layer_file(PROBE)
+    with tempfile.TemporaryDirectory(prefix="phonebit-canary-") as folder:
+        file = Path(folder) / "canary.pbit"
+        file.write_bytes(file_bytes(contents))
+        return Canary(open_measuring_engine(file, device, options), index)

@@ -196,9 +196,10 @@ def _measured_times(
             )
         yield None
         return
-    from phonebit.cli.measuring_engine import open_measuring_engine
+    from phonebit.cli.measuring_engine import open_canary, open_measuring_engine
     from phonebit.planner.measuring import measure_parts
     from phonebit.planner.part_times import MeasuredTimes
+    from phonebit.planner.plan import Processor
 
     options = _engine_options(threads, request)
     engine = open_measuring_engine(file, request.device, options)
@@ -211,8 +212,12 @@ def _measured_times(
             hint="measure on that device, or plan without measuring",
         )
 
+    canary = open_canary(request.device, options)
+
     def measure(layer: int, cpu: OutputPart | None, gpu: OutputPart | None) -> tuple[float, float]:
-        times = measure_parts(engine, layer, cpu, gpu)
+        parts = {Processor.CPU: cpu, Processor.GPU: gpu}
+        at_work = [processor for processor, part in parts.items() if part is not None]
+        times = canary.measure_quietly(at_work, lambda: measure_parts(engine, layer, cpu, gpu))
         return times.cpu_us, times.gpu_us
 
     names = [layer.name for layer in engine.layers]
@@ -233,6 +238,7 @@ def _engine_options(threads: int, request: PlanRequest) -> EngineOptions:
 
 def _race(file: Path, planned: Planned, options: EngineOptions, device: str) -> Race:
     """The plan as a whole beside the processors alone: single layers do not tell everything."""
+    from phonebit.cli.measuring_engine import open_canary
     from phonebit.layer_info import TensorInfo
     from phonebit.loading import open_engine
     from phonebit.planner.race import race
@@ -242,7 +248,8 @@ def _race(file: Path, planned: Planned, options: EngineOptions, device: str) -> 
     both = open_engine(file, device, replace(options, plan=planned.plan))
     on_cpu, on_gpu = open_engine(file, cpu, options), open_engine(file, gpu, options)
     inputs = random_inputs([TensorInfo.of(tensor) for tensor in both.inputs], 1)
-    return race(both, on_cpu, on_gpu, list(inputs.values()))
+    canary = open_canary(device, options)
+    return race(canary, both, on_cpu, on_gpu, list(inputs.values()))
 
 
 def draw_plan(path: Path, report: PlanReport) -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
-from typing import Final
+from typing import Final, TypeVar
 
 from phonebit.planner.device_facts import PROBE
-from phonebit.planner.measuring import LayerTimes, MeasuringEngine, measure_parts
+from phonebit.planner.measuring import MeasuringEngine, measure_parts
 from phonebit.planner.plan import OutputPart, Processor
 
 TOLERANCE: Final = 1.2
@@ -23,6 +23,8 @@ WAITS_PER_MEASUREMENT: Final = 2
 REPEATS: Final = 1
 GPU_PART: Final = OutputPart(0, PROBE.out_h // 2, 0, PROBE.out_c)
 CPU_PART: Final = OutputPart(PROBE.out_h // 2, PROBE.out_h, 0, PROBE.out_c)
+
+Found = TypeVar("Found")
 
 
 class Canary:
@@ -40,8 +42,8 @@ class Canary:
         self._patience_s = float(PATIENCE_S)
 
     def measure_quietly(
-        self, processors: Collection[Processor], measure: Callable[[], LayerTimes]
-    ) -> LayerTimes:
+        self, processors: Collection[Processor], measure: Callable[[], Found]
+    ) -> Found:
         """A measurement before and after which the processors are undisturbed.
 
         Args:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from phonebit.planner import Processor, canary
+from phonebit.planner import Processor, canary, race
 from phonebit.planner.canary import PATIENCE_S, Canary
 from phonebit.planner.measuring import LayerTimes
 
@@ -23,11 +23,14 @@ class Clock:
     def monotonic(self) -> float:
         return self.seconds
 
+    perf_counter = monotonic
+
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made_up = Clock()
     monkeypatch.setattr(canary, "time", made_up)
+    monkeypatch.setattr(race, "time", made_up)
     return made_up
 
 
@@ -94,3 +97,24 @@ def test_a_device_that_stays_slow_is_measured_as_it_is(clock: Clock) -> None:
     assert {times.cpu_us for times in slow} == {17.0}
     alone_s = 100 * 0.2  # a canary and a measurement
     assert PATIENCE_S + alone_s < clock.seconds < PATIENCE_S + 4 * alone_s
+
+
+class Contestant:
+    """A network that takes so many milliseconds, and as much longer as the device is slower."""
+
+    def __init__(self, device: Device, processor: Processor, ms: float) -> None:
+        self.device, self.processor, self.ms = device, processor, ms
+
+    def forward(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        self.device.clock.seconds += self.ms / 1000 * self.device.us(self.processor) / 10
+        return []
+
+
+def test_a_race_is_not_decided_by_disturbances(clock: Clock) -> None:
+    slow = [(begin / 10, begin / 10 + 0.35, Processor.GPU) for begin in range(3, 300, 13)]
+    device = Device(clock, *slow)
+    plan = Contestant(device, Processor.GPU, 4.0)
+    cpu, gpu = Contestant(device, Processor.CPU, 5.0), Contestant(device, Processor.GPU, 9.0)
+    found = race.race(Canary(device, 1), plan, cpu, gpu, [])
+    assert (found.plan_ms, found.cpu_ms, found.gpu_ms) == pytest.approx((4.0, 5.0, 9.0))
+    assert found.is_won
