@@ -3,18 +3,21 @@
 #   cmake -DROOT=<bnn_kernels> -DLIST=<file with one path below ROOT a line> -DOUTPUT=<file.cpp> -P embed_kernels.cmake
 #
 # Without what nobody reads: comments, indentation and runs of blanks, a third of the bytes. The runtime reads @tune, @geometry and @channels
-# lines, and @kernel says whose text it is. Lines stay, so that those of a build log are those of the files. Then all of them are compressed
-# together, which makes a fifth of that.
+# lines, and @kernel says whose text it is; what these explain goes, too. Lines stay, so that those of a build log are those of the files.
+# Then all of them are compressed together, which makes a fifth of that.
 file(STRINGS "${LIST}" PATHS)
 set(ALL "")
 foreach(PATH IN LISTS PATHS)
   file(READ "${ROOT}/${PATH}" TEXT)
+  string(REGEX REPLACE "[ \t]+" " " TEXT "${TEXT}")
   if(PATH MATCHES "\\.clh?$")
-    string(REGEX REPLACE "[ \t]+" " " TEXT "${TEXT}")
     string(REGEX REPLACE "// (@kernel|@tune|@geometry|@channels)" "\\1" TEXT "${TEXT}")
     string(REGEX REPLACE " ?//[^\n]*" "" TEXT "${TEXT}")
     string(REGEX REPLACE "@kernel|@tune|@geometry|@channels" "// \\0" TEXT "${TEXT}")
+    string(REGEX REPLACE "(@kernel [^ \n]+|@tune [^}\n]+} = -?[0-9]+)[^\n]*" "\\1" TEXT "${TEXT}")
     string(REPLACE "\n " "\n" TEXT "${TEXT}")
+  else()
+    string(REGEX REPLACE "#[^\n]*" "" TEXT "${TEXT}")
   endif()
   string(LENGTH "${TEXT}" SIZE)
   string(APPEND ALL "${PATH} ${SIZE}\n${TEXT}")

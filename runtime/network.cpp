@@ -128,14 +128,28 @@ class Network::Turn {
   const threads::AffinityScope cores_;
 };
 
+namespace {
+
+/// Throws the exception in flight again, as an Error that names the source of the model. Only inside a
+/// handler.
+[[noreturn]] void fail_to_load(const std::string& source) {
+  try {
+    throw;
+  } catch (const Error& error) {
+    fail(error.code(), "%s: %s", source.c_str(), error.what());
+  } catch (const std::bad_alloc&) {
+    fail(ErrorCode::device, "%s: not enough memory to load the model", source.c_str());
+  }
+}
+
+}  // namespace
+
 template <class Open>
 Network Network::load_from(const std::string& source, const Options& options, const Open& open) {
   try {
     return Network(std::make_unique<Implementation>(loader::load_model(open()), options));
-  } catch (const Error& error) {
-    throw Error(error.code(), source + ": " + error.what());
-  } catch (const std::bad_alloc&) {
-    fail(ErrorCode::device, "%s: not enough memory to load the model", source.c_str());
+  } catch (...) {
+    fail_to_load(source);
   }
 }
 

@@ -42,7 +42,7 @@ struct Runs {
 
 int block_count(const ConvShape& s) { return (s.out_c + kChannelBlock - 1) / kChannelBlock; }
 
-size_t entries_bytes(const ConvShape& s) {
+PHONEBIT_RARE size_t entries_bytes(const ConvShape& s) {
   return sizeof(int32_t) * kChannelBlock * border_class_count(s) * block_count(s);
 }
 
@@ -51,7 +51,8 @@ size_t packed_bytes(const ConvShape& s) {
   return border_table_bytes(s) + entries_bytes(s) + (size_t)Runs(s).group_bytes() * kGroups * block_count(s);
 }
 
-void pack_weights(const ConvShape& s, const uint32_t* weights, const int32_t* thresholds, void* packed) {
+PHONEBIT_RARE void pack_weights(const ConvShape& s, const uint32_t* weights, const int32_t* thresholds,
+                                void* packed) {
   write_border_table(s, packed);
   const BorderTable& borders = *(const BorderTable*)packed;
   const Runs runs(s);
@@ -218,8 +219,8 @@ PHONEBIT_NOINLINE void run_block(const ConvShape& s, const void* packed, const W
   }
 }
 
-void run(const ConvShape& s, const void* packed, const uint32_t* input, const void* scratch,
-         const OutputRange& range, const AccumulatorSink& sink) {
+PHONEBIT_RARE void run(const ConvShape& s, const void* packed, const uint32_t* input, const void* scratch,
+                       const OutputRange& range, const AccumulatorSink& sink) {
   const WindowMap map = window_map(s, input, scratch);
   for (int block = range.block_begin; block < range.block_end; ++block) {
     if (s.out_h * s.out_w == 1) {

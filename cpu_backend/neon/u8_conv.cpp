@@ -6,7 +6,6 @@
 namespace phonebit::cpu {
 namespace {
 #include "portable/u8_conv_direct.inl"
-#include "portable/u8_conv_planes.inl"
 }  // namespace
 
 // Of neon/shared_lines.h.
@@ -14,6 +13,6 @@ void neon_u8_line(const ConvShape& s, const uint8_t* input, int y, uint8_t* out)
   fill_line(s, u8_line(s), input, y, out);
 }
 
-const U8ConvKernel* const kU8Conv_neon[] = {&kU8ConvDirect, &kU8ConvPlanes, nullptr};
+const U8ConvKernel* const kU8Conv_neon[] = {&kU8ConvDirect, nullptr};
 
 }  // namespace phonebit::cpu

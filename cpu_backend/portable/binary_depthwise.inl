@@ -7,6 +7,16 @@
 #include "epilogue.inl"
 #include "whole_columns.inl"
 
+/// body(0) … body(kPlanes - 1), as a loop where only huge windows need that many.
+template <int kPlanes, class Body>
+PHONEBIT_INLINE void for_each_plane(const Body& body) {
+  if constexpr (kPlanes <= 8) {
+    unroll<kPlanes>(body);
+  } else {
+    for (int i = 0; i < kPlanes; i++) body(i);
+  }
+}
+
 /// Counters for 64 channels, bit-sliced: plane i holds bit i of every channel's count. They count to
 /// 2^kPlanes - 1.
 template <int kPlanes>
@@ -15,7 +25,7 @@ struct BitCounters {
 
   /// Adds 0 or 1 to every counter: a ripple of half adders.
   PHONEBIT_INLINE void add(uint64_t carry) {
-    unroll<kPlanes>([&](auto i) PHONEBIT_LAMBDA_INLINE {
+    for_each_plane<kPlanes>([&](auto i) PHONEBIT_LAMBDA_INLINE {
       const uint64_t sum = planes[i] ^ carry;
       carry &= planes[i];
       planes[i] = sum;
@@ -43,7 +53,7 @@ struct BitLimits {
   }
   uint64_t below(const BitCounters<kPlanes>& counters) const {
     uint64_t less = 0;
-    unroll<kPlanes>([&](auto i) PHONEBIT_LAMBDA_INLINE {
+    for_each_plane<kPlanes>([&](auto i) PHONEBIT_LAMBDA_INLINE {
       less = (~counters.planes[i] & planes[i]) | (~(counters.planes[i] ^ planes[i]) & less);
     });
     return less | always;

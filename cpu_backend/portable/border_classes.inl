@@ -31,11 +31,11 @@ static inline TapSpan tap_span(int out, int in_size, int kernel, int stride, int
   return {begin, end};
 }
 
-static inline TapSpan row_span(const ConvShape& s, int out_y) {
+[[maybe_unused]] static __attribute__((noinline)) TapSpan row_span(const ConvShape& s, int out_y) {
   return tap_span(out_y, s.in_h, s.kernel_h, s.stride_h, s.dilation_h, s.pad_top);
 }
 
-static inline TapSpan column_span(const ConvShape& s, int out_x) {
+[[maybe_unused]] static __attribute__((noinline)) TapSpan column_span(const ConvShape& s, int out_x) {
   return tap_span(out_x, s.in_w, s.kernel_w, s.stride_w, s.dilation_w, s.pad_left);
 }
 
@@ -53,25 +53,21 @@ static inline bool same_span(TapSpan a, TapSpan b) { return a.begin == b.begin &
 /// Spans move monotonically with the output position, so equal ones are neighbours: a new class starts where
 /// the span changes. Writes the class of each row or column into `classes` (may be null) and returns their
 /// number.
-static inline int row_classes(const ConvShape& s, int* classes) {
-  const bool one = s.pad_value != 0;
+[[maybe_unused]] static __attribute__((noinline)) int axis_classes(const ConvShape& s, bool of_rows,
+                                                                   int* classes) {
+  const auto span = [&](int i) { return of_rows ? row_span(s, i) : column_span(s, i); };
+  const int outputs = of_rows ? s.out_h : s.out_w;
   int count = 1;
-  for (int y = 0; y < s.out_h; ++y) {
-    if (!one && y > 0 && !same_span(row_span(s, y), row_span(s, y - 1))) ++count;
-    if (classes != nullptr) classes[y] = count - 1;
+  for (int i = 0; i < outputs; ++i) {
+    if (s.pad_value == 0 && i > 0 && !same_span(span(i), span(i - 1))) ++count;
+    if (classes != nullptr) classes[i] = count - 1;
   }
   return count;
 }
 
-static inline int column_classes(const ConvShape& s, int* classes) {
-  const bool one = s.pad_value != 0;
-  int count = 1;
-  for (int x = 0; x < s.out_w; ++x) {
-    if (!one && x > 0 && !same_span(column_span(s, x), column_span(s, x - 1))) ++count;
-    if (classes != nullptr) classes[x] = count - 1;
-  }
-  return count;
-}
+static inline int row_classes(const ConvShape& s, int* classes) { return axis_classes(s, true, classes); }
+
+static inline int column_classes(const ConvShape& s, int* classes) { return axis_classes(s, false, classes); }
 
 /// base_M of one output channel (`filter` in the file's layout) for the windows with these spans.
 static inline int32_t border_base(const ConvShape& s, const uint32_t* filter, TapSpan rows, TapSpan columns) {

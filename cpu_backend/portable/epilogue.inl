@@ -24,6 +24,12 @@ constexpr int kEpilogueVectors = 16;
 #else
 constexpr int kEpilogueVectors = 8;
 #endif
+/// Pixels of a tile of channels that fill no vector; they are too few to be worth a phone's memory.
+#if defined(__aarch64__) || defined(__arm__)
+constexpr int kPartialPixels = 1;
+#else
+constexpr int kPartialPixels = 4;
+#endif
 /// A block's 64 channels in one tile, where they fit.
 constexpr bool kWideEpilogue = kChannelBlock / kLanes <= kEpilogueVectors;
 
@@ -165,7 +171,9 @@ static inline void epilogue_pixels(const Epilogue& epilogue, const TileSource& f
 template <int kVectors, bool kPartial>
 static inline void epilogue_columns(const Epilogue& epilogue, TileSource from, int pixel0, int count,
                                     int channel, int valid) {
-  constexpr int kPixels = kEpilogueVectors / kVectors < 4 ? kEpilogueVectors / kVectors : 4;
+  constexpr int kMostPixels = kPartial ? kPartialPixels : 4;
+  constexpr int kPixels =
+      kEpilogueVectors / kVectors < kMostPixels ? kEpilogueVectors / kVectors : kMostPixels;
   int p = 0;
   for (; p + kPixels <= count; p += kPixels, from.v += kPixels * from.stride)
     epilogue_pixels<kPixels, kVectors, kPartial>(epilogue, from, pixel0 + p, channel, valid);

@@ -12,8 +12,8 @@
 // Weights: slices of kSliceLanes output channels, each [k][lanes of the slice]; the last slice is only as
 // many vectors wide as it needs. Layers of one pixel have wider slices.
 //
-// Weights may be halves or bytes: they are converted in registers, so a layer that waits for its weights
-// waits for fewer bytes. The conversion is exact and what follows is the same.
+// Weights may be halves or bytes, of which a layer that waits for its weights waits for fewer. The
+// conversion is exact, wherever it happens, and what follows is the same.
 //
 // Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
 #pragma once
@@ -35,6 +35,14 @@ constexpr int kSliceLanes = kTileVectors * kLanes;
 /// A layer of one pixel has no other chains than its vectors: slices of eight hide the latency of an FMA.
 constexpr int kOnePixelVectors = kChannelBlock / kLanes < 8 ? kChannelBlock / kLanes : 8;
 constexpr int kSegmentTaps = kSliceLanes == 64 ? 128 : 256;  // 32 or 16 kB of weights
+/// Whether a segment of halves or bytes is converted once for all tiles of a pixel group, or by each tile in
+/// registers. The latter is hidden behind the multiply-adds of x86 (the former costs 4 % of Zen 4's time),
+/// but waits for their pipes on Arm, where it would also take a copy of each tile in a small library.
+#if defined(__x86_64__) || defined(__i386__)
+constexpr bool kWidensSegments = false;
+#else
+constexpr bool kWidensSegments = true;
+#endif
 /// Pixels that share a segment's weights. A few more than that stay in one group instead of starting another.
 constexpr int kGroupPixels = 8 * kTilePixels, kMostGroupPixels = 10 * kTilePixels;
 
@@ -62,7 +70,7 @@ static inline RunGeometry run_geometry(const ConvShape& s, const ValueMap<float>
 
 /// Adds one segment to kPixels x (kVectors * kLanes) outputs; `sums` has kChannelBlock floats a pixel.
 template <class Weight, int kPixels, int kVectors>
-PHONEBIT_NOINLINE void add_segment(const RunGeometry& runs, const Segment& segment, const Weight* weights,
+PHONEBIT_NOINLINE void add_segment(const RunGeometry& runs, const Segment& segment, const void* slice,
                                    const float* const* pixels, float* sums, bool from_zero) {
   FloatVector sum[kPixels][kVectors] = {};
   if (!from_zero) {
@@ -71,6 +79,7 @@ PHONEBIT_NOINLINE void add_segment(const RunGeometry& runs, const Segment& segme
           [&](auto j) PHONEBIT_LAMBDA_INLINE { sum[p][j] = load(sums + p * kChannelBlock + j * kLanes); });
     });
   }
+  const Weight* weights = (const Weight*)slice;
   const float* from[kPixels];
   unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { from[p] = pixels[p]; });
   for (int run = segment.run_begin; run < segment.run_end; run++) {
@@ -93,37 +102,68 @@ PHONEBIT_NOINLINE void add_segment(const RunGeometry& runs, const Segment& segme
   });
 }
 
-template <class Weight>
+using AddSegment = void (*)(const RunGeometry&, const Segment&, const void*, const float* const*, float*,
+                            bool);
+
 struct TileKernel {
-  void (*add)(const RunGeometry&, const Segment&, const Weight*, const float* const*, float*, bool);
+  AddSegment add;
   int pixels;
 };
 
-/// The largest tile for `left` pixels. Narrow slices leave registers for twice as many, which hides the
-/// latency of their chains.
+template <class Weight>
+static AddSegment one_pixel_kernel(int vectors) {
+  if (vectors == kOnePixelVectors) return add_segment<Weight, 1, kOnePixelVectors>;
+  if constexpr (kTileVectors > 2) {
+    if (vectors == 3) return add_segment<Weight, 1, 3>;
+    if (vectors == 4) return add_segment<Weight, 1, 4>;
+  }
+  return vectors == 1 ? add_segment<Weight, 1, 1> : add_segment<Weight, 1, 2>;
+}
+
+/// The best tile for `left` > 1 pixels. Narrow slices leave registers for twice as many, which hides the
+/// latency of their chains. A tile may be one pixel larger than what is left.
 template <class Weight, int kVectors>
-static inline TileKernel<Weight> tile_kernel(int left) {
+static inline TileKernel tile_kernel(int left) {
   if constexpr (2 * kVectors <= kTileVectors && kTileVectors > 2) {
     if (left >= 2 * kTilePixels) return {add_segment<Weight, 2 * kTilePixels, kVectors>, 2 * kTilePixels};
   }
-  if (left >= kTilePixels) return {add_segment<Weight, kTilePixels, kVectors>, kTilePixels};
-  if (left >= 4) return {add_segment<Weight, 4, kVectors>, 4};
-  if (left >= 2) return {add_segment<Weight, 2, kVectors>, 2};
-  return {add_segment<Weight, 1, kVectors>, 1};
+  if (left >= kTilePixels - 1) return {add_segment<Weight, kTilePixels, kVectors>, kTilePixels};
+  if constexpr (kTilePixels > 5) {
+    if (left == 4) return {add_segment<Weight, 4, kVectors>, 4};
+  }
+  return {add_segment<Weight, 2, kVectors>, 2};
 }
 
 template <class Weight>
-static inline TileKernel<Weight> tile_kernel(int vectors, int left) {
-  if constexpr (kOnePixelVectors > kTileVectors) {
-    if (vectors > kTileVectors) return {add_segment<Weight, 1, kOnePixelVectors>, 1};
-  }
-  if (vectors == 1) return tile_kernel<Weight, 1>(left);
+static TileKernel tile_kernel(int vectors, int left) {
+  if (left == 1) return {one_pixel_kernel<Weight>(vectors), 1};
   if constexpr (kTileVectors > 2) {
     if (vectors == 3) return tile_kernel<Weight, 3>(left);
     if (vectors == 4) return tile_kernel<Weight, 4>(left);
   }
-  return tile_kernel<Weight, 2>(left);
+  return vectors == 1 ? tile_kernel<Weight, 1>(left) : tile_kernel<Weight, 2>(left);
 }
+
+/// `count` numbers, whole vectors, as floats.
+template <class Weight>
+static void widen_weights(const void* from, size_t count, float* to) {
+  for (size_t i = 0; i < count; i += kLanes) store(to + i, load_floats((const Weight*)from + i));
+}
+
+/// What differs between types of weights, for a layer's loops. A single pixel's kernel reads them as they
+/// are; tiles read what `widen` makes of a segment, or them, too, where it is null.
+struct WeightType {
+  size_t bytes;
+  AddSegment (*one_pixel_kernel)(int vectors);
+  TileKernel (*tile_kernel)(int vectors, int left);
+  void (*widen)(const void* from, size_t count, float* to);
+};
+
+template <class Weight>
+constexpr WeightType kWeightType =
+    kWidensSegments ? WeightType{sizeof(Weight), one_pixel_kernel<Weight>, tile_kernel<float>,
+                                 sizeof(Weight) < sizeof(float) ? widen_weights<Weight> : nullptr}
+                    : WeightType{sizeof(Weight), one_pixel_kernel<Weight>, tile_kernel<Weight>, nullptr};
 
 /// Width of the slice that starts at `channel`; slices do not cross blocks.
 static inline int vectors_of_slice(const ConvShape& s, int channel) {
@@ -141,7 +181,7 @@ static size_t real_packed_bytes(const ConvShape& s) {
 }
 
 template <class Weight>
-static void real_pack_weights(const ConvShape& s, const Weight* weights, void* packed) {
+PHONEBIT_RARE static void real_pack_weights(const ConvShape& s, const Weight* weights, void* packed) {
   const size_t taps = window_taps(s);
   for (int channel = 0, lanes; channel < s.out_c; channel += lanes) {
     lanes = vectors_of_slice(s, channel) * kLanes;
@@ -155,39 +195,46 @@ static void real_pack_weights(const ConvShape& s, const Weight* weights, void* p
 }
 
 /// One slice of output channels for a group of pixels, segment by segment.
-template <class Weight>
-static inline void convolve_slice(const RunGeometry& runs, int run_count, int vectors, const Weight* weights,
-                                  const float* const* pixels, int count, float* sums) {
-  // Short runs are grouped, long ones are cut: a segment never exceeds kSegmentTaps, unless it is one short
-  // run.
+PHONEBIT_RARE static void convolve_slice(const WeightType& type, const RunGeometry& runs, int run_count,
+                                         int vectors, const char* weights, const float* const* pixels,
+                                         int count, float* sums) {
+  // Short runs are grouped, long ones are cut: a segment never exceeds kSegmentTaps.
   const int runs_each = runs.run_length < kSegmentTaps ? kSegmentTaps / runs.run_length : 1;
   const int length = runs.run_length < kSegmentTaps ? runs.run_length : kSegmentTaps;
+  alignas(64) float widened[kWidensSegments ? kSegmentTaps * kSliceLanes : 1];
   bool from_zero = true;
   for (int run = 0; run < run_count; run += runs_each) {
     const int run_end = run + runs_each < run_count ? run + runs_each : run_count;
     for (int first = 0; first < runs.run_length; first += length) {
       const int left = runs.run_length - first;
       const Segment segment = {run, run_end, first, left < length ? left : length};
+      const size_t size = (size_t)(run_end - run) * segment.length * vectors * kLanes;
+      const void* slice = weights;
+      if (type.widen && count > 1) {
+        type.widen(weights, size, widened);
+        slice = widened;
+      }
       for (int p = 0; p < count;) {
-        const TileKernel<Weight> tile = tile_kernel<Weight>(vectors, count - p);
-        tile.add(runs, segment, weights, pixels + p, sums + p * kChannelBlock, from_zero);
+        const TileKernel tile =
+            count > 1 ? type.tile_kernel(vectors, count - p) : TileKernel{type.one_pixel_kernel(vectors), 1};
+        tile.add(runs, segment, slice, pixels + p, sums + p * kChannelBlock, from_zero);
         p += tile.pixels;
       }
-      weights += (size_t)(run_end - run) * segment.length * vectors * kLanes;
+      weights += size * type.bytes;
       from_zero = false;
     }
   }
 }
 
-template <class Weight>
-static void real_run(const ConvShape& s, const void* packed, const float* input, const void* scratch,
-                     const OutputRange& range, const Epilogue& epilogue) {
+PHONEBIT_RARE static void convolve_range(const WeightType& type, const ConvShape& s, const void* packed,
+                                         const float* input, const void* scratch, const OutputRange& range,
+                                         const Epilogue& epilogue) {
   const ValueMap<float> map = value_map(s, input, scratch);
   const RunGeometry runs = run_geometry(s, map);
   const int run_count = s.kernel_h * runs.runs_per_row;
   const size_t row_step = s.stride_h * map.row_stride, pixel_step = s.stride_w * map.pixel_stride;
   alignas(64) float sums[kMostGroupPixels * kChannelBlock];
-  const float* pixels[kMostGroupPixels];
+  const float* pixels[kMostGroupPixels + 1];
   for (int block = range.block_begin; block < range.block_end; block++) {
     const int channel0 = block * kChannelBlock;
     const int channels = s.out_c - channel0 < kChannelBlock ? s.out_c - channel0 : kChannelBlock;
@@ -201,14 +248,21 @@ static void real_run(const ConvShape& s, const void* packed, const float* input,
         next += pixel_step;
         if (++x == s.out_w) x = 0, y++, next = map.pixels + y * row_step;
       }
+      pixels[count] = pixels[count - 1];  // for a tile larger than what is left; its sums are not used
       for (int c = 0, vectors; c < channels; c += vectors * kLanes) {
         vectors = vectors_of_slice(s, channel0 + c);
-        const Weight* weights = (const Weight*)packed + (channel0 + c) * window_taps(s);
-        convolve_slice(runs, run_count, vectors, weights, pixels, count, sums + c);
+        const char* weights = (const char*)packed + (channel0 + c) * window_taps(s) * type.bytes;
+        convolve_slice(type, runs, run_count, vectors, weights, pixels, count, sums + c);
       }
       apply_epilogue(epilogue, sums, pixel, count, channel0, channels);
     }
   }
+}
+
+template <class Weight>
+static void real_run(const ConvShape& s, const void* packed, const float* input, const void* scratch,
+                     const OutputRange& range, const Epilogue& epilogue) {
+  convolve_range(kWeightType<Weight>, s, packed, input, scratch, range, epilogue);
 }
 
 template <class Weight>

@@ -69,7 +69,7 @@ struct ByteConstants {
   }
 };
 
-static size_t i8_packed_bytes(const ConvShape& s) {
+PHONEBIT_RARE static size_t i8_packed_bytes(const ConvShape& s) {
   return 2 * channel_array_bytes(s) + window_groups(s) * whole_vectors(s) * kGroupTaps;
 }
 
@@ -78,7 +78,8 @@ static inline int byte_slice_vectors(const ConvShape& s, int channel) {
   return left < kByteVectors ? left : kByteVectors;
 }
 
-static void i8_pack_weights(const ConvShape& s, const int8_t* weights, const float* scales, void* packed) {
+PHONEBIT_RARE static void i8_pack_weights(const ConvShape& s, const int8_t* weights, const float* scales,
+                                          void* packed) {
   const ByteConstants at(s, packed);
   const RunGeometry runs = byte_runs(s);
   const int run_count = s.kernel_h * runs.runs_per_row;
@@ -200,15 +201,18 @@ struct ByteTile {
   int pixels;
 };
 
-/// The largest tile for `left` pixels. One vector leaves registers for twice as many pixels.
+/// The best tile for `left` pixels. One vector leaves registers for twice as many pixels. A tile may be
+/// larger than what is left.
 template <int kVectors>
 static inline ByteTile byte_tile(int left) {
   if constexpr (2 * kVectors <= kByteVectors) {
     if (left >= 2 * kBytePixels) return {multiply_bytes<2 * kBytePixels, kVectors>, 2 * kBytePixels};
   }
-  if (left >= kBytePixels) return {multiply_bytes<kBytePixels, kVectors>, kBytePixels};
-  if (left >= 2) return {multiply_bytes<2, kVectors>, 2};
-  return {multiply_bytes<1, kVectors>, 1};
+  if (left == 1) return {multiply_bytes<1, kVectors>, 1};
+  if constexpr (kBytePixels > 4) {
+    if (left < kBytePixels - 1) return {multiply_bytes<2, kVectors>, 2};
+  }
+  return {multiply_bytes<kBytePixels, kVectors>, kBytePixels};
 }
 
 static inline ByteTile byte_tile(int vectors, int left) {
@@ -219,22 +223,25 @@ static inline ByteTile byte_tile(int vectors, int left) {
   return vectors == 1 ? byte_tile<1>(left) : byte_tile<2>(left);
 }
 
-static void i8_run(const ConvShape& s, const void* packed, float scale, const void* scratch,
-                   const OutputRange& range, const Epilogue& epilogue) {
+PHONEBIT_RARE static void i8_run(const ConvShape& s, const void* packed, float scale, const void* scratch,
+                                 const OutputRange& range, const Epilogue& epilogue) {
   const RunGeometry runs = byte_runs(s);
   const ByteConstants constants(s, packed);
   const int run_count = s.kernel_h * runs.runs_per_row;
   const size_t row_bytes = (size_t)map_columns(s) * s.in_c, groups = window_groups(s);
-  alignas(64) float values[kMostGroupPixels * kChannelBlock];
-  const uint8_t* pixels[kMostGroupPixels];
+  // The last tile may be larger than what is left: it takes the last pixel again, and nobody its results.
+  constexpr int kMostPixels = kMostGroupPixels + kBytePixels - 2;
+  alignas(64) float values[kMostPixels * kChannelBlock];
+  const uint8_t* pixels[kMostPixels];
   for (int block = range.block_begin; block < range.block_end; block++) {
     const int channel0 = block * kChannelBlock;
     const int channels = s.out_c - channel0 < kChannelBlock ? s.out_c - channel0 : kChannelBlock;
     for (int pixel = range.pixel_begin, count; pixel < range.pixel_end; pixel += count) {
       const int left = range.pixel_end - pixel;
       count = left <= kMostGroupPixels ? left : kGroupPixels;
-      for (int p = 0; p < count; p++) {
-        const size_t y = (pixel + p) / s.out_w, x = (pixel + p) % s.out_w;
+      for (int p = 0; p < count + kBytePixels - 2; p++) {
+        const int of = pixel + (p < count ? p : count - 1);
+        const size_t y = of / s.out_w, x = of % s.out_w;
         pixels[p] = (const uint8_t*)scratch + y * s.stride_h * row_bytes + x * s.stride_w * s.in_c;
       }
       for (int c = 0, vectors; c < channels; c += vectors * kLanes) {

@@ -24,6 +24,12 @@
 // Lambdas that index register tiles: the tile stays in registers only if every access is inlined.
 #define PHONEBIT_LAMBDA_INLINE __attribute__((always_inline))
 #define PHONEBIT_NOINLINE static __attribute__((noinline))
+/// For what runs once a layer or a group of tiles, or hardly ever: small code in a phone's library.
+#if defined(__clang__) && (defined(__aarch64__) || defined(__arm__))
+#define PHONEBIT_RARE __attribute__((minsize))
+#else
+#define PHONEBIT_RARE
+#endif
 
 /// A comment in the assembly beside an inner loop, from which benchmarks/cpu_kernels/neon_mca.py predicts its
 /// speed: "begin NAME N MAC" where a pass begins, "end NAME" where it ends. Nothing in ordinary builds.

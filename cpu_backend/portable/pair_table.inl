@@ -73,7 +73,7 @@ struct SegmentCount {
 };
 
 /// Cuts the runs into segments. Writes them unless `out` is null.
-static SegmentCount plan_segments(const ConvShape& s, Segment* out) {
+PHONEBIT_RARE static SegmentCount plan_segments(const ConvShape& s, Segment* out) {
   const PairMap map(s);
   const PairRuns runs(s);
   const int units = runs.filled(map) / kRunSteps, chunk_units = kChunkSteps / kRunSteps;
@@ -132,7 +132,7 @@ struct PairLayer {
 
 static inline int pair_blocks(const ConvShape& s) { return (s.out_c + kChannelBlock - 1) / kChannelBlock; }
 
-static PairLayer pair_layer(const ConvShape& s) {
+PHONEBIT_RARE static PairLayer pair_layer(const ConvShape& s) {
   const SegmentCount count = plan_segments(s, nullptr);
   const PairRuns runs(s);
   const int64_t steps = (int64_t)s.kernel_h * runs.per_row * runs.filled(PairMap(s));
@@ -171,7 +171,8 @@ static void pack_limit(SumForm form, uint32_t limit, int32_t* entries, int lane,
 }
 
 template <class Simd>
-void pair_pack_weights(const ConvShape& s, const uint32_t* weights, const int32_t* thresholds, void* packed) {
+PHONEBIT_RARE void pair_pack_weights(const ConvShape& s, const uint32_t* weights, const int32_t* thresholds,
+                                     void* packed) {
   write_border_table(s, packed);
   const BorderTable& borders = *(const BorderTable*)packed;
   PairLayer& layer = *(PairLayer*)((char*)packed + border_table_bytes(s));
@@ -303,8 +304,9 @@ PHONEBIT_NOINLINE void run_block(const PairLayer& layer, const uint8_t* weights,
 
 /// Windows of more than 65520 bits: memory-bound by far, so nothing but correct.
 template <class Simd>
-PHONEBIT_NOINLINE void run_block_in_parts(const PairLayer& layer, const uint8_t* block_weights,
-                                          const int32_t* entries, PairWalk walk, const BlockSink& sink) {
+PHONEBIT_RARE PHONEBIT_NOINLINE void run_block_in_parts(const PairLayer& layer, const uint8_t* block_weights,
+                                                        const int32_t* entries, PairWalk walk,
+                                                        const BlockSink& sink) {
   alignas(64) int32_t counts[kTilePixels][kChannelBlock];
   alignas(64) float values[kTilePixels][kChannelBlock];
   ShortSums sums;

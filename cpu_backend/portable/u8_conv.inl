@@ -36,7 +36,7 @@ static inline int u8_class_count(const ConvShape& s) {
   return s.input_add == 0 ? 1 : row_classes(s, nullptr) * column_classes(s, nullptr);
 }
 
-static inline size_t u8_limits_bytes(const ConvShape& s) {
+PHONEBIT_RARE static size_t u8_limits_bytes(const ConvShape& s) {
   return sizeof(int32_t) * u8_class_count(s) * block_count(s) * kChannelBlock;
 }
 
@@ -71,8 +71,8 @@ static inline int64_t u8_weight_sum(const ConvShape& s, const uint32_t* filter, 
 /// Everything in front of the weights. Channels beyond out_c only fill the last block: their sums are 0 or
 /// less, and so their bits are 0. What kLineOffset takes from the sum of a whole window is put back in the
 /// base.
-static inline void u8_pack_constants(const ConvShape& s, const uint32_t* weights, const int32_t* thresholds,
-                                     void* packed) {
+PHONEBIT_RARE static inline void u8_pack_constants(const ConvShape& s, const uint32_t* weights,
+                                                   const int32_t* thresholds, void* packed) {
   U8Constants* constants = (U8Constants*)packed;
   constants->multiplier = s.input_mul < 0 ? -s.input_mul : s.input_mul;
   const int channels = block_count(s) * kChannelBlock;
@@ -122,6 +122,7 @@ static inline void for_each_u8_weight(const ConvShape& s, const uint32_t* weight
   }
 }
 
+#if defined(__x86_64__) || defined(__i386__)
 /// Bit i = sum[i] >= limits[i], kLanes of them.
 PHONEBIT_INLINE uint32_t u8_threshold_bits(IntVector sum, const int32_t* limits) {
 #if defined(__AVX512F__)
@@ -129,18 +130,44 @@ PHONEBIT_INLINE uint32_t u8_threshold_bits(IntVector sum, const int32_t* limits)
 #elif defined(__AVX2__)
   const __m256i less = _mm256_cmpgt_epi32(_mm256_loadu_si256((const __m256i*)limits), (__m256i)sum);
   return 0xff ^ (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(less));
-#elif defined(__SSE2__)
+#else
   const __m128i less = _mm_cmpgt_epi32(_mm_loadu_si128((const __m128i*)limits), (__m128i)sum);
   return 0xf ^ (uint32_t)_mm_movemask_ps(_mm_castsi128_ps(less));
-#else
-  const WordVector bit = (WordVector)(sum >= load<IntVector>(limits)) & WordVector{1, 2, 4, 8};
-#if defined(__aarch64__)
-  return vaddvq_u32((uint32x4_t)bit);
-#else
-  return bit[0] | bit[1] | bit[2] | bit[3];
-#endif
 #endif
 }
+
+/// The same for all vectors, of at most 32 lanes together.
+template <int kVectors>
+PHONEBIT_INLINE uint32_t u8_threshold_bits(const IntVector (&sums)[kVectors], const int32_t* limits) {
+  uint32_t bits = 0;
+  unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE {
+    bits |= u8_threshold_bits(sums[j], limits + j * kLanes) << j * kLanes;
+  });
+  return bits;
+}
+#else
+/// Bit i = sums[i] >= limits[i], of at most 32 lanes together.
+template <int kVectors>
+PHONEBIT_INLINE uint32_t u8_threshold_bits(const IntVector (&sums)[kVectors], const int32_t* limits) {
+  // Every lane owns a bit of the word, so that one sum across lanes serves all vectors.
+  WordVector word = {};
+  unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE {
+    constexpr uint32_t kFirst = 1u << (j * kLanes);
+    const WordVector lane_bits = {kFirst, kFirst << 1, kFirst << 2, kFirst << 3};
+    word |= (WordVector)(sums[j] >= load<IntVector>(limits + j * kLanes)) & lane_bits;
+  });
+#if defined(__aarch64__)
+  return vaddvq_u32((uint32x4_t)word);
+#else
+  return word[0] | word[1] | word[2] | word[3];
+#endif
+}
+
+PHONEBIT_INLINE uint32_t u8_threshold_bits(IntVector sum, const int32_t* limits) {
+  const IntVector sums[1] = {sum};
+  return u8_threshold_bits(sums, limits);
+}
+#endif
 
 /// acc = |mul| * S + base as floats.
 PHONEBIT_INLINE FloatVector u8_accumulator(IntVector sum, int multiplier, const int32_t* base) {

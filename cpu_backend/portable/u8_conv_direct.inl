@@ -25,7 +25,7 @@ constexpr int kU8NoFlush = 1 << 30;
 #include "u8_products.inl"
 #endif
 
-/// The same for all groups of a window that is too long for 16-bit sums.
+/// The same for all groups of a window, which may be too long for 16-bit sums.
 template <int kVectors>
 [[maybe_unused]] PHONEBIT_NOINLINE void u8_sum_of_parts(const U8Tile& tile, int channel,
                                                         U8Sums<kVectors>& sums) {
@@ -34,9 +34,10 @@ template <int kVectors>
     U8Sums<kVectors> part;
     u8_part<kVectors>(tile, channel, begin, left < kU8FlushGroups ? tile.groups : begin + kU8FlushGroups,
                       part);
-    for (int p = 0; p < kU8Pixels<kVectors>; p++) {
-      for (int j = 0; j < kVectors; j++) sums[p][j] = begin ? sums[p][j] + part[p][j] : part[p][j];
-    }
+    unroll<kU8Pixels<kVectors>>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+      unroll<kVectors>(
+          [&](auto j) PHONEBIT_LAMBDA_INLINE { sums[p][j] = begin ? sums[p][j] + part[p][j] : part[p][j]; });
+    });
   }
 }
 
@@ -46,6 +47,10 @@ template <int kVectors>
 template <int kVectors, class Finish>
 PHONEBIT_INLINE void u8_tile(const U8Tile& tile, int channels, const Finish& finish) {
   const auto finish_sums = [&](int channel, const U8Sums<kVectors>& sums) PHONEBIT_LAMBDA_INLINE {
+    if constexpr (kU8SumsInMemory) {
+      for (int p = 0; p < tile.count; p++) finish(p, channel, sums[p]);
+      return;
+    }
     const bool whole = tile.count == kU8Pixels<kVectors>;
     unroll<kU8Pixels<kVectors>>([&](auto p) PHONEBIT_LAMBDA_INLINE {
       if (whole || p < tile.count) finish(p, channel, sums[p]);
@@ -55,7 +60,7 @@ PHONEBIT_INLINE void u8_tile(const U8Tile& tile, int channels, const Finish& fin
   constexpr bool kOnce = kVectors < kU8Vectors || kVectors * kLanes == kChannelBlock;
   for (int channel = 0; channel < (kOnce ? 1 : channels); channel += kVectors * kLanes) {
     if constexpr (kU8FlushGroups < kU8NoFlush) {
-      if (tile.groups > kU8FlushGroups) {
+      if (kU8SumsInMemory || tile.groups > kU8FlushGroups) {
         U8Sums<kVectors> long_sums;
         u8_sum_of_parts<kVectors>(tile, channel, long_sums);
         finish_sums(channel, long_sums);
@@ -75,8 +80,8 @@ static size_t direct_packed_bytes(const ConvShape& s) {
   return u8_constants_bytes(s) + u8_limits_bytes(s) + filters;
 }
 
-static void direct_pack_weights(const ConvShape& s, const uint32_t* weights, const int32_t* thresholds,
-                                void* packed) {
+PHONEBIT_RARE static void direct_pack_weights(const ConvShape& s, const uint32_t* weights,
+                                              const int32_t* thresholds, void* packed) {
   u8_pack_constants(s, weights, thresholds, packed);
   uint8_t* filters = (uint8_t*)packed + u8_constants_bytes(s) + u8_limits_bytes(s);
   const size_t block_bytes = (size_t)tap_groups(s) * kChannelBlock * kTapGroup;
@@ -94,22 +99,21 @@ static void direct_pack_weights(const ConvShape& s, const uint32_t* weights, con
 template <int kVectors>
 PHONEBIT_INLINE void put_bits(const IntVector (&sums)[kVectors], const int32_t* limits, int first,
                               uint32_t* to) {
-  [[maybe_unused]] uint32_t narrow = 0;
+  if constexpr (kLanes < 8) {
+    static_assert(32 % (kVectors * kLanes) == 0, "the vectors are one part of a word");
+    const uint32_t part = u8_threshold_bits(sums, limits + first);
+    to[first / 32] = (first % 32 == 0 ? 0 : to[first / 32]) | part << first % 32;
+    return;
+  }
   unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE {
     const int channel = first + j * kLanes;
     const uint32_t bits = u8_threshold_bits(sums[j], limits + channel);
-    if constexpr (kLanes < 8) {
-      narrow |= bits << j * kLanes;
-    } else if (channel % 32 == 0) {
+    if (channel % 32 == 0) {
       to[channel / 32] = bits;
     } else {
       __builtin_memcpy((char*)to + channel / 8, &bits, kLanes / 8);
     }
   });
-  if constexpr (kLanes < 8) {
-    static_assert(32 % (kVectors * kLanes) == 0, "the vectors are one part of a word");
-    to[first / 32] = (first % 32 == 0 ? 0 : to[first / 32]) | narrow << first % 32;
-  }
 }
 
 /// The bits of one tile, from output (y, x) on.
@@ -160,7 +164,7 @@ PHONEBIT_NOINLINE void direct_row(const U8Block& work, U8Tile tile, const uint8_
 template <int kVectors, class LineOf>
 static void direct_block(const U8Block& work, const OutputRange& range, const U8Tile& tile,
                          const LineOf& line_of) {
-  if constexpr (kVectors > 1) {
+  if constexpr (kVectors > kU8FewestVectors) {
     if (work.channels <= kVectors / 2 * kLanes) return direct_block<kVectors / 2>(work, range, tile, line_of);
   }
   const auto row = work.sink.threshold_bits ? direct_row<kVectors, true> : direct_row<kVectors, false>;
@@ -183,8 +187,9 @@ static bool keeps_lines(const ConvShape& s) {
   return block_count(s) > 1 || direct_line_bytes(s) > kU8LineBytes;
 }
 
-static void direct_run(const ConvShape& s, const void* packed, const uint8_t* input, const void* scratch,
-                       const OutputRange& range, const AccumulatorSink& sink) {
+PHONEBIT_RARE static void direct_run(const ConvShape& s, const void* packed, const uint8_t* input,
+                                     const void* scratch, const OutputRange& range,
+                                     const AccumulatorSink& sink) {
   const uint8_t* filters = (const uint8_t*)packed + u8_constants_bytes(s) + u8_limits_bytes(s);
   const bool kept = keeps_lines(s);
   const U8Line line = u8_line(s);
@@ -204,11 +209,13 @@ static void direct_run(const ConvShape& s, const void* packed, const uint8_t* in
   }
 }
 
-static size_t direct_scratch_bytes(const ConvShape& s) {
+PHONEBIT_RARE static size_t direct_scratch_bytes(const ConvShape& s) {
   return keeps_lines(s) ? u8_scratch_bytes(s) + direct_line_bytes(s) - u8_line(s).line_bytes : 0;
 }
 
-static int direct_prepare_rows(const ConvShape& s) { return keeps_lines(s) ? u8_prepare_rows(s) : 0; }
+PHONEBIT_RARE static int direct_prepare_rows(const ConvShape& s) {
+  return keeps_lines(s) ? u8_prepare_rows(s) : 0;
+}
 
 constexpr U8ConvKernel kU8ConvDirect = {
     "u8conv_direct",     direct_supports,  direct_packed_bytes,   direct_pack_weights, direct_scratch_bytes,

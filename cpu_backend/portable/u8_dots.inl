@@ -7,9 +7,10 @@
 
 constexpr int kU8Positive = 1, kU8Negative = -1;
 
-/// 16 of 32 registers are sums: kU8Vectors vectors of channels, less where fewer are left, and as many pixels
-/// as that leaves room for. Pixel counts are even, as matrix products want them.
-constexpr int kU8Sums = 16, kU8Vectors = 4;
+/// 16 of 32 registers are sums: kU8Vectors vectors of channels and as many pixels as that leaves room for.
+/// Pixel counts are even, as matrix products want them. See u8_products.inl for the others.
+constexpr int kU8Sums = 16, kU8Vectors = 4, kU8FewestVectors = kU8Vectors;
+constexpr bool kU8SumsInMemory = true;
 template <int kVectors>
 constexpr int kU8Pixels = kU8Sums / kVectors < 10 ? kU8Sums / kVectors : 10;
 

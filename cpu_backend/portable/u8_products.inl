@@ -23,6 +23,16 @@ constexpr int kU8Sums = 8, kU8Vectors = 4;
 constexpr int kU8Sums = 4, kU8Vectors = 2;
 #endif
 
+#if defined(__ARM_NEON)
+/// What follows the sums reads them from memory, once written for all pixels: straight code for each of them
+/// is what makes a phone's library large. Layers of fewer than 16 channels take the tile of 16.
+constexpr bool kU8SumsInMemory = true;
+constexpr int kU8FewestVectors = kU8Vectors;
+#else
+constexpr bool kU8SumsInMemory = false;
+constexpr int kU8FewestVectors = 1;
+#endif
+
 /// More than ten windows have more addresses than there are registers.
 template <int kVectors>
 constexpr int kU8Pixels = kU8Sums / kVectors < 10 ? kU8Sums / kVectors : 10;

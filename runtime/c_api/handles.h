@@ -1,7 +1,7 @@
 // What the opaque handles of the C interface are.
 #pragma once
 
-#include <deque>
+#include <list>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -23,7 +23,7 @@ namespace phonebit::c_api {
 /// Warnings as texts that stay where they are: the engine only ever adds some.
 struct Warnings {
   std::mutex mutex;
-  std::deque<std::string> texts;
+  std::list<std::string> texts;
 };
 
 /// The options of a handle, or the defaults of the C interface.

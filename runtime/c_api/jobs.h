@@ -4,7 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -76,7 +76,7 @@ class JobQueue {
   Network& network_;
   std::mutex mutex_;  // guards all below
   std::condition_variable woken_;
-  std::deque<std::shared_ptr<Job>> waiting_;
+  std::list<std::shared_ptr<Job>> waiting_;
   std::shared_ptr<Job> running_;
   bool is_stopping_ = false;
   std::thread thread_;

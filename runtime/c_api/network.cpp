@@ -1,4 +1,5 @@
 // Loading a network, and what is known of it.
+#include <iterator>
 #include <string>
 
 #include "c_api/arguments.h"
@@ -244,6 +245,7 @@ phonebit_status phonebit_network_warning_get(phonebit_network* network, int32_t 
     Warnings& warnings = given(network, "network").warnings;
     const char*& result = given(text, "text");
     const std::lock_guard<std::mutex> lock(warnings.mutex);
-    result = warnings.texts[checked_index(index, warnings.texts.size(), "warnings")].c_str();
+    const size_t place = checked_index(index, warnings.texts.size(), "warnings");
+    result = std::next(warnings.texts.begin(), static_cast<ptrdiff_t>(place))->c_str();
   });
 }

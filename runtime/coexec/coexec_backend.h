@@ -39,7 +39,8 @@ class CoexecBackend final : public PairBackend {
   MemoryInfo memory() const override;
   std::string device() const override { return label_; }
   const char* isa() const override { return isa_.name; }
-  threads::ThreadPool& pool() override { return pool_; }
+  /// Of two pools one would spin where the other one works.
+  threads::ThreadPool& pool() override { return is_on_cpu_alone() ? cpu_alone_->pool() : pool_; }
   std::vector<std::string> warnings() const override { return warnings_; }
   LayerTimes measure_layer(size_t index, const std::optional<OutputPart>& cpu,
                            const std::optional<OutputPart>& gpu, int repeats) override;

@@ -35,7 +35,7 @@ void EventSynchronizer::enqueue_point(int cpu_stage, int awaited) {
 
 void EventSynchronizer::wait_for_gpu(int cpu_stage) {
   const cl_event event = gpu_events_[static_cast<size_t>(cpu_stage)].get();
-  check(api().clWaitForEvents(1, &event), "clWaitForEvents", context_.device().name);
+  check(api().clWaitForEvents(1, &event), "clWaitForEvents", context_.device().name.c_str());
 }
 
 void EventSynchronizer::finish_cpu(int stage) {

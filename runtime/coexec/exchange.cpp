@@ -40,13 +40,13 @@ class CopyExchange final : public Exchange {
       if (is_one_run(region)) {
         check(api().clEnqueueReadBuffer(queue, from, 0, region.offset, region.run_bytes, to + region.offset,
                                         0, nullptr, nullptr),
-              "clEnqueueReadBuffer", tensor.name);
+              "clEnqueueReadBuffer", tensor.name.c_str());
         continue;
       }
       const Rect rect(region);
       check(api().clEnqueueReadBufferRect(queue, from, 0, rect.origin, rect.origin, rect.region, rect.pitch,
                                           0, rect.pitch, 0, to, 0, nullptr, nullptr),
-            "clEnqueueReadBufferRect", tensor.name);
+            "clEnqueueReadBufferRect", tensor.name.c_str());
     }
   }
 
@@ -59,13 +59,13 @@ class CopyExchange final : public Exchange {
       if (is_one_run(region)) {
         check(api().clEnqueueWriteBuffer(queue, to, 0, region.offset, region.run_bytes, from + region.offset,
                                          0, nullptr, nullptr),
-              "clEnqueueWriteBuffer", tensor.name);
+              "clEnqueueWriteBuffer", tensor.name.c_str());
         continue;
       }
       const Rect rect(region);
       check(api().clEnqueueWriteBufferRect(queue, to, 0, rect.origin, rect.origin, rect.region, rect.pitch, 0,
                                            rect.pitch, 0, from, 0, nullptr, nullptr),
-            "clEnqueueWriteBufferRect", tensor.name);
+            "clEnqueueWriteBufferRect", tensor.name.c_str());
     }
   }
 
@@ -124,7 +124,7 @@ class MapExchange final : public Exchange {
     for (const Mapping& mapping : mappings_[&stage])
       check(api().clEnqueueUnmapMemObject(queue, views_.mapped(mapping.tensor), mapping.pointer, 0, nullptr,
                                           nullptr),
-            "clEnqueueUnmapMemObject", model_.tensor(mapping.tensor).name);
+            "clEnqueueUnmapMemObject", model_.tensor(mapping.tensor).name.c_str());
     for (const Handover& handover : stage.to_gpu) copy_between(handover, queue, true);
   }
 
@@ -179,7 +179,7 @@ class MapExchange final : public Exchange {
     mapping.pointer = api().clEnqueueMapBuffer(queue, views_.mapped(mapping.tensor), 0, mapping.flags,
                                                mapping.region.offset, mapping.region.run_bytes, 0, nullptr,
                                                nullptr, &status);
-    check(status, "clEnqueueMapBuffer", model_.tensor(mapping.tensor).name);
+    check(status, "clEnqueueMapBuffer", model_.tensor(mapping.tensor).name.c_str());
   }
 
   void copy_between(const Handover& handover, cl_command_queue queue, bool to_gpu) {
@@ -191,13 +191,13 @@ class MapExchange final : public Exchange {
     if (is_one_run(region)) {
       check(api().clEnqueueCopyBuffer(queue, from, to, region.offset, region.offset, region.run_bytes, 0,
                                       nullptr, nullptr),
-            "clEnqueueCopyBuffer", tensor.name);
+            "clEnqueueCopyBuffer", tensor.name.c_str());
       return;
     }
     const Rect rect(region);
     check(api().clEnqueueCopyBufferRect(queue, from, to, rect.origin, rect.origin, rect.region, rect.pitch, 0,
                                         rect.pitch, 0, 0, nullptr, nullptr),
-          "clEnqueueCopyBufferRect", tensor.name);
+          "clEnqueueCopyBufferRect", tensor.name.c_str());
   }
 
   const Model& model_;

@@ -165,7 +165,7 @@ void Executor::read(int tensor, std::byte* to) {
   const auto read_memory = [&](cl_mem memory) {
     check(api().clEnqueueReadBuffer(processors_.context->queue(), memory, 1, 0, view.size(), view.data(), 0,
                                     nullptr, nullptr),
-          "clEnqueueReadBuffer", of_tensor.name);
+          "clEnqueueReadBuffer", of_tensor.name.c_str());
   };
   if (use.written_by_gpu) {
     read_memory(views_.memory(tensor).buffer);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -35,9 +34,9 @@ class PackingList {
 
  private:
   std::vector<std::function<void()>> jobs_;
-  // Deques: their elements stay where they are.
-  std::deque<std::vector<int32_t>> thresholds_;
-  std::deque<memory::AlignedBuffer> weights_;
+  // What their elements hold stays where it is when they move.
+  std::vector<std::vector<int32_t>> thresholds_;
+  std::vector<memory::AlignedBuffer> weights_;
 };
 
 }  // namespace phonebit::cpu

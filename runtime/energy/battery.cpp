@@ -142,7 +142,7 @@ Folders batteries_below(const std::string& supplies) {
   Folders batteries;
   std::string silent;
   for (const std::string& name : names_in(supplies, kBatteryClosedHint)) {
-    const std::string folder = supplies + "/" + name;
+    const std::string folder = below(supplies, name);
     const std::string type = readable_text(folder + "/type");
     if (type.empty()) silent = folder;
     if (type == "Battery" && readable_text(folder + "/scope") != "Device") batteries.push_back(folder);

@@ -75,19 +75,24 @@ int64_t channel_number(std::string_view file, std::string_view prefix) {
   return number && file == "_input" ? *number : 0;
 }
 
+/// "inN_<what>" of a chip.
+std::string voltage_file(const std::string& chip, int64_t number, const char* what) {
+  return format_text("%s/in%lld_%s", chip.c_str(), static_cast<long long>(number), what);
+}
+
 /// A chip's channels by number. A current without a voltage is no channel (INA3221 sums currents).
 std::map<int64_t, Channel> channels_of(const std::string& chip) {
   const std::vector<std::string> files = names_in(chip);
   std::map<int64_t, Channel> channels;
   for (const std::string& file : files) {
     const int64_t number = channel_number(file, "power");
-    if (number > 0) channels[number].power_file = chip + "/" + file;
+    if (number > 0) channels[number].power_file = below(chip, file);
   }
   for (const std::string& file : files) {
     const int64_t number = channel_number(file, "curr");
-    const std::string voltage = chip + "/in" + std::to_string(number) + "_input";
+    const std::string voltage = voltage_file(chip, number, "input");
     if (number > 0 && channels.count(number) == 0 && exists(voltage))
-      channels[number] = {"", "", voltage, chip + "/" + file};
+      channels[number] = {"", "", voltage, below(chip, file)};
   }
   return channels;
 }
@@ -95,11 +100,11 @@ std::map<int64_t, Channel> channels_of(const std::string& chip) {
 /// The label of a channel; with the chip before it where another has the same; or chip and number.
 std::string rail_name(const std::string& folder, const std::string& chip, int64_t number,
                       const std::vector<Channel>& others) {
-  const std::string label = readable_text(folder + "/" + chip + "/in" + std::to_string(number) + "_label");
-  if (label.empty()) return chip + "/" + std::to_string(number);
+  const std::string label = readable_text(voltage_file(below(folder, chip), number, "label"));
+  if (label.empty()) return below(chip, std::to_string(number));
   const bool is_taken =
       std::any_of(others.begin(), others.end(), [&](const Channel& other) { return other.rail == label; });
-  return is_taken ? chip + "/" + label : label;
+  return is_taken ? below(chip, label) : label;
 }
 
 }  // namespace
@@ -108,8 +113,8 @@ SourceList find_ina(const std::string& root) {
   const std::string folder = below(root, kFolder);
   std::vector<Channel> found;
   for (const std::string& chip : names_in(folder)) {
-    if (!is_ina(readable_text(folder + "/" + chip + "/name"))) continue;
-    for (auto& [number, channel] : channels_of(folder + "/" + chip)) {
+    if (!is_ina(readable_text(below(folder, chip) + "/name"))) continue;
+    for (auto& [number, channel] : channels_of(below(folder, chip))) {
       channel.rail = rail_name(folder, chip, number, found);
       found.push_back(channel);
     }

@@ -120,7 +120,7 @@ SourceList find_odpm(const std::string& root) {
   const std::string folder = below(root, kFolder);
   std::vector<PowerMeter> meters;
   for (const std::string& device : names_in(folder, kOdpmClosedHint)) {
-    const std::string file = folder + "/" + device + "/energy_value";
+    const std::string file = below(folder, device) + "/energy_value";
     if (device.rfind("iio:device", 0) == 0 && exists(file)) meters.emplace_back(file);
   }
   if (meters.empty()) fail(ErrorCode::device, "%s/iio:device*/energy_value: no power meter", folder.c_str());

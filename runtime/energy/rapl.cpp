@@ -72,10 +72,10 @@ std::string rail_of_zone(const std::string& folder, const std::string& zone) {
   const std::string package = zone.substr(0, zone.size() - rest.size());
   const bool is_part = take(rest, ":") && take_number(rest);
   if (!rest.empty()) return "";
-  const std::string name = read_text(folder + "/" + zone + "/name");
+  const std::string name = read_text(below(folder, zone) + "/name");
   if (!is_part) return name.rfind("package", 0) == 0 ? name : "";
   if (name != "dram") return "";
-  const std::string owner = readable_text(folder + "/" + package + "/name");
+  const std::string owner = readable_text(below(folder, package) + "/name");
   return owner.rfind("package", 0) == 0 ? owner + "/dram" : "";
 }
 
@@ -86,7 +86,7 @@ SourceList find_rapl(const std::string& root) {
   std::vector<Zone> zones;
   for (const std::string& name : names_in(folder)) {
     const std::string rail = rail_of_zone(folder, name);
-    if (!rail.empty()) zones.push_back({rail, folder + "/" + name});
+    if (!rail.empty()) zones.push_back({rail, below(folder, name)});
   }
   if (zones.empty())
     fail(ErrorCode::device,

@@ -45,8 +45,9 @@ int read_file(const std::string& path, std::string& text) {
 
 }  // namespace
 
-std::string below(const std::string& root, const std::string& place) {
-  return root.empty() || root.back() == '/' ? root + place : root + "/" + place;
+std::string below(const std::string& folder, const std::string& place) {
+  const bool needs_slash = !folder.empty() && folder.back() != '/';
+  return folder + (needs_slash ? "/" : "") + place;
 }
 
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }

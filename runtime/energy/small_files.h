@@ -9,8 +9,8 @@ namespace phonebit::energy {
 
 constexpr const char* kClosedHint = "run as root";
 
-/// A place below a root of the file system, "/" or any folder.
-std::string below(const std::string& root, const std::string& place);
+/// A place below a folder, which may be the root of the file system, "/".
+std::string below(const std::string& folder, const std::string& place);
 
 /// Whether there is something at a path.
 bool exists(const std::string& path);

@@ -249,10 +249,10 @@ std::string name_of_status(cl_int status) {
   return "CL error " + std::to_string(status);
 }
 
-void check(cl_int status, const char* function, const std::string& what) {
+void check(cl_int status, const char* function, const char* what) {
   if (status == CL_SUCCESS) return;
   fail(ErrorCode::device, "%s: %s (%d)%s%s", function, name_of_status(status).c_str(), status,
-       what.empty() ? "" : "; ", what.c_str());
+       *what == '\0' ? "" : "; ", what);
 }
 
 }  // namespace phonebit::opencl

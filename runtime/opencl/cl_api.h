@@ -47,6 +47,6 @@ const std::string& library_path();
 std::string name_of_status(cl_int status);
 
 /// Throws Error(device, "clFoo: CL_BAR (-5); <what>") unless status is CL_SUCCESS.
-void check(cl_int status, const char* function, const std::string& what = {});
+void check(cl_int status, const char* function, const char* what = "");
 
 }  // namespace phonebit::opencl

@@ -19,11 +19,11 @@ Handle<cl_command_queue> create_queue(cl_context context, const Device& device, 
     const std::vector<cl_properties> properties = queue_properties(device, flags, hint);
     Handle<cl_command_queue> queue(
         api().clCreateCommandQueueWithProperties(context, device.id, properties.data(), &status));
-    check(status, "clCreateCommandQueueWithProperties", device.name);
+    check(status, "clCreateCommandQueueWithProperties", device.name.c_str());
     return queue;
   }
   Handle<cl_command_queue> queue(api().clCreateCommandQueue(context, device.id, flags, &status));
-  check(status, "clCreateCommandQueue", device.name);
+  check(status, "clCreateCommandQueue", device.name.c_str());
   return queue;
 }
 
@@ -78,7 +78,7 @@ std::shared_ptr<Context> Context::create(const Device& device, Hint hint) {
   cl_int status = CL_SUCCESS;
   result->context_ =
       Handle<cl_context>(api().clCreateContext(properties.data(), 1, &device.id, nullptr, nullptr, &status));
-  check(status, "clCreateContext", device.name);
+  check(status, "clCreateContext", device.name.c_str());
   result->queue_ = create_queue(result->get(), device, 0, hint);
   return result;
 }
@@ -114,7 +114,8 @@ Handle<cl_mem> Context::create_buffer(cl_bitfield flags, size_t bytes, const voi
   cl_int status = CL_SUCCESS;
   Handle<cl_mem> result(api().clCreateBuffer(get(), CL_MEM_READ_WRITE | flags, std::max<size_t>(bytes, 1),
                                              const_cast<void*>(data), &status));
-  if (status != CL_SUCCESS) check(status, "clCreateBuffer", format_text("%s: %zu bytes", what, bytes));
+  if (status != CL_SUCCESS)
+    check(status, "clCreateBuffer", format_text("%s: %zu bytes", what, bytes).c_str());
   return result;
 }
 
@@ -149,7 +150,7 @@ Handle<cl_mem> Context::sub_buffer(cl_mem parent, size_t offset, size_t bytes) c
   cl_int status = CL_SUCCESS;
   Handle<cl_mem> result(api().clCreateSubBuffer(parent, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &status));
   if (status != CL_SUCCESS)
-    check(status, "clCreateSubBuffer", format_text("%zu bytes at %zu", bytes, offset));
+    check(status, "clCreateSubBuffer", format_text("%zu bytes at %zu", bytes, offset).c_str());
   return result;
 }
 
@@ -167,7 +168,8 @@ Handle<cl_mem> Context::image(size_t width, size_t height, const void* data, con
   cl_int status = CL_SUCCESS;
   Handle<cl_mem> result(
       api().clCreateImage(get(), flags, &format, &description, const_cast<void*>(data), &status));
-  if (status != CL_SUCCESS) check(status, "clCreateImage", format_text("%s: %zux%zu", what, width, height));
+  if (status != CL_SUCCESS)
+    check(status, "clCreateImage", format_text("%s: %zux%zu", what, width, height).c_str());
   return result;
 }
 

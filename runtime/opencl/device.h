@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "opencl/cl_api.h"
@@ -46,7 +47,7 @@ struct Device {
 
 /// What a driver says about a device, as far as vendor and family follow from it.
 struct DeviceNames {
-  std::string name, vendor_name, platform_name, version;
+  std::string_view name, vendor_name, platform_name, version;
   bool is_gpu;
   int compute_capability;  ///< NVIDIA's, 10 * major + minor; 0 elsewhere
 };

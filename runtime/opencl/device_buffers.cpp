@@ -15,9 +15,9 @@ cl_mem checked_memory(const Context& context, const DeviceBuffer& buffer, size_t
   size_t size = 0;
   cl_context owner = nullptr;
   check(api().clGetMemObjectInfo(memory, CL_MEM_SIZE, sizeof size, &size, nullptr), "clGetMemObjectInfo",
-        name);
+        what);
   check(api().clGetMemObjectInfo(memory, CL_MEM_CONTEXT, sizeof owner, &owner, nullptr), "clGetMemObjectInfo",
-        name);
+        what);
   if (owner != context.get())
     fail(ErrorCode::input,
          "tensor '%s': the device buffer belongs to another OpenCL context; load the network with that "

@@ -135,7 +135,7 @@ void Executor::write(int tensor, const void* data, int images, bool must_wait) {
   }
   check(api().clEnqueueWriteBuffer(context_->queue(), storage_.memory(tensor).buffer, must_wait ? 1 : 0, 0,
                                    bytes, data, 0, nullptr, nullptr),
-        "clEnqueueWriteBuffer", model_.tensor(tensor).name);
+        "clEnqueueWriteBuffer", model_.tensor(tensor).name.c_str());
 }
 
 void Executor::read(int tensor, void* data, int images, bool must_wait) {
@@ -145,10 +145,12 @@ void Executor::read(int tensor, void* data, int images, bool must_wait) {
   check(api().clEnqueueReadBuffer(context_->queue(), storage_.memory(tensor).buffer,
                                   must_wait || is_half ? 1 : 0, 0, bytes, is_half ? halves.data() : data, 0,
                                   nullptr, nullptr),
-        "clEnqueueReadBuffer", model_.tensor(tensor).name);
+        "clEnqueueReadBuffer", model_.tensor(tensor).name.c_str());
   if (is_half) format::from_halves(halves.data(), halves.size(), static_cast<float*>(data));
 }
 
-void Executor::finish() { check(api().clFinish(context_->queue()), "clFinish", context_->device().name); }
+void Executor::finish() {
+  check(api().clFinish(context_->queue()), "clFinish", context_->device().name.c_str());
+}
 
 }  // namespace phonebit::opencl

@@ -143,7 +143,7 @@ int channel_grain(const KernelChoice& choice) {
   if (line.empty()) return 0;
   Defines defines;
   for (const Tunable& tunable : tunables(choice.kernel))
-    defines.set(tunable.name, choice.parameter(tunable.name.c_str()));
+    defines.set(tunable.name.c_str(), choice.parameter(tunable.name.c_str()));
   return static_cast<int>(
       Geometry::evaluate(GeometryParser(choice.kernel, line, defines).expression(), 1, 1));
 }

@@ -118,15 +118,17 @@ void expand(std::string_view text, std::set<std::string_view>& seen, std::string
 
 }  // namespace
 
-void Defines::set(std::string name, std::string value) {
+void Defines::set(const char* name, std::string value) {
   for (auto& [existing, old] : all_) {
     if (existing == name) {
       old = std::move(value);
       return;
     }
   }
-  all_.emplace_back(std::move(name), std::move(value));
+  all_.emplace_back(name, std::move(value));
 }
+
+void Defines::set(const char* name, int value) { set(name, std::to_string(value)); }
 
 const std::string* Defines::find(std::string_view name) const {
   for (const auto& [existing, value] : all_) {
@@ -147,8 +149,8 @@ std::string_view built_in_tuning_table() {
 std::string assemble(std::string_view kernel, const Defines& defines) {
   const Kernel& found = library().kernel(kernel);
   Defines all;
-  for (const Tunable& tunable : found.tunables) all.set(tunable.name, tunable.default_value);
-  for (const auto& [name, value] : defines.all()) all.set(name, value);
+  for (const Tunable& tunable : found.tunables) all.set(tunable.name.c_str(), tunable.default_value);
+  for (const auto& [name, value] : defines.all()) all.set(name.c_str(), value);
   std::string text;
   for (const auto& [name, value] : all.all()) text += "#define " + name + " " + value + "\n";
   std::set<std::string_view> seen;

@@ -19,8 +19,8 @@ struct Tunable {
 /// Macro names and values, in the order in which they are defined.
 class Defines {
  public:
-  void set(std::string name, std::string value);
-  void set(std::string name, int value) { set(std::move(name), std::to_string(value)); }
+  void set(const char* name, std::string value);
+  void set(const char* name, int value);
   const std::vector<std::pair<std::string, std::string>>& all() const { return all_; }
   /// The value of a define, or null.
   const std::string* find(std::string_view name) const;

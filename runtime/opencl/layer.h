@@ -1,6 +1,7 @@
 // An op prepared for a device: its kernels, their arguments, its weights.
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -84,8 +85,10 @@ struct Target {
 
 /// The kernels of one kind of op, one source file a kind.
 struct OpKernels {
-  const char* op;                    ///< in tuning tables
-  std::vector<const char*> kernels;  ///< the last one serves always, with default parameters
+  const char* op;  ///< in tuning tables
+  /// The last one serves always, with default parameters. A constant: nothing is made when the library is
+  /// loaded.
+  std::initializer_list<const char*> kernels;
   /// Whether a choice of these kernels can serve: every @requires holds.
   bool (*serves)(const loader::Model& model, const loader::Op& op, const Target& target,
                  const KernelChoice& choice);

@@ -79,7 +79,7 @@ void check_group_fits(const Device& device, cl_kernel kernel, const std::string&
   size_t most = 0;
   check(api().clGetKernelWorkGroupInfo(kernel, device.id, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most,
                                        nullptr),
-        "clGetKernelWorkGroupInfo", name);
+        "clGetKernelWorkGroupInfo", name.c_str());
   const Extent& local = geometry.local();
   const size_t wanted = local[0] * local[1] * local[2];
   if (wanted > most)
@@ -88,15 +88,25 @@ void check_group_fits(const Device& device, cl_kernel kernel, const std::string&
          name.c_str(), wanted, device.name.c_str(), most);
 }
 
+/// A define that has a member of the shape as its value.
+struct Dimension {
+  const char* name;
+  int cpu::ConvShape::* member;
+};
+
+constexpr Dimension kMaps[] = {
+    {"IN_H", &cpu::ConvShape::in_h},   {"IN_W", &cpu::ConvShape::in_w},   {"IN_C", &cpu::ConvShape::in_c},
+    {"OUT_H", &cpu::ConvShape::out_h}, {"OUT_W", &cpu::ConvShape::out_w}, {"OUT_C", &cpu::ConvShape::out_c},
+};
+constexpr Dimension kWindow[] = {
+    {"KERNEL_H", &cpu::ConvShape::kernel_h},     {"KERNEL_W", &cpu::ConvShape::kernel_w},
+    {"STRIDE_H", &cpu::ConvShape::stride_h},     {"STRIDE_W", &cpu::ConvShape::stride_w},
+    {"DILATION_H", &cpu::ConvShape::dilation_h}, {"DILATION_W", &cpu::ConvShape::dilation_w},
+    {"PAD_TOP", &cpu::ConvShape::pad_top},       {"PAD_LEFT", &cpu::ConvShape::pad_left},
+};
+
 void set_window(Defines& defines, const cpu::ConvShape& shape, const Op& op) {
-  defines.set("KERNEL_H", shape.kernel_h);
-  defines.set("KERNEL_W", shape.kernel_w);
-  defines.set("STRIDE_H", shape.stride_h);
-  defines.set("STRIDE_W", shape.stride_w);
-  defines.set("DILATION_H", shape.dilation_h);
-  defines.set("DILATION_W", shape.dilation_w);
-  defines.set("PAD_TOP", shape.pad_top);
-  defines.set("PAD_LEFT", shape.pad_left);
+  for (const Dimension& dimension : kWindow) defines.set(dimension.name, shape.*dimension.member);
   defines.set("GROUPS", static_cast<int>(op.record.groups));
   defines.set("PADDED", lowering::reaches_padding(shape) ? 1 : 0);
   defines.set("PAD_BITS", shape.pad_value > 0 ? 1 : 0);
@@ -115,13 +125,8 @@ std::string float_literal(float value) {
 Defines geometry_defines(const Model& model, const Op& op) {
   const cpu::ConvShape shape = lowering::conv_shape(model, op);
   Defines defines;
-  defines.set("IN_H", shape.in_h);
-  defines.set("IN_W", shape.in_w);
-  defines.set("IN_C", shape.in_c);
+  for (const Dimension& dimension : kMaps) defines.set(dimension.name, shape.*dimension.member);
   defines.set("IN_WORDS", cpu::words(shape.in_c));
-  defines.set("OUT_H", shape.out_h);
-  defines.set("OUT_W", shape.out_w);
-  defines.set("OUT_C", shape.out_c);
   defines.set("OUT_WORDS", cpu::words(shape.out_c));
   if (op.record.kernel_h > 0) set_window(defines, shape, op);
   return defines;
@@ -181,7 +186,7 @@ LayerBuilder::LayerBuilder(const BuildContext& build, const Op& op, SinkUse use)
       shape_(lowering::conv_shape(build.model, op)),
       sink_(use == with_sink ? make_sink(build, op) : Sink{}),
       defines_(geometry_defines(build.model, op)) {
-  for (const auto& [name, value] : sink_.defines.all()) defines_.set(name, value);
+  for (const auto& [name, value] : sink_.defines.all()) defines_.set(name.c_str(), value);
 }
 
 Argument LayerBuilder::upload(const void* data, size_t bytes, const char* what) {
@@ -229,10 +234,10 @@ void LayerBuilder::launch(const std::string& kernel, const KernelChoice& choice,
   for (const Tunable& tunable : tunables(kernel)) {
     int value = kernel == choice.kernel ? choice.parameter(tunable.name.c_str()) : tunable.default_value;
     if (tunable.name == "GROUP_SIZE") value = group_size(build_.context.device(), value);
-    if (defines.find(tunable.name) == nullptr) defines.set(tunable.name, value);
+    if (defines.find(tunable.name) == nullptr) defines.set(tunable.name.c_str(), value);
   }
   const std::string text = assemble(kernel, defines);
-  for (const auto& [name, value] : sizes_.all()) defines.set(name, value);
+  for (const auto& [name, value] : sizes_.all()) defines.set(name.c_str(), value);
   Geometry geometry = Geometry::of_program(kernel, text, defines);
   Handle<cl_kernel> built = build_.programs.kernel(kernel, text);
   check_group_fits(build_.context.device(), built.get(), kernel, geometry);

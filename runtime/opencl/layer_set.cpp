@@ -157,7 +157,8 @@ void LayerSet::set_arguments(size_t index) {
       if (status != 0)
         check(status, function,
               format_text("%s, argument %u of %s", entry.layer.kernel.c_str(), position,
-                          model_.ops[index].name.c_str()));
+                          model_.ops[index].name.c_str())
+                  .c_str());
       ++position;
     };
     const auto set = [&](const auto& value) {
@@ -212,7 +213,7 @@ void LayerSet::enqueue(size_t index, cl_command_queue queue, std::vector<Handle<
     check(api().clEnqueueCopyBufferToImage(queue, memory_.memory(layer.image_of).buffer, entry.image.get(),
                                            bound.first_row * layer.image_width * kTexelBytes, origin, region,
                                            0, nullptr, new_event()),
-          "clEnqueueCopyBufferToImage", model_.ops[index].name);
+          "clEnqueueCopyBufferToImage", model_.ops[index].name.c_str());
   }
   for (size_t i = 0; i < entry.global.size(); ++i) {
     const Launch& launch = layer.launches[i];
@@ -223,7 +224,8 @@ void LayerSet::enqueue(size_t index, cl_command_queue queue, std::vector<Handle<
     if (status != 0)
       check(status, "clEnqueueNDRangeKernel",
             format_text("layer %s, kernel %s, global (%zu, %zu, %zu)", model_.ops[index].name.c_str(),
-                        layer.kernel.c_str(), global[0], global[1], global[2]));
+                        layer.kernel.c_str(), global[0], global[1], global[2])
+                .c_str());
   }
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <random>
 #include <string>
@@ -16,7 +15,7 @@ namespace phonebit::opencl {
 /// exact in any order and results must be equal. Deterministic.
 class TestProblem {
  public:
-  std::string description;  ///< "3x3 64 -> 40 on 7x9, thresholds"
+  std::string description;  ///< "7x9x64 -> 40 channels, window 3x3, ..., thresholds"
   loader::Model model;
   float tolerance = 0.0f;  ///< of float results
 
@@ -25,7 +24,7 @@ class TestProblem {
 
  private:
   friend class ProblemBuilder;
-  std::deque<std::vector<uint32_t>> memory_;  // of the constants
+  std::vector<std::vector<uint32_t>> memory_;  // of the constants
 };
 
 /// The problems of an op (a name of OpKernels::op). A choice is tested on those that it can serve; each

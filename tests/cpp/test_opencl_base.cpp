@@ -119,8 +119,10 @@ void families_follow_from_names() {
       {{"", "", "", "", true, 0}, "unknown", "unknown"},
   };
   for (const Case& one : cases) {
-    expect(vendor_of(one.names) == one.vendor, one.names.name + ": vendor is " + vendor_of(one.names));
-    expect(family_of(one.names) == one.family, one.names.name + ": family is " + family_of(one.names));
+    expect(vendor_of(one.names) == one.vendor,
+           std::string(one.names.name) + ": vendor is " + vendor_of(one.names));
+    expect(family_of(one.names) == one.family,
+           std::string(one.names.name) + ": family is " + family_of(one.names));
   }
 }
 
@@ -181,7 +183,7 @@ void defines_replace_defaults() {
   const std::string value = std::to_string(other_value(tunable));
   Defines defines;
   defines.set("IN_H", 7);
-  defines.set(tunable.name, value);
+  defines.set(tunable.name.c_str(), value);
   defines.set("NEW_NAME", "a + b");
   defines.set("IN_H", 8);
   expect(defines.all().size() == 3 && *defines.find("IN_H") == "8" && defines.find("IN_W") == nullptr,

@@ -132,11 +132,19 @@ def test_a_budget_is_shared_equally(scripts: SimpleNamespace) -> None:
     assert scripts.turns.Budget(0).left_s == 0
 
 
+class Undisturbed:
+    """A canary of a machine that nothing disturbs."""
+
+    def measure_quietly(self, processors: Any, measure: Any) -> Any:
+        assert set(processors) == set(Processor)
+        return measure()
+
+
 def test_contestants_take_turns(scripts: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scripts.turns, "WARM_UP_S", 0)
     calls: list[str] = []
     contestants = {name: lambda name=name: calls.append(name) for name in "AB"}
-    result = scripts.turns.compete(contestants, scripts.turns.Budget(0))
+    result = scripts.turns.compete(contestants, Undisturbed(), scripts.turns.Budget(0))
     assert result["rounds"] == scripts.turns.LEAST_ROUNDS
     assert set(result["times"]) == {"A", "B"}
     assert calls == list("ABAB") + list("AABB") * result["rounds"]  # one of two does not count
@@ -149,7 +157,7 @@ def test_a_turn_begins_with_calls_that_do_not_count(scripts: SimpleNamespace) ->
         begun.append(time.perf_counter())
         time.sleep(0.003)
 
-    times = scripts.turns.timed(call)()
+    times = scripts.turns.timed(call, Undisturbed())()
     assert begun[-1] - begun[0] >= scripts.turns.WARM_UP_S
     assert 3 <= times["total"] < 1e3 * (time.perf_counter() - begun[0]) - 15
 
