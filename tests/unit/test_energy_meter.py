@@ -227,18 +227,18 @@ def test_a_source_that_hangs_does_not_hang_the_caller() -> None:
 
 
 def test_an_error_of_the_source_reaches_the_caller() -> None:
-    readings = iter([1.0, 2.0])
+    unplugged = threading.Event()
 
     def reading(_now: float) -> float:
-        try:
-            return next(readings)
-        except StopIteration:
-            raise EnergyError("gone", where="here") from None
+        if unplugged.is_set():
+            raise EnergyError("gone", where="here")
+        return 1.0
 
     source = FormulaSource("power", reading, time.perf_counter, 0.001)
-    with Sampler(source) as sampler, pytest.raises(EnergyError, match="here: gone"):
-        time.sleep(0.1)
-        sampler.read_now()
+    with Sampler(source) as sampler:
+        unplugged.set()
+        with pytest.raises(EnergyError, match="here: gone"):
+            sampler.read_now()
 
 
 def test_a_network_is_measured_by_the_source_of_its_device(monkeypatch: pytest.MonkeyPatch) -> None:
