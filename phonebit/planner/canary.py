@@ -7,20 +7,25 @@ as before: 1.7 to 2.4 times on one such machine, for a tenth of the time on each
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Final, TypeVar
+
+import numpy as np
 
 from phonebit.planner.device_facts import PROBE
 from phonebit.planner.measuring import MeasuringEngine, measure_parts
 from phonebit.planner.plan import OutputPart, Processor
 
 TOLERANCE: Final = 1.2
-"""A canary that takes longer than this times its least is disturbed."""
+"""A canary that takes longer than this times what it usually takes is disturbed."""
+USUAL: Final = 0.25
+"""The share of measurements that find it at most so slow: the least of thousands is an accident."""
+REPEATS: Final = 3
+"""Its time is their median. Of single runs on several cores many are late without a reason."""
 PATIENCE_S: Final = 10
 """Seconds that a measurement waits at most until it is not."""
 WAITS_PER_MEASUREMENT: Final = 2
 """All together wait at most so many times as long as they take: a phone may stay warm."""
-REPEATS: Final = 1
 GPU_PART: Final = OutputPart(0, PROBE.out_h // 2, 0, PROBE.out_c)
 CPU_PART: Final = OutputPart(PROBE.out_h // 2, PROBE.out_h, 0, PROBE.out_c)
 
@@ -38,7 +43,7 @@ class Canary:
     def __init__(self, engine: MeasuringEngine, index: int) -> None:
         self._engine = engine
         self._index = index
-        self._least_us = dict.fromkeys(Processor, float("inf"))
+        self._known_us: dict[Processor, list[float]] = {processor: [] for processor in Processor}
         self._patience_s = float(PATIENCE_S)
 
     def measure_quietly(
@@ -51,26 +56,41 @@ class Canary:
             measure: Called again until they are, or patience is over: then its answer counts, since
                 a device that stays slow is measured as it is.
         """
+        begin = time.monotonic()
+        canary = self._layer_us()
+        self._learn(canary)
         while True:
-            begin = time.monotonic()
             is_patient = self._patience_s > 0
-            if self.is_quiet(processors) or not is_patient:
-                times = measure()
-                if not is_patient or self.is_quiet(processors):
-                    self._restore(time.monotonic() - begin)
-                    return times
-            self._patience_s -= time.monotonic() - begin
+            found = None
+            if not is_patient or self._is_quiet(processors, canary):
+                found = (measure(),)
+            canary = self._layer_us()
+            seconds = time.monotonic() - begin
+            if found and (not is_patient or self._is_quiet(processors, canary)):
+                self._restore(seconds)
+                return found[0]
+            self._patience_s -= seconds
+            begin += seconds
 
     def _restore(self, seconds: float) -> None:
         restored_s = self._patience_s + WAITS_PER_MEASUREMENT * seconds
         self._patience_s = min(restored_s, PATIENCE_S)
 
-    def is_quiet(self, processors: Collection[Processor]) -> bool:
-        """Whether the layer takes as long now as it did at best."""
+    def _layer_us(self) -> dict[Processor, float]:
+        """Microseconds that the layer takes now."""
         times = measure_parts(self._engine, self._index, CPU_PART, GPU_PART, REPEATS, rounds=1)
-        quiet = True
-        for processor, us in ((Processor.CPU, times.cpu_us), (Processor.GPU, times.gpu_us)):
-            self._least_us[processor] = min(us, self._least_us[processor])
-            if processor in processors and us > TOLERANCE * self._least_us[processor]:
-                quiet = False
-        return quiet
+        return {Processor.CPU: times.cpu_us, Processor.GPU: times.gpu_us}
+
+    def _learn(self, canary: Mapping[Processor, float]) -> None:
+        """Keeps a time from before a measurement; of those while it waits there are many alike."""
+        for processor, us in canary.items():
+            self._known_us[processor].append(us)
+
+    def _is_quiet(
+        self, processors: Collection[Processor], canary: Mapping[Processor, float]
+    ) -> bool:
+        """Whether the layer took as long as usual."""
+        return all(
+            canary[processor] <= TOLERANCE * np.quantile(self._known_us[processor], USUAL)
+            for processor in processors
+        )

@@ -19,7 +19,9 @@ from phonebit.planner.canary import (
     CPU_PART,
     GPU_PART,
     PATIENCE_S,
+    REPEATS,
     TOLERANCE,
+    USUAL,
     WAITS_PER_MEASUREMENT,
 )
 from phonebit.planner.collect import CollectionReport, carry_out
@@ -163,10 +165,14 @@ class _WorkOrder:
 
 
 def _canary_line() -> str:
-    """``canary probe.pbit 1 7:14:0:64/0:7:0:64 120 10 2``: per cent, seconds, times."""
+    """``canary probe.pbit 1 7:14:0:64/0:7:0:64 repeats 3 usual 25 most 120 waits 10 2``.
+
+    Two shares in per cent; seconds; how many times as long as measurements take.
+    """
     parts = f"{_part_text(CPU_PART)}/{_part_text(GPU_PART)}"
-    limits = f"{round(100 * TOLERANCE)} {PATIENCE_S} {WAITS_PER_MEASUREMENT}"
-    return f"canary {PROBE_FILE} {layer_index(PROBE)} {parts} {limits}"
+    times = f"repeats {REPEATS} usual {round(100 * USUAL)} most {round(100 * TOLERANCE)}"
+    waits = f"waits {PATIENCE_S} {WAITS_PER_MEASUREMENT}"
+    return f"canary {PROBE_FILE} {layer_index(PROBE)} {parts} {times} {waits}"
 
 
 def _order_line(number: int, file: str, order: Order) -> str:

@@ -2,38 +2,48 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "engine.h"
+#include "statistics.h"
 
 namespace phonebit::tools {
 
 LayerTimes Canary::measure_quietly(const PartPair& parts, const std::function<LayerTimes()>& measure) {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point begin = Clock::now();
+  LayerTimes canary = layer_times();
+  learn(canary);
   for (;;) {
-    const auto begin = std::chrono::steady_clock::now();
-    const auto seconds = [begin] {
-      return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    };
     const bool is_patient = patience_s_ > 0;
-    if (is_quiet(parts) || !is_patient) {
-      const LayerTimes times = measure();
-      if (!is_patient || is_quiet(parts)) {
-        patience_s_ =
-            std::min<double>(patience_s_ + order_.waits_per_measurement * seconds(), order_.patience_s);
-        return times;
-      }
+    std::optional<LayerTimes> found;
+    if (!is_patient || is_quiet(parts, canary)) found = measure();
+    canary = layer_times();
+    const Clock::time_point end = Clock::now();
+    const double seconds = std::chrono::duration<double>(end - begin).count();
+    if (found && (!is_patient || is_quiet(parts, canary))) {
+      patience_s_ = std::min<double>(patience_s_ + order_.waits_per_measurement * seconds, order_.patience_s);
+      return *found;
     }
-    patience_s_ -= seconds();
+    patience_s_ -= seconds;
+    begin = end;
   }
 }
 
-bool Canary::is_quiet(const PartPair& parts) {
-  const LayerTimes times =
-      checked(network_.measure_layer(order_.layer, &*order_.parts.cpu, &*order_.parts.gpu, 1));
-  least_cpu_us_ = std::min(least_cpu_us_, times.cpu_us);
-  least_gpu_us_ = std::min(least_gpu_us_, times.gpu_us);
-  const double most = order_.most_percent / 100.0;
-  return (!parts.cpu || times.cpu_us <= most * least_cpu_us_) &&
-         (!parts.gpu || times.gpu_us <= most * least_gpu_us_);
+LayerTimes Canary::layer_times() {
+  return checked(
+      network_.measure_layer(order_.layer, &*order_.parts.cpu, &*order_.parts.gpu, order_.repeats));
+}
+
+void Canary::learn(const LayerTimes& times) {
+  known_cpu_us_.push_back(times.cpu_us);
+  known_gpu_us_.push_back(times.gpu_us);
+}
+
+bool Canary::is_quiet(const PartPair& parts, const LayerTimes& times) const {
+  const double usual = order_.usual_percent / 100.0, most = order_.most_percent / 100.0;
+  return (!parts.cpu || times.cpu_us <= most * quantile(known_cpu_us_, usual)) &&
+         (!parts.gpu || times.gpu_us <= most * quantile(known_gpu_us_, usual));
 }
 
 }  // namespace phonebit::tools

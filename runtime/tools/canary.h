@@ -5,6 +5,7 @@
 #include <phonebit/phonebit.h>
 
 #include <functional>
+#include <vector>
 
 #include "orders.h"
 
@@ -23,13 +24,16 @@ class Canary {
   LayerTimes measure_quietly(const PartPair& parts, const std::function<LayerTimes()>& measure);
 
  private:
-  /// Whether the layer takes as long now as it did at best, on the processors that have a part.
-  bool is_quiet(const PartPair& parts);
+  LayerTimes layer_times();
+  /// Keeps times from before a measurement; of those while it waits there are many alike.
+  void learn(const LayerTimes& times);
+  /// Whether the layer took as long as usual, on the processors that have a part.
+  bool is_quiet(const PartPair& parts, const LayerTimes& times) const;
 
   Network network_;
   CanaryOrder order_;
   double patience_s_;
-  double least_cpu_us_ = 1e300, least_gpu_us_ = 1e300;
+  std::vector<double> known_cpu_us_, known_gpu_us_;
 };
 
 }  // namespace phonebit::tools

@@ -104,7 +104,13 @@ CanaryOrder parse_canary(Words& words) {
   canary.parts = parse_pair(words.where(), words.word());
   if (!canary.parts.cpu || !canary.parts.gpu)
     fail("%s: a processor has no part of the canary", words.where().c_str());
+  words.expect("repeats");
+  canary.repeats = words.number(1);
+  words.expect("usual");
+  canary.usual_percent = words.number(0, 100);
+  words.expect("most");
   canary.most_percent = words.number(100);
+  words.expect("waits");
   canary.patience_s = words.number(0);
   canary.waits_per_measurement = words.number(0);
   return canary;
