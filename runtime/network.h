@@ -261,7 +261,7 @@ class Network {
   /// The tuning table's line that makes `choice` serve layers like this one on this device.
   std::string tuning_line(size_t index, const std::string& choice) const;
 
-  /// For a layer of a network on "gpu+cpu": median of up to `repeats` runs on random content with these parts
+  /// For a layer of a network on "gpu+cpu": the least of up to `repeats` runs on random content with these parts
   /// (absent: that processor does nothing), whatever the plan says. Allocates, and may compile. Throws
   /// Error(input) for parts that cannot be, or on other devices.
   LayerTimes measure_layer(size_t index, const std::optional<OutputPart>& cpu,

@@ -38,8 +38,8 @@ class MeasuredLayer:
         return OutputPart(0, self.height, 0, self.channels)
 
     def measure(self, cpu: OutputPart | None, gpu: OutputPart | None, repeats: int) -> LayerTimes:
-        """Medians of some runs; None: the processor does nothing."""
-        return measure_parts(self.engine, self.layer, cpu, gpu, repeats, rounds=1)
+        """The least of some runs; None: the processor does nothing."""
+        return measure_parts(self.engine, self.layer, cpu, gpu, repeats)
 
     def on_cpu(self, repeats: int) -> LayerTimes:
         """The whole layer on the CPU."""

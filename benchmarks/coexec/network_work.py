@@ -16,7 +16,7 @@ class StageWork:
 
     Args:
         engine: has the network on both processors.
-        repeats: runs of a measurement, of which the median counts.
+        repeats: runs of a measurement, of which the least counts.
     """
 
     def __init__(self, engine: MeasuringEngine, repeats: int) -> None:
@@ -42,7 +42,7 @@ class StageWork:
     def _measure(self, parts: LayerParts) -> LayerTimes:
         if parts not in self._known:
             self._known[parts] = measure_parts(
-                self._engine, parts.layer, parts.cpu, parts.gpu, self._repeats, rounds=1
+                self._engine, parts.layer, parts.cpu, parts.gpu, self._repeats
             )
         return self._known[parts]
 

@@ -29,7 +29,7 @@ TRAINING_SHARE: Final = 0.2
 """Of the budget; the rest is for collecting."""
 ENTRY: Final = "from phonebit.cli.main import main; main()"
 SMOKE_LAYERS: Final = 12
-REPEATS: Final = 5
+REPEATS: Final = 20
 STOP_S: Final = 30
 """How long an interrupted collection may take to end."""
 

@@ -83,10 +83,10 @@ def compile_programs(path: Path) -> None:
     options = EngineOptions(threads=1, synchronization="events")  # polling needs cores of its own
     engine = open_measuring_engine(path, f"{pocl_device()}+cpu", options)
     for layer in NetworkGraph.of(read_contents(path)).layers:
-        measure_parts(engine, layer.index, None, layer.whole, repeats=1, rounds=1)
+        measure_parts(engine, layer.index, None, layer.whole, repeats=1)
         if layer.can_cut_channels and layer.shape[2] > CUT:
             (parts,) = cut_in_two(layer, Placement.CHANNELS, CUT).parts
-            measure_parts(engine, layer.index, parts.cpu, parts.gpu, repeats=1, rounds=1)
+            measure_parts(engine, layer.index, parts.cpu, parts.gpu, repeats=1)
 
 
 def main() -> int:

@@ -21,7 +21,7 @@ TOLERANCE: Final = 1.2
 USUAL: Final = 0.25
 """The share of measurements that find it at most so slow: the least of thousands is an accident."""
 REPEATS: Final = 3
-"""Its time is their median. Of single runs on several cores many are late without a reason."""
+"""Its time is their least. Of single runs on several cores many are late without a reason."""
 PATIENCE_S: Final = 10
 """Seconds that a measurement waits at most until it is not."""
 WAITS_PER_MEASUREMENT: Final = 2
@@ -78,7 +78,7 @@ class Canary:
 
     def _layer_us(self) -> dict[Processor, float]:
         """Microseconds that the layer takes now."""
-        times = measure_parts(self._engine, self._index, CPU_PART, GPU_PART, REPEATS, rounds=1)
+        times = measure_parts(self._engine, self._index, CPU_PART, GPU_PART, REPEATS)
         return {Processor.CPU: times.cpu_us, Processor.GPU: times.gpu_us}
 
     def _learn(self, canary: Mapping[Processor, float]) -> None:

@@ -136,7 +136,7 @@ def predict(predictor: LatencyPredictor, parts: Sequence[PartSample]) -> NDArray
         places.setdefault((sample.layer, sample.processor), []).append(place)
     predicted = np.zeros(len(parts))
     for (layer, processor), own in places.items():
-        wanted = [parts[place].part for place in own]
+        wanted = [parts[place].computed for place in own]
         predicted[own] = predictor.microseconds_of_parts(layer, processor, wanted)
     return predicted
 

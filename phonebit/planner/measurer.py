@@ -113,7 +113,7 @@ class EngineHere:
         for cpu, gpu in order.pairs:
             parts = {Processor.CPU: cpu, Processor.GPU: gpu}
             at_work = [processor for processor, part in parts.items() if part is not None]
-            measure = partial(measure_parts, engine, index, cpu, gpu, order.repeats, rounds=1)
+            measure = partial(measure_parts, engine, index, cpu, gpu, order.repeats)
             times.append(canary.measure_quietly(at_work, measure))
             launches.append(() if gpu is None else tuple(dispatch_of(engine, index, gpu)))
         return Measurement(way, tuple(times), tuple(launches))

@@ -18,7 +18,7 @@ class MeasuringEngine(Protocol):
     def measure_layer(
         self, index: int, cpu_part: Sides | None, gpu_part: Sides | None, repeats: int = 10
     ) -> Mapping[str, float]:
-        """``total_us``, ``cpu_us`` and ``gpu_us``, medians; a processor without a part has 0."""
+        """``total_us``, ``cpu_us`` and ``gpu_us``; a processor without a part has 0."""
 
     def dispatch(self, index: int, gpu_part: Sides) -> Sequence[Mapping[str, Any]]:
         """``kernel``, ``choice``, ``global`` and ``local`` of each launch of a part."""
@@ -38,18 +38,6 @@ class LayerTimes:
     cpu_us: float
     gpu_us: float
 
-    @classmethod
-    def of(cls, rounds: Sequence[Mapping[str, float]]) -> LayerTimes:
-        """The least of what ``MeasuringEngine.measure_layer`` gave, one a round.
-
-        Whatever else a device does makes it slower, often for longer than a round: the least is
-        nearer to itself when measured again than the median is.
-        """
-        total, of_cpu, of_gpu = (
-            [float(times[name]) for times in rounds] for name in ("total_us", "cpu_us", "gpu_us")
-        )
-        return cls(min(total), min(of_cpu), min(of_gpu))
-
     @property
     def sharing_us(self) -> float:
         """What waiting for each other and handing over take."""
@@ -61,26 +49,26 @@ def measure_parts(
     index: int,
     cpu: OutputPart | None,
     gpu: OutputPart | None,
-    repeats: int = 20,
-    rounds: int = 3,
+    repeats: int = 40,
 ) -> LayerTimes:
-    """Times of parts of a layer.
+    """Times of parts of a layer, of some runs the least.
+
+    Whatever else a device does makes it slower, often for some milliseconds: the least of its runs
+    is nearer to itself when measured again than their median is.
 
     Args:
         engine: A network on both processors.
         index: The layer's.
         cpu: The CPU's part; None: it does nothing.
         gpu: The GPU's.
-        repeats: Runs of a round, of which the engine gives the median.
-        rounds: Medians, of which the least counts.
+        repeats: Runs at most; a slow layer has fewer.
 
     Raises:
         InputError: The layer has no such parts.
         DeviceError: The device fails.
     """
-    return LayerTimes.of(
-        [engine.measure_layer(index, _sides(cpu), _sides(gpu), repeats) for _ in range(rounds)]
-    )
+    times = engine.measure_layer(index, _sides(cpu), _sides(gpu), repeats)
+    return LayerTimes(*(float(times[name]) for name in ("total_us", "cpu_us", "gpu_us")))
 
 
 def dispatch_of(engine: MeasuringEngine, index: int, gpu: OutputPart) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ class CollectionPlan:
         layers: How many random layers.
         threads: Numbers of CPU threads.
         cuts: Most parts of a layer in each direction.
-        repeats: Runs of a measurement, of which the median counts.
+        repeats: Runs of a measurement, of which the least counts.
         rounds: How often everything is measured. A device is slower now and then, for seconds; so
             rounds follow one another, and the least of a part's times counts.
         seed: Of layers, cuts and weights.

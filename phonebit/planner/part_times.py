@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
-from phonebit.planner.partition import WORD_CHANNELS
 from phonebit.planner.plan import OutputPart, Processor
 from phonebit.planner.predictors import LatencyPredictor, LayerShape, NoKernelError
 from phonebit.planner.stages import LayerParts
@@ -30,7 +28,9 @@ class PredictedTimes:
     def microseconds(self, parts: Sequence[LayerParts]) -> list[tuple[float, float]]:
         """See ``PartTimes``: a predictor takes the processors as undisturbed by each other."""
         shape = self._shapes[parts[0].layer]
-        cpu = self._of_side(shape, Processor.CPU, [_from_whole_word(entry.cpu) for entry in parts])
+        cpu = self._of_side(
+            shape, Processor.CPU, [entry.cpu and entry.cpu.from_whole_word() for entry in parts]
+        )
         gpu = self._of_side(shape, Processor.GPU, [entry.gpu for entry in parts])
         return list(zip(cpu, gpu, strict=True))
 
@@ -58,13 +58,6 @@ class PredictedTimes:
         return self._predicted(shape, side, parts[:half]) + self._predicted(
             shape, side, parts[half:]
         )
-
-
-def _from_whole_word(part: OutputPart | None) -> OutputPart | None:
-    """What the CPU computes of a part: it begins at a word (``runtime/coexec/tensor_views.h``)."""
-    if part is None or part.channel_begin % WORD_CHANNELS == 0:
-        return part
-    return replace(part, channel_begin=part.channel_begin - part.channel_begin % WORD_CHANNELS)
 
 
 Measure = Callable[[int, OutputPart | None, OutputPart | None], tuple[float, float]]

@@ -8,13 +8,11 @@ from typing import Final
 
 from phonebit.errors import InputError
 from phonebit.planner.network_graph import GraphLayer
+from phonebit.planner.plan import WORD_CHANNELS
 from phonebit.planner.stages import Placement
 
 CHANNEL_GRAIN: Final = 8
 """Channels are cut at multiples of this, so that both processors write whole bytes of bits."""
-WORD_CHANNELS: Final = 32
-"""Channels of a word of packed bits. The CPU's kernels begin at words, and only where a cut is
-between words both processors may write into the same memory."""
 FEWEST_ROW_CUTS: Final = 8
 """Low maps are cut at smaller steps, so that there is something to choose from."""
 

@@ -6,13 +6,19 @@ The C++ half is ``runtime/plan.h``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import groupby
+from typing import Final
 
 Shape = tuple[int, int, int]
 """Height, width, channels."""
 PlanTuple = tuple[str, str, float, list[tuple[int, int, int, int, int, int, int]]]
+
+
+WORD_CHANNELS: Final = 32
+"""Channels of a word of packed bits. The CPU's kernels begin at words, and only where a cut is
+between words both processors may write into the same memory."""
 
 
 class Processor(IntEnum):
@@ -37,6 +43,10 @@ class OutputPart:
     row_end: int
     channel_begin: int
     channel_end: int
+
+    def from_whole_word(self) -> OutputPart:
+        """What a CPU computes of it: it begins at a word (``runtime/coexec/tensor_views.h``)."""
+        return replace(self, channel_begin=self.channel_begin - self.channel_begin % WORD_CHANNELS)
 
     def text(self, shape: Shape) -> str:
         """``rows 0:10``, ``channels 0:64``, both, or nothing where it is the whole output."""

@@ -74,9 +74,9 @@ class PartSample:
         part: What of the output.
         variant: The kernel: a choice with its parameters on the GPU, a kernel's name on the CPU.
         dispatch: Launches on the GPU: ``kernel``, ``global``, ``local``.
-        us: Microseconds: of medians of some runs the least.
+        us: Microseconds, the least of some runs.
         is_shared: Whether the other processor computed the rest meanwhile.
-        rounds: How many medians there are.
+        rounds: How often it was measured.
     """
 
     layer: LayerShape
@@ -88,6 +88,12 @@ class PartSample:
     is_shared: bool = False
     dispatch: tuple[dict[str, Any], ...] = ()
     rounds: int = 1
+
+    @property
+    def computed(self) -> OutputPart:
+        """What is computed for the part."""
+        is_cpu = self.processor == Processor.CPU
+        return self.part.from_whole_word() if is_cpu else self.part
 
     @property
     def key(self) -> PartKey:

@@ -50,12 +50,12 @@ class TreeSettings:
         share: Of samples and features that each tree sees.
     """
 
-    trees: int = 300
+    trees: int = 500
     leaves: int = 16
     learning_rate: float = 0.06
     least_in_leaf: int = 4
     l2: float = 0.1
-    share: float = 0.8
+    share: float = 0.6
 
     def parameters(self) -> dict[str, Any]:
         """LightGBM's names.
@@ -155,7 +155,7 @@ class Trainer:
     def _fit_lines(self, parts: Sequence[PartSample]) -> ModelTable[LogLine]:
         whole = [sample for sample in parts if sample.part == sample.layer.whole] or list(parts)
         groups = _groups([sample.layer.family for sample in whole], fewest=1)
-        operations = np.array([sample.layer.operations(sample.part) for sample in whole])
+        operations = np.array([sample.layer.operations(sample.computed) for sample in whole])
         times = np.array([sample.us for sample in whole])
         return ModelTable(
             {name: LogLine.fit(operations[own], times[own]) for name, own in groups.items()}
@@ -163,7 +163,7 @@ class Trainer:
 
     def _fit_units(self, parts: Sequence[PartSample], threads: int) -> ModelTable[UnitTime]:
         blocks = Blocks(self._dispatch, self.device.cpu, threads)
-        found = [blocks.units(sample.layer, sample.processor, sample.part) for sample in parts]
+        found = [blocks.units(sample.layer, sample.processor, sample.computed) for sample in parts]
         units = np.array([count for _, count, _ in found])
         sizes = np.array([size for _, _, size in found])
         times = np.array([sample.us for sample in parts])
@@ -175,7 +175,7 @@ class Trainer:
     def _fit_trees(self, parts: Sequence[PartSample], threads: int) -> ModelTable[CorrectedTrend]:
         featurizer = Featurizer(self._dispatch, self.device.cpu, threads)
         found = [
-            featurizer.features(sample.layer, sample.processor, sample.part) for sample in parts
+            featurizer.features(sample.layer, sample.processor, sample.computed) for sample in parts
         ]
         features = np.array([values for _, values in found], np.float64)
         times = np.array([sample.us for sample in parts])

@@ -1,10 +1,10 @@
 #include "coexec/layer_measurement.h"
 
+#include <algorithm>
 #include <chrono>
 #include <random>
 #include <utility>
 
-#include "host_buffers.h"
 #include "opencl/random_content.h"
 
 namespace phonebit::coexec {
@@ -15,8 +15,8 @@ using Microseconds = std::chrono::duration<double, std::micro>;
 /// Stages of a measured layer: as many as make one wait at the end small beside them.
 constexpr int kMeasuredStages = 8;
 /// Measuring ends when it has taken so long, if there are three runs: slow layers need no more.
-constexpr double kMeasuringUs = 60e3;
-constexpr size_t kFewestRuns = 3;
+constexpr double kMeasuringUs = 100e3;
+constexpr int kFewestRuns = 3;
 
 template <class Byte>
 std::vector<Byte*> pointers(std::vector<std::vector<std::byte>>& buffers) {
@@ -29,6 +29,10 @@ bool is_same(const std::optional<OutputPart>& a, const std::optional<OutputPart>
   if (!a || !b) return !a && !b;
   return a->row_begin == b->row_begin && a->row_end == b->row_end && a->channel_begin == b->channel_begin &&
          a->channel_end == b->channel_end;
+}
+
+LayerTimes least_of(const LayerTimes& a, const LayerTimes& b) {
+  return {std::min(a.total, b.total), std::min(a.cpu, b.cpu), std::min(a.gpu, b.gpu)};
 }
 
 }  // namespace
@@ -56,21 +60,19 @@ bool LayerMeasurement::is_of(size_t index, const std::optional<OutputPart>& cpu,
 LayerTimes LayerMeasurement::measure(int repeats) {
   const std::vector<const std::byte*> in = pointers<const std::byte>(inputs_);
   const std::vector<std::byte*> out = pointers<std::byte>(outputs_);
-  std::vector<double> total, of_cpu, of_gpu;
+  LayerTimes least{};
   const auto first = std::chrono::steady_clock::now();
   for (int repeat = -1; repeat < repeats; ++repeat) {  // -1: the warm-up
     const auto begin = std::chrono::steady_clock::now();
-    if (total.size() >= kFewestRuns && Microseconds(begin - first).count() > kMeasuringUs) break;
+    if (repeat >= kFewestRuns && Microseconds(begin - first).count() > kMeasuringUs) break;
     executor_.run(in.data(), out.data());
     const double us = Microseconds(std::chrono::steady_clock::now() - begin).count();
     std::vector<double> cpu_us(index_ + 1, 0.0), gpu_us(index_ + 1, 0.0);
     executor_.run_timed(in.data(), out.data(), cpu_us, gpu_us);
-    if (repeat < 0) continue;
-    total.push_back(us / kMeasuredStages);
-    of_cpu.push_back(cpu_us[index_]);
-    of_gpu.push_back(gpu_us[index_]);
+    const LayerTimes times{us / kMeasuredStages, cpu_us[index_], gpu_us[index_]};
+    least = repeat <= 0 ? times : least_of(least, times);
   }
-  return {median(std::move(total)), median(std::move(of_cpu)), median(std::move(of_gpu))};
+  return least;
 }
 
 }  // namespace phonebit::coexec

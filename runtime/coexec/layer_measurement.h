@@ -21,7 +21,7 @@ class LayerMeasurement {
 
   bool is_of(size_t index, const std::optional<OutputPart>& cpu, const std::optional<OutputPart>& gpu) const;
 
-  /// Medians of up to `repeats` runs after a warm-up.
+  /// The least of up to `repeats` runs after a warm-up: whatever else the device does makes it slower.
   LayerTimes measure(int repeats);
 
  private:

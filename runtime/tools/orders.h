@@ -40,7 +40,7 @@ struct CanaryOrder {
   std::string file;           ///< in the folder
   int layer;                  ///< index in the file
   PartPair parts;             ///< both are there
-  int repeats;                ///< the layer's time is their median
+  int repeats;                ///< the layer's time is their least
   int usual_percent;          ///< the share of measurements that find it at most as slow as usual
   int most_percent;           ///< of its usual time
   int patience_s;             ///< how long a measurement waits at most

@@ -90,7 +90,9 @@ class MadeUpEngine:
         times = {Processor.CPU: 0.0, Processor.GPU: 0.0}
         for side, sides in ((Processor.CPU, cpu), (Processor.GPU, gpu)):
             if sides is not None:
-                times[side] = self.law(layer, side, OutputPart(*sides), self.threads)
+                part = OutputPart(*sides)
+                computed = part.from_whole_word() if side == Processor.CPU else part
+                times[side] = self.law(layer, side, computed, self.threads)
         shared = 0.0
         if cpu is not None and gpu is not None:
             shared = SYNC_US * (1 if self.way.synchronization == "polling" else 10)

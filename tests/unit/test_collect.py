@@ -20,10 +20,9 @@ from phonebit.planner import OutputPart, Processor
 from phonebit.planner.collect import collect
 from phonebit.planner.device_facts import PROBE
 from phonebit.planner.handover_layers import WAYS, Way
-from phonebit.planner.measuring import measure_parts
 from phonebit.planner.orders import CollectionPlan, part_pairs
 from phonebit.planner.profile import read_profile
-from phonebit.planner.samples import begin_samples, read_samples
+from phonebit.planner.samples import PartSample, begin_samples, read_samples
 from phonebit.tuning_store import store_tuning
 
 PLAN = CollectionPlan(BOTH, 12, (1, 2), cuts=2, repeats=1, rounds=1)
@@ -214,21 +213,11 @@ def test_other_files_are_refused(tmp_path: Path, content: bytes, message: str) -
         read_samples(path)
 
 
-def test_the_least_of_rounds_counts() -> None:
-    times = iter([9.0, 5.0, 6.0])
-
-    class Noisy:
-        def measure_layer(self, index: int, cpu: Any, gpu: Any, repeats: int) -> dict[str, float]:
-            assert (index, cpu, gpu, repeats) == (3, None, (0, 4, 0, 8), 7)
-            us = next(times)
-            return {"total_us": us + 1, "cpu_us": 0.0, "gpu_us": us}
-
-        def dispatch(self, index: int, gpu: Any) -> list[Any]:
-            return []
-
-    found = measure_parts(Noisy(), 3, None, OutputPart(0, 4, 0, 8), repeats=7)
-    assert (found.total_us, found.gpu_us, found.cpu_us) == (6.0, 5.0, 0.0)
-    assert found.sharing_us == 1.0
+def test_a_cpu_computes_from_a_whole_word_on() -> None:
+    part = OutputPart(0, 4, 40, 72)
+    on_cpu = PartSample(PROBE, Processor.CPU, 1, part, "any", 9.0)
+    assert on_cpu.computed == OutputPart(0, 4, 32, 72)
+    assert replace(on_cpu, processor=Processor.GPU).computed == part
 
 
 @pytest.fixture

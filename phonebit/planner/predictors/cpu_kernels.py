@@ -17,6 +17,8 @@ from phonebit.planner.predictors.layer_shape import LayerShape
 
 CHANNEL_BLOCK: Final = 64
 """Output channels of a unit of work, on every instruction set."""
+PIXEL_TILE: Final = 4
+"""Its pixels, of most kernels."""
 _CHUNK: Final = 64
 _TILE_ROWS: Final = 16
 _CARRY_SAVE_CHANNELS: Final = 128
@@ -90,7 +92,6 @@ _BINARY_KERNELS: Final[dict[str, tuple[tuple[str, _Rule], ...]]] = {
 """Best first, for each instruction set."""
 
 _PIXEL_TILES: Final = {"dense": 1, "tiles": 64, "carry_save": 7, "popcount": 28}
-_OTHER_PIXEL_TILE: Final = 4
 
 
 def cpu_kernel(layer: LayerShape, part: OutputPart, cpu: CpuFacts) -> str:
@@ -121,4 +122,4 @@ def pixel_tile(kernel: str) -> int:
     Args:
         kernel: As ``cpu_kernel`` names it.
     """
-    return _PIXEL_TILES.get(kernel.rpartition(" ")[2], _OTHER_PIXEL_TILE)
+    return _PIXEL_TILES.get(kernel.rpartition(" ")[2], PIXEL_TILE)

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from phonebit.planner.plan import OutputPart
-from phonebit.planner.predictors.cpu_kernels import CHANNEL_BLOCK, CpuFacts, cpu_kernel, pixel_tile
+from phonebit.planner.plan import WORD_CHANNELS, OutputPart
+from phonebit.planner.predictors.cpu_kernels import (
+    CHANNEL_BLOCK,
+    PIXEL_TILE,
+    CpuFacts,
+    cpu_kernel,
+    pixel_tile,
+)
 from phonebit.planner.predictors.gpu_dispatch import GpuDispatch
 from phonebit.planner.predictors.kernel_rules import KERNELS
 from phonebit.planner.predictors.layer_shape import LayerShape
@@ -14,7 +20,8 @@ GEOMETRY: Final = (
     "operations", "outputs", "rows", "width", "channels", "in_rows", "in_width", "in_channels",
     "taps", "kernel_h", "kernel_w", "stride", "groups", "input_bytes", "output_bytes",
     "weight_bytes", "steps", "step_tensors", "writes_values", "writes_bits", "first_row",
-    "first_channel", "family",
+    "first_channel", "operands", "ragged_operands", "pixels",
+    "input_per_operation", "weights_per_output", "pixel_rest", "channel_rest", "family",
 )  # fmt: skip
 """Of a part, without any regard to who computes it and how."""
 
@@ -35,12 +42,15 @@ FAMILIES: Final = tuple(KERNELS)
 def geometry_features(layer: LayerShape, part: OutputPart) -> list[float]:
     """The values of ``GEOMETRY``."""
     rows = part.row_end - part.row_begin
+    pixels, channels = rows * layer.out_w, part.channel_end - part.channel_begin
+    operations, outputs = layer.operations(part), layer.outputs_of(part)
+    input_bytes, weight_bytes = layer.input_bytes(part), layer.weight_bytes(part)
     return [
-        layer.operations(part),
-        layer.outputs_of(part),
+        operations,
+        outputs,
         rows,
         layer.out_w,
-        part.channel_end - part.channel_begin,
+        channels,
         layer.in_h,
         layer.in_w,
         sum(layer.operand_channels),
@@ -49,15 +59,22 @@ def geometry_features(layer: LayerShape, part: OutputPart) -> list[float]:
         layer.kernel_w,
         layer.stride_h,
         layer.groups,
-        layer.input_bytes(part),
+        input_bytes,
         layer.output_bytes(part),
-        layer.weight_bytes(part),
+        weight_bytes,
         layer.steps,
         layer.step_tensors,
         layer.values,
         layer.bits,
         part.row_begin,
         part.channel_begin,
+        len(layer.operand_channels),
+        sum(channels % WORD_CHANNELS > 0 for channels in layer.operand_channels),
+        pixels,
+        input_bytes / operations,
+        weight_bytes / outputs,
+        pixels % PIXEL_TILE,
+        channels % CHANNEL_BLOCK,
         FAMILIES.index(layer.family),
     ]
 

@@ -143,7 +143,7 @@ class Network {
   Result<void> prepare_picture(const Picture& picture, const Output& image, int input = 0,
                                const Preprocessing* rule = nullptr) const;
 
-  /// "gpu+cpu": median of up to `repeats` runs of a layer with these parts; null: that processor does
+  /// "gpu+cpu": the least of up to `repeats` runs of a layer with these parts; null: that processor does
   /// nothing. Blocks; allocates. Any thread.
   Result<LayerTimes> measure_layer(int layer, const Part* cpu, const Part* gpu, int repeats);
   /// The launches by which the GPU would compute a part.

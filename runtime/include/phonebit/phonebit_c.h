@@ -576,7 +576,7 @@ typedef struct phonebit_dispatch {
   uint64_t global[3], local[3];
 } phonebit_dispatch;
 
-/* For networks on "gpu+cpu": median of up to `repeats` runs with these parts (NULL: that processor does
+/* For networks on "gpu+cpu": the least of up to `repeats` runs with these parts (NULL: that processor does
  * nothing). Blocks; allocates. Any thread. */
 PHONEBIT_API phonebit_status phonebit_network_measure_layer(phonebit_network* network, int32_t layer,
                                                             const phonebit_part* cpu,
