@@ -261,8 +261,8 @@ class Network {
   /// The tuning table's line that makes `choice` serve layers like this one on this device.
   std::string tuning_line(size_t index, const std::string& choice) const;
 
-  /// For a layer of a network on "gpu+cpu": the least of up to `repeats` runs on random content with these parts
-  /// (absent: that processor does nothing), whatever the plan says. Allocates, and may compile. Throws
+  /// For a layer of a network on "gpu+cpu": the least of up to `repeats` runs on random content with these
+  /// parts (absent: that processor does nothing), whatever the plan says. Allocates, and may compile. Throws
   /// Error(input) for parts that cannot be, or on other devices.
   LayerTimes measure_layer(size_t index, const std::optional<OutputPart>& cpu,
                            const std::optional<OutputPart>& gpu, int repeats);
