@@ -23,7 +23,11 @@ GEOMETRY: Final = (
     "first_channel", "operands", "ragged_operands", "pixels",
     "input_per_operation", "weights_per_output", "pixel_rest", "channel_rest", "family",
 )  # fmt: skip
-"""Of a part, without any regard to who computes it and how."""
+"""Of a part, without any regard to who computes it and how.
+
+Ragged operands do not fill their last word of bits; rests are what whole tiles of pixels, and whole
+blocks of channels, leave over.
+"""
 
 GPU_DISPATCH: Final = (
     "launches", "work_items", "group_items", "groups", "groups_x", "groups_y", "waves",
@@ -69,7 +73,7 @@ def geometry_features(layer: LayerShape, part: OutputPart) -> list[float]:
         part.row_begin,
         part.channel_begin,
         len(layer.operand_channels),
-        sum(channels % WORD_CHANNELS > 0 for channels in layer.operand_channels),
+        sum(operand % WORD_CHANNELS > 0 for operand in layer.operand_channels),
         pixels,
         input_bytes / operations,
         weight_bytes / outputs,
