@@ -241,7 +241,10 @@ PHONEBIT_NOINLINE void run_block(const ConvShape& s, const PackedLayer& layer, c
   alignas(64) float values[kPixels][kChannelBlock];
   PixelTile<kPixels> tile;
   PixelWalk walk(s, map, layer.borders, range.pixel_begin, range.pixel_end);
+  WeightsAhead ahead(weights, 2 * half_block_words(s) * sizeof(uint32_t), block + 1 == range.block_end,
+                     walk.tiles<kPixels>());
   while (walk.next(tile)) {
+    ahead.ask();
     for (int lane = 0; lane < channels; lane += kLaneChannels) {
       Counts counts;
       count_tile(words(s.in_c), tile, windows, weights + lane / kLaneChannels * half_block_words(s), counts);

@@ -102,7 +102,9 @@ PHONEBIT_NOINLINE void run_block(const ConvShape& s, const PackedLayer& layer, c
   alignas(64) float values[kPixels][kChannelBlock];
   PixelTile<kPixels> tile;
   PixelWalk walk(s, map, layer.borders, range.pixel_begin, range.pixel_end);
+  WeightsAhead ahead(weights, block_weights_bytes(s), block + 1 == range.block_end, walk.tiles<kPixels>());
   while (walk.next(tile)) {
+    ahead.ask();
     for (int lane = 0; lane < channels; lane += kLaneChannels) {
       __m512i counts[kPixels][kVectors];
       count_tile(runs, tile.windows, weights + lane, counts);

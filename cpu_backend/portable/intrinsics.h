@@ -31,6 +31,9 @@
 #define PHONEBIT_RARE
 #endif
 
+/// Keeps a pointer or number in a register of its own, where gcc would collect several in a vector register.
+#define PHONEBIT_SCALAR(value) asm("" : "+r"(value))
+
 /// A comment in the assembly beside an inner loop, from which benchmarks/cpu_kernels/neon_mca.py predicts its
 /// speed: "begin NAME N MAC" where a pass begins, "end NAME" where it ends. Nothing in ordinary builds.
 #if defined(PHONEBIT_MCA_MARKERS)

@@ -51,10 +51,13 @@ PHONEBIT_INLINE void u8_tile(const U8Tile& tile, int channels, const Finish& fin
       for (int p = 0; p < tile.count; p++) finish(p, channel, sums[p]);
       return;
     }
-    const bool whole = tile.count == kU8Pixels<kVectors>;
-    unroll<kU8Pixels<kVectors>>([&](auto p) PHONEBIT_LAMBDA_INLINE {
-      if (whole || p < tile.count) finish(p, channel, sums[p]);
-    });
+    if (tile.count == kU8Pixels<kVectors>) {
+      unroll<kU8Pixels<kVectors>>([&](auto p) PHONEBIT_LAMBDA_INLINE { finish(p, channel, sums[p]); });
+    } else {
+      unroll<kU8Pixels<kVectors>>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+        if (p < tile.count) finish(p, channel, sums[p]);
+      });
+    }
   };
   // Fewer vectors than kU8Vectors are chosen where they hold all channels.
   constexpr bool kOnce = kVectors < kU8Vectors || kVectors * kLanes == kChannelBlock;
@@ -124,6 +127,15 @@ PHONEBIT_INLINE void direct_threshold(const U8Block& work, const U8Tile& tile, i
   const int* const columns = work.constants.column_offsets(work.s) + x;
   uint32_t* const out = work.bits_of(y * work.s.out_w + x);
   const size_t step = work.pixel_words;
+  if constexpr (!kU8SumsInMemory) {
+    // Most tiles: no pixel needs limits of its own.
+    if (columns[0] == columns[tile.count - 1]) {
+      const int32_t* const alike = limits + columns[0];
+      const auto finish = [=](auto p, int first, const IntVector(&sums)[kVectors])
+                              PHONEBIT_LAMBDA_INLINE { put_bits(sums, alike, first, out + p * step); };
+      return u8_tile<kVectors>(tile, work.channels, finish);
+    }
+  }
   const auto finish = [&](auto p, int first, const IntVector(&sums)[kVectors]) PHONEBIT_LAMBDA_INLINE {
     put_bits(sums, limits + columns[p], first, out + p * step);
   };

@@ -7,7 +7,6 @@
 //
 // A part of some rows quantizes by the rows that it reads, so in quantized arithmetic the cut shows in the
 // last bits; in exact arithmetic it does not.
-//   phase 3   copy bits that could not be written in place
 #include <array>
 #include <cmath>
 
