@@ -16,10 +16,10 @@ namespace {
 
 #include "portable/border_classes.inl"
 #include "portable/epilogue.inl"
+#include "portable/weight_stream.inl"
 
 constexpr int kByteSteps = 28;        // 28 * 8 <= 255 fits byte sums; whole words
 constexpr int64_t kPartSteps = 8176;  // 8176 * 8 <= 65535 fits 16-bit sums; a multiple of kByteSteps
-constexpr int kPrefetchBytes = 4096;  // nearer ones cost Zen 4 a seventh of its rate from memory
 
 /// Counts of both nibbles of an activation byte: tables[x][h][i] = popcount(i ^ nibble h of x).
 struct ByteTables {
@@ -103,7 +103,7 @@ PHONEBIT_NOINLINE void count_block(const uint8_t* x, int64_t steps, const uint8_
       const int64_t end = part - done < kByteSteps ? part : done + kByteSteps;
       for (; done < end; done += 4, x += 4, weights += 4 * kChannelBlock) {
         for (int i = 0; i < 4; ++i) {
-          _mm_prefetch((const char*)weights + i * kChannelBlock + kPrefetchBytes, _MM_HINT_T0);
+          ask_ahead<kChannelBlock>(weights + i * kChannelBlock);
           const __m256i low_table =
               _mm256_broadcastsi128_si256(_mm_load_si128((const __m128i*)kByteTables.rows[x[i]][0]));
           const __m256i high_table =

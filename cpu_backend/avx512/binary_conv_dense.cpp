@@ -2,24 +2,19 @@
 // @math     d = sum over words of popcount(x xor w);  acc = K - 2 d
 // @in       packed bits, K of them in one run      // @out  packed bits, or one float32 row for the epilogue
 // @weights  [Cout/64][K/32][64 x u32], read once, front to back
-// @tune     PHONEBIT_DENSE_PREFETCH_BYTES = 4096: distance of the software prefetch on Intel's processors; it
-//           crosses the pages that their own prefetchers stop at. AMD's follow by themselves, and lose a
-//           fifth to a third of their rate to prefetches
+// @tune     PHONEBIT_STREAM_AHEAD_BYTES, portable/weight_stream.inl
 // @source   own
 //
 // Every weight is used once, so this moves memory; registers are never short and nothing is tiled.
 #include "binary_conv_kernels.h"
 #include "portable/intrinsics.h"
 
-#ifndef PHONEBIT_DENSE_PREFETCH_BYTES
-#define PHONEBIT_DENSE_PREFETCH_BYTES 4096
-#endif
-
 namespace phonebit::cpu {
 namespace {
 
 #include "popcount_layout.inl"
 #include "portable/epilogue.inl"
+#include "portable/weight_stream.inl"
 
 bool supports(const ConvShape& s) {
   return s.out_h * s.out_w == 1 && s.kernel_h == s.in_h && s.kernel_w == s.in_w && s.dilation_h == 1 &&
@@ -37,9 +32,8 @@ size_t no_scratch(const ConvShape&) { return 0; }
 int no_rows(const ConvShape&) { return 0; }
 void nothing_to_prepare(const ConvShape&, const uint32_t*, void*, int, int) {}
 
-template <bool kPrefetches>
-void run_blocks(const ConvShape& s, const void* packed, const uint32_t* input, const void*,
-                const OutputRange& range, const AccumulatorSink& sink) {
+void run(const ConvShape& s, const void* packed, const uint32_t* input, const void*, const OutputRange& range,
+         const AccumulatorSink& sink) {
   if (range.pixel_begin == range.pixel_end) return;
   const PackedLayer layer(s, packed);
   const int input_words = s.kernel_h * s.kernel_w * words(s.in_c);
@@ -48,10 +42,9 @@ void run_blocks(const ConvShape& s, const void* packed, const uint32_t* input, c
     __m512i counts[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(),
                          _mm512_setzero_si512()};
     for (int i = 0; i < input_words; ++i, weights += sizeof(uint32_t) * kChannelBlock) {
+      ask_ahead<sizeof(uint32_t) * kChannelBlock>(weights);
       const __m512i x = _mm512_set1_epi32((int)input[i]);
       unroll<4>([&](auto q) PHONEBIT_LAMBDA_INLINE {
-        if constexpr (kPrefetches)
-          _mm_prefetch(weights + PHONEBIT_DENSE_PREFETCH_BYTES + 64 * q, _MM_HINT_T0);
         const __m512i different = _mm512_xor_si512(x, _mm512_load_si512(weights + 64 * q));
         counts[q] = _mm512_add_epi32(counts[q], _mm512_popcnt_epi32(different));
       });
@@ -66,12 +59,6 @@ void run_blocks(const ConvShape& s, const void* packed, const uint32_t* input, c
       apply_epilogue(*sink.epilogue, values, 0, 1, block * kChannelBlock, channels);
     }
   }
-}
-
-void run(const ConvShape& s, const void* packed, const uint32_t* input, const void* scratch,
-         const OutputRange& range, const AccumulatorSink& sink) {
-  const auto run_here = __builtin_cpu_is("intel") ? run_blocks<true> : run_blocks<false>;
-  run_here(s, packed, input, scratch, range, sink);
 }
 
 }  // namespace

@@ -21,6 +21,7 @@
 #include "epilogue.inl"
 #include "half_lanes.inl"
 #include "padded_values.inl"
+#include "weight_stream.inl"
 
 // Accumulators and weights leave a register for each pixel's value: gcc loads those early. 24 + 4 of 32 with
 // AVX-512 where they can be memory operands; 20 + 4 + 5 of 32; 12 + 2 of 16.
@@ -88,6 +89,7 @@ PHONEBIT_NOINLINE void add_segment(const RunGeometry& runs, const Segment& segme
     for (size_t i = begin; i < end; i++) {
       FloatVector weight[kVectors];
       unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE { weight[j] = load_floats(weights + j * kLanes); });
+      if constexpr (kPixels == 1) ask_ahead<kVectors * kLanes * sizeof(Weight)>(weights);
       weights += kVectors * kLanes;
       unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
         const FloatVector x = broadcast(from[p][i]);

@@ -14,6 +14,7 @@
 #pragma once
 
 #include "simd.inl"
+#include "weight_stream.inl"
 
 /// Taps of a group.
 constexpr int kGroupTaps = 4;
@@ -112,6 +113,7 @@ struct ByteTileSums {
       unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE {
         weight[j] = load_byte_weights(weights + j * kLanes * kGroupTaps);
       });
+      if constexpr (kPixels == 1) ask_ahead<kVectors * kLanes * kGroupTaps>(weights);
       weights += step;
       unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
         unroll<kVectors>(
