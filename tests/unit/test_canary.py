@@ -137,4 +137,26 @@ def test_a_race_is_not_decided_by_disturbances(clock: Clock) -> None:
     cpu, gpu = Contestant(device, Processor.CPU, 5.0), Contestant(device, Processor.GPU, 9.0)
     found = race.race(Canary(device, 1), plan, cpu, gpu, [])
     assert (found.plan_ms, found.cpu_ms, found.gpu_ms) == pytest.approx((4.0, 5.0, 9.0))
+    assert found.won_share == 1.0
     assert found.is_won
+
+
+def test_a_plan_that_wins_by_chance_is_dropped(clock: Clock) -> None:
+    device = Device(clock)
+
+    class Unsteady(Contestant):
+        """Every third pair of passes is slow."""
+
+        passes = 0
+
+        def forward(self, inputs: Sequence[Any]) -> Sequence[Any]:
+            self.ms = 6.0 if self.passes // 2 % 3 == 2 else 4.0
+            self.passes += 1
+            return super().forward(inputs)
+
+    plan = Unsteady(device, Processor.CPU, 4.0)
+    cpu, gpu = Contestant(device, Processor.CPU, 5.0), Contestant(device, Processor.GPU, 9.0)
+    found = race.race(Canary(device, 1), plan, cpu, gpu, [])
+    assert found.plan_ms == pytest.approx(4.0)
+    assert found.won_share == pytest.approx(2 / 3, abs=0.05)
+    assert not found.is_won
