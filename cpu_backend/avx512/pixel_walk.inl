@@ -97,8 +97,10 @@ class WeightsAhead {
   /// The block behind `weights`, unless `is_last`. A range of few tiles asks for nothing: many lines at once
   /// delay the loads behind them, and a part of the block gains nothing.
   WeightsAhead(const void* weights, size_t block_bytes, bool is_last, int tiles)
-      : next_((const char*)weights + block_bytes), share_(block_bytes / tiles / 64 * 64 + 64) {
-    if (is_last || share_ > kMostLines * 64) share_ = 0;
+      : next_((const char*)weights + block_bytes), share_(0) {
+    if (is_last || tiles == 0) return;
+    const size_t share = block_bytes / tiles / 64 * 64 + 64;
+    if (share <= kMostLines * 64) share_ = share;
   }
 
   PHONEBIT_INLINE void ask() {

@@ -165,7 +165,6 @@ void run_split(std::mt19937& random, const BinaryConvKernel& kernel, const ConvS
   for (int i = 1; i >= 0; --i) {
     for (int j = 0; j < 2; ++j) {
       const OutputRange range = {pixel_edges[i], pixel_edges[i + 1], block_edges[j], block_edges[j + 1]};
-      if (range.pixel_begin == range.pixel_end || range.block_begin == range.block_end) continue;
       kernel.run(s, packed, data.input.data(), scratch, range, sink);
     }
   }
