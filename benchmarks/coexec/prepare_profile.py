@@ -30,7 +30,7 @@ TRAINING_SHARE: Final = 0.2
 ENTRY: Final = "from phonebit.cli.main import main; main()"
 SMOKE_LAYERS: Final = 12
 REPEATS: Final = 8
-"""With a single round: in the same time more layers teach more than more runs of each."""
+"""In a single round. Twenty take four times as long, in which there could be more layers."""
 STOP_S: Final = 30
 """How long an interrupted collection may take to end."""
 

@@ -105,7 +105,8 @@ def plan(
     The plan is added to the file, beside plans for other devices; in exact
     precision it changes no result. Where both processors are not faster than
     the better one, by the margin, that one has the whole network; with
-    --measure, and by search, the network is measured as a whole, too.
+    --measure, and by search, the network is measured as a whole, too, and the
+    plan must be the fastest in three of four rounds.
     """
     request = PlanRequest(
         method,
