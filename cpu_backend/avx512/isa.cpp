@@ -11,13 +11,13 @@ static bool supported() {
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
          __builtin_cpu_supports("avx512vpopcntdq") && __builtin_cpu_supports("avx512bitalg") &&
-         __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("fma") &&
-         __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
+         __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vbmi") &&
+         __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
 }
 
 const Isa kAvx512Isa = {
     "avx512",
-    "AVX-512F/BW/DQ/VL/VPOPCNTDQ/BITALG/VNNI",
+    "AVX-512F/BW/DQ/VL/VPOPCNTDQ/BITALG/VNNI/VBMI",
     supported,
     kBinaryConv_avx512,
     kU8Conv_avx512,

@@ -18,6 +18,7 @@ namespace {
 #include "portable/u8_conv_planes.inl"
 #include "portable/value_kernels.inl"
 // Needs what the files above define.
+#include "avx512/u8_conv_lookup.inl"
 #include "avx512/u8_conv_tiles.inl"
 }  // namespace
 
@@ -25,7 +26,8 @@ const F32ConvKernel kF32Conv_avx512 = kF32Convolution;
 const F16ConvKernel kF16Conv_avx512 = kF16Convolution;
 const W8ConvKernel kW8Conv_avx512 = kW8Convolution;
 const I8ConvKernel kI8Conv_avx512 = kI8Convolution;
-const U8ConvKernel* const kU8Conv_avx512[] = {&kU8ConvTiles, &kU8ConvDirect, &kU8ConvPlanes, nullptr};
+const U8ConvKernel* const kU8Conv_avx512[] = {&kU8ConvTiles, &kU8ConvLookup, &kU8ConvDirect, &kU8ConvPlanes,
+                                              nullptr};
 const BinaryDepthwiseFn kBinaryDepthwise_avx512 = binary_depthwise;
 const ValueKernels kValueKernels_avx512 = kValueKernels;
 

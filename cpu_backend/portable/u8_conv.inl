@@ -69,10 +69,11 @@ static inline int64_t u8_weight_sum(const ConvShape& s, const uint32_t* filter, 
 }
 
 /// Everything in front of the weights. Channels beyond out_c only fill the last block: their sums are 0 or
-/// less, and so their bits are 0. What kLineOffset takes from the sum of a whole window is put back in the
-/// base.
+/// less, and so their bits are 0. What an offset of all bytes takes from the sum of a whole window is put
+/// back in the base.
 PHONEBIT_RARE static inline void u8_pack_constants(const ConvShape& s, const uint32_t* weights,
-                                                   const int32_t* thresholds, void* packed) {
+                                                   const int32_t* thresholds, void* packed,
+                                                   int offset = kLineOffset) {
   U8Constants* constants = (U8Constants*)packed;
   constants->multiplier = s.input_mul < 0 ? -s.input_mul : s.input_mul;
   const int channels = block_count(s) * kChannelBlock;
@@ -98,8 +99,8 @@ PHONEBIT_RARE static inline void u8_pack_constants(const ConvShape& s, const uin
         if (c >= s.out_c) continue;
         const uint32_t* filter = weights + c * filter_words;
         int64_t base = sign * u8_weight_sum(s, filter, in_rows, in_columns) * s.input_add;
-        if (kLineOffset != 0) {
-          base += kLineOffset * u8_weight_sum(s, filter, all_rows, all_columns) * constants->multiplier;
+        if (offset != 0) {
+          base += offset * u8_weight_sum(s, filter, all_rows, all_columns) * constants->multiplier;
         }
         limit[c] = thresholds ? u8_limit(s, base, thresholds[c]) : (int32_t)base;
       }

@@ -268,7 +268,9 @@ inline void compare(Outputs& out, const RandomEpilogue& epilogue, const std::vec
 }
 
 /// A random window over a random map. `channels_out` 0: the same channels (depthwise, pooling).
-inline ConvShape random_shape(Random& random, int channels_in, int channels_out, int most_pixels) {
+/// large_windows: as of first layers, which move on by several pixels.
+inline ConvShape random_shape(Random& random, int channels_in, int channels_out, int most_pixels,
+                              bool large_windows = false) {
   for (;;) {
     ConvShape s = {};
     s.in_h = pick(random, 1, most_pixels), s.in_w = pick(random, 1, most_pixels);
@@ -277,6 +279,11 @@ inline ConvShape random_shape(Random& random, int channels_in, int channels_out,
     s.kernel_w = random() % 4 ? s.kernel_h : pick(random, 1, 4);
     s.stride_h = pick(random, 1, 3), s.stride_w = random() % 4 ? s.stride_h : pick(random, 1, 3);
     s.dilation_h = pick_one(random, {1, 1, 1, 2}), s.dilation_w = pick_one(random, {1, 1, 1, 3});
+    if (large_windows) {
+      s.kernel_h = pick(random, 8, 12), s.kernel_w = random() % 4 ? s.kernel_h : pick(random, 8, 12);
+      s.stride_h = pick(random, 2, 5), s.stride_w = random() % 4 ? s.stride_h : pick(random, 2, 5);
+      s.dilation_h = s.dilation_w = 1;
+    }
     const int span_h = (s.kernel_h - 1) * s.dilation_h + 1, span_w = (s.kernel_w - 1) * s.dilation_w + 1;
     if (random() % 3) {
       s.pad_top = pick(random, 0, span_h / 2), s.pad_bottom = pick(random, 0, span_h / 2);

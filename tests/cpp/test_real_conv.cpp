@@ -95,9 +95,12 @@ void f32_convolution(const Isa& isa, Random& random) { real_convolution(*isa.f32
 void f16_convolution(const Isa& isa, Random& random) { real_convolution(*isa.f16_conv, random); }
 void w8_convolution(const Isa& isa, Random& random) { real_convolution(*isa.w8_conv, random); }
 
-void u8_convolution(const Isa& isa, Random& random) {
-  const int in_c = pick_one(random, {1, 2, 3, 3, 3, 4, 5, 33, 100});
-  ConvShape s = random_shape(random, in_c, pick_channels(random), random() % 2 ? 14 : 40);
+/// large: windows as AlexNet has them, with filters enough for kernels that only pay then.
+void u8_convolution(const Isa& isa, Random& random, bool large) {
+  const int in_c =
+      large ? pick_one(random, {1, 3, 3, 3, 4}) : pick_one(random, {1, 2, 3, 3, 3, 4, 5, 33, 100});
+  const int out_c = large ? pick_one(random, {31, 64, 65, 96, 128, 130}) : pick_channels(random);
+  ConvShape s = random_shape(random, in_c, out_c, random() % 2 ? 14 : large ? 100 : 40, large);
   s.input_mul = pick_one(random, {1, 1, 2, 3, -1, -2, 0});
   s.input_add = pick_one(random, {0, 0, -255, 128, 7});
   std::vector<uint8_t> input((size_t)s.in_h * s.in_w * s.in_c);
@@ -159,6 +162,9 @@ void u8_convolution(const Isa& isa, Random& random) {
   }
 }
 
+void u8_first_layer(const Isa& isa, Random& random) { u8_convolution(isa, random, false); }
+void u8_large_windows(const Isa& isa, Random& random) { u8_convolution(isa, random, true); }
+
 }  // namespace
 }  // namespace check
 
@@ -169,7 +175,8 @@ int main(int argc, char** argv) {
   for_each_isa("f32_convolution", seed, repeats, f32_convolution);
   for_each_isa("f16_convolution", seed, repeats, f16_convolution);
   for_each_isa("w8_convolution", seed, repeats, w8_convolution);
-  for_each_isa("u8_convolution", seed, repeats, u8_convolution);
+  for_each_isa("u8_first_layer", seed, repeats, u8_first_layer);
+  for_each_isa("u8_large_windows", seed, repeats, u8_large_windows);
   if (failures)
     std::fprintf(stderr, "%d failures; rerun with: test_real_conv %u %d\n", failures, seed, repeats);
   return failures != 0;
