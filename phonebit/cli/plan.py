@@ -127,4 +127,4 @@ def plan(
         print_json(report.to_dict())
     else:
         layers = report.layers if explain else []
-        print_report(output(), report.planned, layers, str(output_path), report.race)
+        print_report(output(), report, layers)

@@ -53,6 +53,8 @@ class PlanReport:
         layers: why, layer by layer.
         measurements: pairs of parts that were measured.
         race: the plan beside either processor alone, where it was measured.
+        typical_error: of the predictions, as a share; None where times were measured, or it is not
+            known.
     """
 
     file: Path
@@ -61,6 +63,7 @@ class PlanReport:
     layers: list[LayerChoice]
     measurements: int
     race: Race | None
+    typical_error: float | None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form; times in microseconds."""
@@ -76,6 +79,7 @@ class PlanReport:
             "split": planned.is_split,
             "measurements": self.measurements,
             "race": None if self.race is None else vars(self.race),
+            "typical_error": self.typical_error,
             "layers": [choice.to_dict() for choice in self.layers],
         }
 
@@ -136,7 +140,8 @@ def plan_file(
     layers = explain_plan(planned, is_predicted=not method.measures)
     write_atomically(output_path, file_bytes(with_plan(contents, planned.plan)))
     measurements = measured.measurements if measured is not None else 0
-    return PlanReport(file, output_path, planned, layers, measurements, raced)
+    typical_error = known.errors.get(method.name) if measured is None else None
+    return PlanReport(file, output_path, planned, layers, measurements, raced, typical_error)
 
 
 def _settings(request: PlanRequest, profile: DeviceProfile) -> PlannerSettings:

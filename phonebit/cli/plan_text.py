@@ -4,34 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from phonebit.cli.plan_file import PlanReport
     from phonebit.planner.explain import CutTime, LayerChoice, LayerTimes
-    from phonebit.planner.planning import Planned
-    from phonebit.planner.race import Race
+
+ROUGH: Final = 0.1
+"""Typical error of predictions from which on the user hears of it."""
 
 
-def print_report(
-    console: Console,
-    planned: Planned,
-    layers: Sequence[LayerChoice],
-    output_path: str,
-    race: Race | None = None,
-) -> None:
+def print_report(console: Console, report: PlanReport, layers: Sequence[LayerChoice]) -> None:
     """Prints the result, behind a table of the layers.
 
     Args:
         console: where.
-        planned: the plan.
+        report: of the plan.
         layers: those to explain; none: no table.
-        output_path: where the plan is.
-        race: the plan for both beside either processor alone, where it was measured.
     """
+    planned, race = report.planned, report.race
     if layers:
         console.print(_layer_table(layers))
         console.print(
@@ -61,9 +56,16 @@ def print_report(
         )
     console.print(
         f"planned by {planned.plan.method} for {escape(planned.plan.device)}, "
-        f"kept in {escape(output_path)}",
+        f"kept in {escape(str(report.output))}",
         soft_wrap=True,
     )
+    if report.typical_error is not None and report.typical_error > ROUGH:
+        console.print(
+            f"[yellow]rough:[/] predictions of this profile are typically "
+            f"{report.typical_error:.0%} off; plan with --measure, or collect and train with more "
+            "layers",
+            soft_wrap=True,
+        )
 
 
 def _layer_table(layers: Sequence[LayerChoice]) -> Table:

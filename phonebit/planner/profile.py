@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +31,7 @@ from phonebit.planner.predictors.ulayer import LogLine, UlayerPredictor
 from phonebit.planner.samples import DeviceFacts
 from phonebit.tuning_store import cache_folder, write_atomically
 
-VERSION: Final = 1
+VERSION: Final = 2
 METHODS: Final = ("ulayer", "codl", "finegrained")
 LEAST_MARGIN: Final = 0.02
 MOST_MARGIN: Final = 0.5
@@ -74,11 +75,13 @@ class ProcessorModels:
         ulayer: µLayer's regressions, by family of layers.
         codl: CoDL's, by kernel.
         finegrained: Boosted trees, by kernel.
+        rates: Operations a microsecond, the most that were measured, by kernel.
     """
 
     ulayer: ModelTable[LogLine]
     codl: ModelTable[UnitTime]
     finegrained: ModelTable[CorrectedTrend]
+    rates: Mapping[str, float]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
@@ -86,6 +89,7 @@ class ProcessorModels:
             "ulayer": self.ulayer.to_dict(LogLine.to_list),
             "codl": self.codl.to_dict(UnitTime.to_list),
             "finegrained": self.finegrained.to_dict(CorrectedTrend.to_dict),
+            "rates": dict(self.rates),
         }
 
     @classmethod
@@ -99,7 +103,12 @@ class ProcessorModels:
             ModelTable.from_dict(record["ulayer"], LogLine.from_list),
             ModelTable.from_dict(record["codl"], UnitTime.from_list),
             ModelTable.from_dict(record["finegrained"], CorrectedTrend.from_dict),
+            {str(kernel): float(rate) for kernel, rate in record["rates"].items()},
         )
+        for kernel, rate in models.rates.items():
+            if not (math.isfinite(rate) and rate > 0):
+                where = f"profile: rate of {kernel}"
+                raise InputError("damaged model", where=where, expected="above 0", got=rate)
         for name, model in models.finegrained.models.items():
             expected = len(GEOMETRY if name == ALL else FEATURES[processor])
             if model.trees.features != expected:
@@ -174,7 +183,8 @@ class DeviceProfile:
             return CodlPredictor(Blocks(gpu, cpu, threads), units)
         if method == "finegrained":
             trees = {side: of.finegrained for side, of in known.items()}
-            return FineGrainedPredictor(Featurizer(gpu, cpu, threads), trees, augmented)
+            rates = {side: of.rates for side, of in known.items()}
+            return FineGrainedPredictor(Featurizer(gpu, cpu, threads), trees, rates, augmented)
         raise InputError(
             "no such predictor", where="method", expected=", ".join(METHODS), got=method
         )

@@ -149,7 +149,10 @@ class Trainer:
             threads: That number.
         """
         return ProcessorModels(
-            self._fit_lines(parts), self._fit_units(parts, threads), self._fit_trees(parts, threads)
+            self._fit_lines(parts),
+            self._fit_units(parts, threads),
+            self._fit_trees(parts, threads),
+            self._rates(parts, threads),
         )
 
     def _fit_lines(self, parts: Sequence[PartSample]) -> ModelTable[LogLine]:
@@ -194,6 +197,15 @@ class Trainer:
                 trend = fit_trend(seen, times[own], whose, columns, cost_terms(side))
             models[name] = self._fit_corrected(trend, seen, times[own])
         return ModelTable(models)
+
+    def _rates(self, parts: Sequence[PartSample], threads: int) -> dict[str, float]:
+        featurizer = Featurizer(self._dispatch, self.device.cpu, threads)
+        rates: dict[str, float] = {}
+        for sample in parts:
+            kernel, _ = featurizer.features(sample.layer, sample.processor, sample.computed)
+            rate = sample.layer.operations(sample.computed) / sample.us
+            rates[kernel] = max(rates.get(kernel, 0.0), rate)
+        return rates
 
     def _fit_corrected(self, trend: Trend, features: Numbers, times: Numbers) -> CorrectedTrend:
         rest = np.log(times) - trend.logarithms(features)

@@ -65,6 +65,7 @@ def made_up_profile() -> DeviceProfile:
         for_all(LINE),
         for_all(UnitTime((1e-3, 0.0, 0.0, 0.0, 0.0), 1.0)),
         for_all(CorrectedTrend(PowerLaw((0,), (LINE.intercept, LINE.slope)), NO_TREES)),
+        {},
     )
     mode = SharingMode("svm", "polling", 1, SharingCost(5.0), 5.0)
     return DeviceProfile(
@@ -167,6 +168,14 @@ def test_errors_say_what_to_do(cli: Cli, model: Path, profile: Path, tmp_path: P
     assert "margin" in margin
     assert cli("plan", model, "--profile", profile, "-o", out, "--method", "best").code == 2
     assert not out.exists()
+
+
+def test_rough_predictions_are_called_rough(cli: Cli, model: Path, tmp_path: Path) -> None:
+    for error, is_rough in ((0.09, False), (0.16, True)):
+        profile = tmp_path / "device.json"
+        write_profile(profile, replace(made_up_profile(), errors={"finegrained": error}))
+        done = cli("plan", model, "--profile", profile, "-o", tmp_path / "planned.pbit")
+        assert ("typically 16% off; plan with --measure" in done.out) == is_rough, done.out
 
 
 def test_a_damaged_profile_is_named(cli: Cli, model: Path, tmp_path: Path) -> None:

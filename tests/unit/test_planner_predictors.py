@@ -25,6 +25,7 @@ from phonebit.errors import InputError
 from phonebit.planner import OutputPart, Processor
 from phonebit.planner.evaluation import Accuracy, Prediction, evaluate, typical_errors
 from phonebit.planner.predictors import LatencyPredictor, LayerShape, SharingCost
+from phonebit.planner.predictors.finegrained import RATE_REACH, Featurizer
 from phonebit.planner.predictors.gpu_dispatch import GpuDispatch
 from phonebit.planner.predictors.trees import Trees
 from phonebit.planner.profile import DeviceProfile, profile_path, read_profile, write_profile
@@ -127,8 +128,38 @@ def test_finegrained_follows_layers_beyond_all_samples(profile: DeviceProfile) -
     assert 1.6 < whole / half < 2.4
 
 
-@pytest.mark.parametrize("method", ["ulayer", "codl", "finegrained"])
+def test_few_samples_do_not_promise_rates_that_were_never_measured(
+    samples_of: Callable[[Law], Samples],
+) -> None:
+    """A kernel that was hardly measured has the model of all kernels, which knows faster ones."""
+    samples = samples_of(proportional)
+    profile = Trainer(samples, QUICK).fit(samples.parts, samples.handovers)
+    assert profile.gpu is not None
+    seen = profile.predictor("finegrained", 1)
+    plain = seen.microseconds(CONV, Processor.GPU, CONV.whole)
+    kernel, _ = Featurizer(GpuDispatch(profile.device.gpu), profile.device.cpu, 1).features(
+        CONV, Processor.GPU, CONV.whole
+    )
+    slow = CONV.operations(CONV.whole) / (10 * plain)  # a tenth of the rate that it predicts
+    rates = {**profile.gpu.rates, kernel: slow}
+    bounded = replace(profile, gpu=replace(profile.gpu, rates=rates))
+    limited = bounded.predictor("finegrained", 1).microseconds(CONV, Processor.GPU, CONV.whole)
+    assert limited == pytest.approx(10 * plain / RATE_REACH)
+    without_kernels = bounded.predictor("finegrained", 1, augmented=False)
+    assert without_kernels.microseconds(CONV, Processor.GPU, CONV.whole) < 2 * plain
+
+
+def test_rates_are_the_highest_of_each_kernel(samples_of: Callable[[Law], Samples]) -> None:
+    samples = samples_of(proportional)
+    profile = Trainer(samples, QUICK).fit(samples.parts, samples.handovers)
+    on_cpu = [sample for sample in samples.parts if sample.processor == Processor.CPU]
+    best = max(sample.layer.operations(sample.computed) / sample.us for sample in on_cpu)
+    assert max(profile.cpu[1].rates.values()) == pytest.approx(best)
+    assert len(profile.cpu[1].rates) > 1
+
+
 @pytest.mark.parametrize("side", Processor)
+@pytest.mark.parametrize("method", ["ulayer", "codl", "finegrained"])
 def test_one_part_and_several_at_once_are_predicted_alike(
     profile: DeviceProfile, method: str, side: Processor
 ) -> None:
@@ -222,8 +253,8 @@ def test_typical_errors_are_medians_over_both_processors() -> None:
         ("", "not a device profile"),
         ("[1, 2]", "not a device profile"),
         ('{"phonebit_profile": 99}', "version of the profile"),
-        ('{"phonebit_profile": 1}', "damaged device profile"),
-        ('{"phonebit_profile": 1, "device": 3, "gpu": null}', "facts about a device"),
+        ('{"phonebit_profile": 2}', "damaged device profile"),
+        ('{"phonebit_profile": 2, "device": 3, "gpu": null}', "facts about a device"),
     ],
 )
 def test_files_that_are_no_profiles_are_refused(tmp_path: Path, text: str, message: str) -> None:
