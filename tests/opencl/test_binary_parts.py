@@ -61,7 +61,7 @@ IMAGE = [
 
 MMA = [
     Case(64, 72, tune=mma.tune(16, 32), **IMAGES),
-    Case(33, 100, tune=mma.tune(16, 32, 2, 2), sink="values+bits", **IMAGES),
+    Case(33, 100, in_hw=(4, 5), batch=2, tune=mma.tune(16, 32, 2, 2), sink="values+bits"),
     Case(64, 250, tune=mma.tune(32, 128), sink="bits", **POINTWISE),
 ]
 
