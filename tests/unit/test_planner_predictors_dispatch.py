@@ -19,7 +19,7 @@ from phonebit.network import Network
 from phonebit.planner import OutputPart
 from phonebit.planner.device_facts import PROBE, device_facts, gpu_facts
 from phonebit.planner.predictors import LayerShape
-from phonebit.planner.predictors.cpu_kernels import CpuFacts, cpu_kernel
+from phonebit.planner.predictors.cpu_kernels import CpuFacts, cpu_kernel, window_operations
 from phonebit.planner.predictors.gpu_dispatch import GpuDispatch
 from phonebit.planner.predictors.kernel_rules import KERNELS, is_dense, serving_choices
 from phonebit.planner.predictors.kernel_table import (
@@ -200,6 +200,17 @@ def test_cpu_kernels_are_those_of_the_runtime(tmp_path: Path) -> None:
             assert marks[mine] in kernel, layer
             seen.add(mine)
     assert len(seen) > 1
+
+
+def test_kernels_fill_words_and_steps() -> None:
+    """Three columns of 36 channels are 27 lookups of 4 bits, filled to 30; or two words each."""
+    ragged = replace(CONV, in_c=36, operand_channels=(36,))
+    assert ragged.taps == 9 * 36
+    assert window_operations(ragged, "binary_conv2d pair_table") == 3 * 30 * 4
+    assert window_operations(ragged, "binary_conv2d popcount") == ragged.word_taps == 9 * 64
+    assert CONV.word_taps == CONV.taps
+    pixels = replace(CONV, op="conv2d", input="u8", in_c=3, operand_channels=(3,))
+    assert window_operations(pixels, "conv2d_u8") == pixels.word_taps == 27
 
 
 def test_unknown_instruction_sets_are_refused() -> None:

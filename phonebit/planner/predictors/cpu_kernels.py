@@ -91,6 +91,10 @@ _BINARY_KERNELS: Final[dict[str, tuple[tuple[str, _Rule], ...]]] = {
 }
 """Best first, for each instruction set."""
 
+_STEP_CHANNELS: Final = 4
+_RUN_STEPS: Final = 6
+"""Bits that table kernels look up at once, and of what a row of a window has whole multiples."""
+
 _PIXEL_TILES: Final = {"dense": 1, "tiles": 64, "carry_save": 7, "popcount": 28}
 
 
@@ -114,6 +118,22 @@ def cpu_kernel(layer: LayerShape, part: OutputPart, cpu: CpuFacts) -> str:
         raise InputError("unknown instruction set", where="profile", expected=known, got=cpu.isa)
     rules = _BINARY_KERNELS[cpu.isa]
     return f"binary_conv2d {next(name for name, serves in rules if serves(layer, part, cpu))}"
+
+
+def window_operations(layer: LayerShape, kernel: str) -> int:
+    """Multiply-accumulates that a kernel makes for one output: with what fills its words, or steps.
+
+    Args:
+        layer: What is computed.
+        kernel: By what, as ``cpu_kernel`` names it.
+    """
+    if layer.op != "binary_conv2d" or layer.groups > 1:
+        return layer.taps
+    if kernel.endswith(("pair_table", "window")):
+        steps = layer.kernel_w * -(-layer.in_c // _STEP_CHANNELS)
+        filled = -(-steps // _RUN_STEPS) * _RUN_STEPS
+        return layer.kernel_h * filled * _STEP_CHANNELS
+    return layer.word_taps
 
 
 def pixel_tile(kernel: str) -> int:

@@ -11,6 +11,7 @@ from phonebit.planner.predictors.cpu_kernels import (
     CpuFacts,
     cpu_kernel,
     pixel_tile,
+    window_operations,
 )
 from phonebit.planner.predictors.gpu_dispatch import GpuDispatch
 from phonebit.planner.predictors.kernel_rules import KERNELS
@@ -32,12 +33,17 @@ blocks of channels, leave over.
 GPU_DISPATCH: Final = (
     "launches", "work_items", "group_items", "groups", "groups_x", "groups_y", "waves",
     "last_wave_share", "work_of_item", "padding_waste", "tile_pixels", "tile_filters",
-    "vector_words", "split", "count",
+    "vector_words", "split", "count", "kernel_operations",
 )  # fmt: skip
 """Of the launches that a GPU computes it with."""
 
-CPU_DISPATCH: Final = ("pixel_tiles", "channel_blocks", "units", "rounds", "padding_waste")
-"""Of the units of work that a CPU's threads share."""
+CPU_DISPATCH: Final = (
+    "pixel_tiles", "channel_blocks", "units", "rounds", "padding_waste", "kernel_operations",
+)  # fmt: skip
+"""Of the units of work that a CPU's threads share.
+
+Kernel operations, of either processor: with those on bits that only fill words.
+"""
 
 FAMILIES: Final = tuple(KERNELS)
 """The number of a family is its place here: new ones come last, so that profiles stay valid."""
@@ -120,6 +126,7 @@ def gpu_features(layer: LayerShape, part: OutputPart, gpu: GpuDispatch) -> tuple
         parameter.get("VECTOR_WORDS", 1),
         parameter.get("SPLIT", 1),
         parameter.get("COUNT", 0),
+        outputs * layer.word_taps,
     ]
     return main.kernel, [float(value) for value in values]
 
@@ -139,4 +146,6 @@ def cpu_features(
     tiles, blocks = -(-pixels // tile), -(-channels // CHANNEL_BLOCK)
     waste = tiles * tile * blocks * CHANNEL_BLOCK / (pixels * channels)
     rounds = -(-tiles * blocks // threads)
-    return kernel, [float(tiles), float(blocks), float(tiles * blocks), float(rounds), waste]
+    units, operations = tiles * blocks, pixels * channels * window_operations(layer, kernel)
+    values = [tiles, blocks, units, rounds, waste, operations]
+    return kernel, [float(value) for value in values]

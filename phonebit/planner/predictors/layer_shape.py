@@ -8,7 +8,7 @@ from typing import Any, Final
 from phonebit.errors import InputError
 from phonebit.format.contents import FileContents
 from phonebit.format.records import NONE, DataType, OpKind, StepKind, ThresholdKind
-from phonebit.planner.plan import OutputPart
+from phonebit.planner.plan import WORD_CHANNELS, OutputPart
 
 _TYPE_BITS: Final = {"bit": 1, "u8": 8, "f32": 32}
 _WINDOW_FIELDS: Final = (
@@ -168,6 +168,14 @@ class LayerShape:
         if self.op == "binary_depthwise_conv2d" or not self.is_convolution:
             return taps
         return taps * (self.in_c // self.groups)
+
+    @property
+    def word_taps(self) -> int:
+        """The same where bits are read in whole words."""
+        if self.op != "binary_conv2d" or self.groups > 1:
+            return self.taps
+        words = -(-self.in_c // WORD_CHANNELS)
+        return self.kernel_h * self.kernel_w * words * WORD_CHANNELS
 
     def outputs_of(self, part: OutputPart) -> int:
         """Output elements of a part."""

@@ -34,8 +34,8 @@ POWERS: Final = (
 
 _OF_BOTH: Final = (
     (),
-    ("operations",),
-    ("operations", "padding_waste"),
+    ("kernel_operations",),
+    ("kernel_operations", "padding_waste"),
     ("outputs",),
     ("outputs", "padding_waste"),
     ("outputs", "steps"),
