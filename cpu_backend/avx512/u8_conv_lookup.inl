@@ -1,7 +1,7 @@
 // u8 convolution by looking sums up. Five bytes of the map have 32 sums with signs, and a filter's five
 // weights there are the number of one of them: the 32 sums are one vector of 16-bit words, a table, in which
 // vpermw looks 32 filters up at once, for 160 multiply-accumulates where vpdpbusd has 64. AMD's processors do
-// two of either a cycle; Intel's do one vpermw in two and have AMX.
+// as many of either (Zen 5: two a cycle); Intel's do one vpermw in two cycles and have AMX.
 //
 // A cell is what a window moves on by, stride_h x stride_w pixels, and a window is a few cells, of which the
 // last ones of a row and the last row may be cut short. The same tables serve all filters and all windows
