@@ -22,12 +22,10 @@ constexpr int kLookupOffset = 128;
 constexpr int kSegmentLookups = INT16_MAX / (kTableTaps * kLookupOffset);
 constexpr int kMostSegments = 4;
 /// The register tile: 24 sums, a table, and the numbers of a group of vectors.
-constexpr int kLookupVectors = 3;
+constexpr int kLookupSums = 24, kLookupVectors = 3, kMostLookupPixels = 16;
 template <int kVectors>
-constexpr int kLookupPixels = kVectors == 3   ? 8
-                              : kVectors == 2 ? 12
-                                              : 16;
-constexpr int kMostLookupPixels = 16;
+constexpr int kLookupPixels =
+    kLookupSums / kVectors < kMostLookupPixels ? kLookupSums / kVectors : kMostLookupPixels;
 
 /// Rows of a cell lie in the four parts of a vector, from which bytes are taken. The last byte is not one of
 /// the map's: there is the offset.

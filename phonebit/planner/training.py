@@ -148,11 +148,15 @@ class Trainer:
             parts: Samples of one processor, on the CPU of one number of threads.
             threads: That number.
         """
+        featurizer = Featurizer(self._dispatch, self.device.cpu, threads)
+        found = [
+            featurizer.features(sample.layer, sample.processor, sample.computed) for sample in parts
+        ]
         return ProcessorModels(
             self._fit_lines(parts),
             self._fit_units(parts, threads),
-            self._fit_trees(parts, threads),
-            self._rates(parts, threads),
+            self._fit_trees(parts, found),
+            _rates(parts, found),
         )
 
     def _fit_lines(self, parts: Sequence[PartSample]) -> ModelTable[LogLine]:
@@ -175,11 +179,9 @@ class Trainer:
             {name: UnitTime.fit(units[own], sizes[own], times[own]) for name, own in groups.items()}
         )
 
-    def _fit_trees(self, parts: Sequence[PartSample], threads: int) -> ModelTable[CorrectedTrend]:
-        featurizer = Featurizer(self._dispatch, self.device.cpu, threads)
-        found = [
-            featurizer.features(sample.layer, sample.processor, sample.computed) for sample in parts
-        ]
+    def _fit_trees(
+        self, parts: Sequence[PartSample], found: Sequence[tuple[str, list[float]]]
+    ) -> ModelTable[CorrectedTrend]:
         features = np.array([values for _, values in found], np.float64)
         times = np.array([sample.us for sample in parts])
         side = parts[0].processor
@@ -198,15 +200,6 @@ class Trainer:
             models[name] = self._fit_corrected(trend, seen, times[own])
         return ModelTable(models)
 
-    def _rates(self, parts: Sequence[PartSample], threads: int) -> dict[str, float]:
-        featurizer = Featurizer(self._dispatch, self.device.cpu, threads)
-        rates: dict[str, float] = {}
-        for sample in parts:
-            kernel, _ = featurizer.features(sample.layer, sample.processor, sample.computed)
-            rate = sample.layer.operations(sample.computed) / sample.us
-            rates[kernel] = max(rates.get(kernel, 0.0), rate)
-        return rates
-
     def _fit_corrected(self, trend: Trend, features: Numbers, times: Numbers) -> CorrectedTrend:
         rest = np.log(times) - trend.logarithms(features)
         data = self._lightgbm.Dataset(features, rest, free_raw_data=False)
@@ -214,6 +207,17 @@ class Trainer:
             self._settings.parameters(), data, num_boost_round=self._settings.trees
         )
         return CorrectedTrend(trend, Trees.from_lightgbm(booster.dump_model()))
+
+
+def _rates(
+    parts: Sequence[PartSample], found: Sequence[tuple[str, list[float]]]
+) -> dict[str, float]:
+    """Operations a microsecond, the most of each kernel."""
+    rates: dict[str, float] = {}
+    for sample, (kernel, _) in zip(parts, found, strict=True):
+        rate = sample.layer.operations(sample.computed) / sample.us
+        rates[kernel] = max(rates.get(kernel, 0.0), rate)
+    return rates
 
 
 def split_by_layer(

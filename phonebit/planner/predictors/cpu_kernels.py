@@ -91,6 +91,7 @@ _BINARY_KERNELS: Final[dict[str, tuple[tuple[str, _Rule], ...]]] = {
 }
 """Best first, for each instruction set."""
 
+_TABLE_KERNELS: Final = ("pair_table", "window")
 _STEP_CHANNELS: Final = 4
 _RUN_STEPS: Final = 6
 """Bits that table kernels look up at once, and of what a row of a window has whole multiples."""
@@ -127,9 +128,7 @@ def window_operations(layer: LayerShape, kernel: str) -> int:
         layer: What is computed.
         kernel: By what, as ``cpu_kernel`` names it.
     """
-    if layer.op != "binary_conv2d" or layer.groups > 1:
-        return layer.taps
-    if kernel.endswith(("pair_table", "window")):
+    if kernel.rpartition(" ")[2] in _TABLE_KERNELS:
         steps = layer.kernel_w * -(-layer.in_c // _STEP_CHANNELS)
         filled = -(-steps // _RUN_STEPS) * _RUN_STEPS
         return layer.kernel_h * filled * _STEP_CHANNELS
