@@ -84,6 +84,7 @@ class Network:
         plan: PlanTuple | None = None,  # for "gpu+cpu"
         sharing: str = "auto",  # "copy", "map", "svm"
         synchronization: str = "auto",  # "events", "user_events", "polling"
+        trial: bool = True,  # of the file's own plan beside either processor alone
         sync_limit_ms: int = 2000,
         cores: str | list[int] = "any",  # "big", "little"; the system's numbers of processors
         hint: str = "none",  # "performance", "power"
@@ -93,7 +94,7 @@ class Network:
     @property
     def plan(self) -> PlanTuple: ...
     @property
-    def coexec(self) -> dict[str, Any]: ...  # sharing, synchronization, is_on_cpu_alone
+    def coexec(self) -> dict[str, Any]: ...  # sharing, synchronization, is_on_trial, plan_ms, ...
     def measure_layer(
         self, index: int, cpu_part: PartTuple | None, gpu_part: PartTuple | None, repeats: int = 10
     ) -> dict[str, float]: ...  # total_us, cpu_us, gpu_us

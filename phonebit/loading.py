@@ -40,6 +40,7 @@ class EngineOptions:
     plan: ExecutionPlan | None = None
     sharing: Sharing = "auto"
     synchronization: Synchronization = "auto"
+    trial: bool = True
     cores: Cores = "any"
     hint: Hint = "none"
 
@@ -119,6 +120,7 @@ def _open(path: Path, target: Target, options: EngineOptions, notes: list[str]) 
             plan=options.plan.as_tuple() if options.plan is not None else None,
             sharing=options.sharing,
             synchronization=options.synchronization,
+            trial=options.trial,
             cores=options.cores if isinstance(options.cores, str) else list(options.cores),
             hint=options.hint,
         )

@@ -67,6 +67,7 @@ class Network(NetworkDescription):
         plan: ExecutionPlan | None = None,
         sharing: Sharing = "auto",
         synchronization: Synchronization = "auto",
+        trial: bool = True,
         cores: Cores = "any",
         hint: Hint = "none",
     ) -> Network:
@@ -97,6 +98,9 @@ class Network(NetworkDescription):
                 device has.
             synchronization: for "gpu+cpu": how they wait for each other: "polling", "events",
                 "user_events", or "auto": polling where the device can.
+            trial: for "gpu+cpu" in exact precision: whether the first passes take turns between the
+                file's plan and either processor alone, and the fastest runs all others. All give
+                the same results. A plan that is given here is followed, without a trial.
             cores: which processors those threads stay on, the calling one for the time of a call:
                 "any"; "big" or "little": a phone's strong or weakest ones; or a list of numbers.
             hint: "performance": threads wait awake for up to 50 ms after a pass, and Android is
@@ -115,7 +119,7 @@ class Network(NetworkDescription):
         """
         path = Path(path)
         options = EngineOptions(
-            threads, precision, plan, sharing, synchronization, cores=cores, hint=hint
+            threads, precision, plan, sharing, synchronization, trial, cores=cores, hint=hint
         )
         return cls(open_engine(path, device, options), path)
 

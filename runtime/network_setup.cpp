@@ -122,13 +122,14 @@ std::vector<int> choose_cores(const Options& options, const std::vector<threads:
   return {ordered.begin(), ordered.end()};
 }
 
-threads::ThreadPool make_pool(const Options& options) {
+std::shared_ptr<threads::ThreadPool> make_pool(const Options& options) {
   const int threads = options.threads;
   if (threads < 0 || threads > kMaxThreads)
     fail(ErrorCode::input, "threads: got %d, expected 0 (all processors) to %d", threads, kMaxThreads);
   std::vector<int> cores = choose_cores(options);
   const int processors = cores.empty() ? threads::available_processors() : static_cast<int>(cores.size());
-  return threads::ThreadPool(threads > 0 ? threads : processors, std::move(cores), patience(options.hint));
+  return std::make_shared<threads::ThreadPool>(threads > 0 ? threads : processors, std::move(cores),
+                                               patience(options.hint));
 }
 
 namespace {
@@ -208,7 +209,8 @@ std::unique_ptr<Backend> make_backend(const loader::Model& model, const Options&
     return coexec::make_backend(model, device.opencl, device.isa, options);
   std::string label;
   std::shared_ptr<opencl::Context> context = make_context(options, device.opencl, &label);
-  if (context == nullptr) return std::make_unique<cpu::CpuBackend>(model, choose_isa(device.isa), options);
+  if (context == nullptr)
+    return std::make_unique<cpu::CpuBackend>(model, choose_isa(device.isa), options, make_pool(options));
   return std::make_unique<opencl::OpenClBackend>(model, std::move(context), label, options);
 }
 

@@ -26,7 +26,7 @@ std::vector<int> choose_cores(const Options& options, const std::vector<threads:
 /// Threads of the number, on the processors and of the patience that the options ask for; where they give no
 /// number, one for each of those processors. Throws Error(input) when it is out of range, and as
 /// choose_cores.
-threads::ThreadPool make_pool(const Options& options);
+std::shared_ptr<threads::ThreadPool> make_pool(const Options& options);
 
 /// The caller's context, or a new one on the OpenCL device `device` ("auto", "gpu", "gpu:1"); null where that
 /// is the CPU (empty, or "auto" without a GPU). `label` becomes its name. Throws Error(input) and

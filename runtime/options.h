@@ -72,6 +72,10 @@ struct Options {
   /// "gpu+cpu": who computes what, without parts: everything on the GPU; absent: the file's own plan for
   /// plan_key(), or everything on the GPU.
   std::optional<ExecutionPlan> plan;
+  /// "gpu+cpu": whether the first passes take turns between the file's plan and either processor alone, and
+  /// the fastest runs all others; a plan given here is followed. Only in exact precision, where all give the
+  /// same bits, and without profiling. Until then all three take memory.
+  bool trial = true;
   Sharing sharing = Sharing::automatic;
   Synchronization synchronization = Synchronization::automatic;
   /// Longest wait of one processor for the other by polling, before the network goes on without polling.

@@ -131,6 +131,7 @@ def bench(
         **result.to_dict(),
         "memory": network.memory,
         "startup": network.startup,
+        "coexec": network.coexec,
     }
     if energy:
         document["energy"] = bench_energy(network, inputs, energy_flags, quiet=as_json)
@@ -194,13 +195,15 @@ def measure(
         network: what to run.
         inputs: one batch by input name.
         runs: measured passes.
-        warmup: passes before them.
+        warmup: passes before them, and as many more as a plan is on trial.
         tenth_done: called after each tenth of the runs.
 
     Returns:
         Every latency, with canary loops timed between the tenths.
     """
     for _ in range(warmup):
+        network.forward(inputs)
+    while network.coexec.get("is_on_trial"):
         network.forward(inputs)
     latencies: list[float] = []
     canary: list[float] = []

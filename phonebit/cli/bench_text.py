@@ -31,6 +31,7 @@ def print_bench(console: Console, document: dict[str, Any]) -> None:
         f"median [bold]{document['median_ms']:.3f} ms[/]   min {document['min_ms']:.3f} ms   "
         f"p90 {document['p90_ms']:.3f} ms   [bold]{document['fps']:,.0f} FPS[/]"
     )
+    _print_trial(console, document["coexec"])
     _print_canary(console, document["canary"])
     if "thermal" in document:
         _print_heat(console, document["thermal"])
@@ -39,6 +40,21 @@ def print_bench(console: Console, document: dict[str, Any]) -> None:
     console.print(f"[dim]input: {escape(document['input'])}[/]", soft_wrap=True)
     if "layers" in document:
         console.print(_profile_table(document["layers"]))
+
+
+def _print_trial(console: Console, coexec: dict[str, Any]) -> None:
+    """Of a plan that the file brings; nothing elsewhere."""
+    names = {"plan_ms": "the plan", "cpu_ms": "the CPU alone", "gpu_ms": "the GPU alone"}
+    times = {name: coexec[key] for key, name in names.items() if coexec.get(key)}
+    if not times:
+        return
+    runner = "the plan"
+    if coexec["is_on_cpu_alone"]:
+        runner = "the CPU alone"
+    elif coexec["is_on_gpu_alone"]:
+        runner = "the GPU alone"
+    found = ", ".join(f"{name} {ms:.3f} ms" for name, ms in times.items())
+    console.print(f"trial: {found}; measured: [bold]{runner}[/]", soft_wrap=True)
 
 
 def _print_canary(console: Console, canary: dict[str, Any]) -> None:

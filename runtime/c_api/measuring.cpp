@@ -77,6 +77,11 @@ phonebit_status phonebit_network_coexec(const phonebit_network* network, phonebi
     content.sharing = static_cast<phonebit_sharing>(coexec.sharing);
     content.synchronization = static_cast<phonebit_synchronization>(coexec.synchronization);
     content.is_on_cpu_alone = coexec.is_on_cpu_alone ? 1 : 0;
+    content.is_on_gpu_alone = coexec.is_on_gpu_alone ? 1 : 0;
+    content.is_on_trial = coexec.is_on_trial ? 1 : 0;
+    content.plan_ms = coexec.plan_ms;
+    content.cpu_ms = coexec.cpu_ms;
+    content.gpu_ms = coexec.gpu_ms;
     give(given(info, "info"), content, "phonebit_coexec_info");
   });
 }

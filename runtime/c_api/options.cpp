@@ -85,6 +85,10 @@ phonebit_status phonebit_options_set_synchronization(phonebit_options* options,
   });
 }
 
+phonebit_status phonebit_options_set_trial(phonebit_options* options, int32_t is_on) {
+  return guarded([&] { of(options).trial = is_on != 0; });
+}
+
 phonebit_status phonebit_options_set_sync_limit(phonebit_options* options, int32_t limit_ms) {
   return guarded([&] {
     if (limit_ms < 0)

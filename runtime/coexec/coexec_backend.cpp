@@ -1,14 +1,17 @@
 #include "coexec/coexec_backend.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
+#include "cpu/cpu_backend.h"
 #include "fail.h"
 #include "host_buffers.h"
 #include "lowering/op_part.h"
 #include "lowering/op_tensors.h"
 #include "lowering/plan_check.h"
 #include "network_setup.h"
+#include "opencl/opencl_backend.h"
 
 namespace phonebit::coexec {
 
@@ -51,7 +54,8 @@ CoexecBackend::CoexecBackend(const Model& model, std::shared_ptr<opencl::Context
                              std::string gpu_label, const cpu::Isa& isa, const Options& options)
     : model_(model),
       context_(std::move(context)),
-      label_(std::move(gpu_label) + " + cpu:" + isa.name),
+      gpu_label_(std::move(gpu_label)),
+      label_(gpu_label_ + " + cpu:" + isa.name),
       isa_(isa),
       options_(options),
       pool_(make_pool(options)),
@@ -65,6 +69,7 @@ CoexecBackend::CoexecBackend(const Model& model, std::shared_ptr<opencl::Context
     plan_ = options.plan->parts.empty() ? everything_on_gpu(model, key) : *options.plan;
   } else if (own != model.plans.end()) {
     plan_ = *own;
+    is_tried_ = options.trial && options.precision == Precision::exact && !options.profiling;
   } else {
     plan_ = everything_on_gpu(model, key);
     warnings_.push_back(
@@ -75,20 +80,34 @@ CoexecBackend::CoexecBackend(const Model& model, std::shared_ptr<opencl::Context
   lowering::check_plan(model, plan_);
   const bool uses_gpu = std::any_of(plan_.parts.begin(), plan_.parts.end(),
                                     [](const PlannedPart& part) { return part.processor == Processor::gpu; });
-  if (!uses_gpu) {  // a layer of its own for each processor would only cost time
-    cpu_alone_ = std::make_unique<cpu::CpuBackend>(model_, isa_, options_);
-    return;
+  if (uses_gpu) {
+    make_first_executor();
+  } else {  // a layer of its own for each processor would only cost time
+    cpu_alone_ = make_cpu_alone();
+    runner_ = Runner::cpu;
   }
+  start_trial();
+}
+
+void CoexecBackend::make_first_executor() {
   try {
     make_executor();
   } catch (const Error& error) {
     // Drivers may claim to have atomics that their compiler does not know.
-    const bool was_our_choice = options.synchronization == Synchronization::automatic;
+    const bool was_our_choice = options_.synchronization == Synchronization::automatic;
     if (error.code() != ErrorCode::device || !was_our_choice || synchronization_ != Synchronization::polling)
       throw;
     stop_polling(error);
     make_executor();
   }
+}
+
+std::unique_ptr<Backend> CoexecBackend::make_cpu_alone() {
+  return std::make_unique<cpu::CpuBackend>(model_, isa_, options_, pool_);
+}
+
+std::unique_ptr<Backend> CoexecBackend::make_gpu_alone() {
+  return std::make_unique<opencl::OpenClBackend>(model_, context_, gpu_label_, options_);
 }
 
 void CoexecBackend::stop_polling(const Error& error) {
@@ -98,43 +117,112 @@ void CoexecBackend::stop_polling(const Error& error) {
 }
 
 std::string CoexecBackend::plan_key() const {
-  return format_text("%s + cpu:%s x%d", context_->device().key().c_str(), isa_.name, pool_.threads());
+  return format_text("%s + cpu:%s x%d", context_->device().key().c_str(), isa_.name, pool_->threads());
 }
 
 void CoexecBackend::make_executor() {
   executor_ = nullptr;  // its memory goes before the new one's is taken
   executor_ = std::make_unique<Executor>(processors(), Schedule(model_, plan_), sharing_, synchronization_);
-  for (const std::string& warning : executor_->gpu_layers().warnings())
+  add_warnings(executor_->gpu_layers().warnings());
+}
+
+void CoexecBackend::add_warnings(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings)
     if (std::find(warnings_.begin(), warnings_.end(), warning) == warnings_.end())
       warnings_.push_back(warning);
 }
 
+void CoexecBackend::start_trial() {
+  if (!is_tried_) return;
+  const auto is_ready = [&](std::unique_ptr<Backend>& backend, const auto& make) {
+    try {
+      if (backend == nullptr) backend = make();
+      add_warnings(backend->warnings());
+    } catch (const Error& error) {  // e.g. more memory than it may take
+      add_warnings({format_text("%s: the plan has one rival less: %s", label_.c_str(), error.what())});
+    }
+    return backend != nullptr;
+  };
+  const bool has_cpu = is_ready(cpu_alone_, [&] { return make_cpu_alone(); });
+  const bool has_gpu = is_ready(gpu_alone_, [&] { return make_gpu_alone(); });
+  if (has_gpu || (has_cpu && executor_ != nullptr))
+    trial_.emplace(std::array{executor_ != nullptr, has_cpu, has_gpu});
+}
+
+void CoexecBackend::run_on_trial(const std::vector<InputBuffer>& inputs,
+                                 const std::vector<OutputBuffer>& outputs, int batch,
+                                 const Cancellation& cancellation) {
+  using Milliseconds = std::chrono::duration<double, std::milli>;
+  const auto begin = std::chrono::steady_clock::now();
+  run(trial_->next(), inputs, outputs, batch, cancellation, nullptr);
+  trial_->record(Milliseconds(std::chrono::steady_clock::now() - begin).count() / batch);
+  if (trial_->is_over()) end_trial();
+}
+
+void CoexecBackend::end_trial() {
+  static constexpr const char* kNames[] = {"the plan", "the CPU alone", "the GPU alone"};
+  const Runner fastest = trial_->next();
+  for (int i = 0; i < kRunners; ++i)
+    trial_ms_[static_cast<size_t>(i)] = trial_->median_ms(static_cast<Runner>(i));
+  const auto text = [&](Runner runner) {
+    const auto index = static_cast<size_t>(runner);
+    return format_text("%s takes %.3g ms", kNames[index], trial_ms_[index]);
+  };
+  if (fastest != runner_)
+    warnings_.push_back(format_text(
+        "%s: tried here, %s, %s; %s does everything from now on; "
+        "'phonebit plan --measure' makes a plan by measuring",
+        label_.c_str(), text(runner_).c_str(), text(fastest).c_str(), kNames[static_cast<size_t>(fastest)]));
+  trial_.reset();
+  leave_to(fastest);
+}
+
+void CoexecBackend::leave_to(Runner runner) {
+  runner_ = runner;
+  if (runner != Runner::plan) executor_.reset();
+  if (runner != Runner::cpu) cpu_alone_.reset();
+  if (runner != Runner::gpu) gpu_alone_.reset();
+}
+
+Backend* CoexecBackend::alone(Runner runner) const {
+  return runner == Runner::cpu ? cpu_alone_.get() : runner == Runner::gpu ? gpu_alone_.get() : nullptr;
+}
+
 template <class Body>
 void CoexecBackend::with_recovery(const Body& body) {
-  // At most twice: from polling to events, from the GPU to the CPU.
-  while (!is_on_cpu_alone()) {
+  // A few times at most: without a rival on trial, from polling to events, from the GPU to the CPU.
+  for (;;) {
     try {
       return body();
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::device) throw;
+      const bool has_gpu = trial_ || runner_ != Runner::cpu;
+      if (error.code() != ErrorCode::device || !has_gpu) throw;
       recover(error);
     }
   }
 }
 
 void CoexecBackend::recover(const Error& error) {
-  executor_->recover();
-  if (synchronization_ == Synchronization::polling) {
+  const bool has_plan_failed = runner_ == Runner::plan && (!trial_ || trial_->next() == Runner::plan);
+  if (trial_) {
+    trial_.reset();
+    leave_to(runner_);
+    if (!has_plan_failed) return;
+  }
+  if (has_plan_failed) executor_->recover();
+  if (has_plan_failed && synchronization_ == Synchronization::polling) {
     stop_polling(error);
     try {
-      return make_executor();
+      make_executor();
+      return start_trial();
     } catch (const Error& second) {
       if (second.code() != ErrorCode::device) throw;
     }
   }
   warnings_.push_back(
       format_text("%s: %s; the CPU does everything from now on", label_.c_str(), error.what()));
-  cpu_alone_ = std::make_unique<cpu::CpuBackend>(model_, isa_, options_);
+  cpu_alone_ = make_cpu_alone();
+  leave_to(Runner::cpu);
 }
 
 std::vector<const std::byte*> CoexecBackend::inputs_of(const std::vector<InputBuffer>& inputs,
@@ -154,20 +242,28 @@ std::vector<std::byte*> CoexecBackend::outputs_of(const std::vector<OutputBuffer
 
 void CoexecBackend::forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
                             int batch, const Cancellation& cancellation, std::vector<double>* layer_ms) {
+  with_recovery([&] {
+    if (trial_ && layer_ms == nullptr)
+      run_on_trial(inputs, outputs, batch, cancellation);
+    else
+      run(runner_, inputs, outputs, batch, cancellation, layer_ms);
+  });
+}
+
+void CoexecBackend::run(Runner runner, const std::vector<InputBuffer>& inputs,
+                        const std::vector<OutputBuffer>& outputs, int batch, const Cancellation& cancellation,
+                        std::vector<double>* layer_ms) {
+  if (Backend* const backend = alone(runner))
+    return backend->forward(inputs, outputs, batch, cancellation, layer_ms);
   if (layer_ms != nullptr) std::fill(layer_ms->begin(), layer_ms->end(), 0.0);
-  for (int image = 0; image < batch && !is_on_cpu_alone(); ++image) {
+  for (int image = 0; image < batch; ++image) {
     // Not inside an image: there one processor would wait for the other.
     cancellation.check();
-    if (layer_ms != nullptr) {
-      with_recovery([&] { run_timed(inputs, outputs, image, *layer_ms); });
-      continue;
-    }
-    const std::vector<const std::byte*> in = inputs_of(inputs, image);
-    const std::vector<std::byte*> out = outputs_of(outputs, image);
-    with_recovery([&] { executor_->run(in.data(), out.data()); });
+    if (layer_ms != nullptr)
+      run_timed(inputs, outputs, image, *layer_ms);
+    else
+      executor_->run(inputs_of(inputs, image).data(), outputs_of(outputs, image).data());
   }
-  // All of the batch again: images before the failure keep their results, which are the same bits.
-  if (is_on_cpu_alone()) cpu_alone_->forward(inputs, outputs, batch, cancellation, layer_ms);
 }
 
 void CoexecBackend::run_timed(const std::vector<InputBuffer>& inputs,
@@ -180,7 +276,7 @@ void CoexecBackend::run_timed(const std::vector<InputBuffer>& inputs,
 
 std::vector<double> CoexecBackend::profile(const std::vector<InputBuffer>& inputs, int batch, int repeats,
                                            const Cancellation& cancellation) {
-  if (is_on_cpu_alone()) return cpu_alone_->profile(inputs, batch, repeats, cancellation);
+  if (Backend* const backend = alone()) return backend->profile(inputs, batch, repeats, cancellation);
   const OwnTerminals own(model_, batch);
   std::vector<double> result(model_.ops.size(), 0.0);
   for (int image = 0; image < batch; ++image) {
@@ -202,23 +298,22 @@ void CoexecBackend::activations(const std::vector<InputBuffer>& inputs,
   const auto of_image = [&](size_t tensor, int image) {
     return image_of(tensors[tensor], model_.tensors[tensor].bytes(), image);
   };
-  for (int image = 0; image < batch && !is_on_cpu_alone(); ++image) {
-    cancellation.check();
-    const std::vector<const std::byte*> in = inputs_of(inputs, image);
-    std::vector<std::byte*> out;
-    for (const int tensor : model_.outputs) out.push_back(of_image(static_cast<size_t>(tensor), image));
-    with_recovery([&] {
-      executor_->run(in.data(), out.data());
+  with_recovery([&] {
+    if (Backend* const backend = alone()) return backend->activations(inputs, tensors, batch, cancellation);
+    for (int image = 0; image < batch; ++image) {
+      cancellation.check();
+      std::vector<std::byte*> out;
+      for (const int tensor : model_.outputs) out.push_back(of_image(static_cast<size_t>(tensor), image));
+      executor_->run(inputs_of(inputs, image).data(), out.data());
       for (size_t i = 0; i < tensors.size(); ++i) executor_->read(static_cast<int>(i), of_image(i, image));
-    });
-  }
-  if (is_on_cpu_alone()) cpu_alone_->activations(inputs, tensors, batch, cancellation);
+    }
+  });
 }
 
 void CoexecBackend::run_op(size_t index, const std::vector<InputBuffer>& operands,
                            const std::vector<OutputBuffer>& results, int batch,
                            const Cancellation& cancellation) {
-  if (is_on_cpu_alone()) return cpu_alone_->run_op(index, operands, results, batch, cancellation);
+  if (Backend* const backend = alone()) return backend->run_op(index, operands, results, batch, cancellation);
   std::optional<OutputPart> cpu, gpu;
   for (const PlannedPart& planned : plan_.parts)
     if (planned.layer == static_cast<int>(index))
@@ -242,13 +337,31 @@ void CoexecBackend::run_op(size_t index, const std::vector<InputBuffer>& operand
 }
 
 std::string CoexecBackend::kernel(size_t index) const {
-  return executor_ ? executor_->kernel(index) : cpu_alone_->kernel(index);
+  if (const Backend* const backend = alone()) return backend->kernel(index);
+  return executor_->kernel(index);
 }
 
 MemoryInfo CoexecBackend::memory() const {
-  if (!executor_) return cpu_alone_->memory();
-  return {executor_->activation_bytes(), executor_->activation_bytes(), executor_->scratch_bytes(),
-          executor_->weight_bytes(), model_.file.size()};
+  MemoryInfo sum{};
+  if (executor_)
+    sum = {executor_->activation_bytes(), executor_->activation_bytes(), executor_->scratch_bytes(),
+           executor_->weight_bytes(), 0};
+  for (const Runner runner : {Runner::cpu, Runner::gpu}) {
+    const Backend* const backend = alone(runner);
+    if (backend == nullptr) continue;
+    const MemoryInfo memory = backend->memory();
+    sum.arena_bytes += memory.arena_bytes;
+    sum.lower_bound_bytes += memory.lower_bound_bytes;
+    sum.scratch_bytes += memory.scratch_bytes;
+    sum.weight_bytes += memory.weight_bytes;
+  }
+  sum.file_bytes = model_.file.size();
+  return sum;
+}
+
+CoexecInfo CoexecBackend::info() const {
+  return {sharing_,           synchronization_, runner_ == Runner::cpu, runner_ == Runner::gpu,
+          trial_.has_value(), trial_ms_[0],     trial_ms_[1],           trial_ms_[2]};
 }
 
 LayerTimes CoexecBackend::measure_layer(size_t index, const std::optional<OutputPart>& cpu,

@@ -1,6 +1,7 @@
 // A CPU and a GPU behind the Backend interface, working on each image together as a plan says.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,12 +10,14 @@
 #include "coexec/executor.h"
 #include "coexec/layer_measurement.h"
 #include "coexec/pair_backend.h"
-#include "cpu/cpu_backend.h"
+#include "coexec/trial.h"
 
 namespace phonebit::coexec {
 
-/// Where the plan puts everything on one processor this is the other backends' work done with more waiting;
-/// the planner says so. A batch is worked on image by image.
+/// A batch is worked on image by image, where the plan runs it.
+///
+/// A plan that the file brings is on trial in the first passes (Options::trial): they take turns between the
+/// plan and either processor alone, and who is the fastest runs the others. A plan of options is an order.
 ///
 /// Nothing that goes wrong on the device costs a result: a time-out of polling makes the network wait by
 /// events from then on; any other failure of the device leaves it to the CPU. The image is run again, and a
@@ -39,22 +42,36 @@ class CoexecBackend final : public PairBackend {
   MemoryInfo memory() const override;
   std::string device() const override { return label_; }
   const char* isa() const override { return isa_.name; }
-  /// Of two pools one would spin where the other one works.
-  threads::ThreadPool& pool() override { return is_on_cpu_alone() ? cpu_alone_->pool() : pool_; }
+  threads::ThreadPool& pool() override { return *pool_; }
   std::vector<std::string> warnings() const override { return warnings_; }
   LayerTimes measure_layer(size_t index, const std::optional<OutputPart>& cpu,
                            const std::optional<OutputPart>& gpu, int repeats) override;
   std::vector<DispatchInfo> dispatch(size_t index, const OutputPart& gpu) override;
   std::string plan_key() const override;
   const ExecutionPlan& plan() const override { return plan_; }
-  CoexecInfo info() const override { return {sharing_, synchronization_, is_on_cpu_alone()}; }
+  CoexecInfo info() const override;
 
  private:
-  Processors processors() { return {model_, isa_, pool_, context_, programs_, options_}; }
-  bool is_on_cpu_alone() const { return cpu_alone_ != nullptr; }
+  Processors processors() { return {model_, isa_, *pool_, context_, programs_, options_}; }
+  std::unique_ptr<Backend> make_cpu_alone();
+  std::unique_ptr<Backend> make_gpu_alone();
+  void make_first_executor();
   void make_executor();
-  /// Runs body (on one image); after a failure of the device makes the network work without what failed, and
-  /// runs it again.
+  /// Those that are not there already.
+  void add_warnings(const std::vector<std::string>& warnings);
+  void start_trial();
+  /// A pass of the trial; at its end the fastest becomes who runs all others.
+  void run_on_trial(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
+                    int batch, const Cancellation& cancellation);
+  void end_trial();
+  /// Leaves all to one, who is ready, and lets the others' memory go.
+  void leave_to(Runner runner);
+  /// The backend of the processor that runs the network alone; null where the plan runs it.
+  Backend* alone() const { return alone(runner_); }
+  Backend* alone(Runner runner) const;
+  void run(Runner runner, const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
+           int batch, const Cancellation& cancellation, std::vector<double>* layer_ms);
+  /// Runs body; after a failure of the device makes the network work without what failed, and runs it again.
   template <class Body>
   void with_recovery(const Body& body);
   void recover(const Error& error);
@@ -68,17 +85,22 @@ class CoexecBackend final : public PairBackend {
 
   const loader::Model& model_;
   std::shared_ptr<opencl::Context> context_;
-  std::string label_;
+  std::string gpu_label_, label_;
   const cpu::Isa& isa_;
   Options options_;
-  threads::ThreadPool pool_;
+  std::shared_ptr<threads::ThreadPool> pool_;  // one for all: of two, one would spin where the other works
   opencl::ProgramCache programs_;
   ExecutionPlan plan_;
   Sharing sharing_;
   Synchronization synchronization_;
   std::vector<std::string> warnings_;
+  Runner runner_ = Runner::plan;
+  // Of who runs the network, and of all who take part in a trial.
   std::unique_ptr<Executor> executor_;
-  std::unique_ptr<cpu::CpuBackend> cpu_alone_;  // of a plan without the GPU, or when that has failed
+  std::unique_ptr<Backend> cpu_alone_, gpu_alone_;
+  bool is_tried_ = false;
+  std::optional<Trial> trial_;               // while it lasts
+  std::array<double, kRunners> trial_ms_{};  // what it found; zeros before
   /// The layer measured last: measuring it again finds its programs and memory in place.
   std::unique_ptr<LayerMeasurement> measurement_;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "cpu/i8_arithmetic.h"
 #include "host_buffers.h"
@@ -9,10 +10,11 @@
 
 namespace phonebit::cpu {
 
-CpuBackend::CpuBackend(const loader::Model& model, const Isa& isa, const Options& options)
+CpuBackend::CpuBackend(const loader::Model& model, const Isa& isa, const Options& options,
+                       std::shared_ptr<threads::ThreadPool> pool)
     : model_(model),
       isa_(isa),
-      executor_(model, isa, options),
+      executor_(model, isa, options, std::move(pool)),
       precision_(options.precision),
       bound_inputs_(model.inputs.size()),
       bound_outputs_(model.outputs.size()) {}

@@ -10,8 +10,9 @@ namespace phonebit::cpu {
 
 class CpuBackend final : public Backend {
  public:
-  /// `model` must stay where it is. Throws Error when memory or threads are short.
-  CpuBackend(const loader::Model& model, const Isa& isa, const Options& options);
+  /// `model` must stay where it is. Throws Error when memory is short.
+  CpuBackend(const loader::Model& model, const Isa& isa, const Options& options,
+             std::shared_ptr<threads::ThreadPool> pool);
 
   void forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs, int batch,
                const Cancellation& cancellation, std::vector<double>* layer_ms) override;

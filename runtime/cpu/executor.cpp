@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-
-#include "network_setup.h"
+#include <utility>
 
 namespace phonebit::cpu {
 
-Executor::Executor(const loader::Model& model, const Isa& isa, const Options& options)
-    : budget_(options.max_memory_bytes), storage_(model, budget_), pool_(make_pool(options)) {
+Executor::Executor(const loader::Model& model, const Isa& isa, const Options& options,
+                   std::shared_ptr<threads::ThreadPool> pool)
+    : budget_(options.max_memory_bytes), storage_(model, budget_), pool_(std::move(pool)) {
   for (size_t output = 0; output < model.outputs.size(); ++output) {
     const auto input = std::find(model.inputs.begin(), model.inputs.end(), model.outputs[output]);
     if (input == model.inputs.end()) continue;
@@ -17,7 +17,7 @@ Executor::Executor(const loader::Model& model, const Isa& isa, const Options& op
         {static_cast<size_t>(input - model.inputs.begin()), output, model.tensor(*input).bytes()});
   }
   PackingList packing;
-  const BuildContext context{model, isa, pool_.threads(), storage_, budget_, packing, options.precision};
+  const BuildContext context{model, isa, pool_->threads(), storage_, budget_, packing, options.precision};
   size_t scratch = 0;
   for (size_t i = 0; i < model.ops.size(); ++i) {
     layers_.push_back(make_layer(context, i));
@@ -26,7 +26,7 @@ Executor::Executor(const loader::Model& model, const Isa& isa, const Options& op
   budget_.take(scratch, "scratch memory");
   scratch_ = memory::AlignedBuffer(scratch, "scratch memory");
   for (const auto& layer : layers_) layer->set_scratch(scratch_.data());
-  packing.run(pool_);
+  packing.run(*pool_);
 }
 
 void Executor::bind(const std::byte* const* inputs, std::byte* const* outputs) {

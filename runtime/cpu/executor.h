@@ -15,14 +15,15 @@ namespace phonebit::cpu {
 /// One caller at a time. `model` must stay where it is for the life of the executor.
 class Executor {
  public:
-  /// Throws Error when memory or threads are short.
-  Executor(const loader::Model& model, const Isa& isa, const Options& options);
+  /// Throws Error when memory is short.
+  Executor(const loader::Model& model, const Isa& isa, const Options& options,
+           std::shared_ptr<threads::ThreadPool> pool);
 
   /// Sets the buffers of the next image: one a network input and output. Outputs that are inputs are filled
   /// here.
   void bind(const std::byte* const* inputs, std::byte* const* outputs);
   /// Runs one layer on what its operands hold.
-  void run_layer(size_t index) { cpu::run_layer(*layers_[index], pool_); }
+  void run_layer(size_t index) { cpu::run_layer(*layers_[index], *pool_); }
   /// Runs all layers on the bound image. Adds their milliseconds to `layer_ms` where that is not null. Throws
   /// Error(cancelled) between two layers.
   void run_image(const Cancellation& cancellation, std::vector<double>* layer_ms);
@@ -33,7 +34,7 @@ class Executor {
   const Storage& storage() const { return storage_; }
   size_t scratch_bytes() const { return scratch_.size(); }
   size_t packed_bytes() const;
-  threads::ThreadPool& pool() { return pool_; }
+  threads::ThreadPool& pool() { return *pool_; }
 
  private:
   struct PassedThrough {
@@ -45,7 +46,7 @@ class Executor {
   std::vector<PassedThrough> passed_through_;
   std::vector<std::unique_ptr<Layer>> layers_;
   memory::AlignedBuffer scratch_;
-  threads::ThreadPool pool_;
+  std::shared_ptr<threads::ThreadPool> pool_;
 };
 
 }  // namespace phonebit::cpu

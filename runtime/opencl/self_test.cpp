@@ -85,8 +85,8 @@ std::string run_problem(const TestProblem& problem, const std::shared_ptr<Contex
   Results expected(problem, images), got(problem, images);
   Options options;
   options.max_memory_bytes = uint64_t{1} << 30;
-  options.threads = 1;
-  cpu::CpuBackend reference(problem.model, *cpu::select_isa(nullptr), options);
+  cpu::CpuBackend reference(problem.model, *cpu::select_isa(nullptr), options,
+                            std::make_shared<threads::ThreadPool>(1));
   reference.run_op(0, inputs, expected.buffers, images, Cancellation());
 
   Executor executor(problem.model, context, programs, options);

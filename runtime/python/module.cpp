@@ -108,7 +108,7 @@ std::unique_ptr<Network> load(const py::object& path, int threads, const py::obj
                               const std::string& precision, const std::string& tuning,
                               const std::string& cache_directory, bool command_buffer,
                               const std::optional<PlanTuple>& plan, const std::string& sharing,
-                              const std::string& synchronization, int sync_limit_ms,
+                              const std::string& synchronization, bool trial, int sync_limit_ms,
                               const std::variant<std::string, std::vector<int>>& cores,
                               const std::string& hint) {
   const auto encoded = py::module_::import("os").attr("fsencode")(path).cast<std::string>();
@@ -123,6 +123,7 @@ std::unique_ptr<Network> load(const py::object& path, int threads, const py::obj
   options.sharing = named_value<Sharing>("sharing", sharing, kSharings);
   options.synchronization =
       named_value<Synchronization>("synchronization", synchronization, kSynchronizations);
+  options.trial = trial;
   options.sync_limit_ms = sync_limit_ms;
   if (const auto* const name = std::get_if<std::string>(&cores))
     options.cores = named_value<Cores>("cores", *name, kCores);
@@ -282,6 +283,11 @@ py::dict coexec(const Network& network) {
   result["sharing"] = kSharings[static_cast<int>(info.sharing)];
   result["synchronization"] = kSynchronizations[static_cast<int>(info.synchronization)];
   result["is_on_cpu_alone"] = info.is_on_cpu_alone;
+  result["is_on_gpu_alone"] = info.is_on_gpu_alone;
+  result["is_on_trial"] = info.is_on_trial;
+  result["plan_ms"] = info.plan_ms;
+  result["cpu_ms"] = info.cpu_ms;
+  result["gpu_ms"] = info.gpu_ms;
   return result;
 }
 
@@ -426,8 +432,9 @@ void define_network(py::module_& module) {
       .def(py::init(&load), py::arg("path"), py::arg("threads") = 0, py::arg("device") = "cpu",
            py::arg("precision") = "exact", py::arg("tuning") = "", py::arg("cache_directory") = "",
            py::arg("command_buffer") = true, py::arg("plan") = std::nullopt, py::arg("sharing") = "auto",
-           py::arg("synchronization") = "auto", py::arg("sync_limit_ms") = Options{}.sync_limit_ms,
-           py::arg("cores") = "any", py::arg("hint") = "none")
+           py::arg("synchronization") = "auto", py::arg("trial") = true,
+           py::arg("sync_limit_ms") = Options{}.sync_limit_ms, py::arg("cores") = "any",
+           py::arg("hint") = "none")
       .def_property_readonly("device", &Network::device)
       .def_property_readonly("warnings", &Network::warnings)
       .def_property_readonly("startup", &startup)

@@ -35,8 +35,15 @@ Loaded load(const Arguments& arguments, int batch) {
   return {std::move(network), std::move(inputs), std::move(outputs)};
 }
 
+/// Zeros on one processor.
+CoexecInfo coexec_of(const Network& network) {
+  const Result<CoexecInfo> info = network.coexec();
+  return info ? info.value() : CoexecInfo{};
+}
+
 void time_passes(Loaded& loaded, int runs, Measurement& result) {
-  for (int pass = 0; pass < result.warmup; ++pass) loaded.forward(result.batch);
+  for (int pass = 0; pass < result.warmup || coexec_of(loaded.network).is_on_trial; ++pass)
+    loaded.forward(result.batch);
   for (int tenth = 0; tenth < 10; ++tenth) {
     for (int loop = 0; loop < canary_burst; ++loop) result.canary_ms.push_back(canary_ms());
     const int count = static_cast<int>(int64_t{runs} * (tenth + 1) / 10 - int64_t{runs} * tenth / 10);
@@ -110,6 +117,30 @@ void write_startup(JsonWriter& json, const StartupInfo& startup, const Measureme
   json.end_object();
 }
 
+/// An empty object on one processor.
+void write_coexec(JsonWriter& json, const Network& network) {
+  json.key("coexec").begin_object();
+  if (const Result<CoexecInfo> info = network.coexec()) {
+    json.flag("is_on_cpu_alone", info.value().is_on_cpu_alone);
+    json.flag("is_on_gpu_alone", info.value().is_on_gpu_alone).flag("is_on_trial", info.value().is_on_trial);
+    json.real("plan_ms", info.value().plan_ms).real("cpu_ms", info.value().cpu_ms);
+    json.real("gpu_ms", info.value().gpu_ms);
+  }
+  json.end_object();
+}
+
+void print_trial(const CoexecInfo& info) {
+  std::string found;
+  for (const auto& [name, ms] : {std::pair{"the plan", info.plan_ms}, std::pair{"the CPU alone", info.cpu_ms},
+                                 std::pair{"the GPU alone", info.gpu_ms}})
+    if (ms > 0.0) found += format_text("%s%s %.3f ms", found.empty() ? "" : ", ", name, ms);
+  if (found.empty()) return;
+  const char* const runner = info.is_on_cpu_alone   ? "the CPU alone"
+                             : info.is_on_gpu_alone ? "the GPU alone"
+                                                    : "the plan";
+  std::printf("trial: %s; measured: %s\n", found.c_str(), runner);
+}
+
 /// Everything that was found.
 struct BenchResult {
   Measurement measured;
@@ -172,6 +203,7 @@ void print_json(const Arguments& arguments, const Network& network, const BenchR
   write_measurement(json, result.measured);
   write_memory(json, network.memory());
   write_startup(json, network.startup(), result.measured);
+  write_coexec(json, network);
   write_circumstances(json, result.circumstances);
   if (result.energy) write_energy(json, *result.energy);
   if (!result.profile.empty()) write_profile(json, network.layers(), result.profile, result.measured.batch);
@@ -185,6 +217,7 @@ void print_text(const Arguments& arguments, const Network& network, const BenchR
               network.device().c_str(), network.threads(), measured.batch, measured.latencies_ms.size(),
               measured.warmup);
   print_measurement(measured);
+  print_trial(coexec_of(network));
   print_circumstances(result.circumstances);
   if (result.energy) print_energy(*result.energy);
   if (!result.profile.empty()) print_profile(network.layers(), result.profile, measured.batch);

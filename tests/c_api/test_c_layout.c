@@ -14,7 +14,7 @@ LAST_FIELD(phonebit_layer_info, weight_bytes, 40);
 LAST_FIELD(phonebit_memory_info, file_bytes, 40);
 LAST_FIELD(phonebit_startup_info, uses_command_buffer, 32);
 LAST_FIELD(phonebit_detection, anchors, 16);
-LAST_FIELD(phonebit_coexec_info, is_on_cpu_alone, 12);
+LAST_FIELD(phonebit_coexec_info, gpu_ms, 40);
 LAST_FIELD(phonebit_picture, yuv, 88);
 LAST_FIELD(phonebit_preprocessing, deviation, 72);
 LAST_FIELD(phonebit_energy_source_info, period_ms, 32);

@@ -257,8 +257,10 @@ void check_both_processors(const std::string& folder) {
                                          .device("gpu+cpu")
                                          .plan(plan)
                                          .sharing(phonebit::Sharing::copy)
+                                         .trial(false)
                                          .cache_directory(getenv("PHONEBIT_CACHE_DIR")));
   EXPECT(planned.ok() && planned->plan().size() == plan.size());
+  EXPECT(planned.ok() && !planned->coexec().value().is_on_trial);
 }
 
 }  // namespace

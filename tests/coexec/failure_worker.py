@@ -1,8 +1,9 @@
 """Runs a network on both processors while something fails, and prints what came of it, as JSON.
 
 Usage: failure_worker.py FILE: PHONEBIT_KERNELS names a folder whose polling kernel tells nothing.
-failure_worker.py FILE LIBRARY: that OpenCL library, which PHONEBIT_OPENCL_LIBRARY names, too, stops
-launching kernels after the first pass.
+failure_worker.py FILE LIBRARY LAUNCHES: that OpenCL library, which PHONEBIT_OPENCL_LIBRARY names,
+too, launches so many kernels after the first pass, and no others. With "tried" behind it the plan
+is the file's own, which is on trial.
 """
 
 from __future__ import annotations
@@ -11,15 +12,26 @@ import ctypes
 import json
 import sys
 import warnings
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from random_plans import whole_plan
 
 from phonebit import Network
 from phonebit.format.reader import read_contents
+from phonebit.format.writer import file_bytes
 from phonebit.opencl import opencl_runtime
-from phonebit.planner import ExecutionPlan, Processor
+from phonebit.planner import ExecutionPlan, Processor, with_plan
+
+if TYPE_CHECKING:
+    from phonebit import _runtime
+
+PASSES: Final = 3
+TRIED_PASSES: Final = 1500
+"""More than a trial of a tiny network needs."""
 
 
 def both_by_turns(path: str) -> ExecutionPlan:
@@ -32,7 +44,18 @@ def both_by_turns(path: str) -> ExecutionPlan:
     return ExecutionPlan("test", "user", 0.0, tuple(parts))
 
 
-def main(path: str, library: str = "") -> None:
+def planned_network(path: str, is_tried: bool) -> _runtime.Network:
+    """The network on both, whose plan is given, or in its file, which is written again."""
+    load = partial(opencl_runtime().Network, path, device="gpu+cpu", threads=1, sync_limit_ms=200)
+    plan = both_by_turns(path)
+    if not is_tried:
+        return load(plan=plan.as_tuple())
+    plan = replace(plan, device=load().plan_key)
+    Path(path).write_bytes(file_bytes(with_plan(read_contents(path), plan)))
+    return load()
+
+
+def main(path: str, library: str = "", launches: str = "", tried: str = "") -> None:
     """Prints ``{"equal": [bool of each pass], "warnings": [...], "coexec": {...}}``."""
     alone = Network.load(path, device="cpu")
     shape = alone.inputs[0].shape
@@ -40,18 +63,14 @@ def main(path: str, library: str = "") -> None:
     expected = alone.forward(x)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        network = opencl_runtime().Network(
-            path,
-            device="gpu+cpu",
-            threads=1,
-            plan=both_by_turns(path).as_tuple(),
-            sync_limit_ms=200,
-        )
+        network = planned_network(path, is_tried=tried == "tried")
+        assert network.coexec["is_on_trial"] == bool(tried)
         pair = Network(network, Path(path))
         equal = [bool(np.array_equal(pair.forward(x), expected))]
         if library:
-            ctypes.CDLL(library).fail_after(2)
-        equal += [bool(np.array_equal(pair.forward(x), expected)) for _ in range(3)]
+            ctypes.CDLL(library).fail_after(int(launches))
+        passes = TRIED_PASSES if tried else PASSES
+        equal += [bool(np.array_equal(pair.forward(x), expected)) for _ in range(passes)]
     notes = [*network.warnings, *(str(warning.message) for warning in caught)]
     print(json.dumps({"equal": equal, "warnings": notes, "coexec": network.coexec}))
 

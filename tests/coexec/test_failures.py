@@ -66,19 +66,37 @@ def test_a_meeting_that_never_happens_ends_polling(model: Path, tmp_path: Path) 
     assert any("waited more than 200 ms" in note for note in result["warnings"])
 
 
-def test_a_device_that_is_lost_leaves_the_cpu(model: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def failing_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An OpenCL library that stops launching kernels when it is told to."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         pytest.skip("no C compiler for the library that fails")
+    pyopencl_device()
     real = pyopencl_library()
     linked = [str(real), f"-Wl,-rpath,{real.parent}"] if real else ["-l:libOpenCL.so.1"]
-    library = tmp_path / "libfailing_opencl.so"
+    library = tmp_path_factory.mktemp("library") / "libfailing_opencl.so"
     subprocess.run(
         [compiler, "-shared", "-fPIC", "-Wl,--no-as-needed", "-o", library,
          HERE / "failing_opencl.c", *linked, "-ldl"],
         check=True,
     )  # fmt: skip
-    result = run_worker(model, str(library), PHONEBIT_OPENCL_LIBRARY=str(library))
+    return library
+
+
+def test_a_device_that_is_lost_leaves_the_cpu(model: Path, failing_library: Path) -> None:
+    library = str(failing_library)
+    result = run_worker(model, library, "2", PHONEBIT_OPENCL_LIBRARY=library)
     assert result["equal"] == [True] * 4
     assert result["coexec"]["is_on_cpu_alone"]
     assert any("the CPU does everything from now on" in note for note in result["warnings"])
+
+
+@pytest.mark.parametrize("launches", [0, 7, 60, 200, 300])
+def test_a_device_that_is_lost_on_trial_costs_no_result(
+    model: Path, failing_library: Path, launches: int
+) -> None:
+    library = str(failing_library)
+    result = run_worker(model, library, str(launches), "tried", PHONEBIT_OPENCL_LIBRARY=library)
+    assert all(result["equal"])
+    assert not result["coexec"]["is_on_trial"]

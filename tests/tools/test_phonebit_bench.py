@@ -28,6 +28,7 @@ def test_json_has_the_fields_of_phonebit_bench(bench: Program) -> None:
     assert set(network.startup) <= set(found["startup"])
     assert found["startup"]["load_ms"] > 0 and found["startup"]["first_ms"] > 0
     assert 0 < found["min_ms"] <= found["median_ms"] <= found["p90_ms"]
+    assert found["coexec"] == network.coexec == {}
     assert found["fps"] == pytest.approx(3e3 / found["median_ms"])
     assert found["canary"]["p90_over_min"] >= 1
     of_python = Measurement(np.ones(1), np.ones(1), 1).to_dict()
@@ -50,6 +51,7 @@ def test_other_devices_are_measured(bench: Program, device: str) -> None:
     assert done.document["device"].startswith("gpu:0 ")
     assert ("+ cpu:" in done.document["device"]) == (device == "gpu+cpu")
     assert done.document["isa"] == "opencl"
+    assert done.document["coexec"].get("is_on_trial", False) is False
 
 
 def test_text_is_for_people(bench: Program) -> None:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 from cli_process import Cli
+from random_plans import whole_plan
 
+import phonebit
 from phonebit import DeviceError, PhoneBitWarning
 from phonebit.device import load_runtime
+from phonebit.format.reader import read_contents
+from phonebit.format.writer import file_bytes
+from phonebit.planner import Processor, with_plan
 
 
 @dataclass(frozen=True)
@@ -185,6 +190,28 @@ def test_bench_shows_the_device(cli: Cli, gpu: str, u8_file: Path) -> None:
     assert len(done.document["layers"]) > 1
     text = cli("bench", u8_file, *options, "--precision", "f16").out
     assert gpu in text
+
+
+def test_bench_measures_behind_the_trial_of_a_plan(
+    cli: Cli, gpu: str, tiny_file: Path, tmp_path: Path
+) -> None:
+    contents = read_contents(tiny_file)
+    with pytest.warns(PhoneBitWarning, match="no plan"):
+        key = phonebit.Network.load(tiny_file, device=f"{gpu}+cpu", threads=1).plan_key
+    plan = replace(whole_plan(contents, Processor.GPU), device=key)
+    planned = tmp_path / "planned.pbit"
+    planned.write_bytes(file_bytes(with_plan(contents, plan)))
+    options = ("--device", f"{gpu}+cpu", "--threads", 1, "--runs", 10, "--warmup", 0)
+    found = cli("bench", planned, *options, "--json").document["coexec"]
+    assert not found["is_on_trial"]
+    times = {name: found[f"{name}_ms"] for name in ("plan", "cpu", "gpu")}
+    assert min(times.values()) > 0
+    fastest = min(times, key=lambda name: times[name])
+    assert [found["is_on_cpu_alone"], found["is_on_gpu_alone"]] == [
+        fastest == "cpu", fastest == "gpu"
+    ]  # fmt: skip
+    text = " ".join(cli("bench", planned, *options).out.split())
+    assert "trial: the plan " in text and "; measured: the " in text
 
 
 def test_verify_passes(cli: Cli, gpu: str, checkpoint: Path, u8_file: Path) -> None:

@@ -68,6 +68,9 @@ class Options {
   Options& plan(std::vector<PlannedPart> parts) { return set(plan_, std::move(parts)); }
   Options& sharing(Sharing sharing) { return set(sharing_, sharing); }
   Options& synchronization(Synchronization way) { return set(synchronization_, way); }
+  /// Whether the first passes take turns between the file's plan and either processor alone, and the fastest
+  /// runs all others; default true. Only in exact precision; not of a plan() given here.
+  Options& trial(bool is_on) { return set(trial_, is_on); }
   /// Longest wait of one processor for the other by polling.
   Options& sync_limit(int limit_ms) { return set(sync_limit_ms_, limit_ms); }
   /// Whether passes replay a recorded command buffer where the device can; default true.
@@ -130,6 +133,7 @@ class Options {
       return phonebit_options_set_synchronization(to, static_cast<int32_t>(s));
     });
     give(status, sync_limit_ms_, [&](int limit) { return phonebit_options_set_sync_limit(to, limit); });
+    give(status, trial_, [&](bool is_on) { return phonebit_options_set_trial(to, is_on ? 1 : 0); });
     give(status, command_buffer_,
          [&](bool is_on) { return phonebit_options_set_command_buffer(to, is_on ? 1 : 0); });
     give(status, tuning_, [&](auto& lines) { return phonebit_options_set_tuning(to, lines.c_str()); });
@@ -157,7 +161,7 @@ class Options {
   std::optional<std::vector<PlannedPart>> plan_;
   std::optional<Sharing> sharing_;
   std::optional<Synchronization> synchronization_;
-  std::optional<bool> command_buffer_, profiling_;
+  std::optional<bool> trial_, command_buffer_, profiling_;
   std::optional<uint64_t> max_memory_;
   std::optional<OpenCl> opencl_;
 };

@@ -215,6 +215,10 @@ PHONEBIT_API phonebit_status phonebit_options_set_sharing(phonebit_options* opti
                                                           phonebit_sharing sharing);
 PHONEBIT_API phonebit_status phonebit_options_set_synchronization(phonebit_options* options,
                                                                   phonebit_synchronization synchronization);
+/* "gpu+cpu": whether the first passes take turns between the file's plan and either processor alone, and the
+ * fastest runs all others; default 1. Only in exact precision, where all give the same bits, and without
+ * profiling; a plan of phonebit_options_set_plan is followed. Until then all three take memory. */
+PHONEBIT_API phonebit_status phonebit_options_set_trial(phonebit_options* options, int32_t is_on);
 /* Longest wait of one processor for the other by polling, before the network goes on without polling; default
  * 2000. */
 PHONEBIT_API phonebit_status phonebit_options_set_sync_limit(phonebit_options* options, int32_t limit_ms);
@@ -325,7 +329,11 @@ typedef struct phonebit_coexec_info {
   uint32_t struct_size;
   phonebit_sharing sharing;
   phonebit_synchronization synchronization;
-  int32_t is_on_cpu_alone; /* the GPU has failed, or the plan leaves it out */
+  int32_t is_on_cpu_alone; /* the GPU has failed, or the plan leaves it out, or the CPU won the trial */
+  int32_t is_on_gpu_alone; /* the GPU won the trial */
+  int32_t is_on_trial;     /* phonebit_options_set_trial: the fastest is not known yet */
+  /* Milliseconds of an image, medians of the trial; 0 before its end, and of who took no part. */
+  double plan_ms, cpu_ms, gpu_ms;
 } phonebit_coexec_info;
 
 /* Facts of a network, fixed at load. Any thread. */

@@ -269,8 +269,14 @@ inline Result<CoexecInfo> Network::coexec() const {
   auto c = PHONEBIT_INIT(phonebit_coexec_info);
   const phonebit_status status = phonebit_network_coexec(get(), &c);
   if (status != PHONEBIT_OK) return detail::failure(status);
-  return CoexecInfo{static_cast<Sharing>(c.sharing), static_cast<Synchronization>(c.synchronization),
-                    c.is_on_cpu_alone != 0};
+  return CoexecInfo{static_cast<Sharing>(c.sharing),
+                    static_cast<Synchronization>(c.synchronization),
+                    c.is_on_cpu_alone != 0,
+                    c.is_on_gpu_alone != 0,
+                    c.is_on_trial != 0,
+                    c.plan_ms,
+                    c.cpu_ms,
+                    c.gpu_ms};
 }
 
 inline std::vector<std::string> Network::warnings() const {

@@ -103,7 +103,11 @@ enum class Synchronization : int32_t {
 struct CoexecInfo {
   Sharing sharing;
   Synchronization synchronization;
-  bool is_on_cpu_alone;  ///< the GPU has failed, or the plan leaves it out
+  bool is_on_cpu_alone;  ///< the GPU has failed, or the plan leaves it out, or the CPU won the trial
+  bool is_on_gpu_alone;  ///< the GPU won the trial
+  bool is_on_trial;      ///< Options::trial: the fastest is not known yet
+  /// Milliseconds of an image, medians of the trial; 0 before its end, and of who took no part.
+  double plan_ms, cpu_ms, gpu_ms;
 };
 
 enum class Processor : int32_t { cpu = PHONEBIT_PROCESSOR_CPU, gpu = PHONEBIT_PROCESSOR_GPU };

@@ -1,0 +1,137 @@
+"""A plan that a file brings is tried beside either processor alone, in passes like any other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from builders import engine_graphs, integer_inputs
+from opencl_device import device_name, pyopencl_device
+from random_plans import whole_plan
+
+from phonebit.converter.writer import to_bytes
+from phonebit.format.reader import parse_contents
+from phonebit.format.writer import file_bytes
+from phonebit.opencl import opencl_runtime
+from phonebit.planner import ExecutionPlan, Processor, with_plan
+
+GRAPH = engine_graphs()["tiny_classifier"]
+MOST_PASSES = 3000
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    yield str(tmp_path_factory.mktemp("cache"))
+
+
+class Files:
+    """Files of one network, with plans for the device that there is."""
+
+    def __init__(self, folder: Path, cache: str) -> None:
+        self.device = f"{device_name(pyopencl_device())}+cpu"
+        self.folder, self.cache = folder, cache
+        self.contents = parse_contents(to_bytes(GRAPH, {}))
+        self.inputs = list(integer_inputs(GRAPH, batch=1).values())
+        self.plain = self.write("plain", self.contents)
+        self.expected = self.forward(opencl_runtime().Network(self.plain, device="cpu"))
+
+    def write(self, name: str, contents: Any) -> Path:
+        path = self.folder / f"{name}.pbit"
+        path.write_bytes(file_bytes(contents))
+        return path
+
+    def load(self, in_file: ExecutionPlan | None, **options: Any) -> Any:
+        """The network with this plan in its file."""
+        options = {"threads": 1, "cache_directory": self.cache, "device": self.device} | options
+        key = opencl_runtime().Network(self.plain, **options).plan_key
+        contents = self.contents
+        if in_file is not None:
+            contents = with_plan(contents, replace(in_file, device=key))
+        return opencl_runtime().Network(self.write("planned", contents), **options)
+
+    def forward(self, network: Any) -> list[np.ndarray[Any, Any]]:
+        return list(network.forward(self.inputs))
+
+    def is_right(self, network: Any) -> bool:
+        results = self.forward(network)
+        return all(map(np.array_equal, results, self.expected))
+
+
+@pytest.fixture
+def files(tmp_path: Path, cache: str) -> Files:
+    return Files(tmp_path, cache)
+
+
+def by_turns(files: Files) -> ExecutionPlan:
+    """The processors wait for each other at every layer."""
+    whole = whole_plan(files.contents, Processor.GPU)
+    parts = [
+        replace(part, stage=part.layer, processor=Processor(part.layer % 2)) for part in whole.parts
+    ]
+    return replace(whole, parts=tuple(parts))
+
+
+def test_the_fastest_runs_what_comes_after(files: Files) -> None:
+    network = files.load(by_turns(files))
+    assert network.coexec["is_on_trial"]
+    memory = network.memory["weight_bytes"]
+    passes = 0
+    while network.coexec["is_on_trial"] and passes < MOST_PASSES:
+        assert files.is_right(network)
+        passes += 1
+    found = network.coexec
+    assert 6 <= passes < MOST_PASSES
+    times = [found[name] for name in ("plan_ms", "cpu_ms", "gpu_ms")]
+    assert min(times) > 0
+    lost = [found["is_on_cpu_alone"], found["is_on_gpu_alone"]]
+    fastest = int(np.argmin(times))
+    assert lost == [fastest == 1, fastest == 2]
+    assert any("does everything from now on" in note for note in network.warnings) == any(lost)
+    assert network.memory["weight_bytes"] < memory
+    assert files.is_right(network)
+    assert network.coexec == found
+    # The plan stays what it was, for those who ask.
+    assert len(network.plan[3]) == len(files.contents.ops)
+    for tensor, values in network.activations(files.inputs).items():
+        assert values.size, tensor
+
+
+def test_a_plan_for_the_cpu_alone_has_the_gpu_as_its_rival(files: Files) -> None:
+    network = files.load(whole_plan(files.contents, Processor.CPU))
+    assert network.coexec["is_on_trial"]
+    assert network.coexec["is_on_cpu_alone"]
+    for _ in range(MOST_PASSES):
+        assert files.is_right(network)
+        if not network.coexec["is_on_trial"]:
+            break
+    found = network.coexec
+    assert found["plan_ms"] == 0
+    assert found["is_on_gpu_alone"] == (found["gpu_ms"] < found["cpu_ms"])
+    assert found["is_on_cpu_alone"] != found["is_on_gpu_alone"]
+
+
+def test_batches_and_layers_are_right_meanwhile(files: Files) -> None:
+    network = files.load(by_turns(files))
+    batch = [np.concatenate([x] * 3) for x in files.inputs]
+    for _ in range(8):
+        for got, expected in zip(network.forward(batch), files.expected, strict=True):
+            np.testing.assert_array_equal(got, np.concatenate([expected] * 3))
+    assert len(network.profile(files.inputs, 1)) == len(files.contents.ops)
+
+
+@pytest.mark.parametrize(
+    "options", [{"trial": False}, {"precision": "fast"}], ids=["off", "not exact"]
+)
+def test_no_trial(files: Files, options: dict[str, Any]) -> None:
+    network = files.load(by_turns(files), **options)
+    assert not network.coexec["is_on_trial"]
+
+
+def test_a_plan_that_is_given_is_followed(files: Files) -> None:
+    plan = by_turns(files)
+    assert not files.load(plan, plan=plan.as_tuple()).coexec["is_on_trial"]
+    assert not files.load(None).coexec["is_on_trial"]
