@@ -31,9 +31,6 @@ class Backend {
   /// layer in this pass; null: they are not measured.
   virtual void forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
                        int batch, const Cancellation& cancellation, std::vector<double>* layer_ms) = 0;
-  /// Median milliseconds of each layer after one warm-up.
-  virtual std::vector<double> profile(const std::vector<InputBuffer>& inputs, int batch, int repeats,
-                                      const Cancellation& cancellation) = 0;
   /// `tensors`: one buffer for each tensor of the model.
   virtual void activations(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& tensors,
                            int batch, const Cancellation& cancellation) = 0;

@@ -25,12 +25,16 @@ from experiment import Bench, main
 from network_tables import CONTROL
 from network_work import StageWork, handed_over
 from plans import VARIANTS, Planner, Variant, split_of
+from testbed import TestbedError
 from turns import Budget, compete
 
 from phonebit import Network, VerificationError
 from phonebit.cli.plan_file import PlanRequest, plan_file
 from phonebit.converter.passes.pipeline import FloatWeights
+from phonebit.format.reader import read_contents
+from phonebit.format.writer import file_bytes, write_atomically
 from phonebit.models.networks import build
+from phonebit.planner import with_plan
 from phonebit.planner.planning import Planned
 from phonebit.random_inputs import random_inputs
 
@@ -69,14 +73,36 @@ def planned_network(
     if variant.is_measured:
         return measured_network(bench, path, variant)
     planned, seconds = planner.plan(path, variant)
+    facts = {"title": variant.title, "is_guarded": variant.is_guarded, "planning_s": seconds}
+    facts |= split_of(planned)
+    if variant.is_tried:
+        output = planned_file(bench, path)
+        write_atomically(output, file_bytes(with_plan(read_contents(path), planned.plan)))
+        network, outcome = tried_network(bench, output)
+        return network, planned, facts | outcome
     network = bench.load(
         path,
         plan=planned.plan,
         precision=variant.precision,
         synchronization=variant.synchronization,
     )
-    facts = {"title": variant.title, "is_guarded": variant.is_guarded, "planning_s": seconds}
-    return network, planned, facts | split_of(planned)
+    return network, planned, facts
+
+
+def planned_file(bench: Bench, path: Path) -> Path:
+    """Where a network's file with a plan for this testbed is."""
+    return path.with_name(f"{path.stem}-{bench.testbed.name}.pbit")
+
+
+def tried_network(bench: Bench, path: Path) -> tuple[Network, dict[str, Any]]:
+    """A network behind the trial of the file's own plan, and what the trial found."""
+    network = bench.load(path)
+    if not network.coexec["is_on_trial"]:
+        raise TestbedError(f"{path}: the plan is not on trial")
+    picture = random_inputs(network.inputs, 1)
+    while network.coexec["is_on_trial"]:
+        network.forward(picture)
+    return network, {"is_tried": True, "trial": network.coexec}
 
 
 def measured_network(
@@ -86,13 +112,14 @@ def measured_network(
     request = PlanRequest(
         "finegrained", measure=True, device=bench.both, threads=bench.testbed.cpu_cores
     )
-    output = path.with_name(f"{path.stem}-{bench.testbed.name}.pbit")
+    output = planned_file(bench, path)
     begin = time.perf_counter()
     report = plan_file(path, str(bench.profile), output, request, quiet=True)
     seconds = time.perf_counter() - begin
     facts = {"title": variant.title, "is_guarded": variant.is_guarded, "planning_s": seconds}
     facts["measurements"] = report.measurements
-    return bench.load(output), report.planned, facts | split_of(report.planned)
+    network, outcome = tried_network(bench, output)
+    return network, report.planned, facts | split_of(report.planned) | outcome
 
 
 def measure_network(name: str, variants: Sequence[str], bench: Bench) -> dict[str, Any]:

@@ -40,6 +40,8 @@ class Variant:
         is_guarded: whether a plan must gain more than the predictor's typical error, as
             ``phonebit plan`` demands. The papers' systems take whatever is predicted to be faster.
         is_measured: whether what is planned is measured, as ``phonebit plan --measure`` does.
+        is_tried: whether the plan is the file's own and has its trial before it is measured, as it
+            is for users. Others are followed.
     """
 
     title: str
@@ -49,6 +51,7 @@ class Variant:
     synchronization: str = "auto"
     is_guarded: bool = False
     is_measured: bool = False
+    is_tried: bool = False
 
 
 VARIANTS: Final = {
@@ -77,12 +80,20 @@ VARIANTS: Final = {
         synchronization="events",
     ),
     "planned": Variant("phonebit plan", METHODS["finegrained"], "finegrained", is_guarded=True),
+    "tried": Variant(
+        "phonebit plan, tried",
+        METHODS["finegrained"],
+        "finegrained",
+        is_guarded=True,
+        is_tried=True,
+    ),
     "finegrained_measured": Variant(
         "phonebit plan --measure",
         METHODS["finegrained"],
         "finegrained",
         is_guarded=True,
         is_measured=True,
+        is_tried=True,
     ),
 }
 

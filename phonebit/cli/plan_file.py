@@ -222,7 +222,7 @@ def _measured_times(
     def measure(layer: int, cpu: OutputPart | None, gpu: OutputPart | None) -> tuple[float, float]:
         parts = {Processor.CPU: cpu, Processor.GPU: gpu}
         at_work = [processor for processor, part in parts.items() if part is not None]
-        times = canary.measure_quietly(at_work, lambda: measure_parts(engine, layer, cpu, gpu))
+        times = canary.measure_times(at_work, lambda: measure_parts(engine, layer, cpu, gpu))
         return times.cpu_us, times.gpu_us
 
     names = [layer.name for layer in engine.layers]

@@ -1,26 +1,29 @@
 """Whether the device is undisturbed: a layer whose time is known tells before and after.
 
 Cores of a machine that is shared, or a phone that is warm, are slower for seconds and then as fast
-as before: 1.7 to 2.4 times on one such machine, for a tenth of the time on each core.
+as before: 1.7 to 2.4 times on one such machine, for a tenth of the time on each core. Clocks also
+rise and fall by some per cent, for seconds and minutes; by as much the layers are slower that are
+measured then, and the canary tells how much.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
+from math import sqrt
 from typing import Final, TypeVar
 
 import numpy as np
 
 from phonebit.planner.device_facts import PROBE
-from phonebit.planner.measuring import MeasuringEngine, measure_parts
+from phonebit.planner.measuring import LayerTimes, MeasuringEngine, measure_parts
 from phonebit.planner.plan import OutputPart, Processor
 
 TOLERANCE: Final = 1.2
 """A canary that takes longer than this times what it usually takes is disturbed."""
 USUAL: Final = 0.25
 """The share of measurements that find it at most so slow: the least of thousands is an accident."""
-REPEATS: Final = 3
+REPEATS: Final = 8
 """Its time is their least. Of single runs on several cores many are late without a reason."""
 PATIENCE_S: Final = 10
 """Seconds that a measurement waits at most until it is not."""
@@ -30,6 +33,8 @@ GPU_PART: Final = OutputPart(0, PROBE.out_h // 2, 0, PROBE.out_c)
 CPU_PART: Final = OutputPart(PROBE.out_h // 2, PROBE.out_h, 0, PROBE.out_c)
 
 Found = TypeVar("Found")
+Times = Mapping[Processor, float]
+"""Microseconds of the canary's layer."""
 
 
 class Canary:
@@ -56,6 +61,28 @@ class Canary:
             measure: Called again until they are, or patience is over: then its answer counts, since
                 a device that stays slow is measured as it is.
         """
+        return self._measure(processors, measure)[0]
+
+    def measure_times(
+        self, processors: Collection[Processor], measure: Callable[[], LayerTimes]
+    ) -> LayerTimes:
+        """The same of parts of a layer, as if the processors had been as fast as they usually are.
+
+        Args:
+            processors: Who takes part.
+            measure: As ``measure_quietly`` calls it.
+        """
+        times, before, after = self._measure(processors, measure)
+        slowness = {
+            processor: sqrt(before[processor] * after[processor]) / self._usual_us(processor)
+            for processor in Processor
+        }
+        return times.at_usual_speed(slowness[Processor.CPU], slowness[Processor.GPU])
+
+    def _measure(
+        self, processors: Collection[Processor], measure: Callable[[], Found]
+    ) -> tuple[Found, Times, Times]:
+        """What was measured, and the canary's times before and after it."""
         begin = time.monotonic()
         canary = self._layer_us()
         self._learn(canary)
@@ -64,11 +91,11 @@ class Canary:
             found = None
             if not is_patient or self._is_quiet(processors, canary):
                 found = (measure(),)
-            canary = self._layer_us()
+            before, canary = canary, self._layer_us()
             seconds = time.monotonic() - begin
             if found and (not is_patient or self._is_quiet(processors, canary)):
                 self._restore(seconds)
-                return found[0]
+                return found[0], before, canary
             self._patience_s -= seconds
             begin += seconds
 
@@ -81,16 +108,16 @@ class Canary:
         times = measure_parts(self._engine, self._index, CPU_PART, GPU_PART, REPEATS)
         return {Processor.CPU: times.cpu_us, Processor.GPU: times.gpu_us}
 
-    def _learn(self, canary: Mapping[Processor, float]) -> None:
+    def _learn(self, canary: Times) -> None:
         """Keeps a time from before a measurement; of those while it waits there are many alike."""
         for processor, us in canary.items():
             self._known_us[processor].append(us)
 
-    def _is_quiet(
-        self, processors: Collection[Processor], canary: Mapping[Processor, float]
-    ) -> bool:
+    def _usual_us(self, processor: Processor) -> float:
+        return float(np.quantile(self._known_us[processor], USUAL))
+
+    def _is_quiet(self, processors: Collection[Processor], canary: Times) -> bool:
         """Whether the layer took as long as usual."""
         return all(
-            canary[processor] <= TOLERANCE * np.quantile(self._known_us[processor], USUAL)
-            for processor in processors
+            canary[processor] <= TOLERANCE * self._usual_us(processor) for processor in processors
         )

@@ -114,7 +114,7 @@ class EngineHere:
             parts = {Processor.CPU: cpu, Processor.GPU: gpu}
             at_work = [processor for processor, part in parts.items() if part is not None]
             measure = partial(measure_parts, engine, index, cpu, gpu, order.repeats)
-            times.append(canary.measure_quietly(at_work, measure))
+            times.append(canary.measure_times(at_work, measure))
             launches.append(() if gpu is None else tuple(dispatch_of(engine, index, gpu)))
         return Measurement(way, tuple(times), tuple(launches))
 

@@ -38,6 +38,18 @@ class LayerTimes:
     cpu_us: float
     gpu_us: float
 
+    def at_usual_speed(self, cpu_slowness: float, gpu_slowness: float) -> LayerTimes:
+        """The times of processors that were not slower than they usually are.
+
+        Args:
+            cpu_slowness: How many times as long as usual the CPU took for all it did.
+            gpu_slowness: The GPU.
+        """
+        slowness = cpu_slowness if self.cpu_us > self.gpu_us else gpu_slowness
+        return LayerTimes(
+            self.total_us / slowness, self.cpu_us / cpu_slowness, self.gpu_us / gpu_slowness
+        )
+
     @property
     def sharing_us(self) -> float:
         """What waiting for each other and handing over take."""

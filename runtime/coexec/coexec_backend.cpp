@@ -83,7 +83,7 @@ CoexecBackend::CoexecBackend(const Model& model, std::shared_ptr<opencl::Context
   if (uses_gpu) {
     make_first_executor();
   } else {  // a layer of its own for each processor would only cost time
-    cpu_alone_ = make_cpu_alone();
+    make_alone(Runner::cpu);
     runner_ = Runner::cpu;
   }
   start_trial();
@@ -100,14 +100,6 @@ void CoexecBackend::make_first_executor() {
     stop_polling(error);
     make_executor();
   }
-}
-
-std::unique_ptr<Backend> CoexecBackend::make_cpu_alone() {
-  return std::make_unique<cpu::CpuBackend>(model_, isa_, options_, pool_);
-}
-
-std::unique_ptr<Backend> CoexecBackend::make_gpu_alone() {
-  return std::make_unique<opencl::OpenClBackend>(model_, context_, gpu_label_, options_);
 }
 
 void CoexecBackend::stop_polling(const Error& error) {
@@ -132,21 +124,25 @@ void CoexecBackend::add_warnings(const std::vector<std::string>& warnings) {
       warnings_.push_back(warning);
 }
 
+void CoexecBackend::make_alone(Runner runner) {
+  if (alone(runner) != nullptr) return;
+  if (runner == Runner::cpu)
+    cpu_alone_ = std::make_unique<cpu::CpuBackend>(model_, isa_, options_, pool_);
+  else
+    gpu_alone_ = std::make_unique<opencl::OpenClBackend>(model_, context_, gpu_label_, options_);
+  add_warnings(alone(runner)->warnings());
+}
+
 void CoexecBackend::start_trial() {
   if (!is_tried_) return;
-  const auto is_ready = [&](std::unique_ptr<Backend>& backend, const auto& make) {
+  for (const Runner runner : {Runner::cpu, Runner::gpu}) {
     try {
-      if (backend == nullptr) backend = make();
-      add_warnings(backend->warnings());
+      make_alone(runner);
     } catch (const Error& error) {  // e.g. more memory than it may take
-      add_warnings({format_text("%s: the plan has one rival less: %s", label_.c_str(), error.what())});
+      warnings_.push_back(format_text("%s: the plan has one rival less: %s", label_.c_str(), error.what()));
     }
-    return backend != nullptr;
-  };
-  const bool has_cpu = is_ready(cpu_alone_, [&] { return make_cpu_alone(); });
-  const bool has_gpu = is_ready(gpu_alone_, [&] { return make_gpu_alone(); });
-  if (has_gpu || (has_cpu && executor_ != nullptr))
-    trial_.emplace(std::array{executor_ != nullptr, has_cpu, has_gpu});
+  }
+  trial_.emplace(std::array{executor_ != nullptr, cpu_alone_ != nullptr, gpu_alone_ != nullptr});
 }
 
 void CoexecBackend::run_on_trial(const std::vector<InputBuffer>& inputs,
@@ -162,17 +158,13 @@ void CoexecBackend::run_on_trial(const std::vector<InputBuffer>& inputs,
 void CoexecBackend::end_trial() {
   static constexpr const char* kNames[] = {"the plan", "the CPU alone", "the GPU alone"};
   const Runner fastest = trial_->next();
-  for (int i = 0; i < kRunners; ++i)
-    trial_ms_[static_cast<size_t>(i)] = trial_->median_ms(static_cast<Runner>(i));
-  const auto text = [&](Runner runner) {
-    const auto index = static_cast<size_t>(runner);
-    return format_text("%s takes %.3g ms", kNames[index], trial_ms_[index]);
-  };
+  for (size_t i = 0; i < kRunners; ++i) trial_ms_[i] = trial_->median_ms(static_cast<Runner>(i));
+  const auto before = static_cast<size_t>(runner_), after = static_cast<size_t>(fastest);
   if (fastest != runner_)
     warnings_.push_back(format_text(
-        "%s: tried here, %s, %s; %s does everything from now on; "
-        "'phonebit plan --measure' makes a plan by measuring",
-        label_.c_str(), text(runner_).c_str(), text(fastest).c_str(), kNames[static_cast<size_t>(fastest)]));
+        "%s: tried here, %s takes %.3g ms, %s %.3g ms; %s does everything from now "
+        "on; 'phonebit plan --measure' makes a plan by measuring",
+        label_.c_str(), kNames[before], trial_ms_[before], kNames[after], trial_ms_[after], kNames[after]));
   trial_.reset();
   leave_to(fastest);
 }
@@ -221,7 +213,7 @@ void CoexecBackend::recover(const Error& error) {
   }
   warnings_.push_back(
       format_text("%s: %s; the CPU does everything from now on", label_.c_str(), error.what()));
-  cpu_alone_ = make_cpu_alone();
+  make_alone(Runner::cpu);
   leave_to(Runner::cpu);
 }
 
@@ -272,24 +264,6 @@ void CoexecBackend::run_timed(const std::vector<InputBuffer>& inputs,
   std::vector<double> cpu_us(model_.ops.size(), 0.0), gpu_us(model_.ops.size(), 0.0);
   executor_->run_timed(inputs_of(inputs, image).data(), outputs_of(outputs, image).data(), cpu_us, gpu_us);
   for (size_t i = 0; i < layer_ms.size(); ++i) layer_ms[i] += 1e-3 * std::max(cpu_us[i], gpu_us[i]);
-}
-
-std::vector<double> CoexecBackend::profile(const std::vector<InputBuffer>& inputs, int batch, int repeats,
-                                           const Cancellation& cancellation) {
-  if (Backend* const backend = alone()) return backend->profile(inputs, batch, repeats, cancellation);
-  const OwnTerminals own(model_, batch);
-  std::vector<double> result(model_.ops.size(), 0.0);
-  for (int image = 0; image < batch; ++image) {
-    std::vector<std::vector<double>> times(model_.ops.size());
-    for (int repeat = -1; repeat < repeats; ++repeat) {  // -1: the warm-up
-      cancellation.check();
-      std::vector<double> of_pass(model_.ops.size(), 0.0);
-      run_timed(inputs, own.outputs, image, of_pass);
-      for (size_t i = 0; repeat >= 0 && i < times.size(); ++i) times[i].push_back(of_pass[i]);
-    }
-    for (size_t i = 0; i < times.size(); ++i) result[i] += median(std::move(times[i]));
-  }
-  return result;
 }
 
 void CoexecBackend::activations(const std::vector<InputBuffer>& inputs,

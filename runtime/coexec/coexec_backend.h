@@ -31,9 +31,6 @@ class CoexecBackend final : public PairBackend {
 
   void forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs, int batch,
                const Cancellation& cancellation, std::vector<double>* layer_ms) override;
-  /// The slower processor's time of each layer, both measured one after the other.
-  std::vector<double> profile(const std::vector<InputBuffer>& inputs, int batch, int repeats,
-                              const Cancellation& cancellation) override;
   void activations(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& tensors,
                    int batch, const Cancellation& cancellation) override;
   void run_op(size_t index, const std::vector<InputBuffer>& operands,
@@ -53,12 +50,12 @@ class CoexecBackend final : public PairBackend {
 
  private:
   Processors processors() { return {model_, isa_, *pool_, context_, programs_, options_}; }
-  std::unique_ptr<Backend> make_cpu_alone();
-  std::unique_ptr<Backend> make_gpu_alone();
   void make_first_executor();
   void make_executor();
   /// Those that are not there already.
   void add_warnings(const std::vector<std::string>& warnings);
+  /// The network on one processor, if it is not there already.
+  void make_alone(Runner runner);
   void start_trial();
   /// A pass of the trial; at its end the fastest becomes who runs all others.
   void run_on_trial(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,

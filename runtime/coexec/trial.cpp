@@ -1,16 +1,11 @@
 #include "coexec/trial.h"
 
-#include <algorithm>
-
-#include "host_buffers.h"
-
 namespace phonebit::coexec {
 
 namespace {
 
 /// The first round does not count: memory is touched, programs are loaded, clocks rise.
 constexpr int kUncounted = 1;
-constexpr int kRounds = kUncounted + 7;
 /// A turn lasts at least so long: of small networks several passes.
 constexpr int kTurnPasses = 2;
 constexpr double kTurnMs = 4.0;
@@ -18,13 +13,16 @@ constexpr double kTurnMs = 4.0;
 constexpr int kRoundsOfAll = 2;
 constexpr double kHopeless = 1.5;
 
-size_t index_of(Runner runner) { return static_cast<size_t>(runner); }
-
 }  // namespace
 
 Trial::Trial(const std::array<bool, kRunners>& takes_part) : is_in_(takes_part) {
-  const auto first = std::find(is_in_.begin(), is_in_.end(), true);
-  next_ = static_cast<Runner>(first - is_in_.begin());
+  while (!is_in_[next_]) ++next_;
+}
+
+void Trial::Turns::add(double milliseconds) {
+  size_t at = count++;
+  for (; at > 0 && ms[at - 1] > milliseconds; --at) ms[at] = ms[at - 1];
+  ms[at] = milliseconds;
 }
 
 void Trial::record(double milliseconds) {
@@ -32,50 +30,37 @@ void Trial::record(double milliseconds) {
   ++passes_;
   turn_ms_ += milliseconds;
   if (passes_ < kTurnPasses || turn_ms_ < kTurnMs) return;
-  if (round_ >= kUncounted) turns_ms_[index_of(next_)].push_back(milliseconds);
+  if (round_ >= kUncounted) turns_[next_].add(milliseconds);
   end_turn();
 }
 
 void Trial::end_turn() {
   passes_ = 0;
   turn_ms_ = 0.0;
-  size_t next = index_of(next_);
   do {
-    next = (next + 1) % kRunners;
-    if (next == 0) end_round();
-  } while (!is_in_[next]);
-  next_ = is_over_ ? fastest() : static_cast<Runner>(next);
+    next_ = (next_ + 1) % kRunners;
+    if (next_ == 0) end_round();
+  } while (!is_in_[next_]);
+  if (is_over_) next_ = fastest();
 }
 
 void Trial::end_round() {
   ++round_;
-  if (round_ >= kUncounted + kRoundsOfAll) drop_slow();
-  is_over_ = round_ == kRounds || std::count(is_in_.begin(), is_in_.end(), true) == 1;
+  if (round_ == kUncounted + kRoundsOfAll) drop_slow();
+  const int left = is_in_[0] + is_in_[1] + is_in_[2];
+  is_over_ = round_ == kUncounted + kCounted || left == 1;
 }
 
 void Trial::drop_slow() {
-  const auto least = [&](Runner runner) {
-    const std::vector<double>& turns = turns_ms_[index_of(runner)];
-    return *std::min_element(turns.begin(), turns.end());
-  };
-  const double best = least(fastest());
+  const double best = turns_[fastest()].least_ms();
+  for (size_t i = 0; i < kRunners; ++i) is_in_[i] = is_in_[i] && turns_[i].least_ms() <= kHopeless * best;
+}
+
+size_t Trial::fastest() const {
+  size_t best = kRunners;
   for (size_t i = 0; i < kRunners; ++i)
-    is_in_[i] = is_in_[i] && least(static_cast<Runner>(i)) <= kHopeless * best;
-}
-
-Runner Trial::fastest() const {
-  const auto first = std::find(is_in_.begin(), is_in_.end(), true);
-  auto best = static_cast<Runner>(first - is_in_.begin());
-  for (size_t i = 0; i < kRunners; ++i) {
-    const auto runner = static_cast<Runner>(i);
-    if (is_in_[i] && median_ms(runner) < median_ms(best)) best = runner;
-  }
+    if (is_in_[i] && (best == kRunners || turns_[i].median_ms() < turns_[best].median_ms())) best = i;
   return best;
-}
-
-double Trial::median_ms(Runner runner) const {
-  const std::vector<double>& turns = turns_ms_[index_of(runner)];
-  return turns.empty() ? 0.0 : median(turns);
 }
 
 }  // namespace phonebit::coexec

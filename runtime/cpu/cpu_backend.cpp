@@ -28,21 +28,6 @@ void CpuBackend::forward(const std::vector<InputBuffer>& inputs, const std::vect
   }
 }
 
-std::vector<double> CpuBackend::profile(const std::vector<InputBuffer>& inputs, int batch, int repeats,
-                                        const Cancellation& cancellation) {
-  const OwnTerminals own(model_, batch);
-  const size_t layers = model_.ops.size();
-  std::vector<std::vector<double>> times(layers);
-  std::vector<double> of_pass(layers);
-  for (int repeat = -1; repeat < repeats; ++repeat) {  // -1: the warm-up
-    forward(inputs, own.outputs, batch, cancellation, &of_pass);
-    for (size_t i = 0; repeat >= 0 && i < layers; ++i) times[i].push_back(of_pass[i]);
-  }
-  std::vector<double> result;
-  for (std::vector<double>& of_layer : times) result.push_back(median(std::move(of_layer)));
-  return result;
-}
-
 void CpuBackend::activations(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& tensors,
                              int batch, const Cancellation& cancellation) {
   std::vector<OutputBuffer> terminals;

@@ -16,8 +16,6 @@ class CpuBackend final : public Backend {
 
   void forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs, int batch,
                const Cancellation& cancellation, std::vector<double>* layer_ms) override;
-  std::vector<double> profile(const std::vector<InputBuffer>& inputs, int batch, int repeats,
-                              const Cancellation& cancellation) override;
   void activations(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& tensors,
                    int batch, const Cancellation& cancellation) override;
   void run_op(size_t index, const std::vector<InputBuffer>& operands,

@@ -96,23 +96,6 @@ void OpenClBackend::run_timed(std::vector<double>& layer_ms) {
   for (size_t i = 0; i < events.size(); ++i) layer_ms[i] += event_milliseconds(events[i]);
 }
 
-std::vector<double> OpenClBackend::profile(const std::vector<InputBuffer>& inputs, int batch, int repeats,
-                                           const Cancellation& cancellation) {
-  std::vector<double> result(model_.ops.size(), 0.0);
-  in_passes(batch, cancellation, [&](int first, int images) {
-    upload_inputs(inputs, first, images);
-    std::vector<std::vector<double>> times(model_.ops.size());
-    for (int repeat = -1; repeat < repeats; ++repeat) {  // -1: the warm-up
-      cancellation.check();
-      std::vector<double> of_pass(model_.ops.size(), 0.0);
-      run_timed(of_pass);
-      for (size_t i = 0; repeat >= 0 && i < times.size(); ++i) times[i].push_back(of_pass[i]);
-    }
-    for (size_t i = 0; i < times.size(); ++i) result[i] += median(std::move(times[i]));
-  });
-  return result;
-}
-
 void OpenClBackend::activations(const std::vector<InputBuffer>& inputs,
                                 const std::vector<OutputBuffer>& tensors, int batch,
                                 const Cancellation& cancellation) {

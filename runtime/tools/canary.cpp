@@ -2,14 +2,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <optional>
+#include <utility>
 
 #include "engine.h"
 #include "statistics.h"
 
 namespace phonebit::tools {
 
-LayerTimes Canary::measure_quietly(const PartPair& parts, const std::function<LayerTimes()>& measure) {
+LayerTimes Canary::measure_times(const PartPair& parts, const std::function<LayerTimes()>& measure) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point begin = Clock::now();
   LayerTimes canary = layer_times();
@@ -18,12 +20,12 @@ LayerTimes Canary::measure_quietly(const PartPair& parts, const std::function<La
     const bool is_patient = patience_s_ > 0;
     std::optional<LayerTimes> found;
     if (!is_patient || is_quiet(parts, canary)) found = measure();
-    canary = layer_times();
+    const LayerTimes before = std::exchange(canary, layer_times());
     const Clock::time_point end = Clock::now();
     const double seconds = std::chrono::duration<double>(end - begin).count();
     if (found && (!is_patient || is_quiet(parts, canary))) {
       patience_s_ = std::min<double>(patience_s_ + order_.waits_per_measurement * seconds, order_.patience_s);
-      return *found;
+      return at_usual_speed(*found, before, canary);
     }
     patience_s_ -= seconds;
     begin = end;
@@ -41,9 +43,21 @@ void Canary::learn(const LayerTimes& times) {
 }
 
 bool Canary::is_quiet(const PartPair& parts, const LayerTimes& times) const {
-  const double usual = order_.usual_percent / 100.0, most = order_.most_percent / 100.0;
-  return (!parts.cpu || times.cpu_us <= most * quantile(known_cpu_us_, usual)) &&
-         (!parts.gpu || times.gpu_us <= most * quantile(known_gpu_us_, usual));
+  const double most = order_.most_percent / 100.0;
+  return (!parts.cpu || times.cpu_us <= most * usual_us(known_cpu_us_)) &&
+         (!parts.gpu || times.gpu_us <= most * usual_us(known_gpu_us_));
+}
+
+double Canary::usual_us(const std::vector<double>& known_us) const {
+  return quantile(known_us, order_.usual_percent / 100.0);
+}
+
+LayerTimes Canary::at_usual_speed(const LayerTimes& found, const LayerTimes& before,
+                                  const LayerTimes& after) const {
+  const double cpu = std::sqrt(before.cpu_us * after.cpu_us) / usual_us(known_cpu_us_);
+  const double gpu = std::sqrt(before.gpu_us * after.gpu_us) / usual_us(known_gpu_us_);
+  const double slower = found.cpu_us > found.gpu_us ? cpu : gpu;
+  return {found.total_us / slower, found.cpu_us / cpu, found.gpu_us / gpu};
 }
 
 }  // namespace phonebit::tools

@@ -18,10 +18,10 @@ class Canary {
   Canary(Network network, const CanaryOrder& order)
       : network_(std::move(network)), order_(order), patience_s_(order.patience_s) {}
 
-  /// The answer of a measurement of these parts before and after which their processors are undisturbed.
-  /// `measure` is called again until they are, or patience is over: a device that stays slow is measured as
-  /// it is.
-  LayerTimes measure_quietly(const PartPair& parts, const std::function<LayerTimes()>& measure);
+  /// The times of a measurement of these parts before and after which their processors are undisturbed, as if
+  /// they had been as fast as they usually are. `measure` is called again until they are undisturbed, or
+  /// patience is over.
+  LayerTimes measure_times(const PartPair& parts, const std::function<LayerTimes()>& measure);
 
  private:
   LayerTimes layer_times();
@@ -29,6 +29,9 @@ class Canary {
   void learn(const LayerTimes& times);
   /// Whether the layer took as long as usual, on the processors that have a part.
   bool is_quiet(const PartPair& parts, const LayerTimes& times) const;
+  double usual_us(const std::vector<double>& known_us) const;
+  /// `found` between these times of the canary, divided by how many times as long as usual it took.
+  LayerTimes at_usual_speed(const LayerTimes& found, const LayerTimes& before, const LayerTimes& after) const;
 
   Network network_;
   CanaryOrder order_;

@@ -164,7 +164,7 @@ void write_times(JsonWriter& json, Network& network, Canary& canary, const Order
                  const PartPair& pair) {
   const Part* cpu = pair.cpu ? &*pair.cpu : nullptr;
   const Part* gpu = pair.gpu ? &*pair.gpu : nullptr;
-  const LayerTimes times = canary.measure_quietly(
+  const LayerTimes times = canary.measure_times(
       pair, [&] { return checked(network.measure_layer(order.layer, cpu, gpu, order.repeats)); });
   json.begin_array().real(times.total_us).real(times.cpu_us).real(times.gpu_us).end_array();
 }

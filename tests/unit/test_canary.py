@@ -47,11 +47,15 @@ class Device:
         self.disturbed = disturbed
         self.quick: set[float] = set()
         """Moments when the layer takes 7 us."""
+        self.clocks: dict[Processor, tuple[float, float, float]] = {}
+        """From when until when everything takes how many times as long."""
 
     def us(self, processor: Processor) -> float:
         now = self.clock.seconds
         slow = any(begin <= now < end and processor == who for begin, end, who in self.disturbed)
-        return 17.0 if slow else 7.0 if now in self.quick else 10.0
+        since, until, times_as_long = self.clocks.get(processor, (0.0, 0.0, 1.0))
+        us = 17.0 if slow else 7.0 if now in self.quick else 10.0
+        return us * times_as_long if since <= now < until else us
 
     def measure_layer(self, index: int, cpu: Any, gpu: Any, repeats: int) -> Mapping[str, float]:
         assert cpu is not None and gpu is not None
@@ -117,6 +121,22 @@ def test_a_long_disturbance_does_not_become_usual(clock: Clock) -> None:
     bird = Canary(device, 1)
     found = [bird.measure_quietly(BOTH, device.measure) for _ in range(10)]
     assert {times.gpu_us for times in found} == {10.0}
+
+
+def test_times_are_those_of_the_usual_speed(clock: Clock) -> None:
+    device = Device(clock)
+    device.clocks = {Processor.CPU: (3.0, 6.0, 1.1), Processor.GPU: (5.0, 8.0, 0.9)}
+    bird = Canary(device, 1)
+    raw, times = [], []
+    for _ in range(20):
+        raw.append(bird.measure_quietly(BOTH, device.measure))
+        times.append(bird.measure_times(BOTH, device.measure))
+    assert {round(found.cpu_us) for found in raw} == {10, 11}
+    assert {round(found.gpu_us) for found in raw} == {10, 9}
+    for found in times:  # the clock may change between the canary's two times
+        assert found.cpu_us == pytest.approx(10, rel=0.06)
+        assert found.gpu_us == pytest.approx(10, rel=0.06)
+        assert found.total_us == pytest.approx(10, rel=0.06)
 
 
 class Contestant:

@@ -33,9 +33,12 @@ blocks of channels, leave over.
 GPU_DISPATCH: Final = (
     "launches", "work_items", "group_items", "groups", "groups_x", "groups_y", "waves",
     "last_wave_share", "work_of_item", "padding_waste", "tile_pixels", "tile_filters",
-    "vector_words", "split", "count", "kernel_operations",
+    "vector_words", "split", "count", "kernel_operations", "words", "word_rest",
 )  # fmt: skip
-"""Of the launches that a GPU computes it with."""
+"""Of the launches that a GPU computes it with.
+
+Words: of one filter's window; their rest is left over where kernels count bits of eight at a time.
+"""
 
 CPU_DISPATCH: Final = (
     "pixel_tiles", "channel_blocks", "units", "rounds", "padding_waste", "kernel_operations",
@@ -44,6 +47,9 @@ CPU_DISPATCH: Final = (
 
 Kernel operations, of either processor: with those on bits that only fill words.
 """
+
+COUNTED_WORDS: Final = 8
+"""Words whose bits carry-save adders add up, before they are counted."""
 
 FAMILIES: Final = tuple(KERNELS)
 """The number of a family is its place here: new ones come last, so that profiles stay valid."""
@@ -104,7 +110,7 @@ def gpu_features(layer: LayerShape, part: OutputPart, gpu: GpuDispatch) -> tuple
     items = sum(launch.groups * launch.group_items for launch in launches)
     units = gpu.gpu.compute_units
     waves = sum(-(-launch.groups // units) for launch in launches)
-    outputs = layer.outputs_of(part)
+    outputs, words = layer.outputs_of(part), layer.word_taps // WORD_CHANNELS
     tile_pixels = parameter.get("TILE_PIXELS", 1)
     tile_filters = parameter.get("TILE_FILTERS", parameter.get("TILE_CHANNELS", 1))
     sides = [
@@ -127,6 +133,8 @@ def gpu_features(layer: LayerShape, part: OutputPart, gpu: GpuDispatch) -> tuple
         parameter.get("SPLIT", 1),
         parameter.get("COUNT", 0),
         outputs * layer.word_taps,
+        words,
+        words % COUNTED_WORDS,
     ]
     return main.kernel, [float(value) for value in values]
 

@@ -50,6 +50,10 @@ COSTS: Final[dict[Processor, tuple[tuple[str, ...], ...]]] = {
     Processor.CPU: (*_OF_BOTH, ("units",), ("rounds",), ("rows", "width", "taps")),
     Processor.GPU: (
         *_OF_BOTH,
+        ("outputs", "words"),
+        ("outputs", "word_rest"),
+        ("work_items", "words"),
+        ("work_items", "word_rest"),
         ("launches",),
         ("groups",),
         ("work_items",),
