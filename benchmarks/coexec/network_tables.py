@@ -174,15 +174,17 @@ def overhead_ms(network: Record, way: str) -> float:
 
 def balance_table(testbeds: Mapping[str, Record]) -> str:
     """Each network on each balance: speed-ups over the better single processor."""
-    head = ("testbed", "CPU : GPU", "network", "CPU ms", "GPU ms", *SYSTEMS.values())
+    every = [network for of in testbeds.values() for network in networks_of(of).values()]
+    ways = [way for way in SYSTEMS if any(way in network["times"] for network in every)]
+    titles = (SYSTEMS[way] for way in ways)
+    head = ("testbed", "CPU : GPU", "network", "CPU ms", "GPU ms", *titles)
     rows = []
     for testbed, results in testbeds.items():
         ratio = f"{results['testbed']['cpu_over_gpu']:.2f}" if "testbed" in results else "-"
         for name, network in networks_of(results).items():
             sides = (f"{ms(network, side):.2f}" for side in ("cpu", "gpu"))
             ups = (
-                f"{speed_up(network, way):.2f}x" if way in network["times"] else "-"
-                for way in SYSTEMS
+                f"{speed_up(network, way):.2f}x" if way in network["times"] else "-" for way in ways
             )
             rows.append((testbed, ratio, TITLES[name], *sides, *ups))
     return markdown_table(head, rows, texts=3)
