@@ -90,14 +90,18 @@ def side_of(accuracy: Accuracy) -> str:
 
 
 def measured_again(bench: Bench) -> list[tuple[PartSample, PartSample]]:
-    """Parts of some layers, as in the samples and as measured now."""
+    """Parts of some layers, as in the samples and as measured now, of the same clock."""
     samples = samples_path(bench.profile)
     path = samples.with_name("again.jsonl")
     path.unlink(missing_ok=True)
     threads = read_profile(bench.profile).threads
     collect(bench, path, threads, AGAIN_LAYERS, AGAIN_SHARE * bench.budget.seconds)
     first = {part.key: part for part in read_samples(samples).parts}
-    return [(first[part.key], part) for part in read_samples(path).parts if part.key in first]
+    return [
+        (first[part.key], part.beside(first[part.key].canary_us))
+        for part in read_samples(path).parts
+        if part.key in first
+    ]
 
 
 def differences(

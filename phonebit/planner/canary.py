@@ -13,16 +13,12 @@ from collections.abc import Callable, Collection, Mapping
 from math import sqrt
 from typing import Final, TypeVar
 
-import numpy as np
-
 from phonebit.planner.device_facts import PROBE
-from phonebit.planner.measuring import LayerTimes, MeasuringEngine, measure_parts
+from phonebit.planner.measuring import LayerTimes, MeasuringEngine, measure_parts, usual_us
 from phonebit.planner.plan import OutputPart, Processor
 
 TOLERANCE: Final = 1.2
 """A canary that takes longer than this times what it usually takes is disturbed."""
-USUAL: Final = 0.25
-"""The share of measurements that find it at most so slow: the least of thousands is an accident."""
 REPEATS: Final = 8
 """Its time is their least. Of single runs on several cores many are late without a reason."""
 PATIENCE_S: Final = 10
@@ -61,28 +57,17 @@ class Canary:
             measure: Called again until they are, or patience is over: then its answer counts, since
                 a device that stays slow is measured as it is.
         """
-        return self._measure(processors, measure)[0]
+        return self.measure_beside(processors, measure)[0]
 
-    def measure_times(
-        self, processors: Collection[Processor], measure: Callable[[], LayerTimes]
-    ) -> LayerTimes:
-        """The same of parts of a layer, as if the processors had been as fast as they usually are.
+    def measure_beside(
+        self, processors: Collection[Processor], measure: Callable[[], Found]
+    ) -> tuple[Found, Times]:
+        """The same, and what the canary took around it: the mean of before and after.
 
         Args:
             processors: Who takes part.
             measure: As ``measure_quietly`` calls it.
         """
-        times, before, after = self._measure(processors, measure)
-        slowness = {
-            processor: sqrt(before[processor] * after[processor]) / self._usual_us(processor)
-            for processor in Processor
-        }
-        return times.at_usual_speed(slowness[Processor.CPU], slowness[Processor.GPU])
-
-    def _measure(
-        self, processors: Collection[Processor], measure: Callable[[], Found]
-    ) -> tuple[Found, Times, Times]:
-        """What was measured, and the canary's times before and after it."""
         begin = time.monotonic()
         canary = self._layer_us()
         self._learn(canary)
@@ -95,9 +80,24 @@ class Canary:
             seconds = time.monotonic() - begin
             if found and (not is_patient or self._is_quiet(processors, canary)):
                 self._restore(seconds)
-                return found[0], before, canary
+                return found[0], {
+                    processor: sqrt(before[processor] * canary[processor]) for processor in canary
+                }
             self._patience_s -= seconds
             begin += seconds
+
+    def measure_times(
+        self, processors: Collection[Processor], measure: Callable[[], LayerTimes]
+    ) -> LayerTimes:
+        """Of parts of a layer, as if the processors had been as fast as they usually are so far.
+
+        Args:
+            processors: Who takes part.
+            measure: As ``measure_quietly`` calls it.
+        """
+        times, beside = self.measure_beside(processors, measure)
+        slowness = {processor: us / self._usual_us(processor) for processor, us in beside.items()}
+        return times.at_usual_speed(slowness[Processor.CPU], slowness[Processor.GPU])
 
     def _restore(self, seconds: float) -> None:
         restored_s = self._patience_s + WAITS_PER_MEASUREMENT * seconds
@@ -114,7 +114,7 @@ class Canary:
             self._known_us[processor].append(us)
 
     def _usual_us(self, processor: Processor) -> float:
-        return float(np.quantile(self._known_us[processor], USUAL))
+        return usual_us(self._known_us[processor])
 
     def _is_quiet(self, processors: Collection[Processor], canary: Times) -> bool:
         """Whether the layer took as long as usual."""

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from phonebit.errors import DeviceError
 from phonebit.format.writer import file_bytes
-from phonebit.planner.canary import Canary
+from phonebit.planner.canary import Canary, Times
 from phonebit.planner.device_facts import PROBE
 from phonebit.planner.handover_layers import WAYS, Way, handover_layers
 from phonebit.planner.measuring import LayerTimes, MeasuringEngine, dispatch_of, measure_parts
@@ -27,11 +27,13 @@ class Measurement:
     Args:
         way: How the processors shared.
         times: One for each of the order's pairs.
+        beside: Likewise, what the canary took around them.
         launches: Likewise; none where the GPU has no part.
     """
 
     way: Way
     times: tuple[LayerTimes, ...]
+    beside: tuple[Times, ...]
     launches: tuple[tuple[dict[str, Any], ...], ...]
 
 
@@ -108,15 +110,16 @@ class EngineHere:
     def measure(self, order: Order, way: Way) -> Measurement:
         """See `Measurer`."""
         engine, index = self._load(order.layer, order.threads, way)
-        times, launches = [], []
+        found, launches = [], []
         canary = self._canary(order.threads, way)
         for cpu, gpu in order.pairs:
             parts = {Processor.CPU: cpu, Processor.GPU: gpu}
             at_work = [processor for processor, part in parts.items() if part is not None]
             measure = partial(measure_parts, engine, index, cpu, gpu, order.repeats)
-            times.append(canary.measure_times(at_work, measure))
+            found.append(canary.measure_beside(at_work, measure))
             launches.append(() if gpu is None else tuple(dispatch_of(engine, index, gpu)))
-        return Measurement(way, tuple(times), tuple(launches))
+        times, beside = zip(*found, strict=True)
+        return Measurement(way, times, beside, tuple(launches))
 
     def _canary(self, threads: int, way: Way) -> Canary:
         if threads not in self._canaries:

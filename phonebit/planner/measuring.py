@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
+
+import numpy as np
 
 from phonebit.planner.plan import OutputPart
 
 Sides = tuple[int, int, int, int]
 """A part as the runtime takes it: first row, row behind the last, the same of channels."""
+
+USUAL: Final = 0.25
+"""The share of measurements that find the canary at most so slow: the least of thousands is an
+accident."""
 
 
 class MeasuringEngine(Protocol):
@@ -54,6 +60,11 @@ class LayerTimes:
     def sharing_us(self) -> float:
         """What waiting for each other and handing over take."""
         return max(self.total_us - max(self.cpu_us, self.gpu_us), 0.0)
+
+
+def usual_us(canary_us: Sequence[float]) -> float:
+    """What the canary usually takes, of many times of it."""
+    return float(np.quantile(canary_us, USUAL))
 
 
 def measure_parts(

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from phonebit.errors import DeviceError, InputError
+from phonebit.planner.canary import Times
 from phonebit.planner.device_facts import device_facts, with_tuning
 from phonebit.planner.handover_layers import WAYS, Way
 from phonebit.planner.measurer import Measurement
 from phonebit.planner.measuring import LayerTimes, launch_record
 from phonebit.planner.orders import Order
+from phonebit.planner.plan import Processor
 from phonebit.planner.predictors.kernel_rules import GpuFacts
 from phonebit.planner.samples import DeviceFacts, whole_lines
 
@@ -106,21 +108,28 @@ def _head(record: Any, identity: str) -> tuple[DeviceFacts, tuple[Way, ...]]:
 
 
 def _measurement(record: Any, order: Order) -> Measurement:
-    times, launches = record["times_us"], record["launches"]
-    if not len(times) == len(launches) == len(order.pairs):
+    times, canary, launches = record["times_us"], record["canary_us"], record["launches"]
+    if not len(times) == len(canary) == len(launches) == len(order.pairs):
         raise ValueError(f"{len(times)} measurements of {len(order.pairs)}")
     return Measurement(
         _way(record["way"]),
-        tuple(LayerTimes(*_times(numbers)) for numbers in times),
+        tuple(LayerTimes(*_times(numbers, 3)) for numbers in times),
+        tuple(_beside(*_times(numbers, 2)) for numbers in canary),
         tuple(tuple(launch_record(launch) for launch in part) for part in launches),
     )
 
 
-def _times(numbers: Any) -> list[float]:
+def _times(numbers: Any, count: int) -> list[float]:
     found = [float(number) for number in numbers]
-    if len(found) != 3 or not all(math.isfinite(us) and us >= 0 for us in found):
-        raise ValueError(f"{numbers} where three times were expected")
+    if len(found) != count or not all(math.isfinite(us) and us >= 0 for us in found):
+        raise ValueError(f"{numbers} where {count} times were expected")
     return found
+
+
+def _beside(cpu_us: float, gpu_us: float) -> Times:
+    if not (cpu_us > 0 and gpu_us > 0):
+        raise ValueError(f"a canary that takes {cpu_us:g} and {gpu_us:g} us")
+    return {Processor.CPU: cpu_us, Processor.GPU: gpu_us}
 
 
 def _way(names: Any) -> Way:

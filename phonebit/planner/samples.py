@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from phonebit.errors import InputError
+from phonebit.planner.measuring import usual_us
 from phonebit.planner.plan import OutputPart, Processor
 from phonebit.planner.predictors.cpu_kernels import CpuFacts
 from phonebit.planner.predictors.kernel_rules import GpuFacts
@@ -75,6 +76,7 @@ class PartSample:
         variant: The kernel: a choice with its parameters on the GPU, a kernel's name on the CPU.
         dispatch: Launches on the GPU: ``kernel``, ``global``, ``local``.
         us: Microseconds, the least of some runs.
+        canary_us: Those of the canary around them, on this processor.
         is_shared: Whether the other processor computed the rest meanwhile.
         rounds: How often it was measured.
     """
@@ -85,6 +87,7 @@ class PartSample:
     part: OutputPart
     variant: str
     us: float
+    canary_us: float
     is_shared: bool = False
     dispatch: tuple[dict[str, Any], ...] = ()
     rounds: int = 1
@@ -105,6 +108,12 @@ class PartSample:
         """Whether the time is one, so that an error may be a share of it."""
         return self.us > LEAST_US
 
+    def beside(self, canary_us: float) -> PartSample:
+        """The sample of a clock with which the canary takes so long."""
+        if not self.is_resolved:
+            return replace(self, canary_us=canary_us)
+        return replace(self, us=self.us * canary_us / self.canary_us, canary_us=canary_us)
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form; the geometry says nothing that "op" says."""
         part = self.part
@@ -119,6 +128,7 @@ class PartSample:
             "dispatch": list(self.dispatch),
             "shared": self.is_shared,
             "us": round(self.us, 4),
+            "canary_us": round(self.canary_us, 4),
         }
 
     @classmethod
@@ -138,6 +148,7 @@ class PartSample:
                 part,
                 str(record["variant"]),
                 float(record["us"]),
+                float(record["canary_us"]),
                 bool(record["shared"]),
                 tuple(record["dispatch"]),
             )
@@ -145,9 +156,12 @@ class PartSample:
             raise InputError("not a measured part", got=str(error)) from None
         rows = 0 <= part.row_begin < part.row_end <= layer.out_h
         channels = 0 <= part.channel_begin < part.channel_end <= layer.out_c
-        if not (rows and channels and math.isfinite(sample.us) and sample.us > 0):
+        times = sample.us, sample.canary_us
+        if not (rows and channels and all(math.isfinite(us) and us > 0 for us in times)):
             raise InputError(
-                "not a measured part", expected="a part of the layer, us > 0", got=str(part)
+                "not a measured part",
+                expected="a part of the layer, us and canary_us > 0",
+                got=f"{part}, {times[0]:g}, {times[1]:g}",
             )
         return sample
 
@@ -206,8 +220,8 @@ class Samples:
 
     Args:
         device: Whose they are.
-        parts: In the order in which they were measured; one that was measured in several rounds is
-            there once.
+        parts: In the order in which they were measured, as if the clock had always been the usual
+            one; a part that was measured in several rounds is there once.
         handovers: In that order, those of every round.
     """
 
@@ -246,8 +260,21 @@ def read_samples(path: Path) -> Samples:
         except InputError as error:
             raise InputError(str(error), where=f"{path}:{number}", hint=AGAIN) from None
     assert samples is not None
-    samples.parts = least_of_rounds(samples.parts)
+    samples.parts = least_of_rounds(at_usual_speed(samples.parts))
     return samples
+
+
+def at_usual_speed(parts: Sequence[PartSample]) -> list[PartSample]:
+    """The samples as if their processors had always been as fast as they usually are.
+
+    Clocks rise and fall by some per cent, for seconds and minutes, and so does what the canary
+    takes. A later collection finds other usual times: `PartSample.beside` compares with it.
+    """
+    known: dict[tuple[Processor, int], list[float]] = {}
+    for part in parts:
+        known.setdefault((part.processor, part.threads), []).append(part.canary_us)
+    usual = {side: usual_us(times) for side, times in known.items()}
+    return [part.beside(usual[part.processor, part.threads]) for part in parts]
 
 
 def least_of_rounds(parts: Iterable[PartSample]) -> list[PartSample]:

@@ -21,12 +21,12 @@ from phonebit.planner.canary import (
     PATIENCE_S,
     REPEATS,
     TOLERANCE,
-    USUAL,
     WAITS_PER_MEASUREMENT,
 )
 from phonebit.planner.collect import CollectionReport, carry_out
 from phonebit.planner.device_facts import PROBE
 from phonebit.planner.handover_layers import WAYS, handover_layers
+from phonebit.planner.measuring import USUAL
 from phonebit.planner.orders import CollectionPlan, Order, make_orders
 from phonebit.planner.plan import OutputPart
 from phonebit.planner.predictors.layer_shape import LayerShape
@@ -154,7 +154,7 @@ class _WorkOrder:
     def text(self) -> str:
         """What `phonebit_bench` reads."""
         head = [
-            f"phonebit-orders 2 {self.identity}",
+            f"phonebit-orders 3 {self.identity}",
             f"probe {PROBE_FILE} {layer_index(PROBE)}",
             _canary_line(),
             f"sharing {self._sharing}",

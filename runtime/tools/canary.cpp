@@ -11,7 +11,7 @@
 
 namespace phonebit::tools {
 
-LayerTimes Canary::measure_times(const PartPair& parts, const std::function<LayerTimes()>& measure) {
+TimesBeside Canary::measure_beside(const PartPair& parts, const std::function<LayerTimes()>& measure) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point begin = Clock::now();
   LayerTimes canary = layer_times();
@@ -25,7 +25,7 @@ LayerTimes Canary::measure_times(const PartPair& parts, const std::function<Laye
     const double seconds = std::chrono::duration<double>(end - begin).count();
     if (found && (!is_patient || is_quiet(parts, canary))) {
       patience_s_ = std::min<double>(patience_s_ + order_.waits_per_measurement * seconds, order_.patience_s);
-      return at_usual_speed(*found, before, canary);
+      return {*found, std::sqrt(before.cpu_us * canary.cpu_us), std::sqrt(before.gpu_us * canary.gpu_us)};
     }
     patience_s_ -= seconds;
     begin = end;
@@ -50,14 +50,6 @@ bool Canary::is_quiet(const PartPair& parts, const LayerTimes& times) const {
 
 double Canary::usual_us(const std::vector<double>& known_us) const {
   return quantile(known_us, order_.usual_percent / 100.0);
-}
-
-LayerTimes Canary::at_usual_speed(const LayerTimes& found, const LayerTimes& before,
-                                  const LayerTimes& after) const {
-  const double cpu = std::sqrt(before.cpu_us * after.cpu_us) / usual_us(known_cpu_us_);
-  const double gpu = std::sqrt(before.gpu_us * after.gpu_us) / usual_us(known_gpu_us_);
-  const double slower = found.cpu_us > found.gpu_us ? cpu : gpu;
-  return {found.total_us / slower, found.cpu_us / cpu, found.gpu_us / gpu};
 }
 
 }  // namespace phonebit::tools

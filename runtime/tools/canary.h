@@ -11,6 +11,12 @@
 
 namespace phonebit::tools {
 
+/// A measurement, and what the canary took around it: the mean of before and after.
+struct TimesBeside {
+  LayerTimes found;
+  double canary_cpu_us, canary_gpu_us;
+};
+
 /// A layer that both processors compute a part of, again and again.
 class Canary {
  public:
@@ -18,10 +24,9 @@ class Canary {
   Canary(Network network, const CanaryOrder& order)
       : network_(std::move(network)), order_(order), patience_s_(order.patience_s) {}
 
-  /// The times of a measurement of these parts before and after which their processors are undisturbed, as if
-  /// they had been as fast as they usually are. `measure` is called again until they are undisturbed, or
-  /// patience is over.
-  LayerTimes measure_times(const PartPair& parts, const std::function<LayerTimes()>& measure);
+  /// A measurement of these parts before and after which their processors are undisturbed. `measure` is
+  /// called again until they are, or patience is over.
+  TimesBeside measure_beside(const PartPair& parts, const std::function<LayerTimes()>& measure);
 
  private:
   LayerTimes layer_times();
@@ -30,8 +35,6 @@ class Canary {
   /// Whether the layer took as long as usual, on the processors that have a part.
   bool is_quiet(const PartPair& parts, const LayerTimes& times) const;
   double usual_us(const std::vector<double>& known_us) const;
-  /// `found` between these times of the canary, divided by how many times as long as usual it took.
-  LayerTimes at_usual_speed(const LayerTimes& found, const LayerTimes& before, const LayerTimes& after) const;
 
   Network network_;
   CanaryOrder order_;

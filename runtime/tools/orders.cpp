@@ -153,7 +153,7 @@ OrderList read_orders(const std::string& folder) {
       continue;
     }
     words.expect("phonebit-orders");
-    words.number(2, 2);  // the version
+    words.number(3, 3);  // the version
     list.identity = words.word();
     words.end();
   }

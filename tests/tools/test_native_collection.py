@@ -95,7 +95,7 @@ def test_orders_that_failed_are_tried_again(bench: Program, gpu_orders: Path) ->
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("phonebit-orders 2", "phonebit-orders 1", "orders.txt:1: got '1', expected a whole"),
+        ("phonebit-orders 3", "phonebit-orders 2", "orders.txt:1: got '2', expected a whole"),
         ("phonebit-orders", "orders", "orders.txt:1: got 'orders', expected 'phonebit-orders'"),
         ("probe probe.pbit", "probe ../probe.pbit", "is no name of a file"),
         ("/0:7:0:64 repeats", "/- repeats", "a processor has no part of the canary"),

@@ -22,7 +22,7 @@ from phonebit.planner.device_facts import PROBE
 from phonebit.planner.handover_layers import WAYS, Way
 from phonebit.planner.orders import CollectionPlan, part_pairs
 from phonebit.planner.profile import read_profile
-from phonebit.planner.samples import PartSample, begin_samples, read_samples
+from phonebit.planner.samples import LEAST_US, PartSample, begin_samples, read_samples
 from phonebit.tuning_store import store_tuning
 
 PLAN = CollectionPlan(BOTH, 12, (1, 2), cuts=2, repeats=1, rounds=1)
@@ -115,6 +115,31 @@ def test_rounds_follow_one_another_and_the_least_counts(tmp_path: Path) -> None:
     ]
     assert {part.rounds for part in least.parts} == {2}
     assert len(least.handovers) == 2 * len(first.handovers)
+
+
+class Clocked(MadeUpDevice):
+    """Its clock falls and rises with every ten files that are opened."""
+
+    def __call__(self, path: Path, threads: int, way: Way) -> Any:
+        engine = super().__call__(path, threads, way)
+        engine.law = lambda *part: spiked(*part) * (1.15 if self.opened // 10 % 3 == 2 else 1.0)
+        return engine
+
+
+def test_samples_are_those_of_the_usual_clock(tmp_path: Path) -> None:
+    steady, clocked = tmp_path / "steady.jsonl", tmp_path / "clocked.jsonl"
+    collect(steady, FACTS, PLAN, MadeUpDevice())
+    collect(clocked, FACTS, PLAN, Clocked())
+    raw = {json.loads(line).get("canary_us") for line in clocked.read_text().splitlines()[1:]}
+    assert len(raw - {None}) == 2 * 3  # clocks; the GPU, and the CPU by counts of threads
+    expected = {part.key: part.us for part in read_samples(steady).parts}
+    found = {part.key: part.us for part in read_samples(clocked).parts}
+    assert found == pytest.approx(expected, rel=1e-3)
+
+
+def test_times_that_no_clock_resolves_stay_what_they_are() -> None:
+    sample = PartSample(PROBE, Processor.CPU, 1, PROBE.whole, "any", LEAST_US, 4.0)
+    assert sample.beside(5.0) == replace(sample, canary_us=5.0)
 
 
 def test_a_round_that_was_interrupted_goes_on(tmp_path: Path) -> None:
@@ -215,7 +240,7 @@ def test_other_files_are_refused(tmp_path: Path, content: bytes, message: str) -
 
 def test_a_cpu_computes_from_a_whole_word_on() -> None:
     part = OutputPart(0, 4, 40, 72)
-    on_cpu = PartSample(PROBE, Processor.CPU, 1, part, "any", 9.0)
+    on_cpu = PartSample(PROBE, Processor.CPU, 1, part, "any", 9.0, 4.0)
     assert on_cpu.computed == OutputPart(0, 4, 32, 72)
     assert replace(on_cpu, processor=Processor.GPU).computed == part
 

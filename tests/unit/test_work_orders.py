@@ -80,15 +80,26 @@ class MadeUpPhone:
         engine = self.device(self.folder / file, int(threads), way)
         times, launches = [], []
         for pair in words[12:]:
-            cpu, gpu = (self.part(text) for text in pair.split("/"))
+            cpu, gpu = self.parts(pair)
             told = engine.measure_layer(int(index), cpu, gpu, int(repeats))
             times.append([told[f"{side}_us"] for side in ("total", "cpu", "gpu")])
             launches.append([] if gpu is None else list(engine.dispatch(int(index), gpu)))
-        return [{"order": int(number), "way": way, "times_us": times, "launches": launches}]
+        beside = [self.canary(int(threads))] * len(times)
+        answer = {"order": int(number), "way": way, "times_us": times, "canary_us": beside}
+        return [answer | {"launches": launches}]
+
+    def canary(self, threads: int) -> list[float]:
+        [words] = [line.split() for line in self.lines() if line.startswith("canary ")]
+        engine = self.device(self.folder / words[1], threads, self.device.ways[0])
+        told = engine.measure_layer(int(words[2]), *self.parts(words[3]))
+        return [told["cpu_us"], told["gpu_us"]]
 
     @staticmethod
-    def part(text: str) -> Any:
-        return None if text == "-" else tuple(int(side) for side in text.split(":"))
+    def parts(pair: str) -> list[Any]:
+        return [
+            None if text == "-" else tuple(int(side) for side in text.split(":"))
+            for text in pair.split("/")
+        ]
 
 
 @pytest.fixture
@@ -180,8 +191,11 @@ def test_an_order_that_was_measured_again_counts_once(phone: MadeUpPhone, tmp_pa
         (2, lambda record: record.update(order=9999), "order 9999 of"),
         (2, lambda record: record.update(order=-1), "order -1 of"),
         (2, lambda record: record["times_us"].pop(), "measurements of"),
-        (2, lambda record: record["times_us"][0].pop(), "three times were expected"),
-        (2, lambda record: record["times_us"][0].__setitem__(0, float("nan")), "three times"),
+        (2, lambda record: record["times_us"][0].pop(), "3 times were expected"),
+        (2, lambda record: record["times_us"][0].__setitem__(0, float("nan")), "3 times"),
+        (2, lambda record: record["canary_us"].pop(), "measurements of"),
+        (2, lambda record: record["canary_us"][0].pop(), "2 times were expected"),
+        (2, lambda record: record["canary_us"][0].__setitem__(0, 0), "a canary that takes 0 and"),
         (2, lambda record: record["launches"][1][0].pop("choice"), "choice"),
     ],
 )  # fmt: skip
