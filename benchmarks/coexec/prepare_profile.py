@@ -29,8 +29,8 @@ TRAINING_SHARE: Final = 0.2
 """Of the budget; the rest is for collecting."""
 ENTRY: Final = "from phonebit.cli.main import main; main()"
 SMOKE_LAYERS: Final = 12
-REPEATS: Final = 8
-"""In a single round. Twenty take four times as long, in which there could be more layers."""
+REPEATS: Final = 16
+"""In a single round, four in each turn. More take the time in which there could be more layers."""
 STOP_S: Final = 30
 """How long an interrupted collection may take to end."""
 

@@ -42,11 +42,11 @@ def collect(
     opencl: Annotated[
         str, typer.Option("--opencl", metavar="DEVICE", help="Which GPU: gpu or gpu:N.")
     ] = "gpu",
-    samples: LayersOption = 400,
+    samples: LayersOption = 1000,
     threads: ThreadCountsOption = "1",
     cuts: CutsOption = 3,
-    repeats: RepeatsOption = 20,
-    rounds: RoundsOption = 3,
+    repeats: RepeatsOption = 16,
+    rounds: RoundsOption = 1,
     seed: SeedOption = 0,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with a file that is there already.")

@@ -30,7 +30,7 @@ CutsOption = Annotated[
     int, typer.Option("--cuts", min=0, metavar="N", help="Parts of a layer in each direction.")
 ]
 RepeatsOption = Annotated[
-    int, typer.Option("--repeats", min=1, metavar="N", help="Runs, of which the least counts.")
+    int, typer.Option("--repeats", min=1, metavar="N", help="Runs in all turns; the least counts.")
 ]
 RoundsOption = Annotated[
     int,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from phonebit.cli.console import progress
 
@@ -24,6 +24,8 @@ MethodName = Literal["search", "ulayer", "codl", "finegrained"]
 PlanPrecision = Literal["exact", "fast"]
 PlanSharing = Literal["copy", "map", "svm"]
 PlanSynchronization = Literal["events", "user_events", "polling"]
+REPEATS_OF_TURN: Final = 2
+"""Runs of a part of a layer, in each of the canary's turns."""
 
 
 @dataclass(frozen=True)
@@ -222,7 +224,9 @@ def _measured_times(
     def measure(layer: int, cpu: OutputPart | None, gpu: OutputPart | None) -> tuple[float, float]:
         parts = {Processor.CPU: cpu, Processor.GPU: gpu}
         at_work = [processor for processor, part in parts.items() if part is not None]
-        times = canary.measure_times(at_work, lambda: measure_parts(engine, layer, cpu, gpu))
+        times = canary.measure_times(
+            at_work, lambda: measure_parts(engine, layer, cpu, gpu, REPEATS_OF_TURN)
+        )
         return times.cpu_us, times.gpu_us
 
     names = [layer.name for layer in engine.layers]

@@ -1,26 +1,28 @@
 """Whether the device is undisturbed: a layer whose time is known tells before and after.
 
-Cores of a machine that is shared, or a phone that is warm, are slower for seconds and then as fast
-as before: 1.7 to 2.4 times on one such machine, for a tenth of the time on each core. Clocks also
-rise and fall by some per cent, for seconds and minutes; by as much the layers are slower that are
-measured then, and the canary tells how much.
+Cores of a machine that is shared, or a phone that is warm, are slower for milliseconds or seconds
+and then as fast as before: 1.2 to 2.4 times on such machines, for a tenth to a third of the time on
+each core. Clocks also rise and fall by some per cent, for seconds and minutes; by as much the
+layers are slower that are measured then, and the canary tells how much.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
-from math import sqrt
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, TypeVar
 
 from phonebit.planner.device_facts import PROBE
 from phonebit.planner.measuring import LayerTimes, MeasuringEngine, measure_parts, usual_us
 from phonebit.planner.plan import OutputPart, Processor
 
-TOLERANCE: Final = 1.2
-"""A canary that takes longer than this times what it usually takes is disturbed."""
-REPEATS: Final = 8
+TOLERANCE: Final = 1.1
+"""A canary that takes longer than this times what it usually takes is disturbed. Where a machine is
+shared, a core takes 1.19 times as long while its other hardware thread works."""
+REPEATS: Final = 3
 """Its time is their least. Of single runs on several cores many are late without a reason."""
+TURNS: Final = 4
+"""Of parts of layers, of which the least counts."""
 PATIENCE_S: Final = 10
 """Seconds that a measurement waits at most until it is not."""
 WAITS_PER_MEASUREMENT: Final = 2
@@ -57,17 +59,6 @@ class Canary:
             measure: Called again until they are, or patience is over: then its answer counts, since
                 a device that stays slow is measured as it is.
         """
-        return self.measure_beside(processors, measure)[0]
-
-    def measure_beside(
-        self, processors: Collection[Processor], measure: Callable[[], Found]
-    ) -> tuple[Found, Times]:
-        """The same, and what the canary took around it: the mean of before and after.
-
-        Args:
-            processors: Who takes part.
-            measure: As ``measure_quietly`` calls it.
-        """
         begin = time.monotonic()
         canary = self._layer_us()
         self._learn(canary)
@@ -76,15 +67,39 @@ class Canary:
             found = None
             if not is_patient or self._is_quiet(processors, canary):
                 found = (measure(),)
-            before, canary = canary, self._layer_us()
+            canary = self._layer_us()
             seconds = time.monotonic() - begin
             if found and (not is_patient or self._is_quiet(processors, canary)):
                 self._restore(seconds)
-                return found[0], {
-                    processor: sqrt(before[processor] * canary[processor]) for processor in canary
-                }
+                return found[0]
             self._patience_s -= seconds
             begin += seconds
+
+    def measure_in_turns(
+        self, processors: Collection[Processor], measures: Sequence[Callable[[], LayerTimes]]
+    ) -> tuple[list[LayerTimes], Times]:
+        """The least times of parts of layers, and those of the canary.
+
+        Everything has its turn before anything has its next one, the canary first: what disturbs
+        for milliseconds spoils a turn of some. There are more turns while the canary has not once
+        been undisturbed, until patience is over.
+
+        Args:
+            processors: Who takes part.
+            measures: Called once in each turn.
+        """
+        begin = time.monotonic()
+        least = self._turn(measures)
+        for _ in range(TURNS - 1):
+            least = _least(least, self._turn(measures))
+        self._learn(_by_processor(least[0]))
+        self._restore(time.monotonic() - begin)
+        while self._patience_s > 0 and not self._is_quiet(processors, _by_processor(least[0])):
+            begin = time.monotonic()
+            least = _least(least, self._turn(measures))
+            self._patience_s -= time.monotonic() - begin
+        canary, *times = least
+        return times, _by_processor(canary)
 
     def measure_times(
         self, processors: Collection[Processor], measure: Callable[[], LayerTimes]
@@ -93,20 +108,26 @@ class Canary:
 
         Args:
             processors: Who takes part.
-            measure: As ``measure_quietly`` calls it.
+            measure: As ``measure_in_turns`` calls it.
         """
-        times, beside = self.measure_beside(processors, measure)
-        slowness = {processor: us / self._usual_us(processor) for processor, us in beside.items()}
+        [times], canary = self.measure_in_turns(processors, [measure])
+        slowness = {processor: us / self._usual_us(processor) for processor, us in canary.items()}
         return times.at_usual_speed(slowness[Processor.CPU], slowness[Processor.GPU])
+
+    def _turn(self, measures: Sequence[Callable[[], LayerTimes]]) -> list[LayerTimes]:
+        """The canary's times, then the others'."""
+        return [self._layer(), *(measure() for measure in measures)]
 
     def _restore(self, seconds: float) -> None:
         restored_s = self._patience_s + WAITS_PER_MEASUREMENT * seconds
         self._patience_s = min(restored_s, PATIENCE_S)
 
-    def _layer_us(self) -> dict[Processor, float]:
+    def _layer_us(self) -> Times:
         """Microseconds that the layer takes now."""
-        times = measure_parts(self._engine, self._index, CPU_PART, GPU_PART, REPEATS)
-        return {Processor.CPU: times.cpu_us, Processor.GPU: times.gpu_us}
+        return _by_processor(self._layer())
+
+    def _layer(self) -> LayerTimes:
+        return measure_parts(self._engine, self._index, CPU_PART, GPU_PART, REPEATS)
 
     def _learn(self, canary: Times) -> None:
         """Keeps a time from before a measurement; of those while it waits there are many alike."""
@@ -121,3 +142,11 @@ class Canary:
         return all(
             canary[processor] <= TOLERANCE * self._usual_us(processor) for processor in processors
         )
+
+
+def _by_processor(times: LayerTimes) -> Times:
+    return {Processor.CPU: times.cpu_us, Processor.GPU: times.gpu_us}
+
+
+def _least(turn: Sequence[LayerTimes], other: Sequence[LayerTimes]) -> list[LayerTimes]:
+    return [one.least(another) for one, another in zip(turn, other, strict=True)]

@@ -130,18 +130,17 @@ def samples_of(order: Order, found: Measurement, cpu_facts: CpuFacts) -> Iterato
         cpu_facts: What decides about the CPU's kernels.
     """
     layer, threads = order.layer, order.threads
-    measured = zip(order.pairs, found.times, found.beside, found.launches, strict=True)
-    for (cpu, gpu), times, beside, launches in measured:
+    for (cpu, gpu), times, launches in zip(order.pairs, found.times, found.launches, strict=True):
         both = cpu is not None and gpu is not None
         if order.way is None and cpu is not None:
             kernel = cpu_kernel(layer, cpu, cpu_facts)
             us = max(times.cpu_us, LEAST_US)
-            canary_us = beside[Processor.CPU]
+            canary_us = found.canary[Processor.CPU]
             yield PartSample(layer, Processor.CPU, threads, cpu, kernel, us, canary_us, both)
         if order.way is None and gpu is not None:
             choice = str(launches[-1]["choice"]) if launches else "none"
             us = max(times.gpu_us, LEAST_US)
-            canary_us = beside[Processor.GPU]
+            canary_us = found.canary[Processor.GPU]
             yield PartSample(
                 layer, Processor.GPU, threads, gpu, choice, us, canary_us, both, launches
             )

@@ -15,7 +15,6 @@ from phonebit.planner.device_facts import PROBE
 from phonebit.planner.handover_layers import WAYS, Way, handover_layers
 from phonebit.planner.measuring import LayerTimes, MeasuringEngine, dispatch_of, measure_parts
 from phonebit.planner.orders import CollectionPlan, Order
-from phonebit.planner.plan import Processor
 from phonebit.planner.predictors.layer_shape import LayerShape
 from phonebit.planner.sampled_files import layer_file
 
@@ -27,14 +26,14 @@ class Measurement:
     Args:
         way: How the processors shared.
         times: One for each of the order's pairs.
-        beside: Likewise, what the canary took around them.
         launches: Likewise; none where the GPU has no part.
+        canary: What the canary took meanwhile.
     """
 
     way: Way
     times: tuple[LayerTimes, ...]
-    beside: tuple[Times, ...]
     launches: tuple[tuple[dict[str, Any], ...], ...]
+    canary: Times
 
 
 class Measurer(Protocol):
@@ -110,16 +109,16 @@ class EngineHere:
     def measure(self, order: Order, way: Way) -> Measurement:
         """See `Measurer`."""
         engine, index = self._load(order.layer, order.threads, way)
-        found, launches = [], []
+        measures = [
+            partial(measure_parts, engine, index, cpu, gpu, order.repeats_of_turn)
+            for cpu, gpu in order.pairs
+        ]
         canary = self._canary(order.threads, way)
-        for cpu, gpu in order.pairs:
-            parts = {Processor.CPU: cpu, Processor.GPU: gpu}
-            at_work = [processor for processor, part in parts.items() if part is not None]
-            measure = partial(measure_parts, engine, index, cpu, gpu, order.repeats)
-            found.append(canary.measure_beside(at_work, measure))
-            launches.append(() if gpu is None else tuple(dispatch_of(engine, index, gpu)))
-        times, beside = zip(*found, strict=True)
-        return Measurement(way, times, beside, tuple(launches))
+        times, beside = canary.measure_in_turns(order.processors, measures)
+        launches = (
+            () if gpu is None else dispatch_of(engine, index, gpu) for _, gpu in order.pairs
+        )
+        return Measurement(way, tuple(times), tuple(map(tuple, launches)), beside)
 
     def _canary(self, threads: int, way: Way) -> Canary:
         if threads not in self._canaries:

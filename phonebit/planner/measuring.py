@@ -44,6 +44,14 @@ class LayerTimes:
     cpu_us: float
     gpu_us: float
 
+    def least(self, other: LayerTimes) -> LayerTimes:
+        """Of each time the lesser one."""
+        return LayerTimes(
+            min(self.total_us, other.total_us),
+            min(self.cpu_us, other.cpu_us),
+            min(self.gpu_us, other.gpu_us),
+        )
+
     def at_usual_speed(self, cpu_slowness: float, gpu_slowness: float) -> LayerTimes:
         """The times of processors that were not slower than they usually are.
 
@@ -72,7 +80,7 @@ def measure_parts(
     index: int,
     cpu: OutputPart | None,
     gpu: OutputPart | None,
-    repeats: int = 40,
+    repeats: int,
 ) -> LayerTimes:
     """Times of parts of a layer, of some runs the least.
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice, product
+from itertools import compress, islice, product
 from typing import Any
 
 from phonebit.errors import InputError
+from phonebit.planner.canary import TURNS
 from phonebit.planner.handover_layers import WAYS, Way, handover_cuts, handover_layers
 from phonebit.planner.plan import OutputPart, Processor
 from phonebit.planner.predictors.layer_shape import LayerShape
@@ -70,7 +71,7 @@ class Order:
         way: How the processors share; None: the first way that the device has.
         pairs: The measurements. With a way they tell what handing over costs, without one how fast
             the processors are.
-        repeats: Runs of a measurement.
+        repeats: Runs of a measurement, in all turns.
         round: Which one, from 0 on.
     """
 
@@ -80,6 +81,18 @@ class Order:
     pairs: tuple[PartPair, ...]
     repeats: int
     round: int
+
+    @property
+    def repeats_of_turn(self) -> int:
+        """Runs of a measurement in each turn."""
+        return -(-self.repeats // TURNS)
+
+    @property
+    def processors(self) -> tuple[Processor, ...]:
+        """Who has a part in one of the measurements."""
+        sides = zip(*self.pairs, strict=True)
+        at_work = (any(part is not None for part in side) for side in sides)
+        return tuple(compress((Processor.CPU, Processor.GPU), at_work))
 
     @property
     def text(self) -> str:

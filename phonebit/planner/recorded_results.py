@@ -108,14 +108,14 @@ def _head(record: Any, identity: str) -> tuple[DeviceFacts, tuple[Way, ...]]:
 
 
 def _measurement(record: Any, order: Order) -> Measurement:
-    times, canary, launches = record["times_us"], record["canary_us"], record["launches"]
-    if not len(times) == len(canary) == len(launches) == len(order.pairs):
+    times, launches = record["times_us"], record["launches"]
+    if not len(times) == len(launches) == len(order.pairs):
         raise ValueError(f"{len(times)} measurements of {len(order.pairs)}")
     return Measurement(
         _way(record["way"]),
         tuple(LayerTimes(*_times(numbers, 3)) for numbers in times),
-        tuple(_beside(*_times(numbers, 2)) for numbers in canary),
         tuple(tuple(launch_record(launch) for launch in part) for part in launches),
+        _canary(*_times(record["canary_us"], 2)),
     )
 
 
@@ -126,7 +126,7 @@ def _times(numbers: Any, count: int) -> list[float]:
     return found
 
 
-def _beside(cpu_us: float, gpu_us: float) -> Times:
+def _canary(cpu_us: float, gpu_us: float) -> Times:
     if not (cpu_us > 0 and gpu_us > 0):
         raise ValueError(f"a canary that takes {cpu_us:g} and {gpu_us:g} us")
     return {Processor.CPU: cpu_us, Processor.GPU: gpu_us}

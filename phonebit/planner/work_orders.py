@@ -21,6 +21,7 @@ from phonebit.planner.canary import (
     PATIENCE_S,
     REPEATS,
     TOLERANCE,
+    TURNS,
     WAITS_PER_MEASUREMENT,
 )
 from phonebit.planner.collect import CollectionReport, carry_out
@@ -165,14 +166,15 @@ class _WorkOrder:
 
 
 def _canary_line() -> str:
-    """``canary probe.pbit 1 7:14:0:64/0:7:0:64 repeats 3 usual 25 most 120 waits 10 2``.
+    """``canary probe.pbit 1 7:14:0:64/0:7:0:64 turns 4 repeats 3 usual 25 most 110 waits 10 2``.
 
     Two shares in per cent; seconds; how many times as long as measurements take.
     """
     parts = f"{_part_text(CPU_PART)}/{_part_text(GPU_PART)}"
-    times = f"repeats {REPEATS} usual {round(100 * USUAL)} most {round(100 * TOLERANCE)}"
+    times = f"turns {TURNS} repeats {REPEATS}"
+    limits = f"usual {round(100 * USUAL)} most {round(100 * TOLERANCE)}"
     waits = f"waits {PATIENCE_S} {WAITS_PER_MEASUREMENT}"
-    return f"canary {PROBE_FILE} {layer_index(PROBE)} {parts} {times} {waits}"
+    return f"canary {PROBE_FILE} {layer_index(PROBE)} {parts} {times} {limits} {waits}"
 
 
 def _order_line(number: int, file: str, order: Order) -> str:
@@ -185,7 +187,7 @@ def _order_line(number: int, file: str, order: Order) -> str:
     pairs = " ".join(f"{_part_text(cpu)}/{_part_text(gpu)}" for cpu, gpu in order.pairs)
     return (
         f"order {number} {file} {layer_index(order.layer)} threads {order.threads} way {way} "
-        f"repeats {order.repeats} parts {pairs}"
+        f"repeats {order.repeats_of_turn} parts {pairs}"
     )
 
 

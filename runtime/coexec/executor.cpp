@@ -20,6 +20,9 @@ bool is_same(const PlacedPart& a, const PlacedPart& b) {
          a.part.channel_begin == b.part.channel_begin && a.part.channel_end == b.part.channel_end;
 }
 
+/// Keeps the least time of an op that runs in several stages; 0: none yet.
+void keep_least(double& least, double us) { least = least == 0.0 ? us : std::min(least, us); }
+
 std::string describe(const loader::Model& model, const loader::Op& op, const OutputPart& part) {
   if (lowering::is_whole(model, op, part)) return "";
   const OutputPart whole = lowering::whole_part(model, op);
@@ -147,8 +150,8 @@ void Executor::run_cpu_stage(size_t index, const std::byte* const* inputs, std::
   for (size_t i = 0; i < stage.cpu.size(); ++i) {
     const auto begin = std::chrono::steady_clock::now();
     cpu::run_layer(*cpu_work_[index][i], processors_.pool);
-    if (microseconds != nullptr)
-      (*microseconds)[stage.cpu[i].op] = Microseconds(std::chrono::steady_clock::now() - begin).count();
+    const double us = Microseconds(std::chrono::steady_clock::now() - begin).count();
+    if (microseconds != nullptr) keep_least((*microseconds)[stage.cpu[i].op], us);
   }
   for (size_t i = 0; is_last && i < schedule_.outputs().size(); ++i) {
     const int tensor = schedule_.outputs()[i];
@@ -192,7 +195,7 @@ void Executor::run_timed(const std::byte* const* inputs, std::byte* const* outpu
       std::vector<Handle<cl_event>> events;
       gpu_layers_.enqueue(placed.op, profiling, &events);
       check(api().clFinish(profiling), "clFinish");
-      gpu[placed.op] = 1e3 * opencl::event_milliseconds(events);
+      keep_least(gpu[placed.op], 1e3 * opencl::event_milliseconds(events));
     }
     run_cpu_stage(i, inputs, outputs, &cpu);
     exchange_->enqueue_from_cpu(stages[i], queue);

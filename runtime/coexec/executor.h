@@ -42,7 +42,7 @@ class Executor {
   /// After run(): a tensor as the processors left it, from the parts that each of them wrote.
   void read(int tensor, std::byte* to);
   /// The same, one processor after the other, with the microseconds of each planned part: those of the GPU by
-  /// its own clock. Fills `cpu` and `gpu`, by op.
+  /// its own clock, and of an op in several stages the least. Fills `cpu` and `gpu`, by op, zeros before.
   void run_timed(const std::byte* const* inputs, std::byte* const* outputs, std::vector<double>& cpu,
                  std::vector<double>& gpu);
 

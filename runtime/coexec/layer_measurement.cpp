@@ -14,9 +14,8 @@ using Microseconds = std::chrono::duration<double, std::micro>;
 
 /// Stages of a measured layer: as many as make one wait at the end small beside them.
 constexpr int kMeasuredStages = 8;
-/// Measuring ends when it has taken so long, if there are three runs: slow layers need no more.
-constexpr double kMeasuringUs = 100e3;
-constexpr int kFewestRuns = 3;
+/// No run begins later than so long after the first: slow layers need fewer.
+constexpr double kMeasuringUs = 25e3;
 
 template <class Byte>
 std::vector<Byte*> pointers(std::vector<std::vector<std::byte>>& buffers) {
@@ -62,15 +61,16 @@ LayerTimes LayerMeasurement::measure(int repeats) {
   const std::vector<std::byte*> out = pointers<std::byte>(outputs_);
   LayerTimes least{};
   const auto first = std::chrono::steady_clock::now();
-  for (int repeat = -1; repeat < repeats; ++repeat) {  // -1: the warm-up
+  executor_.run(in.data(), out.data());  // the warm-up
+  for (int repeat = 0; repeat < repeats; ++repeat) {
     const auto begin = std::chrono::steady_clock::now();
-    if (repeat >= kFewestRuns && Microseconds(begin - first).count() > kMeasuringUs) break;
+    if (repeat > 0 && Microseconds(begin - first).count() > kMeasuringUs) break;
     executor_.run(in.data(), out.data());
     const double us = Microseconds(std::chrono::steady_clock::now() - begin).count();
     std::vector<double> cpu_us(index_ + 1, 0.0), gpu_us(index_ + 1, 0.0);
     executor_.run_timed(in.data(), out.data(), cpu_us, gpu_us);
     const LayerTimes times{us / kMeasuredStages, cpu_us[index_], gpu_us[index_]};
-    least = repeat <= 0 ? times : least_of(least, times);
+    least = repeat == 0 ? times : least_of(least, times);
   }
   return least;
 }

@@ -1,4 +1,4 @@
-// Whether the device is undisturbed: a layer whose time is known tells before and after a measurement, as in
+// Whether the device is undisturbed: a layer whose time is known tells between measurements, as in
 // phonebit/planner/canary.py.
 #pragma once
 
@@ -11,10 +11,10 @@
 
 namespace phonebit::tools {
 
-/// A measurement, and what the canary took around it: the mean of before and after.
-struct TimesBeside {
-  LayerTimes found;
-  double canary_cpu_us, canary_gpu_us;
+/// The least times of an order's measurements, and those of the canary meanwhile.
+struct TurnTimes {
+  LayerTimes canary;
+  std::vector<LayerTimes> pairs;
 };
 
 /// A layer that both processors compute a part of, again and again.
@@ -24,16 +24,16 @@ class Canary {
   Canary(Network network, const CanaryOrder& order)
       : network_(std::move(network)), order_(order), patience_s_(order.patience_s) {}
 
-  /// A measurement of these parts before and after which their processors are undisturbed. `measure` is
-  /// called again until they are, or patience is over.
-  TimesBeside measure_beside(const PartPair& parts, const std::function<LayerTimes()>& measure);
+  /// Everything has its turn before anything has its next one, the canary first: what disturbs for
+  /// milliseconds spoils a turn of some. There are more turns while the canary has not once been undisturbed,
+  /// until patience is over.
+  TurnTimes measure_in_turns(const std::vector<PartPair>& pairs,
+                             const std::function<LayerTimes(const PartPair&)>& measure);
 
  private:
   LayerTimes layer_times();
-  /// Keeps times from before a measurement; of those while it waits there are many alike.
-  void learn(const LayerTimes& times);
-  /// Whether the layer took as long as usual, on the processors that have a part.
-  bool is_quiet(const PartPair& parts, const LayerTimes& times) const;
+  /// Whether the layer took as long as usual on the processors that have a part.
+  bool is_quiet(const std::vector<PartPair>& pairs, const LayerTimes& times) const;
   double usual_us(const std::vector<double>& known_us) const;
 
   Network network_;

@@ -159,24 +159,12 @@ void Collector::write_keys(JsonWriter& json) const {
   json.end_object();
 }
 
-TimesBeside measure_pair(Network& network, Canary& canary, const Order& order, const PartPair& pair) {
-  const Part* cpu = pair.cpu ? &*pair.cpu : nullptr;
-  const Part* gpu = pair.gpu ? &*pair.gpu : nullptr;
-  return canary.measure_beside(
-      pair, [&] { return checked(network.measure_layer(order.layer, cpu, gpu, order.repeats)); });
-}
-
-/// Microseconds of each pair: whole, CPU, GPU, and those of the canary's, CPU and GPU.
-void write_times(JsonWriter& json, const std::vector<TimesBeside>& pairs) {
+void write_times(JsonWriter& json, const TurnTimes& times) {
   json.key("times_us").begin_array();
-  for (const TimesBeside& pair : pairs) {
-    const LayerTimes& us = pair.found;
+  for (const LayerTimes& us : times.pairs)
     json.begin_array().real(us.total_us).real(us.cpu_us).real(us.gpu_us).end_array();
-  }
-  json.end_array().key("canary_us").begin_array();
-  for (const TimesBeside& pair : pairs)
-    json.begin_array().real(pair.canary_cpu_us).real(pair.canary_gpu_us).end_array();
   json.end_array();
+  json.key("canary_us").begin_array().real(times.canary.cpu_us).real(times.canary.gpu_us).end_array();
 }
 
 void write_sizes(JsonWriter& json, const char* name, const uint64_t (&sizes)[3]) {
@@ -212,10 +200,12 @@ std::string Collector::measure(const Order& order) {
     Network network = load(order.file, order.threads, way);
     json.begin_object().whole("order", order.number);
     json.key("way").begin_array().text(way.sharing).text(way.synchronization).end_array();
-    std::vector<TimesBeside> times;
-    for (const PartPair& pair : order.pairs)
-      times.push_back(measure_pair(network, canary(order.threads), order, pair));
-    write_times(json, times);
+    const auto measure = [&](const PartPair& pair) {
+      const Part* cpu = pair.cpu ? &*pair.cpu : nullptr;
+      const Part* gpu = pair.gpu ? &*pair.gpu : nullptr;
+      return checked(network.measure_layer(order.layer, cpu, gpu, order.repeats));
+    };
+    write_times(json, canary(order.threads).measure_in_turns(order.pairs, measure));
     json.key("launches").begin_array();
     for (const PartPair& pair : order.pairs) write_launches(json, network, order, pair);
     json.end_array().end_object();

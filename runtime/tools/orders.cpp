@@ -104,6 +104,8 @@ CanaryOrder parse_canary(Words& words) {
   canary.parts = parse_pair(words.where(), words.word());
   if (!canary.parts.cpu || !canary.parts.gpu)
     fail("%s: a processor has no part of the canary", words.where().c_str());
+  words.expect("turns");
+  canary.turns = words.number(1);
   words.expect("repeats");
   canary.repeats = words.number(1);
   words.expect("usual");

@@ -31,19 +31,20 @@ struct Order {
   int layer;         ///< index in the file
   int threads;
   std::optional<Way> way;  ///< absent: the first that the device has
-  int repeats;
+  int repeats;             ///< in each turn
   std::vector<PartPair> pairs;
 };
 
-/// How to see whether the device is undisturbed.
+/// How to measure, and to see whether the device is undisturbed.
 struct CanaryOrder {
   std::string file;           ///< in the folder
   int layer;                  ///< index in the file
   PartPair parts;             ///< both are there
-  int repeats;                ///< the layer's time is their least
-  int usual_percent;          ///< the share of measurements that find it at most as slow as usual
+  int turns;                  ///< of an order's measurements, of which the least counts
+  int repeats;                ///< in each turn; the layer's time is their least
+  int usual_percent;          ///< the share of orders that find it at most as slow as usual
   int most_percent;           ///< of its usual time
-  int patience_s;             ///< how long a measurement waits at most
+  int patience_s;             ///< how long an order has further turns at most
   int waits_per_measurement;  ///< all together wait at most so many times as long as they take
 };
 
