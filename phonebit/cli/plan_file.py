@@ -24,7 +24,7 @@ MethodName = Literal["search", "ulayer", "codl", "finegrained"]
 PlanPrecision = Literal["exact", "fast"]
 PlanSharing = Literal["copy", "map", "svm"]
 PlanSynchronization = Literal["events", "user_events", "polling"]
-REPEATS_OF_TURN: Final = 2
+REPEATS_OF_TURN: Final = 4
 """Runs of a part of a layer, in each of the canary's turns."""
 
 

@@ -1,7 +1,7 @@
 """Whether the device is undisturbed: a layer whose time is known tells before and after.
 
 Cores of a machine that is shared, or a phone that is warm, are slower for milliseconds or seconds
-and then as fast as before: 1.2 to 2.4 times on such machines, for a tenth to a third of the time on
+and then as fast as before: 1.2 to 2.4 times on such machines, for a tenth to a half of the time on
 each core. Clocks also rise and fall by some per cent, for seconds and minutes; by as much the
 layers are slower that are measured then, and the canary tells how much.
 """
