@@ -1,4 +1,4 @@
-"""Whether the device is undisturbed: a layer whose time is known tells before and after.
+"""Whether the device is undisturbed: a layer whose time is known tells between measurements.
 
 Cores of a machine that is shared, or a phone that is warm, are slower for milliseconds or seconds
 and then as fast as before: 1.2 to 2.4 times on such machines, for a tenth to a half of the time on
@@ -130,7 +130,7 @@ class Canary:
         return measure_parts(self._engine, self._index, CPU_PART, GPU_PART, REPEATS)
 
     def _learn(self, canary: Times) -> None:
-        """Keeps a time from before a measurement; of those while it waits there are many alike."""
+        """Keeps a time from before waiting: of those while it waits there are many alike."""
         for processor, us in canary.items():
             self._known_us[processor].append(us)
 

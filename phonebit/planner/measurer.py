@@ -114,11 +114,11 @@ class EngineHere:
             for cpu, gpu in order.pairs
         ]
         canary = self._canary(order.threads, way)
-        times, beside = canary.measure_in_turns(order.processors, measures)
+        times, canary_times = canary.measure_in_turns(order.processors, measures)
         launches = (
             () if gpu is None else dispatch_of(engine, index, gpu) for _, gpu in order.pairs
         )
-        return Measurement(way, tuple(times), tuple(map(tuple, launches)), beside)
+        return Measurement(way, tuple(times), tuple(map(tuple, launches)), canary_times)
 
     def _canary(self, threads: int, way: Way) -> Canary:
         if threads not in self._canaries:
