@@ -29,8 +29,8 @@ TRAINING_SHARE: Final = 0.2
 """Of the budget; the rest is for collecting."""
 ENTRY: Final = "from phonebit.cli.main import main; main()"
 SMOKE_LAYERS: Final = 12
-REPEATS: Final = 16
-"""In a single round, four in each turn. More take the time in which there could be more layers."""
+TURNS: Final = 16
+"""In a single round. More take the time in which there could be more layers."""
 STOP_S: Final = 30
 """How long an interrupted collection may take to end."""
 
@@ -57,7 +57,7 @@ def collect(
     counts = ",".join(map(str, threads))
     command = phonebit(
         "collect", "--opencl", bench.gpu, "--threads", counts, "--seed", str(SEED),
-        "--samples", str(count), "--repeats", str(REPEATS), "--rounds", "1",
+        "--samples", str(count), "--turns", str(TURNS), "--rounds", "1",
         "-o", str(samples), "--resume",
     )  # fmt: skip
     with subprocess.Popen(command, cwd=samples.parent) as process:

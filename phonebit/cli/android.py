@@ -20,10 +20,10 @@ from phonebit.cli.collect_options import (
     CutsOption,
     LayersOption,
     ProcessorsOption,
-    RepeatsOption,
     RoundsOption,
     SeedOption,
     ThreadCountsOption,
+    TurnsOption,
     collection_plan,
     print_collection,
 )
@@ -169,7 +169,7 @@ def collect(
     layers: LayersOption = 1000,
     threads: ThreadCountsOption = "1",
     cuts: CutsOption = 3,
-    repeats: RepeatsOption = 16,
+    turns: TurnsOption = 16,
     rounds: RoundsOption = 1,
     seed: SeedOption = 0,
     cores: CoresOption = "any",
@@ -188,7 +188,7 @@ def collect(
     """
     from phonebit.android.collecting import collect_on_phone
 
-    plan = collection_plan(device, layers, threads, cuts, repeats, rounds, seed)
+    plan = collection_plan(device, layers, threads, cuts, turns, rounds, seed)
     connected, phone = _connect(adb, serial)
     _install(connected, phone, tools, [])
     folder = orders or samples.with_suffix(".orders")

@@ -13,10 +13,10 @@ from phonebit.cli.collect_options import (
     CutsOption,
     LayersOption,
     ProcessorsOption,
-    RepeatsOption,
     RoundsOption,
     SeedOption,
     ThreadCountsOption,
+    TurnsOption,
     collection_plan,
     print_collection,
 )
@@ -45,7 +45,7 @@ def collect(
     samples: LayersOption = 1000,
     threads: ThreadCountsOption = "1",
     cuts: CutsOption = 3,
-    repeats: RepeatsOption = 16,
+    turns: TurnsOption = 16,
     rounds: RoundsOption = 1,
     seed: SeedOption = 0,
     resume: Annotated[
@@ -73,7 +73,7 @@ def collect(
     asked = (orders is not None, results is not None, output_path is not None)
     if results is not None and orders is not None and output_path is not None:
         _refuse_given(
-            context, ("device", "opencl", "samples", "threads", "cuts", "repeats", "rounds", "seed")
+            context, ("device", "opencl", "samples", "threads", "cuts", "turns", "rounds", "seed")
         )
         _check_new(output_path, resume)
         return print_collection(output_path, _read_back(orders, results, output_path))
@@ -82,7 +82,7 @@ def collect(
             "what to do is not clear",
             expected="-o SAMPLES, or --orders FOLDER, or --orders FOLDER --results FILE -o SAMPLES",
         )
-    plan = collection_plan(device, samples, threads, cuts, repeats, rounds, seed)
+    plan = collection_plan(device, samples, threads, cuts, turns, rounds, seed)
     if orders is not None:
         _refuse_given(context, ("opencl", "resume"))
         return _write_orders(orders, plan)

@@ -29,8 +29,11 @@ ThreadCountsOption = Annotated[
 CutsOption = Annotated[
     int, typer.Option("--cuts", min=0, metavar="N", help="Parts of a layer in each direction.")
 ]
-RepeatsOption = Annotated[
-    int, typer.Option("--repeats", min=1, metavar="N", help="Runs in all turns; the least counts.")
+TurnsOption = Annotated[
+    int,
+    typer.Option(
+        "--turns", min=1, metavar="N", help="Times that a part is measured; the least counts."
+    ),
 ]
 RoundsOption = Annotated[
     int,
@@ -42,7 +45,7 @@ SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Of layers and we
 
 
 def collection_plan(
-    device: Processors, layers: int, threads: str, cuts: int, repeats: int, rounds: int, seed: int
+    device: Processors, layers: int, threads: str, cuts: int, turns: int, rounds: int, seed: int
 ) -> CollectionPlan:
     """What the options ask for.
 
@@ -53,7 +56,7 @@ def collection_plan(
     from phonebit.planner.plan import Processor
 
     sides = tuple(side for side in Processor if side.name.lower() in device.split("+"))
-    return CollectionPlan(sides, layers, _thread_counts(threads), cuts, repeats, rounds, seed)
+    return CollectionPlan(sides, layers, _thread_counts(threads), cuts, turns, rounds, seed)
 
 
 def _thread_counts(text: str) -> tuple[int, ...]:

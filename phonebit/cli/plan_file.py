@@ -24,8 +24,8 @@ MethodName = Literal["search", "ulayer", "codl", "finegrained"]
 PlanPrecision = Literal["exact", "fast"]
 PlanSharing = Literal["copy", "map", "svm"]
 PlanSynchronization = Literal["events", "user_events", "polling"]
-REPEATS_OF_TURN: Final = 4
-"""Runs of a part of a layer, in each of the canary's turns."""
+TURNS: Final = 8
+"""In which a part of a layer is measured, of which the least counts."""
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,7 @@ def _measured_times(
         parts = {Processor.CPU: cpu, Processor.GPU: gpu}
         at_work = [processor for processor, part in parts.items() if part is not None]
         times = canary.measure_times(
-            at_work, lambda: measure_parts(engine, layer, cpu, gpu, REPEATS_OF_TURN)
+            at_work, lambda: measure_parts(engine, layer, cpu, gpu, repeats=1), TURNS
         )
         return times.cpu_us, times.gpu_us
 

@@ -21,8 +21,6 @@ TOLERANCE: Final = 1.1
 shared, a core takes 1.19 times as long while its other hardware thread works."""
 REPEATS: Final = 3
 """Its time is their least. Of single runs on several cores many are late without a reason."""
-TURNS: Final = 4
-"""Of parts of layers, of which the least counts."""
 PATIENCE_S: Final = 10
 """Seconds that a measurement waits at most until it is not."""
 WAITS_PER_MEASUREMENT: Final = 2
@@ -76,7 +74,10 @@ class Canary:
             begin += seconds
 
     def measure_in_turns(
-        self, processors: Collection[Processor], measures: Sequence[Callable[[], LayerTimes]]
+        self,
+        processors: Collection[Processor],
+        measures: Sequence[Callable[[], LayerTimes]],
+        turns: int,
     ) -> tuple[list[LayerTimes], Times]:
         """The least times of parts of layers, and those of the canary.
 
@@ -87,10 +88,11 @@ class Canary:
         Args:
             processors: Who takes part.
             measures: Called once in each turn.
+            turns: How many; where a core is slow for half of the time, few are without a quick one.
         """
         begin = time.monotonic()
         least = self._turn(measures)
-        for _ in range(TURNS - 1):
+        for _ in range(turns - 1):
             least = _least(least, self._turn(measures))
         self._learn(_by_processor(least[0]))
         self._restore(time.monotonic() - begin)
@@ -102,15 +104,16 @@ class Canary:
         return times, _by_processor(canary)
 
     def measure_times(
-        self, processors: Collection[Processor], measure: Callable[[], LayerTimes]
+        self, processors: Collection[Processor], measure: Callable[[], LayerTimes], turns: int
     ) -> LayerTimes:
         """Of parts of a layer, as if the processors had been as fast as they usually are so far.
 
         Args:
             processors: Who takes part.
             measure: As ``measure_in_turns`` calls it.
+            turns: Likewise.
         """
-        [times], canary = self.measure_in_turns(processors, [measure])
+        [times], canary = self.measure_in_turns(processors, [measure], turns)
         slowness = {processor: us / self._usual_us(processor) for processor, us in canary.items()}
         return times.at_usual_speed(slowness[Processor.CPU], slowness[Processor.GPU])
 

@@ -110,11 +110,10 @@ class EngineHere:
         """See `Measurer`."""
         engine, index = self._load(order.layer, order.threads, way)
         measures = [
-            partial(measure_parts, engine, index, cpu, gpu, order.repeats_of_turn)
-            for cpu, gpu in order.pairs
+            partial(measure_parts, engine, index, cpu, gpu, repeats=1) for cpu, gpu in order.pairs
         ]
         canary = self._canary(order.threads, way)
-        times, canary_times = canary.measure_in_turns(order.processors, measures)
+        times, canary_times = canary.measure_in_turns(order.processors, measures, order.turns)
         launches = (
             () if gpu is None else dispatch_of(engine, index, gpu) for _, gpu in order.pairs
         )

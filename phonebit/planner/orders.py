@@ -8,7 +8,6 @@ from itertools import compress, islice, product
 from typing import Any
 
 from phonebit.errors import InputError
-from phonebit.planner.canary import TURNS
 from phonebit.planner.handover_layers import WAYS, Way, handover_cuts, handover_layers
 from phonebit.planner.plan import OutputPart, Processor
 from phonebit.planner.predictors.layer_shape import LayerShape
@@ -27,7 +26,7 @@ class CollectionPlan:
         layers: How many random layers.
         threads: Numbers of CPU threads.
         cuts: Most parts of a layer in each direction.
-        repeats: Runs of a measurement, of which the least counts.
+        turns: How often a part is measured, of which the least counts.
         rounds: How often everything is measured. A device is slower now and then, for seconds; so
             rounds follow one another, and the least of a part's times counts.
         seed: Of layers, cuts and weights.
@@ -37,8 +36,8 @@ class CollectionPlan:
     layers: int
     threads: tuple[int, ...]
     cuts: int = 3
-    repeats: int = 20
-    rounds: int = 3
+    turns: int = 16
+    rounds: int = 1
     seed: int = 0
 
     def to_dict(self) -> dict[str, Any]:
@@ -71,7 +70,7 @@ class Order:
         way: How the processors share; None: the first way that the device has.
         pairs: The measurements. With a way they tell what handing over costs, without one how fast
             the processors are.
-        repeats: Runs of a measurement, in all turns.
+        turns: How often the measurements take turns.
         round: Which one, from 0 on.
     """
 
@@ -79,13 +78,8 @@ class Order:
     threads: int
     way: Way | None
     pairs: tuple[PartPair, ...]
-    repeats: int
+    turns: int
     round: int
-
-    @property
-    def repeats_of_turn(self) -> int:
-        """Runs of a measurement in each turn."""
-        return -(-self.repeats // TURNS)
 
     @property
     def processors(self) -> tuple[Processor, ...]:
@@ -116,11 +110,11 @@ def make_orders(plan: CollectionPlan) -> Iterator[Order]:
     for number in range(plan.rounds):
         if len(plan.processors) == len(Processor):
             for way, threads, layer in product(WAYS, plan.threads, handover_layers()):
-                yield Order(layer, threads, way, handover_cuts(layer), plan.repeats, number)
+                yield Order(layer, threads, way, handover_cuts(layer), plan.turns, number)
         for layer in islice(sample_layers(plan.seed), plan.layers):
             pairs = tuple(part_pairs(layer, plan))
             for threads in plan.threads:
-                yield Order(layer, threads, None, pairs, plan.repeats, number)
+                yield Order(layer, threads, None, pairs, plan.turns, number)
 
 
 def part_pairs(layer: LayerShape, plan: CollectionPlan) -> list[PartPair]:

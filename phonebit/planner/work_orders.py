@@ -21,7 +21,6 @@ from phonebit.planner.canary import (
     PATIENCE_S,
     REPEATS,
     TOLERANCE,
-    TURNS,
     WAITS_PER_MEASUREMENT,
 )
 from phonebit.planner.collect import CollectionReport, carry_out
@@ -155,7 +154,7 @@ class _WorkOrder:
     def text(self) -> str:
         """What `phonebit_bench` reads."""
         head = [
-            f"phonebit-orders 3 {self.identity}",
+            f"phonebit-orders 4 {self.identity}",
             f"probe {PROBE_FILE} {layer_index(PROBE)}",
             _canary_line(),
             f"sharing {self._sharing}",
@@ -166,19 +165,18 @@ class _WorkOrder:
 
 
 def _canary_line() -> str:
-    """``canary probe.pbit 1 7:14:0:64/0:7:0:64 turns 4 repeats 3 usual 25 most 110 waits 10 2``.
+    """``canary probe.pbit 1 7:14:0:64/0:7:0:64 repeats 3 usual 25 most 110 waits 10 2``.
 
     Two shares in per cent; seconds; how many times as long as measurements take.
     """
     parts = f"{_part_text(CPU_PART)}/{_part_text(GPU_PART)}"
-    times = f"turns {TURNS} repeats {REPEATS}"
-    limits = f"usual {round(100 * USUAL)} most {round(100 * TOLERANCE)}"
+    limits = f"repeats {REPEATS} usual {round(100 * USUAL)} most {round(100 * TOLERANCE)}"
     waits = f"waits {PATIENCE_S} {WAITS_PER_MEASUREMENT}"
-    return f"canary {PROBE_FILE} {layer_index(PROBE)} {parts} {times} {limits} {waits}"
+    return f"canary {PROBE_FILE} {layer_index(PROBE)} {parts} {limits} {waits}"
 
 
 def _order_line(number: int, file: str, order: Order) -> str:
-    """``order 7 layer_9.pbit 1 threads 2 way any any repeats 20 parts 0:14:0:64/- -/0:14:0:64``.
+    """``order 7 layer_9.pbit 1 threads 2 way any any turns 16 parts 0:14:0:64/- -/0:14:0:64``.
 
     Behind the file stands the layer's index in it; parts are the CPU's and the GPU's, each with its
     rows and channels.
@@ -187,7 +185,7 @@ def _order_line(number: int, file: str, order: Order) -> str:
     pairs = " ".join(f"{_part_text(cpu)}/{_part_text(gpu)}" for cpu, gpu in order.pairs)
     return (
         f"order {number} {file} {layer_index(order.layer)} threads {order.threads} way {way} "
-        f"repeats {order.repeats_of_turn} parts {pairs}"
+        f"turns {order.turns} parts {pairs}"
     )
 
 

@@ -341,12 +341,11 @@ CoexecInfo CoexecBackend::info() const {
 LayerTimes CoexecBackend::measure_layer(size_t index, const std::optional<OutputPart>& cpu,
                                         const std::optional<OutputPart>& gpu, int repeats) {
   std::unique_ptr<LayerMeasurement> measurement = std::move(measurement_);
-  if (!measurement || !measurement->is_of(index, cpu, gpu)) {
+  if (!measurement || measurement->index() != index) {
     measurement.reset();  // before the next one takes memory
-    measurement =
-        std::make_unique<LayerMeasurement>(processors(), index, cpu, gpu, sharing_, synchronization_);
+    measurement = std::make_unique<LayerMeasurement>(processors(), index, sharing_, synchronization_);
   }
-  const LayerTimes times = measurement->measure(repeats);
+  const LayerTimes times = measurement->measure(cpu, gpu, repeats);
   measurement_ = std::move(measurement);  // not one that failed
   return times;
 }

@@ -10,12 +10,16 @@
 namespace phonebit::coexec {
 namespace {
 
-using Microseconds = std::chrono::duration<double, std::micro>;
+using Clock = std::chrono::steady_clock;
 
 /// Stages of a measured layer: as many as make one wait at the end small beside them.
 constexpr int kMeasuredStages = 8;
 /// No run begins later than so long after the first: slow layers need fewer.
 constexpr double kMeasuringUs = 25e3;
+
+double microseconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+}
 
 template <class Byte>
 std::vector<Byte*> pointers(std::vector<std::vector<std::byte>>& buffers) {
@@ -36,43 +40,47 @@ LayerTimes least_of(const LayerTimes& a, const LayerTimes& b) {
 
 }  // namespace
 
-LayerMeasurement::LayerMeasurement(const Processors& processors, size_t index,
-                                   const std::optional<OutputPart>& cpu, const std::optional<OutputPart>& gpu,
-                                   Sharing sharing, Synchronization synchronization)
-    : index_(index),
-      cpu_(cpu),
-      gpu_(gpu),
-      executor_(processors, Schedule(processors.model, index, cpu, gpu, kMeasuredStages), sharing,
-                synchronization) {
-  const loader::Model& model = processors.model;
-  std::mt19937 random(1);
-  for (const int tensor : executor_.schedule().inputs())
-    inputs_.push_back(opencl::random_content(model.tensor(tensor), 1, random));
-  for (const int tensor : executor_.schedule().outputs()) outputs_.emplace_back(model.tensor(tensor).bytes());
-}
+LayerMeasurement::LayerMeasurement(const Processors& processors, size_t index, Sharing sharing,
+                                   Synchronization synchronization)
+    : processors_(processors), index_(index), sharing_(sharing), synchronization_(synchronization) {}
 
-bool LayerMeasurement::is_of(size_t index, const std::optional<OutputPart>& cpu,
-                             const std::optional<OutputPart>& gpu) const {
-  return index == index_ && is_same(cpu, cpu_) && is_same(gpu, gpu_);
-}
-
-LayerTimes LayerMeasurement::measure(int repeats) {
+LayerTimes LayerMeasurement::measure(const std::optional<OutputPart>& cpu,
+                                     const std::optional<OutputPart>& gpu, int repeats) {
+  prepare(cpu, gpu);
   const std::vector<const std::byte*> in = pointers<const std::byte>(inputs_);
   const std::vector<std::byte*> out = pointers<std::byte>(outputs_);
   LayerTimes least{};
-  const auto first = std::chrono::steady_clock::now();
-  executor_.run(in.data(), out.data());  // the warm-up
+  const Clock::time_point first = Clock::now();
   for (int repeat = 0; repeat < repeats; ++repeat) {
-    const auto begin = std::chrono::steady_clock::now();
-    if (repeat > 0 && Microseconds(begin - first).count() > kMeasuringUs) break;
-    executor_.run(in.data(), out.data());
-    const double us = Microseconds(std::chrono::steady_clock::now() - begin).count();
+    if (repeat > 0 && microseconds_since(first) > kMeasuringUs) break;
+    // The stages of the first run warm up: of them, too, only the least counts.
     std::vector<double> cpu_us(index_ + 1, 0.0), gpu_us(index_ + 1, 0.0);
-    executor_.run_timed(in.data(), out.data(), cpu_us, gpu_us);
-    const LayerTimes times{us / kMeasuredStages, cpu_us[index_], gpu_us[index_]};
+    executor_->run_timed(in.data(), out.data(), cpu_us, gpu_us);
+    const Clock::time_point begin = Clock::now();
+    executor_->run(in.data(), out.data());
+    const LayerTimes times{microseconds_since(begin) / kMeasuredStages, cpu_us[index_], gpu_us[index_]};
     least = repeat == 0 ? times : least_of(least, times);
   }
   return least;
+}
+
+void LayerMeasurement::prepare(const std::optional<OutputPart>& cpu, const std::optional<OutputPart>& gpu) {
+  if (executor_ && is_same(cpu, cpu_) && is_same(gpu, gpu_)) return;
+  executor_.reset();  // before the next one takes memory
+  executor_.emplace(processors_, Schedule(processors_.model, index_, cpu, gpu, kMeasuredStages), sharing_,
+                    synchronization_);
+  cpu_ = cpu;
+  gpu_ = gpu;
+  if (outputs_.empty()) make_content();
+}
+
+void LayerMeasurement::make_content() {
+  const loader::Model& model = processors_.model;
+  std::mt19937 random(1);
+  for (const int tensor : executor_->schedule().inputs())
+    inputs_.push_back(opencl::random_content(model.tensor(tensor), 1, random));
+  for (const int tensor : executor_->schedule().outputs())
+    outputs_.emplace_back(model.tensor(tensor).bytes());
 }
 
 }  // namespace phonebit::coexec

@@ -10,25 +10,32 @@
 
 namespace phonebit::coexec {
 
-/// A layer with a part for each processor, ready to be measured on random content any number of times.
-/// One caller at a time.
+/// A layer on random content, whose parts can be measured any number of times. One caller at a time.
 class LayerMeasurement {
  public:
-  /// An absent part: that processor does nothing. Throws Error(input) for parts that cannot be, Error(device)
-  /// when the device cannot compute its part.
-  LayerMeasurement(const Processors& processors, size_t index, const std::optional<OutputPart>& cpu,
-                   const std::optional<OutputPart>& gpu, Sharing sharing, Synchronization synchronization);
+  LayerMeasurement(const Processors& processors, size_t index, Sharing sharing,
+                   Synchronization synchronization);
 
-  bool is_of(size_t index, const std::optional<OutputPart>& cpu, const std::optional<OutputPart>& gpu) const;
+  size_t index() const { return index_; }
 
-  /// The least of up to `repeats` runs after a warm-up: whatever else the device does makes it slower.
-  LayerTimes measure(int repeats);
+  /// The least of up to `repeats` runs after a warm-up: whatever else the device does makes it slower. An
+  /// absent part: that processor does nothing. Throws Error(input) for parts that cannot be, Error(device)
+  /// when the device cannot compute its part; then this is good for nothing more.
+  LayerTimes measure(const std::optional<OutputPart>& cpu, const std::optional<OutputPart>& gpu, int repeats);
 
  private:
+  /// Makes what runs these parts, unless it is there from the last time.
+  void prepare(const std::optional<OutputPart>& cpu, const std::optional<OutputPart>& gpu);
+  /// Of the tensors that the layer reads and writes, whichever part.
+  void make_content();
+
+  Processors processors_;
   size_t index_;
-  std::optional<OutputPart> cpu_, gpu_;
-  Executor executor_;
+  Sharing sharing_;
+  Synchronization synchronization_;
   std::vector<std::vector<std::byte>> inputs_, outputs_;
+  std::optional<OutputPart> cpu_, gpu_;
+  std::optional<Executor> executor_;
 };
 
 }  // namespace phonebit::coexec

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <limits>
 #include <thread>
+#include <utility>
 
 #include "statistics.h"
 
@@ -122,7 +123,8 @@ Derived derive(const EnergyOutcome& outcome) {
 EnergySettings energy_settings(const Arguments& arguments) {
   std::optional<std::string> source = arguments.text("--energy-source");
   if (source == "auto") source = std::nullopt;
-  return {source, arguments.real("--energy-seconds", least_s, 0.01, 3600.0), !arguments.has("--no-idle")};
+  return {std::move(source), arguments.real("--energy-seconds", least_s, 0.01, 3600.0),
+          !arguments.has("--no-idle")};
 }
 
 EnergyOutcome measure_energy(const EnergySettings& settings, const std::string& device, int batch,

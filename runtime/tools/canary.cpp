@@ -23,7 +23,7 @@ void keep_least(LayerTimes& least, const LayerTimes& other) {
 
 }  // namespace
 
-TurnTimes Canary::measure_in_turns(const std::vector<PartPair>& pairs,
+TurnTimes Canary::measure_in_turns(const std::vector<PartPair>& pairs, int turns,
                                    const std::function<LayerTimes(const PartPair&)>& measure) {
   Clock::time_point begin = Clock::now();
   TurnTimes least{layer_times(), {}};
@@ -32,7 +32,7 @@ TurnTimes Canary::measure_in_turns(const std::vector<PartPair>& pairs,
     keep_least(least.canary, layer_times());
     for (size_t i = 0; i < pairs.size(); ++i) keep_least(least.pairs[i], measure(pairs[i]));
   };
-  for (int turn = 1; turn < order_.turns; ++turn) take_turn();
+  for (int turn = 1; turn < turns; ++turn) take_turn();
   known_cpu_us_.push_back(least.canary.cpu_us);
   known_gpu_us_.push_back(least.canary.gpu_us);
   const double restored_s = patience_s_ + order_.waits_per_measurement * seconds_since(begin);

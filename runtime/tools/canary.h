@@ -27,7 +27,7 @@ class Canary {
   /// Everything has its turn before anything has its next one, the canary first: what disturbs for
   /// milliseconds spoils a turn of some. There are more turns while the canary has not once been undisturbed,
   /// until patience is over.
-  TurnTimes measure_in_turns(const std::vector<PartPair>& pairs,
+  TurnTimes measure_in_turns(const std::vector<PartPair>& pairs, int turns,
                              const std::function<LayerTimes(const PartPair&)>& measure);
 
  private:

@@ -203,9 +203,9 @@ std::string Collector::measure(const Order& order) {
     const auto measure = [&](const PartPair& pair) {
       const Part* cpu = pair.cpu ? &*pair.cpu : nullptr;
       const Part* gpu = pair.gpu ? &*pair.gpu : nullptr;
-      return checked(network.measure_layer(order.layer, cpu, gpu, order.repeats));
+      return checked(network.measure_layer(order.layer, cpu, gpu, 1));
     };
-    write_times(json, canary(order.threads).measure_in_turns(order.pairs, measure));
+    write_times(json, canary(order.threads).measure_in_turns(order.pairs, order.turns, measure));
     json.key("launches").begin_array();
     for (const PartPair& pair : order.pairs) write_launches(json, network, order, pair);
     json.end_array().end_object();

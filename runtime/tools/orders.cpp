@@ -89,8 +89,8 @@ Order parse_order(Words& words, int number) {
   words.expect("way");
   const Way way = words.way();
   if (way.sharing != "any") order.way = way;
-  words.expect("repeats");
-  order.repeats = words.number(1);
+  words.expect("turns");
+  order.turns = words.number(1);
   words.expect("parts");
   while (const std::optional<std::string> pair = words.next())
     order.pairs.push_back(parse_pair(words.where(), *pair));
@@ -104,8 +104,6 @@ CanaryOrder parse_canary(Words& words) {
   canary.parts = parse_pair(words.where(), words.word());
   if (!canary.parts.cpu || !canary.parts.gpu)
     fail("%s: a processor has no part of the canary", words.where().c_str());
-  words.expect("turns");
-  canary.turns = words.number(1);
   words.expect("repeats");
   canary.repeats = words.number(1);
   words.expect("usual");
@@ -155,7 +153,7 @@ OrderList read_orders(const std::string& folder) {
       continue;
     }
     words.expect("phonebit-orders");
-    words.number(3, 3);  // the version
+    words.number(4, 4);  // the version
     list.identity = words.word();
     words.end();
   }

@@ -31,7 +31,7 @@ struct Order {
   int layer;         ///< index in the file
   int threads;
   std::optional<Way> way;  ///< absent: the first that the device has
-  int repeats;             ///< in each turn
+  int turns;               ///< of the measurements, of which the least counts
   std::vector<PartPair> pairs;
 };
 
@@ -40,8 +40,7 @@ struct CanaryOrder {
   std::string file;           ///< in the folder
   int layer;                  ///< index in the file
   PartPair parts;             ///< both are there
-  int turns;                  ///< of an order's measurements, of which the least counts
-  int repeats;                ///< in each turn; the layer's time is their least
+  int repeats;                ///< in a turn; the layer's time is their least
   int usual_percent;          ///< the share of orders that find it at most as slow as usual
   int most_percent;           ///< of its usual time
   int patience_s;             ///< how long an order has further turns at most

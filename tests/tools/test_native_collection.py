@@ -19,7 +19,7 @@ from phonebit.planner.work_orders import RESULTS_FILE, collect_results, write_wo
 
 pytestmark = pytest.mark.usefixtures("opencl")
 BOTH = (Processor.CPU, Processor.GPU)
-SHORT = {"cuts": 1, "repeats": 1, "rounds": 1}
+SHORT = {"cuts": 1, "turns": 1, "rounds": 1}
 
 
 @pytest.fixture
@@ -95,12 +95,12 @@ def test_orders_that_failed_are_tried_again(bench: Program, gpu_orders: Path) ->
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("phonebit-orders 3", "phonebit-orders 2", "orders.txt:1: got '2', expected a whole"),
+        ("phonebit-orders 4", "phonebit-orders 3", "orders.txt:1: got '3', expected a whole"),
         ("phonebit-orders", "orders", "orders.txt:1: got 'orders', expected 'phonebit-orders'"),
         ("probe probe.pbit", "probe ../probe.pbit", "is no name of a file"),
-        ("/0:7:0:64 turns", "/- turns", "a processor has no part of the canary"),
+        ("/0:7:0:64 repeats", "/- repeats", "a processor has no part of the canary"),
         (" usual 25 ", " usual 101 ", "got '101', expected a whole number from 0 to 100"),
-        (" turns 4 ", " turns 0 ", "got '0', expected a whole number from 1"),
+        (" turns 1 ", " turns 0 ", "got '0', expected a whole number from 1"),
         (" most 110 ", " most 90 ", "got '90', expected a whole number from 100"),
         ("order 1 ", "order 7 ", "got '7'"),
         ("way svm", "weigh svm", "a line of an unknown kind 'weigh'"),

@@ -141,6 +141,6 @@ class MadeUpDevice:
 
 def made_up_samples(path: Path, law: Law, layers: int, threads: tuple[int, ...] = (1,)) -> Samples:
     """Samples of random layers, by the collector itself."""
-    plan = CollectionPlan(BOTH, layers, threads, repeats=1, rounds=1)
+    plan = CollectionPlan(BOTH, layers, threads, turns=1, rounds=1)
     collect(path, FACTS, plan, MadeUpDevice(law))
     return read_samples(path)

@@ -16,7 +16,7 @@ from phonebit.planner.samples import read_samples
 
 ABIS = {"x86_64": "x86_64", "aarch64": "arm64-v8a"}
 TOOLS = Path(os.environ.get("PHONEBIT_TOOLS") or Path(__file__).parents[2] / "build/runtime/tools")
-ORDERS = ("--device", "cpu", "--samples", 3, "--repeats", 1, "--rounds", 1, "--cuts", 1)
+ORDERS = ("--device", "cpu", "--samples", 3, "--turns", 1, "--rounds", 1, "--cuts", 1)
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from phonebit.planner import Processor, canary, race
-from phonebit.planner.canary import PATIENCE_S, TURNS, Canary
+from phonebit.planner.canary import PATIENCE_S, Canary
 from phonebit.planner.measuring import LayerTimes
 
 BOTH = tuple(Processor)
+TURNS = 4
 
 
 class Clock:
@@ -130,7 +131,7 @@ def test_the_least_of_some_turns_counts(clock: Clock) -> None:
     )
     bird = Canary(device, 1)
     for number in range(1, 11):
-        times, canary = bird.measure_in_turns(BOTH, 3 * [device.measure])
+        times, canary = bird.measure_in_turns(BOTH, 3 * [device.measure], TURNS)
         assert times == 3 * [LayerTimes(10.0, 10.0, 10.0)]
         assert canary == {Processor.CPU: 10.0, Processor.GPU: 10.0}
         assert clock.seconds == pytest.approx(number * TURNS * 4 * 0.1)  # no further turns
@@ -140,7 +141,7 @@ def test_there_are_more_turns_while_the_device_is_disturbed(clock: Clock) -> Non
     device = Device(clock, (0.75, 4.0, Processor.CPU))
     bird = Canary(device, 1)
     for _ in range(3):
-        [times], _ = bird.measure_in_turns(BOTH, [device.measure])
+        [times], _ = bird.measure_in_turns(BOTH, [device.measure], TURNS)
         assert (times.cpu_us, times.gpu_us) == (10.0, 10.0)
     assert clock.seconds == pytest.approx(4.0 + 2 * 0.2 + TURNS * 2 * 0.1, abs=0.25)
 
@@ -148,7 +149,7 @@ def test_there_are_more_turns_while_the_device_is_disturbed(clock: Clock) -> Non
 def test_turns_end_on_a_device_that_stays_slow(clock: Clock) -> None:
     device = Device(clock, (0.75, 1e9, Processor.CPU))
     bird = Canary(device, 1)
-    found = [bird.measure_in_turns(BOTH, [device.measure])[0][0] for _ in range(100)]
+    found = [bird.measure_in_turns(BOTH, [device.measure], TURNS)[0][0] for _ in range(100)]
     assert {times.cpu_us for times in found[1:]} == {17.0}
     alone_s = 100 * TURNS * 2 * 0.1
     assert PATIENCE_S + alone_s < clock.seconds < PATIENCE_S + 4 * alone_s
@@ -158,7 +159,7 @@ def test_who_has_no_turn_may_be_disturbed(clock: Clock) -> None:
     device = Device(clock, (0.75, 1e9, Processor.GPU))
     bird = Canary(device, 1)
     for _ in range(3):
-        [times], _ = bird.measure_in_turns([Processor.CPU], [device.measure])
+        [times], _ = bird.measure_in_turns([Processor.CPU], [device.measure], TURNS)
         assert times.cpu_us == 10.0
     assert clock.seconds == pytest.approx(3 * TURNS * 2 * 0.1)
 
@@ -170,7 +171,7 @@ def test_times_are_those_of_the_usual_speed(clock: Clock) -> None:
     raw, times = [], []
     for _ in range(12):
         raw.append(bird.measure_quietly(BOTH, device.measure))
-        times.append(bird.measure_times(BOTH, device.measure))
+        times.append(bird.measure_times(BOTH, device.measure, TURNS))
     assert {round(found.cpu_us, 1) for found in raw} == {10.0, 10.9}
     assert {round(found.gpu_us, 1) for found in raw} == {10.0, 10.9}
     for found in times:  # the clock may change between the canary and the layer

@@ -25,7 +25,7 @@ from phonebit.planner.profile import read_profile
 from phonebit.planner.samples import LEAST_US, PartSample, begin_samples, read_samples
 from phonebit.tuning_store import store_tuning
 
-PLAN = CollectionPlan(BOTH, 12, (1, 2), cuts=2, repeats=1, rounds=1)
+PLAN = CollectionPlan(BOTH, 12, (1, 2), cuts=2, turns=1, rounds=1)
 
 
 def test_every_layer_is_measured_whole_and_cut(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ class Clocked(MadeUpDevice):
 
     def __call__(self, path: Path, threads: int, way: Way) -> Any:
         engine = super().__call__(path, threads, way)
-        engine.law = lambda *part: spiked(*part) * (1.15 if self.opened // 10 % 3 == 2 else 1.0)
+        engine.law = lambda *part: spiked(*part) * (1.08 if self.opened // 10 % 3 == 2 else 1.0)
         return engine
 
 
@@ -282,7 +282,7 @@ def test_commands_lead_from_a_device_to_a_profile(
         "gpu:1",
         "--samples",
         40,
-        "--repeats",
+        "--turns",
         1,
         "--threads",
         "1,2",

@@ -26,7 +26,7 @@ from phonebit.planner.work_orders import (
     write_work_order,
 )
 
-PLAN = CollectionPlan(BOTH, 8, (1, 2), cuts=2, repeats=3, rounds=2)
+PLAN = CollectionPlan(BOTH, 8, (1, 2), cuts=2, turns=3, rounds=2)
 DEVICE = replace(FACTS, gpu=with_tuning(FACTS.gpu, ""))
 """As a phone has no tuning of its own."""
 
@@ -49,6 +49,7 @@ class MadeUpPhone:
         self.folder = folder
         self.device = MadeUpDevice()
         self.results = folder / RESULTS_FILE
+        self.turns: set[int] = set()
 
     def head(self) -> dict[str, Any]:
         gpu = DEVICE.gpu.to_dict()
@@ -73,15 +74,16 @@ class MadeUpPhone:
         self.results.write_text("".join(json.dumps(record) + "\n" for record in records))
 
     def carry_out(self, words: list[str]) -> list[dict[str, Any]]:
-        _, number, file, index, _, threads, _, sharing, synchronization, _, repeats, _ = words[:12]
+        _, number, file, index, _, threads, _, sharing, synchronization, _, turns, _ = words[:12]
         way = self.device.ways[0] if sharing == "any" else Way(sharing, synchronization)
         if way not in self.device.ways:
             return []
         engine = self.device(self.folder / file, int(threads), way)
+        self.turns.add(int(turns))
         times, launches = [], []
         for pair in words[12:]:
             cpu, gpu = self.parts(pair)
-            told = engine.measure_layer(int(index), cpu, gpu, int(repeats))
+            told = engine.measure_layer(int(index), cpu, gpu)
             times.append([told[f"{side}_us"] for side in ("total", "cpu", "gpu")])
             launches.append([] if gpu is None else list(engine.dispatch(int(index), gpu)))
         canary = self.canary(int(threads))
@@ -121,6 +123,7 @@ def test_a_phone_s_samples_are_those_of_collecting_there(
     phone.measure()
     report = collect_results(phone.folder, phone.results, there)
     assert (report.measured, report.missing, report.failed) == (32, 0, {})
+    assert phone.turns == {plan.turns}
     assert there.read_text() == here.read_text()
 
 
@@ -240,7 +243,7 @@ def test_a_damaged_folder_is_refused(phone: MadeUpPhone, tmp_path: Path, name: s
 
 def test_the_commands_write_orders_and_read_results(cli: Cli, tmp_path: Path) -> None:
     folder, samples = tmp_path / "orders", tmp_path / "samples.jsonl"
-    short = ["--samples", 3, "--repeats", 1, "--rounds", 1, "--cuts", 1]
+    short = ["--samples", 3, "--turns", 1, "--rounds", 1, "--cuts", 1]
     done = cli("collect", "--orders", folder, *short)
     assert "10 files" in done.out, done.err
     MadeUpPhone(folder).measure(most=handovers(replace(PLAN, threads=(1,))) + 2)
