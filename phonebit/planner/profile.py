@@ -31,7 +31,7 @@ from phonebit.planner.predictors.ulayer import LogLine, UlayerPredictor
 from phonebit.planner.samples import DeviceFacts
 from phonebit.tuning_store import cache_folder, write_atomically
 
-VERSION: Final = 3
+VERSION: Final = 4
 METHODS: Final = ("ulayer", "codl", "finegrained")
 LEAST_MARGIN: Final = 0.02
 MOST_MARGIN: Final = 0.5

@@ -6,6 +6,7 @@ numbers.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
@@ -33,6 +34,9 @@ from phonebit.planner.training_trend import fit_power_law, fit_trend
 
 FEWEST_SAMPLES: Final = 30
 """A kernel or family with fewer samples has no model of its own: that of all serves it."""
+PARTS_POWER: Final = 0.5
+"""Trees weigh a sample by how many its layer has, to the minus this power: parts of one layer tell
+much the same."""
 BOUND_PERCENTILE: Final = 95
 """The "measured upper bound" of synchronisation, without the rare pauses of an operating system."""
 
@@ -55,7 +59,7 @@ class TreeSettings:
     learning_rate: float = 0.06
     least_in_leaf: int = 4
     l2: float = 0.1
-    share: float = 0.6
+    share: float = 0.8
 
     def parameters(self) -> dict[str, Any]:
         """LightGBM's names.
@@ -186,6 +190,8 @@ class Trainer:
         times = np.array([sample.us for sample in parts])
         side = parts[0].processor
         layers = [sample.layer for sample in parts]
+        parts_of = Counter(layers)
+        weights = np.array([parts_of[layer] ** -PARTS_POWER for layer in layers])
         models = {}
         for name, own in _groups([kernel for kernel, _ in found], FEWEST_SAMPLES).items():
             self._progress(f"{side.name.lower()} {name}")
@@ -197,12 +203,14 @@ class Trainer:
                 columns = power_columns(side, features.shape[1])
                 whose = [layers[place] for place in np.flatnonzero(own)]
                 trend = fit_trend(seen, times[own], whose, columns, cost_terms(side))
-            models[name] = self._fit_corrected(trend, seen, times[own])
+            models[name] = self._fit_corrected(trend, seen, times[own], weights[own])
         return ModelTable(models)
 
-    def _fit_corrected(self, trend: Trend, features: Numbers, times: Numbers) -> CorrectedTrend:
+    def _fit_corrected(
+        self, trend: Trend, features: Numbers, times: Numbers, weights: Numbers
+    ) -> CorrectedTrend:
         rest = np.log(times) - trend.logarithms(features)
-        data = self._lightgbm.Dataset(features, rest, free_raw_data=False)
+        data = self._lightgbm.Dataset(features, rest, weight=weights, free_raw_data=False)
         booster = self._lightgbm.train(
             self._settings.parameters(), data, num_boost_round=self._settings.trees
         )

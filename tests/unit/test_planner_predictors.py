@@ -253,8 +253,8 @@ def test_typical_errors_are_medians_over_both_processors() -> None:
         ("", "not a device profile"),
         ("[1, 2]", "not a device profile"),
         ('{"phonebit_profile": 99}', "version of the profile"),
-        ('{"phonebit_profile": 3}', "damaged device profile"),
-        ('{"phonebit_profile": 3, "device": 3, "gpu": null}', "facts about a device"),
+        ('{"phonebit_profile": 4}', "damaged device profile"),
+        ('{"phonebit_profile": 4, "device": 3, "gpu": null}', "facts about a device"),
     ],
 )
 def test_files_that_are_no_profiles_are_refused(tmp_path: Path, text: str, message: str) -> None:

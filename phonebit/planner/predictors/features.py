@@ -22,12 +22,14 @@ GEOMETRY: Final = (
     "taps", "kernel_h", "kernel_w", "stride", "groups", "input_bytes", "output_bytes",
     "weight_bytes", "steps", "step_tensors", "writes_values", "writes_bits", "first_row",
     "first_channel", "operands", "ragged_operands", "pixels",
-    "input_per_operation", "weights_per_output", "pixel_rest", "channel_rest", "family",
+    "input_per_operation", "output_per_operation", "weights_per_output", "weights_per_pixel",
+    "pixel_rest", "channel_rest", "ragged_channels", "touched_bytes", "family",
 )  # fmt: skip
 """Of a part, without any regard to who computes it and how.
 
-Ragged operands do not fill their last word of bits; rests are what whole tiles of pixels, and whole
-blocks of channels, leave over.
+Ragged operands, and so many ragged channels of the output, do not fill their last word of bits;
+rests are what whole tiles of pixels, and whole blocks of channels, leave over. Touched bytes are
+those of the input, of what steps read, of weights and results: caches hold so many.
 """
 
 GPU_DISPATCH: Final = (
@@ -48,6 +50,7 @@ CPU_DISPATCH: Final = (
 Kernel operations, of either processor: with those on bits that only fill words.
 """
 
+FLOAT_BYTES: Final = 4
 COUNTED_WORDS: Final = 8
 """Words whose bits carry-save adders add up, before they are counted."""
 
@@ -60,7 +63,8 @@ def geometry_features(layer: LayerShape, part: OutputPart) -> list[float]:
     rows = part.row_end - part.row_begin
     pixels, channels = rows * layer.out_w, part.channel_end - part.channel_begin
     operations, outputs = layer.operations(part), layer.outputs_of(part)
-    input_bytes, weight_bytes = layer.input_bytes(part), layer.weight_bytes(part)
+    input_bytes, output_bytes = layer.input_bytes(part), layer.output_bytes(part)
+    weight_bytes, step_bytes = layer.weight_bytes(part), FLOAT_BYTES * outputs * layer.step_tensors
     return [
         operations,
         outputs,
@@ -76,7 +80,7 @@ def geometry_features(layer: LayerShape, part: OutputPart) -> list[float]:
         layer.stride_h,
         layer.groups,
         input_bytes,
-        layer.output_bytes(part),
+        output_bytes,
         weight_bytes,
         layer.steps,
         layer.step_tensors,
@@ -88,9 +92,13 @@ def geometry_features(layer: LayerShape, part: OutputPart) -> list[float]:
         sum(operand % WORD_CHANNELS > 0 for operand in layer.operand_channels),
         pixels,
         input_bytes / operations,
+        output_bytes / operations,
         weight_bytes / outputs,
+        weight_bytes / pixels,
         pixels % PIXEL_TILE,
         channels % CHANNEL_BLOCK,
+        channels % WORD_CHANNELS,
+        input_bytes + output_bytes + weight_bytes + step_bytes,
         FAMILIES.index(layer.family),
     ]
 
