@@ -45,6 +45,7 @@ def accuracy_table(testbeds: Mapping[str, Record]) -> str:
     head = (
         "testbed",
         "predictor",
+        "parts to learn from",
         f"{both}: MAPE",
         "within ±10 %",
         "all: MAPE",
@@ -58,7 +59,8 @@ def accuracy_table(testbeds: Mapping[str, Record]) -> str:
             if of is not None:
                 both = _over_convolutions(results["predictors"]["groups"], way)
                 cells = [_percent(of, what) for of in (both, of) for what in ("mape", "within_10")]
-                rows.append((name, title, *cells, f"{of['bytes']:,}"))
+                learnt_from = f"{results['predictors']['learnt_from']:,}"
+                rows.append((name, title, learnt_from, *cells, f"{of['bytes']:,}"))
     return markdown_table(head, rows, texts=2)
 
 
