@@ -5,6 +5,7 @@ Everything else keeps the pattern that it had.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,9 @@ from kernel_driver import Array, run_kernel, work_sizes
 from phonebit.bnn_kernels.sources import kernel_paths, tunables
 
 Defines = Mapping[str, int | str]
+
+RANGES = 1 if os.environ.get("PHONEBIT_TEST_OPENCL") == "Oclgrind" else 4
+"""Of pixels, at random; Oclgrind takes ten seconds for a layer's."""
 
 
 @dataclass(frozen=True)
@@ -37,14 +41,12 @@ def channel_grain(kernel: str, tune: Mapping[str, int]) -> int:
     return int(eval(line[1], {"max": max, "min": min}, scope))
 
 
-def random_parts(
-    kernel: str, tune: Mapping[str, int], pixels: int, channels: int, count: int = 4
-) -> list[Part]:
+def random_parts(kernel: str, tune: Mapping[str, int], pixels: int, channels: int) -> list[Part]:
     """Ranges of pixels of any length, with all channels and, where the kernel can, with some."""
     random = np.random.default_rng([pixels, channels])
     grain = channel_grain(kernel, tune)
     parts = [Part(pixels - 1, pixels)]
-    for i in range(count):
+    for i in range(RANGES):
         first, end = sorted(random.choice(pixels + 1, 2, replace=False).tolist())
         parts.append(Part(first, end))
         if grain == 0:
