@@ -21,7 +21,7 @@ static bool supported() {
 }
 
 const Isa kAvx2Isa = {
-    "avx2",        "AVX2/FMA/BMI2/F16C", supported,           kBinaryConv_avx2,
+    kAvx2Name,     "AVX2/FMA/BMI2/F16C", supported,           kBinaryConv_avx2,
     kU8Conv_avx2,  &kF32Conv_avx2,       &kF16Conv_avx2,      &kW8Conv_avx2,
     &kI8Conv_avx2, depthwise_avx2,       &kValueKernels_avx2,
 };

@@ -16,7 +16,7 @@ static bool supported() {
 }
 
 const Isa kAvx512Isa = {
-    "avx512",
+    kAvx512Name,
     "AVX-512F/BW/DQ/VL/VPOPCNTDQ/BITALG/VNNI/VBMI",
     supported,
     kBinaryConv_avx512,

@@ -18,7 +18,7 @@ static bool supported() {
 #endif
 
 const Isa kNeonIsa = {
-    "neon",         kFeatures,     supported,     kBinaryConv_neon, kU8Conv_neon,        &kF32Conv_neon,
+    kNeonName,      kFeatures,     supported,     kBinaryConv_neon, kU8Conv_neon,        &kF32Conv_neon,
     &kF16Conv_neon, &kW8Conv_neon, &kI8Conv_neon, depthwise_neon,   &kValueKernels_neon,
 };
 

@@ -9,7 +9,7 @@ PHONEBIT_DEPTHWISE_TRAMPOLINE(neon)
 static bool supported() { return PHONEBIT_HAS_HWCAP(AT_HWCAP, HWCAP_ASIMDDP); }
 
 const Isa kNeonDotprodIsa = {
-    "neon_dotprod",      "Advanced SIMD, dot products",
+    kNeonDotprodName,    "Advanced SIMD, dot products",
     supported,           kBinaryConv_neon,
     kU8Conv_dotprod,     &kF32Conv_neon,
     &kF16Conv_neon,      &kW8Conv_neon,

@@ -10,7 +10,7 @@ PHONEBIT_DEPTHWISE_TRAMPOLINE(neon)
 static bool supported() { return PHONEBIT_HAS_HWCAP(AT_HWCAP2, HWCAP2_I8MM); }
 
 const Isa kNeonI8mmIsa = {
-    "neon_i8mm",         "Advanced SIMD, 8-bit matrix products",
+    kNeonI8mmName,       "Advanced SIMD, 8-bit matrix products",
     supported,           kBinaryConv_neon,
     kU8Conv_i8mm,        &kF32Conv_neon,
     &kF16Conv_neon,      &kW8Conv_neon,

@@ -20,7 +20,7 @@ PHONEBIT_DEPTHWISE_TRAMPOLINE(scalar)
 static bool supported() { return true; }
 
 const Isa kScalarIsa = {
-    "scalar",
+    kScalarName,
     "portable C++",
     supported,
     kBinaryConv_scalar,

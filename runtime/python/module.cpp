@@ -16,6 +16,7 @@
 #include "python/arrays.h"
 #include "python/energy.h"
 #include "python/pictures.h"
+#include "select.h"
 
 namespace py = pybind11;
 
@@ -377,6 +378,12 @@ py::list isas() {
   return result;
 }
 
+std::vector<std::string> isa_names() {
+  std::vector<std::string> result;
+  for (const char* const* name = cpu::kIsaNames; *name != nullptr; ++name) result.emplace_back(*name);
+  return result;
+}
+
 void define_records(py::module_& module) {
   py::class_<TensorInfo>(module, "TensorInfo",
                          "An input or output: name, dtype (bit, u8, f32), shape (h, w, c).")
@@ -491,5 +498,7 @@ PYBIND11_MODULE(_runtime, module) {
   python::define_pictures(module);
   python::define_energy(module);
   module.def("isas", &python::isas, "(name, features, supported) of each instruction set, best first.");
+  module.def("isa_names", &python::isa_names,
+             "Instruction sets of all builds, those for other processors too.");
   module.def("version", &version);
 }

@@ -11,6 +11,7 @@ import pytest
 from made_up_device import FACTS
 
 from phonebit.bnn_kernels.sources import kernel_paths, tunables
+from phonebit.device import load_runtime
 from phonebit.errors import InputError
 from phonebit.format.reader import parse_contents
 from phonebit.format.writer import file_bytes
@@ -211,6 +212,19 @@ def test_kernels_fill_words_and_steps() -> None:
     assert CONV.word_taps == CONV.taps
     pixels = replace(CONV, op="conv2d", input="u8", in_c=3, operand_channels=(3,))
     assert window_operations(pixels, "conv2d_u8") == pixels.word_taps == 27
+
+
+@pytest.mark.parametrize("isa", load_runtime().isa_names())
+def test_kernels_are_known_on_every_instruction_set(isa: str) -> None:
+    """Of every build: the phone whose results train a cost model has another than this machine."""
+    for layer in [PROBE, *SAMPLED]:
+        assert cpu_kernel(layer, layer.whole, CpuFacts(isa, 4)).startswith(layer.family)
+
+
+def test_instruction_sets_of_this_build_are_among_those_of_all() -> None:
+    runtime = load_runtime()
+    built = [name for name, _, _ in runtime.isas()]
+    assert [name for name in runtime.isa_names() if name in built] == built
 
 
 def test_unknown_instruction_sets_are_refused() -> None:

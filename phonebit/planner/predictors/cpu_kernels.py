@@ -29,7 +29,7 @@ class CpuFacts:
     """A CPU as far as it decides about kernels.
 
     Args:
-        isa: "avx512", "avx2", "neon" or "scalar".
+        isa: A name of ``_runtime.isa_names()``, as "neon_dotprod".
         cores: That the process may use.
         has_tiles: Whether the matrix unit (AMX) serves binary convolutions.
     """
@@ -78,6 +78,7 @@ def _is_any(_layer: LayerShape, _part: OutputPart, _cpu: CpuFacts) -> bool:
     return True
 
 
+_NEON: Final[tuple[tuple[str, _Rule], ...]] = (("dense", _has_one_pixel), ("window", _is_any))
 _BINARY_KERNELS: Final[dict[str, tuple[tuple[str, _Rule], ...]]] = {
     "avx512": (
         ("dense", _has_one_pixel),
@@ -86,7 +87,9 @@ _BINARY_KERNELS: Final[dict[str, tuple[tuple[str, _Rule], ...]]] = {
         ("popcount", _is_any),
     ),
     "avx2": (("dense", _has_one_pixel), ("pair_table", _is_any)),
-    "neon": (("dense", _has_one_pixel), ("window", _is_any)),
+    "neon_i8mm": _NEON,
+    "neon_dotprod": _NEON,
+    "neon": _NEON,
     "scalar": (("popcount", _is_any),),
 }
 """Best first, for each instruction set."""
