@@ -22,6 +22,7 @@ from phonebit.converter.report import ConversionReport, build_report
 from phonebit.converter.writer import to_bytes
 from phonebit.detection.head import DetectionHead
 from phonebit.errors import ConversionError, InputError
+from phonebit.floating_point import rounds_by_default
 from phonebit.format.optional_sections import MAX_LABELS, MAX_NAME_BYTES
 from phonebit.format.writer import write_atomically
 from phonebit.preprocessing import Preprocessing
@@ -40,6 +41,7 @@ class Conversion:
     report: ConversionReport
 
 
+@rounds_by_default
 def convert(
     source: PathLike | Any,
     output_path: PathLike | Any | None = None,
@@ -153,6 +155,7 @@ def convert(
     return conversion.report
 
 
+@rounds_by_default
 def convert_graph(
     graph: Graph,
     *,

@@ -18,6 +18,7 @@
 #include "network_setup.h"
 #include "opencl/opencl_backend.h"
 #include "threads/affinity.h"
+#include "threads/floating_point_scope.h"
 #include "threads/performance_hint.h"
 
 namespace phonebit {
@@ -127,6 +128,7 @@ class Network::Turn {
   const Cancellation cancellation_;  // before the lock: a wait counts
   const std::lock_guard<std::mutex> lock_;
   const threads::AffinityScope cores_;
+  const threads::FloatingPointScope rounding_;
 };
 
 namespace {
@@ -147,6 +149,7 @@ namespace {
 
 template <class Open>
 Network Network::load_from(const std::string& source, const Options& options, const Open& open) {
+  const threads::FloatingPointScope rounding;
   try {
     return Network(std::make_unique<Implementation>(loader::load_model(open()), options));
   } catch (...) {

@@ -13,6 +13,7 @@
 #include "lowering/op_tensors.h"
 #include "opencl/opencl_backend.h"
 #include "threads/affinity.h"
+#include "threads/floating_point_scope.h"
 
 #ifndef PHONEBIT_VERSION
 #error "the build defines PHONEBIT_VERSION"
@@ -279,6 +280,7 @@ std::string opencl_error() {
 }
 
 std::vector<OpenClDeviceInfo> opencl_devices() {
+  const threads::FloatingPointScope rounding;  // drivers start threads, which inherit it
   std::vector<OpenClDeviceInfo> result;
   for (const opencl::Device& device : opencl::devices()) {
     OpenClDeviceInfo info;
@@ -311,6 +313,7 @@ std::vector<OpenClDeviceInfo> opencl_devices() {
 }
 
 std::vector<SelfTestResult> opencl_self_test(const Options& options, bool again) {
+  const threads::FloatingPointScope rounding;
   std::string label;
   const std::shared_ptr<opencl::Context> context =
       make_context(options, parse_device(options.device).opencl, &label);

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from phonebit.converter.importers.sources import ImportOptions
 from phonebit.converter.reader import read_graph
 from phonebit.errors import InputError
+from phonebit.floating_point import rounds_by_default
 from phonebit.input_checks import arrays_by_name, check_inputs
 from phonebit.network import Network
 from phonebit.random_inputs import random_inputs
@@ -35,6 +36,7 @@ def batches(count: int) -> int:
     return -(-count // BATCH)
 
 
+@rounds_by_default
 def verify(
     source: str | os.PathLike[str] | Any,
     file: str | os.PathLike[str] | Network | Sequence[Network],

@@ -6,6 +6,7 @@
 #include "pictures/picture_layout.h"
 #include "pictures/picture_resizer.h"
 #include "pictures/placement.h"
+#include "threads/floating_point_scope.h"
 
 namespace phonebit::pictures {
 namespace {
@@ -99,6 +100,7 @@ RowColors row_colors(ColorOrder order, bool is_multiplied) {
 
 void prepare_picture(const Picture& picture, const Preprocessing& rule, const TensorInfo& input, void* data,
                      size_t bytes) {
+  const threads::FloatingPointScope rounding;
   const PictureLayout layout = check_picture(picture);
   check_input(rule, input, data, bytes);
   const bool is_turned = picture.rotation % 180 != 0;

@@ -17,6 +17,7 @@
 #include "python/energy.h"
 #include "python/pictures.h"
 #include "select.h"
+#include "threads/floating_point_scope.h"
 
 namespace py = pybind11;
 
@@ -479,6 +480,19 @@ void define_network(py::module_& module) {
            "Outputs by name of one layer alone; operands in the order of its `inputs`.");
 }
 
+/// A FloatingPointScope as a context manager.
+struct FloatingPointContext {
+  std::optional<threads::FloatingPointScope> scope;
+};
+
+void define_floating_point(py::module_& module) {
+  py::class_<FloatingPointContext>(module, "FloatingPointScope",
+                                   "The thread rounds as IEEE 754 says by default inside a with block.")
+      .def(py::init<>())
+      .def("__enter__", [](FloatingPointContext& context) { context.scope.emplace(); })
+      .def("__exit__", [](FloatingPointContext& context, const py::args&) { context.scope.reset(); });
+}
+
 }  // namespace
 }  // namespace phonebit::python
 
@@ -497,6 +511,7 @@ PYBIND11_MODULE(_runtime, module) {
   python::define_network(module);
   python::define_pictures(module);
   python::define_energy(module);
+  python::define_floating_point(module);
   module.def("isas", &python::isas, "(name, features, supported) of each instruction set, best first.");
   module.def("isa_names", &python::isa_names,
              "Instruction sets of all builds, those for other processors too.");

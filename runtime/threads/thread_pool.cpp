@@ -5,6 +5,7 @@
 
 #include "fail.h"
 #include "threads/affinity.h"
+#include "threads/floating_point_scope.h"
 
 #if defined(__linux__)
 #include <sched.h>
@@ -160,6 +161,7 @@ void ThreadPool::keep_clear_of_caller() {
 }
 
 void ThreadPool::worker_main(size_t index) {
+  const FloatingPointScope rounding;  // not what the thread inherited
   worker_numbers_[index].store(this_thread_number());
   uint64_t epoch = 0;
   while (wait_for_work(epoch)) {
