@@ -20,10 +20,10 @@ from experiment import SEED, Bench, main
 from layer_cases import draw
 from layer_files import LayerCase, write_layer
 from layer_timing import MeasuredLayer
-from plans import Planner, PredictorName
 from turns import Budget
 
 from phonebit import DeviceError
+from plans import Planner, PredictorName
 
 THREADS: Final = 3
 """At most, as in the paper."""

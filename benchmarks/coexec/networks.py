@@ -24,7 +24,6 @@ import numpy as np
 from experiment import Bench, main
 from network_tables import CONTROL
 from network_work import StageWork, handed_over
-from plans import VARIANTS, Planner, Variant, split_of
 from testbed import TestbedError
 from turns import Budget, compete
 
@@ -37,6 +36,7 @@ from phonebit.models.networks import build
 from phonebit.planner import with_plan
 from phonebit.planner.planning import Planned
 from phonebit.random_inputs import random_inputs
+from plans import VARIANTS, Planner, Variant, split_of
 
 NETWORKS: Final = ("vgg16", "birealnet18", "yolov2_tiny", "googlenet", "alexnet", "quicknet")
 WORK_OF: Final = ("codl_hybrid", "codl", "finegrained")

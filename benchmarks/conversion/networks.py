@@ -1,4 +1,4 @@
-"""The networks of the table: larq-zoo's and the PyTorch definitions of ``tests/torch_networks``.
+"""The networks of the table: larq-zoo's and the PyTorch ones of ``tests/support/torch_networks``.
 
 A network comes with random weights and statistics as training would leave them; nothing is
 downloaded. Frameworks are imported only for the network that is asked for.
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "peers"))
 
-from torch_networks import NETWORKS as PYTORCH
+from support.torch_networks import NETWORKS as PYTORCH
 
 ROOT: Final = Path(__file__).parents[2]
 SEED: Final = 1

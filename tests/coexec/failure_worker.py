@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from random_plans import whole_plan
 
 from phonebit import Network
 from phonebit.format.reader import read_contents
 from phonebit.format.writer import file_bytes
 from phonebit.opencl import opencl_runtime
 from phonebit.planner import ExecutionPlan, Processor, with_plan
+from support.random_plans import whole_plan
 
 if TYPE_CHECKING:
     from phonebit import _runtime

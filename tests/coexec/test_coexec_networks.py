@@ -15,11 +15,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import engine_graphs, integer_inputs
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from opencl_device import device_name, pyopencl_device
-from random_plans import random_plan, whole_plan
 
 from phonebit.converter.writer import to_bytes
 from phonebit.errors import InputError
@@ -27,6 +24,9 @@ from phonebit.format.reader import parse_contents
 from phonebit.format.records import OpKind
 from phonebit.opencl import opencl_devices, opencl_runtime
 from phonebit.planner import ExecutionPlan, OutputPart, PlannedPart, Processor
+from support.builders import engine_graphs, integer_inputs
+from support.opencl_device import device_name, pyopencl_device
+from support.random_plans import random_plan, whole_plan
 
 _runtime = opencl_runtime()
 CPU, GPU = Processor.CPU, Processor.GPU

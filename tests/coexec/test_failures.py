@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import engine_graphs
-from opencl_device import pyopencl_device
 
 from phonebit import bnn_kernels
 from phonebit.converter.writer import to_bytes
 from phonebit.opencl import opencl_devices, pyopencl_library
+from support.builders import engine_graphs
+from support.opencl_device import pyopencl_device
 
 HERE = Path(__file__).parent
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import engine_graphs, integer_inputs
-from opencl_device import device_name, pyopencl_device
-from random_plans import whole_plan
 
 from phonebit.converter.writer import to_bytes
 from phonebit.format.reader import parse_contents
 from phonebit.format.writer import file_bytes
 from phonebit.opencl import opencl_runtime
 from phonebit.planner import ExecutionPlan, Processor, with_plan
+from support.builders import engine_graphs, integer_inputs
+from support.opencl_device import device_name, pyopencl_device
+from support.random_plans import whole_plan
 
 GRAPH = engine_graphs()["tiny_classifier"]
 MOST_PASSES = 3000

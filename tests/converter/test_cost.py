@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from builders import binary_conv_threshold, residual_block, u8_first_layer
-
 from phonebit.converter.cost import bytes_moved
+from support.builders import binary_conv_threshold, residual_block, u8_first_layer
 
 
 def test_bits_move_as_words_of_32_and_every_op_reads_and_writes_once() -> None:

@@ -6,10 +6,8 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-import builders
 import numpy as np
 import pytest
-from detector_graph import HEAD, LABELS, cell_detector
 
 from phonebit import Network
 from phonebit.converter.convert import convert_graph
@@ -21,6 +19,8 @@ from phonebit.errors import ConversionError, InputError, ModelFormatError
 from phonebit.format.contents import FileContents
 from phonebit.format.reader import parse_contents
 from phonebit.format.writer import file_bytes
+from support import builders
+from support.detector_graph import HEAD, LABELS, cell_detector
 
 INTACT = to_bytes(cell_detector())
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from builders import engine_graphs, integer_inputs
 from graphs import Source, integers
 
 from phonebit.converter.convert import convert_graph
@@ -23,6 +22,7 @@ from phonebit.errors import ConversionError, ModelFormatError
 from phonebit.format.reader import parse_contents
 from phonebit.format.records import DataType
 from phonebit.format.writer import file_bytes
+from support.builders import engine_graphs, integer_inputs
 
 SAME = Window((3, 3), pads=(1, 1, 1, 1))
 DENSE = Window((6, 6))

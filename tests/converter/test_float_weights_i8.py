@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from builders import engine_graphs
-from engine_net import SAME3, Net
 from graphs import integers
 from test_float_weights import network, normal, op_of
 
@@ -25,6 +23,8 @@ from phonebit.errors import ConversionError, ModelFormatError
 from phonebit.format.reader import parse_contents
 from phonebit.format.records import DataType
 from phonebit.format.writer import file_bytes
+from support.builders import engine_graphs
+from support.engine_net import SAME3, Net
 
 
 def test_the_largest_weight_of_each_filter_becomes_127() -> None:

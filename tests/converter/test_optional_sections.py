@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import builders
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -23,6 +22,7 @@ from phonebit.format.reader import parse_contents
 from phonebit.format.records import PREPROCESSING, ColorOrder, DataType, SectionKind
 from phonebit.format.writer import file_bytes, seal
 from phonebit.preprocessing import Interpolation, Preprocessing, Resize
+from support import builders
 
 INTACT = to_bytes(builders.described_classifier())
 GOLDEN = Path(__file__).parents[1] / "golden" / "v1" / "tiny_classifier.pbit"

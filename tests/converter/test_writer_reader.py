@@ -6,7 +6,6 @@ import json
 import struct
 from pathlib import Path
 
-import builders
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -31,6 +30,7 @@ from phonebit.format.records import (
     StepKind,
 )
 from phonebit.format.writer import file_bytes, seal, write_atomically
+from support import builders
 
 GRAPHS = builders.engine_graphs()
 FUZZED = [

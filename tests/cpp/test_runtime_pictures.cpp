@@ -1,5 +1,6 @@
 // Pictures of every format, at every turn, against plain loops; their memory ends with their last sample, so
-// that AddressSanitizer sees a read behind it. tests/unit/test_native_pictures.py compares with Pillow.
+// that AddressSanitizer sees a read behind it. tests/unit/images/test_native_pictures.py compares with
+// Pillow.
 //
 // Usage: test_runtime_pictures [seed].
 #include <algorithm>

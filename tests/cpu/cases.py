@@ -1,4 +1,4 @@
-"""Engine graphs that stress the executor, beside those of tests/builders.py, and how to run one."""
+"""Engine graphs that stress the executor, beside those of support/builders; and how to run one."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from builders import engine_graphs
-from engine_net import SAME3, Net, sign_of
 from numpy.typing import NDArray
 
 from phonebit import _runtime
@@ -29,6 +27,8 @@ from phonebit.converter.ir import (
 )
 from phonebit.converter.writer import to_bytes
 from phonebit.format.records import DataType
+from support.builders import engine_graphs
+from support.engine_net import SAME3, Net, sign_of
 
 Array = NDArray[Any]
 ISAS = [name for name, _, supported in _runtime.isas() if supported]
@@ -153,7 +153,7 @@ def many_parts(pixels: int = 40, channels: int = 192) -> Graph:
 
 
 def all_cases() -> dict[str, Graph]:
-    """Every graph of this file and of tests/builders.py by name."""
+    """Every graph of this file and of tests/support/builders.py by name."""
     graphs = list(engine_graphs().values())
     for kind in (DataType.BIT, DataType.U8, DataType.F32):
         for cin, cout, groups in ((64, 64, 2), (66, 99, 3), (40, 20, 20), (8, 8, 8)):

@@ -13,7 +13,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from builders import described_classifier, engine_graphs, planned_classifier
 from cases import long_lives, reshape_aliases
 
 from phonebit.converter.writer import to_bytes
@@ -32,6 +31,7 @@ from phonebit.format.records import (
 )
 from phonebit.format.writer import file_bytes, seal
 from phonebit.opencl import opencl_runtime
+from support.builders import described_classifier, engine_graphs, planned_classifier
 
 _runtime = opencl_runtime()
 

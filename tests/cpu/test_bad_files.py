@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import engine_graphs
 
 from phonebit import _runtime
 from phonebit.converter.writer import to_bytes, to_contents
@@ -17,6 +16,7 @@ from phonebit.errors import ModelFormatError
 from phonebit.format.records import NONE, DataType, StepKind
 from phonebit.format.writer import file_bytes, seal
 from phonebit.opencl import opencl_devices
+from support.builders import engine_graphs
 
 INTACT = to_bytes(engine_graphs()["residual_block_64"])
 HERE = Path(__file__).parent

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from engine_net import SAME3, Net
 
 from phonebit import _runtime
 from phonebit.converter.ir import Conv2D, Graph, Window
@@ -15,6 +14,7 @@ from phonebit.converter.passes.base import PassLog, copy_graph
 from phonebit.converter.passes.round_float_weights import RoundFloatWeights
 from phonebit.converter.writer import to_bytes
 from phonebit.format.records import DataType
+from support.engine_net import SAME3, Net
 
 ISAS = [name for name, _, supported in _runtime.isas() if supported]
 SHAPES = {

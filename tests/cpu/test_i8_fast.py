@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from engine_net import SAME3, Net
 from numpy.typing import NDArray
 from test_i8_weights import INTEGER_KERNEL, ISAS, kernel_of, picture, stored
 
@@ -16,6 +15,7 @@ from phonebit.converter.passes.base import PassLog
 from phonebit.converter.passes.quantize_float_weights import QuantizeFloatWeights, quantized
 from phonebit.converter.passes.round_float_weights import RoundFloatWeights
 from phonebit.converter.reference.convolution import convolve
+from support.engine_net import SAME3, Net
 
 PASSES = {"i8": QuantizeFloatWeights, "f16": RoundFloatWeights}
 SHAPES = {

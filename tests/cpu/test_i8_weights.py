@@ -7,8 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import engine_graphs
-from engine_net import SAME3, Net, sign_of
 
 from phonebit import _runtime
 from phonebit.converter.ir import (
@@ -30,6 +28,8 @@ from phonebit.converter.writer import to_bytes, to_contents
 from phonebit.errors import ModelFormatError
 from phonebit.format.records import DataType
 from phonebit.format.writer import file_bytes
+from support.builders import engine_graphs
+from support.engine_net import SAME3, Net, sign_of
 
 ISAS = [name for name, _, supported in _runtime.isas() if supported]
 FLOAT_KERNEL, INTEGER_KERNEL = "conv2d_f32_f32_w8", "conv2d_i8_f32"

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import engine_graphs, integer_inputs
 from cases import ISAS, load, long_lives
 
 from phonebit import _runtime
 from phonebit.errors import DeviceError, InputError, ModelFormatError, PhoneBitError
+from support.builders import engine_graphs, integer_inputs
 
 GRAPH = engine_graphs()["tiny_classifier"]
 

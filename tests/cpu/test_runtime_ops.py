@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import integer_inputs
 from cases import ISAS, Array, all_cases, assert_same, load
-from engine_net import Net, sign_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from phonebit.converter.interpreter import run
 from phonebit.converter.ir import BinaryConv2D, Epilogue, Graph, MaxPool2D, Window
+from support.builders import integer_inputs
+from support.engine_net import Net, sign_of
 
 CASES = all_cases()
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import described_classifier
 from c_library import c_library
 
 from phonebit import Network
 from phonebit._runtime import prepare_picture
 from phonebit.converter.writer import to_bytes
+from support.builders import described_classifier
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "android" / "app" / "src" / "main"

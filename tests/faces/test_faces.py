@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import described_classifier, engine_graphs
 from c_face import CNetwork
 from c_library import c_library
 from face_types import Array, FacedNetwork, FaceError
-from opencl_device import device_name, pyopencl_device
 from python_face import PythonNetwork
 
 from phonebit import InputError, Network, Preprocessing
 from phonebit.converter.writer import to_bytes
 from phonebit.opencl import opencl_runtime, pyopencl_library
 from phonebit.preprocessing import Interpolation, Resize
+from support.builders import described_classifier, engine_graphs
+from support.opencl_device import device_name, pyopencl_device
 
 pytestmark = pytest.mark.filterwarnings("ignore:the file has no plan for:phonebit.PhoneBitWarning")
 GOLDEN = Path(__file__).parents[1] / "golden" / "v1"

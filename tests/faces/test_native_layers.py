@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from c_layers import F32, SIGNS, U8, LayerError, Layers, window
-from engine_net import Net
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -35,6 +34,7 @@ from phonebit.format.contents import FileContents
 from phonebit.format.reader import constant_array, read_contents
 from phonebit.format.records import NONE, DataType
 from phonebit.format.writer import file_bytes
+from support.engine_net import Net
 
 Array = NDArray[Any]
 INDICES = ("weights", "threshold", "flip_mask")

@@ -2,7 +2,7 @@
 
 ``fusion_golden.json`` holds them. A change for the better is written down by
 
-    python tests/models/test_fusion.py NAME ...
+    PYTHONPATH=tests python -P tests/models/test_fusion.py NAME ...
 
 and a change for the worse fails. No separate batch normalization, sign, packing, transpose or cast
 may survive: whatever is neither a convolution, a pool nor a residual sum has to be named below.
@@ -33,10 +33,10 @@ ALSO = {"reactnet_mobilenet": {"Concat", "Elementwise"}}
 
 def torch_graph(name: str) -> Graph:
     """A published PyTorch network with the weights that it is created with."""
-    from torch_networks import NETWORKS
+    from support.torch_networks import NETWORKS
 
     module, function = NETWORKS[name].factory.split(":")
-    network = getattr(import_module(f"torch_networks.{module}"), function)(False)
+    network = getattr(import_module(f"support.torch_networks.{module}"), function)(False)
     options = ImportOptions(input_shape=(1, *NETWORKS[name].shape))
     return import_source(network.eval(), options)
 
@@ -91,7 +91,6 @@ def test_larq_networks_fuse_as_before(name: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))
     golden = json.loads(GOLDEN.read_text()) if GOLDEN.is_file() else {}
     for network in sys.argv[1:]:
         make = zoo_graph if network[0].isupper() else torch_graph

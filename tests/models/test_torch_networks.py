@@ -17,13 +17,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from opencl_device import device_name, pyopencl_device
+
+from support.opencl_device import device_name, pyopencl_device
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
-
-from torch_networks import NETWORKS, Kind, adabin  # noqa: E402
-from torch_networks.statistics import exact_results  # noqa: E402
 
 import phonebit  # noqa: E402
 from phonebit import Network  # noqa: E402
@@ -31,6 +29,8 @@ from phonebit.converter.convert import Conversion, convert_graph  # noqa: E402
 from phonebit.converter.importers.torch import import_torch  # noqa: E402
 from phonebit.converter.passes.decide_zeros import Zeros  # noqa: E402
 from phonebit.verification import VerificationReport, verify  # noqa: E402
+from support.torch_networks import NETWORKS, Kind, adabin  # noqa: E402
+from support.torch_networks.statistics import exact_results  # noqa: E402
 
 SEED = 1
 INPUTS = 4
@@ -227,7 +227,7 @@ def test_the_authors_checkpoint_classifies_real_pictures_as_in_pytorch(
     report = phonebit.convert(
         CHECKPOINT,
         file,
-        model="torch_networks.adabin:resnet20",
+        model="support.torch_networks.adabin:resnet20",
         input_shape=(1, 3, 32, 32),
         strict=True,
     )

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from opencl_device import pyopencl_device
 
 from phonebit.bnn_kernels.sources import assemble, kernel_paths, tunables
+from support.opencl_device import pyopencl_device
 
 Array = NDArray[Any]
 

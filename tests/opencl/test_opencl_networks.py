@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import engine_graphs, integer_inputs
-from engine_net import SAME3, Net
 
 from phonebit import bnn_kernels
 from phonebit.converter.ir import Conv2D, Window
 from phonebit.converter.writer import to_bytes
 from phonebit.errors import DeviceError, InputError
 from phonebit.opencl import opencl_runtime
+from support.builders import engine_graphs, integer_inputs
+from support.engine_net import SAME3, Net
 
 _runtime = opencl_runtime()
 

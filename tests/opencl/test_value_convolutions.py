@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from engine_net import Net
 from kernel_driver import opencl_queue
 from value_launch import Sink, assert_layer, run_layer
 from value_reference import (
@@ -22,6 +21,7 @@ from value_reference import (
 from phonebit import _runtime
 from phonebit.converter.ir import Conv2D, Window
 from phonebit.converter.writer import to_bytes
+from support.engine_net import Net
 
 RNG = np.random.default_rng(20261121)
 FLOAT = {"INPUT_HALF": 0}

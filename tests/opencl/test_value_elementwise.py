@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from engine_net import Net
 from kernel_driver import opencl_queue, pack_bits
 from value_launch import Sink, assert_layer, launch, run_layer
 from value_reference import Floats, Layer, rounded, stored
@@ -14,6 +13,7 @@ from value_reference import Floats, Layer, rounded, stored
 from phonebit import _runtime
 from phonebit.converter.ir import Elementwise, Epilogue, Sigmoid, Tanh
 from phonebit.converter.writer import to_bytes
+from support.engine_net import Net
 
 RNG = np.random.default_rng(20261120)
 FLOAT = {"INPUT_KIND": 0, "INPUT_HALF": 0}

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from engine_net import Net
 from test_value_elementwise import division_tolerance
 from value_launch import Sink, assert_layer, content, guarded, launch
 from value_reference import Floats, Layer, pool, rounded, stored
@@ -14,6 +13,7 @@ from value_reference import Floats, Layer, pool, rounded, stored
 from phonebit import _runtime
 from phonebit.converter.ir import Softmax
 from phonebit.converter.writer import to_bytes
+from support.engine_net import Net
 
 RNG = np.random.default_rng(20261123)
 

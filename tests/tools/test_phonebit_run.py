@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import tiny_classifier
 from native_program import GOLDEN, Program
 from numpy.typing import NDArray
 from PIL import Image
@@ -18,6 +17,7 @@ from phonebit.cli.pictures import load_picture
 from phonebit.converter.writer import to_bytes
 from phonebit.format.bits import pack_signs
 from phonebit.preprocessing import Preprocessing, Resize
+from support.builders import tiny_classifier
 
 FILES = sorted(GOLDEN.glob("*.pbit"))
 REAL_FILES = ("float_layers", "log_softmax")

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import tiny_classifier
-from cli_process import Cli
-from opencl_device import device_name, pyopencl_device
 
 import phonebit
 from phonebit.converter.writer import to_bytes
+from support.builders import tiny_classifier
+from support.cli_process import Cli
+from support.opencl_device import device_name, pyopencl_device
 
 MODEL_FOLDER = Path(__file__).parents[2] / "models" / "fashion_mnist"
 

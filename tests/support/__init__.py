@@ -1,0 +1,1 @@
+"""Helpers that tests of several folders share, imported as ``support.NAME``."""

@@ -1,0 +1,416 @@
+"""The parts of benchmarks/coexec that need neither OpenCL nor a quiet machine."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from phonebit.models.networks import build
+from phonebit.planner.plan import OutputPart, Processor
+
+FOLDER = Path(__file__).parents[3] / "benchmarks" / "coexec"
+SCRIPTS = (
+    "testbed",
+    "turns",
+    "results_file",
+    "confinement",
+    "layer_cases",
+    "layer_files",
+    "layers",
+    "layer_tables",
+    "plans",
+    "network_tables",
+    "network_work",
+    "predictor_tables",
+    "document",
+    "steps",
+)
+"""Bare names, which scripts of other benchmark folders have, too."""
+BORROWED = (
+    "benchmark_context",
+    "experiment",
+    "layer_timing",
+    "plots",
+    "rounds",
+)
+
+
+@pytest.fixture(scope="module")
+def scripts() -> Iterator[SimpleNamespace]:
+    names = (*SCRIPTS, *BORROWED)
+    others = {name: sys.modules.pop(name) for name in names if name in sys.modules}
+    before = list(sys.path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(FOLDER))
+        yield SimpleNamespace(**{name: importlib.import_module(name) for name in SCRIPTS})
+    sys.path[:] = before
+    for name in names:
+        sys.modules.pop(name, None)
+    sys.modules.update(others)
+
+
+# --- the testbed ----------------------------------------------------------------------------------
+
+
+def test_a_testbed_is_known_by_its_name(scripts: SimpleNamespace) -> None:
+    testbed = scripts.testbed.Testbed(4, 2, "avx2")
+    assert testbed.name == "g4c2-avx2"
+    assert scripts.testbed.Testbed.named(testbed.name) == testbed
+
+
+def test_cores_are_divided_without_overlap(scripts: SimpleNamespace) -> None:
+    gpu, cpu = scripts.testbed.Testbed(2, 3, "avx2").divide(range(16))
+    assert gpu == [0, 1]
+    assert len(cpu) == 3
+    assert not set(gpu) & set(cpu)
+
+
+def test_threads_of_the_gpus_cores_are_the_cpus_last_choice(
+    scripts: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = {core: {core, core ^ 1} for core in range(8)}
+    monkeypatch.setattr(scripts.testbed, "_siblings", pairs.__getitem__)
+    gpu, cpu = scripts.testbed.Testbed(1, 6, "avx2").divide(range(8))
+    assert (gpu, cpu) == ([0], [2, 3, 4, 5, 6, 7])
+
+
+@pytest.mark.parametrize(
+    ("cores", "allowed", "reason"),
+    [((1, 1), [1, 2], "may not use"), ((2, 2), [0, 1, 2], "needs 4 cores")],
+)
+def test_too_few_cores_are_an_error_that_says_which(
+    scripts: SimpleNamespace, cores: tuple[int, int], allowed: list[int], reason: str
+) -> None:
+    with pytest.raises(scripts.testbed.TestbedError, match=reason):
+        scripts.testbed.Testbed(*cores, "avx2").divide(allowed)
+
+
+@pytest.mark.skipif(
+    not {0, 1} <= os.sched_getaffinity(0), reason="this process may not use cores 0 and 1"
+)
+def test_a_command_runs_on_the_cpus_cores_and_knows_its_testbed(scripts: SimpleNamespace) -> None:
+    testbed = scripts.testbed.Testbed(1, 1, "avx2")
+    told = "import os; print(sorted(os.sched_getaffinity(0)), *(os.environ[name] for name in {}))"
+    names = ["POCL_MAX_PTHREAD_COUNT", "POCL_CPU_MAX_CU_COUNT", "POCL_AFFINITY", "PHONEBIT_CPU"]
+    done = testbed.run([sys.executable, "-c", told.format(names)], stdout=subprocess.PIPE)
+    _, cores = testbed.divide(sorted(os.sched_getaffinity(0)))
+    assert done.stdout.split("]") == [str(cores)[:-1], " 1 1 1 avx2\n"]
+
+
+def test_core_lists_are_read_as_the_kernel_writes_them(scripts: SimpleNamespace) -> None:
+    assert list(scripts.confinement.core_list("0,2-4,7\n")) == [0, 2, 3, 4, 7]
+    name, cores = scripts.confinement.task_cores()[os.getpid()]
+    assert name and cores == os.sched_getaffinity(0)
+
+
+def test_a_thread_that_may_leave_its_side_is_found(scripts: SimpleNamespace) -> None:
+    tasks = {1: ("python", frozenset({1})), 2: ("pocl", frozenset({0}))}
+    check = scripts.confinement.check_threads
+    assert check(tasks, [0], [1]) == {"cpu_threads": 1, "gpu_threads": 1}
+    with pytest.raises(scripts.testbed.TestbedError, match=r"other \(3\) on \[0, 1\]"):
+        check(tasks | {3: ("other", frozenset({0, 1}))}, [0], [1])
+    with pytest.raises(scripts.testbed.TestbedError, match="POCL_AFFINITY"):
+        check({1: tasks[1]}, [0], [1])
+
+
+# --- measuring ------------------------------------------------------------------------------------
+
+
+def test_a_budget_is_shared_equally(scripts: SimpleNamespace) -> None:
+    budget = scripts.turns.Budget(100)
+    assert 24 < budget.share(4).seconds <= 25
+    assert scripts.turns.Budget(0).left_s == 0
+
+
+class Undisturbed:
+    """A canary of a machine that nothing disturbs."""
+
+    def measure_quietly(self, processors: Any, measure: Any) -> Any:
+        assert set(processors) == set(Processor)
+        return measure()
+
+
+def test_contestants_take_turns(scripts: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scripts.turns, "WARM_UP_S", 0)
+    calls: list[str] = []
+    contestants = {name: lambda name=name: calls.append(name) for name in "AB"}
+    result = scripts.turns.compete(contestants, Undisturbed(), scripts.turns.Budget(0))
+    assert result["rounds"] == scripts.turns.LEAST_ROUNDS
+    assert set(result["times"]) == {"A", "B"}
+    assert calls == list("ABAB") + list("AABB") * result["rounds"]  # one of two does not count
+
+
+def test_a_turn_begins_with_calls_that_do_not_count(scripts: SimpleNamespace) -> None:
+    begun: list[float] = []
+
+    def call() -> None:
+        begun.append(time.perf_counter())
+        time.sleep(0.003)
+
+    times = scripts.turns.timed(call, Undisturbed())()
+    assert begun[-1] - begun[0] >= scripts.turns.WARM_UP_S
+    assert 3 <= times["total"] < 1e3 * (time.perf_counter() - begun[0]) - 15
+
+
+def test_results_are_added_and_failures_forgotten(scripts: SimpleNamespace, tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    files = scripts.results_file
+    files.store_failure(path, "g1c1-avx2", "sync", "no device")
+    files.store(path, "g1c1-avx2", "layers", {"rows": []})
+    testbed = json.loads(path.read_text())["testbeds"]["g1c1-avx2"]
+    assert testbed["failures"] == {"sync": "no device"}
+    assert testbed["layers"]["rows"] == []
+    files.store(path, "g1c1-avx2", "sync", {"bytes": {}})
+    assert json.loads(path.read_text())["testbeds"]["g1c1-avx2"]["failures"] == {}
+    assert files.stored(path, "g1c1-avx2", "sync")["bytes"] == {}
+    assert files.stored(path, "g1c1-scalar", "sync") is None
+
+
+def test_a_step_that_fails_leaves_the_others_alone(
+    scripts: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "good.py").write_text("import pathlib, sys; pathlib.Path('ran').write_text('')")
+    (tmp_path / "bad.py").write_text("import os; os.abort()")
+    monkeypatch.setattr(scripts.steps, "HERE", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    testbed, results = scripts.testbed.Testbed(1, 1, "avx2"), tmp_path / "results.json"
+    steps = [scripts.steps.Step("bad", 1), scripts.steps.Step("good", 1)]
+    budget = scripts.turns.Budget(10)
+    assert scripts.steps.run_steps(steps, testbed, budget, tmp_path, results, True) == ["bad"]
+    assert (tmp_path / "ran").exists()
+    failures = json.loads(results.read_text())["testbeds"]["g1c1-avx2"]["failures"]
+    assert failures == {"bad": "signal 6"}
+
+
+# --- layers ---------------------------------------------------------------------------------------
+
+
+def test_layers_are_those_of_the_paper_within_limits(scripts: SimpleNamespace) -> None:
+    cases = [*scripts.layer_cases.linear_cases(), *scripts.layer_cases.convolution_cases()]
+    low, high = scripts.layer_cases.MACS
+    assert all(low <= case.macs <= high for case in cases)
+    assert {case.kernel for case in cases} == {1, 3, 5, 7}
+    assert {case.stride for case in cases if case.kind == "linear"} == {1}
+    assert len({case.name for case in cases}) > 2000
+
+
+def test_a_file_of_one_layer_has_the_layer_that_was_asked_for(
+    scripts: SimpleNamespace, tmp_path: Path
+) -> None:
+    from phonebit import Network
+
+    case = scripts.layer_files.LayerCase("convolution", 9, 7, 32, 40, 3, 2)
+    for output, dtype in (("bits", "bit"), ("values", "f32")):
+        path, place = scripts.layer_files.write_layer(case, tmp_path, output)
+        network = Network.load(path, device="cpu", threads=1)
+        layer = network.layers[place]
+        assert (layer.kind, layer.macs) == ("binary_conv2d", case.macs)
+        assert (network.outputs[0].shape, network.outputs[0].dtype) == ((5, 4, 40), dtype)
+
+
+class FakeLayer:
+    """A layer whose best cut is at 40 channels of the GPU."""
+
+    channels = 64
+
+    def channels_split(self, gpu_channels: int, repeats: int) -> SimpleNamespace:
+        return SimpleNamespace(total_us=10.0 + abs(gpu_channels - 40))
+
+
+def test_the_search_looks_at_every_cut(scripts: SimpleNamespace) -> None:
+    times = scripts.layers.search(FakeLayer())
+    assert sorted(times) == list(range(8, 64, 8))
+    assert scripts.layers.best_of(times, 2) == [40, 32]
+    assert scripts.layers.in_turns(FakeLayer(), [0, 40], 3) == {0: 50.0, 40: 10.0}
+
+
+# --- plans ----------------------------------------------------------------------------------------
+
+
+class FakeProfile:
+    """The GPU takes a microsecond for 1000 operations, the CPU for 3000; a meeting takes 10."""
+
+    def key(self, threads: int) -> str:
+        return f"a device, {threads} threads"
+
+    def predictor(self, method: str, threads: int, augmented: bool) -> FakeProfile:
+        return self
+
+    def margin(self, method: str) -> float:
+        return 0.02
+
+    def sharing_cost(self, method: str, threads: int) -> FakeProfile:
+        return self
+
+    def microseconds(self, bytes_to_cpu: int, bytes_to_gpu: int) -> float:
+        return 10.0
+
+    def microseconds_of_parts(
+        self, layer: Any, processor: Processor, parts: Sequence[OutputPart]
+    ) -> list[float]:
+        speed = 1000 if processor == Processor.GPU else 3000
+        return [layer.operations(part) / speed for part in parts]
+
+
+def test_every_variant_makes_a_plan_that_it_may_make(
+    scripts: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scripts.plans, "read_profile", lambda path: FakeProfile())
+    network = tmp_path / "network.pbit"
+    build("vgg_small", network)
+    planner = scripts.plans.Planner(tmp_path / "profile.json", 2)
+    found = {}
+    for name, variant in scripts.plans.VARIANTS.items():
+        planned, seconds = planner.plan(network, variant)
+        facts = scripts.plans.split_of(planned)
+        found[name] = set(facts["placements"])
+        assert planned.plan.device == "a device, 2 threads"
+        assert facts["predicted_ms"] <= facts["single_predicted_ms"]
+        assert seconds > 0
+        meetings = scripts.network_work.handed_over(planned)
+        assert (meetings["meetings"] > 0) == planned.is_split
+    assert found["layer_to_processor"] == {"cpu"}
+    assert found["codl_rows"] <= {"cpu", "gpu", "rows"}
+    assert found["codl_channels"] <= {"cpu", "gpu", "channels"}
+    assert "chain" in found["codl"]
+    assert "channels" in found["finegrained"]
+
+
+def test_the_predicted_cut_of_a_layer_balances_both_processors(
+    scripts: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scripts.plans, "read_profile", lambda path: FakeProfile())
+    planner = scripts.plans.Planner(tmp_path / "profile.json", 1)
+    files = scripts.layer_files
+    path, place = files.write_layer(files.LayerCase("linear", 64, 1, 512, 256), tmp_path)
+    assert planner.channels(path, place, "finegrained") == 64
+    small, place = files.write_layer(files.LayerCase("linear", 2, 1, 32, 64), tmp_path)
+    assert planner.channels(small, place, "finegrained") == 0
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def layer_row(kind: str, threads: int, **us: float) -> dict[str, Any]:
+    times = {"cpu": 20.0, "gpu": 30.0, "search": 10.0, "finegrained": 12.5, "codl": 16.0,
+             "finegrained_plain": 16.0, "ulayer": 20.0, "events": 25.0}  # fmt: skip
+    return {"kind": kind, "threads": threads, "us": times | us}
+
+
+def network(**times: float) -> dict[str, Any]:
+    ways = {"cpu": 4.0, "gpu": 8.0, "layer_to_processor": 4.0, "ulayer_channels": 3.5,
+            "ulayer_types": 3.2, "ulayer": 3.0, "codl_rows": 3.0, "codl_channels": 2.9,
+            "codl_hybrid": 2.5, "codl": 2.4, "finegrained": 2.0, "finegrained_plain": 2.5,
+            "finegrained_events": 3.0, "planned": 2.1, "tried": 2.0} | times  # fmt: skip
+    plans: dict[str, dict[str, Any]] = {
+        "codl_hybrid": {"placements": ["rows", "channels", "cpu", "gpu"], "chains": []},
+        "codl": {"placements": ["chain", "chain", "cpu", "gpu"], "chains": [[0, 2]]},
+        "ulayer": {},
+        "finegrained": {},
+        "planned": {"is_guarded": True},
+        "tried": {"is_guarded": True, "is_tried": True},
+    }
+    work = {"individual_ms": 1.9, "work_ms": 1.8, "meetings": 5, "bytes": 2048}
+    return {
+        "layers": ["first", "second", "third", "pool"],
+        "kinds": ["conv2d", "binary_conv2d", "binary_conv2d", "max_pool2d"],
+        "times": {way: {"median_ms": time} for way, time in ways.items()},
+        "plans": {way: {"is_guarded": False} | facts for way, facts in plans.items()},
+        "work": {"codl_hybrid": work, "codl": work, "finegrained": work},
+    }
+
+
+@pytest.fixture
+def results() -> dict[str, Any]:
+    error = {"mape": 0.04, "within_10": 0.9}
+    return {
+        "context": {"cpu": "A CPU", "cores": 2, "commit": "abc", "date": "2026-01-01"},
+        "testbeds": {
+            "g1c1-avx2": {
+                "failures": {},
+                "testbed": {"gpu_cores": [0], "cpu_cores": [1], "isa": "avx2", "gpu_gmacs": 100.0,
+                            "cpu_gmacs": 200.0, "cpu_over_gpu": 2.0,
+                            "slower_together": {"cpu": 1.01, "gpu": 1.02}},
+                "sync": {"bytes": {"4096": {"svm, polling": {"median_us": 7.25}}}},
+                "predictors": {
+                    "groups": [{"processor": "gpu", "layers": "linear", "parts": 9,
+                                "errors": {"codl": error, "finegrained": error,
+                                           "measured_again": {"mape": 0.03}}},
+                               {"processor": "gpu", "layers": "convolutional", "parts": 3,
+                                "errors": {"codl": {"mape": 0.08, "within_10": 0.5}}},
+                               {"processor": "gpu", "layers": "others", "parts": 50,
+                                "errors": {"codl": {"mape": 0.9, "within_10": 0.0}}}],
+                    "learnt_from": 2000,
+                    "all": {"codl": {"mape": 0.7, "within_10": 0.1, "bytes": 400}},
+                },
+                "layers": {"rows": [layer_row("linear", 1), layer_row("convolution", 1)]},
+                "network_vgg16": network(**{"cpu again": 4.1}),
+                "network_googlenet": network(codl=4.5, planned=4.5),
+            }
+        },
+    }  # fmt: skip
+
+
+def test_tables_are_made_of_the_results(
+    scripts: SimpleNamespace, results: dict[str, Any], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    (tmp_path / "coexec.json").write_text(json.dumps(results))
+    monkeypatch.setattr(scripts.document, "RESULTS", tmp_path)
+    text = scripts.document.section()
+    for cells in (
+        "| g1c1-avx2 | 1 | 1, avx2 | 100 | 200 | 2.00 | 1.02x | 1.01x |",
+        "| 4 KB | 7.2 |",
+        "| g1c1-avx2 | gpu | linear | 9 | - | 4.0% | 4.0% | - | 3.0% |",
+        "| g1c1-avx2 | CoDL | 2,000 | 5.0% | 80.0% | 70.0% | 10.0% | 400 |",
+        "| g1c1-avx2 | 1 | linear | 1 | 1.60x | 1.25x | 1.00x | 2.00x | 80.0% |",
+        "| g1c1-avx2 | 1 | convolutional | 1.60x | 1.25x | 0.80x |",
+        "| VGG16 | 8.00 | 4.00 | 1.90 | 2.11x | 2.00 | **2.00x** | 4.00x |",
+        "| VGG16 | 4.00 | 1.00 | 2.00 | 1.00 | 0.88 | 0.80 | 0.75 |",
+        "| VGG16 | 1 / 0 / 0 | 0 / 1 / 0 | 0 / 0 / 1 | 1 / 1 / 1 |",
+        "| VGG16 | 3.00 | 2.90 | 2.50 | 2.40 | 1.16x |",
+        "| VGG16 | 4 | 50% | 2 | 5 | 5 | 2 | 2 | 0.70 | 0.60 |",
+        "1 of 2 guarded plans that were not tried are more than 2 % slower than the better single "
+        "processor: GoogLeNet on g1c1-avx2 by phonebit plan (12.5%). None of 2 tried plans is more "
+        "than 2 % slower than the better single processor.",
+        "2.5% off the first one in the median of 1 cases, 2.5% at\n"
+        "most, and more than 2 % slower in 1 of them: VGG16 on g1c1-avx2 (+2.5%).",
+    ):
+        assert cells in text
+
+
+def test_what_was_not_measured_is_left_out(
+    scripts: SimpleNamespace, results: dict[str, Any], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    testbed = results["testbeds"]["g1c1-avx2"]
+    results["testbeds"]["g1c1-avx2"] = {
+        "failures": {"sync": "no device"},
+        "testbed": testbed["testbed"],
+    }
+    (tmp_path / "coexec.json").write_text(json.dumps(results))
+    monkeypatch.setattr(scripts.document, "RESULTS", tmp_path)
+    assert "####" not in scripts.document.section()
+
+
+def test_the_figures_are_drawn(
+    scripts: SimpleNamespace, results: dict[str, Any], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    pytest.importorskip("matplotlib")
+    (tmp_path / "coexec.json").write_text(json.dumps(results))
+    monkeypatch.setattr(scripts.document, "RESULTS", tmp_path)
+    monkeypatch.setattr(scripts.document, "IMAGES", tmp_path / "images")
+    scripts.document.plots()
+    drawn = {path.name for path in (tmp_path / "images").iterdir()}
+    assert drawn == {"coexec_ulayer.svg", "coexec_codl.svg", "coexec_chains.svg"}

@@ -1,0 +1,352 @@
+"""The benchmark beside other engines, with workers that behave and workers that do not."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+PEERS = Path(__file__).parents[3] / "benchmarks" / "peers"
+sys.path.insert(0, str(PEERS))
+try:
+    from harness import files as files_module
+    from harness import measure as measure_module
+    from harness import tables
+    from harness.catalogue import KINDS, SUBJECTS, Contender, Subject, contenders_for, kinds_for
+    from harness.files import ExportError, Files, last_error
+    from harness.measure import Case, compare_results, measure
+    from harness.turns import LEAST_ROUNDS, MOST_ROUNDS, take_turns
+    from harness.worker_process import WorkerError, WorkerProcess
+finally:
+    sys.path.remove(str(PEERS))
+
+PATIENCE_S = 60.0
+"""For a Python process to start and import NumPy on a busy machine."""
+
+WORKER = f"""
+import itertools, json, os, sys, time
+sys.path.insert(0, {str(PEERS / "workers")!r})
+from pathlib import Path
+import numpy as np
+from protocol import Engine, serve
+
+def load(task):
+    print("engines print things")
+    mode = task.variant
+    if mode == "absent":
+        import an_engine_that_is_not_installed
+    picture = task.read_planes() if mode == "planes" else task.read_picture()
+    passes = itertools.count()
+    def forward():
+        count = next(passes)
+        if count == 3 and mode == "crash":
+            print("out of ideas", file=sys.stderr, flush=True)
+            os.abort()
+        if count == 3 and mode == "slow":
+            time.sleep(1000)
+        if count == 3 and mode == "error":
+            raise ValueError("the third pass is one too many")
+        return picture * (2 if mode == "wrong" else 1)
+    return Engine(forward, "1.5", Path(task.model).parent, mode == "planes")
+
+serve(load)
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    return write_script(tmp_path)
+
+
+def write_script(folder: Path) -> Path:
+    (folder / "workers").mkdir()
+    path = folder / "workers" / "fake_worker.py"
+    path.write_text(WORKER)
+    return path
+
+
+def task(folder: Path, variant: str = "") -> dict[str, Any]:
+    picture = folder / "picture.npy"
+    np.save(picture, np.arange(24, dtype=np.float32).reshape(1, 2, 4, 3))
+    model = folder / "network.bin"
+    model.write_bytes(b"12345")
+    (folder / "libengine.so.1").write_bytes(bytes(100))
+    return {"model": str(model), "picture": str(picture), "threads": 1, "cores": [],
+            "variant": variant}  # fmt: skip
+
+
+def test_a_worker_answers_every_request(script: Path, tmp_path: Path) -> None:
+    worker = WorkerProcess(script, task(tmp_path), PATIENCE_S)
+    assert worker.ready["version"] == "1.5"
+    assert worker.start_ms > worker.ready["load_ms"] + worker.ready["first_ms"] > 0
+    (once,) = worker.ask("run 0 0", PATIENCE_S)["ms"]
+    often = worker.ask(f"run 0 {100 * once / 1e3}", PATIENCE_S)["ms"]
+    assert once > 0 and min(often) > 0 and sum(often) >= 100 * once
+    assert worker.ask(f"output {tmp_path / 'out.npy'}", PATIENCE_S) == {"shape": [1, 2, 4, 3]}
+    end = worker.ask("end", PATIENCE_S)
+    assert end["peak_mib"] > 1
+    assert (end["library_bytes"], end["loaded_library_bytes"]) == (100, 0)
+    worker.stop()
+
+
+def test_results_with_channels_first_are_compared_with_channels_last(
+    script: Path, tmp_path: Path
+) -> None:
+    worker = WorkerProcess(script, task(tmp_path, "planes"), PATIENCE_S)
+    worker.ask(f"output {tmp_path / 'out.npy'}", PATIENCE_S)
+    worker.stop()
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), np.load(tmp_path / "picture.npy"))
+
+
+def test_an_engine_that_is_not_installed_is_named(script: Path, tmp_path: Path) -> None:
+    with pytest.raises(WorkerError, match="an_engine_that_is_not_installed"):
+        WorkerProcess(script, task(tmp_path, "absent"), PATIENCE_S)
+
+
+def test_a_crash_names_the_signal_and_the_last_words(script: Path, tmp_path: Path) -> None:
+    worker = WorkerProcess(script, task(tmp_path, "crash"), PATIENCE_S)
+    with pytest.raises(WorkerError, match=r"signal 6 at 'run 0 0'.*out of ideas"):
+        for _ in range(4):
+            worker.ask("run 0 0", PATIENCE_S)
+
+
+def test_an_exception_in_a_pass_is_the_reason(script: Path, tmp_path: Path) -> None:
+    worker = WorkerProcess(script, task(tmp_path, "error"), PATIENCE_S)
+    with pytest.raises(WorkerError, match="ValueError: the third pass"):
+        for _ in range(4):
+            worker.ask("run 0 0", PATIENCE_S)
+
+
+def test_a_worker_that_hangs_is_stopped(script: Path, tmp_path: Path) -> None:
+    worker = WorkerProcess(script, task(tmp_path, "slow"), PATIENCE_S)
+    worker.ask("run 0 0", PATIENCE_S)
+    with pytest.raises(WorkerError, match=r"no answer to 'run 0 0' within 0.2 s"):
+        worker.ask("run 0 0", 0.2)
+    assert worker._process.returncode is not None
+
+
+@pytest.mark.parametrize("answer", ["hello", "[1, 2]", ""])
+def test_an_answer_that_is_no_json_object_is_shown(tmp_path: Path, answer: str) -> None:
+    script = tmp_path / "garbage_worker.py"
+    script.write_text(f"import time; print({answer!r}, flush=True); time.sleep(1000)")
+    with pytest.raises(WorkerError, match="no JSON object in answer to 'start'"):
+        WorkerProcess(script, {}, PATIENCE_S)
+
+
+def test_an_interpreter_that_is_not_there_is_a_reason(script: Path, tmp_path: Path) -> None:
+    with pytest.raises(WorkerError, match="/no/python cannot be started"):
+        WorkerProcess(script, task(tmp_path), PATIENCE_S, python="/no/python")
+
+
+def times(*values: float) -> Any:
+    endless = itertools.cycle(values)
+    return lambda: next(endless)
+
+
+def test_engines_take_turns_until_the_time_is_used_up() -> None:
+    order: list[str] = []
+    clock = itertools.count(step=1.0)
+
+    def turn(name: str) -> Any:
+        return lambda: (order.append(name), [1.0])[1]
+
+    rounds = take_turns(
+        {"a": turn("a"), "b": turn("b")}, 12, WorkerError, times(1.0), lambda: next(clock)
+    )
+    assert order == ["a", "b"] * rounds.count
+    assert LEAST_ROUNDS < rounds.count < MOST_ROUNDS
+    none = take_turns({"a": turn("a")}, 0, WorkerError, times(1.0))
+    assert none.count == LEAST_ROUNDS
+
+
+def test_a_failing_engine_leaves_and_the_others_go_on() -> None:
+    turns = iter([[1.0], [1.0]])
+
+    def failing() -> list[float]:
+        try:
+            return next(turns)
+        except StopIteration:
+            raise WorkerError("gone") from None
+
+    rounds = take_turns({"good": lambda: [2.0], "bad": failing}, 0, WorkerError, times(1.0))
+    assert list(rounds.times_ms) == ["good"]
+    assert str(rounds.failures["bad"]) == "gone"
+    assert rounds.count == LEAST_ROUNDS
+
+
+def test_disturbed_rounds_do_not_count() -> None:
+    ours, peer = times(1, 1, 50, 1, 1), times(10, 12, 10, 14, 16)
+    canary = times(1.0, 1.0, 1.0, 1.3, 1.0, 1.1)  # the third and the fourth round have the 1.3
+    rounds = take_turns(
+        {"ours": lambda: [ours()], "peer": lambda: [peer()]}, 0, WorkerError, canary
+    )
+    assert rounds.is_quiet and rounds.quiet() == [0, 1, 4]
+    summary = rounds.summary("peer", "ours")
+    assert (summary["median_ms"], summary["min_ms"], summary["ratio"]) == (12, 10, 12)
+    assert (summary["p10_ms"], summary["p90_ms"]) == pytest.approx((10.4, 15.2))
+    assert summary["rounds_ms"] == [10, 12, 10, 14, 16]
+
+
+def test_if_hardly_a_round_is_quiet_all_count_and_it_is_said() -> None:
+    rounds = take_turns({"ours": lambda: [1.0]}, 0, WorkerError, times(1.0, 2.0))
+    assert not rounds.is_quiet
+    assert rounds.counted() == list(range(LEAST_ROUNDS))
+
+
+def test_results_are_judged_by_their_largest_difference() -> None:
+    reference = np.array([[1, 2, 4]], np.float32)
+    close = compare_results(reference + np.float32([0, 0.004, 0]), reference, 1e-2)
+    assert close == {
+        "relative_difference": pytest.approx(1e-3, rel=1e-3),
+        "argmax_equal": True,
+        "agrees": True,
+    }
+    assert not compare_results(reference * 2, reference, 1e-2)["agrees"]
+    assert not compare_results(reference * np.nan, reference, 1e-2)["agrees"]
+    with pytest.raises(WorkerError, match="2 numbers, expected 3"):
+        compare_results(reference[:, :2], reference, 1e-2)
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+ZOO = Subject("fake", "Fake", None, "fake", 4)
+
+
+def exporter(folder: Path, body: str) -> Files:
+    """Files whose Python is a shell script: -m formats.export KIND NETWORK FOLDER ..."""
+    python = folder / "python"
+    python.write_text(f"#!/bin/sh\necho $3 >> {folder / 'calls'}\n{body}\n")
+    python.chmod(0o755)
+    names = ("phonebit", "peers", "tensorflow")
+    return Files(folder / "work", dict.fromkeys(names, str(python)), "f16")  # type: ignore[arg-type]
+
+
+def test_files_are_written_once(tmp_path: Path) -> None:
+    files = exporter(tmp_path, 'echo made > "$5/float.onnx"')
+    for _ in range(2):
+        files.ensure(ZOO, KINDS["onnx"])
+    assert (tmp_path / "calls").read_text() == "onnx\n"
+    assert files.size_bytes(ZOO, "onnx") == 5
+
+
+def test_files_are_written_again_if_their_sources_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = exporter(tmp_path, "")
+    files.ensure(ZOO, KINDS["onnx"])
+    monkeypatch.setattr(files_module, "_hash", lambda paths: "other")
+    files.ensure(ZOO, KINDS["onnx"])
+    assert (tmp_path / "calls").read_text() == "onnx\nonnx\n"
+
+
+def test_the_last_exception_is_the_reason() -> None:
+    text = "KeyError: 1\n\nDuring handling\nnncf.errors.ValidationError: no\n  such op: Conv\n"
+    assert last_error(text) == "nncf.errors.ValidationError: no such op: Conv"
+    assert last_error("one\ntwo\n") == "two"
+    assert last_error("") == ""
+
+
+def test_a_failed_export_gives_its_exception(tmp_path: Path) -> None:
+    files = exporter(tmp_path, "echo Traceback >&2; echo 'ValueError: no such op' >&2; exit 1")
+    with pytest.raises(ExportError, match=r"float.onnx failed: ValueError: no such op"):
+        files.ensure(ZOO, KINDS["onnx"])
+    with pytest.raises(ExportError, match=r"float.onnx, from which it is made, is not there"):
+        files.ensure(ZOO, KINDS["onnx_int8"])
+
+
+def test_every_file_comes_after_those_that_it_needs() -> None:
+    for subject in SUBJECTS:
+        names = [kind.name for kind in kinds_for(subject, contenders_for(subject))]
+        assert len(names) == len(set(names))
+        for index, name in enumerate(names):
+            assert set(KINDS[name].needs) <= set(names[:index])
+        assert ("zoo" in names) == (subject.zoo is not None)
+        assert ("reference" in names) == (subject.definition is not None)
+
+
+# --- a whole measurement --------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Results of five engines, of which two are sound, as JSON."""
+    tmp_path = tmp_path_factory.mktemp("measured")
+    write_script(tmp_path)
+    files = exporter(tmp_path, "")
+    python = dict.fromkeys(files.pythons, sys.executable)
+    files = Files(files.work, python, "f16")  # type: ignore[arg-type]
+    folder = files.folder(ZOO)
+    folder.mkdir(parents=True)
+    np.save(folder / "picture_f32.npy", np.ones((1, 2, 4, 3), np.float32))
+    for name in ("network.pbit", "larq.tflite"):
+        (folder / name).write_bytes(bytes(1000))
+
+    def contender(engine: str, kind: str, variant: str) -> Contender:
+        return Contender(engine, engine.title(), "fake", "binary", "phonebit", kind, variant)
+
+    contenders = [
+        contender("phonebit", "pbit", ""),
+        contender("larq", "larq", ""),
+        contender("larq_wrong", "larq", "wrong"),
+        contender("larq_crash", "larq", "crash"),
+        contender("openvino", "openvino_binary", ""),
+    ]
+    failures = {"openvino_binary": "no | converter"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measure_module, "PEERS", tmp_path)
+        cases = [measure(Case(ZOO, 1, batch), contenders, files, failures, 0) for batch in (1, 2)]
+    context = {"date": "2026-01-01", "cpu": "A CPU", "cores": 1, "phonebit": "1", "commit": ""}
+    settings = {"canary_limit": 1.15, "float_weights": "f16"}
+    return json.dumps({"context": context, "settings": settings, "cases": cases})
+
+
+@pytest.fixture
+def document(measured: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The same, for one test to change."""
+    monkeypatch.setattr(tables, "SUBJECTS", (ZOO,))
+    result: dict[str, Any] = json.loads(measured)
+    return result
+
+
+def test_a_measurement_has_a_row_for_every_engine(document: dict[str, Any]) -> None:
+    for case in document["cases"]:
+        ours, larq, wrong, crash, absent = case["rows"]
+        assert (ours["ratio"], ours["agreement"], ours["model_bytes"]) == (1, None, 1000)
+        assert larq["agreement"]["agrees"] and larq["median_ms"] > 0
+        assert not wrong["agreement"]["agrees"] and wrong["median_ms"] > 0
+        assert "signal 6" in crash["reason"] and "median_ms" not in crash
+        assert absent["reason"] == "no | converter"
+
+
+def test_the_page_shows_numbers_and_reasons(document: dict[str, Any]) -> None:
+    page = tables.section(document)
+    assert "### Fake, 4x4, batch 1" in page and "### Fake, 4x4, batch 2" in page
+    assert "| Larq_Wrong | binary |" in page and "**differs** 1e+00" in page
+    assert "- Larq_Crash, binary, 1 thread: died of signal 6" in page
+    assert "- Openvino, binary, 1 thread: no | converter" in page
+
+
+def test_ratios_and_times_have_no_exponents() -> None:
+    assert [tables.times_faster(ratio) for ratio in (0.5, 9.94, 10.2, 174.8)] == [
+        "0.5x", "9.9x", "10x", "175x"]  # fmt: skip
+    assert [tables.milliseconds(ms) for ms in (0.1234, 12.34, 2368.4)] == ["0.123", "12.3", "2368"]
+
+
+def test_cases_with_fewer_engines_stand_in_the_same_table(document: dict[str, Any]) -> None:
+    second = document["cases"][1]
+    second |= {"batch": 1, "threads": 2, "rows": second["rows"][:1]}
+    page = tables.section(document)
+    assert "- Larq, binary, 2 threads: not asked for" in page
+
+
+def test_readme_compares_with_the_fastest_that_is_right(document: dict[str, Any]) -> None:
+    rows = document["cases"][0]["rows"]
+    rows[0]["median_ms"], rows[1]["median_ms"], rows[2]["median_ms"] = 2.0, 40.04, 0.001
+    rows[1]["ratio"] = 20.02
+    line = tables.readme_table(document).splitlines()[2]
+    assert line == "| Fake | - | - | 40 | - | **2** | - | - | - | 20x | - |"

@@ -1,0 +1,184 @@
+"""Bad input on the command line: one clear line, exit code 2, no traceback, nothing overwritten."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from phonebit.cli.main import app
+from support.cli_process import Cli
+
+
+@pytest.mark.parametrize("command", ["inspect", "bench"])
+def test_a_missing_file_a_folder_and_a_truncated_file(
+    cli: Cli, u8_file: Path, tmp_path: Path, command: str
+) -> None:
+    assert "No such file" in cli.refused(command, tmp_path / "no.pbit")
+    assert "s a directory" in cli.refused(command, tmp_path)
+    cut = tmp_path / "cut.pbit"
+    for keep in (0, 10, 100, 5000):
+        cut.write_bytes(u8_file.read_bytes()[:keep])
+        assert "cut.pbit" in cli.refused(command, cut)
+
+
+def test_a_picture_where_a_network_should_be(cli: Cli, pictures: list[Path]) -> None:
+    assert pictures[0].name in cli.refused("run", pictures[0], pictures[0])
+
+
+def test_unreadable_pictures(cli: Cli, u8_file: Path, pictures: list[Path], tmp_path: Path) -> None:
+    text = tmp_path / "text.png"
+    text.write_text("no picture")
+    assert "not a picture" in cli.refused("run", u8_file, text)
+    cut = tmp_path / "cut.png"
+    cut.write_bytes(pictures[0].read_bytes()[:100])
+    assert "cut.png" in cli.refused("run", u8_file, cut)
+    assert "No such file" in cli.refused("run", u8_file, tmp_path / "none.png")
+    assert "s a directory" in cli.refused("run", u8_file, tmp_path)
+
+
+def test_a_file_name_is_never_markup(cli: Cli, u8_file: Path, tmp_path: Path) -> None:
+    assert "[bold]x[/].png" in cli.refused("run", u8_file, tmp_path / "[bold]x[/].png")
+
+
+def test_unknown_devices(cli: Cli, u8_file: Path, pictures: list[Path]) -> None:
+    assert "gpu:999" in cli.refused("run", u8_file, pictures[0], "--device", "gpu:999")
+    assert "cpu:scalar" in cli.refused("bench", u8_file, "--device", "npu")
+
+
+def test_sources_that_are_no_larq_networks(cli: Cli, tmp_path: Path) -> None:
+    target = tmp_path / "out.pbit"
+    target.write_bytes(b"precious")
+    bare = tmp_path / "bare.h5"
+    with h5py.File(bare, "w") as file:
+        file["x"] = [1, 2, 3]
+    text = tmp_path / "text.h5"
+    text.write_text("not HDF5")
+    for source in (bare, text, tmp_path, tmp_path / "none.h5"):
+        message = cli.refused("convert", source, "-o", target)
+        assert source.name in message
+    assert target.read_bytes() == b"precious"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bare.h5", "out.pbit", "text.h5"]
+
+
+def test_a_truncated_checkpoint_leaves_the_previous_output(
+    cli: Cli, checkpoint: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "out.pbit"
+    target.write_bytes(b"precious")
+    cut = tmp_path / "cut.h5"
+    content = checkpoint.read_bytes()
+    for share in (0.1, 0.5, 0.9):
+        cut.write_bytes(content[: int(len(content) * share)])
+        cli.refused("convert", cut, "-o", target)
+        assert target.read_bytes() == b"precious"
+
+
+def test_options_that_contradict(cli: Cli, checkpoint: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out.pbit"
+    assert "input_range" in cli.refused("convert", checkpoint, "-o", target, "--input", "u8")
+    for bad in ("1", "a,b", "1,1", "nan,1", "0,1,2"):
+        options = ("--input", "u8", f"--input-range={bad}")
+        assert "--input-range" in cli.refused("convert", checkpoint, "-o", target, *options)
+    for flag, bad in (
+        ("--mean", "1,2"), ("--mean", "x"), ("--std", "0"), ("--color", "grey"),
+        ("--resize", "crop"), ("--interpolation", "none"),
+    ):  # fmt: skip
+        flags = ("--input-range=0,1", flag, bad)
+        assert flag[2:] in cli.refused("convert", checkpoint, "-o", target, *flags)
+    assert "--input-range" in cli.refused("convert", checkpoint, "-o", target, "--color", "gray")
+    rule = tmp_path / "rule.toml"
+    rule.write_text("rang = [0, 1]")
+    message = cli.refused("convert", checkpoint, "-o", target, "--preprocessing", rule)
+    assert "rule.toml: unknown key rang" in message
+    assert "No such" in cli.refused("convert", checkpoint, "--preprocessing", tmp_path / "none")
+    labels = tmp_path / "labels.txt"
+    labels.write_text("only\ntwo\n")
+    assert "10" in cli.refused("convert", checkpoint, "-o", target, "--labels", labels)
+    labels.write_text("{broken")
+    assert "JSON" in cli.refused("convert", checkpoint, "-o", target, "--labels", labels)
+    assert "No such" in cli.refused("convert", checkpoint, "--labels", tmp_path / "none")
+    assert not target.exists()
+
+
+def test_an_output_folder_that_does_not_exist(cli: Cli, checkpoint: Path, tmp_path: Path) -> None:
+    target = tmp_path / "no" / "out.pbit"
+    assert "out.pbit" in cli.refused("convert", checkpoint, "-o", target, "--no-check")
+
+
+def test_bad_verification_inputs(
+    cli: Cli, checkpoint: Path, u8_file: Path, f32_file: Path, tmp_path: Path
+) -> None:
+    def refused(array: np.ndarray[Any, Any], file: Path = u8_file) -> str:
+        np.savez(tmp_path / "x.npz", picture=array)
+        options = ("--inputs", tmp_path / "x.npz", "--interpreter")
+        return cli.refused("verify", checkpoint, file, *options)
+
+    assert "wrong shape" in refused(np.zeros((1, 20, 20, 1), np.uint8))
+    assert "wrong element type" in refused(np.zeros((1, 28, 28, 1), np.int32))
+    assert "empty" in refused(np.zeros((0, 28, 28, 1), np.uint8))
+    assert "not finite" in refused(np.full((1, 28, 28, 1), np.nan, np.float32), f32_file)
+    (tmp_path / "x.npz").write_text("no archive")
+    options = ("--inputs", tmp_path / "x.npz", "--interpreter")
+    assert "x.npz" in cli.refused("verify", checkpoint, u8_file, *options)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    options = ("--inputs", empty, "--interpreter")
+    assert "no pictures" in cli.refused("verify", checkpoint, u8_file, *options)
+
+
+def test_usage_errors_end_with_code_2(cli: Cli, u8_file: Path) -> None:
+    for args in (("inspect",), ("nonsense",), ("bench", u8_file, "--runs", 0), ("run", u8_file)):
+        done = cli(*args)
+        assert done.code == 2, args
+        assert "Traceback" not in done.err
+
+
+def test_debug_shows_the_traceback(cli: Cli, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        app(["--debug", "inspect", str(tmp_path / "no.pbit")])
+
+
+# --- as a process ---
+
+
+def phonebit(*args: object) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
+    code = "from phonebit.cli.main import main; main()"
+    command = [sys.executable, "-P", "-c", code, *map(str, args)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_process_results_go_to_stdout_and_errors_to_stderr(u8_file: Path, tmp_path: Path) -> None:
+    good = phonebit("inspect", u8_file, "--json")
+    assert (good.returncode, good.stderr) == (0, "")
+    assert json.loads(good.stdout)["file"] == str(u8_file)
+    bad = phonebit("inspect", tmp_path / "no.pbit")
+    assert (bad.returncode, bad.stdout) == (2, "")
+    assert bad.stderr == f"error: {tmp_path / 'no.pbit'}: No such file or directory\n"
+
+
+def test_process_survives_a_closed_pipe(u8_file: Path) -> None:
+    code = "from phonebit.cli.main import main; main()"
+    command = [sys.executable, "-P", "-c", code, "inspect", str(u8_file)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.close()
+    _, errors = process.communicate(timeout=60)
+    assert b"Traceback" not in errors
+
+
+def test_interruption_is_one_line(monkeypatch: pytest.MonkeyPatch, cli: Cli, u8_file: Path) -> None:
+    import phonebit.network
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(phonebit.network.Network, "load", interrupt)
+    assert cli.refused("inspect", u8_file) == "error: interrupted\n"

@@ -1,0 +1,338 @@
+"""Collecting samples: what is measured, how it is kept, and that it goes on after interruptions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import phonebit.loading
+import phonebit.opencl
+from phonebit.errors import DeviceError, InputError
+from phonebit.loading import EngineOptions
+from phonebit.planner import OutputPart, Processor
+from phonebit.planner.collect import collect
+from phonebit.planner.device_facts import PROBE
+from phonebit.planner.handover_layers import WAYS, Way
+from phonebit.planner.orders import CollectionPlan, part_pairs
+from phonebit.planner.profile import read_profile
+from phonebit.planner.samples import LEAST_US, PartSample, begin_samples, read_samples
+from phonebit.tuning_store import store_tuning
+from support.cli_process import Cli
+from support.made_up_device import BOTH, FACTS, TUNING, MadeUpDevice, made_up_samples, spiked
+
+PLAN = CollectionPlan(BOTH, 12, (1, 2), cuts=2, turns=1, rounds=1)
+
+
+def test_every_layer_is_measured_whole_and_cut(tmp_path: Path) -> None:
+    path = tmp_path / "samples.jsonl"
+    report = collect(path, FACTS, PLAN, MadeUpDevice())
+    assert (report.measured, report.known, report.failed) == (24, 0, {})
+    samples = read_samples(path)
+    assert samples.device == FACTS
+    layers = {sample.layer for sample in samples.parts}
+    assert len(layers) == 12
+    for layer in layers:
+        for threads in (1, 2):
+            own = [s for s in samples.parts if (s.layer, s.threads) == (layer, threads)]
+            wholes = {s.processor for s in own if s.part == layer.whole}
+            assert wholes == set(Processor)
+            cuts = [s for s in own if s.is_shared]
+            assert len(cuts) == 2 * (len(part_pairs(layer, PLAN)) - 2)
+    on_gpu = [sample for sample in samples.parts if sample.processor == Processor.GPU]
+    assert all(sample.dispatch and sample.variant for sample in on_gpu)
+    assert {s.variant for s in samples.parts if s.processor == Processor.CPU} >= {"conv2d_u8"}
+    assert {(s.sharing, s.synchronization) for s in samples.handovers} == {
+        ("svm", "polling"),
+        ("copy", "events"),
+    }
+
+
+def test_parts_cover_the_layer() -> None:
+    for cpu, gpu in part_pairs(PROBE, PLAN)[2:]:
+        assert cpu is not None and gpu is not None
+        assert PROBE.operations(cpu) + PROBE.operations(gpu) == PROBE.operations(PROBE.whole)
+        assert gpu.row_begin == gpu.channel_begin == 0
+
+
+@pytest.mark.parametrize("side", Processor)
+def test_one_processor_is_measured_alone(tmp_path: Path, side: Processor) -> None:
+    path = tmp_path / "samples.jsonl"
+    collect(path, FACTS, replace(PLAN, processors=(side,)), MadeUpDevice())
+    samples = read_samples(path)
+    assert {sample.processor for sample in samples.parts} == {side}
+    assert not any(sample.is_shared for sample in samples.parts)
+    assert samples.handovers == []
+
+
+def test_an_interrupted_collection_goes_on(tmp_path: Path) -> None:
+    whole, path = tmp_path / "whole.jsonl", tmp_path / "samples.jsonl"
+    device = MadeUpDevice()
+    collect(whole, FACTS, PLAN, device)
+    with pytest.raises(KeyboardInterrupt):
+        collect(path, FACTS, PLAN, MadeUpDevice(fails_from=device.opened - 16))
+    begun = path.read_text()
+    path.write_text(begun[:-40])  # the last line is cut off
+    report = collect(path, FACTS, PLAN, MadeUpDevice())
+    assert report.known > 0
+    assert report.known + report.measured == 24
+    parts = {(s.layer, s.threads, s.processor, s.part) for s in read_samples(path).parts}
+    expected = {(s.layer, s.threads, s.processor, s.part) for s in read_samples(whole).parts}
+    assert parts == expected
+    again = MadeUpDevice()
+    size = path.stat().st_size
+    assert collect(path, FACTS, PLAN, again).measured == 0
+    assert again.opened == len(again.ways)  # a look at what the device has, no more
+    assert path.stat().st_size == size
+
+
+class Moody(MadeUpDevice):
+    """Twice as slow in its first half of so many calls."""
+
+    slow_calls: int = 0
+
+    def __call__(self, path: Path, threads: int, way: Way) -> Any:
+        engine = super().__call__(path, threads, way)
+        if self.opened <= self.slow_calls:
+            engine.law = lambda *part: 2 * spiked(*part)
+        return engine
+
+
+def test_rounds_follow_one_another_and_the_least_counts(tmp_path: Path) -> None:
+    once, twice = tmp_path / "once.jsonl", tmp_path / "twice.jsonl"
+    device = Moody()
+    collect(once, FACTS, PLAN, device)
+    device.slow_calls = device.opened + len(device.ways) + 40  # well into the first round
+    report = collect(twice, FACTS, replace(PLAN, rounds=2), device)
+    assert report.measured == 2 * 24
+    first, least = read_samples(once), read_samples(twice)
+    assert [(part.key, part.us) for part in least.parts] == [
+        (part.key, part.us) for part in first.parts
+    ]
+    assert {part.rounds for part in least.parts} == {2}
+    assert len(least.handovers) == 2 * len(first.handovers)
+
+
+class Clocked(MadeUpDevice):
+    """Its clock falls and rises with every ten files that are opened."""
+
+    def __call__(self, path: Path, threads: int, way: Way) -> Any:
+        engine = super().__call__(path, threads, way)
+        engine.law = lambda *part: spiked(*part) * (1.08 if self.opened // 10 % 3 == 2 else 1.0)
+        return engine
+
+
+def test_samples_are_those_of_the_usual_clock(tmp_path: Path) -> None:
+    steady, clocked = tmp_path / "steady.jsonl", tmp_path / "clocked.jsonl"
+    collect(steady, FACTS, PLAN, MadeUpDevice())
+    collect(clocked, FACTS, PLAN, Clocked())
+    raw = {json.loads(line).get("canary_us") for line in clocked.read_text().splitlines()[1:]}
+    assert len(raw - {None}) == 2 * 3  # clocks; the GPU, and the CPU by counts of threads
+    expected = {part.key: part.us for part in read_samples(steady).parts}
+    found = {part.key: part.us for part in read_samples(clocked).parts}
+    assert found == pytest.approx(expected, rel=1e-3)
+
+
+def test_times_that_no_clock_resolves_stay_what_they_are() -> None:
+    sample = PartSample(PROBE, Processor.CPU, 1, PROBE.whole, "any", LEAST_US, 4.0)
+    assert sample.beside(5.0) == replace(sample, canary_us=5.0)
+
+
+def test_a_round_that_was_interrupted_goes_on(tmp_path: Path) -> None:
+    path, plan = tmp_path / "samples.jsonl", replace(PLAN, rounds=2)
+    collect(path, FACTS, PLAN, MadeUpDevice())
+    with pytest.raises(KeyboardInterrupt):
+        collect(path, FACTS, plan, MadeUpDevice(fails_from=30))
+    assert {part.rounds for part in read_samples(path).parts} == {1, 2}
+    report = collect(path, FACTS, plan, MadeUpDevice())
+    assert report.known > 24
+    assert report.known + report.measured == 2 * 24
+    assert {part.rounds for part in read_samples(path).parts} == {2}
+
+
+def test_a_collection_can_be_made_longer(tmp_path: Path) -> None:
+    path = tmp_path / "samples.jsonl"
+    collect(path, FACTS, replace(PLAN, layers=5), MadeUpDevice())
+    report = collect(path, FACTS, PLAN, MadeUpDevice())
+    assert (report.known, report.measured) == (10, 14)
+
+
+def test_layers_that_fail_are_reported_and_left_out(tmp_path: Path) -> None:
+    class Picky(MadeUpDevice):
+        def __call__(self, path: Path, threads: int, way: Way) -> Any:
+            engine = super().__call__(path, threads, way)
+            if any(shape.op == "conv2d" for shape in engine.shapes):
+                raise DeviceError("out of registers")
+            return engine
+
+    report = collect(tmp_path / "samples.jsonl", FACTS, PLAN, Picky())
+    assert report.measured > 0
+    assert set(report.failed.values()) == {"out of registers"}
+    assert all(
+        sample.layer.op != "conv2d" for sample in read_samples(tmp_path / "samples.jsonl").parts
+    )
+
+
+def test_a_device_that_shares_in_no_way_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DeviceError, match="cannot work together: has no copy"):
+        collect(tmp_path / "samples.jsonl", FACTS, PLAN, MadeUpDevice(ways=()))
+    assert len(WAYS) == 9
+
+
+def test_samples_of_another_device_are_not_mixed(tmp_path: Path) -> None:
+    path = tmp_path / "samples.jsonl"
+    begin_samples(path, FACTS)
+    other = replace(FACTS, keys={1: "another"})
+    with pytest.raises(InputError, match="another device") as error:
+        begin_samples(path, other)
+    assert str(path) in str(error.value)
+
+
+HANDOVER = {"handover": [1, 2], "sharing": "svm", "synchronization": "polling", "threads": 1}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda record: "{", "not JSON"),
+        (lambda record: "[]", "not a sample"),
+        (lambda record: json.dumps({**record, "us": -1.0}), "us > 0"),
+        (lambda record: json.dumps({**record, "us": float("nan")}), "us > 0"),
+        (lambda record: json.dumps({**record, "part": [0, 99999, 0, 8]}), "a part of the layer"),
+        (lambda record: json.dumps({**record, "processor": "npu"}), "not a measured part"),
+        (lambda record: json.dumps({**record, "geometry": {"in_h": 3}}), "operand_channels"),
+        (lambda record: json.dumps({"handover": [1], "us": 3}), "not a measured handover"),
+        (lambda record: json.dumps(HANDOVER | {"us": -1.0}), "not a measured handover"),
+        (lambda record: json.dumps(HANDOVER | {"us": float("inf")}), "not a measured handover"),
+    ],
+)
+def test_damaged_lines_are_named(tmp_path: Path, change: Any, message: str) -> None:
+    path = tmp_path / "samples.jsonl"
+    collect(path, FACTS, replace(PLAN, layers=2), MadeUpDevice())
+    lines = path.read_text().splitlines()
+    place = next(place for place, line in enumerate(lines) if "part" in json.loads(line))
+    lines[place] = change(json.loads(lines[place]))
+    path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(InputError, match=message) as error:
+        read_samples(path)
+    assert f"{path}:{place + 1}" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "no samples"),
+        (b'{"device": {}}\n', "facts about a device"),
+        (b'{"op": "x"}\n', "facts about a device"),
+        (b"\xff\xfe\n", "not a file of samples"),
+    ],
+)
+def test_other_files_are_refused(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "samples.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        read_samples(path)
+
+
+def test_a_cpu_computes_from_a_whole_word_on() -> None:
+    part = OutputPart(0, 4, 40, 72)
+    on_cpu = PartSample(PROBE, Processor.CPU, 1, part, "any", 9.0, 4.0)
+    assert on_cpu.computed == OutputPart(0, 4, 32, 72)
+    assert replace(on_cpu, processor=Processor.GPU).computed == part
+
+
+@pytest.fixture
+def made_up_network(monkeypatch: pytest.MonkeyPatch) -> MadeUpDevice:
+    """``phonebit collect`` meets the made-up device instead of this machine's."""
+    made_up = MadeUpDevice()
+
+    def open_engine(path: Path, device: str, options: EngineOptions) -> Any:
+        if device == "cpu":
+            layers = [SimpleNamespace(kernel="bconv2d_b32__avx512")] * 4
+            return SimpleNamespace(isa="avx512", layers=layers)
+        assert device == "gpu:1+cpu"
+        assert options.plan is not None
+        way = Way(options.sharing, options.synchronization)
+        return made_up(path, options.threads, made_up.ways[0] if way.sharing == "auto" else way)
+
+    gpu: Any = SimpleNamespace(
+        **{name: getattr(FACTS.gpu, name) for name in ("name", "vendor", "family", "local_bytes")},
+        platform="made-up", driver_version="1", compute_units=8, clock_mhz=1000,
+        capabilities={"images": True},
+    )  # fmt: skip
+    store_tuning(phonebit.opencl.device_key(gpu), TUNING)  # in these tests' own cache folder
+    monkeypatch.setattr(phonebit.loading, "open_engine", open_engine)
+    monkeypatch.setattr(phonebit.opencl, "opencl_device", lambda _name: gpu)
+    return made_up
+
+
+def test_commands_lead_from_a_device_to_a_profile(
+    cli: Cli, made_up_network: MadeUpDevice, tmp_path: Path
+) -> None:
+    pytest.importorskip("lightgbm", reason="LightGBM is not installed")
+    samples, profile = tmp_path / "samples.jsonl", tmp_path / "profile.json"
+    options = [
+        "-o",
+        samples,
+        "--opencl",
+        "gpu:1",
+        "--samples",
+        40,
+        "--turns",
+        1,
+        "--threads",
+        "1,2",
+    ]
+    done = cli("collect", *options)
+    assert done.code == 0, done.err
+    assert "80 layers measured, 0 known" in done.out
+    assert "already" in cli.refused("collect", *options)
+    assert "0 layers measured, 80 known" in cli("collect", *options, "--resume").out
+    report = cli("train-predictor", samples, "-o", profile, "--json").document
+    assert report["dispatch"][1] == 0 and report["dispatch"][0] > 100
+    assert report["profiles"] == [str(profile)]
+    assert {entry["predictor"] for entry in report["accuracies"]} >= {
+        "ulayer",
+        "codl",
+        "finegrained",
+    }
+    known = read_profile(profile)
+    assert known.threads == (1, 2)
+    assert known.key(2) == FACTS.keys[2]
+    for threads in known.threads:
+        predictor = known.predictor("finegrained", threads)
+        assert predictor.microseconds(PROBE, Processor.CPU, PROBE.whole) > 0
+
+
+def test_training_tells_in_a_table_and_in_pictures(cli: Cli, tmp_path: Path) -> None:
+    pytest.importorskip("lightgbm", reason="LightGBM is not installed")
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    samples, report = tmp_path / "samples.jsonl", tmp_path / "report"
+    made_up_samples(samples, spiked, 40)
+    done = cli("train-predictor", samples, "--report", report)
+    assert done.code == 0, done.err
+    for text in ("MAPE", "within 10 %", "binary_conv2d", "finegrained without dispatch"):
+        assert text in done.out
+    assert sorted(path.name for path in report.glob("*gpu.png")) == [
+        "codl-on-gpu.png",
+        "finegrained-on-gpu.png",
+        "finegrained-without-dispatch-on-gpu.png",
+        "ulayer-on-gpu.png",
+    ]
+    assert len(list(report.glob("*.svg"))) == 8
+
+
+@pytest.mark.parametrize("threads", ["0", "a", "1,,2", ""])
+def test_thread_counts_are_checked(cli: Cli, tmp_path: Path, threads: str) -> None:
+    text = cli.refused("collect", "-o", tmp_path / "s.jsonl", "--threads", threads)
+    assert "--threads" in text
+
+
+def test_too_few_samples_are_refused(cli: Cli, tmp_path: Path) -> None:
+    made_up_samples(tmp_path / "samples.jsonl", spiked, 1)
+    text = cli.refused("train-predictor", tmp_path / "samples.jsonl")
+    assert "too few layers" in text

@@ -1,0 +1,277 @@
+"""``phonebit plan``: plans into files, explanations, pictures, and errors for people."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import phonebit.loading
+from phonebit.converter.ir import Softmax
+from phonebit.format.reader import read_contents
+from phonebit.format.writer import file_bytes
+from phonebit.loading import EngineOptions
+from phonebit.planner import stored_plans, verify_plan
+from phonebit.planner.predictors import SharingCost
+from phonebit.planner.predictors.codl import UnitTime
+from phonebit.planner.predictors.cpu_kernels import CpuFacts
+from phonebit.planner.predictors.features import GEOMETRY
+from phonebit.planner.predictors.finegrained import CorrectedTrend
+from phonebit.planner.predictors.kernel_rules import GpuFacts
+from phonebit.planner.predictors.model_table import ALL, ModelTable
+from phonebit.planner.predictors.trees import Trees
+from phonebit.planner.predictors.trend import PowerLaw
+from phonebit.planner.predictors.ulayer import LogLine
+from phonebit.planner.profile import (
+    DeviceProfile,
+    ProcessorModels,
+    SharingMode,
+    profile_path,
+    write_profile,
+)
+from phonebit.planner.samples import DeviceFacts
+from support.cli_process import Cli
+from support.engine_net import Net
+from support.planner_times import contents_of, straight
+
+KEY = "Test GPU | test CPU | 1 thread"
+LINE = LogLine(-7.0, 1.0)
+NO_TREES = Trees(
+    len(GEOMETRY),
+    0,
+    np.zeros(1, np.int32),
+    np.full(1, -1, np.int16),
+    np.full(1, np.nan),
+    np.zeros(1, np.int32),
+    np.zeros(1, np.int32),
+    np.zeros(1),
+)
+
+
+def for_all(model: Any) -> ModelTable[Any]:
+    return ModelTable({ALL: model})
+
+
+def made_up_profile() -> DeviceProfile:
+    """Both processors take a microsecond for a thousand operations; a meeting takes 5."""
+    gpu = GpuFacts("Test GPU", "test", "test", "1", 1, 0, 32768, False)
+    models = ProcessorModels(
+        for_all(LINE),
+        for_all(UnitTime((1e-3, 0.0, 0.0, 0.0, 0.0), 1.0)),
+        for_all(CorrectedTrend(PowerLaw((0,), (LINE.intercept, LINE.slope)), NO_TREES)),
+        {},
+    )
+    mode = SharingMode("svm", "polling", 1, SharingCost(5.0), 5.0)
+    return DeviceProfile(
+        DeviceFacts({1: KEY}, gpu, CpuFacts("avx2", 1)), (mode,), models, {1: models}
+    )
+
+
+@pytest.fixture(scope="module")
+def profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("profile") / "device.json"
+    write_profile(path, made_up_profile())
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("network") / "straight.pbit"
+    path.write_bytes(file_bytes(straight(3)))
+    return path
+
+
+@pytest.mark.parametrize("method", ["ulayer", "codl", "finegrained"])
+def test_plan_is_in_the_file_and_sound(
+    cli: Cli, model: Path, profile: Path, tmp_path: Path, method: str
+) -> None:
+    planned = tmp_path / "planned.pbit"
+    done = cli("plan", model, "--profile", profile, "-o", planned, "--method", method)
+    assert done.code == 0, done
+    contents = read_contents(planned)
+    (plan,) = stored_plans(contents)
+    assert (plan.device, plan.method) == (KEY, method)
+    assert plan.predicted_ms > 0
+    verify_plan(contents, plan)
+    assert "ms" in done.out
+    assert "planned.pbit" in done.out
+
+
+def test_planning_again_replaces_the_plan_and_nothing_else(
+    cli: Cli, model: Path, profile: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "in_place.pbit"
+    file.write_bytes(model.read_bytes())
+    for method in ("codl", "ulayer"):
+        assert cli("plan", file, "--profile", profile, "-o", file, "--method", method).code == 0
+    contents = read_contents(file)
+    assert [plan.method for plan in stored_plans(contents)] == ["ulayer"]
+    bare = replace(contents, plans=contents.plans[:0], plan_parts=contents.plan_parts[:0])
+    original = read_contents(model)
+    assert bytes(bare.data) == bytes(original.data)
+    assert (bare.ops == original.ops).all()
+
+
+def test_explain_has_a_line_for_each_layer(
+    cli: Cli, model: Path, profile: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "planned.pbit"
+    done = cli("plan", model, "--profile", profile, "-o", out, "--method", "codl", "--explain")
+    for name in ("sign", "conv0", "conv1", "conv2", "best rows", "best channels", "GPU", "CPU"):
+        assert name in done.out
+    plain = cli("plan", model, "--profile", profile, "-o", out, "--method", "codl")
+    assert "conv1" not in plain.out
+
+
+def test_json_is_one_document(cli: Cli, model: Path, profile: Path, tmp_path: Path) -> None:
+    out = tmp_path / "planned.pbit"
+    document = cli("plan", model, "--profile", profile, "-o", out, "--json").document
+    assert document["device"] == KEY
+    assert document["method"] == "finegrained"
+    assert len(document["layers"]) == 4
+    assert document["plan_us"] <= document["home_us"]
+    assert document["measurements"] == 0
+
+
+def test_picture_is_svg(cli: Cli, model: Path, profile: Path, tmp_path: Path) -> None:
+    out, picture = tmp_path / "planned.pbit", tmp_path / "plan.svg"
+    assert cli("plan", model, "--profile", profile, "-o", out, "--picture", picture).code == 0
+    assert ElementTree.parse(picture).getroot().tag.endswith("svg")
+
+
+def test_profiles_are_found_by_key(cli: Cli, model: Path, tmp_path: Path) -> None:
+    kept = profile_path(KEY)
+    assert kept is not None
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    write_profile(kept, made_up_profile())
+    assert cli("plan", model, "--profile", KEY, "-o", tmp_path / "planned.pbit").code == 0
+    kept.unlink()
+
+
+def test_errors_say_what_to_do(cli: Cli, model: Path, profile: Path, tmp_path: Path) -> None:
+    out = tmp_path / "planned.pbit"
+    missing = cli.refused("plan", model, "--profile", "no phone", "-o", out)
+    assert "no such device profile" in missing
+    assert "phonebit collect" in missing
+    assert "threads" in cli.refused("plan", model, "--profile", profile, "-o", out, "--threads", 3)
+    sharing = cli.refused("plan", model, "--profile", profile, "-o", out, "--sharing", "map")
+    assert "svm polling" in sharing
+    fast = cli.refused("plan", model, "--profile", profile, "-o", out, "--precision", "fast")
+    assert "--measure" in fast
+    margin = cli.refused("plan", model, "--profile", profile, "-o", out, "--margin", 2)
+    assert "margin" in margin
+    assert cli("plan", model, "--profile", profile, "-o", out, "--method", "best").code == 2
+    assert not out.exists()
+
+
+def test_rough_predictions_are_called_rough(cli: Cli, model: Path, tmp_path: Path) -> None:
+    for error, is_rough in ((0.09, False), (0.16, True)):
+        profile = tmp_path / "device.json"
+        write_profile(profile, replace(made_up_profile(), errors={"finegrained": error}))
+        done = cli("plan", model, "--profile", profile, "-o", tmp_path / "planned.pbit")
+        assert ("typically 16% off; plan with --measure" in done.out) == is_rough, done.out
+
+
+def test_a_damaged_profile_is_named(cli: Cli, model: Path, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged.json"
+    damaged.write_text("{")
+    text = cli.refused("plan", model, "--profile", damaged, "-o", tmp_path / "planned.pbit")
+    assert "damaged.json" in text
+
+
+def test_a_network_without_layers_to_cut_is_refused(
+    cli: Cli, profile: Path, tmp_path: Path
+) -> None:
+    net = Net("uncut")
+    contents = contents_of(net.done(net.op("scores", Softmax(), net.input("x", (1, 1, 10)))))
+    file = tmp_path / "uncut.pbit"
+    file.write_bytes(file_bytes(contents))
+    text = cli.refused("plan", file, "--profile", profile, "-o", tmp_path / "planned.pbit")
+    assert "no layer" in text
+    assert "device='gpu'" in text
+
+
+class FakeEngine:
+    """An engine on both processors that takes a microsecond for each row and channel."""
+
+    def __init__(self, plan_key: str, ms: float = 1) -> None:
+        self.plan_key = plan_key
+        self.inputs: list[object] = []
+        self.forward = FakeNetwork(ms).forward
+        self.layers = [type("Layer", (), {"name": f"layer{index}"})() for index in range(4)]
+        self.measured = 0
+
+    def measure_layer(
+        self,
+        index: int,
+        cpu: tuple[int, int, int, int] | None,
+        gpu: tuple[int, int, int, int] | None,
+        repeats: int,
+    ) -> Mapping[str, float]:
+        self.measured += 1
+        cpu_us, gpu_us = (
+            0.0 if side is None else 1.0 * (side[1] - side[0]) * (side[3] - side[2])
+            for side in (cpu, gpu)
+        )
+        return {"cpu_us": cpu_us, "gpu_us": gpu_us, "total_us": max(cpu_us, gpu_us) + 5}
+
+
+class FakeNetwork:
+    """A network that takes some milliseconds."""
+
+    def __init__(self, ms: float) -> None:
+        self.ms = ms
+
+    def forward(self, inputs: Sequence[object]) -> list[object]:
+        time.sleep(self.ms / 1000)
+        return []
+
+
+@pytest.mark.parametrize("options", [["--measure"], ["--method", "search"]])
+@pytest.mark.parametrize("plan_ms", [1, 6])
+def test_measuring_asks_the_device(
+    cli: Cli,
+    model: Path,
+    profile: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    plan_ms: int,
+) -> None:
+    engine = FakeEngine(KEY, plan_ms)
+    alone = {"cpu": FakeNetwork(9), "gpu": FakeNetwork(3)}
+
+    def open_engine(_path: Path, device: str, given: EngineOptions) -> FakeEngine | FakeNetwork:
+        assert (given.plan is not None) == ("+" in device)
+        return engine if "+" in device else alone[device]
+
+    monkeypatch.setattr(phonebit.loading, "open_engine", open_engine)
+    out = tmp_path / "planned.pbit"
+    document = cli("plan", model, "--profile", profile, "-o", out, "--json", *options).document
+    assert engine.measured > 0
+    assert document["measurements"] > 0
+    conv = document["layers"][1]
+    assert conv["measured"]["gpu_us"] == 16 * 64
+    assert (conv["predicted"] is None) == ("search" in options)
+    assert document["race"]["gpu_ms"] == pytest.approx(3, abs=1.5)
+    # As a whole it may be slower than the GPU, whatever its layers promised.
+    assert document["split"] == (plan_ms == 1)
+    assert document["home"] == ("cpu" if plan_ms == 1 else "gpu")
+
+
+def test_measuring_on_another_device_is_refused(
+    cli: Cli, model: Path, profile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = FakeEngine("another device")
+    monkeypatch.setattr(phonebit.loading, "open_engine", lambda *_: other)
+    out = tmp_path / "planned.pbit"
+    text = cli.refused("plan", model, "--profile", profile, "-o", out, "--measure")
+    assert "another device" in text
+    assert KEY in text
+    assert not out.exists()

@@ -1,0 +1,145 @@
+"""A plan explains itself, as data and as a picture."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from phonebit.format.contents import FileContents
+from phonebit.planner.explain import LayerChoice, explain
+from phonebit.planner.network_graph import NetworkGraph
+from phonebit.planner.partition import METHODS
+from phonebit.planner.plan_picture import BOTH_COLOR, COLORS, plan_svg
+from phonebit.planner.planning import Planned, PlannerSettings, plan_network
+from phonebit.planner.stages import Placement
+from support.planner_times import AnalyticTimes, MeetingCosts, Speed, forked, straight
+
+SPEEDS = (Speed(3, 0.01), Speed(5, 0.01))
+
+
+def planned(
+    contents: FileContents,
+    method: str,
+    *,
+    measure: bool = False,
+    speeds: tuple[Speed, Speed] = SPEEDS,
+) -> Planned:
+    graph = NetworkGraph.of(contents)
+    return plan_network(
+        contents,
+        "device",
+        METHODS[method],
+        AnalyticTimes(graph, *speeds),
+        MeetingCosts(15),
+        PlannerSettings(),
+        AnalyticTimes(graph, Speed(4, 0.011), Speed(5, 0.01)) if measure else None,
+    )
+
+
+@pytest.fixture(scope="module")
+def chained() -> Planned:
+    return planned(straight(4, size=32), "codl")
+
+
+def test_every_layer_is_explained_once_in_order(chained: Planned) -> None:
+    choices = explain(chained, is_predicted=True)
+    assert [choice.layer for choice in choices] == list(range(5))
+    assert {choice.stage for choice in choices} == set(range(len(chained.stages)))
+
+
+def test_alternatives_are_the_costs_that_the_planner_compared(chained: Planned) -> None:
+    choice = explain(chained, is_predicted=True)[2]
+    assert choice.predicted is not None
+    assert choice.measured is None
+    cpu_us, gpu_us = (of_side[2] for of_side in chained.costs.single_us.values())
+    assert (choice.predicted.cpu_us, choice.predicted.gpu_us) == (cpu_us, gpu_us)
+    stage, alone_us = chained.candidates.best_cuts[2, Placement.ROWS]
+    assert choice.predicted.rows is not None
+    assert (choice.predicted.rows.cut, choice.predicted.rows.us) == (stage.cut, alone_us)
+
+
+def test_measured_times_stand_beside_predicted_ones() -> None:
+    choices = explain(planned(straight(2), "finegrained", measure=True), is_predicted=True)
+    conv = choices[1]
+    assert conv.predicted is not None
+    assert conv.measured is not None
+    assert conv.measured.cpu_us > conv.predicted.cpu_us
+    assert conv.measured.gpu_us == conv.predicted.gpu_us
+
+
+def test_a_search_has_no_predicted_times() -> None:
+    choices = explain(planned(straight(2), "search"), is_predicted=False)
+    assert all(choice.predicted is None and choice.measured is not None for choice in choices)
+
+
+def test_texts_say_who_computes_what(chained: Planned) -> None:
+    texts = [choice.text for choice in explain(chained, is_predicted=True)]
+    assert any(text.startswith("gpu rows 0:") and "cpu rows" in text for text in texts)
+
+
+def test_branches_say_where_they_run() -> None:
+    contents = forked(2, channels=32, size=16)
+    apart = planned(contents, "ulayer", speeds=(Speed(40, 0.005), Speed(40, 0.005)))
+    texts = {choice.text for choice in explain(apart, is_predicted=True)}
+    assert {"branch on gpu", "branch on cpu"} <= texts
+
+
+def test_dictionaries_are_json_ready(chained: Planned) -> None:
+    document = [choice.to_dict() for choice in explain(chained, is_predicted=True)]
+    again = json.loads(json.dumps(document))
+    assert again == document
+    assert again[1]["placement"] in {"chain", "rows"}
+    assert len(again[1]["gpu"]) == 4
+
+
+def test_stage_times_add_up_to_the_total(chained: Planned) -> None:
+    state = chained.costs.first_state()
+    for stage in chained.stages:
+        state, _ = chained.costs.advance(state, stage)
+    stage_us = {choice.stage: choice.stage_us for choice in explain(chained, is_predicted=True)}
+    total = sum(stage_us.values()) + chained.costs.finish(state)
+    assert total == pytest.approx(chained.total_us)
+
+
+def bars(svg: str, color: str) -> list[ElementTree.Element]:
+    namespace = "{http://www.w3.org/2000/svg}"
+    return [
+        bar
+        for bar in ElementTree.fromstring(svg).iter(f"{namespace}rect")
+        if bar.get("fill") == color
+    ]
+
+
+def test_picture_shows_each_layers_parts(chained: Planned) -> None:
+    choices = explain(chained, is_predicted=True)
+    svg = plan_svg(choices, "a <plan> & more")
+    for side, color in COLORS.items():
+        legend = 1
+        assert len(bars(svg, color)) == legend + sum(c.parts.of(side) is not None for c in choices)
+    halos = sum(overlaps(choice) for choice in choices)
+    assert halos > 0
+    assert len(bars(svg, BOTH_COLOR)) == 1 + halos
+    assert "a &lt;plan&gt; &amp; more" in svg
+
+
+def overlaps(choice: LayerChoice) -> bool:
+    cpu, gpu = choice.parts.cpu, choice.parts.gpu
+    return (
+        cpu is not None
+        and gpu is not None
+        and cpu.row_begin < gpu.row_end
+        and cpu.channel_begin == 0
+    )
+
+
+def test_the_picture_of_the_documentation_is_what_its_script_draws(tmp_path: Path) -> None:
+    root = Path(__file__).parents[3]
+    drawn = tmp_path / "plan.svg"
+    script = root / "benchmarks" / "coexec" / "example_picture.py"
+    subprocess.run([sys.executable, "-P", script, drawn], check=True, timeout=60)
+    assert drawn.read_text() == (root / "docs" / "images" / "planned_network.svg").read_text()

@@ -1,0 +1,175 @@
+"""The planner's view of a network, and the geometry of chains and branches."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from phonebit.format.contents import FileContents
+from phonebit.planner import OutputPart
+from phonebit.planner.branches import branch_regions, branch_stages
+from phonebit.planner.chains import chain_ends, chain_stage
+from phonebit.planner.network_graph import NetworkGraph
+from phonebit.planner.partition import METHODS, fraction_cut, neighbours
+from phonebit.planner.stage_costs import StageCosts
+from phonebit.planner.stages import Placement
+from support.builders import engine_graphs
+from support.planner_times import (
+    AnalyticTimes,
+    MeetingCosts,
+    Speed,
+    contents_of,
+    forked,
+    residual,
+    straight,
+)
+
+
+def windowed_rows(graph: NetworkGraph, layer: int, rows: tuple[int, int]) -> set[int]:
+    """Rows that a window touches, tap by tap."""
+    of_layer = graph.layers[layer]
+    window = of_layer.window
+    height = graph.tensors[of_layer.operands[0]].height
+    taps = {
+        row * window.stride - window.pad_top + tap * window.dilation
+        for row in range(*rows)
+        for tap in range(window.kernel)
+    }
+    return {row for row in taps if 0 <= row < height}
+
+
+@pytest.mark.parametrize("name", sorted(engine_graphs()))
+def test_rows_read_are_those_under_the_taps(name: str) -> None:
+    graph = NetworkGraph.of(contents_of(engine_graphs()[name]))
+    for layer in graph.layers:
+        if not layer.can_cut_rows:
+            continue
+        for begin in range(layer.shape[0]):
+            rows = (begin, min(begin + 2, layer.shape[0]))
+            touched = windowed_rows(graph, layer.index, rows)
+            read = next(iter(graph.rows_read(layer, rows)))[1]
+            assert touched <= set(range(*read))
+            if touched:
+                assert read == (min(touched), max(touched) + 1)
+
+
+def test_steps_read_the_same_rows_and_single_rows_wholly() -> None:
+    graph = NetworkGraph.of(residual(1))
+    block = graph.layers[1]
+    rows = dict(graph.rows_read(block, (4, 6)))
+    assert rows[block.step_tensors[0]] == (4, 6)
+    assert rows[block.operands[0]] == (3, 7)
+
+
+def test_last_reader_and_privacy() -> None:
+    graph = NetworkGraph.of(residual(2))
+    value = graph.layers[1].outputs[0]
+    assert graph.last_reader[value] == 2
+    assert graph.is_private(value, 1, 3)
+    assert not graph.is_private(value, 1, 2)
+    assert graph.last_reader[graph.outputs[0]] == len(graph.layers)
+
+
+def test_a_chains_halo_grows_by_a_row_for_each_layer() -> None:
+    graph = NetworkGraph.of(straight(3))
+    chain = chain_stage(graph, 1, 4, cut=6)
+    assert chain is not None
+    assert [entry.gpu for entry in chain.parts] == [
+        OutputPart(0, 8, 0, 64),
+        OutputPart(0, 7, 0, 64),
+        OutputPart(0, 6, 0, 64),
+    ]
+    assert [entry.cpu for entry in chain.parts] == [
+        OutputPart(4, 16, 0, 64),
+        OutputPart(5, 16, 0, 64),
+        OutputPart(6, 16, 0, 64),
+    ]
+
+
+def test_chains_end_where_nothing_inside_is_needed_later() -> None:
+    graph = NetworkGraph.of(residual(3))
+    # A block's value is added in the next block, which both processors then hold in part.
+    assert list(chain_ends(graph, 1)) == [2, 3, 4, 5, 6]
+    forked_graph = NetworkGraph.of(forked(2))
+    # The fork's bits are read by both branches: a chain from it must reach the join.
+    assert list(chain_ends(forked_graph, 0)) == [1, 5, 6]
+
+
+def test_layers_without_rows_make_no_chain() -> None:
+    graph = NetworkGraph.of(contents_of(engine_graphs()["tiny_classifier"]))
+    dense = next(layer.index for layer in graph.layers if layer.name == "dense1")
+    assert list(chain_ends(graph, dense)) == []
+    assert chain_stage(graph, dense - 1, dense + 1, 1) is None
+
+
+@pytest.mark.parametrize("branches", [2, 3, 5])
+def test_branches_are_found_between_fork_and_join(branches: int) -> None:
+    graph = NetworkGraph.of(forked(branches))
+    (region,) = branch_regions(graph)
+    assert len(region.branches) == branches
+    assert graph.layers[region.end].name == "join"
+    layers = [layer for branch in region.branches for layer in branch]
+    assert sorted(layers) == list(range(region.begin, region.end))
+
+
+def test_a_shortcut_alone_is_no_branch() -> None:
+    assert list(branch_regions(NetworkGraph.of(residual(3)))) == []
+
+
+def branch_costs(contents: FileContents) -> StageCosts:
+    graph = NetworkGraph.of(contents)
+    times = AnalyticTimes(graph, Speed(1, 0.02), Speed(2, 0.01))
+    return StageCosts(graph, times, MeetingCosts(1))
+
+
+@pytest.mark.parametrize("branches", [2, 3, 4, 6, 12])
+def test_best_mapping_is_that_of_all(branches: int) -> None:
+    costs = branch_costs(forked(branches, channels=32))
+    (region,) = branch_regions(costs.graph)
+    best = branch_stages(costs, region)[0]
+    sums = []
+    cpu_us, gpu_us = costs.single_us.values()
+    for mapping in range(1, 2**branches - 1):
+        gpu = sum(gpu_us[i] for n, b in enumerate(region.branches) if mapping >> n & 1 for i in b)
+        cpu = sum(
+            cpu_us[i] for n, b in enumerate(region.branches) if not mapping >> n & 1 for i in b
+        )
+        sums.append(max(cpu, gpu))
+    if branches <= 10:
+        assert costs.work_us(best) == pytest.approx(min(sums))
+    else:  # the shortest branches count as one
+        assert costs.work_us(best) <= 1.1 * min(sums)
+    assert best.placement == Placement.BRANCHES
+    assert all((entry.cpu is None) != (entry.gpu is None) for entry in best.parts)
+
+
+@given(size=st.integers(2, 300), tenths=st.integers(1, 9))
+def test_fractions_leave_something_on_both_sides(size: int, tenths: int) -> None:
+    assert 0 < fraction_cut(size, tenths / 10) < size
+
+
+@given(st.lists(st.integers(1, 99), min_size=1, unique=True).map(sorted), st.data())
+def test_neighbours_are_cuts_nearby(cuts: list[int], data: st.DataObject) -> None:
+    cut = data.draw(st.sampled_from(cuts))
+    near = neighbours(cuts, cut, 4)
+    assert set(near) <= set(cuts) - {cut}
+    at = cuts.index(cut)
+    assert {cuts[i] for i in (at - 1, at + 1) if 0 <= i < len(cuts)} <= set(near)
+
+
+def test_cuts_of_the_methods() -> None:
+    layer = NetworkGraph.of(straight(1, channels=64, size=16)).layers[1]
+    rows, channels = Placement.ROWS, Placement.CHANNELS
+
+    def cuts(name: str, dimension: Placement, channel_step: int = 8) -> list[int]:
+        return METHODS[name].cuts(layer, dimension, 8, channel_step)
+
+    assert cuts("ulayer", channels) == [16, 32, 48]
+    assert cuts("ulayer", rows) == []
+    assert cuts("finegrained", channels) == [8, 16, 24, 32, 40, 48, 56]
+    assert cuts("finegrained", channels, 32) == [32]
+    assert cuts("codl", rows) == [2, 3, 5, 6, 8, 10, 11, 13, 14]
+    assert cuts("codl", channels) == [8, 16, 24, 32, 40, 48, 56]
+    assert cuts("search", rows) == [2, 4, 6, 8, 10, 12, 14]
+    assert cuts("search", channels) == cuts("finegrained", channels)

@@ -1,0 +1,121 @@
+"""Times of parts: asked for together, and once for each shape."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from phonebit.errors import InputError
+from phonebit.planner import OutputPart, Processor
+from phonebit.planner.network_graph import NetworkGraph
+from phonebit.planner.part_times import MeasuredTimes, PredictedTimes
+from phonebit.planner.partition import METHODS
+from phonebit.planner.planning import PlannerSettings, plan_network
+from phonebit.planner.predictors import LayerShape, NoKernelError
+from phonebit.planner.stages import LayerParts, Placement, cut_in_two, on_one
+from support.planner_times import MeetingCosts, straight
+
+CONTENTS = straight(3)
+GRAPH = NetworkGraph.of(CONTENTS)
+SHAPES = [LayerShape.of(CONTENTS, index) for index in range(len(GRAPH.layers))]
+
+
+@dataclass
+class Channels:
+    """Predicts the number of channels, on the GPU tenfold."""
+
+    name: str = "channels"
+    calls: list[tuple[Processor, int]] = field(default_factory=list)
+
+    def microseconds(self, layer: LayerShape, processor: Processor, part: OutputPart) -> float:
+        return self.microseconds_of_parts(layer, processor, [part])[0]
+
+    def microseconds_of_parts(
+        self, layer: LayerShape, processor: Processor, parts: Sequence[OutputPart]
+    ) -> list[float]:
+        self.calls.append((processor, len(parts)))
+        factor = 10 if processor == Processor.GPU else 1
+        return [float(factor * (part.channel_end - part.channel_begin)) for part in parts]
+
+
+def cuts(layer: int) -> list[LayerParts]:
+    places = (16, 32, 48)
+    return [cut_in_two(GRAPH.layers[layer], Placement.CHANNELS, cut).parts[0] for cut in places]
+
+
+def test_predictors_are_asked_once_for_all_parts_and_for_equal_layers() -> None:
+    """The CPU begins at whole words of 32 channels: with 48 of 64 left to it, it computes all."""
+    predictor = Channels()
+    times = PredictedTimes(SHAPES, predictor)
+    assert times.microseconds(cuts(1)) == [(64, 160), (32, 320), (32, 480)]
+    assert times.microseconds(cuts(2)) == times.microseconds(cuts(1))
+    assert predictor.calls == [(Processor.CPU, 2), (Processor.GPU, 3)]
+
+
+def test_a_processor_without_a_part_takes_no_time() -> None:
+    times = PredictedTimes(SHAPES, Channels())
+    parts = [on_one(GRAPH.layers[1], side).parts[0] for side in Processor]
+    assert times.microseconds(parts) == [(64, 0), (0, 640)]
+
+
+class Picky(Channels):
+    """Has no GPU kernel for an odd number of words."""
+
+    def microseconds_of_parts(
+        self, layer: LayerShape, processor: Processor, parts: Sequence[OutputPart]
+    ) -> list[float]:
+        if processor == Processor.GPU and any(part.channel_end // 16 % 2 for part in parts):
+            raise NoKernelError("no kernel")
+        return super().microseconds_of_parts(layer, processor, parts)
+
+
+def test_parts_without_a_kernel_take_for_ever() -> None:
+    times = PredictedTimes(SHAPES, Picky())
+    assert times.microseconds(cuts(1)) == [(64, math.inf), (32, 320), (32, math.inf)]
+
+
+class Broken(Channels):
+    """Cannot predict at all."""
+
+    def microseconds_of_parts(
+        self, layer: LayerShape, processor: Processor, parts: Sequence[OutputPart]
+    ) -> list[float]:
+        raise InputError("a kernel's header is damaged")
+
+
+def test_other_errors_of_a_predictor_are_no_reason_to_plan_without_it() -> None:
+    with pytest.raises(InputError, match="damaged"):
+        PredictedTimes(SHAPES, Broken()).microseconds(cuts(1))
+
+
+def test_plans_avoid_parts_without_a_kernel() -> None:
+    planned = plan_network(
+        CONTENTS,
+        "device",
+        METHODS["finegrained"],
+        PredictedTimes(SHAPES, Picky()),
+        MeetingCosts(1),
+        PlannerSettings(margin=0.0, channel_step=16),
+    )
+    assert planned.total_us < math.inf
+    cuts_made = {stage.cut for stage in planned.stages if stage.placement == Placement.CHANNELS}
+    assert cuts_made <= {32}
+
+
+def test_equal_layers_are_measured_once_and_progress_is_told() -> None:
+    asked: list[tuple[int, OutputPart | None, OutputPart | None]] = []
+    reported: list[int] = []
+
+    def measure(layer: int, cpu: OutputPart | None, gpu: OutputPart | None) -> tuple[float, float]:
+        asked.append((layer, cpu, gpu))
+        return 1.0, 2.0
+
+    times = MeasuredTimes(SHAPES, measure, reported.append)
+    assert times.microseconds(cuts(1)) == [(1, 2)] * 3
+    assert times.microseconds(cuts(3)) == [(1, 2)] * 3
+    assert asked == [(1, parts.cpu, parts.gpu) for parts in cuts(1)]
+    assert reported == [1, 1, 1]
+    assert times.measurements == 3

@@ -1,0 +1,338 @@
+"""Predictors find the laws of made-up devices; what they learn survives its file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from phonebit.errors import InputError
+from phonebit.planner import OutputPart, Processor
+from phonebit.planner.evaluation import Accuracy, Prediction, evaluate, typical_errors
+from phonebit.planner.predictors import LatencyPredictor, LayerShape, SharingCost
+from phonebit.planner.predictors.finegrained import RATE_REACH, Featurizer
+from phonebit.planner.predictors.gpu_dispatch import GpuDispatch
+from phonebit.planner.predictors.trees import Trees
+from phonebit.planner.profile import DeviceProfile, profile_path, read_profile, write_profile
+from phonebit.planner.samples import Samples
+from phonebit.planner.training import Trainer, TreeSettings, split_by_layer
+from phonebit.planner.training_dispatch import with_refusals
+from support.made_up_device import (
+    FACTS,
+    SYNC_US,
+    US_PER_BYTE,
+    Law,
+    made_up_samples,
+    proportional,
+    spiked,
+    stepped,
+)
+
+lightgbm = pytest.importorskip("lightgbm", reason="LightGBM is not installed")
+
+QUICK = TreeSettings(trees=120)
+CONV = LayerShape(
+    op="binary_conv2d", in_h=28, in_w=28, in_c=128, out_h=28, out_w=28, out_c=256, input="bit",
+    operand_channels=(128,), kernel_h=3, kernel_w=3, pad_top=1, pad_left=1, bits=True,
+    thresholds=True, weight_bits=1,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def samples_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Law], Samples]:
+    known: dict[Law, Samples] = {}
+
+    def of(law: Law) -> Samples:
+        if law not in known:
+            path = tmp_path_factory.mktemp("samples") / "samples.jsonl"
+            known[law] = made_up_samples(path, law, 200)
+        return known[law]
+
+    return of
+
+
+def trained(samples: Samples) -> tuple[DeviceProfile, dict[tuple[str, str], Accuracy]]:
+    """A profile of four fifths of the layers, and its accuracy on the others' convolutions."""
+    learning, testing = split_by_layer(samples.parts)
+    profile = Trainer(samples, QUICK).fit(learning, samples.handovers)
+    found = {}
+    for prediction in evaluate(profile, testing):
+        for accuracy in prediction.accuracies():
+            if accuracy.family == "binary_conv2d":
+                found[accuracy.predictor, accuracy.processor] = accuracy
+    return profile, found
+
+
+@pytest.fixture(scope="module")
+def profile(samples_of: Callable[[Law], Samples]) -> DeviceProfile:
+    return trained(samples_of(spiked))[0]
+
+
+def columns(
+    predictor: LatencyPredictor, side: Processor, cuts: range
+) -> tuple[np.ndarray[Any, Any], list[OutputPart]]:
+    parts = [OutputPart(0, CONV.out_h, 0, cut) for cut in cuts]
+    return np.array(predictor.microseconds_of_parts(CONV, side, parts)), parts
+
+
+def test_ulayer_finds_powers_and_scales_them_by_the_share(
+    samples_of: Callable[[Law], Samples],
+) -> None:
+    profile, accuracy = trained(samples_of(proportional))
+    for side in ("cpu", "gpu"):
+        assert accuracy["ulayer", side].mape < 0.001
+    ulayer = profile.predictor("ulayer", 1)
+    half = OutputPart(0, 14, 0, 256)
+    whole_us = ulayer.microseconds(CONV, Processor.GPU, CONV.whole)
+    assert ulayer.microseconds(CONV, Processor.GPU, half) == pytest.approx(whole_us / 2)
+
+
+@pytest.mark.parametrize("side", Processor)
+def test_codl_finds_the_steps_of_blocks(
+    samples_of: Callable[[Law], Samples], side: Processor
+) -> None:
+    profile, accuracy = trained(samples_of(stepped))
+    assert accuracy["codl", side.name.lower()].mape < 0.01
+    assert accuracy["codl", side.name.lower()].mape < accuracy["ulayer", side.name.lower()].mape / 5
+    predicted, parts = columns(profile.predictor("codl", 1), side, range(8, 257, 8))
+    expected = np.array([stepped(CONV, side, part, 1) for part in parts])
+    np.testing.assert_allclose(predicted, expected, rtol=0.02)
+    jumps = np.flatnonzero(np.diff(expected) > 0.05 * expected[:-1])
+    assert len(jumps) > 2
+    assert set(jumps) == set(np.flatnonzero(np.diff(predicted) > 0.05 * predicted[:-1]))
+
+
+def test_finegrained_knows_kernels_and_waves(samples_of: Callable[[Law], Samples]) -> None:
+    _, accuracy = trained(samples_of(spiked))
+    finegrained = accuracy["finegrained", "gpu"]
+    assert finegrained.mape < 0.2
+    assert finegrained.mape < accuracy["ulayer", "gpu"].mape / 3
+    assert finegrained.mape < accuracy["finegrained without dispatch", "gpu"].mape * 0.8
+    assert accuracy["finegrained", "cpu"].mape < 0.12
+
+
+def test_finegrained_follows_layers_beyond_all_samples(profile: DeviceProfile) -> None:
+    """A line carries the trees: twice the rows of a huge layer take about twice the time."""
+    huge = replace(
+        CONV, in_h=400, in_w=400, out_h=400, out_w=400, in_c=512, operand_channels=(512,)
+    )
+    predictor = profile.predictor("finegrained", 1)
+    half, whole = predictor.microseconds_of_parts(
+        huge, Processor.CPU, [OutputPart(0, 200, 0, 256), huge.whole]
+    )
+    assert 1.6 < whole / half < 2.4
+
+
+def test_few_samples_do_not_promise_rates_that_were_never_measured(
+    samples_of: Callable[[Law], Samples],
+) -> None:
+    """A kernel that was hardly measured has the model of all kernels, which knows faster ones."""
+    samples = samples_of(proportional)
+    profile = Trainer(samples, QUICK).fit(samples.parts, samples.handovers)
+    assert profile.gpu is not None
+    seen = profile.predictor("finegrained", 1)
+    plain = seen.microseconds(CONV, Processor.GPU, CONV.whole)
+    kernel, _ = Featurizer(GpuDispatch(profile.device.gpu), profile.device.cpu, 1).features(
+        CONV, Processor.GPU, CONV.whole
+    )
+    slow = CONV.operations(CONV.whole) / (10 * plain)  # a tenth of the rate that it predicts
+    rates = {**profile.gpu.rates, kernel: slow}
+    bounded = replace(profile, gpu=replace(profile.gpu, rates=rates))
+    limited = bounded.predictor("finegrained", 1).microseconds(CONV, Processor.GPU, CONV.whole)
+    assert limited == pytest.approx(10 * plain / RATE_REACH)
+    without_kernels = bounded.predictor("finegrained", 1, augmented=False)
+    assert without_kernels.microseconds(CONV, Processor.GPU, CONV.whole) < 2 * plain
+
+
+def test_rates_are_the_highest_of_each_kernel(samples_of: Callable[[Law], Samples]) -> None:
+    samples = samples_of(proportional)
+    profile = Trainer(samples, QUICK).fit(samples.parts, samples.handovers)
+    on_cpu = [sample for sample in samples.parts if sample.processor == Processor.CPU]
+    best = max(sample.layer.operations(sample.computed) / sample.us for sample in on_cpu)
+    assert max(profile.cpu[1].rates.values()) == pytest.approx(best)
+    assert len(profile.cpu[1].rates) > 1
+
+
+@pytest.mark.parametrize("side", Processor)
+@pytest.mark.parametrize("method", ["ulayer", "codl", "finegrained"])
+def test_one_part_and_several_at_once_are_predicted_alike(
+    profile: DeviceProfile, method: str, side: Processor
+) -> None:
+    predictor = profile.predictor(method, 1)
+    assert predictor.name == method
+    many, parts = columns(predictor, side, range(64, 257, 64))
+    one_by_one = [predictor.microseconds(CONV, side, part) for part in parts]
+    np.testing.assert_allclose(many, one_by_one)
+    assert (many > 0).all()
+
+
+def test_trees_predict_what_lightgbm_predicts() -> None:
+    rng = np.random.default_rng(3)
+    x = np.concatenate([rng.normal(size=(600, 7)), rng.integers(0, 5, (600, 3))], axis=1)
+    y = np.sin(3 * x[:, 0]) + (x[:, 7] > 2) * x[:, 1] + 0.1 * rng.normal(size=600)
+    booster = lightgbm.train(QUICK.parameters(), lightgbm.Dataset(x, y), num_boost_round=200)
+    trees = Trees.from_lightgbm(booster.dump_model())
+    unseen = np.concatenate([rng.normal(size=(500, 7)) * 3, rng.integers(-2, 9, (500, 3))], axis=1)
+    for rows in (x, unseen, unseen[:1]):
+        np.testing.assert_allclose(trees.predict(rows), booster.predict(rows), rtol=0, atol=1e-6)
+    again = Trees.from_dict(json.loads(json.dumps(trees.to_dict())))
+    np.testing.assert_array_equal(again.predict(unseen), trees.predict(unseen))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("feature", "not base64!", "damaged trees"),
+        ("value", "", "different lengths"),
+        ("roots", "/////w==", "roots outside"),
+        ("features", 1, "features outside"),
+    ],
+)
+def test_damaged_trees_are_refused(
+    profile: DeviceProfile, field: str, value: object, message: str
+) -> None:
+    assert profile.gpu is not None
+    record = profile.gpu.finegrained.find("bconv2d_tiled").trees.to_dict()
+    with pytest.raises(InputError, match=message):
+        Trees.from_dict({**record, field: value})
+
+
+def test_trees_that_lead_back_are_refused() -> None:
+    """A file must not make the evaluation read outside of its tables, nor run in circles."""
+    leaf = np.array([0, 1], np.int32)
+    ways = np.array([0, 1], np.int32)
+    numbers = np.array([0.5, 1.0])
+    looped = Trees(1, 1, leaf[:1], np.array([0, -1], np.int16), numbers, ways, ways, numbers)
+    with pytest.raises(InputError, match="leads back"):
+        Trees.from_dict(looped.to_dict())
+
+
+def test_profile_survives_its_file(profile: DeviceProfile, tmp_path: Path) -> None:
+    write_profile(tmp_path / "profile.json", profile)
+    again = read_profile(tmp_path / "profile.json")
+    assert again.to_dict() == profile.to_dict()
+    assert again.device == profile.device
+    assert again.key(1) == FACTS.keys[1]
+    for method in ("ulayer", "codl", "finegrained"):
+        for side in Processor:
+            mine, _ = columns(profile.predictor(method, 1), side, range(8, 257, 8))
+            theirs, _ = columns(again.predictor(method, 1), side, range(8, 257, 8))
+            np.testing.assert_array_equal(mine, theirs)
+
+
+def test_margins_follow_the_errors(profile: DeviceProfile) -> None:
+    errors = {"finegrained": 0.12, "codl": 0.8, "ulayer": 0.001}
+    known = replace(profile, errors=errors)
+    margins = [known.margin(method) for method in (*errors, "search")]
+    assert margins == [0.12, 0.5, 0.02, 0.02]
+
+
+def test_typical_errors_are_medians_over_both_processors() -> None:
+    def prediction(name: str, side: Processor, ratios: list[float]) -> Prediction:
+        measured = np.full(len(ratios), 50.0)
+        return Prediction(name, side, 0, ("x",) * len(ratios), measured, measured * ratios)
+
+    found = typical_errors(
+        [
+            prediction("codl", Processor.GPU, [1.1, 0.7]),
+            prediction("codl", Processor.CPU, [1.2]),
+            prediction("finegrained without dispatch", Processor.CPU, [2.0]),
+        ]
+    )
+    assert found == {"codl": pytest.approx(0.2)}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "not a device profile"),
+        ("[1, 2]", "not a device profile"),
+        ('{"phonebit_profile": 99}', "version of the profile"),
+        ('{"phonebit_profile": 4}', "damaged device profile"),
+        ('{"phonebit_profile": 4, "device": 3, "gpu": null}', "facts about a device"),
+    ],
+)
+def test_files_that_are_no_profiles_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "profile.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message) as error:
+        read_profile(path)
+    assert str(path) in str(error.value)
+
+
+def test_profile_of_other_features_is_refused(profile: DeviceProfile) -> None:
+    record = json.loads(json.dumps(profile.to_dict()))
+    table = record["gpu"]["finegrained"]
+    table["bconv2d_tiled"] = table["*"]
+    with pytest.raises(InputError, match="other features than this version"):
+        DeviceProfile.from_dict(record)
+
+
+def test_what_was_not_measured_is_named(profile: DeviceProfile) -> None:
+    with pytest.raises(InputError, match="so many CPU threads"):
+        profile.predictor("codl", 7)
+    with pytest.raises(InputError, match="no such predictor"):
+        profile.predictor("guess", 1)
+    with pytest.raises(InputError, match="svm polling, 1 threads"):
+        profile.sharing_cost("codl", 1, "map")
+    gpu_only = replace(profile, cpu={})
+    with pytest.raises(InputError, match="knows nothing of the cpu"):
+        gpu_only.predictor("codl", 1).microseconds(CONV, Processor.CPU, CONV.whole)
+
+
+def test_sharing_costs_are_found(profile: DeviceProfile) -> None:
+    by_svm = profile.sharing_cost("finegrained", 1)
+    assert by_svm.microseconds(1000, 1000) == pytest.approx(SYNC_US)
+    copied = profile.sharing_cost("finegrained", 1, "copy", "events")
+    assert copied.microseconds(0, 0) == pytest.approx(10 * SYNC_US, rel=0.01)
+    assert copied.microseconds(4000, 8000) == pytest.approx(
+        10 * SYNC_US + 12000 * US_PER_BYTE, rel=0.01
+    )
+    assert profile.sharing_cost("codl", 1).sync_us >= by_svm.sync_us
+
+
+def test_sharing_costs_are_never_negative() -> None:
+    cost = SharingCost.fit([(1000, 0, 5.0), (2000, 0, 4.0), (0, 1000, 6.0), (0, 3000, 9.0)])
+    assert min(cost.sync_us, cost.us_per_byte_to_cpu, cost.us_per_byte_to_gpu) >= 0
+    assert cost.us_per_byte_to_gpu > 0
+
+
+def test_parts_of_a_layer_stay_together(samples_of: Callable[[Law], Samples]) -> None:
+    parts = samples_of(spiked).parts
+    learning, testing = split_by_layer(parts)
+    layers = [{sample.layer for sample in side} for side in (learning, testing)]
+    assert not layers[0] & layers[1]
+    assert len(learning) + len(testing) == len(parts)
+    assert 0.1 < len(layers[1]) / len(layers[0] | layers[1]) < 0.3
+
+
+def test_kernels_that_the_runtime_passes_over_are_found(
+    samples_of: Callable[[Law], Samples],
+) -> None:
+    parts = samples_of(spiked).parts
+    sound = with_refusals(FACTS.gpu, parts)
+    assert sound.refused == sound.refused_for_cuts == ()
+    better = "binary_conv2d window * * * bconv2d_tiled TILE_PIXELS=4 TILE_FILTERS=32"
+    gpu = replace(FACTS.gpu, tuning=(better, *FACTS.gpu.tuning))
+    refusing = with_refusals(gpu, parts)
+    for refused in (refusing.refused, refusing.refused_for_cuts):
+        assert len(refused) == 1
+        assert refused[0].startswith("bconv2d_tiled") and "TILE_FILTERS=32" in refused[0]
+    as_before = GpuDispatch(refusing)
+    for part in (CONV.whole, OutputPart(0, 28, 0, 64)):
+        assert as_before.launches(CONV, part) == GpuDispatch(FACTS.gpu).launches(CONV, part)
+    only_cut = GpuDispatch(replace(refusing, refused=()))
+    assert only_cut.launches(CONV, CONV.whole) != as_before.launches(CONV, CONV.whole)
+    assert only_cut.launches(CONV, part) == as_before.launches(CONV, part)
+
+
+def test_profiles_are_kept_by_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PHONEBIT_CACHE_DIR", str(tmp_path))
+    one, other = profile_path("a | b"), profile_path("a | c")
+    assert one is not None and one.parent == tmp_path / "profiles"
+    assert one != other

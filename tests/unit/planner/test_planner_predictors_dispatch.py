@@ -1,0 +1,270 @@
+"""What predictors reckon without the device: work sizes, kernel choices, geometry, CPU kernels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from phonebit.bnn_kernels.sources import kernel_paths, tunables
+from phonebit.device import load_runtime
+from phonebit.errors import InputError
+from phonebit.format.reader import parse_contents
+from phonebit.format.writer import file_bytes
+from phonebit.kernel_choice import KernelChoice
+from phonebit.network import Network
+from phonebit.planner import OutputPart
+from phonebit.planner.device_facts import PROBE, device_facts, gpu_facts
+from phonebit.planner.predictors import LayerShape
+from phonebit.planner.predictors.cpu_kernels import CpuFacts, cpu_kernel, window_operations
+from phonebit.planner.predictors.gpu_dispatch import GpuDispatch
+from phonebit.planner.predictors.kernel_rules import KERNELS, is_dense, serving_choices
+from phonebit.planner.predictors.kernel_table import (
+    TableLine,
+    built_in_table,
+    choices,
+    lines_for_device,
+    signature,
+)
+from phonebit.planner.predictors.work_sizes import WorkSizes, work_sizes
+from phonebit.planner.sampled_files import layer_file
+from phonebit.planner.sampling import FAMILY_CYCLE, sample_cuts, sample_layers
+from support.made_up_device import FACTS
+
+CONV = replace(PROBE, in_h=56, in_w=56, out_h=56, out_w=56, in_c=64, operand_channels=(64,))
+DENSE = replace(
+    PROBE, in_h=1, in_w=1, out_h=1, out_w=1, kernel_h=1, kernel_w=1, pad_top=0, pad_left=0
+)
+SAMPLED = list(islice(sample_layers(7), 2 * len(FAMILY_CYCLE)))
+
+
+def header(geometry: str, channels: str = "") -> str:
+    return f"// @geometry {geometry}\n" + (f"// @channels {channels}\n" if channels else "")
+
+
+def test_geometry_lines_are_evaluated() -> None:
+    sizes = WorkSizes.parse(
+        "k", header("global = (roundup(ceil(pixels / P), G), 2 * max(C, 8) - 1), local = (G, 1)")
+    )
+    assert sizes.evaluate({"pixels": 100, "P": 3, "G": 32, "C": 5}) == ((64, 15, 1), (32, 1, 1))
+    assert sizes.channel_grain({}) == 0
+    cut = WorkSizes.parse("k", header("global = (pixels), local = (1)", "max(TILE_FILTERS, 8)"))
+    assert cut.evaluate({"pixels": 9}) == ((9, 1, 1), (1, 1, 1))
+    assert cut.channel_grain({"TILE_FILTERS": 4}) == 8
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no @geometry line"),
+        (header("global = (a, b), local = (1)"), "as many global as local"),
+        (header("global = (a +), local = (1)"), "not an expression"),
+    ],
+)
+def test_other_lines_are_refused(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        WorkSizes.parse("k", text)
+
+
+@pytest.mark.parametrize("expression", ["open('x')", "pixels ** 2", "pixels.real", "'a'", "max(1)"])
+def test_lines_are_no_programs(expression: str) -> None:
+    with pytest.raises(InputError, match="unknown form in a header"):
+        WorkSizes.parse("k", header(f"global = ({expression}), local = (1)"))
+
+
+def test_unknown_names_are_refused() -> None:
+    sizes = WorkSizes.parse("k", header("global = (batch), local = (1)", "TILE"))
+    with pytest.raises(InputError, match=r"unknown name in a header.*batch"):
+        sizes.evaluate({"pixels": 1})
+    with pytest.raises(InputError, match=r"unknown name in a header.*TILE"):
+        sizes.channel_grain({})
+
+
+def test_every_kernel_that_serves_a_layer_has_work_sizes() -> None:
+    names = {"pixels", "channels", "OUT_C", "OUT_WORDS", "IN_C", "IN_WORDS", "WINDOW_WORDS"}
+    for kernel in {kernel for kernels in KERNELS.values() for kernel in kernels}:
+        parameters = {tunable.name: tunable.default for tunable in tunables(kernel)}
+        work, group = work_sizes(kernel).evaluate(dict.fromkeys(names, 64) | parameters)
+        assert min(*work, *group) > 0
+        assert all(side % local == 0 for side, local in zip(work, group, strict=True)), kernel
+    assert set().union(*KERNELS.values()) <= kernel_paths().keys()
+
+
+def test_the_most_specific_line_of_a_table_serves() -> None:
+    lines = [
+        "binary_conv2d * * * * bconv2d_tiled TILE_PIXELS=1",
+        "binary_conv2d small * * * bconv2d_split",
+        "binary_conv2d window nvidia * * bconv2d_tiled TILE_PIXELS=4",
+        f"binary_conv2d {signature(CONV)} * * * bconv2d_byte",
+        "conv2d_u8 * * * * conv2d_u8_direct",
+    ]
+    assert signature(CONV) == "3x3s1d1g1_64c_56x56_64c"
+    kept = lines_for_device("# comment\n" + "\n".join(lines), "nvidia", "hopper", "H 200")
+    assert kept == lines
+    table = [TableLine.parse(line) for line in kept]
+    found = [
+        (choice.kernel, dict(choice.parameters)["GROUP_SIZE"]) for choice in choices(table, CONV)
+    ]
+    assert [kernel for kernel, _ in found] == ["bconv2d_tiled", "bconv2d_byte", "bconv2d_tiled"]
+    elsewhere = lines_for_device("\n".join(lines), "arm", "valhall", "Mali")
+    assert len(elsewhere) == len(lines) - 1
+    with pytest.raises(InputError, match="not a line of a tuning table"):
+        TableLine.parse("binary_conv2d * *")
+
+
+def test_tensor_cores_serve_where_they_are() -> None:
+    hopper = replace(
+        FACTS.gpu,
+        vendor="nvidia",
+        family="hopper",
+        tuning=tuple(lines_for_device(built_in_table(), "nvidia", "hopper", "NVIDIA H200")),
+    )
+    assert serving_choices(CONV, hopper)[0].kernel == "bconv2d_mma"
+    assert serving_choices(CONV, replace(hopper, family="turing"))[0].kernel == "bconv2d_tiled"
+    assert serving_choices(DENSE, hopper)[0].kernel == "bgemv"
+
+
+def test_a_cut_is_dispatched_as_a_smaller_layer() -> None:
+    dispatch = GpuDispatch(FACTS.gpu)
+    (whole,) = dispatch.launches(CONV, CONV.whole)
+    (rows,) = dispatch.launches(CONV, OutputPart(0, 28, 0, 64))
+    (channels,) = dispatch.launches(CONV, OutputPart(0, 56, 0, 32))
+    assert rows.global_size[0] == pytest.approx(whole.global_size[0] / 2, abs=64)
+    assert channels.global_size == (whole.global_size[0], whole.global_size[1] / 2, 1)
+    assert whole.groups == whole.global_size[0] // 64 * whole.global_size[1]
+    # TILE_FILTERS is 16: a part from channel 8 on needs another kernel.
+    (odd,) = dispatch.launches(CONV, OutputPart(0, 56, 8, 64))
+    assert odd.choice != whole.choice
+    assert 8 % work_sizes(odd.kernel).channel_grain(dict(odd.choice.parameters)) == 0
+    pool = replace(PROBE, op="max_pool2d", thresholds=False, weight_bits=0)
+    with pytest.raises(InputError, match="no kernel serves max_pool2d_bits"):
+        dispatch.launches(pool, OutputPart(0, 14, 8, 64))
+
+
+def test_kernels_of_several_launches() -> None:
+    dispatch = GpuDispatch(replace(FACTS.gpu, tuning=("conv2d_u8 * * * * conv2d_u8_planes",)))
+    u8 = replace(CONV, op="conv2d", input="u8", in_c=3, operand_channels=(3,), input_add=-255)
+    assert [launch.kernel for launch in dispatch.launches(u8, u8.whole)] == [
+        "split_planes",
+        "conv2d_u8_planes",
+    ]
+    joined = replace(
+        PROBE, op="concat", operand_channels=(32, 64, 8), in_c=32, out_c=104, thresholds=False
+    )
+    assert len(dispatch.launches(joined, joined.whole)) == 3
+
+
+@pytest.mark.parametrize("layer", SAMPLED, ids=lambda layer: layer.family)
+def test_a_sampled_layer_is_what_its_file_says(layer: LayerShape) -> None:
+    contents, index = layer_file(layer)
+    again = parse_contents(file_bytes(contents))
+    assert LayerShape.of(again, index) == layer
+    assert LayerShape.from_dict(layer.to_dict()) == layer
+    for part in sample_cuts(layer, 3):
+        assert 0 < layer.operations(part) < layer.operations(layer.whole)
+        assert layer.output_bytes(part) < layer.output_bytes(layer.whole)
+
+
+def test_samples_have_every_family_of_layers() -> None:
+    assert {layer.family for layer in SAMPLED} == KERNELS.keys()
+    assert list(islice(sample_layers(7), 5)) == SAMPLED[:5]
+    assert list(islice(sample_layers(8), 5)) != SAMPLED[:5]
+
+
+def test_cpu_kernels_are_those_of_the_runtime(tmp_path: Path) -> None:
+    """On the instruction set of this machine; the marks are parts of the backend's names."""
+    marks = {
+        "binary_conv2d dense": "bgemv",
+        "binary_conv2d tiles": "_tiles__",
+        "binary_conv2d carry_save": "carry_save",
+        "binary_conv2d popcount": "bconv2d_b",
+        "binary_conv2d pair_table": "pairtable",
+    }
+    facts = None
+    seen = set()
+    for number, layer in enumerate([PROBE, *SAMPLED]):
+        if layer.op != "binary_conv2d":
+            continue
+        contents, index = layer_file(layer)
+        path = tmp_path / f"{number}.pbit"
+        path.write_bytes(file_bytes(contents))
+        network = Network.load(path, device="cpu", threads=1)
+        kernel = network.layers[index].kernel
+        if facts is None:
+            isa = network.device.partition(":")[2]
+            facts = device_facts(FACTS.gpu, isa, 2, kernel, {1: "key"}).cpu
+        mine = cpu_kernel(layer, layer.whole, facts)
+        if mine in marks:
+            assert marks[mine] in kernel, layer
+            seen.add(mine)
+    assert len(seen) > 1
+
+
+def test_kernels_fill_words_and_steps() -> None:
+    """Three columns of 36 channels are 27 lookups of 4 bits, filled to 30; or two words each."""
+    ragged = replace(CONV, in_c=36, operand_channels=(36,))
+    assert ragged.taps == 9 * 36
+    assert window_operations(ragged, "binary_conv2d pair_table") == 3 * 30 * 4
+    assert window_operations(ragged, "binary_conv2d popcount") == ragged.word_taps == 9 * 64
+    assert CONV.word_taps == CONV.taps
+    pixels = replace(CONV, op="conv2d", input="u8", in_c=3, operand_channels=(3,))
+    assert window_operations(pixels, "conv2d_u8") == pixels.word_taps == 27
+
+
+@pytest.mark.parametrize("isa", load_runtime().isa_names())
+def test_kernels_are_known_on_every_instruction_set(isa: str) -> None:
+    """Of every build: the phone whose results train a cost model has another than this machine."""
+    for layer in [PROBE, *SAMPLED]:
+        assert cpu_kernel(layer, layer.whole, CpuFacts(isa, 4)).startswith(layer.family)
+
+
+def test_instruction_sets_of_this_build_are_among_those_of_all() -> None:
+    runtime = load_runtime()
+    built = [name for name, _, _ in runtime.isas()]
+    assert [name for name in runtime.isa_names() if name in built] == built
+
+
+def test_unknown_instruction_sets_are_refused() -> None:
+    with pytest.raises(InputError, match="unknown instruction set"):
+        cpu_kernel(CONV, CONV.whole, CpuFacts("abacus", 1))
+
+
+def test_whole_layers_have_the_kernels_of_the_runtime(gpu: str, tmp_path: Path) -> None:
+    from phonebit.opencl import opencl_device
+
+    dispatch = GpuDispatch(gpu_facts(opencl_device(gpu), ""))
+    small = [layer for layer in SAMPLED if layer.operations(layer.whole) < 2_000_000]
+    firsts = {layer.family: layer for layer in small if layer.op != "reshape"}
+    for family, layer in firsts.items():
+        contents, index = layer_file(layer)
+        path = tmp_path / f"{family}.pbit"
+        path.write_bytes(file_bytes(contents))
+        served = Network.load(path, device=gpu).layers[index].kernel
+        assert KernelChoice.parse(served) == dispatch.launches(layer, layer.whole)[-1].choice
+
+
+def test_dense_layers_are_told_from_maps() -> None:
+    assert is_dense(DENSE)
+    assert not is_dense(CONV)
+    whole_map = replace(DENSE, in_h=7, in_w=7, kernel_h=7, kernel_w=7)
+    assert is_dense(whole_map)
+    assert not is_dense(replace(whole_map, kernel_w=6))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"in_h": "7"}, "in_h"),
+        ({"bits": 1}, "bits"),
+        ({"colour": 3}, "colour"),
+        ({"operand_channels": 3}, "operand_channels"),
+    ],
+)
+def test_damaged_geometries_are_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        LayerShape.from_dict({**CONV.to_dict(), **change})
+    with pytest.raises(InputError, match="a field is missing"):
+        LayerShape.from_dict({"op": "pad", "operand_channels": [3]})
