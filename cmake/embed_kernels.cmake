@@ -1,4 +1,4 @@
-# Writes the files of bnn_kernels/ into one C++ source (runtime/opencl/embedded_files.h).
+# Writes the files of bnn_kernels/ into one C++ source (runtime/opencl/include/opencl/embedded_files.h).
 #
 #   cmake -DROOT=<bnn_kernels> -DLIST=<file with one path below ROOT a line> -DOUTPUT=<file.cpp> -P embed_kernels.cmake
 #

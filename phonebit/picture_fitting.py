@@ -1,6 +1,6 @@
 """A picture of any size and colour made to fit an input: everything but its values' scale.
 
-The C++ library has code of its own for this (runtime/pictures), without Pillow; the numbers are the
+The C++ library has code of its own for this (runtime/images), without Pillow; the numbers are the
 same. Here Pillow has decoded the picture anyway, and knows more modes.
 """
 

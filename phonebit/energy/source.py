@@ -2,7 +2,8 @@
 
 There are two kinds. A *counter* counts energy since some moment; two readings give what flowed
 between them. A *power* source tells the power of now; readings at a steady pace are integrated.
-Readings become numbers in one place only, the runtime's trace (runtime/energy/energy_trace.h).
+Readings become numbers in one place only, the runtime's ``EnergyTrace``
+(runtime/energy/energy_trace.cpp).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Record layouts of the ``.pbit`` file, version 1: the Python half of the contract.
 
-The C++ half is ``runtime/format/pbit_records.h``; ``tests/unit/format/test_format_layout.py``
-proves that both declare the same sizes, offsets and numbers. Byte-by-byte documentation:
-``docs/format.md``.
+The C++ half is ``runtime/format/include/format/pbit_records.h``;
+``tests/unit/format/test_format_layout.py`` proves that both declare the same sizes, offsets and
+numbers. Byte-by-byte documentation: ``docs/format.md``.
 All numbers are little-endian. A reference to a record is its index; ``NONE`` means "absent".
 """
 

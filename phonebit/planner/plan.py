@@ -1,6 +1,6 @@
 """Who computes what of a network: the plan by which a CPU and a GPU work on one image together.
 
-The C++ half is ``runtime/plan.h``.
+The C++ half is ``runtime/types/include/types/plan.h``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class OutputPart:
     channel_end: int
 
     def from_whole_word(self) -> OutputPart:
-        """What a CPU computes of it: it begins at a word (``runtime/coexec/tensor_views.h``)."""
+        """What a CPU computes of it: it begins at a word (``runtime/coexec/tensor_views.cpp``)."""
         return replace(self, channel_begin=self.channel_begin - self.channel_begin % WORD_CHANNELS)
 
     def text(self, shape: Shape) -> str:

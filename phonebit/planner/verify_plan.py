@@ -1,7 +1,7 @@
 """Whether a plan can be executed: an implementation of its own, from docs/format.md.
 
 It shares nothing with the planner, whose plans it judges, nor with the runtime's
-``lowering/plan_check.cpp``, which tests hold against it.
+``analysis/plan_check.cpp``, which tests hold against it.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "builder/network_builder.h"
-#include "fail.h"
 #include "loader/loader.h"
+#include "types/fail.h"
 
 namespace phonebit::builder {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "fail.h"
+#include "types/fail.h"
 
 namespace phonebit::builder {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "fail.h"
+#include "types/fail.h"
 
 namespace phonebit::builder {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "builder/pbit_writer.h"
-#include "fail.h"
+#include "types/fail.h"
 
 namespace phonebit::builder {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <limits>
 
-#include "fail.h"
+#include "types/fail.h"
 
 namespace phonebit::builder {
 namespace {

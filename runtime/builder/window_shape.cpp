@@ -4,8 +4,8 @@
 #include <cinttypes>
 #include <utility>
 
-#include "fail.h"
 #include "loader/loader.h"
+#include "types/fail.h"
 
 namespace phonebit::builder {
 namespace {

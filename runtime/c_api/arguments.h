@@ -6,8 +6,8 @@
 #include <cstring>
 #include <string>
 
-#include "fail.h"
 #include "phonebit/phonebit_c.h"
+#include "types/fail.h"
 
 namespace phonebit::c_api {
 

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "c_api/arguments.h"
-#include "network.h"
+#include "arguments.h"
+#include "engine/network.h"
 
 namespace phonebit::c_api {
 

@@ -1,7 +1,7 @@
 // Structures of the C interface to and from the engine's, where several files need them.
 #pragma once
 
-#include "network.h"
+#include "engine/network.h"
 #include "phonebit/phonebit_c.h"
 
 namespace phonebit::c_api {

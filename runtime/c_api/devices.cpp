@@ -3,9 +3,9 @@
 #include <utility>
 #include <vector>
 
-#include "c_api/arguments.h"
-#include "c_api/status.h"
-#include "network.h"
+#include "arguments.h"
+#include "engine/network.h"
+#include "status.h"
 #include "threads/affinity.h"
 #include "threads/processor_topology.h"
 

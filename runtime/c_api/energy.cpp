@@ -4,10 +4,10 @@
 #include <utility>
 #include <vector>
 
-#include "c_api/arguments.h"
-#include "c_api/status.h"
+#include "arguments.h"
 #include "energy/energy_meter.h"
 #include "energy/energy_source.h"
+#include "status.h"
 
 using namespace phonebit::c_api;
 namespace energy = phonebit::energy;

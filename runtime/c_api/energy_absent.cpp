@@ -1,6 +1,6 @@
 // In place of energy.cpp in a library without the energy meter.
-#include "c_api/status.h"
-#include "fail.h"
+#include "status.h"
+#include "types/fail.h"
 
 static phonebit_status absent() {
   return phonebit::c_api::guarded(

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "c_api/jobs.h"
+#include "engine/network.h"
+#include "jobs.h"
 #include "memory/aligned_buffer.h"
-#include "network.h"
 #include "phonebit/phonebit_c.h"
 
 struct phonebit_options {

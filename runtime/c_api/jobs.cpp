@@ -1,12 +1,12 @@
-#include "c_api/jobs.h"
+#include "jobs.h"
 
 #include <system_error>
 
-#include "c_api/arguments.h"
-#include "c_api/buffers.h"
-#include "c_api/handles.h"
-#include "c_api/status.h"
-#include "fail.h"
+#include "arguments.h"
+#include "buffers.h"
+#include "handles.h"
+#include "status.h"
+#include "types/fail.h"
 
 namespace phonebit::c_api {
 

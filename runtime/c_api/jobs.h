@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "network.h"
+#include "engine/network.h"
 #include "phonebit/phonebit_c.h"
 
 namespace phonebit::c_api {

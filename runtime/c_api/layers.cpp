@@ -2,12 +2,12 @@
 #include <string>
 #include <vector>
 
+#include "arguments.h"
 #include "builder/network_builder.h"
-#include "c_api/arguments.h"
-#include "c_api/descriptions.h"
-#include "c_api/handles.h"
-#include "c_api/status.h"
+#include "descriptions.h"
+#include "handles.h"
 #include "phonebit/phonebit_layers_c.h"
+#include "status.h"
 
 using namespace phonebit::c_api;
 namespace builder = phonebit::builder;

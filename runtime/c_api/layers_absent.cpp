@@ -1,7 +1,7 @@
 // In place of layers.cpp in a library without layers chained by hand.
-#include "c_api/status.h"
-#include "fail.h"
 #include "phonebit/phonebit_layers_c.h"
+#include "status.h"
+#include "types/fail.h"
 
 static phonebit_status absent() {
   return phonebit::c_api::guarded([] {

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "c_api/arguments.h"
-#include "c_api/handles.h"
-#include "c_api/status.h"
+#include "arguments.h"
+#include "handles.h"
+#include "status.h"
 
 using namespace phonebit::c_api;
 using phonebit::OutputPart;

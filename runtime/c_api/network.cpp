@@ -2,10 +2,10 @@
 #include <iterator>
 #include <string>
 
-#include "c_api/arguments.h"
-#include "c_api/descriptions.h"
-#include "c_api/handles.h"
-#include "c_api/status.h"
+#include "arguments.h"
+#include "descriptions.h"
+#include "handles.h"
+#include "status.h"
 
 using namespace phonebit::c_api;
 using phonebit::ErrorCode;

@@ -1,8 +1,8 @@
 // What a network is loaded with. Numbers and names are checked when it is; enumerations here, before they
 // become the engine's.
-#include "c_api/arguments.h"
-#include "c_api/handles.h"
-#include "c_api/status.h"
+#include "arguments.h"
+#include "handles.h"
+#include "status.h"
 
 using namespace phonebit::c_api;
 

@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <iterator>
 
-#include "c_api/arguments.h"
-#include "c_api/descriptions.h"
-#include "c_api/handles.h"
-#include "c_api/status.h"
-#include "pictures/picture.h"
+#include "arguments.h"
+#include "descriptions.h"
+#include "handles.h"
+#include "images/image.h"
+#include "status.h"
 
 using namespace phonebit::c_api;
 using phonebit::Preprocessing;

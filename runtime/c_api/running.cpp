@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "c_api/arguments.h"
-#include "c_api/buffers.h"
-#include "c_api/handles.h"
-#include "c_api/status.h"
+#include "arguments.h"
+#include "buffers.h"
+#include "handles.h"
+#include "status.h"
 
 using namespace phonebit::c_api;
 

@@ -1,10 +1,10 @@
-#include "c_api/status.h"
+#include "status.h"
 
 #include <exception>
 #include <new>
 
-#include "error.h"
-#include "network.h"
+#include "engine/network.h"
+#include "types/error.h"
 
 namespace phonebit::c_api {
 namespace {

@@ -1,6 +1,6 @@
 // In place of the rest of this folder in a library without co-execution.
 #include "coexec/pair_backend.h"
-#include "fail.h"
+#include "types/fail.h"
 
 namespace phonebit::coexec {
 

@@ -4,14 +4,14 @@
 #include <chrono>
 #include <cstring>
 
+#include "analysis/op_part.h"
+#include "analysis/op_tensors.h"
+#include "analysis/plan_check.h"
+#include "backend/host_buffers.h"
 #include "cpu/cpu_backend.h"
-#include "fail.h"
-#include "host_buffers.h"
-#include "lowering/op_part.h"
-#include "lowering/op_tensors.h"
-#include "lowering/plan_check.h"
-#include "network_setup.h"
+#include "engine/network_setup.h"
 #include "opencl/opencl_backend.h"
+#include "types/fail.h"
 
 namespace phonebit::coexec {
 
@@ -22,7 +22,7 @@ namespace {
 ExecutionPlan everything_on_gpu(const Model& model, const std::string& device) {
   ExecutionPlan plan{device, "user", 0.0, {}};
   for (size_t i = 0; i < model.ops.size(); ++i)
-    plan.parts.push_back({0, Processor::gpu, static_cast<int>(i), lowering::whole_part(model, model.ops[i])});
+    plan.parts.push_back({0, Processor::gpu, static_cast<int>(i), analysis::whole_part(model, model.ops[i])});
   return plan;
 }
 
@@ -77,7 +77,7 @@ CoexecBackend::CoexecBackend(const Model& model, std::shared_ptr<opencl::Context
                     "'phonebit plan' makes one",
                     key.c_str()));
   }
-  lowering::check_plan(model, plan_);
+  analysis::check_plan(model, plan_);
   const bool uses_gpu = std::any_of(plan_.parts.begin(), plan_.parts.end(),
                                     [](const PlannedPart& part) { return part.processor == Processor::gpu; });
   if (uses_gpu) {
@@ -293,7 +293,7 @@ void CoexecBackend::run_op(size_t index, const std::vector<InputBuffer>& operand
     if (planned.layer == static_cast<int>(index))
       (planned.processor == Processor::cpu ? cpu : gpu) = planned.part;
   Executor alone(processors(), Schedule(model_, index, cpu, gpu, 1), sharing_, synchronization_);
-  const std::vector<int> read = lowering::tensors_read(model_.ops[index]);
+  const std::vector<int> read = analysis::tensors_read(model_.ops[index]);
   for (int image = 0; image < batch; ++image) {
     cancellation.check();
     std::vector<const std::byte*> in;

@@ -1,6 +1,6 @@
 #include "coexec/event_synchronizer.h"
 
-#include "fail.h"
+#include "types/fail.h"
 
 namespace phonebit::coexec {
 

@@ -3,8 +3,8 @@
 #include <map>
 #include <set>
 
+#include "analysis/op_tensors.h"
 #include "coexec/region.h"
-#include "lowering/op_tensors.h"
 
 namespace phonebit::coexec {
 
@@ -155,8 +155,8 @@ class MapExchange final : public Exchange {
     if (is_last)
       for (const int tensor : schedule.outputs()) access[tensor] |= CL_MAP_READ;
     for (const PlacedPart& placed : stage.cpu) {
-      for (const int tensor : lowering::tensors_read(model_.ops[placed.op])) access[tensor] |= CL_MAP_READ;
-      for (const int tensor : lowering::tensors_written(model_.ops[placed.op]))
+      for (const int tensor : analysis::tensors_read(model_.ops[placed.op])) access[tensor] |= CL_MAP_READ;
+      for (const int tensor : analysis::tensors_written(model_.ops[placed.op]))
         access[tensor] |= CL_MAP_WRITE;
     }
     for (const auto& [tensor, flags] : access) {

@@ -4,10 +4,10 @@
 #include <chrono>
 #include <cstring>
 
+#include "analysis/op_part.h"
+#include "analysis/op_tensors.h"
 #include "coexec/region.h"
-#include "fail.h"
-#include "lowering/op_part.h"
-#include "lowering/op_tensors.h"
+#include "types/fail.h"
 
 namespace phonebit::coexec {
 
@@ -24,8 +24,8 @@ bool is_same(const PlacedPart& a, const PlacedPart& b) {
 void keep_least(double& least, double us) { least = least == 0.0 ? us : std::min(least, us); }
 
 std::string describe(const loader::Model& model, const loader::Op& op, const OutputPart& part) {
-  if (lowering::is_whole(model, op, part)) return "";
-  const OutputPart whole = lowering::whole_part(model, op);
+  if (analysis::is_whole(model, op, part)) return "";
+  const OutputPart whole = analysis::whole_part(model, op);
   if (part.row_begin == 0 && part.row_end == whole.row_end)
     return format_text(" channels %d:%d", part.channel_begin, part.channel_end);
   return format_text(" rows %d:%d", part.row_begin, part.row_end);
@@ -55,7 +55,7 @@ void Executor::bind_gpu_layers() {
       if (is_bound[placed.op]) continue;
       is_bound[placed.op] = true;
       budget_.take(opencl::most_weight_bytes(model, model.ops[placed.op]), "weights");
-      const OutputPart whole = lowering::whole_part(model, model.ops[placed.op]);
+      const OutputPart whole = analysis::whole_part(model, model.ops[placed.op]);
       const bool has_all_channels =
           placed.part.channel_begin == 0 && placed.part.channel_end == whole.channel_end;
       if (has_all_channels)

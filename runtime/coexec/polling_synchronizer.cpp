@@ -4,8 +4,8 @@
 #include <new>
 #include <thread>
 
-#include "fail.h"
 #include "opencl/kernel_library.h"
+#include "types/fail.h"
 
 namespace phonebit::coexec {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "lowering/op_part.h"
-#include "lowering/op_tensors.h"
+#include "analysis/op_part.h"
+#include "analysis/op_tensors.h"
 
 namespace phonebit::coexec {
 
@@ -18,7 +18,7 @@ const Op& op_of(const Model& model, const PlacedPart& placed) { return model.ops
 OutputPart whole_tensor(const loader::Tensor& tensor) { return {0, tensor.height, 0, tensor.channels}; }
 
 /// The rows of `part` that are among `rows`; no rows: nothing.
-std::optional<OutputPart> rows_of(const std::optional<OutputPart>& part, const lowering::RowRange& rows) {
+std::optional<OutputPart> rows_of(const std::optional<OutputPart>& part, const analysis::RowRange& rows) {
   if (!part) return std::nullopt;
   OutputPart result = *part;
   result.row_begin = std::max(result.row_begin, rows.begin);
@@ -27,7 +27,7 @@ std::optional<OutputPart> rows_of(const std::optional<OutputPart>& part, const l
   return result;
 }
 
-void extend(lowering::RowRange& rows, const lowering::RowRange& more) {
+void extend(analysis::RowRange& rows, const analysis::RowRange& more) {
   if (more.begin >= more.end) return;
   rows.begin = std::min(rows.begin, more.begin);
   rows.end = std::max(rows.end, more.end);
@@ -51,8 +51,8 @@ Schedule::Schedule(const Model& model, const ExecutionPlan& plan)
 
 Schedule::Schedule(const Model& model, size_t op, const std::optional<OutputPart>& cpu,
                    const std::optional<OutputPart>& gpu, int repeats)
-    : uses_(model.tensors.size()), outputs_(lowering::tensors_written(model.ops[op])) {
-  const std::vector<int> read = lowering::tensors_read(model.ops[op]);
+    : uses_(model.tensors.size()), outputs_(analysis::tensors_written(model.ops[op])) {
+  const std::vector<int> read = analysis::tensors_read(model.ops[op]);
   const std::set<int> distinct(read.begin(), read.end());
   inputs_.assign(distinct.begin(), distinct.end());
   stages_.resize(static_cast<size_t>(repeats) + 2);
@@ -92,19 +92,19 @@ void Schedule::find_uses(const Model& model) {
     written_here.clear();
     for (const auto* parts : {&stage.cpu, &stage.gpu}) {
       for (const PlacedPart& placed : *parts) {
-        for (const int tensor : lowering::tensors_written(op_of(model, placed))) {
+        for (const int tensor : analysis::tensors_written(op_of(model, placed))) {
           written_here.insert(tensor);
           TensorUse& use = mutable_use(tensor);
           (parts == &stage.cpu ? use.written_by_cpu : use.written_by_gpu) = placed.part;
         }
-        const std::vector<int> read = lowering::tensors_read(op_of(model, placed));
+        const std::vector<int> read = analysis::tensors_read(op_of(model, placed));
         for (size_t i = 0; i < read.size(); ++i) {
           TensorUse& use = mutable_use(read[i]);
           (parts == &stage.cpu ? use.is_read_by_cpu : use.is_read_by_gpu) = true;
           if (written_here.count(read[i]) != 0) continue;
           use.is_published = true;
           extend(parts == &stage.cpu ? use.rows_for_cpu : use.rows_for_gpu,
-                 lowering::rows_read(model, op_of(model, placed), i, placed.part));
+                 analysis::rows_read(model, op_of(model, placed), i, placed.part));
         }
       }
     }
@@ -122,11 +122,11 @@ void Schedule::find_handovers(const Model& model) {
   const auto at = [](int tensor) { return static_cast<size_t>(tensor); };
   /// The other's part of a tensor that some rows are read of, where it was written in an earlier stage.
   const auto others = [&](int tensor, size_t stage, const std::optional<OutputPart>& written,
-                          const lowering::RowRange& rows) -> std::optional<OutputPart> {
+                          const analysis::RowRange& rows) -> std::optional<OutputPart> {
     if (!use(tensor).is_published || stage_of[at(tensor)] >= static_cast<int>(stage)) return std::nullopt;
     return rows_of(written, rows);
   };
-  const auto cpu_reads = [&](int tensor, size_t stage, const lowering::RowRange& rows) {
+  const auto cpu_reads = [&](int tensor, size_t stage, const analysis::RowRange& rows) {
     const TensorUse& use = this->use(tensor);
     if (!others(tensor, stage, use.written_by_gpu, rows)) return;
     stages_[stage].cpu_waits = true;
@@ -138,17 +138,17 @@ void Schedule::find_handovers(const Model& model) {
     Stage& stage = stages_[i];
     for (const auto* parts : {&stage.cpu, &stage.gpu})
       for (const PlacedPart& placed : *parts)
-        for (const int tensor : lowering::tensors_written(op_of(model, placed)))
+        for (const int tensor : analysis::tensors_written(op_of(model, placed)))
           stage_of[at(tensor)] = static_cast<int>(i);
     for (const PlacedPart& placed : stage.cpu) {
-      const std::vector<int> read = lowering::tensors_read(op_of(model, placed));
+      const std::vector<int> read = analysis::tensors_read(op_of(model, placed));
       for (size_t k = 0; k < read.size(); ++k)
-        cpu_reads(read[k], i, lowering::rows_read(model, op_of(model, placed), k, placed.part));
+        cpu_reads(read[k], i, analysis::rows_read(model, op_of(model, placed), k, placed.part));
     }
     for (const PlacedPart& placed : stage.gpu) {
-      const std::vector<int> read = lowering::tensors_read(op_of(model, placed));
+      const std::vector<int> read = analysis::tensors_read(op_of(model, placed));
       for (size_t k = 0; k < read.size(); ++k) {
-        const lowering::RowRange rows = lowering::rows_read(model, op_of(model, placed), k, placed.part);
+        const analysis::RowRange rows = analysis::rows_read(model, op_of(model, placed), k, placed.part);
         if (others(read[k], i, use(read[k]).written_by_cpu, rows))
           stage.gpu_waits_for = std::max(stage.gpu_waits_for, stage_of[at(read[k])]);
       }

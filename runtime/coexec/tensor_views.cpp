@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "analysis/op_tensors.h"
 #include "coexec/region.h"
-#include "fail.h"
-#include "lowering/op_tensors.h"
+#include "types/fail.h"
 
 namespace phonebit::coexec {
 
@@ -38,7 +38,7 @@ OutputPart from_whole_words(const OutputPart& part) {
 }
 
 TensorViews::TensorViews(const Model& model, const Schedule& schedule, opencl::Context& context,
-                         Sharing sharing, lowering::MemoryBudget& budget)
+                         Sharing sharing, analysis::MemoryBudget& budget)
     : roots_(model.tensors.size()), views_(model.tensors.size()) {
   const size_t count = model.tensors.size();
   for (size_t i = 0; i < count; ++i) roots_[i] = static_cast<int>(i);
@@ -57,7 +57,7 @@ TensorViews::TensorViews(const Model& model, const Schedule& schedule, opencl::C
   }
   // Outputs of one layer are one decision: its part on the CPU begins at one channel.
   for (const loader::Op& op : model.ops) {
-    const std::vector<int> written = lowering::tensors_written(op);
+    const std::vector<int> written = analysis::tensors_written(op);
     const bool all = std::all_of(written.begin(), written.end(),
                                  [&](int t) { return is_one[static_cast<size_t>(root(t))]; });
     for (const int tensor : written) is_one[static_cast<size_t>(root(tensor))] = all;

@@ -1,10 +1,10 @@
 // Convolutions without groups, of packed bits, of u8 pixels and of float32 values.
 #include <cmath>
 
+#include "analysis/conv_shape.h"
+#include "analysis/float_weights.h"
 #include "cpu/prepared_conv.h"
 #include "cpu/ragged_bits.h"
-#include "lowering/conv_shape.h"
-#include "lowering/float_weights.h"
 
 namespace phonebit::cpu {
 namespace {
@@ -121,15 +121,15 @@ double conv_macs(const ConvShape& shape) {
 const float* float_weights(const BuildContext& context, const Op& op) {
   const loader::Constant& weights = context.model.constant(op.record.weights);
   if (weights.dtype == DataType::kF32) return weights.f32();
-  const size_t bytes = lowering::weight_count(context.model, op) * sizeof(float);
+  const size_t bytes = analysis::weight_count(context.model, op) * sizeof(float);
   context.budget.take(bytes, "expanded weights");
   float* const expanded = context.packing.keep(memory::AlignedBuffer(bytes, "expanded weights"));
-  lowering::write_float_weights(context.model, op, expanded);
+  analysis::write_float_weights(context.model, op, expanded);
   return expanded;
 }
 
 std::unique_ptr<Layer> make_conv_layer(const BuildContext& context, const Op& op, const OutputPart& part) {
-  const int32_t* thresholds = context.packing.keep(lowering::integer_thresholds(context.model, op));
+  const int32_t* thresholds = context.packing.keep(analysis::integer_thresholds(context.model, op));
   const uint32_t* bit_weights = context.model.constant(op.record.weights).words();
   switch (context.model.operand(op).dtype) {
     case DataType::kBit:

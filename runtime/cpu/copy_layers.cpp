@@ -67,7 +67,7 @@ class PadLayer final : public Layer {
   PadLayer(const BuildContext& context, const Op& op, const OutputPart& part)
       : in_(context.model.operand(op)),
         out_(context.model.output(op)),
-        rows_read_(lowering::rows_read(context.model, op, 0, part)),
+        rows_read_(analysis::rows_read(context.model, op, 0, part)),
         first_row_(part.row_begin - static_cast<int>(op.record.pad_top)),
         left_(static_cast<int>(op.record.pad_left)),
         value_(op.record.pad_value) {
@@ -102,7 +102,7 @@ class PadLayer final : public Layer {
  private:
   const Tensor& in_;
   const Tensor& out_;
-  lowering::RowRange rows_read_;
+  analysis::RowRange rows_read_;
   int first_row_;  // of the input, under the part's first
   int left_;
   float value_;

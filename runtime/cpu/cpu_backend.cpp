@@ -4,9 +4,9 @@
 #include <cstring>
 #include <utility>
 
+#include "analysis/op_tensors.h"
+#include "backend/host_buffers.h"
 #include "cpu/i8_arithmetic.h"
-#include "host_buffers.h"
-#include "lowering/op_tensors.h"
 
 namespace phonebit::cpu {
 
@@ -38,7 +38,7 @@ void CpuBackend::activations(const std::vector<InputBuffer>& inputs, const std::
     for (size_t i = 0; i < model_.ops.size(); ++i) {
       cancellation.check();
       executor_.run_layer(i);
-      for (const int tensor : lowering::tensors_written(model_.ops[i]))
+      for (const int tensor : analysis::tensors_written(model_.ops[i]))
         copy_out(tensor, tensors[static_cast<size_t>(tensor)], image);
     }
   }
@@ -47,8 +47,8 @@ void CpuBackend::activations(const std::vector<InputBuffer>& inputs, const std::
 void CpuBackend::run_op(size_t index, const std::vector<InputBuffer>& operands,
                         const std::vector<OutputBuffer>& results, int batch,
                         const Cancellation& cancellation) {
-  const std::vector<int> read = lowering::tensors_read(model_.ops[index]);
-  const std::vector<int> written = lowering::tensors_written(model_.ops[index]);
+  const std::vector<int> read = analysis::tensors_read(model_.ops[index]);
+  const std::vector<int> written = analysis::tensors_written(model_.ops[index]);
   const OwnTerminals own(model_, 1);
   bind(own.inputs, own.outputs, 0);
   // All tensors of one op live at the same time, so each has memory of its own.

@@ -1,7 +1,7 @@
 // Depthwise convolutions: one filter a channel, over packed bits or float32 values.
+#include "analysis/conv_shape.h"
 #include "cpu/part_slots.h"
 #include "cpu/prepared_conv.h"
-#include "lowering/conv_shape.h"
 
 namespace phonebit::cpu {
 namespace {
@@ -21,7 +21,7 @@ class BinaryDepthwiseLayer final : public Layer {
         shape_(conv_shape(context, op, part)),
         run_rows_(context.isa.binary_depthwise),
         weights_(context.model.constant(op.record.weights).words()),
-        thresholds_(lowering::integer_thresholds(context.model, op)) {
+        thresholds_(analysis::integer_thresholds(context.model, op)) {
     kernel_ = std::string("binary_depthwise_b32__") + context.isa.name;
     bind_operand(context, op, part, 0, &input_);
     rows_ = make_split(shape_.out_h, 1, depthwise_work_ns(shape_, 8.0, op), context.threads);

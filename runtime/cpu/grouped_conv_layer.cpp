@@ -10,10 +10,10 @@
 #include <memory>
 #include <vector>
 
+#include "analysis/conv_shape.h"
 #include "cpu/group_slices.h"
 #include "cpu/part_slots.h"
 #include "cpu/prepared_conv.h"
-#include "lowering/conv_shape.h"
 
 namespace phonebit::cpu {
 namespace {
@@ -204,7 +204,7 @@ class GroupedConvLayer final : public Layer {
 
 std::unique_ptr<Layer> make_grouped_conv_layer(const BuildContext& context, const Op& op,
                                                const OutputPart& part) {
-  const int32_t* thresholds = context.packing.keep(lowering::integer_thresholds(context.model, op));
+  const int32_t* thresholds = context.packing.keep(analysis::integer_thresholds(context.model, op));
   const loader::Constant& weights = context.model.constant(op.record.weights);
   const int groups = static_cast<int>(op.record.groups);
   const auto words_per_group = static_cast<size_t>(weights.count) / static_cast<size_t>(groups);
@@ -219,7 +219,7 @@ std::unique_ptr<Layer> make_grouped_conv_layer(const BuildContext& context, cons
       break;
   }
   const float* values = float_weights(context, op);
-  const ConvShape shape = lowering::conv_shape(context.model, op);
+  const ConvShape shape = analysis::conv_shape(context.model, op);
   const size_t values_per_group = static_cast<size_t>(shape.out_c / groups) *
                                   static_cast<size_t>(shape.kernel_h) * static_cast<size_t>(shape.kernel_w) *
                                   static_cast<size_t>(shape.in_c / groups);

@@ -10,10 +10,10 @@
 #include <array>
 #include <cmath>
 
+#include "analysis/float_weights.h"
 #include "cpu/i8_arithmetic.h"
 #include "cpu/prepared_conv.h"
 #include "cpu/ragged_bits.h"
-#include "lowering/float_weights.h"
 
 namespace phonebit::cpu {
 namespace {

@@ -1,9 +1,9 @@
 #include "cpu/layer.h"
 
-#include "fail.h"
+#include "analysis/conv_shape.h"
+#include "analysis/op_part.h"
 #include "loader/validate.h"
-#include "lowering/conv_shape.h"
-#include "lowering/op_part.h"
+#include "types/fail.h"
 
 namespace phonebit::cpu {
 
@@ -13,14 +13,14 @@ namespace {
 
 void check_part(const loader::Model& model, size_t index, const OutputPart& part) {
   const loader::Op& op = model.ops[index];
-  const OutputPart whole = lowering::whole_part(model, op);
+  const OutputPart whole = analysis::whole_part(model, op);
   const bool has_all_rows = part.row_begin == 0 && part.row_end == whole.row_end;
   const bool has_all_channels = part.channel_begin == 0 && part.channel_end == whole.channel_end;
   const bool is_inside = part.row_begin >= 0 && part.row_begin < part.row_end &&
                          part.row_end <= whole.row_end && part.channel_begin >= 0 &&
                          part.channel_begin < part.channel_end && part.channel_end <= whole.channel_end;
-  if (is_inside && (has_all_rows || lowering::can_split_rows(model, op)) &&
-      (has_all_channels || (lowering::can_split_channels(model, op) && part.channel_begin % 32 == 0)))
+  if (is_inside && (has_all_rows || analysis::can_split_rows(model, op)) &&
+      (has_all_channels || (analysis::can_split_channels(model, op) && part.channel_begin % 32 == 0)))
     return;
   fail(ErrorCode::internal,
        "%s: the CPU cannot compute rows %d to %d, channels %d to %d of %d rows, %d channels by itself",
@@ -31,7 +31,7 @@ void check_part(const loader::Model& model, size_t index, const OutputPart& part
 }  // namespace
 
 std::unique_ptr<Layer> make_layer(const BuildContext& context, size_t index) {
-  return make_layer(context, index, lowering::whole_part(context.model, context.model.ops[index]));
+  return make_layer(context, index, analysis::whole_part(context.model, context.model.ops[index]));
 }
 
 std::unique_ptr<Layer> make_layer(const BuildContext& context, size_t index, const OutputPart& part) {
@@ -41,7 +41,7 @@ std::unique_ptr<Layer> make_layer(const BuildContext& context, size_t index, con
     case OpKind::kBinaryConv2d:
     case OpKind::kConv2d: {
       if (op.record.groups == 1) return make_conv_layer(context, op, part);
-      return lowering::is_float_depthwise(context.model, op) ? make_depthwise_layer(context, op, part)
+      return analysis::is_float_depthwise(context.model, op) ? make_depthwise_layer(context, op, part)
                                                              : make_grouped_conv_layer(context, op, part);
     }
     case OpKind::kBinaryDepthwiseConv2d:

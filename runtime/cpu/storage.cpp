@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <cstring>
 
-#include "fail.h"
+#include "types/fail.h"
 
 namespace phonebit::cpu {
 
-using lowering::Place;
-using lowering::TensorHome;
+using analysis::Place;
+using analysis::TensorHome;
 
-Storage::Storage(const loader::Model& model, lowering::MemoryBudget& budget)
+Storage::Storage(const loader::Model& model, analysis::MemoryBudget& budget)
     : homes_(model),
       plan_(memory::plan_arena(homes_.lifetimes())),
       caller_inputs_(model.inputs.size(), nullptr),

@@ -14,7 +14,7 @@
 
 #include "energy/small_files.h"
 #include "energy/sysfs_sources.h"
-#include "fail.h"
+#include "types/fail.h"
 
 namespace phonebit::energy {
 namespace {

@@ -1,6 +1,6 @@
 // Which sources exist on this machine, and why the others do not.
 #include "energy/sysfs_sources.h"
-#include "fail.h"
+#include "types/fail.h"
 
 namespace phonebit::energy {
 namespace {

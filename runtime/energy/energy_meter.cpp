@@ -7,7 +7,7 @@
 #include <system_error>
 #include <utility>
 
-#include "fail.h"
+#include "types/fail.h"
 
 namespace phonebit::energy {
 namespace {

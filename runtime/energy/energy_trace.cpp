@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "fail.h"
+#include "types/fail.h"
 
 namespace phonebit::energy {
 namespace {

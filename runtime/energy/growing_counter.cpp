@@ -1,6 +1,6 @@
 #include "energy/growing_counter.h"
 
-#include "fail.h"
+#include "types/fail.h"
 
 namespace phonebit::energy {
 

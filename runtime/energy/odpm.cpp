@@ -10,7 +10,7 @@
 #include "energy/small_files.h"
 #include "energy/sysfs_sources.h"
 #include "energy/text_scan.h"
-#include "fail.h"
+#include "types/fail.h"
 
 namespace phonebit::energy {
 namespace {

@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "energy/text_scan.h"
-#include "fail.h"
+#include "types/fail.h"
 
 namespace phonebit::energy {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "fail.h"
+#include "types/fail.h"
 
 namespace phonebit::format {
 namespace {

@@ -10,7 +10,7 @@
 #include <limits>
 #include <utility>
 
-#include "fail.h"
+#include "types/fail.h"
 
 namespace phonebit::loader {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "fail.h"
 #include "loader/sections.h"
 #include "loader/validate.h"
+#include "types/fail.h"
 
 namespace phonebit::loader {
 namespace {

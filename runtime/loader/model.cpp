@@ -1,6 +1,6 @@
 #include "loader/model.h"
 
-#include "fail.h"
+#include "types/fail.h"
 
 namespace phonebit::loader {
 

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <string>
 
-#include "fail.h"
 #include "loader/loader.h"
 #include "loader/validate.h"
+#include "types/fail.h"
 
 namespace phonebit::loader {
 namespace {

@@ -4,9 +4,9 @@
 #include <set>
 #include <string>
 
-#include "fail.h"
 #include "loader/loader.h"
 #include "loader/validate.h"
+#include "types/fail.h"
 
 namespace phonebit::loader {
 namespace {

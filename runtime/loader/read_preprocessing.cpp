@@ -6,9 +6,9 @@
 #include <iterator>
 #include <string>
 
-#include "fail.h"
 #include "loader/loader.h"
 #include "loader/validate.h"
+#include "types/fail.h"
 
 namespace phonebit::loader {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <cinttypes>
 
-#include "fail.h"
 #include "loader/crc32.h"
 #include "memory/ascending.h"
+#include "types/fail.h"
 
 namespace phonebit::loader {
 namespace {

@@ -1,7 +1,7 @@
 #include <cinttypes>
 
-#include "fail.h"
 #include "loader/validate.h"
+#include "types/fail.h"
 
 namespace phonebit::loader {
 namespace {

@@ -2,9 +2,9 @@
 #include <cinttypes>
 #include <cstdlib>
 
-#include "fail.h"
 #include "loader/loader.h"
 #include "loader/validate.h"
+#include "types/fail.h"
 
 namespace phonebit::loader {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <cstdlib>
 
-#include "fail.h"
 #include "memory/arena_plan.h"
+#include "types/fail.h"
 
 #if defined(__linux__)
 #include <sys/mman.h>

@@ -2,16 +2,16 @@
 #include <algorithm>
 #include <bitset>
 
-#include "fail.h"
-#include "lowering/border_table.h"
-#include "lowering/conv_shape.h"
+#include "analysis/border_table.h"
+#include "analysis/conv_shape.h"
 #include "opencl/layer_parts.h"
+#include "types/fail.h"
 
 namespace phonebit::opencl {
 namespace {
 
+using analysis::BorderEntry;
 using loader::Op;
-using lowering::BorderEntry;
 
 size_t window_words(const cpu::ConvShape& shape) {
   return static_cast<size_t>(shape.kernel_h) * static_cast<size_t>(shape.kernel_w) *
@@ -70,7 +70,7 @@ class BinaryConvBuilder {
         choice_(choice),
         layer_(build, op),
         weights_(build.model.constant(op.record.weights).words()),
-        thresholds_(lowering::integer_thresholds(build.model, op)),
+        thresholds_(analysis::integer_thresholds(build.model, op)),
         group_shape_(layer_.shape()) {
     group_shape_.in_c /= static_cast<int>(op.record.groups);
   }
@@ -125,7 +125,7 @@ class BinaryConvBuilder {
   Argument table(BorderEntry entry) {
     const int stride = 32 * cpu::words(group_shape_.out_c);
     std::vector<int32_t> entries =
-        lowering::border_table(group_shape_, weights_, thresholds_.data(), entry, stride);
+        analysis::border_table(group_shape_, weights_, thresholds_.data(), entry, stride);
     if (choice_.kernel == "bconv2d_mma") shift_by_ones(entries, entry);
     return layer_.upload(entries, "thresholds");
   }
@@ -195,11 +195,11 @@ bool serves_mma(const cpu::ConvShape& shape, const Device& device, const KernelC
   const int tile = choice.parameter("TILE_PIXELS") * choice.parameter("TILE_FILTERS");
   return has_instruction && tile <= 4096 && warps * split <= 8 &&
          (split == 1 || warps * split * tile <= 8192) &&
-         (!lowering::reaches_padding(shape) || (shape.kernel_h <= 15 && shape.kernel_w <= 15));
+         (!analysis::reaches_padding(shape) || (shape.kernel_h <= 15 && shape.kernel_w <= 15));
 }
 
 bool serves(const loader::Model& model, const Op& op, const Target& target, const KernelChoice& choice) {
-  const cpu::ConvShape shape = lowering::conv_shape(model, op);
+  const cpu::ConvShape shape = analysis::conv_shape(model, op);
   const std::string& kernel = choice.kernel;
   if (kernel == "bconv2d_grouped") return true;
   if (op.record.groups != 1) return false;
@@ -219,7 +219,7 @@ bool serves(const loader::Model& model, const Op& op, const Target& target, cons
   if (kernel == "bconv2d_accumulate") return op.threshold_kind() == format::ThresholdKind::kI32;
   if (kernel == "bgemv")
     return shape.out_h * shape.out_w == 1 && shape.kernel_h == shape.in_h && shape.kernel_w == shape.in_w &&
-           shape.dilation_h == 1 && shape.dilation_w == 1 && !lowering::reaches_padding(shape);
+           shape.dilation_h == 1 && shape.dilation_w == 1 && !analysis::reaches_padding(shape);
   return true;
 }
 

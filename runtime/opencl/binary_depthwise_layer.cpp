@@ -1,14 +1,14 @@
 // Binary depthwise convolutions: one filter a channel.
-#include "fail.h"
-#include "lowering/border_table.h"
-#include "lowering/conv_shape.h"
+#include "analysis/border_table.h"
+#include "analysis/conv_shape.h"
 #include "opencl/layer_parts.h"
+#include "types/fail.h"
 
 namespace phonebit::opencl {
 namespace {
 
+using analysis::BorderEntry;
 using loader::Op;
-using lowering::BorderEntry;
 
 bool serves(const loader::Model&, const Op&, const Target&, const KernelChoice&) { return true; }
 
@@ -31,13 +31,13 @@ Layer build(const BuildContext& build, const Op& op, const KernelChoice& choice)
   cpu::ConvShape shape = layer.shape();
   const std::vector<uint32_t> filters = single_channel_filters(shape, weights.words());
   shape.in_c = 1;
-  const std::vector<int32_t> thresholds = lowering::integer_thresholds(build.model, op);
+  const std::vector<int32_t> thresholds = analysis::integer_thresholds(build.model, op);
   const BorderEntry entry = layer.sink().is_threshold ? BorderEntry::limit : BorderEntry::base;
   const int stride = 32 * cpu::words(shape.out_c);
   std::vector<Argument> arguments{
       Argument::of_tensor(op.operands[0]),
       layer.upload(weights.words(), weights.count * sizeof(uint32_t), "weights"),
-      layer.upload(lowering::border_table(shape, filters.data(), thresholds.data(), entry, stride),
+      layer.upload(analysis::border_table(shape, filters.data(), thresholds.data(), entry, stride),
                    "thresholds"),
       layer.upload_borders(shape)};
   layer.append_sink(arguments);

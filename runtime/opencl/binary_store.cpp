@@ -9,8 +9,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "fail.h"
 #include "loader/crc32.h"
+#include "types/fail.h"
 
 namespace phonebit::opencl {
 namespace {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "fail.h"
 #include "opencl/cl_functions.h"
+#include "types/fail.h"
 
 namespace phonebit::opencl {
 namespace {

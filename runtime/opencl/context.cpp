@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "fail.h"
 #include "opencl/cl_functions.h"
+#include "types/fail.h"
 
 namespace phonebit::opencl {
 namespace {

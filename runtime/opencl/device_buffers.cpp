@@ -1,7 +1,7 @@
 // Passes over a caller's device memory.
-#include "fail.h"
 #include "opencl/cl_functions.h"
 #include "opencl/opencl_backend.h"
+#include "types/fail.h"
 
 namespace phonebit::opencl {
 namespace {
@@ -53,7 +53,7 @@ void OpenClBackend::forward_on_device(const std::vector<DeviceBuffer>& inputs,
     const size_t bytes = info.bytes() * static_cast<size_t>(batch);
     const cl_mem memory = checked_memory(*context_, buffer, bytes, info.name);
     const bool is_home = executor_.storage().homes().home(tensor).place ==
-                         (is_input ? lowering::Place::input : lowering::Place::output);
+                         (is_input ? analysis::Place::input : analysis::Place::output);
     if (is_home && buffer.offset == 0) return memory;
     if (is_home && context_->device().has_overlapping_parts &&
         buffer.offset % context_->device().base_align_bytes == 0) {

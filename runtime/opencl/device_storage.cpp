@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "fail.h"
+#include "types/fail.h"
 
 namespace phonebit::opencl {
 
+using analysis::Place;
+using analysis::TensorHome;
 using format::DataType;
 using loader::Model;
-using lowering::Place;
-using lowering::TensorHome;
 
 DeviceStorage::DeviceStorage(const Model& model, Context& context, Precision precision)
     : model_(model), context_(context), homes_(model), is_half_(model.tensors.size(), false) {

@@ -3,8 +3,8 @@
 #include <charconv>
 #include <string_view>
 
-#include "fail.h"
 #include "format/inflate.h"
+#include "types/fail.h"
 
 namespace phonebit::opencl {
 

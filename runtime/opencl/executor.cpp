@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <climits>
 
-#include "fail.h"
 #include "format/half.h"
 #include "opencl/cl_functions.h"
+#include "types/fail.h"
 
 namespace phonebit::opencl {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "fail.h"
+#include "types/fail.h"
 
 namespace phonebit::opencl {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <charconv>
 
-#include "fail.h"
 #include "opencl/kernel_library.h"
 #include "opencl/text_fields.h"
+#include "types/fail.h"
 
 namespace phonebit::opencl {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "fail.h"
+#include "types/fail.h"
 
 namespace phonebit::opencl {
 

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string_view>
 
-#include "fail.h"
 #include "loader/file_bytes.h"
+#include "types/fail.h"
 
 namespace phonebit::opencl {
 namespace {

@@ -6,10 +6,10 @@
 #include <map>
 #include <set>
 
-#include "fail.h"
 #include "opencl/embedded_files.h"
 #include "opencl/kernel_folder.h"
 #include "opencl/text_fields.h"
+#include "types/fail.h"
 
 namespace phonebit::opencl {
 namespace {

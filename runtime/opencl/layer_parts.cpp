@@ -2,10 +2,10 @@
 
 #include <cmath>
 
-#include "fail.h"
-#include "lowering/border_table.h"
-#include "lowering/conv_shape.h"
+#include "analysis/border_table.h"
+#include "analysis/conv_shape.h"
 #include "opencl/cl_functions.h"
+#include "types/fail.h"
 
 namespace phonebit::opencl {
 
@@ -108,9 +108,9 @@ constexpr Dimension kWindow[] = {
 void set_window(Defines& defines, const cpu::ConvShape& shape, const Op& op) {
   for (const Dimension& dimension : kWindow) defines.set(dimension.name, shape.*dimension.member);
   defines.set("GROUPS", static_cast<int>(op.record.groups));
-  defines.set("PADDED", lowering::reaches_padding(shape) ? 1 : 0);
+  defines.set("PADDED", analysis::reaches_padding(shape) ? 1 : 0);
   defines.set("PAD_BITS", shape.pad_value > 0 ? 1 : 0);
-  const lowering::BorderClasses classes = lowering::border_classes(shape);
+  const analysis::BorderClasses classes = analysis::border_classes(shape);
   defines.set("ROW_CLASSES", classes.rows);
   defines.set("COLUMN_CLASSES", classes.columns);
 }
@@ -123,7 +123,7 @@ std::string float_literal(float value) {
 }
 
 Defines geometry_defines(const Model& model, const Op& op) {
-  const cpu::ConvShape shape = lowering::conv_shape(model, op);
+  const cpu::ConvShape shape = analysis::conv_shape(model, op);
   Defines defines;
   for (const Dimension& dimension : kMaps) defines.set(dimension.name, shape.*dimension.member);
   defines.set("IN_WORDS", cpu::words(shape.in_c));
@@ -183,7 +183,7 @@ Sink make_sink(const BuildContext& build, const Op& op) {
 
 LayerBuilder::LayerBuilder(const BuildContext& build, const Op& op, SinkUse use)
     : build_(build),
-      shape_(lowering::conv_shape(build.model, op)),
+      shape_(analysis::conv_shape(build.model, op)),
       sink_(use == with_sink ? make_sink(build, op) : Sink{}),
       defines_(geometry_defines(build.model, op)) {
   for (const auto& [name, value] : sink_.defines.all()) defines_.set(name.c_str(), value);
@@ -202,7 +202,7 @@ Argument LayerBuilder::upload_image(const void* data, size_t width, size_t heigh
 }
 
 Argument LayerBuilder::upload_borders(const cpu::ConvShape& shape) {
-  const lowering::BorderClasses classes = lowering::border_classes(shape);
+  const analysis::BorderClasses classes = analysis::border_classes(shape);
   if (classes.rows * classes.columns == 1) return dummy();
   std::vector<uint16_t> all = classes.row_of;
   all.insert(all.end(), classes.column_of.begin(), classes.column_of.end());

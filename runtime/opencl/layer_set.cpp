@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "fail.h"
-#include "lowering/border_table.h"
-#include "lowering/conv_shape.h"
-#include "lowering/op_part.h"
+#include "analysis/border_table.h"
+#include "analysis/conv_shape.h"
+#include "analysis/op_part.h"
 #include "opencl/cl_functions.h"
+#include "types/fail.h"
 
 namespace phonebit::opencl {
 
@@ -42,7 +42,7 @@ uint64_t most_weight_bytes(const Model& model, const Op& op) {
   // Tiles round the number of filters up, by 31 at most.
   elements += count_of(op.record.weights) * (expands_bits ? 32 : 1) * 2;
   if (op.kind == OpKind::kBinaryConv2d || op.kind == OpKind::kBinaryDepthwiseConv2d) {
-    const lowering::BorderClasses classes = lowering::border_classes(lowering::conv_shape(model, op));
+    const analysis::BorderClasses classes = analysis::border_classes(analysis::conv_shape(model, op));
     elements += static_cast<uint64_t>(classes.rows) * static_cast<uint64_t>(classes.columns) * 32 *
                 static_cast<uint64_t>(model.output(op).words());
   }
@@ -64,7 +64,7 @@ void LayerSet::prepare(size_t index) {
 
 void LayerSet::prepare_channel_parts(size_t index) {
   const Op& op = model_.ops[index];
-  if (!lowering::can_split_channels(model_, op))
+  if (!analysis::can_split_channels(model_, op))
     fail(ErrorCode::internal, "layer '%s' has no parts of channels", op.name.c_str());
   if (!entries_[index].is_prepared || entries_[index].layer.channel_grain == 0) choose(index, {true, 0});
 }
@@ -111,7 +111,7 @@ void LayerSet::bind_part(size_t index, const OutputPart& part) {
   range.first_channel = part.channel_begin;
   range.end_channel = part.channel_end;
   if (entries_[index].layer.image_of >= 0) {
-    const lowering::RowRange rows = lowering::rows_read(model_, op, 0, part);
+    const analysis::RowRange rows = analysis::rows_read(model_, op, 0, part);
     range.first_row = static_cast<size_t>(rows.begin);
     range.end_row = static_cast<size_t>(rows.end);
   }

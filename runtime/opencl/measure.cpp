@@ -2,12 +2,12 @@
 #include <cmath>
 #include <cstring>
 
-#include "fail.h"
-#include "host_buffers.h"
-#include "lowering/op_tensors.h"
+#include "analysis/op_tensors.h"
+#include "backend/host_buffers.h"
 #include "opencl/cl_functions.h"
 #include "opencl/opencl_backend.h"
 #include "opencl/random_content.h"
+#include "types/fail.h"
 
 namespace phonebit::opencl {
 namespace {
@@ -74,7 +74,7 @@ double OpenClBackend::measure_choice(size_t index, const std::string& choice_tex
          choice_text.c_str(), label_.c_str());
   if (batch > executor_.largest_batch())
     fail(ErrorCode::input, "batch: got %d, expected at most %d", batch, executor_.largest_batch());
-  const std::vector<int> read = lowering::tensors_read(op), written = lowering::tensors_written(op);
+  const std::vector<int> read = analysis::tensors_read(op), written = analysis::tensors_written(op);
   std::mt19937 random(7);
   std::vector<std::vector<std::byte>> operands;
   for (const int tensor : read) operands.push_back(random_content(model_.tensor(tensor), batch, random));

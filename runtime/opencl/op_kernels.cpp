@@ -1,9 +1,9 @@
 // Which kind of op is served by which kernels, and what the tuning table calls its shape.
 #include <algorithm>
 
-#include "fail.h"
-#include "lowering/conv_shape.h"
+#include "analysis/conv_shape.h"
 #include "opencl/layer.h"
+#include "types/fail.h"
 
 namespace phonebit::opencl {
 namespace {
@@ -16,7 +16,7 @@ using loader::Op;
 const OpKernels& conv_kernels(const Model& model, const Op& op) {
   if (model.operand(op).dtype == DataType::kU8) return kU8ConvKernels;
   if (op.record.groups == 1) return kFloatConvKernels;
-  return lowering::is_float_depthwise(model, op) ? kFloatDepthwiseKernels : kFloatGroupedConvKernels;
+  return analysis::is_float_depthwise(model, op) ? kFloatDepthwiseKernels : kFloatGroupedConvKernels;
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ TuningQuery tuning_query(const Model& model, const Op& op) {
   // Output pixels: below, a device is short of work for pixels alone; above, tiles may be as large as they
   // like.
   constexpr int kSmallMap = 256, kLargeMap = 4096;
-  const cpu::ConvShape s = lowering::conv_shape(model, op);
+  const cpu::ConvShape s = analysis::conv_shape(model, op);
   const int pixels = s.out_h * s.out_w;
   TuningQuery query;
   query.op = op_kernels(model, op).op;

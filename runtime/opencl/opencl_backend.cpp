@@ -4,11 +4,11 @@
 #include <cctype>
 #include <cstring>
 
-#include "fail.h"
-#include "host_buffers.h"
-#include "lowering/op_tensors.h"
-#include "network_setup.h"
+#include "analysis/op_tensors.h"
+#include "backend/host_buffers.h"
+#include "engine/network_setup.h"
 #include "opencl/cl_functions.h"
+#include "types/fail.h"
 
 namespace phonebit::opencl {
 
@@ -108,7 +108,7 @@ void OpenClBackend::activations(const std::vector<InputBuffer>& inputs,
     for (const int tensor : model_.inputs) copy_out(tensor);
     for (size_t i = 0; i < model_.ops.size(); ++i) {
       executor_.enqueue_layer(i, context_->queue(), nullptr);
-      for (const int tensor : lowering::tensors_written(model_.ops[i])) copy_out(tensor);
+      for (const int tensor : analysis::tensors_written(model_.ops[i])) copy_out(tensor);
     }
   });
 }
@@ -116,8 +116,8 @@ void OpenClBackend::activations(const std::vector<InputBuffer>& inputs,
 void OpenClBackend::run_op(size_t index, const std::vector<InputBuffer>& operands,
                            const std::vector<OutputBuffer>& results, int batch,
                            const Cancellation& cancellation) {
-  const std::vector<int> read = lowering::tensors_read(model_.ops[index]);
-  const std::vector<int> written = lowering::tensors_written(model_.ops[index]);
+  const std::vector<int> read = analysis::tensors_read(model_.ops[index]);
+  const std::vector<int> written = analysis::tensors_written(model_.ops[index]);
   in_passes(batch, cancellation, [&](int first, int images) {
     for (size_t i = 0; i < operands.size(); ++i)
       executor_.write(read[i], image_of(operands[i], model_.tensor(read[i]).bytes(), first), images, true);

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <vector>
 
-#include "fail.h"
 #include "opencl/cl_functions.h"
+#include "types/fail.h"
 
 namespace phonebit::opencl {
 namespace {

@@ -1,8 +1,8 @@
 // Convolutions of u8 pixels and of float values.
+#include "analysis/border_table.h"
+#include "analysis/conv_shape.h"
+#include "analysis/float_weights.h"
 #include "format/half.h"
-#include "lowering/border_table.h"
-#include "lowering/conv_shape.h"
-#include "lowering/float_weights.h"
 #include "opencl/layer_parts.h"
 
 namespace phonebit::opencl {
@@ -26,8 +26,8 @@ bool has_whole_bytes(const Op& op, const KernelChoice& choice, const char* tile)
 
 /// The weights of a CONV2D as floats [OUT_C][taps].
 std::vector<float> float_weights(const Model& model, const Op& op) {
-  std::vector<float> values(lowering::weight_count(model, op));
-  lowering::write_float_weights(model, op, values.data());
+  std::vector<float> values(analysis::weight_count(model, op));
+  analysis::write_float_weights(model, op, values.data());
   return values;
 }
 
@@ -85,7 +85,7 @@ bool serves_float(const Model&, const Op& op, const Target& target, const Kernel
 
 /// Whether every window is one run of the unpadded map: a pixel, or rows as wide as the map.
 bool has_windows_of_one_run(const cpu::ConvShape& shape) {
-  if (lowering::reaches_padding(shape)) return false;
+  if (analysis::reaches_padding(shape)) return false;
   const bool is_pixel = shape.kernel_h == 1 && shape.kernel_w == 1;
   return is_pixel || (shape.dilation_h == 1 && shape.dilation_w == 1 && shape.kernel_w == shape.in_w);
 }
@@ -102,7 +102,7 @@ bool serves_float_tile(const Model& model, const Op& op, const Target& target, c
   if (choice.kernel == "conv2d_f32" && choice.parameter("ARITHMETIC") == 1 &&
       (target.is_exact || !target.device.has_half || model.operand(op).channels % 4 != 0))
     return false;
-  if (choice.kernel == "conv2d_f32_staged" && (!has_windows_of_one_run(lowering::conv_shape(model, op)) ||
+  if (choice.kernel == "conv2d_f32_staged" && (!has_windows_of_one_run(analysis::conv_shape(model, op)) ||
                                                staged_bytes(choice) > target.device.local_bytes))
     return false;
   return serves_float(model, op, target, choice);
@@ -137,7 +137,7 @@ std::vector<uint32_t> plane_weights(const cpu::ConvShape& shape, const uint32_t*
 
 Argument u8_thresholds(LayerBuilder& layer, const Model& model, const Op& op) {
   if (!layer.sink().is_threshold) return layer.dummy();
-  std::vector<int32_t> table = lowering::integer_thresholds(model, op);
+  std::vector<int32_t> table = analysis::integer_thresholds(model, op);
   table.resize(32 * static_cast<size_t>(cpu::words(layer.shape().out_c)), INT32_MAX);
   return layer.upload(table, "thresholds");
 }

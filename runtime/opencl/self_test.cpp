@@ -5,12 +5,12 @@
 #include <cstring>
 #include <set>
 
+#include "analysis/op_part.h"
+#include "analysis/op_tensors.h"
 #include "cpu/cpu_backend.h"
-#include "fail.h"
-#include "lowering/op_part.h"
-#include "lowering/op_tensors.h"
 #include "opencl/executor.h"
 #include "opencl/test_problems.h"
+#include "types/fail.h"
 
 namespace phonebit::opencl {
 namespace {
@@ -26,7 +26,7 @@ struct Results {
   std::vector<OutputBuffer> buffers;
 
   Results(const TestProblem& problem, int images) {
-    for (const int tensor : lowering::tensors_written(problem.model.ops[0])) {
+    for (const int tensor : analysis::tensors_written(problem.model.ops[0])) {
       memory.emplace_back(problem.model.tensor(tensor).bytes() * static_cast<size_t>(images));
       buffers.push_back({memory.back().data(), memory.back().size()});
     }
@@ -35,7 +35,7 @@ struct Results {
 
 /// Empty where both are equal, or within the problem's tolerance; else what differs first.
 std::string difference(const TestProblem& problem, const Results& expected, const Results& got) {
-  const std::vector<int> written = lowering::tensors_written(problem.model.ops[0]);
+  const std::vector<int> written = analysis::tensors_written(problem.model.ops[0]);
   for (size_t i = 0; i < written.size(); ++i) {
     const Tensor& tensor = problem.model.tensor(written[i]);
     size_t wrong = 0, first = 0;
@@ -62,7 +62,7 @@ std::string difference(const TestProblem& problem, const Results& expected, cons
 /// Parts that cover an image once, rows and channels cut about in the middle where they can be. (Once: a
 /// residual sum lies in its operand's memory, and adding again is another result.)
 std::vector<OutputPart> parts_of(const TestProblem& problem, const KernelChoice& choice) {
-  const OutputPart whole = lowering::whole_part(problem.model, problem.model.ops[0]);
+  const OutputPart whole = analysis::whole_part(problem.model, problem.model.ops[0]);
   const int grain = channel_grain(choice), channels = whole.channel_end;
   const int row = (whole.row_end + 1) / 2;
   const int channel = std::min((channels / 2 + grain - 1) / grain * grain, channels);
@@ -92,8 +92,8 @@ std::string run_problem(const TestProblem& problem, const std::shared_ptr<Contex
   Executor executor(problem.model, context, programs, options);
   executor.set_layer(0, choice, has_channel_parts);
   executor.prepare(images);
-  const std::vector<int> read = lowering::tensors_read(problem.model.ops[0]);
-  const std::vector<int> written = lowering::tensors_written(problem.model.ops[0]);
+  const std::vector<int> read = analysis::tensors_read(problem.model.ops[0]);
+  const std::vector<int> written = analysis::tensors_written(problem.model.ops[0]);
   for (size_t i = 0; i < read.size(); ++i) executor.write(read[i], operands[i].data(), images, true);
   if (has_channel_parts) {
     for (const OutputPart& part : parts_of(problem, choice)) executor.enqueue_part(0, part);

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "fail.h"
 #include "opencl/cl_functions.h"
+#include "types/fail.h"
 
 namespace phonebit::opencl {
 

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <limits>
 
-#include "fail.h"
 #include "opencl/random_content.h"
+#include "types/fail.h"
 
 namespace phonebit::opencl {
 namespace {

@@ -3,9 +3,9 @@
 #include <iterator>
 #include <set>
 
-#include "fail.h"
 #include "memory/ascending.h"
 #include "opencl/text_fields.h"
+#include "types/fail.h"
 
 namespace phonebit::opencl {
 namespace {

@@ -1,7 +1,7 @@
 // Layers without weights: pooling, element-wise ops, concatenation, padding, reshaping, selection of
 // channels, softmax.
+#include "analysis/conv_shape.h"
 #include "loader/model.h"
-#include "lowering/conv_shape.h"
 #include "opencl/layer_parts.h"
 
 namespace phonebit::opencl {

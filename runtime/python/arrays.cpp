@@ -1,9 +1,9 @@
-#include "python/arrays.h"
+#include "arrays.h"
 
 #include <limits>
 #include <string>
 
-#include "fail.h"
+#include "types/fail.h"
 
 namespace phonebit::python {
 namespace {

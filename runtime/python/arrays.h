@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "network.h"
+#include "engine/network.h"
 
 namespace phonebit::python {
 

@@ -1,4 +1,4 @@
-#include "python/energy.h"
+#include "energy.h"
 
 #include <pybind11/stl.h>
 

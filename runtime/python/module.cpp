@@ -11,13 +11,13 @@
 #include <tuple>
 #include <variant>
 
-#include "fail.h"
-#include "network.h"
-#include "python/arrays.h"
-#include "python/energy.h"
-#include "python/pictures.h"
+#include "arrays.h"
+#include "energy.h"
+#include "engine/network.h"
+#include "pictures.h"
 #include "select.h"
 #include "threads/floating_point_scope.h"
+#include "types/fail.h"
 
 namespace py = pybind11;
 

@@ -1,4 +1,4 @@
-#include "python/pictures.h"
+#include "pictures.h"
 
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "fail.h"
-#include "pictures/picture.h"
-#include "pictures/picture_layout.h"
+#include "images/image.h"
+#include "images/image_layout.h"
+#include "types/fail.h"
 
 namespace py = pybind11;
 

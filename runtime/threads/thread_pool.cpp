@@ -3,9 +3,9 @@
 #include <system_error>
 #include <utility>
 
-#include "fail.h"
 #include "threads/affinity.h"
 #include "threads/floating_point_scope.h"
+#include "types/fail.h"
 
 #if defined(__linux__)
 #include <sched.h>

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <random>
 
-#include "network.h"
+#include "engine/network.h"
 
 namespace reference {
 

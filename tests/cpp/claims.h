@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "error.h"
+#include "types/error.h"
 
 inline int failures = 0;
 

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "network.h"
+#include "engine/network.h"
 
 namespace phonebit::test {
 

@@ -10,10 +10,10 @@
 #include <tuple>
 #include <vector>
 
+#include "analysis/op_part.h"
 #include "claims.h"
+#include "engine/network.h"
 #include "loader/loader.h"
-#include "lowering/op_part.h"
-#include "network.h"
 #include "network_buffers.h"
 
 namespace {
@@ -24,7 +24,7 @@ using phonebit::Options;
 using phonebit::OutputPart;
 using phonebit::PlannedPart;
 using phonebit::Processor;
-using phonebit::lowering::kChannelGrain;
+using phonebit::analysis::kChannelGrain;
 using phonebit::test::Content;
 
 enum class Cut { rows, channels };
@@ -32,13 +32,13 @@ enum class Cut { rows, channels };
 /// The halves of a layer, or the layer whole where nothing cuts it; `cut` is the way that is preferred.
 std::vector<OutputPart> halves_of(const phonebit::loader::Model& model, const phonebit::loader::Op& op,
                                   Cut cut) {
-  const OutputPart whole = phonebit::lowering::whole_part(model, op);
+  const OutputPart whole = phonebit::analysis::whole_part(model, op);
   // Whole words where there are several, so that both kinds of cuts occur.
   const int grain = whole.channel_end >= 64 ? 32 : kChannelGrain;
   const int row = whole.row_end / 2, channel = (whole.channel_end / 2 + grain - 1) / grain * grain;
-  const bool has_rows = phonebit::lowering::can_split_rows(model, op);
+  const bool has_rows = phonebit::analysis::can_split_rows(model, op);
   const bool has_channels =
-      phonebit::lowering::can_split_channels(model, op) && channel > 0 && channel < whole.channel_end;
+      phonebit::analysis::can_split_channels(model, op) && channel > 0 && channel < whole.channel_end;
   OutputPart first = whole, second = whole;
   if (has_rows && (cut == Cut::rows || !has_channels)) {
     first.row_end = second.row_begin = row;

@@ -22,7 +22,7 @@
 #include "energy/energy_source.h"
 #include "energy/energy_trace.h"
 #include "energy/growing_counter.h"
-#include "error.h"
+#include "types/error.h"
 
 namespace {
 

@@ -1,17 +1,17 @@
 // A part of a layer gives what the whole layer gives there, bit for bit; it writes nothing outside of itself
-// and reads no rows but those that lowering::rows_read names. For every op on every supported instruction
+// and reads no rows but those that analysis::rows_read names. For every op on every supported instruction
 // set.
 //
 // Usage: test_layer_parts [seed [repeats]].
 #include <deque>
 
+#include "analysis/conv_shape.h"
+#include "analysis/op_part.h"
+#include "analysis/op_tensors.h"
 #include "cpu/layer.h"
-#include "error.h"
 #include "kernel_check.h"
 #include "loader/validate.h"
-#include "lowering/conv_shape.h"
-#include "lowering/op_part.h"
-#include "lowering/op_tensors.h"
+#include "types/error.h"
 
 namespace check {
 namespace {
@@ -25,7 +25,7 @@ using phonebit::format::ThresholdKind;
 using phonebit::loader::Model;
 using phonebit::loader::Op;
 using phonebit::loader::Tensor;
-namespace lowering = phonebit::lowering;
+namespace analysis = phonebit::analysis;
 
 /// A model of one op with random attributes, constants and steps.
 class RandomOp {
@@ -257,17 +257,17 @@ Layout run(const Isa& isa, const RandomOp& random_op, Precision precision, const
            Memory& inputs, Memory& memory) {
   static phonebit::threads::ThreadPool pool(2);
   const Model& model = random_op.model();
-  const std::vector<int> read = lowering::tensors_read(random_op.op());
+  const std::vector<int> read = analysis::tensors_read(random_op.op());
   for (size_t i = 0; i < read.size(); i++) {
     const Tensor& tensor = model.tensor(read[i]);
-    const lowering::RowRange rows = lowering::rows_read(model, random_op.op(), i, part);
+    const analysis::RowRange rows = analysis::rows_read(model, random_op.op(), i, part);
     const size_t row_bytes = tensor.bytes() / (size_t)tensor.height;
     std::memset(memory.of(read[i]).data(), 0xFF, tensor.bytes());  // not a number
     std::memcpy((char*)memory.of(read[i]).data() + (size_t)rows.begin * row_bytes,
                 (const char*)inputs.of(read[i]).data() + (size_t)rows.begin * row_bytes,
                 (size_t)(rows.end - rows.begin) * row_bytes);
   }
-  lowering::MemoryBudget budget(UINT64_MAX);
+  analysis::MemoryBudget budget(UINT64_MAX);
   PackingList packing;
   const std::unique_ptr<Layer> layer =
       make_layer({model, isa, pool.threads(), memory, budget, packing, precision}, 0, part);
@@ -313,20 +313,20 @@ void parts_are_the_whole(const Isa& isa, Random& random, OpKind kind, DataType i
   const RandomOp random_op(random, kind, input, weights);
   const Model& model = random_op.model();
   const Op& op = random_op.op();
-  const OutputPart whole = lowering::whole_part(model, op);
+  const OutputPart whole = analysis::whole_part(model, op);
   Memory inputs(model), expected(model);
-  for (const int tensor : lowering::tensors_read(op)) fill(random, model.tensor(tensor), inputs.of(tensor));
+  for (const int tensor : analysis::tensors_read(op)) fill(random, model.tensor(tensor), inputs.of(tensor));
   if (precision == Precision::fast) level(model.operand(op), inputs.of(op.operands[0]));
   const Layout of_whole = run(isa, random_op, precision, whole, inputs, expected);
 
   std::vector<int> rows = {0, whole.row_end}, channels = {0, whole.channel_end};
-  if (lowering::can_split_rows(model, op)) rows = random_cuts(random, whole.row_end);
-  if (lowering::can_split_channels(model, op) && random() % 2) {
+  if (analysis::can_split_rows(model, op)) rows = random_cuts(random, whole.row_end);
+  if (analysis::can_split_channels(model, op) && random() % 2) {
     channels = random_cuts(random, words(whole.channel_end));
     for (int& cut : channels) cut = std::min(32 * cut, whole.channel_end);
   }
   const bool is_ragged = channels.size() > 2 && random() % 2;
-  const std::string this_case = current_case + ": " + describe(lowering::conv_shape(model, op));
+  const std::string this_case = current_case + ": " + describe(analysis::conv_shape(model, op));
   for (size_t i = 0; i + 1 < rows.size(); i++) {
     for (size_t j = 0; j + 1 < channels.size(); j++) {
       OutputPart part = {rows[i], rows[i + 1], channels[j], channels[j + 1]};
@@ -339,7 +339,7 @@ void parts_are_the_whole(const Isa& isa, Random& random, OpKind kind, DataType i
       const Layout of_part = run(isa, random_op, precision, part, inputs, got);
       CHECK(of_part.kernel != of_whole.kernel || of_part.packed_bytes <= of_whole.packed_bytes,
             "packs %zu bytes of %zu", of_part.packed_bytes, of_whole.packed_bytes);
-      for (const int tensor : lowering::tensors_written(op))
+      for (const int tensor : analysis::tensors_written(op))
         compare(model.tensor(tensor), part, got.of(tensor), expected.of(tensor));
     }
   }
@@ -347,7 +347,7 @@ void parts_are_the_whole(const Isa& isa, Random& random, OpKind kind, DataType i
 
 void wrong_parts_are_refused(const Isa& isa, Random& random) {
   const RandomOp random_op(random, OpKind::kSoftmax, DataType::kF32, DataType::kBit);
-  const OutputPart whole = lowering::whole_part(random_op.model(), random_op.op());
+  const OutputPart whole = analysis::whole_part(random_op.model(), random_op.op());
   OutputPart beyond = whole, empty = whole, channels = whole;
   beyond.row_end++;
   empty.row_begin = empty.row_end;
@@ -356,7 +356,7 @@ void wrong_parts_are_refused(const Isa& isa, Random& random) {
     bool is_refused = false;
     try {
       Memory memory(random_op.model());
-      lowering::MemoryBudget budget(UINT64_MAX);
+      analysis::MemoryBudget budget(UINT64_MAX);
       PackingList packing;
       make_layer({random_op.model(), isa, 1, memory, budget, packing}, 0, part);
     } catch (const phonebit::Error&) {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "analysis/op_part.h"
+#include "analysis/op_tensors.h"
 #include "claims.h"
-#include "lowering/op_part.h"
-#include "lowering/op_tensors.h"
 #include "opencl/cl_functions.h"
 #include "opencl/layer_set.h"
 #include "opencl/svm.h"
@@ -84,14 +84,14 @@ bool is_inside(const loader::Tensor& tensor, size_t byte, const OutputPart& part
 
 /// Some parts of an op: one row, the last rows, and channels from the first, from the middle, up to the last.
 std::vector<OutputPart> some_parts(const loader::Model& model, const loader::Op& op, std::mt19937& random) {
-  const OutputPart whole = lowering::whole_part(model, op);
+  const OutputPart whole = analysis::whole_part(model, op);
   const auto below = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
   std::vector<OutputPart> parts{whole};
-  for (int i = 0; lowering::can_split_rows(model, op) && i < 3; ++i) {
+  for (int i = 0; analysis::can_split_rows(model, op) && i < 3; ++i) {
     const int begin = below(whole.row_end);
     parts.push_back({begin, begin + 1 + below(whole.row_end - begin), 0, whole.channel_end});
   }
-  for (int i = 0; lowering::can_split_channels(model, op) && whole.channel_end > 8 && i < 4; ++i) {
+  for (int i = 0; analysis::can_split_channels(model, op) && whole.channel_end > 8 && i < 4; ++i) {
     const int begin = i < 2 ? 0 : 8 * below((whole.channel_end - 1) / 8) + 8;
     const int end = i % 2 == 0 ? begin + 8 : whole.channel_end;
     const OutputPart rows = parts[parts.size() > 1 ? 1 : 0];
@@ -119,7 +119,7 @@ void check_problem(const TestProblem& problem, TestDevice& device, const KernelC
   OwnMemory memory(model, *device.context, uses_svm);
   LayerSet layers(model, device.context, device.programs, Options{}, memory);
   const std::vector<Bytes> operands = problem.operands();
-  const std::vector<int> read = lowering::tensors_read(op), written = lowering::tensors_written(op);
+  const std::vector<int> read = analysis::tensors_read(op), written = analysis::tensors_written(op);
   for (size_t i = 0; i < read.size(); ++i) memory.write(read[i], operands[i], model.tensor(read[i]).bytes());
 
   const auto run = [&] {
@@ -137,7 +137,7 @@ void check_problem(const TestProblem& problem, TestDevice& device, const KernelC
   const std::vector<Bytes> whole = run();
 
   std::mt19937 random(11);
-  const OutputPart all = lowering::whole_part(model, op);
+  const OutputPart all = analysis::whole_part(model, op);
   for (const OutputPart& part : some_parts(model, op, random)) {
     const bool has_all_channels = part.channel_begin == 0 && part.channel_end == all.channel_end;
     if (!has_all_channels) {
@@ -165,7 +165,7 @@ void check_problem(const TestProblem& problem, TestDevice& device, const KernelC
 void check_next_choice(TestDevice& device) {
   for (const auto& problem : test_problems("binary_conv2d")) {
     const loader::Model& model = problem->model;
-    if (!lowering::can_split_channels(model, model.ops[0]) || model.output(model.ops[0]).channels <= 32)
+    if (!analysis::can_split_channels(model, model.ops[0]) || model.output(model.ops[0]).channels <= 32)
       continue;
     OwnMemory memory(model, *device.context, false);
     Options options;
@@ -175,7 +175,7 @@ void check_next_choice(TestDevice& device) {
     options.tuning =
         most_specific + " bconv2d_tiled TILE_FILTERS=32 TILE_PIXELS=1\n" + most_specific + " bconv2d_byte\n";
     LayerSet layers(model, device.context, device.programs, options, memory);
-    const OutputPart whole = lowering::whole_part(model, model.ops[0]);
+    const OutputPart whole = analysis::whole_part(model, model.ops[0]);
     expect_error(ErrorCode::internal, {"not prepared"}, "a layer without a kernel",
                  [&] { layers.bind(0, 1); });
     layers.prepare(0);

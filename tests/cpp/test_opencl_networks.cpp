@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "claims.h"
-#include "network.h"
+#include "engine/network.h"
 #include "network_buffers.h"
 
 namespace {

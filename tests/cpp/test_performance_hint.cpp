@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "claims.h"
-#include "network.h"
+#include "engine/network.h"
 #include "network_buffers.h"
 #include "test_runtime_model.h"
 #include "threads/affinity.h"

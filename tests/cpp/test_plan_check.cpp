@@ -8,9 +8,9 @@
 #include <sstream>
 #include <string>
 
-#include "error.h"
+#include "analysis/plan_check.h"
 #include "loader/loader.h"
-#include "lowering/plan_check.h"
+#include "types/error.h"
 
 namespace {
 
@@ -33,7 +33,7 @@ const Model& model_of(const std::string& path) {
 /// The text of the refusal; empty: the plan is valid.
 std::string problem_of(const Model& model, const ExecutionPlan& plan) {
   try {
-    phonebit::lowering::check_plan(model, plan);
+    phonebit::analysis::check_plan(model, plan);
     return "";
   } catch (const Error& error) {
     return error.code() == ErrorCode::input ? error.what() : std::string("wrong code: ") + error.what();

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "claims.h"
-#include "network.h"
+#include "engine/network.h"
 #include "network_buffers.h"
 #include "test_runtime_model.h"
 #include "threads/affinity.h"

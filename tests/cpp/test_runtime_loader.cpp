@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/network.h"
 #include "loader/loader.h"
-#include "network.h"
 #include "test_runtime_model.h"
 
 namespace {

@@ -10,11 +10,11 @@
 #include <thread>
 #include <vector>
 
-#include "cancellation.h"
 #include "claims.h"
-#include "network.h"
+#include "engine/network.h"
 #include "network_buffers.h"
 #include "test_runtime_model.h"
+#include "types/cancellation.h"
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "pictures/picture.h"
+#include "images/image.h"
 
 namespace {
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "claims.h"
+#include "engine/network.h"
 #include "memory/aligned_buffer.h"
-#include "network.h"
 #include "network_buffers.h"
 #include "test_runtime_model.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "claims.h"
-#include "network_setup.h"
+#include "engine/network_setup.h"
 #include "threads/affinity.h"
 #include "threads/processor_topology.h"
 

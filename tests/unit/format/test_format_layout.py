@@ -14,7 +14,7 @@ import pytest
 from phonebit.format import records
 from phonebit.format.contents import CRC_OFFSET
 
-HEADER = Path(__file__).parents[3] / "runtime" / "format" / "pbit_records.h"
+HEADER = Path(__file__).parents[3] / "runtime/format/include/format/pbit_records.h"
 STRUCTS = {
     "Header": records.HEADER,
     "SectionRecord": records.SECTION,

@@ -1,0 +1,21 @@
+// The limit on what a file may make the engine allocate.
+#pragma once
+
+#include <cstdint>
+
+namespace phonebit::analysis {
+
+/// Keeps the sum of all memory that a model makes the engine allocate below a limit, so that a small damaged
+/// or hostile file cannot exhaust the machine.
+class MemoryBudget {
+ public:
+  explicit MemoryBudget(uint64_t limit_bytes) : limit_(limit_bytes) {}
+  /// Throws Error(format) when the sum so far plus `bytes` exceeds the limit.
+  void take(uint64_t bytes, const char* what);
+
+ private:
+  uint64_t limit_;
+  uint64_t used_ = 0;
+};
+
+}  // namespace phonebit::analysis

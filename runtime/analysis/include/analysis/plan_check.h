@@ -1,0 +1,14 @@
+// Whether a plan can be executed.
+#pragma once
+
+#include "loader/model.h"
+#include "types/plan.h"
+
+namespace phonebit::analysis {
+
+/// Throws Error(input), which says what is wrong where, got and expected, unless the plan keeps all rules of
+/// ExecutionPlan for this model and cuts layers only where op_part.h allows it. Whoever executes a plan that
+/// passed needs no further checks. Independent of who made the plan; trusts none of its numbers.
+void check_plan(const loader::Model& model, const ExecutionPlan& plan);
+
+}  // namespace phonebit::analysis

@@ -1,0 +1,44 @@
+// Which tensors share memory, which belong to the caller, and how long each lives.
+#pragma once
+
+#include <vector>
+
+#include "loader/model.h"
+#include "memory/arena_plan.h"
+
+namespace phonebit::analysis {
+
+/// Kinds of memory that a tensor may live in.
+enum class Place { arena, input, output };
+
+/// Tensors that share memory have one root, the first of them.
+struct TensorHome {
+  int root;
+  Place place = Place::arena;
+  int index = 0;  // of the network input or output, or of the buffer in lifetimes()
+};
+
+/// Network inputs and outputs have memory of their own, RESHAPE shares its operand's, a residual sum that of
+/// its dying shortcut; all else goes into one arena.
+class TensorHomes {
+ public:
+  explicit TensorHomes(const loader::Model& model);
+
+  int root(int tensor) const { return homes_[static_cast<size_t>(tensor)].root; }
+  /// The home of the tensor's root: place and index.
+  const TensorHome& home(int tensor) const { return homes_[static_cast<size_t>(root(tensor))]; }
+  bool is_shared(int a, int b) const { return root(a) == root(b); }
+  /// Buffers of the arena, with the bytes of one image, in steps of ops.
+  const std::vector<memory::Lifetime>& lifetimes() const { return lifetimes_; }
+
+ private:
+  TensorHome& mutable_home(int tensor) { return homes_[static_cast<size_t>(root(tensor))]; }
+  void share_reshaped(const loader::Op& op);
+  void share_residual_sums(const loader::Model& model);
+  void find_lifetimes(const loader::Model& model);
+
+  std::vector<TensorHome> homes_;
+  std::vector<memory::Lifetime> lifetimes_;
+};
+
+}  // namespace phonebit::analysis

@@ -1,0 +1,18 @@
+#include "analysis/memory_budget.h"
+
+#include <cinttypes>
+
+#include "types/fail.h"
+
+namespace phonebit::analysis {
+
+void MemoryBudget::take(uint64_t bytes, const char* what) {
+  if (bytes > limit_ || used_ > limit_ - bytes)
+    fail(ErrorCode::format,
+         "needs %" PRIu64 " MB for %s beside %" PRIu64 " MB for the rest, more than the limit of %" PRIu64
+         " MB; raise Options::max_memory_bytes if the model is trusted",
+         bytes >> 20, what, used_ >> 20, limit_ >> 20);
+  used_ += bytes;
+}
+
+}  // namespace phonebit::analysis

@@ -1,0 +1,76 @@
+#include "analysis/op_part.h"
+
+#include <algorithm>
+
+#include "analysis/conv_shape.h"
+#include "analysis/op_tensors.h"
+
+namespace phonebit::analysis {
+
+using format::OpKind;
+using loader::Model;
+using loader::Op;
+using loader::Tensor;
+
+OutputPart whole_part(const Model& model, const Op& op) {
+  const Tensor& out = model.output(op);
+  return {0, out.height, 0, out.channels};
+}
+
+bool is_whole(const Model& model, const Op& op, const OutputPart& part) {
+  const OutputPart whole = whole_part(model, op);
+  return part.row_begin == 0 && part.row_end == whole.row_end && part.channel_begin == 0 &&
+         part.channel_end == whole.channel_end;
+}
+
+bool can_split_rows(const Model& model, const Op& op) {
+  return op.kind != OpKind::kReshape && model.output(op).height > 1;
+}
+
+bool can_split_channels(const Model&, const Op& op) {
+  return (op.kind == OpKind::kBinaryConv2d || op.kind == OpKind::kConv2d) && op.record.groups == 1;
+}
+
+namespace {
+
+/// Rows of the input under the windows of output rows [begin, end), without regard to the map's edges.
+RowRange window_rows(const cpu::ConvShape& shape, const OutputPart& part) {
+  return {part.row_begin * shape.stride_h - shape.pad_top,
+          (part.row_end - 1) * shape.stride_h - shape.pad_top + (shape.kernel_h - 1) * shape.dilation_h + 1};
+}
+
+bool has_window(OpKind kind) {
+  return kind == OpKind::kBinaryConv2d || kind == OpKind::kBinaryDepthwiseConv2d || kind == OpKind::kConv2d ||
+         kind == OpKind::kMaxPool2d || kind == OpKind::kAveragePool2d;
+}
+
+RowRange inside(const RowRange& rows, int height) {
+  return {std::clamp(rows.begin, 0, height), std::clamp(rows.end, 0, height)};
+}
+
+}  // namespace
+
+RowRange rows_read(const Model& model, const Op& op, size_t operand, const OutputPart& part) {
+  const std::vector<int> read = tensors_read(op);
+  const int height = model.tensor(read[operand]).height;
+  if (op.kind == OpKind::kReshape) return {0, height};
+  if (operand >= op.operands.size())  // of a step
+    return height == 1 ? RowRange{0, 1} : RowRange{part.row_begin, part.row_end};
+  if (has_window(op.kind)) return inside(window_rows(conv_shape(model, op), part), height);
+  const int top = op.kind == OpKind::kPad ? static_cast<int>(op.record.pad_top) : 0;
+  return inside({part.row_begin - top, part.row_end - top}, height);
+}
+
+cpu::ConvShape part_shape(const cpu::ConvShape& whole, const OutputPart& part) {
+  const RowRange window = window_rows(whole, part);
+  const RowRange read = inside(window, whole.in_h);
+  cpu::ConvShape shape = whole;
+  shape.in_h = read.end - read.begin;
+  shape.out_h = part.row_end - part.row_begin;
+  shape.out_c = part.channel_end - part.channel_begin;
+  shape.pad_top = read.begin - window.begin;
+  shape.pad_bottom = window.end - read.end;
+  return shape;
+}
+
+}  // namespace phonebit::analysis

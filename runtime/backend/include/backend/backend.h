@@ -1,0 +1,60 @@
+// What executes a loaded model: the CPU or an OpenCL device. Network checks buffers and takes turns, then
+// calls these.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/network.h"
+#include "loader/model.h"
+#include "threads/thread_pool.h"
+#include "types/cancellation.h"
+
+namespace phonebit {
+
+namespace opencl {
+class OpenClBackend;
+}
+namespace coexec {
+class PairBackend;
+}
+
+/// Buffers were checked by Network: their number, bytes and alignment fit the tensors. One caller at a time.
+/// Passes look at their Cancellation where they can stop without harm, and leave the backend ready for
+/// others.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  /// Buffers of network inputs and outputs, `batch` images each. `layer_ms` gets the milliseconds of each
+  /// layer in this pass; null: they are not measured.
+  virtual void forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
+                       int batch, const Cancellation& cancellation, std::vector<double>* layer_ms) = 0;
+  /// `tensors`: one buffer for each tensor of the model.
+  virtual void activations(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& tensors,
+                           int batch, const Cancellation& cancellation) = 0;
+  /// Buffers in the order of analysis::tensors_read and tensors_written.
+  virtual void run_op(size_t index, const std::vector<InputBuffer>& operands,
+                      const std::vector<OutputBuffer>& results, int batch,
+                      const Cancellation& cancellation) = 0;
+
+  /// Name of what serves a layer.
+  virtual std::string kernel(size_t index) const = 0;
+  virtual MemoryInfo memory() const = 0;
+  /// "cpu:avx512", "gpu:0 NVIDIA H200".
+  virtual std::string device() const = 0;
+  /// Instruction set of the CPU backend, or "opencl".
+  virtual const char* isa() const = 0;
+  /// Threads of the host that take part.
+  virtual threads::ThreadPool& pool() = 0;
+  /// What a user should know about the load, e.g. kernels that failed the self-test.
+  virtual std::vector<std::string> warnings() const { return {}; }
+
+  /// This very object where it is one of these, which can do more; else null. (A library for phones carries
+  /// no type names that dynamic_cast could ask.)
+  virtual opencl::OpenClBackend* opencl() { return nullptr; }
+  virtual coexec::PairBackend* pair() { return nullptr; }
+};
+
+}  // namespace phonebit

@@ -1,0 +1,89 @@
+// Runs a schedule: the GPU's work is enqueued first, the CPU computes meanwhile.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "coexec/exchange.h"
+#include "coexec/synchronizer.h"
+#include "cpu/layer.h"
+#include "opencl/layer_set.h"
+#include "threads/thread_pool.h"
+
+namespace phonebit::coexec {
+
+/// What the executors of a network have in common. All of it outlives them.
+struct Processors {
+  const loader::Model& model;
+  const cpu::Isa& isa;
+  threads::ThreadPool& pool;
+  std::shared_ptr<opencl::Context> context;
+  opencl::ProgramCache& programs;
+  const Options& options;
+};
+
+/// Microseconds of one pass, or of a measured layer.
+struct Times {
+  double total, cpu, gpu;
+};
+
+/// Layers of a schedule on both processors. Everything is allocated at construction. One caller at a time.
+class Executor {
+ public:
+  /// Throws Error(device) when the device cannot, Error(format) when memory is short.
+  Executor(const Processors& processors, Schedule schedule, Sharing sharing, Synchronization synchronization);
+  /// Waits for the queue: what a failed run has left in it uses this memory.
+  ~Executor() { recover(); }
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  /// One image: a buffer for each of the schedule's inputs and outputs.
+  void run(const std::byte* const* inputs, std::byte* const* outputs);
+  /// After run(): a tensor as the processors left it, from the parts that each of them wrote.
+  void read(int tensor, std::byte* to);
+  /// The same, one processor after the other, with the microseconds of each planned part: those of the GPU by
+  /// its own clock, and of an op in several stages the least. Fills `cpu` and `gpu`, by op, zeros before.
+  void run_timed(const std::byte* const* inputs, std::byte* const* outputs, std::vector<double>& cpu,
+                 std::vector<double>& gpu);
+
+  const Schedule& schedule() const { return schedule_; }
+  /// "gpu: ... + cpu: ..." of an op; empty where the schedule does not have it.
+  std::string kernel(size_t op) const;
+  const opencl::LayerSet& gpu_layers() const { return gpu_layers_; }
+  size_t activation_bytes() const { return views_.bytes(); }
+  size_t scratch_bytes() const { return scratch_.size(); }
+  size_t weight_bytes() const;
+
+  /// Lets both go on after a failure, and waits for the queue.
+  void recover() noexcept;
+
+ private:
+  struct CpuLayer {
+    PlacedPart placed;
+    std::unique_ptr<cpu::Layer> layer;
+  };
+
+  void make_cpu_layers();
+  cpu::Layer* find_cpu_layer(const PlacedPart& placed) const;
+  void bind_gpu_layers();
+  void enqueue_stage(size_t index);
+  void enqueue_from_cpu(int last);
+  /// The CPU's part of a stage: its layers' parts, inputs and outputs. `microseconds` (may be null) gets the
+  /// times of the layers, by op.
+  void run_cpu_stage(size_t index, const std::byte* const* inputs, std::byte* const* outputs,
+                     std::vector<double>* microseconds);
+
+  Processors processors_;
+  Schedule schedule_;
+  analysis::MemoryBudget budget_;
+  TensorViews views_;
+  opencl::LayerSet gpu_layers_;
+  std::unique_ptr<Exchange> exchange_;
+  std::unique_ptr<Synchronizer> synchronizer_;
+  std::vector<CpuLayer> cpu_layers_;
+  std::vector<std::vector<cpu::Layer*>> cpu_work_;  // by stage
+  memory::AlignedBuffer scratch_;
+  int handed_ = -1;  // the last stage whose results from the CPU are in the queue
+};
+
+}  // namespace phonebit::coexec

@@ -1,0 +1,41 @@
+// How long parts of one layer take on both processors.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "coexec/executor.h"
+#include "engine/network.h"
+
+namespace phonebit::coexec {
+
+/// A layer on random content, whose parts can be measured any number of times. One caller at a time.
+class LayerMeasurement {
+ public:
+  LayerMeasurement(const Processors& processors, size_t index, Sharing sharing,
+                   Synchronization synchronization);
+
+  size_t index() const { return index_; }
+
+  /// The least of up to `repeats` runs after a warm-up: whatever else the device does makes it slower. An
+  /// absent part: that processor does nothing. Throws Error(input) for parts that cannot be, Error(device)
+  /// when the device cannot compute its part; then this is good for nothing more.
+  LayerTimes measure(const std::optional<OutputPart>& cpu, const std::optional<OutputPart>& gpu, int repeats);
+
+ private:
+  /// Makes what runs these parts, unless it is there from the last time.
+  void prepare(const std::optional<OutputPart>& cpu, const std::optional<OutputPart>& gpu);
+  /// Of the tensors that the layer reads and writes, whichever part.
+  void make_content();
+
+  Processors processors_;
+  size_t index_;
+  Sharing sharing_;
+  Synchronization synchronization_;
+  std::vector<std::vector<std::byte>> inputs_, outputs_;
+  std::optional<OutputPart> cpu_, gpu_;
+  std::optional<Executor> executor_;
+};
+
+}  // namespace phonebit::coexec

@@ -1,0 +1,79 @@
+// A plan made executable: which processor waits for which, and what has to be handed over.
+#pragma once
+
+#include <climits>
+#include <optional>
+#include <vector>
+
+#include "analysis/op_part.h"
+#include "loader/model.h"
+#include "types/plan.h"
+
+namespace phonebit::coexec {
+
+struct PlacedPart {
+  size_t op;
+  OutputPart part;
+};
+
+/// A part of a tensor that one processor wrote and the other one reads. Of rows, only those are handed over
+/// that some later stage reads: maps that are cut alike need no more than what windows reach over the cut.
+struct Handover {
+  int tensor;
+  OutputPart part;
+};
+
+/// What both processors do between two points where they may meet.
+struct Stage {
+  std::vector<PlacedPart> cpu, gpu;
+  /// What the CPU reads in this stage for the first time and the GPU has written before it.
+  std::vector<Handover> to_cpu;
+  /// What the CPU writes in this stage and the GPU reads in a later one.
+  std::vector<Handover> to_gpu;
+  /// It reads what the GPU has written before: the CPU begins when the GPU has finished all stages before.
+  bool cpu_waits = false;
+  /// The GPU begins when the CPU has finished that stage, and all before it; -1: at once.
+  int gpu_waits_for = -1;
+};
+
+/// Who wrote and reads a tensor. Parts as planned; absent: the processor writes none of it.
+struct TensorUse {
+  std::optional<OutputPart> written_by_cpu, written_by_gpu;
+  bool is_read_by_cpu = false, is_read_by_gpu = false;
+  /// Rows that later stages read, from the first to behind the last.
+  analysis::RowRange rows_for_cpu{INT_MAX, 0}, rows_for_gpu{INT_MAX, 0};
+  /// Whether a later stage, or whoever receives results, reads it. Others are private to their writers.
+  bool is_published = false;
+
+  bool is_touched_by_cpu() const { return written_by_cpu.has_value() || is_read_by_cpu; }
+  bool is_touched_by_gpu() const { return written_by_gpu.has_value() || is_read_by_gpu; }
+};
+
+/// In stage 0 the CPU takes in what nothing in the schedule writes; in the last stage it gives out results.
+class Schedule {
+ public:
+  /// All layers of a model as `plan` says, which was checked (analysis/plan_check.h).
+  Schedule(const loader::Model& model, const ExecutionPlan& plan);
+
+  /// Layer `op` alone, `repeats` times, each time as if it read what both processors have just written and
+  /// both read what it writes: what a layer costs inside a network. Absent parts are empty.
+  Schedule(const loader::Model& model, size_t op, const std::optional<OutputPart>& cpu,
+           const std::optional<OutputPart>& gpu, int repeats);
+
+  const std::vector<Stage>& stages() const { return stages_; }
+  const TensorUse& use(int tensor) const { return uses_[static_cast<size_t>(tensor)]; }
+  /// Tensors that come in and go out.
+  const std::vector<int>& inputs() const { return inputs_; }
+  const std::vector<int>& outputs() const { return outputs_; }
+
+ private:
+  TensorUse& mutable_use(int tensor) { return uses_[static_cast<size_t>(tensor)]; }
+  void find_uses(const loader::Model& model);
+  void find_handovers(const loader::Model& model);
+
+  std::vector<Stage> stages_;
+  std::vector<TensorUse> uses_;
+  std::vector<int> inputs_, outputs_;
+};
+
+}  // namespace phonebit::coexec

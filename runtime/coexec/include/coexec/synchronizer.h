@@ -1,0 +1,42 @@
+// How the two processors wait for each other.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "coexec/opencl_names.h"
+#include "engine/network.h"
+#include "opencl/context.h"
+#include "opencl/program_cache.h"
+
+namespace phonebit::coexec {
+
+/// Points in the GPU's in-order queue at which the processors meet. Stages are counted over one pass.
+class Synchronizer {
+ public:
+  virtual ~Synchronizer() = default;
+  Synchronizer() = default;
+  Synchronizer(const Synchronizer&) = delete;
+  Synchronizer& operator=(const Synchronizer&) = delete;
+
+  /// Begins a pass over so many stages; everything of the pass before has been waited for.
+  virtual void begin(int stages) = 0;
+  /// Enqueues: when all before this has run, the CPU may begin `cpu_stage` (-1: no such stage); what follows
+  /// begins when the CPU has finished `awaited` (-1: at once).
+  virtual void enqueue_point(int cpu_stage, int awaited) = 0;
+  /// Whether points can be enqueued before the CPU has finished what they wait for.
+  virtual bool can_run_ahead() const = 0;
+  /// On the CPU: waits until it may begin a stage. Throws Error(device).
+  virtual void wait_for_gpu(int cpu_stage) = 0;
+  /// On the CPU: it has finished a stage.
+  virtual void finish_cpu(int stage) = 0;
+  /// Lets everything run that waits for the CPU, after a failure. Must not throw.
+  virtual void release() noexcept = 0;
+};
+
+/// `limit`: how long polling may take. Throws Error(device) where the device lacks what `kind` needs.
+std::unique_ptr<Synchronizer> make_synchronizer(Synchronization kind, opencl::Context& context,
+                                                opencl::ProgramCache& programs,
+                                                std::chrono::milliseconds limit);
+
+}  // namespace phonebit::coexec

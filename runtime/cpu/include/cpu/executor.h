@@ -1,0 +1,52 @@
+// Runs a model on the CPU, one image at a time.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "cpu/layer.h"
+#include "cpu/storage.h"
+#include "threads/thread_pool.h"
+#include "types/cancellation.h"
+
+namespace phonebit::cpu {
+
+/// All layers of one model, ready to run. Everything is allocated at construction; running allocates nothing.
+/// One caller at a time. `model` must stay where it is for the life of the executor.
+class Executor {
+ public:
+  /// Throws Error when memory is short.
+  Executor(const loader::Model& model, const Isa& isa, const Options& options,
+           std::shared_ptr<threads::ThreadPool> pool);
+
+  /// Sets the buffers of the next image: one a network input and output. Outputs that are inputs are filled
+  /// here.
+  void bind(const std::byte* const* inputs, std::byte* const* outputs);
+  /// Runs one layer on what its operands hold.
+  void run_layer(size_t index) { cpu::run_layer(*layers_[index], *pool_); }
+  /// Runs all layers on the bound image. Adds their milliseconds to `layer_ms` where that is not null. Throws
+  /// Error(cancelled) between two layers.
+  void run_image(const Cancellation& cancellation, std::vector<double>* layer_ms);
+
+  /// Where a tensor lies; see Storage::address.
+  std::byte* address(int tensor) const { return storage_.address(tensor); }
+  const Layer& layer(size_t index) const { return *layers_[index]; }
+  const Storage& storage() const { return storage_; }
+  size_t scratch_bytes() const { return scratch_.size(); }
+  size_t packed_bytes() const;
+  threads::ThreadPool& pool() { return *pool_; }
+
+ private:
+  struct PassedThrough {
+    size_t input, output, bytes;
+  };
+
+  analysis::MemoryBudget budget_;
+  Storage storage_;
+  std::vector<PassedThrough> passed_through_;
+  std::vector<std::unique_ptr<Layer>> layers_;
+  memory::AlignedBuffer scratch_;
+  std::shared_ptr<threads::ThreadPool> pool_;
+};
+
+}  // namespace phonebit::cpu

@@ -1,0 +1,83 @@
+// An op prepared for execution: weights packed, kernel chosen, work cut into parts.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "analysis/memory_budget.h"
+#include "cpu/packing_list.h"
+#include "cpu/split.h"
+#include "cpu/tensor_slots.h"
+#include "engine/network.h"
+#include "kernel_types.h"
+#include "loader/model.h"
+#include "types/plan.h"
+
+namespace phonebit::cpu {
+
+/// What layers are made from. References stay valid for the life of the layers.
+struct BuildContext {
+  const loader::Model& model;
+  const Isa& isa;
+  int threads;
+  TensorSlots& slots;
+  analysis::MemoryBudget& budget;
+  PackingList& packing;
+  Precision precision = Precision::exact;
+};
+
+/// A layer runs in phases; the parts of one phase are independent, and a phase begins when the one before it
+/// has ended. run() reads and writes only tensors that were bound at construction and the scratch memory: no
+/// allocation, no exception.
+class Layer {
+ public:
+  Layer() = default;
+  virtual ~Layer() = default;
+  Layer(const Layer&) = delete;
+  Layer& operator=(const Layer&) = delete;
+
+  /// Name of the kernel that does the work, for reports.
+  const std::string& kernel() const { return kernel_; }
+  /// Bytes of weights in the kernels' own layout.
+  virtual size_t packed_bytes() const { return 0; }
+  /// Bytes of memory needed while the layer runs, shared by all layers.
+  virtual size_t scratch_bytes() const { return 0; }
+  /// Called once before the first run with 64-byte aligned memory of that size.
+  virtual void set_scratch(std::byte* /*scratch*/) {}
+  virtual int phases() const { return 1; }
+  virtual int parts(int phase) const = 0;
+  virtual void run(int phase, int part) = 0;
+
+ protected:
+  std::string kernel_;
+};
+
+/// Prepares op `index`. Throws Error when memory is short.
+std::unique_ptr<Layer> make_layer(const BuildContext& context, size_t index);
+/// Prepares a part of op `index`: it reads the rows that it needs (analysis::rows_read), packs its own
+/// filters only and writes nothing outside of the part. Rows: any, where analysis::can_split_rows. Channels:
+/// where analysis::can_split_channels, from a multiple of 32 on.
+std::unique_ptr<Layer> make_layer(const BuildContext& context, size_t index, const OutputPart& part);
+
+/// Runs all phases of a layer. Allocates nothing; returns when the layer is done.
+void run_layer(Layer& layer, threads::ThreadPool& pool);
+
+// The families of layers, one source file each; make_layer chooses.
+std::unique_ptr<Layer> make_conv_layer(const BuildContext& context, const loader::Op& op,
+                                       const OutputPart& part);
+/// Null where the op does not run in 8-bit integers.
+std::unique_ptr<Layer> make_i8_conv_layer(const BuildContext& context, const loader::Op& op,
+                                          const OutputPart& part);
+std::unique_ptr<Layer> make_grouped_conv_layer(const BuildContext& context, const loader::Op& op,
+                                               const OutputPart& part);
+std::unique_ptr<Layer> make_depthwise_layer(const BuildContext& context, const loader::Op& op,
+                                            const OutputPart& part);
+std::unique_ptr<Layer> make_pool_layer(const BuildContext& context, const loader::Op& op,
+                                       const OutputPart& part);
+std::unique_ptr<Layer> make_pixel_layer(const BuildContext& context, const loader::Op& op,
+                                        const OutputPart& part);
+std::unique_ptr<Layer> make_copy_layer(const BuildContext& context, const loader::Op& op,
+                                       const OutputPart& part);
+
+}  // namespace phonebit::cpu

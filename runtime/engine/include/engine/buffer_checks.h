@@ -1,0 +1,20 @@
+// Checks of what a caller passes to Network.
+#pragma once
+
+#include <vector>
+
+#include "engine/network.h"
+#include "threads/thread_pool.h"
+
+namespace phonebit {
+
+/// Every buffer holds exactly `batch` images of its tensor, is not null and is aligned. `role` is "input",
+/// "output", ...; `tensors[which[i]]` belongs to buffer i. Throws Error(input).
+template <class Buffer>
+void check_buffers(const char* role, const std::vector<Buffer>& buffers,
+                   const std::vector<TensorInfo>& tensors, const std::vector<int>& which, int batch);
+
+/// Throws Error(input) naming the tensor and the position of its first NaN.
+void check_no_nan(const TensorInfo& tensor, const float* values, size_t count, threads::ThreadPool& pool);
+
+}  // namespace phonebit

@@ -1,0 +1,349 @@
+#include "engine/network.h"
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <new>
+#include <numeric>
+#include <utility>
+
+#include "analysis/op_tensors.h"
+#include "backend/backend.h"
+#include "backend/host_buffers.h"
+#include "coexec/pair_backend.h"
+#include "engine/buffer_checks.h"
+#include "engine/network_setup.h"
+#include "loader/loader.h"
+#include "opencl/opencl_backend.h"
+#include "threads/affinity.h"
+#include "threads/floating_point_scope.h"
+#include "threads/performance_hint.h"
+#include "types/cancellation.h"
+#include "types/fail.h"
+
+namespace phonebit {
+
+size_t TensorInfo::bytes() const {
+  const auto pixels = static_cast<size_t>(height) * static_cast<size_t>(width);
+  switch (dtype) {
+    case ElementType::bit:
+      return pixels * static_cast<size_t>((channels + 31) / 32) * sizeof(uint32_t);
+    case ElementType::u8:
+      return pixels * static_cast<size_t>(channels);
+    case ElementType::f32:
+      break;
+  }
+  return pixels * static_cast<size_t>(channels) * sizeof(float);
+}
+
+float Preprocessing::scale(int channel) const {
+  return static_cast<float>((high - low) / 255.0 / deviation[std::clamp(channel, 0, 3)]);
+}
+
+float Preprocessing::offset(int channel) const {
+  const int entry = std::clamp(channel, 0, 3);
+  return static_cast<float>((low - mean[entry]) / deviation[entry]);
+}
+
+/// The model, what executes it, and descriptions for callers. The backend refers to `model`, so this never
+/// moves.
+class Network::Implementation {
+ public:
+  const loader::Model model;
+  std::unique_ptr<Backend> backend;
+  std::vector<TensorInfo> tensors, inputs, outputs;
+  std::vector<LayerInfo> layers;
+  std::vector<Preprocessing> preprocessing;
+  std::vector<DetectionHead> detection;
+  std::vector<std::vector<int>> layer_inputs, layer_outputs;
+  std::vector<int> all_tensors;
+  std::unique_ptr<threads::PerformanceHint> performance_hint;  // null: not asked for
+  std::mutex turn;                                             // held while the backend works
+  CancelCount cancel_count{0};
+  const bool is_profiling;
+  std::vector<double> pass_ms;  // of the layers in the present pass; belongs to the turn
+  std::mutex last_ms_mutex;
+  std::vector<double> last_ms;  // of the last one; empty before the first
+
+  Implementation(loader::Model&& checked, const Options& options)
+      : model(std::move(checked)), is_profiling(options.profiling), pass_ms(model.ops.size()) {
+    backend = make_backend(model, options);
+    if (options.hint == Hint::performance) performance_hint = std::make_unique<threads::PerformanceHint>();
+    for (const loader::Tensor& tensor : model.tensors) tensors.push_back(describe_tensor(tensor));
+    for (const int tensor : model.inputs) inputs.push_back(tensors[static_cast<size_t>(tensor)]);
+    for (const int tensor : model.outputs) outputs.push_back(tensors[static_cast<size_t>(tensor)]);
+    for (size_t i = 0; i < model.ops.size(); ++i) {
+      layers.push_back(describe_layer(model, model.ops[i]));
+      layers.back().kernel = backend->kernel(i);
+      layer_inputs.push_back(analysis::tensors_read(model.ops[i]));
+      layer_outputs.push_back(analysis::tensors_written(model.ops[i]));
+    }
+    for (const format::PreprocessingRecord& record : model.preprocessing)
+      preprocessing.push_back(describe_preprocessing(record));
+    for (const format::DetectionRecord& record : model.detection)
+      detection.push_back(describe_detection(record));
+    all_tensors.resize(tensors.size());
+    std::iota(all_tensors.begin(), all_tensors.end(), 0);
+  }
+
+  /// The caller holds `turn`.
+  void check_inputs(const std::vector<InputBuffer>& in, int batch) {
+    check_buffers("input", in, tensors, model.inputs, batch);
+    for (size_t i = 0; i < in.size(); ++i) {
+      if (inputs[i].dtype == ElementType::f32)
+        check_no_nan(inputs[i], static_cast<const float*>(in[i].data), in[i].bytes / sizeof(float),
+                     backend->pool());
+    }
+  }
+
+  void check_layer(size_t index) const {
+    if (index >= layers.size())
+      fail(ErrorCode::input, "layer %zu does not exist, there are %zu", index, layers.size());
+  }
+
+  opencl::OpenClBackend& opencl() const {
+    if (backend->opencl() == nullptr)
+      fail(ErrorCode::input, "device %s: this needs a network on an OpenCL device",
+           backend->device().c_str());
+    return *backend->opencl();
+  }
+  coexec::PairBackend& pair() const {
+    if (backend->pair() == nullptr)
+      fail(ErrorCode::input, "device %s: this needs a network on 'gpu+cpu'", backend->device().c_str());
+    return *backend->pair();
+  }
+};
+
+/// A caller's turn to use the backend: waits for it, and keeps the calling thread on the network's processors
+/// meanwhile. Throws Error(cancelled) if cancel() came before the turn did.
+class Network::Turn {
+ public:
+  explicit Turn(Implementation& own)
+      : cancellation_(own.cancel_count), lock_(own.turn), cores_(own.backend->pool().cores()) {
+    cancellation_.check();
+  }
+  const Cancellation& cancellation() const { return cancellation_; }
+
+ private:
+  const Cancellation cancellation_;  // before the lock: a wait counts
+  const std::lock_guard<std::mutex> lock_;
+  const threads::AffinityScope cores_;
+  const threads::FloatingPointScope rounding_;
+};
+
+namespace {
+
+/// Throws the exception in flight again, as an Error that names the source of the model. Only inside a
+/// handler.
+[[noreturn]] void fail_to_load(const std::string& source) {
+  try {
+    throw;
+  } catch (const Error& error) {
+    fail(error.code(), "%s: %s", source.c_str(), error.what());
+  } catch (const std::bad_alloc&) {
+    fail(ErrorCode::device, "%s: not enough memory to load the model", source.c_str());
+  }
+}
+
+}  // namespace
+
+template <class Open>
+Network Network::load_from(const std::string& source, const Options& options, const Open& open) {
+  const threads::FloatingPointScope rounding;
+  try {
+    return Network(std::make_unique<Implementation>(loader::load_model(open()), options));
+  } catch (...) {
+    fail_to_load(source);
+  }
+}
+
+Network Network::load(const std::string& path, const Options& options) {
+  return load_from(path, options, [&] { return loader::FileBytes::of_path(path); });
+}
+
+Network Network::load_memory(const void* data, size_t bytes, const Options& options) {
+  return load_from(format_text("memory of %zu bytes", bytes), options,
+                   [&] { return loader::FileBytes::of_memory(data, bytes); });
+}
+
+Network Network::load_descriptor(int descriptor, int64_t offset, int64_t bytes, const Options& options) {
+  return load_from(format_text("descriptor %d", descriptor), options,
+                   [&] { return loader::FileBytes::of_descriptor(descriptor, offset, bytes); });
+}
+
+Network::Network(std::unique_ptr<Implementation> implementation)
+    : implementation_(std::move(implementation)) {}
+Network::Network(Network&&) noexcept = default;
+Network& Network::operator=(Network&&) noexcept = default;
+Network::~Network() = default;
+
+const std::vector<TensorInfo>& Network::inputs() const { return implementation_->inputs; }
+const std::vector<TensorInfo>& Network::outputs() const { return implementation_->outputs; }
+const std::vector<TensorInfo>& Network::tensors() const { return implementation_->tensors; }
+const std::vector<LayerInfo>& Network::layers() const { return implementation_->layers; }
+const std::vector<Preprocessing>& Network::preprocessing() const { return implementation_->preprocessing; }
+const std::vector<DetectionHead>& Network::detection() const { return implementation_->detection; }
+const std::vector<std::string>& Network::labels() const { return implementation_->model.labels; }
+
+void Network::forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
+                      int batch) {
+  Implementation& own = *implementation_;
+  check_buffers("output", outputs, own.tensors, own.model.outputs, batch);
+  const Turn turn(own);
+  own.check_inputs(inputs, batch);
+  const auto begin = std::chrono::steady_clock::now();
+  own.backend->forward(inputs, outputs, batch, turn.cancellation(),
+                       own.is_profiling ? &own.pass_ms : nullptr);
+  if (own.performance_hint)
+    own.performance_hint->report(own.backend->pool(), (std::chrono::steady_clock::now() - begin) / batch);
+  if (!own.is_profiling) return;
+  const std::lock_guard<std::mutex> lock(own.last_ms_mutex);
+  own.last_ms = own.pass_ms;
+}
+
+void Network::cancel() { implementation_->cancel_count.fetch_add(1); }
+
+std::vector<double> Network::last_profile() const {
+  Implementation& own = *implementation_;
+  if (!own.is_profiling)
+    fail(ErrorCode::input, "passes of this network are not measured; load it with profiling");
+  const std::lock_guard<std::mutex> lock(own.last_ms_mutex);
+  if (own.last_ms.empty() && !own.pass_ms.empty())
+    fail(ErrorCode::input, "there was no forward pass yet; run one first");
+  return own.last_ms;
+}
+
+std::vector<double> Network::profile(const std::vector<InputBuffer>& inputs, int batch, int repeats) {
+  if (repeats < 1) fail(ErrorCode::input, "repeats: got %d, expected at least 1", repeats);
+  const Turn turn(*implementation_);
+  implementation_->check_inputs(inputs, batch);
+  const OwnTerminals own(implementation_->model, batch);
+  std::vector<std::vector<double>> times(layers().size());
+  std::vector<double> of_pass(times.size());
+  for (int repeat = -1; repeat < repeats; ++repeat) {  // -1: the warm-up
+    implementation_->backend->forward(inputs, own.outputs, batch, turn.cancellation(), &of_pass);
+    for (size_t i = 0; repeat >= 0 && i < times.size(); ++i) times[i].push_back(of_pass[i]);
+  }
+  std::vector<double> result;
+  for (std::vector<double>& of_layer : times) result.push_back(median(std::move(of_layer)));
+  return result;
+}
+
+void Network::activations(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& tensors,
+                          int batch) {
+  Implementation& own = *implementation_;
+  check_buffers("tensor", tensors, own.tensors, own.all_tensors, batch);
+  const Turn turn(own);
+  own.check_inputs(inputs, batch);
+  own.backend->activations(inputs, tensors, batch, turn.cancellation());
+}
+
+void Network::run_op(size_t index, const std::vector<InputBuffer>& operands,
+                     const std::vector<OutputBuffer>& results, int batch) {
+  Implementation& own = *implementation_;
+  own.check_layer(index);
+  check_buffers("operand", operands, own.tensors, own.layer_inputs[index], batch);
+  check_buffers("result", results, own.tensors, own.layer_outputs[index], batch);
+  const Turn turn(own);
+  own.backend->run_op(index, operands, results, batch, turn.cancellation());
+}
+
+void Network::forward_on_device(const std::vector<DeviceBuffer>& inputs,
+                                const std::vector<DeviceBuffer>& outputs, int batch) {
+  Implementation& own = *implementation_;
+  const Turn turn(own);
+  own.opencl().forward_on_device(inputs, outputs, batch);
+}
+
+std::vector<std::string> Network::candidates(size_t index) const {
+  implementation_->check_layer(index);
+  const opencl::OpenClBackend* const backend = implementation_->backend->opencl();
+  return backend != nullptr ? backend->candidates(index) : std::vector<std::string>{};
+}
+
+double Network::measure_choice(size_t index, const std::string& choice, int batch, int repeats,
+                               bool* is_equal) {
+  Implementation& own = *implementation_;
+  own.check_layer(index);
+  if (batch < 1 || repeats < 1)
+    fail(ErrorCode::input, "batch %d, repeats %d: expected at least 1", batch, repeats);
+  const Turn turn(own);
+  return own.opencl().measure_choice(index, choice, batch, repeats, is_equal);
+}
+
+std::string Network::tuning_line(size_t index, const std::string& choice) const {
+  implementation_->check_layer(index);
+  return implementation_->opencl().tuning_line(index, choice);
+}
+
+LayerTimes Network::measure_layer(size_t index, const std::optional<OutputPart>& cpu,
+                                  const std::optional<OutputPart>& gpu, int repeats) {
+  Implementation& own = *implementation_;
+  own.check_layer(index);
+  if (repeats < 1) fail(ErrorCode::input, "repeats: got %d, expected at least 1", repeats);
+  const Turn turn(own);
+  return own.pair().measure_layer(index, cpu, gpu, repeats);
+}
+
+std::vector<DispatchInfo> Network::dispatch(size_t index, const OutputPart& gpu) {
+  Implementation& own = *implementation_;
+  own.check_layer(index);
+  const Turn turn(own);
+  return own.pair().dispatch(index, gpu);
+}
+
+std::string Network::plan_key() const {
+  const coexec::PairBackend* const backend = implementation_->backend->pair();
+  return backend != nullptr ? backend->plan_key() : "";
+}
+
+ExecutionPlan Network::plan() const {
+  const coexec::PairBackend* const backend = implementation_->backend->pair();
+  return backend != nullptr ? backend->plan() : ExecutionPlan{};
+}
+
+// What a pass may change is read in a turn of its own, though not as one: cancel() does not concern it.
+
+CoexecInfo Network::coexec() const {
+  const std::lock_guard<std::mutex> turn(implementation_->turn);
+  return implementation_->pair().info();
+}
+
+std::vector<std::string> Network::warnings() const {
+  const std::lock_guard<std::mutex> turn(implementation_->turn);
+  return implementation_->backend->warnings();
+}
+
+MemoryInfo Network::memory() const {
+  const std::lock_guard<std::mutex> turn(implementation_->turn);
+  return implementation_->backend->memory();
+}
+
+std::string Network::device() const { return implementation_->backend->device(); }
+
+StartupInfo Network::startup() const {
+  const std::lock_guard<std::mutex> turn(implementation_->turn);
+  const opencl::OpenClBackend* const backend = implementation_->backend->opencl();
+  return backend != nullptr ? backend->startup() : StartupInfo{};
+}
+
+OpenClHandles Network::opencl() const {
+  const opencl::OpenClBackend* const backend = implementation_->backend->opencl();
+  return backend != nullptr ? backend->handles() : OpenClHandles{};
+}
+
+const std::vector<int>& Network::layer_inputs(size_t index) const {
+  implementation_->check_layer(index);
+  return implementation_->layer_inputs[index];
+}
+
+const std::vector<int>& Network::layer_outputs(size_t index) const {
+  implementation_->check_layer(index);
+  return implementation_->layer_outputs[index];
+}
+
+const std::string& Network::metadata() const { return implementation_->model.metadata; }
+const char* Network::isa() const { return implementation_->backend->isa(); }
+int Network::threads() const { return implementation_->backend->pool().threads(); }
+
+}  // namespace phonebit

@@ -1,0 +1,13 @@
+// Whether a picture can become an input at all.
+#pragma once
+
+#include <cstddef>
+
+#include "engine/network.h"
+
+namespace phonebit::pictures {
+
+/// Checks a rule, the input it is for and that input's buffer. Throws Error(input).
+void check_input(const Preprocessing& rule, const TensorInfo& input, const void* data, size_t bytes);
+
+}  // namespace phonebit::pictures

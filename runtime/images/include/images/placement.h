@@ -1,0 +1,23 @@
+// Where a picture comes to lie in a network's input: the geometry of every way to resize.
+#pragma once
+
+#include "engine/network.h"
+
+namespace phonebit::pictures {
+
+struct Size {
+  int width, height;
+};
+
+/// A picture is resized as a whole to `scaled`, then its upper left corner lies at (left, top) of the input,
+/// which cuts (negative) or surrounds it.
+struct Placement {
+  Size scaled;
+  int left, top;
+};
+
+/// The same numbers as place_picture of phonebit/picture_placement.py. Throws Error(input) where the picture
+/// becomes too large.
+Placement place_picture(Size picture, Size input, const Preprocessing& rule);
+
+}  // namespace phonebit::pictures

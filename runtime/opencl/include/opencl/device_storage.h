@@ -1,0 +1,53 @@
+// Where tensors live on a device: one arena, planned as on the CPU, and a buffer for each network input and
+// output.
+#pragma once
+
+#include <vector>
+
+#include "analysis/tensor_homes.h"
+#include "engine/network.h"
+#include "memory/slot_plan.h"
+#include "opencl/context.h"
+#include "opencl/tensor_memory.h"
+
+namespace phonebit::opencl {
+
+/// Memory for a number of images at once: tensors hold image after image.
+class DeviceStorage final : public TensorMemory {
+ public:
+  DeviceStorage(const loader::Model& model, Context& context, Precision precision);
+
+  /// Bytes of activations between layers for `batch` images.
+  size_t arena_bytes(int batch) const { return plan_.bytes() * static_cast<size_t>(batch); }
+  /// Bytes of the largest buffer for one image.
+  size_t largest_buffer_bytes() const;
+  size_t lower_bound_bytes() const { return plan_.lower_bound_bytes; }
+  /// Makes room for `batch` images; what tensors held is lost when that needs new memory. Returns whether
+  /// memory objects changed.
+  bool reserve(int batch);
+  int capacity() const { return capacity_; }
+
+  /// Memory of a tensor: a caller's buffer while one is bound, else the storage's own.
+  DeviceMemory memory(int tensor) const override;
+  /// Puts callers' buffers in place of the own ones for all inputs and outputs; empty vectors end that.
+  void bind_terminals(std::vector<cl_mem> inputs, std::vector<cl_mem> outputs);
+
+  bool is_half(int tensor) const override { return is_half_[static_cast<size_t>(homes_.root(tensor))]; }
+  bool is_shared(int a, int b) const override { return homes_.is_shared(a, b); }
+  /// Of one image, as stored.
+  size_t image_bytes(int tensor) const;
+  const analysis::TensorHomes& homes() const { return homes_; }
+
+ private:
+  const loader::Model& model_;
+  Context& context_;
+  analysis::TensorHomes homes_;
+  std::vector<bool> is_half_;  // by root
+  memory::SlotPlan plan_;      // of one image
+  int capacity_ = 0;
+  std::vector<Handle<cl_mem>> slots_;
+  std::vector<Handle<cl_mem>> own_inputs_, own_outputs_;
+  std::vector<cl_mem> bound_inputs_, bound_outputs_;
+};
+
+}  // namespace phonebit::opencl

@@ -1,0 +1,70 @@
+// Runs a model on an OpenCL device, a whole batch at a time.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "analysis/memory_budget.h"
+#include "engine/network.h"
+#include "opencl/device_storage.h"
+#include "opencl/layer_set.h"
+
+namespace phonebit::opencl {
+
+/// All layers over their memory. One caller at a time; the in-order queue keeps layers in order.
+class Executor {
+ public:
+  /// `model` and `programs` must outlive the executor.
+  Executor(const loader::Model& model, std::shared_ptr<Context> context, ProgramCache& programs,
+           const Options& options);
+
+  /// Prepares layer `index` with the kernel that the tables give it. All layers need one before anything
+  /// runs. Throws Error(device).
+  void prepare_layer(size_t index);
+  /// With a kernel that can_serve it; replaces what was there. Throws Error(device); then the layer stays as
+  /// it was.
+  void set_layer(size_t index, const KernelChoice& choice, bool has_channel_parts = false);
+
+  const LayerSet& layers() const { return layers_; }
+  const DeviceStorage& storage() const { return storage_; }
+
+  /// The largest batch that one pass can take: limits of memory, images and 32-bit indices. At least 1.
+  int largest_batch() const;
+  /// Makes everything ready for passes over `batch` images (up to largest_batch()).
+  void prepare(int batch);
+
+  /// Enqueues all layers. With `can_replay`, through a recorded command buffer where the device has them.
+  void enqueue(bool can_replay);
+  /// Enqueues one layer on `queue`; `events` (may be null) receives one for each command.
+  void enqueue_layer(size_t index, cl_command_queue queue, std::vector<Handle<cl_event>>* events);
+  /// Enqueues a part of a layer, of one image; the layer is bound to that part until the next prepare().
+  void enqueue_part(size_t index, const OutputPart& part);
+  /// Puts callers' buffers in place of the own ones, until called with empty lists.
+  void bind_terminals(std::vector<cl_mem> inputs, std::vector<cl_mem> outputs);
+
+  /// Copies images of a tensor between host and device, converting floats that are stored as half. Writes do
+  /// not wait unless `must_wait`; `data` must stay until the queue has done them.
+  void write(int tensor, const void* data, int images, bool must_wait);
+  void read(int tensor, void* data, int images, bool must_wait);
+  /// Waits until the queue is empty.
+  void finish();
+
+  bool uses_command_buffer() const { return recording_ && recorded_batch_ > 0; }
+
+ private:
+  void bind_arguments();
+  bool record();
+
+  const loader::Model& model_;
+  std::shared_ptr<Context> context_;
+  uint64_t max_memory_bytes_;
+  analysis::MemoryBudget budget_;
+  DeviceStorage storage_;
+  LayerSet layers_;
+  int batch_ = 0;
+  bool is_bound_ = false;
+  Handle<cl_command_buffer> recording_;
+  int recorded_batch_ = 0;  // 0: nothing recorded, -1: recording failed
+};
+
+}  // namespace phonebit::opencl

@@ -1,0 +1,105 @@
+// How a network is loaded: where it runs, and how.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "types/plan.h"
+
+namespace phonebit {
+
+/// OpenCL objects of the caller, retained while a network uses them. `queue` may be null; it must be in
+/// order.
+struct OpenClHandles {
+  void* context = nullptr;  ///< cl_context; null: none given
+  void* device = nullptr;   ///< cl_device_id
+  void* queue = nullptr;    ///< cl_command_queue
+};
+
+/// How real-valued layers compute. Binary layers are exact in all.
+enum class Precision {
+  exact,  ///< float32; results have the bits of the CPU backend on devices with IEEE arithmetic
+  f16,    ///< a GPU stores float tensors between layers as halves: half the memory traffic; a CPU stays exact
+  fast,   ///< what suits the processor: a GPU as f16, a CPU in 8-bit integers where the file has f16 or i8
+          ///< weights
+};
+
+/// How a CPU and a GPU that work together reach what the other one wrote.
+enum class Sharing {
+  automatic,  ///< svm, map or copy: the first that the device has
+  copy,       ///< each has its own memory; regions are read and written through the queue
+  map,  ///< zero-copy: memory that both reach (CL_MEM_ALLOC_HOST_PTR), mapped while the CPU works with it
+  svm,  ///< fine-grained shared virtual memory: both write into the same tensors
+};
+
+/// How they wait for each other.
+enum class Synchronization {
+  automatic,    ///< polling where the device can, else events
+  events,       ///< clWaitForEvents; the GPU's next work is enqueued when the CPU has done its part
+  user_events,  ///< all work is enqueued at once, behind user events
+  polling,  ///< a kernel and the CPU watch each other's flag in shared virtual memory (Fine-Grained, section
+            ///< 4)
+};
+
+/// Which processors the threads of a network run on.
+enum class Cores {
+  any,     ///< the system decides
+  big,     ///< the clusters of highest capacity (threads/processor_topology.h)
+  little,  ///< the cluster of lowest capacity
+};
+
+/// What matters more while a network waits between passes.
+enum class Hint {
+  none,
+  /// Workers wait awake for up to 50 ms, longer than from one frame of a camera to the next; Android's
+  /// performance hint session, where there is one (threads/performance_hint.h); an OpenCL device runs as fast
+  /// as it can, where its driver takes hints (cl_qcom_perf_hint, cl_khr_throttle_hints).
+  performance,
+  power,  ///< workers sleep at once; an OpenCL device saves power, where its driver takes hints
+};
+
+struct Options {
+  /// "cpu": the instruction set that PHONEBIT_CPU names, else the best of this machine; "cpu:avx2": that one;
+  /// "gpu" or "gpu:1": an OpenCL device in the order of opencl_devices(); "auto": the first OpenCL device
+  /// that is a GPU, or the CPU where there is none; "gpu+cpu" or "gpu:1+cpu:avx2": both together, as a plan
+  /// says.
+  std::string device = "cpu";
+  /// In place of `device`, when its context is not null.
+  OpenClHandles opencl;
+  Precision precision = Precision::exact;
+  /// "gpu+cpu": who computes what, without parts: everything on the GPU; absent: the file's own plan for
+  /// plan_key(), or everything on the GPU.
+  std::optional<ExecutionPlan> plan;
+  /// "gpu+cpu": whether the first passes take turns between the file's plan and either processor alone, and
+  /// the fastest runs all others; a plan given here is followed. Only in exact precision, where all give the
+  /// same bits, and without profiling. Until then all three take memory.
+  bool trial = true;
+  Sharing sharing = Sharing::automatic;
+  Synchronization synchronization = Synchronization::automatic;
+  /// Longest wait of one processor for the other by polling, before the network goes on without polling.
+  int sync_limit_ms = 2000;
+  /// Whether forward passes replay a recorded command buffer where the device has cl_khr_command_buffer.
+  bool command_buffer = true;
+  /// Lines of a tuning table (bnn_kernels/README.md) that go before the built-in ones.
+  std::string tuning;
+  /// Folder for program binaries and self-test results; empty: PHONEBIT_CACHE_DIR, XDG_CACHE_HOME/phonebit or
+  /// HOME/.cache/phonebit.
+  std::string cache_directory;
+  /// Threads of a forward pass, the caller included; 0: one for each processor that they may use.
+  int threads = 0;
+  /// The thread that calls is kept there, too, as long as a call computes.
+  Cores cores = Cores::any;
+  /// The system's numbers of processors, in place of `cores` where not empty.
+  std::vector<int> core_list;
+  Hint hint = Hint::none;
+  /// Whether each forward pass takes the time of each layer: Network::last_profile. A GPU then runs layers
+  /// without replay and is waited for; "gpu+cpu" works one processor after the other.
+  bool profiling = false;
+  /// Largest sum of activations, scratch and packed weights that a file may ask for; on a GPU a batch that
+  /// needs more for its activations runs in several passes.
+  uint64_t max_memory_bytes = uint64_t{4} << 30;
+};
+
+}  // namespace phonebit
