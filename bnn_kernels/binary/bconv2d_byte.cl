@@ -32,49 +32,56 @@ typedef uint chunk_t;
 #elif GRANULARITY == 64
 typedef ulong chunk_t;
 #define LOAD_CHUNK(p, i) ((__global const ulong*)(p))[i]
-#elif GRANULARITY == 128
+#else
+#define LOAD_PAIR(p, i) vload2(i, (__global const ulong*)(p))
+#if GRANULARITY == 128
 typedef ulong2 chunk_t;
-#define LOAD_CHUNK(p, i) vload2(i, (__global const ulong*)(p))
+#define LOAD_CHUNK(p, i) LOAD_PAIR(p, i)
 #elif GRANULARITY == 256
 typedef ulong4 chunk_t;
-#define LOAD_CHUNK(p, i) vload4(i, (__global const ulong*)(p))
-#elif GRANULARITY == 512
+#define LOAD_CHUNK(p, i) ((ulong4)(LOAD_PAIR(p, 2 * (i)), LOAD_PAIR(p, 2 * (i) + 1)))
+#else
+#define LOAD_EIGHT(p, i) \
+  ((ulong8)(LOAD_PAIR(p, 4 * (i)), LOAD_PAIR(p, 4 * (i) + 1), LOAD_PAIR(p, 4 * (i) + 2), LOAD_PAIR(p, 4 * (i) + 3)))
+#if GRANULARITY == 512
 typedef ulong8 chunk_t;
-#define LOAD_CHUNK(p, i) vload8(i, (__global const ulong*)(p))
+#define LOAD_CHUNK(p, i) LOAD_EIGHT(p, i)
 #else
 typedef ulong16 chunk_t;
-#define LOAD_CHUNK(p, i) vload16(i, (__global const ulong*)(p))
+#define LOAD_CHUNK(p, i) ((ulong16)(LOAD_EIGHT(p, 2 * (i)), LOAD_EIGHT(p, 2 * (i) + 1)))
+#endif
+#endif
 #endif
 #define TAP_CHUNKS (32 * IN_WORDS / GRANULARITY)
 
-int count_chunk(chunk_t x) {
+// The ones of a variable. By address and in pairs: no vector of more than 128 bits crosses a call (README.md, "Wide vectors").
 #if GRANULARITY <= 64
-  return (int)popcount(x);
-#elif GRANULARITY == 128
-  const ulong2 n = popcount(x);
-  return (int)(n.x + n.y);
-#elif GRANULARITY == 256
-  const ulong4 n = popcount(x);
-  const ulong2 m = n.lo + n.hi;
-  return (int)(m.x + m.y);
-#elif GRANULARITY == 512
-  const ulong8 n = popcount(x);
-  const ulong4 m = n.lo + n.hi;
-  return (int)(m.x + m.y + m.z + m.w);
+#define COUNT_CHUNK(word) ((int)popcount(word))
 #else
-  const ulong16 n = popcount(x);
-  const ulong4 m = (n.s0123 + n.s4567) + (n.s89ab + n.scdef);
-  return (int)(m.x + m.y + m.z + m.w);
+#define COUNT_CHUNK(chunk) count_chunk(&(chunk))
+int count_chunk(const chunk_t* x) {
+  ulong2 n = popcount(x->s01);
+#if GRANULARITY >= 256
+  n += popcount(x->s23);
 #endif
+#if GRANULARITY >= 512
+  n += popcount(x->s45) + popcount(x->s67);
+#endif
+#if GRANULARITY == 1024
+  n += popcount(x->s89) + popcount(x->sab) + popcount(x->scd) + popcount(x->sef);
+#endif
+  return (int)(n.x + n.y);
 }
+#endif
 
 // A padded tap reads as zeros, so its chunks count popcount(w). Where it stands for ones it must count
 // popcount(not w within IN_C bits) = IN_C - popcount(w).
 #define FILTER_WORDS (KERNEL_H * KERNEL_W * IN_WORDS)
-#define COUNT_FILTER(f, a)                                                                    \
-  {                                                                                           \
-    const int n = count_chunk(x ^ LOAD_CHUNK(tap_weights + row_words[f], i));                 \
-    counts[f] += PADDED && PAD_BITS && !inside ? -n : n;                                      \
+#define COUNT_FILTER(f, a)                                                         \
+  {                                                                                \
+    const chunk_t difference = x ^ LOAD_CHUNK(tap_weights + row_words[f], i);      \
+    const int n = COUNT_CHUNK(difference);                                         \
+    counts[f] += PADDED && PAD_BITS && !inside ? -n : n;                           \
   }
 #define COUNT_ONES(f, a) counts[f] += IN_C;
 // Filters beyond the last one repeat it; without any the offsets are constants and cost no registers.

@@ -23,12 +23,18 @@ typedef uint16 lanes_t;
 #define TILE_VECTORS 2
 #endif
 
-// OpenCL's popcount is taken lane by lane; this form compilers know to be the vector's.
-lanes_t count_lanes(lanes_t x) {
+// The kernel's functions take lanes by pointer: no vector as wide crosses a call (README.md, "Wide vectors").
+// `words` begins at a multiple of 16 bytes.
+#define READ_QUAD(words, q) ((__global const uint4*)(words))[q]
+#define READ_LANES(words) ((lanes_t)(READ_QUAD(words, 0), READ_QUAD(words, 1), READ_QUAD(words, 2), READ_QUAD(words, 3)))
+
+// Adds each lane's popcount to `counts`. OpenCL's popcount is taken lane by lane; this form compilers know to be the vector's.
+void count_lanes(lanes_t* counts, const lanes_t* bits) {
+  lanes_t x = *bits;
   x -= (x >> 1) & 0x55555555u;
   x = (x & 0x33333333u) + ((x >> 2) & 0x33333333u);
   x = (x + (x >> 4)) & 0x0f0f0f0fu;
-  return (x * 0x01010101u) >> 24;
+  *counts += (x * 0x01010101u) >> 24;
 }
 
 // a + b + c of each bit as a + 2 carry.
@@ -41,37 +47,50 @@ typedef struct {
   lanes_t eights, fours, twos, ones, rest;
 } sum_t;
 
-void add_eight(sum_t* sum, lanes_t x0, lanes_t x1, lanes_t x2, lanes_t x3, lanes_t x4, lanes_t x5, lanes_t x6, lanes_t x7) {
-  ADD_BITS(twos_a, sum->ones, x0, x1)
-  ADD_BITS(twos_b, sum->ones, x2, x3)
+void add_eight(sum_t* sum, const lanes_t* x) {
+  ADD_BITS(twos_a, sum->ones, x[0], x[1])
+  ADD_BITS(twos_b, sum->ones, x[2], x[3])
   ADD_BITS(fours_a, sum->twos, twos_a, twos_b)
-  ADD_BITS(twos_c, sum->ones, x4, x5)
-  ADD_BITS(twos_d, sum->ones, x6, x7)
+  ADD_BITS(twos_c, sum->ones, x[4], x[5])
+  ADD_BITS(twos_d, sum->ones, x[6], x[7])
   ADD_BITS(fours_b, sum->twos, twos_c, twos_d)
   ADD_BITS(eights, sum->fours, fours_a, fours_b)
-  sum->eights += count_lanes(eights);
+  count_lanes(&sum->eights, &eights);
 }
 
-lanes_t total(const sum_t* sum) {
-  const lanes_t fours = 2 * sum->eights + count_lanes(sum->fours), twos = 2 * fours + count_lanes(sum->twos);
-  return 2 * twos + count_lanes(sum->ones) + sum->rest;
+void total(lanes_t* counts, const sum_t* sum) {
+  *counts = 2 * sum->eights;
+  count_lanes(counts, &sum->fours);
+  *counts *= 2;
+  count_lanes(counts, &sum->twos);
+  *counts *= 2;
+  count_lanes(counts, &sum->ones);
+  *counts += sum->rest;
 }
 
 #define CLEAR_SUM(p, f) \
   sums[p][f].eights = sums[p][f].fours = sums[p][f].twos = sums[p][f].ones = sums[p][f].rest = (lanes_t)(0);
 #define CLEAR_SUMS(f, a) EACH_PIXEL(CLEAR_SUM, f)
-#define FILTERS(v, f) vload16(0, filter_words + (v) * TILE_FILTERS + LANES * (f))
+#define FILTERS(v, f) READ_LANES(filter_words + (v) * TILE_FILTERS + LANES * (f))
 #define DIFFERENCE(p, v) ((lanes_t)(map_words[p][v]) ^ b##v)
-#define ADD_EIGHT(p, f)                                                                                            \
-  add_eight(&sums[p][f], DIFFERENCE(p, 0), DIFFERENCE(p, 1), DIFFERENCE(p, 2), DIFFERENCE(p, 3), DIFFERENCE(p, 4), \
-            DIFFERENCE(p, 5), DIFFERENCE(p, 6), DIFFERENCE(p, 7));
+#define ADD_EIGHT(p, f)                                                                                  \
+  {                                                                                                      \
+    const lanes_t differences[8] = {DIFFERENCE(p, 0), DIFFERENCE(p, 1), DIFFERENCE(p, 2),                \
+                                    DIFFERENCE(p, 3), DIFFERENCE(p, 4), DIFFERENCE(p, 5),                \
+                                    DIFFERENCE(p, 6), DIFFERENCE(p, 7)};                                 \
+    add_eight(&sums[p][f], differences);                                                                 \
+  }
 #define ADD_BLOCK(f, a)                                                                           \
   {                                                                                               \
     const lanes_t b0 = FILTERS(0, f), b1 = FILTERS(1, f), b2 = FILTERS(2, f), b3 = FILTERS(3, f), \
                   b4 = FILTERS(4, f), b5 = FILTERS(5, f), b6 = FILTERS(6, f), b7 = FILTERS(7, f); \
     EACH_PIXEL(ADD_EIGHT, f)                                                                      \
   }
-#define ADD_ONE(p, f) sums[p][f].rest += count_lanes(DIFFERENCE(p, 0));
+#define ADD_ONE(p, f)                        \
+  {                                          \
+    const lanes_t x = DIFFERENCE(p, 0);      \
+    count_lanes(&sums[p][f].rest, &x);       \
+  }
 #define ADD_WORD(f, a)                \
   {                                   \
     const lanes_t b0 = FILTERS(0, f); \
@@ -80,18 +99,24 @@ lanes_t total(const sum_t* sum) {
 
 #ifdef THRESHOLD
 // Bit i: lane i is below its limit.
-uint bits_below(lanes_t d, __global const int* limits) {
-  const uint16 below = as_uint16(as_int16(d) < vload16(0, limits)) &
-                       (uint16)(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768);
+uint bits_below(const lanes_t* d, __global const int* limits) {
+  const lanes_t below = as_uint16(as_int16(*d) < as_int16(READ_LANES(limits))) &
+                        (lanes_t)(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768);
   const uint8 eight = below.lo | below.hi;
   const uint4 four = eight.lo | eight.hi;
   return (four.x | four.y) | (four.z | four.w);
 }
-#define FINISH_VECTOR(f, p) packed |= bits_below(total(&sums[p][f]), row + channel + LANES * (f)) << (LANES * (f));
+#define FINISH_VECTOR(f, p)                                                        \
+  {                                                                                \
+    lanes_t d;                                                                     \
+    total(&d, &sums[p][f]);                                                        \
+    packed |= bits_below(&d, row + channel + LANES * (f)) << (LANES * (f));        \
+  }
 #else
 #define FINISH_VECTOR(f, p)                                                  \
   {                                                                          \
-    const lanes_t d = total(&sums[p][f]);                                    \
+    lanes_t d;                                                               \
+    total(&d, &sums[p][f]);                                                  \
     const int c = channel + LANES * (f);                                     \
     packed |= (finish4(d.s0123, row, TILE_PIXEL(p), c SINK_ARGS) |           \
                finish4(d.s4567, row, TILE_PIXEL(p), c + 4 SINK_ARGS) << 4 |  \
