@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib
 import math
 import sys
+import zipfile
 from collections.abc import Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from phonebit.converter.importers.torch_archive import bounded_entries, within
 from phonebit.converter.importers.torch_export import first_line, quiet
 from phonebit.errors import ConversionError
 
@@ -93,7 +95,7 @@ def _current_folder() -> Any:
 
 def _parameters(path: Path) -> dict[str, Any]:
     """The tensors of a checkpoint by name, common prefixes removed."""
-    content = _safetensors(path) if path.suffix == ".safetensors" else _pickled(path)
+    content = _safetensors(path) if path.suffix.lower() == ".safetensors" else _pickled(path)
     found = _unwrapped(content)
     if not found:
         raise ConversionError(
@@ -109,8 +111,13 @@ def _pickled(path: Path) -> Any:
     import torch
 
     try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                bounded_entries(archive, path)
         with quiet():
             return torch.load(path, map_location="cpu", weights_only=True)
+    except ConversionError as error:
+        raise within(path, error) from error
     except OSError as error:
         raise ConversionError(
             f"cannot be read: {error.strerror or error}", where=str(path)

@@ -19,7 +19,8 @@ ModelOption = Annotated[
     typer.Option(
         "--model",
         metavar="PACKAGE.MODULE:FACTORY",
-        help="PyTorch checkpoints: what builds the module whose weights it holds.",
+        help="PyTorch checkpoints: what builds the module whose weights it holds. "
+        "Your Python code, which is imported and run.",
         rich_help_panel=PANEL,
     ),
 ]
@@ -36,7 +37,8 @@ TrustLambdasOption = Annotated[
     bool,
     typer.Option(
         "--trust-lambdas",
-        help="Keras: run the Python code that Lambda layers in the file hold.",
+        help="Keras: run the Python code that Lambda layers in the file hold. "
+        "It can do anything: only for files of people you trust.",
         rich_help_panel=PANEL,
     ),
 ]
@@ -45,7 +47,7 @@ PluginOption = Annotated[
     typer.Option(
         "--plugin",
         metavar="FILE.py",
-        help="Keras: Python code whose CUSTOM_LAYERS express layers of your own.",
+        help="Keras: Python code whose CUSTOM_LAYERS express layers of your own. It is run.",
         rich_help_panel=PANEL,
     ),
 ]
