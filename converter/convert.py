@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -24,7 +24,8 @@ from phonebit.detection.head import DetectionHead
 from phonebit.errors import ConversionError, InputError
 from phonebit.floating_point import rounds_by_default
 from phonebit.format.optional_sections import MAX_LABELS, MAX_NAME_BYTES
-from phonebit.format.writer import write_atomically
+from phonebit.format.writer import PBIT_FILE
+from phonebit.output_files import check_output, write_output
 from phonebit.preprocessing import Preprocessing
 
 InputDtype = Literal["f32", "u8"]
@@ -62,6 +63,7 @@ def convert(
     custom_quantizers: Mapping[str, str] | None = None,
     custom_layers: Mapping[str, Any] | None = None,
     trust_lambdas: bool = False,
+    replace_any: bool = False,
 ) -> ConversionReport:
     """Converts a trained network and writes it as a ``.pbit`` file.
 
@@ -70,16 +72,17 @@ def convert(
         convert("larq.h5", "network.pbit")
         convert("program.pt2")
         convert("weights.pth", model="package.module:factory", input_shape=(1, 3, 224, 224))
-        convert(module, example_input)  # a torch.nn.Module
+        convert(module, "network.pbit", example_input=x)  # a torch.nn.Module
+        convert(module, x)  # only the report, no file
 
     Args:
         source: Path of a Keras ``.h5`` or ``.keras`` file, of a PyTorch ``.pt2`` program or, with
             ``model``, of a PyTorch checkpoint; or a live Keras or Larq model, ``torch.nn.Module``
             or ``torch.export.ExportedProgram``.
-        output_path: Where to write; by default next to the source file with the suffix ``.pbit``,
-            or ``<name>.pbit`` in the current folder for a live model. An existing file is replaced
-            only when the new one is complete. What is no path (a tensor) counts as
-            ``example_input``.
+        output_path: Where to write; by default next to the source file with the suffix ``.pbit``.
+            Of a live model nothing is written without a path: the report tells what would be.
+            An existing ``.pbit`` file is replaced only when the new one is complete. What is no
+            path (a tensor) counts as ``example_input``.
         input_dtype: "f32": the network reads what it read in training. "u8": it reads picture
             bytes, and computes what they stand for by ``preprocessing`` or ``input_range``.
         input_range: Short for ``Preprocessing(range=input_range)``: what the levels 0 and 255 were
@@ -109,6 +112,7 @@ def convert(
             docs/converting.md lists.
         custom_layers: What Keras layers of your own compute, see ``phonebit.converter.plugin``.
         trust_lambdas: Run the Python code in a Keras file's Lambda layers, to see what it computes.
+        replace_any: Also replace a file that is no ``.pbit`` file; never the source.
 
     Returns:
         The report.
@@ -117,17 +121,24 @@ def convert(
         ConversionError: The source cannot be read, has unsupported layers (UnsupportedLayerError),
             options that do not fit it, or, with ``strict``, layers that are not binary; all
             problems are listed. Also if the file cannot be written.
+        InputError: The output path is the source, a folder, or a file of another kind.
         VerificationError: A pass changed a result: a bug in PhoneBit.
     """
     if output_path is not None and not isinstance(output_path, str | os.PathLike):
         output_path, example_input = None, output_path
+    origin: dict[str, str] = {}
+    inputs: list[Path] = []
+    if isinstance(source, str | os.PathLike):
+        inputs = [Path(source)]
+        origin["file"] = inputs[0].name
+        output_path = default_output(inputs[0]) if output_path is None else output_path
+    if output_path is not None:
+        check_output(output_path, PBIT_FILE, inputs, replace_any)
     options = ImportOptions(
         input_shape, model, example_input, custom_quantizers, custom_layers, trust_lambdas
     )
     graph = import_source(source, options)
-    origin: dict[str, str] = {"framework": framework_of(source, options)}
-    if isinstance(source, str | os.PathLike):
-        origin["file"] = Path(source).name
+    origin["framework"] = framework_of(source, options)
     conversion = convert_graph(
         graph,
         input_dtype=input_dtype,
@@ -142,17 +153,40 @@ def convert(
         float_weights=float_weights,
         origin=origin,
     )
-    target = _target(source, output_path, conversion.engine.name)
+    if output_path is not None:
+        write_conversion(conversion, output_path, inputs, replace_any)
+    return conversion.report
+
+
+def default_output(source: Path) -> Path:
+    """Where the network of a source file goes if no path is named: next to it."""
+    return source.parent / f"{source.stem}.pbit"
+
+
+def write_conversion(
+    conversion: Conversion, path: PathLike, inputs: Iterable[Path] = (), replace_any: bool = False
+) -> None:
+    """Writes a conversion's file and notes the path in its report.
+
+    Args:
+        conversion: What ``convert_graph`` gave.
+        path: The file; an existing one is replaced only when the new one is complete.
+        inputs: Files that must stay.
+        replace_any: Also replace a file that is no ``.pbit`` file.
+
+    Raises:
+        InputError: The path is one of the inputs, a folder, or a file of another kind.
+        ConversionError: It cannot be written.
+    """
     try:
-        write_atomically(target, conversion.content)
+        write_output(path, conversion.content, PBIT_FILE, inputs, replace_any)
     except OSError as error:
         raise ConversionError(
             f"cannot be written: {error.strerror}",
-            where=str(target),
+            where=os.fspath(path),
             hint="choose another output path",
         ) from error
-    conversion.report.output_path = str(target)
-    return conversion.report
+    conversion.report.output_path = os.fspath(path)
 
 
 @rounds_by_default
@@ -314,11 +348,3 @@ def _metadata(engine: Graph, origin: dict[str, str]) -> dict[str, Any]:
 
 def _layer_metadata(node: Node) -> dict[str, Any]:
     return {"name": node.name, "sources": node.sources, "kind": type(node.op).__name__}
-
-
-def _target(source: PathLike | Any, output_path: PathLike | None, name: str) -> Path:
-    if output_path is not None:
-        return Path(output_path)
-    if isinstance(source, str | os.PathLike):
-        return Path(source).with_suffix(".pbit")
-    return Path(f"{Path(name).name or 'network'}.pbit")

@@ -77,7 +77,7 @@ def to_bytes(graph: Graph, metadata: Mapping[str, Any] | None = None) -> bytes:
         metadata: JSON-able description; the network's name is added to it.
 
     Returns:
-        The bytes of the file; ``phonebit.format.writer.write_atomically`` puts them on disk.
+        The bytes of the file; ``phonebit.output_files.write_output`` puts them on disk.
 
     Raises:
         ConversionError: The graph is inconsistent or holds what the format cannot express.

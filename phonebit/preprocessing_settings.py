@@ -36,10 +36,12 @@ class PreprocessingFile:
     Attributes:
         fields: the attributes of Preprocessing that it sets; flags may override or complete them.
         labels: class names, or None.
+        labels_file: where they stand, if not in the TOML file itself.
     """
 
     fields: Fields = field(default_factory=dict)
     labels: list[str] | None = None
+    labels_file: Path | None = None
 
 
 def read_toml(path: Path) -> PreprocessingFile:
@@ -60,16 +62,17 @@ def read_toml(path: Path) -> PreprocessingFile:
         )
     if "labels" in table and "labels_file" in table:
         raise InputError("labels and labels_file", where=str(path), hint="give one of them")
-    labels = None
+    labels, labels_file = None, None
     if "labels_file" in table:
-        labels = read_labels(path.parent / _text(table["labels_file"], f"{path}: labels_file"))
+        labels_file = path.parent / _text(table["labels_file"], f"{path}: labels_file")
+        labels = read_labels(labels_file)
     elif "labels" in table:
         labels = check_labels(table["labels"], f"{path}: labels")
     fields: Fields = {}
     for key, parse in SETTINGS.items():
         if key in table:
             fields |= parse(table[key], f"{path}: {key}")
-    return PreprocessingFile(fields, labels)
+    return PreprocessingFile(fields, labels, labels_file)
 
 
 def make_preprocessing(fields: Mapping[str, Any], how: str) -> Preprocessing:

@@ -7,16 +7,17 @@ the same five.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
-import tempfile
+import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
-from phonebit.errors import InputError
+from phonebit.output_files import FileKind, check_output, write_atomically
 
 KEY_FIELDS = 5
+_LINE: Final = re.compile(rb"[a-z0-9_]+( [^ ]+){5}( [A-Z0-9_]+=[0-9]+)*")
 
 
 def cache_folder() -> Path | None:
@@ -73,7 +74,8 @@ def store_tuning(device_key: str, lines: Iterable[str]) -> Path | None:
     path = tuning_file(device_key)
     if path is not None:
         known = stored_tuning(device_key) or f"# {' '.join(device_key.split())}\n"
-        write_atomically(path, merged_table(known, lines))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, merged_table(known, lines).encode())
     return path
 
 
@@ -81,18 +83,17 @@ def export_tuning(path: Path, lines: Iterable[str]) -> None:
     """Add lines to a tuning table, or begin one; its other lines and comments stay.
 
     Args:
-        path: the table.
+        path: the table; missing folders are created.
         lines: to add.
 
     Raises:
         OSError: if the file cannot be read or written.
-        InputError: if it is no text.
+        InputError: if it is no tuning table.
     """
-    try:
-        known = path.read_text(encoding="utf-8") if path.exists() else ""
-    except UnicodeDecodeError as error:
-        raise InputError("not a tuning table", where=str(path), expected="UTF-8 text") from error
-    write_atomically(path, merged_table(known, lines))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    check_output(path, TABLE_FILE)
+    known = path.read_text(encoding="utf-8") if path.exists() else ""
+    write_atomically(path, merged_table(known, lines).encode())
 
 
 def merged_table(known: str, lines: Iterable[str]) -> str:
@@ -123,24 +124,11 @@ def _about(line: str) -> tuple[str, ...]:
     return tuple(line.partition("#")[0].split()[:KEY_FIELDS])
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file so that others see the old or the new one, never a part.
+def _begins_table(head: bytes) -> bool:
+    """Whether there is a line of a table and nothing but such lines, comments and a cut-off end."""
+    whole = head if head.endswith(b"\n") else head.rpartition(b"\n")[0]
+    lines = [b" ".join(line.partition(b"#")[0].split()) for line in whole.splitlines()]
+    return any(lines) and all(_LINE.fullmatch(line) for line in lines if line)
 
-    Args:
-        path: the file; missing folders are created.
-        text: all of it.
 
-    Raises:
-        OSError: if it cannot be written; then the old file is untouched.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(temporary).unlink()
-        raise
+TABLE_FILE: Final = FileKind("a tuning table", _begins_table, is_added_to=True)

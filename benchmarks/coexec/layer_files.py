@@ -10,8 +10,8 @@ from phonebit.converter.convert import convert_graph
 from phonebit.converter.ir import Graph
 from phonebit.format.reader import read_contents
 from phonebit.format.records import OpKind
-from phonebit.format.writer import write_atomically
 from phonebit.models.networks.builder import NetworkBuilder
+from phonebit.output_files import write_atomically
 
 Output = Literal["bits", "values"]
 RANGE: Final = (-1.0, 1.0)

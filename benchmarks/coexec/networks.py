@@ -31,8 +31,9 @@ from phonebit import Network, VerificationError
 from phonebit.cli.plan_file import PlanRequest, plan_file
 from phonebit.converter.passes.pipeline import FloatWeights
 from phonebit.format.reader import read_contents
-from phonebit.format.writer import file_bytes, write_atomically
+from phonebit.format.writer import file_bytes
 from phonebit.models.networks import build
+from phonebit.output_files import write_atomically
 from phonebit.planner import with_plan
 from phonebit.planner.planning import Planned
 from phonebit.random_inputs import random_inputs

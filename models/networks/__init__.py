@@ -16,14 +16,13 @@ engines, of no use for classifying pictures.
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Final, Literal
 
-from phonebit.converter.convert import Conversion, convert_graph
+from phonebit.converter.convert import Conversion, convert_graph, write_conversion
 from phonebit.converter.passes.pipeline import FloatWeights
 from phonebit.converter.report import ConversionReport
 from phonebit.errors import ConversionError
-from phonebit.format.writer import write_atomically
+from phonebit.format.writer import PBIT_FILE
 from phonebit.models.networks.alexnet import alexnet
 from phonebit.models.networks.birealnet18 import birealnet18
 from phonebit.models.networks.definition import Definition, NetworkFacts
@@ -32,6 +31,7 @@ from phonebit.models.networks.quicknet import quicknet
 from phonebit.models.networks.vgg16 import vgg16
 from phonebit.models.networks.vgg_small import vgg_small
 from phonebit.models.networks.yolov2_tiny import yolov2_tiny
+from phonebit.output_files import check_output
 
 __all__ = ["INPUT_RANGE", "NETWORKS", "Definition", "NetworkFacts", "build", "converted"]
 
@@ -55,31 +55,28 @@ def build(
     path: str | os.PathLike[str],
     form: BuiltForm = "binary",
     float_weights: FloatWeights = "f32",
+    *,
+    replace_any: bool = False,
 ) -> ConversionReport:
     """Writes one of the networks as a ``.pbit`` file.
 
     Args:
         name: one of ``NETWORKS``.
-        path: the file; an existing one is replaced only when the new one is complete.
+        path: the file; an existing ``.pbit`` file is replaced only when the new one is complete.
         form: "binary", or "float": the twin with real weights and activations.
         float_weights: how real weights are stored: "f32", or rounded to "f16" or "i8".
+        replace_any: also replace a file that is no ``.pbit`` file.
 
     Returns:
         The conversion's report.
 
     Raises:
         ConversionError: There is no such network or form, or the file cannot be written.
+        InputError: The path is a folder, or a file of another kind.
     """
+    check_output(path, PBIT_FILE, replace_any=replace_any)
     conversion = converted(name, form, float_weights)
-    try:
-        write_atomically(Path(path), conversion.content)
-    except OSError as error:
-        raise ConversionError(
-            f"cannot be written: {error.strerror}",
-            where=os.fspath(path),
-            hint="choose another output path",
-        ) from error
-    conversion.report.output_path = os.fspath(path)
+    write_conversion(conversion, path, replace_any=replace_any)
     return conversion.report
 
 

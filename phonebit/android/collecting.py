@@ -10,8 +10,10 @@ from phonebit.android.adb import Adb
 from phonebit.android.native_tools import BENCH
 from phonebit.android.pushing import CACHE_FOLDER, PHONE_FOLDER, push_files
 from phonebit.android.running import run_tool
+from phonebit.output_files import check_output
 from phonebit.planner.collect import CollectionReport
 from phonebit.planner.orders import CollectionPlan
+from phonebit.planner.samples import SAMPLES_FILE
 from phonebit.planner.work_orders import RESULTS_FILE, collect_results, write_work_order
 
 Progress = Callable[[str], None]
@@ -48,6 +50,8 @@ def collect_on_phone(
         DeviceError: no layer could be measured, the tool failed, or as for ``Adb.shell``.
         OSError: a file cannot be read or written.
     """
+    results = folder / RESULTS_FILE
+    check_output(samples, SAMPLES_FILE, [results])
     files = write_work_order(folder, plan, on_file)
     there = _phone_folder(files[0], flags)
     push_files(adb, {f"{there}/{file.name}": file for file in files}, on_file)
@@ -58,7 +62,6 @@ def collect_on_phone(
         limit_s=limit_s,
         on_message=on_measured,
     )
-    results = folder / RESULTS_FILE
     adb.pull(f"{there}/{RESULTS_FILE}", results)
     return collect_results(folder, results, samples)
 

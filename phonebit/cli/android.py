@@ -187,7 +187,10 @@ def collect(
     same command again. Leave the phone alone meanwhile, and cool.
     """
     from phonebit.android.collecting import collect_on_phone
+    from phonebit.output_files import check_output
+    from phonebit.planner.samples import SAMPLES_FILE
 
+    check_output(samples, SAMPLES_FILE)
     plan = collection_plan(device, layers, threads, cuts, turns, rounds, seed)
     connected, phone = _connect(adb, serial)
     _install(connected, phone, tools, [])

@@ -106,12 +106,16 @@ def _refuse_given(context: typer.Context, names: tuple[str, ...]) -> None:
 
 
 def _check_new(samples: Path, resume: bool) -> None:
+    from phonebit.output_files import check_output
+    from phonebit.planner.samples import SAMPLES_FILE
+
     if samples.exists() and not resume:
         raise InputError(
             "the file is there already",
             where=str(samples),
             hint="add --resume to go on with it, or give another file to -o",
         )
+    check_output(samples, SAMPLES_FILE)
 
 
 def _write_orders(folder: Path, plan: CollectionPlan) -> None:

@@ -19,7 +19,7 @@ from phonebit.cli.import_options import (
     TrustLambdasOption,
     import_options,
 )
-from phonebit.cli.options import JsonOption
+from phonebit.cli.options import ForceOption, JsonOption
 from phonebit.cli.picture_options import (
     ColorOption,
     InterpolationOption,
@@ -109,6 +109,7 @@ def convert(
     no_check: NoCheckOption = False,
     zeros: ZerosOption = ZeroRule.auto,
     float_weights: FloatWeightsOption = WeightType.f32,
+    force: ForceOption = False,
     as_json: JsonOption = False,
     model: ModelOption = None,
     input_shape: InputShapeOption = None,
@@ -124,14 +125,18 @@ def convert(
 ) -> None:
     """Convert a trained network to a .pbit file."""
     from phonebit.converter.convert import convert as convert_model
+    from phonebit.converter.convert import default_output
     from phonebit.detection.head import read_head
+    from phonebit.format.writer import PBIT_FILE
     from phonebit.labels import read_labels
+    from phonebit.output_files import check_output
 
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # Lambdas need TensorFlow, which talks a lot
     flags = PictureFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
+    target = to or default_output(source)
+    check_output(target, PBIT_FILE, [source, labels, detection, plugin, *flags.inputs()], force)
     rule, names = flags.for_conversion()
     options = import_options(model, input_shape, trust_lambdas, plugin)
-    target = to or source.with_suffix(".pbit")
     if labels is not None:
         names = read_labels(labels)
     with progress(f"converting {source.name}", None, quiet=as_json):
@@ -146,6 +151,7 @@ def convert(
             check=not no_check,
             zeros=zeros.value,
             float_weights=float_weights.value,
+            replace_any=force,
             **vars(options),
         )
     if as_json:

@@ -18,7 +18,7 @@ from phonebit.cli.pictures import Picture, open_picture
 from phonebit.detection import Detection, Limits, detect
 from phonebit.detection.drawing import draw_detections
 from phonebit.errors import InputError
-from phonebit.format.writer import write_atomically
+from phonebit.output_files import FileKind, check_output, write_output
 
 if TYPE_CHECKING:
     from phonebit.network import Network
@@ -73,13 +73,29 @@ def check_detector(network: Network) -> None:
         )
 
 
-def drawing_targets(images: Sequence[Path], to: Path) -> list[Path]:
+def drawing_targets(
+    images: Sequence[Path], to: Path, inputs: Sequence[Path | None], replace_any: bool
+) -> list[Path]:
     """Where the drawings go: one picture to the file or folder ``to``, several to the folder.
+
+    Args:
+        images: the pictures.
+        to: what the user named.
+        inputs: what else is read.
+        replace_any: also replace files that are no picture of the drawing's format.
 
     Raises:
         InputError: if ``to`` is no folder and there are several pictures, if its name tells no
-            picture format, or if two pictures would get one name.
+            picture format, if two pictures would get one name, or if a drawing would replace an
+            input or a file of another kind.
     """
+    targets = _named_targets(images, to)
+    for target in targets:
+        check_output(target, picture_kind(target), [*images, *inputs], replace_any)
+    return targets
+
+
+def _named_targets(images: Sequence[Path], to: Path) -> list[Path]:
     if len(images) == 1 and not to.is_dir():
         known = Image.registered_extensions()
         if known.get(to.suffix.lower()) not in Image.SAVE:
@@ -118,18 +134,26 @@ def detect_in(network: Network, picture: Picture, limits: Limits) -> Detections:
     return Detections(picture.path, picture.changes, found, latency_ms)
 
 
-def draw_into(target: Path, result: Detections) -> Path:
+def picture_kind(target: Path) -> FileKind:
+    """The kind of picture that a file's suffix, known to Pillow, stands for."""
+    name = Image.registered_extensions()[target.suffix.lower()]
+    accept = Image.OPEN[name][1] if name in Image.OPEN else None
+    return FileKind(f"a {name} image", lambda head: accept is not None and bool(accept(head[:16])))
+
+
+def draw_into(target: Path, result: Detections, replace_any: bool) -> Path:
     """Write a copy of the picture with its boxes; an existing file is replaced when it is complete.
 
     Raises:
-        InputError: if the file cannot be written.
+        InputError: if the file is the picture or of another kind, or cannot be written.
     """
     drawing = draw_detections(open_picture(result.picture).convert("RGB"), result.detections)
     kind = Image.registered_extensions()[target.suffix.lower()]
     stream = io.BytesIO()
     drawing.save(stream, kind)
     try:
-        write_atomically(target, stream.getvalue())
+        inputs = [result.picture]
+        write_output(target, stream.getvalue(), picture_kind(target), inputs, replace_any)
     except OSError as error:
         raise InputError(
             f"cannot be written: {error.strerror}",

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from phonebit.cli.console import bytes_text, count_text, output, print_json, progress
-from phonebit.cli.options import JsonOption
+from phonebit.cli.options import ForceOption, JsonOption
 from phonebit.errors import InputError
 from phonebit.layer_info import shape_text
 
@@ -56,11 +56,13 @@ def models(
     to: OutputOption = None,
     form: FormOption = None,
     float_weights: FloatWeightsOption = None,
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """List the networks that come with PhoneBit, or write one with seeded weights."""
     if name is not None:
-        _write(name, to, form or ModelForm.binary, float_weights or FloatWeights.f32, as_json)
+        weights = float_weights or FloatWeights.f32
+        _write(name, to, form or ModelForm.binary, weights, force, as_json)
         return
     if to is not None or form is not None or float_weights is not None:
         raise InputError("options for a file, but no network", hint="say which: NAME -o OUT")
@@ -74,13 +76,18 @@ def models(
 
 
 def _write(
-    name: str, to: Path | None, form: ModelForm, float_weights: FloatWeights, as_json: bool
+    name: str,
+    to: Path | None,
+    form: ModelForm,
+    float_weights: FloatWeights,
+    force: bool,
+    as_json: bool,
 ) -> None:
     from phonebit.models.networks import build
 
     target = to or Path(f"{Path(name).name}.pbit")
     with progress(f"building {name}", None, quiet=as_json):
-        report = build(name, target, form.value, float_weights.value)
+        report = build(name, target, form.value, float_weights.value, replace_any=force)
     if as_json:
         print_json(report.to_dict())
         return

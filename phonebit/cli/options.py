@@ -8,6 +8,9 @@ import typer
 
 Precision = Literal["exact", "f16", "fast"]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Also replace a file of another kind than is written.")
+]
 ThreadsOption = Annotated[
     int, typer.Option("--threads", min=0, metavar="N", help="CPU threads; 0: all usable cores.")
 ]

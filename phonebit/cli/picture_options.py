@@ -82,6 +82,19 @@ class PictureFlags:
     interpolation: str | None = None
     file: Path | None = None
 
+    def inputs(self) -> list[Path]:
+        """The files that they name: the TOML file, and the labels that it names.
+
+        Raises:
+            InputError: if the TOML file is wrong.
+        """
+        from phonebit.preprocessing_settings import read_toml
+
+        if self.file is None:
+            return []
+        labels = read_toml(self.file).labels_file
+        return [self.file] if labels is None else [self.file, labels]
+
     def for_conversion(self) -> tuple[Preprocessing | None, list[str] | None]:
         """The rule that the converted file shall hold, and the labels that the TOML file names.
 

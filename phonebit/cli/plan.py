@@ -8,13 +8,14 @@ from typing import Annotated
 import typer
 
 from phonebit.cli.console import output, print_json
-from phonebit.cli.options import JsonOption
+from phonebit.cli.options import ForceOption, JsonOption
 from phonebit.cli.plan_file import (
     MethodName,
     PlanPrecision,
     PlanRequest,
     PlanSharing,
     PlanSynchronization,
+    check_plan_outputs,
     draw_plan,
     plan_file,
 )
@@ -98,6 +99,7 @@ def plan(
     picture: Annotated[
         Path | None, typer.Option("--picture", metavar="SVG", help="Also draw the plan.")
     ] = None,
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Plan a network for a CPU and a GPU that work on one image together.
@@ -120,9 +122,10 @@ def plan(
         channel_step,
         row_step,
     )
-    report = plan_file(file, profile, output_path, request, quiet=as_json)
+    check_plan_outputs(file, profile, output_path, picture, force)
+    report = plan_file(file, profile, output_path, request, quiet=as_json, replace_any=force)
     if picture is not None:
-        draw_plan(picture, report)
+        draw_plan(picture, report, replace_any=force)
     if as_json:
         print_json(report.to_dict())
     else:

@@ -86,8 +86,29 @@ class PlanReport:
         }
 
 
+def check_plan_outputs(
+    file: Path, profile: str, output_path: Path, picture: Path | None, replace_any: bool
+) -> None:
+    """Refuse outputs at which something would be lost; the network itself may get the plan.
+
+    Raises:
+        InputError: as ``phonebit.output_files.check_output``.
+    """
+    from phonebit.format.writer import PBIT_FILE
+    from phonebit.output_files import SVG, check_output
+
+    check_output(output_path, PBIT_FILE, [profile], replace_any)
+    if picture is not None:
+        check_output(picture, SVG, [file, profile, output_path], replace_any)
+
+
 def plan_file(
-    file: Path, profile: str, output_path: Path, request: PlanRequest, quiet: bool
+    file: Path,
+    profile: str,
+    output_path: Path,
+    request: PlanRequest,
+    quiet: bool,
+    replace_any: bool = False,
 ) -> PlanReport:
     """Plan a network and write it with its plan.
 
@@ -97,19 +118,22 @@ def plan_file(
         output_path: where the network with its plan goes; it may be ``file``.
         request: how to plan.
         quiet: show no progress.
+        replace_any: also replace a file that is no ``.pbit`` file.
 
     Returns:
         The plan and why it is what it is.
 
     Raises:
         InputError: there is no such profile, it does not know what is asked for, a number is out of
-            range, or the network has no layer that can be cut.
+            range, the network has no layer that can be cut, or the output is the profile or a file
+            of another kind.
         ModelFormatError: the file is no sound ``.pbit`` file.
         DeviceError: something is to be measured and this is not the profile's device.
         OSError: a file cannot be read or written.
     """
     from phonebit.format.reader import read_contents
-    from phonebit.format.writer import file_bytes, write_atomically
+    from phonebit.format.writer import PBIT_FILE, file_bytes
+    from phonebit.output_files import write_output
     from phonebit.planner import Processor, with_plan
     from phonebit.planner.explain import explain as explain_plan
     from phonebit.planner.part_times import PredictedTimes
@@ -140,7 +164,8 @@ def plan_file(
             home = Processor.CPU if cpu_us < gpu_us else Processor.GPU
             planned = planned.on_one(home, min(cpu_us, gpu_us))
     layers = explain_plan(planned, is_predicted=not method.measures)
-    write_atomically(output_path, file_bytes(with_plan(contents, planned.plan)))
+    content = file_bytes(with_plan(contents, planned.plan))
+    write_output(output_path, content, PBIT_FILE, [profile], replace_any)
     measurements = measured.measurements if measured is not None else 0
     typical_error = known.errors.get(method.name) if measured is None else None
     return PlanReport(file, output_path, planned, layers, measurements, raced, typical_error)
@@ -261,15 +286,17 @@ def _race(file: Path, planned: Planned, options: EngineOptions, device: str) -> 
     return race(canary, both, on_cpu, on_gpu, list(inputs.values()))
 
 
-def draw_plan(path: Path, report: PlanReport) -> None:
+def draw_plan(path: Path, report: PlanReport, replace_any: bool = False) -> None:
     """Draw a plan as SVG.
 
     Raises:
+        InputError: the path is one of the network, or a file of another kind.
         OSError: the file cannot be written.
     """
-    from phonebit.format.writer import write_atomically
+    from phonebit.output_files import SVG, write_output
     from phonebit.planner.plan_picture import plan_svg
 
     plan = report.planned.plan
     title = f"{report.file.name} on {plan.device}, planned by {plan.method}"
-    write_atomically(path, plan_svg(report.layers, title).encode())
+    content = plan_svg(report.layers, title).encode()
+    write_output(path, content, SVG, [report.file, report.output], replace_any)

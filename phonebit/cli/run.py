@@ -11,7 +11,13 @@ from rich.markup import escape
 
 from phonebit.cli.classify import check_classifier, classify, print_classification
 from phonebit.cli.console import output, print_json
-from phonebit.cli.options import DeviceOption, JsonOption, PrecisionOption, ThreadsOption
+from phonebit.cli.options import (
+    DeviceOption,
+    ForceOption,
+    JsonOption,
+    PrecisionOption,
+    ThreadsOption,
+)
 from phonebit.cli.picture_options import (
     ColorOption,
     InterpolationOption,
@@ -78,6 +84,7 @@ def run(
     task: TaskOption = None,
     top: TopOption = None,
     to: OutputOption = None,
+    force: ForceOption = False,
     score: ScoreOption = None,
     iou: OverlapOption = None,
     threads: ThreadsOption = 0,
@@ -101,6 +108,7 @@ def run(
     from phonebit.network import Network
     from phonebit.preprocessing_settings import as_settings
 
+    flags = PictureFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
     network = Network.load(file, device=device, threads=threads, precision=precision)
     chosen = task or (Task.detect if network.detection else Task.classify)
     refuse_unused(chosen, {"--top": top}, {"-o": to, "--score": score, "--iou": iou})
@@ -109,15 +117,15 @@ def run(
         from phonebit.cli.detect import check_detector, drawing_targets
 
         check_detector(network)
-        targets = drawing_targets(images, to) if to is not None else None
+        if to is not None:
+            targets = drawing_targets(images, to, [file, *flags.inputs()], force)
     else:
         check_classifier(network)
     info = network.inputs[0]
-    flags = PictureFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
     rule = flags.rule_for(network, info)
     pictures = [load_picture(path, info, rule) for path in images]
     if chosen is Task.detect:
-        documents = _detect(network, pictures, targets, score, iou, quiet=as_json)
+        documents = _detect(network, pictures, targets, _limits(score, iou), force, quiet=as_json)
     else:
         documents = _classify(network, pictures, top or 5, quiet=as_json)
     if as_json:
@@ -165,18 +173,17 @@ def _detect(
     network: Network,
     pictures: list[Picture],
     targets: list[Path] | None,
-    score: float | None,
-    iou: float | None,
+    limits: Limits,
+    force: bool,
     *,
     quiet: bool,
 ) -> list[dict[str, Any]]:
     from phonebit.cli.detect import detect_in, draw_into, print_detections
 
-    limits = _limits(score, iou)
     results = [detect_in(network, picture, limits) for picture in pictures]
     for index, result in enumerate(results):
         if targets is not None:
-            result.drawn = draw_into(targets[index], result)
+            result.drawn = draw_into(targets[index], result, force)
         if not quiet:
             print_detections(output(), result)
     return [result.to_dict() for result in results]

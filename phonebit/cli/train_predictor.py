@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from phonebit.cli.console import output, print_json, progress
-from phonebit.cli.options import JsonOption
+from phonebit.cli.options import ForceOption, JsonOption
 
 if TYPE_CHECKING:
     from phonebit.planner.evaluation import Accuracy, Prediction
@@ -68,6 +68,7 @@ def train_predictor(
     search: Annotated[
         bool, typer.Option("--search", help="Search for how to grow the trees; takes minutes.")
     ] = False,
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Train the latency predictors of µLayer, CoDL and Fine-Grained Co-execution.
@@ -76,7 +77,7 @@ def train_predictor(
     profile that is written has then learnt from all. Planning needs nothing
     but the profile.
     """
-    report = _train(samples, output_path, report_folder, search, quiet=as_json)
+    report = _train(samples, output_path, report_folder, search, force, quiet=as_json)
     if as_json:
         print_json(report.to_dict())
     else:
@@ -84,15 +85,27 @@ def train_predictor(
 
 
 def _train(
-    path: Path, output_path: Path | None, report_folder: Path | None, search: bool, quiet: bool
+    path: Path,
+    output_path: Path | None,
+    report_folder: Path | None,
+    search: bool,
+    force: bool,
+    quiet: bool,
 ) -> TrainingReport:
     from phonebit.errors import InputError
+    from phonebit.output_files import check_output
     from phonebit.planner.evaluation import evaluate, typical_errors
     from phonebit.planner.predictors.gpu_dispatch import GpuDispatch
+    from phonebit.planner.profile import PROFILE_FILE
     from phonebit.planner.samples import read_samples
     from phonebit.planner.training import Trainer, TreeSettings, split_by_layer
     from phonebit.planner.training_dispatch import dispatch_agreement
 
+    if output_path is not None:
+        output_path.parent.mkdir(parents=True, exist_ok=True)
+        check_output(output_path, PROFILE_FILE, [path], force)
+    if report_folder is not None:
+        report_folder.mkdir(parents=True, exist_ok=True)
     samples = read_samples(path)
     learning, testing = split_by_layer(samples.parts)
     if not testing:
@@ -113,11 +126,11 @@ def _train(
         profile = replace(
             trainer.fit(samples.parts, samples.handovers), errors=typical_errors(predictions)
         )
-    plots = _plots(report_folder, predictions)
+    plots = _plots(report_folder, predictions, path, force)
     agreeing, differing = dispatch_agreement(samples, GpuDispatch(profile.device.gpu))
     return TrainingReport(
         list(profile.device.keys.values()),
-        [str(written) for written in _write(profile, output_path)],
+        [str(written) for written in _write(profile, output_path, path, force)],
         len(learning),
         len(testing),
         [accuracy for prediction in predictions for accuracy in prediction.accuracies()],
@@ -128,15 +141,17 @@ def _train(
     )
 
 
-def _plots(folder: Path | None, predictions: Sequence[Prediction]) -> list[Path]:
+def _plots(
+    folder: Path | None, predictions: Sequence[Prediction], samples: Path, force: bool
+) -> list[Path]:
     if folder is None:
         return []
     from phonebit.planner.evaluation_plots import plot_predictions
 
-    return plot_predictions(folder, predictions)
+    return plot_predictions(folder, predictions, inputs=[samples], replace_any=force)
 
 
-def _write(profile: DeviceProfile, path: Path | None) -> list[Path]:
+def _write(profile: DeviceProfile, path: Path | None, samples: Path, force: bool) -> list[Path]:
     """To the file that was asked for, or for each key to the cache folder."""
     from phonebit.errors import InputError
     from phonebit.planner.profile import profile_path, write_profile
@@ -149,7 +164,7 @@ def _write(profile: DeviceProfile, path: Path | None) -> list[Path]:
         if not paths:
             raise InputError("there is no cache folder", where="profile", hint="give a file to -o")
     for place in paths:
-        write_profile(place, profile)
+        write_profile(place, profile, inputs=[samples], replace_any=force or path is None)
     return paths
 
 

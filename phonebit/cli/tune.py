@@ -13,10 +13,11 @@ from rich.table import Table
 
 from phonebit.cli.console import output, print_json, progress
 from phonebit.cli.options import JsonOption, OpenClDeviceOption, Precision, PrecisionOption
+from phonebit.output_files import check_output
 from phonebit.target import find_opencl_target
 from phonebit.tuning import LayerTuning, Level, tunable_layers
 from phonebit.tuning import tune as tune_layers
-from phonebit.tuning_store import export_tuning, store_tuning
+from phonebit.tuning_store import TABLE_FILE, export_tuning, store_tuning
 
 LevelOption = Annotated[
     Level,
@@ -89,6 +90,9 @@ def _tune(
 ) -> TuningReport:
     from phonebit.network import Network
 
+    if export is not None:
+        export.parent.mkdir(parents=True, exist_ok=True)
+        check_output(export, TABLE_FILE, [file])
     target = find_opencl_target(device, "tuning")
     network = Network.load(file, device=device, precision=precision)
     report = TuningReport(network.device, level, batch)

@@ -18,7 +18,13 @@ from phonebit.cli.import_options import (
     TrustLambdasOption,
     import_options,
 )
-from phonebit.cli.options import JsonOption, Precision, PrecisionOption, ThreadsOption
+from phonebit.cli.options import (
+    ForceOption,
+    JsonOption,
+    Precision,
+    PrecisionOption,
+    ThreadsOption,
+)
 from phonebit.cli.picture_options import RangeOption
 from phonebit.errors import InputError
 
@@ -83,6 +89,7 @@ def verify(
     device: DevicesOption = None,
     precision: PrecisionOption = "exact",
     html: HtmlOption = None,
+    force: ForceOption = False,
     as_json: JsonOption = False,
     model: ModelOption = None,
     input_shape: InputShapeOption = None,
@@ -97,13 +104,16 @@ def verify(
     """
     from phonebit.cli.verify_inputs import read_inputs
     from phonebit.cli.verify_text import print_report
+    from phonebit.output_files import check_output
     from phonebit.verification import batches
     from phonebit.verification import verify as verify_model
-    from phonebit.verification.html import write_html
+    from phonebit.verification.html import HTML_FILE, write_html
 
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow talks of its build otherwise
-    if html is not None and not html.parent.is_dir():
-        raise InputError("no such folder", where=str(html.parent), hint="make it first")
+    if html is not None:
+        if not html.parent.is_dir():
+            raise InputError("no such folder", where=str(html.parent), hint="make it first")
+        check_output(html, HTML_FILE, [source, file, dataset, plugin], force)
     options = import_options(model, input_shape, trust_lambdas, plugin)
     networks = _load(file, device or ["auto"], threads, precision)
     arrays = read_inputs(networks[0], dataset, samples, seed, input_range)
@@ -121,7 +131,7 @@ def verify(
             progress=advance,
         )
     if html is not None:
-        write_html(report, html)
+        write_html(report, html, replace_any=force)
     if as_json:
         print_json(report.to_dict())
     else:

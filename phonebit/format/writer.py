@@ -1,16 +1,17 @@
-"""Writing of ``.pbit`` files: sections to bytes, bytes to disk without losing a good file."""
+"""Writing of ``.pbit`` files: sections to bytes."""
 
 from __future__ import annotations
 
 import json
-import os
-import secrets
-from pathlib import Path
+from typing import Final
 
 import numpy as np
 
 from phonebit.format.contents import CRC_OFFSET, INDEX, RECORD_TYPES, FileContents, file_crc
 from phonebit.format.records import ALIGNMENT, HEADER, MAGIC, SECTION, VERSION, SectionKind
+from phonebit.output_files import FileKind
+
+PBIT_FILE: Final = FileKind("a .pbit file", lambda head: head.startswith(MAGIC))
 
 
 def align(offset: int) -> int:
@@ -86,25 +87,3 @@ def _section_payloads(contents: FileContents) -> list[tuple[int, int, bytes]]:
     ]
     strides = {kind: dtype.itemsize for kind, dtype in RECORD_TYPES.items()}
     return [*((kind, strides.get(kind, 1), payload) for kind, payload in known), *unknown]
-
-
-def write_atomically(path: str | Path, content: bytes) -> None:
-    """Replaces ``path`` by ``content`` in one step: readers see the old file or the whole new one.
-
-    The bytes go to a temporary file in the same folder, reach the disk, and only then take the
-    name; on any failure the old file is untouched and the temporary one is removed.
-
-    Raises:
-        OSError: The folder is missing, read-only or full.
-    """
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}")
-    try:
-        with temporary.open("xb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from phonebit.errors import PhoneBitError
+from phonebit.output_files import PNG, SVG, write_output
 from phonebit.planner.evaluation import Prediction
 
 
-def plot_predictions(folder: Path, predictions: Sequence[Prediction]) -> list[Path]:
+def plot_predictions(
+    folder: Path,
+    predictions: Sequence[Prediction],
+    *,
+    inputs: Iterable[Path] = (),
+    replace_any: bool = False,
+) -> list[Path]:
     """One picture for each predictor and processor, as PNG and as SVG.
 
     Args:
         folder: It is made if it is not there.
         predictions: What to draw.
+        inputs: Files that must stay, as that of the samples.
+        replace_any: Also replace files that are no such images.
 
     Returns:
         The files.
 
     Raises:
+        InputError: An image would replace an input or a file of another kind.
         PhoneBitError: matplotlib is not installed.
         OSError: The folder cannot be written to.
     """
@@ -60,7 +71,9 @@ def plot_predictions(folder: Path, predictions: Sequence[Prediction]) -> list[Pa
         )
         axes.legend(fontsize=6)
         name = f"{prediction.predictor} on {side}".lower().replace(",", "").replace(" ", "-")
-        for suffix in ("png", "svg"):
+        for suffix, kind in (("png", PNG), ("svg", SVG)):
             written.append(folder / f"{name}.{suffix}")
-            figure.savefig(written[-1], dpi=130)
+            stream = io.BytesIO()
+            figure.savefig(stream, format=suffix, dpi=130)
+            write_output(written[-1], stream.getvalue(), kind, inputs, replace_any)
     return written

@@ -8,12 +8,13 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from phonebit.errors import InputError
+from phonebit.output_files import FileKind, write_output
 from phonebit.planner.plan import Processor
 from phonebit.planner.predictors.base import LatencyPredictor
 from phonebit.planner.predictors.codl import Blocks, CodlPredictor, UnitTime
@@ -29,9 +30,10 @@ from phonebit.planner.predictors.sharing_cost import SharingCost
 from phonebit.planner.predictors.trend import FEATURES
 from phonebit.planner.predictors.ulayer import LogLine, UlayerPredictor
 from phonebit.planner.samples import DeviceFacts
-from phonebit.tuning_store import cache_folder, write_atomically
+from phonebit.tuning_store import cache_folder
 
 VERSION: Final = 4
+PROFILE_FILE: Final = FileKind("a device profile", lambda head: b'"phonebit_profile":' in head)
 METHODS: Final = ("ulayer", "codl", "finegrained")
 LEAST_MARGIN: Final = 0.02
 MOST_MARGIN: Final = 0.5
@@ -298,13 +300,28 @@ def read_profile(path: Path) -> DeviceProfile:
         raise InputError(str(error), where=str(path)) from None
 
 
-def write_profile(path: Path, profile: DeviceProfile) -> None:
+def write_profile(
+    path: Path,
+    profile: DeviceProfile,
+    *,
+    inputs: Iterable[Path] = (),
+    replace_any: bool = False,
+) -> None:
     """Writes a profile: readers see the old one or all of the new one.
 
+    Args:
+        path: Where to; missing folders are created.
+        profile: What to write.
+        inputs: Files that must stay, as that of the samples.
+        replace_any: Also replace a file that is no profile.
+
     Raises:
+        InputError: The path is one of the inputs, or a file of another kind.
         OSError: It cannot be written.
     """
-    write_atomically(path, json.dumps(profile.to_dict(), ensure_ascii=False, indent=1) + "\n")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(profile.to_dict(), ensure_ascii=False, indent=1) + "\n"
+    write_output(path, text.encode(), PROFILE_FILE, inputs, replace_any)
 
 
 def profile_path(key: str) -> Path | None:

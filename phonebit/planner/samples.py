@@ -8,18 +8,27 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from phonebit.errors import InputError
+from phonebit.output_files import FileKind, check_output, write_output
 from phonebit.planner.measuring import usual_us
 from phonebit.planner.plan import OutputPart, Processor
 from phonebit.planner.predictors.cpu_kernels import CpuFacts
 from phonebit.planner.predictors.kernel_rules import GpuFacts
 from phonebit.planner.predictors.layer_shape import LayerShape
 
+_FIRST: Final = b'{"device":'
+SAMPLES_FILE: Final = FileKind(
+    "a file of samples",
+    lambda head: head.startswith(_FIRST) or _FIRST.startswith(head),
+    is_added_to=True,
+)
+"""An interruption may have cut off its first line."""
 AGAIN: Final = "collect the samples again"
 LEAST_US: Final = 0.01
 """Stands for a time that clocks do not resolve, as that of a reshape without a copy."""
@@ -322,13 +331,13 @@ def begin_samples(path: Path, device: DeviceFacts) -> Samples:
         What is in it already.
 
     Raises:
-        InputError: It is of another device, or damaged.
+        InputError: It is of another device, damaged, or no file of samples.
         OSError: It cannot be read or written.
     """
+    check_output(path, SAMPLES_FILE)
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     if not whole_lines(text):
-        path.write_text("", encoding="utf-8")
-        _append(path, [{"device": device.to_dict()}])
+        write_output(path, _line({"device": device.to_dict()}).encode(), SAMPLES_FILE)
         return Samples(device)
     samples = read_samples(path)
     if samples.device != device:
@@ -340,7 +349,7 @@ def begin_samples(path: Path, device: DeviceFacts) -> Samples:
             hint="give another file to -o",
         )
     if not text.endswith("\n"):
-        path.write_text(text[: text.rindex("\n") + 1], encoding="utf-8")
+        os.truncate(path, len(text[: text.rindex("\n") + 1].encode()))
     return samples
 
 
@@ -355,7 +364,10 @@ def _record(line: str) -> dict[str, Any]:
 
 
 def _append(path: Path, records: Iterable[dict[str, Any]]) -> None:
-    lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in records]
     with path.open("a", encoding="utf-8") as file:
-        file.write("".join(lines))
+        file.write("".join(map(_line, records)))
         file.flush()
+
+
+def _line(record: dict[str, Any]) -> str:
+    return json.dumps(record, ensure_ascii=False) + "\n"

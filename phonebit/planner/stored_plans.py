@@ -29,7 +29,8 @@ def with_plan(contents: FileContents, plan: ExecutionPlan) -> FileContents:
     """The same file with this plan in place of the one for the same device, if there was one.
 
     Nothing else changes: names are only appended to, and every other section keeps its bytes.
-    ``file_bytes`` and ``write_atomically`` of ``phonebit.format.writer`` put the result on disk.
+    ``phonebit.format.writer.file_bytes`` and ``phonebit.output_files.write_output`` put the result
+    on disk.
 
     Args:
         contents: A file's sections; they are left as they are.

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from phonebit.errors import InputError
-from phonebit.format.writer import file_bytes
+from phonebit.format.writer import PBIT_FILE, file_bytes
+from phonebit.output_files import FileKind, check_output, write_output
 from phonebit.planner.canary import (
     CPU_PART,
     GPU_PART,
@@ -32,11 +33,14 @@ from phonebit.planner.plan import OutputPart
 from phonebit.planner.predictors.layer_shape import LayerShape
 from phonebit.planner.recorded_results import read_results
 from phonebit.planner.sampled_files import layer_file, layer_index
+from phonebit.planner.samples import SAMPLES_FILE
 
 ORDERS_FILE: Final = "orders.txt"
 PLAN_FILE: Final = "plan.json"
 RESULTS_FILE: Final = "results.jsonl"
 PROBE_FILE: Final = "probe.pbit"
+_PLAN: Final = FileKind("a plan of a collection", lambda head: b'"processors":' in head)
+_ORDERS: Final = FileKind("a list of orders", lambda head: head.startswith(b"phonebit-orders "))
 
 
 def write_work_order(
@@ -55,7 +59,7 @@ def write_work_order(
         The files in the folder that the device needs, the list of orders first.
 
     Raises:
-        InputError: The folder holds another work order.
+        InputError: The folder holds another work order, or other files of these names.
         OSError: It cannot be written.
     """
     listed = _WorkOrder(plan)
@@ -70,9 +74,9 @@ def write_work_order(
     folder.mkdir(parents=True, exist_ok=True)
     for file, layer in zip(files, listed.layers.values(), strict=True):
         progress(file.name)
-        file.write_bytes(file_bytes(layer_file(layer, plan.seed)[0]))
-    (folder / PLAN_FILE).write_text(json.dumps(plan.to_dict()) + "\n", encoding="utf-8")
-    orders.write_text(listed.text(), encoding="utf-8")
+        write_output(file, file_bytes(layer_file(layer, plan.seed)[0]), PBIT_FILE)
+    write_output(folder / PLAN_FILE, (json.dumps(plan.to_dict()) + "\n").encode(), _PLAN)
+    write_output(orders, listed.text().encode(), _ORDERS)
     return [orders, *files]
 
 
@@ -124,6 +128,7 @@ def collect_results(
         DeviceError: The device could not measure any layer.
         OSError: A file cannot be read or written.
     """
+    check_output(samples, SAMPLES_FILE, [results, folder / PLAN_FILE, folder / ORDERS_FILE])
     plan = read_work_order(folder)
     found = read_results(results, _WorkOrder(plan).identity, list(make_orders(plan)))
     return carry_out(samples, found.device, plan, found, progress)

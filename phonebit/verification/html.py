@@ -11,11 +11,14 @@ from html import escape
 from pathlib import Path
 from typing import Final
 
-from phonebit.format.writer import write_atomically
+from phonebit.output_files import FileKind, write_output
 from phonebit.verification.differences import Place
 from phonebit.verification.drawings import channel_bars, map_cells
 from phonebit.verification.report import LayerCheck, VerificationReport
 
+HTML_FILE: Final = FileKind(
+    "an HTML page", lambda head: head.lstrip().lower().startswith(b"<!doctype html")
+)
 STYLE: Final = """
 :root { color-scheme: light dark; --ink: #1c2128; --soft: #5b6470; --paper: #fff; --line: #d8dde3;
   --band: #f3f5f7; --good: #14733b; --mild: #8a5a00; --bad: #b3261e; --badband: #fdeceb; }
@@ -57,17 +60,20 @@ decides. <b>exact zero</b>: the source's sign is 0 there, which the file counts 
 <b>parted</b>: any other difference, or too many ties and zeros to be an accident.</p>"""
 
 
-def write_html(report: VerificationReport, path: str | Path) -> None:
-    """Write a report; an existing file is replaced only when the new one is complete.
+def write_html(report: VerificationReport, path: str | Path, *, replace_any: bool = False) -> None:
+    """Write a report; an existing page is replaced only when the new one is complete.
 
     Args:
         report: what ``verify`` returned.
         path: of the file.
+        replace_any: also replace a file that is no HTML page.
 
     Raises:
+        InputError: if the path is the report's source or file, or a file of another kind.
         OSError: if it cannot be written.
     """
-    write_atomically(path, html_report(report).encode())
+    inputs = (report.source, report.file)
+    write_output(path, html_report(report).encode(), HTML_FILE, inputs, replace_any)
 
 
 def html_report(report: VerificationReport) -> str:

@@ -195,6 +195,21 @@ def test_a_network_above_the_budget_skips_the_check_and_says_so(
     assert any("check skipped" in note for note in convert_graph(network()).report.notes)
 
 
+def test_of_a_live_model_nothing_is_written_without_a_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The graph stands for what an importer makes of a module."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("phonebit.converter.convert.import_source", lambda *_: network())
+    monkeypatch.setattr("phonebit.converter.convert.framework_of", lambda *_: "torch")
+    for example in ((), (np.zeros((1, 3, 6, 6), np.float32),)):
+        report = convert(object(), *example)
+        assert (report.name, report.output_path) == ("little", None)
+    assert list(tmp_path.iterdir()) == []
+    assert convert(object(), "here.pbit").output_path == "here.pbit"
+    assert [path.name for path in tmp_path.iterdir()] == ["here.pbit"]
+
+
 # --- failures ------------------------------------------------------------------------------------
 
 
@@ -202,10 +217,10 @@ def test_a_network_above_the_budget_skips_the_check_and_says_so(
 def test_a_failed_conversion_keeps_the_old_file(tmp_path: Path, content: bytes) -> None:
     source, target = tmp_path / "broken.h5", tmp_path / "model.pbit"
     source.write_bytes(content)
-    target.write_bytes(b"precious")
+    target.write_bytes(b"PBIT precious")
     with pytest.raises(ConversionError):
         convert(source, target)
-    assert target.read_bytes() == b"precious"
+    assert target.read_bytes() == b"PBIT precious"
     assert len(list(tmp_path.iterdir())) == 2
 
 

@@ -29,7 +29,8 @@ from phonebit.format.records import (
     OpKind,
     StepKind,
 )
-from phonebit.format.writer import file_bytes, seal, write_atomically
+from phonebit.format.writer import file_bytes, seal
+from phonebit.output_files import write_atomically
 from support import builders
 
 GRAPHS = builders.engine_graphs()

@@ -54,7 +54,7 @@ def test_unknown_devices(cli: Cli, u8_file: Path, pictures: list[Path]) -> None:
 
 def test_sources_that_are_no_larq_networks(cli: Cli, tmp_path: Path) -> None:
     target = tmp_path / "out.pbit"
-    target.write_bytes(b"precious")
+    target.write_bytes(b"PBIT precious")
     bare = tmp_path / "bare.h5"
     with h5py.File(bare, "w") as file:
         file["x"] = [1, 2, 3]
@@ -63,7 +63,7 @@ def test_sources_that_are_no_larq_networks(cli: Cli, tmp_path: Path) -> None:
     for source in (bare, text, tmp_path, tmp_path / "none.h5"):
         message = cli.refused("convert", source, "-o", target)
         assert source.name in message
-    assert target.read_bytes() == b"precious"
+    assert target.read_bytes() == b"PBIT precious"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bare.h5", "out.pbit", "text.h5"]
 
 
@@ -71,13 +71,13 @@ def test_a_truncated_checkpoint_leaves_the_previous_output(
     cli: Cli, checkpoint: Path, tmp_path: Path
 ) -> None:
     target = tmp_path / "out.pbit"
-    target.write_bytes(b"precious")
+    target.write_bytes(b"PBIT precious")
     cut = tmp_path / "cut.h5"
     content = checkpoint.read_bytes()
     for share in (0.1, 0.5, 0.9):
         cut.write_bytes(content[: int(len(content) * share)])
         cli.refused("convert", cut, "-o", target)
-        assert target.read_bytes() == b"precious"
+        assert target.read_bytes() == b"PBIT precious"
 
 
 def test_options_that_contradict(cli: Cli, checkpoint: Path, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_the_drawing_shows_boxes_and_labels(
     cli: Cli, detector: Path, picture: Path, tmp_path: Path
 ) -> None:
     target = tmp_path / "boxes.png"
-    target.write_bytes(b"old")
+    target.write_bytes(picture.read_bytes())
     done = cli("run", detector, picture, "-o", target, "--device", "cpu")
     assert done.code == 0
     assert "red thing" in done.out and "100.0 %" in done.out and "drawn into" in done.out

@@ -18,7 +18,8 @@ from phonebit.errors import InputError, ModelFormatError
 from phonebit.format.contents import FileContents, UnknownSection
 from phonebit.format.reader import parse_contents, read_contents
 from phonebit.format.records import PLAN, PLAN_PART, SectionKind
-from phonebit.format.writer import file_bytes, seal, write_atomically
+from phonebit.format.writer import file_bytes, seal
+from phonebit.output_files import write_atomically
 from phonebit.planner import ExecutionPlan, Processor, stored_plans, verify_plan, with_plan
 from support.builders import engine_graphs, planned_classifier, tiny_classifier
 from support.cli_process import Cli

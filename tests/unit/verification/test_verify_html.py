@@ -124,7 +124,7 @@ def test_an_existing_page_survives_a_failed_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "report.html"
-    path.write_text("old")
+    path.write_text("<!DOCTYPE html>old")
 
     def full(*_args: object) -> None:
         raise OSError(28, "No space left on device")
@@ -132,7 +132,7 @@ def test_an_existing_page_survives_a_failed_write(
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="No space"):
         write_html(report_of(good_layer()), path)
-    assert path.read_text() == "old"
+    assert path.read_text() == "<!DOCTYPE html>old"
     assert list(tmp_path.iterdir()) == [path]
 
 
