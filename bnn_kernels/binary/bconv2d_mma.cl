@@ -53,34 +53,33 @@
 #define STORE_LANE_BITS store_bits32
 #endif
 
-// The lane's words of a chunk of all its pixels.
-void load_rows(uint (*a)[2], __global const words_t* restrict input, const int* from, const uint* outside, int chunk,
-               int part) {
-#pragma unroll
-  for (int v = 0; v < LANE_VECTORS; ++v) {
-    const int first = chunk * CHUNK_VECTORS + (IS_TAP_UNIFORM ? 0 : part * LANE_VECTORS + v);
-    const int lane_q = IS_TAP_UNIFORM ? part * LANE_VECTORS + v : 0;
-    const int tap = first / PIXEL_VECTORS, q = first % PIXEL_VECTORS, ky = tap / KERNEL_W, kx = tap % KERNEL_W;
-    const int offset = (ky * (DILATION_H * IN_W) + kx * DILATION_W) * PIXEL_VECTORS + q + lane_q;
-    const int is_tail = HAS_TAIL && first >= WINDOW_VECTORS;
-    const words_t pad = is_tail ? (words_t)(0) : PAD_WORDS(q + lane_q);
-    const uint tap_bits = is_tail ? TAIL_BIT : ROW_BIT(ky) | COLUMN_BIT(kx);
-#pragma unroll
-    for (int i = 0; i < ROWS; ++i) {
-      words_t words = pad;
+// Vector v of the lane's words of a chunk, of the pixel whose window begins at `from`.
+words_t load_words(__global const words_t* restrict input, int from, uint outside, int chunk, int part, int v) {
+  const int first = chunk * CHUNK_VECTORS + (IS_TAP_UNIFORM ? 0 : part * LANE_VECTORS + v);
+  const int lane_q = IS_TAP_UNIFORM ? part * LANE_VECTORS + v : 0;
+  const int tap = first / PIXEL_VECTORS, q = first % PIXEL_VECTORS, ky = tap / KERNEL_W, kx = tap % KERNEL_W;
 #if PADDED || HAS_TAIL
-      if ((outside[i] & tap_bits) == 0)
+  const int is_tail = HAS_TAIL && first >= WINDOW_VECTORS;
+  const uint tap_bits = is_tail ? TAIL_BIT : ROW_BIT(ky) | COLUMN_BIT(kx);
+  if ((outside & tap_bits) != 0) return is_tail ? (words_t)(0) : PAD_WORDS(q + lane_q);
 #endif
-        words = input[from[i] + offset];
-#if VECTOR_WORDS == 2
-      a[i][0] = words.x;
-      a[i][1] = words.y;
-#else
-      a[i][v] = words;
-#endif
-    }
-  }
+  return input[from + (ky * (DILATION_H * IN_W) + kx * DILATION_W) * PIXEL_VECTORS + q + lane_q];
 }
+
+// The lane's words of a chunk of all its pixels. Text, not a function: PoCL 3.0 gives the work-items one array between them if
+// only a function writes to it, and that is not inlined.
+#if VECTOR_WORDS == 2
+#define SET_WORDS(row, v, words) row[0] = words.x, row[1] = words.y
+#else
+#define SET_WORDS(row, v, words) row[v] = words
+#endif
+#define LOAD_ROWS(a, chunk)                                                                     \
+  _Pragma("unroll") for (int v = 0; v < LANE_VECTORS; ++v) {                                    \
+    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                          \
+      const words_t words = load_words(input, from[i], outside[i], chunk, part, v);             \
+      SET_WORDS(a[i], v, words);                                                                \
+    }                                                                                           \
+  }
 
 void load_columns(uint4* b, __global const uint4* restrict filter_words, int chunk) {
 #pragma unroll
@@ -178,10 +177,10 @@ __kernel __attribute__((reqd_work_group_size(32 * WARPS, SPLIT, 1))) void bconv2
   uint4 b[TILE_FILTERS / 16];
   // The next rows are on their way during a step. Columns, which all warps share, are asked for after it and need no second
   // set of registers: eight images of 224x224x256 -> 256 with tile 32x64 took 125 us on an H200 instead of 134.
-  load_rows(a, input, from, outside, split, part);
+  LOAD_ROWS(a, split)
   load_columns(b, filter_words, split);
   for (int step = 1; step < STEPS; ++step) {
-    load_rows(next_a, input, from, outside, step * SPLIT + split, part);
+    LOAD_ROWS(next_a, step * SPLIT + split)
     multiply(counts, ones, a, b MMA_ARGS);
     load_columns(b, filter_words, step * SPLIT + split);
 #pragma unroll
