@@ -88,6 +88,7 @@ class Network:
         sync_limit_ms: int = 2000,
         cores: str | list[int] = "any",  # "big", "little"; the system's numbers of processors
         hint: str = "none",  # "performance", "power"
+        in_place: bool = False,  # map the file instead of reading it
     ) -> None: ...
     @property
     def plan_key(self) -> str: ...  # what plans for both processors are kept under; "" on one

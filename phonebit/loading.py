@@ -43,6 +43,7 @@ class EngineOptions:
     trial: bool = True
     cores: Cores = "any"
     hint: Hint = "none"
+    in_place: bool = False
 
     def check(self) -> None:
         """Raises InputError if one is out of range."""
@@ -123,6 +124,7 @@ def _open(path: Path, target: Target, options: EngineOptions, notes: list[str]) 
             trial=options.trial,
             cores=options.cores if isinstance(options.cores, str) else list(options.cores),
             hint=options.hint,
+            in_place=options.in_place,
         )
         return engine
 

@@ -70,6 +70,7 @@ class Network(NetworkDescription):
         trial: bool = True,
         cores: Cores = "any",
         hint: Hint = "none",
+        in_place: bool = False,
     ) -> Network:
         """Load a ``.pbit`` file.
 
@@ -77,7 +78,7 @@ class Network(NetworkDescription):
         folder. What ``phonebit tune`` found for the device serves.
 
         Args:
-            path: the file; it must stay unchanged while the network is in use.
+            path: the file; it may change or vanish afterwards, unless ``in_place``.
             device: "auto": the first GPU of OpenCL, or else the CPU; "cpu": the best instruction
                 set of this machine (or the one that the environment variable PHONEBIT_CPU names);
                 "cpu:avx2" and the like: that one; "gpu", "gpu:1": an OpenCL device as
@@ -105,6 +106,9 @@ class Network(NetworkDescription):
                 "any"; "big" or "little": a phone's strong or weakest ones; or a list of numbers.
             hint: "performance": threads wait awake for up to 50 ms after a pass, and Android is
                 told how long passes take, so that it raises clocks; "power": they sleep at once.
+            in_place: whether the file is mapped, shared with the page cache, instead of read. It
+                must then stay unchanged while the network is in use (replacing it by renaming is
+                fine): results are otherwise undefined, and a file cut short ends the process.
 
         Returns:
             The network. A ``PhoneBitWarning`` tells what does not work as well as it could, for
@@ -119,7 +123,15 @@ class Network(NetworkDescription):
         """
         path = Path(path)
         options = EngineOptions(
-            threads, precision, plan, sharing, synchronization, trial, cores=cores, hint=hint
+            threads,
+            precision,
+            plan,
+            sharing,
+            synchronization,
+            trial,
+            cores=cores,
+            hint=hint,
+            in_place=in_place,
         )
         return cls(open_engine(path, device, options), path)
 

@@ -212,7 +212,7 @@ memory::AlignedBuffer NetworkBuilder::file() const {
            writer_.labels.size(), first.channels, first.name.c_str());
   }
   memory::AlignedBuffer bytes = writer_.file();
-  loader::load_model(loader::FileBytes::of_memory(bytes.data(), bytes.size()));
+  loader::load_model(loader::FileBytes::of_memory(bytes.data(), bytes.size(), {true}));
   return bytes;
 }
 

@@ -133,6 +133,8 @@ class Network::Turn {
 
 namespace {
 
+loader::FileAccess access_of(const Options& options) { return {options.in_place, options.max_memory_bytes}; }
+
 /// Throws the exception in flight again, as an Error that names the source of the model. Only inside a
 /// handler.
 [[noreturn]] void fail_to_load(const std::string& source) {
@@ -158,17 +160,18 @@ Network Network::load_from(const std::string& source, const Options& options, co
 }
 
 Network Network::load(const std::string& path, const Options& options) {
-  return load_from(path, options, [&] { return loader::FileBytes::of_path(path); });
+  return load_from(path, options, [&] { return loader::FileBytes::of_path(path, access_of(options)); });
 }
 
 Network Network::load_memory(const void* data, size_t bytes, const Options& options) {
   return load_from(format_text("memory of %zu bytes", bytes), options,
-                   [&] { return loader::FileBytes::of_memory(data, bytes); });
+                   [&] { return loader::FileBytes::of_memory(data, bytes, access_of(options)); });
 }
 
 Network Network::load_descriptor(int descriptor, int64_t offset, int64_t bytes, const Options& options) {
-  return load_from(format_text("descriptor %d", descriptor), options,
-                   [&] { return loader::FileBytes::of_descriptor(descriptor, offset, bytes); });
+  return load_from(format_text("descriptor %d", descriptor), options, [&] {
+    return loader::FileBytes::of_descriptor(descriptor, offset, bytes, access_of(options));
+  });
 }
 
 Network::Network(std::unique_ptr<Implementation> implementation)

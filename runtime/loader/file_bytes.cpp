@@ -41,19 +41,18 @@ void check_not_empty(uint64_t size) {
 
 }  // namespace
 
-FileBytes FileBytes::of_path(const std::string& path) {
+FileBytes FileBytes::of_path(const std::string& path, const FileAccess& access) {
   // O_NONBLOCK: opening a named pipe must fail below, not wait for a writer.
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.fd < 0) {
     const char* advice = errno == ENOENT ? "; check the path" : "";
     fail(ErrorCode::input, "cannot open: %s%s", std::strerror(errno), advice);
   }
-  FileBytes result;
-  result.map(file.fd, 0, size_of(file.fd));
-  return result;
+  const uint64_t size = size_of(file.fd);
+  return access.in_place ? mapped(file.fd, 0, size) : read(file.fd, 0, size, access);
 }
 
-FileBytes FileBytes::of_descriptor(int descriptor, int64_t offset, int64_t size) {
+FileBytes FileBytes::of_descriptor(int descriptor, int64_t offset, int64_t size, const FileAccess& access) {
   const uint64_t file_size = size_of(descriptor);
   if (offset < 0 || static_cast<uint64_t>(offset) > file_size)
     fail(ErrorCode::input, "offset %lld is not in the file, which has %llu bytes",
@@ -65,24 +64,54 @@ FileBytes FileBytes::of_descriptor(int descriptor, int64_t offset, int64_t size)
          "%llu",
          static_cast<long long>(size), static_cast<long long>(offset),
          static_cast<unsigned long long>(file_size), static_cast<unsigned long long>(rest));
-  FileBytes result;
-  result.map(descriptor, static_cast<uint64_t>(offset), size > 0 ? static_cast<uint64_t>(size) : rest);
-  result.copy_unless_aligned();
-  return result;
+  const auto first = static_cast<uint64_t>(offset), count = size > 0 ? static_cast<uint64_t>(size) : rest;
+  return access.in_place && first % kAlignment == 0 ? mapped(descriptor, first, count)
+                                                    : read(descriptor, first, count, access);
 }
 
-FileBytes FileBytes::of_memory(const void* data, size_t size) {
+FileBytes FileBytes::of_memory(const void* data, size_t size, const FileAccess& access) {
   if (data == nullptr) fail(ErrorCode::input, "the address is null; expected the bytes of a .pbit file");
   check_not_empty(size);
   FileBytes result;
-  result.data_ = static_cast<const std::byte*>(data);
-  result.size_ = size;
-  result.copy_unless_aligned();
+  if (access.in_place && reinterpret_cast<uintptr_t>(data) % kAlignment == 0) {
+    result.data_ = static_cast<const std::byte*>(data);
+    result.size_ = size;
+    return result;
+  }
+  result = room_for(size, access);
+  std::memcpy(result.copy_.data(), data, size);
+  return result;
+}
+
+FileBytes FileBytes::room_for(uint64_t size, const FileAccess& access) {
+  check_not_empty(size);
+  if (size > access.max_bytes)
+    fail(ErrorCode::input, "the file has %llu bytes, and the memory limit is %llu",
+         static_cast<unsigned long long>(size), static_cast<unsigned long long>(access.max_bytes));
+  FileBytes result;
+  result.size_ = static_cast<size_t>(size);
+  result.copy_ = memory::AlignedBuffer(result.size_, "a copy of the file");
+  result.data_ = result.copy_.data();
+  return result;
+}
+
+FileBytes FileBytes::read(int descriptor, uint64_t offset, uint64_t size, const FileAccess& access) {
+  FileBytes result = room_for(size, access);
+  for (uint64_t done = 0; done < size;) {
+    const ssize_t count = ::pread(descriptor, result.copy_.data() + done, static_cast<size_t>(size - done),
+                                  static_cast<off_t>(offset + done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail(ErrorCode::input, "cannot read: %s", std::strerror(errno));
+    if (count == 0)
+      fail(ErrorCode::input, "the file ends after %llu of %llu bytes; was it changed while it was read?",
+           static_cast<unsigned long long>(done), static_cast<unsigned long long>(size));
+    done += static_cast<uint64_t>(count);
+  }
   return result;
 }
 
 /// Mappings start at a page, so the page that holds `offset` is mapped from its beginning.
-void FileBytes::map(int descriptor, uint64_t offset, uint64_t size) {
+FileBytes FileBytes::mapped(int descriptor, uint64_t offset, uint64_t size) {
   check_not_empty(size);
   const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   const uint64_t skipped = offset % page, first = offset - skipped;
@@ -94,21 +123,12 @@ void FileBytes::map(int descriptor, uint64_t offset, uint64_t size) {
   if (address == MAP_FAILED)
     fail(errno == EACCES ? ErrorCode::input : ErrorCode::device, "cannot map %zu bytes: %s", bytes,
          std::strerror(errno));
-  mapping_ = address;
-  mapping_bytes_ = bytes;
-  data_ = static_cast<const std::byte*>(address) + skipped;
-  size_ = static_cast<size_t>(size);
-}
-
-void FileBytes::copy_unless_aligned() {
-  if (reinterpret_cast<uintptr_t>(data_) % kAlignment == 0) return;
-  memory::AlignedBuffer copy(size_, "a copy of the file");
-  std::memcpy(copy.data(), data_, size_);
   FileBytes result;
-  result.data_ = copy.data();
-  result.size_ = size_;
-  result.copy_ = std::move(copy);
-  *this = std::move(result);
+  result.mapping_ = address;
+  result.mapping_bytes_ = bytes;
+  result.data_ = static_cast<const std::byte*>(address) + skipped;
+  result.size_ = static_cast<size_t>(size);
+  return result;
 }
 
 FileBytes::~FileBytes() {

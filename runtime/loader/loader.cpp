@@ -59,7 +59,8 @@ void validate_order(const Model& model) {
 }
 
 Model load_model(FileBytes file) {
-  Model model{std::move(file), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
+  Model model;
+  model.file = std::move(file);
   const Sections sections = read_sections(model.file.data(), model.file.size());
   read_tables(sections, model);
   read_preprocessing(sections, model);

@@ -1,6 +1,8 @@
 #include <cinttypes>
 #include <cstring>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "loader/loader.h"
 #include "loader/validate.h"
@@ -81,6 +83,24 @@ Constant read_constant(const Section& data, const format::ConstantRecord& record
     fail_damaged("constant %zu: %" PRIu64 " bytes at %" PRIu64 " exceed DATA (%" PRIu64 " bytes)", index,
                  record.size_bytes, record.offset, data.size);
   return {dtype, record.count, data.data + record.offset};
+}
+
+/// Moves the i32 constants of a file that is used in place into Model::index_copies.
+void copy_indices(const Section& data, Model& model) {
+  std::map<std::pair<const std::byte*, uint64_t>, const std::byte*> copies;
+  uint64_t total = 0;
+  for (Constant& constant : model.constants) {
+    if (constant.dtype != DataType::kI32 || constant.count == 0) continue;
+    const std::byte*& copy = copies[{constant.data, constant.bytes()}];
+    if (copy == nullptr) {
+      total += constant.bytes();
+      if (total > data.size) fail_damaged("i32 constants overlap; expected each in a place of its own");
+      model.index_copies.emplace_back(static_cast<size_t>(constant.bytes()), "a copy of i32 constants");
+      std::memcpy(model.index_copies.back().data(), constant.data, model.index_copies.back().size());
+      copy = model.index_copies.back().data();
+    }
+    constant.data = copy;
+  }
 }
 
 std::vector<int> read_terminals(const Section& section, const char* name, const Model& model,
@@ -166,6 +186,7 @@ void read_tables(const Sections& sections, Model& model) {
   const auto constants = sections.constants.records<format::ConstantRecord>();
   for (size_t i = 0; i < constants.size(); ++i)
     model.constants.push_back(read_constant(sections.data, constants[i], i));
+  if (model.file.is_in_place()) copy_indices(sections.data, model);
   model.inputs = read_terminals(sections.inputs, "INPUTS", model, DataType::kU8);
   model.outputs = read_terminals(sections.outputs, "OUTPUTS", model, DataType::kBit);
   if (sections.metadata.size > 0)

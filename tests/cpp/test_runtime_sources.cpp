@@ -68,15 +68,27 @@ Bytes surrounded(size_t before, size_t after) {
   return bytes;
 }
 
+phonebit::Options with(bool in_place) {
+  phonebit::Options options;
+  options.in_place = in_place;
+  return options;
+}
+
 void loads_from_memory(const Content& expected) {
   phonebit::memory::AlignedBuffer room(model.size() + 64, "a test");
-  for (const size_t shift : {0, 1, 4, 63}) {
-    std::memcpy(room.data() + shift, model.data(), model.size());
-    Network network = Network::load_memory(room.data() + shift, model.size());
-    // What is not aligned was copied, so the caller's bytes no longer matter.
-    if (shift != 0) std::memset(room.data(), 0, room.size());
-    expect(results_of(std::move(network)) == expected, "from memory at " + std::to_string(shift));
+  for (const bool in_place : {false, true}) {
+    for (const size_t shift : {0, 1, 4, 63}) {
+      std::memcpy(room.data() + shift, model.data(), model.size());
+      Network network = Network::load_memory(room.data() + shift, model.size(), with(in_place));
+      // Of a copy, the caller's bytes no longer matter.
+      if (!in_place || shift != 0) std::memset(room.data(), 0, room.size());
+      expect(results_of(std::move(network)) == expected, "from memory at " + std::to_string(shift));
+    }
   }
+  phonebit::Options small;
+  small.max_memory_bytes = model.size() - 1;
+  expect_error(ErrorCode::input, {std::to_string(model.size()) + " bytes", "memory limit"}, "a large file",
+               [&] { Network::load_memory(model.data(), model.size(), small); });
   expect_error(ErrorCode::input, {"memory of 100 bytes", "null"}, "null",
                [] { Network::load_memory(nullptr, 100); });
   expect_error(ErrorCode::format, {"memory of 0 bytes", "empty"}, "no bytes",
@@ -90,10 +102,14 @@ void loads_from_descriptors(const Content& expected) {
     File file(surrounded(before, 100));
     const auto offset = static_cast<int64_t>(before);
     const std::string where = "from offset " + std::to_string(before);
-    Network network = Network::load_descriptor(file.descriptor(), offset, static_cast<int64_t>(model.size()));
+    const auto size = static_cast<int64_t>(model.size());
+    Network copied = Network::load_descriptor(file.descriptor(), offset, size);
+    Network mapped = Network::load_descriptor(file.descriptor(), offset, size, with(true));
     expect(::lseek(file.descriptor(), 0, SEEK_CUR) == 0, where + ": the position stays");
+    expect(results_of(std::move(mapped)) == expected, where + ", in place");
     file.close();
-    expect(results_of(std::move(network)) == expected, where);
+    std::filesystem::resize_file(file.path(), 0);
+    expect(results_of(std::move(copied)) == expected, where + ", a file that was cut short");
   }
   const File to_the_end(surrounded(128, 0));
   expect(results_of(Network::load_descriptor(to_the_end.descriptor(), 128, 0)) == expected, "to the end");
@@ -127,7 +143,7 @@ void refuses_bad_descriptors() {
   const int folder = ::open("/", O_RDONLY | O_CLOEXEC);
   expect_error(ErrorCode::input, {"directory"}, "a folder", [&] { Network::load_descriptor(folder, 0, 0); });
   const int write_only = ::open(file.path().c_str(), O_WRONLY | O_CLOEXEC);
-  expect_error(ErrorCode::input, {"cannot map"}, "one that cannot be read",
+  expect_error(ErrorCode::input, {"cannot read"}, "one that cannot be read",
                [&] { Network::load_descriptor(write_only, 0, 0); });
   for (const int descriptor : {ends[0], ends[1], folder, write_only}) ::close(descriptor);
 }

@@ -61,6 +61,10 @@ class Options {
   /// The system's numbers of processors, in place of cores().
   Options& core_list(std::vector<int32_t> cores) { return set(core_list_, std::move(cores)); }
   Options& hint(Hint hint) { return set(hint_, hint); }
+  /// Whether a file's bytes are used where they are, without a copy (a mapping, or the caller's memory); they
+  /// must then stay unchanged as long as the network lives. phonebit_options_set_in_place says what else
+  /// happens. Default false.
+  Options& in_place(bool is_on) { return set(in_place_, is_on); }
   Options& precision(Precision precision) { return set(precision_, precision); }
   /// Folder for GPU program binaries and self-test results; an Android app gives its getCacheDir().
   Options& cache_directory(std::string path) { return set(cache_directory_, std::move(path)); }
@@ -133,6 +137,7 @@ class Options {
       return phonebit_options_set_synchronization(to, static_cast<int32_t>(s));
     });
     give(status, sync_limit_ms_, [&](int limit) { return phonebit_options_set_sync_limit(to, limit); });
+    give(status, in_place_, [&](bool is_on) { return phonebit_options_set_in_place(to, is_on ? 1 : 0); });
     give(status, trial_, [&](bool is_on) { return phonebit_options_set_trial(to, is_on ? 1 : 0); });
     give(status, command_buffer_,
          [&](bool is_on) { return phonebit_options_set_command_buffer(to, is_on ? 1 : 0); });
@@ -161,7 +166,7 @@ class Options {
   std::optional<std::vector<PlannedPart>> plan_;
   std::optional<Sharing> sharing_;
   std::optional<Synchronization> synchronization_;
-  std::optional<bool> trial_, command_buffer_, profiling_;
+  std::optional<bool> in_place_, trial_, command_buffer_, profiling_;
   std::optional<uint64_t> max_memory_;
   std::optional<OpenCl> opencl_;
 };

@@ -67,11 +67,10 @@ class Job {
 /// A loaded network. Owns its memory and its threads; destroying it cancels its jobs and waits for them.
 class Network {
  public:
-  /// Reads, checks and prepares a file, which must stay unchanged meanwhile and afterwards. Blocks; on a
-  /// GPU's first start it compiles and tests kernels. Any thread.
+  /// Reads, checks and prepares a file; it may change or vanish afterwards, unless Options::in_place. Blocks;
+  /// on a GPU's first start it compiles and tests kernels. Any thread.
   static Result<Network> load(const std::string& path, const Options& options = {});
-  /// The same for a file in memory, used in place: it must stay unchanged until the network is destroyed.
-  /// Copied where it does not start at a multiple of 64.
+  /// The same for a file in memory.
   static Result<Network> load_memory(Span<const uint8_t> file, const Options& options = {});
   /// The same for `bytes` bytes from `offset` in an open file, as Android's AAsset_openFileDescriptor gives
   /// them; bytes 0: to the end. The descriptor may be closed afterwards.

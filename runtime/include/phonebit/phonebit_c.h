@@ -232,6 +232,11 @@ PHONEBIT_API phonebit_status phonebit_options_set_tuning(phonebit_options* optio
 PHONEBIT_API phonebit_status phonebit_options_set_profiling(phonebit_options* options, int32_t is_on);
 /* Largest sum of activations, scratch and packed weights that a file may ask for; default 4 GiB. */
 PHONEBIT_API phonebit_status phonebit_options_set_max_memory(phonebit_options* options, uint64_t bytes);
+/* Whether a file's bytes are used where they are, without a copy: a mapping that is shared with the page
+ * cache, or the caller's memory (copied where it does not start at a multiple of 64). They must then stay
+ * unchanged until the network is destroyed (replacing a file by renaming is fine): results are otherwise
+ * undefined, and a file that is cut short ends the process with SIGBUS. Default 0. */
+PHONEBIT_API phonebit_status phonebit_options_set_in_place(phonebit_options* options, int32_t is_on);
 /* The caller's cl_context, cl_device_id and in-order cl_command_queue (may be NULL), in place of a device
  * name; retained. */
 PHONEBIT_API phonebit_status phonebit_options_set_opencl(phonebit_options* options, void* context,
@@ -242,13 +247,11 @@ PHONEBIT_API phonebit_status phonebit_options_set_opencl(phonebit_options* optio
 typedef struct phonebit_network phonebit_network;
 
 /* Each blocks for the time of reading the file once and preparing it; on a GPU's first start also of
- * compiling and testing its kernels. options NULL: defaults. Any thread.
- *
- * The file must stay unchanged meanwhile and afterwards; replacing it by renaming is fine. */
+ * compiling and testing its kernels. options NULL: defaults. Any thread. Files and memory may change or
+ * vanish afterwards, unless phonebit_options_set_in_place. */
 PHONEBIT_API phonebit_status phonebit_network_load_path(const char* path, const phonebit_options* options,
                                                         phonebit_network** network);
-/* Bytes of a file in memory, used in place: they must stay unchanged until the network is destroyed. Copied
- * where they do not start at a multiple of 64. */
+/* Bytes of a file in memory. */
 PHONEBIT_API phonebit_status phonebit_network_load_memory(const void* data, size_t bytes,
                                                           const phonebit_options* options,
                                                           phonebit_network** network);
@@ -294,7 +297,7 @@ typedef struct phonebit_memory_info {
   uint64_t lower_bound_bytes; /* the least that any placement of them needs */
   uint64_t scratch_bytes;
   uint64_t weight_bytes; /* as the kernels like them */
-  uint64_t file_bytes;   /* mapped, shared with the page cache */
+  uint64_t file_bytes;   /* a copy of the file, or shared where it is used in place */
 } phonebit_memory_info;
 
 /* How a network came up on an OpenCL device. */

@@ -75,7 +75,7 @@ struct MemoryInfo {
   uint64_t lower_bound_bytes;  ///< the least that any placement of them needs
   uint64_t scratch_bytes;
   uint64_t weight_bytes;  ///< as the kernels like them
-  uint64_t file_bytes;    ///< mapped, shared with the page cache
+  uint64_t file_bytes;    ///< a copy of the file, or shared where it is used in place
 };
 
 /// How a network came up on an OpenCL device.

@@ -105,7 +105,7 @@ struct MemoryInfo {
   size_t lower_bound_bytes;  ///< the least that any placement of them needs
   size_t scratch_bytes;      ///< padded or re-coded inputs, shared by all layers
   size_t weight_bytes;       ///< weights as the kernels like them
-  size_t file_bytes;         ///< mapped file, shared with the page cache
+  size_t file_bytes;         ///< of the file: a copy, or shared where it is used in place
 };
 
 /// One instruction set of this build.
@@ -187,13 +187,11 @@ struct OutputBuffer {
 /// returns; they must not overlap. Errors: every failure is a phonebit::Error, and the object stays usable.
 class Network {
  public:
-  /// Reads, checks and prepares a file (which must stay unchanged meanwhile and afterwards; replacing it by
-  /// renaming is fine). Blocks for the time of reading it once. Throws Error: input (path), format (content),
-  /// device (ISA, memory).
+  /// Reads, checks and prepares a file; it may change or vanish afterwards, unless Options::in_place. Blocks
+  /// for the time of reading it once. Throws Error: input (path), format (content), device (ISA, memory).
   static Network load(const std::string& path, const Options& options = {});
 
-  /// The same for the bytes of a file in memory, used in place: they must stay unchanged as long as the
-  /// network lives. Copied where they do not start at a multiple of 64.
+  /// The same for the bytes of a file in memory.
   static Network load_memory(const void* data, size_t bytes, const Options& options = {});
   /// The same for `bytes` bytes from `offset` of an open file; 0: to its end. The descriptor may be closed
   /// afterwards.

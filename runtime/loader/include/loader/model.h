@@ -8,6 +8,7 @@
 
 #include "format/pbit_records.h"
 #include "loader/file_bytes.h"
+#include "memory/aligned_buffer.h"
 #include "types/plan.h"
 
 namespace phonebit::loader {
@@ -28,7 +29,7 @@ struct Tensor {
   std::string describe() const;
 };
 
-/// One array of the DATA section; lies in the file's bytes.
+/// One array of the DATA section; lies in the file's bytes, or in Model::index_copies.
 struct Constant {
   format::DataType dtype;
   uint64_t count;
@@ -67,6 +68,9 @@ struct Model {
   FileBytes file;
   std::vector<Tensor> tensors;
   std::vector<Constant> constants;
+  /// Of i32 constants (channel numbers, thresholds) of a file used in place: what may serve as an index is
+  /// never read from bytes that somebody else could change after the check.
+  std::vector<memory::AlignedBuffer> index_copies;
   std::vector<Op> ops;
   std::vector<int> inputs;
   std::vector<int> outputs;

@@ -61,6 +61,11 @@ enum class Hint {
 };
 
 struct Options {
+  /// Whether the file's bytes are used where they are, without a copy: a mapping that is shared with the page
+  /// cache, or the caller's memory. They must then stay unchanged as long as the network lives (replacing a
+  /// file by renaming is fine): results are otherwise undefined, and a file that is cut short ends the
+  /// process with SIGBUS.
+  bool in_place = false;
   /// "cpu": the instruction set that PHONEBIT_CPU names, else the best of this machine; "cpu:avx2": that one;
   /// "gpu" or "gpu:1": an OpenCL device in the order of opencl_devices(); "auto": the first OpenCL device
   /// that is a GPU, or the CPU where there is none; "gpu+cpu" or "gpu:1+cpu:avx2": both together, as a plan
