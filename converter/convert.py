@@ -11,10 +11,10 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from phonebit.converter.cost import parameters
 from phonebit.converter.importers.sources import ImportOptions, framework_of, import_source
 from phonebit.converter.input_types import chosen_preprocessing, input_rules, read_bytes
-from phonebit.converter.ir import BinaryConv2D, BinaryDepthwiseConv2D, Graph, Node
+from phonebit.converter.ir import Graph, Node
+from phonebit.converter.ops import BinaryConv2D, BinaryDepthwiseConv2D
 from phonebit.converter.passes.base import copy_graph
 from phonebit.converter.passes.decide_zeros import Zeros
 from phonebit.converter.passes.pipeline import FloatWeights, PipelineResult, run_pipeline
@@ -271,7 +271,7 @@ def prepare_source(
     problems = [
         f"{node.name}: {'NaN or infinite' if array.size else 'empty'} parameters"
         for node in prepared.nodes
-        for array in parameters(node.op)
+        for array in node.op.parameters()
         if not array.size or not np.all(np.isfinite(array))
     ]
     if problems:

@@ -2,34 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from phonebit.converter.constants import weight_words
-from phonebit.converter.ir import (
-    BatchNorm,
-    BinaryConv2D,
-    BinaryDepthwiseConv2D,
-    Conv2D,
-    Dequantize,
-    Divide,
-    Epilogue,
-    Graph,
-    Input,
-    Node,
-    Operator,
-    PRelu,
-    ScaleBias,
-    TensorType,
-)
+from phonebit.converter.ir import Graph, Node, Operator, TensorType
+from phonebit.converter.ops import Input
+from phonebit.converter.ops.convolution import Convolution
 from phonebit.converter.passes.base import epilogue_of
-from phonebit.converter.writer import weights_type
-from phonebit.format.contents import CONSTANT_TYPES
 from phonebit.format.records import DataType
-
-Convolution = Conv2D | BinaryConv2D | BinaryDepthwiseConv2D
 
 
 def macs(graph: Graph, node: Node) -> int:
@@ -45,34 +24,9 @@ def total_macs(graph: Graph) -> int:
     return sum(macs(graph, node) for node in graph.nodes)
 
 
-def parameters(op: Operator) -> list[NDArray[Any]]:
-    """All arrays that training (or a pass) put into an operator, weights first."""
-    arrays: list[NDArray[Any]] = []
-    if isinstance(op, Convolution):
-        arrays.append(op.weights)
-    if isinstance(op, Conv2D) and op.bias is not None:
-        arrays.append(op.bias)
-    if isinstance(op, BatchNorm):
-        arrays += [op.gamma, op.beta, op.mean, op.variance]
-    if isinstance(op, Dequantize):
-        arrays += [op.scale, op.offset]
-    if isinstance(op, Divide):
-        arrays.append(op.divisor)
-    epilogue: Epilogue | None = getattr(op, "epilogue", None)
-    if epilogue is not None:
-        for step in epilogue.steps:
-            if isinstance(step, ScaleBias):
-                arrays += [step.scale, step.bias]
-            elif isinstance(step, PRelu):
-                arrays += [step.slope] if step.positive is None else [step.slope, step.positive]
-        if epilogue.threshold is not None:
-            arrays.append(epilogue.threshold)
-    return arrays
-
-
 def parameter_count(op: Operator) -> int:
     """Number of trained numbers in a source operator."""
-    return sum(array.size for array in parameters(op))
+    return sum(array.size for array in op.parameters())
 
 
 def float_bytes(op: Operator) -> int:
@@ -80,20 +34,12 @@ def float_bytes(op: Operator) -> int:
     return 4 * parameter_count(op)
 
 
-def weight_bytes(op: Convolution) -> int:
-    """Bytes of an engine operator's weights in the file."""
-    stored = weights_type(op)
-    if stored == DataType.BIT:
-        return weight_words(op.weights, isinstance(op, BinaryDepthwiseConv2D)).nbytes
-    return op.weights.size * CONSTANT_TYPES[stored].itemsize
-
-
 def stored_bytes(node: Node) -> int:
     """Bytes of a node's constants in the file, without alignment and sharing."""
     op = node.op
-    total = 4 * sum(array.size for array in parameters(op))
+    total = 4 * sum(array.size for array in op.parameters())
     if isinstance(op, Convolution):
-        total += weight_bytes(op) - 4 * op.weights.size
+        total += op.weight_bytes - 4 * op.weights.size
     epilogue = epilogue_of(op)
     threshold = epilogue.threshold if epilogue is not None else None
     if threshold is not None and threshold.dtype == np.float32 and not threshold.any():

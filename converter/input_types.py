@@ -8,7 +8,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
-from phonebit.converter.ir import Dequantize, Graph, Input, Node, TensorType
+from phonebit.converter.ir import Graph, Node, TensorType
+from phonebit.converter.ops import Dequantize, Input
 from phonebit.converter.passes.base import copy_graph, fresh_value, index_of, rename_uses
 from phonebit.errors import ConversionError, InputError
 from phonebit.format.records import DataType

@@ -2,8 +2,9 @@
 
 Importers emit the *source* operators, which mean what the training framework computes. Passes
 rewrite them into the *engine* operators, which map one to one onto the ops of a ``.pbit`` file
-(docs/format.md). ``converter/interpreter.py`` executes both, in NumPy, and is the definition of
-what each operator computes.
+(docs/format.md). Each operator is a class in a file of ``converter/ops`` that says all there is to
+know about it: its fields, its type rule, what it computes (in NumPy: the definition that every
+backend is held to) and how a file holds it.
 
 Values are named. A tensor's shape is (height, width, channels), the batch is implicit, and rank-1
 features are (1, 1, C). A ``BIT`` tensor holds -1 or +1 per element (int8 in the interpreter).
@@ -12,8 +13,9 @@ Weights are NumPy arrays inside the operators, in OHWI order: (Cout, KH, KW, Cin
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +24,10 @@ from phonebit.detection.head import DetectionHead
 from phonebit.format.records import DataType
 from phonebit.preprocessing import Preprocessing
 
+Array = NDArray[Any]
 FloatArray = NDArray[np.float32]
+Directions = NDArray[np.int8]
+Values = dict[str, Array]
 Shape = tuple[int, int, int]
 
 SMALLEST: Final = float(np.finfo(np.float32).smallest_subnormal)
@@ -49,298 +54,73 @@ class Window:
     def output_size(self, height: int, width: int) -> tuple[int, int]:
         """Spatial size that this window produces on a (height, width) map."""
         top, left, bottom, right = self.pads
-        span_h = (self.kernel[0] - 1) * self.dilation[0] + 1
-        span_w = (self.kernel[1] - 1) * self.dilation[1] + 1
+        span_h, span_w = self.spans
         return (
             (height + top + bottom - span_h) // self.strides[0] + 1,
             (width + left + right - span_w) // self.strides[1] + 1,
         )
 
+    @property
+    def spans(self) -> tuple[int, int]:
+        """Height and width of the dilated kernel."""
+        height, width = ((k - 1) * d + 1 for k, d in zip(self.kernel, self.dilation, strict=True))
+        return height, width
 
-# --- epilogue of the engine operators ------------------------------------------------------------
-
-
-@dataclass
-class ScaleBias:
-    """v * scale[c] + bias[c], rounded after the product and after the sum."""
-
-    scale: FloatArray
-    bias: FloatArray
-
-
-@dataclass
-class AddTensor:
-    """v + t, where t is the node's input number ``operand`` (same shape or (1, 1, C))."""
-
-    operand: int
+    @property
+    def padding_fits(self) -> bool:
+        """Whether padding is smaller than the dilated kernel: no tap row is padding alone."""
+        span_h, span_w = self.spans
+        top, left, bottom, right = self.pads
+        return max(top, bottom) < span_h and max(left, right) < span_w
 
 
 @dataclass
-class MultiplyTensor:
-    """v * t, where t is the node's input number ``operand`` (same shape or (1, 1, C))."""
+class Operator(ABC):
+    """What a node computes; ``converter/ops/base.py`` has the kinds of operators.
 
-    operand: int
-
-
-@dataclass
-class Clamp:
-    """min(max(v, low), high); ReLU is (0, inf)."""
-
-    low: float
-    high: float
-
-
-@dataclass
-class PRelu:
-    """v * positive[i] if v >= 0 else v * slope[i]; C or H*W*C elements each, alike.
-
-    Without ``positive`` values >= 0 stay as they are.
+    Attributes:
+        least_operands: How many main operands it needs. Where that is more than one, all inputs of
+            its node are main operands.
     """
 
-    slope: FloatArray
-    positive: FloatArray | None = None
-
-
-@dataclass
-class Sigmoid:
-    """1 / (1 + exp(-v))."""
-
-
-@dataclass
-class Tanh:
-    """Hyperbolic tangent."""
-
-
-@dataclass
-class Round:
-    """The nearest integer, halves to even."""
-
-
-Step = ScaleBias | AddTensor | MultiplyTensor | Clamp | PRelu | Sigmoid | Tanh | Round
-
-
-@dataclass
-class Epilogue:
-    """What happens to an operator's main value before it is stored.
-
-    ``threshold`` yields the packed bits: int32 array of shape (C,): accumulator >= T[c], only
-    without steps; float32 array of shape (C,): v >= t[c] after the steps; None: no bits.
-    """
-
-    steps: list[Step] = field(default_factory=list)
-    threshold: NDArray[np.int32] | FloatArray | None = None
-
-
-# --- operators that importers emit (source) and that engine graphs may keep -----------------------
-
-
-@dataclass
-class Input:
-    """A network input. A real-valued source input that is read as U8 is followed by Dequantize."""
-
-
-@dataclass
-class Dequantize:
-    """Source only. u8 -> float32: x * scale[c] + offset[c] (C elements each).
-
-    ``rational`` is (mul, add, divisor) when the value is exactly (mul * x + add) / divisor with
-    integers for every channel, e.g. (2, -255, 255) for the range -1..1; else None.
-    """
-
-    scale: FloatArray
-    offset: FloatArray
-    rational: tuple[int, int, int] | None = None
-
-
-@dataclass
-class Sign:
-    """Source only. v >= threshold -> +1, else -1, a BIT tensor; sign(0) = +1 by default."""
-
-    threshold: float = 0.0
-
-
-@dataclass
-class Quantize:
-    """Source only. A value becomes one of a few: values[number of thresholds t with v >= t].
-
-    ``thresholds`` ascend, shape (n,); ``values`` have shape (n + 1,), the lowest first. torch.sign,
-    whose 0 stays 0, is thresholds (0, SMALLEST), values (-1, 0, 1); a bare sign with sign(0) = +1
-    is the operator Sign instead. What a network counts as an exact zero is decided by
-    ``passes/decide_zeros.py``.
-    """
-
-    thresholds: FloatArray
-    values: FloatArray
-
-
-@dataclass
-class PlaneSum:
-    """Passes only. offset[c] + sum over i of scales[i, c] * b_i: a Quantize as n planes of bits.
-
-    The node's inputs are n BIT values of one shape, the lowest threshold's first (b_i is +1 where
-    v >= thresholds[i], so b_0 >= b_1 >= ...); the result is F32.
-    """
-
-    scales: FloatArray
-    offset: FloatArray
-
-
-@dataclass
-class Divide:
-    """Source only. v / divisor[c], rounded once."""
-
-    divisor: FloatArray
-
-
-@dataclass
-class BatchNorm:
-    """Source only. Batch normalisation at inference, in the float32 arithmetic of its framework.
-
-    "keras": (x - mean) * (gamma / sqrt(variance + epsilon)) + beta, each operation rounded.
-    "torch": x * scale + (beta - mean * scale), the products and sums fused (FMA), with
-    scale = (1 / sqrt(variance + epsilon)) * gamma: PyTorch's vectorised CPU code, to the bit.
-    """
-
-    gamma: FloatArray
-    beta: FloatArray
-    mean: FloatArray
-    variance: FloatArray
-    epsilon: float
-    arithmetic: Literal["keras", "torch"] = "keras"
-
-
-@dataclass
-class Conv2D:
-    """Convolution or (as a window over the whole map) dense layer.
-
-    Source form: ``weights`` are what the framework multiplies by (after its kernel quantizer),
-    ``pad_value`` is what padded taps count as, ``bias`` may be None, ``epilogue`` is empty and the
-    input may be BIT (then the product is over -1/+1).
-    Engine form: input F32 (any weights), or U8 with weights of -1/+1 only, where
-    the accumulator is sum w * (input_mul * x + input_add); ``bias`` None and ``pad_value`` 0.
-    ``stored_as`` F16: every weight is a half, and the file holds 2 bytes of it; I8: an integer of
-    at most 127, and 1 byte.
-    """
-
-    weights: FloatArray
-    window: Window
-    groups: int = 1
-    pad_value: float = 0.0
-    bias: FloatArray | None = None
-    input_mul: int = 1
-    input_add: int = 0
-    epilogue: Epilogue = field(default_factory=Epilogue)
-    stored_as: Literal[DataType.F32, DataType.F16, DataType.I8] = DataType.F32
-
-
-@dataclass
-class MaxPool2D:
-    """Maximum over the taps inside the map; of bits, minimum on channels set in ``flip``."""
-
-    window: Window
-    flip: NDArray[np.bool_] | None = None
-    epilogue: Epilogue = field(default_factory=Epilogue)
-
-
-@dataclass
-class AveragePool2D:
-    """Mean over the taps inside the map."""
-
-    window: Window
-    epilogue: Epilogue = field(default_factory=Epilogue)
-
-
-@dataclass
-class Elementwise:
-    """The input as float32 through the epilogue. Source: add, multiply, activation: one step."""
-
-    epilogue: Epilogue = field(default_factory=Epilogue)
-
-
-@dataclass
-class Concat:
-    """Concatenation along the channels, of F32 or of BIT values."""
-
-
-@dataclass
-class Pad:
-    """``value`` around the map; pads are (top, left, bottom, right)."""
-
-    pads: tuple[int, int, int, int]
-    value: float = 0.0
-
-
-@dataclass
-class Reshape:
-    """The same elements in NHWC order under a new (height, width, channels)."""
-
-    shape: Shape
-
-
-@dataclass
-class SelectChannels:
-    """Output channel c is input channel indices[c], or 0.0 where that is -1; F32.
-
-    One operator for slices, splits, shuffles and channels of zeros.
-    """
-
-    indices: NDArray[np.int32]
-
-
-@dataclass
-class Softmax:
-    """Over the channels; ``log``: its natural logarithm, computed as v - max - log(sum exp)."""
-
-    log: bool = False
-
-
-# --- operators that only passes create ------------------------------------------------------------
-
-
-@dataclass
-class BinaryConv2D:
-    """Engine only. Input BIT, ``weights`` int8 of -1/+1, padded taps count as ``pad_value``.
-
-    ``pad_value`` is -1, 0 or 1.
-    """
-
-    weights: NDArray[np.int8]
-    window: Window
-    groups: int = 1
-    pad_value: int = 0
-    epilogue: Epilogue = field(default_factory=Epilogue)
-
-
-@dataclass
-class BinaryDepthwiseConv2D:
-    """Engine only. One filter a channel: ``weights`` int8 of -1/+1, shape (C, KH, KW, 1)."""
-
-    weights: NDArray[np.int8]
-    window: Window
-    pad_value: int = 0
-    epilogue: Epilogue = field(default_factory=Epilogue)
-
-
-Operator = (
-    Input
-    | Dequantize
-    | Sign
-    | Quantize
-    | PlaneSum
-    | Divide
-    | BatchNorm
-    | Conv2D
-    | MaxPool2D
-    | AveragePool2D
-    | Elementwise
-    | Concat
-    | Pad
-    | Reshape
-    | SelectChannels
-    | Softmax
-    | BinaryConv2D
-    | BinaryDepthwiseConv2D
-)
+    least_operands: ClassVar[int] = 1
+
+    @abstractmethod
+    def types(self, node: Node, operands: list[TensorType]) -> dict[str, TensorType]:
+        """The types of the values that ``node``, which holds this operator, defines.
+
+        Raises:
+            ConversionError: The operands do not fit, or the operator contradicts itself.
+        """
+
+    @abstractmethod
+    def evaluate(self, node: Node, operands: list[Array], margins: Values | None) -> Values:
+        """The values that ``node`` defines; see ``interpreter.evaluate_node``."""
+
+    def parameters(self) -> list[Array]:
+        """All arrays that training (or a pass) put into the operator, weights first."""
+        return []
+
+    def is_per_channel(self, channels: int) -> bool:
+        """Whether each channel's values are mapped by a function of that one value alone."""
+        return False
+
+    def directions(self) -> Directions | None:
+        """Of a per-channel operator: +1 where it never decreases, -1 where it never increases.
+
+        Shape (C,) or (1,); 0 where it is constant. None if it is not monotone, or not provably so
+        in float32.
+        """
+        return None
+
+    @property
+    def is_shape_free(self) -> bool:
+        """Whether a per-channel operator treats all channels alike: it commutes with a reshape."""
+        return False
+
+    def sliced(self, channels: slice) -> Self:
+        """A per-channel operator for some of the channels."""
+        return self
 
 
 @dataclass
@@ -368,8 +148,10 @@ class Node:
         """Names of the values that this node defines."""
         return [name for name in (self.value, self.bits) if name is not None]
 
-
-GraphStage = Literal["source", "engine"]
+    @property
+    def main_inputs(self) -> list[str]:
+        """Those of ``inputs`` that are main operands."""
+        return self.inputs if self.op.least_operands > 1 else self.inputs[:1]
 
 
 @dataclass

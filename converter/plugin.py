@@ -25,32 +25,31 @@ from numpy.typing import ArrayLike
 
 from phonebit.converter.importers.keras_convolutions import contiguous, sliding_window
 from phonebit.converter.importers.keras_graph import LayerContext, Tensor, UnsupportedError
-from phonebit.converter.ir import (
-    AddTensor,
+from phonebit.converter.ir import FloatArray, Operator, Window
+from phonebit.converter.ops import (
     AveragePool2D,
     BatchNorm,
-    Clamp,
     Concat,
     Conv2D,
     Elementwise,
-    Epilogue,
-    FloatArray,
     MaxPool2D,
-    MultiplyTensor,
-    Operator,
     Pad,
-    PRelu,
     Quantize,
     Reshape,
-    ScaleBias,
     SelectChannels,
-    Sigmoid,
     Sign,
     Softmax,
-    Step,
-    Tanh,
-    Window,
 )
+from phonebit.converter.ops.epilogue import (
+    AddTensor,
+    Clamp,
+    Epilogue,
+    EpilogueOp,
+    MultiplyTensor,
+    PRelu,
+    ScaleBias,
+)
+from phonebit.converter.ops.epilogue.functions import Sigmoid, Tanh
 from phonebit.errors import ConversionError
 from phonebit.format.records import DataType
 
@@ -296,7 +295,7 @@ class CustomLayer:
         name = kind if number == 1 else f"{kind}{number}"
         return self._context.emit(op, inputs, shape, suffix=name, inner=name, dtype=dtype)
 
-    def _step(self, kind: str, x: Tensor, step: Step, *others: Tensor) -> Tensor:
+    def _step(self, kind: str, x: Tensor, step: EpilogueOp, *others: Tensor) -> Tensor:
         for y in others:
             if y.hwc not in (x.hwc, (1, 1, x.channels)):
                 raise UnsupportedError(f"{kind} of shapes {x.shape} and {y.shape}")

@@ -7,19 +7,14 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from phonebit.converter.cost import (
-    Convolution,
     float_bytes,
     macs,
     parameter_count,
     stored_bytes,
 )
-from phonebit.converter.ir import (
-    BinaryConv2D,
-    BinaryDepthwiseConv2D,
-    Graph,
-    Input,
-    Node,
-)
+from phonebit.converter.ir import Graph, Node
+from phonebit.converter.ops import BinaryConv2D, BinaryDepthwiseConv2D, Input
+from phonebit.converter.ops.convolution import Convolution
 from phonebit.converter.passes.base import PassLog
 
 if TYPE_CHECKING:

@@ -4,40 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from phonebit.converter.constants import ConstantPool, weight_words
-from phonebit.converter.engine_rules import EPILOGUE_OPS, FUNCTION_KINDS, WINDOW_OPS, check_engine
+from phonebit.converter.constants import ConstantPool
+from phonebit.converter.engine_rules import check_engine
 from phonebit.converter.infer import infer
-from phonebit.converter.ir import (
-    AddTensor,
-    AveragePool2D,
-    BinaryConv2D,
-    BinaryDepthwiseConv2D,
-    Clamp,
-    Concat,
-    Conv2D,
-    Elementwise,
-    Epilogue,
-    Graph,
-    Input,
-    MaxPool2D,
-    MultiplyTensor,
-    Node,
-    Operator,
-    Pad,
-    PRelu,
-    Reshape,
-    ScaleBias,
-    SelectChannels,
-    Softmax,
-    Step,
-    TensorType,
-)
+from phonebit.converter.ir import Graph, Node, TensorType
+from phonebit.converter.ops import Input
+from phonebit.converter.ops.base import EngineOperator
+from phonebit.converter.ops.epilogue import Epilogue, EpilogueOp
+from phonebit.converter.ops.with_epilogue import EpilogueOperator
+from phonebit.converter.records import RecordWriter
 from phonebit.errors import ConversionError
-from phonebit.format.bits import pack_mask
 from phonebit.format.contents import FileContents, Indices, Records
 from phonebit.format.records import (
     DETECTION,
@@ -47,26 +27,10 @@ from phonebit.format.records import (
     STEP,
     TENSOR,
     DataType,
-    OpKind,
-    StepKind,
     ThresholdKind,
 )
 from phonebit.format.writer import file_bytes
 from phonebit.layer_info import TensorInfo
-
-OP_KINDS: Final[dict[type[Operator], OpKind]] = {
-    BinaryConv2D: OpKind.BINARY_CONV2D,
-    BinaryDepthwiseConv2D: OpKind.BINARY_DEPTHWISE_CONV2D,
-    Conv2D: OpKind.CONV2D,
-    MaxPool2D: OpKind.MAX_POOL2D,
-    AveragePool2D: OpKind.AVERAGE_POOL2D,
-    Elementwise: OpKind.ELEMENTWISE,
-    Concat: OpKind.CONCAT,
-    Pad: OpKind.PAD,
-    Reshape: OpKind.RESHAPE,
-    SelectChannels: OpKind.SELECT_CHANNELS,
-    Softmax: OpKind.SOFTMAX,
-}
 
 
 def to_bytes(graph: Graph, metadata: Mapping[str, Any] | None = None) -> bytes:
@@ -90,13 +54,6 @@ def to_contents(graph: Graph, metadata: Mapping[str, Any] | None = None) -> File
     checked = replace(graph, types=infer(graph))
     check_engine(checked)
     return _Writer(checked).contents(metadata or {})
-
-
-def weights_type(op: Conv2D | BinaryConv2D | BinaryDepthwiseConv2D) -> DataType:
-    """How the weights of this operator are written: BIT, I8, F16 or F32."""
-    if isinstance(op, Conv2D) and not np.all(np.abs(op.weights) == 1):
-        return op.stored_as
-    return DataType.BIT
 
 
 class _Writer:
@@ -172,26 +129,25 @@ class _Writer:
 
     def _op(self, node: Node) -> Records:
         op = node.op
+        assert isinstance(op, EngineOperator)
         record = np.zeros((), OP)
-        record["kind"], record["name_offset"] = _op_kind(op), self._name(node.name)
-        mains = node.inputs if isinstance(op, Concat) else node.inputs[:1]
-        record["operand_begin"], record["operand_count"] = len(self.operands), len(mains)
-        self.operands += [self.tensors[name] for name in mains]
+        record["kind"], record["name_offset"] = op.kind, self._name(node.name)
+        record["operand_begin"], record["operand_count"] = (
+            len(self.operands),
+            len(node.main_inputs),
+        )
+        self.operands += [self.tensors[name] for name in node.main_inputs]
         self._outputs(record, node)
         record["weights"] = record["threshold"] = record["flip_mask"] = NONE
         for field in ("kernel_h", "kernel_w", "stride_h", "stride_w", "dilation_h", "dilation_w"):
             record[field] = 1
         record["groups"] = record["input_mul"] = 1
-        self._geometry(record, op)
-        if isinstance(op, Conv2D | BinaryConv2D | BinaryDepthwiseConv2D):
-            record["weights"] = self._weights(op)
-        if isinstance(op, SelectChannels):
-            record["weights"] = self.constants.add(op.indices, DataType.I32)
-        if isinstance(op, MaxPool2D) and op.flip is not None and op.flip.any():
-            record["flip_mask"] = self.constants.add(pack_mask(op.flip), DataType.BIT)
+        inputs = [self.tensors[name] for name in node.inputs]
+        writer = RecordWriter(record, self.constants, inputs)
+        op.write(writer)
         record["step_begin"] = len(self.steps)
-        if isinstance(op, EPILOGUE_OPS):
-            self.steps += [self._step(node, step) for step in op.epilogue.steps]
+        if isinstance(op, EpilogueOperator):
+            self.steps += [self._step(writer, step) for step in op.epilogue.steps]
             self._threshold(record, op.epilogue)
         record["step_count"] = len(self.steps) - int(record["step_begin"])
         return record
@@ -203,30 +159,6 @@ class _Writer:
             value, bits = None, value
         record["value_output"] = NONE if value is None else self.tensors[value]
         record["bits_output"] = NONE if bits is None else self.tensors[bits]
-
-    def _geometry(self, record: Records, op: Operator) -> None:
-        if isinstance(op, WINDOW_OPS):
-            window = op.window
-            record["kernel_h"], record["kernel_w"] = window.kernel
-            record["stride_h"], record["stride_w"] = window.strides
-            record["dilation_h"], record["dilation_w"] = window.dilation
-            _set_pads(record, window.pads)
-        if isinstance(op, Conv2D | BinaryConv2D):
-            record["groups"] = op.groups
-        if isinstance(op, Conv2D):
-            record["input_mul"], record["input_add"] = op.input_mul, op.input_add
-        if isinstance(op, BinaryConv2D | BinaryDepthwiseConv2D):
-            record["pad_value"] = op.pad_value
-        if isinstance(op, Pad):
-            _set_pads(record, op.pads)
-            record["pad_value"] = op.value
-
-    def _weights(self, op: Conv2D | BinaryConv2D | BinaryDepthwiseConv2D) -> int:
-        stored = weights_type(op)
-        if stored != DataType.BIT:
-            return self.constants.add(op.weights, stored)
-        words = weight_words(op.weights, isinstance(op, BinaryDepthwiseConv2D))
-        return self.constants.add(words, DataType.BIT)
 
     def _threshold(self, record: Records, epilogue: Epilogue) -> None:
         threshold = epilogue.threshold
@@ -240,37 +172,13 @@ class _Writer:
         if np.any(threshold != 0):
             record["threshold"] = self.constants.add(threshold, DataType.F32)
 
-    def _step(self, node: Node, step: Step) -> Records:
+    @staticmethod
+    def _step(op: RecordWriter, step: EpilogueOp) -> Records:
         record = np.zeros((), STEP)
         record["tensor"] = record["constant_a"] = record["constant_b"] = NONE
-        if isinstance(step, ScaleBias):
-            record["kind"] = StepKind.SCALE_BIAS
-            record["constant_a"] = self.constants.add(step.scale, DataType.F32)
-            record["constant_b"] = self.constants.add(step.bias, DataType.F32)
-        elif isinstance(step, AddTensor | MultiplyTensor):
-            adds = isinstance(step, AddTensor)
-            record["kind"] = StepKind.ADD if adds else StepKind.MULTIPLY
-            record["tensor"] = self.tensors[node.inputs[step.operand]]
-        elif isinstance(step, Clamp):
-            record["kind"] = StepKind.CLAMP
-            record["value_a"], record["value_b"] = step.low, step.high
-        elif isinstance(step, PRelu):
-            record["kind"] = StepKind.PRELU
-            record["constant_a"] = self.constants.add(step.slope, DataType.F32)
-            if step.positive is not None:
-                record["constant_b"] = self.constants.add(step.positive, DataType.F32)
-        else:
-            record["kind"] = FUNCTION_KINDS[type(step)]
+        record["kind"] = step.kind
+        step.write(op.of(record))
         return record
-
-
-def _op_kind(op: Operator) -> OpKind:
-    is_log = isinstance(op, Softmax) and op.log
-    return OpKind.LOG_SOFTMAX if is_log else OP_KINDS[type(op)]
-
-
-def _set_pads(record: Records, pads: tuple[int, int, int, int]) -> None:
-    record["pad_top"], record["pad_left"], record["pad_bottom"], record["pad_right"] = pads
 
 
 def _indices(values: list[int]) -> Indices:

@@ -22,17 +22,9 @@ from typing import Any
 import numpy as np
 
 from phonebit.converter.infer import infer
-from phonebit.converter.ir import (
-    BinaryConv2D,
-    Conv2D,
-    Elementwise,
-    Epilogue,
-    Graph,
-    Input,
-    Node,
-    TensorType,
-    Window,
-)
+from phonebit.converter.ir import Graph, Node, TensorType, Window
+from phonebit.converter.ops import BinaryConv2D, Conv2D, Elementwise, Input
+from phonebit.converter.ops.epilogue import Epilogue
 from phonebit.converter.writer import to_bytes
 from phonebit.format.records import DataType
 from phonebit.opencl import opencl_runtime

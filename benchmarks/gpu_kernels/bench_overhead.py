@@ -19,8 +19,10 @@ from typing import Any
 import numpy as np
 
 from phonebit.converter.infer import infer
-from phonebit.converter.ir import BinaryConv2D, Epilogue, Graph, Input, Node, TensorType, Window
-from phonebit.converter.ir import Elementwise as Sign
+from phonebit.converter.ir import Graph, Node, TensorType, Window
+from phonebit.converter.ops import BinaryConv2D, Input
+from phonebit.converter.ops import Elementwise as Sign
+from phonebit.converter.ops.epilogue import Epilogue
 from phonebit.converter.writer import to_bytes
 from phonebit.format.records import DataType
 from phonebit.opencl import opencl_runtime

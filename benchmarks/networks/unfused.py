@@ -13,7 +13,9 @@ from typing import Final
 import numpy as np
 
 from phonebit.converter.convert import prepare_source
-from phonebit.converter.ir import Elementwise, Epilogue, Graph, ScaleBias, Sign
+from phonebit.converter.ir import Graph
+from phonebit.converter.ops import Elementwise, Sign
+from phonebit.converter.ops.epilogue import Epilogue, ScaleBias
 from phonebit.converter.passes.base import (
     Pass,
     PassLog,

@@ -14,7 +14,8 @@ from phonebit.converter.importers.keras_graph import (
     number,
 )
 from phonebit.converter.importers.keras_pointwise import activate, is_linear
-from phonebit.converter.ir import Conv2D, FloatArray, Window
+from phonebit.converter.ir import FloatArray, Window
+from phonebit.converter.ops import Conv2D
 
 
 def same_padding(size: int, kernel: int, stride: int, dilation: int = 1) -> tuple[int, int]:

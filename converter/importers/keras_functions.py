@@ -34,17 +34,9 @@ from phonebit.converter.importers.keras_slicing import (
     split,
     squeeze,
 )
-from phonebit.converter.ir import (
-    SMALLEST,
-    AddTensor,
-    Clamp,
-    Divide,
-    FloatArray,
-    MultiplyTensor,
-    PRelu,
-    Quantize,
-    ScaleBias,
-)
+from phonebit.converter.ir import SMALLEST, FloatArray
+from phonebit.converter.ops import Divide, Quantize
+from phonebit.converter.ops.epilogue import AddTensor, Clamp, MultiplyTensor, PRelu, ScaleBias
 
 Operand = Tensor | FloatArray
 Function = Callable[[LayerContext, dict[str, Any]], Tensor | list[Tensor]]

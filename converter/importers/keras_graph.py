@@ -14,17 +14,9 @@ from phonebit.converter.importers.keras_kinds import Quantizer, UnsupportedQuant
 from phonebit.converter.importers.keras_steps import Step as StepFunction
 from phonebit.converter.importers.keras_weights import NoWeights, Path, WeightSource, checked
 from phonebit.converter.importers.quantizers import QuantizerResolver
-from phonebit.converter.ir import (
-    Dequantize,
-    Elementwise,
-    Epilogue,
-    FloatArray,
-    Node,
-    Operator,
-    Shape,
-    Sign,
-    Step,
-)
+from phonebit.converter.ir import FloatArray, Node, Operator, Shape
+from phonebit.converter.ops import Dequantize, Elementwise, Sign
+from phonebit.converter.ops.epilogue import Epilogue, EpilogueOp
 from phonebit.errors import ConversionError
 from phonebit.format.records import DataType
 
@@ -153,7 +145,7 @@ class LayerContext:
         return Tensor(value, shape, dtype)
 
     def step(
-        self, x: Tensor, step: Step, *others: Tensor, suffix: str = "", inner: str = ""
+        self, x: Tensor, step: EpilogueOp, *others: Tensor, suffix: str = "", inner: str = ""
     ) -> Tensor:
         """Appends an element-wise node of one step; ``others`` are its operands 1, 2, ..."""
         op = Elementwise(Epilogue([step]))

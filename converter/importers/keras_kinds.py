@@ -15,7 +15,8 @@ from typing import Any, Final
 import numpy as np
 
 from phonebit.converter.importers.keras_steps import TINY, Step, apply, find_steps, simplest
-from phonebit.converter.ir import FloatArray, Sign
+from phonebit.converter.ir import FloatArray
+from phonebit.converter.ops import Sign
 
 KernelFunction = Callable[[FloatArray], FloatArray]
 

@@ -37,18 +37,9 @@ from phonebit.converter.importers.keras_pointwise import (
     softmax,
 )
 from phonebit.converter.importers.quantizers import LARQ_NAMES
-from phonebit.converter.ir import (
-    AveragePool2D,
-    BatchNorm,
-    Dequantize,
-    FloatArray,
-    MaxPool2D,
-    Pad,
-    PRelu,
-    Reshape,
-    ScaleBias,
-    Window,
-)
+from phonebit.converter.ir import FloatArray, Window
+from phonebit.converter.ops import AveragePool2D, BatchNorm, Dequantize, MaxPool2D, Pad, Reshape
+from phonebit.converter.ops.epilogue import PRelu, ScaleBias
 from phonebit.format.records import DataType
 
 LayerFunction = Callable[[LayerContext, list[Tensor]], Tensor]

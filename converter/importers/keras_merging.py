@@ -10,7 +10,8 @@ from phonebit.converter.importers.keras_graph import (
     UnsupportedError,
     constant,
 )
-from phonebit.converter.ir import AddTensor, Concat, MultiplyTensor, ScaleBias
+from phonebit.converter.ops import Concat
+from phonebit.converter.ops.epilogue import AddTensor, MultiplyTensor, ScaleBias
 from phonebit.format.records import DataType
 
 

@@ -17,26 +17,24 @@ from phonebit.converter.importers.keras_graph import (
 )
 from phonebit.converter.importers.keras_kinds import Quantizer, UnsupportedQuantizerError
 from phonebit.converter.importers.quantizers import QuantizerResolver, callable_name
-from phonebit.converter.ir import (
+from phonebit.converter.ir import FloatArray
+from phonebit.converter.ops import Sign, Softmax
+from phonebit.converter.ops.epilogue import (
     AddTensor,
     Clamp,
-    FloatArray,
+    EpilogueOp,
     MultiplyTensor,
     PRelu,
     ScaleBias,
-    Sigmoid,
-    Sign,
-    Softmax,
-    Step,
-    Tanh,
 )
+from phonebit.converter.ops.epilogue.functions import Sigmoid, Tanh
 from phonebit.format.records import DataType
 
 Parameters = Mapping[str, Any]
 Activation = Callable[[LayerContext, Tensor, Parameters, str], Tensor]
 """(context, input, parameters, node suffix) -> the layer's output."""
 
-_UNARY: Final[dict[str, Step]] = {
+_UNARY: Final[dict[str, EpilogueOp]] = {
     "clip_by_value_activation": Clamp(0.0, 1.0),
     "hard_tanh": Clamp(-1.0, 1.0),
     "relu6": Clamp(0.0, 6.0),

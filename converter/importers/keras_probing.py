@@ -23,7 +23,8 @@ from phonebit.converter.importers.keras_steps import (
     ordered,
     simplest,
 )
-from phonebit.converter.ir import FloatArray, Quantize
+from phonebit.converter.ir import FloatArray
+from phonebit.converter.ops import Quantize
 
 MAX_LEVELS: Final = 16
 """Values of a step function that is found by probing."""

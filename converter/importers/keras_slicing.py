@@ -16,15 +16,8 @@ from phonebit.converter.importers.keras_graph import (
     number,
     tensors,
 )
-from phonebit.converter.ir import (
-    AveragePool2D,
-    MaxPool2D,
-    Operator,
-    Pad,
-    Reshape,
-    SelectChannels,
-    Window,
-)
+from phonebit.converter.ir import Operator, Window
+from phonebit.converter.ops import AveragePool2D, MaxPool2D, Pad, Reshape, SelectChannels
 from phonebit.format.records import DataType
 
 Arguments = dict[str, Any]

@@ -8,7 +8,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from phonebit.converter.ir import SMALLEST, FloatArray, Quantize, Sign
+from phonebit.converter.ir import SMALLEST, FloatArray
+from phonebit.converter.ops import Quantize, Sign
 
 Step = Sign | Quantize
 """What a step function becomes in the graph."""

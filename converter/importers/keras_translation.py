@@ -24,7 +24,8 @@ from phonebit.converter.importers.keras_graph import (
 from phonebit.converter.importers.keras_layers import LAYERS
 from phonebit.converter.importers.keras_weights import NoWeights, describe
 from phonebit.converter.infer import infer
-from phonebit.converter.ir import Graph, Input, Node, TensorType
+from phonebit.converter.ir import Graph, Node, TensorType
+from phonebit.converter.ops import Input
 from phonebit.errors import ConversionError, UnsupportedLayerError
 from phonebit.format.records import DataType
 

@@ -19,19 +19,10 @@ from phonebit.converter.importers.torch_pointwise import (
 from phonebit.converter.importers.torch_program import Call
 from phonebit.converter.importers.torch_values import Context, Value
 from phonebit.converter.importers.torch_views import Layout, UnsupportedError, View, hwc_of
-from phonebit.converter.ir import (
-    AddTensor,
-    Clamp,
-    Conv2D,
-    Divide,
-    FloatArray,
-    MultiplyTensor,
-    Round,
-    ScaleBias,
-    Sigmoid,
-    Tanh,
-    Window,
-)
+from phonebit.converter.ir import FloatArray, Window
+from phonebit.converter.ops import Conv2D, Divide
+from phonebit.converter.ops.epilogue import AddTensor, Clamp, MultiplyTensor, ScaleBias
+from phonebit.converter.ops.epilogue.functions import Round, Sigmoid, Tanh
 
 Tensor = Any
 Operands = dict[str, Any]

@@ -11,7 +11,8 @@ import numpy as np
 
 from phonebit.converter.importers.torch_program import Call, Program
 from phonebit.converter.importers.torch_views import UnsupportedError, View
-from phonebit.converter.ir import Node, Operator, Quantize, Shape, Sign, TensorType
+from phonebit.converter.ir import Node, Operator, Shape, TensorType
+from phonebit.converter.ops import Quantize, Sign
 from phonebit.format.records import DataType
 
 MAX_ELEMENTS: Final = 1 << 31

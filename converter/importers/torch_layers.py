@@ -19,7 +19,8 @@ from phonebit.converter.importers.torch_views import (
     View,
     plain_view,
 )
-from phonebit.converter.ir import BatchNorm, Conv2D, FloatArray, Softmax, Window
+from phonebit.converter.ir import FloatArray, Window
+from phonebit.converter.ops import BatchNorm, Conv2D, Softmax
 
 Tensor = Any
 MAX_BINARY_VALUES: Final = 3

@@ -18,7 +18,8 @@ from phonebit.converter.importers.torch_views import (
     in_layout,
     plain_view,
 )
-from phonebit.converter.ir import Conv2D, MaxPool2D, Reshape, SelectChannels, Shape, Window
+from phonebit.converter.ir import Shape, Window
+from phonebit.converter.ops import Conv2D, MaxPool2D, Reshape, SelectChannels
 
 MAX_GATHERED: Final = 1 << 20
 """Channels of the widest value: what a gather of single elements can have."""

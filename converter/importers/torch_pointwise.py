@@ -14,19 +14,9 @@ from phonebit.converter.importers.torch_program import Call
 from phonebit.converter.importers.torch_steps import keys_of
 from phonebit.converter.importers.torch_values import Context, Value
 from phonebit.converter.importers.torch_views import UnsupportedError, View
-from phonebit.converter.ir import (
-    SMALLEST,
-    Clamp,
-    Elementwise,
-    Epilogue,
-    FloatArray,
-    Operator,
-    PRelu,
-    Quantize,
-    ScaleBias,
-    Sign,
-    Step,
-)
+from phonebit.converter.ir import SMALLEST, FloatArray, Operator
+from phonebit.converter.ops import Elementwise, Quantize, Sign
+from phonebit.converter.ops.epilogue import Clamp, Epilogue, EpilogueOp, PRelu, ScaleBias
 
 Tensor = Any
 ZERO_THRESHOLDS: Final = (0.0, SMALLEST)
@@ -48,7 +38,7 @@ def write(
 
 
 def write_step(
-    context: Context, view: View, step: Step, name: str, *others: str, quantized: bool = False
+    context: Context, view: View, step: EpilogueOp, name: str, *others: str, quantized: bool = False
 ) -> View:
     """Appends an element-wise node of one step."""
     op = Elementwise(Epilogue([step]))

@@ -20,16 +20,8 @@ from phonebit.converter.importers.torch_views import (
     plain_view,
     without_batch,
 )
-from phonebit.converter.ir import (
-    AveragePool2D,
-    Conv2D,
-    Divide,
-    MaxPool2D,
-    Operator,
-    Pad,
-    Shape,
-    Window,
-)
+from phonebit.converter.ir import Operator, Shape, Window
+from phonebit.converter.ops import AveragePool2D, Conv2D, Divide, MaxPool2D, Pad
 
 Pair = tuple[int, int]
 

@@ -11,7 +11,7 @@ from phonebit.converter.importers.torch_layout import flattened, relayout
 from phonebit.converter.importers.torch_program import Call, calls_in, replace_calls
 from phonebit.converter.importers.torch_values import Context, Value
 from phonebit.converter.importers.torch_views import ZERO, UnsupportedError, View
-from phonebit.converter.ir import Concat
+from phonebit.converter.ops import Concat
 
 Tensor = Any
 

@@ -31,7 +31,8 @@ from phonebit.converter.importers.torch_views import (
     without_batch,
 )
 from phonebit.converter.infer import infer
-from phonebit.converter.ir import Dequantize, Graph, Input, TensorType
+from phonebit.converter.ir import Graph, TensorType
+from phonebit.converter.ops import Dequantize, Input
 from phonebit.errors import ConversionError, UnsupportedLayerError
 from phonebit.format.records import DataType
 

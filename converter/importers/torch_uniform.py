@@ -16,7 +16,9 @@ from phonebit.converter.importers.torch_pointwise import whole, write_step
 from phonebit.converter.importers.torch_program import Call
 from phonebit.converter.importers.torch_values import Context, Value
 from phonebit.converter.importers.torch_views import View
-from phonebit.converter.ir import Clamp, FloatArray, Round, ScaleBias, Step
+from phonebit.converter.ir import FloatArray
+from phonebit.converter.ops.epilogue import Clamp, EpilogueOp, ScaleBias
+from phonebit.converter.ops.epilogue.functions import Round
 
 MANY_THRESHOLDS: Final = 16
 """From here on a quantizer is computed, not compared."""
@@ -47,7 +49,9 @@ def write_uniform(context: Context, call: Call, root: Value, pieces: Pieces) -> 
     return None if steps is None else write_step(context, view, steps[-1], name)
 
 
-def uniform_steps(thresholds: FloatArray, values: FloatArray, channels: int) -> list[Step] | None:
+def uniform_steps(
+    thresholds: FloatArray, values: FloatArray, channels: int
+) -> list[EpilogueOp] | None:
     """A quantizer as clamp(round(scale * x + bias)) * step.
 
     Args:

@@ -10,9 +10,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
-from phonebit.converter.engine_rules import EPILOGUE_OPS
 from phonebit.converter.infer import infer
-from phonebit.converter.ir import Epilogue, Graph, Node, Operator
+from phonebit.converter.ir import Graph, Node, Operator
+from phonebit.converter.ops.epilogue import Epilogue
+from phonebit.converter.ops.with_epilogue import EpilogueOperator
 
 OperatorType = TypeVar("OperatorType")
 
@@ -138,13 +139,13 @@ def with_op(node: Node, op: Operator) -> Node:
 
 def epilogue_of(op: Operator) -> Epilogue | None:
     """The operator's epilogue, if it has one."""
-    return op.epilogue if isinstance(op, EPILOGUE_OPS) else None
+    return op.epilogue if isinstance(op, EpilogueOperator) else None
 
 
 def with_epilogue(node: Node, epilogue: Epilogue) -> Node:
     """The same node with another epilogue."""
-    assert isinstance(node.op, EPILOGUE_OPS)
-    return replace(node, op=replace(node.op, epilogue=epilogue))
+    assert isinstance(node.op, EpilogueOperator)
+    return replace(node, op=node.op.with_epilogue(epilogue))
 
 
 def merged_sources(*nodes: Node) -> list[str]:

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from phonebit.converter.engine_rules import padding_fits
-from phonebit.converter.ir import Conv2D, FloatArray
+from phonebit.converter.ir import FloatArray
+from phonebit.converter.ops import Conv2D
 from phonebit.converter.passes.planes import Planes
 from phonebit.converter.passes.two_valued import RELATIVE_SPREAD, SignFactors, factor_weights
 
@@ -61,7 +61,7 @@ def binary_form(op: Conv2D, planes: Planes) -> BinaryForm | str:
     Returns:
         The form; or why there is none, as a sentence for the report.
     """
-    if not padding_fits(op.window):
+    if not op.window.padding_fits:
         return "padding is as wide as the kernel"
     scale = _common_scale(planes)
     if scale is None:

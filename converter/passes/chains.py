@@ -8,35 +8,16 @@ with one number per channel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from phonebit.converter.interpreter import evaluate_node
-from phonebit.converter.ir import (
-    BatchNorm,
-    Clamp,
-    Dequantize,
-    Divide,
-    Elementwise,
-    Epilogue,
-    Graph,
-    Node,
-    Operator,
-    PRelu,
-    Round,
-    ScaleBias,
-    Sigmoid,
-    Sign,
-    Step,
-    Tanh,
-)
+from phonebit.converter.ir import Directions, Graph, Node
+from phonebit.converter.ops import Sign
 from phonebit.converter.passes.base import only_consumer
-from phonebit.converter.reference.epilogue import batch_norm_scale
-
-Directions = NDArray[np.int8]
 
 
 @dataclass
@@ -82,31 +63,9 @@ def chain_to_sign(graph: Graph, value: str, first: Node) -> Chain | None:
     return Chain(value, steps, node)
 
 
-def chains_from(graph: Graph, value: str) -> list[Chain]:
-    """All chains that start at ``value``."""
-    chains = (chain_to_sign(graph, value, node) for node in graph.consumers(value))
-    return [chain for chain in chains if chain is not None]
-
-
 def is_per_channel(node: Node, channels: int) -> bool:
     """Whether a node maps each channel's values by a function of its own, of that value alone."""
-    op = node.op
-    if isinstance(op, BatchNorm | Dequantize | Divide):
-        return True
-    if not isinstance(op, Elementwise) or len(node.inputs) != 1 or node.bits is not None:
-        return False
-    return steps_are_per_channel(op.epilogue, channels)
-
-
-def steps_are_per_channel(epilogue: Epilogue, channels: int) -> bool:
-    """Whether all steps of an epilogue are functions of each channel's value alone."""
-    return all(_step_is_per_channel(step, channels) for step in epilogue.steps)
-
-
-def _step_is_per_channel(step: Step, channels: int) -> bool:
-    if isinstance(step, PRelu):
-        return step.slope.size == channels
-    return isinstance(step, ScaleBias | Clamp | Sigmoid | Tanh | Round)
+    return len(node.inputs) == 1 and node.bits is None and node.op.is_per_channel(channels)
 
 
 def directions(chain: Chain, channels: int) -> Directions | None:
@@ -118,65 +77,13 @@ def directions(chain: Chain, channels: int) -> Directions | None:
     """
     total = np.ones(channels, np.int8)
     for node in chain.steps:
-        signs = _node_directions(node.op)
+        signs = node.op.directions()
         if signs is None:
             return None
         total = (total * signs).astype(np.int8)
     return total
 
 
-def _node_directions(op: Operator) -> Directions | None:
-    if isinstance(op, BatchNorm):
-        return np.sign(batch_norm_scale(op)).astype(np.int8)
-    if isinstance(op, Dequantize):
-        return np.sign(op.scale).astype(np.int8)
-    if isinstance(op, Divide):
-        return np.sign(op.divisor).astype(np.int8)
-    assert isinstance(op, Elementwise)
-    total: Directions = np.ones(1, np.int8)
-    for step in op.epilogue.steps:
-        if isinstance(step, ScaleBias):
-            total = total * np.sign(step.scale).astype(np.int8)
-        elif isinstance(step, PRelu):
-            if np.any(step.slope < 0) or (step.positive is not None and np.any(step.positive < 0)):
-                return None
-        elif not isinstance(step, Clamp | Round):
-            return None
-    return total
-
-
 def is_shape_free(chain: Chain) -> bool:
     """Whether no step has parameters per channel, so that the chain commutes with a reshape."""
-    return all(
-        isinstance(node.op, Elementwise)
-        and all(isinstance(step, Clamp | Sigmoid | Tanh | Round) for step in node.op.epilogue.steps)
-        for node in chain.steps
-    )
-
-
-def slice_channels(op: Operator, channels: slice) -> Operator:
-    """A chain's operator restricted to some channels."""
-    if isinstance(op, BatchNorm):
-        return replace(
-            op,
-            gamma=op.gamma[channels],
-            beta=op.beta[channels],
-            mean=op.mean[channels],
-            variance=op.variance[channels],
-        )
-    if isinstance(op, Dequantize):
-        return replace(op, scale=op.scale[channels], offset=op.offset[channels])
-    if isinstance(op, Divide):
-        return Divide(op.divisor[channels])
-    if isinstance(op, Elementwise):
-        return Elementwise(Epilogue([_slice_step(step, channels) for step in op.epilogue.steps]))
-    return op
-
-
-def _slice_step(step: Step, channels: slice) -> Step:
-    if isinstance(step, ScaleBias):
-        return ScaleBias(step.scale[channels], step.bias[channels])
-    if isinstance(step, PRelu):
-        positive = None if step.positive is None else step.positive[channels]
-        return PRelu(step.slope[channels], positive)
-    return step
+    return all(node.op.is_shape_free for node in chain.steps)

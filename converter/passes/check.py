@@ -14,9 +14,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from phonebit.converter.engine_rules import EPILOGUE_OPS
-from phonebit.converter.interpreter import Values, evaluate_node
-from phonebit.converter.ir import Epilogue, Graph, Input, MultiplyTensor, Node, ScaleBias
+from phonebit.converter.interpreter import evaluate_node
+from phonebit.converter.ir import Graph, Node, Values
+from phonebit.converter.ops import Input
+from phonebit.converter.ops.epilogue import Epilogue
+from phonebit.converter.ops.with_epilogue import EpilogueOperator
 from phonebit.errors import VerificationError
 from phonebit.format.records import DataType
 
@@ -146,16 +148,13 @@ def rounding_behind_steps(node: Node, operands: list[NDArray[Any]]) -> Callable[
 
     def noise() -> NDArray[Any]:
         op = node.op
-        if not isinstance(op, EPILOGUE_OPS):
+        if not isinstance(op, EpilogueOperator):
             return np.zeros(1, np.float32)
-        bare = replace(node, op=replace(op, epilogue=Epilogue()), value="sum", bits=None)
+        bare = replace(node, op=op.with_epilogue(Epilogue()), value="sum", bits=None)
         sums = evaluate_node(bare, operands)["sum"]
         size: NDArray[Any] = np.abs(sums).max() * np.full(1, FLOAT_TOLERANCE, np.float32)
         for step in op.epilogue.steps:
-            if isinstance(step, ScaleBias):
-                size = size * np.abs(step.scale)
-            elif isinstance(step, MultiplyTensor):
-                size = size * np.abs(operands[step.operand]).max()
+            size = size * step.gain(operands)
         return size
 
     return noise

@@ -8,7 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from phonebit.converter.ir import SMALLEST, Graph, Node, Quantize, Sign
+from phonebit.converter.ir import SMALLEST, Graph, Node
+from phonebit.converter.ops import Quantize, Sign
 from phonebit.converter.passes.base import (
     PassLog,
     ZeroFate,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from phonebit.converter.ir import Graph, Node, PlaneSum, Quantize, Sign
+from phonebit.converter.ir import Graph, Node
+from phonebit.converter.ops import PlaneSum, Quantize, Sign
 from phonebit.converter.passes.base import Pass, PassLog, fresh_value, refresh_types, replace_node
 from phonebit.converter.passes.planes import MAX_PLANES, planes_of_quantizer
 from phonebit.errors import ConversionError

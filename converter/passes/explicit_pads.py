@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from phonebit.converter.engine_rules import padding_fits
-from phonebit.converter.ir import Conv2D, Graph, Node, Pad
+from phonebit.converter.ir import Graph, Node
+from phonebit.converter.ops import Conv2D, Pad
 from phonebit.converter.passes.base import (
     Pass,
     PassLog,
@@ -39,7 +39,7 @@ class ExplicitPads(Pass):
                 if op.pad_value != 0:
                     replace_node(graph, node, replace(node, op=replace(op, pad_value=0.0)))
                 continue
-            if op.pad_value == 0 and padding_fits(op.window):
+            if op.pad_value == 0 and op.window.padding_fits:
                 continue
             value = fresh_value(graph, f"{node.inputs[0]}/padded")
             padding = Node(f"{node.name}/pad", Pad(pads, op.pad_value), [node.inputs[0]], value)

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from phonebit.converter.engine_rules import padding_fits
-from phonebit.converter.ir import Conv2D, Dequantize, Elementwise, Epilogue, Graph, Node, ScaleBias
+from phonebit.converter.ir import Graph, Node
+from phonebit.converter.ops import Conv2D, Dequantize, Elementwise
+from phonebit.converter.ops.epilogue import Epilogue, ScaleBias
 from phonebit.converter.passes.base import (
     Pass,
     PassLog,
@@ -53,7 +54,7 @@ class FoldDequantize(Pass):
         source, dequantize = found
         factors = split_scale(op.weights)
         pads_zero = op.pad_value == 0 or not any(op.window.pads)
-        foldable = pads_zero and padding_fits(op.window)
+        foldable = pads_zero and op.window.padding_fits
         if dequantize.rational is None or factors is None or not foldable:
             return
         mul, add, divisor = dequantize.rational

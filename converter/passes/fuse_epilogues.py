@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from phonebit.converter.engine_rules import EPILOGUE_OPS
-from phonebit.converter.ir import (
-    AddTensor,
-    Elementwise,
-    Epilogue,
-    Graph,
-    MultiplyTensor,
-    Node,
-    Step,
-)
+from phonebit.converter.ir import Graph, Node
+from phonebit.converter.ops import Elementwise
+from phonebit.converter.ops.epilogue import Epilogue, TensorOp
+from phonebit.converter.ops.with_epilogue import EpilogueOperator
 from phonebit.converter.passes.base import (
     Pass,
     PassLog,
@@ -75,7 +69,7 @@ class FuseEpilogues(Pass):
     @staticmethod
     def _comparing_producer(graph: Graph, node: Node) -> Node | None:
         producer = graph.producer(node.inputs[0])
-        fits = isinstance(producer.op, EPILOGUE_OPS) and producer.bits is None
+        fits = isinstance(producer.op, EpilogueOperator) and producer.bits is None
         is_float = graph.types[node.inputs[0]].dtype == DataType.F32
         return producer if fits and is_float else None
 
@@ -102,7 +96,7 @@ class FuseEpilogues(Pass):
             value = node.inputs[operand]
             producer = graph.producer(value)
             if (
-                isinstance(producer.op, EPILOGUE_OPS)
+                isinstance(producer.op, EpilogueOperator)
                 and producer.bits is None
                 and only_consumer(graph, value) is node
                 and graph.types[value].dtype == DataType.F32
@@ -118,10 +112,10 @@ class FuseEpilogues(Pass):
         inputs = list(host.inputs)
         steps = list(before.steps)
         for step in own.steps:
-            if isinstance(step, AddTensor | MultiplyTensor):
+            if isinstance(step, TensorOp):
                 # Entering through the second operand of a + b swaps the two.
                 other = 0 if step.operand == operand else step.operand
-                steps.append(_with_operand(step, len(inputs)))
+                steps.append(replace(step, operand=len(inputs)))
                 inputs.append(node.inputs[other])
             else:
                 steps.append(step)
@@ -144,15 +138,11 @@ def _entry_operands(graph: Graph, node: Node) -> list[int]:
     """
     epilogue = epilogue_of(node.op)
     assert epilogue is not None
-    read = [s.operand for s in epilogue.steps if isinstance(s, AddTensor | MultiplyTensor)]
+    read = [s.operand for s in epilogue.steps if isinstance(s, TensorOp)]
     entries = [] if 0 in read else [0]
     first = epilogue.steps[0] if epilogue.steps else None
-    if isinstance(first, AddTensor | MultiplyTensor) and read.count(first.operand) == 1:
+    if isinstance(first, TensorOp) and read.count(first.operand) == 1:
         main, other = (graph.types[node.inputs[index]] for index in (0, first.operand))
         if other.shape == main.shape and main.dtype == DataType.F32:
             entries.append(first.operand)
     return entries
-
-
-def _with_operand(step: AddTensor | MultiplyTensor, operand: int) -> Step:
-    return AddTensor(operand) if isinstance(step, AddTensor) else MultiplyTensor(operand)

@@ -5,16 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from phonebit.converter.ir import (
-    Elementwise,
-    Epilogue,
-    FloatArray,
-    Graph,
-    Node,
-    ScaleBias,
-    Sign,
-    Step,
-)
+from phonebit.converter.ir import Directions, FloatArray, Graph, Node
+from phonebit.converter.ops import Elementwise, Sign
+from phonebit.converter.ops.epilogue import Epilogue, EpilogueOp, ScaleBias
 from phonebit.converter.passes.base import (
     Pass,
     PassLog,
@@ -25,7 +18,6 @@ from phonebit.converter.passes.base import (
 )
 from phonebit.converter.passes.chains import (
     Chain,
-    Directions,
     chain_to_sign,
     directions,
     is_per_channel,
@@ -83,7 +75,7 @@ class FuseFloatThresholds(Pass):
         channels = graph.types[chain.value].shape[2]
         trend = directions(chain, channels)
         assert trend is not None  # _longest_chain saw to it; a bare Sign is monotone
-        steps: list[Step] = []
+        steps: list[EpilogueOp] = []
         if np.any(trend < 0):
             flip = np.where(trend < 0, np.float32(-1), np.float32(1))
             steps.append(ScaleBias(flip, np.zeros_like(flip)))

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phonebit.converter.ir import BinaryConv2D, BinaryDepthwiseConv2D, Conv2D, Epilogue, Graph, Node
+from phonebit.converter.ir import Graph, Node
+from phonebit.converter.ops import BinaryConv2D, BinaryDepthwiseConv2D, Conv2D
+from phonebit.converter.ops.epilogue import Epilogue
 from phonebit.converter.passes.base import (
     Pass,
     PassLog,

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from phonebit.converter.ir import Concat, Graph, MaxPool2D, Node, Operator, Pad, Reshape, Sign
+from phonebit.converter.ir import Graph, Node, Operator
+from phonebit.converter.ops import Concat, MaxPool2D, Pad, Reshape, Sign
 from phonebit.converter.passes.base import (
     Pass,
     PassLog,
@@ -21,7 +22,6 @@ from phonebit.converter.passes.chains import (
     chain_to_sign,
     directions,
     is_shape_free,
-    slice_channels,
 )
 from phonebit.format.records import DataType
 
@@ -126,7 +126,7 @@ def _copy_chain(
     copies = []
     for node in chain.nodes:
         value = fresh_value(graph, f"{node.outputs[0]}/hoisted{suffix}")
-        op = slice_channels(node.op, part)
+        op = node.op.sliced(part)
         copies.append(
             replace(node, name=f"{node.name}{suffix}", op=op, inputs=[source], value=value)
         )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from phonebit.converter.engine_rules import EPILOGUE_OPS
-from phonebit.converter.ir import Concat, Elementwise, Epilogue, Graph, Node
+from phonebit.converter.ir import Graph, Node
+from phonebit.converter.ops import Concat, Elementwise
+from phonebit.converter.ops.with_epilogue import EpilogueOperator
 from phonebit.converter.passes.base import (
     Pass,
     PassLog,
@@ -16,7 +17,6 @@ from phonebit.converter.passes.base import (
     remove_node,
     replace_node,
 )
-from phonebit.converter.passes.chains import slice_channels, steps_are_per_channel
 from phonebit.format.records import DataType
 
 
@@ -48,7 +48,7 @@ class HoistSteps(Pass):
     def _hoist(graph: Graph, node: Node, op: Elementwise) -> None:
         concat = graph.producer(node.inputs[0])
         channels = graph.types[node.inputs[0]].shape[2]
-        if not isinstance(concat.op, Concat) or not steps_are_per_channel(op.epilogue, channels):
+        if not isinstance(concat.op, Concat) or not op.is_per_channel(channels):
             return
         if op.epilogue.steps and only_consumer(graph, node.inputs[0]) is not node:
             return
@@ -62,7 +62,7 @@ class HoistSteps(Pass):
             part = replace(
                 node,
                 name=f"{node.name}/{number}",
-                op=_sliced(op, slice(begin, end)),
+                op=op.sliced(slice(begin, end)),
                 inputs=[value],
                 value=name if node.value is not None else None,
                 bits=name if node.bits is not None else None,
@@ -86,7 +86,7 @@ class HoistSteps(Pass):
 def _can_take_steps(graph: Graph, value: str, concat: Node) -> bool:
     producer = graph.producer(value)
     return (
-        isinstance(producer.op, EPILOGUE_OPS)
+        isinstance(producer.op, EpilogueOperator)
         and producer.bits is None
         and graph.types[value].dtype == DataType.F32
         and value not in graph.outputs
@@ -96,11 +96,3 @@ def _can_take_steps(graph: Graph, value: str, concat: Node) -> bool:
 
 def _is_comparison(node: Node) -> bool:
     return isinstance(node.op, Elementwise) and node.value is None
-
-
-def _sliced(op: Elementwise, channels: slice) -> Elementwise:
-    inner = slice_channels(op, channels)
-    assert isinstance(inner, Elementwise)
-    threshold = op.epilogue.threshold
-    part = None if threshold is None else threshold[channels]
-    return Elementwise(Epilogue(inner.epilogue.steps, part))

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from phonebit.converter.ir import BinaryConv2D, BinaryDepthwiseConv2D, Conv2D
+from phonebit.converter.ops import BinaryConv2D, BinaryDepthwiseConv2D, Conv2D
 
 Decide = Callable[[NDArray[np.int64]], NDArray[np.bool_]]
 """Accumulators of shape (A, C) to decisions of the same shape."""

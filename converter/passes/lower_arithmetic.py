@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
-from phonebit.converter.ir import (
-    BatchNorm,
-    Dequantize,
-    Divide,
-    Elementwise,
-    Epilogue,
-    Graph,
-    ScaleBias,
-)
+from phonebit.converter.ir import Graph
+from phonebit.converter.ops import Elementwise
+from phonebit.converter.ops.base import Affine
+from phonebit.converter.ops.epilogue import Epilogue, ScaleBias
 from phonebit.converter.passes.base import Pass, PassLog, refresh_types
-from phonebit.converter.reference.epilogue import batch_norm_scale
 
 
 class LowerArithmetic(Pass):
@@ -43,17 +35,7 @@ class LowerArithmetic(Pass):
     def run(self, graph: Graph, log: PassLog) -> None:
         """Rewrites ``graph`` in place."""
         for index, node in enumerate(graph.nodes):
-            op = node.op
-            if isinstance(op, BatchNorm):
-                scale = batch_norm_scale(op)
-                bias = op.beta.astype(np.float64) - op.mean.astype(np.float64) * scale
-                step = ScaleBias(scale, bias.astype(np.float32))
-            elif isinstance(op, Dequantize):
-                step = ScaleBias(op.scale, op.offset)
-            elif isinstance(op, Divide):
-                reciprocal = (1 / op.divisor.astype(np.float64)).astype(np.float32)
-                step = ScaleBias(reciprocal, np.zeros_like(reciprocal))
-            else:
-                continue
-            graph.nodes[index] = replace(node, op=Elementwise(Epilogue([step])))
+            if isinstance(node.op, Affine):
+                step = ScaleBias(*node.op.scale_bias())
+                graph.nodes[index] = replace(node, op=Elementwise(Epilogue([step])))
         refresh_types(graph)

@@ -6,16 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from phonebit.converter.ir import (
-    AddTensor,
-    Elementwise,
-    Epilogue,
-    FloatArray,
-    Graph,
-    Node,
-    PlaneSum,
-    ScaleBias,
-)
+from phonebit.converter.ir import FloatArray, Graph, Node
+from phonebit.converter.ops import Elementwise, PlaneSum
+from phonebit.converter.ops.epilogue import AddTensor, Epilogue, ScaleBias
 from phonebit.converter.passes.base import Pass, PassLog, fresh_value, refresh_types, replace_node
 
 

@@ -6,20 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from phonebit.converter.ir import (
-    AveragePool2D,
-    Concat,
-    Conv2D,
-    Elementwise,
-    Epilogue,
-    Graph,
-    MaxPool2D,
-    Node,
-    Pad,
-    Reshape,
-    SelectChannels,
-    Softmax,
-)
+from phonebit.converter.ir import Graph, Node
+from phonebit.converter.ops import Elementwise
+from phonebit.converter.ops.base import BIT, U8, EngineOperator
+from phonebit.converter.ops.epilogue import Epilogue
 from phonebit.converter.passes.base import (
     Pass,
     PassLog,
@@ -47,30 +37,22 @@ class MaterialiseFloats(Pass):
     def run(self, graph: Graph, log: PassLog) -> None:
         """Rewrites ``graph`` in place."""
         for node in list(graph.nodes):
-            if isinstance(node.op, Reshape | Pad) and self._is_bit(graph, node.outputs[0]):
+            op = node.op
+            if not isinstance(op, EngineOperator):
+                continue
+            if node.value is not None and graph.types[node.value].dtype == BIT not in op.reads:
                 node = self._sandwich(graph, node)
-            for index in self._float_operands(graph, node):
-                if graph.types[node.inputs[index]].dtype in (DataType.BIT, DataType.U8):
+            for index in self._float_operands(graph, node, op.reads):
+                if graph.types[node.inputs[index]].dtype in (BIT, U8):
                     node.inputs[index] = self._as_float(graph, node, node.inputs[index])
         refresh_types(graph)
 
     @staticmethod
-    def _is_bit(graph: Graph, value: str) -> bool:
-        return graph.types[value].dtype == DataType.BIT
-
-    def _float_operands(self, graph: Graph, node: Node) -> list[int]:
-        """Numbers of the operands that the file wants as F32."""
-        op = node.op
-        if isinstance(op, Conv2D):
-            return [0] if self._is_bit(graph, node.inputs[0]) else []
-        if isinstance(op, MaxPool2D):
-            return [] if self._is_bit(graph, node.inputs[0]) else [0]
-        if isinstance(op, AveragePool2D | Pad | Reshape | SelectChannels | Softmax):
-            return list(range(len(node.inputs)))
-        if isinstance(op, Concat):
-            every_bit = all(self._is_bit(graph, value) for value in node.inputs)
-            return [] if every_bit else list(range(len(node.inputs)))
-        return list(range(1, len(node.inputs)))  # what epilogue steps refer to
+    def _float_operands(graph: Graph, node: Node, reads: tuple[DataType, ...]) -> list[int]:
+        """Numbers of the operands that the file wants as F32: what steps refer to always is."""
+        kinds = {graph.types[name].dtype for name in node.main_inputs}
+        is_readable = len(kinds) == 1 and kinds <= set(reads)
+        return list(range(len(node.main_inputs) if is_readable else 0, len(node.inputs)))
 
     @staticmethod
     def _as_float(graph: Graph, reader: Node, value: str) -> str:

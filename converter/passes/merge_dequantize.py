@@ -9,7 +9,9 @@ from typing import Final
 
 import numpy as np
 
-from phonebit.converter.ir import Dequantize, Elementwise, FloatArray, Graph, Node, ScaleBias
+from phonebit.converter.ir import FloatArray, Graph, Node
+from phonebit.converter.ops import Dequantize, Elementwise
+from phonebit.converter.ops.epilogue import ScaleBias
 from phonebit.converter.passes.base import (
     Pass,
     PassLog,

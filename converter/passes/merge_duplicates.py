@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from phonebit.converter.ir import Graph, Node, Pad, Reshape, Sign
+from phonebit.converter.ir import Graph, Node
+from phonebit.converter.ops import Pad, Reshape, Sign
 from phonebit.converter.passes.base import Pass, PassLog, remove_node, rename_uses
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from phonebit.converter.ir import Conv2D, Graph, Node, Reshape, Window
+from phonebit.converter.ir import Graph, Node, Window
+from phonebit.converter.ops import Conv2D, Reshape
 from phonebit.converter.passes.base import Pass, PassLog, merged_sources, producer_of
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from phonebit.converter.engine_rules import padding_fits
-from phonebit.converter.ir import Conv2D, Graph, Node, Pad
+from phonebit.converter.ir import Graph, Node
+from phonebit.converter.ops import Conv2D, Pad
 from phonebit.converter.passes.base import Pass, PassLog, merged_sources, producer_of
 
 
@@ -46,7 +46,7 @@ class MergePads(Pass):
             return None
         top, left, bottom, right = (a + b for a, b in zip(inner, pad.pads, strict=True))
         window = replace(op.window, pads=(top, left, bottom, right))
-        if not padding_fits(window):
+        if not window.padding_fits:
             return None
         return replace(
             node,

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from phonebit.converter.ir import Graph, ScaleBias, Step
+from phonebit.converter.ir import Graph
+from phonebit.converter.ops.epilogue import EpilogueOp, ScaleBias
 from phonebit.converter.passes.base import Pass, PassLog, epilogue_of, with_epilogue
 
 
@@ -39,8 +40,8 @@ class MergeScaleBias(Pass):
                 graph.nodes[index] = with_epilogue(node, replace(epilogue, steps=steps))
 
     @staticmethod
-    def _merged(steps: list[Step]) -> list[Step]:
-        merged: list[Step] = []
+    def _merged(steps: list[EpilogueOp]) -> list[EpilogueOp]:
+        merged: list[EpilogueOp] = []
         for step in steps:
             last = merged[-1] if merged else None
             if isinstance(step, ScaleBias) and isinstance(last, ScaleBias):

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from phonebit.converter.ir import FloatArray, Graph, PlaneSum, Quantize
+from phonebit.converter.ir import FloatArray, Graph
+from phonebit.converter.ops import PlaneSum, Quantize
 from phonebit.format.records import DataType
 
 MAX_PLANES = 15

@@ -7,7 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from phonebit.converter.ir import Conv2D, Epilogue, FloatArray, ScaleBias
+from phonebit.converter.ir import FloatArray
+from phonebit.converter.ops import Conv2D
+from phonebit.converter.ops.epilogue import Epilogue, ScaleBias
 from phonebit.converter.passes.store_weights import StoreWeights
 from phonebit.format.records import DataType
 

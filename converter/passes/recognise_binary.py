@@ -6,20 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from phonebit.converter.ir import (
-    AddTensor,
-    BinaryConv2D,
-    BinaryDepthwiseConv2D,
-    Concat,
-    Conv2D,
-    Elementwise,
-    Epilogue,
-    FloatArray,
-    Graph,
-    Node,
-    ScaleBias,
-    Window,
-)
+from phonebit.converter.ir import FloatArray, Graph, Node, Window
+from phonebit.converter.ops import BinaryConv2D, BinaryDepthwiseConv2D, Concat, Conv2D, Elementwise
+from phonebit.converter.ops.epilogue import AddTensor, Epilogue, ScaleBias
 from phonebit.converter.passes.base import (
     Pass,
     PassLog,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from phonebit.converter.ir import Graph, Input, Node
+from phonebit.converter.ir import Graph, Node
+from phonebit.converter.ops import Input
 from phonebit.converter.passes.base import Pass, PassLog, epilogue_of, with_epilogue
 
 

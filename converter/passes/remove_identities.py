@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from phonebit.converter.ir import Clamp, Elementwise, Graph, Node, Pad, Reshape, Sign
+from phonebit.converter.ir import Graph, Node
+from phonebit.converter.ops import Elementwise, Pad, Reshape, Sign
+from phonebit.converter.ops.epilogue import Clamp
 from phonebit.converter.passes.base import Pass, PassLog, remove_node, rename_uses
 from phonebit.format.records import DataType
 

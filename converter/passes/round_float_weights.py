@@ -7,7 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from phonebit.converter.ir import Conv2D, FloatArray
+from phonebit.converter.ir import FloatArray
+from phonebit.converter.ops import Conv2D
 from phonebit.converter.passes.store_weights import StoreWeights
 from phonebit.format.records import DataType
 

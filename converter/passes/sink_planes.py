@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phonebit.converter.interpreter import evaluate_node
-from phonebit.converter.ir import Concat, FloatArray, Graph, MaxPool2D, Node, PlaneSum, Reshape
+from phonebit.converter.ir import FloatArray, Graph, Node
+from phonebit.converter.ops import Concat, MaxPool2D, PlaneSum, Reshape
 from phonebit.converter.passes.base import (
     Pass,
     PassLog,

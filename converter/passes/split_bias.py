@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from phonebit.converter.ir import Conv2D, Elementwise, Epilogue, Graph, Node, ScaleBias
+from phonebit.converter.ir import Graph, Node
+from phonebit.converter.ops import Conv2D, Elementwise
+from phonebit.converter.ops.epilogue import Epilogue, ScaleBias
 from phonebit.converter.passes.base import Pass, PassLog, fresh_value, refresh_types, replace_node
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar
 
-from phonebit.converter.ir import Conv2D, Graph, Node
+from phonebit.converter.ir import Graph, Node
+from phonebit.converter.ops import Conv2D
 from phonebit.converter.passes.base import Pass, PassLog, replace_node, with_op
-from phonebit.converter.writer import weights_type
 from phonebit.format.records import DataType
 
 
@@ -65,5 +65,5 @@ def has_real_weights(graph: Graph, node: Node) -> bool:
     return (
         isinstance(node.op, Conv2D)
         and graph.types[node.inputs[0]].dtype == DataType.F32
-        and weights_type(node.op) == DataType.F32
+        and node.op.stored_type == DataType.F32
     )

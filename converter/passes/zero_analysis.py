@@ -15,31 +15,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phonebit.converter.interpreter import evaluate_node
-from phonebit.converter.ir import (
-    AddTensor,
+from phonebit.converter.ir import FloatArray, Graph, Node
+from phonebit.converter.ops import (
     AveragePool2D,
-    Clamp,
     Concat,
     Conv2D,
     Dequantize,
     Elementwise,
-    Epilogue,
-    FloatArray,
-    Graph,
     Input,
     MaxPool2D,
-    MultiplyTensor,
-    Node,
     Pad,
-    PRelu,
     Quantize,
     Reshape,
-    Round,
     SelectChannels,
     Sign,
 )
+from phonebit.converter.ops.epilogue import AddTensor, Clamp, Epilogue, MultiplyTensor, PRelu
+from phonebit.converter.ops.epilogue.functions import Round
 from phonebit.converter.passes.base import epilogue_of
-from phonebit.converter.passes.chains import is_per_channel, slice_channels
+from phonebit.converter.passes.chains import is_per_channel
 from phonebit.converter.passes.planes import MAX_PLANES, from_levels
 from phonebit.converter.passes.two_valued import split_scale
 
@@ -79,7 +73,7 @@ class Tail:
         """The tail of some of the channels; None if reshapes keep it from being split."""
         if any(isinstance(node.op, Reshape) for node in self.nodes):
             return None
-        return Tail(tuple(replace(n, op=slice_channels(n.op, channels)) for n in self.nodes))
+        return Tail(tuple(replace(n, op=n.op.sliced(channels)) for n in self.nodes))
 
 
 def zeros_before(graph: Graph, value: str, tail: Tail | None = None) -> Occurrence:

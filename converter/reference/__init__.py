@@ -1,1 +1,1 @@
-"""NumPy arithmetic of every operator: the definition that all other implementations are held to."""
+"""NumPy arithmetic that several operators share."""

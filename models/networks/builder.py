@@ -20,29 +20,19 @@ from typing import Final, Literal
 import numpy as np
 
 from phonebit.converter.infer import infer
-from phonebit.converter.ir import (
-    AddTensor,
+from phonebit.converter.ir import FloatArray, Graph, Node, Operator, Shape, TensorType, Window
+from phonebit.converter.ops import (
     AveragePool2D,
     BatchNorm,
-    Clamp,
     Concat,
     Conv2D,
     Elementwise,
-    Epilogue,
-    FloatArray,
-    Graph,
     Input,
     MaxPool2D,
-    Node,
-    Operator,
-    PRelu,
-    Shape,
     Sign,
     Softmax,
-    Step,
-    TensorType,
-    Window,
 )
+from phonebit.converter.ops.epilogue import AddTensor, Clamp, Epilogue, EpilogueOp, PRelu
 from phonebit.format.records import DataType
 from phonebit.models.networks.moments import Moments, moments_of
 
@@ -262,7 +252,7 @@ class NetworkBuilder:
         alone = Graph(self.name, [*read, node], dict(types), [], [])
         return infer(alone)[node.name]
 
-    def _step(self, name: str, step: Step, *inputs: str) -> str:
+    def _step(self, name: str, step: EpilogueOp, *inputs: str) -> str:
         return self._node(name, Elementwise(Epilogue([step])), *inputs)
 
     def _signs(self, shape: tuple[int, ...]) -> FloatArray:

@@ -17,22 +17,18 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from phonebit.converter.ir import (
-    AddTensor,
+from phonebit.converter.ir import Operator
+from phonebit.converter.ops import (
     AveragePool2D,
     BatchNorm,
-    Clamp,
     Concat,
     Conv2D,
     Elementwise,
-    Epilogue,
     Input,
     MaxPool2D,
-    Operator,
-    PRelu,
     Sign,
-    Step,
 )
+from phonebit.converter.ops.epilogue import AddTensor, Clamp, Epilogue, EpilogueOp, PRelu
 
 Array = NDArray[np.float64]
 
@@ -125,7 +121,7 @@ def _of_convolution(op: Conv2D, x: Moments) -> Moments:
     return Moments(mean if op.bias is None else mean + op.bias, variance)
 
 
-def _of_step(step: Step, inputs: list[Moments]) -> Moments:
+def _of_step(step: EpilogueOp, inputs: list[Moments]) -> Moments:
     x = inputs[0]
     match step:
         case AddTensor():

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from phonebit.converter.interpreter import evaluate_node
-from phonebit.converter.ir import Graph, Input, Node
+from phonebit.converter.ir import Graph, Node
+from phonebit.converter.ops import Input
 from phonebit.format.records import DataType
 from phonebit.network import Network
 from phonebit.verification.comparison import compare_bits, compare_reals, unequal

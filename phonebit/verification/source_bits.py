@@ -26,20 +26,8 @@ from typing import Protocol
 import numpy as np
 
 from phonebit.converter.interpreter import evaluate_node
-from phonebit.converter.ir import (
-    SMALLEST,
-    Concat,
-    Graph,
-    MaxPool2D,
-    Node,
-    Pad,
-    Quantize,
-    Reshape,
-    Shape,
-    Sign,
-    TensorType,
-)
-from phonebit.converter.passes.chains import slice_channels
+from phonebit.converter.ir import SMALLEST, Graph, Node, Shape, TensorType
+from phonebit.converter.ops import Concat, MaxPool2D, Pad, Quantize, Reshape, Sign
 from phonebit.format.records import DataType
 from phonebit.verification.differences import Mask
 from phonebit.verification.source_trace import Array, SourceTrace
@@ -247,7 +235,7 @@ def _moved_bits(match: re.Match[str], source: Graph, files: Collection[str]) -> 
         if isinstance(node.op, Concat):
             begin = sum(source.types[other].shape[2] for other in node.inputs[:index])
             part = slice(begin, begin + source.types[node.inputs[index]].shape[2])
-            chain = [replace(step, op=slice_channels(step.op, part)) for step in chain]
+            chain = [replace(step, op=step.op.sliced(part)) for step in chain]
         value = node.inputs[index]
         node = source.producer(value)
     return MovedBits(value, chain, drops_zeros)

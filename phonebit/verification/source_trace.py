@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phonebit.converter.interpreter import evaluate_node
-from phonebit.converter.ir import Graph, Input, Node
+from phonebit.converter.ir import Graph, Node
+from phonebit.converter.ops import Input
 from phonebit.errors import VerificationError
 from phonebit.format.records import DataType
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from phonebit.converter.interpreter import evaluate_node
-from phonebit.converter.ir import Conv2D, Graph, Input, Node
+from phonebit.converter.ir import Graph, Node
+from phonebit.converter.ops import Conv2D, Input
 from phonebit.converter.passes.quantize_float_weights import quantized
 from phonebit.converter.passes.round_float_weights import round_to_half
 from phonebit.format.records import DataType

@@ -9,17 +9,9 @@ from numpy.typing import NDArray
 
 from phonebit.converter.infer import infer
 from phonebit.converter.interpreter import run
-from phonebit.converter.ir import (
-    BatchNorm,
-    Elementwise,
-    Epilogue,
-    Graph,
-    Input,
-    Node,
-    Operator,
-    Step,
-    TensorType,
-)
+from phonebit.converter.ir import Graph, Node, Operator, TensorType
+from phonebit.converter.ops import BatchNorm, Elementwise, Input
+from phonebit.converter.ops.epilogue import Epilogue, EpilogueOp
 from phonebit.converter.passes.base import Pass, PassLog, copy_graph, refresh_types
 from phonebit.format.records import DataType
 
@@ -39,7 +31,7 @@ class Source:
         self.graph.types = infer(self.graph)
         return name
 
-    def step(self, name: str, step: Step, *inputs: str) -> str:
+    def step(self, name: str, step: EpilogueOp, *inputs: str) -> str:
         return self.add(name, Elementwise(Epilogue([step])), *inputs)
 
     def done(self, *outputs: str) -> Graph:

@@ -13,30 +13,21 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from phonebit.converter.infer import infer
-from phonebit.converter.ir import (
-    AddTensor,
+from phonebit.converter.ir import Graph, Node, Operator, TensorType, Window
+from phonebit.converter.ops import (
     AveragePool2D,
     BatchNorm,
-    Clamp,
     Concat,
     Conv2D,
     Dequantize,
     Elementwise,
-    Epilogue,
-    Graph,
     Input,
     MaxPool2D,
-    Node,
-    Operator,
     Pad,
-    PRelu,
     Reshape,
-    ScaleBias,
     Sign,
-    Step,
-    TensorType,
-    Window,
 )
+from phonebit.converter.ops.epilogue import AddTensor, Clamp, Epilogue, EpilogueOp, PRelu, ScaleBias
 from phonebit.format.records import DataType
 
 EPSILON = 2.0**-10
@@ -59,7 +50,7 @@ class NetworkBuilder:
         self.graph.types = infer(self.graph)
         return name
 
-    def step(self, step: Step, *inputs: str) -> str:
+    def step(self, step: EpilogueOp, *inputs: str) -> str:
         return self.add(Elementwise(Epilogue([step])), *inputs, label=type(step).__name__.lower())
 
     @property

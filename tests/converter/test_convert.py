@@ -13,7 +13,9 @@ from phonebit.converter.convert import convert, convert_graph
 from phonebit.converter.cost import total_macs
 from phonebit.converter.importers.larq import import_larq
 from phonebit.converter.interpreter import run
-from phonebit.converter.ir import Clamp, Conv2D, Graph, Sign, Softmax, Window
+from phonebit.converter.ir import Graph, Window
+from phonebit.converter.ops import Conv2D, Sign, Softmax
+from phonebit.converter.ops.epilogue import Clamp
 from phonebit.converter.passes import pipeline
 from phonebit.converter.reader import graph_from_bytes, read_graph
 from phonebit.errors import ConversionError, UnsupportedLayerError

@@ -9,7 +9,8 @@ from graphs import Source, integers
 from phonebit.converter.convert import convert_graph
 from phonebit.converter.cost import bytes_moved, stored_bytes
 from phonebit.converter.interpreter import run
-from phonebit.converter.ir import Conv2D, FloatArray, Graph, Sign, Window
+from phonebit.converter.ir import FloatArray, Graph, Window
+from phonebit.converter.ops import Conv2D, Sign
 from phonebit.converter.passes.base import PassLog
 from phonebit.converter.passes.round_float_weights import (
     HALF_ROUNDING,

@@ -10,7 +10,8 @@ from test_float_weights import network, normal, op_of
 from phonebit.converter.convert import convert_graph
 from phonebit.converter.cost import bytes_moved
 from phonebit.converter.interpreter import run
-from phonebit.converter.ir import Clamp, Conv2D, Epilogue, ScaleBias
+from phonebit.converter.ops import Conv2D
+from phonebit.converter.ops.epilogue import Clamp, Epilogue, ScaleBias
 from phonebit.converter.passes.base import PassLog
 from phonebit.converter.passes.quantize_float_weights import (
     QuantizeFloatWeights,

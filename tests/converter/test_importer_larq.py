@@ -9,7 +9,8 @@ import pytest
 
 from phonebit.converter.importers.larq import import_larq
 from phonebit.converter.interpreter import run
-from phonebit.converter.ir import Conv2D, Dequantize, Graph, Sign
+from phonebit.converter.ir import Graph
+from phonebit.converter.ops import Conv2D, Dequantize, Sign
 from phonebit.format.records import DataType
 
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -14,7 +14,8 @@ import zoo_networks
 from phonebit.converter.importers.keras_activations import keras_activations, load_keras
 from phonebit.converter.importers.larq import import_larq
 from phonebit.converter.interpreter import evaluate_node, run
-from phonebit.converter.ir import BatchNorm, Conv2D, Graph, Quantize
+from phonebit.converter.ir import Graph
+from phonebit.converter.ops import BatchNorm, Conv2D, Quantize
 from phonebit.errors import ConversionError, UnsupportedLayerError
 
 pytestmark = pytest.mark.framework

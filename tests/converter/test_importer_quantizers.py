@@ -13,7 +13,8 @@ from phonebit.converter.importers.keras_probing import recognise
 from phonebit.converter.importers.keras_steps import apply, from_ordered, ordered
 from phonebit.converter.importers.larq import import_larq
 from phonebit.converter.importers.quantizers import QuantizerResolver
-from phonebit.converter.ir import SMALLEST, Conv2D, Quantize, Sign
+from phonebit.converter.ir import SMALLEST
+from phonebit.converter.ops import Conv2D, Quantize, Sign
 
 F32 = np.float32
 

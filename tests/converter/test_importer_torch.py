@@ -24,7 +24,7 @@ from torch_checks import (  # noqa: E402
 
 from phonebit.converter.importers.torch import open_torch  # noqa: E402
 from phonebit.converter.interpreter import run  # noqa: E402
-from phonebit.converter.ir import BatchNorm, SelectChannels, Softmax  # noqa: E402
+from phonebit.converter.ops import BatchNorm, SelectChannels, Softmax  # noqa: E402
 from phonebit.format.records import DataType  # noqa: E402
 
 MAPS = (1, 8, 6, 6)

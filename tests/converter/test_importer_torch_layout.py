@@ -24,7 +24,8 @@ from phonebit.converter.importers.torch_views import (
 )
 from phonebit.converter.infer import infer
 from phonebit.converter.interpreter import run
-from phonebit.converter.ir import Graph, Input, Sign
+from phonebit.converter.ir import Graph
+from phonebit.converter.ops import Input, Sign
 
 BATCH = 2
 

@@ -24,16 +24,9 @@ from torch_checks import (  # noqa: E402
 
 from phonebit.converter.importers.torch_steps import keys_of, numbers_of  # noqa: E402
 from phonebit.converter.interpreter import run  # noqa: E402
-from phonebit.converter.ir import (  # noqa: E402
-    SMALLEST,
-    Clamp,
-    Conv2D,
-    Elementwise,
-    PRelu,
-    Quantize,
-    ScaleBias,
-    Sign,
-)
+from phonebit.converter.ir import SMALLEST  # noqa: E402
+from phonebit.converter.ops import Conv2D, Elementwise, Quantize, Sign  # noqa: E402
+from phonebit.converter.ops.epilogue import Clamp, PRelu, ScaleBias  # noqa: E402
 
 MAPS = (1, 4, 5, 5)
 FLOATS = (0.0, 1.0, -1.0, 0.5, -0.5, 1 / 3, 2 / 3, 0.1, 3.0, 100.0, -7.25, 1e-30, -1e-30)

@@ -11,7 +11,7 @@ from phonebit.converter.convert import convert_graph, prepare_source
 from phonebit.converter.importers.larq import import_larq
 from phonebit.converter.input_types import rational_levels
 from phonebit.converter.interpreter import run
-from phonebit.converter.ir import Conv2D, Dequantize
+from phonebit.converter.ops import Conv2D, Dequantize
 from phonebit.converter.reader import graph_from_bytes
 from phonebit.errors import ConversionError
 from phonebit.format.records import DataType

@@ -9,37 +9,33 @@ import pytest
 
 from phonebit.converter.infer import infer
 from phonebit.converter.interpreter import evaluate_node, run
-from phonebit.converter.ir import (
-    AddTensor,
+from phonebit.converter.ir import Graph, Node, Operator, TensorType, Window
+from phonebit.converter.ops import (
     AveragePool2D,
     BatchNorm,
     BinaryConv2D,
     BinaryDepthwiseConv2D,
-    Clamp,
     Concat,
     Conv2D,
     Dequantize,
     Elementwise,
-    Epilogue,
-    Graph,
     Input,
     MaxPool2D,
-    MultiplyTensor,
-    Node,
-    Operator,
     Pad,
-    PRelu,
     Reshape,
-    Round,
-    ScaleBias,
     SelectChannels,
-    Sigmoid,
     Sign,
     Softmax,
-    Tanh,
-    TensorType,
-    Window,
 )
+from phonebit.converter.ops.epilogue import (
+    AddTensor,
+    Clamp,
+    Epilogue,
+    MultiplyTensor,
+    PRelu,
+    ScaleBias,
+)
+from phonebit.converter.ops.epilogue.functions import Round, Sigmoid, Tanh
 from phonebit.errors import InputError
 from phonebit.format.records import DataType
 

@@ -13,7 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from phonebit import Network
-from phonebit.converter.ir import AddTensor, Elementwise, Epilogue, Graph
+from phonebit.converter.ir import Graph
+from phonebit.converter.ops import Elementwise
+from phonebit.converter.ops.epilogue import AddTensor, Epilogue
 from phonebit.converter.reader import graph_from_bytes
 from phonebit.converter.writer import to_bytes
 from phonebit.errors import ConversionError, InputError, ModelFormatError

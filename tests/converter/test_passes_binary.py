@@ -7,15 +7,9 @@ import pytest
 from graphs import Source, applied, integers, kinds, node_of
 
 from phonebit.converter.interpreter import run
-from phonebit.converter.ir import (
-    BinaryConv2D,
-    BinaryDepthwiseConv2D,
-    Conv2D,
-    Dequantize,
-    ScaleBias,
-    Sign,
-    Window,
-)
+from phonebit.converter.ir import Window
+from phonebit.converter.ops import BinaryConv2D, BinaryDepthwiseConv2D, Conv2D, Dequantize, Sign
+from phonebit.converter.ops.epilogue import ScaleBias
 from phonebit.converter.passes.base import PassLog, copy_graph
 from phonebit.converter.passes.fold_dequantize import FoldDequantize
 from phonebit.converter.passes.merge_dequantize import MergeDequantize

@@ -6,21 +6,9 @@ import numpy as np
 import pytest
 from graphs import Source, applied, kinds, node_of
 
-from phonebit.converter.ir import (
-    Clamp,
-    Concat,
-    Conv2D,
-    Elementwise,
-    Epilogue,
-    Graph,
-    MaxPool2D,
-    Pad,
-    PRelu,
-    Reshape,
-    ScaleBias,
-    Sign,
-    Window,
-)
+from phonebit.converter.ir import Graph, Window
+from phonebit.converter.ops import Concat, Conv2D, Elementwise, MaxPool2D, Pad, Reshape, Sign
+from phonebit.converter.ops.epilogue import Clamp, Epilogue, PRelu, ScaleBias
 from phonebit.converter.passes.hoist_signs import HoistSigns
 from phonebit.converter.passes.merge_duplicates import MergeDuplicates
 from phonebit.converter.passes.merge_flatten import MergeFlatten

@@ -7,30 +7,30 @@ import pytest
 from graphs import Source, applied, integers, kinds, node_of
 
 from phonebit.converter.interpreter import run
-from phonebit.converter.ir import (
-    AddTensor,
+from phonebit.converter.ir import Graph, Window
+from phonebit.converter.ops import (
     AveragePool2D,
     BatchNorm,
     BinaryConv2D,
-    Clamp,
     Concat,
     Conv2D,
     Elementwise,
-    Epilogue,
-    Graph,
     MaxPool2D,
-    MultiplyTensor,
     Pad,
-    PRelu,
     Reshape,
-    Round,
-    ScaleBias,
     SelectChannels,
-    Sigmoid,
     Sign,
     Softmax,
-    Window,
 )
+from phonebit.converter.ops.epilogue import (
+    AddTensor,
+    Clamp,
+    Epilogue,
+    MultiplyTensor,
+    PRelu,
+    ScaleBias,
+)
+from phonebit.converter.ops.epilogue.functions import Round, Sigmoid
 from phonebit.converter.passes.base import PassLog
 from phonebit.converter.passes.check import ReferenceCheck, rounding_behind_steps
 from phonebit.converter.passes.fuse_epilogues import FuseEpilogues

@@ -11,22 +11,17 @@ from numpy.typing import NDArray
 
 from phonebit.converter.convert import convert_graph
 from phonebit.converter.interpreter import run
-from phonebit.converter.ir import (
-    SMALLEST,
-    AddTensor,
+from phonebit.converter.ir import SMALLEST, Graph, Operator, Window
+from phonebit.converter.ops import (
     BinaryConv2D,
     BinaryDepthwiseConv2D,
-    Clamp,
     Concat,
     Conv2D,
-    Graph,
     MaxPool2D,
-    Operator,
     Quantize,
     Reshape,
-    ScaleBias,
-    Window,
 )
+from phonebit.converter.ops.epilogue import AddTensor, Clamp, ScaleBias
 from phonebit.network import Network
 
 SAME = Window((3, 3), pads=(1, 1, 1, 1))

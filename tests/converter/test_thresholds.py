@@ -8,23 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from phonebit.converter.infer import infer
-from phonebit.converter.ir import (
-    BatchNorm,
-    BinaryConv2D,
-    Clamp,
-    Conv2D,
-    Elementwise,
-    Epilogue,
-    Graph,
-    Input,
-    Node,
-    Operator,
-    PRelu,
-    ScaleBias,
-    Sign,
-    TensorType,
-    Window,
-)
+from phonebit.converter.ir import Graph, Node, Operator, TensorType, Window
+from phonebit.converter.ops import BatchNorm, BinaryConv2D, Conv2D, Elementwise, Input, Sign
+from phonebit.converter.ops.epilogue import Clamp, Epilogue, PRelu, ScaleBias
 from phonebit.converter.passes import integer_thresholds
 from phonebit.converter.passes.chains import Chain, chain_to_sign, directions
 from phonebit.converter.passes.fuse_float_thresholds import float_thresholds

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from phonebit.converter.interpreter import run
-from phonebit.converter.ir import Graph, Input, Node, TensorType
+from phonebit.converter.ir import Graph, Node, TensorType
+from phonebit.converter.ops import Input
 from phonebit.converter.reader import graph_from_bytes, read_graph
 from phonebit.converter.writer import to_bytes, to_contents
 from phonebit.errors import ConversionError, ModelFormatError
@@ -293,7 +294,7 @@ def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_what_the_format_cannot_express_is_refused_with_all_reasons() -> None:
-    from phonebit.converter.ir import Pad, Sign, Softmax
+    from phonebit.converter.ops import Pad, Sign, Softmax
 
     nodes = [
         Node("x", Input(), [], value="x"),

@@ -10,29 +10,22 @@ from graphs import Source, integers
 
 from phonebit.converter.convert import convert_graph
 from phonebit.converter.interpreter import run
-from phonebit.converter.ir import (
-    SMALLEST,
-    AddTensor,
+from phonebit.converter.ir import SMALLEST, Graph, Window
+from phonebit.converter.ops import (
     AveragePool2D,
     BatchNorm,
-    Clamp,
     Concat,
     Conv2D,
     Dequantize,
-    Graph,
     MaxPool2D,
-    MultiplyTensor,
     Pad,
-    PRelu,
     Quantize,
     Reshape,
-    Round,
-    ScaleBias,
     SelectChannels,
-    Sigmoid,
     Sign,
-    Window,
 )
+from phonebit.converter.ops.epilogue import AddTensor, Clamp, MultiplyTensor, PRelu, ScaleBias
+from phonebit.converter.ops.epilogue.functions import Round, Sigmoid
 from phonebit.converter.passes.base import PassLog, ZeroFate, copy_graph
 from phonebit.converter.passes.decide_zeros import Zeros, decide_zeros
 from phonebit.format.records import DataType

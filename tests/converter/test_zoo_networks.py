@@ -15,7 +15,8 @@ from phonebit.converter.importers.keras_activations import keras_activations, lo
 from phonebit.converter.importers.keras_graph import Tensor
 from phonebit.converter.importers.larq import import_larq
 from phonebit.converter.interpreter import evaluate_node
-from phonebit.converter.ir import Conv2D, Graph, Input, Node, Quantize, Sign
+from phonebit.converter.ir import Graph, Node
+from phonebit.converter.ops import Conv2D, Input, Quantize, Sign
 from phonebit.converter.plugin import CustomLayer
 from phonebit.errors import UnsupportedLayerError
 from phonebit.format.records import DataType

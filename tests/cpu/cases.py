@@ -9,22 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phonebit import _runtime
-from phonebit.converter.ir import (
-    AddTensor,
+from phonebit.converter.ir import Graph, Window
+from phonebit.converter.ops import (
     BinaryConv2D,
-    Clamp,
     Concat,
     Conv2D,
     Elementwise,
-    Epilogue,
-    Graph,
     MaxPool2D,
-    MultiplyTensor,
     Pad,
     Reshape,
     SelectChannels,
-    Window,
 )
+from phonebit.converter.ops.epilogue import AddTensor, Clamp, Epilogue, MultiplyTensor
 from phonebit.converter.writer import to_bytes
 from phonebit.format.records import DataType
 from support.builders import engine_graphs

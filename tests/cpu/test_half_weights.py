@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from phonebit import _runtime
-from phonebit.converter.ir import Conv2D, Graph, Window
+from phonebit.converter.ir import Graph, Window
+from phonebit.converter.ops import Conv2D
 from phonebit.converter.passes.base import PassLog, copy_graph
 from phonebit.converter.passes.round_float_weights import RoundFloatWeights
 from phonebit.converter.writer import to_bytes

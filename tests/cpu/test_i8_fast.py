@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from test_i8_weights import INTEGER_KERNEL, ISAS, kernel_of, picture, stored
 
 from phonebit import Network, PhoneBitWarning, _runtime
-from phonebit.converter.ir import Conv2D, FloatArray, Graph, Window
+from phonebit.converter.ir import FloatArray, Graph, Window
+from phonebit.converter.ops import Conv2D
 from phonebit.converter.passes.base import PassLog
 from phonebit.converter.passes.quantize_float_weights import QuantizeFloatWeights, quantized
 from phonebit.converter.passes.round_float_weights import RoundFloatWeights

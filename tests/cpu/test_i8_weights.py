@@ -9,20 +9,17 @@ import numpy as np
 import pytest
 
 from phonebit import _runtime
-from phonebit.converter.ir import (
+from phonebit.converter.ir import FloatArray, Graph, Window
+from phonebit.converter.ops import (
     Concat,
     Conv2D,
     Elementwise,
-    Epilogue,
-    FloatArray,
-    Graph,
     MaxPool2D,
     Pad,
     Reshape,
-    ScaleBias,
     SelectChannels,
-    Window,
 )
+from phonebit.converter.ops.epilogue import Epilogue, ScaleBias
 from phonebit.converter.passes.base import copy_graph
 from phonebit.converter.writer import to_bytes, to_contents
 from phonebit.errors import ModelFormatError

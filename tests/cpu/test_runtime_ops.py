@@ -12,7 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from phonebit.converter.interpreter import run
-from phonebit.converter.ir import BinaryConv2D, Epilogue, Graph, MaxPool2D, Window
+from phonebit.converter.ir import Graph, Window
+from phonebit.converter.ops import BinaryConv2D, MaxPool2D
+from phonebit.converter.ops.epilogue import Epilogue
 from support.builders import integer_inputs
 from support.engine_net import Net, sign_of
 

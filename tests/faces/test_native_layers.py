@@ -13,20 +13,18 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from phonebit import Network
-from phonebit.converter.ir import (
+from phonebit.converter.ir import Graph, Window
+from phonebit.converter.ops import (
     AveragePool2D,
     BatchNorm,
     Conv2D,
     Dequantize,
     Elementwise,
-    Epilogue,
-    Graph,
     MaxPool2D,
-    ScaleBias,
     Sign,
     Softmax,
-    Window,
 )
+from phonebit.converter.ops.epilogue import Epilogue, ScaleBias
 from phonebit.converter.passes.pipeline import run_pipeline
 from phonebit.converter.writer import to_contents
 from phonebit.format.bits import pack_signs

@@ -23,7 +23,8 @@ import pytest
 from phonebit.converter.convert import convert_graph
 from phonebit.converter.cost import bytes_moved
 from phonebit.converter.importers.sources import ImportOptions, import_source
-from phonebit.converter.ir import Graph, Input
+from phonebit.converter.ir import Graph
+from phonebit.converter.ops import Input
 
 GOLDEN = Path(__file__).with_name("fusion_golden.json")
 MAY_SURVIVE = {"Conv2D", "BinaryConv2D", "MaxPool2D", "AveragePool2D", "Softmax"}

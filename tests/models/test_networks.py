@@ -13,7 +13,9 @@ from phonebit import ConversionError, Network
 from phonebit.converter.convert import Conversion
 from phonebit.converter.cost import parameter_count
 from phonebit.converter.interpreter import run
-from phonebit.converter.ir import Clamp, Conv2D, Elementwise, Input, MaxPool2D, PRelu, Sign, Window
+from phonebit.converter.ir import Window
+from phonebit.converter.ops import Conv2D, Elementwise, Input, MaxPool2D, Sign
+from phonebit.converter.ops.epilogue import Clamp, PRelu
 from phonebit.models.networks import NETWORKS, build, converted
 from phonebit.models.networks.moments import Moments, moments_of
 from phonebit.random_inputs import random_inputs

@@ -19,7 +19,8 @@ import numpy as np
 import pytest
 
 from phonebit import bnn_kernels
-from phonebit.converter.ir import Conv2D, Window
+from phonebit.converter.ir import Window
+from phonebit.converter.ops import Conv2D
 from phonebit.converter.writer import to_bytes
 from phonebit.errors import DeviceError, InputError
 from phonebit.opencl import opencl_runtime

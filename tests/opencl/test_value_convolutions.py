@@ -19,7 +19,8 @@ from value_reference import (
 )
 
 from phonebit import _runtime
-from phonebit.converter.ir import Conv2D, Window
+from phonebit.converter.ir import Window
+from phonebit.converter.ops import Conv2D
 from phonebit.converter.writer import to_bytes
 from support.engine_net import Net
 

@@ -11,7 +11,9 @@ from value_launch import Sink, assert_layer, launch, run_layer
 from value_reference import Floats, Layer, rounded, stored
 
 from phonebit import _runtime
-from phonebit.converter.ir import Elementwise, Epilogue, Sigmoid, Tanh
+from phonebit.converter.ops import Elementwise
+from phonebit.converter.ops.epilogue import Epilogue
+from phonebit.converter.ops.epilogue.functions import Sigmoid, Tanh
 from phonebit.converter.writer import to_bytes
 from support.engine_net import Net
 

@@ -11,7 +11,7 @@ from value_launch import Sink, assert_layer, content, guarded, launch
 from value_reference import Floats, Layer, pool, rounded, stored
 
 from phonebit import _runtime
-from phonebit.converter.ir import Softmax
+from phonebit.converter.ops import Softmax
 from phonebit.converter.writer import to_bytes
 from support.engine_net import Net
 

@@ -17,22 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phonebit.converter.interpreter import run
-from phonebit.converter.ir import (
-    AddTensor,
+from phonebit.converter.ir import Graph, Window
+from phonebit.converter.ops import (
     AveragePool2D,
     BinaryConv2D,
     BinaryDepthwiseConv2D,
-    Clamp,
     Concat,
     Conv2D,
     Elementwise,
-    Epilogue,
-    Graph,
     MaxPool2D,
-    MultiplyTensor,
-    PRelu,
-    Window,
 )
+from phonebit.converter.ops.epilogue import AddTensor, Clamp, Epilogue, MultiplyTensor, PRelu
 from phonebit.converter.writer import to_bytes, to_contents
 from phonebit.format.contents import FileContents
 from phonebit.format.records import DataType

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from phonebit.converter.ir import (
-    AveragePool2D,
-    Conv2D,
-    Elementwise,
-    Epilogue,
-    Graph,
-    ScaleBias,
-    Window,
-)
+from phonebit.converter.ir import Graph, Window
+from phonebit.converter.ops import AveragePool2D, Conv2D, Elementwise
+from phonebit.converter.ops.epilogue import Epilogue, ScaleBias
 from phonebit.detection import DetectionHead
 from phonebit.format.records import DataType
 from phonebit.preprocessing import Preprocessing, Resize

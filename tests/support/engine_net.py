@@ -6,17 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phonebit.converter.infer import infer
-from phonebit.converter.ir import (
-    Elementwise,
-    Epilogue,
-    Graph,
-    Input,
-    Node,
-    Operator,
-    ScaleBias,
-    TensorType,
-    Window,
-)
+from phonebit.converter.ir import Graph, Node, Operator, TensorType, Window
+from phonebit.converter.ops import Elementwise, Input
+from phonebit.converter.ops.epilogue import Epilogue, ScaleBias
 from phonebit.format.records import DataType
 
 SAME3 = Window((3, 3), pads=(1, 1, 1, 1))

@@ -9,16 +9,9 @@ from typing import Final
 
 import numpy as np
 
-from phonebit.converter.ir import (
-    AddTensor,
-    BinaryConv2D,
-    Concat,
-    Elementwise,
-    Epilogue,
-    Graph,
-    MaxPool2D,
-    Window,
-)
+from phonebit.converter.ir import Graph, Window
+from phonebit.converter.ops import BinaryConv2D, Concat, Elementwise, MaxPool2D
+from phonebit.converter.ops.epilogue import AddTensor, Epilogue
 from phonebit.converter.writer import to_bytes
 from phonebit.format.contents import FileContents
 from phonebit.format.reader import parse_contents

@@ -6,29 +6,21 @@ from dataclasses import replace
 
 import numpy as np
 
-from phonebit.converter.ir import (
+from phonebit.converter.ir import FloatArray, Graph, Window
+from phonebit.converter.ops import (
     AveragePool2D,
     BinaryConv2D,
-    Clamp,
     Concat,
     Conv2D,
     Elementwise,
-    Epilogue,
-    FloatArray,
-    Graph,
     MaxPool2D,
     Pad,
-    PRelu,
     Reshape,
-    Round,
-    ScaleBias,
     SelectChannels,
-    Sigmoid,
     Softmax,
-    Step,
-    Tanh,
-    Window,
 )
+from phonebit.converter.ops.epilogue import Clamp, Epilogue, EpilogueOp, PRelu, ScaleBias
+from phonebit.converter.ops.epilogue.functions import Round, Sigmoid, Tanh
 from phonebit.format.records import DataType
 from support.engine_net import SAME3, Net, sign_of
 
@@ -61,7 +53,7 @@ def half_weights() -> Graph:
     """Weights of 16 bits in every kind of float convolution; those of the first are subnormal."""
     net = Net("half_weights")
 
-    def conv(weights: FloatArray, window: Window, groups: int = 1, *steps: Step) -> Conv2D:
+    def conv(weights: FloatArray, window: Window, groups: int = 1, *steps: EpilogueOp) -> Conv2D:
         epilogue = Epilogue(list(steps))
         return Conv2D(weights, window, groups, epilogue=epilogue, stored_as=DataType.F16)
 
@@ -85,7 +77,7 @@ def byte_weights() -> Graph:
     """Weights of 8 bits in every kind of float convolution, over values and over bits as values."""
     net = Net("byte_weights")
 
-    def conv(shape: tuple[int, ...], window: Window, groups: int = 1, *steps: Step) -> Conv2D:
+    def conv(shape: tuple[int, ...], window: Window, groups: int = 1, *steps: EpilogueOp) -> Conv2D:
         weights = net.rng.integers(-127, 128, shape).astype(np.float32)
         weights.reshape(-1)[:2] = 127, -127
         epilogue = Epilogue(list(steps))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from phonebit.converter.ir import BatchNorm, Conv2D, Graph, Node
+from phonebit.converter.ir import Graph, Node
+from phonebit.converter.ops import BatchNorm, Conv2D
 from phonebit.converter.passes.base import copy_graph
 
 Float64Array = NDArray[np.float64]

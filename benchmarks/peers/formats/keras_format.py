@@ -14,23 +14,19 @@ from typing import Any
 import numpy as np
 
 from formats.steps import covers_map, same_pads, single_step, unsupported
-from phonebit.converter.ir import (
-    AddTensor,
+from phonebit.converter.ir import Graph, Node
+from phonebit.converter.ops import (
     AveragePool2D,
     BatchNorm,
-    Clamp,
     Concat,
     Conv2D,
     Elementwise,
-    Graph,
     Input,
     MaxPool2D,
-    MultiplyTensor,
-    Node,
-    PRelu,
     Sign,
     Softmax,
 )
+from phonebit.converter.ops.epilogue import AddTensor, Clamp, MultiplyTensor, PRelu
 
 Tensor = Any
 Model = Any

@@ -12,23 +12,18 @@ from onnx import TensorProto, helper, numpy_helper
 
 from formats.folding import fold_batch_norm
 from formats.steps import covers_map, single_step, unsupported
-from phonebit.converter.ir import (
-    AddTensor,
+from phonebit.converter.ir import Graph, Node, Window
+from phonebit.converter.ops import (
     AveragePool2D,
     BatchNorm,
-    Clamp,
     Concat,
     Conv2D,
     Elementwise,
-    Graph,
     Input,
     MaxPool2D,
-    MultiplyTensor,
-    Node,
-    PRelu,
     Softmax,
-    Window,
 )
+from phonebit.converter.ops.epilogue import AddTensor, Clamp, MultiplyTensor, PRelu
 
 OPSET: Final = 17
 IR_VERSION: Final = 10

@@ -19,25 +19,20 @@ from openvino import Type, opset1, opset8
 
 from formats.folding import scale_and_offset
 from formats.steps import covers_map, single_step, unsupported
-from phonebit.converter.ir import (
-    AddTensor,
+from phonebit.converter.ir import Graph, Node, Window
+from phonebit.converter.ops import (
     AveragePool2D,
     BatchNorm,
-    Clamp,
     Concat,
     Conv2D,
     Elementwise,
-    Graph,
     Input,
     MaxPool2D,
-    MultiplyTensor,
-    Node,
-    PRelu,
     Reshape,
     Sign,
     Softmax,
-    Window,
 )
+from phonebit.converter.ops.epilogue import AddTensor, Clamp, MultiplyTensor, PRelu
 from phonebit.format.records import DataType
 
 Value = Any

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from phonebit.converter.ir import Conv2D, Elementwise, Node, Shape, Step, Window
+from phonebit.converter.ir import Node, Shape, Window
+from phonebit.converter.ops import Conv2D, Elementwise
+from phonebit.converter.ops.epilogue import EpilogueOp
 from phonebit.errors import ConversionError
 
 
@@ -11,7 +13,7 @@ def covers_map(op: Conv2D, shape: Shape) -> bool:
     return op.window.kernel == shape[:2] and not any(op.window.pads) and op.groups == 1
 
 
-def single_step(op: Elementwise) -> Step:
+def single_step(op: Elementwise) -> EpilogueOp:
     """The step of a source graph's elementwise operator; each has one."""
     (step,) = op.epilogue.steps
     return step

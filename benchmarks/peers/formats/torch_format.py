@@ -15,25 +15,18 @@ from torch import Tensor, nn
 
 from formats.folding import fold_batch_norm
 from formats.steps import covers_map, single_step, unsupported
-from phonebit.converter.ir import (
-    AddTensor,
+from phonebit.converter.ir import Graph, Node, Shape, Window
+from phonebit.converter.ops import (
     AveragePool2D,
     BatchNorm,
-    Clamp,
     Concat,
     Conv2D,
     Elementwise,
-    Graph,
     Input,
     MaxPool2D,
-    MultiplyTensor,
-    Node,
-    PRelu,
-    ScaleBias,
-    Shape,
     Softmax,
-    Window,
 )
+from phonebit.converter.ops.epilogue import AddTensor, Clamp, MultiplyTensor, PRelu, ScaleBias
 
 
 class FloatNetwork(nn.Module):

@@ -17,26 +17,24 @@ import numpy as np
 from formats.folding import fold_batch_norm
 from formats.steps import covers_map, single_step, unsupported
 
-from phonebit.converter.ir import (
-    AddTensor,
+from phonebit.converter.ir import FloatArray, Graph, Node, Shape, Window
+from phonebit.converter.ops import (
     AveragePool2D,
     BatchNorm,
-    Clamp,
     Concat,
     Conv2D,
     Elementwise,
-    FloatArray,
-    Graph,
     Input,
     MaxPool2D,
+    Softmax,
+)
+from phonebit.converter.ops.epilogue import (
+    AddTensor,
+    Clamp,
+    EpilogueOp,
     MultiplyTensor,
-    Node,
     PRelu,
     ScaleBias,
-    Shape,
-    Softmax,
-    Step,
-    Window,
 )
 from phonebit.converter.passes.base import only_consumer
 
@@ -182,7 +180,7 @@ def _set_scale(layer: Layer, scale: FloatArray, offset: FloatArray) -> None:
     layer.weights = [_floats(scale), _floats(offset)]
 
 
-def _set_step(layer: Layer, step: Step) -> None:
+def _set_step(layer: Layer, step: EpilogueOp) -> None:
     match step:
         case AddTensor():
             layer.kind, layer.parameters = "BinaryOp", {0: 0}

@@ -20,23 +20,18 @@ from formats.folding import fold_batch_norm, scale_and_offset
 from formats.steps import covers_map, same_pads, single_step, unsupported
 from numpy.typing import NDArray
 
-from phonebit.converter.ir import (
-    AddTensor,
+from phonebit.converter.ir import Graph, Node, Window
+from phonebit.converter.ops import (
     AveragePool2D,
     BatchNorm,
-    Clamp,
     Concat,
     Conv2D,
     Elementwise,
-    Graph,
     Input,
     MaxPool2D,
-    MultiplyTensor,
-    Node,
-    PRelu,
     Softmax,
-    Window,
 )
+from phonebit.converter.ops.epilogue import AddTensor, Clamp, MultiplyTensor, PRelu
 from phonebit.converter.passes.base import only_consumer
 
 FILE_IDENTIFIER: Final = b"TFL3"

@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 
 from phonebit.converter import interpreter
-from phonebit.converter.ir import BatchNorm, Graph, PRelu
+from phonebit.converter.ir import Graph
+from phonebit.converter.ops import BatchNorm
+from phonebit.converter.ops.epilogue import PRelu
 from phonebit.errors import ConversionError
 from phonebit.models.networks.builder import NetworkBuilder
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from phonebit import Network, VerificationError
-from phonebit.converter.ir import BatchNorm
+from phonebit.converter.ops import BatchNorm
 from phonebit.converter.reader import read_graph
 from phonebit.models.networks import NETWORKS, converted
 from phonebit.random_inputs import random_inputs

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from phonebit.converter import interpreter
-from phonebit.converter.ir import Conv2D, Graph
+from phonebit.converter.ir import Graph
+from phonebit.converter.ops import Conv2D
 from phonebit.models.networks.builder import Form, NetworkBuilder
 
 PEERS = Path(__file__).parents[3] / "benchmarks" / "peers"

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 import phonebit.loading
-from phonebit.converter.ir import Softmax
+from phonebit.converter.ops import Softmax
 from phonebit.format.reader import read_contents
 from phonebit.format.writer import file_bytes
 from phonebit.loading import EngineOptions

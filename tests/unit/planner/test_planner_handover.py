@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phonebit.converter.ir import MaxPool2D, Window
+from phonebit.converter.ir import Window
+from phonebit.converter.ops import MaxPool2D
 from phonebit.format.contents import FileContents
 from phonebit.planner import OutputPart, Processor
 from phonebit.planner.branches import branch_regions, branch_stages

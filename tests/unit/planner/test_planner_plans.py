@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phonebit.converter.ir import Softmax
+from phonebit.converter.ops import Softmax
 from phonebit.errors import InputError
 from phonebit.format.contents import FileContents
 from phonebit.format.reader import parse_contents

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from phonebit import InputError, Network, VerificationError
-from phonebit.converter.ir import BinaryConv2D, Graph, Node, ScaleBias
+from phonebit.converter.ir import Graph, Node
+from phonebit.converter.ops import BinaryConv2D
+from phonebit.converter.ops.epilogue import ScaleBias
 from phonebit.converter.reader import read_graph
 from phonebit.converter.writer import to_bytes
 from phonebit.format.reader import read_contents

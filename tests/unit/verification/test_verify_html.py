@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from phonebit.converter.ir import BinaryConv2D
+from phonebit.converter.ops import BinaryConv2D
 from phonebit.converter.reader import read_graph
 from phonebit.converter.writer import to_bytes
 from phonebit.format.reader import read_contents

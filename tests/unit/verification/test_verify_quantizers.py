@@ -12,24 +12,17 @@ from numpy.typing import NDArray
 
 from phonebit.converter.convert import convert_graph
 from phonebit.converter.infer import infer
-from phonebit.converter.ir import (
-    SMALLEST,
-    AddTensor,
+from phonebit.converter.ir import SMALLEST, Graph, Node, Operator, TensorType, Window
+from phonebit.converter.ops import (
     BatchNorm,
     Concat,
     Conv2D,
     Elementwise,
-    Epilogue,
-    Graph,
     Input,
     MaxPool2D,
-    Node,
-    Operator,
     Quantize,
-    ScaleBias,
-    TensorType,
-    Window,
 )
+from phonebit.converter.ops.epilogue import AddTensor, Epilogue, ScaleBias
 from phonebit.converter.passes.decide_zeros import Zeros
 from phonebit.converter.reader import read_graph
 from phonebit.converter.writer import to_bytes

@@ -14,20 +14,9 @@ from numpy.typing import NDArray
 from phonebit import Network
 from phonebit.converter.convert import convert_graph
 from phonebit.converter.infer import infer
-from phonebit.converter.ir import (
-    BatchNorm,
-    Conv2D,
-    Elementwise,
-    Epilogue,
-    Graph,
-    Input,
-    Node,
-    Operator,
-    PRelu,
-    Sign,
-    TensorType,
-    Window,
-)
+from phonebit.converter.ir import Graph, Node, Operator, TensorType, Window
+from phonebit.converter.ops import BatchNorm, Conv2D, Elementwise, Input, Sign
+from phonebit.converter.ops.epilogue import Epilogue, PRelu
 from phonebit.converter.passes.pipeline import FloatWeights
 from phonebit.converter.reader import read_graph
 from phonebit.converter.writer import to_bytes

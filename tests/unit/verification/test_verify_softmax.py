@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from phonebit.converter.interpreter import run
-from phonebit.converter.ir import Elementwise, Epilogue, ScaleBias, Softmax
+from phonebit.converter.ops import Elementwise, Softmax
+from phonebit.converter.ops.epilogue import Epilogue, ScaleBias
 from phonebit.converter.writer import to_bytes
 from phonebit.network import Network
 from phonebit.verification.end_to_end import EndToEndChecker

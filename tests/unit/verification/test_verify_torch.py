@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip insta
 
 from phonebit.converter.convert import convert_graph  # noqa: E402
 from phonebit.converter.importers.torch import import_torch  # noqa: E402
-from phonebit.converter.ir import BinaryConv2D  # noqa: E402
+from phonebit.converter.ops import BinaryConv2D  # noqa: E402
 from phonebit.converter.reader import read_graph  # noqa: E402
 from phonebit.converter.writer import to_bytes  # noqa: E402
 from phonebit.verification import verify  # noqa: E402

@@ -1,0 +1,34 @@
+"""The epilogue operations ("steps" of the format); ``base.py`` says what each has to say.
+
+All modules of this package are imported here, and those that read and write files find a class by
+its number. Passes and importers share the names below; functions without parameters are in
+``functions.py``, and importers find them by their names.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from phonebit.converter.ops.epilogue.base import Epilogue, EpilogueOp
+from phonebit.converter.ops.epilogue.clamp import Clamp
+from phonebit.converter.ops.epilogue.functions import FUNCTIONS
+from phonebit.converter.ops.epilogue.prelu import PRelu
+from phonebit.converter.ops.epilogue.scale_bias import ScaleBias
+from phonebit.converter.ops.epilogue.tensors import AddTensor, MultiplyTensor, TensorOp
+from phonebit.format.records import StepKind
+
+__all__ = [
+    "EPILOGUE_OPS",
+    "FUNCTIONS",
+    "AddTensor",
+    "Clamp",
+    "Epilogue",
+    "EpilogueOp",
+    "MultiplyTensor",
+    "PRelu",
+    "ScaleBias",
+    "TensorOp",
+]
+
+EPILOGUE_OPS: Final = EpilogueOp.by_kind(StepKind)
+"""The class for each number in the file."""

@@ -1,0 +1,75 @@
+"""Functions without parameters: one short class each, all that the converter says about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final, Self
+
+import numpy as np
+
+from phonebit.converter.ir import Array, Directions, FloatArray
+from phonebit.converter.ops.epilogue.base import EpilogueOp
+from phonebit.converter.records import RecordReader, RecordWriter
+from phonebit.format.records import StepKind
+
+
+@dataclass
+class Function(EpilogueOp):
+    """A function of v alone.
+
+    Attributes:
+        names: What Keras and PyTorch call it; the importers look it up by these.
+    """
+
+    names: ClassVar[tuple[str, ...]]
+
+    def write(self, record: RecordWriter) -> None:
+        pass
+
+    @classmethod
+    def read(cls, record: RecordReader) -> Self:
+        return cls()
+
+    def directions(self) -> Directions | None:
+        return None  # exp and tanh are polynomials, which need not be monotone to the last bit
+
+
+@dataclass
+class Sigmoid(Function):
+    """1 / (1 + exp(-v))."""
+
+    kinds = (StepKind.SIGMOID,)
+    names = ("sigmoid",)
+
+    def apply(self, value: FloatArray, operands: list[Array]) -> FloatArray:
+        with np.errstate(over="ignore"):  # exp(+big) = inf gives the right answer: 0
+            return np.float32(1) / (np.float32(1) + np.exp(-value))
+
+
+@dataclass
+class Tanh(Function):
+    """Hyperbolic tangent."""
+
+    kinds = (StepKind.TANH,)
+    names = ("tanh",)
+
+    def apply(self, value: FloatArray, operands: list[Array]) -> FloatArray:
+        return np.tanh(value)
+
+
+@dataclass
+class Round(Function):
+    """The nearest integer, halves to even."""
+
+    kinds = (StepKind.ROUND,)
+    names = ("round",)
+
+    def apply(self, value: FloatArray, operands: list[Array]) -> FloatArray:
+        return np.rint(value)
+
+    def directions(self) -> Directions | None:
+        return np.ones(1, np.int8)
+
+
+FUNCTIONS: Final = {name: each for each in Function.__subclasses__() for name in each.names}
+"""By what frameworks call them."""

@@ -1,0 +1,41 @@
+"""A quantized value as a sum of bits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from phonebit.converter.ir import Array, FloatArray, TensorType
+from phonebit.converter.ops.base import BIT, F32, ValueOperator, check_per_channel
+from phonebit.errors import ConversionError
+
+
+@dataclass
+class PlaneSum(ValueOperator):
+    """Passes only. offset[c] + sum over i of scales[i, c] * b_i: a Quantize as n planes of bits.
+
+    The node's inputs are n BIT values of one shape, the lowest threshold's first (b_i is +1 where
+    v >= thresholds[i], so b_0 >= b_1 >= ...); the result is F32.
+    """
+
+    scales: FloatArray
+    offset: FloatArray
+
+    def value_type(self, operands: list[TensorType]) -> TensorType:
+        shape = operands[0].shape
+        planes = (len(operands), shape[2])
+        if self.scales.shape != planes:
+            what = "scales have the wrong shape"
+            raise ConversionError(what, expected=planes, got=self.scales.shape)
+        check_per_channel(shape[2], offset=self.offset)
+        if any(operand != TensorType(shape, BIT) for operand in operands):
+            raise ConversionError("planes must be bits of one shape", got=operands)
+        return TensorType(shape, F32)
+
+    def compute(self, operands: list[Array]) -> Array:
+        """In float64, so that it is rounded once."""
+        total = np.zeros(operands[0].shape, np.float64) + self.offset
+        for scale, plane in zip(self.scales, operands, strict=True):
+            total += scale.astype(np.float64) * plane
+        return total.astype(np.float32)
