@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from opencl_device import device_name, pyopencl_device
 
 import phonebit
 from phonebit import _runtime
+from support.opencl_device import device_name, pyopencl_device
 
 FILES = ["float_layers", "log_softmax", "residual_block_64", "rounded_32", "two_slopes_31"]
 GOLDEN = Path(__file__).parents[1] / "golden" / "v1"
