@@ -95,9 +95,11 @@ def convert(
         strict: Fail if a layer with quantized kernel and quantized input did not become binary.
         check: Execute the network in NumPy before and after each pass and compare.
         name: The network's name; by default the model's own.
-        zeros: PyTorch's sign(0) is 0. "auto": proven impossible, or kept exact where zeros are
-            likely; where they are a rare accident of real-valued sums they count as +1, and the
-            report says so. "exact": kept wherever they are possible. "plus": always +1.
+        zeros: PyTorch's sign(0) is 0. "auto": proven impossible, or kept exact where zeros have a
+            cause (a ReLU, an even number of +-1, a region of one colour, which images of 0, the
+            least and the greatest value show); where they are a rare accident of real-valued sums
+            they count as +1, and the report says so. "exact": kept wherever they are possible.
+            "plus": always +1.
         float_weights: How real layers' weights are stored. "f32": exactly. "f16": rounded to the
             nearest half, 2 bytes each. "i8": rounded to 8-bit integers, 1 byte each, with a scale a
             filter. Arithmetic stays float32 (unless loaded with precision="fast"); the report says

@@ -26,7 +26,7 @@ from phonebit.converter.importers.keras_weights import NoWeights, describe
 from phonebit.converter.infer import infer
 from phonebit.converter.ir import Graph, Node, TensorType
 from phonebit.converter.ops import Input
-from phonebit.errors import ConversionError, UnsupportedLayerError
+from phonebit.errors import ConversionError, PhoneBitError, UnsupportedLayerError
 from phonebit.format.records import DataType
 
 LayerPath = tuple[str, ...]
@@ -150,6 +150,13 @@ class _Translation:
                 raise ConversionError(
                     f"{describe(here)}: its configuration is not what Keras writes for a "
                     f"{layer.class_name} ({type(error).__name__}: {error})"
+                ) from error
+            except PhoneBitError:
+                raise
+            except Exception as error:  # a mistake of ours: the layer tells where to look
+                raise ConversionError(
+                    f"{describe(here)}: cannot be translated ({type(error).__name__}: {error})",
+                    hint="this is a bug in PhoneBit: please report it",
                 ) from error
             values[layer.name, number] = outputs
         return [_lookup(ref, values) for ref in model.outputs]

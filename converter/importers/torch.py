@@ -17,11 +17,16 @@ from numpy.typing import NDArray
 from phonebit.converter.importers.torch_activations import run_exported
 from phonebit.converter.importers.torch_archive import is_program, load_program
 from phonebit.converter.importers.torch_checkpoint import load_module
-from phonebit.converter.importers.torch_export import example_tensors, export_module, functional
+from phonebit.converter.importers.torch_export import (
+    example_tensors,
+    export_module,
+    first_line,
+    functional,
+)
 from phonebit.converter.importers.torch_program import read_program
 from phonebit.converter.importers.torch_translation import Translation, translate
 from phonebit.converter.ir import Graph
-from phonebit.errors import ConversionError
+from phonebit.errors import ConversionError, PhoneBitError
 
 Array = NDArray[Any]
 PathLike = str | os.PathLike[str]
@@ -93,13 +98,21 @@ def open_torch(
             )
         program = functional(exported)
         translation = translate(read_program(program), name)
-        translation.graph.notes = notes
+        translation.graph.notes[:0] = notes
         return TorchSource(program, translation)
     except ConversionError as error:
         if error.where is not None:
             raise
         raise type(error)(
             error.problems, where=where, expected=error.expected, got=error.got, hint=error.hint
+        ) from error
+    except PhoneBitError:
+        raise
+    except Exception as error:
+        raise ConversionError(
+            f"cannot be imported: {first_line(error)}",
+            where=where,
+            hint="this is a bug in PhoneBit: please report it",
         ) from error
 
 

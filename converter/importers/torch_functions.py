@@ -189,9 +189,15 @@ def _pieces(call: Call, operands: dict[str, Any], facts: dict[str, Fact]) -> Pie
 
 
 def applied(call: Call, arguments: dict[str, Any]) -> Tensor:
-    """Runs an element-wise call on tensors; assignment through masks is ``where``."""
+    """Runs an element-wise call on tensors; assignment through masks is ``where``.
+
+    A constant in front of a PReLU has no channels, so that its slopes are multiplied here.
+    """
     import torch
 
+    if call.op in ("prelu", "_prelu_kernel") and arguments["weight"].numel() > 1:
+        x = arguments["self"]
+        return torch.where(x > 0, x, x * _slopes_of(call, arguments["weight"]))
     if call.op in ("masked_fill", "index_put"):
         chosen = torch.as_tensor(arguments["self"], dtype=call.dtype)
         return torch.where(arguments["condition"], chosen, arguments["other"])
@@ -220,15 +226,21 @@ def bent(call: Call, operands: dict[str, Any]) -> Pieces | None:
         slope = operands["weight"]
         if isinstance(slope, Value):
             return None
-        if call.op == "prelu" and slope.numel() > 1:  # one for each channel, PyTorch's axis 1
-            slope = slope.reshape(1, -1, *(1,) * (len(call.shape) - 2))
-        return two_slopes(slope.reshape(1) if slope.numel() == 1 else slope)
+        return two_slopes(_slopes_of(call, slope))
     limits = _limits(call, operands)
     if limits is None or any(isinstance(limit, Value) for limit in limits):
         return None
     if any(_is_tensor(limit) and limit.numel() != 1 for limit in limits):
         return None
     return clamped(*(None if limit is None else float(limit) for limit in limits))
+
+
+def _slopes_of(call: Call, weight: Tensor) -> Tensor:
+    """A PReLU's slopes as they meet its operand, whose axis 1 are the channels."""
+    if weight.numel() == 1:
+        return weight.reshape(1)
+    is_flat = call.op == "prelu"
+    return weight.reshape(1, -1, *(1,) * (len(call.shape) - 2)) if is_flat else weight
 
 
 def _limits(call: Call, operands: dict[str, Any]) -> tuple[Any, Any] | None:

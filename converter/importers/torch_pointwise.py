@@ -99,6 +99,8 @@ def write_pieces(context: Context, call: Call, root: Value, pieces: Pieces) -> V
     levels = pieces.levels()
     if levels is not None and pieces.thresholds.size:
         return _quantizer(context, call, root, pieces.thresholds, float_array(levels))
+    if levels is not None:
+        return _constant(context, call, root, float(levels))
     if len(pieces.parts) == 1:
         return context.real(root) if pieces.parts[0].is_one() else None
     limits = _limits(pieces)
@@ -106,6 +108,22 @@ def write_pieces(context: Context, call: Call, root: Value, pieces: Pieces) -> V
         view = whole(context, context.real(root), name)
         return write_step(context, view, Clamp(*limits), name)
     return _slopes(context, name, root, pieces)
+
+
+def _constant(context: Context, call: Call, root: Value, level: float) -> View:
+    """A function that has one value only: the sign of what a ReLU gives, by mistake."""
+    name = context.emission.name(call)
+    context.notes.append(f"{name}: is {level:g} whatever the image (a ReLU in front of a sign?)")
+    view = whole(context, context.real(root), name)
+    if abs(level) != 1:
+        return write_step(context, view, ScaleBias(*_filled(view, 0, level)), name)
+    limits = (0.0, float("inf")) if level > 0 else (float("-inf"), -1.0)
+    view = write_step(context, view, Clamp(*limits), f"{name}/limited")
+    return write(context, view, Sign(), name, quantized=True)
+
+
+def _filled(view: View, *numbers: float) -> list[FloatArray]:
+    return [np.full(view.hwc[2], number, np.float32) for number in numbers]
 
 
 def _quantizer(

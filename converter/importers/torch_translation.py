@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ import numpy as np
 from phonebit.converter.importers.torch_constants import Constants
 from phonebit.converter.importers.torch_elementwise import ELEMENTWISE, elementwise
 from phonebit.converter.importers.torch_emission import Emission
+from phonebit.converter.importers.torch_export import first_line
 from phonebit.converter.importers.torch_layers import batch_norm, convolution, linear, softmax
 from phonebit.converter.importers.torch_layout import relayout
 from phonebit.converter.importers.torch_pooling import (
@@ -33,7 +35,7 @@ from phonebit.converter.importers.torch_views import (
 from phonebit.converter.infer import infer
 from phonebit.converter.ir import Graph, TensorType
 from phonebit.converter.ops import Dequantize, Input
-from phonebit.errors import ConversionError, UnsupportedLayerError
+from phonebit.errors import ConversionError, PhoneBitError, UnsupportedLayerError
 from phonebit.format.records import DataType
 
 Rule = Callable[[Context, Call], Any]
@@ -110,6 +112,7 @@ def translate(program: Program, name: str) -> Translation:
         [call.name for call in program.inputs],
         list(dict.fromkeys(output for output in outputs if output is not None)),
         expected_binary=context.expected_binary,
+        notes=context.notes,
     )
     graph.types = infer(graph)
     return Translation(graph, emission.tensors, program.estimators, context.batch)
@@ -150,15 +153,29 @@ def _input(context: Context, call: Call) -> Value:
 
 def _translated(context: Context, call: Call, problems: list[str]) -> Any:
     rule = _item if call.op == "getitem" else RULES.get(call.op)
-    try:
+    with _translating(call, problems):
         if rule is None:
             raise UnsupportedError("is not supported")
         known = (operand.constant or context.values.get(operand) for operand in call.operands())
         # What stands behind a problem that is listed already is left out.
         return rule(context, call) if all(known) else None
+    return None
+
+
+@contextmanager
+def _translating(call: Call, problems: list[str]) -> Iterator[None]:
+    """Lists what cannot be expressed; any other failure is an error that names the call."""
+    try:
+        yield
     except UnsupportedError as error:
-        problems.append(_described(call, error))
-        return None
+        problems.append(_described(call, str(error), error.call))
+    except PhoneBitError:
+        raise
+    except Exception as error:  # a mistake of ours, or PyTorch's word on constants
+        raise ConversionError(
+            _described(call, f"cannot be translated: {first_line(error)}"),
+            hint="this is a bug in PhoneBit: please report it",
+        ) from error
 
 
 def _item(context: Context, call: Call) -> Any:
@@ -176,20 +193,18 @@ def _output(context: Context, call: Call, problems: list[str]) -> str | None:
         if call.constant:
             problems.append(f"{call.name}: an output that does not depend on an input")
         return None
-    try:
+    with _translating(call, problems):
         view = context.real(value)
         last = plain_view(view.value, view.indices.shape, view.batch, "channels_last")
         is_last = last.hwc == view.hwc and bool((last.indices == view.indices).all())
         if view.sample().ndim == 2 and is_last:
             return view.value
         return relayout(context.emission, view, "channels_first", f"{view.value}/output").value
-    except UnsupportedError as error:
-        problems.append(_described(call, error))
-        return None
+    return None
 
 
-def _described(call: Call, error: UnsupportedError) -> str:
-    call = error.call or call
+def _described(call: Call, problem: str, culprit: Call | None = None) -> str:
+    call = culprit or call
     where = f"{call.scope[1] or call.name}: "
     line = f" ({call.line})" if call.line else ""
-    return f"{where}aten.{call.op} {error}{line}"
+    return f"{where}aten.{call.op} {problem}{line}"

@@ -89,6 +89,7 @@ class Context:
     constants: Constants
     values: dict[Call, Result] = field(default_factory=dict)
     expected_binary: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def operand(self, argument: Any) -> Value:
         """The network's tensor that an argument stands for.

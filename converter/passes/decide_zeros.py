@@ -18,11 +18,16 @@ from phonebit.converter.passes.base import (
     rename_uses,
     replace_node,
 )
-from phonebit.converter.passes.zero_analysis import Occurrence, zeros_before
+from phonebit.converter.passes.zero_analysis import (
+    Occurrence,
+    zeros_before,
+    zeros_of_constants,
+)
 
 Zeros = Literal["auto", "exact", "plus"]
-"""auto: zeros that are likely stay exact, those that are a rare accident of real-valued sums count
-as +1. exact: all stay exact unless proven impossible. plus: all count as +1."""
+"""auto: zeros that have a cause stay exact (a ReLU, an even number of +-1, a region of one colour);
+those that are a rare accident of real-valued sums count as +1. exact: all stay exact unless proven
+impossible. plus: all count as +1."""
 
 
 def decide_zeros(graph: Graph, zeros: Zeros, log: PassLog) -> None:
@@ -45,10 +50,17 @@ def decide_zeros(graph: Graph, zeros: Zeros, log: PassLog) -> None:
         zeros: What is asked for.
         log: Receives a fate for every sign.
     """
-    for node in list(graph.nodes):
-        if not isinstance(node.op, Quantize) or not _has_zero_level(node.op):
-            continue
-        log.zeros[node.name] = fate = _fate(zeros_before(graph, node.inputs[0]), zeros)
+    signs = [n for n in graph.nodes if isinstance(n.op, Quantize) and _has_zero_level(n.op)]
+    occurrences = [zeros_before(graph, node.inputs[0]) for node in signs]
+    if zeros == "auto" and "possible" in occurrences:
+        constant = zeros_of_constants(graph, [node.inputs[0] for node in signs])
+        occurrences = [
+            "likely" if found == "possible" and node.inputs[0] in constant else found
+            for node, found in zip(signs, occurrences, strict=True)
+        ]
+    for node, occurrence in zip(signs, occurrences, strict=True):
+        assert isinstance(node.op, Quantize)
+        log.zeros[node.name] = fate = _fate(occurrence, zeros)
         if fate != "exact" and node.outputs[0] not in graph.outputs:
             _drop_zero(graph, node, node.op)
     refresh_types(graph)

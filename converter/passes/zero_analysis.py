@@ -2,19 +2,22 @@
 
 PyTorch's sign(0) is 0, so a network that uses it has a third level wherever zeros occur. Whether
 they do depends on where the value comes from: sums of -1/+1 behind a batch normalisation take few
-values, which can all be tried; a ReLU makes zeros all the time; a sum of real numbers is zero only
-by an accident that is as rare as the float rounding which would undo it.
+values, which can all be tried; a ReLU makes zeros all the time; so does a convolution without bias
+where the image is black, which images of one colour show; any other sum of real numbers is zero
+only by an accident that is as rare as the float rounding which would undo it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from phonebit.converter.interpreter import evaluate_node
+from phonebit.converter.constant_inputs import constant_inputs
+from phonebit.converter.interpreter import evaluate_node, run
 from phonebit.converter.ir import FloatArray, Graph, Node
 from phonebit.converter.ops import (
     AveragePool2D,
@@ -38,7 +41,8 @@ from phonebit.converter.passes.planes import MAX_PLANES, from_levels
 from phonebit.converter.passes.two_valued import split_scale
 
 Occurrence = Literal["impossible", "possible", "likely"]
-"""likely: zeros are among the few values that occur, or something saturates there."""
+"""likely: zeros are among the few values that occur, something saturates there, or a region of one
+colour becomes zero."""
 
 MAX_TRIED = 1 << 24
 """Above this many (accumulator, channel) pairs an integer layer counts as real-valued."""
@@ -99,6 +103,18 @@ def zeros_before(graph: Graph, value: str, tail: Tail | None = None) -> Occurren
         values = integer_values(graph, node, op)
         return "possible" if values is None else _tried(tail, values)
     return _arranged(graph, node, tail, channels)
+
+
+def zeros_of_constants(graph: Graph, values: Sequence[str]) -> set[str]:
+    """Those of the values that are exactly zero somewhere when the inputs are of one colour."""
+    inputs = {
+        name: constant_inputs(
+            graph.types[name].shape, graph.types[name].dtype, graph.preprocessing.get(name)
+        )
+        for name in graph.inputs
+    }
+    found = run(graph, inputs, dict.fromkeys(values))
+    return {name for name, array in found.items() if np.any(array == 0)}
 
 
 def _gathers_at_zero(node: Node, tail: Tail, channels: int) -> bool:

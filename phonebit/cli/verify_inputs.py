@@ -12,13 +12,11 @@ from numpy.typing import NDArray
 from phonebit.cli.picture_options import PictureFlags
 from phonebit.cli.pictures import PICTURE_SUFFIXES, load_picture, picture_files
 from phonebit.errors import InputError
-from phonebit.random_inputs import random_inputs
+from phonebit.verification.default_inputs import default_inputs
 
 if TYPE_CHECKING:
     from phonebit.layer_info import TensorInfo
     from phonebit.network import Network
-
-RANDOM_SAMPLES = 8
 
 
 def read_inputs(
@@ -28,11 +26,11 @@ def read_inputs(
 
     Args:
         network: the loaded file.
-        path: None: random inputs; a folder: its pictures, those of folders in it included; a file:
-            an ``.npz`` archive with one array per input name (for a network with one input, any
-            archive in which one array fits), or an ``.npy`` file.
-        samples: how many; None: 8 random ones, or all that there are. Of pictures, evenly spread
-            ones, so that a folder per class gives all classes.
+        path: None: see ``default_inputs``; a folder: its pictures, those of folders in it included;
+            a file: an ``.npz`` archive with one array per input name (for a network with one input,
+            any archive in which one array fits), or an ``.npy`` file.
+        samples: how many; None: 8, or all that there are. Of pictures, evenly spread ones, so that
+            a folder per class gives all classes.
         seed: of random inputs.
         input_range: "LOW,HIGH" that pictures get instead of the file's own range, or None.
 
@@ -44,7 +42,7 @@ def read_inputs(
         OSError: if a file cannot be read.
     """
     if path is None:
-        return random_inputs(network.inputs, samples or RANDOM_SAMPLES, seed)
+        return default_inputs(network, samples, seed)
     if path.is_dir():
         return _read_pictures(network, _spread(_pictures_below(path), samples), input_range)
     arrays = _read_arrays(path)

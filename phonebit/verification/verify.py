@@ -13,7 +13,7 @@ from phonebit.errors import InputError
 from phonebit.floating_point import rounds_by_default
 from phonebit.input_checks import arrays_by_name, check_inputs
 from phonebit.network import Network
-from phonebit.random_inputs import random_inputs
+from phonebit.verification.default_inputs import default_inputs
 from phonebit.verification.end_to_end import EndToEndChecker
 from phonebit.verification.layers import LayerChecker
 from phonebit.verification.layout import Layout, to_nhwc
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 BATCH = 8
 """Samples at a time: every intermediate value of both networks is held for these."""
-DEFAULT_SAMPLES = 8
 
 
 def batches(count: int) -> int:
@@ -58,7 +57,8 @@ def verify(
             a source that ``open_source`` has opened.
         file: the ``.pbit`` file; or a network loaded from it; or several, the same file on several
             devices, which must then also give the same bits as each other.
-        inputs: for the file's inputs, as ``Network.forward`` takes them; None: 8 random ones.
+        inputs: for the file's inputs, as ``Network.forward`` takes them; None: 8, see
+            ``default_inputs``.
         options: what an unopened source leaves open, as for the conversion; the input shape of a
             PyTorch module is the file's unless given.
         layout: order of the axes of ``inputs``: "nhwc", or "nchw"; None: as their shapes say, and
@@ -95,7 +95,7 @@ def verify(
         origin = open_source(source, framework, options)
     check_belonging(origin, network)
     if inputs is None:
-        inputs, layout = random_inputs(network.inputs, DEFAULT_SAMPLES, seed), "nhwc"
+        inputs, layout = default_inputs(network, seed=seed), "nhwc"
     arrays = _arrays(inputs, network, layout, origin)
     graph = read_graph(network.path)
     weights = StoredWeights(graph, origin.graph)

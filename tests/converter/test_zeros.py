@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -25,11 +26,12 @@ from phonebit.converter.ops import (
     Sign,
 )
 from phonebit.converter.ops.epilogue import AddTensor, Clamp, MultiplyTensor, PRelu, ScaleBias
-from phonebit.converter.ops.epilogue.functions import Round, Sigmoid
+from phonebit.converter.ops.epilogue.functions import Round, Sigmoid, Tanh
 from phonebit.converter.passes.base import PassLog, ZeroFate, copy_graph
 from phonebit.converter.passes.decide_zeros import Zeros, decide_zeros
 from phonebit.format.records import DataType
 from phonebit.network import Network
+from phonebit.preprocessing import Preprocessing
 
 TORCH_SIGN = Quantize(np.array([0, SMALLEST], np.float32), np.array([-1, 0, 1], np.float32))
 SAME = Window((3, 3), pads=(1, 1, 1, 1))
@@ -56,10 +58,11 @@ def shift(net: Source, by: float, value: str, channels: int = 4) -> str:
     return net.step(f"{value}+{by}", ScaleBias(ones, np.float32(by) * ones), value)
 
 
-def real(net: Source, name: str = "real") -> str:
-    """The output of a full-precision convolution."""
+def real(net: Source, name: str = "real", biased: bool = True) -> str:
+    """The output of a full-precision convolution; without bias it is 0 where the image is black."""
     weights = net.rng.normal(size=(4, 3, 3, 4)).astype(np.float32)
-    return net.add(name, Conv2D(weights, SAME), "x")
+    bias = net.rng.normal(size=4).astype(np.float32) if biased else None
+    return net.add(name, Conv2D(weights, SAME, bias=bias), "x")
 
 
 def bits(net: Source) -> str:
@@ -110,6 +113,53 @@ def test_real_sums_are_reported_and_kept_exact_only_on_demand() -> None:
     for zeros, expected in (("auto", "counted as +"), ("exact", "exact"), ("plus", "counted as +")):
         net = Source()
         assert fate(net, real(net), zeros) == expected  # type: ignore[arg-type]
+
+
+def black(net: Source) -> str:
+    return real(net, biased=False)
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        lambda net: black(net),
+        lambda net: net.add("p", MaxPool2D(Window((2, 2), (2, 2))), black(net)),
+        lambda net: net.add("p", AveragePool2D(Window((2, 2), (2, 2))), black(net)),
+        lambda net: net.step("leaky", PRelu(np.full(4, 0.1, np.float32)), black(net)),
+        lambda net: net.step("tanh", Tanh(), black(net)),
+        lambda net: net.add("n", norm(0), black(net)),
+        lambda net: net.step("sum", AddTensor(1), black(net), real(net, "other", biased=False)),
+    ],
+)
+def test_black_regions_stay_exact_through_what_is_linear_there(
+    behind: Callable[[Source], str],
+) -> None:
+    net = Source()
+    assert fate(net, behind(net)) == "exact"
+    net = Source()
+    assert fate(net, behind(net), "plus") == "counted as +"
+
+
+@pytest.mark.parametrize(("level", "expected"), [(0.0, "exact"), (0.25, "counted as +")])
+def test_the_least_and_the_greatest_value_are_tried_as_the_rule_says(
+    level: float, expected: ZeroFate
+) -> None:
+    """Levels 0 and 255 are -1 and 1, behind which x + 1 and a convolution without bias stand."""
+    for bound in (-1, 1):
+        net = Source()
+        net.graph.preprocessing = {"x": Preprocessing((-1.0, 1.0))}
+        shifted = shift(net, -bound + level, "x")
+        weights = net.rng.normal(size=(4, 1, 1, 4)).astype(np.float32)
+        assert fate(net, net.add("c", Conv2D(weights, Window((1, 1))), shifted)) == expected
+
+
+def test_bytes_are_tried_at_black_and_white() -> None:
+    for offset in (0, -255):
+        net = Source(dtype=DataType.U8)
+        ones = np.ones(4, np.float32)
+        d = net.add("d", Dequantize(ones, offset * ones), "x")
+        weights = net.rng.normal(size=(4, 1, 1, 4)).astype(np.float32)
+        assert fate(net, net.add("c", Conv2D(weights, Window((1, 1))), d)) == "exact"
 
 
 def test_what_saturates_at_zero_is_exact() -> None:
