@@ -5,6 +5,7 @@
 #pragma once
 
 #include "kernel_types.h"
+#include "select.h"
 
 namespace phonebit::cpu {
 

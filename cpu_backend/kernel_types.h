@@ -9,8 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "select.h"
-
 namespace phonebit::cpu {
 
 /// Geometry of one sliding-window layer, one image. Channels are logical; a packed pixel has words(in_c) u32

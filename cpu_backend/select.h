@@ -1,6 +1,9 @@
-// The instruction sets that some build of this library has. No file behind this header is compiled for one of
-// them, so that every build knows all: plans for a phone are made on another machine.
+// Which kernel of an instruction set computes a binary convolution. Nothing behind this header is compiled
+// for one of them, so that every build can answer for every processor: plans for a phone are made on another
+// machine.
 #pragma once
+
+#include "kernel_types.h"
 
 namespace phonebit::cpu {
 
@@ -11,8 +14,50 @@ constexpr char kNeonDotprodName[] = "neon_dotprod";
 constexpr char kNeonName[] = "neon";
 constexpr char kScalarName[] = "scalar";
 
-/// Their names, best first; ends with nullptr.
+/// The instruction sets of all builds, best first; ends with nullptr.
 constexpr const char* kIsaNames[] = {kAvx512Name, kAvx2Name,   kNeonI8mmName, kNeonDotprodName,
                                      kNeonName,   kScalarName, nullptr};
+
+/// Whether the window is the whole map, so that there is one output pixel.
+bool is_dense(const ConvShape& shape);
+/// Whether the matrix unit is worth its while. Counting bits is faster where most of a tile would be empty,
+/// and where sums are so short that taking them out of the unit costs more than making them (1x1 windows of
+/// 64 channels).
+bool fills_tiles(const ConvShape& shape);
+/// Whether carry-save adders over the rows of 3x3 windows pay. Below 128 channels a tile's sums are too
+/// short: what is done once a tile, and the re-coded map, nine times as large as the map, cost what the
+/// carries save.
+bool saves_carries(const ConvShape& shape);
+/// A single pixel uses each weight once: then the layout with half as many bytes wins over tables.
+bool has_several_pixels(const ConvShape& shape);
+
+/// Positions of channels that the matrix unit multiplies at once, and rows of its tiles.
+constexpr int kTileChannels = 64, kTileRows = 16;
+/// Channels of a step of table lookups, and steps that a row of the window is filled up to multiples of.
+constexpr int kStepChannels = 4, kRunSteps = 6;
+/// `pixel_tile` of the kernels.
+constexpr int kDensePixels = 1, kMatrixPixels = 64, kCarrySavePixels = 7, kPopcountPixels = 28,
+              kPairTablePixels = 4, kCountPixels = 4, kScalarPixels = 1;
+
+/// A processor, as far as it decides about kernels beside its instruction set.
+struct CpuTraits {
+  bool has_tiles;        ///< its matrix unit (AMX) may be used
+  bool has_fast_lookup;  ///< one operation looks up 16 bytes: not on 32-bit Arm, Cortex-A57 and A72
+};
+
+/// A kernel for binary convolutions, as cost models know it.
+struct BinaryConvRule {
+  const char* name;  ///< what is learnt about one instruction set's kernels is kept under it
+  bool (*serves)(const ConvShape&, const CpuTraits&);
+  int pixel_tile;
+  bool looks_up;  ///< sums of kStepChannels in tables, rather than counting the bits of words
+};
+
+/// The kernel that serves a shape; null for an unknown instruction set.
+const BinaryConvRule* binary_conv_rule(const char* isa, const ConvShape& shape, const CpuTraits& traits);
+
+/// Multiply-accumulates that a kernel makes for one output: with those that only fill its words, or its
+/// steps.
+int64_t window_operations(const ConvShape& shape, const BinaryConvRule& rule);
 
 }  // namespace phonebit::cpu

@@ -36,10 +36,6 @@ struct ByteTables {
 };
 constexpr ByteTables kByteTables;
 
-bool supports(const ConvShape& s) {
-  return s.out_h == 1 && s.out_w == 1 && s.kernel_h == s.in_h && s.kernel_w == s.in_w && !reaches_padding(s);
-}
-
 int block_count(const ConvShape& s) { return (s.out_c + kChannelBlock - 1) / kChannelBlock; }
 int64_t window_bytes(const ConvShape& s) { return (int64_t)4 * s.kernel_h * s.kernel_w * words(s.in_c); }
 
@@ -167,7 +163,8 @@ void nothing_to_prepare(const ConvShape&, const uint32_t*, void*, int, int) {}
 
 }  // namespace
 
-extern const BinaryConvKernel kDenseConv_avx2 = {
-    "bgemv_b32__avx2", supports, packed_bytes, pack_weights, no_scratch, no_rows, nothing_to_prepare, 1, run};
+extern const BinaryConvKernel kDenseConv_avx2 = {"bgemv_b32__avx2",  is_dense,     packed_bytes,
+                                                 pack_weights,       no_scratch,   no_rows,
+                                                 nothing_to_prepare, kDensePixels, run};
 
 }  // namespace phonebit::cpu

@@ -45,11 +45,9 @@ constexpr int kTilesInBlock = kChannelBlock / kTileFilters;
 constexpr size_t kTileBits = kChunk * kTileFilters / 8;  // bytes of a packed tile of B
 constexpr size_t kTileBytes = kChunk * kTileFilters;
 
-// Counting bits is faster where most of a tile would be empty, and where sums are so short that taking them
-// out of the unit costs more than making them (1x1 windows of 64 channels).
 bool supports(const ConvShape& s) {
   static const bool permitted = tile_unit_permitted();
-  return permitted && s.in_c >= kChunk / 2 && s.out_h * s.out_w >= kTileRows && Planes(s).steps() >= 2;
+  return permitted && fills_tiles(s);
 }
 
 // Behind the head: step positions, then the tiles of B.
@@ -338,7 +336,7 @@ const BinaryConvKernel kAmxConv_avx512 = {
     scratch_bytes,
     prepare_rows,
     prepare_input,
-    64,
+    kMatrixPixels,
     run,
 };
 

@@ -33,14 +33,7 @@ namespace {
 constexpr int kForms = 4;          // words in a group: three forms of a carry, and the sum
 constexpr int kLaneChannels = 32;  // channels of a register tile
 constexpr int kVectors = kLaneChannels / 16;
-constexpr int kPixels = 7;
-
-// Below 128 channels a tile's sums are too short: what is done once a tile, and the re-coded map, nine times
-// as large as the map, cost what the carries save.
-bool supports(const ConvShape& s) {
-  return s.kernel_h == 3 && s.kernel_w == 3 && s.stride_h == 1 && s.stride_w == 1 && s.dilation_h == 1 &&
-         s.dilation_w == 1 && s.in_c % 32 == 0 && s.in_c >= 128;
-}
+constexpr int kPixels = kCarrySavePixels;
 
 /// Words of one half block of filters: 3 V steps and an H step of three forms, and a T step of one.
 size_t half_block_words(const ConvShape& s) { return (size_t)words(s.in_c) * (4 * 3 + 1) * kLaneChannels; }
@@ -269,7 +262,7 @@ void run(const ConvShape& s, const void* packed, const uint32_t*, const void* sc
 
 const BinaryConvKernel kCarrySaveConv_avx512 = {
     "bconv2d_3x3_carry_save__avx512vpopcnt",
-    supports,
+    saves_carries,
     packed_bytes,
     pack_weights,
     scratch_bytes,

@@ -16,11 +16,6 @@ namespace {
 #include "portable/epilogue.inl"
 #include "portable/weight_stream.inl"
 
-bool supports(const ConvShape& s) {
-  return s.out_h * s.out_w == 1 && s.kernel_h == s.in_h && s.kernel_w == s.in_w && s.dilation_h == 1 &&
-         s.dilation_w == 1 && !reaches_padding(s);
-}
-
 size_t packed_bytes(const ConvShape& s) { return head_bytes(s, 1) + block_weights_bytes(s) * block_count(s); }
 
 void pack_weights(const ConvShape& s, const uint32_t* weights, const int32_t* thresholds, void* packed) {
@@ -64,8 +59,8 @@ void run(const ConvShape& s, const void* packed, const uint32_t* input, const vo
 }  // namespace
 
 const BinaryConvKernel kDenseConv_avx512 = {
-    "bgemv_b32__avx512vpopcnt", supports, packed_bytes, pack_weights, no_scratch, no_rows,
-    nothing_to_prepare,         1,        run,
+    "bgemv_b32__avx512vpopcnt", is_dense,     packed_bytes, pack_weights, no_scratch, no_rows,
+    nothing_to_prepare,         kDensePixels, run,
 };
 
 }  // namespace phonebit::cpu

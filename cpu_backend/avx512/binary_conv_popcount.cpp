@@ -150,7 +150,7 @@ const BinaryConvKernel kPopcountConv_avx512 = {
     scratch_bytes,
     prepare_rows,
     prepare_input,
-    28,
+    kPopcountPixels,
     run,
 };
 

@@ -15,9 +15,8 @@
 
 #include "portable/padded_map.inl"
 
-constexpr int kChunk = 64;     // channels of a position, and of a tile
-constexpr int kTileRows = 16;  // positions of a tile of A, at most
-constexpr int kTiles = 6;      // tiles of A that are multiplied with one tile of B
+constexpr int kChunk = kTileChannels;  // of a position, and of a tile
+constexpr int kTiles = 6;              // tiles of A that are multiplied with one tile of B
 constexpr int kMostRows = kTiles * kTileRows;
 
 /// How the expanded map is laid out, in positions of kChunk bytes.

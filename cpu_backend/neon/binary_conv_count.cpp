@@ -23,7 +23,7 @@ constexpr int kFilters = 8;  // of a group
 constexpr int kGroups = kChannelBlock / kFilters;
 constexpr int kStepWords = 4;  // 128 bits
 constexpr int kStepBytes = 16 * kFilters;
-constexpr int kTilePixels = 4;
+constexpr int kTilePixels = kCountPixels;
 constexpr int kPartSteps = 65535 / 128;  // a step adds up to 128 to a 16-bit sum
 constexpr int kPrefetchBytes = 1024;
 

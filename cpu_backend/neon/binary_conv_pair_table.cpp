@@ -268,8 +268,7 @@ bool looks_up_fast() {
 #endif
 }
 
-/// A single pixel uses each weight once: then the layout with half as many bytes wins.
-bool supports(const ConvShape& s) { return s.out_h * s.out_w > 1 && looks_up_fast(); }
+bool supports(const ConvShape& s) { return has_several_pixels(s) && looks_up_fast(); }
 
 }  // namespace
 

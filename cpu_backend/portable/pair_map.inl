@@ -25,7 +25,7 @@ struct PairMap {
   size_t row_stride;      // u16
 
   explicit PairMap(const ConvShape& s)
-      : steps((s.in_c + 3) / 4),
+      : steps((s.in_c + kStepChannels - 1) / kStepChannels),
         plain(s.out_w > 1 ? (s.out_w - 2) * s.stride_w + (s.kernel_w - 1) * s.dilation_w + 1 : 0),
         wrap((s.kernel_w - 1) * s.dilation_w + 1),
         rows(touched_rows(s)),

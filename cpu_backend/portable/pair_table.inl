@@ -30,10 +30,9 @@
 
 #include "pair_map.inl"
 
-constexpr int kRunSteps = 6;       // two times three steps: what an unrolled loop takes
-constexpr int kChunkSteps = 60;    // 60 * 4 <= 255
-constexpr int kPartSteps = 16380;  // 16380 * 4 <= 65535, with room for a limit one above
-constexpr int kTilePixels = 4;     // two pairs
+constexpr int kChunkSteps = 60;                // 60 * 4 <= 255
+constexpr int kPartSteps = 16380;              // 16380 * 4 <= 65535, with room for a limit one above
+constexpr int kTilePixels = kPairTablePixels;  // two pairs
 constexpr uint8_t kFiller = 0x80;
 constexpr size_t kWeightSlack = 64;        // loops may load one step ahead
 constexpr size_t kPassBytes = 512 * 1024;  // of the prepared map that a pass over all blocks reads

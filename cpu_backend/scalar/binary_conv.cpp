@@ -109,15 +109,8 @@ void run(const ConvShape& s, const void* packed, const uint32_t* input, const vo
 bool any_shape(const ConvShape&) { return true; }
 
 const BinaryConvKernel kPortable = {
-    "bconv2d_b64__scalar",
-    any_shape,
-    packed_bytes,
-    pack_weights,
-    padded_bytes,
-    padded_rows,
-    pad_input,
-    1,
-    run,
+    "bconv2d_b64__scalar", any_shape, packed_bytes,  pack_weights, padded_bytes,
+    padded_rows,           pad_input, kScalarPixels, run,
 };
 
 #if defined(__x86_64__)
@@ -134,15 +127,8 @@ bool has_popcnt(const ConvShape&) {
 }
 
 const BinaryConvKernel kPopcnt = {
-    "bconv2d_b64__popcnt",
-    has_popcnt,
-    packed_bytes,
-    pack_weights,
-    padded_bytes,
-    padded_rows,
-    pad_input,
-    1,
-    run_popcnt,
+    "bconv2d_b64__popcnt", has_popcnt, packed_bytes,  pack_weights, padded_bytes,
+    padded_rows,           pad_input,  kScalarPixels, run_popcnt,
 };
 
 #endif

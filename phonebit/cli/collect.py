@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from phonebit.planner.collect import CollectionReport
     from phonebit.planner.handover_layers import Way
     from phonebit.planner.orders import CollectionPlan
-    from phonebit.planner.predictors.kernel_rules import GpuFacts
+    from phonebit.planner.predictors.kernels import GpuFacts
     from phonebit.planner.samples import DeviceFacts
 
 

@@ -95,7 +95,7 @@ def _train(
     from phonebit.errors import InputError
     from phonebit.output_files import check_output
     from phonebit.planner.evaluation import evaluate, typical_errors
-    from phonebit.planner.predictors.gpu_dispatch import GpuDispatch
+    from phonebit.planner.predictors.kernels import GpuDispatch
     from phonebit.planner.profile import PROFILE_FILE
     from phonebit.planner.samples import read_samples
     from phonebit.planner.training import Trainer, TreeSettings, split_by_layer

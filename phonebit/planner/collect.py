@@ -13,7 +13,7 @@ from phonebit.planner.handover_layers import handover
 from phonebit.planner.measurer import EngineHere, Measurement, Measurer, OpenEngine
 from phonebit.planner.orders import CollectionPlan, Order, make_orders
 from phonebit.planner.plan import Processor
-from phonebit.planner.predictors.cpu_kernels import CpuFacts, cpu_kernel
+from phonebit.planner.predictors.kernels import CpuFacts, cpu_kernel
 from phonebit.planner.samples import (
     LEAST_US,
     DeviceFacts,
@@ -133,7 +133,7 @@ def samples_of(order: Order, found: Measurement, cpu_facts: CpuFacts) -> Iterato
     for (cpu, gpu), times, launches in zip(order.pairs, found.times, found.launches, strict=True):
         both = cpu is not None and gpu is not None
         if order.way is None and cpu is not None:
-            kernel = cpu_kernel(layer, cpu, cpu_facts)
+            kernel = cpu_kernel(layer, cpu, cpu_facts).name
             us = max(times.cpu_us, LEAST_US)
             canary_us = found.canary[Processor.CPU]
             yield PartSample(layer, Processor.CPU, threads, cpu, kernel, us, canary_us, both)

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from phonebit.planner.predictors.cpu_kernels import CpuFacts
-from phonebit.planner.predictors.kernel_rules import GpuFacts
-from phonebit.planner.predictors.kernel_table import built_in_table, lines_for_device
+from phonebit.planner.predictors.kernels import CpuFacts, GpuFacts
 from phonebit.planner.predictors.layer_shape import LayerShape
 from phonebit.planner.samples import DeviceFacts
 
@@ -20,7 +18,7 @@ PROBE: Final = LayerShape(
     operand_channels=(256,), kernel_h=3, kernel_w=3, pad_top=1, pad_left=1, bits=True,
     thresholds=True, weight_bits=1,
 )  # fmt: skip
-"""A layer whose CPU kernel tells whether there is a matrix unit."""
+"""A layer whose CPU kernel tells whether there is a matrix unit, and whether lookups are fast."""
 
 
 def gpu_facts(device: _runtime.OpenClDevice, tuning: str) -> GpuFacts:
@@ -50,12 +48,7 @@ def with_tuning(gpu: GpuFacts, tuning: str) -> GpuFacts:
         gpu: The GPU.
         tuning: Lines that go before the built-in table's.
     """
-    lines = [
-        line
-        for table in (tuning, built_in_table())
-        for line in lines_for_device(table, gpu.vendor, gpu.family, gpu.name)
-    ]
-    return replace(gpu, tuning=tuple(lines))
+    return replace(gpu, tuning=tuple(gpu.fitting_lines(tuning)))
 
 
 def device_facts(
@@ -70,4 +63,5 @@ def device_facts(
         probe_kernel: The kernel that serves ``PROBE`` on the CPU.
         keys: What plans are kept under, by number of CPU threads.
     """
-    return DeviceFacts(dict(keys), gpu, CpuFacts(isa, cores, has_tiles="_tiles__" in probe_kernel))
+    has_tiles, counts = "_tiles__" in probe_kernel, "neoncnt" in probe_kernel
+    return DeviceFacts(dict(keys), gpu, CpuFacts(isa, cores, has_tiles, not counts))

@@ -24,7 +24,7 @@ from phonebit.planner.predictors.finegrained import (
     Featurizer,
     FineGrainedPredictor,
 )
-from phonebit.planner.predictors.gpu_dispatch import GpuDispatch
+from phonebit.planner.predictors.kernels import GpuDispatch
 from phonebit.planner.predictors.model_table import ALL, ModelTable
 from phonebit.planner.predictors.sharing_cost import SharingCost
 from phonebit.planner.predictors.trend import FEATURES

@@ -17,7 +17,7 @@ from phonebit.planner.measurer import Measurement
 from phonebit.planner.measuring import LayerTimes, launch_record
 from phonebit.planner.orders import Order
 from phonebit.planner.plan import Processor
-from phonebit.planner.predictors.kernel_rules import GpuFacts
+from phonebit.planner.predictors.kernels import GpuFacts
 from phonebit.planner.samples import DeviceFacts, whole_lines
 
 

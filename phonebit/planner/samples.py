@@ -18,8 +18,7 @@ from phonebit.errors import InputError
 from phonebit.output_files import FileKind, check_output, write_output
 from phonebit.planner.measuring import usual_us
 from phonebit.planner.plan import OutputPart, Processor
-from phonebit.planner.predictors.cpu_kernels import CpuFacts
-from phonebit.planner.predictors.kernel_rules import GpuFacts
+from phonebit.planner.predictors.kernels import CpuFacts, GpuFacts
 from phonebit.planner.predictors.layer_shape import LayerShape
 
 _FIRST: Final = b'{"device":'

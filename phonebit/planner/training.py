@@ -20,7 +20,7 @@ from phonebit.planner.plan import Processor
 from phonebit.planner.predictors.codl import Blocks, UnitTime
 from phonebit.planner.predictors.features import GEOMETRY
 from phonebit.planner.predictors.finegrained import CorrectedTrend, Featurizer
-from phonebit.planner.predictors.gpu_dispatch import GpuDispatch
+from phonebit.planner.predictors.kernels import GpuDispatch
 from phonebit.planner.predictors.layer_shape import LayerShape
 from phonebit.planner.predictors.model_table import ALL, ModelTable
 from phonebit.planner.predictors.sharing_cost import SharingCost

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from phonebit.kernel_choice import KernelChoice
 from phonebit.planner.plan import Processor
-from phonebit.planner.predictors.gpu_dispatch import GpuDispatch, is_cut
-from phonebit.planner.predictors.kernel_rules import GpuFacts
+from phonebit.planner.predictors.kernels import GpuDispatch, GpuFacts, is_cut
 from phonebit.planner.samples import PartSample, Samples
 
 

@@ -1,4 +1,4 @@
-// Binary convolutions and dense layers: which kernels can serve one, and what each of them is given.
+// Binary convolutions and dense layers: what each of their kernels is given.
 #include <algorithm>
 #include <bitset>
 
@@ -172,8 +172,8 @@ class BinaryConvBuilder {
     layer_.launch(choice_.kernel, choice_,
                   {input(), canonical_weights(), table(BorderEntry::base),
                    layer_.upload_borders(group_shape_), Argument::scratch()});
-    layer_.launch("pack_thresholds", {Argument::scratch(), layer_.upload(thresholds_, "thresholds"),
-                                      Argument::of_tensor(op_.record.bits_output)});
+    layer_.launch(kPackThresholds, {Argument::scratch(), layer_.upload(thresholds_, "thresholds"),
+                                    Argument::of_tensor(op_.record.bits_output)});
   }
 
   const BuildContext& build_;
@@ -185,56 +185,12 @@ class BinaryConvBuilder {
   cpu::ConvShape group_shape_;  // in_c is that of one group
 };
 
-bool serves_mma(const cpu::ConvShape& shape, const Device& device, const KernelChoice& choice) {
-  // Those that count `and` on tensor cores: Turing has `xor` only.
-  static const char* const families[] = {"ampere", "ada", "hopper", "blackwell"};
-  const bool has_instruction =
-      device.vendor == "nvidia" && std::any_of(std::begin(families), std::end(families),
-                                               [&](const char* name) { return device.family == name; });
-  const int warps = choice.parameter("WARPS"), split = choice.parameter("SPLIT");
-  const int tile = choice.parameter("TILE_PIXELS") * choice.parameter("TILE_FILTERS");
-  return has_instruction && tile <= 4096 && warps * split <= 8 &&
-         (split == 1 || warps * split * tile <= 8192) &&
-         (!analysis::reaches_padding(shape) || (shape.kernel_h <= 15 && shape.kernel_w <= 15));
-}
-
-bool serves(const loader::Model& model, const Op& op, const Target& target, const KernelChoice& choice) {
-  const cpu::ConvShape shape = analysis::conv_shape(model, op);
-  const std::string& kernel = choice.kernel;
-  if (kernel == "bconv2d_grouped") return true;
-  if (op.record.groups != 1) return false;
-  const int64_t window = int64_t{shape.kernel_h} * shape.kernel_w * shape.in_c;
-  const bool is_tile = kernel == "bconv2d_tiled" || kernel == "bconv2d_image";
-  if (is_tile && choice.parameter("ACCUMULATOR") == 1 && window >= 65536) return false;
-  if (kernel == "bconv2d_mma") return serves_mma(shape, target.device, choice);
-  if (kernel == "bconv2d_image") {
-    const auto texels = static_cast<size_t>(cpu::words(shape.in_c) / 4);
-    const Device& device = target.device;
-    return device.has_images && cpu::words(shape.in_c) % 4 == 0 &&
-           static_cast<size_t>(shape.in_w) * texels <= device.image2d_max_width &&
-           static_cast<size_t>(shape.in_h) <= device.image2d_max_height &&
-           window_words(shape) / 4 <= device.image2d_max_width &&
-           static_cast<size_t>(shape.out_c) <= device.image2d_max_height;
-  }
-  if (kernel == "bconv2d_accumulate") return op.threshold_kind() == format::ThresholdKind::kI32;
-  if (kernel == "bgemv")
-    return shape.out_h * shape.out_w == 1 && shape.kernel_h == shape.in_h && shape.kernel_w == shape.in_w &&
-           shape.dilation_h == 1 && shape.dilation_w == 1 && !analysis::reaches_padding(shape);
-  return true;
-}
-
 Layer build(const BuildContext& build, const Op& op, const KernelChoice& choice) {
   return BinaryConvBuilder(build, op, choice).build();
 }
 
 }  // namespace
 
-const OpKernels kBinaryConvKernels = {
-    "binary_conv2d",
-    {"bconv2d_tiled", "bconv2d_mma", "bconv2d_image", "bgemv", "bconv2d_split", "bconv2d_byte",
-     "bconv2d_accumulate", "bconv2d_lanes", "bconv2d_grouped"},
-    serves,
-    build,
-};
+const OpKernels kBinaryConvKernels = {&kBinaryConvFamily, build};
 
 }  // namespace phonebit::opencl

@@ -10,8 +10,6 @@ namespace {
 using analysis::BorderEntry;
 using loader::Op;
 
-bool serves(const loader::Model&, const Op&, const Target&, const KernelChoice&) { return true; }
-
 /// The weights as filters of one input channel, [channels][kernel_h][kernel_w], one word each: the layout of
 /// border tables.
 std::vector<uint32_t> single_channel_filters(const cpu::ConvShape& shape, const uint32_t* weights) {
@@ -47,6 +45,6 @@ Layer build(const BuildContext& build, const Op& op, const KernelChoice& choice)
 
 }  // namespace
 
-const OpKernels kBinaryDepthwiseKernels = {"binary_depthwise_conv2d", {"bdepthwise2d"}, serves, build};
+const OpKernels kBinaryDepthwiseKernels = {&kBinaryDepthwiseFamily, build};
 
 }  // namespace phonebit::opencl

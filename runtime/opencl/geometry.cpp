@@ -138,8 +138,7 @@ Geometry Geometry::of_program(std::string_view kernel, std::string_view text, co
 }
 
 int channel_grain(const KernelChoice& choice) {
-  const std::string text = assemble(choice.kernel, {});
-  const std::string_view line = header_line(text, "channels");
+  const std::string_view line = header_line(kernel_text(choice.kernel), "channels");
   if (line.empty()) return 0;
   Defines defines;
   for (const Tunable& tunable : tunables(choice.kernel))

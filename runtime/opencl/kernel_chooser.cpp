@@ -23,17 +23,11 @@ KernelChooser::KernelChooser(std::shared_ptr<Context> context, ProgramCache& pro
 
 KernelChoice KernelChooser::choose(const Model& model, const Op& op, const Wish& wish,
                                    const std::function<void(const KernelChoice&)>& build) {
-  std::vector<KernelChoice> choices = table_.choices(tuning_query(model, op), context_->device());
-  for (const char* kernel : op_kernels(model, op).kernels) choices.push_back({kernel, {}});
-  const auto fits = [&](const KernelChoice& choice) {
-    if (!can_serve(model, op, target_, choice)) return false;
-    if (!wish.has_channel_parts) return true;
-    const int grain = channel_grain(choice);
-    return grain > 0 && wish.first_channel % grain == 0;
-  };
+  const std::vector<KernelChoice> choices =
+      serving_choices(*op_kernels(model, op).family, layer_facts(model, op), target_, table_);
   std::string reasons;
   for (const KernelChoice& choice : choices) {
-    if (!fits(choice)) continue;
+    if (wish.has_channel_parts && !serves_from(choice, wish.first_channel)) continue;
     try {
       const std::string failure = failed_self_test(model, op, choice, wish.has_channel_parts);
       if (!failure.empty()) {
@@ -58,7 +52,8 @@ KernelChoice KernelChooser::choose(const Model& model, const Op& op, const Wish&
 /// Why the choice may not serve, or empty. What fails is a warning once.
 std::string KernelChooser::failed_self_test(const Model& model, const Op& op, const KernelChoice& choice,
                                             bool has_channel_parts) {
-  const SelfTestResult result = self_test_.result(op_kernels(model, op).op, choice, has_channel_parts);
+  const SelfTestResult result =
+      self_test_.result(op_kernels(model, op).family->op, choice, has_channel_parts);
   if (result.passed) return "";
   const std::string warning = format_text(
       "kernel %s failed the self-test on %s and is disabled; the next one in the table serves: %s",

@@ -141,6 +141,8 @@ const std::vector<std::string>& kernel_names() { return library().names; }
 
 const std::vector<Tunable>& tunables(std::string_view kernel) { return library().kernel(kernel).tunables; }
 
+std::string_view kernel_text(std::string_view kernel) { return library().kernel(kernel).text; }
+
 std::string_view built_in_tuning_table() {
   const auto at = library().files.find("tuning.table");
   return at == library().files.end() ? std::string_view() : std::string_view(at->second);

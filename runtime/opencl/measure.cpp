@@ -46,7 +46,7 @@ bool are_close(const loader::Tensor& tensor, const std::vector<std::byte>& a, co
 std::vector<KernelChoice> all_choices(const loader::Model& model, const loader::Op& op,
                                       const Target& target) {
   std::vector<KernelChoice> all, result;
-  for (const char* kernel : op_kernels(model, op).kernels) append_combinations(kernel, all);
+  for (const char* kernel : op_kernels(model, op).family->kernels) append_combinations(kernel, all);
   for (KernelChoice& choice : all) {
     if (can_serve(model, op, target, choice)) result.push_back(std::move(choice));
   }
@@ -125,7 +125,8 @@ double OpenClBackend::measure_choice(size_t index, const std::string& choice_tex
 
 std::string OpenClBackend::tuning_line(size_t index, const std::string& choice) const {
   const Device& device = context_->device();
-  const TuningQuery query = tuning_query(model_, model_.ops[index]);
+  const loader::Op& op = model_.ops[index];
+  const TuningQuery query = tuning_query(*op_kernels(model_, op).family, layer_facts(model_, op));
   return query.op + " " + query.signature + " " + device.vendor + " " + device.family + " " +
          table_name(device.name) + " " + KernelChoice::parse(choice).text();
 }

@@ -1,6 +1,4 @@
-// Which kind of op is served by which kernels, and what the tuning table calls its shape.
-#include <algorithm>
-
+// Which kind of op is served by which family of kernels.
 #include "analysis/conv_shape.h"
 #include "opencl/layer.h"
 #include "types/fail.h"
@@ -52,30 +50,18 @@ const OpKernels& op_kernels(const Model& model, const Op& op) {
   fail(ErrorCode::internal, "op '%s': no kernels for this kind", op.name.c_str());
 }
 
-TuningQuery tuning_query(const Model& model, const Op& op) {
-  // Output pixels: below, a device is short of work for pixels alone; above, tiles may be as large as they
-  // like.
-  constexpr int kSmallMap = 256, kLargeMap = 4096;
-  const cpu::ConvShape s = analysis::conv_shape(model, op);
-  const int pixels = s.out_h * s.out_w;
-  TuningQuery query;
-  query.op = op_kernels(model, op).op;
-  const bool is_pointwise = s.kernel_h == 1 && s.kernel_w == 1;
-  query.shape = pixels == 1           ? "dense"
-                : pixels <= kSmallMap ? (is_pointwise ? "small_pointwise" : "small")
-                : is_pointwise        ? "pointwise"
-                : pixels > kLargeMap  ? "large"
-                                      : "window";
-  query.signature =
-      format_text("%dx%ds%dd%dg%d_%dc_%dx%d_%dc", s.kernel_h, s.kernel_w, s.stride_h, s.dilation_h,
-                  static_cast<int>(op.record.groups), s.in_c, s.out_h, s.out_w, s.out_c);
-  return query;
+LayerFacts layer_facts(const Model& model, const Op& op) {
+  LayerFacts facts{analysis::conv_shape(model, op),
+                   static_cast<int>(op.record.groups),
+                   op.record.bits_output >= 0,
+                   op.threshold_kind() == format::ThresholdKind::kI32,
+                   {}};
+  for (const int operand : op.operands) facts.operand_channels.push_back(model.tensor(operand).channels);
+  return facts;
 }
 
 bool can_serve(const Model& model, const Op& op, const Target& target, const KernelChoice& choice) {
-  const OpKernels& kernels = op_kernels(model, op);
-  return std::find(kernels.kernels.begin(), kernels.kernels.end(), choice.kernel) != kernels.kernels.end() &&
-         kernels.serves(model, op, target, choice);
+  return can_serve(*op_kernels(model, op).family, layer_facts(model, op), target, choice);
 }
 
 }  // namespace phonebit::opencl

@@ -17,13 +17,6 @@ size_t window_taps(const cpu::ConvShape& shape, const Op& op) {
          static_cast<size_t>(shape.in_c / static_cast<int>(op.record.groups));
 }
 
-bool makes_bits(const Op& op) { return op.record.bits_output >= 0; }
-
-/// Work-items own whole bytes of packed bits.
-bool has_whole_bytes(const Op& op, const KernelChoice& choice, const char* tile) {
-  return !makes_bits(op) || choice.parameter(tile) >= 8;
-}
-
 /// The weights of a CONV2D as floats [OUT_C][taps].
 std::vector<float> float_weights(const Model& model, const Op& op) {
   std::vector<float> values(analysis::weight_count(model, op));
@@ -76,38 +69,6 @@ class FloatConvBuilder {
   std::vector<float> weights_;
 };
 
-bool serves_float(const Model&, const Op& op, const Target& target, const KernelChoice& choice) {
-  if (choice.kernel == "conv2d_f32_dot") return !target.is_exact;
-  if (choice.parameter("FUSED") == 0 && target.is_exact) return false;
-  const char* const tile = choice.kernel == "depthwise_f32" ? "TILE_CHANNELS" : "TILE_FILTERS";
-  return has_whole_bytes(op, choice, tile);
-}
-
-/// Whether every window is one run of the unpadded map: a pixel, or rows as wide as the map.
-bool has_windows_of_one_run(const cpu::ConvShape& shape) {
-  if (analysis::reaches_padding(shape)) return false;
-  const bool is_pixel = shape.kernel_h == 1 && shape.kernel_w == 1;
-  return is_pixel || (shape.dilation_h == 1 && shape.dilation_w == 1 && shape.kernel_w == shape.in_w);
-}
-
-/// What conv2d_f32_staged takes: two buffers of a chunk, and a word for each bit before they are packed.
-uint64_t staged_bytes(const KernelChoice& choice) {
-  const auto pixels = static_cast<uint64_t>(choice.parameter("TILE_PIXELS"));
-  const auto filters = static_cast<uint64_t>(choice.parameter("TILE_FILTERS"));
-  const auto chunk = static_cast<uint64_t>(choice.parameter("CHUNK"));
-  return (2 * chunk * (pixels + filters) + pixels * filters) * sizeof(float);
-}
-
-bool serves_float_tile(const Model& model, const Op& op, const Target& target, const KernelChoice& choice) {
-  if (choice.kernel == "conv2d_f32" && choice.parameter("ARITHMETIC") == 1 &&
-      (target.is_exact || !target.device.has_half || model.operand(op).channels % 4 != 0))
-    return false;
-  if (choice.kernel == "conv2d_f32_staged" && (!has_windows_of_one_run(analysis::conv_shape(model, op)) ||
-                                               staged_bytes(choice) > target.device.local_bytes))
-    return false;
-  return serves_float(model, op, target, choice);
-}
-
 Layer build_float(const BuildContext& build, const Op& op, const KernelChoice& choice) {
   FloatConvBuilder builder(build, op, choice);
   const bool is_tiled = choice.kernel == "conv2d_f32" || choice.kernel == "conv2d_f32_staged";
@@ -142,11 +103,6 @@ Argument u8_thresholds(LayerBuilder& layer, const Model& model, const Op& op) {
   return layer.upload(table, "thresholds");
 }
 
-bool serves_u8(const Model&, const Op& op, const Target&, const KernelChoice& choice) {
-  return (choice.kernel == "conv2d_u8_direct" || op.record.groups == 1) &&
-         has_whole_bytes(op, choice, "TILE_FILTERS");
-}
-
 Layer build_u8(const BuildContext& build, const Op& op, const KernelChoice& choice) {
   LayerBuilder layer(build, op);
   const cpu::ConvShape& shape = layer.shape();
@@ -166,7 +122,7 @@ Layer build_u8(const BuildContext& build, const Op& op, const KernelChoice& choi
     const size_t planes = *padded == "1" && shape.input_add != 0 ? 9 : 8;
     layer.set_scratch(pixels * words * planes * sizeof(uint32_t));
     layer.set_size("WINDOW_WORDS", static_cast<int>(words));
-    layer.launch("split_planes", {input_of(op), Argument::scratch()});
+    layer.launch(kSplitPlanes, {input_of(op), Argument::scratch()});
     arguments = {Argument::scratch(), layer.upload(plane_weights(shape, weights.words()), "weights"), table};
   }
   layer.append_sink(arguments);
@@ -176,12 +132,9 @@ Layer build_u8(const BuildContext& build, const Op& op, const KernelChoice& choi
 
 }  // namespace
 
-const OpKernels kU8ConvKernels = {"conv2d_u8", {"conv2d_u8_planes", "conv2d_u8_direct"}, serves_u8, build_u8};
-const OpKernels kFloatConvKernels = {
-    "conv2d_f32", {"conv2d_f32_dot", "conv2d_f32_staged", "conv2d_f32"}, serves_float_tile, build_float};
-const OpKernels kFloatGroupedConvKernels = {
-    "conv2d_f32_grouped", {"conv2d_f32_grouped"}, serves_float, build_float};
-const OpKernels kFloatDepthwiseKernels = {
-    "depthwise_conv2d_f32", {"depthwise_f32"}, serves_float, build_float_depthwise};
+const OpKernels kU8ConvKernels = {&kU8ConvFamily, build_u8};
+const OpKernels kFloatConvKernels = {&kFloatConvFamily, build_float};
+const OpKernels kFloatGroupedConvKernels = {&kFloatGroupedConvFamily, build_float};
+const OpKernels kFloatDepthwiseKernels = {&kFloatDepthwiseFamily, build_float_depthwise};
 
 }  // namespace phonebit::opencl

@@ -21,25 +21,39 @@ bool parse_line(std::string_view line, TuningEntry& into) {
   return true;
 }
 
-/// -1 if the entry does not fit; else greater where it is more specific.
+/// Adds `weight` to the score where a field names what is there, and makes it negative where it names
+/// another.
+void compare(const std::string& field, const std::string& actual, int weight, int& score) {
+  constexpr int kNever = -1000;
+  if (field != "*") score += field == actual ? weight : kNever;
+}
+
+/// Negative if the entry is not for the device; else greater where it is more specific.
+int device_score(const TuningEntry& entry, const Device& device) {
+  int score = 0;
+  compare(entry.device, table_name(device.name), 16, score);
+  compare(entry.family, device.family, 8, score);
+  compare(entry.vendor, device.vendor, 4, score);
+  return score;
+}
+
+/// The same for a layer on the device.
 int specificity(const TuningEntry& entry, const TuningQuery& query, const Device& device) {
   if (entry.op != query.op) return -1;
-  int score = 0;
-  bool fits = true;
-  const auto compare = [&](const std::string& field, const std::string& actual, int weight) {
-    if (field == "*") return;
-    fits = fits && field == actual;
-    score += weight;
-  };
-  compare(entry.device, table_name(device.name), 16);
-  compare(entry.family, device.family, 8);
-  compare(entry.vendor, device.vendor, 4);
+  int score = device_score(entry, device);
   if (entry.shape == query.signature) {
     score += 2;
   } else {
-    compare(entry.shape, query.shape, 1);
+    compare(entry.shape, query.shape, 1, score);
   }
-  return fits ? score : -1;
+  return score;
+}
+
+std::string line_of(const TuningEntry& entry) {
+  std::string line;
+  for (const std::string* field : {&entry.op, &entry.shape, &entry.vendor, &entry.family, &entry.device})
+    line += *field + " ";
+  return line + entry.choice.text();
 }
 
 }  // namespace
@@ -85,10 +99,14 @@ std::vector<KernelChoice> TuningTable::choices(const TuningQuery& query, const D
 
 std::string TuningTable::text() const {
   std::string result;
+  for (const TuningEntry& entry : entries_) result += line_of(entry) + "\n";
+  return result;
+}
+
+std::vector<std::string> TuningTable::lines(const Device& device) const {
+  std::vector<std::string> result;
   for (const TuningEntry& entry : entries_) {
-    for (const std::string* field : {&entry.op, &entry.shape, &entry.vendor, &entry.family, &entry.device})
-      result += *field + " ";
-    result += entry.choice.text() + "\n";
+    if (device_score(entry, device) >= 0) result.push_back(line_of(entry));
   }
   return result;
 }

@@ -11,12 +11,6 @@ using format::DataType;
 using loader::Model;
 using loader::Op;
 
-bool serves_all(const Model&, const Op&, const Target&, const KernelChoice&) { return true; }
-
-bool serves_tile(const Model&, const Op& op, const Target&, const KernelChoice& choice) {
-  return op.record.bits_output < 0 || choice.parameter("TILE_CHANNELS") >= 8;
-}
-
 Argument input_of(const Op& op) { return Argument::of_tensor(op.operands[0]); }
 
 /// A kernel whose only arguments are its operand and the sink.
@@ -123,17 +117,16 @@ Layer build_reshape(const BuildContext& build, const Op& op, const KernelChoice&
 
 }  // namespace
 
-const OpKernels kMaxPoolKernels = {"max_pool2d", {"pool"}, serves_tile, build_pool};
-const OpKernels kAveragePoolKernels = {"average_pool2d", {"pool"}, serves_tile, build_pool};
-const OpKernels kBitPoolKernels = {"max_pool2d_bits", {"max_pool_bits"}, serves_all, build_bit_pool};
-const OpKernels kElementwiseKernels = {"elementwise", {"elementwise"}, serves_tile, build_elementwise};
-const OpKernels kFloatConcatKernels = {"concat", {"concat"}, serves_all, build_concat};
-const OpKernels kBitConcatKernels = {"concat_bits", {"concat_bits"}, serves_all, build_concat};
-const OpKernels kPadKernels = {"pad", {"pad"}, serves_all, build_pad};
-const OpKernels kReshapeKernels = {"reshape", {"concat"}, serves_all, build_reshape};
-const OpKernels kSelectChannelsKernels = {
-    "select_channels", {"select_channels"}, serves_all, build_select_channels};
-const OpKernels kSoftmaxKernels = {"softmax", {"softmax"}, serves_all, build_softmax};
-const OpKernels kLogSoftmaxKernels = {"log_softmax", {"softmax"}, serves_all, build_softmax};
+const OpKernels kMaxPoolKernels = {&kMaxPoolFamily, build_pool};
+const OpKernels kAveragePoolKernels = {&kAveragePoolFamily, build_pool};
+const OpKernels kBitPoolKernels = {&kBitPoolFamily, build_bit_pool};
+const OpKernels kElementwiseKernels = {&kElementwiseFamily, build_elementwise};
+const OpKernels kFloatConcatKernels = {&kFloatConcatFamily, build_concat};
+const OpKernels kBitConcatKernels = {&kBitConcatFamily, build_concat};
+const OpKernels kPadKernels = {&kPadFamily, build_pad};
+const OpKernels kReshapeKernels = {&kReshapeFamily, build_reshape};
+const OpKernels kSelectChannelsKernels = {&kSelectChannelsFamily, build_select_channels};
+const OpKernels kSoftmaxKernels = {&kSoftmaxFamily, build_softmax};
+const OpKernels kLogSoftmaxKernels = {&kLogSoftmaxFamily, build_softmax};
 
 }  // namespace phonebit::opencl

@@ -15,7 +15,7 @@
 #include "energy.h"
 #include "engine/network.h"
 #include "pictures.h"
-#include "select.h"
+#include "selection.h"
 #include "threads/floating_point_scope.h"
 #include "types/fail.h"
 
@@ -380,12 +380,6 @@ py::list isas() {
   return result;
 }
 
-std::vector<std::string> isa_names() {
-  std::vector<std::string> result;
-  for (const char* const* name = cpu::kIsaNames; *name != nullptr; ++name) result.emplace_back(*name);
-  return result;
-}
-
 void define_records(py::module_& module) {
   py::class_<TensorInfo>(module, "TensorInfo",
                          "An input or output: name, dtype (bit, u8, f32), shape (h, w, c).")
@@ -512,9 +506,8 @@ PYBIND11_MODULE(_runtime, module) {
   python::define_network(module);
   python::define_pictures(module);
   python::define_energy(module);
+  python::define_selection(module);
   python::define_floating_point(module);
   module.def("isas", &python::isas, "(name, features, supported) of each instruction set, best first.");
-  module.def("isa_names", &python::isa_names,
-             "Instruction sets of all builds, those for other processors too.");
   module.def("version", &version);
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kernel_types.h"
+#include "select.h"
 
 namespace {
 
@@ -250,6 +251,34 @@ void check_epilogue(std::mt19937& random, const BinaryConvKernel& kernel, const 
   }
 }
 
+/// Whether a kernel whose name has the mark serves the shape.
+bool serves(const Isa& isa, const char* mark, const ConvShape& s) {
+  for (const BinaryConvKernel* const* kernel = isa.binary_conv; *kernel != nullptr; ++kernel) {
+    if (std::strstr((*kernel)->name, mark) != nullptr && (*kernel)->supports(s)) return true;
+  }
+  return false;
+}
+
+/// What planning expects, told by rules that need no processor, is what the executor chooses here.
+void check_rule(const Isa& isa, const ConvShape& s) {
+  static const struct {
+    const char *rule, *mark;
+  } kMarks[] = {{"dense", "bgemv"},           {"dense", "neoncnt"},      {"tiles", "_tiles__"},
+                {"carry_save", "carry_save"}, {"popcount", "bconv2d_b"}, {"pair_table", "avx2pairtable"},
+                {"window", "neonpairtable"},  {"count", "neoncnt"}};
+  ConvShape probe;
+  shape_of({14, 14, 256, 64, {3, 1, 1, 1, 1}, {3, 1, 1, 1, 1}, 0}, &probe);
+  const CpuTraits traits{serves(isa, "_tiles__", probe), serves(isa, "neonpairtable", probe)};
+  const BinaryConvRule* const rule = binary_conv_rule(isa.name, s, traits);
+  if (rule == nullptr) return fail(std::string("no rule for ") + isa.name);
+  const BinaryConvKernel* const* kernel = isa.binary_conv;
+  while (kernel[1] != nullptr && !(*kernel)->supports(s)) ++kernel;
+  for (const auto& [name, mark] : kMarks) {
+    if (std::strcmp(name, rule->name) == 0 && std::strstr((*kernel)->name, mark) != nullptr) return;
+  }
+  fail(std::string("planning expects ") + rule->name + ", " + (*kernel)->name + " serves " + describe(s));
+}
+
 void check_case(std::mt19937& random, const Case& c) {
   ConvShape s;
   if (!shape_of(c, &s)) return;
@@ -259,6 +288,7 @@ void check_case(std::mt19937& random, const Case& c) {
   plain_loop(s, &data);
   for (const Isa* const* isa = all_isas(); *isa != nullptr; ++isa) {
     if (!(*isa)->supported()) continue;
+    check_rule(**isa, s);
     for (const BinaryConvKernel* const* kernel = (*isa)->binary_conv; *kernel != nullptr; ++kernel) {
       const bool last = kernel[1] == nullptr;
       const std::string name = std::string((*isa)->name) + "/" + (*kernel)->name;

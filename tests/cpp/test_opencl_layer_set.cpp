@@ -170,8 +170,10 @@ void check_next_choice(TestDevice& device) {
     OwnMemory memory(model, *device.context, false);
     Options options;
     const opencl::Device& facts = device.context->device();
-    const std::string most_specific = "binary_conv2d " + tuning_query(model, model.ops[0]).signature + " " +
-                                      facts.vendor + " " + facts.family + " " + table_name(facts.name);
+    const std::string most_specific =
+        "binary_conv2d " +
+        tuning_query(*op_kernels(model, model.ops[0]).family, layer_facts(model, model.ops[0])).signature +
+        " " + facts.vendor + " " + facts.family + " " + table_name(facts.name);
     options.tuning =
         most_specific + " bconv2d_tiled TILE_FILTERS=32 TILE_PIXELS=1\n" + most_specific + " bconv2d_byte\n";
     LayerSet layers(model, device.context, device.programs, options, memory);
@@ -212,7 +214,7 @@ int main() {
       check_problem(*problems[i], device, nullptr, device.context->device().has_svm_fine && i % 2 == 0);
       ++count;
       // Every kernel with its default parameters, on one problem each.
-      for (const char* kernel : op_kernels(model, model.ops[0]).kernels) {
+      for (const char* kernel : op_kernels(model, model.ops[0]).family->kernels) {
         const KernelChoice choice{kernel, {}};
         if (i != problems.size() / 2 || !can_serve(model, model.ops[0], target, choice)) continue;
         check_problem(*problems[i], device, &choice, false);

@@ -16,9 +16,7 @@ from phonebit.planner.measuring import Sides
 from phonebit.planner.orders import CollectionPlan
 from phonebit.planner.predictors import LayerShape
 from phonebit.planner.predictors.codl import Blocks
-from phonebit.planner.predictors.cpu_kernels import CpuFacts
-from phonebit.planner.predictors.gpu_dispatch import GpuDispatch
-from phonebit.planner.predictors.kernel_rules import GpuFacts
+from phonebit.planner.predictors.kernels import CpuFacts, GpuDispatch, GpuFacts
 from phonebit.planner.samples import DeviceFacts, Samples, read_samples
 
 BOTH = (Processor.CPU, Processor.GPU)

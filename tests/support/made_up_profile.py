@@ -8,10 +8,9 @@ import numpy as np
 
 from phonebit.planner.predictors import SharingCost
 from phonebit.planner.predictors.codl import UnitTime
-from phonebit.planner.predictors.cpu_kernels import CpuFacts
 from phonebit.planner.predictors.features import GEOMETRY
 from phonebit.planner.predictors.finegrained import CorrectedTrend
-from phonebit.planner.predictors.kernel_rules import GpuFacts
+from phonebit.planner.predictors.kernels import CpuFacts, GpuFacts
 from phonebit.planner.predictors.model_table import ALL, ModelTable
 from phonebit.planner.predictors.trees import Trees
 from phonebit.planner.predictors.trend import PowerLaw

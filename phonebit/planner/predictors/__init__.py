@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from phonebit.planner.predictors.base import LatencyPredictor
-from phonebit.planner.predictors.gpu_dispatch import NoKernelError
+from phonebit.planner.predictors.kernels import NoKernelError
 from phonebit.planner.predictors.layer_shape import LayerShape
 from phonebit.planner.predictors.sharing_cost import SharingCost
 

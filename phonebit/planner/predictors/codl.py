@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phonebit.planner.plan import OutputPart, Processor
-from phonebit.planner.predictors.cpu_kernels import CHANNEL_BLOCK, CpuFacts, cpu_kernel, pixel_tile
-from phonebit.planner.predictors.gpu_dispatch import GpuDispatch
+from phonebit.planner.predictors.kernels import CHANNEL_BLOCK, CpuFacts, GpuDispatch, cpu_kernel
 from phonebit.planner.predictors.layer_shape import LayerShape
 from phonebit.planner.predictors.model_table import ModelTable, numbers, table_of
 
@@ -111,9 +110,9 @@ class Blocks:
             items = sum(-(-launch.groups // cores) * launch.group_items for launch in launches)
             return launches[-1].choice.kernel, float(items * layer.taps), sizes
         kernel = cpu_kernel(layer, part, self._cpu)
-        tile = pixel_tile(kernel)
+        tile = kernel.pixel_tile
         blocks = -(-rows * layer.out_w // tile) * -(-channels // CHANNEL_BLOCK)
-        return kernel, float(-(-blocks // self._threads) * tile * layer.taps), sizes
+        return kernel.name, float(-(-blocks // self._threads) * tile * layer.taps), sizes
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from phonebit.planner.plan import WORD_CHANNELS, OutputPart
-from phonebit.planner.predictors.cpu_kernels import (
+from phonebit.planner.predictors.kernels import (
     CHANNEL_BLOCK,
+    FAMILIES,
     PIXEL_TILE,
     CpuFacts,
+    GpuDispatch,
     cpu_kernel,
-    pixel_tile,
-    window_operations,
 )
-from phonebit.planner.predictors.gpu_dispatch import GpuDispatch
-from phonebit.planner.predictors.kernel_rules import KERNELS
 from phonebit.planner.predictors.layer_shape import LayerShape
 
 GEOMETRY: Final = (
@@ -53,9 +51,6 @@ Kernel operations, of either processor: with those on bits that only fill words.
 FLOAT_BYTES: Final = 4
 COUNTED_WORDS: Final = 8
 """Words whose bits carry-save adders add up, before they are counted."""
-
-FAMILIES: Final = tuple(KERNELS)
-"""The number of a family is its place here: new ones come last, so that profiles stay valid."""
 
 
 def geometry_features(layer: LayerShape, part: OutputPart) -> list[float]:
@@ -156,12 +151,12 @@ def cpu_features(
         Its kernel, and the values of ``CPU_DISPATCH``.
     """
     kernel = cpu_kernel(layer, part, cpu)
-    tile = pixel_tile(kernel)
+    tile = kernel.pixel_tile
     pixels = (part.row_end - part.row_begin) * layer.out_w
     channels = part.channel_end - part.channel_begin
     tiles, blocks = -(-pixels // tile), -(-channels // CHANNEL_BLOCK)
     waste = tiles * tile * blocks * CHANNEL_BLOCK / (pixels * channels)
     rounds = -(-tiles * blocks // threads)
-    units, operations = tiles * blocks, pixels * channels * window_operations(layer, kernel)
+    units, operations = tiles * blocks, pixels * channels * kernel.window_operations
     values = [tiles, blocks, units, rounds, waste, operations]
-    return kernel, [float(value) for value in values]
+    return kernel.name, [float(value) for value in values]

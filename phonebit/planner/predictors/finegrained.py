@@ -17,14 +17,13 @@ import numpy as np
 
 from phonebit.errors import InputError
 from phonebit.planner.plan import OutputPart, Processor
-from phonebit.planner.predictors.cpu_kernels import CpuFacts
 from phonebit.planner.predictors.features import (
     GEOMETRY,
     cpu_features,
     geometry_features,
     gpu_features,
 )
-from phonebit.planner.predictors.gpu_dispatch import GpuDispatch
+from phonebit.planner.predictors.kernels import CpuFacts, GpuDispatch
 from phonebit.planner.predictors.layer_shape import LayerShape
 from phonebit.planner.predictors.model_table import ALL, ModelTable, table_of
 from phonebit.planner.predictors.trees import Trees

@@ -16,7 +16,7 @@ from phonebit.planner import OutputPart, Processor
 from phonebit.planner.evaluation import Accuracy, Prediction, evaluate, typical_errors
 from phonebit.planner.predictors import LatencyPredictor, LayerShape, SharingCost
 from phonebit.planner.predictors.finegrained import RATE_REACH, Featurizer
-from phonebit.planner.predictors.gpu_dispatch import GpuDispatch
+from phonebit.planner.predictors.kernels import GpuDispatch
 from phonebit.planner.predictors.trees import Trees
 from phonebit.planner.profile import DeviceProfile, profile_path, read_profile, write_profile
 from phonebit.planner.samples import Samples

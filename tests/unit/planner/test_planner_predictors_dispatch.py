@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from phonebit.bnn_kernels.sources import kernel_paths, tunables
 from phonebit.device import load_runtime
 from phonebit.errors import InputError
 from phonebit.format.reader import parse_contents
@@ -19,17 +18,13 @@ from phonebit.network import Network
 from phonebit.planner import OutputPart
 from phonebit.planner.device_facts import PROBE, device_facts, gpu_facts
 from phonebit.planner.predictors import LayerShape
-from phonebit.planner.predictors.cpu_kernels import CpuFacts, cpu_kernel, window_operations
-from phonebit.planner.predictors.gpu_dispatch import GpuDispatch
-from phonebit.planner.predictors.kernel_rules import KERNELS, is_dense, serving_choices
-from phonebit.planner.predictors.kernel_table import (
-    TableLine,
-    built_in_table,
-    choices,
-    lines_for_device,
-    signature,
+from phonebit.planner.predictors.kernels import (
+    FAMILIES,
+    CpuFacts,
+    GpuDispatch,
+    GpuFacts,
+    cpu_kernel,
 )
-from phonebit.planner.predictors.work_sizes import WorkSizes, work_sizes
 from phonebit.planner.sampled_files import layer_file
 from phonebit.planner.sampling import FAMILY_CYCLE, sample_cuts, sample_layers
 from support.made_up_device import FACTS
@@ -41,56 +36,16 @@ DENSE = replace(
 SAMPLED = list(islice(sample_layers(7), 2 * len(FAMILY_CYCLE)))
 
 
-def header(geometry: str, channels: str = "") -> str:
-    return f"// @geometry {geometry}\n" + (f"// @channels {channels}\n" if channels else "")
+def kernels_of(gpu: GpuFacts, layer: LayerShape) -> list[str]:
+    return [choice.kernel for choice in GpuDispatch(gpu).candidates(layer, layer.whole)]
 
 
-def test_geometry_lines_are_evaluated() -> None:
-    sizes = WorkSizes.parse(
-        "k", header("global = (roundup(ceil(pixels / P), G), 2 * max(C, 8) - 1), local = (G, 1)")
-    )
-    assert sizes.evaluate({"pixels": 100, "P": 3, "G": 32, "C": 5}) == ((64, 15, 1), (32, 1, 1))
-    assert sizes.channel_grain({}) == 0
-    cut = WorkSizes.parse("k", header("global = (pixels), local = (1)", "max(TILE_FILTERS, 8)"))
-    assert cut.evaluate({"pixels": 9}) == ((9, 1, 1), (1, 1, 1))
-    assert cut.channel_grain({"TILE_FILTERS": 4}) == 8
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "no @geometry line"),
-        (header("global = (a, b), local = (1)"), "as many global as local"),
-        (header("global = (a +), local = (1)"), "not an expression"),
-    ],
-)
-def test_other_lines_are_refused(text: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        WorkSizes.parse("k", text)
-
-
-@pytest.mark.parametrize("expression", ["open('x')", "pixels ** 2", "pixels.real", "'a'", "max(1)"])
-def test_lines_are_no_programs(expression: str) -> None:
-    with pytest.raises(InputError, match="unknown form in a header"):
-        WorkSizes.parse("k", header(f"global = ({expression}), local = (1)"))
-
-
-def test_unknown_names_are_refused() -> None:
-    sizes = WorkSizes.parse("k", header("global = (batch), local = (1)", "TILE"))
-    with pytest.raises(InputError, match=r"unknown name in a header.*batch"):
-        sizes.evaluate({"pixels": 1})
-    with pytest.raises(InputError, match=r"unknown name in a header.*TILE"):
-        sizes.channel_grain({})
-
-
-def test_every_kernel_that_serves_a_layer_has_work_sizes() -> None:
-    names = {"pixels", "channels", "OUT_C", "OUT_WORDS", "IN_C", "IN_WORDS", "WINDOW_WORDS"}
-    for kernel in {kernel for kernels in KERNELS.values() for kernel in kernels}:
-        parameters = {tunable.name: tunable.default for tunable in tunables(kernel)}
-        work, group = work_sizes(kernel).evaluate(dict.fromkeys(names, 64) | parameters)
-        assert min(*work, *group) > 0
-        assert all(side % local == 0 for side, local in zip(work, group, strict=True)), kernel
-    assert set().union(*KERNELS.values()) <= kernel_paths().keys()
+def test_every_layer_has_launches_of_whole_groups() -> None:
+    dispatch = GpuDispatch(FACTS.gpu)
+    for layer in SAMPLED:
+        for launch in dispatch.launches(layer, layer.whole):
+            sides = zip(launch.global_size, launch.local_size, strict=True)
+            assert all(side > 0 and side % local == 0 for side, local in sides), launch
 
 
 def test_the_most_specific_line_of_a_table_serves() -> None:
@@ -98,33 +53,26 @@ def test_the_most_specific_line_of_a_table_serves() -> None:
         "binary_conv2d * * * * bconv2d_tiled TILE_PIXELS=1",
         "binary_conv2d small * * * bconv2d_split",
         "binary_conv2d window nvidia * * bconv2d_tiled TILE_PIXELS=4",
-        f"binary_conv2d {signature(CONV)} * * * bconv2d_byte",
+        "binary_conv2d 3x3s1d1g1_64c_56x56_64c * * * bconv2d_byte",
         "conv2d_u8 * * * * conv2d_u8_direct",
     ]
-    assert signature(CONV) == "3x3s1d1g1_64c_56x56_64c"
-    kept = lines_for_device("# comment\n" + "\n".join(lines), "nvidia", "hopper", "H 200")
-    assert kept == lines
-    table = [TableLine.parse(line) for line in kept]
-    found = [
-        (choice.kernel, dict(choice.parameters)["GROUP_SIZE"]) for choice in choices(table, CONV)
-    ]
-    assert [kernel for kernel, _ in found] == ["bconv2d_tiled", "bconv2d_byte", "bconv2d_tiled"]
-    elsewhere = lines_for_device("\n".join(lines), "arm", "valhall", "Mali")
-    assert len(elsewhere) == len(lines) - 1
-    with pytest.raises(InputError, match="not a line of a tuning table"):
-        TableLine.parse("binary_conv2d * *")
+    text = "# comment\n" + "\n".join(lines)
+    h200 = replace(FACTS.gpu, vendor="nvidia", family="hopper", name="H 200")
+    assert h200.fitting_lines(text)[: len(lines)] == lines
+    found = kernels_of(replace(h200, tuning=tuple(lines)), CONV)
+    assert found[:3] == ["bconv2d_tiled", "bconv2d_byte", "bconv2d_tiled"]
+    mali = replace(FACTS.gpu, vendor="arm", family="valhall", name="Mali")
+    assert lines[2] not in mali.fitting_lines(text)
+    with pytest.raises(InputError, match="tuning lines:1"):
+        mali.fitting_lines("binary_conv2d * *")
 
 
 def test_tensor_cores_serve_where_they_are() -> None:
-    hopper = replace(
-        FACTS.gpu,
-        vendor="nvidia",
-        family="hopper",
-        tuning=tuple(lines_for_device(built_in_table(), "nvidia", "hopper", "NVIDIA H200")),
-    )
-    assert serving_choices(CONV, hopper)[0].kernel == "bconv2d_mma"
-    assert serving_choices(CONV, replace(hopper, family="turing"))[0].kernel == "bconv2d_tiled"
-    assert serving_choices(DENSE, hopper)[0].kernel == "bgemv"
+    hopper = replace(FACTS.gpu, vendor="nvidia", family="hopper", name="NVIDIA H200")
+    hopper = replace(hopper, tuning=tuple(hopper.fitting_lines("")))
+    assert kernels_of(hopper, CONV)[0] == "bconv2d_mma"
+    assert kernels_of(replace(hopper, family="turing"), CONV)[0] == "bconv2d_tiled"
+    assert kernels_of(hopper, DENSE)[0] == "bgemv"
 
 
 def test_a_cut_is_dispatched_as_a_smaller_layer() -> None:
@@ -138,7 +86,6 @@ def test_a_cut_is_dispatched_as_a_smaller_layer() -> None:
     # TILE_FILTERS is 16: a part from channel 8 on needs another kernel.
     (odd,) = dispatch.launches(CONV, OutputPart(0, 56, 8, 64))
     assert odd.choice != whole.choice
-    assert 8 % work_sizes(odd.kernel).channel_grain(dict(odd.choice.parameters)) == 0
     pool = replace(PROBE, op="max_pool2d", thresholds=False, weight_bits=0)
     with pytest.raises(InputError, match="no kernel serves max_pool2d_bits"):
         dispatch.launches(pool, OutputPart(0, 14, 8, 64))
@@ -169,7 +116,7 @@ def test_a_sampled_layer_is_what_its_file_says(layer: LayerShape) -> None:
 
 
 def test_samples_have_every_family_of_layers() -> None:
-    assert {layer.family for layer in SAMPLED} == KERNELS.keys()
+    assert {layer.family for layer in SAMPLED} == set(FAMILIES)
     assert list(islice(sample_layers(7), 5)) == SAMPLED[:5]
     assert list(islice(sample_layers(8), 5)) != SAMPLED[:5]
 
@@ -196,7 +143,7 @@ def test_cpu_kernels_are_those_of_the_runtime(tmp_path: Path) -> None:
         if facts is None:
             isa = network.device.partition(":")[2]
             facts = device_facts(FACTS.gpu, isa, 2, kernel, {1: "key"}).cpu
-        mine = cpu_kernel(layer, layer.whole, facts)
+        mine = cpu_kernel(layer, layer.whole, facts).name
         if mine in marks:
             assert marks[mine] in kernel, layer
             seen.add(mine)
@@ -207,18 +154,30 @@ def test_kernels_fill_words_and_steps() -> None:
     """Three columns of 36 channels are 27 lookups of 4 bits, filled to 30; or two words each."""
     ragged = replace(CONV, in_c=36, operand_channels=(36,))
     assert ragged.taps == 9 * 36
-    assert window_operations(ragged, "binary_conv2d pair_table") == 3 * 30 * 4
-    assert window_operations(ragged, "binary_conv2d popcount") == ragged.word_taps == 9 * 64
+
+    def operations(layer: LayerShape, isa: str) -> int:
+        return cpu_kernel(layer, layer.whole, CpuFacts(isa, 1)).window_operations
+
+    assert operations(ragged, "avx2") == operations(ragged, "neon") == 3 * 30 * 4
+    assert operations(ragged, "avx512") == ragged.word_taps == 9 * 64
     assert CONV.word_taps == CONV.taps
     pixels = replace(CONV, op="conv2d", input="u8", in_c=3, operand_channels=(3,))
-    assert window_operations(pixels, "conv2d_u8") == pixels.word_taps == 27
+    assert operations(pixels, "avx2") == pixels.word_taps == 27
+
+
+def test_arm_cores_without_fast_lookups_count() -> None:
+    """32-bit ones, Cortex-A57 and A72: known by the kernel of a probe."""
+    facts = device_facts(FACTS.gpu, "neon", 4, "bconv2d_b32__neoncnt", {1: "key"}).cpu
+    assert cpu_kernel(CONV, CONV.whole, facts).name == "binary_conv2d count"
+    assert cpu_kernel(DENSE, DENSE.whole, facts).name == "binary_conv2d dense"
+    assert cpu_kernel(CONV, CONV.whole, CpuFacts("neon", 4)).name == "binary_conv2d window"
 
 
 @pytest.mark.parametrize("isa", load_runtime().isa_names())
 def test_kernels_are_known_on_every_instruction_set(isa: str) -> None:
     """Of every build: the phone whose results train a cost model has another than this machine."""
     for layer in [PROBE, *SAMPLED]:
-        assert cpu_kernel(layer, layer.whole, CpuFacts(isa, 4)).startswith(layer.family)
+        assert cpu_kernel(layer, layer.whole, CpuFacts(isa, 4)).name.startswith(layer.family)
 
 
 def test_instruction_sets_of_this_build_are_among_those_of_all() -> None:
@@ -247,6 +206,9 @@ def test_whole_layers_have_the_kernels_of_the_runtime(gpu: str, tmp_path: Path) 
 
 
 def test_dense_layers_are_told_from_maps() -> None:
+    def is_dense(layer: LayerShape) -> bool:
+        return cpu_kernel(layer, layer.whole, CpuFacts("avx2", 1)).name.endswith(" dense")
+
     assert is_dense(DENSE)
     assert not is_dense(CONV)
     whole_map = replace(DENSE, in_h=7, in_w=7, kernel_h=7, kernel_w=7)

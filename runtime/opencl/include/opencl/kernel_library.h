@@ -35,6 +35,8 @@ const std::vector<std::string>& kernel_names();
 const std::vector<Tunable>& tunables(std::string_view kernel);
 /// The text of tuning.table.
 std::string_view built_in_tuning_table();
+/// The kernel file as it is, includes unreplaced. Throws Error(internal) for an unknown kernel.
+std::string_view kernel_text(std::string_view kernel);
 /// Program text: `#define` lines, then the kernel file with includes replaced. Tunables that `defines` lacks
 /// have their defaults.
 std::string assemble(std::string_view kernel, const Defines& defines);

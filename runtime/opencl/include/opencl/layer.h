@@ -1,7 +1,6 @@
 // An op prepared for a device: its kernels, their arguments, its weights.
 #pragma once
 
-#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,11 +9,10 @@
 #include "loader/model.h"
 #include "opencl/context.h"
 #include "opencl/geometry.h"
-#include "opencl/kernel_choice.h"
 #include "opencl/kernel_library.h"
+#include "opencl/kernel_selection.h"
 #include "opencl/program_cache.h"
 #include "opencl/tensor_memory.h"
-#include "opencl/tuning_table.h"
 
 namespace phonebit::opencl {
 
@@ -76,29 +74,16 @@ struct BuildContext {
   bool is_shared(int a, int b) const { return memory.is_shared(a, b); }
 };
 
-/// What decides whether a kernel may serve.
-struct Target {
-  const Device& device;
-  /// Only kernels whose float results have the bits of the CPU backend (binary layers are exact in any case).
-  bool is_exact;
-};
-
-/// The kernels of one kind of op, one source file a kind.
+/// How one kind of op is prepared.
 struct OpKernels {
-  const char* op;  ///< in tuning tables
-  /// The last one serves always, with default parameters. A constant: nothing is made when the library is
-  /// loaded.
-  std::initializer_list<const char*> kernels;
-  /// Whether a choice of these kernels can serve: every @requires holds.
-  bool (*serves)(const loader::Model& model, const loader::Op& op, const Target& target,
-                 const KernelChoice& choice);
+  const KernelFamily* family;
   /// Prepares the op with a choice that serves. Throws Error(device).
   Layer (*build)(const BuildContext& build, const loader::Op& op, const KernelChoice& choice);
 };
 const OpKernels& op_kernels(const loader::Model& model, const loader::Op& op);
 
-/// What the tuning table is asked about an op.
-TuningQuery tuning_query(const loader::Model& model, const loader::Op& op);
+/// What decides about the op's kernels.
+LayerFacts layer_facts(const loader::Model& model, const loader::Op& op);
 
 /// Whether a choice can serve the op: a kernel of its kind, and every @requires holds.
 bool can_serve(const loader::Model& model, const loader::Op& op, const Target& target,

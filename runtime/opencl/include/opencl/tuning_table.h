@@ -30,6 +30,8 @@ class TuningTable {
   void prepend(TuningTable other);
   /// All choices that fit, the most specific first, without duplicates.
   std::vector<KernelChoice> choices(const TuningQuery& query, const Device& device) const;
+  /// The lines of the entries that fit a device, as they are parsed, in order.
+  std::vector<std::string> lines(const Device& device) const;
   const std::vector<TuningEntry>& entries() const { return entries_; }
   /// As it is parsed, one line an entry.
   std::string text() const;

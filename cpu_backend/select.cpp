@@ -1,0 +1,72 @@
+#include "select.h"
+
+#include <string.h>
+
+namespace phonebit::cpu {
+namespace {
+
+#include "portable/border_classes.inl"
+
+constexpr int kCarrySaveChannels = 128;
+
+int rounded_up(int count, int multiple) { return (count + multiple - 1) / multiple * multiple; }
+
+bool serves_all(const ConvShape&, const CpuTraits&) { return true; }
+bool serves_dense(const ConvShape& s, const CpuTraits&) { return is_dense(s); }
+bool serves_by_tiles(const ConvShape& s, const CpuTraits& cpu) { return cpu.has_tiles && fills_tiles(s); }
+bool serves_by_carries(const ConvShape& s, const CpuTraits&) { return saves_carries(s); }
+bool serves_one_pixel(const ConvShape& s, const CpuTraits&) { return !has_several_pixels(s); }
+bool serves_by_lookup(const ConvShape&, const CpuTraits& cpu) { return cpu.has_fast_lookup; }
+
+// Best first; the last one of an instruction set serves every shape.
+constexpr BinaryConvRule kAvx512Rules[] = {{"dense", serves_dense, kDensePixels, false},
+                                           {"tiles", serves_by_tiles, kMatrixPixels, false},
+                                           {"carry_save", serves_by_carries, kCarrySavePixels, false},
+                                           {"popcount", serves_all, kPopcountPixels, false}};
+constexpr BinaryConvRule kAvx2Rules[] = {{"dense", serves_dense, kDensePixels, false},
+                                         {"pair_table", serves_all, kPairTablePixels, true}};
+constexpr BinaryConvRule kNeonRules[] = {{"dense", serves_one_pixel, kDensePixels, false},
+                                         {"window", serves_by_lookup, kPairTablePixels, true},
+                                         {"count", serves_all, kCountPixels, false}};
+constexpr BinaryConvRule kScalarRules[] = {{"popcount", serves_all, kScalarPixels, false}};
+
+const BinaryConvRule* rules_of(const char* isa) {
+  const auto is = [isa](const char* name) { return strcmp(isa, name) == 0; };
+  if (is(kAvx512Name)) return kAvx512Rules;
+  if (is(kAvx2Name)) return kAvx2Rules;
+  if (is(kScalarName)) return kScalarRules;
+  return is(kNeonI8mmName) || is(kNeonDotprodName) || is(kNeonName) ? kNeonRules : nullptr;
+}
+
+}  // namespace
+
+bool is_dense(const ConvShape& s) {
+  return s.out_h * s.out_w == 1 && s.kernel_h == s.in_h && s.kernel_w == s.in_w && s.dilation_h == 1 &&
+         s.dilation_w == 1 && !reaches_padding(s);
+}
+
+bool fills_tiles(const ConvShape& s) {
+  const int steps = (s.in_c + kTileChannels - 1) / kTileChannels * s.kernel_h * s.kernel_w;
+  return s.in_c >= kTileChannels / 2 && s.out_h * s.out_w >= kTileRows && steps >= 2;
+}
+
+bool saves_carries(const ConvShape& s) {
+  return s.kernel_h == 3 && s.kernel_w == 3 && s.stride_h == 1 && s.stride_w == 1 && s.dilation_h == 1 &&
+         s.dilation_w == 1 && s.in_c % 32 == 0 && s.in_c >= kCarrySaveChannels;
+}
+
+bool has_several_pixels(const ConvShape& s) { return s.out_h * s.out_w > 1; }
+
+const BinaryConvRule* binary_conv_rule(const char* isa, const ConvShape& shape, const CpuTraits& traits) {
+  const BinaryConvRule* rule = rules_of(isa);
+  while (rule != nullptr && !rule->serves(shape, traits)) ++rule;
+  return rule;
+}
+
+int64_t window_operations(const ConvShape& s, const BinaryConvRule& rule) {
+  if (!rule.looks_up) return int64_t{s.kernel_h} * s.kernel_w * words(s.in_c) * 32;
+  const int steps = s.kernel_w * ((s.in_c + kStepChannels - 1) / kStepChannels);
+  return int64_t{s.kernel_h} * rounded_up(steps, kRunSteps) * kStepChannels;
+}
+
+}  // namespace phonebit::cpu

@@ -1,0 +1,76 @@
+// Which kernels can serve a layer, and by which launches, told from its geometry and facts about the device:
+// the runtime asks for layers of loaded files, planners for layers and devices that are elsewhere.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "kernel_types.h"
+#include "opencl/device.h"
+#include "opencl/geometry.h"
+#include "opencl/kernel_choice.h"
+#include "opencl/tuning_table.h"
+
+namespace phonebit::opencl {
+
+/// What decides about a layer's kernels.
+struct LayerFacts {
+  cpu::ConvShape shape;  ///< channels of the whole layer, whatever its groups
+  int groups;
+  bool makes_bits;                    ///< writes packed bits
+  bool is_threshold;                  ///< which integer comparisons make
+  std::vector<int> operand_channels;  ///< of each operand
+};
+
+/// What decides about them beside the layer.
+struct Target {
+  const Device& device;
+  /// Only kernels whose float results have the bits of the CPU backend (binary layers are exact in any case).
+  bool is_exact;
+};
+
+/// The kernels of one kind of op. A constant: nothing is made when the library is loaded.
+struct KernelFamily {
+  const char* op;  ///< in tuning tables
+  /// The last one serves always, with default parameters.
+  std::initializer_list<const char*> kernels;
+  /// Whether a choice of these kernels can serve: every @requires holds.
+  bool (*serves)(const LayerFacts& layer, const Target& target, const KernelChoice& choice);
+};
+
+/// Cost models number the families by their places in this list: new ones come last. Ends with nullptr.
+extern const KernelFamily* const kKernelFamilies[];
+extern const KernelFamily kBinaryConvFamily, kBinaryDepthwiseFamily, kU8ConvFamily, kFloatConvFamily,
+    kFloatGroupedConvFamily, kFloatDepthwiseFamily, kMaxPoolFamily, kBitPoolFamily, kAveragePoolFamily,
+    kElementwiseFamily, kFloatConcatFamily, kBitConcatFamily, kPadFamily, kReshapeFamily,
+    kSelectChannelsFamily, kSoftmaxFamily, kLogSoftmaxFamily;
+
+/// What the tuning table is asked about a layer.
+TuningQuery tuning_query(const KernelFamily& family, const LayerFacts& layer);
+
+/// Whether a choice is of the family's kernels and can serve the layer.
+bool can_serve(const KernelFamily& family, const LayerFacts& layer, const Target& target,
+               const KernelChoice& choice);
+
+/// What can serve a layer, best first: the table's choices, then every kernel with its default parameters.
+std::vector<KernelChoice> serving_choices(const KernelFamily& family, const LayerFacts& layer,
+                                          const Target& target, const TuningTable& table);
+
+/// Whether a choice can compute channels from `channel` on: its kernel has parts that begin there.
+bool serves_from(const KernelChoice& choice, int channel);
+
+/// Kernels that work in two launches have one of these before or behind them.
+constexpr char kSplitPlanes[] = "split_planes", kPackThresholds[] = "pack_thresholds";
+
+/// One launch as the runtime makes it.
+struct PlannedLaunch {
+  std::string kernel;
+  Extent global, local;
+};
+
+/// The launches of a part of the output, in order.
+std::vector<PlannedLaunch> planned_launches(const KernelFamily& family, const LayerFacts& layer,
+                                            const KernelChoice& choice, int pixels, int channels);
+
+}  // namespace phonebit::opencl

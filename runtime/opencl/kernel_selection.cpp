@@ -1,0 +1,209 @@
+#include "opencl/kernel_selection.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+#include "analysis/border_table.h"
+#include "select.h"
+#include "types/fail.h"
+
+namespace phonebit::opencl {
+namespace {
+
+bool serves_all(const LayerFacts&, const Target&, const KernelChoice&) { return true; }
+
+/// Work-items own whole bytes of packed bits.
+bool has_whole_bytes(const LayerFacts& layer, const KernelChoice& choice, const char* tile) {
+  return !layer.makes_bits || choice.parameter(tile) >= 8;
+}
+
+bool serves_tile(const LayerFacts& layer, const Target&, const KernelChoice& choice) {
+  return has_whole_bytes(layer, choice, "TILE_CHANNELS");
+}
+
+bool serves_mma(const cpu::ConvShape& shape, const Device& device, const KernelChoice& choice) {
+  // Those that count `and` on tensor cores: Turing has `xor` only.
+  static const char* const families[] = {"ampere", "ada", "hopper", "blackwell"};
+  const bool has_instruction =
+      device.vendor == "nvidia" && std::any_of(std::begin(families), std::end(families),
+                                               [&](const char* name) { return device.family == name; });
+  const int warps = choice.parameter("WARPS"), split = choice.parameter("SPLIT");
+  const int tile = choice.parameter("TILE_PIXELS") * choice.parameter("TILE_FILTERS");
+  return has_instruction && tile <= 4096 && warps * split <= 8 &&
+         (split == 1 || warps * split * tile <= 8192) &&
+         (!analysis::reaches_padding(shape) || (shape.kernel_h <= 15 && shape.kernel_w <= 15));
+}
+
+/// Rows of the map, and filters, are rows of an image, four words a texel.
+bool serves_image(const cpu::ConvShape& shape, const Device& device) {
+  const int words = cpu::words(shape.in_c);
+  const auto texels = static_cast<size_t>(words / 4);
+  const size_t window = static_cast<size_t>(shape.kernel_h) * static_cast<size_t>(shape.kernel_w) * texels;
+  return device.has_images && words % 4 == 0 &&
+         static_cast<size_t>(shape.in_w) * texels <= device.image2d_max_width &&
+         static_cast<size_t>(shape.in_h) <= device.image2d_max_height && window <= device.image2d_max_width &&
+         static_cast<size_t>(shape.out_c) <= device.image2d_max_height;
+}
+
+bool serves_binary(const LayerFacts& layer, const Target& target, const KernelChoice& choice) {
+  const cpu::ConvShape& shape = layer.shape;
+  const std::string& kernel = choice.kernel;
+  if (kernel == "bconv2d_grouped") return true;
+  if (layer.groups != 1) return false;
+  const int64_t window = int64_t{shape.kernel_h} * shape.kernel_w * shape.in_c;
+  const bool is_tile = kernel == "bconv2d_tiled" || kernel == "bconv2d_image";
+  if (is_tile && choice.parameter("ACCUMULATOR") == 1 && window >= 65536) return false;  // counts in 16 bits
+  if (kernel == "bconv2d_mma") return serves_mma(shape, target.device, choice);
+  if (kernel == "bconv2d_image") return serves_image(shape, target.device);
+  if (kernel == "bconv2d_accumulate") return layer.is_threshold;
+  return kernel != "bgemv" || cpu::is_dense(shape);
+}
+
+bool serves_u8(const LayerFacts& layer, const Target&, const KernelChoice& choice) {
+  return (choice.kernel == "conv2d_u8_direct" || layer.groups == 1) &&
+         has_whole_bytes(layer, choice, "TILE_FILTERS");
+}
+
+bool serves_float(const LayerFacts& layer, const Target& target, const KernelChoice& choice) {
+  if (choice.kernel == "conv2d_f32_dot") return !target.is_exact;
+  if (choice.parameter("FUSED") == 0 && target.is_exact) return false;
+  const char* const tile = choice.kernel == "depthwise_f32" ? "TILE_CHANNELS" : "TILE_FILTERS";
+  return has_whole_bytes(layer, choice, tile);
+}
+
+/// Whether every window is one run of the unpadded map: a pixel, or rows as wide as the map.
+bool has_windows_of_one_run(const cpu::ConvShape& shape) {
+  if (analysis::reaches_padding(shape)) return false;
+  const bool is_pixel = shape.kernel_h == 1 && shape.kernel_w == 1;
+  return is_pixel || (shape.dilation_h == 1 && shape.dilation_w == 1 && shape.kernel_w == shape.in_w);
+}
+
+/// What conv2d_f32_staged takes: two buffers of a chunk, and a word for each bit before they are packed.
+uint64_t staged_bytes(const KernelChoice& choice) {
+  const auto pixels = static_cast<uint64_t>(choice.parameter("TILE_PIXELS"));
+  const auto filters = static_cast<uint64_t>(choice.parameter("TILE_FILTERS"));
+  const auto chunk = static_cast<uint64_t>(choice.parameter("CHUNK"));
+  return (2 * chunk * (pixels + filters) + pixels * filters) * sizeof(float);
+}
+
+bool serves_float_tile(const LayerFacts& layer, const Target& target, const KernelChoice& choice) {
+  if (choice.kernel == "conv2d_f32" && choice.parameter("ARITHMETIC") == 1 &&
+      (target.is_exact || !target.device.has_half || layer.shape.in_c % 4 != 0))
+    return false;
+  if (choice.kernel == "conv2d_f32_staged" &&
+      (!has_windows_of_one_run(layer.shape) || staged_bytes(choice) > target.device.local_bytes))
+    return false;
+  return serves_float(layer, target, choice);
+}
+
+/// Output pixels: below, a device is short of work for pixels alone; above, tiles may be as large as they
+/// like.
+constexpr int kSmallMap = 256, kLargeMap = 4096;
+
+const char* shape_class(const cpu::ConvShape& shape) {
+  const int pixels = shape.out_h * shape.out_w;
+  const bool is_pointwise = shape.kernel_h == 1 && shape.kernel_w == 1;
+  if (pixels == 1) return "dense";
+  if (pixels <= kSmallMap) return is_pointwise ? "small_pointwise" : "small";
+  if (is_pointwise) return "pointwise";
+  return pixels > kLargeMap ? "large" : "window";
+}
+
+PlannedLaunch planned_launch(const std::string& kernel, const LayerFacts& layer, const KernelChoice& choice,
+                             int in_c, int pixels, int channels) {
+  const cpu::ConvShape& shape = layer.shape;
+  Defines defines;
+  defines.set("IN_C", in_c);
+  defines.set("IN_WORDS", cpu::words(in_c));
+  defines.set("OUT_C", shape.out_c);
+  defines.set("OUT_WORDS", cpu::words(shape.out_c));
+  defines.set("WINDOW_WORDS", cpu::words(shape.kernel_h * shape.kernel_w * (shape.in_c / layer.groups)));
+  for (const Tunable& tunable : tunables(kernel)) {
+    const char* const name = tunable.name.c_str();
+    defines.set(name, kernel == choice.kernel ? choice.parameter(name) : tunable.default_value);
+  }
+  const Geometry geometry = Geometry::of_program(kernel, kernel_text(kernel), defines);
+  return {kernel, geometry.global(pixels, channels), geometry.local()};
+}
+
+}  // namespace
+
+const KernelFamily kBinaryConvFamily = {
+    "binary_conv2d",
+    {"bconv2d_tiled", "bconv2d_mma", "bconv2d_image", "bgemv", "bconv2d_split", "bconv2d_byte",
+     "bconv2d_accumulate", "bconv2d_lanes", "bconv2d_grouped"},
+    serves_binary};
+const KernelFamily kBinaryDepthwiseFamily = {"binary_depthwise_conv2d", {"bdepthwise2d"}, serves_all};
+const KernelFamily kU8ConvFamily = {"conv2d_u8", {"conv2d_u8_planes", "conv2d_u8_direct"}, serves_u8};
+const KernelFamily kFloatConvFamily = {
+    "conv2d_f32", {"conv2d_f32_dot", "conv2d_f32_staged", "conv2d_f32"}, serves_float_tile};
+const KernelFamily kFloatGroupedConvFamily = {"conv2d_f32_grouped", {"conv2d_f32_grouped"}, serves_float};
+const KernelFamily kFloatDepthwiseFamily = {"depthwise_conv2d_f32", {"depthwise_f32"}, serves_float};
+const KernelFamily kMaxPoolFamily = {"max_pool2d", {"pool"}, serves_tile};
+const KernelFamily kBitPoolFamily = {"max_pool2d_bits", {"max_pool_bits"}, serves_all};
+const KernelFamily kAveragePoolFamily = {"average_pool2d", {"pool"}, serves_tile};
+const KernelFamily kElementwiseFamily = {"elementwise", {"elementwise"}, serves_tile};
+const KernelFamily kFloatConcatFamily = {"concat", {"concat"}, serves_all};
+const KernelFamily kBitConcatFamily = {"concat_bits", {"concat_bits"}, serves_all};
+const KernelFamily kPadFamily = {"pad", {"pad"}, serves_all};
+const KernelFamily kReshapeFamily = {"reshape", {"concat"}, serves_all};
+const KernelFamily kSelectChannelsFamily = {"select_channels", {"select_channels"}, serves_all};
+const KernelFamily kSoftmaxFamily = {"softmax", {"softmax"}, serves_all};
+const KernelFamily kLogSoftmaxFamily = {"log_softmax", {"softmax"}, serves_all};
+
+const KernelFamily* const kKernelFamilies[] = {
+    &kBinaryConvFamily,  &kBinaryDepthwiseFamily,  &kU8ConvFamily,
+    &kFloatConvFamily,   &kFloatGroupedConvFamily, &kFloatDepthwiseFamily,
+    &kMaxPoolFamily,     &kBitPoolFamily,          &kAveragePoolFamily,
+    &kElementwiseFamily, &kFloatConcatFamily,      &kBitConcatFamily,
+    &kPadFamily,         &kReshapeFamily,          &kSelectChannelsFamily,
+    &kSoftmaxFamily,     &kLogSoftmaxFamily,       nullptr};
+
+TuningQuery tuning_query(const KernelFamily& family, const LayerFacts& layer) {
+  const cpu::ConvShape& s = layer.shape;
+  return {family.op, shape_class(s),
+          format_text("%dx%ds%dd%dg%d_%dc_%dx%d_%dc", s.kernel_h, s.kernel_w, s.stride_h, s.dilation_h,
+                      layer.groups, s.in_c, s.out_h, s.out_w, s.out_c)};
+}
+
+bool can_serve(const KernelFamily& family, const LayerFacts& layer, const Target& target,
+               const KernelChoice& choice) {
+  return std::find(family.kernels.begin(), family.kernels.end(), choice.kernel) != family.kernels.end() &&
+         family.serves(layer, target, choice);
+}
+
+std::vector<KernelChoice> serving_choices(const KernelFamily& family, const LayerFacts& layer,
+                                          const Target& target, const TuningTable& table) {
+  std::vector<KernelChoice> all = table.choices(tuning_query(family, layer), target.device), serving;
+  for (const char* const kernel : family.kernels) all.push_back({kernel, {}});
+  std::set<std::string> seen;
+  for (KernelChoice& choice : all) {
+    if (can_serve(family, layer, target, choice) && seen.insert(choice.full_text()).second)
+      serving.push_back(std::move(choice));
+  }
+  return serving;
+}
+
+bool serves_from(const KernelChoice& choice, int channel) {
+  const int grain = channel_grain(choice);
+  return grain > 0 && channel % grain == 0;
+}
+
+std::vector<PlannedLaunch> planned_launches(const KernelFamily& family, const LayerFacts& layer,
+                                            const KernelChoice& choice, int pixels, int channels) {
+  std::vector<PlannedLaunch> launches;
+  const auto add = [&](const std::string& kernel, int in_c) {
+    launches.push_back(planned_launch(kernel, layer, choice, in_c, pixels, channels));
+  };
+  if (choice.kernel == "conv2d_u8_planes") add(kSplitPlanes, layer.shape.in_c);
+  // A reshape copies what it writes; others are launched once an operand.
+  if (&family == &kReshapeFamily)
+    add(choice.kernel, layer.shape.out_c);
+  else
+    for (const int operand : layer.operand_channels) add(choice.kernel, operand);
+  if (choice.kernel == "bconv2d_accumulate") add(kPackThresholds, layer.shape.in_c);
+  return launches;
+}
+
+}  // namespace phonebit::opencl

@@ -1,0 +1,150 @@
+#include "selection.h"
+
+#include <pybind11/stl.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "opencl/kernel_selection.h"
+#include "select.h"
+#include "types/fail.h"
+
+namespace py = pybind11;
+
+namespace phonebit::python {
+namespace {
+
+using opencl::KernelChoice;
+using opencl::KernelFamily;
+
+int number(const py::object& layer, const char* name) { return layer.attr(name).cast<int>(); }
+
+/// Of a phonebit.planner LayerShape.
+cpu::ConvShape shape_of(const py::object& layer) {
+  cpu::ConvShape shape{};
+  shape.in_h = number(layer, "in_h");
+  shape.in_w = number(layer, "in_w");
+  shape.in_c = number(layer, "in_c");
+  shape.out_h = number(layer, "out_h");
+  shape.out_w = number(layer, "out_w");
+  shape.out_c = number(layer, "out_c");
+  shape.kernel_h = number(layer, "kernel_h");
+  shape.kernel_w = number(layer, "kernel_w");
+  shape.stride_h = number(layer, "stride_h");
+  shape.stride_w = number(layer, "stride_w");
+  shape.dilation_h = number(layer, "dilation_h");
+  shape.dilation_w = number(layer, "dilation_w");
+  shape.pad_top = number(layer, "pad_top");
+  shape.pad_left = number(layer, "pad_left");
+  return shape;
+}
+
+opencl::LayerFacts facts_of(const py::object& layer) {
+  return {shape_of(layer), number(layer, "groups"), layer.attr("bits").cast<bool>(),
+          layer.attr("thresholds").cast<bool>(), layer.attr("operand_channels").cast<std::vector<int>>()};
+}
+
+std::vector<std::string> isa_names() {
+  std::vector<std::string> result;
+  for (const char* const* name = cpu::kIsaNames; *name != nullptr; ++name) result.emplace_back(*name);
+  return result;
+}
+
+/// (name, pixel tile, operations of a window) of the kernel for some rows of a binary convolution.
+std::tuple<std::string, int, int64_t> cpu_kernel(const std::string& isa, bool has_tiles, bool has_fast_lookup,
+                                                 const py::object& layer, int rows) {
+  cpu::ConvShape shape = shape_of(layer);
+  shape.out_h = rows;
+  const cpu::BinaryConvRule* const rule =
+      cpu::binary_conv_rule(isa.c_str(), shape, {has_tiles, has_fast_lookup});
+  if (rule == nullptr) fail(ErrorCode::input, "unknown instruction set '%s'", isa.c_str());
+  return {rule->name, rule->pixel_tile, cpu::window_operations(shape, *rule)};
+}
+
+std::vector<std::pair<std::string, std::vector<std::string>>> gpu_kernel_families() {
+  std::vector<std::pair<std::string, std::vector<std::string>>> result;
+  for (const KernelFamily* const* family = opencl::kKernelFamilies; *family != nullptr; ++family)
+    result.push_back({(*family)->op, {(*family)->kernels.begin(), (*family)->kernels.end()}});
+  return result;
+}
+
+const KernelFamily& family_of(const py::object& layer) {
+  const auto name = layer.attr("family").cast<std::string>();
+  for (const KernelFamily* const* family = opencl::kKernelFamilies; *family != nullptr; ++family) {
+    if (name == (*family)->op) return **family;
+  }
+  fail(ErrorCode::input, "there are no kernels for '%s'", name.c_str());
+}
+
+/// The kernels of a GPU that need not be here. Limits that only its driver knows (sizes of images, registers
+/// of compiled kernels) count as met.
+class GpuKernels {
+ public:
+  GpuKernels(const std::string& name, const std::string& vendor, const std::string& family,
+             uint64_t local_bytes, bool has_images, const std::string& tuning)
+      : table_(opencl::TuningTable::parse(tuning, "tuning lines")) {
+    device_.name = name;
+    device_.vendor = vendor;
+    device_.family = family;
+    device_.local_bytes = local_bytes;
+    device_.has_images = has_images;
+    device_.image2d_max_width = device_.image2d_max_height = std::numeric_limits<size_t>::max();
+  }
+
+  /// The lines of the table that fit the device.
+  std::vector<std::string> tuning_lines() const { return table_.lines(device_); }
+
+  /// What can serve a layer, best first, and where its parts of channels may begin: at multiples; 0: nowhere.
+  std::vector<std::pair<std::string, int>> candidates(const py::object& layer) const {
+    std::vector<std::pair<std::string, int>> result;
+    for (const KernelChoice& choice :
+         opencl::serving_choices(family_of(layer), facts_of(layer), {device_, true}, table_))
+      result.emplace_back(choice.text(), opencl::channel_grain(choice));
+    return result;
+  }
+
+  /// (kernel, global size, local size) of each launch.
+  std::vector<std::tuple<std::string, opencl::Extent, opencl::Extent>> launches(const py::object& layer,
+                                                                                const std::string& choice,
+                                                                                int pixels,
+                                                                                int channels) const {
+    std::vector<std::tuple<std::string, opencl::Extent, opencl::Extent>> result;
+    for (opencl::PlannedLaunch& launch : opencl::planned_launches(
+             family_of(layer), facts_of(layer), KernelChoice::parse(choice), pixels, channels))
+      result.emplace_back(std::move(launch.kernel), launch.global, launch.local);
+    return result;
+  }
+
+ private:
+  opencl::Device device_{};
+  opencl::TuningTable table_;
+};
+
+}  // namespace
+
+void define_selection(py::module_& module) {
+  module.attr("CHANNEL_BLOCK") = cpu::kChannelBlock;
+  module.def("isa_names", &isa_names, "Instruction sets of all builds, those for other processors too.");
+  module.def("cpu_kernel", &cpu_kernel, py::arg("isa"), py::arg("has_tiles"), py::arg("has_fast_lookup"),
+             py::arg("layer"), py::arg("rows"),
+             "(name, pixels of a tile, operations of a window) of a binary convolution's kernel.");
+  module.def("gpu_kernel_families", &gpu_kernel_families, "(family, kernels) of each kind of op.");
+  module.def(
+      "built_in_tuning_table", [] { return std::string(opencl::built_in_tuning_table()); },
+      "The table that comes with the kernels.");
+  py::class_<GpuKernels>(module, "GpuKernels", "Which kernels serve on a GPU that need not be here.")
+      .def(py::init<const std::string&, const std::string&, const std::string&, uint64_t, bool,
+                    const std::string&>(),
+           py::arg("name"), py::arg("vendor"), py::arg("family"), py::arg("local_bytes"),
+           py::arg("has_images"), py::arg("tuning"))
+      .def("tuning_lines", &GpuKernels::tuning_lines, "The lines of the table that fit the device.")
+      .def("candidates", &GpuKernels::candidates, py::arg("layer"),
+           "(choice, grain of its parts of channels), best first.")
+      .def("launches", &GpuKernels::launches, py::arg("layer"), py::arg("choice"), py::arg("pixels"),
+           py::arg("channels"), "(kernel, global size, local size) of each launch.");
+}
+
+}  // namespace phonebit::python
