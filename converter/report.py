@@ -16,6 +16,7 @@ from phonebit.converter.ir import Graph, Node
 from phonebit.converter.ops import BinaryConv2D, BinaryDepthwiseConv2D, Input
 from phonebit.converter.ops.convolution import Convolution
 from phonebit.converter.passes.base import PassLog
+from phonebit.display import escape_markup as escape
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -119,10 +120,9 @@ class ConversionReport:
 
     def render(self) -> Table:
         """The report as a table for the terminal."""
-        from rich.markup import escape
         from rich.table import Table
 
-        table = Table(title=escape(self.name), caption=escape(self._summary()))
+        table = Table(title=escape(self.name), caption="\n".join(map(escape, self._summary())))
         for title in ("layer", "kind", "binary", "output"):
             table.add_column(title)
         for title in ("MMAC", "kB before", "kB after"):
@@ -141,12 +141,12 @@ class ConversionReport:
             )
         return table
 
-    def _summary(self) -> str:
+    def _summary(self) -> list[str]:
         lines = [
             f"{self.binary_mac_share:.1%} of {self.macs / 1e6:.1f} MMAC are binary; "
             f"{self.size_before_bytes / 1e3:.1f} kB become {self.size_after_bytes / 1e3:.1f} kB"
         ]
-        return "\n".join([*lines, *self.notes])
+        return [*lines, *self.notes]
 
 
 def _binary_text(layer: LayerReport) -> str:

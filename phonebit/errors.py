@@ -8,6 +8,12 @@ to do about it: the constructor takes these parts one by one so that none is for
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
+
+from phonebit.display import printable_lines
+
+MOST_CHARACTERS: Final = 500
+"""Of what was found, in a message."""
 
 
 class PhoneBitError(Exception):
@@ -35,7 +41,7 @@ class PhoneBitError(Exception):
         self.expected = expected
         self.got = got
         self.hint = hint
-        super().__init__(self._message())
+        super().__init__(printable_lines(self._message()))
 
     def _message(self) -> str:
         text = f"{self.where}: {self.what}" if self.where else self.what
@@ -43,12 +49,17 @@ class PhoneBitError(Exception):
         if self.expected is not None:
             sides.append(f"expected {self.expected}")
         if self.got is not None:
-            sides.append(f"got {self.got}")
+            sides.append(f"got {_shortened(str(self.got))}")
         if sides:
             text += f" ({', '.join(sides)})"
         if not self.hint:
             return text
         return f"{text}{self.hint}" if text.endswith("\n") else f"{text}; {self.hint}"
+
+
+def _shortened(text: str) -> str:
+    """What was found may be a whole damaged file."""
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"
 
 
 class ModelFormatError(PhoneBitError):

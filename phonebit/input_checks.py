@@ -113,7 +113,7 @@ def check_array(array: Any, info: TensorInfo) -> NDArray[Any]:
         The same values, C-contiguous, (N, height, width, channels).
 
     Raises:
-        InputError: if dtype, shape or a value is not what the network can take.
+        InputError: if dtype, shape or a value is not what the network can take, or is masked.
     """
     dtype = NUMPY_DTYPES[info.dtype]
     if not isinstance(array, np.ndarray):
@@ -124,6 +124,13 @@ def check_array(array: Any, info: TensorInfo) -> NDArray[Any]:
             got=type(array).__name__,
             hint=f"make one with np.asarray(x, np.{dtype.name})",
         )
+    if isinstance(array, np.ma.MaskedArray):
+        raise InputError(
+            "a masked array has no values where it is masked",
+            where=f"input '{info.name}'",
+            expected="a plain NumPy array",
+            hint="say what these values are with x.filled(value)",
+        )
     if array.dtype != dtype:
         raise InputError(
             "wrong element type",
@@ -132,7 +139,7 @@ def check_array(array: Any, info: TensorInfo) -> NDArray[Any]:
             got=array.dtype,
             hint=DTYPE_ADVICE[info.dtype],
         )
-    array = array.reshape(check_shape(array.shape, info))
+    array = np.asarray(array).reshape(check_shape(array.shape, info))
     if info.dtype == "f32":
         _check_finite(array, info)
     return np.ascontiguousarray(array)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from phonebit.errors import InputError
+from phonebit.text_files import parse_json, read_text
 
 
 def read_labels(path: Path) -> list[str]:
@@ -22,16 +22,10 @@ def read_labels(path: Path) -> list[str]:
         InputError: if the file is neither, or names no class.
         OSError: if it cannot be read.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError("not a text file", where=str(path), expected="UTF-8") from error
+    text = read_text(path, "a text file")
     if not text.lstrip().startswith(("[", "{")):
         return check_labels([line.strip() for line in text.splitlines() if line.strip()], str(path))
-    try:
-        return check_labels(json.loads(text), str(path))
-    except (ValueError, RecursionError) as error:
-        raise InputError("not valid JSON", where=str(path), got=error) from error
+    return check_labels(parse_json(text, str(path)), str(path))
 
 
 def check_labels(names: Any, where: str) -> list[str]:

@@ -178,7 +178,7 @@ def opencl_device(name: str) -> _runtime.OpenClDevice:
         )
     if name == "gpu":
         return min(devices, key=_is_simulator)
-    if int(number) >= len(devices):
+    if len(number) > 9 or int(number) >= len(devices):
         raise DeviceError("there is no such device", where=f"device '{name}'", expected=listed)
     return devices[int(number)]
 

@@ -219,7 +219,7 @@ def _numbers(value: Any, name: str) -> tuple[float, ...]:
     """A number or some as a tuple; equal means (or deviations) become one, whatever their count."""
     try:
         numbers = tuple(float(item) for item in (value if np.iterable(value) else (value,)))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise _wrong(name, "numbers", repr(value)) from None
     if not numbers or not all(map(math.isfinite, numbers)):
         expected = "two different finite numbers" if name == "range" else "finite numbers"

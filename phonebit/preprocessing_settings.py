@@ -6,13 +6,13 @@ A setting has the same name and the same text everywhere: ``range``, ``mean``, `
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from phonebit import text_files
 from phonebit.errors import InputError
 from phonebit.labels import check_labels, read_labels
 from phonebit.preprocessing import ColorOrder, Interpolation, Preprocessing, Resize
@@ -26,6 +26,7 @@ RESIZE_NAMES: Final = {
     "shorter": Resize.SHORTER_SIDE,
     "letterbox": Resize.LETTERBOX,
 }
+MOST_DIGITS: Final = 9
 RESIZE_FORMS: Final = "stretch, shorter:PIXELS, letterbox or letterbox:LEVEL"
 
 
@@ -51,10 +52,7 @@ def read_toml(path: Path) -> PreprocessingFile:
         InputError: if it is no TOML, or has unknown or wrong keys.
         OSError: if it, or the ``labels_file`` that it names, cannot be read.
     """
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError("not valid TOML", where=str(path), got=error) from error
+    table = text_files.read_toml(path)
     known = (*SETTINGS, "labels", "labels_file")
     if unknown := [key for key in table if key not in known]:
         raise InputError(
@@ -158,7 +156,7 @@ def resize_setting(value: object, where: str) -> Fields:
     """``"stretch"``, ``"shorter:256"``, ``"letterbox"`` or ``"letterbox:114"``."""
     name, colon, number = _text(value, where).partition(":")
     resize = RESIZE_NAMES.get(name)
-    is_number = number.isascii() and number.isdigit()
+    is_number = number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS
     fits = {
         Resize.STRETCH: not colon,
         Resize.SHORTER_SIDE: is_number,
@@ -198,7 +196,7 @@ def _numbers(value: object, where: str, expected: str) -> tuple[float, ...]:
         numbers = tuple(float(item) for item in items)
         if not numbers or not all(abs(number) < float("inf") for number in numbers):
             raise ValueError
-    except (TypeError, ValueError):
+    except text_files.DAMAGED:
         raise InputError("not numbers", where=where, expected=expected, got=repr(value)) from None
     return numbers
 

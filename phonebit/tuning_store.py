@@ -14,7 +14,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from phonebit.output_files import FileKind, check_output, write_atomically
+from phonebit.errors import InputError
+from phonebit.output_files import HEAD_BYTES, FileKind, check_output, write_atomically
+from phonebit.text_files import read_text
 
 KEY_FIELDS = 5
 _LINE: Final = re.compile(rb"[a-z0-9_]+( [^ ]+){5}( [A-Z0-9_]+=[0-9]+)*")
@@ -53,8 +55,8 @@ def stored_tuning(device_key: str) -> str:
     if path is None:
         return ""
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
+        return read_text(path, "a tuning table")
+    except (OSError, InputError):
         return ""
 
 
@@ -92,7 +94,7 @@ def export_tuning(path: Path, lines: Iterable[str]) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     check_output(path, TABLE_FILE)
-    known = path.read_text(encoding="utf-8") if path.exists() else ""
+    known = read_text(path, "a tuning table") if path.exists() else ""
     write_atomically(path, merged_table(known, lines).encode())
 
 
@@ -125,10 +127,10 @@ def _about(line: str) -> tuple[str, ...]:
 
 
 def _begins_table(head: bytes) -> bool:
-    """Whether there is a line of a table and nothing but such lines, comments and a cut-off end."""
-    whole = head if head.endswith(b"\n") else head.rpartition(b"\n")[0]
+    """Whether all lines but a cut-off last one are those of a table, or comments."""
+    whole = head if len(head) < HEAD_BYTES else head.rpartition(b"\n")[0] or head
     lines = [b" ".join(line.partition(b"#")[0].split()) for line in whole.splitlines()]
-    return any(lines) and all(_LINE.fullmatch(line) for line in lines if line)
+    return all(_LINE.fullmatch(line) for line in lines if line)
 
 
 TABLE_FILE: Final = FileKind("a tuning table", _begins_table, is_added_to=True)

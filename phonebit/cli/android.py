@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich.markup import escape
 
 from phonebit.cli.bench_energy import (
     EnergyOption,
@@ -29,6 +28,7 @@ from phonebit.cli.collect_options import (
 )
 from phonebit.cli.console import bytes_text, output, print_json, progress
 from phonebit.cli.options import JsonOption, PrecisionOption
+from phonebit.display import escape_markup as escape
 
 if TYPE_CHECKING:
     from phonebit.android.adb import Adb

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from phonebit.cli.bench_energy import print_energy
 from phonebit.cli.console import count_text
 from phonebit.cli.run import served_by
+from phonebit.display import escape_markup as escape
 
 
 def print_bench(console: Console, document: dict[str, Any]) -> None:

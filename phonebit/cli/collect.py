@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from phonebit.cli.collect_options import (
     CutsOption,
@@ -22,6 +21,7 @@ from phonebit.cli.collect_options import (
 )
 from phonebit.cli.console import bytes_text, output, progress
 from phonebit.cli.devices import usable_cores
+from phonebit.display import escape_markup as escape
 from phonebit.errors import InputError
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich.markup import escape
 
 from phonebit.cli.console import output
+from phonebit.display import escape_markup as escape
 
 if TYPE_CHECKING:
     from phonebit.planner.collect import CollectionReport

@@ -14,7 +14,6 @@ from typing import Any, Protocol
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -25,6 +24,8 @@ from rich.progress import (
 )
 from typer.core import TyperGroup
 
+from phonebit.display import escape_markup as escape
+from phonebit.display import printable_lines
 from phonebit.errors import PhoneBitError, PhoneBitWarning
 
 EXIT_PARTED = 1
@@ -53,7 +54,8 @@ def messages() -> Console:
 
 def print_json(document: object) -> None:
     """Print one JSON document; numbers that JSON lacks (NaN, infinity) become null."""
-    print(json.dumps(_jsonable(document), indent=2, ensure_ascii=False, allow_nan=False))
+    text = json.dumps(_jsonable(document), indent=2, ensure_ascii=False, allow_nan=False)
+    print(text.encode(errors="backslashreplace").decode())  # bytes that are no UTF-8 in paths
 
 
 def _jsonable(value: Any) -> Any:
@@ -86,7 +88,7 @@ def progress(first: str, total: int | None, quiet: bool = False) -> Iterator[Adv
     if total is not None:
         columns += [BarColumn(), MofNCompleteColumn()]
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(first, total=total)
+        task = bar.add_task(escape(first), total=total)
         yield lambda text, pieces=1: bar.update(task, advance=pieces, description=escape(text))
 
 
@@ -117,13 +119,13 @@ class ErrorReportingGroup(TyperGroup):
 
 
 def report_error(text: str) -> None:
-    """Print an error to standard error: plain text, so that file names never act as markup."""
+    """Print an error to standard error: plain text, so that names in it never act."""
     _report("error:", "bold red", text)
 
 
 def _report(heading: str, style: str, text: str) -> None:
     messages().print(heading, style=style, end=" ")
-    sys.stderr.write(text + "\n")
+    sys.stderr.write(printable_lines(text) + "\n")
     sys.stderr.flush()
 
 

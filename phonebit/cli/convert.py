@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from phonebit.cli.console import bytes_text, output, print_json, progress
 from phonebit.cli.import_options import (
@@ -30,6 +29,7 @@ from phonebit.cli.picture_options import (
     ResizeOption,
     StdOption,
 )
+from phonebit.display import escape_markup as escape
 
 
 class InputType(StrEnum):

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from PIL import Image
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from phonebit.cli.classify import print_heading, timed_forward
 from phonebit.cli.pictures import Picture, open_picture
 from phonebit.detection import Detection, Limits, detect
 from phonebit.detection.drawing import draw_detections
+from phonebit.display import escape_markup as escape
 from phonebit.errors import InputError
 from phonebit.output_files import FileKind, check_output, write_output
 

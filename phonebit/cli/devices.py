@@ -8,12 +8,12 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from phonebit.cli.console import bytes_text, output, print_json
 from phonebit.cli.options import JsonOption
 from phonebit.device import forced_isa, instruction_sets, load_runtime, serving_isa
+from phonebit.display import escape_markup as escape
 from phonebit.opencl import INSTALL_HINT, first_real_gpu, opencl_devices, opencl_runtime
 from phonebit.tuning_store import cache_folder
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from phonebit.cli.console import bytes_text, count_text, output, print_json
 from phonebit.cli.options import JsonOption
+from phonebit.display import escape_markup as escape
 from phonebit.layer_info import binary_mac_share, shape_text
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+
+from phonebit.display import escape_markup as escape
 
 if TYPE_CHECKING:
     from phonebit.cli.plan_file import PlanReport

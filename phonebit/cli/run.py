@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from phonebit.cli.classify import check_classifier, classify, print_classification
 from phonebit.cli.console import output, print_json
@@ -28,6 +27,7 @@ from phonebit.cli.picture_options import (
     ResizeOption,
     StdOption,
 )
+from phonebit.display import escape_markup as escape
 from phonebit.errors import InputError
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from phonebit.cli.console import EXIT_PARTED, output, print_json, progress
 from phonebit.cli.options import JsonOption, OpenClDeviceOption
+from phonebit.display import escape_markup as escape
 from phonebit.opencl import opencl_runtime
 from phonebit.target import find_opencl_target
 from phonebit.tuning_store import cache_folder

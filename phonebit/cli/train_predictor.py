@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from phonebit.cli.console import output, print_json, progress
 from phonebit.cli.options import ForceOption, JsonOption
+from phonebit.display import escape_markup as escape
 
 if TYPE_CHECKING:
     from phonebit.planner.evaluation import Accuracy, Prediction

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from phonebit.cli.console import output, print_json, progress
 from phonebit.cli.options import JsonOption, OpenClDeviceOption, Precision, PrecisionOption
+from phonebit.display import escape_markup as escape
 from phonebit.output_files import check_output
 from phonebit.target import find_opencl_target
 from phonebit.tuning import LayerTuning, Level, tunable_layers

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
 from phonebit.cli.console import EXIT_PARTED, output, print_json, progress
 from phonebit.cli.import_options import (
@@ -26,6 +25,7 @@ from phonebit.cli.options import (
     ThreadsOption,
 )
 from phonebit.cli.picture_options import RangeOption
+from phonebit.display import escape_markup as escape
 from phonebit.errors import InputError
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from phonebit.errors import InputError
 from phonebit.format.optional_sections import BOX_NUMBERS, MAX_ANCHOR
 from phonebit.format.records import DETECTION, MAX_ANCHORS, HeadKind
+from phonebit.text_files import DAMAGED, read_toml
 
 __all__ = ["DetectionHead", "HeadKind", "read_head"]
 
@@ -38,7 +38,7 @@ class DetectionHead:
     def __post_init__(self) -> None:
         try:
             pairs = [(float(np.float32(w)), float(np.float32(h))) for w, h in self.anchors]
-        except (TypeError, ValueError):
+        except DAMAGED:
             raise _wrong("anchors", "pairs of numbers: width, height", self.anchors) from None
         if not 1 <= len(pairs) <= MAX_ANCHORS:
             raise _wrong("number of anchors", f"1 to {MAX_ANCHORS}", len(pairs))
@@ -88,10 +88,7 @@ def read_head(path: str | Path) -> DetectionHead:
         InputError: if the file is no TOML, or has unknown, missing or wrong keys.
         OSError: if it cannot be read.
     """
-    try:
-        table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError("not valid TOML", where=str(path), got=error) from error
+    table = read_toml(Path(path))
     table = table.get("detection", table)
     if not isinstance(table, dict):
         raise InputError("detection", where=str(path), expected="a table", got=repr(table))

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import compress, islice, product
-from typing import Any
+from typing import Any, Final
 
 from phonebit.errors import InputError
 from phonebit.planner.handover_layers import WAYS, Way, handover_cuts, handover_layers
 from phonebit.planner.plan import OutputPart, Processor
 from phonebit.planner.predictors.layer_shape import LayerShape
 from phonebit.planner.sampling import sample_cuts, sample_layers
+from phonebit.text_files import DAMAGED
 
+MOST: Final = {"layers": 100_000, "cuts": 1000, "turns": 10_000, "rounds": 1000}
 PartPair = tuple[OutputPart | None, OutputPart | None]
 """What the CPU and the GPU compute of a layer in one measurement; None: nothing."""
 
@@ -30,6 +32,9 @@ class CollectionPlan:
         rounds: How often everything is measured. A device is slower now and then, for seconds; so
             rounds follow one another, and the least of a part's times counts.
         seed: Of layers, cuts and weights.
+
+    Raises:
+        InputError: A number is so large that nobody could wait for the end.
     """
 
     processors: tuple[Processor, ...]
@@ -39,6 +44,11 @@ class CollectionPlan:
     turns: int = 16
     rounds: int = 1
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, most in MOST.items():
+            if getattr(self, name) > most:
+                raise InputError(f"collection: {name}", expected=f"at most {most}")
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form, keys as the attributes."""
@@ -56,7 +66,7 @@ class CollectionPlan:
             sides = tuple(Processor[str(name).upper()] for name in record["processors"])
             threads = tuple(int(count) for count in record["threads"])
             return cls(**{**record, "processors": sides, "threads": threads})
-        except (KeyError, TypeError, ValueError) as error:
+        except DAMAGED as error:
             raise InputError("not a plan of a collection", got=str(error)) from None
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from typing import Final
 
+from phonebit.display import escape_html as escape
 from phonebit.planner.explain import LayerChoice
 from phonebit.planner.plan import OutputPart, Processor
 from phonebit.planner.stages import Placement

@@ -30,6 +30,7 @@ from phonebit.planner.predictors.sharing_cost import SharingCost
 from phonebit.planner.predictors.trend import FEATURES
 from phonebit.planner.predictors.ulayer import LogLine, UlayerPredictor
 from phonebit.planner.samples import DeviceFacts
+from phonebit.text_files import DAMAGED, parse_json, read_text
 from phonebit.tuning_store import cache_folder
 
 VERSION: Final = 4
@@ -275,7 +276,7 @@ class DeviceProfile:
                 },
                 {str(name): float(error) for name, error in record.get("errors", {}).items()},
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except DAMAGED as error:
             raise InputError(
                 f"damaged device profile: {error!r}", where="profile", hint=TRAIN_AGAIN
             ) from None
@@ -288,14 +289,9 @@ def read_profile(path: Path) -> DeviceProfile:
         InputError: It is none, or damaged.
         OSError: It cannot be read.
     """
+    text = read_text(path, "a device profile")
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(
-            f"not a device profile: {error}", where=str(path), hint=TRAIN_AGAIN
-        ) from None
-    try:
-        return DeviceProfile.from_dict(record)
+        return DeviceProfile.from_dict(parse_json(text, "not a device profile"))
     except InputError as error:
         raise InputError(str(error), where=str(path)) from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from phonebit.planner.orders import Order
 from phonebit.planner.plan import Processor
 from phonebit.planner.predictors.kernels import GpuFacts
 from phonebit.planner.samples import DeviceFacts, whole_lines
+from phonebit.text_files import DAMAGED, MOST_RECORD_BYTES, parse_json, read_text
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,7 @@ def read_results(path: Path, identity: str, orders: Sequence[Order]) -> Recorded
         InputError: It is no such file, of other orders, or a line of it is damaged.
         OSError: It cannot be read.
     """
-    try:
-        lines = whole_lines(path.read_text(encoding="utf-8"))
-    except UnicodeDecodeError as error:
-        raise InputError("not a file of results", where=str(path), expected="UTF-8") from error
+    lines = whole_lines(read_text(path, "a file of results", MOST_RECORD_BYTES))
     if not lines:
         hint = "`phonebit_bench --collect FOLDER` makes some on the device"
         raise InputError("no results", where=str(path), hint=hint)
@@ -77,14 +74,14 @@ def read_results(path: Path, identity: str, orders: Sequence[Order]) -> Recorded
     head: tuple[DeviceFacts, tuple[Way, ...]] | None = None
     for number, line in enumerate(lines, 1):
         try:
-            record = json.loads(line)
+            record = parse_json(line, "a line")
             if head is None:
                 head = _head(record, identity)
             else:
                 order = orders[_index(record["order"], len(orders))]
                 failure = record.get("failed")
                 answers[order] = str(failure) if failure else _measurement(record, order)
-        except (InputError, KeyError, TypeError, ValueError, AttributeError) as error:
+        except (InputError, *DAMAGED) as error:
             hint = "measure the orders again"
             where = f"{path}:{number}"
             raise InputError(

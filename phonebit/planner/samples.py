@@ -20,6 +20,7 @@ from phonebit.planner.measuring import usual_us
 from phonebit.planner.plan import OutputPart, Processor
 from phonebit.planner.predictors.kernels import CpuFacts, GpuFacts
 from phonebit.planner.predictors.layer_shape import LayerShape
+from phonebit.text_files import DAMAGED, MOST_RECORD_BYTES, parse_json, read_text
 
 _FIRST: Final = b'{"device":'
 SAMPLES_FILE: Final = FileKind(
@@ -62,7 +63,7 @@ class DeviceFacts:
         try:
             keys = {int(threads): str(key) for threads, key in record["keys"].items()}
             return cls(keys, GpuFacts.from_dict(record["gpu"]), CpuFacts.from_dict(record["cpu"]))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except DAMAGED as error:
             raise InputError(
                 "facts about a device", expected="keys, gpu and cpu", got=str(error)
             ) from None
@@ -160,7 +161,7 @@ class PartSample:
                 bool(record["shared"]),
                 tuple(record["dispatch"]),
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except DAMAGED as error:
             raise InputError("not a measured part", got=str(error)) from None
         rows = 0 <= part.row_begin < part.row_end <= layer.out_h
         channels = 0 <= part.channel_begin < part.channel_end <= layer.out_c
@@ -215,7 +216,7 @@ class HandoverSample:
             to_cpu, to_gpu = (int(count) for count in record["handover"])
             modes = str(record["sharing"]), str(record["synchronization"])
             sample = cls(int(record["threads"]), *modes, to_cpu, to_gpu, float(record["us"]))
-        except (KeyError, TypeError, ValueError) as error:
+        except DAMAGED as error:
             raise InputError("not a measured handover", got=str(error)) from None
         if not (math.isfinite(sample.us) and sample.us >= 0):
             raise InputError("not a measured handover", expected="us >= 0", got=sample.us)
@@ -248,11 +249,7 @@ def read_samples(path: Path) -> Samples:
         InputError: It is no such file, or a line of it is damaged.
         OSError: It cannot be read.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError("not a file of samples", where=str(path), expected="UTF-8 text") from error
-    lines = whole_lines(text)
+    lines = whole_lines(read_text(path, "a file of samples", MOST_RECORD_BYTES))
     if not lines:
         raise InputError("no samples", where=str(path), hint="make some with `phonebit collect`")
     samples: Samples | None = None
@@ -334,7 +331,7 @@ def begin_samples(path: Path, device: DeviceFacts) -> Samples:
         OSError: It cannot be read or written.
     """
     check_output(path, SAMPLES_FILE)
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    text = read_text(path, "a file of samples", MOST_RECORD_BYTES) if path.exists() else ""
     if not whole_lines(text):
         write_output(path, _line({"device": device.to_dict()}).encode(), SAMPLES_FILE)
         return Samples(device)
@@ -353,10 +350,7 @@ def begin_samples(path: Path, device: DeviceFacts) -> Samples:
 
 
 def _record(line: str) -> dict[str, Any]:
-    try:
-        record = json.loads(line)
-    except ValueError as error:
-        raise InputError("not JSON", got=str(error)) from None
+    record = parse_json(line, "a line")
     if not isinstance(record, dict):
         raise InputError("not a sample", expected="a JSON object", got=line[:40])
     return record

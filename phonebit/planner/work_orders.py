@@ -34,6 +34,7 @@ from phonebit.planner.predictors.layer_shape import LayerShape
 from phonebit.planner.recorded_results import read_results
 from phonebit.planner.sampled_files import layer_file, layer_index
 from phonebit.planner.samples import SAMPLES_FILE
+from phonebit.text_files import MOST_RECORD_BYTES, parse_json, read_text
 
 ORDERS_FILE: Final = "orders.txt"
 PLAN_FILE: Final = "plan.json"
@@ -66,7 +67,7 @@ def write_work_order(
     orders = folder / ORDERS_FILE
     files = [folder / name for name in listed.layers]
     if orders.exists():
-        if orders.read_text(encoding="utf-8") != listed.text():
+        if read_text(orders, "a list of orders", MOST_RECORD_BYTES) != listed.text():
             raise InputError(
                 "the folder holds another work order", where=str(folder), hint="give a new folder"
             )
@@ -90,12 +91,11 @@ def read_work_order(folder: Path) -> CollectionPlan:
         InputError: It is no work order, or that of another version of PhoneBit.
         OSError: It cannot be read.
     """
-    try:
-        plan = CollectionPlan.from_dict(json.loads((folder / PLAN_FILE).read_text("utf-8")))
-    except ValueError as error:
-        where = str(folder / PLAN_FILE)
-        raise InputError("not a work order", where=where, got=str(error)) from None
-    if (folder / ORDERS_FILE).read_text(encoding="utf-8") != _WorkOrder(plan).text():
+    file = folder / PLAN_FILE
+    text = read_text(file, "a work order")
+    plan = CollectionPlan.from_dict(parse_json(text, f"{file}: not a work order"))
+    orders = read_text(folder / ORDERS_FILE, "a list of orders", MOST_RECORD_BYTES)
+    if orders != _WorkOrder(plan).text():
         raise InputError(
             "the orders are not those of the plan",
             where=str(folder),

@@ -7,10 +7,10 @@ layer, and for those that differ where they do.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 from pathlib import Path
 from typing import Final
 
+from phonebit.display import escape_html as escape
 from phonebit.output_files import FileKind, write_output
 from phonebit.verification.differences import Place
 from phonebit.verification.drawings import channel_bars, map_cells

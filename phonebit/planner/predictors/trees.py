@@ -6,7 +6,6 @@ LightGBM trains them (``phonebit.planner.training``); whoever plans with a profi
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phonebit.errors import InputError
+from phonebit.text_files import DAMAGED
 
 _TYPES: Final = {
     "roots": "<i4",
@@ -103,7 +103,7 @@ class Trees:
                 for name, dtype in _TYPES.items()
             }
             trees = cls(int(record["features"]), int(record["depth"]), **arrays)
-        except (KeyError, TypeError, ValueError, binascii.Error) as error:
+        except DAMAGED as error:
             raise InputError("damaged trees", where="profile", got=str(error)) from None
         problem = trees._problem()
         if problem:

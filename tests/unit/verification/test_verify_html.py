@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
+from phonebit.cli.verify_text import print_report
 from phonebit.converter.ops import BinaryConv2D
 from phonebit.converter.reader import read_graph
 from phonebit.converter.writer import to_bytes
@@ -118,6 +121,18 @@ def test_names_cannot_become_markup() -> None:
     page = Page(html_report(report))
     assert page.attributes("onload") == []
     assert page.text.count(evil) >= 7
+
+
+def test_names_cannot_steer_a_page_or_a_terminal() -> None:
+    evil = "\x1b[2J\x07\x9b\u202e\r"
+    report = report_of(parted_layer(evil), good_layer(evil), source=evil)
+    report = replace(report, file=evil, reference="interpreter", reason=evil)
+    report.devices[0].end_to_end.ties.append(evil)
+    shown = io.StringIO()
+    print_report(Console(file=shown, width=200), report)
+    for text in (html_report(report), shown.getvalue()):
+        assert not set("\x1b\x07\x9b\u202e\r") & set(text)
+        assert text.count(r"\x1b[2J\x07\x9b\u202e\r") >= 3
 
 
 def test_an_existing_page_survives_a_failed_write(

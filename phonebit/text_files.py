@@ -1,0 +1,70 @@
+"""Reading text that people and tools hand over: bounded, and every damage an ``InputError``.
+
+Settings, labels, profiles, samples, plans and orders come through here, so none of them fills the
+memory, and none is nested deeply enough to end in a traceback.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any, Final
+
+from phonebit.errors import InputError
+
+MOST_BYTES: Final = 16 << 20
+"""Of settings, labels and profiles."""
+MOST_RECORD_BYTES: Final = 256 << 20
+"""Of files of measurements, which may hold a million lines."""
+DAMAGED: Final = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
+"""What reading fields of a parsed document raises where it is not what it should be."""
+
+
+def read_text(path: Path, what: str, most_bytes: int = MOST_BYTES) -> str:
+    """Read a text file; also of a device or pipe no more than the limit is read.
+
+    Args:
+        path: the file.
+        what: it should be, with an article: "a file of samples".
+        most_bytes: the limit.
+
+    Raises:
+        InputError: if it is larger, or not UTF-8.
+        OSError: if it cannot be read.
+    """
+    with path.open("rb") as file:
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        limit = f"at most {most_bytes >> 20} MiB"
+        raise InputError(f"too large for {what}", where=str(path), expected=limit)
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise InputError(f"not {what}", where=str(path), expected="UTF-8 text") from None
+
+
+def parse_json(text: str, where: str) -> Any:
+    """Parse a JSON document.
+
+    Raises:
+        InputError: if it is none, or nested too deeply, or holds a number of thousands of digits.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError("not JSON", where=where, got=str(error)) from None
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file.
+
+    Raises:
+        InputError: as ``read_text`` and ``parse_json``.
+        OSError: if it cannot be read.
+    """
+    text = read_text(path, "valid TOML")
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError("not valid TOML", where=str(path), got=str(error)) from None
