@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 
 from phonebit.converter.importers.keras_convolutions import contiguous, sliding_window
 from phonebit.converter.importers.keras_graph import LayerContext, Tensor, UnsupportedError
+from phonebit.converter.importers.keras_pointwise import function_of_call
 from phonebit.converter.ir import FloatArray, Operator, Window
 from phonebit.converter.ops import (
     AveragePool2D,
@@ -41,6 +42,7 @@ from phonebit.converter.ops import (
     Softmax,
 )
 from phonebit.converter.ops.epilogue import (
+    FUNCTIONS,
     AddTensor,
     Clamp,
     Epilogue,
@@ -49,7 +51,6 @@ from phonebit.converter.ops.epilogue import (
     PRelu,
     ScaleBias,
 )
-from phonebit.converter.ops.epilogue.functions import Sigmoid, Tanh
 from phonebit.errors import ConversionError
 from phonebit.format.records import DataType
 
@@ -215,13 +216,20 @@ class CustomLayer:
         """X where x >= 0, else x * slope; one slope for all channels or one for each."""
         return self._step("prelu", x, PRelu(self._channels(slope, x)))
 
+    def function(self, x: Tensor, name: str, **arguments: object) -> Tensor:
+        """A function without weights by its name in TensorFlow: "sigmoid", "tanh", "round"."""
+        if name not in FUNCTIONS:
+            known = ", ".join(sorted(FUNCTIONS))
+            raise UnsupportedError(f"function {name!r} is not supported; known: {known}")
+        return self._step(name, x, function_of_call(name, arguments))
+
     def sigmoid(self, x: Tensor) -> Tensor:
         """1 / (1 + exp(-x))."""
-        return self._step("sigmoid", x, Sigmoid())
+        return self.function(x, "sigmoid")
 
     def tanh(self, x: Tensor) -> Tensor:
         """Hyperbolic tangent."""
-        return self._step("tanh", x, Tanh())
+        return self.function(x, "tanh")
 
     def softmax(self, x: Tensor) -> Tensor:
         """Softmax over the channels."""

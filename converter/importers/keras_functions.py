@@ -21,7 +21,7 @@ from phonebit.converter.importers.keras_graph import (
     tensors,
 )
 from phonebit.converter.importers.keras_merging import add, concatenated, pair, subtract
-from phonebit.converter.importers.keras_pointwise import ACTIVATIONS
+from phonebit.converter.importers.keras_pointwise import ACTIVATIONS, Activation, element_function
 from phonebit.converter.importers.keras_slicing import (
     expand_dims,
     gather,
@@ -36,6 +36,7 @@ from phonebit.converter.importers.keras_slicing import (
 )
 from phonebit.converter.ir import SMALLEST, FloatArray
 from phonebit.converter.ops import Divide, Quantize
+from phonebit.converter.ops.epilogue import FUNCTIONS as ELEMENT_FUNCTIONS
 from phonebit.converter.ops.epilogue import AddTensor, Clamp, MultiplyTensor, PRelu, ScaleBias
 
 Operand = Tensor | FloatArray
@@ -200,32 +201,28 @@ def _identity(ctx: LayerContext, arguments: dict[str, Any]) -> Tensor:
     return real_tensor(ctx, arguments.get("x"))
 
 
-def _activation(name: str) -> Function:
-    def emit(ctx: LayerContext, arguments: dict[str, Any]) -> Tensor:
-        return ACTIVATIONS[name](ctx, real_tensor(ctx, arguments.get("x")), arguments, "")
+def _activation(emit: Activation) -> Function:
+    return lambda ctx, arguments: emit(ctx, real_tensor(ctx, arguments.get("x")), arguments, "")
 
-    return emit
+
+def _spellings(name: str) -> tuple[str, ...]:
+    """A function's name in TensorFlow (tf.math, tf.nn) and as Keras 3's operation class."""
+    return f"math.{name}", f"nn.{name}", name.title()
 
 
 _XY: Final = ("x", "y", "name")
-_ACTIVATION_FUNCTIONS: Final = {
-    "math.sigmoid": "sigmoid",
-    "math.tanh": "tanh",
+_ACTIVATIONS: Final = {
     "nn.leaky_relu": "leaky_relu",
     "nn.relu": "relu",
     "nn.relu6": "relu6",
-    "nn.sigmoid": "sigmoid",
     "nn.silu": "swish",
     "nn.softmax": "softmax",
-    "nn.tanh": "tanh",
     "HardSigmoid": "hard_sigmoid",
     "LeakyRelu": "leaky_relu",
     "Relu": "relu",
     "Relu6": "relu6",
-    "Sigmoid": "sigmoid",
     "Silu": "swish",
     "Softmax": "softmax",
-    "Tanh": "tanh",
 }
 
 FUNCTIONS: Final[dict[str, tuple[Function, tuple[str, ...]]]] = {
@@ -281,6 +278,11 @@ FUNCTIONS: Final[dict[str, tuple[Function, tuple[str, ...]]]] = {
     "ExpandDims": (expand_dims, ("x",)),
     "compat.v1.squeeze": (squeeze, ("x", "axis", "name")),
     "Squeeze": (squeeze, ("x",)),
-    **{name: (_activation(kind), ("x",)) for name, kind in _ACTIVATION_FUNCTIONS.items()},
+    **{name: (_activation(ACTIVATIONS[kind]), ("x",)) for name, kind in _ACTIVATIONS.items()},
+    **{
+        spelled: (_activation(element_function(name)), ("x",))
+        for name in ELEMENT_FUNCTIONS
+        for spelled in _spellings(name)
+    },
 }
 """By the name of a TensorFlow function (Keras 2) or of an operation class (Keras 3)."""

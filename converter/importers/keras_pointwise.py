@@ -20,6 +20,7 @@ from phonebit.converter.importers.quantizers import QuantizerResolver, callable_
 from phonebit.converter.ir import FloatArray
 from phonebit.converter.ops import Sign, Softmax
 from phonebit.converter.ops.epilogue import (
+    FUNCTIONS,
     AddTensor,
     Clamp,
     EpilogueOp,
@@ -27,19 +28,17 @@ from phonebit.converter.ops.epilogue import (
     PRelu,
     ScaleBias,
 )
-from phonebit.converter.ops.epilogue.functions import Sigmoid, Tanh
+from phonebit.converter.ops.epilogue.functions import Sigmoid
 from phonebit.format.records import DataType
 
 Parameters = Mapping[str, Any]
 Activation = Callable[[LayerContext, Tensor, Parameters, str], Tensor]
 """(context, input, parameters, node suffix) -> the layer's output."""
 
-_UNARY: Final[dict[str, EpilogueOp]] = {
-    "clip_by_value_activation": Clamp(0.0, 1.0),
-    "hard_tanh": Clamp(-1.0, 1.0),
-    "relu6": Clamp(0.0, 6.0),
-    "sigmoid": Sigmoid(),
-    "tanh": Tanh(),
+_LIMITS: Final = {
+    "clip_by_value_activation": (0.0, 1.0),
+    "hard_tanh": (-1.0, 1.0),
+    "relu6": (0.0, 6.0),
 }
 IDENTITY: Final = ("linear", "Identity", "identity")
 
@@ -197,15 +196,33 @@ def prelu_slope(alpha: FloatArray, shape: tuple[int, ...]) -> FloatArray:
     return np.broadcast_to(alpha, shape).reshape(-1).copy()
 
 
-def _unary(name: str) -> Activation:
+def _clamp(low: float, high: float) -> Activation:
     def emit(ctx: LayerContext, x: Tensor, _: Parameters, suffix: str) -> Tensor:
-        return ctx.step(x, _UNARY[name], suffix=suffix)
+        return ctx.step(x, Clamp(low, high), suffix=suffix)
 
     return emit
 
 
+def element_function(name: str) -> Activation:
+    """One of ``ops.epilogue.FUNCTIONS`` by its name."""
+
+    def emit(ctx: LayerContext, x: Tensor, parameters: Parameters, suffix: str) -> Tensor:
+        return ctx.step(x, function_of_call(name, parameters), suffix=suffix)
+
+    return emit
+
+
+def function_of_call(name: str, arguments: Parameters) -> EpilogueOp:
+    """A key of ``FUNCTIONS`` as Keras calls it with these arguments."""
+    try:
+        return FUNCTIONS[name].of_call(arguments)
+    except ValueError as error:
+        raise UnsupportedError(str(error)) from error
+
+
 ACTIVATIONS: Final[dict[str, Activation]] = {
-    **{name: _unary(name) for name in _UNARY},
+    **{name: element_function(name) for name in FUNCTIONS if FUNCTIONS[name].is_activation},
+    **{name: _clamp(*limits) for name, limits in _LIMITS.items()},
     "ReLU": relu,
     "relu": relu,
     "LeakyReLU": leaky_relu,

@@ -21,8 +21,14 @@ from phonebit.converter.importers.torch_values import Context, Value
 from phonebit.converter.importers.torch_views import Layout, UnsupportedError, View, hwc_of
 from phonebit.converter.ir import FloatArray, Window
 from phonebit.converter.ops import Conv2D, Divide
-from phonebit.converter.ops.epilogue import AddTensor, Clamp, MultiplyTensor, ScaleBias
-from phonebit.converter.ops.epilogue.functions import Round, Sigmoid, Tanh
+from phonebit.converter.ops.epilogue import (
+    FUNCTIONS,
+    AddTensor,
+    Clamp,
+    MultiplyTensor,
+    ScaleBias,
+)
+from phonebit.converter.ops.epilogue.functions import Sigmoid
 
 Tensor = Any
 Operands = dict[str, Any]
@@ -111,22 +117,13 @@ def _activation(context: Context, call: Call, operands: Operands) -> View:
     return view
 
 
-def _sigmoid(context: Context, call: Call, operands: Operands) -> View:
+def _function(context: Context, call: Call, operands: Operands) -> View:
+    try:
+        step = FUNCTIONS[call.op].of_call(call.arguments)
+    except ValueError as error:
+        raise UnsupportedError(str(error)) from error
     name = context.emission.name(call)
-    view = whole(context, context.real(operands["self"]), name)
-    return write_step(context, view, Sigmoid(), name)
-
-
-def _tanh(context: Context, call: Call, operands: Operands) -> View:
-    name = context.emission.name(call)
-    return write_step(context, whole(context, context.real(operands["self"]), name), Tanh(), name)
-
-
-def _round(context: Context, call: Call, operands: Operands) -> View:
-    if call["decimals"]:
-        raise UnsupportedError(f"rounds to {call['decimals']} decimals; expected integers")
-    name = context.emission.name(call)
-    return write_step(context, whole(context, context.real(operands["self"]), name), Round(), name)
+    return write_step(context, whole(context, context.real(operands["self"]), name), step, name)
 
 
 def _silu(context: Context, call: Call, operands: Operands) -> View:
@@ -267,9 +264,7 @@ ARITHMETIC: Final[dict[str, Writer]] = {
     "_prelu_kernel": _activation,
     "leaky_relu": _activation,
     "abs": _activation,
-    "round": _round,
-    "sigmoid": _sigmoid,
-    "tanh": _tanh,
+    **dict.fromkeys(FUNCTIONS, _function),
     "silu": _silu,
     "hardsigmoid": _hard_gate,
     "hardswish": _hard_gate,

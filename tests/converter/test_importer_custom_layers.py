@@ -87,7 +87,7 @@ def every_layer(layer: CustomLayer) -> list[Tensor]:
     y = layer.depthwise_conv2d(y, np.ones((2, 2, 4, 2)), strides=2)
     y = layer.dense(y, np.ones((8, 6)), np.ones(6))
     y = layer.batch_norm(y, mean=2.0, variance=np.ones(6), epsilon=0.0)
-    y = layer.add(y, layer.tanh(layer.sigmoid(layer.relu(y))))
+    y = layer.add(y, layer.tanh(layer.sigmoid(layer.function(layer.relu(y), "round"))))
     y = layer.concat([layer.sign(y), layer.sign(y, 1.0)])
     y = layer.max_pool(y, 2, padding="same")
     y = layer.softmax(layer.average_pool(layer.pad(y, (1, 0, 0, 1)), 2, 1))
@@ -129,6 +129,8 @@ def test_several_results_are_numbered() -> None:
         (lambda layer: layer.config["size"], "fails: KeyError: 'size'"),
         (lambda layer: layer.reshape(layer.inputs[0], [5]), "reshapes"),
         (lambda layer: layer.scale_bias(layer.inputs[0], [1, 2]), "2 numbers for 6 channels"),
+        (lambda layer: layer.function(layer.inputs[0], "erf"), "'erf' is not supported; known: r"),
+        (lambda layer: layer.function(layer.inputs[0], "round", decimals=1), "to 1 decimals"),
     ],
 )
 def test_functions_that_fail_are_named_with_the_reason(function: Any, message: str) -> None:

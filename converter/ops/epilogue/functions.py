@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final, Self
 
@@ -18,10 +19,21 @@ class Function(EpilogueOp):
     """A function of v alone.
 
     Attributes:
-        names: What Keras and PyTorch call it; the importers look it up by these.
+        name: What Keras and PyTorch call it: how their importers, and plug-ins, find it.
+        is_activation: Whether Keras knows it as an activation, too.
     """
 
-    names: ClassVar[tuple[str, ...]]
+    name: ClassVar[str]
+    is_activation: ClassVar[bool] = True
+
+    @classmethod
+    def of_call(cls, arguments: Mapping[str, object]) -> Self:
+        """The function that a framework calls with these arguments (and v).
+
+        Raises:
+            ValueError: They ask for something else; the message says what.
+        """
+        return cls()
 
     def write(self, record: RecordWriter) -> None:
         pass
@@ -39,7 +51,7 @@ class Sigmoid(Function):
     """1 / (1 + exp(-v))."""
 
     kinds = (StepKind.SIGMOID,)
-    names = ("sigmoid",)
+    name = "sigmoid"
 
     def apply(self, value: FloatArray, operands: list[Array]) -> FloatArray:
         with np.errstate(over="ignore"):  # exp(+big) = inf gives the right answer: 0
@@ -51,7 +63,7 @@ class Tanh(Function):
     """Hyperbolic tangent."""
 
     kinds = (StepKind.TANH,)
-    names = ("tanh",)
+    name = "tanh"
 
     def apply(self, value: FloatArray, operands: list[Array]) -> FloatArray:
         return np.tanh(value)
@@ -62,7 +74,14 @@ class Round(Function):
     """The nearest integer, halves to even."""
 
     kinds = (StepKind.ROUND,)
-    names = ("round",)
+    name = "round"
+    is_activation = False
+
+    @classmethod
+    def of_call(cls, arguments: Mapping[str, object]) -> Self:
+        if arguments.get("decimals"):
+            raise ValueError(f"rounds to {arguments['decimals']} decimals; expected integers")
+        return cls()
 
     def apply(self, value: FloatArray, operands: list[Array]) -> FloatArray:
         return np.rint(value)
@@ -71,5 +90,5 @@ class Round(Function):
         return np.ones(1, np.int8)
 
 
-FUNCTIONS: Final = {name: each for each in Function.__subclasses__() for name in each.names}
+FUNCTIONS: Final = {each.name: each for each in Function.__subclasses__()}
 """By what frameworks call them."""
