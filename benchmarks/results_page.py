@@ -1,100 +1,79 @@
 """Writes docs/results.md and the tables of other pages from the results: nothing is typed by hand.
 
-Each folder of benchmarks that has something to show holds a ``document.py`` with ``section() ->
-str``, Markdown made from its files in ``benchmarks/results/``; those that draw have ``plots()``,
-which writes SVG files into ``docs/images/``. README's table is ``readme_table()`` of ``peers``, the
-tables of docs/coexecution.md are ``section()`` of ``coexec``.
+A package of benchmarks that has something to show has a ``document`` with ``section()``: Markdown
+made from its files in ``benchmarks/results/``. Those that draw have ``plots()``, which writes files
+into ``docs/images/``.
 
-    python benchmarks/results_page.py           # after any benchmark that wrote new results
-    python benchmarks/results_page.py --check   # exit code 1 where a page is older than its results
+    python -m benchmarks.results_page          # after any benchmark that wrote new results
+    python -m benchmarks.results_page --check  # exit code 1 where a page is older than its results
 """
 
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 from pathlib import Path
 from typing import Final
 
-HERE: Final = Path(__file__).parent
-ROOT: Final = HERE.parent
-RESULTS: Final = ROOT / "docs" / "results.md"
+from benchmarks.accuracy import document as accuracy
+from benchmarks.coexec import document as coexec
+from benchmarks.detection import document as detection
+from benchmarks.energy import document as energy
+from benchmarks.networks import document as networks
+from benchmarks.peers import document as peers
+from benchmarks.peers.gpu import document as gpu_peers
+from benchmarks.records import ROOT
+
+PAGE: Final = ROOT / "docs" / "results.md"
 README: Final = ROOT / "README.md"
 COEXECUTION: Final = ROOT / "docs" / "coexecution.md"
-BEGIN: Final = "<!-- written by benchmarks/results_page.py -->\n"
+BEGIN: Final = "<!-- written by benchmarks.results_page -->\n"
 END: Final = "<!-- end -->\n"
 
-SECTIONS: Final = (
-    "peers",
-    "peers/gpu",
-    "networks",
-    "../models/fashion_mnist_torch",
-    "../models/garment_scenes",
-    "energy",
-)
-"""Folders in the order of the page, from this one."""
+SECTIONS: Final = (peers, gpu_peers, networks, accuracy, detection, energy)
+"""In the order of the page."""
 
 INTRODUCTION: Final = """# Results
 
 Measured, with the machine, the date and the command beside each table; the raw numbers are in
-`benchmarks/results/`. This page is written by `python benchmarks/results_page.py`.
+`benchmarks/results/`. This page is written by `python -m benchmarks.results_page`.
 
 """
 
 
-def call(folder: str, function: str) -> str:
-    """What a function of a folder's document.py returns.
-
-    Each runs in a process of its own: the folders' files import their neighbours by bare names,
-    which would meet in one process.
-    """
-    done = subprocess.run(
-        [sys.executable, "-c", f"import document; print(document.{function}(), end='')"],
-        cwd=HERE / folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise RuntimeError(f"{folder}/document.py: {function}() failed\n{done.stderr}")
-    return done.stdout
-
-
 def results_page() -> str:
     """The text of docs/results.md."""
-    return INTRODUCTION + "\n\n".join(call(folder, "section").strip() for folder in SECTIONS) + "\n"
+    return INTRODUCTION + "\n\n".join(part.section().strip() for part in SECTIONS) + "\n"
 
 
-def with_tables(page: Path, folder: str, function: str) -> str:
+def with_tables(page: Path, tables: str) -> str:
     """The text of a page with new tables between the two marks."""
     before, begin, rest = page.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
         raise RuntimeError(f"{page}: marks {BEGIN!r} and {END!r} expected")
-    return f"{before}{begin}{call(folder, function).strip()}\n{end}{after}"
+    return f"{before}{begin}{tables.strip()}\n{end}{after}"
 
 
 def main() -> int:
     """Writes the pages and the plots, or says which are out of date."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="Write the pages that show results.")
     parser.add_argument("--check", action="store_true", help="write nothing")
     options = parser.parse_args()
     pages = {
-        RESULTS: results_page(),
-        README: with_tables(README, "peers", "readme_table"),
-        COEXECUTION: with_tables(COEXECUTION, "coexec", "section"),
+        PAGE: results_page(),
+        README: with_tables(README, peers.readme_table()),
+        COEXECUTION: with_tables(COEXECUTION, coexec.section()),
     }
     if options.check:
         stale = [str(path) for path, text in pages.items() if path.read_text() != text]
         for path in stale:
-            print(f"{path} differs from the results: run python benchmarks/results_page.py")
+            print(f"{path} differs from the results: run python -m benchmarks.results_page")
         return 1 if stale else 0
     for path, text in pages.items():
         path.write_text(text)
-    for folder in (*SECTIONS, "coexec"):
-        if "def plots(" in (HERE / folder / "document.py").read_text():
-            call(folder, "plots")
+    for part in (gpu_peers, networks, coexec):
+        part.plots()
     return 0
 
 

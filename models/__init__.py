@@ -1,1 +1,1 @@
-"""Networks: definitions with seeded weights, and trained ones with their recipes."""
+"""Networks: definitions with seeded weights, and the trained one of ``phonebit demo``."""

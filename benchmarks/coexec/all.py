@@ -1,6 +1,6 @@
 """Everything in one testbed, within a budget of seconds.
 
-    python benchmarks/coexec/all.py --gpu-cores 4 --cpu-cores 4 --isa avx2 --budget-s 900
+    python -m benchmarks.coexec.all --gpu-cores 4 --cpu-cores 4 --isa avx2 --budget-s 900
 
 Makes the device profile and runs all experiments; each writes its result as soon as it is there,
 and one that fails leaves the others alone. Started again, it goes on with what is missing. Nothing
@@ -13,10 +13,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from experiment import FOLDER, RESULTS
-from steps import ALL, run_steps
-from testbed import TestbedError, add_arguments, from_options
-from turns import Budget
+from benchmarks.coexec.experiment import FILE, FOLDER
+from benchmarks.coexec.steps import ALL, run_steps
+from benchmarks.coexec.testbed import TestbedError, add_arguments, from_options
+from benchmarks.coexec.turns import Budget
 
 
 def main() -> int:
@@ -26,7 +26,7 @@ def main() -> int:
     )
     add_arguments(parser)
     parser.add_argument("--budget-s", type=float, default=1800, help="seconds for everything")
-    parser.add_argument("-o", "--json", type=Path, default=RESULTS, help="results file, added to")
+    parser.add_argument("-o", "--json", type=Path, default=FILE, help="results file, added to")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="networks, profiles")
     parser.add_argument("--smoke", action="store_true", help="the least that shows that it works")
     options = parser.parse_args()

@@ -1,7 +1,7 @@
 """One network on many balances of CPU and GPU, from 1:4 to 4:1 and beyond.
 
-    python benchmarks/coexec/balance.py --budget-s 900
-    python benchmarks/coexec/balance.py --testbeds g1c1-scalar,g1c1-avx512 --network googlenet
+    python -m benchmarks.coexec.balance --budget-s 900
+    python -m benchmarks.coexec.balance --testbeds g1c1-scalar,g1c1-avx512 --network googlenet
 
 Core counts and instruction sets set the balance. Every testbed gets a profile of its own, made in
 there, and shows the planned network beside either processor alone: planned execution must never be
@@ -16,13 +16,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from experiment import FOLDER, RESULTS
-from network_tables import SYSTEMS
-from networks import NETWORKS
-from steps import PREPARE, Step, run_steps
-from testbed import ISAS, Testbed, TestbedError, all_cores
-from turns import Budget
-
+from benchmarks.coexec.experiment import FILE, FOLDER
+from benchmarks.coexec.network_tables import SYSTEMS
+from benchmarks.coexec.networks import NETWORKS
+from benchmarks.coexec.steps import PREPARE, Step, run_steps
+from benchmarks.coexec.testbed import ISAS, Testbed, TestbedError, all_cores
+from benchmarks.coexec.turns import Budget
 from phonebit.device import load_runtime
 
 SPLITS: Final = ((1, 1), (1, 2), (2, 1), (1, 4), (4, 1), (4, 4))
@@ -47,7 +46,7 @@ def main() -> int:
     parser.add_argument("--testbeds", help="names such as g1c4-avx2, with commas between")
     parser.add_argument("--network", choices=NETWORKS, default="yolov2_tiny")
     parser.add_argument("--budget-s", type=float, default=1800, help="seconds for everything")
-    parser.add_argument("-o", "--json", type=Path, default=RESULTS, help="results file, added to")
+    parser.add_argument("-o", "--json", type=Path, default=FILE, help="results file, added to")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="networks, profiles")
     parser.add_argument("--smoke", action="store_true", help="the least that shows that it works")
     options = parser.parse_args()

@@ -1,6 +1,6 @@
 """Whether the testbed holds: where threads may run, whether the sides disturb each other, balance.
 
-    python benchmarks/coexec/confinement.py --gpu-cores 1 --cpu-cores 1 --isa avx2
+    python -m benchmarks.coexec.confinement --gpu-cores 1 --cpu-cores 1 --isa avx2
 
 Fails where a thread may run on cores of the other side. How much each side slows down while the
 other one works is measured and printed: caches, memory and the clock are shared, as in a phone.
@@ -16,11 +16,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from experiment import Bench, main
-from layer_files import REFERENCE, convolution_of, write_layer
-from layer_timing import MeasuredLayer
-from testbed import TestbedError
-
+from benchmarks.coexec.experiment import Bench, main
+from benchmarks.coexec.layer_files import REFERENCE, convolution_of, write_layer
+from benchmarks.coexec.layer_timing import MeasuredLayer
+from benchmarks.coexec.testbed import TestbedError
 from phonebit import Network
 from phonebit.random_inputs import random_inputs
 

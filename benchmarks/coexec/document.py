@@ -6,13 +6,17 @@ the testbed with most networks.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from layer_tables import ALONE, ablation_table, layers_table, sync_table, testbeds_table
-from network_tables import (
+from benchmarks.coexec.layer_tables import (
+    ALONE,
+    ablation_table,
+    layers_table,
+    sync_table,
+    testbeds_table,
+)
+from benchmarks.coexec.network_tables import (
     balance_table,
     chains_table,
     dimensions_table,
@@ -22,11 +26,9 @@ from network_tables import (
     networks_of,
     ulayer_table,
 )
-from predictor_tables import accuracy_table, errors_table
+from benchmarks.coexec.predictor_tables import accuracy_table, errors_table
+from benchmarks.records import IMAGES, RESULTS, read_results
 
-ROOT: Final = Path(__file__).parents[2]
-RESULTS: Final = ROOT / "benchmarks" / "results"
-IMAGES: Final = ROOT / "docs" / "images"
 Record = dict[str, Any]
 
 
@@ -38,18 +40,17 @@ def section() -> str:
 
 def plots() -> None:
     """Draws the papers' figures into docs/images."""
-    from plots import draw
+    from benchmarks.coexec.plots import draw
 
     for stem, document in _documents():
         networks = networks_of(document["testbeds"][main_testbed(document)])
         if networks:
-            IMAGES.mkdir(parents=True, exist_ok=True)
             draw(networks, IMAGES, stem)
 
 
 def _documents() -> Iterator[tuple[str, Record]]:
     for path in sorted(RESULTS.glob("coexec*.json")):
-        yield path.stem, json.loads(path.read_text())
+        yield path.stem, read_results(path)
 
 
 def main_testbed(document: Record) -> str:

@@ -1,6 +1,6 @@
 """Draws the plan of a network for two made-up processors, the picture of docs/coexecution.md.
 
-    python benchmarks/coexec/example_picture.py docs/images/planned_network.svg
+    python -m benchmarks.coexec.example_picture docs/images/planned_network.svg
 
 Its times are a formula, not a measurement, so that the picture is the same on every machine;
 ``phonebit plan --picture`` draws plans for real ones.

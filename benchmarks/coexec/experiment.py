@@ -11,10 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import results_file
-from testbed import Testbed, TestbedError, add_arguments, from_options, pocl_device
-from turns import Budget
-
+from benchmarks.coexec import results_file
+from benchmarks.coexec.testbed import (
+    Testbed,
+    TestbedError,
+    add_arguments,
+    from_options,
+    pocl_device,
+)
+from benchmarks.coexec.turns import Budget
+from benchmarks.records import RESULTS
 from phonebit import Network
 from phonebit.cli.measuring_engine import open_canary, open_measuring_engine
 from phonebit.loading import EngineOptions
@@ -23,7 +29,7 @@ if TYPE_CHECKING:
     from phonebit import _runtime
     from phonebit.planner.canary import Canary
 
-RESULTS: Final = Path(__file__).parents[1] / "results" / "coexec.json"
+FILE: Final = RESULTS / "coexec.json"
 FOLDER: Final = Path(tempfile.gettempdir()) / "phonebit-coexec"
 
 
@@ -110,7 +116,7 @@ def add_experiment_arguments(parser: argparse.ArgumentParser, budget_s: float) -
     add_arguments(parser)
     parser.add_argument("--budget-s", type=float, default=budget_s, help="seconds it may take")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="networks, profiles")
-    parser.add_argument("--json", type=Path, default=RESULTS, help="results file, added to")
+    parser.add_argument("--json", type=Path, default=FILE, help="results file, added to")
     parser.add_argument("--again", action="store_true", help="even if the result is there")
     parser.add_argument("--smoke", action="store_true", help="the least that shows that it works")
 

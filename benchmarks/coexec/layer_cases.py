@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Final
 
-from layer_files import LayerCase
+from benchmarks.coexec.layer_files import LayerCase
 
 MACS: Final = (2e7, 5e8)
 """Multiply-accumulates, at least and at most; an operation is half of one."""

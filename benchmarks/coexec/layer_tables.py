@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean
 from typing import Any, Final
 
-from phonebit.models.markdown_table import markdown_table
+from benchmarks.markdown_table import markdown_table
 
 Record = dict[str, Any]
 KINDS: Final = {"linear": "linear", "convolution": "convolutional"}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from experiment import Bench
-
+from benchmarks.coexec.experiment import Bench
 from phonebit.planner.measuring import LayerTimes, measure_parts
 from phonebit.planner.plan import OutputPart
 

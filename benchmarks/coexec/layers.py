@@ -1,6 +1,6 @@
 """Single layers: cuts by predictors beside an exhaustive search; Fine-Grained, tables 2 and 4.
 
-    python benchmarks/coexec/layers.py --gpu-cores 1 --cpu-cores 1 --isa avx2 --budget-s 600
+    python -m benchmarks.coexec.layers --gpu-cores 1 --cpu-cores 1 --isa avx2 --budget-s 600
 
 Layers are drawn at random from those of section 5.3 (layer_cases.py), for one CPU thread up to
 three. The search measures every cut at a multiple of 8 channels; the better ones, the predicted
@@ -16,14 +16,13 @@ from collections.abc import Iterable
 from statistics import median
 from typing import Any, Final
 
-from experiment import SEED, Bench, main
-from layer_cases import draw
-from layer_files import LayerCase, write_layer
-from layer_timing import MeasuredLayer
-from turns import Budget
-
+from benchmarks.coexec.experiment import SEED, Bench, main
+from benchmarks.coexec.layer_cases import draw
+from benchmarks.coexec.layer_files import LayerCase, write_layer
+from benchmarks.coexec.layer_timing import MeasuredLayer
+from benchmarks.coexec.plans import Planner, PredictorName
+from benchmarks.coexec.turns import Budget
 from phonebit import DeviceError
-from plans import Planner, PredictorName
 
 THREADS: Final = 3
 """At most, as in the paper."""

@@ -6,17 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import geometric_mean, median
 from typing import Any, Final
 
-from phonebit.models.markdown_table import markdown_table
+from benchmarks.markdown_table import markdown_table
+from benchmarks.titles import TITLES
 
 Record = dict[str, Any]
-TITLES: Final = {
-    "vgg16": "VGG16",
-    "birealnet18": "Bi-Real-18",
-    "yolov2_tiny": "YOLOv2-Tiny",
-    "googlenet": "GoogLeNet",
-    "alexnet": "AlexNet",
-    "quicknet": "QuickNet",
-}
 SYSTEMS: Final = {
     "ulayer": "µLayer",
     "codl": "CoDL",

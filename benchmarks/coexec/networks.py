@@ -1,7 +1,7 @@
 """Whole networks: every way to plan, beside both processors alone, in turns.
 
-    python benchmarks/coexec/networks.py --gpu-cores 1 --cpu-cores 1 --isa avx2 --budget-s 600
-    python benchmarks/coexec/networks.py ... --networks googlenet,vgg16 --variants finegrained,codl
+    python -m benchmarks.coexec.networks --gpu-cores 1 --cpu-cores 1 --isa avx2 --budget-s 600
+    python -m benchmarks.coexec.networks ... --networks googlenet,vgg16 --variants finegrained,codl
 
 From these come Fine-Grained's table 3, CoDL's figures 17 to 20, µLayer's figures 16 and 17, and the
 guard: planned execution is not more than 2 % slower than the better single processor. The CPU alone
@@ -21,12 +21,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from experiment import Bench, main
-from network_tables import CONTROL
-from network_work import StageWork, handed_over
-from testbed import TestbedError
-from turns import Budget, compete
 
+from benchmarks.coexec.experiment import Bench, main
+from benchmarks.coexec.network_tables import CONTROL
+from benchmarks.coexec.network_work import StageWork, handed_over
+from benchmarks.coexec.plans import VARIANTS, Planner, Variant, split_of
+from benchmarks.coexec.testbed import TestbedError
+from benchmarks.coexec.turns import Budget, compete
 from phonebit import Network, VerificationError
 from phonebit.cli.plan_file import PlanRequest, plan_file
 from phonebit.converter.passes.pipeline import FloatWeights
@@ -37,7 +38,6 @@ from phonebit.output_files import write_atomically
 from phonebit.planner import with_plan
 from phonebit.planner.planning import Planned
 from phonebit.random_inputs import random_inputs
-from plans import VARIANTS, Planner, Variant, split_of
 
 NETWORKS: Final = ("vgg16", "birealnet18", "yolov2_tiny", "googlenet", "alexnet", "quicknet")
 WORK_OF: Final = ("codl_hybrid", "codl", "finegrained")

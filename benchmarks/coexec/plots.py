@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from network_tables import (
+from benchmarks.coexec.network_tables import (
     HYBRID,
     TITLES,
     ULAYER_STEPS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from phonebit.models.markdown_table import markdown_table
+from benchmarks.markdown_table import markdown_table
 
 Record = dict[str, Any]
 TITLES: Final = {

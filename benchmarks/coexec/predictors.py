@@ -1,6 +1,6 @@
 """How well the predictors predict layers that they have not seen, and how large they are.
 
-    python benchmarks/coexec/predictors.py --gpu-cores 1 --cpu-cores 1 --isa avx2
+    python -m benchmarks.coexec.predictors --gpu-cores 1 --cpu-cores 1 --isa avx2
 
 A fifth of the layers of the testbed's samples (prepare_profile.py) is held out, with all their
 parts. Fine-Grained's table 1 has 2.4 % to 11.5 % on CPUs and 3.7 % to 9.0 % on GPUs; CoDL's table 3
@@ -18,9 +18,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
-from experiment import Bench, main
-from prepare_profile import collect, samples_path
 
+from benchmarks.coexec.experiment import Bench, main
+from benchmarks.coexec.prepare_profile import collect, samples_path
 from phonebit.planner.evaluation import Accuracy, Prediction, evaluate
 from phonebit.planner.plan import Processor
 from phonebit.planner.predictors import LayerShape

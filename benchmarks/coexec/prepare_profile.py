@@ -1,6 +1,6 @@
 """The device profile of a testbed: samples collected and predictors trained in there.
 
-    python benchmarks/coexec/prepare_profile.py --gpu-cores 1 --cpu-cores 1 --isa avx2 --samples 200
+    python -m benchmarks.coexec.prepare_profile --gpu-cores 1 --cpu-cores 1 --isa avx2 --samples 200
 
 `phonebit collect` for one to three CPU threads and for all cores, then `phonebit train-predictor`.
 The time is the limit: collecting is interrupted when its share of the budget is over, and goes on
@@ -19,9 +19,8 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, Final
 
-from experiment import SEED, Bench, main
-from layers import THREADS
-
+from benchmarks.coexec.experiment import SEED, Bench, main
+from benchmarks.coexec.layers import THREADS
 from phonebit.planner.profile import read_profile
 from phonebit.planner.samples import read_samples
 

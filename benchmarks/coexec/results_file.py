@@ -7,17 +7,12 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-PEERS: Final = Path(__file__).parents[1] / "peers"
-# Behind this folder, since both have a document.py.
-sys.path.append(str(PEERS))
+from benchmarks.records import Document, write_results
+from benchmarks.run_context import run_context
 
-from benchmark_context import run_context  # noqa: E402
-
-Document = dict[str, Any]
 FAILURES: Final = "failures"
 
 
@@ -46,7 +41,7 @@ def store(path: Path, testbed: str, experiment: str, result: Document) -> None:
     results = document["testbeds"].setdefault(testbed, {FAILURES: {}})
     results[experiment] = {"context": context(), **result}
     results[FAILURES].pop(experiment, None)
-    _write(path, document)
+    write_results(path, document)
 
 
 def store_failure(path: Path, testbed: str, experiment: str, reason: str) -> None:
@@ -54,10 +49,4 @@ def store_failure(path: Path, testbed: str, experiment: str, reason: str) -> Non
     document = read(path)
     results = document["testbeds"].setdefault(testbed, {FAILURES: {}})
     results[FAILURES][experiment] = reason
-    _write(path, document)
-
-
-def _write(path: Path, document: Document) -> None:
-    temporary = path.with_name(f"{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(document, indent=1) + "\n")
-    temporary.replace(path)
+    write_results(path, document)

@@ -11,21 +11,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import results_file
-from testbed import Testbed
-from turns import Budget
+from benchmarks.coexec import results_file
+from benchmarks.coexec.testbed import Testbed
+from benchmarks.coexec.turns import Budget
 
-HERE: Final = Path(__file__).parent
+PACKAGE: Final = "benchmarks.coexec"
 GRACE: Final = 2.0
 """A step that takes longer than this times its share, and a minute, is ended."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A script of this folder.
+    """A module of this package.
 
     Attributes:
-        script: its name, without ``.py``.
+        script: its name.
         weight: share of the budget, relative to the other steps.
         options: of its own.
         smoke_options: in place of them, to show that it works.
@@ -79,7 +79,8 @@ def run_steps(
         print(f"-- {testbed.name}: {step.script}, {share_s:.0f} s", flush=True)
         command = [
             sys.executable,
-            str(HERE / f"{step.script}.py"),
+            "-m",
+            f"{PACKAGE}.{step.script}",
             *testbed.options(),
             f"--budget-s={share_s:.0f}",
             f"--folder={folder}",

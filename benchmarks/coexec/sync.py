@@ -1,6 +1,6 @@
 """What meeting costs: polling, events and user events, and sharing by SVM, mapping and copying.
 
-    python benchmarks/coexec/sync.py --gpu-cores 1 --cpu-cores 1 --isa avx2
+    python -m benchmarks.coexec.sync --gpu-cores 1 --cpu-cores 1 --isa avx2
 
 Every way to share memory is combined with every way to wait. A layer that only moves values is cut
 in two, for maps from 4 KB to 4 MB; what it takes inside a network, less the slower processor's own
@@ -18,11 +18,11 @@ from statistics import median
 from typing import Any, Final
 
 import numpy as np
-from experiment import Bench, main
-from layer_files import write_values
-from layer_tables import ALONE
-from layer_timing import MeasuredLayer
 
+from benchmarks.coexec.experiment import Bench, main
+from benchmarks.coexec.layer_files import write_values
+from benchmarks.coexec.layer_tables import ALONE
+from benchmarks.coexec.layer_timing import MeasuredLayer
 from phonebit import DeviceError
 
 SHARING: Final = ("svm", "map", "copy")

@@ -4,8 +4,8 @@ PoCL (OpenCL on the CPU) confined to some cores is the GPU, PhoneBit's CPU backe
 with an instruction set of choice, is the CPU. Numbers of cores and instruction sets set the balance
 between both as different phones do; all that is measured there is measured, not simulated.
 
-    python benchmarks/coexec/testbed.py --gpu-cores 1 --cpu-cores 1 --isa avx2
-    python benchmarks/coexec/testbed.py --gpu-cores 1 --cpu-cores 1 --isa avx2 -- COMMAND
+    python -m benchmarks.coexec.testbed --gpu-cores 1 --cpu-cores 1 --isa avx2
+    python -m benchmarks.coexec.testbed --gpu-cores 1 --cpu-cores 1 --isa avx2 -- COMMAND
 
 checks that the confinement holds, prints the balance, and runs the command in there.
 
@@ -131,7 +131,7 @@ class Testbed:
             raise TestbedError(f"this process is in testbed {there}, not in {self.name}")
         _, cores = self.divide(all_cores())
         os.sched_setaffinity(0, cores)
-        command = [sys.executable, *sys.argv]
+        command = [sys.executable, *sys.orig_argv[1:]]
         os.execve(sys.executable, command, self.environment(os.environ))
 
 
@@ -189,10 +189,10 @@ def main() -> int:
     parser.add_argument("command", nargs=argparse.REMAINDER, help="behind --; runs in the testbed")
     options = parser.parse_args()
     testbed = from_options(options)
-    check = Path(__file__).with_name("confinement.py")
+    check = [sys.executable, "-m", "benchmarks.coexec.confinement", *testbed.options()]
     with tempfile.TemporaryDirectory() as folder:
         results = f"--json={folder}/testbed.json"
-        checked = testbed.run([sys.executable, str(check), *testbed.options(), results])
+        checked = testbed.run([*check, results])
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     if checked.returncode or not command:
         return checked.returncode

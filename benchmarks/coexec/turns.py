@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.networks.rounds import take_turns
 from phonebit.planner import Processor
 from phonebit.planner.canary import Canary
-
-NETWORKS: Final = Path(__file__).parents[1] / "networks"
-# Behind this folder, since both have a document.py.
-sys.path.append(str(NETWORKS))
-
-from rounds import take_turns  # noqa: E402
 
 MOST_ROUNDS: Final = 200
 LEAST_ROUNDS: Final = 10

@@ -1,6 +1,6 @@
 """Compiles the OpenCL programs of all experiments beforehand, on all cores of the machine.
 
-    python benchmarks/coexec/warm_up.py --gpu-cores 4 --cpu-cores 4 --isa avx2 --budget-s 120
+    python -m benchmarks.coexec.warm_up --gpu-cores 4 --cpu-cores 4 --isa avx2 --budget-s 120
 
 Programs are made for their layers and kept in PhoneBit's cache; in a testbed a few cores would have
 to compile them, one after the other, out of the budget of the measurements. What is not compiled
@@ -20,12 +20,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from experiment import SEED, add_experiment_arguments, networks_folder
-from layer_cases import draw
-from layer_files import write_layer
-from networks import NETWORKS, network_file
-from testbed import all_cores, from_options, pocl_device
-
+from benchmarks.coexec.experiment import SEED, add_experiment_arguments, networks_folder
+from benchmarks.coexec.layer_cases import draw
+from benchmarks.coexec.layer_files import write_layer
+from benchmarks.coexec.networks import NETWORKS, network_file
+from benchmarks.coexec.testbed import all_cores, from_options, pocl_device
 from phonebit import PhoneBitError
 from phonebit.cli.measuring_engine import open_measuring_engine
 from phonebit.format.reader import read_contents

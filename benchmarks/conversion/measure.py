@@ -1,6 +1,6 @@
 """One network of the table, in a process of its own: convert, compare with its framework, count.
 
-python benchmarks/conversion/measure.py birealnet18 --json row.json
+python -m benchmarks.conversion.measure birealnet18 --json row.json
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from networks import Subject, build, framework_of, missing_packages
-
 import phonebit
+from benchmarks.conversion.networks import Subject, build, framework_of, missing_packages
 from phonebit.converter.cost import bytes_moved
 from phonebit.converter.importers.sources import ImportOptions
 from phonebit.converter.reader import read_graph

@@ -7,21 +7,15 @@ downloaded. Frameworks are imported only for the network that is asked for.
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "peers"))
+from tests.support.torch_networks import NETWORKS as PYTORCH
 
-from support.torch_networks import NETWORKS as PYTORCH
-
-ROOT: Final = Path(__file__).parents[2]
 SEED: Final = 1
 SMALL_SIZE: Final = 96
 CALIBRATION: Final = 8
@@ -88,7 +82,8 @@ def build(name: str, small: bool, count: int) -> Subject:
 def _zoo(name: str, small: bool, count: int) -> Subject:
     os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
     import larq_zoo
-    from larq_zoo_models import make_random, real_pictures
+
+    from benchmarks.peers.larq_zoo_models import make_random, real_pictures
 
     size = SMALL_SIZE if small else 224
     factory = getattr(getattr(larq_zoo, LARQ_ZOO[name]), name)

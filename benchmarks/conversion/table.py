@@ -1,8 +1,8 @@
 """Every network of larq-zoo and the published PyTorch ones: what converts, how well, how small.
 
-    python benchmarks/conversion/table.py           # all, as published; writes docs/networks.md
-    python benchmarks/conversion/table.py --small   # smaller ones, only shown
-    python benchmarks/conversion/table.py --only QuickNet birealnet18
+    python -m benchmarks.conversion.table           # all, as published; writes docs/networks.md
+    python -m benchmarks.conversion.table --small   # smaller ones, only shown
+    python -m benchmarks.conversion.table --only QuickNet birealnet18
 
 Needs PyTorch, and tests/framework-requirements.txt for larq-zoo; what is absent is said in its row.
 Each network has a process of its own: frameworks do not share one well, and memory comes back.
@@ -18,16 +18,15 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from document import markdown, reasons, terminal_table
-from networks import LARQ_ZOO, PYTORCH, ROOT, framework_of
 from rich.console import Console
 from rich.progress import track
 
-sys.path.insert(0, str(ROOT / "benchmarks" / "peers"))
+from benchmarks.conversion.document import markdown, reasons, terminal_table
+from benchmarks.conversion.networks import LARQ_ZOO, PYTORCH, framework_of
+from benchmarks.records import RESULTS, ROOT, write_results
+from benchmarks.run_context import run_context
 
-from benchmark_context import run_context
-
-RESULTS: Final = "conversion.json"
+FILE: Final = "conversion.json"
 TIMEOUT_S: Final = 1800
 WIDE: Final = 160
 """Columns of text in a file or a pipe."""
@@ -37,7 +36,7 @@ def measured(name: str, small: bool) -> dict[str, Any]:
     """The network's row, from a child process; a crash is a row that says so."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "row.json"
-        command = [sys.executable, str(Path(__file__).with_name("measure.py")), name]
+        command = [sys.executable, "-m", "benchmarks.conversion.measure", name]
         command += ["--json", str(file), *(["--small"] if small else [])]
         try:
             done = subprocess.run(
@@ -77,12 +76,11 @@ def main() -> None:
     for reason in reasons(rows):
         console.print(reason, markup=False)
     document = {"context": run_context(), "small": options.small, "networks": rows}
-    text = json.dumps(document, indent=2) + "\n"
     if options.json:
-        options.json.write_text(text)
+        write_results(options.json, document)
     if not options.small and not options.only:
-        (ROOT / "benchmarks" / "results" / RESULTS).write_text(text)
-        page = markdown(rows, document["context"], RESULTS)
+        write_results(RESULTS / FILE, document)
+        page = markdown(rows, document["context"], FILE)
         (ROOT / "docs" / "networks.md").write_text(page)
 
 

@@ -7,7 +7,7 @@ kernels of first layers and 8-bit layers. These are predictions from LLVM's sche
 all loads in L1; they rank loops, and stand in no column headed "measured".
 Fails when a loop is under its floor on a core.
 
-    benchmarks/cpu_kernels/neon_mca.py [--json FILE]
+    python -m benchmarks.cpu_kernels.neon_mca [--json FILE]
 
 Needs aarch64-linux-gnu-g++ and llvm-mca 16 or newer: LLVM 15 and older describe Neoverse N1 by the
 model of Cortex-A57, where a table lookup is three operations (on an N1 it is one).
@@ -16,7 +16,6 @@ model of Cortex-A57, where a table lookup is three operations (on an N1 it is on
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import shutil
 import subprocess
@@ -24,6 +23,8 @@ import sys
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from benchmarks.records import write_results
 
 CPU_BACKEND = Path(__file__).resolve().parents[2] / "cpu_backend"
 OLDEST_LLVM = 16
@@ -263,7 +264,7 @@ def main() -> int:
             print(f"{peer.name:<19} {core:<12} {macs_per_cycle:>6}   published loop")
     if arguments.json:
         result = {"tool": Path(llvm_mca).name, "predicted": [asdict(row) for row in table]}
-        arguments.json.write_text(json.dumps(result, indent=2) + "\n")
+        write_results(arguments.json, result)
     return 1 if any(map(is_under, table)) else 0
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any, Final
 
 from rich.markup import escape
 from rich.table import Table
 
-from phonebit.models.markdown_table import markdown_table
+from benchmarks.markdown_table import markdown_table
+from benchmarks.records import read_results
 
-RESULTS: Final = Path(__file__).parents[1] / "results" / "energy.json"
-COMMAND: Final = "python benchmarks/energy/table_iv.py"
+COMMAND: Final = "python -m benchmarks.energy.table_iv"
 
 Rows = list[dict[str, Any]]
 
@@ -96,9 +94,7 @@ def notes(rows: Rows) -> list[str]:
 
 def section() -> str:
     """Markdown, from the results file."""
-    if not RESULTS.exists():
-        return f"{HEAD}\nNot measured yet: run `{COMMAND} --json benchmarks/results/energy.json`.\n"
-    document = json.loads(RESULTS.read_text())
+    document = read_results("energy.json")
     rows, context = document["rows"], document["context"]
     lines = [HEAD, markdown_table(COLUMNS, map(cells, rows), texts=2)]
     lines += ["", *(f"- {note}" for note in notes(rows)), *(f"- {r}" for r in ratios(rows)), ""]

@@ -1,6 +1,6 @@
 """One row of the energy table, in a process of its own: so no engine warms a GPU for another.
 
-    python benchmarks/energy/measure.py ROW
+    python -m benchmarks.energy.measure ROW
 
 ROW is a JSON object (``Row``); the last line of stdout is the result, also a JSON object.
 """
@@ -20,8 +20,6 @@ from phonebit import energy
 from phonebit.energy.nvml import find_nvml, matching_gpu
 from phonebit.models.networks import NETWORKS, build
 from phonebit.random_inputs import random_inputs
-
-PEERS = Path(__file__).parents[1] / "peers"
 
 
 @dataclass(frozen=True)
@@ -74,11 +72,11 @@ def _phonebit(row: Row) -> dict[str, Any]:
 
 
 def _torch(row: Row) -> dict[str, Any]:
-    sys.path[:0] = [str(PEERS), str(PEERS / "gpu")]
     import torch
-    from preparation import torch_file
-    from serving import Task
-    from torch_worker import Torch
+
+    from benchmarks.peers.gpu.preparation import torch_file
+    from benchmarks.peers.gpu.serving import Task
+    from benchmarks.peers.gpu.torch_worker import Torch
 
     on_cpu = row.device.startswith("cpu")
     precision, device = ("f32", "cpu") if on_cpu else ("f16", "cuda:0")

@@ -4,7 +4,7 @@ Binary networks run through PhoneBit, their float twins through PyTorch (cuDNN i
 with the same meter; arrays go in and out on the host. Each row takes 15 to 20 seconds; needs the
 extra phonebit[energy], and PyTorch for the twins.
 
-    python benchmarks/energy/table_iv.py --device gpu --json benchmarks/results/energy.json
+    python -m benchmarks.energy.table_iv --device gpu --json benchmarks/results/energy.json
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from document import notes, terminal_table
 from rich.console import Console
 from rich.markup import escape
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "peers"))
-
-from benchmark_context import run_context  # noqa: E402
+from benchmarks.energy.document import notes, terminal_table
+from benchmarks.records import write_results
+from benchmarks.run_context import run_context
 
 NETWORKS = ("alexnet", "yolov2_tiny", "vgg16", "birealnet18", "quicknet")
 ROW_TIMEOUT_S = 300.0
@@ -32,7 +30,7 @@ LOG_WIDTH = 160
 
 def measured(row: dict[str, Any]) -> dict[str, Any]:
     """A row, measured in a process of its own; one that fails says why."""
-    command = [sys.executable, str(HERE / "measure.py"), json.dumps(row)]
+    command = [sys.executable, "-m", "benchmarks.energy.measure", json.dumps(row)]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=ROW_TIMEOUT_S, check=False
@@ -85,7 +83,7 @@ def main() -> int:
                     row = {"network": network, "engine": engine, "batch": batch, **shared}
                     rows.append(measured(row))
                 if options.json:  # after each row: what was measured is not lost with what follows
-                    options.json.write_text(json.dumps(document, indent=1) + "\n")
+                    write_results(options.json, document)
     console.print(terminal_table(rows))
     for note in notes(rows):
         console.print(escape(note), soft_wrap=True)

@@ -4,13 +4,12 @@ Each layer is a network of its own, measured with the kernel that the tuning tab
 with ``--sweep`` with every candidate. Speed is 2 x MACs / time in TOPS; on devices whose popcount
 rate is known also as a share of what the popcount units can do: 64 operations a counted word.
 
-    python benchmarks/gpu_kernels/bench_gpu_kernels.py --device gpu --json out.json
+    python -m benchmarks.gpu_kernels.bench_gpu_kernels --device gpu --json out.json
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import platform
 import tempfile
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.records import write_results
 from phonebit.converter.infer import infer
 from phonebit.converter.ir import Graph, Node, TensorType, Window
 from phonebit.converter.ops import BinaryConv2D, Conv2D, Elementwise, Input
@@ -202,7 +202,7 @@ def main() -> None:
             "repeats": arguments.repeats,
             "rows": results,
         }
-        arguments.json.write_text(json.dumps(document, indent=1) + "\n")
+        write_results(arguments.json, document)
 
 
 if __name__ == "__main__":

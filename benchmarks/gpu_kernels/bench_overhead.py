@@ -4,13 +4,12 @@ Chains of tiny binary 1x1 convolutions, whose kernels have next to nothing to do
 end, host to host, with 1 layer and with many; the slope is the overhead of one more layer. Once by
 plain enqueueing, once by replaying a command buffer where the device has them.
 
-    python benchmarks/gpu_kernels/bench_overhead.py --device gpu --json out.json
+    python -m benchmarks.gpu_kernels.bench_overhead --device gpu --json out.json
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 import time
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.records import write_results
 from phonebit.converter.infer import infer
 from phonebit.converter.ir import Graph, Node, TensorType, Window
 from phonebit.converter.ops import BinaryConv2D, Input
@@ -97,7 +97,7 @@ def main() -> None:
         )
     if arguments.json:
         document = {"device": device.name, "driver": device.driver_version, "runs": arguments.runs}
-        arguments.json.write_text(json.dumps({**document, "rows": rows}, indent=1) + "\n")
+        write_results(arguments.json, {**document, "rows": rows})
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import machine_code
-from machine_code import MachineCode
+from benchmarks.mobile_isa import machine_code
+from benchmarks.mobile_isa.machine_code import MachineCode
 
 BUILD_OPTIONS = "-cl-std=CL1.2"
 LONGEST_RUN_S = 1800

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from compiler import Failure, Gpu, compile_programs
-from layers import LAYERS, TRIED, Layer, Parameters, fitted, serves
-from machine_code import RATES, MachineCode, Statistics, trip_counts
-from tuning import Entry, choices
-from work import work
-
+from benchmarks.mobile_isa.compiler import Failure, Gpu, compile_programs
+from benchmarks.mobile_isa.layers import LAYERS, TRIED, Layer, Parameters, fitted, serves
+from benchmarks.mobile_isa.machine_code import RATES, MachineCode, Statistics, trip_counts
+from benchmarks.mobile_isa.tuning import Entry, choices
+from benchmarks.mobile_isa.work import work
 from phonebit.bnn_kernels.sources import assemble
 
 # One of a kind: Mesa's name on Adreno and Mali, and how many of them it takes.

@@ -6,7 +6,7 @@ bnn_kernels/tuning.table chooses and with others. README.md says how to read the
 executed, and nothing here is a measurement.
 
     benchmarks/mobile_isa/setup.sh ~/mobile_isa
-    benchmarks/mobile_isa/mobile_isa.py --isa ~/mobile_isa --check
+    python -m benchmarks.mobile_isa.mobile_isa --isa ~/mobile_isa --check
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from compiler import GPUS, mesa_version
-from judge import Row, best, cases, compile_rows
-from tuning import parse
-
+from benchmarks.mobile_isa.compiler import GPUS, mesa_version
+from benchmarks.mobile_isa.judge import Row, best, cases, compile_rows
+from benchmarks.mobile_isa.tuning import parse
 from phonebit.bnn_kernels.sources import FOLDER
 
 BEGIN, END = "<!-- mobile_isa: begin -->", "<!-- mobile_isa: end -->"

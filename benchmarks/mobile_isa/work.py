@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from layers import Layer, Parameters
+from benchmarks.mobile_isa.layers import Layer, Parameters
 
 
 @dataclass(frozen=True)

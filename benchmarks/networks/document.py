@@ -2,46 +2,31 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from statistics import geometric_mean
 from typing import Any, Final
 
-from figure_layers import LAYERS
+from benchmarks.markdown_table import markdown_table
+from benchmarks.networks.figure_layers import LAYERS
+from benchmarks.records import IMAGES, read_results
+from benchmarks.titles import TITLES
 
-from phonebit.models.markdown_table import markdown_table
-
-ROOT: Final = Path(__file__).parents[2]
-RESULTS: Final = ROOT / "benchmarks" / "results"
-IMAGES: Final = ROOT / "docs" / "images"
 KINDS: Final = ("cpu", "gpu")
 PAPER_SPEED_UP: Final = 45
 """Of conv2 to conv8, section VII: "45x (up to 62x) acceleration over CNNdroid on average"."""
-TITLES: Final = {"alexnet": "AlexNet", "yolov2_tiny": "YOLOv2-Tiny", "vgg16": "VGG16"}
 
 
 def section() -> str:
     """Tables of sizes and of single layers, with links to the plots."""
-    parts = [sizes_section(_read("sizes"))]
-    for kind in KINDS:
-        if (RESULTS / f"per_layer_{kind}.json").is_file():
-            parts.append(per_layer_section(_read(f"per_layer_{kind}"), kind))
-    return "\n\n".join(parts) + "\n"
+    layers = [per_layer_section(read_results(f"per_layer_{kind}.json"), kind) for kind in KINDS]
+    return "\n\n".join([sizes_section(read_results("sizes.json")), *layers]) + "\n"
 
 
 def plots() -> None:
     """Draws figure 5 into docs/images."""
-    from per_layer_plot import draw
+    from benchmarks.networks.per_layer_plot import draw
 
-    IMAGES.mkdir(parents=True, exist_ok=True)
     for kind in KINDS:
-        if (RESULTS / f"per_layer_{kind}.json").is_file():
-            draw(_read(f"per_layer_{kind}"), IMAGES / f"per_layer_{kind}.svg")
-
-
-def _read(name: str) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text())
-    return document
+        draw(read_results(f"per_layer_{kind}.json"), IMAGES / f"per_layer_{kind}.svg")
 
 
 # --- sizes ----------------------------------------------------------------------------------------
@@ -56,7 +41,7 @@ Table II of the paper, in MB (10^6 bytes), beside our files of the same networks
 with float32 weights (batch normalizations folded into them), and the binary network with its last
 layer in float32 or, `--float-weights f16`, in half precision. The paper cuts digits off: its
 YOLOv2-Tiny has {parameters:,} numbers, {4 * parameters / 1e6:.2f} MB.
-`python benchmarks/networks/sizes.py`, {document["context"]["date"]}.
+`python -m benchmarks.networks.sizes`, {document["context"]["date"]}.
 
 {sizes_table(document)}"""
 
@@ -128,7 +113,7 @@ def _how(document: dict[str, Any], kind: str) -> str:
         which = f"those around which a fixed loop took at most {limit} times its minimum"
     return f"""{clock}, {rounds} in which the engines take turns
 ({which}).
-`python benchmarks/networks/per_layer.py{device}`, {document["context"]["date"]}."""
+`python -m benchmarks.networks.per_layer{device}`, {document["context"]["date"]}."""
 
 
 def medians(document: dict[str, Any], engine: str) -> dict[str, float]:

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
+from benchmarks.peers.formats.folding import fold_batch_norm
 from phonebit.converter.convert import convert_graph
 from phonebit.models.networks import INPUT_RANGE, NETWORKS
-
-# Behind this folder, since both have a document.py.
-sys.path.append(str(Path(__file__).parents[1] / "peers"))
-
-from formats.folding import fold_batch_norm
 
 
 def float_twin(name: str) -> bytes:

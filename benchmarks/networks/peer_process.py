@@ -8,10 +8,10 @@ import subprocess
 from pathlib import Path
 from typing import Any, Final
 
-from figure_layers import by_layer
-from rounds import Times
+from benchmarks.networks.figure_layers import by_layer
+from benchmarks.networks.rounds import Times
 
-WORKER: Final = Path(__file__).with_name("peer_worker.py")
+WORKER: Final = "benchmarks.networks.peer_worker"
 
 
 class PeerError(Exception):
@@ -33,7 +33,7 @@ class Peer:
         Raises:
             PeerError: It does not run; the last line that it wrote says why.
         """
-        command = [python, str(WORKER), engine, str(model), str(picture), str(threads)]
+        command = [python, "-m", WORKER, engine, str(model), str(picture), str(threads)]
         self._repeats = repeats
         self._errors = model.with_name(f"{engine}.log").open("w+")
         try:

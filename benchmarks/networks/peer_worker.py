@@ -1,6 +1,6 @@
 """Times every node of an ONNX network in another engine, in a process and a Python of its own.
 
-    python benchmarks/networks/peer_worker.py openvino float.onnx picture.npy 1
+    python -m benchmarks.networks.peer_worker openvino float.onnx picture.npy 1
 
 Prints {"engine": ...} when it is ready; answers each line of its input with the nodes' milliseconds
 in one forward pass, [[name, ms], ...] in execution order. Needs NumPy and the engine, not phonebit.

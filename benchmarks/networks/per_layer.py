@@ -1,7 +1,7 @@
 """Figure 5 of the paper: what fusion and bits bring in each of YOLOv2-Tiny's nine layers.
 
-    python benchmarks/networks/per_layer.py --peer-python /path/to/peers/bin/python
-    python benchmarks/networks/per_layer.py --device gpu
+    python -m benchmarks.networks.per_layer --peer-python /path/to/peers/bin/python
+    python -m benchmarks.networks.per_layer --device gpu
 
 Engines take turns: the binary network fused (what PhoneBit runs), the same unfused (unfused.py; its
 tensors must be equal to the fused ones, bit for bit), the float twin in PhoneBit, and on the CPU
@@ -12,7 +12,6 @@ here. A layer is a convolution with the batch normalization, the sign and the po
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 from collections.abc import Callable
@@ -20,26 +19,21 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from figure_layers import by_layer
-from float_twin import float_twin
 from numpy.typing import NDArray
-from peer_process import Peer, PeerError
-from rounds import Times, take_turns
-from unfused import unfused_network
 
+from benchmarks.networks.figure_layers import by_layer
+from benchmarks.networks.float_twin import float_twin
+from benchmarks.networks.peer_process import Peer, PeerError
+from benchmarks.networks.rounds import Times, take_turns
+from benchmarks.networks.unfused import unfused_network
+from benchmarks.records import RESULTS, write_results
+from benchmarks.run_context import run_context
 from phonebit import Network
 from phonebit.errors import VerificationError
 from phonebit.models.networks import NETWORKS, build
 from phonebit.random_inputs import random_inputs
 
-PEERS: Final = Path(__file__).parents[1] / "peers"
-# Behind this folder, since both have a document.py.
-sys.path.append(str(PEERS))
-
-from benchmark_context import run_context  # noqa: E402
-
 NETWORK: Final = "yolov2_tiny"
-RESULTS: Final = Path(__file__).parents[1] / "results"
 FORMS: Final = ("fused", "unfused", "float")
 PEER_ENGINES: Final = ("openvino", "onnxruntime")
 
@@ -134,7 +128,7 @@ def _start_peers(
         return {}, dict.fromkeys(PEER_ENGINES, "its times of single nodes are of the CPU")
     model, data = folder / "float.onnx", folder / "picture.npy"
     try:
-        from formats.onnx_format import save_onnx
+        from benchmarks.peers.formats.onnx_format import save_onnx
     except ImportError as error:
         return {}, dict.fromkeys(PEER_ENGINES, f"no ONNX file of the float twin: {error}")
     save_onnx(NETWORKS[NETWORK]("float"), model)
@@ -166,8 +160,8 @@ def main() -> None:
     target = options.json or RESULTS / f"per_layer_{kind}.json"
     with tempfile.TemporaryDirectory() as folder:
         document = measure(options, Path(folder))
-    target.write_text(json.dumps(document, indent=2) + "\n")
-    from document import per_layer_table
+    write_results(target, document)
+    from benchmarks.networks.document import per_layer_table
 
     print(per_layer_table(document))
 

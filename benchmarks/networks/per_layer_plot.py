@@ -1,19 +1,12 @@
-"""Figure 5 as a plot: how much faster than float each layer is, fused and unfused.
-
-    python benchmarks/networks/per_layer_plot.py benchmarks/results/per_layer_cpu.json out.svg
-
-Needs Matplotlib.
-"""
+"""Figure 5 as a plot: how much faster than float each layer is (needs Matplotlib)."""
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from document import baseline, float_engines, float_title, medians
-from figure_layers import LAYERS
+from benchmarks.networks.document import baseline, float_engines, float_title, medians
+from benchmarks.networks.figure_layers import LAYERS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,13 +64,3 @@ def _panel(axes: Axes, document: dict[str, Any], base: str) -> None:
 def _factor_text(factor: float) -> str:
     """Two digits that count."""
     return f"{float(f'{factor:.2g}'):g}"
-
-
-def main() -> None:
-    """Command line: results file, picture."""
-    source, target = sys.argv[1:]
-    draw(json.loads(Path(source).read_text()), Path(target))
-
-
-if __name__ == "__main__":
-    main()

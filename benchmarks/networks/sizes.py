@@ -1,6 +1,6 @@
 """Sizes of the paper's networks as files, beside its table II.
 
-    python benchmarks/networks/sizes.py        # a minute, 3 GB of memory; writes results/sizes.json
+    python -m benchmarks.networks.sizes        # a minute, 3 GB of memory; writes results/sizes.json
 
 Float: the twin with float32 weights, batch normalizations folded into them. Binary: with the last
 layer in float32 ("binary_f32") and in half precision ("binary_f16").
@@ -9,25 +9,20 @@ layer in float32 ("binary_f32") and in half precision ("binary_f16").
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from document import sizes_table
-from float_twin import float_twin
 
+from benchmarks.networks.document import sizes_table
+from benchmarks.networks.float_twin import float_twin
+from benchmarks.records import RESULTS, write_results
+from benchmarks.run_context import run_context
 from phonebit.converter.convert import Conversion
 from phonebit.converter.cost import Convolution, stored_bytes
 from phonebit.models.networks import NETWORKS, converted
 
-# Behind this folder, since both have a document.py.
-sys.path.append(str(Path(__file__).parents[1] / "peers"))
-
-from benchmark_context import run_context
-
-RESULTS: Final = Path(__file__).parents[1] / "results" / "sizes.json"
+FILE: Final = RESULTS / "sizes.json"
 PAPER_MB: Final = {
     "alexnet": {"float": 249.5, "binary": 16.3},
     "yolov2_tiny": {"float": 63.4, "binary": 2.4},
@@ -72,11 +67,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--json", type=Path, default=RESULTS)
+    parser.add_argument("--json", type=Path, default=FILE)
     options = parser.parse_args()
     rows = {name: measure(name) for name in PAPER_MB}
     document = {"context": run_context(), "networks": rows}
-    options.json.write_text(json.dumps(document, indent=2) + "\n")
+    write_results(options.json, document)
     print(sizes_table(document))
     for name, row in rows.items():
         print(name, row["parts_of_binary_f16"])

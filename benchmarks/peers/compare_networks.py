@@ -1,7 +1,7 @@
 """Whole networks on the CPU beside Larq Compute Engine, OpenVINO, ONNX Runtime, LiteRT, PyTorch.
 
-    python benchmarks/peers/compare_networks.py --work ~/peers --prepare   # writes files, once
-    python benchmarks/peers/compare_networks.py --work ~/peers             # measures
+    python -m benchmarks.peers.compare_networks --work ~/peers --prepare   # writes files, once
+    python -m benchmarks.peers.compare_networks --work ~/peers             # measures
 
 Each engine is a process of its own that holds one network. They take turns, A B C ... A B C ...;
 each turn is a pause, uncounted passes and timed ones. An engine that fails is a row with the
@@ -20,13 +20,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from benchmark_context import run_context
-from harness.catalogue import OURS, SUBJECTS, Contender, Subject, contenders_for, kinds_for
-from harness.files import ExportError, Files
-from harness.measure import PAUSE_S, TIMED_S, TOLERANCE, WARM_S, Case, measure
-from harness.turns import CANARY_LIMIT, LEAST_ROUNDS, MOST_ROUNDS
+from benchmarks.peers.harness.catalogue import (
+    OURS,
+    SUBJECTS,
+    Contender,
+    Subject,
+    contenders_for,
+    kinds_for,
+)
+from benchmarks.peers.harness.files import ExportError, Files
+from benchmarks.peers.harness.measure import PAUSE_S, TIMED_S, TOLERANCE, WARM_S, Case, measure
+from benchmarks.peers.harness.turns import CANARY_LIMIT, LEAST_ROUNDS, MOST_ROUNDS
+from benchmarks.records import RESULTS, write_results
+from benchmarks.run_context import run_context
 
-RESULTS: Final = Path(__file__).parents[1] / "results" / "peers_cpu.json"
+FILE: Final = RESULTS / "peers_cpu.json"
 
 
 def chosen_contenders(subject: Subject, engines: Sequence[str]) -> list[Contender]:
@@ -95,7 +103,7 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--float-weights", choices=("f16", "f32"), default="f16")
     parser.add_argument("--peers-python", default=sys.executable, help="README.md: environments")
     parser.add_argument("--tensorflow-python", default=sys.executable)
-    parser.add_argument("--json", type=Path, default=RESULTS)
+    parser.add_argument("--json", type=Path, default=FILE)
     parser.add_argument("--add", action="store_true", help="keep the file's other cases")
     return parser.parse_args(arguments)
 
@@ -124,7 +132,7 @@ def main() -> None:
             entry = measure(case, contenders, files, missing, options.budget_s)
             report(entry, subject.title)
             document["cases"] = [*without(document["cases"], entry), entry]
-            options.json.write_text(json.dumps(document, indent=1) + "\n")
+            write_results(options.json, document)
 
 
 def earlier_cases(path: Path, context: dict[str, Any]) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ convolution and reports the time of the bare primitive itself (ONEDNN_VERBOSE). 
 so that a change of the machine's load hits both.
 
     pip install torch numpy
-    python benchmarks/peers/first_layer_onednn.py BUILD/benchmarks/cpu_kernels/phonebit_value_bench
+    python -m benchmarks.peers.first_layer_onednn BUILD/benchmarks/cpu_kernels/phonebit_value_bench
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def onednn_times_us(isa: str) -> dict[str, list[float]]:
     if isa:
         environment["ONEDNN_MAX_CPU_ISA"] = isa
     done = subprocess.run(
-        [sys.executable, __file__, "--worker"],
+        [sys.executable, "-m", "benchmarks.peers.first_layer_onednn", "--worker"],
         env=environment,
         capture_output=True,
         text=True,
@@ -134,7 +134,7 @@ def main() -> None:
             f"oneDNN {row['onednn_isa']:17} {row['onednn_us']:8.1f} us   ratio {row['ratio']:.2f}"
         )
     if arguments.json:
-        from benchmark_context import run_context
+        from benchmarks.run_context import run_context
 
         arguments.json.write_text(
             json.dumps({"context": run_context(), "rows": rows}, indent=2) + "\n"

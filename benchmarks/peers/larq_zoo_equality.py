@@ -8,7 +8,7 @@ sign within the rounding of the float layers before it may turn, and untrained n
 that. Run in the environment "tensorflow" of README.md; exit code 1 if something differs that must
 not.
 
-    TF_USE_LEGACY_KERAS=1 python benchmarks/peers/larq_zoo_equality.py
+    TF_USE_LEGACY_KERAS=1 python -m benchmarks.peers.larq_zoo_equality
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from benchmark_context import run_context
-from larq_zoo_models import build, integer_pictures, real_pictures
 
 import phonebit
+from benchmarks.peers.larq_zoo_models import build, integer_pictures, real_pictures
+from benchmarks.records import RESULTS, write_results
+from benchmarks.run_context import run_context
 from phonebit.converter.importers.keras_activations import keras_activations
 from phonebit.verification import verify
 
 SIZE: Final = 224
 NETWORKS: Final = ("quicknet", "birealnet", "binary_alexnet")
-RESULTS: Final = Path(__file__).parents[1] / "results" / "larq_zoo.json"
+FILE: Final = RESULTS / "larq_zoo.json"
 INEXACT_LAST: Final = 1
 """The softmax; the networks' means are exact or followed by it alone."""
 
@@ -92,7 +93,7 @@ def main() -> int:
     )
     parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=NETWORKS)
     parser.add_argument("--images", type=int, default=8, help="inputs whose results are compared")
-    parser.add_argument("--json", type=Path, default=RESULTS)
+    parser.add_argument("--json", type=Path, default=FILE)
     options = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
@@ -100,7 +101,7 @@ def main() -> int:
             rows.append(compare(name, options.images, Path(folder)))
             print(json.dumps(rows[-1]), flush=True)
     document = {"context": run_context(), "networks": rows}
-    options.json.write_text(json.dumps(document, indent=2) + "\n")
+    write_results(options.json, document)
     return 0 if all(is_equal(row) for row in rows) else 1
 
 

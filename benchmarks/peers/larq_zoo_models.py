@@ -15,7 +15,7 @@ the softmax. Nor is variance + epsilon = 1 enough everywhere: ``tf.math.rsqrt(1)
 CPUs with AVX, and batch normalization uses it for inputs of rank 2, and always without oneDNN. For
 rank 2 the sum is therefore ``RSQRT_EXACT``, whose rsqrt is 1.25 in Eigen's approximation too.
 
-    TF_USE_LEGACY_KERAS=1 python benchmarks/peers/larq_zoo_models.py quicknet dyadic quicknet.h5
+    TF_USE_LEGACY_KERAS=1 python -m benchmarks.peers.larq_zoo_models quicknet dyadic quicknet.h5
 """
 
 from __future__ import annotations

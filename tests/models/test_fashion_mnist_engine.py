@@ -7,11 +7,8 @@ such tie is traced to its value before the sign, counted and printed.
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,6 +18,7 @@ from numpy.typing import NDArray
 import phonebit
 from phonebit.verification.end_to_end import first_differences
 from phonebit.verification.source import open_source, source_inputs
+from training.fashion_mnist import dataset
 
 pytestmark = pytest.mark.framework
 
@@ -30,20 +28,9 @@ LOGIT_TOLERANCE = 1e-4
 MIN_ACCURACY = 0.91
 
 
-def dataset_module() -> ModuleType:
-    """``models/fashion_mnist/dataset.py``, which reads the idx files."""
-    spec = importlib.util.spec_from_file_location("fashion_mnist_dataset", FOLDER / "dataset.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
 def split() -> Any:
     """The 10,000 test pictures and their labels."""
-    dataset = dataset_module()
     if not dataset.DEFAULT_DIR.is_dir():
         pytest.skip(f"{dataset.DEFAULT_DIR} is absent: apt-get install dataset-fashion-mnist")
     return dataset.load_split(dataset.DEFAULT_DIR, "t10k")

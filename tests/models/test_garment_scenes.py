@@ -19,17 +19,17 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip insta
 from phonebit import Network  # noqa: E402
 from phonebit.detection import read_head  # noqa: E402
 from phonebit.detection.yolov2 import decode  # noqa: E402
-from phonebit.models import packed_checkpoint  # noqa: E402
-from phonebit.models.fashion_mnist.dataset import CLASS_NAMES, DEFAULT_DIR, Split  # noqa: E402
-from phonebit.models.garment_scenes import evaluate, fitting, scenes, train  # noqa: E402
-from phonebit.models.garment_scenes.anchors import find_anchors  # noqa: E402
-from phonebit.models.garment_scenes.loss import (  # noqa: E402
+from training import packed_checkpoint  # noqa: E402
+from training.fashion_mnist.dataset import CLASS_NAMES, DEFAULT_DIR, Split  # noqa: E402
+from training.garment_scenes import evaluate, fitting, scenes, train  # noqa: E402
+from training.garment_scenes.anchors import find_anchors  # noqa: E402
+from training.garment_scenes.loss import (  # noqa: E402
     detection_loss,
     overlaps,
     predicted_boxes,
 )
-from phonebit.models.garment_scenes.network import round_last_layer_  # noqa: E402
-from phonebit.models.garment_scenes.scene_set import SceneSet  # noqa: E402
+from training.garment_scenes.network import round_last_layer_  # noqa: E402
+from training.garment_scenes.scene_set import SceneSet  # noqa: E402
 
 SEED = 5
 SCENES = 60

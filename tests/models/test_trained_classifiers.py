@@ -7,7 +7,6 @@ with random weights, finished by the recipe's own last step, run on made-up pict
 from __future__ import annotations
 
 import copy
-import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,13 @@ import pytest
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
 
+from benchmarks.accuracy import document  # noqa: E402
 from phonebit import Network  # noqa: E402
-from phonebit.models import packed_checkpoint  # noqa: E402
-from phonebit.models.fashion_mnist_torch import evaluate, fitting  # noqa: E402
-from phonebit.models.fashion_mnist_torch.dyadic import check_exact, make_dyadic  # noqa: E402
-from phonebit.models.fashion_mnist_torch.networks import BINARY, NETWORKS, is_binary  # noqa: E402
-from phonebit.models.fashion_mnist_torch.pictures import DEFAULT_DIR, TensorSplit  # noqa: E402
+from training import packed_checkpoint  # noqa: E402
+from training.fashion_mnist_torch import evaluate, fitting  # noqa: E402
+from training.fashion_mnist_torch.dyadic import check_exact, make_dyadic  # noqa: E402
+from training.fashion_mnist_torch.networks import BINARY, NETWORKS, is_binary  # noqa: E402
+from training.fashion_mnist_torch.pictures import DEFAULT_DIR, TensorSplit  # noqa: E402
 
 SEED = 3
 PICTURES = 200
@@ -165,8 +165,7 @@ def test_augmented_pictures_are_shifted_and_mirrored_wholes() -> None:
     assert torch.equal(augmented.sort(-1)[0].sum((1, 2, 3)), plain.sum((1, 2, 3)))
 
 
-def test_a_section_is_made_of_the_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    document = importlib.import_module("phonebit.models.fashion_mnist_torch.document")
+def test_a_section_is_made_of_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = {"accuracy": 0.9123, "pictures_with_equal_logits": 10_000}
     row = {
         "network": "vgg_small",
@@ -185,14 +184,9 @@ def test_a_section_is_made_of_the_results(tmp_path: Path, monkeypatch: pytest.Mo
         "training": training,
         "networks": [row],
     }
-    file = tmp_path / "accuracy.json"
-    file.write_text(json.dumps(results))
-    monkeypatch.setattr(document, "RESULTS", file)
+    monkeypatch.setattr(document, "read_results", lambda name: results)
     expected = "| VGG-small | 94.56% | 91.23% | 91.23% | 10,000 of 10,000 | 736 kB | 901 kB |"
     assert expected in document.section().splitlines()
-    monkeypatch.setattr(document, "RESULTS", tmp_path / "absent.json")
-    with pytest.raises(FileNotFoundError, match="evaluate"):
-        document.section()
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -11,7 +11,7 @@ import pytest
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
 
-from phonebit.models.training_run import TrainingRun, recipe_parser  # noqa: E402
+from training.training_run import TrainingRun, recipe_parser  # noqa: E402
 
 
 def parsed(folder: Path, *arguments: str) -> Any:
@@ -41,7 +41,7 @@ def test_the_log_is_written_after_each_network(
     monkeypatch.setattr(torch, "set_float32_matmul_precision", lambda precision: None)
     monkeypatch.setattr(torch.backends.cudnn, "benchmark", False)
     options = parsed(tmp_path)
-    run = TrainingRun("models.some.train", options)
+    run = TrainingRun("training.some.train", options)
     run.log["seed"] = options.seed
 
     def train(name: str) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def test_the_log_is_written_after_each_network(
     with pytest.raises(RuntimeError, match="out of memory"):
         run.train_each(train)
     log = json.loads((tmp_path / "out" / "training.json").read_text())
-    assert log["command"] == "python -m models.some.train --seed '4 5'"
+    assert log["command"] == "python -m training.some.train --seed '4 5'"
     assert log["networks"] == {"small": {"loss": 1.5}}
     assert log["seed"] == 3 and log["seconds"] >= 0
     assert log["machine"]["versions"]["torch"]

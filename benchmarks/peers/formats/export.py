@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from harness.catalogue import KINDS, SUBJECTS, Subject, subject
 from numpy.typing import NDArray
 
+from benchmarks.peers.harness.catalogue import KINDS, SUBJECTS, Subject, subject
 from phonebit.converter.ir import Graph
 
 CALIBRATION_PICTURES: Final = 4
@@ -55,7 +55,7 @@ class Job:
 
     def pictures(self, count: int, seed: int = 0) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
         """Smooth random pictures (count, size, size, 3) as levels, and as the values -1..1."""
-        from larq_zoo_models import real_pictures
+        from benchmarks.peers.larq_zoo_models import real_pictures
 
         reals = real_pictures(count, self.subject.size, seed)
         levels = np.clip(np.rint(reals * 48 + 128), 0, 255).astype(np.uint8)
@@ -86,7 +86,7 @@ def write_reference(job: Job) -> None:
 
 def write_zoo(job: Job) -> None:
     """The network as larq-zoo builds it, with made-up weights."""
-    import larq_zoo_models
+    from benchmarks.peers import larq_zoo_models
 
     assert job.subject.zoo is not None
     model = larq_zoo_models.build(job.subject.zoo, dyadic=False, size=job.subject.size)
@@ -121,10 +121,10 @@ def write_larq(job: Job) -> None:
     os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
     import larq_compute_engine
 
-    from formats.keras_format import to_keras
+    from benchmarks.peers.formats.keras_format import to_keras
 
     if job.subject.zoo is not None:
-        import larq_zoo_models
+        from benchmarks.peers import larq_zoo_models
 
         # Not load_model: initializers of some of the zoo's networks have no name in the file.
         model = larq_zoo_models.untrained(job.subject.zoo, job.subject.size)
@@ -136,28 +136,28 @@ def write_larq(job: Job) -> None:
 
 def write_openvino_binary(job: Job) -> None:
     """OpenVINO's model with BinaryConvolution."""
-    from formats.openvino_binary import save_openvino
+    from benchmarks.peers.formats.openvino_binary import save_openvino
 
     save_openvino(job.binary_graph(), job.path("openvino_binary"))
 
 
 def write_onnx(job: Job) -> None:
     """The twin as ONNX."""
-    from formats.onnx_format import save_onnx
+    from benchmarks.peers.formats.onnx_format import save_onnx
 
     save_onnx(job.float_graph(), job.path("onnx"))
 
 
 def write_onnx_int8(job: Job) -> None:
     """ONNX Runtime's static quantization: QDQ, uint8 activations, int8 weights per channel."""
-    from formats.quantization import quantize_onnx
+    from benchmarks.peers.formats.quantization import quantize_onnx
 
     quantize_onnx(job.path("onnx"), job.path("onnx_int8"), job.calibration())
 
 
 def write_openvino_int8(job: Job) -> None:
     """NNCF's post-training quantization."""
-    from formats.quantization import quantize_openvino
+    from benchmarks.peers.formats.quantization import quantize_openvino
 
     quantize_openvino(job.path("onnx"), job.path("openvino_int8"), job.calibration())
 
@@ -183,15 +183,15 @@ def _tflite_converter(job: Job) -> Any:
     os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
     import tensorflow as tf
 
-    from formats.folding import fold_batch_norm
-    from formats.keras_format import to_keras
+    from benchmarks.peers.formats.folding import fold_batch_norm
+    from benchmarks.peers.formats.keras_format import to_keras
 
     return tf.lite.TFLiteConverter.from_keras_model(to_keras(fold_batch_norm(job.float_graph())))
 
 
 def write_torchscript(job: Job) -> None:
     """The twin for PyTorch."""
-    from formats.torch_format import save_torchscript
+    from benchmarks.peers.formats.torch_format import save_torchscript
 
     save_torchscript(job.float_graph(), job.path("torchscript"))
 

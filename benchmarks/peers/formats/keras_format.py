@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from formats.steps import covers_map, same_pads, single_step, unsupported
+from benchmarks.peers.formats.steps import covers_map, same_pads, single_step, unsupported
 from phonebit.converter.ir import Graph, Node
 from phonebit.converter.ops import (
     AveragePool2D,

@@ -10,8 +10,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from formats.folding import fold_batch_norm
-from formats.steps import covers_map, single_step, unsupported
+from benchmarks.peers.formats.folding import fold_batch_norm
+from benchmarks.peers.formats.steps import covers_map, single_step, unsupported
 from phonebit.converter.ir import Graph, Node, Window
 from phonebit.converter.ops import (
     AveragePool2D,

@@ -17,8 +17,8 @@ import openvino
 from numpy.typing import NDArray
 from openvino import Type, opset1, opset8
 
-from formats.folding import scale_and_offset
-from formats.steps import covers_map, single_step, unsupported
+from benchmarks.peers.formats.folding import scale_and_offset
+from benchmarks.peers.formats.steps import covers_map, single_step, unsupported
 from phonebit.converter.ir import Graph, Node, Window
 from phonebit.converter.ops import (
     AveragePool2D,

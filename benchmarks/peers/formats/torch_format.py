@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from formats.folding import fold_batch_norm
-from formats.steps import covers_map, single_step, unsupported
+from benchmarks.peers.formats.folding import fold_batch_norm
+from benchmarks.peers.formats.steps import covers_map, single_step, unsupported
 from phonebit.converter.ir import Graph, Node, Shape, Window
 from phonebit.converter.ops import (
     AveragePool2D,

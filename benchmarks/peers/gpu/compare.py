@@ -5,7 +5,7 @@ twin in half precision. Every engine is a process of its own; they take turns. T
 host: NumPy arrays in, NumPy arrays out. Results are compared, too: PhoneBit's with its CPU backend,
 the others' with the converter's interpreter. An engine that fails is a row with the reason.
 
-    python benchmarks/peers/gpu/compare.py --work DIR --json benchmarks/results/peers_gpu.json
+    python -m benchmarks.peers.gpu.compare --work DIR --json benchmarks/results/peers_gpu.json
 
 needs ``requirements.txt`` of this folder and a Vulkan loader. About 7 minutes on an H200 with the
 defaults. ``--rehearsal`` tries all of it on a processor; its numbers say nothing.
@@ -14,7 +14,6 @@ defaults. ``--rehearsal`` tries all of it on a processor; its numbers say nothin
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -24,16 +23,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 import numpy as np
-from benchmark_context import run_context
-from contenders import BATCHES, CONTENDERS, NETWORKS, REFERENCE, Contender
-from harness.turns import Rounds, take_turns
-from harness.worker_process import WorkerError, WorkerProcess
 from numpy.typing import NDArray
-from nvml import Nvml
-from preparation import Prepared, prepare
+
+from benchmarks.peers.gpu.contenders import BATCHES, CONTENDERS, NETWORKS, REFERENCE, Contender
+from benchmarks.peers.gpu.nvml import Nvml
+from benchmarks.peers.gpu.preparation import Prepared, prepare
+from benchmarks.peers.harness.turns import Rounds, take_turns
+from benchmarks.peers.harness.worker_process import WorkerError, WorkerProcess
+from benchmarks.records import write_results
+from benchmarks.run_context import run_context
 
 START_TIMEOUT_S: Final = 240.0
 CALL_TIMEOUT_S: Final = 120.0
@@ -44,7 +43,7 @@ CALLS: Final = 5
 LARGE_BATCH: Final = 16
 """From this on a turn is one uncounted and one timed pass: they are long enough."""
 PASSES_IN_FLIGHT: Final = 20
-PHONEBIT_WORKER: Final = Path(__file__).parent / "phonebit_worker.py"
+PHONEBIT_WORKER: Final = "benchmarks.peers.gpu.phonebit_worker"
 PHONEBIT_COMMAND: Final = "from phonebit.cli.main import main; main()"
 
 Row = dict[str, Any]
@@ -109,7 +108,7 @@ class NetworkComparison:
                 row["starts"].append(_start_and_stop(task))
                 row["tuning"] = self._tune(task)
                 row["starts"].append(_start_and_stop(task))  # builds what tuning changed
-            worker = WorkerProcess(contender.script, task, START_TIMEOUT_S)
+            worker = WorkerProcess(contender.module, task, START_TIMEOUT_S)
         except WorkerError as error:
             self._fail(contender.key, "start", error)
             return
@@ -238,7 +237,7 @@ def compare(options: argparse.Namespace) -> Row:
         rows = NetworkComparison(prepared, options, nvml).run()
         document["networks"].append({"name": name, "input": prepared.shape, "rows": rows})
         if options.json is not None:
-            options.json.write_text(json.dumps(document, indent=1) + "\n")
+            write_results(options.json, document)
     return document
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, Literal
 
-HERE: Final = Path(__file__).parent
 NETWORKS: Final = ("alexnet", "yolov2_tiny", "vgg16", "birealnet18", "quicknet")
 BATCHES: Final = (1, 2, 4, 8, 16, 32, 64)
 
@@ -18,7 +16,7 @@ class Contender:
     Attributes:
         key: in the results.
         title: for people.
-        engine: its worker is ``<engine>_worker.py``.
+        engine: its worker is ``<engine>_worker``.
         form: of the network: "binary", or "float" for its twin.
         precision: that it is asked for.
         device: that it is asked for.
@@ -36,9 +34,9 @@ class Contender:
     only_real: bool = False
 
     @property
-    def script(self) -> Path:
+    def module(self) -> str:
         """Its worker."""
-        return HERE / f"{self.engine}_worker.py"
+        return f"benchmarks.peers.gpu.{self.engine}_worker"
 
 
 CONTENDERS: Final = (

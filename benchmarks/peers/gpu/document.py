@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any, Final
 
-from phonebit.models.markdown_table import markdown_table
+from benchmarks.markdown_table import markdown_table
+from benchmarks.records import IMAGES, read_results
+from benchmarks.titles import TITLES
 
-ROOT: Final = Path(__file__).parents[3]
-RESULTS: Final = ROOT / "benchmarks" / "results" / "peers_gpu.json"
-IMAGES: Final = ROOT / "docs" / "images"
+FILE: Final = "peers_gpu.json"
 PLOT: Final = "gpu_throughput.svg"
 REFERENCE: Final = "phonebit"
-TITLES: Final = {
-    "alexnet": "AlexNet",
-    "yolov2_tiny": "YOLOv2-Tiny",
-    "vgg16": "VGG16",
-    "birealnet18": "Bi-Real-18",
-    "quicknet": "QuickNet",
-}
 
 Row = dict[str, Any]
 
 
 def section() -> str:
     """Tables of times, ratios, start-up and failures, with the plot of throughput."""
-    if not RESULTS.is_file():
-        return ""
-    return render(json.loads(RESULTS.read_text()))
+    return render(read_results(FILE))
 
 
 def plots() -> None:
     """Draws throughput against batch size into docs/images."""
-    if not RESULTS.is_file():
-        return
-    from throughput_plot import draw
+    from benchmarks.peers.gpu.throughput_plot import draw
 
-    IMAGES.mkdir(parents=True, exist_ok=True)
-    draw(json.loads(RESULTS.read_text()), IMAGES / PLOT)
+    draw(read_results(FILE), IMAGES / PLOT)
 
 
 def render(document: Row) -> str:
@@ -68,7 +54,7 @@ runs the binary network, the other engines its float twin in half precision. Tim
 host, NumPy arrays in and out, medians of rounds in which the engines take turns; in brackets the
 time on the device alone, where an engine tells it: passes queued one behind the other, nothing
 copied. Ratios are medians of the rounds' own.
-`python benchmarks/peers/gpu/compare.py`, results in `benchmarks/results/{RESULTS.name}`."""
+`python -m benchmarks.peers.gpu.compare`, results in `benchmarks/results/{FILE}`."""
 
 
 def latency_table(networks: list[Row], batch: int) -> str:

@@ -7,7 +7,8 @@ from typing import Final
 
 import numpy as np
 from ai_edge_litert.compiled_model import CompiledModel, GpuOptions, HardwareAccelerator, Options
-from serving import Array, Engine, Task, serve
+
+from benchmarks.peers.gpu.serving import Array, Engine, Task, serve
 
 NOTES: Final = ("a batch is so many passes of a network with batch size 1",)
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from formats.folding import fold_batch_norm
-from formats.steps import covers_map, single_step, unsupported
 
+from benchmarks.peers.formats.folding import fold_batch_norm
+from benchmarks.peers.formats.steps import covers_map, single_step, unsupported
 from phonebit.converter.ir import FloatArray, Graph, Node, Shape, Window
 from phonebit.converter.ops import (
     AveragePool2D,

@@ -7,7 +7,8 @@ from typing import Final
 
 import ncnn
 import numpy as np
-from serving import Array, Engine, Task, serve
+
+from benchmarks.peers.gpu.serving import Array, Engine, Task, serve
 
 CPU_KIND: Final = 3
 """VK_PHYSICAL_DEVICE_TYPE_CPU as ncnn counts kinds: 0 discrete, 1 integrated, 2 virtual."""

@@ -6,10 +6,10 @@ import time
 from typing import Final
 
 import numpy as np
-from serving import Array, Engine, Task, serve
-from worker_loop import milliseconds_since
 
 import phonebit
+from benchmarks.peers.gpu.serving import Array, Engine, Task, serve
+from benchmarks.peers.worker_loop import milliseconds_since
 
 HALF_NOTES: Final = (
     "rounding to half precision flips signs of values near zero, which random weights magnify",

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from ncnn_format import write_ncnn
 from numpy.typing import NDArray
-from serving import Task
 
 import phonebit
+from benchmarks.peers.gpu.ncnn_format import write_ncnn
+from benchmarks.peers.gpu.serving import Task
 from phonebit.converter import interpreter
 from phonebit.converter.ir import Graph
 from phonebit.models.networks import NETWORKS, build
@@ -99,7 +99,7 @@ def _ncnn_file(twin: Graph, stem: Path) -> Path:
 
 
 def _litert_file(twin: Graph, stem: Path) -> Path:
-    from tflite_format import write_tflite
+    from benchmarks.peers.gpu.tflite_format import write_tflite
 
     path = stem.with_suffix(".tflite")
     write_tflite(twin, path)
@@ -109,7 +109,8 @@ def _litert_file(twin: Graph, stem: Path) -> Path:
 def torch_file(twin: Graph, stem: Path) -> Path:
     """The module that ``torch_worker`` loads, at ``stem`` with the suffix .pt."""
     import torch
-    from formats.torch_format import FloatNetwork
+
+    from benchmarks.peers.formats.torch_format import FloatNetwork
 
     path = stem.with_suffix(".pt")
     torch.save(FloatNetwork(twin).eval(), path)

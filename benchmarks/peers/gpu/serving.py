@@ -18,20 +18,23 @@ This file runs in the environments of all engines: the standard library and NumP
 from __future__ import annotations
 
 import os
-import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from worker_loop import Fields, Handle, answer_requests, milliseconds_since, timed_ms, write_result
+from benchmarks.peers.worker_loop import (
+    Fields,
+    Handle,
+    answer_requests,
+    milliseconds_since,
+    timed_ms,
+    write_result,
+)
 
 Array = NDArray[Any]
 SEED: Final = 0

@@ -16,10 +16,10 @@ from typing import Any, Final
 import flatbuffers
 import numpy as np
 from ai_edge_litert import schema_py_generated as tfl
-from formats.folding import fold_batch_norm, scale_and_offset
-from formats.steps import covers_map, same_pads, single_step, unsupported
 from numpy.typing import NDArray
 
+from benchmarks.peers.formats.folding import fold_batch_norm, scale_and_offset
+from benchmarks.peers.formats.steps import covers_map, same_pads, single_step, unsupported
 from phonebit.converter.ir import Graph, Node, Window
 from phonebit.converter.ops import (
     AveragePool2D,

@@ -1,18 +1,11 @@
-"""Throughput against batch size, a panel for each network.
-
-    python benchmarks/peers/gpu/throughput_plot.py benchmarks/results/peers_gpu.json out.svg
-
-Needs Matplotlib.
-"""
+"""Throughput against batch size, a panel for each network. Needs Matplotlib."""
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from document import TITLES
+from benchmarks.titles import TITLES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,13 +75,3 @@ def _panel(axes: Axes, network: dict[str, Any]) -> None:
     axes.set_title(TITLES[network["name"]], fontsize=10)
     axes.grid(True, which="major", color="#dddddd", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-
-
-def main() -> None:
-    """Command line: results file, picture."""
-    source, target = sys.argv[1:]
-    draw(json.loads(Path(source).read_text()), Path(target))
-
-
-if __name__ == "__main__":
-    main()

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
-from serving import Array, Engine, Task, serve
-from worker_loop import milliseconds_since
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from formats.torch_format import FloatNetwork
+from benchmarks.peers.formats.torch_format import FloatNetwork
+from benchmarks.peers.gpu.serving import Array, Engine, Task, serve
+from benchmarks.peers.worker_loop import milliseconds_since
 
 
 class Torch(Engine):

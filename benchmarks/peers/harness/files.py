@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from harness.catalogue import KINDS, Environment, FileKind, Subject
+from benchmarks.peers.harness.catalogue import KINDS, Environment, FileKind, Subject
 
 PEERS: Final = Path(__file__).parents[1]
 EXPORT_TIMEOUT_S: Final = 1800
@@ -72,12 +72,11 @@ class Files:
     def _export(self, subject: Subject, kind: FileKind) -> None:
         python = self.pythons[kind.environment]
         folder = str(self.folder(subject).resolve())
-        command = [python, "-m", "formats.export", kind.name, subject.name, folder]
+        command = [python, "-m", "benchmarks.peers.formats.export", kind.name, subject.name, folder]
         command += ["--float-weights", self.float_weights]
         try:
             done = subprocess.run(
                 command,
-                cwd=PEERS,
                 env={**os.environ, **FRAMEWORK_SETTINGS},
                 capture_output=True,
                 text=True,

@@ -12,11 +12,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.catalogue import OURS, Contender, Subject
-from harness.files import PEERS, Files
-from harness.turns import take_turns
-from harness.worker_process import WorkerError, WorkerProcess
+from benchmarks.peers.harness.catalogue import OURS, Contender, Subject
+from benchmarks.peers.harness.files import Files
+from benchmarks.peers.harness.turns import take_turns
+from benchmarks.peers.harness.worker_process import WorkerError, WorkerProcess
 
+WORKERS: Final = "benchmarks.peers.workers"
 START_TIMEOUT_S: Final = 300
 RUN_TIMEOUT_S: Final = 120
 PAUSE_S: Final = 0.05
@@ -137,7 +138,7 @@ def _start(case: Case, contender: Contender, files: Files, cores: list[int]) -> 
         "variant": contender.variant,
     }
     return WorkerProcess(
-        PEERS / "workers" / f"{contender.worker}_worker.py",
+        f"{WORKERS}.{contender.worker}_worker",
         task,
         START_TIMEOUT_S,
         files.pythons[contender.environment],

@@ -13,7 +13,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from queue import Empty, Queue
 from typing import Any, Final
 
@@ -30,7 +29,7 @@ class WorkerProcess:
     """One worker.
 
     Args:
-        script: what it runs.
+        module: what it runs.
         task: its argument, as JSON.
         timeout_s: for its first answer.
         python: the interpreter, of the environment that has the engine.
@@ -46,7 +45,7 @@ class WorkerProcess:
 
     def __init__(
         self,
-        script: Path,
+        module: str,
         task: Mapping[str, Any],
         timeout_s: float,
         python: str = sys.executable,
@@ -56,7 +55,7 @@ class WorkerProcess:
         begin = time.perf_counter()
         try:
             self._process = subprocess.Popen(
-                [python, str(script), json.dumps(task)],
+                [python, "-m", module, json.dumps(task)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,

@@ -12,7 +12,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-from protocol import Array, Engine, Task, serve
+
+from benchmarks.peers.workers.protocol import Array, Engine, Task, serve
 
 
 def load(task: Task) -> Engine:

@@ -20,7 +20,6 @@ This file runs in the environments of all engines: the standard library and NumP
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,9 +29,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from worker_loop import Fields, Handle, answer_requests, milliseconds_since, timed_ms, write_result
+from benchmarks.peers.worker_loop import (
+    Fields,
+    Handle,
+    answer_requests,
+    milliseconds_since,
+    timed_ms,
+    write_result,
+)
 
 Array = NDArray[Any]
 Forward = Callable[[], Array]

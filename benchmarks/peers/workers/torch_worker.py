@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from protocol import Array, Engine, Task, serve
+from benchmarks.peers.workers.protocol import Array, Engine, Task, serve
 
 
 def load(task: Task) -> Engine:

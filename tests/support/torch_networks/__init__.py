@@ -56,7 +56,7 @@ class Entry:
 
     def inputs(self, kind: Kind, count: int, seed: int, small: bool) -> Tensor:
         """Pictures (count, C, H, W), float32; exact numbers if ``kind`` is "dyadic"."""
-        from support.torch_networks import statistics
+        from . import statistics
 
         shape = self.input_shape(small, kind)
         if self.unit_input:
@@ -66,7 +66,7 @@ class Entry:
 
     def build(self, kind: Kind, seed: int, small: bool) -> nn.Module:
         """The network in eval mode with ``dyadic_`` or ``random_`` weights and statistics."""
-        from support.torch_networks import statistics
+        from . import statistics
 
         module, function = self.factory.split(":")
         network: nn.Module = getattr(import_module(f"{__name__}.{module}"), function)(small)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from support.torch_networks.bireal import BinaryActivation, HardBinaryConv
+from .bireal import BinaryActivation, HardBinaryConv
 
 
 class LearnableBias(nn.Module):

@@ -2,85 +2,56 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from benchmarks.coexec import (
+    confinement,
+    document,
+    layer_cases,
+    layer_files,
+    layers,
+    network_work,
+    plans,
+    results_file,
+    steps,
+    turns,
+)
+from benchmarks.coexec import testbed as testbeds
 from phonebit.models.networks import build
 from phonebit.planner.plan import OutputPart, Processor
-
-FOLDER = Path(__file__).parents[3] / "benchmarks" / "coexec"
-SCRIPTS = (
-    "testbed",
-    "turns",
-    "results_file",
-    "confinement",
-    "layer_cases",
-    "layer_files",
-    "layers",
-    "layer_tables",
-    "plans",
-    "network_tables",
-    "network_work",
-    "predictor_tables",
-    "document",
-    "steps",
-)
-"""Bare names, which scripts of other benchmark folders have, too."""
-BORROWED = (
-    "benchmark_context",
-    "experiment",
-    "layer_timing",
-    "plots",
-    "rounds",
-)
-
-
-@pytest.fixture(scope="module")
-def scripts() -> Iterator[SimpleNamespace]:
-    names = (*SCRIPTS, *BORROWED)
-    others = {name: sys.modules.pop(name) for name in names if name in sys.modules}
-    before = list(sys.path)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(FOLDER))
-        yield SimpleNamespace(**{name: importlib.import_module(name) for name in SCRIPTS})
-    sys.path[:] = before
-    for name in names:
-        sys.modules.pop(name, None)
-    sys.modules.update(others)
-
 
 # --- the testbed ----------------------------------------------------------------------------------
 
 
-def test_a_testbed_is_known_by_its_name(scripts: SimpleNamespace) -> None:
-    testbed = scripts.testbed.Testbed(4, 2, "avx2")
+def test_a_testbed_is_known_by_its_name() -> None:
+    testbed = testbeds.Testbed(4, 2, "avx2")
     assert testbed.name == "g4c2-avx2"
-    assert scripts.testbed.Testbed.named(testbed.name) == testbed
+    assert testbeds.Testbed.named(testbed.name) == testbed
 
 
-def test_cores_are_divided_without_overlap(scripts: SimpleNamespace) -> None:
-    gpu, cpu = scripts.testbed.Testbed(2, 3, "avx2").divide(range(16))
+def test_cores_are_divided_without_overlap() -> None:
+    gpu, cpu = testbeds.Testbed(2, 3, "avx2").divide(range(16))
     assert gpu == [0, 1]
     assert len(cpu) == 3
     assert not set(gpu) & set(cpu)
 
 
 def test_threads_of_the_gpus_cores_are_the_cpus_last_choice(
-    scripts: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pairs = {core: {core, core ^ 1} for core in range(8)}
-    monkeypatch.setattr(scripts.testbed, "_siblings", pairs.__getitem__)
-    gpu, cpu = scripts.testbed.Testbed(1, 6, "avx2").divide(range(8))
+    monkeypatch.setattr(testbeds, "_siblings", pairs.__getitem__)
+    gpu, cpu = testbeds.Testbed(1, 6, "avx2").divide(range(8))
     assert (gpu, cpu) == ([0], [2, 3, 4, 5, 6, 7])
 
 
@@ -89,17 +60,17 @@ def test_threads_of_the_gpus_cores_are_the_cpus_last_choice(
     [((1, 1), [1, 2], "may not use"), ((2, 2), [0, 1, 2], "needs 4 cores")],
 )
 def test_too_few_cores_are_an_error_that_says_which(
-    scripts: SimpleNamespace, cores: tuple[int, int], allowed: list[int], reason: str
+    cores: tuple[int, int], allowed: list[int], reason: str
 ) -> None:
-    with pytest.raises(scripts.testbed.TestbedError, match=reason):
-        scripts.testbed.Testbed(*cores, "avx2").divide(allowed)
+    with pytest.raises(testbeds.TestbedError, match=reason):
+        testbeds.Testbed(*cores, "avx2").divide(allowed)
 
 
 @pytest.mark.skipif(
     not {0, 1} <= os.sched_getaffinity(0), reason="this process may not use cores 0 and 1"
 )
-def test_a_command_runs_on_the_cpus_cores_and_knows_its_testbed(scripts: SimpleNamespace) -> None:
-    testbed = scripts.testbed.Testbed(1, 1, "avx2")
+def test_a_command_runs_on_the_cpus_cores_and_knows_its_testbed() -> None:
+    testbed = testbeds.Testbed(1, 1, "avx2")
     told = "import os; print(sorted(os.sched_getaffinity(0)), *(os.environ[name] for name in {}))"
     names = ["POCL_MAX_PTHREAD_COUNT", "POCL_CPU_MAX_CU_COUNT", "POCL_AFFINITY", "PHONEBIT_CPU"]
     done = testbed.run([sys.executable, "-c", told.format(names)], stdout=subprocess.PIPE)
@@ -107,29 +78,29 @@ def test_a_command_runs_on_the_cpus_cores_and_knows_its_testbed(scripts: SimpleN
     assert done.stdout.split("]") == [str(cores)[:-1], " 1 1 1 avx2\n"]
 
 
-def test_core_lists_are_read_as_the_kernel_writes_them(scripts: SimpleNamespace) -> None:
-    assert list(scripts.confinement.core_list("0,2-4,7\n")) == [0, 2, 3, 4, 7]
-    name, cores = scripts.confinement.task_cores()[os.getpid()]
+def test_core_lists_are_read_as_the_kernel_writes_them() -> None:
+    assert list(confinement.core_list("0,2-4,7\n")) == [0, 2, 3, 4, 7]
+    name, cores = confinement.task_cores()[os.getpid()]
     assert name and cores == os.sched_getaffinity(0)
 
 
-def test_a_thread_that_may_leave_its_side_is_found(scripts: SimpleNamespace) -> None:
+def test_a_thread_that_may_leave_its_side_is_found() -> None:
     tasks = {1: ("python", frozenset({1})), 2: ("pocl", frozenset({0}))}
-    check = scripts.confinement.check_threads
+    check = confinement.check_threads
     assert check(tasks, [0], [1]) == {"cpu_threads": 1, "gpu_threads": 1}
-    with pytest.raises(scripts.testbed.TestbedError, match=r"other \(3\) on \[0, 1\]"):
+    with pytest.raises(testbeds.TestbedError, match=r"other \(3\) on \[0, 1\]"):
         check(tasks | {3: ("other", frozenset({0, 1}))}, [0], [1])
-    with pytest.raises(scripts.testbed.TestbedError, match="POCL_AFFINITY"):
+    with pytest.raises(testbeds.TestbedError, match="POCL_AFFINITY"):
         check({1: tasks[1]}, [0], [1])
 
 
 # --- measuring ------------------------------------------------------------------------------------
 
 
-def test_a_budget_is_shared_equally(scripts: SimpleNamespace) -> None:
-    budget = scripts.turns.Budget(100)
+def test_a_budget_is_shared_equally() -> None:
+    budget = turns.Budget(100)
     assert 24 < budget.share(4).seconds <= 25
-    assert scripts.turns.Budget(0).left_s == 0
+    assert turns.Budget(0).left_s == 0
 
 
 class Undisturbed:
@@ -140,31 +111,31 @@ class Undisturbed:
         return measure()
 
 
-def test_contestants_take_turns(scripts: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scripts.turns, "WARM_UP_S", 0)
+def test_contestants_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "WARM_UP_S", 0)
     calls: list[str] = []
     contestants = {name: lambda name=name: calls.append(name) for name in "AB"}
-    result = scripts.turns.compete(contestants, Undisturbed(), scripts.turns.Budget(0))
-    assert result["rounds"] == scripts.turns.LEAST_ROUNDS
+    result = turns.compete(contestants, Undisturbed(), turns.Budget(0))
+    assert result["rounds"] == turns.LEAST_ROUNDS
     assert set(result["times"]) == {"A", "B"}
     assert calls == list("ABAB") + list("AABB") * result["rounds"]  # one of two does not count
 
 
-def test_a_turn_begins_with_calls_that_do_not_count(scripts: SimpleNamespace) -> None:
+def test_a_turn_begins_with_calls_that_do_not_count() -> None:
     begun: list[float] = []
 
     def call() -> None:
         begun.append(time.perf_counter())
         time.sleep(0.003)
 
-    times = scripts.turns.timed(call, Undisturbed())()
-    assert begun[-1] - begun[0] >= scripts.turns.WARM_UP_S
+    times = turns.timed(call, Undisturbed())()
+    assert begun[-1] - begun[0] >= turns.WARM_UP_S
     assert 3 <= times["total"] < 1e3 * (time.perf_counter() - begun[0]) - 15
 
 
-def test_results_are_added_and_failures_forgotten(scripts: SimpleNamespace, tmp_path: Path) -> None:
+def test_results_are_added_and_failures_forgotten(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
-    files = scripts.results_file
+    files = results_file
     files.store_failure(path, "g1c1-avx2", "sync", "no device")
     files.store(path, "g1c1-avx2", "layers", {"rows": []})
     testbed = json.loads(path.read_text())["testbeds"]["g1c1-avx2"]
@@ -177,16 +148,18 @@ def test_results_are_added_and_failures_forgotten(scripts: SimpleNamespace, tmp_
 
 
 def test_a_step_that_fails_leaves_the_others_alone(
-    scripts: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "good.py").write_text("import pathlib, sys; pathlib.Path('ran').write_text('')")
-    (tmp_path / "bad.py").write_text("import os; os.abort()")
-    monkeypatch.setattr(scripts.steps, "HERE", tmp_path)
+    fakes = tmp_path / "fakes"
+    fakes.mkdir()
+    (fakes / "good.py").write_text("import pathlib; pathlib.Path('ran').write_text('')")
+    (fakes / "bad.py").write_text("import os; os.abort()")
+    monkeypatch.setattr(steps, "PACKAGE", "fakes")
     monkeypatch.chdir(tmp_path)
-    testbed, results = scripts.testbed.Testbed(1, 1, "avx2"), tmp_path / "results.json"
-    steps = [scripts.steps.Step("bad", 1), scripts.steps.Step("good", 1)]
-    budget = scripts.turns.Budget(10)
-    assert scripts.steps.run_steps(steps, testbed, budget, tmp_path, results, True) == ["bad"]
+    testbed, results = testbeds.Testbed(1, 1, "avx2"), tmp_path / "results.json"
+    both = [steps.Step("bad", 1), steps.Step("good", 1)]
+    budget = turns.Budget(10)
+    assert steps.run_steps(both, testbed, budget, tmp_path, results, True) == ["bad"]
     assert (tmp_path / "ran").exists()
     failures = json.loads(results.read_text())["testbeds"]["g1c1-avx2"]["failures"]
     assert failures == {"bad": "signal 6"}
@@ -195,23 +168,21 @@ def test_a_step_that_fails_leaves_the_others_alone(
 # --- layers ---------------------------------------------------------------------------------------
 
 
-def test_layers_are_those_of_the_paper_within_limits(scripts: SimpleNamespace) -> None:
-    cases = [*scripts.layer_cases.linear_cases(), *scripts.layer_cases.convolution_cases()]
-    low, high = scripts.layer_cases.MACS
+def test_layers_are_those_of_the_paper_within_limits() -> None:
+    cases = [*layer_cases.linear_cases(), *layer_cases.convolution_cases()]
+    low, high = layer_cases.MACS
     assert all(low <= case.macs <= high for case in cases)
     assert {case.kernel for case in cases} == {1, 3, 5, 7}
     assert {case.stride for case in cases if case.kind == "linear"} == {1}
     assert len({case.name for case in cases}) > 2000
 
 
-def test_a_file_of_one_layer_has_the_layer_that_was_asked_for(
-    scripts: SimpleNamespace, tmp_path: Path
-) -> None:
+def test_a_file_of_one_layer_has_the_layer_that_was_asked_for(tmp_path: Path) -> None:
     from phonebit import Network
 
-    case = scripts.layer_files.LayerCase("convolution", 9, 7, 32, 40, 3, 2)
+    case = layer_files.LayerCase("convolution", 9, 7, 32, 40, 3, 2)
     for output, dtype in (("bits", "bit"), ("values", "f32")):
-        path, place = scripts.layer_files.write_layer(case, tmp_path, output)
+        path, place = layer_files.write_layer(case, tmp_path, output)
         network = Network.load(path, device="cpu", threads=1)
         layer = network.layers[place]
         assert (layer.kind, layer.macs) == ("binary_conv2d", case.macs)
@@ -227,11 +198,11 @@ class FakeLayer:
         return SimpleNamespace(total_us=10.0 + abs(gpu_channels - 40))
 
 
-def test_the_search_looks_at_every_cut(scripts: SimpleNamespace) -> None:
-    times = scripts.layers.search(FakeLayer())
+def test_the_search_looks_at_every_cut() -> None:
+    times = layers.search(FakeLayer())
     assert sorted(times) == list(range(8, 64, 8))
-    assert scripts.layers.best_of(times, 2) == [40, 32]
-    assert scripts.layers.in_turns(FakeLayer(), [0, 40], 3) == {0: 50.0, 40: 10.0}
+    assert layers.best_of(times, 2) == [40, 32]
+    assert layers.in_turns(FakeLayer(), [0, 40], 3) == {0: 50.0, 40: 10.0}
 
 
 # --- plans ----------------------------------------------------------------------------------------
@@ -263,21 +234,21 @@ class FakeProfile:
 
 
 def test_every_variant_makes_a_plan_that_it_may_make(
-    scripts: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scripts.plans, "read_profile", lambda path: FakeProfile())
+    monkeypatch.setattr(plans, "read_profile", lambda path: FakeProfile())
     network = tmp_path / "network.pbit"
     build("vgg_small", network)
-    planner = scripts.plans.Planner(tmp_path / "profile.json", 2)
+    planner = plans.Planner(tmp_path / "profile.json", 2)
     found = {}
-    for name, variant in scripts.plans.VARIANTS.items():
+    for name, variant in plans.VARIANTS.items():
         planned, seconds = planner.plan(network, variant)
-        facts = scripts.plans.split_of(planned)
+        facts = plans.split_of(planned)
         found[name] = set(facts["placements"])
         assert planned.plan.device == "a device, 2 threads"
         assert facts["predicted_ms"] <= facts["single_predicted_ms"]
         assert seconds > 0
-        meetings = scripts.network_work.handed_over(planned)
+        meetings = network_work.handed_over(planned)
         assert (meetings["meetings"] > 0) == planned.is_split
     assert found["layer_to_processor"] == {"cpu"}
     assert found["codl_rows"] <= {"cpu", "gpu", "rows"}
@@ -287,11 +258,11 @@ def test_every_variant_makes_a_plan_that_it_may_make(
 
 
 def test_the_predicted_cut_of_a_layer_balances_both_processors(
-    scripts: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scripts.plans, "read_profile", lambda path: FakeProfile())
-    planner = scripts.plans.Planner(tmp_path / "profile.json", 1)
-    files = scripts.layer_files
+    monkeypatch.setattr(plans, "read_profile", lambda path: FakeProfile())
+    planner = plans.Planner(tmp_path / "profile.json", 1)
+    files = layer_files
     path, place = files.write_layer(files.LayerCase("linear", 64, 1, 512, 256), tmp_path)
     assert planner.channels(path, place, "finegrained") == 64
     small, place = files.write_layer(files.LayerCase("linear", 2, 1, 32, 64), tmp_path)
@@ -362,12 +333,12 @@ def results() -> dict[str, Any]:
 
 
 def test_tables_are_made_of_the_results(
-    scripts: SimpleNamespace, results: dict[str, Any], tmp_path: Path,
+    results: dict[str, Any], tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     (tmp_path / "coexec.json").write_text(json.dumps(results))
-    monkeypatch.setattr(scripts.document, "RESULTS", tmp_path)
-    text = scripts.document.section()
+    monkeypatch.setattr(document, "RESULTS", tmp_path)
+    text = document.section()
     for cells in (
         "| g1c1-avx2 | 1 | 1, avx2 | 100 | 200 | 2.00 | 1.02x | 1.01x |",
         "| 4 KB | 7.2 |",
@@ -390,7 +361,7 @@ def test_tables_are_made_of_the_results(
 
 
 def test_what_was_not_measured_is_left_out(
-    scripts: SimpleNamespace, results: dict[str, Any], tmp_path: Path,
+    results: dict[str, Any], tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     testbed = results["testbeds"]["g1c1-avx2"]
@@ -399,18 +370,19 @@ def test_what_was_not_measured_is_left_out(
         "testbed": testbed["testbed"],
     }
     (tmp_path / "coexec.json").write_text(json.dumps(results))
-    monkeypatch.setattr(scripts.document, "RESULTS", tmp_path)
-    assert "####" not in scripts.document.section()
+    monkeypatch.setattr(document, "RESULTS", tmp_path)
+    assert "####" not in document.section()
 
 
 def test_the_figures_are_drawn(
-    scripts: SimpleNamespace, results: dict[str, Any], tmp_path: Path,
+    results: dict[str, Any], tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     pytest.importorskip("matplotlib")
     (tmp_path / "coexec.json").write_text(json.dumps(results))
-    monkeypatch.setattr(scripts.document, "RESULTS", tmp_path)
-    monkeypatch.setattr(scripts.document, "IMAGES", tmp_path / "images")
-    scripts.document.plots()
+    monkeypatch.setattr(document, "RESULTS", tmp_path)
+    (tmp_path / "images").mkdir()
+    monkeypatch.setattr(document, "IMAGES", tmp_path / "images")
+    document.plots()
     drawn = {path.name for path in (tmp_path / "images").iterdir()}
     assert drawn == {"coexec_ulayer.svg", "coexec_codl.svg", "coexec_chains.svg"}

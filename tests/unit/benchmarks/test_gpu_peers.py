@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
-import json
-import subprocess
-import sys
+import os
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
+from benchmarks.peers.gpu import document, ncnn_format
+from benchmarks.peers.harness.worker_process import WorkerProcess
+from benchmarks.records import ROOT
 from phonebit.converter import interpreter
 from phonebit.converter.ir import Graph
 from phonebit.converter.ops import BatchNorm
@@ -20,28 +19,8 @@ from phonebit.converter.ops.epilogue import PRelu
 from phonebit.errors import ConversionError
 from phonebit.models.networks.builder import NetworkBuilder
 
-PEERS = Path(__file__).parents[3] / "benchmarks" / "peers"
-GPU = PEERS / "gpu"
 PATIENCE_S = 60.0
 RNG = np.random.default_rng(11)
-
-
-def load(name: str) -> ModuleType:
-    """A module of the folder under a name of its own: other folders have files called alike."""
-    spec = importlib.util.spec_from_file_location(f"gpu_peers_{name}", GPU / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    sys.path.insert(0, str(PEERS))
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(PEERS))
-    return module
-
-
-ncnn_format = load("ncnn_format")
-document = load("document")
 
 
 def twin() -> Graph:
@@ -149,7 +128,9 @@ def test_tflite_file_computes_what_the_source_graph_does(tmp_path: Path) -> None
     reason = "LiteRT is not installed (pip install ai-edge-litert)"
     runtime = pytest.importorskip("ai_edge_litert.interpreter", reason=reason)
     graph, path = twin(), tmp_path / "twin.tflite"
-    load("tflite_format").write_tflite(graph, path)
+    from benchmarks.peers.gpu.tflite_format import write_tflite
+
+    write_tflite(graph, path)
     x = pictures(graph)
     engine = runtime.Interpreter(str(path), num_threads=1)
     engine.allocate_tensors()
@@ -169,11 +150,8 @@ def test_torch_module_computes_what_the_source_graph_does(slopes: str) -> None:
         (step,) = graph.producer("leaky").op.epilogue.steps  # type: ignore[union-attr]
         assert isinstance(step, PRelu)
         step.slope[:] = np.linspace(0.0, 0.5, len(step.slope))
-    sys.path.insert(0, str(PEERS))
-    try:
-        from formats.torch_format import FloatNetwork
-    finally:
-        sys.path.remove(str(PEERS))
+    from benchmarks.peers.formats.torch_format import FloatNetwork
+
     x = pictures(graph, 3)
     with torch.inference_mode():
         result = FloatNetwork(graph).eval()(torch.from_numpy(x).permute(0, 3, 1, 2))
@@ -183,18 +161,17 @@ def test_torch_module_computes_what_the_source_graph_does(slopes: str) -> None:
     )
 
 
-WORKER = f"""
+WORKER = """
 import sys
-sys.path.insert(0, {str(GPU)!r})
 import numpy as np
-from serving import Engine, serve
+from benchmarks.peers.gpu.serving import Engine, serve
 
 class Fake(Engine):
     def __init__(self, task):
         if task.model == "absent":
             raise RuntimeError("no such file: " + task.model)
         print("engines print things")
-        super().__init__("1.2", ("a note",), {{"programs_built": 3}})
+        super().__init__("1.2", ("a note",), {"programs_built": 3})
         self.task = task
     def prepare(self, count):
         self.values = self.task.values(count)
@@ -206,15 +183,11 @@ serve(Fake)
 
 
 def start(tmp_path: Path, model: str) -> Any:
-    sys.path.insert(0, str(PEERS))
-    try:
-        from harness.worker_process import WorkerProcess
-    finally:
-        sys.path.remove(str(PEERS))
-    script = tmp_path / "worker.py"
-    script.write_text(WORKER)
+
+    (tmp_path / "fake_worker.py").write_text(WORKER)
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"}
     task = {"model": model, "shape": [4, 4, 3], "result": "y", "precision": "f16", "device": "gpu"}
-    return WorkerProcess(script, task, PATIENCE_S)
+    return WorkerProcess("fake_worker", task, PATIENCE_S, environment=environment)
 
 
 def test_worker_answers_each_request(tmp_path: Path) -> None:
@@ -307,11 +280,10 @@ def test_rehearsal_is_marked() -> None:
 
 def test_plot_is_the_same_file_every_time(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="Matplotlib is not installed")
-    source = tmp_path / "results.json"
-    source.write_text(json.dumps(results()))
+    from benchmarks.peers.gpu.throughput_plot import draw
+
     for name in ("first.svg", "second.svg"):
-        command = [sys.executable, str(GPU / "throughput_plot.py"), source, tmp_path / name]
-        subprocess.run(command, check=True)
+        draw(results(), tmp_path / name)
     text = (tmp_path / "first.svg").read_text()
     assert text == (tmp_path / "second.svg").read_text()
     assert "AlexNet" in text and "pictures a second" in text and "ncnn" in text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from phonebit.models.markdown_table import markdown_table
+from benchmarks.markdown_table import markdown_table
 
 
 def test_words_stand_left_and_numbers_right() -> None:

@@ -2,28 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-from types import ModuleType
-
 import pytest
 
-FOLDER = Path(__file__).parents[3] / "benchmarks" / "mobile_isa"
-
-
-def load(name: str) -> ModuleType:
-    """A script's module, without its folder on the path of all tests."""
-    spec = importlib.util.spec_from_file_location(f"mobile_isa_{name}", FOLDER / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-machine_code = load("machine_code")
-tuning = load("tuning")
+from benchmarks.mobile_isa import machine_code, tuning
 
 # Three words a texel, a hundred texels; the part before "Native code" is of the first compilation.
 ADRENO = """\

@@ -3,46 +3,28 @@
 from __future__ import annotations
 
 import importlib
-import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from benchmarks.networks import (
+    document,
+    figure_layers,
+    float_twin,
+    peer_process,
+    per_layer,
+)
+from benchmarks.networks.rounds import Rounds, take_turns
+from benchmarks.networks.unfused import unfused_network
+from benchmarks.records import ROOT, read_results
 from phonebit import Network, VerificationError
 from phonebit.converter.ops import BatchNorm
 from phonebit.converter.reader import read_graph
 from phonebit.models.networks import NETWORKS, converted
 from phonebit.random_inputs import random_inputs
-
-FOLDER = Path(__file__).parents[3] / "benchmarks" / "networks"
-SCRIPTS = (
-    "document",
-    "figure_layers",
-    "float_twin",
-    "peer_process",
-    "rounds",
-    "unfused",
-    "per_layer",
-)
-"""Bare names, which scripts of other benchmark folders have, too."""
-BORROWED = ("formats", "formats.folding", "benchmark_context", "per_layer_plot")
-
-
-@pytest.fixture(scope="module")
-def scripts() -> Iterator[SimpleNamespace]:
-    names = (*SCRIPTS, *BORROWED)
-    others = {name: sys.modules.pop(name) for name in names if name in sys.modules}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(FOLDER))
-        yield SimpleNamespace(**{name: importlib.import_module(name) for name in SCRIPTS})
-    for name in names:
-        sys.modules.pop(name, None)
-    sys.modules.update(others)
 
 
 def network(content: bytes, path: Path) -> Network:
@@ -51,38 +33,32 @@ def network(content: bytes, path: Path) -> Network:
 
 
 @pytest.mark.parametrize("name", ["vgg_small", "birealnet18", "quicknet"])
-def test_the_unfused_network_computes_the_same_bits(
-    scripts: SimpleNamespace, tmp_path: Path, name: str
-) -> None:
+def test_the_unfused_network_computes_the_same_bits(tmp_path: Path, name: str) -> None:
     fused = network(converted(name).content, tmp_path / "fused.pbit")
-    unfused = network(scripts.unfused.unfused_network(name), tmp_path / "unfused.pbit")
+    unfused = network(unfused_network(name), tmp_path / "unfused.pbit")
     assert len(unfused.layers) > 1.5 * len(fused.layers)
     picture = random_inputs(fused.inputs, 1)
     binary = sum(layer.binary for layer in fused.layers)
-    assert scripts.per_layer.check_equal(fused, unfused, picture) > binary
+    assert per_layer.check_equal(fused, unfused, picture) > binary
 
 
-def test_every_layer_is_an_op_of_its_own_without_fusion(
-    scripts: SimpleNamespace, tmp_path: Path
-) -> None:
-    unfused = network(scripts.unfused.unfused_network("vgg_small"), tmp_path / "unfused.pbit")
+def test_every_layer_is_an_op_of_its_own_without_fusion(tmp_path: Path) -> None:
+    unfused = network(unfused_network("vgg_small"), tmp_path / "unfused.pbit")
     names = [layer.name for layer in unfused.layers]
     source = [node.name for node in NETWORKS["vgg_small"]("outline").nodes if node.inputs]
     assert [name for name in names if name in source] == source
     assert sorted(set(names) - set(source)) == ["fc/bias", "pool3/float"]
 
 
-def test_a_network_with_other_bits_is_an_error(scripts: SimpleNamespace, tmp_path: Path) -> None:
+def test_a_network_with_other_bits_is_an_error(tmp_path: Path) -> None:
     fused = network(converted("vgg_small").content, tmp_path / "fused.pbit")
     twin = network(converted("vgg_small", "float").content, tmp_path / "twin.pbit")
     with pytest.raises(VerificationError, match="expected equal elements, got"):
-        scripts.per_layer.check_equal(fused, twin, random_inputs(fused.inputs, 1))
+        per_layer.check_equal(fused, twin, random_inputs(fused.inputs, 1))
 
 
-def test_the_twin_has_its_batch_normalizations_folded(
-    scripts: SimpleNamespace, tmp_path: Path
-) -> None:
-    content = scripts.float_twin.float_twin("vgg_small")
+def test_the_twin_has_its_batch_normalizations_folded(tmp_path: Path) -> None:
+    content = float_twin.float_twin("vgg_small")
     whole = converted("vgg_small", "float").content
     norms = [node.op for node in NETWORKS["vgg_small"]("outline").nodes]
     channels = sum(op.gamma.size for op in norms if isinstance(op, BatchNorm))
@@ -96,43 +72,43 @@ def test_the_twin_has_its_batch_normalizations_folded(
     assert read_graph(tmp_path / "folded.pbit").inputs == ["picture"]
 
 
-def test_ops_belong_to_the_layer_whose_number_they_have(scripts: SimpleNamespace) -> None:
+def test_ops_belong_to_the_layer_whose_number_they_have() -> None:
     ours = ["conv1", "bn1", "sign1", "pool1", "conv2", "sign8", "sign8/float", "conv9"]
-    assert scripts.figure_layers.layer_of(ours) == [
+    assert figure_layers.layer_of(ours) == [
         "conv1", "conv1", "conv1", "conv1", "conv2", "conv8", "conv9", "conv9",
     ]  # fmt: skip
     peers = ["picture_reorder", "fused conv10", "conv3/WithoutBiases", "Reorder_1", "conv3_sign3"]
-    assert scripts.figure_layers.layer_of(peers) == ["other", "other", "conv3", "other", "conv3"]
+    assert figure_layers.layer_of(peers) == ["other", "other", "conv3", "other", "conv3"]
 
 
-def test_times_of_a_layer_s_ops_are_added(scripts: SimpleNamespace) -> None:
-    times = scripts.figure_layers.by_layer([("conv1", 1.0), ("pool1", 0.25), ("reorder", 0.5)])
+def test_times_of_a_layer_s_ops_are_added() -> None:
+    times = figure_layers.by_layer([("conv1", 1.0), ("pool1", 0.25), ("reorder", 0.5)])
     assert times["conv1"] == 1.25
     assert times["conv2"] == 0
     assert times["other"] == 0.5
 
 
-def test_disturbed_rounds_do_not_count(scripts: SimpleNamespace) -> None:
+def test_disturbed_rounds_do_not_count() -> None:
     times = {"a": [{"conv1": value} for value in (1.0, 50.0, 3.0, 2.0)]}
-    rounds = scripts.rounds.Rounds(times, [1.0, 1.3, 1.1, 1.0])
+    rounds = Rounds(times, [1.0, 1.3, 1.1, 1.0])
     assert rounds.counted == [0, 2, 3]
     assert rounds.spread("a")["conv1"]["median_ms"] == 2.0
     assert rounds.describe()["counted"] == 3
 
 
-def test_all_rounds_count_where_hardly_any_is_steady(scripts: SimpleNamespace) -> None:
-    rounds = scripts.rounds.Rounds({"a": [{"conv1": 1.0}] * 4}, [1.0, 2.0, 2.0, 2.0])
+def test_all_rounds_count_where_hardly_any_is_steady() -> None:
+    rounds = Rounds({"a": [{"conv1": 1.0}] * 4}, [1.0, 2.0, 2.0, 2.0])
     assert rounds.steady == [0]
     assert rounds.counted == [0, 1, 2, 3]
 
 
-def test_contestants_take_turns(scripts: SimpleNamespace) -> None:
+def test_contestants_take_turns() -> None:
     order: list[str] = []
 
     def contestant(name: str) -> Any:
         return lambda: order.append(name) or {"conv1": 1.0}
 
-    rounds = scripts.rounds.take_turns({"a": contestant("a"), "b": contestant("b")}, 3)
+    rounds = take_turns({"a": contestant("a"), "b": contestant("b")}, 3)
     assert "".join(order) == "ababab"
     assert len(rounds.canary_ms) == len(rounds.times["b"]) == 3
 
@@ -145,19 +121,17 @@ for number, _ in enumerate(sys.stdin):
 """
 
 
-def start(scripts: SimpleNamespace, folder: Path, code: str, **options: Any) -> Any:
-    worker = folder / "worker.py"
-    worker.write_text(code)
+def start(folder: Path, code: str, **options: Any) -> Any:
+    (folder / "fake_peer.py").write_text(code)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scripts.peer_process, "WORKER", worker)
+        patch.setattr(peer_process, "WORKER", "fake_peer")
+        patch.setenv("PYTHONPATH", f"{folder}:{ROOT}")
         python = options.get("python", sys.executable)
-        return scripts.peer_process.Peer(python, "toy", folder / "m", folder / "p", 1, 3)
+        return peer_process.Peer(python, "toy", folder / "m", folder / "p", 1, 3)
 
 
-def test_a_peer_answers_with_medians_of_its_passes(
-    scripts: SimpleNamespace, tmp_path: Path
-) -> None:
-    peer = start(scripts, tmp_path, WORKER)
+def test_a_peer_answers_with_medians_of_its_passes(tmp_path: Path) -> None:
+    peer = start(tmp_path, WORKER)
     assert peer.title == "Toy 1"
     times = peer.measure()
     assert (times["conv1"], times["other"]) == (1.0, 0.5)
@@ -168,27 +142,25 @@ def test_a_peer_answers_with_medians_of_its_passes(
     ("code", "reason"),
     [("import absent_engine", "No module named 'absent_engine'"), ("exit(3)", "ended with code 3")],
 )
-def test_a_peer_that_does_not_start_says_why(
-    scripts: SimpleNamespace, tmp_path: Path, code: str, reason: str
-) -> None:
-    with pytest.raises(scripts.peer_process.PeerError, match=reason):
-        start(scripts, tmp_path, code)
+def test_a_peer_that_does_not_start_says_why(tmp_path: Path, code: str, reason: str) -> None:
+    with pytest.raises(peer_process.PeerError, match=reason):
+        start(tmp_path, code)
 
 
-def test_a_python_that_is_not_there_is_said(scripts: SimpleNamespace, tmp_path: Path) -> None:
-    with pytest.raises(scripts.peer_process.PeerError, match="No such file"):
-        start(scripts, tmp_path, WORKER, python=str(tmp_path / "python"))
+def test_a_python_that_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(peer_process.PeerError, match="No such file"):
+        start(tmp_path, WORKER, python=str(tmp_path / "python"))
 
 
 @pytest.fixture
-def results(scripts: SimpleNamespace) -> dict[str, Any]:
+def results() -> dict[str, Any]:
     """Made-up results: float 40 ms a layer, fused 1, unfused 2, the peer 20."""
     engines = {
         name: {
             "title": title,
             "layers": {
                 layer: {"median_ms": time, "p10_ms": time, "p90_ms": time}
-                for layer in scripts.figure_layers.LAYERS
+                for layer in figure_layers.LAYERS
             },
         }
         for name, title, time in (
@@ -212,46 +184,42 @@ def results(scripts: SimpleNamespace) -> dict[str, Any]:
     }
 
 
-def test_the_table_compares_with_the_fastest_float(
-    scripts: SimpleNamespace, results: dict[str, Any]
-) -> None:
-    assert scripts.document.baseline(results) == "peer"
-    assert scripts.document.binary_speed_up(results) == pytest.approx(20)
-    text = scripts.document.per_layer_section(results, "cpu")
+def test_the_table_compares_with_the_fastest_float(results: dict[str, Any]) -> None:
+    assert document.baseline(results) == "peer"
+    assert document.binary_speed_up(results) == pytest.approx(20)
+    text = document.per_layer_section(results, "cpu")
     assert "| conv3 | 1.000 | 2.000 | 40.000 | 20.000 | 2.00x | **20.0x** | 10.0x |" in text
     assert "| all | 9.00 | 18.00 | 360.00 | 180.00 | 2.00x | **20.0x** | 10.0x |" in text
     assert "20 times as fast as in Toy 1 f32" in text
     assert "not measured: other: not installed" in text
 
 
-def test_a_disturbed_machine_is_said(scripts: SimpleNamespace, results: dict[str, Any]) -> None:
-    assert "disturbed" not in scripts.document.per_layer_section(results, "cpu")
+def test_a_disturbed_machine_is_said(results: dict[str, Any]) -> None:
+    assert "disturbed" not in document.per_layer_section(results, "cpu")
     results |= {"steady": 1, "counted": 5}
-    assert "disturbed" in scripts.document.per_layer_section(results, "cpu")
+    assert "disturbed" in document.per_layer_section(results, "cpu")
 
 
-def test_the_table_of_sizes_shows_paper_and_files(scripts: SimpleNamespace) -> None:
+def test_the_table_of_sizes_shows_paper_and_files() -> None:
     row = {
         "paper_mb": {"float": 63.4, "binary": 2.4},
         "bytes": {"float": 63_457_780, "binary_f32": 2_497_844, "binary_f16": 2_241_844},
     }
-    text = scripts.document.sizes_table({"networks": {"yolov2_tiny": row}})
+    text = document.sizes_table({"networks": {"yolov2_tiny": row}})
     assert "| YOLOv2-Tiny | 63.4 | 63.46 | 2.4 | 2.50 | **2.24** | 28.3x |" in text
 
 
-def test_the_plot_is_drawn(
-    scripts: SimpleNamespace, results: dict[str, Any], tmp_path: Path
-) -> None:
+def test_the_plot_is_drawn(results: dict[str, Any], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="Matplotlib is not installed")
-    plot = importlib.import_module("per_layer_plot")
+    plot = importlib.import_module("benchmarks.networks.per_layer_plot")
     plot.draw(results, tmp_path / "plot.svg")
     text = (tmp_path / "plot.svg").read_text()
     for expected in ("conv1", "conv9", "fused", "Toy 1 f32", "PhoneBit f32"):
         assert expected in text
 
 
-def test_committed_sizes_are_within_the_paper_s(scripts: SimpleNamespace) -> None:
-    document = json.loads((FOLDER.parent / "results" / "sizes.json").read_text())
+def test_committed_sizes_are_within_the_paper_s() -> None:
+    document = read_results("sizes.json")
     for name, row in document["networks"].items():
         # The paper prints one decimal and cuts the rest off.
         assert row["bytes"]["float"] < (row["paper_mb"]["float"] + 0.1) * 1e6, name

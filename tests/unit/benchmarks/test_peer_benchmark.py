@@ -11,29 +11,31 @@ from typing import Any
 import numpy as np
 import pytest
 
-PEERS = Path(__file__).parents[3] / "benchmarks" / "peers"
-sys.path.insert(0, str(PEERS))
-try:
-    from harness import files as files_module
-    from harness import measure as measure_module
-    from harness import tables
-    from harness.catalogue import KINDS, SUBJECTS, Contender, Subject, contenders_for, kinds_for
-    from harness.files import ExportError, Files, last_error
-    from harness.measure import Case, compare_results, measure
-    from harness.turns import LEAST_ROUNDS, MOST_ROUNDS, take_turns
-    from harness.worker_process import WorkerError, WorkerProcess
-finally:
-    sys.path.remove(str(PEERS))
+from benchmarks.peers.harness import files as files_module
+from benchmarks.peers.harness import measure as measure_module
+from benchmarks.peers.harness import tables
+from benchmarks.peers.harness.catalogue import (
+    KINDS,
+    SUBJECTS,
+    Contender,
+    Subject,
+    contenders_for,
+    kinds_for,
+)
+from benchmarks.peers.harness.files import ExportError, Files, last_error
+from benchmarks.peers.harness.measure import Case, compare_results, measure
+from benchmarks.peers.harness.turns import LEAST_ROUNDS, MOST_ROUNDS, take_turns
+from benchmarks.peers.harness.worker_process import WorkerError, WorkerProcess
+from benchmarks.records import ROOT
 
 PATIENCE_S = 60.0
 """For a Python process to start and import NumPy on a busy machine."""
 
-WORKER = f"""
+WORKER = """
 import itertools, json, os, sys, time
-sys.path.insert(0, {str(PEERS / "workers")!r})
 from pathlib import Path
 import numpy as np
-from protocol import Engine, serve
+from benchmarks.peers.workers.protocol import Engine, serve
 
 def load(task):
     print("engines print things")
@@ -59,15 +61,16 @@ serve(load)
 
 
 @pytest.fixture
-def script(tmp_path: Path) -> Path:
-    return write_script(tmp_path)
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    return write_worker(tmp_path, monkeypatch)
 
 
-def write_script(folder: Path) -> Path:
-    (folder / "workers").mkdir()
-    path = folder / "workers" / "fake_worker.py"
-    path.write_text(WORKER)
-    return path
+def write_worker(folder: Path, patch: pytest.MonkeyPatch, text: str = WORKER) -> str:
+    """The name of a module that processes started from now on find."""
+    (folder / "fakes").mkdir()
+    (folder / "fakes" / "fake_worker.py").write_text(text)
+    patch.setenv("PYTHONPATH", f"{folder}:{ROOT}")
+    return "fakes.fake_worker"
 
 
 def task(folder: Path, variant: str = "") -> dict[str, Any]:
@@ -80,8 +83,8 @@ def task(folder: Path, variant: str = "") -> dict[str, Any]:
             "variant": variant}  # fmt: skip
 
 
-def test_a_worker_answers_every_request(script: Path, tmp_path: Path) -> None:
-    worker = WorkerProcess(script, task(tmp_path), PATIENCE_S)
+def test_a_worker_answers_every_request(module: str, tmp_path: Path) -> None:
+    worker = WorkerProcess(module, task(tmp_path), PATIENCE_S)
     assert worker.ready["version"] == "1.5"
     assert worker.start_ms > worker.ready["load_ms"] + worker.ready["first_ms"] > 0
     (once,) = worker.ask("run 0 0", PATIENCE_S)["ms"]
@@ -95,35 +98,35 @@ def test_a_worker_answers_every_request(script: Path, tmp_path: Path) -> None:
 
 
 def test_results_with_channels_first_are_compared_with_channels_last(
-    script: Path, tmp_path: Path
+    module: str, tmp_path: Path
 ) -> None:
-    worker = WorkerProcess(script, task(tmp_path, "planes"), PATIENCE_S)
+    worker = WorkerProcess(module, task(tmp_path, "planes"), PATIENCE_S)
     worker.ask(f"output {tmp_path / 'out.npy'}", PATIENCE_S)
     worker.stop()
     np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), np.load(tmp_path / "picture.npy"))
 
 
-def test_an_engine_that_is_not_installed_is_named(script: Path, tmp_path: Path) -> None:
+def test_an_engine_that_is_not_installed_is_named(module: str, tmp_path: Path) -> None:
     with pytest.raises(WorkerError, match="an_engine_that_is_not_installed"):
-        WorkerProcess(script, task(tmp_path, "absent"), PATIENCE_S)
+        WorkerProcess(module, task(tmp_path, "absent"), PATIENCE_S)
 
 
-def test_a_crash_names_the_signal_and_the_last_words(script: Path, tmp_path: Path) -> None:
-    worker = WorkerProcess(script, task(tmp_path, "crash"), PATIENCE_S)
+def test_a_crash_names_the_signal_and_the_last_words(module: str, tmp_path: Path) -> None:
+    worker = WorkerProcess(module, task(tmp_path, "crash"), PATIENCE_S)
     with pytest.raises(WorkerError, match=r"signal 6 at 'run 0 0'.*out of ideas"):
         for _ in range(4):
             worker.ask("run 0 0", PATIENCE_S)
 
 
-def test_an_exception_in_a_pass_is_the_reason(script: Path, tmp_path: Path) -> None:
-    worker = WorkerProcess(script, task(tmp_path, "error"), PATIENCE_S)
+def test_an_exception_in_a_pass_is_the_reason(module: str, tmp_path: Path) -> None:
+    worker = WorkerProcess(module, task(tmp_path, "error"), PATIENCE_S)
     with pytest.raises(WorkerError, match="ValueError: the third pass"):
         for _ in range(4):
             worker.ask("run 0 0", PATIENCE_S)
 
 
-def test_a_worker_that_hangs_is_stopped(script: Path, tmp_path: Path) -> None:
-    worker = WorkerProcess(script, task(tmp_path, "slow"), PATIENCE_S)
+def test_a_worker_that_hangs_is_stopped(module: str, tmp_path: Path) -> None:
+    worker = WorkerProcess(module, task(tmp_path, "slow"), PATIENCE_S)
     worker.ask("run 0 0", PATIENCE_S)
     with pytest.raises(WorkerError, match=r"no answer to 'run 0 0' within 0.2 s"):
         worker.ask("run 0 0", 0.2)
@@ -131,16 +134,18 @@ def test_a_worker_that_hangs_is_stopped(script: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("answer", ["hello", "[1, 2]", ""])
-def test_an_answer_that_is_no_json_object_is_shown(tmp_path: Path, answer: str) -> None:
-    script = tmp_path / "garbage_worker.py"
-    script.write_text(f"import time; print({answer!r}, flush=True); time.sleep(1000)")
+def test_an_answer_that_is_no_json_object_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    text = f"import time; print({answer!r}, flush=True); time.sleep(1000)"
+    module = write_worker(tmp_path, monkeypatch, text)
     with pytest.raises(WorkerError, match="no JSON object in answer to 'start'"):
-        WorkerProcess(script, {}, PATIENCE_S)
+        WorkerProcess(module, {}, PATIENCE_S)
 
 
-def test_an_interpreter_that_is_not_there_is_a_reason(script: Path, tmp_path: Path) -> None:
+def test_an_interpreter_that_is_not_there_is_a_reason(module: str, tmp_path: Path) -> None:
     with pytest.raises(WorkerError, match="/no/python cannot be started"):
-        WorkerProcess(script, task(tmp_path), PATIENCE_S, python="/no/python")
+        WorkerProcess(module, task(tmp_path), PATIENCE_S, python="/no/python")
 
 
 def times(*values: float) -> Any:
@@ -218,7 +223,7 @@ ZOO = Subject("fake", "Fake", None, "fake", 4)
 
 
 def exporter(folder: Path, body: str) -> Files:
-    """Files whose Python is a shell script: -m formats.export KIND NETWORK FOLDER ..."""
+    """Files whose Python is a shell script: -m MODULE KIND NETWORK FOLDER ..."""
     python = folder / "python"
     python.write_text(f"#!/bin/sh\necho $3 >> {folder / 'calls'}\n{body}\n")
     python.chmod(0o755)
@@ -276,7 +281,6 @@ def test_every_file_comes_after_those_that_it_needs() -> None:
 def measured(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Results of five engines, of which two are sound, as JSON."""
     tmp_path = tmp_path_factory.mktemp("measured")
-    write_script(tmp_path)
     files = exporter(tmp_path, "")
     python = dict.fromkeys(files.pythons, sys.executable)
     files = Files(files.work, python, "f16")  # type: ignore[arg-type]
@@ -298,7 +302,8 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> str:
     ]
     failures = {"openvino_binary": "no | converter"}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(measure_module, "PEERS", tmp_path)
+        write_worker(tmp_path, patch)
+        patch.setattr(measure_module, "WORKERS", "fakes")
         cases = [measure(Case(ZOO, 1, batch), contenders, files, failures, 0) for batch in (1, 2)]
     context = {"date": "2026-01-01", "cpu": "A CPU", "cores": 1, "phonebit": "1", "commit": ""}
     settings = {"canary_limit": 1.15, "float_weights": "f16"}

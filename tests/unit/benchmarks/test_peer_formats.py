@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -11,8 +9,6 @@ from phonebit.converter import interpreter
 from phonebit.converter.ir import Graph
 from phonebit.converter.ops import Conv2D
 from phonebit.models.networks.builder import Form, NetworkBuilder
-
-PEERS = Path(__file__).parents[3] / "benchmarks" / "peers"
 
 
 def small_network(form: Form) -> Graph:
@@ -31,11 +27,6 @@ def small_network(form: Form) -> Graph:
     return net.done(net.dense("fc5", x, 10, real=True, bias=True))
 
 
-@pytest.fixture
-def formats(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(PEERS))
-
-
 def expected(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
     """A picture and what the network makes of it, flat."""
     picture = np.random.default_rng(3).uniform(-1, 1, (1, 18, 18, 3)).astype(np.float32)
@@ -51,12 +42,11 @@ def assert_close(result: np.ndarray, reference: np.ndarray) -> None:
 
 
 @pytest.mark.framework
-@pytest.mark.usefixtures("formats")
 @pytest.mark.parametrize("form", ["binary", "float"])
 def test_the_keras_model_computes_what_the_graph_means(form: Form) -> None:
     pytest.importorskip("larq", reason="Larq is not installed")
-    from formats.folding import fold_batch_norm
-    from formats.keras_format import to_keras
+    from benchmarks.peers.formats.folding import fold_batch_norm
+    from benchmarks.peers.formats.keras_format import to_keras
 
     graph = small_network(form)
     picture, reference = expected(graph)
@@ -65,10 +55,9 @@ def test_the_keras_model_computes_what_the_graph_means(form: Form) -> None:
 
 
 @pytest.mark.framework
-@pytest.mark.usefixtures("formats")
 def test_larq_compute_engine_runs_the_keras_model() -> None:
     lce = pytest.importorskip("larq_compute_engine", reason="LCE is not installed")
-    from formats.keras_format import to_keras
+    from benchmarks.peers.formats.keras_format import to_keras
 
     graph = small_network("binary")
     picture, reference = expected(graph)
@@ -77,11 +66,10 @@ def test_larq_compute_engine_runs_the_keras_model() -> None:
 
 
 @pytest.mark.torch
-@pytest.mark.usefixtures("formats")
 def test_the_onnx_model_computes_what_the_graph_means() -> None:
     pytest.importorskip("onnx", reason="onnx is not installed")
     onnxruntime = pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
-    from formats.onnx_format import to_onnx
+    from benchmarks.peers.formats.onnx_format import to_onnx
 
     graph = small_network("float")
     picture, reference = expected(graph)
@@ -94,10 +82,9 @@ def test_the_onnx_model_computes_what_the_graph_means() -> None:
 
 
 @pytest.mark.torch
-@pytest.mark.usefixtures("formats")
 def test_openvino_computes_what_the_binary_graph_means() -> None:
     openvino = pytest.importorskip("openvino", reason="OpenVINO is not installed")
-    from formats.openvino_binary import to_openvino
+    from benchmarks.peers.formats.openvino_binary import to_openvino
 
     graph = small_network("binary")
     conv = graph.producer("conv2").op  # with filters of one magnitude each, as XNOR-Net has them

@@ -1,0 +1,1 @@
+"""Accuracy of the trained classifiers, for the results page."""

@@ -1,0 +1,1 @@
+"""Which published networks convert, and how exactly."""

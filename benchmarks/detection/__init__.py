@@ -1,0 +1,1 @@
+"""Precision of the trained detector, for the results page."""

@@ -1,0 +1,1 @@
+"""Energy per frame: the PhoneBit paper's table IV."""

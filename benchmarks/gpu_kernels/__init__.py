@@ -1,0 +1,1 @@
+"""OpenCL kernels alone, and the cost of a launch."""

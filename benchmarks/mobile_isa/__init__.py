@@ -1,0 +1,1 @@
+"""What kernels become on mobile GPUs, by Mesa's compilers."""

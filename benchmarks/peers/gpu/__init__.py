@@ -1,0 +1,1 @@
+"""Whole networks beside other engines on a GPU."""

@@ -1,0 +1,1 @@
+"""Processes that run one engine each, in its own environment."""

@@ -1,0 +1,42 @@
+"""Where results are kept in git, and how: JSON with one record a line."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).parents[1]
+RESULTS: Final = ROOT / "benchmarks" / "results"
+IMAGES: Final = ROOT / "docs" / "images"
+RECORD_WIDTH: Final = 400
+"""Characters: what fits stands on a line of its own."""
+
+Document = dict[str, Any]
+
+
+def read_results(file: str | Path) -> Document:
+    """The content of a results file, by its name in ``benchmarks/results`` or its path."""
+    document: Document = json.loads((RESULTS / file).read_text())
+    return document
+
+
+def write_results(path: Path, document: Document) -> None:
+    """Writes a results file; readers find the old one or the new one, never a part."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    temporary.write_text(as_lines(document) + "\n")
+    temporary.replace(path)
+
+
+def as_lines(value: Any, indent: str = "") -> str:
+    """JSON in which a value that fits on a line stands on one."""
+    text = json.dumps(value, ensure_ascii=False)
+    if len(text) <= RECORD_WIDTH or not isinstance(value, dict | list):
+        return text
+    inner = indent + " "
+    if isinstance(value, dict):
+        lines = [f"{json.dumps(key)}: {as_lines(entry, inner)}" for key, entry in value.items()]
+        return "{\n" + ",\n".join(inner + line for line in lines) + f"\n{indent}}}"
+    lines = [as_lines(entry, inner) for entry in value]
+    return "[\n" + ",\n".join(inner + line for line in lines) + f"\n{indent}]"

@@ -1,1 +1,0 @@
-"""Classifiers of Fashion-MNIST, binary and float, trained in PyTorch; README.md says how."""

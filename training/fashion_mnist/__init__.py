@@ -1,0 +1,1 @@
+"""Fashion-MNIST with TensorFlow and Larq: the network of ``phonebit demo``."""

@@ -1,0 +1,1 @@
+"""Fashion-MNIST with PyTorch: three classifiers, binary and as float twins."""
