@@ -35,7 +35,8 @@ class LayerReport:
         binary: Whether its multiplications are of -1/+1 by -1/+1; None where there are none.
         reason: Why it is not binary; empty if it is, or has no weights.
         expected_binary: Whether the framework quantized both its kernel and its input.
-        macs: Multiply-accumulates for one picture.
+        macs: Multiply-accumulates of the framework's layer for one image.
+        added_macs: Those that the file has beside them: more planes of bits, window sums, borders.
         parameters: Trained numbers of its framework layers.
         bytes_before: Their size as float32.
         bytes_after: Size of its constants in the file.
@@ -49,6 +50,7 @@ class LayerReport:
     reason: str
     expected_binary: bool
     macs: int
+    added_macs: int
     parameters: int
     bytes_before: int
     bytes_after: int
@@ -80,8 +82,13 @@ class ConversionReport:
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates of the network for one picture."""
+        """Multiply-accumulates of the network itself for one image."""
         return sum(layer.macs for layer in self.layers)
+
+    @property
+    def added_macs(self) -> int:
+        """What the file computes beside them."""
+        return sum(layer.added_macs for layer in self.layers)
 
     @property
     def binary_macs(self) -> int:
@@ -107,6 +114,7 @@ class ConversionReport:
             "size_before_bytes": self.size_before_bytes,
             "size_after_bytes": self.size_after_bytes,
             "macs": self.macs,
+            "added_macs": self.added_macs,
             "binary_macs": self.binary_macs,
             "binary_mac_share": self.binary_mac_share,
             "notes": self.notes,
@@ -125,7 +133,7 @@ class ConversionReport:
         table = Table(title=escape(self.name), caption="\n".join(map(escape, self._summary())))
         for title in ("layer", "kind", "binary", "output"):
             table.add_column(title)
-        for title in ("MMAC", "kB before", "kB after"):
+        for title in ("MMAC", "added", "kB before", "kB after"):
             table.add_column(title, justify="right")
         table.add_column("fused layers, or why not binary")
         for layer in self.layers:
@@ -135,6 +143,7 @@ class ConversionReport:
                 _binary_text(layer),
                 "x".join(str(side) for side in layer.output_shape),
                 f"{layer.macs / 1e6:.2f}" if layer.macs else "",
+                f"{layer.added_macs / 1e6:.2f}" if layer.added_macs else "",
                 f"{layer.bytes_before / 1e3:.1f}" if layer.bytes_before else "",
                 f"{layer.bytes_after / 1e3:.1f}" if layer.bytes_after else "",
                 escape(layer.reason or ", ".join(layer.sources[1:])),
@@ -142,8 +151,13 @@ class ConversionReport:
         return table
 
     def _summary(self) -> list[str]:
+        added = (
+            f"{self.added_macs / 1e6:.1f} are added (planes, window sums, borders); "
+            if self.added_macs
+            else ""
+        )
         lines = [
-            f"{self.binary_mac_share:.1%} of {self.macs / 1e6:.1f} MMAC are binary; "
+            f"{self.binary_mac_share:.1%} of {self.macs / 1e6:.1f} MMAC are binary; {added}"
             f"{self.size_before_bytes / 1e3:.1f} kB become {self.size_after_bytes / 1e3:.1f} kB"
         ]
         return [*lines, *self.notes]
@@ -170,8 +184,9 @@ def build_report(
     """
     nodes = [node for node in engine.nodes if not isinstance(node.op, Input)]
     counts = _trained_parameters(source, nodes)
+    own = {node.name: macs(source, node) for node in source.nodes}
     layers = [
-        _layer(engine, node, log, count, node.name in source.expected_binary)
+        _layer(engine, node, log, count, own.get(node.name, 0), node.name in source.expected_binary)
         for node, count in zip(nodes, counts, strict=True)
     ]
     report = ConversionReport(
@@ -206,8 +221,11 @@ def _trained_parameters(source: Graph, nodes: list[Node]) -> list[int]:
     return claimed
 
 
-def _layer(graph: Graph, node: Node, log: PassLog, count: int, expected: bool) -> LayerReport:
+def _layer(
+    graph: Graph, node: Node, log: PassLog, count: int, own_macs: int, expected: bool
+) -> LayerReport:
     op = node.op
+    all_macs = macs(graph, node)
     binary = None
     if isinstance(op, Convolution):
         binary = isinstance(op, BinaryConv2D | BinaryDepthwiseConv2D)
@@ -218,7 +236,8 @@ def _layer(graph: Graph, node: Node, log: PassLog, count: int, expected: bool) -
         binary=binary,
         reason=log.not_binary.get(node.name, "") if binary is False else "",
         expected_binary=expected,
-        macs=macs(graph, node),
+        macs=min(own_macs, all_macs),
+        added_macs=max(all_macs - own_macs, 0),
         parameters=count,
         bytes_before=4 * count,
         bytes_after=stored_bytes(node),

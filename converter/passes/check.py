@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from phonebit.converter.interpreter import evaluate_node
 from phonebit.converter.ir import Graph, Node, Values
 from phonebit.converter.ops import Input
-from phonebit.converter.ops.epilogue import Epilogue
+from phonebit.converter.ops.epilogue import Epilogue, EpilogueOp
+from phonebit.converter.ops.epilogue.functions import Round
 from phonebit.converter.ops.with_epilogue import EpilogueOperator
 from phonebit.errors import VerificationError
 from phonebit.format.records import DataType
@@ -42,6 +43,7 @@ class ReferenceCheck:
         rng = np.random.default_rng(seed)
         self._inputs = {name: random_input(graph, name, rng) for name in graph.inputs}
         self.ties = 0
+        self._tied: dict[str, NDArray[np.bool_] | bool] = {}
         self._rounds = False
         self.accept(graph, "the source network")
 
@@ -79,7 +81,9 @@ class ReferenceCheck:
                     noise = rounding_behind_steps(
                         node, [values[operand] for operand in node.inputs]
                     )
-                    self._compare(what, node, name, self._values[name], array, noise)
+                    self._compare(
+                        what, node, name, (self._values[name], array), margins.get(name), noise
+                    )
                     array = self._values[name]
                 values[name] = array
         self._values, self._margins, self._evaluated = values, margins, evaluated
@@ -94,10 +98,11 @@ class ReferenceCheck:
         what: str,
         node: Node,
         name: str,
-        before: NDArray[Any],
-        after: NDArray[Any],
+        values: tuple[NDArray[Any], NDArray[Any]],
+        margin: NDArray[Any] | None,
         noise: Callable[[], NDArray[Any]],
     ) -> None:
+        before, after = values
         if before.shape != after.shape or before.dtype != after.dtype:
             got = (after.shape, after.dtype)
             raise VerificationError(
@@ -113,7 +118,8 @@ class ReferenceCheck:
                 wrong &= ~(np.abs(before - after) <= noise())
         else:
             differs = before != after
-            wrong = differs & ~self._is_tie(name, differs)
+            wrong = differs & ~self._is_tie(name, differs, margin)
+            self._tied[name] = self._tied.get(name, False) | (differs & ~wrong)
             self.ties += int(differs.sum() - wrong.sum())
         if np.any(wrong):
             place = tuple(int(i) for i in np.argwhere(wrong)[0])
@@ -126,35 +132,61 @@ class ReferenceCheck:
                 hint="this is a bug in PhoneBit: please report it",
             )
 
-    def _is_tie(self, name: str, differs: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        margin = self._margins.get(name)
-        if margin is None or not differs.any():
+    def _is_tie(
+        self, name: str, differs: NDArray[np.bool_], after: NDArray[Any] | None
+    ) -> NDArray[np.bool_]:
+        """Where a compared value is within rounding of its threshold, before and ``after``.
+
+        A value on its threshold is +1 by definition; only arithmetic that was rearranged, by this
+        pass or by one before it, may miss it. That shows: the value is not on the threshold now. A
+        tie stays one: the value that was kept for it is not what its margin was measured of.
+        """
+        before = self._margins.get(name)
+        if before is None or not differs.any():
             return np.zeros_like(differs)
-        finite = np.abs(margin[np.isfinite(margin)])
-        scale = float(finite.max(initial=0.0))
-        # sign(0) is +1 by definition; only rearranged arithmetic may miss an exact zero.
-        tie: NDArray[np.bool_] = np.abs(margin) <= TIE_MARGIN * scale
-        return tie if self._rounds else tie & (margin != 0)
+        near = _within_rounding(before)
+        if self._rounds:
+            return near
+        moved = np.zeros_like(differs) if after is None else _within_rounding(after) & (after != 0)
+        tie: NDArray[np.bool_] = near & ((before != 0) | moved | self._tied.get(name, False))
+        return tie
+
+
+def _within_rounding(margin: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where compared values lie on their threshold, up to rounding."""
+    finite = np.abs(margin[np.isfinite(margin)])
+    near: NDArray[np.bool_] = np.abs(margin) <= TIE_MARGIN * float(finite.max(initial=0.0))
+    return near
 
 
 def rounding_behind_steps(node: Node, operands: list[NDArray[Any]]) -> Callable[[], NDArray[Any]]:
     """A function that tells what the rounding of an op's sum can become behind its steps.
 
-    It returns one number, or one a channel; it executes the op again, so ask it only if needed.
+    What it returns broadcasts to the result; it executes the op again, so ask it only if needed.
 
     A sum may differ by ``FLOAT_TOLERANCE`` of its size, and a batch norm behind it (of small
     variance, with a mean that cancels most of the sum) makes that a larger part of the result.
+    A value on the border of two integers may become either.
     """
 
     def noise() -> NDArray[Any]:
         op = node.op
         if not isinstance(op, EpilogueOperator):
             return np.zeros(1, np.float32)
-        bare = replace(node, op=op.with_epilogue(Epilogue()), value="sum", bits=None)
-        sums = evaluate_node(bare, operands)["sum"]
-        size: NDArray[Any] = np.abs(sums).max() * np.full(1, FLOAT_TOLERANCE, np.float32)
-        for step in op.epilogue.steps:
-            size = size * step.gain(operands)
+
+        def behind(steps: list[EpilogueOp]) -> NDArray[Any]:
+            part = replace(node, op=op.with_epilogue(Epilogue(steps)), value="part", bits=None)
+            return evaluate_node(part, operands)["part"]
+
+        steps = op.epilogue.steps
+        size: NDArray[Any] = np.full(1, FLOAT_TOLERANCE * np.abs(behind([])).max(), np.float32)
+        for index, step in enumerate(steps):
+            if isinstance(step, Round):
+                rounded = behind(steps[:index])
+                border = np.abs(rounded - np.floor(rounded) - 0.5)
+                size = np.float32(1) * (border <= size * (TIE_MARGIN / FLOAT_TOLERANCE))
+            else:
+                size = size * step.gain(operands)
         return size
 
     return noise

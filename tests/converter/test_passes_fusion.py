@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from graphs import Source, applied, integers, kinds, node_of
@@ -17,6 +19,7 @@ from phonebit.converter.ops import (
     Elementwise,
     MaxPool2D,
     Pad,
+    Quantize,
     Reshape,
     SelectChannels,
     Sign,
@@ -31,12 +34,12 @@ from phonebit.converter.ops.epilogue import (
     ScaleBias,
 )
 from phonebit.converter.ops.epilogue.functions import Round, Sigmoid
-from phonebit.converter.passes.base import PassLog
+from phonebit.converter.passes.base import Pass, PassLog
 from phonebit.converter.passes.check import ReferenceCheck, rounding_behind_steps
 from phonebit.converter.passes.fuse_epilogues import FuseEpilogues
 from phonebit.converter.passes.fuse_integer_thresholds import FuseIntegerThresholds
 from phonebit.converter.passes.merge_scale_bias import MergeScaleBias
-from phonebit.converter.passes.pipeline import run_pipeline
+from phonebit.converter.passes.pipeline import PASSES, run_pipeline
 from phonebit.converter.passes.remove_dead_nodes import RemoveDeadNodes
 from phonebit.errors import VerificationError
 from phonebit.format.records import DataType
@@ -280,8 +283,6 @@ class Vandal(FuseIntegerThresholds):
 
 
 def test_a_pass_that_changes_a_result_is_caught_by_name() -> None:
-    from phonebit.converter.passes.pipeline import PASSES
-
     net = Source((16, 16, 4))
     graph = net.done(net.add("s", Sign(), conv(net, "c", "x")))
     broken = tuple(Vandal() if isinstance(step, FuseIntegerThresholds) else step for step in PASSES)
@@ -302,11 +303,67 @@ def test_float_ties_are_counted_and_real_differences_are_not_ties() -> None:
     after = before.copy()
     after[0, 0, 0, 0] *= -1
     noise = rounding_behind_steps(graph.nodes[-1], [values["v"]])
-    check._compare("a pass", graph.nodes[-1], "s", before, after, noise)
+    check._compare("a pass", graph.nodes[-1], "s", (before, after), None, noise)
     assert check.ties == 1
     after[0, 0, 0, 1] *= -1
     with pytest.raises(VerificationError, match="1 of 8 elements"):
-        check._compare("a pass", graph.nodes[-1], "s", before, after, noise)
+        check._compare("a pass", graph.nodes[-1], "s", (before, after), None, noise)
+
+
+def quantized(scale: float, epsilon: float, rounds: int) -> Graph:
+    """Binary convolutions, batch norms of unit variance, and levels on whose borders sums lie."""
+    net = Source((12, 12, 8))
+    ones = np.ones(16, np.float32)
+    thirds = np.arange(4, dtype=np.float32) / 3
+    levels = Quantize((thirds[1:] + thirds[:-1]) / 2, thirds)
+    v = net.add("q", levels, "x")
+    for i, channels in enumerate((8, 16)):
+        v = net.add(f"c{i}", Conv2D(net.signs(16, 3, 3, channels) * np.float32(scale), SAME), v)
+        v = net.add(f"n{i}", BatchNorm(ones, ones / 2, 0 * ones, ones, epsilon), v)
+        if rounds:
+            v = net.step(f"m{i}", ScaleBias(ones * 15 / rounds, 0 * ones), v)
+            v = net.step(f"k{i}", Clamp(0, 15), net.step(f"r{i}", Round(), v))
+        else:
+            v = net.add(f"q{i}", levels, v)
+    return net.done(net.add("last", Conv2D(net.signs(4, 3, 3, 16), SAME), v))
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 3, 45])
+@pytest.mark.parametrize("epsilon", [0.0, 1e-3])
+@pytest.mark.parametrize("scale", [1, 1 / 4, 1 / 16, 1 / 3])
+def test_rounding_on_the_border_of_a_level_is_no_mistake(
+    scale: float, epsilon: float, rounds: int
+) -> None:
+    run_pipeline(quantized(scale, epsilon, rounds))
+
+
+def test_a_level_that_changes_off_its_border_is_a_mistake() -> None:
+    class Shift(Pass):
+        def run(self, graph: Graph, log: PassLog) -> None:
+            for node in graph.nodes:
+                steps = getattr(getattr(node.op, "epilogue", None), "steps", [])
+                if steps and isinstance(steps[0], ScaleBias):
+                    bias = steps[0].bias + np.float32(0.25)
+                    shifted = Epilogue([replace(steps[0], bias=bias), *steps[1:]])
+                    node.op = node.op.with_epilogue(shifted)
+
+    passes = tuple(Shift() if isinstance(step, MergeScaleBias) else step for step in PASSES)
+    with pytest.raises(VerificationError, match="pass Shift changed"):
+        run_pipeline(quantized(1, 1e-3, 3), passes=passes)
+
+
+def test_a_value_that_stays_on_its_threshold_is_no_tie() -> None:
+    """A comparison that turns from >= to > differs at exact zeros only, which nothing moved."""
+    net = Source((1, 1, 8))
+    graph = net.done(net.add("s", Sign(), net.step("v", Clamp(0.0, 9.0), "x")))
+    check = ReferenceCheck(graph)
+    margin = check._margins["s"]
+    assert np.any(margin == 0)
+    before = check._values["s"]
+    after = np.where(margin == 0, -before, before).astype(np.int8)
+    noise = rounding_behind_steps(graph.nodes[-1], [check._values["v"]])
+    with pytest.raises(VerificationError, match="of 8 elements"):
+        check._compare("a pass", graph.nodes[-1], "s", (before, after), margin, noise)
 
 
 def test_steps_and_comparisons_behind_a_concatenation_move_into_its_operands() -> None:

@@ -10,6 +10,7 @@ import pytest
 from graphs import Source, integers
 
 from phonebit.converter.convert import convert_graph
+from phonebit.converter.cost import total_macs
 from phonebit.converter.interpreter import run
 from phonebit.converter.ir import SMALLEST, Graph, Window
 from phonebit.converter.ops import (
@@ -253,6 +254,9 @@ def test_what_is_proven_or_exact_is_equal_end_to_end(zeros_likely: bool, tmp_pat
     x = integers(graph)
     found = Network.load(path, device="cpu").forward(x["x"])
     np.testing.assert_array_equal(found, run(graph, x)["d"])
-    fused = [layer.kind for layer in conversion.report.layers]
+    report = conversion.report
+    assert report.macs == report.binary_macs == total_macs(graph)
+    assert (report.added_macs > 0) == zeros_likely
+    fused = [layer.kind for layer in report.layers]
     # One threshold for the first convolution where zeros cannot be; two comparisons where they can.
     assert (fused == ["Elementwise", "BinaryConv2D", "BinaryConv2D"]) != zeros_likely
