@@ -30,6 +30,7 @@ from phonebit.errors import PhoneBitError, PhoneBitWarning
 
 EXIT_PARTED = 1
 EXIT_BAD_INPUT = 2
+EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 
 class Advance(Protocol):
@@ -93,7 +94,7 @@ def progress(first: str, total: int | None, quiet: bool = False) -> Iterator[Adv
 
 
 class ErrorReportingGroup(TyperGroup):
-    """Command group that ends with one clear line and exit code 2 where a user can help it."""
+    """Command group that ends with one clear line: code 2 for errors, 130 after Ctrl-C."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; see the class.
@@ -105,12 +106,15 @@ class ErrorReportingGroup(TyperGroup):
             What the command returns.
 
         Raises:
-            typer.Exit: with code 2, after the error has been reported.
+            typer.Exit: with code 2 or 130, after the error has been reported.
         """
         try:
             with warnings_as_lines():
                 return super().invoke(ctx)
-        except (PhoneBitError, OSError, KeyboardInterrupt) as error:
+        except KeyboardInterrupt:
+            report_error("interrupted")
+            raise typer.Exit(EXIT_INTERRUPTED) from None
+        except (PhoneBitError, OSError) as error:
             broken_pipe = isinstance(error, OSError) and error.errno == errno.EPIPE
             if broken_pipe or ctx.params.get("debug"):
                 raise
@@ -147,8 +151,6 @@ def warnings_as_lines() -> Iterator[None]:
 
 
 def _error_text(error: BaseException) -> str:
-    if isinstance(error, KeyboardInterrupt):
-        return "interrupted"
     if isinstance(error, OSError) and not isinstance(error, PhoneBitError):
         reason = error.strerror or str(error)
         return f"{os.fsdecode(error.filename)}: {reason}" if error.filename else reason

@@ -1,6 +1,7 @@
 #include "opencl/self_test.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <set>
@@ -9,6 +10,7 @@
 #include "analysis/op_tensors.h"
 #include "cpu/cpu_backend.h"
 #include "opencl/executor.h"
+#include "opencl/self_test_hook.h"
 #include "opencl/test_problems.h"
 #include "types/fail.h"
 
@@ -19,6 +21,8 @@ using loader::Op;
 using loader::Tensor;
 
 constexpr int kImages = 2;
+
+std::atomic<void (*)()> self_test_hook{nullptr};
 
 /// Buffers for the tensors of a problem's op.
 struct Results {
@@ -106,6 +110,8 @@ std::string run_problem(const TestProblem& problem, const std::shared_ptr<Contex
 
 }  // namespace
 
+void set_self_test_hook(void (*hook)()) { self_test_hook = hook; }
+
 SelfTest::SelfTest(std::shared_ptr<Context> context, ProgramCache& programs, const std::string& directory)
     : context_(std::move(context)), programs_(programs), store_(directory) {}
 
@@ -139,6 +145,7 @@ SelfTestResult SelfTest::run(const std::string& op, const KernelChoice& choice, 
   const Target target{context_->device(), false};
   for (const auto& problem : test_problems(op)) {
     if (!can_serve(problem->model, problem->model.ops[0], target, choice)) continue;
+    if (void (*const hook)() = self_test_hook) hook();
     try {
       result.detail = run_problem(*problem, context_, programs_, choice, has_channel_parts);
     } catch (const Error& error) {

@@ -14,6 +14,7 @@
 #include "arrays.h"
 #include "energy.h"
 #include "engine/network.h"
+#include "opencl/self_test_hook.h"
 #include "pictures.h"
 #include "selection.h"
 #include "threads/floating_point_scope.h"
@@ -353,6 +354,13 @@ py::dict memory(const Network& network) {
   return result;
 }
 
+/// Between the problems of a self-test: Ctrl-C ends it, and the first time people are told why they wait.
+void before_self_test() {
+  const py::gil_scoped_acquire locked;
+  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  py::module_::import("phonebit.first_use").attr("announce")();
+}
+
 std::vector<std::tuple<std::string, std::string, bool, std::string>> self_test(
     const py::object& device, const std::string& cache_directory, bool again) {
   Options options;
@@ -425,6 +433,7 @@ void define_opencl(py::module_& module) {
   module.def("use_opencl_library", &use_opencl_library, py::arg("path"));
   module.def("opencl_devices", &opencl_devices, "OpenCL devices, GPUs first.");
   module.def("opencl_error", &opencl_error, "Why there is no OpenCL device, or an empty text.");
+  opencl::set_self_test_hook(&before_self_test);
   module.def("opencl_self_test", &self_test, py::arg("device"), py::arg("cache_directory") = "",
              py::arg("again") = false, "(op, choice, passed, detail) of every kernel variant.");
 }
