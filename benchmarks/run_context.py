@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import platform
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -40,8 +41,34 @@ def commit() -> str:
     return done.stdout.strip()
 
 
-def run_context() -> dict[str, Any]:
-    """Date, machine and versions for a results file."""
+def opencl_context(device: str) -> dict[str, Any]:
+    """The OpenCL device behind "auto", "gpu", "gpu:1", "gpu+cpu", ...; nothing for the CPU.
+
+    Returns:
+        "opencl": name, platform, versions of device and driver, and the processor that the driver
+        compiles for. PoCL may take a processor for an older one, whose kernels are slower.
+    """
+    from phonebit.opencl import opencl_device
+    from phonebit.target import find_target
+
+    target = find_target(device)
+    if not target.is_opencl:
+        return {}
+    found = opencl_device(str(target.device).partition("+")[0])
+    pocl_target = re.search(r"PoCL .*[:-](\w+)$", found.version)
+    return {
+        "opencl": {
+            "device": found.name,
+            "platform": found.platform,
+            "version": found.version,
+            "driver": found.driver_version,
+            "compiles_for": pocl_target[1] if pocl_target else found.name,
+        }
+    }
+
+
+def run_context(device: str = "cpu") -> dict[str, Any]:
+    """Date, machine and versions for a results file; of a device of OpenCL, its driver too."""
     import phonebit
 
     return {
@@ -52,4 +79,4 @@ def run_context() -> dict[str, Any]:
         "python": platform.python_version(),
         "phonebit": phonebit.__version__,
         "commit": commit(),
-    }
+    } | opencl_context(device)

@@ -70,7 +70,7 @@ def machine_section(stem: str, document: Record) -> str:
         f"### {context['cpu']}, {context['cores']} cores",
         f"""PoCL on some cores is the GPU, the CPU backend on others the CPU
 ([benchmarks/coexec](../benchmarks/coexec/README.md)). Medians of rounds in which all contestants
-take turns; commit {context["commit"] or "unknown"}, {context["date"]}.""",
+take turns; commit {context["commit"] or "unknown"}, {context["date"]}.{_drivers(testbeds)}""",
     ]
     parts += _with("testbed", testbeds, testbeds_table)
     parts += _titled("What a meeting costs", _meetings(results, main))
@@ -82,6 +82,14 @@ take turns; commit {context["commit"] or "unknown"}, {context["date"]}.""",
     if balances:
         parts += _titled("Balances", [balance_table(balances), guard_text(balances)])
     return "\n\n".join(parts)
+
+
+def _drivers(testbeds: Mapping[str, Record]) -> str:
+    """The drivers of the results that name theirs, and for which processors they compiled."""
+    experiments = (result for results in testbeds.values() for result in results.values())
+    drivers = (result.get("context", {}).get("opencl") for result in experiments)
+    named = {f"{driver['driver']} for {driver['compiles_for']}" for driver in drivers if driver}
+    return f"\nPoCL {', '.join(sorted(named))}." if named else ""
 
 
 def _with(

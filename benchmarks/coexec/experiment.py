@@ -172,6 +172,6 @@ def main(
             failed = True
             continue
         used = {"used_s": round(own.used_s, 1), "smoke": options.smoke}
-        results_file.store(options.json, testbed.name, name, used | result)
+        results_file.store(options.json, testbed.name, name, used | result, bench.gpu)
         print(f"{name} on {testbed.name}: {own.used_s:.0f} s")
     return int(failed)

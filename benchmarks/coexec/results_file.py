@@ -16,9 +16,9 @@ from benchmarks.run_context import run_context
 FAILURES: Final = "failures"
 
 
-def context() -> Document:
+def context(device: str = "cpu") -> Document:
     """Date, machine and commit; the machine's cores, not those that a testbed leaves."""
-    return run_context() | {"cores": os.cpu_count()}
+    return run_context(device) | {"cores": os.cpu_count()}
 
 
 def read(path: Path) -> Document:
@@ -35,11 +35,11 @@ def stored(path: Path, testbed: str, experiment: str) -> Document | None:
     return found
 
 
-def store(path: Path, testbed: str, experiment: str, result: Document) -> None:
-    """Writes a result, with date, machine and commit; older ones and failures go."""
+def store(path: Path, testbed: str, experiment: str, result: Document, device: str = "cpu") -> None:
+    """Writes a result, with date, machine, driver and commit; older ones and failures go."""
     document = read(path)
     results = document["testbeds"].setdefault(testbed, {FAILURES: {}})
-    results[experiment] = {"context": context(), **result}
+    results[experiment] = {"context": context(device), **result}
     results[FAILURES].pop(experiment, None)
     write_results(path, document)
 

@@ -68,7 +68,7 @@ def main() -> int:
         for name in ("device", "precision", "float_weights", "seconds", "source")
     }
     document: dict[str, Any] = {
-        "context": run_context(),
+        "context": run_context(options.device),
         "command": asked(options.json),
         "rows": [],
     }

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.records import write_results
+from benchmarks.run_context import opencl_context
 from phonebit.converter.infer import infer
 from phonebit.converter.ir import Graph, Node, TensorType, Window
 from phonebit.converter.ops import BinaryConv2D, Conv2D, Elementwise, Input
@@ -200,6 +201,7 @@ def main() -> None:
             "popcount_peak_tops": peak,
             "batch": arguments.batch,
             "repeats": arguments.repeats,
+            **opencl_context(arguments.device),
             "rows": results,
         }
         write_results(arguments.json, document)

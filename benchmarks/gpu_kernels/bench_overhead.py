@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.records import write_results
+from benchmarks.run_context import opencl_context
 from phonebit.converter.infer import infer
 from phonebit.converter.ir import Graph, Node, TensorType, Window
 from phonebit.converter.ops import BinaryConv2D, Input
@@ -97,6 +98,7 @@ def main() -> None:
         )
     if arguments.json:
         document = {"device": device.name, "driver": device.driver_version, "runs": arguments.runs}
+        document |= opencl_context(arguments.device)
         write_results(arguments.json, {**document, "rows": rows})
 
 

@@ -104,7 +104,7 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     titles |= {engine: peer.title for engine, peer in peers.items()}
     fused = networks["fused"]
     return {
-        "context": run_context(),
+        "context": run_context(options.device),
         "network": NETWORK,
         "device": fused.device,
         "isa": fused.isa,

@@ -229,7 +229,7 @@ def compare(options: argparse.Namespace) -> Row:
     """The whole run as a JSON document; written after each network, so that none is lost."""
     nvml = Nvml()
     os.environ.setdefault("PHONEBIT_CACHE_DIR", str(options.work / "cache"))
-    context = {**run_context(), **nvml.describe(), "rehearsal": options.rehearsal}
+    context = {**run_context("gpu"), **nvml.describe(), "rehearsal": options.rehearsal}
     context |= {"tune": options.tune, "warmups": WARMUPS, "calls": CALLS}
     document: Row = {"context": context, "networks": []}
     for name in options.networks:
