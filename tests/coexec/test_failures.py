@@ -74,7 +74,10 @@ def failing_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("no C compiler for the library that fails")
     pyopencl_device()
     real = pyopencl_library()
-    linked = [str(real), f"-Wl,-rpath,{real.parent}"] if real else ["-l:libOpenCL.so.1"]
+    # RPATH, unlike RUNPATH, is also where the real library looks for its drivers.
+    linked = ["-l:libOpenCL.so.1"]
+    if real:
+        linked = [str(real), f"-Wl,--disable-new-dtags,-rpath,{real.parent}"]
     library = tmp_path_factory.mktemp("library") / "libfailing_opencl.so"
     subprocess.run(
         [compiler, "-shared", "-fPIC", "-Wl,--no-as-needed", "-o", library,

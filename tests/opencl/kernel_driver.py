@@ -18,6 +18,8 @@ from phonebit.bnn_kernels.sources import assemble, kernel_paths, tunables
 from support.opencl_device import pyopencl_device
 
 Array = NDArray[Any]
+kernels_run: set[str] = set()
+"""Names, since somebody cleared it."""
 
 
 @cache
@@ -63,6 +65,7 @@ def run_kernel(
     import pyopencl as cl
 
     kernel = _kernel(name, assemble(name, defines))
+    kernels_run.add(name)
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
     buffers: list[tuple[Any, Array]] = []
     passed: list[Any] = []

@@ -26,6 +26,7 @@ from phonebit.errors import DeviceError, InputError
 from phonebit.opencl import opencl_runtime
 from support.builders import engine_graphs, integer_inputs
 from support.engine_net import SAME3, Net
+from support.opencl_device import check_warnings, driver_fault
 
 _runtime = opencl_runtime()
 
@@ -63,10 +64,10 @@ def test_every_tensor_has_the_cpu_backends_bits(name: str, cache: str, tmp_path:
     path = write(name, tmp_path)
     inputs = inputs_of(name)
     gpu = _runtime.Network(path, device="gpu", cache_directory=cache)
-    assert gpu.warnings == []
     expected = _runtime.Network(path, device="cpu").activations(inputs)
     for tensor, got in gpu.activations(inputs).items():
         np.testing.assert_array_equal(got, expected[tensor], err_msg=tensor)
+    check_warnings(gpu.warnings)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -134,7 +135,7 @@ def test_chains_are_staged_where_windows_are_one_run_of_the_map(
     gpu = _runtime.Network(path, device="gpu", cache_directory=cache)
     line = gpu.tuning_line(0, "conv2d_f32_staged TILE_FILTERS=16 CHUNK=64")
     gpu = _runtime.Network(path, device="gpu", cache_directory=cache, tuning=line)
-    assert gpu.warnings == []
+    check_warnings(gpu.warnings)
     assert gpu.layers[0].kernel.startswith("conv2d_f32_staged") == is_offered
     offered = {choice.split()[0] for choice in gpu.candidates(0)}
     assert ("conv2d_f32_staged" in offered) == is_offered
@@ -254,7 +255,8 @@ def test_a_layer_can_be_measured_with_every_candidate(cache: str, tmp_path: Path
     for choice in by_kernel.values():
         time_ms, is_equal = network.measure_choice(1, choice, 2, 2)
         assert time_ms > 0
-        assert is_equal, choice
+        if not is_equal:
+            driver_fault(f"{choice}: other results than the CPU's")
     with pytest.raises(InputError, match="cannot serve"):
         network.measure_choice(1, "conv2d_u8_direct", 1, 1)
 

@@ -2,14 +2,26 @@
 
 It is the first whose platform's name contains PHONEBIT_TEST_OPENCL, otherwise the first GPU,
 otherwise the first device; simulators (Oclgrind) only if named.
+
+Tests ask two questions of it. Whether our kernels are right is for drivers that are sound: one that
+computes wrongly is reported, and skips the test; where the variable of ``SOUND_DRIVERS`` is set, as
+CI does for drivers that it knows, it fails the test, since our kernel may be what is wrong. Whether
+a failing driver costs no result is for tests that plant a fault of their own.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
 
 import pytest
+
+SOUND_DRIVERS = "PHONEBIT_TEST_SOUND_DRIVERS"
+"""Environment variable: not empty where a driver's fault is an error."""
+FAULT = "a fault of the OpenCL driver"
+"""How the reasons of ``driver_fault`` begin."""
 
 
 def pyopencl_device() -> Any:
@@ -39,3 +51,39 @@ def device_name(device: Any) -> str:
 
     (index,) = (known.index for known in opencl_devices() if known.id == device.int_ptr)
     return f"gpu:{index}"
+
+
+def driver_fault(what: str) -> NoReturn:
+    """Ends a test because the driver computes wrongly: a skip, or a failure (``SOUND_DRIVERS``)."""
+    device = pyopencl_device()
+    reason = (
+        f"{FAULT} {device.platform.name.strip()} {device.driver_version} "
+        f"({device.name.strip()}, {device.version.strip()}): {what}"
+    )
+    if os.environ.get(SOUND_DRIVERS):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def check_warnings(warnings: Sequence[str]) -> None:
+    """Asserts that a network gave none, but for kernels that the driver computes wrongly.
+
+    To be called last: results are right whatever the driver does.
+    """
+    faults = [text for text in warnings if "failed the self-test" in text]
+    others = [text for text in warnings if text not in faults]
+    assert not others, others
+    if faults:
+        driver_fault(faults[0])
+
+
+@contextmanager
+def judging_the_driver(kernels: Collection[str]) -> Iterator[None]:
+    """What is asserted in here is asserted of the driver, once it has run some of ``kernels``."""
+    try:
+        yield
+    except AssertionError as error:
+        if not kernels:
+            raise
+        first, *_ = [line for line in str(error).splitlines() if line.strip()] or ["wrong results"]
+        driver_fault(f"{', '.join(sorted(kernels))}: {first}")

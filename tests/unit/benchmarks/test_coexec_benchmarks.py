@@ -156,14 +156,14 @@ def test_results_are_added_and_failures_forgotten(tmp_path: Path) -> None:
     ],
 )
 def test_results_name_the_driver_and_what_it_compiles_for(
-    scripts: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, version: str, processor: str
+    monkeypatch: pytest.MonkeyPatch, version: str, processor: str
 ) -> None:
     device = SimpleNamespace(
         index=1, name="Device X", platform="Platform", version=version, driver_version="3.0-rc2"
     )
     monkeypatch.setattr("phonebit.target.opencl_device", lambda _name: device)
     monkeypatch.setattr("phonebit.opencl.opencl_device", lambda _name: device)
-    named = scripts.results_file.context("gpu:1+cpu")["opencl"]
+    named = results_file.context("gpu:1+cpu")["opencl"]
     assert named == {
         "device": "Device X",
         "platform": "Platform",
@@ -171,9 +171,9 @@ def test_results_name_the_driver_and_what_it_compiles_for(
         "driver": "3.0-rc2",
         "compiles_for": processor,
     }
-    assert "opencl" not in scripts.results_file.context("cpu")
+    assert "opencl" not in results_file.context("cpu")
     testbeds = {"g1c1-avx2": {"failures": {}, "sync": {"context": {"opencl": named}}}}
-    assert scripts.document._drivers(testbeds) == f"\nPoCL 3.0-rc2 for {processor}."
+    assert document._drivers(testbeds) == f"\nPoCL 3.0-rc2 for {processor}."
 
 
 def test_a_step_that_fails_leaves_the_others_alone(

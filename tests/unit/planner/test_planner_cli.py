@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -147,15 +146,29 @@ def test_a_network_without_layers_to_cut_is_refused(
     assert "device='gpu'" in text
 
 
+class FakeClock:
+    """A clock that only fakes advance: what they take does not depend on the machine."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now_s
+
+
 class FakeEngine:
     """An engine on both processors that takes a microsecond for each row and channel."""
 
-    def __init__(self, plan_key: str, ms: float = 1) -> None:
+    def __init__(self, plan_key: str, network: FakeNetwork | None = None) -> None:
         self.plan_key = plan_key
         self.inputs: list[object] = []
-        self.forward = FakeNetwork(ms).forward
+        self.network = network
         self.layers = [type("Layer", (), {"name": f"layer{index}"})() for index in range(4)]
         self.measured = 0
+
+    def forward(self, inputs: Sequence[object]) -> list[object]:
+        assert self.network is not None
+        return self.network.forward(inputs)
 
     def measure_layer(
         self,
@@ -175,11 +188,11 @@ class FakeEngine:
 class FakeNetwork:
     """A network that takes some milliseconds."""
 
-    def __init__(self, ms: float) -> None:
-        self.ms = ms
+    def __init__(self, clock: FakeClock, ms: float) -> None:
+        self.clock, self.ms = clock, ms
 
     def forward(self, inputs: Sequence[object]) -> list[object]:
-        time.sleep(self.ms / 1000)
+        self.clock.now_s += self.ms / 1000
         return []
 
 
@@ -194,8 +207,10 @@ def test_measuring_asks_the_device(
     options: list[str],
     plan_ms: int,
 ) -> None:
-    engine = FakeEngine(KEY, plan_ms)
-    alone = {"cpu": FakeNetwork(9), "gpu": FakeNetwork(3)}
+    clock = FakeClock()
+    monkeypatch.setattr("phonebit.planner.race.time", clock)
+    engine = FakeEngine(KEY, FakeNetwork(clock, plan_ms))
+    alone = {"cpu": FakeNetwork(clock, 9), "gpu": FakeNetwork(clock, 3)}
 
     def open_engine(_path: Path, device: str, given: EngineOptions) -> FakeEngine | FakeNetwork:
         assert (given.plan is not None) == ("+" in device)
@@ -209,7 +224,7 @@ def test_measuring_asks_the_device(
     conv = document["layers"][1]
     assert conv["measured"]["gpu_us"] == 16 * 64
     assert (conv["predicted"] is None) == ("search" in options)
-    assert document["race"]["gpu_ms"] == pytest.approx(3, abs=1.5)
+    assert document["race"]["gpu_ms"] == pytest.approx(3)
     # As a whole it may be slower than the GPU, whatever its layers promised.
     assert document["split"] == (plan_ms == 1)
     assert document["home"] == ("cpu" if plan_ms == 1 else "gpu")

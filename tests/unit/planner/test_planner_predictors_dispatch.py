@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -28,6 +29,7 @@ from phonebit.planner.predictors.kernels import (
 from phonebit.planner.sampled_files import layer_file
 from phonebit.planner.sampling import FAMILY_CYCLE, sample_cuts, sample_layers
 from support.made_up_device import FACTS
+from support.opencl_device import check_warnings
 
 CONV = replace(PROBE, in_h=56, in_w=56, out_h=56, out_w=56, in_c=64, operand_channels=(64,))
 DENSE = replace(
@@ -201,7 +203,9 @@ def test_whole_layers_have_the_kernels_of_the_runtime(gpu: str, tmp_path: Path) 
         contents, index = layer_file(layer)
         path = tmp_path / f"{family}.pbit"
         path.write_bytes(file_bytes(contents))
-        served = Network.load(path, device=gpu).layers[index].kernel
+        with warnings.catch_warnings(record=True) as caught:
+            served = Network.load(path, device=gpu).layers[index].kernel
+        check_warnings([str(warning.message) for warning in caught])
         assert KernelChoice.parse(served) == dispatch.launches(layer, layer.whole)[-1].choice
 
 
