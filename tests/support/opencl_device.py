@@ -85,5 +85,5 @@ def judging_the_driver(kernels: Collection[str]) -> Iterator[None]:
     except AssertionError as error:
         if not kernels:
             raise
-        first, *_ = [line for line in str(error).splitlines() if line.strip()] or ["wrong results"]
-        driver_fault(f"{', '.join(sorted(kernels))}: {first}")
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        driver_fault(f"{', '.join(sorted(kernels))}: {'; '.join(lines[:3]) or 'wrong results'}")
