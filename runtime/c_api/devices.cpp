@@ -1,4 +1,6 @@
 // Processors of this machine.
+#include "engine/devices.h"
+
 #include <string>
 #include <utility>
 #include <vector>

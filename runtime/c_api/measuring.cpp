@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "arguments.h"
+#include "engine/devices.h"
 #include "handles.h"
 #include "status.h"
 

@@ -9,7 +9,6 @@
 #include "analysis/plan_check.h"
 #include "backend/host_buffers.h"
 #include "cpu/cpu_backend.h"
-#include "engine/network_setup.h"
 #include "opencl/opencl_backend.h"
 #include "types/fail.h"
 
@@ -51,14 +50,15 @@ Synchronization choose_synchronization(const opencl::Device& device, Synchroniza
 }  // namespace
 
 CoexecBackend::CoexecBackend(const Model& model, std::shared_ptr<opencl::Context> context,
-                             std::string gpu_label, const cpu::Isa& isa, const Options& options)
+                             std::string gpu_label, const cpu::Isa& isa,
+                             std::shared_ptr<threads::ThreadPool> pool, const Options& options)
     : model_(model),
       context_(std::move(context)),
       gpu_label_(std::move(gpu_label)),
       label_(gpu_label_ + " + cpu:" + isa.name),
       isa_(isa),
       options_(options),
-      pool_(make_pool(options)),
+      pool_(std::move(pool)),
       programs_(context_, opencl::cache_directory(options.cache_directory)),
       sharing_(choose_sharing(context_->device(), options.sharing)),
       synchronization_(choose_synchronization(context_->device(), options.synchronization)) {
@@ -129,7 +129,8 @@ void CoexecBackend::make_alone(Runner runner) {
   if (runner == Runner::cpu)
     cpu_alone_ = std::make_unique<cpu::CpuBackend>(model_, isa_, options_, pool_);
   else
-    gpu_alone_ = std::make_unique<opencl::OpenClBackend>(model_, context_, gpu_label_, options_);
+    gpu_alone_ =
+        std::make_unique<opencl::OpenClBackend>(model_, context_, gpu_label_, pool_->cores(), options_);
   add_warnings(alone(runner)->warnings());
 }
 
@@ -360,13 +361,6 @@ std::vector<DispatchInfo> CoexecBackend::dispatch(size_t index, const OutputPart
     result.push_back(std::move(info));
   }
   return result;
-}
-
-std::unique_ptr<Backend> make_backend(const Model& model, const std::string& gpu, const std::string& isa,
-                                      const Options& options) {
-  std::string label;
-  std::shared_ptr<opencl::Context> context = make_context(options, gpu, &label);
-  return std::make_unique<CoexecBackend>(model, std::move(context), label, choose_isa(isa), options);
 }
 
 }  // namespace phonebit::coexec

@@ -1,6 +1,5 @@
 #include "engine/network.h"
 
-#include <algorithm>
 #include <chrono>
 #include <mutex>
 #include <new>
@@ -8,49 +7,29 @@
 #include <utility>
 
 #include "analysis/op_tensors.h"
-#include "backend/backend.h"
 #include "backend/host_buffers.h"
-#include "coexec/pair_backend.h"
 #include "engine/buffer_checks.h"
-#include "engine/network_setup.h"
+#include "engine/descriptions.h"
+#include "engine/make_backend.h"
 #include "loader/loader.h"
-#include "opencl/opencl_backend.h"
 #include "threads/affinity.h"
 #include "threads/floating_point_scope.h"
 #include "threads/performance_hint.h"
 #include "types/cancellation.h"
 #include "types/fail.h"
 
+#ifndef PHONEBIT_VERSION
+#error "the build defines PHONEBIT_VERSION"
+#endif
+
 namespace phonebit {
-
-size_t TensorInfo::bytes() const {
-  const auto pixels = static_cast<size_t>(height) * static_cast<size_t>(width);
-  switch (dtype) {
-    case ElementType::bit:
-      return pixels * static_cast<size_t>((channels + 31) / 32) * sizeof(uint32_t);
-    case ElementType::u8:
-      return pixels * static_cast<size_t>(channels);
-    case ElementType::f32:
-      break;
-  }
-  return pixels * static_cast<size_t>(channels) * sizeof(float);
-}
-
-float Preprocessing::scale(int channel) const {
-  return static_cast<float>((high - low) / 255.0 / deviation[std::clamp(channel, 0, 3)]);
-}
-
-float Preprocessing::offset(int channel) const {
-  const int entry = std::clamp(channel, 0, 3);
-  return static_cast<float>((low - mean[entry]) / deviation[entry]);
-}
 
 /// The model, what executes it, and descriptions for callers. The backend refers to `model`, so this never
 /// moves.
 class Network::Implementation {
  public:
   const loader::Model model;
-  std::unique_ptr<Backend> backend;
+  ChosenBackend chosen;
   std::vector<TensorInfo> tensors, inputs, outputs;
   std::vector<LayerInfo> layers;
   std::vector<Preprocessing> preprocessing;
@@ -67,14 +46,14 @@ class Network::Implementation {
 
   Implementation(loader::Model&& checked, const Options& options)
       : model(std::move(checked)), is_profiling(options.profiling), pass_ms(model.ops.size()) {
-    backend = make_backend(model, options);
+    chosen = make_backend(model, options);
     if (options.hint == Hint::performance) performance_hint = std::make_unique<threads::PerformanceHint>();
     for (const loader::Tensor& tensor : model.tensors) tensors.push_back(describe_tensor(tensor));
     for (const int tensor : model.inputs) inputs.push_back(tensors[static_cast<size_t>(tensor)]);
     for (const int tensor : model.outputs) outputs.push_back(tensors[static_cast<size_t>(tensor)]);
     for (size_t i = 0; i < model.ops.size(); ++i) {
       layers.push_back(describe_layer(model, model.ops[i]));
-      layers.back().kernel = backend->kernel(i);
+      layers.back().kernel = backend().kernel(i);
       layer_inputs.push_back(analysis::tensors_read(model.ops[i]));
       layer_outputs.push_back(analysis::tensors_written(model.ops[i]));
     }
@@ -92,7 +71,7 @@ class Network::Implementation {
     for (size_t i = 0; i < in.size(); ++i) {
       if (inputs[i].dtype == ElementType::f32)
         check_no_nan(inputs[i], static_cast<const float*>(in[i].data), in[i].bytes / sizeof(float),
-                     backend->pool());
+                     backend().pool());
     }
   }
 
@@ -101,16 +80,17 @@ class Network::Implementation {
       fail(ErrorCode::input, "layer %zu does not exist, there are %zu", index, layers.size());
   }
 
+  Backend& backend() const { return *chosen.backend; }
   opencl::OpenClBackend& opencl() const {
-    if (backend->opencl() == nullptr)
+    if (chosen.opencl == nullptr)
       fail(ErrorCode::input, "device %s: this needs a network on an OpenCL device",
-           backend->device().c_str());
-    return *backend->opencl();
+           backend().device().c_str());
+    return *chosen.opencl;
   }
-  coexec::PairBackend& pair() const {
-    if (backend->pair() == nullptr)
-      fail(ErrorCode::input, "device %s: this needs a network on 'gpu+cpu'", backend->device().c_str());
-    return *backend->pair();
+  coexec::CoexecBackend& coexec() const {
+    if (chosen.coexec == nullptr)
+      fail(ErrorCode::input, "device %s: this needs a network on 'gpu+cpu'", backend().device().c_str());
+    return *chosen.coexec;
   }
 };
 
@@ -119,7 +99,7 @@ class Network::Implementation {
 class Network::Turn {
  public:
   explicit Turn(Implementation& own)
-      : cancellation_(own.cancel_count), lock_(own.turn), cores_(own.backend->pool().cores()) {
+      : cancellation_(own.cancel_count), lock_(own.turn), cores_(own.backend().pool().cores()) {
     cancellation_.check();
   }
   const Cancellation& cancellation() const { return cancellation_; }
@@ -195,10 +175,10 @@ void Network::forward(const std::vector<InputBuffer>& inputs, const std::vector<
   const Turn turn(own);
   own.check_inputs(inputs, batch);
   const auto begin = std::chrono::steady_clock::now();
-  own.backend->forward(inputs, outputs, batch, turn.cancellation(),
-                       own.is_profiling ? &own.pass_ms : nullptr);
+  own.backend().forward(inputs, outputs, batch, turn.cancellation(),
+                        own.is_profiling ? &own.pass_ms : nullptr);
   if (own.performance_hint)
-    own.performance_hint->report(own.backend->pool(), (std::chrono::steady_clock::now() - begin) / batch);
+    own.performance_hint->report(own.backend().pool(), (std::chrono::steady_clock::now() - begin) / batch);
   if (!own.is_profiling) return;
   const std::lock_guard<std::mutex> lock(own.last_ms_mutex);
   own.last_ms = own.pass_ms;
@@ -224,7 +204,7 @@ std::vector<double> Network::profile(const std::vector<InputBuffer>& inputs, int
   std::vector<std::vector<double>> times(layers().size());
   std::vector<double> of_pass(times.size());
   for (int repeat = -1; repeat < repeats; ++repeat) {  // -1: the warm-up
-    implementation_->backend->forward(inputs, own.outputs, batch, turn.cancellation(), &of_pass);
+    implementation_->backend().forward(inputs, own.outputs, batch, turn.cancellation(), &of_pass);
     for (size_t i = 0; repeat >= 0 && i < times.size(); ++i) times[i].push_back(of_pass[i]);
   }
   std::vector<double> result;
@@ -238,7 +218,7 @@ void Network::activations(const std::vector<InputBuffer>& inputs, const std::vec
   check_buffers("tensor", tensors, own.tensors, own.all_tensors, batch);
   const Turn turn(own);
   own.check_inputs(inputs, batch);
-  own.backend->activations(inputs, tensors, batch, turn.cancellation());
+  own.backend().activations(inputs, tensors, batch, turn.cancellation());
 }
 
 void Network::run_op(size_t index, const std::vector<InputBuffer>& operands,
@@ -248,7 +228,7 @@ void Network::run_op(size_t index, const std::vector<InputBuffer>& operands,
   check_buffers("operand", operands, own.tensors, own.layer_inputs[index], batch);
   check_buffers("result", results, own.tensors, own.layer_outputs[index], batch);
   const Turn turn(own);
-  own.backend->run_op(index, operands, results, batch, turn.cancellation());
+  own.backend().run_op(index, operands, results, batch, turn.cancellation());
 }
 
 void Network::forward_on_device(const std::vector<DeviceBuffer>& inputs,
@@ -260,7 +240,7 @@ void Network::forward_on_device(const std::vector<DeviceBuffer>& inputs,
 
 std::vector<std::string> Network::candidates(size_t index) const {
   implementation_->check_layer(index);
-  const opencl::OpenClBackend* const backend = implementation_->backend->opencl();
+  const opencl::OpenClBackend* const backend = implementation_->chosen.opencl;
   return backend != nullptr ? backend->candidates(index) : std::vector<std::string>{};
 }
 
@@ -285,23 +265,23 @@ LayerTimes Network::measure_layer(size_t index, const std::optional<OutputPart>&
   own.check_layer(index);
   if (repeats < 1) fail(ErrorCode::input, "repeats: got %d, expected at least 1", repeats);
   const Turn turn(own);
-  return own.pair().measure_layer(index, cpu, gpu, repeats);
+  return own.coexec().measure_layer(index, cpu, gpu, repeats);
 }
 
 std::vector<DispatchInfo> Network::dispatch(size_t index, const OutputPart& gpu) {
   Implementation& own = *implementation_;
   own.check_layer(index);
   const Turn turn(own);
-  return own.pair().dispatch(index, gpu);
+  return own.coexec().dispatch(index, gpu);
 }
 
 std::string Network::plan_key() const {
-  const coexec::PairBackend* const backend = implementation_->backend->pair();
+  const coexec::CoexecBackend* const backend = implementation_->chosen.coexec;
   return backend != nullptr ? backend->plan_key() : "";
 }
 
 ExecutionPlan Network::plan() const {
-  const coexec::PairBackend* const backend = implementation_->backend->pair();
+  const coexec::CoexecBackend* const backend = implementation_->chosen.coexec;
   return backend != nullptr ? backend->plan() : ExecutionPlan{};
 }
 
@@ -309,29 +289,29 @@ ExecutionPlan Network::plan() const {
 
 CoexecInfo Network::coexec() const {
   const std::lock_guard<std::mutex> turn(implementation_->turn);
-  return implementation_->pair().info();
+  return implementation_->coexec().info();
 }
 
 std::vector<std::string> Network::warnings() const {
   const std::lock_guard<std::mutex> turn(implementation_->turn);
-  return implementation_->backend->warnings();
+  return implementation_->backend().warnings();
 }
 
 MemoryInfo Network::memory() const {
   const std::lock_guard<std::mutex> turn(implementation_->turn);
-  return implementation_->backend->memory();
+  return implementation_->backend().memory();
 }
 
-std::string Network::device() const { return implementation_->backend->device(); }
+std::string Network::device() const { return implementation_->backend().device(); }
 
 StartupInfo Network::startup() const {
   const std::lock_guard<std::mutex> turn(implementation_->turn);
-  const opencl::OpenClBackend* const backend = implementation_->backend->opencl();
+  const opencl::OpenClBackend* const backend = implementation_->chosen.opencl;
   return backend != nullptr ? backend->startup() : StartupInfo{};
 }
 
 OpenClHandles Network::opencl() const {
-  const opencl::OpenClBackend* const backend = implementation_->backend->opencl();
+  const opencl::OpenClBackend* const backend = implementation_->chosen.opencl;
   return backend != nullptr ? backend->handles() : OpenClHandles{};
 }
 
@@ -346,7 +326,9 @@ const std::vector<int>& Network::layer_outputs(size_t index) const {
 }
 
 const std::string& Network::metadata() const { return implementation_->model.metadata; }
-const char* Network::isa() const { return implementation_->backend->isa(); }
-int Network::threads() const { return implementation_->backend->pool().threads(); }
+const char* Network::isa() const { return implementation_->backend().isa(); }
+int Network::threads() const { return implementation_->backend().pool().threads(); }
+
+const char* version() { return PHONEBIT_VERSION; }
 
 }  // namespace phonebit

@@ -6,7 +6,6 @@
 
 #include "analysis/op_tensors.h"
 #include "backend/host_buffers.h"
-#include "engine/network_setup.h"
 #include "opencl/cl_functions.h"
 #include "types/fail.h"
 
@@ -29,13 +28,13 @@ std::vector<std::pair<std::string, std::string>> table_choices(const Device& dev
 }
 
 OpenClBackend::OpenClBackend(const Model& model, std::shared_ptr<Context> context, std::string label,
-                             const Options& options)
+                             std::vector<int> cores, const Options& options)
     : model_(model),
       context_(std::move(context)),
       label_(std::move(label)),
       programs_(context_, cache_directory(options.cache_directory)),
       executor_(model, context_, programs_, options),
-      pool_(1, choose_cores(options)),
+      pool_(1, std::move(cores)),
       can_replay_(options.command_buffer) {
   for (size_t i = 0; i < model.ops.size(); ++i) executor_.prepare_layer(i);
   executor_.prepare(1);

@@ -13,6 +13,7 @@
 
 #include "arrays.h"
 #include "energy.h"
+#include "engine/devices.h"
 #include "engine/network.h"
 #include "opencl/self_test_hook.h"
 #include "pictures.h"

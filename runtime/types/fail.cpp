@@ -35,11 +35,6 @@ void fail(ErrorCode code, const char* format, ...) {
   throw Error(code, text);
 }
 
-void fail_absent(const char* part, const char* option, const std::string& instead) {
-  fail(ErrorCode::device, "this library was built without %s (%s=OFF); build it with %s=ON, %s", part, option,
-       option, instead.c_str());
-}
-
 void fail_damaged(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);

@@ -12,6 +12,7 @@
 
 #include "analysis/op_part.h"
 #include "claims.h"
+#include "engine/devices.h"
 #include "engine/network.h"
 #include "loader/loader.h"
 #include "network_buffers.h"

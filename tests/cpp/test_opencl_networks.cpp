@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "claims.h"
+#include "engine/devices.h"
 #include "engine/network.h"
 #include "network_buffers.h"
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "claims.h"
+#include "engine/devices.h"
 #include "engine/network.h"
 #include "network_buffers.h"
 #include "test_runtime_model.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "claims.h"
-#include "engine/network_setup.h"
+#include "engine/thread_choice.h"
 #include "threads/affinity.h"
 #include "threads/processor_topology.h"
 

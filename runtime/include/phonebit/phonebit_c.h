@@ -192,8 +192,7 @@ typedef struct phonebit_planned_part {
 PHONEBIT_API phonebit_status phonebit_options_create(phonebit_options** options);
 PHONEBIT_API void phonebit_options_destroy(phonebit_options* options);
 /* "auto" (default: the first OpenCL device that is a GPU, else the CPU), "cpu", "cpu:neon", "gpu", "gpu:1",
- * "gpu+cpu", "gpu:1+cpu:neon". Checked when a network is loaded. In a library built with
- * PHONEBIT_COEXECUTION=OFF the last two are PHONEBIT_ERROR_DEVICE then. */
+ * "gpu+cpu", "gpu:1+cpu:neon". Checked when a network is loaded. */
 PHONEBIT_API phonebit_status phonebit_options_set_device(phonebit_options* options, const char* device);
 /* Of a forward pass, the caller included; 0 (default): one for each processor that may be used. */
 PHONEBIT_API phonebit_status phonebit_options_set_threads(phonebit_options* options, int32_t threads);
@@ -522,7 +521,7 @@ PHONEBIT_API phonebit_status phonebit_network_prepare_picture(const phonebit_net
                                                               const phonebit_preprocessing* rule, void* data,
                                                               size_t bytes);
 
-/* ---- Energy; each function is PHONEBIT_ERROR_DEVICE in a library built with PHONEBIT_ENERGY=OFF ---- */
+/* ---- Energy ---- */
 
 typedef struct phonebit_energy_source_info {
   uint32_t struct_size;

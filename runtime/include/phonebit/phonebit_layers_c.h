@@ -14,8 +14,7 @@
  * Layers take tensors by their numbers and give the number of their output; numbers count from 1.
  * Convolution, batch normalisation and sign become one comparison of integers, which decides as the float32
  * arithmetic does. Everything that is given is copied. A call that fails leaves the builder as it was. A
- * builder is used by one thread at a time. Each function is PHONEBIT_ERROR_DEVICE in a library built with
- * PHONEBIT_LAYERS=OFF. The C++ wrapper is phonebit_layers.h.
+ * builder is used by one thread at a time. The C++ wrapper is phonebit_layers.h.
  */
 #ifndef PHONEBIT_LAYERS_C_H
 #define PHONEBIT_LAYERS_C_H

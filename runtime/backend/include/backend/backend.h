@@ -6,19 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "engine/network.h"
 #include "loader/model.h"
 #include "threads/thread_pool.h"
 #include "types/cancellation.h"
+#include "types/network_state.h"
+#include "types/tensor.h"
 
 namespace phonebit {
-
-namespace opencl {
-class OpenClBackend;
-}
-namespace coexec {
-class PairBackend;
-}
 
 /// Buffers were checked by Network: their number, bytes and alignment fit the tensors. One caller at a time.
 /// Passes look at their Cancellation where they can stop without harm, and leave the backend ready for
@@ -50,11 +44,6 @@ class Backend {
   virtual threads::ThreadPool& pool() = 0;
   /// What a user should know about the load, e.g. kernels that failed the self-test.
   virtual std::vector<std::string> warnings() const { return {}; }
-
-  /// This very object where it is one of these, which can do more; else null. (A library for phones carries
-  /// no type names that dynamic_cast could ask.)
-  virtual opencl::OpenClBackend* opencl() { return nullptr; }
-  virtual coexec::PairBackend* pair() { return nullptr; }
 };
 
 }  // namespace phonebit

@@ -2,11 +2,12 @@
 #pragma once
 
 #include <algorithm>
-#include <cstring>
+#include <cstddef>
 #include <vector>
 
-#include "engine/network.h"
+#include "loader/model.h"
 #include "memory/aligned_buffer.h"
+#include "types/tensor.h"
 
 namespace phonebit {
 
@@ -30,25 +31,7 @@ struct OwnTerminals {
   std::vector<InputBuffer> inputs;
   std::vector<OutputBuffer> outputs;
 
-  template <class Model>
-  OwnTerminals(const Model& model, int batch) {
-    for (const int tensor : model.inputs) {
-      const size_t bytes = allocate(model.tensor(tensor).bytes(), batch);
-      inputs.push_back({memory.back().data(), bytes});
-    }
-    for (const int tensor : model.outputs) {
-      const size_t bytes = allocate(model.tensor(tensor).bytes(), batch);
-      outputs.push_back({memory.back().data(), bytes});
-    }
-  }
-
- private:
-  size_t allocate(size_t image_bytes, int batch) {
-    const size_t bytes = static_cast<size_t>(batch) * image_bytes;
-    memory.emplace_back(bytes, "inputs and outputs");
-    std::memset(memory.back().data(), 0, bytes);
-    return bytes;
-  }
+  OwnTerminals(const loader::Model& model, int batch);
 };
 
 }  // namespace phonebit

@@ -13,7 +13,8 @@
 #include "builder/pbit_writer.h"
 #include "builder/thresholds.h"
 #include "builder/window_shape.h"
-#include "engine/network.h"
+#include "types/preprocessing.h"
+#include "types/tensor.h"
 
 namespace phonebit::builder {
 

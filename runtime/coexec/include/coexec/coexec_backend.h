@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "backend/backend.h"
 #include "coexec/executor.h"
 #include "coexec/layer_measurement.h"
-#include "coexec/pair_backend.h"
 #include "coexec/trial.h"
 
 namespace phonebit::coexec {
@@ -22,12 +22,12 @@ namespace phonebit::coexec {
 /// Nothing that goes wrong on the device costs a result: a time-out of polling makes the network wait by
 /// events from then on; any other failure of the device leaves it to the CPU. The image is run again, and a
 /// warning tells.
-class CoexecBackend final : public PairBackend {
+class CoexecBackend final : public Backend {
  public:
   /// `model` must stay where it is. The plan is options.plan, or the model's own for the device, or all
   /// layers on the GPU. Throws Error(device), Error(input) for a plan that does not fit the model.
   CoexecBackend(const loader::Model& model, std::shared_ptr<opencl::Context> context, std::string gpu_label,
-                const cpu::Isa& isa, const Options& options);
+                const cpu::Isa& isa, std::shared_ptr<threads::ThreadPool> pool, const Options& options);
 
   void forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs, int batch,
                const Cancellation& cancellation, std::vector<double>* layer_ms) override;
@@ -41,12 +41,14 @@ class CoexecBackend final : public PairBackend {
   const char* isa() const override { return isa_.name; }
   threads::ThreadPool& pool() override { return *pool_; }
   std::vector<std::string> warnings() const override { return warnings_; }
+
+  // Network's functions of the same names.
   LayerTimes measure_layer(size_t index, const std::optional<OutputPart>& cpu,
-                           const std::optional<OutputPart>& gpu, int repeats) override;
-  std::vector<DispatchInfo> dispatch(size_t index, const OutputPart& gpu) override;
-  std::string plan_key() const override;
-  const ExecutionPlan& plan() const override { return plan_; }
-  CoexecInfo info() const override;
+                           const std::optional<OutputPart>& gpu, int repeats);
+  std::vector<DispatchInfo> dispatch(size_t index, const OutputPart& gpu);
+  std::string plan_key() const;
+  const ExecutionPlan& plan() const { return plan_; }
+  CoexecInfo info() const;
 
  private:
   Processors processors() { return {model_, isa_, *pool_, context_, programs_, options_}; }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "coexec/executor.h"
-#include "engine/network.h"
+#include "types/layer.h"
 
 namespace phonebit::coexec {
 

@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "coexec/opencl_names.h"
-#include "engine/network.h"
 #include "opencl/context.h"
 #include "opencl/program_cache.h"
+#include "types/options.h"
 
 namespace phonebit::coexec {
 

@@ -8,10 +8,10 @@
 #include "coexec/opencl_names.h"
 #include "coexec/schedule.h"
 #include "cpu/tensor_slots.h"
-#include "engine/network.h"
 #include "memory/aligned_buffer.h"
 #include "opencl/layer_set.h"
 #include "opencl/svm.h"
+#include "types/options.h"
 
 namespace phonebit::coexec {
 

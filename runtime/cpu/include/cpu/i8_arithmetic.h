@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "engine/network.h"
 #include "loader/model.h"
+#include "types/options.h"
 
 namespace phonebit::cpu {
 

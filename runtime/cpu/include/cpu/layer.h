@@ -9,9 +9,9 @@
 #include "cpu/packing_list.h"
 #include "cpu/split.h"
 #include "cpu/tensor_slots.h"
-#include "engine/network.h"
 #include "kernel_types.h"
 #include "loader/model.h"
+#include "types/options.h"
 #include "types/plan.h"
 
 namespace phonebit::cpu {

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "engine/network.h"
 #include "threads/thread_pool.h"
+#include "types/tensor.h"
 
 namespace phonebit {
 

@@ -4,7 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/network.h"
+#include "types/preprocessing.h"
+#include "types/tensor.h"
 
 namespace phonebit::pictures {
 

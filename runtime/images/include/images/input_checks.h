@@ -3,7 +3,8 @@
 
 #include <cstddef>
 
-#include "engine/network.h"
+#include "types/preprocessing.h"
+#include "types/tensor.h"
 
 namespace phonebit::pictures {
 

@@ -1,7 +1,7 @@
 // Where a picture comes to lie in a network's input: the geometry of every way to resize.
 #pragma once
 
-#include "engine/network.h"
+#include "types/preprocessing.h"
 
 namespace phonebit::pictures {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/network.h"
+#include "types/preprocessing.h"
 
 namespace phonebit::pictures {
 

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "analysis/tensor_homes.h"
-#include "engine/network.h"
 #include "memory/slot_plan.h"
 #include "opencl/context.h"
 #include "opencl/tensor_memory.h"
+#include "types/tensor.h"
 
 namespace phonebit::opencl {
 

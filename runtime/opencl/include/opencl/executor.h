@@ -5,9 +5,10 @@
 #include <vector>
 
 #include "analysis/memory_budget.h"
-#include "engine/network.h"
 #include "opencl/device_storage.h"
 #include "opencl/layer_set.h"
+#include "types/options.h"
+#include "types/tensor.h"
 
 namespace phonebit::opencl {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/network.h"
 #include "opencl/kernel_chooser.h"
 #include "opencl/layer.h"
+#include "types/options.h"
 #include "types/plan.h"
 
 namespace phonebit::opencl {

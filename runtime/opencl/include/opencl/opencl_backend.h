@@ -12,9 +12,10 @@ namespace phonebit::opencl {
 
 class OpenClBackend final : public Backend {
  public:
-  /// `model` must stay where it is. `label`: "gpu:0 NVIDIA H200". Throws Error(device).
+  /// `model` must stay where it is. `label`: "gpu:0 NVIDIA H200". The caller is kept on `cores`; none: any.
+  /// Throws Error(device).
   OpenClBackend(const loader::Model& model, std::shared_ptr<Context> context, std::string label,
-                const Options& options);
+                std::vector<int> cores, const Options& options);
 
   void forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs, int batch,
                const Cancellation& cancellation, std::vector<double>* layer_ms) override;
@@ -28,7 +29,6 @@ class OpenClBackend final : public Backend {
   const char* isa() const override { return "opencl"; }
   threads::ThreadPool& pool() override { return pool_; }
   std::vector<std::string> warnings() const override { return executor_.layers().warnings(); }
-  OpenClBackend* opencl() override { return this; }
 
   // Network's functions of the same names.
   void forward_on_device(const std::vector<DeviceBuffer>& inputs, const std::vector<DeviceBuffer>& outputs,

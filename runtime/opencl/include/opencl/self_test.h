@@ -6,11 +6,12 @@
 #include <memory>
 #include <string>
 
-#include "engine/network.h"
 #include "opencl/binary_store.h"
 #include "opencl/context.h"
 #include "opencl/kernel_choice.h"
 #include "opencl/program_cache.h"
+#include "types/device.h"
+#include "types/options.h"
 
 namespace phonebit::opencl {
 

@@ -17,10 +17,6 @@ PHONEBIT_PRINTF(1, 2) std::string format_text(const char* format, ...);
 /// Throws Error(code, formatted text).
 [[noreturn]] PHONEBIT_PRINTF(2, 3) void fail(ErrorCode code, const char* format, ...);
 
-/// Throws Error(device): this library was built without `part`, which the CMake option `option` leaves out;
-/// `instead` says what else the caller can do.
-[[noreturn]] void fail_absent(const char* part, const char* option, const std::string& instead);
-
 /// Throws Error(format) for content that no correct writer produces; appends what to do about it.
 [[noreturn]] PHONEBIT_PRINTF(1, 2) void fail_damaged(const char* format, ...);
 

@@ -1,0 +1,75 @@
+#include "engine/devices.h"
+
+#include "engine/device_choice.h"
+#include "opencl/opencl_backend.h"
+#include "opencl/self_test.h"
+#include "threads/floating_point_scope.h"
+#include "types/fail.h"
+
+namespace phonebit {
+
+std::vector<IsaInfo> instruction_sets() {
+  std::vector<IsaInfo> result;
+  for (const cpu::Isa* const* isa = cpu::all_isas(); *isa != nullptr; ++isa)
+    result.push_back({(*isa)->name, (*isa)->features, (*isa)->supported()});
+  return result;
+}
+
+void use_opencl_library(const std::string& path) { opencl::use_library(path); }
+
+std::string opencl_error() {
+  try {
+    opencl::api();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return opencl::devices().empty()
+             ? opencl::library_path() + " offers no device with OpenCL 1.2 and a compiler"
+             : "";
+}
+
+std::vector<OpenClDeviceInfo> opencl_devices() {
+  const threads::FloatingPointScope rounding;  // drivers start threads, which inherit it
+  std::vector<OpenClDeviceInfo> result;
+  for (const opencl::Device& device : opencl::devices()) {
+    OpenClDeviceInfo info;
+    info.index = static_cast<int>(result.size());
+    info.name = device.name;
+    info.platform = device.platform_name;
+    info.vendor = device.vendor;
+    info.family = device.family;
+    info.version = device.version;
+    info.driver_version = device.driver_version;
+    info.is_gpu = device.is_gpu;
+    info.compute_units = device.compute_units;
+    info.clock_mhz = device.clock_mhz;
+    info.global_bytes = device.global_bytes;
+    info.local_bytes = device.local_bytes;
+    info.capabilities = {{"images", device.has_images},
+                         {"half", device.has_half},
+                         {"fused_multiply_add", device.has_fma},
+                         {"exact_division", device.has_exact_division},
+                         {"unified_memory", device.has_unified_memory},
+                         {"command_buffer", device.has_command_buffer},
+                         {"svm_coarse", device.has_svm_coarse},
+                         {"svm_fine", device.has_svm_fine},
+                         {"svm_atomics", device.has_svm_atomics}};
+    info.kernels = opencl::table_choices(device);
+    info.id = device.id;
+    result.push_back(std::move(info));
+  }
+  return result;
+}
+
+std::vector<SelfTestResult> opencl_self_test(const Options& options, bool again) {
+  const threads::FloatingPointScope rounding;
+  std::string label;
+  const std::shared_ptr<opencl::Context> context =
+      make_context(options, parse_device(options.device).opencl, &label);
+  if (context == nullptr)
+    fail(ErrorCode::input, "device '%s' is no OpenCL device; expected 'gpu' or 'gpu:<index>'",
+         options.device.c_str());
+  return opencl::test_all_kernels(context, options, again);
+}
+
+}  // namespace phonebit

@@ -1,0 +1,38 @@
+// What pictures become before they are inputs.
+#pragma once
+
+namespace phonebit {
+
+/// What the channels of a picture are; none: the input is no picture.
+enum class ColorOrder { none, gray, rgb, bgr, rgba };
+
+/// How a picture of another size gets the size of the input (docs/preprocessing.md).
+enum class Resize {
+  stretch,       ///< to the input's size, whatever becomes of its proportions
+  shorter_side,  ///< shorter side to resize_to, then the input's size out of the centre
+  letterbox,     ///< as large as fits with its proportions, in the centre; fill_level around it
+};
+
+/// How a picture is resampled; bilinear and bicubic widen their window when they shrink a picture.
+enum class Interpolation { nearest, bilinear, bicubic };
+
+/// What a picture of levels 0..255 becomes before the network reads it, as the training did it. The engine
+/// never applies it: forward() takes what an input declares, levels (u8) or values (f32). Of a u8 input, the
+/// network computes the values itself; scale and offset tell which.
+struct Preprocessing {
+  int input;  ///< index in Network::inputs()
+  ColorOrder color_order;
+  Resize resize;
+  int resize_to;   ///< pixels
+  int fill_level;  ///< 0..255
+  Interpolation interpolation;
+  double low, high;  ///< what levels 0 and 255 are before mean and deviation
+  /// Of each channel, in the unit of low and high; all four are equal where an input has more channels.
+  double mean[4], deviation[4];
+
+  /// Level u of a channel stands for the value u * scale(channel) + offset(channel).
+  float scale(int channel) const;
+  float offset(int channel) const;
+};
+
+}  // namespace phonebit
