@@ -32,7 +32,9 @@ from phonebit.errors import (
 if TYPE_CHECKING:
     from phonebit.converter.convert import convert
     from phonebit.network import Network
+    from phonebit.planner.api import collect, plan
     from phonebit.preprocessing import Preprocessing
+    from phonebit.tuning import tune
 
     __version__: str
 
@@ -49,8 +51,21 @@ __all__ = [
     "UnsupportedLayerError",
     "VerificationError",
     "__version__",
+    "collect",
     "convert",
+    "plan",
+    "tune",
 ]
+
+_HOMES = {
+    "Network": "phonebit.network",
+    "Preprocessing": "phonebit.preprocessing",
+    "collect": "phonebit.planner.api",
+    "convert": "phonebit.converter.convert",
+    "plan": "phonebit.planner.api",
+    "tune": "phonebit.tuning",
+}
+"""Where public names are that are loaded on first use."""
 
 
 def __getattr__(name: str) -> Any:
@@ -66,12 +81,8 @@ def __getattr__(name: str) -> Any:
         AttributeError: if phonebit has no such name.
     """
     value: Any
-    if name == "Network":
-        value = import_module("phonebit.network").Network
-    elif name == "Preprocessing":
-        value = import_module("phonebit.preprocessing").Preprocessing
-    elif name == "convert":
-        value = import_module("phonebit.converter.convert").convert
+    if name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
     elif name == "__version__":
         value = _installed_version()
     else:

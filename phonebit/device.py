@@ -55,6 +55,13 @@ def instruction_sets() -> list[InstructionSet]:
     return [InstructionSet(*entry) for entry in load_runtime().isas()]
 
 
+def usable_cores() -> int:
+    """Logical CPUs that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def forced_isa() -> str | None:
     """The instruction set that the environment variable PHONEBIT_CPU names, if it is set."""
     return os.environ.get(FORCING_VARIABLE) or None

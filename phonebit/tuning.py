@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from math import inf
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from phonebit.errors import DeviceError
 from phonebit.kernel_choice import KernelChoice
-from phonebit.layer_info import LayerInfo
-from phonebit.tuning_store import KEY_FIELDS
+from phonebit.loading import EngineOptions, Precision, open_engine
+from phonebit.output_files import check_output
+from phonebit.target import find_opencl_target
+from phonebit.tuning_store import KEY_FIELDS, TABLE_FILE, export_tuning, store_tuning
 
 Level = Literal["rapid", "normal", "exhaustive"]
 
@@ -29,10 +32,10 @@ DESCENT_LIMIT = 2.0
 
 
 class TunableNetwork(Protocol):
-    """What the search needs of a ``Network``."""
+    """What the search needs of a network."""
 
     @property
-    def layers(self) -> tuple[LayerInfo, ...]:
+    def layers(self) -> Sequence[Any]:
         """The ops in execution order."""
 
     def candidates(self, index: int) -> list[str]:
@@ -76,6 +79,79 @@ class LayerTuning:
         return asdict(self)
 
 
+@dataclass
+class TuningReport:
+    """What a tuning run found and where it was kept.
+
+    Attributes:
+        device: as ``Network.device`` says it.
+        level: how much was tried.
+        batch: inputs at a time.
+        layers: one entry for each shape.
+        kept_in: the device's file in the cache folder.
+        exported_to: the table that was asked for.
+    """
+
+    device: str
+    level: Level
+    batch: int
+    layers: list[LayerTuning] = field(default_factory=list)
+    kept_in: str | None = None
+    exported_to: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        return {**vars(self), "layers": [entry.to_dict() for entry in self.layers]}
+
+
+def tune(
+    path: str | Path,
+    device: str = "gpu",
+    *,
+    level: Level = "normal",
+    batch: int = 1,
+    precision: Precision = "exact",
+    export: str | Path | None = None,
+    progress: Callable[[str], None] = lambda _text: None,
+) -> TuningReport:
+    """Find the fastest kernel for each layer of a network on an OpenCL device, and keep it.
+
+    From then on every network with layers of these shapes uses these kernels on the device. Kernels
+    whose results are not equal are never chosen. What was found is kept layer by layer.
+
+    Args:
+        path: the network, a ``.pbit`` file.
+        device: "gpu", or "gpu:1" as ``phonebit devices`` lists.
+        level: as for ``tune_layers``.
+        batch: inputs at a time.
+        precision: of the network, as ``Network.load`` takes it.
+        export: also add the results to this tuning table.
+        progress: called with a text after each measurement.
+
+    Raises:
+        InputError: if the device is no OpenCL device, or ``export`` is the network or a file of
+            another kind.
+        ModelFormatError: if the file is not sound.
+        DeviceError: if there is no such device, or it fails.
+        OSError: if a file cannot be read or written.
+    """
+    path = Path(path)
+    if export is not None:
+        Path(export).parent.mkdir(parents=True, exist_ok=True)
+        check_output(export, TABLE_FILE, [path])
+    target = find_opencl_target(device, "tuning")
+    network = open_engine(path, device, EngineOptions(precision=precision))
+    report = TuningReport(network.device, level, batch)
+    for entry in tune_layers(network, level, batch, progress):
+        report.layers.append(entry)
+        kept = store_tuning(target.key, [entry.line])
+        report.kept_in = None if kept is None else str(kept)
+        if export is not None:
+            export_tuning(Path(export), [entry.line])
+            report.exported_to = str(export)
+    return report
+
+
 def tunable_layers(network: TunableNetwork) -> list[list[int]]:
     """Layers that have a choice, those together that one line of a tuning table serves.
 
@@ -94,7 +170,7 @@ def tunable_layers(network: TunableNetwork) -> list[list[int]]:
     return list(groups.values())
 
 
-def tune(
+def tune_layers(
     network: TunableNetwork,
     level: Level,
     batch: int = 1,

@@ -22,8 +22,8 @@ from benchmarks.coexec.testbed import (
 from benchmarks.coexec.turns import Budget
 from benchmarks.records import RESULTS
 from phonebit import Network
-from phonebit.cli.measuring_engine import open_canary, open_measuring_engine
 from phonebit.loading import EngineOptions
+from phonebit.planner.engines import open_canary, open_measuring_engine
 
 if TYPE_CHECKING:
     from phonebit import _runtime

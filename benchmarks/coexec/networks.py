@@ -29,13 +29,13 @@ from benchmarks.coexec.plans import VARIANTS, Planner, Variant, split_of
 from benchmarks.coexec.testbed import TestbedError
 from benchmarks.coexec.turns import Budget, compete
 from phonebit import Network, VerificationError
-from phonebit.cli.plan_file import PlanRequest, plan_file
 from phonebit.converter.passes.pipeline import FloatWeights
 from phonebit.format.reader import read_contents
 from phonebit.format.writer import file_bytes
 from phonebit.models.networks import build
 from phonebit.output_files import write_atomically
 from phonebit.planner import with_plan
+from phonebit.planner.api import plan as plan_file
 from phonebit.planner.planning import Planned
 from phonebit.random_inputs import random_inputs
 
@@ -109,13 +109,17 @@ def tried_network(bench: Bench, path: Path) -> tuple[Network, dict[str, Any]]:
 def measured_network(
     bench: Bench, path: Path, variant: Variant
 ) -> tuple[Network, Planned, dict[str, Any]]:
-    """The same for ``phonebit plan --measure``, its race against either processor included."""
-    request = PlanRequest(
-        "finegrained", measure=True, device=bench.both, threads=bench.testbed.cpu_cores
-    )
+    """The same for ``phonebit plan --measure``."""
     output = planned_file(bench, path)
     begin = time.perf_counter()
-    report = plan_file(path, str(bench.profile), output, request, quiet=True)
+    report = plan_file(
+        path,
+        bench.profile,
+        output,
+        measure=True,
+        device=bench.both,
+        threads=bench.testbed.cpu_cores,
+    )
     seconds = time.perf_counter() - begin
     facts = {"title": variant.title, "is_guarded": variant.is_guarded, "planning_s": seconds}
     facts["measurements"] = report.measurements

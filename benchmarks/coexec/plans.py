@@ -14,7 +14,7 @@ from phonebit.planner.network_graph import NetworkGraph
 from phonebit.planner.part_times import PredictedTimes
 from phonebit.planner.partition import CHANNEL_GRAIN, METHODS, Method
 from phonebit.planner.plan import Processor
-from phonebit.planner.planning import Planned, PlannerSettings, plan_network
+from phonebit.planner.planning import Planned, plan_network
 from phonebit.planner.predictors import LayerShape, SharingCost
 from phonebit.planner.profile import read_profile
 from phonebit.planner.stage_costs import StageCosts
@@ -122,8 +122,7 @@ class Planner:
         key = self._profile.key(self._threads)
         method = variant.predictor.partition("_")[0]
         margin = self._profile.margin(method) if variant.is_guarded else 0.0
-        settings = PlannerSettings(predicted_margin=margin)
-        planned = plan_network(contents, key, variant.method, times, sharing, settings)
+        planned = plan_network(contents, key, variant.method, times, sharing, margin)
         return planned, time.perf_counter() - begin
 
     def _times_and_sharing(
@@ -143,7 +142,8 @@ class Planner:
         costs = self.costs(read_contents(path), name)
         of = costs.graph.layers[layer]
         channels = of.shape[2]
-        cuts = METHODS["finegrained"].cuts(of, Placement.CHANNELS, 1, CHANNEL_GRAIN)
+        fine = replace(METHODS["finegrained"], channel_step=CHANNEL_GRAIN)
+        cuts = fine.cuts(of, Placement.CHANNELS)
         stages = [cut_in_two(of, Placement.CHANNELS, cut) for cut in cuts]
         costs.part_times([stage.parts[0] for stage in stages])
         times = {stage.cut: costs.alone_us(stage) for stage in stages}

@@ -26,10 +26,10 @@ from benchmarks.coexec.layer_files import write_layer
 from benchmarks.coexec.networks import NETWORKS, network_file
 from benchmarks.coexec.testbed import all_cores, from_options, pocl_device
 from phonebit import PhoneBitError
-from phonebit.cli.measuring_engine import open_measuring_engine
 from phonebit.format.reader import read_contents
 from phonebit.format.writer import file_bytes
 from phonebit.loading import EngineOptions
+from phonebit.planner.engines import open_measuring_engine
 from phonebit.planner.measuring import measure_parts
 from phonebit.planner.network_graph import NetworkGraph
 from phonebit.planner.sampled_files import layer_file

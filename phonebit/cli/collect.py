@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,17 +19,12 @@ from phonebit.cli.collect_options import (
     print_collection,
 )
 from phonebit.cli.console import bytes_text, output, progress
-from phonebit.cli.devices import usable_cores
 from phonebit.display import escape_markup as escape
 from phonebit.errors import InputError
 
 if TYPE_CHECKING:
-    from phonebit import _runtime
     from phonebit.planner.collect import CollectionReport
-    from phonebit.planner.handover_layers import Way
     from phonebit.planner.orders import CollectionPlan
-    from phonebit.planner.predictors.kernels import GpuFacts
-    from phonebit.planner.samples import DeviceFacts
 
 
 def collect(
@@ -135,40 +129,7 @@ def _read_back(folder: Path, results: Path, samples: Path) -> CollectionReport:
 
 
 def _collect(samples: Path, opencl: str, plan: CollectionPlan) -> CollectionReport:
-    from phonebit.opencl import device_key, opencl_device
-    from phonebit.planner.collect import collect as collect_samples
-    from phonebit.planner.device_facts import gpu_facts
-    from phonebit.tuning_store import stored_tuning
+    from phonebit.planner.api import collect as collect_samples
 
-    def open_engine(path: Path, threads: int, way: Way) -> _runtime.Network:
-        return _open(path, f"{opencl}+cpu", threads, way.sharing, way.synchronization)
-
-    device = opencl_device(opencl)
-    facts = _facts(opencl, gpu_facts(device, stored_tuning(device_key(device))), plan.threads)
     with progress("measuring", plan.rounds * plan.layers * len(plan.threads)) as advance:
-        return collect_samples(samples, facts, plan, open_engine, advance)
-
-
-def _open(
-    path: Path, device: str, threads: int, sharing: Any = "auto", synchronization: Any = "auto"
-) -> _runtime.Network:
-    from phonebit.cli.measuring_engine import open_measuring_engine
-    from phonebit.loading import EngineOptions
-
-    options = EngineOptions(threads, sharing=sharing, synchronization=synchronization)
-    return open_measuring_engine(path, device, options)
-
-
-def _facts(opencl: str, gpu: GpuFacts, threads: tuple[int, ...]) -> DeviceFacts:
-    """What a network that holds one small layer says of the processors."""
-    from phonebit.format.writer import file_bytes
-    from phonebit.planner.device_facts import PROBE, device_facts
-    from phonebit.planner.sampled_files import layer_file
-
-    contents, index = layer_file(PROBE)
-    with tempfile.TemporaryDirectory(prefix="phonebit-collect-") as folder:
-        file = Path(folder) / "probe.pbit"
-        file.write_bytes(file_bytes(contents))
-        alone = _open(file, "cpu", 1)
-        keys = {count: _open(file, f"{opencl}+cpu", count).plan_key for count in threads}
-        return device_facts(gpu, alone.isa, usable_cores(), alone.layers[index].kernel, keys)
+        return collect_samples(samples, plan, device=opencl, progress=advance)

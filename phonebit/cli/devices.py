@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from rich.table import Table
 
 from phonebit.cli.console import bytes_text, output, print_json
 from phonebit.cli.options import JsonOption
-from phonebit.device import forced_isa, instruction_sets, load_runtime, serving_isa
+from phonebit.device import forced_isa, instruction_sets, load_runtime, serving_isa, usable_cores
 from phonebit.display import escape_markup as escape
 from phonebit.opencl import INSTALL_HINT, first_real_gpu, opencl_devices, opencl_runtime
 from phonebit.tuning_store import cache_folder
@@ -51,13 +50,6 @@ def devices(as_json: JsonOption = False) -> None:
         print_json(document)
     else:
         _print(output(), document)
-
-
-def usable_cores() -> int:
-    """Logical CPUs that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _describe(device: _runtime.OpenClDevice) -> dict[str, Any]:

@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from phonebit.cli.console import output, print_json
+from phonebit.cli.console import output, print_json, progress
 from phonebit.cli.options import ForceOption, JsonOption
-from phonebit.cli.plan_file import (
-    MethodName,
-    PlanPrecision,
-    PlanRequest,
-    PlanSharing,
-    PlanSynchronization,
-    check_plan_outputs,
-    draw_plan,
-    plan_file,
-)
 from phonebit.cli.plan_text import print_report
 
 ProfileOption = Annotated[
@@ -30,14 +20,18 @@ ProfileOption = Annotated[
     ),
 ]
 MethodOption = Annotated[
-    MethodName,
+    Literal["search", "ulayer", "codl", "finegrained"],
     typer.Option("--method", help="search measures every cut; the others predict; see the docs."),
 ]
 ThreadsOption = Annotated[
     int, typer.Option("--threads", min=0, metavar="N", help="CPU threads; 0: the profile's most.")
 ]
 MeasureOption = Annotated[
-    bool, typer.Option("--measure", help="Measure what was chosen, and cuts nearby, on the device.")
+    bool | None,
+    typer.Option(
+        "--measure/--predict",
+        help="Measure the best predicted cuts, or not; else where this is the profile's device.",
+    ),
 ]
 PairOption = Annotated[
     str,
@@ -46,34 +40,6 @@ PairOption = Annotated[
         metavar="DEVICE",
         help="Where to measure: gpu+cpu, gpu:1+cpu as `devices` lists.",
     ),
-]
-PrecisionOption = Annotated[
-    PlanPrecision,
-    typer.Option("--precision", help="Of what is measured; predictions are for exact layers."),
-]
-MarginOption = Annotated[
-    float | None,
-    typer.Option(
-        "--margin",
-        metavar="SHARE",
-        help="What a split must gain over one processor; else 0.02 of measured times, and the "
-        "predictor's typical error of predicted ones.",
-    ),
-]
-ChannelStepOption = Annotated[
-    int | None,
-    typer.Option("--channel-step", metavar="N", help="Cut channels at multiples of N: 8, 32, ..."),
-]
-RowStepOption = Annotated[
-    int, typer.Option("--row-step", metavar="N", help="Rows between the cuts that search tries.")
-]
-SharingOption = Annotated[
-    PlanSharing | None,
-    typer.Option("--sharing", help="How memory is shared; else what was measured first."),
-]
-SynchronizationOption = Annotated[
-    PlanSynchronization | None,
-    typer.Option("--synchronization", help="How the processors wait for each other; likewise."),
 ]
 
 
@@ -87,47 +53,34 @@ def plan(
     explain: Annotated[
         bool, typer.Option("--explain", help="Show each layer's choice and its alternatives.")
     ] = False,
-    measure: MeasureOption = False,
+    measure: MeasureOption = None,
     device: PairOption = "gpu+cpu",
-    precision: PrecisionOption = "exact",
     threads: ThreadsOption = 0,
-    sharing: SharingOption = None,
-    synchronization: SynchronizationOption = None,
-    margin: MarginOption = None,
-    channel_step: ChannelStepOption = None,
-    row_step: RowStepOption = 8,
-    picture: Annotated[
-        Path | None, typer.Option("--picture", metavar="SVG", help="Also draw the plan.")
-    ] = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Plan a network for a CPU and a GPU that work on one image together.
 
-    The plan is added to the file, beside plans for other devices; in exact
-    precision it changes no result. Where both processors are not faster than
-    the better one, by the margin, that one has the whole network; with
-    --measure, and by search, the network is measured as a whole, too, and the
-    plan must be the fastest in three of four rounds.
+    The plan is added to the file, beside plans for other devices; it changes
+    no result. If both processors together are not faster than the better one,
+    that one gets the whole network. During the first inferences the runtime
+    compares the plan with either processor alone and keeps the fastest.
     """
-    request = PlanRequest(
-        method,
-        measure,
-        device,
-        precision,
-        threads,
-        sharing,
-        synchronization,
-        margin,
-        channel_step,
-        row_step,
-    )
-    check_plan_outputs(file, profile, output_path, picture, force)
-    report = plan_file(file, profile, output_path, request, quiet=as_json, replace_any=force)
-    if picture is not None:
-        draw_plan(picture, report, replace_any=force)
+    from phonebit.planner.api import plan as plan_file
+
+    with progress("planning", None, quiet=as_json) as advance:
+        report = plan_file(
+            file,
+            profile,
+            output_path,
+            method=method,
+            measure=measure,
+            device=device,
+            threads=threads,
+            replace_any=force,
+            progress=advance,
+        )
     if as_json:
         print_json(report.to_dict())
     else:
-        layers = report.layers if explain else []
-        print_report(output(), report, layers)
+        print_report(output(), report, report.layers if explain else [])

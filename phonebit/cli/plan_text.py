@@ -12,7 +12,7 @@ from rich.table import Table
 from phonebit.display import escape_markup as escape
 
 if TYPE_CHECKING:
-    from phonebit.cli.plan_file import PlanReport
+    from phonebit.planner.api import PlanReport
     from phonebit.planner.explain import CutTime, LayerChoice, LayerTimes
 
 ROUGH: Final = 0.1
@@ -27,20 +27,13 @@ def print_report(console: Console, report: PlanReport, layers: Sequence[LayerCho
         report: of the plan.
         layers: those to explain; none: no table.
     """
-    planned, race = report.planned, report.race
+    planned = report.planned
     if layers:
         console.print(_layer_table(layers))
         console.print(
-            "microseconds of stages and best cuts with the meetings of both processors; "
-            "[green]green[/]: measured"
+            "microseconds of stages and best cuts with synchronization; [green]green[/]: measured"
         )
     home = planned.home.name
-    if race is not None:
-        console.print(
-            f"measured as a whole: plan {race.plan_ms:.3f} ms, CPU alone {race.cpu_ms:.3f} ms, "
-            f"GPU alone {race.gpu_ms:.3f} ms; the plan is the fastest in {race.won_share:.0%} of "
-            f"rounds{'' if race.is_won else ' and is dropped'}"
-        )
     if planned.is_split:
         both = sum(len(stage.parts) for stage in planned.stages if stage.processor is None)
         total = sum(len(stage.parts) for stage in planned.stages)
@@ -53,7 +46,7 @@ def print_report(console: Console, report: PlanReport, layers: Sequence[LayerCho
     else:
         console.print(
             f"[bold]{planned.home_us / 1000:.3f} ms[/] on the {home} alone: "
-            "no plan for both gains more than the margin"
+            "no plan for both gains enough"
         )
     console.print(
         f"planned by {planned.plan.method} for {escape(planned.plan.device)}, "

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from phonebit.cli.console import output, print_json, progress
-from phonebit.cli.options import JsonOption, OpenClDeviceOption, Precision, PrecisionOption
+from phonebit.cli.options import JsonOption, OpenClDeviceOption, PrecisionOption
 from phonebit.display import escape_markup as escape
-from phonebit.output_files import check_output
-from phonebit.target import find_opencl_target
-from phonebit.tuning import LayerTuning, Level, tunable_layers
-from phonebit.tuning import tune as tune_layers
-from phonebit.tuning_store import TABLE_FILE, export_tuning, store_tuning
+from phonebit.tuning import LayerTuning, Level, TuningReport
+from phonebit.tuning import tune as tune_file
 
 LevelOption = Annotated[
     Level,
@@ -27,31 +23,6 @@ LevelOption = Annotated[
         "those; exhaustive: everything.",
     ),
 ]
-
-
-@dataclass
-class TuningReport:
-    """What a tuning run found and where it was kept.
-
-    Attributes:
-        device: as ``Network.device`` says it.
-        level: how much was tried.
-        batch: inputs at a time.
-        layers: one entry for each shape.
-        kept_in: the device's file in the cache folder.
-        exported_to: the table that was asked for.
-    """
-
-    device: str
-    level: Level
-    batch: int
-    layers: list[LayerTuning] = field(default_factory=list)
-    kept_in: str | None = None
-    exported_to: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready form."""
-        return {**vars(self), "layers": [entry.to_dict() for entry in self.layers]}
 
 
 def tune(
@@ -72,40 +43,15 @@ def tune(
     layers of these shapes uses them. Kernels whose results are not equal are
     never chosen. Interrupted runs keep what they have found.
     """
-    report = _tune(file, device, level, batch, precision, export, quiet=as_json)
+    with progress("measuring", None, quiet=as_json) as advance:
+        report = tune_file(
+            file, device, level=level, batch=batch, precision=precision, export=export,
+            progress=advance,
+        )  # fmt: skip
     if as_json:
         print_json(report.to_dict())
     else:
         _print(output(), report)
-
-
-def _tune(
-    file: Path,
-    device: str,
-    level: Level,
-    batch: int,
-    precision: Precision,
-    export: Path | None,
-    quiet: bool,
-) -> TuningReport:
-    from phonebit.network import Network
-
-    if export is not None:
-        export.parent.mkdir(parents=True, exist_ok=True)
-        check_output(export, TABLE_FILE, [file])
-    target = find_opencl_target(device, "tuning")
-    network = Network.load(file, device=device, precision=precision)
-    report = TuningReport(network.device, level, batch)
-    with progress("measuring", len(tunable_layers(network)), quiet=quiet) as advance:
-        for entry in tune_layers(network, level, batch, lambda text: advance(text, pieces=0)):
-            report.layers.append(entry)
-            path = store_tuning(target.key, [entry.line])
-            report.kept_in = None if path is None else str(path)
-            if export is not None:
-                export_tuning(export, [entry.line])
-                report.exported_to = str(export)
-            advance("measuring")
-    return report
 
 
 def _print(console: Console, report: TuningReport) -> None:

@@ -57,15 +57,13 @@ class Candidates:
         return []
 
 
-def method_cuts(
-    layers: Sequence[GraphLayer], method: Method, row_step: int, channel_step: int
-) -> CutsOf:
+def method_cuts(layers: Sequence[GraphLayer], method: Method) -> CutsOf:
     """All cuts that a method tries; see ``Method.cuts``."""
     return {
         (layer.index, dimension): cuts
         for layer in layers
         for dimension in CUTS
-        if (cuts := method.cuts(layer, dimension, row_step, channel_step))
+        if (cuts := method.cuts(layer, dimension))
     }
 
 

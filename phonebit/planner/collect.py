@@ -45,7 +45,7 @@ class CollectionReport:
     failed: dict[str, str] = field(default_factory=dict)
 
 
-def collect(
+def collect_here(
     path: Path,
     device: DeviceFacts,
     plan: CollectionPlan,
@@ -91,7 +91,7 @@ def carry_out(
         progress: Called with a text before each order.
 
     Raises:
-        As ``collect``.
+        As ``collect_here``.
     """
     known = _Known(begin_samples(path, device))
     ways = measurer.available_ways()

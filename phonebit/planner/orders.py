@@ -37,9 +37,9 @@ class CollectionPlan:
         InputError: A number is so large that nobody could wait for the end.
     """
 
-    processors: tuple[Processor, ...]
-    layers: int
-    threads: tuple[int, ...]
+    processors: tuple[Processor, ...] = tuple(Processor)
+    layers: int = 1000
+    threads: tuple[int, ...] = (1,)
     cuts: int = 3
     turns: int = 16
     rounds: int = 1

@@ -13,6 +13,8 @@ from phonebit.planner.stages import Placement
 
 CHANNEL_GRAIN: Final = 8
 """Channels are cut at multiples of this, so that both processors write whole bytes of bits."""
+ROW_STEP: Final = 8
+"""Distance of the row cuts of a method that tries all."""
 FEWEST_ROW_CUTS: Final = 8
 """Low maps are cut at smaller steps, so that there is something to choose from."""
 
@@ -25,7 +27,7 @@ class Method:
         name: As plans name it.
         dimensions: ROWS, CHANNELS or both.
         percents: Shares of the GPU; none: every cut at a multiple of a step.
-        channel_step: Channels are cut at multiples of this, if nobody asks for another step.
+        channel_step: Channels are cut at multiples of this.
         chains: Whether it looks for chains.
         branches: Whether it runs branches side by side.
         measures: Whether it measures each cut instead of predicting it.
@@ -41,16 +43,12 @@ class Method:
     measures: bool = False
     source: str = ""
 
-    def cuts(
-        self, layer: GraphLayer, dimension: Placement, row_step: int, channel_step: int
-    ) -> list[int]:
+    def cuts(self, layer: GraphLayer, dimension: Placement) -> list[int]:
         """Where the method may cut a layer between the GPU's low part and the CPU's high part.
 
         Args:
             layer: Any layer.
             dimension: ROWS or CHANNELS.
-            row_step: Distance of cuts between rows, if all are tried.
-            channel_step: Channels are cut at multiples of this.
 
         Returns:
             Rows or channels of the GPU, ascending; none where the layer cannot be cut so.
@@ -61,14 +59,14 @@ class Method:
             if not layer.can_cut_rows:
                 return []
             size = layer.shape[0]
-            step = min(row_step, max(1, size // FEWEST_ROW_CUTS))
+            step = min(ROW_STEP, max(1, size // FEWEST_ROW_CUTS))
         else:
             if not layer.can_cut_channels:
                 return []
-            size, step = layer.shape[2], channel_step
+            size, step = layer.shape[2], self.channel_step
         if not self.percents:
             return list(range(step, size, step))
-        grain = 1 if dimension == Placement.ROWS else channel_step
+        grain = 1 if dimension == Placement.ROWS else self.channel_step
         cuts = {round(size * percent / 100 / grain) * grain for percent in self.percents}
         return sorted(cut for cut in cuts if 0 < cut < size)
 

@@ -10,7 +10,7 @@ from phonebit.errors import InputError
 from phonebit.format.contents import FileContents
 from phonebit.planner.candidates import Candidates, CutsOf, find_candidates, method_cuts
 from phonebit.planner.network_graph import NetworkGraph
-from phonebit.planner.partition import CHANNEL_GRAIN, Method
+from phonebit.planner.partition import Method
 from phonebit.planner.placement import best_stages
 from phonebit.planner.plan import ExecutionPlan, Processor
 from phonebit.planner.profile import LEAST_MARGIN
@@ -21,44 +21,6 @@ from phonebit.planner.verify_plan import verify_plan
 
 NEARBY: Final = 2
 """Cuts on either side of a predicted one that are measured."""
-
-
-@dataclass(frozen=True)
-class PlannerSettings:
-    """Numbers that a user may change.
-
-    Args:
-        margin: Share of the better single processor's time that a stage on both, and the whole
-            plan, must gain; 0 or more, less than 1.
-        predicted_margin: In place of it where times are predicted: a gain that is smaller than the
-            predictor's error is none. None: the same.
-        channel_step: Channels are cut at multiples of this, itself a multiple of 8; None: the
-            method's own step.
-        row_step: Distance of the row cuts that a search measures; low maps have smaller ones.
-    """
-
-    margin: float = LEAST_MARGIN
-    channel_step: int | None = None
-    row_step: int = 8
-    predicted_margin: float | None = None
-
-    def check(self) -> None:
-        """Raises InputError where a number is out of range."""
-        for margin in (self.margin, self.margin_of(is_measured=False)):
-            if not 0 <= margin < 1:
-                raise InputError("planner: margin", expected="0 or more, below 1", got=margin)
-        step = self.channel_step
-        if step is not None and (step < 1 or step % CHANNEL_GRAIN):
-            expected = f"a multiple of {CHANNEL_GRAIN}"
-            raise InputError("planner: channel step", expected=expected, got=step)
-        if self.row_step < 1:
-            raise InputError("planner: row step", expected="1 or more", got=self.row_step)
-
-    def margin_of(self, is_measured: bool) -> float:
-        """What a stage and the plan must gain, by such times."""
-        if is_measured or self.predicted_margin is None:
-            return self.margin
-        return self.predicted_margin
 
 
 @dataclass(frozen=True)
@@ -90,12 +52,6 @@ class Planned:
         """Whether the plan uses both processors."""
         return any(stage.processor != self.home for stage in self.stages)
 
-    def on_one(self, home: Processor, home_us: float) -> Planned:
-        """The plan that leaves everything to one processor, which takes so many microseconds."""
-        stages = tuple(self.costs.single_processor(home))
-        plan = as_plan(stages, self.plan.device, self.plan.method, home_us / 1000)
-        return replace(self, plan=plan, stages=stages, home=home, home_us=home_us, total_us=home_us)
-
 
 def plan_network(
     contents: FileContents,
@@ -103,7 +59,7 @@ def plan_network(
     method: Method,
     times: PartTimes,
     sharing: Sharing,
-    settings: PlannerSettings,
+    margin: float = LEAST_MARGIN,
     measured: PartTimes | None = None,
 ) -> Planned:
     """Plans a network.
@@ -118,20 +74,20 @@ def plan_network(
         method: One of ``METHODS``.
         times: Predicted, or measured for a method that measures.
         sharing: What meetings of the processors cost.
-        settings: Margin and steps.
-        measured: If given, what the method has chosen is measured, with the cuts nearby, and the
-            plan is made from that.
+        margin: Share of the better single processor's time that a stage on both, and the whole
+            plan, must gain by ``times``: 0 or more, below 1. Less than the predictor's error is no
+            gain.
+        measured: If given, the best cuts of each layer are measured, with those beside them, and
+            the plan is made from that.
 
     Returns:
         The plan and how it came about; equal arguments give equal plans.
 
     Raises:
-        InputError: A setting is out of range, or the network has no layer that can be cut.
+        InputError: The network has no layer that can be cut.
     """
-    settings.check()
     graph = NetworkGraph.of(contents)
-    channel_step = settings.channel_step or method.channel_step
-    cuts = method_cuts(graph.layers, method, settings.row_step, channel_step)
+    cuts = method_cuts(graph.layers, method)
     if not any(layer.can_cut_rows or layer.can_cut_channels for layer in graph.layers):
         raise InputError(
             "no layer of this network can be cut between two processors",
@@ -140,7 +96,6 @@ def plan_network(
         )
     predicted = StageCosts(graph, times, sharing)
     candidates = find_candidates(predicted, method, cuts)
-    margin = settings.margin_of(method.measures)
     stages = _choose(predicted, candidates, margin)
     if not method.measures:
         stages = _refined(predicted, candidates, stages, margin)
@@ -151,7 +106,7 @@ def plan_network(
         candidates = find_candidates(costs, replace(method, chains=False, branches=False), nearby)
         several = (Placement.CHAIN, Placement.BRANCHES)
         candidates.stages.extend(stage for stage in stages if stage.placement in several)
-        margin = settings.margin_of(is_measured=True)
+        margin = LEAST_MARGIN
         stages = _choose(costs, candidates, margin)
     home = _home(costs)
     at_home = costs.single_processor(home)

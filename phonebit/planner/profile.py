@@ -9,7 +9,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -131,7 +131,8 @@ class DeviceProfile:
 
     Args:
         device: Its processors.
-        sharing: Costs of meetings, one entry for each way that was measured.
+        sharing: Costs of synchronizations, one entry for each way that was measured; those of the
+            first one count.
         gpu: The GPU's models; None where it was not measured.
         cpu: The CPU's, by number of threads.
         errors: By method, the typical error, |predicted - measured| / measured, of its predictor
@@ -200,44 +201,29 @@ class DeviceProfile:
         """
         return min(max(self.errors.get(method, 0.0), LEAST_MARGIN), MOST_MARGIN)
 
-    def sharing_cost(
-        self,
-        method: str,
-        threads: int,
-        sharing: str | None = None,
-        synchronization: str | None = None,
-    ) -> SharingCost:
-        """What a meeting costs, as a method reckons it.
+    def sharing_cost(self, method: str, threads: int) -> SharingCost:
+        """What a synchronization costs, as a method reckons it.
 
-        CoDL takes the measured upper bound of synchronisation, the others its typical value. µLayer
-        itself reckons without any; it gets what was measured, so that methods differ only in how
-        they predict and cut.
+        CoDL takes the measured upper bound, the others the typical value. µLayer itself reckons
+        without any; it gets what was measured, so that methods differ only in how they predict and
+        cut.
 
         Args:
             method: As for ``predictor``.
             threads: CPU threads of the plan.
-            sharing: "svm", "map" or "copy"; None: the first that was measured.
-            synchronization: Likewise.
 
         Raises:
             InputError: This was not measured.
         """
         for mode in self.sharing:
-            wanted = ((sharing, mode.sharing), (synchronization, mode.synchronization))
-            if mode.threads == threads and all(want in (None, has) for want, has in wanted):
-                cost = mode.cost
-                if method != "codl":
-                    return cost
-                per_byte = cost.us_per_byte_to_cpu, cost.us_per_byte_to_gpu
-                return SharingCost(max(mode.sync_bound_us, cost.sync_us), *per_byte)
-        known = [
-            f"{mode.sharing} {mode.synchronization}, {mode.threads} threads"
-            for mode in self.sharing
-        ]
+            if mode.threads == threads:
+                sync_us = mode.cost.sync_us
+                if method == "codl":
+                    sync_us = max(mode.sync_bound_us, sync_us)
+                return replace(mode.cost, sync_us=sync_us)
         raise InputError(
             "costs of sharing were not measured",
-            where=f"profile, {sharing or 'any'} {synchronization or 'any'}, {threads} threads",
-            expected="; ".join(known) or "any",
+            where=f"profile, {threads} threads",
             hint="collect with --device gpu+cpu",
         )
 

@@ -86,15 +86,6 @@ class TreeSettings:
         }
 
 
-SETTINGS_GRID: Final = tuple(
-    TreeSettings(leaves=leaves, learning_rate=rate, least_in_leaf=least)
-    for leaves in (8, 16, 31)
-    for rate in (0.03, 0.06, 0.12)
-    for least in (3, 8)
-)
-"""What a search tries."""
-
-
 class Trainer:
     """Fits predictors to the samples of one device.
 

@@ -10,7 +10,7 @@ from typing import Any
 from phonebit.errors import DeviceError
 from phonebit.format.reader import read_contents
 from phonebit.planner import OutputPart, Processor
-from phonebit.planner.collect import collect
+from phonebit.planner.collect import collect_here
 from phonebit.planner.handover_layers import Way
 from phonebit.planner.measuring import Sides
 from phonebit.planner.orders import CollectionPlan
@@ -140,5 +140,5 @@ class MadeUpDevice:
 def made_up_samples(path: Path, law: Law, layers: int, threads: tuple[int, ...] = (1,)) -> Samples:
     """Samples of random layers, by the collector itself."""
     plan = CollectionPlan(BOTH, layers, threads, turns=1, rounds=1)
-    collect(path, FACTS, plan, MadeUpDevice(law))
+    collect_here(path, FACTS, plan, MadeUpDevice(law))
     return read_samples(path)

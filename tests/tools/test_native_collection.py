@@ -44,9 +44,8 @@ def test_orders_become_samples(bench: Program, gpu_orders: Path, tmp_path: Path)
 def test_the_facts_are_those_that_phonebit_collect_finds(
     bench: Program, gpu_orders: Path, tmp_path: Path
 ) -> None:
-    from phonebit.cli.collect import _facts
     from phonebit.opencl import opencl_devices
-    from phonebit.planner.device_facts import gpu_facts
+    from phonebit.planner.api import facts_here
 
     assert bench("--collect", gpu_orders).code == 0
     name = json.loads((gpu_orders / RESULTS_FILE).read_text().splitlines()[0])["gpu"]["name"]
@@ -54,7 +53,7 @@ def test_the_facts_are_those_that_phonebit_collect_finds(
     if not same:
         pytest.skip("pyopencl's OpenCL library shows other devices than the system's")
     collect_results(gpu_orders, gpu_orders / RESULTS_FILE, tmp_path / "samples.jsonl")
-    facts = _facts(f"gpu:{same[0].index}", gpu_facts(same[0], ""), (1,))
+    facts = facts_here(f"gpu:{same[0].index}", (1,))
     assert read_samples(tmp_path / "samples.jsonl").device == facts
 
 

@@ -124,7 +124,9 @@ class GpuFacts:
         Raises:
             InputError: A line of ``tuning`` is none of a tuning table.
         """
-        return self._kernels(f"{tuning}\n{_runtime.built_in_tuning_table()}").tuning_lines()
+        lines: list[str]
+        lines = self._kernels(f"{tuning}\n{_runtime.built_in_tuning_table()}").tuning_lines()
+        return lines
 
     @cached_property
     def kernels(self) -> Any:

@@ -129,9 +129,9 @@ COMMANDS = {
         {"results": "--results"}, {"output_path": "-o"}, {"orders": "--orders"},
         texts=("opencl", "threads"), more=("--resume", "--orders", "absent"),
     ),
-    "train-predictor": Roles({"samples": ""}, {"output_path": "-o"}, {"report_folder": "--report"}),
+    "train-predictor": Roles({"samples": ""}, {"output_path": "-o"}),
     "plan": Roles(
-        {"file": "", "profile": "--profile"}, {"output_path": "-o", "picture": "--picture"},
+        {"file": "", "profile": "--profile"}, {"output_path": "-o"},
         updated=("file",), texts=("device",),
     ),
     "demo": Roles(texts=("device",)),
@@ -234,8 +234,6 @@ def test_no_command_writes_over_its_input(
     for name, path in paths.items():
         args += [roles.inputs[name], path] if roles.inputs[name] else [path]
     args += [roles.outputs[output], target]
-    if output == "picture":
-        args += ["-o", tmp_path / "planned.pbit"]
     can_be_forced = command not in ("tune", "collect", "android collect")
     for more in ((), ("--force",)) if can_be_forced else ((),):
         message = cli.refused(*args, *more)
@@ -259,8 +257,6 @@ def test_no_command_writes_over_another_kind_of_file(
     for name, flag in roles.inputs.items():
         if not flag or name == "profile" or command == "collect":
             args += [flag, files(command, name)] if flag else [files(command, name)]
-    if output == "picture":
-        args += ["-o", tmp_path / "planned.pbit"]
     args += [roles.outputs[output]]
     assert "notes.png: not a" in cli.refused(*args, target)
     assert target.read_bytes() == NOTES
@@ -271,7 +267,7 @@ def test_no_command_writes_over_another_kind_of_file(
 
 @pytest.mark.parametrize(
     ("command", "output"), [("convert", "to"), ("run", "to"), ("plan", "output_path"),
-                            ("plan", "picture"), ("models", "to"), ("verify", "html")],
+                            ("models", "to"), ("verify", "html")],
 )  # fmt: skip
 def test_force_replaces_another_kind_of_file(
     cli: Cli,
@@ -289,8 +285,6 @@ def test_force_replaces_another_kind_of_file(
         path = f32_file if (command, name) == ("verify", "file") else files(command, name)
         if not flag or name == "profile":
             args += [flag, path] if flag else [path]
-    if output == "picture":
-        args += ["-o", tmp_path / "planned.pbit"]
     if command == "verify":
         args += ["--samples", 1, "--interpreter", "--device", "cpu"]
     done = cli(*args, roles.outputs[output], target, "--force")
@@ -396,8 +390,7 @@ def test_nothing_else_in_the_package_writes_files() -> None:
         "phonebit/tuning_store.py",  # the cache, and tables that are checked first
         "phonebit/planner/samples.py",  # adds lines
         "phonebit/planner/measurer.py",  # into a temporary folder, as the next two
-        "phonebit/cli/collect.py",
-        "phonebit/cli/measuring_engine.py",
-        "phonebit/planner/evaluation_plots.py",  # into memory, as the next
+        "phonebit/planner/api.py",
+        "phonebit/planner/engines.py",
         "phonebit/cli/detect.py",
     }

@@ -13,7 +13,7 @@ import pytest
 from phonebit import DeviceError, InputError
 from phonebit.kernel_choice import KernelChoice
 from phonebit.layer_info import LayerInfo
-from phonebit.tuning import LEAST_GAIN, LayerTuning, Level, tunable_layers, tune
+from phonebit.tuning import LEAST_GAIN, LayerTuning, Level, tunable_layers, tune_layers
 from phonebit.tuning_store import (
     cache_folder,
     export_tuning,
@@ -75,7 +75,7 @@ class FakeNetwork:
 
 
 def only(network: FakeNetwork, level: Level = "exhaustive", batch: int = 1) -> LayerTuning:
-    (result,) = tune(network, level, batch)
+    (result,) = tune_layers(network, level, batch)
     return result
 
 
@@ -170,7 +170,7 @@ def test_layers_of_one_shape_are_tuned_once() -> None:
         signatures=["same", "x", "other", "y", "same"],
     )
     assert tunable_layers(network) == [[0, 4], [2]]
-    results = list(tune(network, "rapid"))
+    results = list(tune_layers(network, "rapid"))
     assert [result.layers for result in results] == [["layer0", "layer4"], ["layer2"]]
     assert {index for index, _ in network.measured} == {0, 2}
 
@@ -186,7 +186,7 @@ def test_what_serves_one_shape_serves_all_its_layers() -> None:
 
 def test_batch_and_progress_are_passed_on(network: FakeNetwork) -> None:
     texts: list[str] = []
-    (result,) = tune(network, "rapid", 4, texts.append)
+    (result,) = tune_layers(network, "rapid", 4, texts.append)
     assert result.before_ms == 4 * valley(CANDIDATES[0])
     assert len(texts) == result.measured
     assert "layer0" in texts[0]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from phonebit.planner import Processor, canary, race
+from phonebit.planner import Processor, canary
 from phonebit.planner.canary import PATIENCE_S, Canary
 from phonebit.planner.measuring import LayerTimes
 
@@ -31,7 +31,6 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made_up = Clock()
     monkeypatch.setattr(canary, "time", made_up)
-    monkeypatch.setattr(race, "time", made_up)
     return made_up
 
 
@@ -177,46 +176,3 @@ def test_times_are_those_of_the_usual_speed(clock: Clock) -> None:
     for found in times:  # the clock may change between the canary and the layer
         assert found.cpu_us == pytest.approx(10, rel=0.01)
         assert found.gpu_us == pytest.approx(10, rel=0.01)
-
-
-class Contestant:
-    """A network that takes so many milliseconds, and as much longer as the device is slower."""
-
-    def __init__(self, device: Device, processor: Processor, ms: float) -> None:
-        self.device, self.processor, self.ms = device, processor, ms
-
-    def forward(self, inputs: Sequence[Any]) -> Sequence[Any]:
-        self.device.clock.seconds += self.ms / 1000 * self.device.us(self.processor) / 10
-        return []
-
-
-def test_a_race_is_not_decided_by_disturbances(clock: Clock) -> None:
-    slow = [(begin / 10, begin / 10 + 0.35, Processor.GPU) for begin in range(3, 300, 13)]
-    device = Device(clock, *slow)
-    plan = Contestant(device, Processor.GPU, 4.0)
-    cpu, gpu = Contestant(device, Processor.CPU, 5.0), Contestant(device, Processor.GPU, 9.0)
-    found = race.race(Canary(device, 1), plan, cpu, gpu, [])
-    assert (found.plan_ms, found.cpu_ms, found.gpu_ms) == pytest.approx((4.0, 5.0, 9.0))
-    assert found.won_share == 1.0
-    assert found.is_won
-
-
-def test_a_plan_that_wins_by_chance_is_dropped(clock: Clock) -> None:
-    device = Device(clock)
-
-    class Unsteady(Contestant):
-        """Every third pair of passes is slow."""
-
-        passes = 0
-
-        def forward(self, inputs: Sequence[Any]) -> Sequence[Any]:
-            self.ms = 6.0 if self.passes // 2 % 3 == 2 else 4.0
-            self.passes += 1
-            return super().forward(inputs)
-
-    plan = Unsteady(device, Processor.CPU, 4.0)
-    cpu, gpu = Contestant(device, Processor.CPU, 5.0), Contestant(device, Processor.GPU, 9.0)
-    found = race.race(Canary(device, 1), plan, cpu, gpu, [])
-    assert found.plan_ms == pytest.approx(4.0)
-    assert found.won_share == pytest.approx(2 / 3, abs=0.05)
-    assert not found.is_won

@@ -15,7 +15,7 @@ import phonebit.opencl
 from phonebit.errors import DeviceError, InputError
 from phonebit.loading import EngineOptions
 from phonebit.planner import OutputPart, Processor
-from phonebit.planner.collect import collect
+from phonebit.planner.collect import collect_here
 from phonebit.planner.device_facts import PROBE
 from phonebit.planner.handover_layers import WAYS, Way
 from phonebit.planner.orders import CollectionPlan, part_pairs
@@ -30,7 +30,7 @@ PLAN = CollectionPlan(BOTH, 12, (1, 2), cuts=2, turns=1, rounds=1)
 
 def test_every_layer_is_measured_whole_and_cut(tmp_path: Path) -> None:
     path = tmp_path / "samples.jsonl"
-    report = collect(path, FACTS, PLAN, MadeUpDevice())
+    report = collect_here(path, FACTS, PLAN, MadeUpDevice())
     assert (report.measured, report.known, report.failed) == (24, 0, {})
     samples = read_samples(path)
     assert samples.device == FACTS
@@ -62,7 +62,7 @@ def test_parts_cover_the_layer() -> None:
 @pytest.mark.parametrize("side", Processor)
 def test_one_processor_is_measured_alone(tmp_path: Path, side: Processor) -> None:
     path = tmp_path / "samples.jsonl"
-    collect(path, FACTS, replace(PLAN, processors=(side,)), MadeUpDevice())
+    collect_here(path, FACTS, replace(PLAN, processors=(side,)), MadeUpDevice())
     samples = read_samples(path)
     assert {sample.processor for sample in samples.parts} == {side}
     assert not any(sample.is_shared for sample in samples.parts)
@@ -72,12 +72,12 @@ def test_one_processor_is_measured_alone(tmp_path: Path, side: Processor) -> Non
 def test_an_interrupted_collection_goes_on(tmp_path: Path) -> None:
     whole, path = tmp_path / "whole.jsonl", tmp_path / "samples.jsonl"
     device = MadeUpDevice()
-    collect(whole, FACTS, PLAN, device)
+    collect_here(whole, FACTS, PLAN, device)
     with pytest.raises(KeyboardInterrupt):
-        collect(path, FACTS, PLAN, MadeUpDevice(fails_from=device.opened - 16))
+        collect_here(path, FACTS, PLAN, MadeUpDevice(fails_from=device.opened - 16))
     begun = path.read_text()
     path.write_text(begun[:-40])  # the last line is cut off
-    report = collect(path, FACTS, PLAN, MadeUpDevice())
+    report = collect_here(path, FACTS, PLAN, MadeUpDevice())
     assert report.known > 0
     assert report.known + report.measured == 24
     parts = {(s.layer, s.threads, s.processor, s.part) for s in read_samples(path).parts}
@@ -85,7 +85,7 @@ def test_an_interrupted_collection_goes_on(tmp_path: Path) -> None:
     assert parts == expected
     again = MadeUpDevice()
     size = path.stat().st_size
-    assert collect(path, FACTS, PLAN, again).measured == 0
+    assert collect_here(path, FACTS, PLAN, again).measured == 0
     assert again.opened == len(again.ways)  # a look at what the device has, no more
     assert path.stat().st_size == size
 
@@ -105,9 +105,9 @@ class Moody(MadeUpDevice):
 def test_rounds_follow_one_another_and_the_least_counts(tmp_path: Path) -> None:
     once, twice = tmp_path / "once.jsonl", tmp_path / "twice.jsonl"
     device = Moody()
-    collect(once, FACTS, PLAN, device)
+    collect_here(once, FACTS, PLAN, device)
     device.slow_calls = device.opened + len(device.ways) + 40  # well into the first round
-    report = collect(twice, FACTS, replace(PLAN, rounds=2), device)
+    report = collect_here(twice, FACTS, replace(PLAN, rounds=2), device)
     assert report.measured == 2 * 24
     first, least = read_samples(once), read_samples(twice)
     assert [(part.key, part.us) for part in least.parts] == [
@@ -128,8 +128,8 @@ class Clocked(MadeUpDevice):
 
 def test_samples_are_those_of_the_usual_clock(tmp_path: Path) -> None:
     steady, clocked = tmp_path / "steady.jsonl", tmp_path / "clocked.jsonl"
-    collect(steady, FACTS, PLAN, MadeUpDevice())
-    collect(clocked, FACTS, PLAN, Clocked())
+    collect_here(steady, FACTS, PLAN, MadeUpDevice())
+    collect_here(clocked, FACTS, PLAN, Clocked())
     raw = {json.loads(line).get("canary_us") for line in clocked.read_text().splitlines()[1:]}
     assert len(raw - {None}) == 2 * 3  # clocks; the GPU, and the CPU by counts of threads
     expected = {part.key: part.us for part in read_samples(steady).parts}
@@ -144,11 +144,11 @@ def test_times_that_no_clock_resolves_stay_what_they_are() -> None:
 
 def test_a_round_that_was_interrupted_goes_on(tmp_path: Path) -> None:
     path, plan = tmp_path / "samples.jsonl", replace(PLAN, rounds=2)
-    collect(path, FACTS, PLAN, MadeUpDevice())
+    collect_here(path, FACTS, PLAN, MadeUpDevice())
     with pytest.raises(KeyboardInterrupt):
-        collect(path, FACTS, plan, MadeUpDevice(fails_from=30))
+        collect_here(path, FACTS, plan, MadeUpDevice(fails_from=30))
     assert {part.rounds for part in read_samples(path).parts} == {1, 2}
-    report = collect(path, FACTS, plan, MadeUpDevice())
+    report = collect_here(path, FACTS, plan, MadeUpDevice())
     assert report.known > 24
     assert report.known + report.measured == 2 * 24
     assert {part.rounds for part in read_samples(path).parts} == {2}
@@ -156,8 +156,8 @@ def test_a_round_that_was_interrupted_goes_on(tmp_path: Path) -> None:
 
 def test_a_collection_can_be_made_longer(tmp_path: Path) -> None:
     path = tmp_path / "samples.jsonl"
-    collect(path, FACTS, replace(PLAN, layers=5), MadeUpDevice())
-    report = collect(path, FACTS, PLAN, MadeUpDevice())
+    collect_here(path, FACTS, replace(PLAN, layers=5), MadeUpDevice())
+    report = collect_here(path, FACTS, PLAN, MadeUpDevice())
     assert (report.known, report.measured) == (10, 14)
 
 
@@ -169,7 +169,7 @@ def test_layers_that_fail_are_reported_and_left_out(tmp_path: Path) -> None:
                 raise DeviceError("out of registers")
             return engine
 
-    report = collect(tmp_path / "samples.jsonl", FACTS, PLAN, Picky())
+    report = collect_here(tmp_path / "samples.jsonl", FACTS, PLAN, Picky())
     assert report.measured > 0
     assert set(report.failed.values()) == {"out of registers"}
     assert all(
@@ -179,7 +179,7 @@ def test_layers_that_fail_are_reported_and_left_out(tmp_path: Path) -> None:
 
 def test_a_device_that_shares_in_no_way_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DeviceError, match="cannot work together: has no copy"):
-        collect(tmp_path / "samples.jsonl", FACTS, PLAN, MadeUpDevice(ways=()))
+        collect_here(tmp_path / "samples.jsonl", FACTS, PLAN, MadeUpDevice(ways=()))
     assert len(WAYS) == 9
 
 
@@ -212,7 +212,7 @@ HANDOVER = {"handover": [1, 2], "sharing": "svm", "synchronization": "polling", 
 )
 def test_damaged_lines_are_named(tmp_path: Path, change: Any, message: str) -> None:
     path = tmp_path / "samples.jsonl"
-    collect(path, FACTS, replace(PLAN, layers=2), MadeUpDevice())
+    collect_here(path, FACTS, replace(PLAN, layers=2), MadeUpDevice())
     lines = path.read_text().splitlines()
     place = next(place for place, line in enumerate(lines) if "part" in json.loads(line))
     lines[place] = change(json.loads(lines[place]))
@@ -308,22 +308,14 @@ def test_commands_lead_from_a_device_to_a_profile(
         assert predictor.microseconds(PROBE, Processor.CPU, PROBE.whole) > 0
 
 
-def test_training_tells_in_a_table_and_in_pictures(cli: Cli, tmp_path: Path) -> None:
+def test_training_tells_in_a_table(cli: Cli, tmp_path: Path) -> None:
     pytest.importorskip("lightgbm", reason="LightGBM is not installed")
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    samples, report = tmp_path / "samples.jsonl", tmp_path / "report"
+    samples = tmp_path / "samples.jsonl"
     made_up_samples(samples, spiked, 40)
-    done = cli("train-predictor", samples, "--report", report)
+    done = cli("train-predictor", samples, "-o", tmp_path / "profile.json")
     assert done.code == 0, done.err
     for text in ("MAPE", "within 10 %", "binary_conv2d", "finegrained without dispatch"):
         assert text in done.out
-    assert sorted(path.name for path in report.glob("*gpu.png")) == [
-        "codl-on-gpu.png",
-        "finegrained-on-gpu.png",
-        "finegrained-without-dispatch-on-gpu.png",
-        "ulayer-on-gpu.png",
-    ]
-    assert len(list(report.glob("*.svg"))) == 8
 
 
 @pytest.mark.parametrize("threads", ["0", "a", "1,,2", ""])

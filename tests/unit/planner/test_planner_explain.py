@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
 from phonebit.format.contents import FileContents
-from phonebit.planner.explain import LayerChoice, explain
+from phonebit.planner.explain import explain
 from phonebit.planner.network_graph import NetworkGraph
 from phonebit.planner.partition import METHODS
-from phonebit.planner.plan_picture import BOTH_COLOR, COLORS, plan_svg
-from phonebit.planner.planning import Planned, PlannerSettings, plan_network
+from phonebit.planner.planning import Planned, plan_network
 from phonebit.planner.stages import Placement
 from support.planner_times import AnalyticTimes, MeetingCosts, Speed, forked, straight
 
@@ -36,8 +31,7 @@ def planned(
         METHODS[method],
         AnalyticTimes(graph, *speeds),
         MeetingCosts(15),
-        PlannerSettings(),
-        AnalyticTimes(graph, Speed(4, 0.011), Speed(5, 0.01)) if measure else None,
+        measured=AnalyticTimes(graph, Speed(4, 0.011), Speed(5, 0.01)) if measure else None,
     )
 
 
@@ -104,42 +98,3 @@ def test_stage_times_add_up_to_the_total(chained: Planned) -> None:
     stage_us = {choice.stage: choice.stage_us for choice in explain(chained, is_predicted=True)}
     total = sum(stage_us.values()) + chained.costs.finish(state)
     assert total == pytest.approx(chained.total_us)
-
-
-def bars(svg: str, color: str) -> list[ElementTree.Element]:
-    namespace = "{http://www.w3.org/2000/svg}"
-    return [
-        bar
-        for bar in ElementTree.fromstring(svg).iter(f"{namespace}rect")
-        if bar.get("fill") == color
-    ]
-
-
-def test_picture_shows_each_layers_parts(chained: Planned) -> None:
-    choices = explain(chained, is_predicted=True)
-    svg = plan_svg(choices, "a <plan> & more")
-    for side, color in COLORS.items():
-        legend = 1
-        assert len(bars(svg, color)) == legend + sum(c.parts.of(side) is not None for c in choices)
-    halos = sum(overlaps(choice) for choice in choices)
-    assert halos > 0
-    assert len(bars(svg, BOTH_COLOR)) == 1 + halos
-    assert "a &lt;plan&gt; &amp; more" in svg
-
-
-def overlaps(choice: LayerChoice) -> bool:
-    cpu, gpu = choice.parts.cpu, choice.parts.gpu
-    return (
-        cpu is not None
-        and gpu is not None
-        and cpu.row_begin < gpu.row_end
-        and cpu.channel_begin == 0
-    )
-
-
-def test_the_picture_of_the_documentation_is_what_its_script_draws(tmp_path: Path) -> None:
-    root = Path(__file__).parents[3]
-    drawn = tmp_path / "plan.svg"
-    script = root / "benchmarks" / "coexec" / "example_picture.py"
-    subprocess.run([sys.executable, "-P", script, drawn], check=True, timeout=60)
-    assert drawn.read_text() == (root / "docs" / "images" / "planned_network.svg").read_text()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -163,7 +165,7 @@ def test_cuts_of_the_methods() -> None:
     rows, channels = Placement.ROWS, Placement.CHANNELS
 
     def cuts(name: str, dimension: Placement, channel_step: int = 8) -> list[int]:
-        return METHODS[name].cuts(layer, dimension, 8, channel_step)
+        return replace(METHODS[name], channel_step=channel_step).cuts(layer, dimension)
 
     assert cuts("ulayer", channels) == [16, 32, 48]
     assert cuts("ulayer", rows) == []

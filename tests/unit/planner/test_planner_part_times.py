@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -13,7 +13,7 @@ from phonebit.planner import OutputPart, Processor
 from phonebit.planner.network_graph import NetworkGraph
 from phonebit.planner.part_times import MeasuredTimes, PredictedTimes
 from phonebit.planner.partition import METHODS
-from phonebit.planner.planning import PlannerSettings, plan_network
+from phonebit.planner.planning import plan_network
 from phonebit.planner.predictors import LayerShape, NoKernelError
 from phonebit.planner.stages import LayerParts, Placement, cut_in_two, on_one
 from support.planner_times import MeetingCosts, straight
@@ -95,10 +95,10 @@ def test_plans_avoid_parts_without_a_kernel() -> None:
     planned = plan_network(
         CONTENTS,
         "device",
-        METHODS["finegrained"],
+        replace(METHODS["finegrained"], channel_step=16),
         PredictedTimes(SHAPES, Picky()),
         MeetingCosts(1),
-        PlannerSettings(margin=0.0, channel_step=16),
+        margin=0.0,
     )
     assert planned.total_us < math.inf
     cuts_made = {stage.cut for stage in planned.stages if stage.placement == Placement.CHANNELS}

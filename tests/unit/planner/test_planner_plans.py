@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -20,7 +21,8 @@ from phonebit.planner.candidates import CUTS
 from phonebit.planner.chains import chain_ends, chain_stage
 from phonebit.planner.network_graph import NetworkGraph
 from phonebit.planner.partition import METHODS, fraction_cut, method_named
-from phonebit.planner.planning import Planned, PlannerSettings, plan_network
+from phonebit.planner.planning import Planned, plan_network
+from phonebit.planner.profile import LEAST_MARGIN
 from phonebit.planner.stage_costs import StageCosts
 from phonebit.planner.stages import Placement, Stage, cut_in_two, on_one
 from support.builders import engine_graphs
@@ -36,7 +38,7 @@ from support.planner_times import (
     vgg16_records,
 )
 
-NO_MARGIN = PlannerSettings(margin=0.0, channel_step=8)
+NO_MARGIN = 0.0
 EVEN = (Speed(3, 0.01, 32), Speed(5, 0.01, 8))
 
 
@@ -45,17 +47,18 @@ def plan(
     method: str,
     speeds: tuple[Speed, Speed] = EVEN,
     meetings: MeetingCosts | None = None,
-    settings: PlannerSettings | None = None,
+    margin: float = LEAST_MARGIN,
     measured: tuple[Speed, Speed] | None = None,
+    channel_step: int | None = 8,
 ) -> Planned:
     graph = NetworkGraph.of(contents)
     return plan_network(
         contents,
         "test device",
-        METHODS[method],
+        replace(METHODS[method], channel_step=channel_step or METHODS[method].channel_step),
         AnalyticTimes(graph, *speeds),
         meetings or MeetingCosts(2),
-        settings or PlannerSettings(channel_step=8),
+        margin,
         AnalyticTimes(graph, *measured) if measured else None,
     )
 
@@ -71,7 +74,7 @@ def all_stages(costs: StageCosts, method: str) -> dict[int, list[Stage]]:
     for layer in graph.layers:
         by_begin[layer.index] += [on_one(layer, side) for side in Processor]
         for side in CUTS:
-            cuts = METHODS[method].cuts(layer, side, 8, 8)
+            cuts = replace(METHODS[method], channel_step=8).cuts(layer, side)
             by_begin[layer.index] += [cut_in_two(layer, side, cut) for cut in cuts]
         if METHODS[method].chains:
             for end in chain_ends(graph, layer.index):
@@ -197,8 +200,7 @@ def test_a_gain_below_the_margin_is_no_reason_to_split(method: str) -> None:
     contents = straight(3)
     gain = 1 - (planned := plan(contents, method)).total_us / planned.home_us
     assert 0.2 < gain < 0.6
-    wanted = PlannerSettings(gain + 0.02, 8)
-    assert not plan(contents, method, settings=wanted).is_split
+    assert not plan(contents, method, margin=gain + 0.02).is_split
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -206,7 +208,7 @@ def test_each_stage_away_from_home_gains_the_margin(method: str) -> None:
     """Put on one processor, the layers of any such stage cost more than the margin."""
     margin = 0.1
     contents = residual(4)
-    planned = plan(contents, method, settings=PlannerSettings(margin, 8))
+    planned = plan(contents, method, margin=margin)
     assert planned.is_split
     layers = planned.costs.graph.layers
     for number, stage in enumerate(planned.stages):
@@ -222,10 +224,9 @@ def test_predicted_gains_must_exceed_the_predictors_error() -> None:
     """What counts for predicted times does not for measured ones."""
     contents = straight(3)
     gain = 1 - (planned := plan(contents, "finegrained")).total_us / planned.home_us
-    doubtful = PlannerSettings(channel_step=8, predicted_margin=gain + 0.02)
-    assert not plan(contents, "finegrained", settings=doubtful).is_split
-    assert plan(contents, "finegrained", settings=doubtful, measured=EVEN).is_split
-    assert plan(contents, "search", settings=doubtful).is_split
+    doubtful = gain + 0.02
+    assert not plan(contents, "finegrained", margin=doubtful).is_split
+    assert plan(contents, "finegrained", margin=doubtful, measured=EVEN).is_split
 
 
 def test_refinement_uses_cuts_between_the_tenths_of_a_chain() -> None:
@@ -267,8 +268,7 @@ def test_measuring_asks_for_few_parts() -> None:
         METHODS["finegrained"],
         AnalyticTimes(graph, *EVEN),
         MeetingCosts(2),
-        PlannerSettings(),
-        measured,
+        measured=measured,
     )
     assert measured.asked <= len(graph.layers) * (2 + 5)
 
@@ -292,12 +292,8 @@ SPEED = st.builds(
     method=st.sampled_from(sorted(METHODS)),
     speeds=st.tuples(SPEED, SPEED),
     meetings=st.builds(MeetingCosts, st.floats(0, 50), st.sampled_from([1.0, 100.0, 1e6])),
-    settings=st.builds(
-        PlannerSettings,
-        st.sampled_from([0.0, 0.02, 0.5]),
-        st.sampled_from([None, 8, 32]),
-        st.integers(1, 9),
-    ),
+    margin=st.sampled_from([0.0, 0.02, 0.5]),
+    channel_step=st.sampled_from([None, 8, 32]),
     measured=st.one_of(st.none(), st.tuples(SPEED, SPEED)),
 )
 def test_every_plan_is_sound_and_not_worse_than_one_processor(
@@ -305,18 +301,19 @@ def test_every_plan_is_sound_and_not_worse_than_one_processor(
     method: str,
     speeds: tuple[Speed, Speed],
     meetings: MeetingCosts,
-    settings: PlannerSettings,
+    margin: float,
+    channel_step: int | None,
     measured: tuple[Speed, Speed] | None,
 ) -> None:
     try:
-        planned = plan(contents, method, speeds, meetings, settings, measured)
+        planned = plan(contents, method, speeds, meetings, margin, measured, channel_step)
     except InputError as error:
         assert "no layer" in str(error)
         return
     verify_plan(contents, planned.plan)
     assert planned.total_us <= planned.home_us
     assert planned.plan.predicted_ms == pytest.approx(planned.total_us / 1000)
-    again = plan(contents, method, speeds, meetings, settings, measured)
+    again = plan(contents, method, speeds, meetings, margin, measured, channel_step)
     assert again.plan == planned.plan
 
 
@@ -348,20 +345,6 @@ def test_a_network_that_cannot_be_cut_says_so() -> None:
     contents = contents_of(net.done(net.op("scores", Softmax(), net.input("x", (1, 1, 10)))))
     with pytest.raises(InputError, match="no layer of this network can be cut"):
         plan(contents, "codl")
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        PlannerSettings(margin=1.0),
-        PlannerSettings(predicted_margin=-0.1),
-        PlannerSettings(channel_step=12),
-        PlannerSettings(row_step=0),
-    ],
-)
-def test_settings_out_of_range_are_refused(settings: PlannerSettings) -> None:
-    with pytest.raises(InputError, match="planner: "):
-        plan(straight(1), "codl", settings=settings)
 
 
 def test_unknown_methods_are_refused() -> None:

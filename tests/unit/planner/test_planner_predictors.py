@@ -278,8 +278,8 @@ def test_what_was_not_measured_is_named(profile: DeviceProfile) -> None:
         profile.predictor("codl", 7)
     with pytest.raises(InputError, match="no such predictor"):
         profile.predictor("guess", 1)
-    with pytest.raises(InputError, match="svm polling, 1 threads"):
-        profile.sharing_cost("codl", 1, "map")
+    with pytest.raises(InputError, match="costs of sharing were not measured"):
+        profile.sharing_cost("codl", 7)
     gpu_only = replace(profile, cpu={})
     with pytest.raises(InputError, match="knows nothing of the cpu"):
         gpu_only.predictor("codl", 1).microseconds(CONV, Processor.CPU, CONV.whole)
@@ -288,7 +288,12 @@ def test_what_was_not_measured_is_named(profile: DeviceProfile) -> None:
 def test_sharing_costs_are_found(profile: DeviceProfile) -> None:
     by_svm = profile.sharing_cost("finegrained", 1)
     assert by_svm.microseconds(1000, 1000) == pytest.approx(SYNC_US)
-    copied = profile.sharing_cost("finegrained", 1, "copy", "events")
+    copy_events = [
+        mode
+        for mode in profile.sharing
+        if mode.sharing == "copy" and mode.synchronization == "events"
+    ]
+    copied = replace(profile, sharing=tuple(copy_events)).sharing_cost("finegrained", 1)
     assert copied.microseconds(0, 0) == pytest.approx(10 * SYNC_US, rel=0.01)
     assert copied.microseconds(4000, 8000) == pytest.approx(
         10 * SYNC_US + 12000 * US_PER_BYTE, rel=0.01

@@ -11,7 +11,7 @@ import pytest
 
 from phonebit.errors import DeviceError, InputError
 from phonebit.planner import Processor
-from phonebit.planner.collect import collect
+from phonebit.planner.collect import collect_here
 from phonebit.planner.device_facts import with_tuning
 from phonebit.planner.handover_layers import Way
 from phonebit.planner.orders import CollectionPlan, make_orders
@@ -117,7 +117,7 @@ def test_a_phone_s_samples_are_those_of_collecting_there(
 ) -> None:
     plan = replace(PLAN, processors=sides)
     here, there = tmp_path / "here.jsonl", tmp_path / "there.jsonl"
-    collect(here, DEVICE, plan, MadeUpDevice())
+    collect_here(here, DEVICE, plan, MadeUpDevice())
     write_work_order(tmp_path / "orders", plan)
     phone = MadeUpPhone(tmp_path / "orders")
     phone.measure()

@@ -1,4 +1,4 @@
-"""The engines that commands measure layers with."""
+"""Loaded networks that layers are measured with."""
 
 from __future__ import annotations
 
@@ -7,10 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from phonebit.format.reader import read_contents
+from phonebit.format.writer import file_bytes
+from phonebit.loading import EngineOptions, open_engine
+from phonebit.planner.canary import Canary
+from phonebit.planner.device_facts import PROBE
+from phonebit.planner.network_graph import NetworkGraph
+from phonebit.planner.plan import Processor
+from phonebit.planner.sampled_files import layer_file
+from phonebit.planner.stages import as_plan, on_one
+
 if TYPE_CHECKING:
     from phonebit import _runtime
-    from phonebit.loading import EngineOptions
-    from phonebit.planner.canary import Canary
 
 
 def open_measuring_engine(path: Path, device: str, options: EngineOptions) -> _runtime.Network:
@@ -19,19 +27,13 @@ def open_measuring_engine(path: Path, device: str, options: EngineOptions) -> _r
     Layers are measured one by one in parts of the caller's choice, so no plan is missing.
 
     Args:
-        path: the file.
-        device: where, as ``Network.load`` takes it.
-        options: how; its plan is not used.
+        path: The file.
+        device: Where, as ``Network.load`` takes it.
+        options: How; its plan is not used.
 
     Raises:
         As ``phonebit.loading.open_engine``.
     """
-    from phonebit.format.reader import read_contents
-    from phonebit.loading import open_engine
-    from phonebit.planner.network_graph import NetworkGraph
-    from phonebit.planner.plan import Processor
-    from phonebit.planner.stages import as_plan, on_one
-
     plan = None
     if "+" in device:
         layers = NetworkGraph.of(read_contents(path)).layers
@@ -43,17 +45,12 @@ def open_canary(device: str, options: EngineOptions) -> Canary:
     """Tells whether both processors are undisturbed.
 
     Args:
-        device: both processors, as ``Network.load`` takes them.
-        options: how the networks run that are measured.
+        device: Both processors, as ``Network.load`` takes them.
+        options: How the networks run that are measured.
 
     Raises:
         As ``phonebit.loading.open_engine``.
     """
-    from phonebit.format.writer import file_bytes
-    from phonebit.planner.canary import Canary
-    from phonebit.planner.device_facts import PROBE
-    from phonebit.planner.sampled_files import layer_file
-
     contents, index = layer_file(PROBE)
     with tempfile.TemporaryDirectory(prefix="phonebit-canary-") as folder:
         file = Path(folder) / "canary.pbit"

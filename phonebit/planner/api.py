@@ -1,0 +1,375 @@
+"""Planning, collecting and training as one call each: what the command line does."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from phonebit.device import usable_cores
+from phonebit.errors import DeviceError, InputError
+from phonebit.format.contents import FileContents
+from phonebit.format.reader import read_contents
+from phonebit.format.writer import PBIT_FILE, file_bytes
+from phonebit.loading import EngineOptions
+from phonebit.opencl import device_key, opencl_device
+from phonebit.output_files import check_output, write_output
+from phonebit.planner.collect import CollectionReport, collect_here
+from phonebit.planner.device_facts import PROBE, device_facts, gpu_facts
+from phonebit.planner.engines import open_canary, open_measuring_engine
+from phonebit.planner.evaluation import Accuracy, evaluate, typical_errors
+from phonebit.planner.explain import LayerChoice, explain
+from phonebit.planner.handover_layers import Way
+from phonebit.planner.measuring import measure_parts
+from phonebit.planner.orders import CollectionPlan
+from phonebit.planner.part_times import MeasuredTimes, PredictedTimes
+from phonebit.planner.partition import method_named
+from phonebit.planner.plan import OutputPart, Processor
+from phonebit.planner.planning import Planned, plan_network
+from phonebit.planner.predictors import LayerShape
+from phonebit.planner.predictors.kernels import GpuDispatch
+from phonebit.planner.profile import (
+    PROFILE_FILE,
+    DeviceProfile,
+    profile_path,
+    read_profile,
+    write_profile,
+)
+from phonebit.planner.sampled_files import layer_file
+from phonebit.planner.samples import SAMPLES_FILE, DeviceFacts, read_samples
+from phonebit.planner.stored_plans import with_plan
+from phonebit.planner.training import Trainer, split_by_layer
+from phonebit.planner.training_dispatch import dispatch_agreement
+from phonebit.tuning_store import stored_tuning
+
+if TYPE_CHECKING:
+    from phonebit import _runtime
+
+MethodName = Literal["search", "ulayer", "codl", "finegrained"]
+Progress = Callable[[str], None]
+TURNS: Final = 8
+"""Interleaved repetitions of a measurement, of which the least counts."""
+
+
+@dataclass(frozen=True)
+class PlanReport:
+    """What planning gave.
+
+    Args:
+        file: The network.
+        output: Where it is with its plan.
+        planned: The plan and how it came about.
+        layers: Why, layer by layer.
+        measurements: Pairs of parts that were measured; 0: the plan is from predictions.
+        typical_error: Of the predictions, as a share; None where times were measured, or it is not
+            known.
+    """
+
+    file: Path
+    output: Path
+    planned: Planned
+    layers: list[LayerChoice]
+    measurements: int
+    typical_error: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form; times in microseconds."""
+        planned = self.planned
+        return {
+            "file": str(self.file),
+            "output": str(self.output),
+            "device": planned.plan.device,
+            "method": planned.plan.method,
+            "home": planned.home.name.lower(),
+            "home_us": planned.home_us,
+            "plan_us": planned.total_us,
+            "split": planned.is_split,
+            "measurements": self.measurements,
+            "typical_error": self.typical_error,
+            "layers": [choice.to_dict() for choice in self.layers],
+        }
+
+
+def plan(
+    path: str | Path,
+    profile: str | Path,
+    output: str | Path | None = None,
+    *,
+    method: MethodName = "finegrained",
+    measure: bool | None = None,
+    device: str = "gpu+cpu",
+    threads: int = 0,
+    replace_any: bool = False,
+    progress: Progress = lambda _text: None,
+) -> PlanReport:
+    """Plans a network for a CPU and a GPU that work on one image together.
+
+    The plan is kept in the file, beside plans for other devices. In the first inferences the
+    runtime compares it with either processor alone and keeps the fastest.
+
+    Args:
+        path: The network, a ``.pbit`` file.
+        profile: Cost models of the device: a file, or the key of a device that was profiled here.
+        output: Where the network with its plan goes; None: to ``path``.
+        method: "search" measures every cut; the others predict.
+        measure: Whether what is predicted to be best is measured. None: where the profile's device
+            is this one.
+        device: Where to measure, as "gpu:1+cpu".
+        threads: CPU threads; 0: the most that were profiled.
+        replace_any: Also replace an output that is no ``.pbit`` file.
+        progress: Called with the name of each layer that is measured.
+
+    Raises:
+        InputError: There is no such profile, it does not know what is asked for, the network has no
+            layer that can be cut, or the output is the profile or a file of another kind.
+        ModelFormatError: The file is no sound ``.pbit`` file.
+        DeviceError: Something is to be measured and this is not the profile's device.
+        OSError: A file cannot be read or written.
+    """
+    path, output = Path(path), Path(path if output is None else output)
+    check_output(output, PBIT_FILE, [Path(profile)], replace_any)
+    way = method_named(method)
+    known = find_profile(profile)
+    count = threads or max(known.threads)
+    key, cost = known.key(count), known.sharing_cost(method, count)
+    contents = read_contents(path)
+    is_asked = measure or way.measures
+    engine = None
+    if is_asked or (measure is None and _is_here(known, device)):
+        engine = _engine_of(path, key, device, count, is_asked)
+    measured = None if engine is None else _measured_times(engine, contents, device, progress)
+    if measured is not None and way.measures:
+        planned = plan_network(contents, key, way, measured, cost)
+    else:
+        times = PredictedTimes(_shapes(contents), known.predictor(method, count))
+        planned = plan_network(contents, key, way, times, cost, known.margin(method), measured)
+    content = file_bytes(with_plan(contents, planned.plan))
+    write_output(output, content, PBIT_FILE, [Path(profile)], replace_any)
+    return PlanReport(
+        path,
+        output,
+        planned,
+        explain(planned, is_predicted=not way.measures),
+        0 if measured is None else measured.measurements,
+        known.errors.get(method) if measured is None else None,
+    )
+
+
+def find_profile(device: str | Path) -> DeviceProfile:
+    """A device's profile.
+
+    Args:
+        device: A file, or the key of a device whose profile is in the cache folder.
+
+    Raises:
+        InputError: There is no such profile, or it is damaged.
+    """
+    for path in (Path(device), profile_path(str(device))):
+        if path is not None and path.is_file():
+            return read_profile(path)
+    raise InputError(
+        "no such device profile",
+        where="--profile",
+        expected="a file, or the key of a device that was profiled here",
+        got=repr(str(device)),
+        hint="make one with `phonebit collect` and `phonebit train-predictor`",
+    )
+
+
+def _shapes(contents: FileContents) -> list[LayerShape]:
+    return [LayerShape.of(contents, index) for index in range(len(contents.ops))]
+
+
+def _is_here(profile: DeviceProfile, device: str) -> bool:
+    """Whether the profile's GPU may be this one; what a plan is kept under decides."""
+    try:
+        return opencl_device(device.partition("+")[0]).name == profile.device.gpu.name
+    except DeviceError:
+        return False
+
+
+def _engine_of(
+    path: Path, key: str, device: str, threads: int, is_asked: bool
+) -> _runtime.Network | None:
+    """A network to measure, if this is the device of the key."""
+    try:
+        engine = open_measuring_engine(path, device, EngineOptions(threads))
+    except DeviceError:
+        if is_asked:
+            raise
+        return None
+    if engine.plan_key == key:
+        return engine
+    if not is_asked:
+        return None
+    raise DeviceError(
+        "the profile is of another device, driver or number of threads",
+        where="--profile",
+        expected=engine.plan_key,
+        got=key,
+        hint="measure on that device, or plan without measuring",
+    )
+
+
+def _measured_times(
+    engine: _runtime.Network, contents: FileContents, device: str, progress: Progress
+) -> MeasuredTimes:
+    canary = open_canary(device, EngineOptions(engine.threads))
+
+    def measure(layer: int, cpu: OutputPart | None, gpu: OutputPart | None) -> tuple[float, float]:
+        parts = {Processor.CPU: cpu, Processor.GPU: gpu}
+        at_work = [processor for processor, part in parts.items() if part is not None]
+        times = canary.measure_times(
+            at_work, lambda: measure_parts(engine, layer, cpu, gpu, repeats=1), TURNS
+        )
+        return times.cpu_us, times.gpu_us
+
+    names = [layer.name for layer in engine.layers]
+    return MeasuredTimes(_shapes(contents), measure, lambda layer: progress(names[layer]))
+
+
+def collect(
+    samples: str | Path,
+    wanted: CollectionPlan | None = None,
+    *,
+    device: str = "gpu",
+    progress: Progress = lambda _text: None,
+) -> CollectionReport:
+    """Measures random layers here, for the training of cost models.
+
+    Layers that the file has already are not measured again, so that an interrupted collection goes
+    on where it stopped.
+
+    Args:
+        samples: The file of samples; it is begun if there is none.
+        wanted: What is measured; None: 1000 layers on both processors, with one CPU thread.
+        device: The OpenCL device, "gpu" or "gpu:1".
+        progress: Called with a text before each layer.
+
+    Raises:
+        InputError: The file is of another device, or damaged.
+        DeviceError: No layer could be measured.
+        OSError: The file cannot be written.
+    """
+
+    def open_engine(path: Path, threads: int, way: Way) -> _runtime.Network:
+        names: dict[str, Any] = way._asdict()
+        return open_measuring_engine(path, f"{device}+cpu", EngineOptions(threads, **names))
+
+    check_output(samples, SAMPLES_FILE)
+    wanted = wanted or CollectionPlan()
+    facts = facts_here(device, wanted.threads)
+    return collect_here(Path(samples), facts, wanted, open_engine, progress)
+
+
+def facts_here(device: str, threads: tuple[int, ...]) -> DeviceFacts:
+    """What a network that holds one small layer says of the processors.
+
+    Args:
+        device: The OpenCL device.
+        threads: Numbers of CPU threads.
+    """
+    found = opencl_device(device)
+    gpu = gpu_facts(found, stored_tuning(device_key(found)))
+    contents, index = layer_file(PROBE)
+    with tempfile.TemporaryDirectory(prefix="phonebit-collect-") as folder:
+        file = Path(folder) / "probe.pbit"
+        file.write_bytes(file_bytes(contents))
+        alone = open_measuring_engine(file, "cpu", EngineOptions(1))
+        keys = {
+            count: open_measuring_engine(file, f"{device}+cpu", EngineOptions(count)).plan_key
+            for count in threads
+        }
+        return device_facts(gpu, alone.isa, usable_cores(), alone.layers[index].kernel, keys)
+
+
+@dataclass
+class TrainingReport:
+    """What a training gave.
+
+    Args:
+        device: Keys of the device, one for each number of CPU threads.
+        profiles: The files that were written.
+        learnt_from: Measured parts that the tested predictors have seen.
+        tested_with: Those that they have not.
+        accuracies: Errors over the latter.
+        dispatch: Samples whose launches are those that planning expects, and all others.
+        refused: Kernels that the runtime passes over on this device.
+        refused_for_cuts: Likewise, for parts of the channels.
+    """
+
+    device: list[str]
+    profiles: list[str]
+    learnt_from: int
+    tested_with: int
+    accuracies: list[Accuracy]
+    dispatch: tuple[int, int]
+    refused: list[str]
+    refused_for_cuts: list[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        return {**vars(self), "accuracies": [entry.to_dict() for entry in self.accuracies]}
+
+
+def train(
+    samples: str | Path,
+    output: str | Path | None = None,
+    *,
+    replace_any: bool = False,
+    progress: Progress = lambda _text: None,
+) -> TrainingReport:
+    """Trains cost models from samples. A fifth of the layers is held out to tell how good they are.
+
+    Args:
+        samples: What ``collect`` wrote.
+        output: The profile; None: it is kept in the cache, for each key of the device.
+        replace_any: Also replace an output that is no profile.
+        progress: Called with a text before each model.
+
+    Raises:
+        InputError: There are too few layers, the file is damaged, there is no cache folder, or the
+            output is the samples or a file of another kind.
+        OSError: A file cannot be read or written.
+    """
+    path = Path(samples)
+    if output is not None:
+        Path(output).parent.mkdir(parents=True, exist_ok=True)
+        check_output(Path(output), PROFILE_FILE, [path], replace_any)
+    found = read_samples(path)
+    learning, testing = split_by_layer(found.parts)
+    if not testing:
+        raise InputError(
+            "too few layers to hold a fifth of them out",
+            where=str(path),
+            got=f"{len(found.parts)} measured parts",
+            hint="collect more with `phonebit collect --resume --samples N`",
+        )
+    trainer = Trainer(found, progress=progress)
+    predictions = evaluate(trainer.fit(learning, found.handovers), testing)
+    profile = replace(trainer.fit(found.parts, found.handovers), errors=typical_errors(predictions))
+    agreeing, differing = dispatch_agreement(found, GpuDispatch(profile.device.gpu))
+    places = [Path(output)] if output is not None else _kept(profile)
+    for place in places:
+        write_profile(place, profile, inputs=[path], replace_any=replace_any or output is None)
+    return TrainingReport(
+        list(profile.device.keys.values()),
+        [str(place) for place in places],
+        len(learning),
+        len(testing),
+        [accuracy for prediction in predictions for accuracy in prediction.accuracies()],
+        (agreeing, len(differing)),
+        list(profile.device.gpu.refused),
+        list(profile.device.gpu.refused_for_cuts),
+    )
+
+
+def _kept(profile: DeviceProfile) -> list[Path]:
+    """Where the cache has a profile of each of the device's keys."""
+    kept = [profile_path(key) for key in profile.device.keys.values()]
+    places = [place for place in kept if place is not None]
+    if not places:
+        raise InputError("there is no cache folder", where="profile", hint="give a file to -o")
+    return places
