@@ -122,6 +122,14 @@ class Operator(ABC):
         """A per-channel operator for some of the channels."""
         return self
 
+    def levels(self) -> FloatArray | None:
+        """The few values (n,) that its result has, whatever it reads, the lowest first."""
+        return None
+
+    def makes_zeros(self, inputs: list[bool]) -> bool:
+        """Whether its result is likely to have exact zeros; ``inputs``: whether each input is."""
+        return False
+
 
 @dataclass
 class Node:

@@ -223,3 +223,16 @@ def softmax(context: Context, call: Call) -> Value:
         view = relayout(context.emission, view, layout, name)
     op = Softmax(log="log" in call.op)
     return context.viewed(call, write(context, view, op, name))
+
+
+LAYERS: Final = {
+    **dict.fromkeys(("conv1d", "conv2d", "convolution"), convolution),
+    **dict.fromkeys(("linear", "addmm", "mm", "matmul"), linear),
+    **dict.fromkeys(("batch_norm", "native_batch_norm"), batch_norm),
+    **dict.fromkeys(
+        ("_native_batch_norm_legit", "_native_batch_norm_legit_functional"), batch_norm
+    ),
+    "_native_batch_norm_legit_no_training": batch_norm,
+    **dict.fromkeys(("softmax", "_softmax", "log_softmax", "_log_softmax"), softmax),
+}
+"""Rules by the names of PyTorch's operators."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -205,3 +205,15 @@ def _pair(value: Any, one: bool, default: Pair) -> Pair:
     if not values:
         return default
     return (default[0], int(values[0])) if one else (int(values[0]), int(values[-1]))
+
+
+POOLING: Final = {
+    **dict.fromkeys(("max_pool1d", "max_pool2d", "max_pool2d_with_indices"), max_pool),
+    **dict.fromkeys(("avg_pool1d", "avg_pool2d"), average_pool),
+    **dict.fromkeys(("adaptive_avg_pool1d", "adaptive_avg_pool2d"), adaptive_pool),
+    **dict.fromkeys(("adaptive_max_pool1d", "adaptive_max_pool2d"), adaptive_pool),
+    "_adaptive_avg_pool2d": adaptive_pool,
+    **dict.fromkeys(("mean", "sum", "amax"), reduction),
+    **dict.fromkeys(("pad", "constant_pad_nd"), pad),
+}
+"""Rules by the names of PyTorch's operators."""

@@ -13,15 +13,9 @@ from phonebit.converter.importers.torch_constants import Constants
 from phonebit.converter.importers.torch_elementwise import ELEMENTWISE, elementwise
 from phonebit.converter.importers.torch_emission import Emission
 from phonebit.converter.importers.torch_export import first_line
-from phonebit.converter.importers.torch_layers import batch_norm, convolution, linear, softmax
+from phonebit.converter.importers.torch_layers import LAYERS
 from phonebit.converter.importers.torch_layout import relayout
-from phonebit.converter.importers.torch_pooling import (
-    adaptive_pool,
-    average_pool,
-    max_pool,
-    pad,
-    reduction,
-)
+from phonebit.converter.importers.torch_pooling import POOLING
 from phonebit.converter.importers.torch_program import Call, Program
 from phonebit.converter.importers.torch_rearranging import REARRANGING, rearrange
 from phonebit.converter.importers.torch_values import Context, Value
@@ -44,21 +38,8 @@ INPUT_TYPES: Final = {"torch.float32": DataType.F32, "torch.uint8": DataType.U8}
 RULES: Final[dict[str, Rule]] = {
     **dict.fromkeys(ELEMENTWISE, elementwise),
     **dict.fromkeys(REARRANGING, rearrange),
-    **dict.fromkeys(("conv1d", "conv2d", "convolution"), convolution),
-    **dict.fromkeys(("linear", "addmm", "mm", "matmul"), linear),
-    **dict.fromkeys(("batch_norm", "native_batch_norm"), batch_norm),
-    **dict.fromkeys(("_native_batch_norm_legit_no_training",), batch_norm),
-    **dict.fromkeys(
-        ("_native_batch_norm_legit", "_native_batch_norm_legit_functional"), batch_norm
-    ),
-    **dict.fromkeys(("softmax", "_softmax", "log_softmax", "_log_softmax"), softmax),
-    **dict.fromkeys(("max_pool1d", "max_pool2d", "max_pool2d_with_indices"), max_pool),
-    **dict.fromkeys(("avg_pool1d", "avg_pool2d"), average_pool),
-    **dict.fromkeys(("adaptive_avg_pool1d", "adaptive_avg_pool2d"), adaptive_pool),
-    **dict.fromkeys(("_adaptive_avg_pool2d",), adaptive_pool),
-    **dict.fromkeys(("adaptive_max_pool1d", "adaptive_max_pool2d"), adaptive_pool),
-    **dict.fromkeys(("mean", "sum", "amax"), reduction),
-    **dict.fromkeys(("pad", "constant_pad_nd"), pad),
+    **LAYERS,
+    **POOLING,
 }
 
 

@@ -37,6 +37,9 @@ class AveragePool2D(PoolOperator):
             count += tap_view(inside, window, size, kh, kw)
         return total / count
 
+    def makes_zeros(self, inputs: list[bool]) -> bool:
+        return inputs[0]
+
     def write(self, record: RecordWriter) -> None:
         record.window(self.window)
 

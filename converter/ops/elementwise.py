@@ -48,6 +48,10 @@ class Elementwise(EpilogueOperator):
     def sliced(self, channels: slice) -> Self:
         return type(self)(self.epilogue.sliced(channels))
 
+    def makes_zeros(self, inputs: list[bool]) -> bool:
+        steps = self.epilogue.steps
+        return len(steps) == 1 and steps[0].makes_zeros(inputs)
+
     def write(self, record: RecordWriter) -> None:
         pass
 

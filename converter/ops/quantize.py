@@ -37,3 +37,6 @@ class Quantize(ValueOperator):
         reached = np.searchsorted(self.thresholds, as_float(operands[0]), side="right")
         chosen: Array = self.values[reached]
         return chosen
+
+    def levels(self) -> FloatArray:
+        return self.values

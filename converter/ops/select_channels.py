@@ -40,6 +40,9 @@ class SelectChannels(ValueOperator, EngineOperator):
         selected[..., self.indices < 0] = 0
         return selected
 
+    def makes_zeros(self, inputs: list[bool]) -> bool:
+        return True
+
     def write(self, record: RecordWriter) -> None:
         record.constant("weights", self.indices, DataType.I32)
 

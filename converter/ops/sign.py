@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phonebit.converter.ir import Array, Node, TensorType, Values
+from phonebit.converter.ir import Array, FloatArray, Node, TensorType, Values
 from phonebit.converter.ops.base import BIT, ValueOperator, as_float
 from phonebit.converter.ops.epilogue.base import compare, signs_of
 
@@ -22,6 +22,9 @@ class Sign(ValueOperator):
 
     def compute(self, operands: list[Array]) -> Array:
         return signs_of(as_float(operands[0]), np.array(self.threshold, np.float32))
+
+    def levels(self) -> FloatArray:
+        return np.array([-1, 1], np.float32)
 
     def evaluate(self, node: Node, operands: list[Array], margins: Values | None) -> Values:
         threshold = np.array(self.threshold, np.float32)

@@ -20,7 +20,6 @@ from phonebit.converter.constant_inputs import constant_inputs
 from phonebit.converter.interpreter import evaluate_node, run
 from phonebit.converter.ir import FloatArray, Graph, Node
 from phonebit.converter.ops import (
-    AveragePool2D,
     Concat,
     Conv2D,
     Dequantize,
@@ -28,13 +27,9 @@ from phonebit.converter.ops import (
     Input,
     MaxPool2D,
     Pad,
-    Quantize,
     Reshape,
-    SelectChannels,
-    Sign,
 )
-from phonebit.converter.ops.epilogue import AddTensor, Clamp, Epilogue, MultiplyTensor, PRelu
-from phonebit.converter.ops.epilogue.functions import Round
+from phonebit.converter.ops.epilogue import Epilogue
 from phonebit.converter.passes.base import epilogue_of
 from phonebit.converter.passes.chains import is_per_channel
 from phonebit.converter.passes.planes import MAX_PLANES, from_levels
@@ -86,10 +81,9 @@ def zeros_before(graph: Graph, value: str, tail: Tail | None = None) -> Occurren
     node = graph.producer(value)
     op = node.op
     channels = graph.types[value].shape[2]
-    if isinstance(op, Sign):
-        return _tried(tail, np.array([[-1.0], [1.0]]) * np.ones(channels))
-    if isinstance(op, Quantize):
-        return _tried(tail, np.repeat(op.values[:, None], channels, axis=1))
+    levels = op.levels()
+    if levels is not None:
+        return _tried(tail, levels[:, None] * np.ones(channels))
     if isinstance(op, Dequantize):
         every = np.repeat(np.arange(256.0)[:, None], channels, axis=1)
         return _tried(tail.after(node), every)
@@ -125,13 +119,10 @@ def _gathers_at_zero(node: Node, tail: Tail, channels: int) -> bool:
     epilogue = epilogue_of(node.op)
     steps = [] if epilogue is None else epilogue.steps
     ones = np.ones(channels)
-    saturates = any(
-        isinstance(step, Clamp) or (isinstance(step, PRelu) and not step.slope.all())
-        for step in steps
-    )
+    saturates = any(step.saturates() for step in steps)
     if saturates and tail.after(node).has_zero(np.array([[-SATURATED], [SATURATED]]) * ones):
         return True
-    rounds = [number for number, step in enumerate(steps) if isinstance(step, Round)]
+    rounds = [number for number, step in enumerate(steps) if step.makes_steps]
     if not rounds:
         return False
     behind = replace(node, op=Elementwise(Epilogue(steps[rounds[-1] + 1 :])))
@@ -148,34 +139,22 @@ def _arranged(graph: Graph, node: Node, tail: Tail, channels: int) -> Occurrence
     zero = np.zeros((1, channels))
     if isinstance(op, Reshape):
         before = graph.types[node.inputs[0]].shape[2]
-        return (
-            zeros_before(graph, node.inputs[0], tail.after(node))
-            if (channels % before == 0)
-            else "possible"
-        )
+        if channels % before:
+            return "possible"
+        return zeros_before(graph, node.inputs[0], tail.after(node))
     if isinstance(op, MaxPool2D):
         return zeros_before(graph, node.inputs[0], tail)
     if isinstance(op, Pad):
-        return (
-            "likely"
-            if tail.has_zero(zero + op.value)
-            else zeros_before(graph, node.inputs[0], tail)
-        )
+        if tail.has_zero(zero + op.value):
+            return "likely"
+        return zeros_before(graph, node.inputs[0], tail)
     if isinstance(op, Concat):
         return _worst_part(graph, node, tail)
     if not tail.has_zero(zero):
         return "possible"
     # From here on zeros in mean zeros out: sums of zeros, products with them, their averages.
     inner = [zeros_before(graph, value) == "likely" for value in node.inputs]
-    if isinstance(op, AveragePool2D | SelectChannels):
-        return "likely" if inner[0] or isinstance(op, SelectChannels) else "possible"
-    if isinstance(op, Elementwise) and len(op.epilogue.steps) == 1:
-        step = op.epilogue.steps[0]
-        if isinstance(step, AddTensor) and all(inner):
-            return "likely"
-        if isinstance(step, MultiplyTensor) and any(inner):
-            return "likely"
-    return "possible"
+    return "likely" if op.makes_zeros(inner) else "possible"
 
 
 def _worst_part(graph: Graph, node: Node, tail: Tail) -> Occurrence:
@@ -224,11 +203,9 @@ def levels_of(graph: Graph, value: str) -> FloatArray | None:
     node = graph.producer(value)
     op = node.op
     channels = graph.types[value].shape[2]
-    ones = np.ones(channels, np.float32)
-    if isinstance(op, Sign):
-        return np.array([[-1], [1]], np.float32) * ones
-    if isinstance(op, Quantize):
-        return op.values[:, None] * ones
+    levels = op.levels()
+    if levels is not None:
+        return levels[:, None] * np.ones(channels, np.float32)
     if isinstance(op, MaxPool2D) and not op.epilogue.steps:
         return levels_of(graph, node.inputs[0])
     below = (

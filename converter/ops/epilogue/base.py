@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,12 @@ class EpilogueOp(Numbered):
 
     Its fields that are arrays hold a number for each channel (PReLU: or each element); its numbers
     in the file are ``StepKind``.
+
+    Attributes:
+        makes_steps: Whether its results are integers.
     """
+
+    makes_steps: ClassVar[bool] = False
 
     def check(self, shape: Shape, operands: list[TensorType]) -> None:
         """Raises a ConversionError unless it fits a value of ``shape`` and the node's inputs."""
@@ -56,6 +62,10 @@ class EpilogueOp(Numbered):
 
     def saturates(self) -> bool:
         """Whether it maps many values to one, beyond some limit."""
+        return False
+
+    def makes_zeros(self, inputs: list[bool]) -> bool:
+        """As ``Operator.makes_zeros``, of an operation that is the only one."""
         return False
 
 

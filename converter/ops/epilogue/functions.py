@@ -76,6 +76,7 @@ class Round(Function):
     kinds = (StepKind.ROUND,)
     name = "round"
     is_activation = False
+    makes_steps = True
 
     @classmethod
     def of_call(cls, arguments: Mapping[str, object]) -> Self:

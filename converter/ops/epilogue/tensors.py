@@ -52,6 +52,9 @@ class AddTensor(TensorOp):
     def apply(self, value: FloatArray, operands: list[Array]) -> FloatArray:
         return value + as_float(operands[self.operand])
 
+    def makes_zeros(self, inputs: list[bool]) -> bool:
+        return all(inputs)
+
 
 @dataclass
 class MultiplyTensor(TensorOp):
@@ -61,6 +64,9 @@ class MultiplyTensor(TensorOp):
 
     def apply(self, value: FloatArray, operands: list[Array]) -> FloatArray:
         return value * as_float(operands[self.operand])
+
+    def makes_zeros(self, inputs: list[bool]) -> bool:
+        return any(inputs)
 
     def gain(self, operands: list[Array]) -> Array | float:
         return float(np.abs(operands[self.operand]).max())
