@@ -10,7 +10,7 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).parents[1]
 RESULTS: Final = ROOT / "benchmarks" / "results"
 IMAGES: Final = ROOT / "docs" / "images"
-RECORD_WIDTH: Final = 400
+RECORD_WIDTH: Final = 800
 """Characters: what fits stands on a line of its own."""
 
 Document = dict[str, Any]
@@ -27,6 +27,26 @@ def write_results(path: Path, document: Document) -> None:
     temporary = path.with_name(f"{path.name}.{os.getpid()}")
     temporary.write_text(as_lines(document) + "\n")
     temporary.replace(path)
+
+
+def provenance(context: Document, command: str, by_opencl: bool = False) -> str:
+    """Where a table's numbers are from: machine, OpenCL driver, commit, day and command.
+
+    Args:
+        context: of ``run_context``.
+        command: what measured them.
+        by_opencl: whether its driver must be told, or that it is not known.
+    """
+    parts = [f"{context['cpu']}, {context['cores']} cores"]
+    if "gpu" in context:
+        parts.append(f"{context['gpu']}, driver {context.get('driver') or 'not recorded'}")
+    if "opencl" in context:
+        driver = context["opencl"]
+        parts.append("{platform}, {driver}, compiling for {compiles_for}".format(**driver))
+    elif by_opencl:
+        parts.append("OpenCL driver not recorded")
+    parts.append(f"commit {context.get('commit') or 'not recorded'}")
+    return f"{'; '.join([*parts, context['date']])}: `{command}`"
 
 
 def as_lines(value: Any, indent: str = "") -> str:

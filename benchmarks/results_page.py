@@ -72,7 +72,7 @@ def main() -> int:
         return 1 if stale else 0
     for path, text in pages.items():
         path.write_text(text)
-    for part in (gpu_peers, networks, coexec):
+    for part in (gpu_peers, networks):
         part.plots()
     return 0
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from statistics import geometric_mean, median
+from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Any, Final
 
 from benchmarks.markdown_table import markdown_table
@@ -22,7 +22,6 @@ CONTROL: Final = "cpu again"
 """The contestant "cpu" a second time: another network loaded from the same file."""
 GUARD: Final = 1.02
 """Planned execution over the better single processor, at most."""
-CONVOLUTIONS: Final = ("binary_conv2d", "conv2d")
 PARTS_OF_NETWORK: Final = ("first third", "second third", "last third")
 
 
@@ -110,29 +109,13 @@ def hybrid_table(networks: Mapping[str, Record]) -> str:
     return markdown_table(head, rows)
 
 
-def dimensions_of(network: Record, third: int | None = None) -> dict[str, int]:
-    """How many convolutions the hybrid plan cuts by rows, by channels, or not at all.
-
-    Args:
-        network: with the plan "codl_hybrid".
-        third: of the convolutions, in order; None: all of them.
-    """
-    placements = network["plans"]["codl_hybrid"]["placements"]
-    kinds = network["kinds"]
-    cuts = [cut for cut, kind in zip(placements, kinds, strict=True) if kind in CONVOLUTIONS]
-    if third is not None:
-        cuts = cuts[len(cuts) * third // 3 : len(cuts) * (third + 1) // 3]
-    rows, channels = cuts.count("rows"), cuts.count("channels")
-    return {"rows": rows, "channels": channels, "whole": len(cuts) - rows - channels}
-
-
 def dimensions_table(networks: Mapping[str, Record]) -> str:
     """CoDL, figure 17: rows / channels / not cut, of the convolutions."""
     rows = []
     for name, network in _with(networks, "codl_hybrid"):
-        thirds = [dimensions_of(network, third) for third in range(3)]
-        cells = [" / ".join(map(str, of.values())) for of in (*thirds, dimensions_of(network))]
-        rows.append((TITLES[name], *cells))
+        thirds = network["plans"]["codl_hybrid"]["cuts"]
+        every = [sum(of) for of in zip(*thirds, strict=True)]
+        rows.append((TITLES[name], *(" / ".join(map(str, of)) for of in (*thirds, every))))
     return markdown_table(("network", *PARTS_OF_NETWORK, "all"), rows)
 
 
@@ -145,7 +128,7 @@ def chains_table(networks: Mapping[str, Record]) -> str:
         lengths = sorted((end - begin for begin, end in network["plans"]["codl"]["chains"]),
                          reverse=True)  # fmt: skip
         work = [network["work"][way] for way in ("codl_hybrid", "codl")]
-        count = len(network["layers"])
+        count = network["layers"]
         rows.append(
             (
                 TITLES[name],
@@ -228,11 +211,6 @@ def control_text(testbeds: Mapping[str, Record]) -> list[str]:
 {median(apart):.1%} off the first one in the median of {len(ratios)} cases, {max(apart):.1%} at
 most, and more than 2 % slower in {len(beyond)} of them"""
     return [f"{text}: {'; '.join(beyond)}." if beyond else f"{text}."]
-
-
-def mean_speed_up(networks: Iterable[Record], way: str) -> float:
-    """Geometric mean over networks."""
-    return geometric_mean([speed_up(network, way) for network in networks])
 
 
 def _with(networks: Mapping[str, Record], *ways: str) -> Sequence[tuple[str, Record]]:

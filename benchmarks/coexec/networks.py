@@ -25,7 +25,7 @@ import numpy as np
 from benchmarks.coexec.experiment import Bench, main
 from benchmarks.coexec.network_tables import CONTROL
 from benchmarks.coexec.network_work import StageWork, handed_over
-from benchmarks.coexec.plans import VARIANTS, Planner, Variant, split_of
+from benchmarks.coexec.plans import VARIANTS, Planner, Variant, convolution_cuts, split_of
 from benchmarks.coexec.testbed import TestbedError
 from benchmarks.coexec.turns import Budget, compete
 from phonebit import Network, VerificationError
@@ -144,11 +144,12 @@ def measure_network(name: str, variants: Sequence[str], bench: Bench) -> dict[st
     calls = {key: partial(network.forward, picture) for key, network in networks.items()}
     result = compete(calls, bench.canary(), Budget(bench.budget.left_s * (1 - WORK_SHARE)))
     work: dict[str, Planned] = {key: plans[key] for key in WORK_OF if key in plans}
+    layers = networks["cpu"].layers
+    for plan in facts.values():
+        plan["cuts"] = convolution_cuts(plan.pop("placements"), [layer.kind for layer in layers])
     return {
         "network": name,
-        "layers": [layer.name for layer in networks["cpu"].layers],
-        "kinds": [layer.kind for layer in networks["cpu"].layers],
-        "macs": [layer.macs for layer in networks["cpu"].layers],
+        "layers": len(layers),
         **result,
         "plans": facts,
         "work": measure_work(bench, exact, work),

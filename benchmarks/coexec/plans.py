@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -22,6 +23,7 @@ from phonebit.planner.stages import Placement, cut_in_two
 
 PredictorName = Literal["ulayer", "codl", "finegrained", "finegrained_plain"]
 
+CONVOLUTIONS: Final = ("binary_conv2d", "conv2d")
 LAYER_TO_PROCESSOR: Final = Method("user", (), source="µLayer, section 7.2: whole layers")
 CODL: Final = METHODS["codl"]
 ULAYER: Final = METHODS["ulayer"]
@@ -150,6 +152,25 @@ class Planner:
         times[0] = costs.single_us[Processor.CPU][layer]
         times[channels] = costs.single_us[Processor.GPU][layer]
         return min(times, key=times.__getitem__)
+
+
+def convolution_cuts(placements: Sequence[str], kinds: Sequence[str]) -> list[list[int]]:
+    """CoDL, figure 17: how many convolutions a plan cuts by rows, by channels, or not at all.
+
+    Args:
+        placements: of ``split_of``.
+        kinds: of the layers.
+
+    Returns:
+        The three numbers, of each third of the convolutions in their order.
+    """
+    cuts = [cut for cut, kind in zip(placements, kinds, strict=True) if kind in CONVOLUTIONS]
+    thirds = [cuts[len(cuts) * n // 3 : len(cuts) * (n + 1) // 3] for n in range(3)]
+    counts = [(of.count("rows"), of.count("channels")) for of in thirds]
+    return [
+        [rows, channels, len(of) - rows - channels]
+        for of, (rows, channels) in zip(thirds, counts, strict=True)
+    ]
 
 
 def split_of(planned: Planned) -> dict[str, Any]:

@@ -99,21 +99,6 @@ KERNELS = (
 
 
 @dataclass(frozen=True)
-class Peer:
-    """Another engine's published loop of binary convolution, by the same tool."""
-
-    name: str
-    macs_per_cycle: dict[str, str]
-
-
-# LLVM 19, 2026-11-20, on the loops that the projects publish; daBNN's differ with the shape.
-PEERS = (
-    Peer("Larq Compute Engine", {"neoverse-n1": "85", "cortex-a55": "34", "cortex-a53": "31"}),
-    Peer("daBNN", {"neoverse-n1": "51-77", "cortex-a55": "19", "cortex-a53": "14"}),
-)
-
-
-@dataclass(frozen=True)
 class Loop:
     """An inner loop: its instructions and the multiply-accumulates of one pass."""
 
@@ -259,9 +244,6 @@ def main() -> int:
     )
     for row in table:
         print(format_row(row))
-    for peer in PEERS:
-        for core, macs_per_cycle in peer.macs_per_cycle.items():
-            print(f"{peer.name:<19} {core:<12} {macs_per_cycle:>6}   published loop")
     if arguments.json:
         result = {"tool": Path(llvm_mca).name, "predicted": [asdict(row) for row in table]}
         write_results(arguments.json, result)

@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from benchmarks.markdown_table import markdown_table
-from benchmarks.records import read_results
+from benchmarks.records import provenance, read_results
 
 COMMAND: Final = "python -m benchmarks.energy.table_iv"
 
@@ -99,7 +99,7 @@ def section() -> str:
     lines = [HEAD, markdown_table(COLUMNS, map(cells, rows), texts=2)]
     lines += ["", *(f"- {note}" for note in notes(rows)), *(f"- {r}" for r in ratios(rows)), ""]
     command = " ".join([COMMAND, *document["command"]])
-    lines += [f"{context['date']}, {context['cpu']}; `{command}`.", ""]
+    lines += [f"{provenance(context, command, by_opencl=True)}.", ""]
     lines += ["The paper's own rows, YOLOv2-Tiny on a Snapdragon 820 (Trepn profiler):", ""]
     lines += [
         _paper_table(),

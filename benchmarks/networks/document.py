@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from benchmarks.markdown_table import markdown_table
 from benchmarks.networks.figure_layers import LAYERS
-from benchmarks.records import IMAGES, read_results
+from benchmarks.records import IMAGES, provenance, read_results
 from benchmarks.titles import TITLES
 
 KINDS: Final = ("cpu", "gpu")
@@ -41,7 +41,7 @@ Table II of the paper, in MB (10^6 bytes), beside our files of the same networks
 with float32 weights (batch normalizations folded into them), and the binary network with its last
 layer in float32 or, `--float-weights f16`, in half precision. The paper cuts digits off: its
 YOLOv2-Tiny has {parameters:,} numbers, {4 * parameters / 1e6:.2f} MB.
-`python -m benchmarks.networks.sizes`, {document["context"]["date"]}.
+{provenance(document["context"], "python -m benchmarks.networks.sizes")}.
 
 {sizes_table(document)}"""
 
@@ -103,7 +103,7 @@ def _processor(document: dict[str, Any]) -> str:
 
 
 def _how(document: dict[str, Any], kind: str) -> str:
-    device = "" if kind == "cpu" else " --device gpu"
+    command = "python -m benchmarks.networks.per_layer" + ("" if kind == "cpu" else " --device gpu")
     clock = "Kernel times by events" if kind == "gpu" else "Times of single layers"
     rounds = f"medians of {document['counted']} of {document['rounds']} rounds"
     if document["steady"] < document["counted"]:
@@ -113,7 +113,7 @@ def _how(document: dict[str, Any], kind: str) -> str:
         which = f"those around which a fixed loop took at most {limit} times its minimum"
     return f"""{clock}, {rounds} in which the engines take turns
 ({which}).
-`python -m benchmarks.networks.per_layer{device}`, {document["context"]["date"]}."""
+{provenance(document["context"], command, by_opencl=kind == "gpu")}."""
 
 
 def medians(document: dict[str, Any], engine: str) -> dict[str, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from benchmarks.figures import save, subplots
 from benchmarks.networks.document import baseline, float_engines, float_title, medians
 from benchmarks.networks.figure_layers import LAYERS
 
@@ -21,22 +22,13 @@ def draw(document: dict[str, Any], path: Path) -> None:
 
     One panel over the fastest float engine and, where that is a peer, one over PhoneBit's own.
     """
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    mpl.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "phonebit", "font.size": 9}
-    from matplotlib import pyplot as plt
-
     bases = list(dict.fromkeys((baseline(document), float_engines(document)[0])))
-    figure, panels = plt.subplots(
-        len(bases), 1, figsize=(8, 3.1 * len(bases)), sharex=True, squeeze=False
-    )
+    figure, panels = subplots(len(bases), 1, 8, 3.1 * len(bases), sharex=True)
     for panel, base in zip(panels[:, 0], bases, strict=True):
         _panel(panel, document, base)
     panels[0, 0].legend(loc="upper left", frameon=False, ncols=2)
     figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
+    save(figure, path)
 
 
 def _panel(axes: Axes, document: dict[str, Any], base: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from benchmarks.markdown_table import markdown_table
-from benchmarks.records import IMAGES, read_results
+from benchmarks.records import IMAGES, provenance, read_results
 from benchmarks.titles import TITLES
 
 FILE: Final = "peers_gpu.json"
@@ -49,12 +49,12 @@ def render(document: Row) -> str:
 def _introduction(context: Row) -> str:
     return f"""## Whole networks on a GPU
 
-{context["gpu"]}, driver {context.get("driver", "unknown")}, {context["date"]}. PhoneBit (OpenCL)
-runs the binary network, the other engines its float twin in half precision. Times are host to
-host, NumPy arrays in and out, medians of rounds in which the engines take turns; in brackets the
-time on the device alone, where an engine tells it: passes queued one behind the other, nothing
-copied. Ratios are medians of the rounds' own.
-`python -m benchmarks.peers.gpu.compare`, results in `benchmarks/results/{FILE}`."""
+PhoneBit (OpenCL) runs the binary network, the other engines its float twin in half precision. Times
+are host to host, NumPy arrays in and out, medians of rounds in which the engines take turns; in
+brackets the time on the device alone, where an engine tells it: passes queued one behind the other,
+nothing copied. Ratios are medians of the rounds' own.
+{provenance(context, "python -m benchmarks.peers.gpu.compare")}; raw numbers:
+`benchmarks/results/{FILE}`."""
 
 
 def latency_table(networks: list[Row], batch: int) -> str:

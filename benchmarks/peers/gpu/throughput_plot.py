@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from benchmarks.figures import save, subplots
 from benchmarks.titles import TITLES
 
 if TYPE_CHECKING:
@@ -23,18 +24,10 @@ COLUMNS: Final = 3
 
 def draw(document: dict[str, Any], path: Path) -> None:
     """Writes the plot of a results file of ``compare.py``."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    mpl.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "phonebit", "font.size": 9}
-    from matplotlib import pyplot as plt
-
     networks = document["networks"]
     lines = -(-len(networks) // COLUMNS)
     columns = min(COLUMNS, len(networks))
-    figure, panels = plt.subplots(
-        lines, columns, figsize=(3.2 * columns, 2.7 * lines + 0.5), squeeze=False
-    )
+    figure, panels = subplots(lines, columns, 3.2 * columns, 2.7 * lines + 0.5)
     for panel, network in zip(panels.flat, networks, strict=False):
         _panel(panel, network)
     for panel in panels.flat[len(networks) :]:
@@ -48,8 +41,7 @@ def draw(document: dict[str, Any], path: Path) -> None:
     }
     figure.legend(found.values(), found.keys(), loc="lower center", frameon=False, ncols=3)
     figure.tight_layout(rect=(0, 0.5 / (2.7 * lines + 0.5), 1, 1))
-    figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
+    save(figure, path)
 
 
 def _panel(axes: Axes, network: dict[str, Any]) -> None:

@@ -119,7 +119,6 @@ def measure(
         "rounds": rounds.count,
         "quiet_rounds": len(rounds.quiet()),
         "only_quiet_rounds_count": rounds.is_quiet,
-        "canary_ms": [round(ms, 4) for ms in rounds.canary_ms],
         "rows": list(rows.values()),
     }
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from benchmarks.markdown_table import markdown_table
 from benchmarks.peers.harness.catalogue import SUBJECTS, Subject
+from benchmarks.records import provenance
 
 Document = dict[str, Any]
 Case = dict[str, Any]
@@ -34,9 +35,7 @@ def section(document: Document) -> str:
     context, settings = document["context"], document["settings"]
     parts = [
         "## Whole networks on the CPU beside other engines",
-        f"{context['date']}, {context['cpu']}, {context['cores']} cores; PhoneBit "
-        f"{context['phonebit']} ({context['commit'] or 'no commit'}). "
-        "`python -m benchmarks.peers.compare_networks`, "
+        f"{provenance(context, 'python -m benchmarks.peers.compare_networks')}, "
         "[how](../benchmarks/peers/README.md); raw numbers: `benchmarks/results/peers_cpu.json`.",
         "All engines run in turn, each in its own process pinned to as many cores as it has "
         "threads. Milliseconds are medians, from array to array; in brackets the 10th and 90th "
@@ -100,7 +99,7 @@ def equality(document: Document) -> str:
         "arithmetic is exact and every tensor must equal Keras's; a mean of 49 pixels and the "
         "softmax cannot. The last three columns are of random weights; `phonebit verify` judged "
         "each layer alone, and from end to end a sign within rounding of zero may turn. "
-        f"{context['date']}, `python -m benchmarks.peers.larq_zoo_equality`."
+        f"{provenance(context, 'python -m benchmarks.peers.larq_zoo_equality')}."
     )
     return "\n\n".join(["### larq-zoo's networks beside Keras", table, text]) + "\n"
 

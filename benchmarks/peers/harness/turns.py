@@ -68,7 +68,6 @@ class Rounds:
             "min_ms": min(times),
             "p10_ms": percentile(times, 10),
             "p90_ms": percentile(times, 90),
-            "rounds_ms": [round(ms, 4) for ms in self.times_ms[name]],
         }
         if reference in self.times_ms:
             others = [self.times_ms[reference][index] for index in rounds]

@@ -298,7 +298,16 @@ def test_the_predicted_cut_of_a_layer_balances_both_processors(
     assert planner.channels(small, place, "finegrained") == 0
 
 
+def test_convolutions_are_counted_by_cut_and_third() -> None:
+    placements = ["rows", "cpu", "channels", "gpu"]
+    kinds = ["conv2d", "max_pool2d", "binary_conv2d", "binary_conv2d"]
+    assert plans.convolution_cuts(placements, kinds) == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+
+
 # --- tables ---------------------------------------------------------------------------------------
+
+
+CONTEXT = {"cpu": "A CPU", "cores": 2, "commit": "abc", "date": "2026-01-01"}
 
 
 def layer_row(kind: str, threads: int, **us: float) -> dict[str, Any]:
@@ -313,8 +322,8 @@ def network(**times: float) -> dict[str, Any]:
             "codl_hybrid": 2.5, "codl": 2.4, "finegrained": 2.0, "finegrained_plain": 2.5,
             "finegrained_events": 3.0, "planned": 2.1, "tried": 2.0} | times  # fmt: skip
     plans: dict[str, dict[str, Any]] = {
-        "codl_hybrid": {"placements": ["rows", "channels", "cpu", "gpu"], "chains": []},
-        "codl": {"placements": ["chain", "chain", "cpu", "gpu"], "chains": [[0, 2]]},
+        "codl_hybrid": {"cuts": [[1, 0, 0], [0, 1, 0], [0, 0, 1]], "chains": []},
+        "codl": {"chains": [[0, 2]]},
         "ulayer": {},
         "finegrained": {},
         "planned": {"is_guarded": True},
@@ -322,8 +331,8 @@ def network(**times: float) -> dict[str, Any]:
     }
     work = {"individual_ms": 1.9, "work_ms": 1.8, "meetings": 5, "bytes": 2048}
     return {
-        "layers": ["first", "second", "third", "pool"],
-        "kinds": ["conv2d", "binary_conv2d", "binary_conv2d", "max_pool2d"],
+        "context": CONTEXT,
+        "layers": 4,
         "times": {way: {"median_ms": time} for way, time in ways.items()},
         "plans": {way: {"is_guarded": False} | facts for way, facts in plans.items()},
         "work": {"codl_hybrid": work, "codl": work, "finegrained": work},
@@ -334,15 +343,18 @@ def network(**times: float) -> dict[str, Any]:
 def results() -> dict[str, Any]:
     error = {"mape": 0.04, "within_10": 0.9}
     return {
-        "context": {"cpu": "A CPU", "cores": 2, "commit": "abc", "date": "2026-01-01"},
+        "context": CONTEXT,
         "testbeds": {
             "g1c1-avx2": {
                 "failures": {},
-                "testbed": {"gpu_cores": [0], "cpu_cores": [1], "isa": "avx2", "gpu_gmacs": 100.0,
-                            "cpu_gmacs": 200.0, "cpu_over_gpu": 2.0,
+                "testbed": {"context": CONTEXT, "gpu_cores": [0], "cpu_cores": [1],
+                            "isa": "avx2", "gpu_gmacs": 100.0, "cpu_gmacs": 200.0,
+                            "cpu_over_gpu": 2.0,
                             "slower_together": {"cpu": 1.01, "gpu": 1.02}},
-                "sync": {"bytes": {"4096": {"svm, polling": {"median_us": 7.25}}}},
+                "sync": {"context": CONTEXT,
+                         "bytes": {"4096": {"svm, polling": {"median_us": 7.25}}}},
                 "predictors": {
+                    "context": CONTEXT,
                     "groups": [{"processor": "gpu", "layers": "linear", "parts": 9,
                                 "errors": {"codl": error, "finegrained": error,
                                            "measured_again": {"mape": 0.03}}},
@@ -353,7 +365,8 @@ def results() -> dict[str, Any]:
                     "learnt_from": 2000,
                     "all": {"codl": {"mape": 0.7, "within_10": 0.1, "bytes": 400}},
                 },
-                "layers": {"rows": [layer_row("linear", 1), layer_row("convolution", 1)]},
+                "layers": {"context": CONTEXT,
+                           "rows": [layer_row("linear", 1), layer_row("convolution", 1)]},
                 "network_vgg16": network(**{"cpu again": 4.1}),
                 "network_googlenet": network(codl=4.5, planned=4.5),
             }
@@ -371,6 +384,8 @@ def test_tables_are_made_of_the_results(
     for cells in (
         "| g1c1-avx2 | 1 | 1, avx2 | 100 | 200 | 2.00 | 1.02x | 1.01x |",
         "| 4 KB | 7.2 |",
+        "A CPU, 2 cores; OpenCL driver not recorded; commit abc; 2026-01-01: "
+        "`python -m benchmarks.coexec.sync --gpu-cores 1 --cpu-cores 1 --isa avx2`.",
         "| g1c1-avx2 | gpu | linear | 9 | - | 4.0% | 4.0% | - | 3.0% |",
         "| g1c1-avx2 | CoDL | 2,000 | 5.0% | 80.0% | 70.0% | 10.0% | 400 |",
         "| g1c1-avx2 | 1 | linear | 1 | 1.60x | 1.25x | 1.00x | 2.00x | 80.0% |",
@@ -401,17 +416,3 @@ def test_what_was_not_measured_is_left_out(
     (tmp_path / "coexec.json").write_text(json.dumps(results))
     monkeypatch.setattr(document, "RESULTS", tmp_path)
     assert "####" not in document.section()
-
-
-def test_the_figures_are_drawn(
-    results: dict[str, Any], tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    pytest.importorskip("matplotlib")
-    (tmp_path / "coexec.json").write_text(json.dumps(results))
-    monkeypatch.setattr(document, "RESULTS", tmp_path)
-    (tmp_path / "images").mkdir()
-    monkeypatch.setattr(document, "IMAGES", tmp_path / "images")
-    document.plots()
-    drawn = {path.name for path in (tmp_path / "images").iterdir()}
-    assert drawn == {"coexec_ulayer.svg", "coexec_codl.svg", "coexec_chains.svg"}

@@ -245,7 +245,8 @@ def results() -> dict[str, Any]:
     ncnn = entry("ncnn", "ncnn", batch(1, 3.5, 14.2, None), batch(8, 28.0, 56.0, None))
     ncnn |= {"notes": ["no batches"], "agreement": [near, wrong]}
     litert = entry("litert", "LiteRT", failure="start: RuntimeError:\nno adapter")
-    context = {"gpu": "A GPU", "driver": "580.1", "date": "2026-11-22", "rehearsal": False}
+    context = {"cpu": "A CPU", "cores": 2, "gpu": "A GPU", "driver": "580.1", "commit": "abc"}
+    context |= {"date": "2026-11-22", "rehearsal": False}
     networks = [{"name": name, "rows": [ours, ncnn]} for name in ("alexnet", "vgg16")]
     networks[1]["rows"] = [ours, ncnn, litert]
     return {"context": context, "networks": networks}
@@ -253,7 +254,7 @@ def results() -> dict[str, Any]:
 
 def test_document_shows_times_ratios_and_reasons() -> None:
     text = document.render(results())
-    assert "A GPU, driver 580.1, 2026-11-22" in text
+    assert "A CPU, 2 cores; A GPU, driver 580.1; commit abc; 2026-11-22: `python -m" in text
     assert "| PhoneBit | 0.25 (0.2) | 0.25 (0.2) |" in text
     assert "| ncnn | 3.5 **14x** | 3.5 **14x** |" in text
     assert "| ncnn | 0.286 | 0.286 |" in text  # thousands of pictures a second at batch 8

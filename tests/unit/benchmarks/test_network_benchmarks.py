@@ -171,7 +171,7 @@ def results() -> dict[str, Any]:
         )
     }
     return {
-        "context": {"cpu": "a processor", "date": "2026-01-01"},
+        "context": {"cpu": "a processor", "cores": 2, "date": "2026-01-01"},
         "device": "cpu",
         "threads": 1,
         "rounds": 5,
