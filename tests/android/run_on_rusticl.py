@@ -2,11 +2,11 @@
 
 python run_on_rusticl.py MESA BUILD [PART OF A NAME...]
 
-MESA is the folder that mobile-isa/setup.sh made; BUILD holds phonebit_run and test_coexec_networks
-for aarch64, linked dynamically so that they can load libOpenCL. Each network runs on NEON and on
-OpenCL, where each result must be the golden one; of some, both processors then compute halves of
-every layer (tests/cpp/test_coexec_networks.cpp). All to the last bit. There are few networks, since
-kernels compile slowly there.
+MESA is the folder that benchmarks/mobile_isa/setup.sh made; BUILD holds phonebit_run and
+test_coexec_networks for aarch64, linked dynamically so that they can load libOpenCL. Each network
+runs on NEON and on OpenCL, where each result must be the golden one; of some, both processors then
+compute halves of every layer (tests/cpp/test_coexec_networks.cpp). All to the last bit. There are
+few networks, since kernels compile slowly there.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Phone:
 
     @property
     def emulator(self) -> Path:
-        return self.mesa / "qemu/usr/bin/qemu-aarch64"
+        return self.mesa / "root/usr/bin/qemu-aarch64"
 
     def run(self, *command: str | Path) -> str:
         """What is wrong with a program's run; "" where it succeeded on all that it was given."""

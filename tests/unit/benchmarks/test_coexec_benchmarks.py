@@ -27,6 +27,7 @@ from benchmarks.coexec import (
     turns,
 )
 from benchmarks.coexec import testbed as testbeds
+from benchmarks.records import provenance
 from phonebit.models.networks import build
 from phonebit.planner.plan import OutputPart, Processor
 
@@ -172,8 +173,11 @@ def test_results_name_the_driver_and_what_it_compiles_for(
         "compiles_for": processor,
     }
     assert "opencl" not in results_file.context("cpu")
-    testbeds = {"g1c1-avx2": {"failures": {}, "sync": {"context": {"opencl": named}}}}
-    assert document._drivers(testbeds) == f"\nPoCL 3.0-rc2 for {processor}."
+    text = provenance(CONTEXT | {"opencl": named}, "measure", by_opencl=True)
+    assert text == (
+        f"A CPU, 2 cores; Platform, 3.0-rc2, compiling for {processor}; commit abc; 2026-01-01: "
+        "`measure`"
+    )
 
 
 def test_a_step_that_fails_leaves_the_others_alone(
