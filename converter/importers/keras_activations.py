@@ -14,10 +14,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from phonebit.converter.importers.hdf5 import is_hdf5, open_hdf5
 from phonebit.converter.importers.keras_calls import TensorRef
 from phonebit.converter.importers.keras_config import (
     LayerSpec,
@@ -77,7 +77,7 @@ def load_keras(
         )
     with suppress(ImportError):
         import larq_zoo  # noqa: F401  (registers what its networks are made of)
-    if h5py.is_hdf5(path):
+    if is_hdf5(path):
         return _load_by_parts(keras, path, objects)
     return keras.models.load_model(
         str(path), custom_objects=objects, compile=False, safe_mode=not trust_lambdas
@@ -105,8 +105,8 @@ def _load_by_parts(keras: Any, path: Path, custom_objects: Mapping[str, Any]) ->
             return {**value, "config": {"name": inner["name"], **ready}}
         return {key: functions(item) for key, item in value.items()}
 
-    with h5py.File(path, "r") as file:
-        config = functions(json.loads(file.attrs["model_config"]))
+    with open_hdf5(path) as file:
+        config = functions(json.loads(str(file.attributes["model_config"])))
     if "input_layers" in config["config"]:
         config["class_name"] = "Functional"
     model = keras.layers.deserialize(config, custom_objects, use_legacy_format=True)

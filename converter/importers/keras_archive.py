@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
-import h5py
-
+from phonebit.converter.importers.hdf5 import Group
 from phonebit.converter.importers.keras_config import LayerSpec, ModelSpec
 from phonebit.converter.importers.keras_weights import (
     H5Weights,
     Path,
     describe,
     leaf_weights,
-    own_item,
     position,
     reading,
     weight_roles,
@@ -27,19 +25,19 @@ class ArchiveWeights(H5Weights):
 
     CONTAINERS: Final = ("layers", "_layer_checkpoint_dependencies", "_self_tracked_trackables")
 
-    def __init__(self, root: h5py.Group, spec: ModelSpec) -> None:
+    def __init__(self, root: Group, spec: ModelSpec) -> None:
         super().__init__()
         self._root = root
         self._spec = spec
-        self._found: dict[Path, dict[str, h5py.Group]] = {}
+        self._found: dict[Path, dict[str, Group]] = {}
 
     def read(self, path: Path, role: str, shape: tuple[int, ...]) -> FloatArray:
         """See WeightSource."""
         with reading(path, role):
             stored, spec = self._stored(path)
             roles = [name for name, _ in weight_roles(spec)]
-            if stored is None or len(stored) != len(roles):
-                count = "no" if stored is None else len(stored)
+            if stored is None or len(stored.names()) != len(roles):
+                count = "no" if stored is None else len(stored.names())
                 raise ConversionError(
                     f"{describe(path)}: expected weights {roles}, the file has {count}"
                 )
@@ -48,7 +46,7 @@ class ArchiveWeights(H5Weights):
     def names(self, path: Path) -> list[str]:
         """See WeightSource; archives number the weights of a layer."""
         stored, _ = self._stored(path)
-        return [] if stored is None else [str(i) for i in range(len(stored))]
+        return [] if stored is None else [str(i) for i in range(len(stored.names()))]
 
     def read_own(self, path: Path, key: str | int, shape: tuple[int, ...]) -> FloatArray:
         """See WeightSource."""
@@ -63,7 +61,7 @@ class ArchiveWeights(H5Weights):
             assert stored is not None
             return self.fetch(stored, str(at), path, str(key), shape)
 
-    def _stored(self, path: Path) -> tuple[h5py.Group | None, LayerSpec]:
+    def _stored(self, path: Path) -> tuple[Group | None, LayerSpec]:
         """The group of a layer's weights, and the layer."""
         group, model = self._root, self._spec
         for depth, name in enumerate(path):
@@ -75,11 +73,11 @@ class ArchiveWeights(H5Weights):
         return self._variables(group), spec
 
     @staticmethod
-    def _variables(group: h5py.Group) -> h5py.Group | None:
-        item = own_item(group, "vars")
-        return item if isinstance(item, h5py.Group) else None
+    def _variables(group: Group) -> Group | None:
+        item = group.child("vars")
+        return item if isinstance(item, Group) else None
 
-    def _children(self, group: h5py.Group, model: ModelSpec, path: Path) -> dict[str, h5py.Group]:
+    def _children(self, group: Group, model: ModelSpec, path: Path) -> dict[str, Group]:
         """The group of every layer of a model.
 
         Groups carry the class name and a running number, not the layer's name, which newer
@@ -88,23 +86,23 @@ class ArchiveWeights(H5Weights):
         """
         if path in self._found:
             return self._found[path]
-        groups: dict[str, list[tuple[int, h5py.Group]]] = {}
-        names: dict[str, h5py.Group] = {}
+        groups: dict[str, list[tuple[int, Group]]] = {}
+        names: dict[str, Group] = {}
         for container in self.CONTAINERS:
-            items = own_item(group, container)
-            if not isinstance(items, h5py.Group):
+            items = group.child(container)
+            if not isinstance(items, Group):
                 continue
-            for key in items:
-                child = own_item(items, key)
-                variables = self._variables(child) if isinstance(child, h5py.Group) else None
-                if child is None or variables is None:
+            for key in items.names():
+                child = items.child(key)
+                variables = self._variables(child) if isinstance(child, Group) else None
+                if not isinstance(child, Group) or variables is None:
                     continue
                 match = re.fullmatch(r"(.+?)(?:_(\d+))?", key)
                 if match:
                     base = match[1].replace("_", "").lower()
                     groups.setdefault(base, []).append((int(match[2] or 0), child))
-                if "name" in variables.attrs:
-                    names[str(variables.attrs["name"])] = child
+                if "name" in variables.attributes:
+                    names[str(variables.attributes["name"])] = child
             if groups:
                 break
         self._found[path] = self._assign(model, groups, names, path)
@@ -113,10 +111,10 @@ class ArchiveWeights(H5Weights):
     @staticmethod
     def _assign(
         model: ModelSpec,
-        groups: dict[str, list[tuple[int, h5py.Group]]],
-        names: dict[str, h5py.Group],
+        groups: dict[str, list[tuple[int, Group]]],
+        names: dict[str, Group],
         path: Path,
-    ) -> dict[str, h5py.Group]:
+    ) -> dict[str, Group]:
         classes: dict[str, list[LayerSpec]] = {}
         for layer in model.layers:
             if not layer.is_operation:

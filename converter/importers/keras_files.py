@@ -18,21 +18,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
-import h5py
-import numpy as np
-
-from phonebit.converter.importers.hdf5_guard import check_global_heaps
+from phonebit.converter.importers.hdf5 import Group, is_hdf5, open_hdf5
 from phonebit.converter.importers.keras_archive import ArchiveWeights
 from phonebit.converter.importers.keras_config import ModelSpec, parse_model
 from phonebit.converter.importers.keras_weights import (
     MAX_WEIGHT_BYTES,
     LegacyH5Weights,
     WeightSource,
-    own_item,
 )
 from phonebit.errors import ConversionError
 
 MAX_CONFIG_BYTES: Final = 64 << 20
+MAX_ENTRIES: Final = 10_000
+MAX_RATIO: Final = 16
+"""How much larger than an archive its weights may be; Keras does not compress them."""
 DAMAGED: Final = (
     OSError,
     EOFError,
@@ -46,7 +45,7 @@ DAMAGED: Final = (
     zlib.error,
     lzma.LZMAError,
 )
-"""What h5py and zipfile raise on files that are not as they should be."""
+"""What zipfile raises on files that are not as they should be."""
 _COPY_BYTES: Final = 1 << 20
 _SAVE_WHOLE: Final = 'save the whole model, architecture and weights: model.save("model.h5")'
 
@@ -89,10 +88,8 @@ def _opened(path: Path, stack: ExitStack) -> KerasModel:
             f"cannot be read: {error.strerror or error}", where=str(path)
         ) from error
     try:
-        if magic == b"\x89HDF\r\n\x1a\n":
-            with path.open("rb") as file:
-                check_global_heaps(file)
-            return _from_h5(stack.enter_context(h5py.File(path, "r")), path)
+        if is_hdf5(path):
+            return _from_h5(stack.enter_context(open_hdf5(path)), path)
         if magic.startswith(b"PK\x03\x04"):
             return _from_archive(stack.enter_context(zipfile.ZipFile(path)), path, stack)
     except DAMAGED as error:
@@ -108,10 +105,10 @@ def _first_line(error: BaseException) -> str:
     return (str(error) or type(error).__name__).splitlines()[0]
 
 
-def _from_h5(file: h5py.File, path: Path) -> KerasModel:
-    if "model_config" not in file.attrs:
-        weights_only = "layer_names" in file.attrs or any(
-            name in file for name in ("layers", "_layer_checkpoint_dependencies")
+def _from_h5(file: Group, path: Path) -> KerasModel:
+    if "model_config" not in file.attributes:
+        weights_only = "layer_names" in file.attributes or any(
+            name in file.names() for name in ("layers", "_layer_checkpoint_dependencies")
         )
         if weights_only:
             raise ConversionError("holds weights only", where=str(path), hint=_SAVE_WHOLE)
@@ -120,15 +117,18 @@ def _from_h5(file: h5py.File, path: Path) -> KerasModel:
             where=str(path),
             hint=_SAVE_WHOLE,
         )
-    spec = parse_model(_json(file.attrs["model_config"], "model_config"))
-    group = own_item(file, "model_weights")
-    if not isinstance(group, h5py.Group):
+    spec = parse_model(_json(file.attributes["model_config"], "model_config"))
+    group = file.child("model_weights")
+    if not isinstance(group, Group):
         raise ConversionError("holds no weights (model_weights)", where=str(path), hint=_SAVE_WHOLE)
-    version = _text(file.attrs.get("keras_version", group.attrs.get("keras_version", "2")))
+    version = _text(
+        file.attributes.get("keras_version", group.attributes.get("keras_version", "2"))
+    )
     return KerasModel(spec, LegacyH5Weights(group, spec), keras_major(version))
 
 
 def _from_archive(archive: zipfile.ZipFile, path: Path, stack: ExitStack) -> KerasModel:
+    _check_sizes(archive, path)
     names = set(archive.namelist())
     weights = next((n for n in ("model.weights.h5", "weights.h5") if n in names), None)
     if "config.json" not in names or weights is None:
@@ -146,8 +146,7 @@ def _from_archive(archive: zipfile.ZipFile, path: Path, stack: ExitStack) -> Ker
     version = metadata.get("keras_version", "3") if isinstance(metadata, dict) else "3"
     file = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (the stack closes it)
     _unpack(archive, weights, file)
-    check_global_heaps(file)
-    root = stack.enter_context(h5py.File(file, "r"))
+    root = stack.enter_context(open_hdf5(file))
     return KerasModel(spec, ArchiveWeights(root, spec), keras_major(str(version)))
 
 
@@ -161,21 +160,32 @@ def _member(archive: zipfile.ZipFile, name: str) -> bytes:
     return data
 
 
+def _check_sizes(archive: zipfile.ZipFile, path: Path) -> None:
+    """Bounds an archive before anything in it is unpacked, by what its directory says."""
+    entries = archive.infolist()
+    size = sum(entry.file_size for entry in entries)
+    most = min(2 * MAX_WEIGHT_BYTES, MAX_CONFIG_BYTES + MAX_RATIO * path.stat().st_size)
+    if len(entries) > MAX_ENTRIES or size > most:
+        raise ConversionError(
+            f"holds {len(entries)} files, which unpack to {size} bytes",
+            where=str(path),
+            expected=f"at most {MAX_ENTRIES} files and {most} bytes",
+        )
+
+
 def _unpack(archive: zipfile.ZipFile, name: str, target: IO[bytes]) -> None:
-    """Copies a member into a temporary file: h5py needs one that it can seek in."""
-    remaining = 2 * MAX_WEIGHT_BYTES  # weights and the optimizer's copies of them
+    """Copies a member into a temporary file, in which addresses can be sought."""
+    remaining = archive.getinfo(name).file_size
     with archive.open(name) as member:
         while chunk := member.read(_COPY_BYTES):
             remaining -= len(chunk)
             if remaining < 0:
-                raise ConversionError(f"{name} is larger than {2 * MAX_WEIGHT_BYTES >> 30} GiB")
+                raise ConversionError(f"{name} is larger than the archive says")
             target.write(chunk)
     target.seek(0)
 
 
 def _text(value: object) -> str:
-    if isinstance(value, np.ndarray):
-        value = value.reshape(-1)[0] if value.size else ""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 

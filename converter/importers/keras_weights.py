@@ -6,13 +6,13 @@ implies, so a file cannot make us allocate more than the network needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
-import h5py
 import numpy as np
 
+from phonebit.converter.importers.hdf5 import Attribute, DamagedError, Dataset, Group
 from phonebit.converter.importers.keras_config import LayerSpec, ModelSpec
 from phonebit.converter.ir import FloatArray
 from phonebit.errors import ConversionError
@@ -140,13 +140,11 @@ class NoWeights:
 
 @contextmanager
 def reading(path: Path, role: str) -> Iterator[None]:
-    """Turns what HDF5 raises on damaged files into a ConversionError."""
+    """Names the weight at which a file turns out to be damaged."""
     try:
         yield
-    except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
-        raise ConversionError(
-            f"{describe(path)}: cannot read its {role}, the file is truncated or damaged: {error}"
-        ) from error
+    except (DamagedError, OSError, KeyError, ValueError, TypeError) as error:
+        raise ConversionError(f"{describe(path)}: cannot read its {role}: {error}") from error
 
 
 class H5Weights:
@@ -156,47 +154,32 @@ class H5Weights:
         self._bytes = 0
 
     def fetch(
-        self, group: h5py.Group, name: str, path: Path, role: str, shape: tuple[int, ...]
+        self, group: Group, name: str, path: Path, role: str, shape: tuple[int, ...]
     ) -> FloatArray:
         """Reads the dataset ``name`` below ``group`` if it is the weight that is expected."""
         what = f"{describe(path)}: its {role}"
-        data = own_item(group, name)
-        if not isinstance(data, h5py.Dataset) or data.is_virtual or data.external:
+        data = group.child(name)
+        if not isinstance(data, Dataset) or not data.is_in_file:
             raise ConversionError(f"{what} is missing ({name!r} is no ordinary HDF5 dataset)")
         self._check(data, what, shape)
-        return checked(np.asarray(data[()], np.float32), path, role, shape)
+        return checked(np.asarray(data.read(), np.float32), path, role, shape)
 
-    def _check(self, data: h5py.Dataset, what: str, shape: tuple[int, ...]) -> None:
+    def _check(self, data: Dataset, what: str, shape: tuple[int, ...]) -> None:
         if data.shape != shape:
             raise ConversionError(
                 f"{what} should have shape {shape} by its configuration, it has {data.shape}"
             )
         if data.dtype.kind != "f" or data.dtype.itemsize > 8:
             raise ConversionError(f"{what} has type {data.dtype}, expected floating point")
-        stored = data.id.get_storage_size()
-        plain = data.id.get_create_plist().get_nfilters() == 0
-        if plain and stored < data.nbytes:
-            raise ConversionError(f"{what} needs {data.nbytes} bytes, the file holds {stored}")
-        self._bytes += data.nbytes
+        self._bytes += data.size_bytes
         if self._bytes > MAX_WEIGHT_BYTES:
             raise ConversionError(f"the weights exceed {MAX_WEIGHT_BYTES >> 30} GiB")
-
-
-def own_item(group: h5py.Group, name: str) -> Any:
-    """What lies under a path inside this very file, or None: other links are not followed."""
-    item: Any = group
-    for part in name.split("/"):
-        link = item.get(part, getlink=True) if isinstance(item, h5py.Group) else None
-        if not isinstance(link, h5py.HardLink):
-            return None
-        item = item[part]
-    return item
 
 
 class LegacyH5Weights(H5Weights):
     """The ``.h5`` layout: one group a top-level layer, weights listed in its ``weight_names``."""
 
-    def __init__(self, group: h5py.Group, spec: ModelSpec) -> None:
+    def __init__(self, group: Group, spec: ModelSpec) -> None:
         super().__init__()
         self._group = group
         self._spec = spec
@@ -227,10 +210,10 @@ class LegacyH5Weights(H5Weights):
         return names if len(path) == 1 else [n for n in names if path[-1] in n.split("/")[:-1]]
 
     def _listed(self, top: str) -> list[str]:
-        group = own_item(self._group, top)
-        if not isinstance(group, h5py.Group):
+        group = self._group.child(top)
+        if not isinstance(group, Group):
             raise ConversionError(f"{describe((top,))}: the file holds no weights of it")
-        return string_list(group.attrs, "weight_names")
+        return string_list(group.attributes, "weight_names")
 
     def _match(self, layer: LayerSpec) -> dict[tuple[Path, str], str]:
         """Dataset names by layer and role; Keras lists the trainable weights first."""
@@ -254,17 +237,13 @@ class LegacyH5Weights(H5Weights):
         return result
 
 
-def string_list(attributes: h5py.AttributeManager, name: str) -> list[str]:
+def string_list(attributes: Mapping[str, Attribute], name: str) -> list[str]:
     """A list of strings in an HDF5 attribute, which Keras splits into name0, name1, ... if long."""
     parts = [name] if name in attributes else list(_numbered(attributes, name))
-    values = [value for part in parts for value in np.ravel(attributes[part]).tolist()]
-    return [
-        value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-        for value in values
-    ]
+    return [str(value) for part in parts for value in np.ravel(attributes[part]).tolist()]
 
 
-def _numbered(attributes: h5py.AttributeManager, name: str) -> Iterator[str]:
+def _numbered(attributes: Mapping[str, Attribute], name: str) -> Iterator[str]:
     number = 0
     while f"{name}{number}" in attributes:
         yield f"{name}{number}"

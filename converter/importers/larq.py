@@ -1,6 +1,6 @@
 """Imports trained Larq and Keras models: files of Keras 2 and 3, or live model objects.
 
-A file is read with h5py and json alone: TensorFlow is not needed and nothing in the file is run,
+A file is read as HDF5 and JSON alone: TensorFlow is not needed and nothing in the file is run,
 unless the user trusts its Lambda layers.
 """
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from phonebit.converter.importers.hdf5 import is_hdf5
 from phonebit.converter.ir import Graph
 from phonebit.errors import ConversionError
 
@@ -24,7 +25,6 @@ TORCH_SUFFIXES: Final = (
     ".tar",
     ".safetensors",
 )
-HDF5_SIGNATURE: Final = b"\x89HDF\r\n\x1a\n"
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def _framework_of_file(path: Path, options: ImportOptions) -> Framework:
     suffix = path.suffix.lower()
     if options.model is not None or suffix in TORCH_SUFFIXES:
         return "torch"
-    if suffix in KERAS_SUFFIXES or _is_hdf5(path):
+    if suffix in KERAS_SUFFIXES or is_hdf5(path):
         return "keras"
     raise ConversionError(
         "unknown kind of file",
@@ -83,14 +83,6 @@ def _framework_of_file(path: Path, options: ImportOptions) -> Framework:
         expected="Keras: " + ", ".join(KERAS_SUFFIXES) + "; PyTorch: " + ", ".join(TORCH_SUFFIXES),
         got=suffix or "no suffix",
     )
-
-
-def _is_hdf5(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(len(HDF5_SIGNATURE)) == HDF5_SIGNATURE
-    except OSError:
-        return False
 
 
 def import_source(source: str | os.PathLike[str] | Any, options: ImportOptions) -> Graph:

@@ -49,7 +49,7 @@ def test_network_class_loads_no_converter_and_no_command_line() -> None:
 
 
 def test_convert_loads_no_framework() -> None:
-    assert loaded_by("import phonebit; phonebit.convert") <= {"h5py", "rich"}
+    assert loaded_by("import phonebit; phonebit.convert") <= {"rich"}
 
 
 def test_help_loads_no_converter_and_no_runtime() -> None:
