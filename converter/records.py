@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,44 +19,37 @@ from phonebit.format.records import NONE, DataType
 SIDES = ("top", "left", "bottom", "right")
 
 
+@dataclass
 class RecordReader:
     """A record of an op, or of one of its epilogue operations.
 
     Attributes:
+        contents: The file.
+        record: The record.
+        where: Names the op in errors.
         main: Type of the op's first operand.
         output: Type of its output.
         inputs: Numbers of the tensors that it reads; epilogue operations append theirs.
     """
 
-    def __init__(
-        self,
-        contents: FileContents,
-        record: np.void,
-        where: str,
-        main: TensorType,
-        output: TensorType,
-        inputs: list[int],
-    ) -> None:
-        self._contents = contents
-        self._record = record
-        self._where = where
-        self.main = main
-        self.output = output
-        self.inputs = inputs
+    contents: FileContents
+    record: np.void
+    where: str
+    main: TensorType
+    output: TensorType
+    inputs: list[int]
 
     def of(self, record: np.void) -> RecordReader:
         """Another record of the same op."""
-        return RecordReader(
-            self._contents, record, self._where, self.main, self.output, self.inputs
-        )
+        return replace(self, record=record)
 
     def integer(self, field: str) -> int:
         """An integer field."""
-        return int(self._record[field])
+        return int(self.record[field])
 
     def number(self, field: str) -> float:
         """A float32 field."""
-        return float(self._record[field])
+        return float(self.record[field])
 
     def has(self, field: str) -> bool:
         """Whether the record has what this field refers to."""
@@ -67,25 +61,25 @@ class RecordReader:
         Raises:
             ModelFormatError: Always.
         """
-        raise ModelFormatError(what, where=self._where, expected=expected, got=got, hint=RE_EXPORT)
+        raise ModelFormatError(what, where=self.where, expected=expected, got=got, hint=RE_EXPORT)
 
     def constant_type(self, field: str, what: str) -> DataType:
         """Element type of the constant that a field refers to; ``what`` names it in errors."""
         if not self.has(field):
             self.fail(f"{what} missing")
-        return DataType(int(self._contents.constants[self.integer(field)]["dtype"]))
+        return DataType(int(self.contents.constants[self.integer(field)]["dtype"]))
 
     def constant_size(self, field: str, what: str) -> int:
         """Number of its elements."""
         self.constant_type(field, what)
-        return int(self._contents.constants[self.integer(field)]["count"])
+        return int(self.contents.constants[self.integer(field)]["count"])
 
     def constant(self, field: str, dtype: DataType, count: int, what: str) -> NDArray[Any]:
         """Its elements, which must be ``count`` of the given type (BIT: words)."""
         kind = self.constant_type(field, what)
         if kind != dtype:
             self.fail(f"type of {what}", expected=dtype.name, got=kind.name)
-        array = constant_array(self._contents, self.integer(field))
+        array = constant_array(self.contents, self.integer(field))
         if array.size != count:
             self.fail(f"size of {what}", expected=count, got=array.size)
         return array
@@ -111,45 +105,45 @@ class RecordReader:
         return Window(kernel, strides, dilation, self.pads())
 
 
+@dataclass
 class RecordWriter:
     """A record of an op, or of one of its epilogue operations, that is being filled.
 
-    Args:
+    Attributes:
         record: One zeroed record.
         constants: Receives arrays.
         inputs: Numbers of the tensors that the op reads.
     """
 
-    def __init__(self, record: Records, constants: ConstantPool, inputs: Sequence[int]) -> None:
-        self._record = record
-        self._constants = constants
-        self._inputs = inputs
+    record: Records
+    constants: ConstantPool
+    inputs: Sequence[int]
 
     def of(self, record: Records) -> RecordWriter:
         """Another record of the same op."""
-        return RecordWriter(record, self._constants, self._inputs)
+        return replace(self, record=record)
 
     def put(self, **fields: float) -> None:
         """Sets fields to numbers."""
         for name, value in fields.items():
-            self._record[name] = value
+            self.record[name] = value
 
     def constant(self, field: str, array: NDArray[Any], dtype: DataType) -> None:
         """Stores an array (BIT: already packed words) and makes a field refer to it."""
-        self._record[field] = self._constants.add(array, dtype)
+        self.record[field] = self.constants.add(array, dtype)
 
     def operand(self, number: int) -> None:
         """Makes an epilogue operation read the op's input of this number."""
-        self._record["tensor"] = self._inputs[number]
+        self.record["tensor"] = self.inputs[number]
 
     def pads(self, pads: tuple[int, int, int, int]) -> None:
         """(top, left, bottom, right)."""
         for side, pixels in zip(SIDES, pads, strict=True):
-            self._record[f"pad_{side}"] = pixels
+            self.record[f"pad_{side}"] = pixels
 
     def window(self, window: Window) -> None:
         """The sliding window."""
         pairs = {"kernel": window.kernel, "stride": window.strides, "dilation": window.dilation}
         for name, (height, width) in pairs.items():
-            self._record[f"{name}_h"], self._record[f"{name}_w"] = height, width
+            self.record[f"{name}_h"], self.record[f"{name}_w"] = height, width
         self.pads(window.pads)

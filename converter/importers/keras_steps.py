@@ -75,8 +75,3 @@ def apply(step: Step, numbers: FloatArray) -> FloatArray:
         return np.where(numbers >= np.float32(step.threshold), np.float32(1), np.float32(-1))
     chosen: FloatArray = step.values[np.searchsorted(step.thresholds, numbers, side="right")]
     return chosen
-
-
-def is_plain_sign(step: Step | None) -> bool:
-    """Whether it is v >= 0 -> +1, else -1."""
-    return isinstance(step, Sign) and step.threshold == 0

@@ -36,11 +36,6 @@ def numbers_of(keys: NDArray[np.int64]) -> FloatArray:
     return np.where(keys < 0, -bits.view(np.float32), bits.view(np.float32)).astype(np.float32)
 
 
-def next_number(value: float) -> float:
-    """The smallest float32 above a float32."""
-    return float(np.nextafter(np.float32(value), np.float32(np.inf)))
-
-
 def jumps(function: Function, breaks: Sequence[float]) -> FloatArray | None:
     """Where a step function changes.
 

@@ -11,7 +11,7 @@ from phonebit.converter.ir import Array, Window
 from phonebit.converter.ops.base import F32, as_float
 from phonebit.converter.ops.epilogue.base import Epilogue
 from phonebit.converter.ops.with_epilogue import PoolOperator
-from phonebit.converter.records import RecordReader, RecordWriter
+from phonebit.converter.records import RecordReader
 from phonebit.converter.reference.convolution import pad_map, tap_view
 from phonebit.format.records import OpKind
 
@@ -39,9 +39,6 @@ class AveragePool2D(PoolOperator):
 
     def makes_zeros(self, inputs: list[bool]) -> bool:
         return inputs[0]
-
-    def write(self, record: RecordWriter) -> None:
-        record.window(self.window)
 
     @classmethod
     def read(cls, record: RecordReader) -> Self:

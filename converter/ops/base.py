@@ -140,6 +140,10 @@ class Affine(ValueOperator):
     Its fields that are arrays hold a number for each channel.
     """
 
+    def value_type(self, operands: list[TensorType]) -> TensorType:
+        check_per_channel(operands[0].shape[2], **arrays_of(self))
+        return TensorType(operands[0].shape, F32)
+
     @abstractmethod
     def scale_bias(self) -> tuple[FloatArray, FloatArray]:
         """Scale and bias, each rounded once."""

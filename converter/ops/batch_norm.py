@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from phonebit.converter.ir import Array, FloatArray, TensorType
-from phonebit.converter.ops.base import F32, Affine, arrays_of, as_float, check_per_channel
+from phonebit.converter.ops.base import Affine, as_float
 from phonebit.errors import ConversionError
 
 
@@ -29,13 +29,12 @@ class BatchNorm(Affine):
     arithmetic: Literal["keras", "torch"] = "keras"
 
     def value_type(self, operands: list[TensorType]) -> TensorType:
-        main = operands[0]
-        check_per_channel(main.shape[2], **arrays_of(self))
+        result = super().value_type(operands)
         spread = self.variance.astype(np.float32) + np.float32(self.epsilon)
         if not np.all(spread > 0):
             got = float(np.min(spread))
             raise ConversionError("variance + epsilon must be positive", expected="> 0", got=got)
-        return TensorType(main.shape, F32)
+        return result
 
     def compute(self, operands: list[Array]) -> Array:
         value, scale = as_float(operands[0]), self.scale()

@@ -63,7 +63,7 @@ class Convolution(WindowOperator):
         return [self.weights, *super().parameters()]
 
     def write(self, record: RecordWriter) -> None:
-        record.window(self.window)
+        super().write(record)
         binary = self.stored_type == BIT
         stored = weight_words(self.weights, self.is_depthwise) if binary else self.weights
         record.constant("weights", stored, self.stored_type)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from phonebit.converter.ir import Array, FloatArray, TensorType
-from phonebit.converter.ops.base import F32, U8, Affine, as_float, check_per_channel
+from phonebit.converter.ops.base import U8, Affine, as_float
 from phonebit.errors import ConversionError
 
 
@@ -22,11 +22,10 @@ class Dequantize(Affine):
     rational: tuple[int, int, int] | None = None
 
     def value_type(self, operands: list[TensorType]) -> TensorType:
-        main = operands[0]
-        if main.dtype != U8:
-            raise ConversionError("dequantizes a value that is not u8", got=main.dtype.name)
-        check_per_channel(main.shape[2], scale=self.scale, offset=self.offset)
-        return TensorType(main.shape, F32)
+        if operands[0].dtype != U8:
+            got = operands[0].dtype.name
+            raise ConversionError("dequantizes a value that is not u8", got=got)
+        return super().value_type(operands)
 
     def compute(self, operands: list[Array]) -> Array:
         return as_float(operands[0]) * self.scale + self.offset

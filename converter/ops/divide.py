@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from phonebit.converter.ir import Array, Directions, FloatArray, TensorType
-from phonebit.converter.ops.base import F32, Affine, as_float, check_per_channel
+from phonebit.converter.ops.base import Affine, as_float
 from phonebit.errors import ConversionError
 
 
@@ -18,11 +18,10 @@ class Divide(Affine):
     divisor: FloatArray
 
     def value_type(self, operands: list[TensorType]) -> TensorType:
-        main = operands[0]
-        check_per_channel(main.shape[2], divisor=self.divisor)
+        result = super().value_type(operands)
         if not np.all(self.divisor):
             raise ConversionError("divides by zero")
-        return TensorType(main.shape, F32)
+        return result
 
     def compute(self, operands: list[Array]) -> Array:
         return as_float(operands[0]) / self.divisor

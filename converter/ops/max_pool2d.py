@@ -69,7 +69,7 @@ class MaxPool2D(PoolOperator):
         return best
 
     def write(self, record: RecordWriter) -> None:
-        record.window(self.window)
+        super().write(record)
         if self.flip is not None and self.flip.any():
             record.constant("flip_mask", pack_mask(self.flip), BIT)
 

@@ -11,6 +11,7 @@ import numpy as np
 from phonebit.converter.ir import Array, Node, Shape, TensorType, Values, Window
 from phonebit.converter.ops.base import EngineOperator
 from phonebit.converter.ops.epilogue.base import Epilogue
+from phonebit.converter.records import RecordWriter
 from phonebit.errors import ConversionError
 from phonebit.format.records import DataType
 
@@ -83,6 +84,9 @@ class WindowOperator(EpilogueOperator):
         if self.window.padding_fits:
             return []
         return [f"padding must be smaller than the kernel: {self.window}"]
+
+    def write(self, record: RecordWriter) -> None:
+        record.window(self.window)
 
 
 class PoolOperator(WindowOperator):

@@ -9,26 +9,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from phonebit.converter.ops.epilogue.base import Epilogue, EpilogueOp
-from phonebit.converter.ops.epilogue.clamp import Clamp
-from phonebit.converter.ops.epilogue.functions import FUNCTIONS
-from phonebit.converter.ops.epilogue.prelu import PRelu
-from phonebit.converter.ops.epilogue.scale_bias import ScaleBias
-from phonebit.converter.ops.epilogue.tensors import AddTensor, MultiplyTensor, TensorOp
+from phonebit.converter.ops.epilogue.base import Epilogue as Epilogue
+from phonebit.converter.ops.epilogue.base import EpilogueOp as EpilogueOp
+from phonebit.converter.ops.epilogue.clamp import Clamp as Clamp
+from phonebit.converter.ops.epilogue.functions import FUNCTIONS as FUNCTIONS
+from phonebit.converter.ops.epilogue.prelu import PRelu as PRelu
+from phonebit.converter.ops.epilogue.scale_bias import ScaleBias as ScaleBias
+from phonebit.converter.ops.epilogue.tensors import AddTensor as AddTensor
+from phonebit.converter.ops.epilogue.tensors import MultiplyTensor as MultiplyTensor
+from phonebit.converter.ops.epilogue.tensors import TensorOp as TensorOp
 from phonebit.format.records import StepKind
-
-__all__ = [
-    "EPILOGUE_OPS",
-    "FUNCTIONS",
-    "AddTensor",
-    "Clamp",
-    "Epilogue",
-    "EpilogueOp",
-    "MultiplyTensor",
-    "PRelu",
-    "ScaleBias",
-    "TensorOp",
-]
 
 EPILOGUE_OPS: Final = EpilogueOp.by_kind(StepKind)
 """The class for each number in the file."""
