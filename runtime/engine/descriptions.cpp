@@ -1,8 +1,5 @@
 #include "engine/descriptions.h"
 
-#include <algorithm>
-#include <iterator>
-
 #include "analysis/op_tensors.h"
 
 namespace phonebit {
@@ -36,34 +33,6 @@ int64_t constant_bytes(const loader::Model& model, const loader::Op& op) {
 
 TensorInfo describe_tensor(const loader::Tensor& tensor) {
   return {tensor.name, element_type(tensor.dtype), tensor.height, tensor.width, tensor.channels};
-}
-
-Preprocessing describe_preprocessing(const format::PreprocessingRecord& record) {
-  static_assert(static_cast<uint32_t>(ColorOrder::rgba) == static_cast<uint32_t>(format::ColorOrder::kRgba));
-  static_assert(static_cast<uint32_t>(Resize::letterbox) ==
-                static_cast<uint32_t>(format::Resize::kLetterbox));
-  static_assert(static_cast<uint32_t>(Interpolation::bicubic) ==
-                static_cast<uint32_t>(format::Interpolation::kBicubic));
-  Preprocessing result{};
-  result.input = static_cast<int>(record.input);
-  result.color_order = static_cast<ColorOrder>(record.color_order);
-  result.resize = static_cast<Resize>(record.resize);
-  result.resize_to = static_cast<int>(record.resize_to);
-  result.fill_level = static_cast<int>(record.fill_level);
-  result.interpolation = static_cast<Interpolation>(record.interpolation);
-  result.low = record.low;
-  result.high = record.high;
-  std::copy(std::begin(record.mean), std::end(record.mean), result.mean);
-  std::copy(std::begin(record.deviation), std::end(record.deviation), result.deviation);
-  return result;
-}
-
-DetectionHead describe_detection(const format::DetectionRecord& record) {
-  static_assert(static_cast<uint32_t>(HeadKind::yolov2) == static_cast<uint32_t>(format::HeadKind::kYolov2));
-  DetectionHead result{static_cast<int>(record.output), static_cast<HeadKind>(record.kind), {}};
-  for (uint32_t i = 0; i < record.anchor_count; ++i)
-    result.anchors.push_back({record.anchors[2 * i], record.anchors[2 * i + 1]});
-  return result;
 }
 
 LayerInfo describe_layer(const loader::Model& model, const loader::Op& op) {

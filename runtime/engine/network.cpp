@@ -32,8 +32,6 @@ class Network::Implementation {
   ChosenBackend chosen;
   std::vector<TensorInfo> tensors, inputs, outputs;
   std::vector<LayerInfo> layers;
-  std::vector<Preprocessing> preprocessing;
-  std::vector<DetectionHead> detection;
   std::vector<std::vector<int>> layer_inputs, layer_outputs;
   std::vector<int> all_tensors;
   std::unique_ptr<threads::PerformanceHint> performance_hint;  // null: not asked for
@@ -57,10 +55,6 @@ class Network::Implementation {
       layer_inputs.push_back(analysis::tensors_read(model.ops[i]));
       layer_outputs.push_back(analysis::tensors_written(model.ops[i]));
     }
-    for (const format::PreprocessingRecord& record : model.preprocessing)
-      preprocessing.push_back(describe_preprocessing(record));
-    for (const format::DetectionRecord& record : model.detection)
-      detection.push_back(describe_detection(record));
     all_tensors.resize(tensors.size());
     std::iota(all_tensors.begin(), all_tensors.end(), 0);
   }
@@ -164,8 +158,10 @@ const std::vector<TensorInfo>& Network::inputs() const { return implementation_-
 const std::vector<TensorInfo>& Network::outputs() const { return implementation_->outputs; }
 const std::vector<TensorInfo>& Network::tensors() const { return implementation_->tensors; }
 const std::vector<LayerInfo>& Network::layers() const { return implementation_->layers; }
-const std::vector<Preprocessing>& Network::preprocessing() const { return implementation_->preprocessing; }
-const std::vector<DetectionHead>& Network::detection() const { return implementation_->detection; }
+const std::vector<Preprocessing>& Network::preprocessing() const {
+  return implementation_->model.preprocessing;
+}
+const std::vector<DetectionHead>& Network::detection() const { return implementation_->model.detection; }
 const std::vector<std::string>& Network::labels() const { return implementation_->model.labels; }
 
 void Network::forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,

@@ -2,6 +2,7 @@
 #include <cinttypes>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "loader/loader.h"
 #include "loader/validate.h"
@@ -13,7 +14,7 @@ namespace {
 using format::DetectionRecord;
 
 void check_head(const DetectionRecord& record, const Tensor& output, const std::string& where) {
-  constexpr auto kLast = static_cast<uint32_t>(format::HeadKind::kYolov2);
+  constexpr auto kLast = static_cast<uint32_t>(HeadKind::yolov2);
   if (record.kind < 1 || record.kind > kLast)
     fail(ErrorCode::format,
          "%s: unknown kind %" PRIu32 ", this engine knows 1 to %" PRIu32
@@ -51,7 +52,10 @@ void read_detection(const Sections& sections, Model& model) {
     if (is_described[record.output]) fail_damaged("%s: is there twice", where.c_str());
     is_described[record.output] = true;
     check_head(record, output, where);
-    model.detection.push_back(record);
+    DetectionHead head{static_cast<int>(record.output), static_cast<HeadKind>(record.kind), {}};
+    for (uint32_t i = 0; i < record.anchor_count; ++i)
+      head.anchors.push_back({record.anchors[2 * i], record.anchors[2 * i + 1]});
+    model.detection.push_back(std::move(head));
   }
 }
 

@@ -13,9 +13,7 @@
 namespace phonebit::loader {
 namespace {
 
-using format::ColorOrder;
 using format::PreprocessingRecord;
-using format::Resize;
 
 constexpr uint32_t kMaxLevel = 255;
 
@@ -30,30 +28,29 @@ void check_choice(const std::string& where, const char* field, uint32_t value, u
 /// Channels of a picture in this order; those of the input where it is no picture.
 int channels_of(uint32_t color_order, const Tensor& input) {
   switch (static_cast<ColorOrder>(color_order)) {
-    case ColorOrder::kNone:
+    case ColorOrder::none:
       break;
-    case ColorOrder::kGray:
+    case ColorOrder::gray:
       return 1;
-    case ColorOrder::kRgb:
-    case ColorOrder::kBgr:
+    case ColorOrder::rgb:
+    case ColorOrder::bgr:
       return 3;
-    case ColorOrder::kRgba:
+    case ColorOrder::rgba:
       return 4;
   }
   return input.channels;
 }
 
 void check_rule(const PreprocessingRecord& record, const Tensor& input, const std::string& where) {
-  check_choice(where, "color_order", record.color_order, static_cast<uint32_t>(ColorOrder::kRgba));
-  check_choice(where, "resize", record.resize, static_cast<uint32_t>(Resize::kLetterbox));
-  check_choice(where, "interpolation", record.interpolation,
-               static_cast<uint32_t>(format::Interpolation::kBicubic));
+  check_choice(where, "color_order", record.color_order, static_cast<uint32_t>(ColorOrder::rgba));
+  check_choice(where, "resize", record.resize, static_cast<uint32_t>(Resize::letterbox));
+  check_choice(where, "interpolation", record.interpolation, static_cast<uint32_t>(Interpolation::bicubic));
   const int channels = channels_of(record.color_order, input);
   if (channels != input.channels)
     fail_damaged("%s: color_order %" PRIu32 " has %d channels, the input has %d", where.c_str(),
                  record.color_order, channels, input.channels);
   const auto needed = static_cast<uint32_t>(std::max(input.height, input.width));
-  if (record.resize == static_cast<uint32_t>(Resize::kShorterSide) &&
+  if (record.resize == static_cast<uint32_t>(Resize::shorter_side) &&
       (record.resize_to < needed || record.resize_to > Limits::kExtent))
     fail_damaged("%s: resize_to is %" PRIu32 ", expected %" PRIu32 " to %" PRIu32, where.c_str(),
                  record.resize_to, needed, Limits::kExtent);
@@ -86,6 +83,22 @@ void check_values(const PreprocessingRecord& record, const Tensor& input, const 
   }
 }
 
+/// Of a record that was checked.
+Preprocessing rule_of(const PreprocessingRecord& record) {
+  Preprocessing rule{};
+  rule.input = static_cast<int>(record.input);
+  rule.color_order = static_cast<ColorOrder>(record.color_order);
+  rule.resize = static_cast<Resize>(record.resize);
+  rule.resize_to = static_cast<int>(record.resize_to);
+  rule.fill_level = static_cast<int>(record.fill_level);
+  rule.interpolation = static_cast<Interpolation>(record.interpolation);
+  rule.low = record.low;
+  rule.high = record.high;
+  std::copy(std::begin(record.mean), std::end(record.mean), rule.mean);
+  std::copy(std::begin(record.deviation), std::end(record.deviation), rule.deviation);
+  return rule;
+}
+
 }  // namespace
 
 void read_preprocessing(const Sections& sections, Model& model) {
@@ -103,7 +116,7 @@ void read_preprocessing(const Sections& sections, Model& model) {
     is_described[record.input] = true;
     check_rule(record, input, where);
     check_values(record, input, where);
-    model.preprocessing.push_back(record);
+    model.preprocessing.push_back(rule_of(record));
   }
 }
 

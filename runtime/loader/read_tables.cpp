@@ -127,8 +127,8 @@ std::vector<int> read_terminals(const Section& section, const char* name, const 
 /// Classes of the first output: its channels, or what its anchors leave of them.
 int64_t class_count(const Model& model) {
   const int64_t channels = model.tensor(model.outputs.front()).channels;
-  for (const format::DetectionRecord& head : model.detection) {
-    if (head.output == 0) return channels / head.anchor_count - Limits::kBoxNumbers;
+  for (const DetectionHead& head : model.detection) {
+    if (head.output == 0) return channels / static_cast<int64_t>(head.anchors.size()) - Limits::kBoxNumbers;
   }
   return channels;
 }

@@ -233,11 +233,11 @@ inline Bytes small_model() {
 
   for (int i = 0; i < 10; ++i) model.label("class " + std::to_string(i));
   model.preprocessing({0,
-                       static_cast<uint32_t>(format::ColorOrder::kBgr),
-                       static_cast<uint32_t>(format::Resize::kShorterSide),
+                       static_cast<uint32_t>(ColorOrder::bgr),
+                       static_cast<uint32_t>(Resize::shorter_side),
                        256,
                        0,
-                       static_cast<uint32_t>(format::Interpolation::kBicubic),
+                       static_cast<uint32_t>(Interpolation::bicubic),
                        0.0,
                        1.0,
                        {0.485, 0.456, 0.406, 0.0},

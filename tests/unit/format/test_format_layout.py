@@ -14,7 +14,10 @@ import pytest
 from phonebit.format import records
 from phonebit.format.contents import CRC_OFFSET
 
-HEADER = Path(__file__).parents[3] / "runtime/format/include/format/pbit_records.h"
+RUNTIME = Path(__file__).parents[3] / "runtime"
+HEADER = RUNTIME / "format/include/format/pbit_records.h"
+TYPES = RUNTIME / "types/include/types"  # enumerations that are also the engine's own
+ENUM_HEADERS = (HEADER, TYPES / "preprocessing.h", TYPES / "detection.h")
 STRUCTS = {
     "Header": records.HEADER,
     "SectionRecord": records.SECTION,
@@ -64,9 +67,12 @@ def declared_fields(struct: str) -> list[tuple[str, str, int]]:
 
 
 def declared_enum(name: str) -> dict[str, int]:
-    body = re.search(rf"enum class {name} : uint32_t {{(.*?)}};", HEADER.read_text(), re.DOTALL)
-    assert body is not None, name
-    return {key: int(value, 0) for key, value in re.findall(r"k(\w+) = (\w+)", body[1])}
+    declaration = re.compile(rf"enum class {name} : uint32_t {{(.*?)}};", re.DOTALL)
+    bodies = [
+        body[1] for header in ENUM_HEADERS for body in declaration.finditer(header.read_text())
+    ]
+    assert len(bodies) == 1, f"{name}: declared {len(bodies)} times"
+    return {key: int(value, 0) for key, value in re.findall(r"\bk?(\w+) = (\w+)", bodies[0])}
 
 
 @pytest.mark.parametrize("struct", STRUCTS)
@@ -87,7 +93,8 @@ def test_structs_have_the_same_fields_in_the_same_order(struct: str) -> None:
 @pytest.mark.parametrize("enum", ENUMS, ids=lambda enum: enum.__name__)
 def test_enumerations_have_the_same_numbers(enum: type[IntEnum]) -> None:
     python = {member.name.replace("_", "").lower(): int(member) for member in enum}
-    cpp = {name.lower(): value for name, value in declared_enum(enum.__name__).items()}
+    declared = declared_enum(enum.__name__)
+    cpp = {name.replace("_", "").lower(): value for name, value in declared.items()}
     assert python == cpp
 
 

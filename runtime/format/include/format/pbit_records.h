@@ -67,14 +67,6 @@ enum class StepKind : uint32_t {
 
 enum class ThresholdKind : uint32_t { kNone = 0, kI32 = 1, kF32 = 2 };
 
-enum class ColorOrder : uint32_t { kNone = 0, kGray = 1, kRgb = 2, kBgr = 3, kRgba = 4 };
-
-enum class Resize : uint32_t { kStretch = 0, kShorterSide = 1, kLetterbox = 2 };
-
-enum class Interpolation : uint32_t { kNearest = 0, kBilinear = 1, kBicubic = 2 };
-
-enum class HeadKind : uint32_t { kYolov2 = 1 };
-
 inline constexpr uint32_t kMaxAnchors = 16;
 
 struct Header {

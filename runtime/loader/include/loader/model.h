@@ -9,7 +9,9 @@
 #include "format/pbit_records.h"
 #include "loader/file_bytes.h"
 #include "memory/aligned_buffer.h"
+#include "types/detection.h"
 #include "types/plan.h"
+#include "types/preprocessing.h"
 
 namespace phonebit::loader {
 
@@ -74,11 +76,11 @@ struct Model {
   std::vector<Op> ops;
   std::vector<int> inputs;
   std::vector<int> outputs;
-  std::string metadata;                                    // JSON or empty
-  std::vector<format::PreprocessingRecord> preprocessing;  // at most one an input
-  std::vector<format::DetectionRecord> detection;          // at most one an output
-  std::vector<std::string> labels;                         // one a class of the first output, or none
-  std::vector<ExecutionPlan> plans;                        // at most one a device; not checked by check_plan
+  std::string metadata;                      // JSON or empty
+  std::vector<Preprocessing> preprocessing;  // at most one an input
+  std::vector<DetectionHead> detection;      // at most one an output
+  std::vector<std::string> labels;           // one a class of the first output, or none
+  std::vector<ExecutionPlan> plans;          // at most one a device; not checked by check_plan
 
   const Tensor& tensor(int index) const { return tensors[static_cast<size_t>(index)]; }
   const Constant& constant(int index) const { return constants[static_cast<size_t>(index)]; }

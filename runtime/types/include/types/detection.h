@@ -1,12 +1,14 @@
 // What the outputs of a detector mean.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 namespace phonebit {
 
-/// How the channels of a detector's output are arranged (docs/detection.md has the formulas).
-enum class HeadKind {
+/// How the channels of a detector's output are arranged (docs/detection.md has the formulas), by the file's
+/// numbers.
+enum class HeadKind : uint32_t {
   yolov2 = 1,  ///< for each anchor in turn: x, y, w, h, objectness, classes
 };
 

@@ -1,20 +1,24 @@
 // What pictures become before they are inputs.
 #pragma once
 
+#include <cstdint>
+
 namespace phonebit {
 
+// The numbers of the enumerations are those of the file (docs/format.md) and of the C interface.
+
 /// What the channels of a picture are; none: the input is no picture.
-enum class ColorOrder { none, gray, rgb, bgr, rgba };
+enum class ColorOrder : uint32_t { none = 0, gray = 1, rgb = 2, bgr = 3, rgba = 4 };
 
 /// How a picture of another size gets the size of the input (docs/preprocessing.md).
-enum class Resize {
-  stretch,       ///< to the input's size, whatever becomes of its proportions
-  shorter_side,  ///< shorter side to resize_to, then the input's size out of the centre
-  letterbox,     ///< as large as fits with its proportions, in the centre; fill_level around it
+enum class Resize : uint32_t {
+  stretch = 0,       ///< to the input's size, whatever becomes of its proportions
+  shorter_side = 1,  ///< shorter side to resize_to, then the input's size out of the centre
+  letterbox = 2,     ///< as large as fits with its proportions, in the centre; fill_level around it
 };
 
 /// How a picture is resampled; bilinear and bicubic widen their window when they shrink a picture.
-enum class Interpolation { nearest, bilinear, bicubic };
+enum class Interpolation : uint32_t { nearest = 0, bilinear = 1, bicubic = 2 };
 
 /// What a picture of levels 0..255 becomes before the network reads it, as the training did it. The engine
 /// never applies it: forward() takes what an input declares, levels (u8) or values (f32). Of a u8 input, the
