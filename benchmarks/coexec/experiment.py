@@ -23,11 +23,11 @@ from benchmarks.coexec.turns import Budget
 from benchmarks.records import RESULTS
 from phonebit import Network
 from phonebit.loading import EngineOptions
-from phonebit.planner.engines import open_canary, open_measuring_engine
+from phonebit.planner.measure.engines import open_measuring_engine, open_noise_probe
 
 if TYPE_CHECKING:
     from phonebit import _runtime
-    from phonebit.planner.canary import Canary
+    from phonebit.planner.measure.noise_probe import NoiseProbe
 
 FILE: Final = RESULTS / "coexec.json"
 FOLDER: Final = Path(tempfile.gettempdir()) / "phonebit-coexec"
@@ -88,9 +88,9 @@ class Bench:
         threads = self.testbed.cpu_cores if threads is None else threads
         return open_measuring_engine(path, self.both, EngineOptions(threads, **options))
 
-    def canary(self) -> Canary:
+    def canary(self) -> NoiseProbe:
         """Tells whether all of the testbed's cores are undisturbed."""
-        return open_canary(self.both, EngineOptions(self.testbed.cpu_cores))
+        return open_noise_probe(self.both, EngineOptions(self.testbed.cpu_cores))
 
 
 SEED: Final = 1

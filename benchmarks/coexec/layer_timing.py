@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.coexec.experiment import Bench
-from phonebit.planner.measuring import LayerTimes, measure_parts
-from phonebit.planner.plan import OutputPart
+from phonebit.planner.measure.measuring import LayerTimes, measure_parts
+from phonebit.planner.plan.execution_plan import OutputPart
 
 
 class MeasuredLayer:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from phonebit.planner.measuring import LayerTimes, MeasuringEngine, measure_parts
-from phonebit.planner.planning import Planned
-from phonebit.planner.stage_costs import StageCosts
-from phonebit.planner.stages import LayerParts
+from phonebit.planner.measure.measuring import LayerTimes, MeasuringEngine, measure_parts
+from phonebit.planner.search.planning import Planned
+from phonebit.planner.search.stage_costs import StageCosts
+from phonebit.planner.search.stages import LayerParts
 
 
 class StageWork:

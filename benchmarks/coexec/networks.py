@@ -36,7 +36,7 @@ from phonebit.models.networks import build
 from phonebit.output_files import write_atomically
 from phonebit.planner import with_plan
 from phonebit.planner.api import plan as plan_file
-from phonebit.planner.planning import Planned
+from phonebit.planner.search.planning import Planned
 from phonebit.random_inputs import random_inputs
 
 NETWORKS: Final = ("vgg16", "birealnet18", "yolov2_tiny", "googlenet", "alexnet", "quicknet")

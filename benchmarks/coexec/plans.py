@@ -11,15 +11,15 @@ from typing import Any, Final, Literal
 from phonebit.format.contents import FileContents
 from phonebit.format.reader import read_contents
 from phonebit.loading import Precision
-from phonebit.planner.network_graph import NetworkGraph
-from phonebit.planner.part_times import PredictedTimes
-from phonebit.planner.partition import CHANNEL_GRAIN, METHODS, Method
-from phonebit.planner.plan import Processor
-from phonebit.planner.planning import Planned, plan_network
-from phonebit.planner.predictors import LayerShape, SharingCost
-from phonebit.planner.profile import read_profile
-from phonebit.planner.stage_costs import StageCosts
-from phonebit.planner.stages import Placement, cut_in_two
+from phonebit.planner.plan.execution_plan import Processor
+from phonebit.planner.predict import LayerShape, SharingCost
+from phonebit.planner.predict.profile import read_profile
+from phonebit.planner.search.methods import CHANNEL_GRAIN, METHODS, Method
+from phonebit.planner.search.network_graph import NetworkGraph
+from phonebit.planner.search.part_times import PredictedTimes
+from phonebit.planner.search.planning import Planned, plan_network
+from phonebit.planner.search.stage_costs import StageCosts
+from phonebit.planner.search.stages import Placement, cut_in_two
 
 PredictorName = Literal["ulayer", "codl", "finegrained", "finegrained_plain"]
 

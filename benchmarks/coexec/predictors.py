@@ -21,13 +21,13 @@ import numpy as np
 
 from benchmarks.coexec.experiment import Bench, main
 from benchmarks.coexec.prepare_profile import collect, samples_path
-from phonebit.planner.evaluation import Accuracy, Prediction, evaluate
-from phonebit.planner.plan import Processor
-from phonebit.planner.predictors import LayerShape
-from phonebit.planner.predictors.model_table import ALL
-from phonebit.planner.profile import DeviceProfile, ProcessorModels, read_profile
-from phonebit.planner.samples import PartSample, read_samples
-from phonebit.planner.training import Trainer, split_by_layer
+from phonebit.planner.plan.execution_plan import Processor
+from phonebit.planner.predict import LayerShape
+from phonebit.planner.predict.evaluation import Accuracy, Prediction, evaluate
+from phonebit.planner.predict.model_table import ALL
+from phonebit.planner.predict.profile import DeviceProfile, ProcessorModels, read_profile
+from phonebit.planner.predict.samples import PartSample, read_samples
+from phonebit.planner.predict.training import Trainer, split_by_layer
 
 NAMES: Final = {
     "ulayer": "ulayer",

@@ -21,8 +21,8 @@ from typing import Any, Final
 
 from benchmarks.coexec.experiment import SEED, Bench, main
 from benchmarks.coexec.layers import THREADS
-from phonebit.planner.profile import read_profile
-from phonebit.planner.samples import read_samples
+from phonebit.planner.predict.profile import read_profile
+from phonebit.planner.predict.samples import read_samples
 
 TRAINING_SHARE: Final = 0.2
 """Of the budget; the rest is for collecting."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from benchmarks.networks.rounds import take_turns
 from phonebit.planner import Processor
-from phonebit.planner.canary import Canary
+from phonebit.planner.measure.noise_probe import NoiseProbe
 
 MOST_ROUNDS: Final = 200
 LEAST_ROUNDS: Final = 10
@@ -42,7 +42,7 @@ class Budget:
         return Budget(self.left_s / max(1, items_left))
 
 
-def timed(call: Callable[[], object], canary: Canary) -> Callable[[], dict[str, float]]:
+def timed(call: Callable[[], object], canary: NoiseProbe) -> Callable[[], dict[str, float]]:
     """A contestant: milliseconds of a call while all cores of the testbed are undisturbed.
 
     Calls that do not count come before: they find the others' weights in the caches, and a
@@ -65,7 +65,7 @@ def timed(call: Callable[[], object], canary: Canary) -> Callable[[], dict[str, 
 
 
 def compete(
-    calls: Mapping[str, Callable[[], object]], canary: Canary, budget: Budget
+    calls: Mapping[str, Callable[[], object]], canary: NoiseProbe, budget: Budget
 ) -> dict[str, Any]:
     """Times calls A B C A B C ..., as often as the budget allows.
 

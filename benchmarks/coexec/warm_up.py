@@ -29,12 +29,12 @@ from phonebit import PhoneBitError
 from phonebit.format.reader import read_contents
 from phonebit.format.writer import file_bytes
 from phonebit.loading import EngineOptions
-from phonebit.planner.engines import open_measuring_engine
-from phonebit.planner.measuring import measure_parts
-from phonebit.planner.network_graph import NetworkGraph
-from phonebit.planner.sampled_files import layer_file
-from phonebit.planner.sampling import sample_layers
-from phonebit.planner.stages import Placement, cut_in_two
+from phonebit.planner.measure.engines import open_measuring_engine
+from phonebit.planner.measure.measuring import measure_parts
+from phonebit.planner.measure.sampled_files import layer_file
+from phonebit.planner.measure.sampling import sample_layers
+from phonebit.planner.search.network_graph import NetworkGraph
+from phonebit.planner.search.stages import Placement, cut_in_two
 
 SAMPLES: Final = 300
 CASES: Final = 60

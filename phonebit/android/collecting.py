@@ -11,10 +11,10 @@ from phonebit.android.native_tools import BENCH
 from phonebit.android.pushing import CACHE_FOLDER, PHONE_FOLDER, push_files
 from phonebit.android.running import run_tool
 from phonebit.output_files import check_output
-from phonebit.planner.collect import CollectionReport
-from phonebit.planner.orders import CollectionPlan
-from phonebit.planner.samples import SAMPLES_FILE
-from phonebit.planner.work_orders import RESULTS_FILE, collect_results, write_work_order
+from phonebit.planner.measure.collect import CollectionReport
+from phonebit.planner.measure.orders import CollectionPlan
+from phonebit.planner.measure.work_orders import RESULTS_FILE, collect_results, write_work_order
+from phonebit.planner.predict.samples import SAMPLES_FILE
 
 Progress = Callable[[str], None]
 

@@ -188,7 +188,7 @@ def collect(
     """
     from phonebit.android.collecting import collect_on_phone
     from phonebit.output_files import check_output
-    from phonebit.planner.samples import SAMPLES_FILE
+    from phonebit.planner.predict.samples import SAMPLES_FILE
 
     check_output(samples, SAMPLES_FILE)
     plan = collection_plan(device, layers, threads, cuts, turns, rounds, seed)

@@ -23,8 +23,8 @@ from phonebit.display import escape_markup as escape
 from phonebit.errors import InputError
 
 if TYPE_CHECKING:
-    from phonebit.planner.collect import CollectionReport
-    from phonebit.planner.orders import CollectionPlan
+    from phonebit.planner.measure.collect import CollectionReport
+    from phonebit.planner.measure.orders import CollectionPlan
 
 
 def collect(
@@ -101,7 +101,7 @@ def _refuse_given(context: typer.Context, names: tuple[str, ...]) -> None:
 
 def _check_new(samples: Path, resume: bool) -> None:
     from phonebit.output_files import check_output
-    from phonebit.planner.samples import SAMPLES_FILE
+    from phonebit.planner.predict.samples import SAMPLES_FILE
 
     if samples.exists() and not resume:
         raise InputError(
@@ -113,7 +113,7 @@ def _check_new(samples: Path, resume: bool) -> None:
 
 
 def _write_orders(folder: Path, plan: CollectionPlan) -> None:
-    from phonebit.planner.work_orders import write_work_order
+    from phonebit.planner.measure.work_orders import write_work_order
 
     with progress("writing layers", plan.layers) as advance:
         files = write_work_order(folder, plan, advance)
@@ -122,7 +122,7 @@ def _write_orders(folder: Path, plan: CollectionPlan) -> None:
 
 
 def _read_back(folder: Path, results: Path, samples: Path) -> CollectionReport:
-    from phonebit.planner.work_orders import collect_results
+    from phonebit.planner.measure.work_orders import collect_results
 
     with progress("reading results", None) as advance:
         return collect_results(folder, results, samples, advance)

@@ -11,8 +11,8 @@ from phonebit.cli.console import output
 from phonebit.display import escape_markup as escape
 
 if TYPE_CHECKING:
-    from phonebit.planner.collect import CollectionReport
-    from phonebit.planner.orders import CollectionPlan
+    from phonebit.planner.measure.collect import CollectionReport
+    from phonebit.planner.measure.orders import CollectionPlan
 
 Processors = Literal["gpu", "cpu", "gpu+cpu"]
 
@@ -52,8 +52,8 @@ def collection_plan(
     Raises:
         InputError: ``threads`` are no numbers.
     """
-    from phonebit.planner.orders import CollectionPlan
-    from phonebit.planner.plan import Processor
+    from phonebit.planner.measure.orders import CollectionPlan
+    from phonebit.planner.plan.execution_plan import Processor
 
     sides = tuple(side for side in Processor if side.name.lower() in device.split("+"))
     return CollectionPlan(sides, layers, _thread_counts(threads), cuts, turns, rounds, seed)

@@ -13,7 +13,7 @@ from phonebit.display import escape_markup as escape
 
 if TYPE_CHECKING:
     from phonebit.planner.api import PlanReport
-    from phonebit.planner.explain import CutTime, LayerChoice, LayerTimes
+    from phonebit.planner.search.explain import CutTime, LayerChoice, LayerTimes
 
 ROUGH: Final = 0.1
 """Typical error of predictions from which on the user hears of it."""

@@ -16,7 +16,7 @@ from phonebit.display import escape_markup as escape
 
 if TYPE_CHECKING:
     from phonebit.planner.api import TrainingReport
-    from phonebit.planner.evaluation import Accuracy
+    from phonebit.planner.predict.evaluation import Accuracy
 
 
 def train_predictor(

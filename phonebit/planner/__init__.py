@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from phonebit.planner.plan import ExecutionPlan, OutputPart, PlannedPart, Processor
-from phonebit.planner.stored_plans import layer_outputs, stored_plans, with_plan
-from phonebit.planner.verify_plan import verify_plan
+from phonebit.planner.plan.execution_plan import ExecutionPlan, OutputPart, PlannedPart, Processor
+from phonebit.planner.plan.stored_plans import layer_outputs, stored_plans, with_plan
+from phonebit.planner.plan.verify_plan import verify_plan
 
 __all__ = [
     "ExecutionPlan",

@@ -16,32 +16,32 @@ from phonebit.format.writer import PBIT_FILE, file_bytes
 from phonebit.loading import EngineOptions
 from phonebit.opencl import device_key, opencl_device
 from phonebit.output_files import check_output, write_output
-from phonebit.planner.collect import CollectionReport, collect_here
-from phonebit.planner.device_facts import PROBE, device_facts, gpu_facts
-from phonebit.planner.engines import open_canary, open_measuring_engine
-from phonebit.planner.evaluation import Accuracy, evaluate, typical_errors
-from phonebit.planner.explain import LayerChoice, explain
-from phonebit.planner.handover_layers import Way
-from phonebit.planner.measuring import measure_parts
-from phonebit.planner.orders import CollectionPlan
-from phonebit.planner.part_times import MeasuredTimes, PredictedTimes
-from phonebit.planner.partition import method_named
-from phonebit.planner.plan import OutputPart, Processor
-from phonebit.planner.planning import Planned, plan_network
-from phonebit.planner.predictors import LayerShape
-from phonebit.planner.predictors.kernels import GpuDispatch
-from phonebit.planner.profile import (
+from phonebit.planner.measure.collect import CollectionReport, collect_here
+from phonebit.planner.measure.device_facts import PROBE, device_facts, gpu_facts
+from phonebit.planner.measure.engines import open_measuring_engine, open_noise_probe
+from phonebit.planner.measure.measuring import measure_parts
+from phonebit.planner.measure.orders import CollectionPlan
+from phonebit.planner.measure.sampled_files import layer_file
+from phonebit.planner.measure.sync_layers import Way
+from phonebit.planner.plan.execution_plan import OutputPart, Processor
+from phonebit.planner.plan.stored_plans import with_plan
+from phonebit.planner.predict import LayerShape
+from phonebit.planner.predict.evaluation import Accuracy, evaluate, typical_errors
+from phonebit.planner.predict.kernels import GpuDispatch
+from phonebit.planner.predict.profile import (
     PROFILE_FILE,
     DeviceProfile,
     profile_path,
     read_profile,
     write_profile,
 )
-from phonebit.planner.sampled_files import layer_file
-from phonebit.planner.samples import SAMPLES_FILE, DeviceFacts, read_samples
-from phonebit.planner.stored_plans import with_plan
-from phonebit.planner.training import Trainer, split_by_layer
-from phonebit.planner.training_dispatch import dispatch_agreement
+from phonebit.planner.predict.samples import SAMPLES_FILE, DeviceFacts, read_samples
+from phonebit.planner.predict.training import Trainer, split_by_layer
+from phonebit.planner.predict.training_dispatch import dispatch_agreement
+from phonebit.planner.search.explain import LayerChoice, explain
+from phonebit.planner.search.methods import method_named
+from phonebit.planner.search.part_times import MeasuredTimes, PredictedTimes
+from phonebit.planner.search.planning import Planned, plan_network
 from phonebit.tuning_store import stored_tuning
 
 if TYPE_CHECKING:
@@ -216,12 +216,12 @@ def _engine_of(
 def _measured_times(
     engine: _runtime.Network, contents: FileContents, device: str, progress: Progress
 ) -> MeasuredTimes:
-    canary = open_canary(device, EngineOptions(engine.threads))
+    probe = open_noise_probe(device, EngineOptions(engine.threads))
 
     def measure(layer: int, cpu: OutputPart | None, gpu: OutputPart | None) -> tuple[float, float]:
         parts = {Processor.CPU: cpu, Processor.GPU: gpu}
         at_work = [processor for processor, part in parts.items() if part is not None]
-        times = canary.measure_times(
+        times = probe.measure_times(
             at_work, lambda: measure_parts(engine, layer, cpu, gpu, repeats=1), TURNS
         )
         return times.cpu_us, times.gpu_us

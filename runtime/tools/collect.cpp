@@ -1,5 +1,5 @@
 // --collect: carries out a work order, layer by layer. What the numbers mean is decided where the orders were
-// written (phonebit/planner/collect.py): here they are only measured.
+// written (phonebit/planner/measure/collect.py): here they are only measured.
 #include <algorithm>
 #include <cstdio>
 #include <map>

@@ -10,14 +10,14 @@ from typing import Any
 from phonebit.errors import DeviceError
 from phonebit.format.reader import read_contents
 from phonebit.planner import OutputPart, Processor
-from phonebit.planner.collect import collect_here
-from phonebit.planner.handover_layers import Way
-from phonebit.planner.measuring import Sides
-from phonebit.planner.orders import CollectionPlan
-from phonebit.planner.predictors import LayerShape
-from phonebit.planner.predictors.codl import Blocks
-from phonebit.planner.predictors.kernels import CpuFacts, GpuDispatch, GpuFacts
-from phonebit.planner.samples import DeviceFacts, Samples, read_samples
+from phonebit.planner.measure.collect import collect_here
+from phonebit.planner.measure.measuring import Sides
+from phonebit.planner.measure.orders import CollectionPlan
+from phonebit.planner.measure.sync_layers import Way
+from phonebit.planner.predict import LayerShape
+from phonebit.planner.predict.codl import Blocks
+from phonebit.planner.predict.kernels import CpuFacts, GpuDispatch, GpuFacts
+from phonebit.planner.predict.samples import DeviceFacts, Samples, read_samples
 
 BOTH = (Processor.CPU, Processor.GPU)
 TUNING = (

@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from phonebit.planner.predictors import SharingCost
-from phonebit.planner.predictors.codl import UnitTime
-from phonebit.planner.predictors.features import GEOMETRY
-from phonebit.planner.predictors.finegrained import CorrectedTrend
-from phonebit.planner.predictors.kernels import CpuFacts, GpuFacts
-from phonebit.planner.predictors.model_table import ALL, ModelTable
-from phonebit.planner.predictors.trees import Trees
-from phonebit.planner.predictors.trend import PowerLaw
-from phonebit.planner.predictors.ulayer import LogLine
-from phonebit.planner.profile import DeviceProfile, ProcessorModels, SharingMode
-from phonebit.planner.samples import DeviceFacts
+from phonebit.planner.predict import SharingCost
+from phonebit.planner.predict.codl import UnitTime
+from phonebit.planner.predict.features import GEOMETRY
+from phonebit.planner.predict.finegrained import CorrectedTrend
+from phonebit.planner.predict.kernels import CpuFacts, GpuFacts
+from phonebit.planner.predict.model_table import ALL, ModelTable
+from phonebit.planner.predict.profile import DeviceProfile, ProcessorModels, SharingMode
+from phonebit.planner.predict.samples import DeviceFacts
+from phonebit.planner.predict.trees import Trees
+from phonebit.planner.predict.trend import PowerLaw
+from phonebit.planner.predict.ulayer import LogLine
 
 KEY = "Test GPU | test CPU | 1 thread"
 LINE = LogLine(-7.0, 1.0)

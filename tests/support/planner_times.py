@@ -16,8 +16,8 @@ from phonebit.converter.writer import to_bytes
 from phonebit.format.contents import FileContents
 from phonebit.format.reader import parse_contents
 from phonebit.planner import OutputPart
-from phonebit.planner.network_graph import NetworkGraph
-from phonebit.planner.stages import LayerParts
+from phonebit.planner.search.network_graph import NetworkGraph
+from phonebit.planner.search.stages import LayerParts
 from support.engine_net import SAME3, Net, sign_of
 
 

@@ -12,10 +12,10 @@ from native_program import Program
 
 from phonebit.cli.main import app
 from phonebit.planner import Processor
-from phonebit.planner.orders import CollectionPlan
-from phonebit.planner.profile import read_profile
-from phonebit.planner.samples import read_samples
-from phonebit.planner.work_orders import RESULTS_FILE, collect_results, write_work_order
+from phonebit.planner.measure.orders import CollectionPlan
+from phonebit.planner.measure.work_orders import RESULTS_FILE, collect_results, write_work_order
+from phonebit.planner.predict.profile import read_profile
+from phonebit.planner.predict.samples import read_samples
 
 pytestmark = pytest.mark.usefixtures("opencl")
 BOTH = (Processor.CPU, Processor.GPU)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from phonebit.planner.samples import read_samples
+from phonebit.planner.predict.samples import read_samples
 from support.android_phones import PHONE_FOLDER, PROPERTIES, FakePhones
 from support.cli_process import Cli
 

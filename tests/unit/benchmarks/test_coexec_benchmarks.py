@@ -29,7 +29,7 @@ from benchmarks.coexec import (
 from benchmarks.coexec import testbed as testbeds
 from benchmarks.records import provenance
 from phonebit.models.networks import build
-from phonebit.planner.plan import OutputPart, Processor
+from phonebit.planner.plan.execution_plan import OutputPart, Processor
 
 # --- the testbed ----------------------------------------------------------------------------------
 

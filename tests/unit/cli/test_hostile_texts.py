@@ -201,7 +201,7 @@ def test_errors_of_functions_show_names_without_letting_them_act(hostile_file: P
 def test_a_profile_with_such_names_is_planned_with_and_shown(
     cli: Cli, hostile_file: Path, tmp_path: Path
 ) -> None:
-    from phonebit.planner.profile import write_profile
+    from phonebit.planner.predict.profile import write_profile
 
     profile, planned = tmp_path / "profile.json", tmp_path / "planned.pbit"
     known = made_up_profile()

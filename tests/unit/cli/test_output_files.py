@@ -19,8 +19,8 @@ from phonebit.converter.writer import to_bytes
 from phonebit.errors import InputError
 from phonebit.models.networks import build
 from phonebit.output_files import PNG, FileKind, check_output, write_output
-from phonebit.planner.profile import write_profile
-from phonebit.planner.samples import begin_samples
+from phonebit.planner.predict.profile import write_profile
+from phonebit.planner.predict.samples import begin_samples
 from phonebit.tuning_store import export_tuning
 from support.cli_process import Cli
 from support.detector_graph import cell_detector
@@ -388,9 +388,9 @@ def test_nothing_else_in_the_package_writes_files() -> None:
     assert places == {
         "phonebit/output_files.py",
         "phonebit/tuning_store.py",  # the cache, and tables that are checked first
-        "phonebit/planner/samples.py",  # adds lines
-        "phonebit/planner/measurer.py",  # into a temporary folder, as the next two
+        "phonebit/planner/predict/samples.py",  # adds lines
+        "phonebit/planner/measure/measurer.py",  # into a temporary folder, as the next two
         "phonebit/planner/api.py",
-        "phonebit/planner/engines.py",
+        "phonebit/planner/measure/engines.py",
         "phonebit/cli/detect.py",
     }

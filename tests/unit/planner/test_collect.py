@@ -14,13 +14,14 @@ import phonebit.loading
 import phonebit.opencl
 from phonebit.errors import DeviceError, InputError
 from phonebit.loading import EngineOptions
-from phonebit.planner import OutputPart, Processor
-from phonebit.planner.collect import collect_here
-from phonebit.planner.device_facts import PROBE
-from phonebit.planner.handover_layers import WAYS, Way
-from phonebit.planner.orders import CollectionPlan, part_pairs
-from phonebit.planner.profile import read_profile
-from phonebit.planner.samples import LEAST_US, PartSample, begin_samples, read_samples
+from phonebit.planner import OutputPart, Processor, api
+from phonebit.planner.measure import engines
+from phonebit.planner.measure.collect import collect_here
+from phonebit.planner.measure.device_facts import PROBE
+from phonebit.planner.measure.orders import CollectionPlan, part_pairs
+from phonebit.planner.measure.sync_layers import WAYS, Way
+from phonebit.planner.predict.profile import read_profile
+from phonebit.planner.predict.samples import LEAST_US, PartSample, begin_samples, read_samples
 from phonebit.tuning_store import store_tuning
 from support.cli_process import Cli
 from support.made_up_device import BOTH, FACTS, TUNING, MadeUpDevice, made_up_samples, spiked
@@ -265,8 +266,8 @@ def made_up_network(monkeypatch: pytest.MonkeyPatch) -> MadeUpDevice:
         capabilities={"images": True},
     )  # fmt: skip
     store_tuning(phonebit.opencl.device_key(gpu), TUNING)  # in these tests' own cache folder
-    monkeypatch.setattr(phonebit.loading, "open_engine", open_engine)
-    monkeypatch.setattr(phonebit.opencl, "opencl_device", lambda _name: gpu)
+    monkeypatch.setattr(engines, "open_engine", open_engine)
+    monkeypatch.setattr(api, "opencl_device", lambda _name: gpu)
     return made_up
 
 

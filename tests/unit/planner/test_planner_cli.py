@@ -11,8 +11,9 @@ import pytest
 from phonebit.converter.ops import Softmax
 from phonebit.format.reader import read_contents
 from phonebit.format.writer import file_bytes
-from phonebit.planner import api, engines, stored_plans, verify_plan
-from phonebit.planner.profile import profile_path, write_profile
+from phonebit.planner import api, stored_plans, verify_plan
+from phonebit.planner.measure import engines
+from phonebit.planner.predict.profile import profile_path, write_profile
 from support.cli_process import Cli
 from support.engine_net import Net
 from support.made_up_profile import KEY, made_up_profile

@@ -7,11 +7,11 @@ import json
 import pytest
 
 from phonebit.format.contents import FileContents
-from phonebit.planner.explain import explain
-from phonebit.planner.network_graph import NetworkGraph
-from phonebit.planner.partition import METHODS
-from phonebit.planner.planning import Planned, plan_network
-from phonebit.planner.stages import Placement
+from phonebit.planner.search.explain import explain
+from phonebit.planner.search.methods import METHODS
+from phonebit.planner.search.network_graph import NetworkGraph
+from phonebit.planner.search.planning import Planned, plan_network
+from phonebit.planner.search.stages import Placement
 from support.planner_times import AnalyticTimes, MeetingCosts, Speed, forked, straight
 
 SPEEDS = (Speed(3, 0.01), Speed(5, 0.01))

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from phonebit.format.contents import FileContents
 from phonebit.planner import OutputPart
-from phonebit.planner.branches import branch_regions, branch_stages
-from phonebit.planner.chains import chain_ends, chain_stage
-from phonebit.planner.network_graph import NetworkGraph
-from phonebit.planner.partition import METHODS, fraction_cut, neighbours
-from phonebit.planner.stage_costs import StageCosts
-from phonebit.planner.stages import Placement
+from phonebit.planner.search.branches import branch_regions, branch_stages
+from phonebit.planner.search.chains import chain_ends, chain_stage
+from phonebit.planner.search.methods import METHODS, fraction_cut, neighbours
+from phonebit.planner.search.network_graph import NetworkGraph
+from phonebit.planner.search.stage_costs import StageCosts
+from phonebit.planner.search.stages import Placement
 from support.builders import engine_graphs
 from support.planner_times import (
     AnalyticTimes,

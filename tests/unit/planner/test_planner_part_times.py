@@ -10,12 +10,12 @@ import pytest
 
 from phonebit.errors import InputError
 from phonebit.planner import OutputPart, Processor
-from phonebit.planner.network_graph import NetworkGraph
-from phonebit.planner.part_times import MeasuredTimes, PredictedTimes
-from phonebit.planner.partition import METHODS
-from phonebit.planner.planning import plan_network
-from phonebit.planner.predictors import LayerShape, NoKernelError
-from phonebit.planner.stages import LayerParts, Placement, cut_in_two, on_one
+from phonebit.planner.predict import LayerShape, NoKernelError
+from phonebit.planner.search.methods import METHODS
+from phonebit.planner.search.network_graph import NetworkGraph
+from phonebit.planner.search.part_times import MeasuredTimes, PredictedTimes
+from phonebit.planner.search.planning import plan_network
+from phonebit.planner.search.stages import LayerParts, Placement, cut_in_two, on_one
 from support.planner_times import MeetingCosts, straight
 
 CONTENTS = straight(3)

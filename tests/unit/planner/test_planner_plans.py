@@ -16,15 +16,15 @@ from phonebit.format.contents import FileContents
 from phonebit.format.reader import parse_contents
 from phonebit.models.networks import converted
 from phonebit.planner import Processor, verify_plan
-from phonebit.planner.branches import branch_regions, branch_stages
-from phonebit.planner.candidates import CUTS
-from phonebit.planner.chains import chain_ends, chain_stage
-from phonebit.planner.network_graph import NetworkGraph
-from phonebit.planner.partition import METHODS, fraction_cut, method_named
-from phonebit.planner.planning import Planned, plan_network
-from phonebit.planner.profile import LEAST_MARGIN
-from phonebit.planner.stage_costs import StageCosts
-from phonebit.planner.stages import Placement, Stage, cut_in_two, on_one
+from phonebit.planner.predict.profile import LEAST_MARGIN
+from phonebit.planner.search.branches import branch_regions, branch_stages
+from phonebit.planner.search.candidates import CUTS
+from phonebit.planner.search.chains import chain_ends, chain_stage
+from phonebit.planner.search.methods import METHODS, fraction_cut, method_named
+from phonebit.planner.search.network_graph import NetworkGraph
+from phonebit.planner.search.planning import Planned, plan_network
+from phonebit.planner.search.stage_costs import StageCosts
+from phonebit.planner.search.stages import Placement, Stage, cut_in_two, on_one
 from support.builders import engine_graphs
 from support.engine_net import Net
 from support.planner_times import (

@@ -13,15 +13,20 @@ import pytest
 
 from phonebit.errors import InputError
 from phonebit.planner import OutputPart, Processor
-from phonebit.planner.evaluation import Accuracy, Prediction, evaluate, typical_errors
-from phonebit.planner.predictors import LatencyPredictor, LayerShape, SharingCost
-from phonebit.planner.predictors.finegrained import RATE_REACH, Featurizer
-from phonebit.planner.predictors.kernels import GpuDispatch
-from phonebit.planner.predictors.trees import Trees
-from phonebit.planner.profile import DeviceProfile, profile_path, read_profile, write_profile
-from phonebit.planner.samples import Samples
-from phonebit.planner.training import Trainer, TreeSettings, split_by_layer
-from phonebit.planner.training_dispatch import with_refusals
+from phonebit.planner.predict import LatencyPredictor, LayerShape, SharingCost
+from phonebit.planner.predict.evaluation import Accuracy, Prediction, evaluate, typical_errors
+from phonebit.planner.predict.finegrained import RATE_REACH, Featurizer
+from phonebit.planner.predict.kernels import GpuDispatch
+from phonebit.planner.predict.profile import (
+    DeviceProfile,
+    profile_path,
+    read_profile,
+    write_profile,
+)
+from phonebit.planner.predict.samples import Samples
+from phonebit.planner.predict.training import Trainer, TreeSettings, split_by_layer
+from phonebit.planner.predict.training_dispatch import with_refusals
+from phonebit.planner.predict.trees import Trees
 from support.made_up_device import (
     FACTS,
     SYNC_US,

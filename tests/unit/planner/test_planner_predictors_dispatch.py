@@ -17,17 +17,17 @@ from phonebit.format.writer import file_bytes
 from phonebit.kernel_choice import KernelChoice
 from phonebit.network import Network
 from phonebit.planner import OutputPart
-from phonebit.planner.device_facts import PROBE, device_facts, gpu_facts
-from phonebit.planner.predictors import LayerShape
-from phonebit.planner.predictors.kernels import (
+from phonebit.planner.measure.device_facts import PROBE, device_facts, gpu_facts
+from phonebit.planner.measure.sampled_files import layer_file
+from phonebit.planner.measure.sampling import FAMILY_CYCLE, sample_cuts, sample_layers
+from phonebit.planner.predict import LayerShape
+from phonebit.planner.predict.kernels import (
     FAMILIES,
     CpuFacts,
     GpuDispatch,
     GpuFacts,
     cpu_kernel,
 )
-from phonebit.planner.sampled_files import layer_file
-from phonebit.planner.sampling import FAMILY_CYCLE, sample_cuts, sample_layers
 from support.made_up_device import FACTS
 from support.opencl_device import check_warnings
 

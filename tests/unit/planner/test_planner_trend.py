@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from phonebit.errors import InputError
-from phonebit.planner.predictors.trend import CostSum, PowerLaw, products, trend_from_dict
-from phonebit.planner.training_trend import fit_cost_sum, fit_power_law, fit_trend
+from phonebit.planner.predict.training_trend import fit_cost_sum, fit_power_law, fit_trend
+from phonebit.planner.predict.trend import CostSum, PowerLaw, products, trend_from_dict
 
 pytest.importorskip("scipy", reason="SciPy is not installed")
 

@@ -11,18 +11,18 @@ import pytest
 
 from phonebit.errors import DeviceError, InputError
 from phonebit.planner import Processor
-from phonebit.planner.collect import collect_here
-from phonebit.planner.device_facts import with_tuning
-from phonebit.planner.handover_layers import Way
-from phonebit.planner.orders import CollectionPlan, make_orders
-from phonebit.planner.samples import read_samples
-from phonebit.planner.work_orders import (
+from phonebit.planner.measure.collect import collect_here
+from phonebit.planner.measure.device_facts import with_tuning
+from phonebit.planner.measure.orders import CollectionPlan, make_orders
+from phonebit.planner.measure.sync_layers import Way
+from phonebit.planner.measure.work_orders import (
     ORDERS_FILE,
     PLAN_FILE,
     RESULTS_FILE,
     collect_results,
     write_work_order,
 )
+from phonebit.planner.predict.samples import read_samples
 from support.cli_process import Cli
 from support.made_up_device import BOTH, FACTS, MadeUpDevice
 
@@ -197,7 +197,7 @@ def test_an_order_that_was_measured_again_counts_once(phone: MadeUpPhone, tmp_pa
         (2, lambda record: record["times_us"][0].pop(), "3 times were expected"),
         (2, lambda record: record["times_us"][0].__setitem__(0, float("nan")), "3 times"),
         (2, lambda record: record["canary_us"].pop(), "2 times were expected"),
-        (2, lambda record: record["canary_us"].__setitem__(0, 0), "a canary that takes 0 and"),
+        (2, lambda record: record["canary_us"].__setitem__(0, 0), "a probe that takes 0 and"),
         (2, lambda record: record["launches"][1][0].pop("choice"), "choice"),
     ],
 )  # fmt: skip

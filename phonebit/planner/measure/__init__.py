@@ -1,0 +1,1 @@
+"""Measuring parts of layers: here, and on devices without Python."""

@@ -1,0 +1,157 @@
+"""What a collection measures, as a list: the same for every device, and whoever measures it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import compress, islice, product
+from typing import Any, Final
+
+from phonebit.errors import InputError
+from phonebit.planner.measure.sampling import sample_cuts, sample_layers
+from phonebit.planner.measure.sync_layers import WAYS, Way, sync_cuts, sync_layers
+from phonebit.planner.plan.execution_plan import OutputPart, Processor
+from phonebit.planner.predict.layer_shape import LayerShape
+from phonebit.text_files import DAMAGED
+
+MOST: Final = {"layers": 100_000, "cuts": 1000, "turns": 10_000, "rounds": 1000}
+PartPair = tuple[OutputPart | None, OutputPart | None]
+"""What the CPU and the GPU compute of a layer in one measurement; None: nothing."""
+
+
+@dataclass(frozen=True)
+class CollectionPlan:
+    """What is to be measured.
+
+    Args:
+        processors: Whose times.
+        layers: How many random layers.
+        threads: Numbers of CPU threads.
+        cuts: Most parts of a layer in each direction.
+        turns: How often a part is measured, of which the least counts.
+        rounds: How often everything is measured. A device is slower now and then, for seconds; so
+            rounds follow one another, and the least of a part's times counts.
+        seed: Of layers, cuts and weights.
+
+    Raises:
+        InputError: A number is so large that nobody could wait for the end.
+    """
+
+    processors: tuple[Processor, ...] = tuple(Processor)
+    layers: int = 1000
+    threads: tuple[int, ...] = (1,)
+    cuts: int = 3
+    turns: int = 16
+    rounds: int = 1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, most in MOST.items():
+            if getattr(self, name) > most:
+                raise InputError(f"collection: {name}", expected=f"at most {most}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form, keys as the attributes."""
+        names = [side.name.lower() for side in self.processors]
+        return {**vars(self), "processors": names, "threads": list(self.threads)}
+
+    @classmethod
+    def from_dict(cls, record: Any) -> CollectionPlan:
+        """The inverse.
+
+        Raises:
+            InputError: It is something else.
+        """
+        try:
+            sides = tuple(Processor[str(name).upper()] for name in record["processors"])
+            threads = tuple(int(count) for count in record["threads"])
+            return cls(**{**record, "processors": sides, "threads": threads})
+        except DAMAGED as error:
+            raise InputError("not a plan of a collection", got=str(error)) from None
+
+
+@dataclass(frozen=True)
+class Order:
+    """One layer to load, and what to measure of it.
+
+    Args:
+        layer: The layer.
+        threads: CPU threads.
+        way: How the processors share; None: the first way that the device has.
+        pairs: The measurements. With a way they tell what handing over costs, without one how fast
+            the processors are.
+        turns: How often the measurements take turns.
+        round: Which one, from 0 on.
+    """
+
+    layer: LayerShape
+    threads: int
+    way: Way | None
+    pairs: tuple[PartPair, ...]
+    turns: int
+    round: int
+
+    @property
+    def processors(self) -> tuple[Processor, ...]:
+        """Who has a part in one of the measurements."""
+        sides = zip(*self.pairs, strict=True)
+        at_work = (any(part is not None for part in side) for side in sides)
+        return tuple(compress((Processor.CPU, Processor.GPU), at_work))
+
+    @property
+    def text(self) -> str:
+        """For people who wait."""
+        layer = self.layer
+        if self.way is None:
+            return f"{layer.family} {layer.out_h}x{layer.out_w}x{layer.out_c}"
+        kilobytes = layer.output_bytes(layer.whole) / 1000
+        return f"sharing: {self.way.sharing}, {self.way.synchronization}, {kilobytes:.0f} kB"
+
+
+def make_orders(plan: CollectionPlan) -> Iterator[Order]:
+    """The orders of a collection by rounds: handovers, if both are measured, and random layers.
+
+    So a collection that runs out of time has fewer rounds, then fewer layers, but what meetings
+    cost.
+
+    Args:
+        plan: Equal plans give equal orders.
+    """
+    for number in range(plan.rounds):
+        if len(plan.processors) == len(Processor):
+            for way, threads, layer in product(WAYS, plan.threads, sync_layers()):
+                yield Order(layer, threads, way, sync_cuts(layer), plan.turns, number)
+        for layer in islice(sample_layers(plan.seed), plan.layers):
+            pairs = tuple(part_pairs(layer, plan))
+            for threads in plan.threads:
+                yield Order(layer, threads, None, pairs, plan.turns, number)
+
+
+def part_pairs(layer: LayerShape, plan: CollectionPlan) -> list[PartPair]:
+    """What the CPU and the GPU compute of a layer in each measurement.
+
+    Args:
+        layer: A sampled layer.
+        plan: Who is measured, and how often.
+
+    Returns:
+        (CPU's part, GPU's part): first each processor alone with the whole layer, then both with a
+        cut layer at the same time, or one with its part, if only one is measured.
+    """
+    pairs: list[PartPair] = []
+    has_cpu, has_gpu = (side in plan.processors for side in (Processor.CPU, Processor.GPU))
+    if has_cpu:
+        pairs.append((layer.whole, None))
+    if has_gpu:
+        pairs.append((None, layer.whole))
+    for gpu in sample_cuts(layer, plan.cuts, plan.seed):
+        cpu = _rest(layer, gpu)
+        pairs.append((cpu if has_cpu else None, gpu if has_gpu else None))
+    return pairs
+
+
+def _rest(layer: LayerShape, gpu: OutputPart) -> OutputPart:
+    """The CPU's part: high rows, or high channels."""
+    if gpu.row_end < layer.out_h:
+        return OutputPart(gpu.row_end, layer.out_h, 0, layer.out_c)
+    return OutputPart(0, layer.out_h, gpu.channel_end, layer.out_c)

@@ -1,0 +1,199 @@
+"""Collections that a device without Python measures: a folder goes there, results come back.
+
+`write_work_order` writes the folder, ``phonebit_bench --collect FOLDER`` measures it on the device
+and writes ``FOLDER/results.jsonl``, and `collect_results` makes of that what ``phonebit collect``
+would have written there. docs/coexecution.md has the form of both files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from phonebit.errors import InputError
+from phonebit.format.writer import PBIT_FILE, file_bytes
+from phonebit.output_files import FileKind, check_output, write_output
+from phonebit.planner.measure.collect import CollectionReport, carry_out
+from phonebit.planner.measure.device_facts import PROBE
+from phonebit.planner.measure.noise_probe import (
+    CPU_PART,
+    GPU_PART,
+    PATIENCE_S,
+    REPEATS,
+    TOLERANCE,
+    WAITS_PER_MEASUREMENT,
+)
+from phonebit.planner.measure.orders import CollectionPlan, Order, make_orders
+from phonebit.planner.measure.recorded_results import read_results
+from phonebit.planner.measure.sampled_files import layer_file, layer_index
+from phonebit.planner.measure.sync_layers import WAYS, sync_layers
+from phonebit.planner.plan.execution_plan import OutputPart
+from phonebit.planner.predict.layer_shape import LayerShape
+from phonebit.planner.predict.samples import SAMPLES_FILE, USUAL
+from phonebit.text_files import MOST_RECORD_BYTES, parse_json, read_text
+
+ORDERS_FILE: Final = "orders.txt"
+PLAN_FILE: Final = "plan.json"
+RESULTS_FILE: Final = "results.jsonl"
+PROBE_FILE: Final = "probe.pbit"
+_PLAN: Final = FileKind("a plan of a collection", lambda head: b'"processors":' in head)
+_ORDERS: Final = FileKind("a list of orders", lambda head: head.startswith(b"phonebit-orders "))
+
+
+def write_work_order(
+    folder: Path,
+    plan: CollectionPlan,
+    progress: Callable[[str], None] = lambda _text: None,
+) -> list[Path]:
+    """Writes what a device needs to measure a collection.
+
+    Args:
+        folder: Made if it is not there. The same work order, written before, stays as it is.
+        plan: What is to be measured.
+        progress: Called with a text before each file.
+
+    Returns:
+        The files in the folder that the device needs, the list of orders first.
+
+    Raises:
+        InputError: The folder holds another work order, or other files of these names.
+        OSError: It cannot be written.
+    """
+    listed = _WorkOrder(plan)
+    orders = folder / ORDERS_FILE
+    files = [folder / name for name in listed.layers]
+    if orders.exists():
+        if read_text(orders, "a list of orders", MOST_RECORD_BYTES) != listed.text():
+            raise InputError(
+                "the folder holds another work order", where=str(folder), hint="give a new folder"
+            )
+        return [orders, *files]
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, layer in zip(files, listed.layers.values(), strict=True):
+        progress(file.name)
+        write_output(file, file_bytes(layer_file(layer, plan.seed)[0]), PBIT_FILE)
+    write_output(folder / PLAN_FILE, (json.dumps(plan.to_dict()) + "\n").encode(), _PLAN)
+    write_output(orders, listed.text().encode(), _ORDERS)
+    return [orders, *files]
+
+
+def read_work_order(folder: Path) -> CollectionPlan:
+    """The plan of a work order.
+
+    Args:
+        folder: What `write_work_order` wrote.
+
+    Raises:
+        InputError: It is no work order, or that of another version of PhoneBit.
+        OSError: It cannot be read.
+    """
+    file = folder / PLAN_FILE
+    text = read_text(file, "a work order")
+    plan = CollectionPlan.from_dict(parse_json(text, f"{file}: not a work order"))
+    orders = read_text(folder / ORDERS_FILE, "a list of orders", MOST_RECORD_BYTES)
+    if orders != _WorkOrder(plan).text():
+        raise InputError(
+            "the orders are not those of the plan",
+            where=str(folder),
+            hint="another version of phonebit wrote them: write and measure them again",
+        )
+    return plan
+
+
+def collect_results(
+    folder: Path,
+    results: Path,
+    samples: Path,
+    progress: Callable[[str], None] = lambda _text: None,
+) -> CollectionReport:
+    """Turns what a device measured into samples.
+
+    Args:
+        folder: What `write_work_order` wrote.
+        results: What the device wrote; orders may be missing, and its last line may be cut off.
+        samples: The file of samples; it is begun if there is none, and samples that it has already
+            are not added again.
+        progress: Called with a text before each order.
+
+    Returns:
+        What was added; ``missing`` counts the orders that have no result yet.
+
+    Raises:
+        InputError: The results are of other orders, the samples of another device, or a file is
+            damaged.
+        DeviceError: The device could not measure any layer.
+        OSError: A file cannot be read or written.
+    """
+    check_output(samples, SAMPLES_FILE, [results, folder / PLAN_FILE, folder / ORDERS_FILE])
+    plan = read_work_order(folder)
+    found = read_results(results, _WorkOrder(plan).identity, list(make_orders(plan)))
+    return carry_out(samples, found.device, plan, found, progress)
+
+
+class _WorkOrder:
+    """The list of orders as a text, and the files that it names.
+
+    Equal plans give equal texts, so that the folder need not tell shapes of layers.
+    """
+
+    def __init__(self, plan: CollectionPlan) -> None:
+        self._threads = plan.threads
+        names: dict[LayerShape, str] = {PROBE: PROBE_FILE}
+        for layer in sync_layers():
+            names[layer] = f"sharing_{len(names)}.pbit"
+        shapes = hashlib.sha256()
+        self._lines = []
+        for number, order in enumerate(make_orders(plan)):
+            name = names.setdefault(order.layer, f"layer_{len(names)}.pbit")
+            self._lines.append(_order_line(number, name, order))
+            shapes.update(json.dumps(order.layer.to_dict()).encode())
+        self.layers = {name: layer for layer, name in names.items()}
+        shapes.update("\n".join(self._lines).encode())
+        self.identity = shapes.hexdigest()[:16]
+        self._sharing = names[next(sync_layers())]
+
+    def text(self) -> str:
+        """What `phonebit_bench` reads."""
+        head = [
+            f"phonebit-orders 4 {self.identity}",
+            f"probe {PROBE_FILE} {layer_index(PROBE)}",
+            _canary_line(),
+            f"sharing {self._sharing}",
+            *(f"way {way.sharing} {way.synchronization}" for way in WAYS),
+            f"threads {' '.join(map(str, self._threads))}",
+        ]
+        return "\n".join([*head, *self._lines]) + "\n"
+
+
+def _canary_line() -> str:
+    """``canary probe.pbit 1 7:14:0:64/0:7:0:64 repeats 3 usual 25 most 110 waits 10 2``.
+
+    Two shares in per cent; seconds; how many times as long as measurements take.
+    """
+    parts = f"{_part_text(CPU_PART)}/{_part_text(GPU_PART)}"
+    limits = f"repeats {REPEATS} usual {round(100 * USUAL)} most {round(100 * TOLERANCE)}"
+    waits = f"waits {PATIENCE_S} {WAITS_PER_MEASUREMENT}"
+    return f"canary {PROBE_FILE} {layer_index(PROBE)} {parts} {limits} {waits}"
+
+
+def _order_line(number: int, file: str, order: Order) -> str:
+    """``order 7 layer_9.pbit 1 threads 2 way any any turns 16 parts 0:14:0:64/- -/0:14:0:64``.
+
+    Behind the file stands the layer's index in it; parts are the CPU's and the GPU's, each with its
+    rows and channels.
+    """
+    way = " ".join(order.way or ("any", "any"))
+    pairs = " ".join(f"{_part_text(cpu)}/{_part_text(gpu)}" for cpu, gpu in order.pairs)
+    return (
+        f"order {number} {file} {layer_index(order.layer)} threads {order.threads} way {way} "
+        f"turns {order.turns} parts {pairs}"
+    )
+
+
+def _part_text(part: OutputPart | None) -> str:
+    if part is None:
+        return "-"
+    return f"{part.row_begin}:{part.row_end}:{part.channel_begin}:{part.channel_end}"

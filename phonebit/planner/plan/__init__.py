@@ -1,0 +1,1 @@
+"""Plans: what they are, how files keep them, and an independent check."""

@@ -1,0 +1,147 @@
+"""Who computes what of a network: the plan by which a CPU and a GPU work on one image together.
+
+The C++ half is ``runtime/types/include/types/plan.h``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from itertools import groupby
+from typing import Final
+
+Shape = tuple[int, int, int]
+"""Height, width, channels."""
+PlanTuple = tuple[str, str, float, list[tuple[int, int, int, int, int, int, int]]]
+
+
+WORD_CHANNELS: Final = 32
+"""Channels of a word of packed bits. The CPU's kernels begin at words, and only where a cut is
+between words both processors may write into the same memory."""
+
+
+class Processor(IntEnum):
+    """A side of the device."""
+
+    CPU = 0
+    GPU = 1
+
+
+@dataclass(frozen=True)
+class OutputPart:
+    """A rectangle of a layer's output, all columns; every output of the layer has the same.
+
+    Args:
+        row_begin: First row.
+        row_end: Row behind the last.
+        channel_begin: First channel.
+        channel_end: Channel behind the last.
+    """
+
+    row_begin: int
+    row_end: int
+    channel_begin: int
+    channel_end: int
+
+    def from_whole_word(self) -> OutputPart:
+        """What a CPU computes of it: it begins at a word (``runtime/coexec/tensor_views.cpp``)."""
+        return replace(self, channel_begin=self.channel_begin - self.channel_begin % WORD_CHANNELS)
+
+    def text(self, shape: Shape) -> str:
+        """``rows 0:10``, ``channels 0:64``, both, or nothing where it is the whole output."""
+        height, _, channels = shape
+        cuts = []
+        if (self.row_begin, self.row_end) != (0, height):
+            cuts.append(f"rows {self.row_begin}:{self.row_end}")
+        if (self.channel_begin, self.channel_end) != (0, channels):
+            cuts.append(f"channels {self.channel_begin}:{self.channel_end}")
+        return " ".join(cuts)
+
+
+@dataclass(frozen=True)
+class PlannedPart:
+    """What one processor computes of one layer.
+
+    Args:
+        stage: Stages count from 0 without gaps.
+        processor: Who computes it.
+        layer: Index among the file's ops, which is that of ``Network.layers``.
+        part: What of the layer's output.
+    """
+
+    stage: int
+    processor: Processor
+    layer: int
+    part: OutputPart
+
+
+@dataclass(frozen=True)
+class ExecutionPlan:
+    """Stages that run one after the other.
+
+    In a stage both processors run their parts, each in the order given, without waiting for each
+    other; a part reads what earlier stages have completed and what the same processor wrote in the
+    stage. So one layer on both is a stage (µLayer, Fine-Grained), as is a chain of layers that are
+    cut by rows (CoDL), as are branches that run side by side (µLayer).
+
+    A layer belongs to one stage. What a later stage reads, or the network gives, is covered exactly
+    once by the layer's parts; other tensors are private to the processor that wrote them, and may
+    overlap (a chain's halos). ``phonebit.planner.plan.verify_plan`` checks all of this.
+
+    Args:
+        device: Key of the device profile that it was made for.
+        method: "search", "ulayer", "codl", "finegrained" or "user".
+        predicted_ms: Of one image; 0: not predicted.
+        parts: By stage.
+    """
+
+    device: str
+    method: str
+    predicted_ms: float
+    parts: tuple[PlannedPart, ...]
+
+    @classmethod
+    def from_tuple(cls, plan: PlanTuple) -> ExecutionPlan:
+        """What the runtime gives."""
+        device, method, predicted_ms, numbers = plan
+        parts = [
+            PlannedPart(stage, Processor(processor), layer, OutputPart(*sides))
+            for stage, processor, layer, *sides in numbers
+        ]
+        return cls(device, method, predicted_ms, tuple(parts))
+
+    def as_tuple(self) -> PlanTuple:
+        """What the runtime takes: device, method, predicted_ms, and the parts' numbers in order."""
+        parts = [
+            (p.stage, int(p.processor), p.layer,
+             p.part.row_begin, p.part.row_end, p.part.channel_begin, p.part.channel_end)
+            for p in self.parts
+        ]  # fmt: skip
+        return (self.device, self.method, self.predicted_ms, parts)
+
+    def stages(self) -> Iterator[tuple[int, list[PlannedPart]]]:
+        """Each stage's number and parts, in order."""
+        for stage, parts in groupby(self.parts, key=lambda part: part.stage):
+            yield stage, list(parts)
+
+    def stage_texts(self, layers: Sequence[tuple[str, Shape]]) -> list[str]:
+        """Each stage in words: its layers in the order of their first parts, with who has what.
+
+        Args:
+            layers: Name and output shape of each of the network's layers, as
+                ``phonebit.planner.layer_outputs`` gives them.
+
+        Returns:
+            Texts like ``conv2 gpu channels 0:64, cpu channels 64:96; pool cpu``.
+        """
+        return [_stage_text(parts, layers) for _, parts in self.stages()]
+
+
+def _stage_text(parts: Sequence[PlannedPart], layers: Sequence[tuple[str, Shape]]) -> str:
+    by_layer: dict[int, list[str]] = {}
+    for part in parts:
+        cut = part.part.text(layers[part.layer][1])
+        text = f"{part.processor.name.lower()} {cut}".rstrip()
+        by_layer.setdefault(part.layer, []).append(text)
+    return "; ".join(f"{layers[layer][0]} {', '.join(texts)}" for layer, texts in by_layer.items())

@@ -1,0 +1,148 @@
+"""How well predictors predict samples that they have not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phonebit.planner.plan.execution_plan import Processor
+from phonebit.planner.predict.latency_predictor import LatencyPredictor
+from phonebit.planner.predict.layer_shape import LayerShape
+from phonebit.planner.predict.profile import METHODS, DeviceProfile
+from phonebit.planner.predict.samples import PartSample
+
+PREDICTORS = (
+    ("ulayer", True),
+    ("codl", True),
+    ("finegrained", True),
+    ("finegrained", False),
+)
+"""Methods, and whether they may look at the dispatch."""
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Errors of one predictor over some samples.
+
+    Args:
+        predictor: Its name, "finegrained without dispatch" for the ablation.
+        processor: Whose samples.
+        threads: CPU threads; 0 for the GPU.
+        family: Of layers; "all": any.
+        samples: How many.
+        mape: Mean of |predicted - measured| / measured.
+        median_error: Its median.
+        within_10: Share of samples where it is at most 0.1.
+    """
+
+    predictor: str
+    processor: str
+    threads: int
+    family: str
+    samples: int
+    mape: float
+    median_error: float
+    within_10: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What one predictor says of some samples, beside what was measured.
+
+    Args:
+        predictor: Its name.
+        processor: Whose samples.
+        threads: CPU threads; 0 for the GPU.
+        families: Of each sample.
+        measured_us: Likewise.
+        predicted_us: Likewise.
+    """
+
+    predictor: str
+    processor: Processor
+    threads: int
+    families: tuple[str, ...]
+    measured_us: NDArray[np.float64]
+    predicted_us: NDArray[np.float64]
+
+    def accuracies(self) -> list[Accuracy]:
+        """For all samples together, then for each family."""
+        names = ["all", *sorted(set(self.families))]
+        return [self._accuracy(name) for name in names]
+
+    def _accuracy(self, family: str) -> Accuracy:
+        own = np.array([family in ("all", name) for name in self.families])
+        errors = np.abs(self.predicted_us[own] / self.measured_us[own] - 1)
+        return Accuracy(
+            self.predictor,
+            self.processor.name.lower(),
+            self.threads,
+            family,
+            len(errors),
+            float(errors.mean()),
+            float(np.median(errors)),
+            float((errors <= 0.1).mean()),
+        )
+
+
+def evaluate(profile: DeviceProfile, parts: Sequence[PartSample]) -> list[Prediction]:
+    """Every predictor on every processor.
+
+    Args:
+        profile: Trained without these samples.
+        parts: What to test with; those whose times clocks do not resolve are left out.
+    """
+    resolved = [sample for sample in parts if sample.is_resolved]
+    predictions = []
+    for processor, threads in _sides(resolved):
+        own = [
+            sample
+            for sample in resolved
+            if sample.processor == processor and threads in (0, sample.threads)
+        ]
+        measured = np.array([sample.us for sample in own])
+        families = tuple(sample.layer.family for sample in own)
+        any_threads = threads or profile.threads[0]
+        for method, augmented in PREDICTORS:
+            name = method if augmented else f"{method} without dispatch"
+            predictor = profile.predictor(method, any_threads, augmented)
+            predicted = predict(predictor, own)
+            predictions.append(Prediction(name, processor, threads, families, measured, predicted))
+    return predictions
+
+
+def typical_errors(predictions: Iterable[Prediction]) -> dict[str, float]:
+    """Median error of each method over all processors, the ablations left out."""
+    errors: dict[str, list[NDArray[np.float64]]] = {}
+    for prediction in predictions:
+        if prediction.predictor in METHODS:
+            relative = np.abs(prediction.predicted_us / prediction.measured_us - 1)
+            errors.setdefault(prediction.predictor, []).append(relative)
+    return {method: float(np.median(np.concatenate(of))) for method, of in errors.items()}
+
+
+def predict(predictor: LatencyPredictor, parts: Sequence[PartSample]) -> NDArray[np.float64]:
+    """Microseconds for each sample; the parts of a layer are asked for together."""
+    places: dict[tuple[LayerShape, Processor], list[int]] = {}
+    for place, sample in enumerate(parts):
+        places.setdefault((sample.layer, sample.processor), []).append(place)
+    predicted = np.zeros(len(parts))
+    for (layer, processor), own in places.items():
+        wanted = [parts[place].computed for place in own]
+        predicted[own] = predictor.microseconds_of_parts(layer, processor, wanted)
+    return predicted
+
+
+def _sides(parts: Sequence[PartSample]) -> Iterable[tuple[Processor, int]]:
+    on_cpu = {sample.threads for sample in parts if sample.processor == Processor.CPU}
+    if any(sample.processor == Processor.GPU for sample in parts):
+        yield Processor.GPU, 0
+    yield from ((Processor.CPU, threads) for threads in sorted(on_cpu))

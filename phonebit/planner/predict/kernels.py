@@ -1,0 +1,261 @@
+"""Which kernels compute a part of a layer, and by which launches: asked of the runtime.
+
+The rules are those that the runtime itself follows, in C++ (``cpu_backend/select.h``,
+``runtime/opencl/kernel_selection.h``), and need no device: processors are described by facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cached_property, lru_cache
+from math import prod
+from typing import Any, Final, NamedTuple
+
+from phonebit.device import load_runtime
+from phonebit.errors import InputError
+from phonebit.kernel_choice import KernelChoice
+from phonebit.planner.plan.execution_plan import OutputPart
+from phonebit.planner.predict.layer_shape import LayerShape
+
+_runtime = load_runtime()
+
+CHANNEL_BLOCK: Final = _runtime.CHANNEL_BLOCK
+"""Output channels of a unit of a CPU's work, on every instruction set."""
+PIXEL_TILE: Final = 4
+"""Its pixels, of kernels that are not told apart."""
+
+FAMILIES: Final = tuple(family for family, _ in _runtime.gpu_kernel_families())
+"""What ``LayerShape.family`` may be. The number of a family is its place here: new ones come last,
+so that cost models stay valid."""
+
+_LISTS: Final = ("tuning", "refused", "refused_for_cuts")
+_parse = lru_cache(maxsize=None)(KernelChoice.parse)
+
+Extent = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class CpuFacts:
+    """A CPU as far as it decides about kernels.
+
+    Args:
+        isa: A name of ``_runtime.isa_names()``, as "neon_dotprod".
+        cores: That the process may use.
+        has_tiles: Whether the matrix unit (AMX) serves binary convolutions.
+        has_fast_lookup: Whether one operation looks up 16 bytes; not on 32-bit Arm, Cortex-A57 and
+            A72.
+    """
+
+    isa: str
+    cores: int
+    has_tiles: bool = False
+    has_fast_lookup: bool = True
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form, keys as the attributes."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> CpuFacts:
+        """The inverse.
+
+        Raises:
+            InputError: Fields are missing or unknown.
+        """
+        try:
+            return cls(**record)
+        except TypeError as error:
+            raise InputError("facts about a CPU", got=str(error)) from None
+
+
+@dataclass(frozen=True)
+class GpuFacts:
+    """A GPU as far as it decides about kernels and work sizes.
+
+    Args:
+        name: As its driver calls it.
+        vendor: As tuning tables call it.
+        family: Likewise.
+        driver: Its version.
+        compute_units: How many work-groups run side by side, at least.
+        clock_mhz: Its highest clock; 0: unknown.
+        local_bytes: Local memory of a work-group.
+        has_images: Whether it reads images.
+        tuning: Lines of the tuning table that fit it, in force.
+        refused: Choices, written out, that the runtime would not use: they failed their self-test,
+            or a limit that only drivers know.
+        refused_for_cuts: Likewise, for parts of a layer's channels: those are programs of their
+            own, with a self-test of their own.
+    """
+
+    name: str
+    vendor: str
+    family: str
+    driver: str
+    compute_units: int
+    clock_mhz: int
+    local_bytes: int
+    has_images: bool
+    tuning: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    refused_for_cuts: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form, keys as the attributes."""
+        return {**asdict(self), **{name: list(getattr(self, name)) for name in _LISTS}}
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> GpuFacts:
+        """The inverse.
+
+        Raises:
+            InputError: Fields are missing or unknown.
+        """
+        lists = {name: tuple(record.get(name, ())) for name in _LISTS}
+        try:
+            return cls(**{**record, **lists})
+        except TypeError as error:
+            raise InputError("facts about a GPU", got=str(error)) from None
+
+    def fitting_lines(self, tuning: str) -> list[str]:
+        """The lines of tuning tables that fit it: of ``tuning``, then of the built-in table.
+
+        Raises:
+            InputError: A line of ``tuning`` is none of a tuning table.
+        """
+        lines: list[str]
+        lines = self._kernels(f"{tuning}\n{_runtime.built_in_tuning_table()}").tuning_lines()
+        return lines
+
+    @cached_property
+    def kernels(self) -> Any:
+        """The runtime's rules for it."""
+        return self._kernels("\n".join(self.tuning))
+
+    def _kernels(self, tuning: str) -> Any:
+        facts = (self.name, self.vendor, self.family, self.local_bytes, self.has_images)
+        return _runtime.GpuKernels(*facts, tuning)
+
+
+class CpuKernel(NamedTuple):
+    """The kernel of a part on a CPU.
+
+    Args:
+        name: As "binary_conv2d carry_save", or the layer's family.
+        pixel_tile: Output pixels that it works on at a time.
+        window_operations: Multiply-accumulates that it makes for one output: with those that only
+            fill its words, or its steps.
+    """
+
+    name: str
+    pixel_tile: int
+    window_operations: int
+
+
+def cpu_kernel(layer: LayerShape, part: OutputPart, cpu: CpuFacts) -> CpuKernel:
+    """The kernel of a part on a CPU.
+
+    Args:
+        layer: What is computed.
+        part: Which part of it.
+        cpu: Where.
+
+    Raises:
+        InputError: The instruction set is unknown.
+    """
+    if layer.op != "binary_conv2d":
+        return CpuKernel(layer.family, PIXEL_TILE, layer.word_taps)
+    if layer.groups > 1:
+        return CpuKernel("binary_conv2d grouped", PIXEL_TILE, layer.word_taps)
+    rows = part.row_end - part.row_begin
+    name, *work = _runtime.cpu_kernel(cpu.isa, cpu.has_tiles, cpu.has_fast_lookup, layer, rows)
+    return CpuKernel(f"binary_conv2d {name}", *work)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel launch on a GPU.
+
+    Args:
+        kernel: The kernel file's name.
+        choice: The layer's choice with its parameters.
+        global_size: Work-items in three directions.
+        local_size: Work-items of a group.
+    """
+
+    kernel: str
+    choice: KernelChoice
+    global_size: Extent
+    local_size: Extent
+
+    @cached_property
+    def group_items(self) -> int:
+        """Work-items of a group."""
+        return prod(self.local_size)
+
+    @cached_property
+    def groups(self) -> int:
+        """Work-groups."""
+        return prod(
+            -(-side // local) for side, local in zip(self.global_size, self.local_size, strict=True)
+        )
+
+
+class NoKernelError(InputError):
+    """No kernel of the GPU computes such a part of a layer."""
+
+
+class GpuDispatch:
+    """The launches of parts on one GPU.
+
+    Args:
+        gpu: Which.
+    """
+
+    def __init__(self, gpu: GpuFacts) -> None:
+        self.gpu = gpu
+        self._candidates = lru_cache(maxsize=None)(gpu.kernels.candidates)
+        self._refused = frozenset(map(_parse, gpu.refused))
+        self._refused_for_cuts = frozenset(map(_parse, gpu.refused_for_cuts))
+
+    def candidates(self, layer: LayerShape, part: OutputPart) -> Iterator[KernelChoice]:
+        """What can compute a part, best first, whether or not the runtime refuses it."""
+        for text in self._texts(layer, part):
+            yield _parse(text)
+
+    def launches(self, layer: LayerShape, part: OutputPart) -> tuple[Launch, ...]:
+        """The launches of a part, in order.
+
+        Args:
+            layer: What is computed.
+            part: Which part of it.
+
+        Raises:
+            NoKernelError: No kernel can compute the part.
+        """
+        refused = self._refused_for_cuts if is_cut(layer, part) else self._refused
+        text = next(
+            (text for text in self._texts(layer, part) if _parse(text) not in refused), None
+        )
+        if text is None:
+            raise NoKernelError(
+                f"no kernel serves {layer.family} on this GPU", where=self.gpu.name, got=str(part)
+            )
+        pixels = (part.row_end - part.row_begin) * layer.out_w
+        channels = part.channel_end - part.channel_begin
+        return tuple(
+            Launch(kernel, _parse(text), tuple(work), tuple(group))
+            for kernel, work, group in self.gpu.kernels.launches(layer, text, pixels, channels)
+        )
+
+    def _texts(self, layer: LayerShape, part: OutputPart) -> Iterator[str]:
+        cut = is_cut(layer, part)
+        for text, grain in self._candidates(layer):
+            if not cut or (grain > 0 and part.channel_begin % grain == 0):
+                yield text
+
+
+def is_cut(layer: LayerShape, part: OutputPart) -> bool:
+    """Whether a part has some of the channels only: then it needs another program."""
+    return (part.channel_begin, part.channel_end) != (0, layer.out_c)

@@ -1,0 +1,1 @@
+"""From times of parts of layers to the plan that is fastest for the whole network."""

@@ -1,0 +1,122 @@
+"""The stages that a method offers: layers on one processor, their best cuts, chains, branches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from phonebit.planner.plan.execution_plan import Processor
+from phonebit.planner.search.branches import branch_regions, branch_stages
+from phonebit.planner.search.chains import chain_stage, find_chains
+from phonebit.planner.search.methods import Method, neighbours
+from phonebit.planner.search.network_graph import GraphLayer
+from phonebit.planner.search.stage_costs import StageCosts
+from phonebit.planner.search.stages import Placement, Stage, cut_in_two, on_one
+
+CUTS: Final = (Placement.ROWS, Placement.CHANNELS)
+REACH: Final = 16
+"""How many cuts a refinement looks away from the present one."""
+
+CutsOf = Mapping[tuple[int, Placement], Sequence[int]]
+"""Cuts of a layer along a dimension, ascending."""
+
+
+@dataclass
+class Candidates:
+    """What a plan may be made of.
+
+    Args:
+        stages: All of them, for ``best_stages``.
+        best_cuts: The best stage of each layer along each dimension, with its microseconds alone.
+        cuts: All that were looked at.
+    """
+
+    stages: list[Stage]
+    best_cuts: dict[tuple[int, Placement], tuple[Stage, float]]
+    cuts: CutsOf = field(repr=False)
+
+    def variants(self, costs: StageCosts, stage: Stage) -> list[Stage]:
+        """Stages like one of them, with cuts nearby."""
+        layer = costs.graph.layers[stage.end - 1]
+        if stage.placement in CUTS:
+            cuts = self.cuts[layer.index, stage.placement]
+            return [
+                cut_in_two(layer, stage.placement, cut)
+                for cut in neighbours(cuts, stage.cut, REACH)
+                if cut != stage.cut
+            ]
+        if stage.placement == Placement.CHAIN:
+            cuts = range(1, layer.shape[0])
+            chains = (
+                chain_stage(costs.graph, stage.begin, stage.end, cut)
+                for cut in neighbours(cuts, stage.cut, REACH)
+                if cut != stage.cut
+            )
+            return [chain for chain in chains if chain is not None]
+        return []
+
+
+def method_cuts(layers: Sequence[GraphLayer], method: Method) -> CutsOf:
+    """All cuts that a method tries; see ``Method.cuts``."""
+    return {
+        (layer.index, dimension): cuts
+        for layer in layers
+        for dimension in CUTS
+        if (cuts := method.cuts(layer, dimension))
+    }
+
+
+def find_candidates(costs: StageCosts, method: Method, cuts: CutsOf) -> Candidates:
+    """The stages of a method.
+
+    Args:
+        costs: Of the network.
+        method: Whether there are chains and branches.
+        cuts: Where layers may be cut.
+
+    Returns:
+        Every layer on either processor, and along each dimension with its best cut; chains; the
+        best mappings of branches.
+    """
+    graph = costs.graph
+    best = {place: _best_cut(costs, place, of_layer) for place, of_layer in cuts.items()}
+    stages = []
+    for layer in graph.layers:
+        stages += [on_one(layer, side) for side in (Processor.GPU, Processor.CPU)]
+        stages += [best[layer.index, side][0] for side in CUTS if (layer.index, side) in best]
+    if method.chains:
+        stages += _chains(costs, stages, best)
+    if method.branches:
+        for region in branch_regions(graph):
+            stages += branch_stages(costs, region)
+    return Candidates(stages, best, cuts)
+
+
+def _best_cut(
+    costs: StageCosts, place: tuple[int, Placement], cuts: Sequence[int]
+) -> tuple[Stage, float]:
+    """By the cost of the layer alone: CoDL, eq. 2; Fine-Grained, section 2."""
+    layer = costs.graph.layers[place[0]]
+    stages = [cut_in_two(layer, place[1], cut) for cut in cuts]
+    costs.part_times([stage.parts[0] for stage in stages])
+    best = min(stages, key=costs.alone_us)
+    return best, costs.alone_us(best)
+
+
+def _chains(
+    costs: StageCosts,
+    singles: Sequence[Stage],
+    best: Mapping[tuple[int, Placement], tuple[Stage, float]],
+) -> list[Stage]:
+    layers = costs.graph.layers
+    unchained_us = [float("inf")] * len(layers)
+    for stage in singles:
+        unchained_us[stage.begin] = min(unchained_us[stage.begin], costs.alone_us(stage))
+    tenths = [
+        round(10 * best[layer.index, Placement.ROWS][0].cut / layer.shape[0])
+        if (layer.index, Placement.ROWS) in best
+        else None
+        for layer in layers
+    ]
+    return find_chains(costs, tenths, unchained_us)

@@ -1,0 +1,131 @@
+"""Chains: layers cut by rows one after the other, without an exchange in between.
+
+Each processor computes, of every layer but the last, what its part of the last layer needs, so that
+rows near the cut are computed twice. CoDL (MobiSys '22), section 4.2 and algorithm 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from phonebit.planner.plan.execution_plan import OutputPart, Processor
+from phonebit.planner.search.methods import fraction_cut
+from phonebit.planner.search.network_graph import NetworkGraph, RowRange, extend
+from phonebit.planner.search.stage_costs import StageCosts
+from phonebit.planner.search.stages import LayerParts, Placement, Stage
+
+DELTA_TENTHS: Final = 3
+"""How far a chain's share may be from that of its first layer alone: CoDL's delta, 0.3."""
+
+
+def chain_stage(graph: NetworkGraph, begin: int, end: int, cut: int) -> Stage | None:
+    """Layers ``begin .. end - 1`` as one stage, the last one cut between rows.
+
+    Args:
+        graph: The network.
+        begin: First layer.
+        end: Layer behind the last one.
+        cut: Rows of the last layer that the GPU computes.
+
+    Returns:
+        The stage; None where a layer cannot be cut between rows, or a processor needs none of it.
+    """
+    last = graph.layers[end - 1]
+    if any(not layer.can_cut_rows for layer in graph.layers[begin:end]):
+        return None
+    sides = {Processor.GPU: (0, cut), Processor.CPU: (cut, last.shape[0])}
+    rows = {side: _rows_of_layers(graph, begin, end, of_last) for side, of_last in sides.items()}
+    parts = []
+    for layer in graph.layers[begin:end]:
+        of_cpu = rows[Processor.CPU].get(layer.index, (0, 0))
+        of_gpu = rows[Processor.GPU].get(layer.index, (0, 0))
+        if of_cpu[0] >= of_cpu[1] or of_gpu[0] >= of_gpu[1]:
+            return None
+        channels = layer.shape[2]
+        cpu, gpu = OutputPart(*of_cpu, 0, channels), OutputPart(*of_gpu, 0, channels)
+        parts.append(LayerParts(layer.index, cpu, gpu))
+    return Stage(Placement.CHAIN, tuple(parts), cut)
+
+
+def _rows_of_layers(
+    graph: NetworkGraph, begin: int, end: int, of_last: RowRange
+) -> dict[int, RowRange]:
+    """Rows of each layer that rows of the last one come from."""
+    rows = {end - 1: of_last}
+    for index in reversed(range(begin, end)):
+        if index not in rows:
+            continue
+        for tensor, read in graph.rows_read(graph.layers[index], rows[index]):
+            writer = graph.writer.get(tensor, -1)
+            if writer >= begin:
+                extend(rows, writer, read)
+    return rows
+
+
+def chain_ends(graph: NetworkGraph, begin: int) -> Iterator[int]:
+    """Where chains from a layer may end: what is behind their last layer.
+
+    Only the last layer's results may be needed outside, since the others are computed twice near
+    the cut and neither processor has all of them.
+    """
+    for end in range(begin + 1, len(graph.layers) + 1):
+        if not graph.layers[end - 1].can_cut_rows:
+            return
+        inner = graph.layers[begin : end - 1]
+        if all(graph.is_private(tensor, begin, end) for layer in inner for tensor in layer.outputs):
+            yield end
+
+
+def find_chains(
+    costs: StageCosts, head_tenths: Sequence[int | None], unchained_us: Sequence[float]
+) -> list[Stage]:
+    """Chains that gain against their layers one by one, found from the front.
+
+    From a head the chain grows as long as another layer brings a gain; the share that gains most,
+    of those around the head's own, wins, and the next head is the layer behind the chain. The gain
+    counts from the head: the sum of what the layers cost one by one, less the chain's cost.
+
+    Args:
+        costs: Of stages by themselves.
+        head_tenths: The GPU's best share of each layer's rows, in tenths; None: it is not cut.
+        unchained_us: What each layer costs by itself, on both processors or one.
+
+    Returns:
+        Stages of two or more layers that do not overlap.
+
+    Source: CoDL, algorithm 1.
+    """
+    chains: list[Stage] = []
+    head = 0
+    while head < len(head_tenths):
+        best = _best_chain(costs, head, head_tenths[head], unchained_us)
+        if best is not None:
+            chains.append(best)
+        head = head + 1 if best is None else best.end
+    return chains
+
+
+def _best_chain(
+    costs: StageCosts, head: int, head_tenths: int | None, unchained_us: Sequence[float]
+) -> Stage | None:
+    if head_tenths is None:
+        return None
+    best: Stage | None = None
+    best_gain = 0.0
+    for tenths in range(max(1, head_tenths - DELTA_TENTHS), min(9, head_tenths + DELTA_TENTHS) + 1):
+        last_gain = 0.0
+        for end in chain_ends(costs.graph, head):
+            if end == head + 1:
+                continue
+            cut = fraction_cut(costs.graph.layers[end - 1].shape[0], tenths / 10)
+            chain = chain_stage(costs.graph, head, end, cut)
+            if chain is None:
+                break
+            gain = sum(unchained_us[head:end]) - costs.alone_us(chain)
+            if gain > best_gain:
+                best, best_gain = chain, gain
+            if gain < last_gain:
+                break
+            last_gain = gain
+    return best

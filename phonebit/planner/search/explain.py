@@ -1,0 +1,166 @@
+"""Why a plan is what it is: for each layer the choice, what else there was, and the times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from phonebit.planner.plan.execution_plan import OutputPart, Processor
+from phonebit.planner.search.planning import Planned
+from phonebit.planner.search.stage_costs import StageCosts
+from phonebit.planner.search.stages import LayerParts, Placement, Stage
+
+
+@dataclass(frozen=True)
+class CutTime:
+    """The best cut of a layer along one dimension.
+
+    Args:
+        cut: Rows or channels of the GPU.
+        us: Microseconds with a meeting before and after it, as if its neighbours were on the GPU.
+    """
+
+    cut: int
+    us: float
+
+
+@dataclass(frozen=True)
+class LayerTimes:
+    """A layer's microseconds, without exchange but for the cuts.
+
+    Args:
+        gpu_us: On the GPU alone.
+        cpu_us: On the CPU alone.
+        rows: Best cut between rows; None: it has none, or the method does not try it.
+        channels: Likewise between channels.
+        chosen_us: Of what was chosen: the slower processor's part.
+    """
+
+    gpu_us: float
+    cpu_us: float
+    rows: CutTime | None
+    channels: CutTime | None
+    chosen_us: float
+
+
+@dataclass(frozen=True)
+class LayerChoice:
+    """What a plan does with a layer, and why.
+
+    Args:
+        layer: Its index.
+        name: Its name.
+        op: Its kind, as "binary_conv2d".
+        shape: Of its output.
+        stage: The plan's stage.
+        stage_us: Microseconds of all of the stage, with the meeting before it.
+        placement: What kind of stage it is; of a branch, the processor is in ``parts``.
+        parts: Who computes what of it.
+        predicted: Times that predictors gave; None for a method that measures.
+        measured: Times that were measured; None where nothing was.
+    """
+
+    layer: int
+    name: str
+    op: str
+    shape: tuple[int, int, int]
+    stage: int
+    stage_us: float
+    placement: Placement
+    parts: LayerParts
+    predicted: LayerTimes | None
+    measured: LayerTimes | None
+
+    @property
+    def text(self) -> str:
+        """``gpu``, ``gpu rows 0:20, cpu rows 20:56``, ``branch on cpu``."""
+        sides = []
+        for side in (Processor.GPU, Processor.CPU):
+            part = self.parts.of(side)
+            if part is not None:
+                sides.append(f"{side.name.lower()} {part.text(self.shape)}".rstrip())
+        if self.placement == Placement.BRANCHES:
+            return f"branch on {sides[0]}"
+        return ", ".join(sides)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form; parts as [row_begin, row_end, channel_begin, channel_end]."""
+        return {
+            "layer": self.layer,
+            "name": self.name,
+            "op": self.op,
+            "shape": list(self.shape),
+            "stage": self.stage,
+            "stage_us": self.stage_us,
+            "placement": str(self.placement),
+            "cpu": _sides(self.parts.cpu),
+            "gpu": _sides(self.parts.gpu),
+            "predicted": asdict(self.predicted) if self.predicted else None,
+            "measured": asdict(self.measured) if self.measured else None,
+        }
+
+
+def _sides(part: OutputPart | None) -> list[int] | None:
+    if part is None:
+        return None
+    return [part.row_begin, part.row_end, part.channel_begin, part.channel_end]
+
+
+def explain(planned: Planned, *, is_predicted: bool) -> list[LayerChoice]:
+    """Each layer's choice, in the file's order.
+
+    Args:
+        planned: What ``plan_network`` gave.
+        is_predicted: Whether its first costs came from a predictor, not from measurements.
+    """
+    layers = planned.predicted.graph.layers
+    stage_us = stage_microseconds(planned.costs, planned.stages)
+    choices = []
+    for number, stage in enumerate(planned.stages):
+        for parts in stage.parts:
+            layer = layers[parts.layer]
+            predicted = _times(planned, planned.predicted, parts) if is_predicted else None
+            is_measured = not is_predicted or planned.costs is not planned.predicted
+            measured = _times(planned, planned.costs, parts) if is_measured else None
+            choices.append(
+                LayerChoice(
+                    layer.index,
+                    layer.name,
+                    layer.kind.name.lower(),
+                    layer.shape,
+                    number,
+                    stage_us[number],
+                    stage.placement,
+                    parts,
+                    predicted,
+                    measured,
+                )
+            )
+    return choices
+
+
+def _times(planned: Planned, costs: StageCosts, parts: LayerParts) -> LayerTimes:
+    best = planned.candidates.best_cuts
+    rows = best.get((parts.layer, Placement.ROWS))
+    channels = best.get((parts.layer, Placement.CHANNELS))
+    return LayerTimes(
+        costs.single_us[Processor.GPU][parts.layer],
+        costs.single_us[Processor.CPU][parts.layer],
+        _cut_time(costs, rows),
+        _cut_time(costs, channels),
+        max(costs.part_times([parts])[0]),
+    )
+
+
+def _cut_time(costs: StageCosts, best: tuple[Stage, float] | None) -> CutTime | None:
+    return None if best is None else CutTime(best[0].cut, costs.alone_us(best[0]))
+
+
+def stage_microseconds(costs: StageCosts, stages: Sequence[Stage]) -> list[float]:
+    """Each stage's time with the meeting before it, in its place in the network."""
+    state, times = costs.first_state(), []
+    for stage in stages:
+        state, stage_us = costs.advance(state, stage)
+        times.append(stage_us)
+    return times

@@ -1,0 +1,141 @@
+"""How each method may cut a layer: dimensions and positions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from phonebit.errors import InputError
+from phonebit.planner.plan.execution_plan import WORD_CHANNELS
+from phonebit.planner.search.network_graph import GraphLayer
+from phonebit.planner.search.stages import Placement
+
+CHANNEL_GRAIN: Final = 8
+"""Channels are cut at multiples of this, so that both processors write whole bytes of bits."""
+ROW_STEP: Final = 8
+"""Distance of the row cuts of a method that tries all."""
+FEWEST_ROW_CUTS: Final = 8
+"""Low maps are cut at smaller steps, so that there is something to choose from."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A planner: where it may cut a layer, and what else it may do.
+
+    Args:
+        name: As plans name it.
+        dimensions: ROWS, CHANNELS or both.
+        percents: Shares of the GPU; none: every cut at a multiple of a step.
+        channel_step: Channels are cut at multiples of this.
+        chains: Whether it looks for chains.
+        branches: Whether it runs branches side by side.
+        measures: Whether it measures each cut instead of predicting it.
+        source: Where it comes from.
+    """
+
+    name: str
+    dimensions: tuple[Placement, ...]
+    percents: tuple[int, ...] = ()
+    channel_step: int = WORD_CHANNELS
+    chains: bool = False
+    branches: bool = False
+    measures: bool = False
+    source: str = ""
+
+    def cuts(self, layer: GraphLayer, dimension: Placement) -> list[int]:
+        """Where the method may cut a layer between the GPU's low part and the CPU's high part.
+
+        Args:
+            layer: Any layer.
+            dimension: ROWS or CHANNELS.
+
+        Returns:
+            Rows or channels of the GPU, ascending; none where the layer cannot be cut so.
+        """
+        if dimension not in self.dimensions:
+            return []
+        if dimension == Placement.ROWS:
+            if not layer.can_cut_rows:
+                return []
+            size = layer.shape[0]
+            step = min(ROW_STEP, max(1, size // FEWEST_ROW_CUTS))
+        else:
+            if not layer.can_cut_channels:
+                return []
+            size, step = layer.shape[2], self.channel_step
+        if not self.percents:
+            return list(range(step, size, step))
+        grain = 1 if dimension == Placement.ROWS else self.channel_step
+        cuts = {round(size * percent / 100 / grain) * grain for percent in self.percents}
+        return sorted(cut for cut in cuts if 0 < cut < size)
+
+
+METHODS: Final = {
+    method.name: method
+    for method in (
+        Method(
+            "ulayer",
+            (Placement.CHANNELS,),
+            percents=(25, 50, 75),
+            branches=True,
+            source="µLayer (EuroSys '19), sections 3.2 and 5",
+        ),
+        Method(
+            "codl",
+            (Placement.ROWS, Placement.CHANNELS),
+            percents=tuple(range(10, 100, 10)),
+            chains=True,
+            source="CoDL (MobiSys '22), section 4",
+        ),
+        Method(
+            "finegrained",
+            (Placement.CHANNELS,),
+            source="Fine-Grained Co-execution (EPEW '25), section 2",
+        ),
+        Method(
+            "search",
+            (Placement.ROWS, Placement.CHANNELS),
+            channel_step=CHANNEL_GRAIN,
+            branches=True,
+            measures=True,
+            source="a grid search by measuring",
+        ),
+    )
+}
+"""The ways to plan, by name."""
+
+
+def method_named(name: str) -> Method:
+    """The method of a name.
+
+    Raises:
+        InputError: There is none.
+    """
+    if name not in METHODS:
+        expected = f"one of {', '.join(METHODS)}"
+        raise InputError("no such way to plan", where="method", expected=expected, got=repr(name))
+    return METHODS[name]
+
+
+def fraction_cut(size: int, fraction: float) -> int:
+    """The cut nearest to a share of ``size``, so that both sides keep one at least."""
+    return min(max(round(size * fraction), 1), size - 1)
+
+
+def neighbours(cuts: Sequence[int], cut: int, reach: int) -> list[int]:
+    """Cuts around one of them: 1, 2, 4, ... places away, up to ``reach``, on both sides.
+
+    Args:
+        cuts: Ascending.
+        cut: One of them, or between them.
+        reach: How far, in places.
+    """
+    place = sum(other < cut for other in cuts)
+    distance, found = 1, []
+    while distance <= reach:
+        for other in (place - distance, place + distance):
+            if 0 <= other < len(cuts):
+                found.append(cuts[other])
+        distance *= 2
+    return found

@@ -1,0 +1,237 @@
+"""A network as the planner sees it: layers, what they read and write, who reads what last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from phonebit.format.contents import FileContents
+from phonebit.format.records import NONE, DataType, OpKind, StepKind
+from phonebit.planner.plan.execution_plan import OutputPart, Shape
+
+ELEMENT_BITS: Final = {DataType.BIT: 1, DataType.U8: 8, DataType.F32: 32}
+"""Of activation tensors."""
+
+_WINDOW_KINDS: Final = frozenset(
+    {
+        OpKind.BINARY_CONV2D,
+        OpKind.BINARY_DEPTHWISE_CONV2D,
+        OpKind.CONV2D,
+        OpKind.MAX_POOL2D,
+        OpKind.AVERAGE_POOL2D,
+    }
+)
+
+RowRange = tuple[int, int]
+"""First row, and the row behind the last."""
+
+
+def extend(ranges: dict[int, RowRange], key: int, rows: RowRange) -> None:
+    """Extends a range, so that it spans more rows; no rows change nothing."""
+    if rows[0] < rows[1]:
+        begin, end = ranges.get(key, rows)
+        ranges[key] = min(begin, rows[0]), max(end, rows[1])
+
+
+@dataclass(frozen=True)
+class GraphTensor:
+    """An activation tensor.
+
+    Args:
+        index: Among the file's tensors.
+        height: Rows.
+        width: Columns.
+        channels: Channels.
+        element_bits: 1, 8 or 32.
+    """
+
+    index: int
+    height: int
+    width: int
+    channels: int
+    element_bits: int
+
+    def part_bytes(self, part: OutputPart) -> int:
+        """Bytes of a part; channels of packed bits are cut between bytes."""
+        channels = part.channel_end - part.channel_begin
+        pixels = (part.row_end - part.row_begin) * self.width
+        return pixels * ((channels * self.element_bits + 7) // 8)
+
+
+@dataclass(frozen=True)
+class Window:
+    """The rows under a pooling or convolution window; 1, 1, 1 and 0 for other ops but PAD."""
+
+    kernel: int
+    stride: int
+    dilation: int
+    pad_top: int
+
+
+@dataclass(frozen=True)
+class GraphLayer:
+    """An op of the file, with the index that ``Network.layers`` gives it.
+
+    Args:
+        index: Among the file's ops.
+        name: Unique in practice, not by rule.
+        kind: What it computes.
+        shape: Of its outputs.
+        operands: Tensors that it reads through its window.
+        step_tensors: Tensors that its steps add or multiply, pixel by pixel.
+        outputs: Tensors that it writes, one or two.
+        groups: Of a convolution.
+        window: Of rows.
+    """
+
+    index: int
+    name: str
+    kind: OpKind
+    shape: Shape
+    operands: tuple[int, ...]
+    step_tensors: tuple[int, ...]
+    outputs: tuple[int, ...]
+    groups: int
+    window: Window
+
+    @cached_property
+    def whole(self) -> OutputPart:
+        """All of its output."""
+        return OutputPart(0, self.shape[0], 0, self.shape[2])
+
+    @cached_property
+    def reads(self) -> frozenset[int]:
+        """All tensors that it reads."""
+        return frozenset(self.operands + self.step_tensors)
+
+    @property
+    def can_cut_rows(self) -> bool:
+        """Whether a row of its output comes from a range of its operands' rows."""
+        return self.kind != OpKind.RESHAPE and self.shape[0] > 1
+
+    @property
+    def can_cut_channels(self) -> bool:
+        """Whether each output channel is computed by itself, from all of the input."""
+        return self.kind in (OpKind.BINARY_CONV2D, OpKind.CONV2D) and self.groups == 1
+
+
+@dataclass(frozen=True)
+class NetworkGraph:
+    """All of a network, in the file's order, in which every tensor is written before it is read.
+
+    Args:
+        layers: The file's ops.
+        tensors: The file's tensors.
+        inputs: Tensors that come in.
+        outputs: Tensors that go out.
+    """
+
+    layers: tuple[GraphLayer, ...]
+    tensors: tuple[GraphTensor, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+    @classmethod
+    def of(cls, contents: FileContents) -> NetworkGraph:
+        """The graph of a file.
+
+        Args:
+            contents: What ``phonebit.format.reader.read_contents`` gives.
+        """
+        return cls(
+            tuple(_layer(contents, index) for index in range(len(contents.ops))),
+            tuple(_tensor(contents, index) for index in range(len(contents.tensors))),
+            tuple(int(index) for index in contents.inputs),
+            tuple(int(index) for index in contents.outputs),
+        )
+
+    @cached_property
+    def writer(self) -> dict[int, int]:
+        """The layer that writes a tensor; inputs have none."""
+        return {tensor: layer.index for layer in self.layers for tensor in layer.outputs}
+
+    @cached_property
+    def last_reader(self) -> dict[int, int]:
+        """The last layer that reads a tensor; one behind the last layer for what goes out."""
+        last = {tensor: layer.index for layer in self.layers for tensor in layer.reads}
+        return last | dict.fromkeys(self.outputs, len(self.layers))
+
+    def is_private(self, tensor: int, begin: int, end: int) -> bool:
+        """Whether only layers ``begin .. end - 1`` read a tensor that one of them writes."""
+        return begin <= self.writer[tensor] and self.last_reader.get(tensor, -1) < end
+
+    def rows_read(self, layer: GraphLayer, rows: RowRange) -> Iterator[tuple[int, RowRange]]:
+        """Which rows of which tensors an op reads for some rows of its output.
+
+        Row r of the output lies over rows ``r * stride - pad_top .. + (kernel - 1) * dilation``;
+        those beyond the map's edges are padding. A (1, 1, C) tensor of a step gives its one row.
+
+        Args:
+            layer: One of the layers.
+            rows: Of its output, at least one.
+
+        Yields:
+            Tensor and rows, which are none where a part sees only padding.
+
+        Source: CoDL, eq. 1, solved for the input.
+        """
+        begin, end = rows
+        for tensor in layer.operands:
+            height = self.tensors[tensor].height
+            if layer.kind == OpKind.RESHAPE:
+                yield tensor, (0, height)
+                continue
+            window = layer.window
+            first = begin * window.stride - window.pad_top
+            last = (
+                (end - 1) * window.stride - window.pad_top + (window.kernel - 1) * window.dilation
+            )
+            yield tensor, (min(max(first, 0), height), min(max(last + 1, 0), height))
+        for tensor in layer.step_tensors:
+            yield tensor, (0, 1) if self.tensors[tensor].height == 1 else rows
+
+
+def _tensor(contents: FileContents, index: int) -> GraphTensor:
+    record = contents.tensors[index]
+    return GraphTensor(
+        index,
+        int(record["height"]),
+        int(record["width"]),
+        int(record["channels"]),
+        ELEMENT_BITS[DataType(int(record["dtype"]))],
+    )
+
+
+def _layer(contents: FileContents, index: int) -> GraphLayer:
+    op = contents.ops[index]
+    kind = OpKind(int(op["kind"]))
+    outputs = tuple(int(op[side]) for side in ("value_output", "bits_output") if op[side] != NONE)
+    out = contents.tensors[outputs[0]]
+    operand, operands = int(op["operand_begin"]), int(op["operand_count"])
+    step, steps = int(op["step_begin"]), int(op["step_count"])
+    return GraphLayer(
+        index,
+        contents.name(int(op["name_offset"])),
+        kind,
+        (int(out["height"]), int(out["width"]), int(out["channels"])),
+        tuple(int(tensor) for tensor in contents.operands[operand : operand + operands]),
+        tuple(
+            int(record["tensor"])
+            for record in contents.steps[step : step + steps]
+            if int(record["kind"]) in (StepKind.ADD, StepKind.MULTIPLY)
+        ),
+        outputs,
+        int(op["groups"]),
+        _window(kind, op),
+    )
+
+
+def _window(kind: OpKind, op: np.void) -> Window:
+    pad_top = int(op["pad_top"])
+    if kind in _WINDOW_KINDS:
+        return Window(int(op["kernel_h"]), int(op["stride_h"]), int(op["dilation_h"]), pad_top)
+    return Window(1, 1, 1, pad_top if kind == OpKind.PAD else 0)

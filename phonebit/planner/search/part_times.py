@@ -1,0 +1,105 @@
+"""Times of parts of a network's layers: predicted, or measured on the device."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from phonebit.planner.plan.execution_plan import OutputPart, Processor
+from phonebit.planner.predict import LatencyPredictor, LayerShape, NoKernelError
+from phonebit.planner.search.stages import LayerParts
+
+
+class PredictedTimes:
+    """What a predictor says; layers of one shape are asked for once.
+
+    A part that no kernel of a processor computes takes for ever there.
+
+    Args:
+        shapes: Of the network's layers.
+        predictor: For the device.
+    """
+
+    def __init__(self, shapes: Sequence[LayerShape], predictor: LatencyPredictor) -> None:
+        self._shapes = shapes
+        self._predictor = predictor
+        self._known: dict[tuple[LayerShape, Processor, OutputPart], float] = {}
+
+    def microseconds(self, parts: Sequence[LayerParts]) -> list[tuple[float, float]]:
+        """See ``PartTimes``: a predictor takes the processors as undisturbed by each other."""
+        shape = self._shapes[parts[0].layer]
+        cpu = self._of_side(
+            shape, Processor.CPU, [entry.cpu and entry.cpu.from_whole_word() for entry in parts]
+        )
+        gpu = self._of_side(shape, Processor.GPU, [entry.gpu for entry in parts])
+        return list(zip(cpu, gpu, strict=True))
+
+    def _of_side(
+        self, shape: LayerShape, side: Processor, parts: Sequence[OutputPart | None]
+    ) -> list[float]:
+        wanted = [part for part in parts if part is not None]
+        new = [part for part in dict.fromkeys(wanted) if (shape, side, part) not in self._known]
+        times = self._predicted(shape, side, new)
+        self._known.update(((shape, side, part), us) for part, us in zip(new, times, strict=True))
+        return [0.0 if part is None else self._known[shape, side, part] for part in parts]
+
+    def _predicted(
+        self, shape: LayerShape, side: Processor, parts: Sequence[OutputPart]
+    ) -> list[float]:
+        """One question for all parts; where some cannot be computed, one for each half of them."""
+        if not parts:
+            return []
+        try:
+            return self._predictor.microseconds_of_parts(shape, side, parts)
+        except NoKernelError:
+            if len(parts) == 1:
+                return [math.inf]
+        half = len(parts) // 2
+        return self._predicted(shape, side, parts[:half]) + self._predicted(
+            shape, side, parts[half:]
+        )
+
+
+Measure = Callable[[int, OutputPart | None, OutputPart | None], tuple[float, float]]
+"""Runs a layer's parts of the CPU and the GPU at the same time; gives the microseconds of each, 0
+for a processor without a part."""
+
+
+class MeasuredTimes:
+    """What the device says; layers of one shape are measured once.
+
+    Args:
+        shapes: Of the network's layers.
+        measure: Measures on the device.
+        report: Called before each measurement with the layer's index.
+    """
+
+    def __init__(
+        self,
+        shapes: Sequence[LayerShape],
+        measure: Measure,
+        report: Callable[[int], None] = lambda layer: None,
+    ) -> None:
+        self._shapes = shapes
+        self._measure = measure
+        self._report = report
+        self._known: dict[
+            tuple[LayerShape, OutputPart | None, OutputPart | None], tuple[float, float]
+        ]
+        self._known = {}
+
+    @property
+    def measurements(self) -> int:
+        """How many pairs of parts were measured."""
+        return len(self._known)
+
+    def microseconds(self, parts: Sequence[LayerParts]) -> list[tuple[float, float]]:
+        """See ``PartTimes``: parts of an entry run side by side and disturb each other."""
+        return [self._of(entry) for entry in parts]
+
+    def _of(self, entry: LayerParts) -> tuple[float, float]:
+        key = (self._shapes[entry.layer], entry.cpu, entry.gpu)
+        if key not in self._known:
+            self._report(entry.layer)
+            self._known[key] = self._measure(entry.layer, entry.cpu, entry.gpu)
+        return self._known[key]

@@ -1,0 +1,159 @@
+"""From a network and the times of its parts to a plan that is not slower than one processor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from phonebit.errors import InputError
+from phonebit.format.contents import FileContents
+from phonebit.planner.plan.execution_plan import ExecutionPlan, Processor
+from phonebit.planner.plan.verify_plan import verify_plan
+from phonebit.planner.predict.profile import LEAST_MARGIN
+from phonebit.planner.search.candidates import Candidates, CutsOf, find_candidates, method_cuts
+from phonebit.planner.search.methods import Method
+from phonebit.planner.search.network_graph import NetworkGraph
+from phonebit.planner.search.placement import best_stages
+from phonebit.planner.search.refinement import refine
+from phonebit.planner.search.stage_costs import PartTimes, Sharing, StageCosts
+from phonebit.planner.search.stages import Placement, Stage, as_plan
+
+NEARBY: Final = 2
+"""Cuts on either side of a predicted one that are measured."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan and why it is what it is.
+
+    Args:
+        plan: Verified for the network.
+        stages: What it consists of.
+        costs: By which it was chosen: measured, if measurements were given.
+        predicted: By which it was first chosen; the same object where nothing was measured.
+        candidates: What it was chosen from, by ``costs``.
+        home: The processor that is faster for the whole network.
+        home_us: Microseconds of the network there.
+        total_us: Microseconds of the plan, by ``costs``.
+    """
+
+    plan: ExecutionPlan
+    stages: tuple[Stage, ...]
+    costs: StageCosts
+    predicted: StageCosts
+    candidates: Candidates
+    home: Processor
+    home_us: float
+    total_us: float
+
+    @property
+    def is_split(self) -> bool:
+        """Whether the plan uses both processors."""
+        return any(stage.processor != self.home for stage in self.stages)
+
+
+def plan_network(
+    contents: FileContents,
+    device: str,
+    method: Method,
+    times: PartTimes,
+    sharing: Sharing,
+    margin: float = LEAST_MARGIN,
+    measured: PartTimes | None = None,
+) -> Planned:
+    """Plans a network.
+
+    A stage that is not wholly on the processor which is faster for the whole network (its home)
+    must gain a margin of the better single processor's time for its layers; the plan must gain as
+    much over home, or it is home.
+
+    Args:
+        contents: The network.
+        device: Key of the device profile that the times are from.
+        method: One of ``METHODS``.
+        times: Predicted, or measured for a method that measures.
+        sharing: What meetings of the processors cost.
+        margin: Share of the better single processor's time that a stage on both, and the whole
+            plan, must gain by ``times``: 0 or more, below 1. Less than the predictor's error is no
+            gain.
+        measured: If given, the best cuts of each layer are measured, with those beside them, and
+            the plan is made from that.
+
+    Returns:
+        The plan and how it came about; equal arguments give equal plans.
+
+    Raises:
+        InputError: The network has no layer that can be cut.
+    """
+    graph = NetworkGraph.of(contents)
+    cuts = method_cuts(graph.layers, method)
+    if not any(layer.can_cut_rows or layer.can_cut_channels for layer in graph.layers):
+        raise InputError(
+            "no layer of this network can be cut between two processors",
+            expected="a convolution without groups, or maps of more than one row",
+            hint="run it on one of them: device='cpu' or device='gpu'",
+        )
+    predicted = StageCosts(graph, times, sharing)
+    candidates = find_candidates(predicted, method, cuts)
+    stages = _choose(predicted, candidates, margin)
+    if not method.measures:
+        stages = _refined(predicted, candidates, stages, margin)
+    costs = predicted
+    if measured is not None:
+        costs = StageCosts(graph, measured, sharing)
+        nearby = _nearby(cuts, stages, candidates)
+        candidates = find_candidates(costs, replace(method, chains=False, branches=False), nearby)
+        several = (Placement.CHAIN, Placement.BRANCHES)
+        candidates.stages.extend(stage for stage in stages if stage.placement in several)
+        margin = LEAST_MARGIN
+        stages = _choose(costs, candidates, margin)
+    home = _home(costs)
+    at_home = costs.single_processor(home)
+    home_us, total_us = costs.total_us(at_home), costs.total_us(stages)
+    if total_us > (1 - margin) * home_us:
+        stages, total_us = at_home, home_us
+    plan = as_plan(stages, device, method.name, total_us / 1000)
+    verify_plan(contents, plan)
+    return Planned(plan, tuple(stages), costs, predicted, candidates, home, home_us, total_us)
+
+
+def _home(costs: StageCosts) -> Processor:
+    """The processor that is faster for the whole network; the GPU of equal ones."""
+    sides = (Processor.GPU, Processor.CPU)
+    return min(sides, key=lambda side: costs.total_us(costs.single_processor(side)))
+
+
+def _choose(costs: StageCosts, candidates: Candidates, margin: float) -> list[Stage]:
+    home = _home(costs)
+    return best_stages(
+        costs, candidates.stages, lambda stage: _needed_us(costs, stage, home, margin)
+    )
+
+
+def _refined(
+    costs: StageCosts, candidates: Candidates, stages: Sequence[Stage], margin: float
+) -> list[Stage]:
+    home = _home(costs)
+    return refine(
+        costs,
+        stages,
+        lambda stage: candidates.variants(costs, stage),
+        lambda stage: _needed_us(costs, stage, home, margin),
+    )
+
+
+def _needed_us(costs: StageCosts, stage: Stage, home: Processor, margin: float) -> float:
+    """What a stage away from home has to gain."""
+    return 0.0 if stage.processor == home else margin * costs.better_single_us(stage)
+
+
+def _nearby(cuts: CutsOf, stages: Sequence[Stage], candidates: Candidates) -> CutsOf:
+    """The cuts that are worth a measurement: the chosen or best one, and those beside it."""
+    centres = {place: stage.cut for place, (stage, _) in candidates.best_cuts.items()}
+    centres |= {(stage.begin, stage.placement): stage.cut for stage in stages}
+    nearby = {}
+    for place, of_layer in cuts.items():
+        at = list(of_layer).index(centres[place])
+        nearby[place] = of_layer[max(0, at - NEARBY) : at + NEARBY + 1]
+    return nearby

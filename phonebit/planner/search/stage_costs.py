@@ -1,0 +1,232 @@
+"""What stages cost: the slower processor's time, and what the processors have to hand over.
+
+The rules of the exchange are the executor's (``runtime/coexec/schedule.cpp``): of what the other
+one wrote of a tensor a processor gets only the rows that it reads, and it waits only where it reads
+some of them. So maps that are cut at one row exchange what windows reach over the cut, and
+element-wise layers, pools and 1x1 convolutions that are cut alike do not meet.
+
+The executor hands over at the first reader what all later ones need. Costs are added up stage by
+stage and know no later readers: here each reader gets the rows that it reads and that were not
+handed over before. That is the same where the next stage is a tensor's only reader, as in networks
+without branches. With later readers the bytes are the same in sum, but the GPU may meet the CPU
+once more, where the executor has no need to: an exchange is never taken for cheaper than it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from phonebit.planner.plan.execution_plan import OutputPart, Processor
+from phonebit.planner.search.network_graph import GraphTensor, NetworkGraph, RowRange, extend
+from phonebit.planner.search.stages import LayerParts, Stage, on_one
+from phonebit.planner.search.transfer import Transfer
+
+
+class PartTimes(Protocol):
+    """Where the times of parts of layers come from: predictors, or measurements."""
+
+    def microseconds(self, parts: Sequence[LayerParts]) -> list[tuple[float, float]]:
+        """Times of the CPU and of the GPU for parts of one layer, without any exchange.
+
+        Args:
+            parts: Of one layer; what each entry gives to both processors runs at the same time.
+
+        Returns:
+            For each entry (CPU's, GPU's) microseconds; 0 for a processor without a part, infinity
+            for one that has no kernel for it.
+        """
+
+
+class Sharing(Protocol):
+    """What a meeting of both processors costs."""
+
+    def microseconds(self, bytes_to_cpu: int, bytes_to_gpu: int) -> float:
+        """Synchronisation and transfer.
+
+        Args:
+            bytes_to_cpu: That the GPU wrote and the CPU has not got before.
+            bytes_to_gpu: The other way.
+        """
+
+
+class Holding(NamedTuple):
+    """A tensor between two stages: what either processor may still need of the other's part.
+
+    Args:
+        for_cpu: What the GPU wrote: the CPU waits whenever it reads some of it.
+        for_gpu: What the CPU wrote, until all of it is handed over: the GPU waits once.
+    """
+
+    for_cpu: Transfer | None
+    for_gpu: Transfer | None
+
+
+State = tuple[tuple[int, Holding], ...]
+"""Tensors that later stages read, ascending by index."""
+
+
+@dataclass(frozen=True)
+class _Use:
+    """What a stage reads of earlier ones, and leaves to later ones."""
+
+    cpu_reads: Mapping[int, RowRange]
+    gpu_reads: Mapping[int, RowRange]
+    written: tuple[tuple[int, Holding], ...]
+
+
+class StageCosts:
+    """Costs of stages; asks for the times of each part once.
+
+    Args:
+        graph: The network.
+        times: Times of parts.
+        sharing: Costs of meetings.
+    """
+
+    def __init__(self, graph: NetworkGraph, times: PartTimes, sharing: Sharing) -> None:
+        self.graph = graph
+        self._times = times
+        self._sharing = sharing
+        self._parts: dict[LayerParts, tuple[float, float]] = {}
+        self._work: dict[Stage, float] = {}
+        self._uses: dict[Stage, _Use] = {}
+        self.single_us = {side: [work[side] for work in self._whole_layers()] for side in Processor}
+        """Microseconds of each layer as a whole, on either processor."""
+
+    def _whole_layers(self) -> list[tuple[float, float]]:
+        """Indexed by ``Processor``, as all times of both are."""
+        both = []
+        for layer in self.graph.layers:
+            sides = [LayerParts(layer.index, layer.whole, None)]
+            sides.append(LayerParts(layer.index, None, layer.whole))
+            (cpu_us, _), (_, gpu_us) = self.part_times(sides)
+            both.append((cpu_us, gpu_us))
+        return both
+
+    def part_times(self, parts: Sequence[LayerParts]) -> list[tuple[float, float]]:
+        """Times of the CPU and the GPU for parts of one layer; all new ones are asked at once."""
+        new = [entry for entry in dict.fromkeys(parts) if entry not in self._parts]
+        if new:
+            self._parts.update(zip(new, self._times.microseconds(new), strict=True))
+        return [self._parts[entry] for entry in parts]
+
+    def work_us(self, stage: Stage) -> float:
+        """The slower processor's time: both run their own parts without waiting for each other."""
+        if stage not in self._work:
+            times = [self.part_times([entry])[0] for entry in stage.parts]
+            self._work[stage] = max(sum(cpu for cpu, _ in times), sum(gpu for _, gpu in times))
+        return self._work[stage]
+
+    def better_single_us(self, stage: Stage) -> float:
+        """The stage's layers on the processor that is faster for all of them together."""
+        layers = slice(stage.begin, stage.end)
+        return min(sum(of_side[layers]) for of_side in self.single_us.values())
+
+    def alone_us(self, stage: Stage) -> float:
+        """A stage between others on the GPU: rows that it reads come from there, results go there.
+
+        Source: CoDL, eq. 2; Fine-Grained, section 2.
+        """
+        use = self._use(stage)
+        tensors = self.graph.tensors
+        to_cpu = sum(
+            tensors[tensor].part_bytes(_all_channels(tensors[tensor], rows))
+            for tensor, rows in use.cpu_reads.items()
+        )
+        to_gpu = sum(held.for_gpu.bytes_left for _, held in use.written if held.for_gpu)
+        shared = self._sharing.microseconds(to_cpu, to_gpu) if to_cpu or to_gpu else 0.0
+        return shared + self.work_us(stage)
+
+    def first_state(self) -> State:
+        """Before the first stage: inputs come from the CPU."""
+        read = [tensor for tensor in self.graph.inputs if tensor in self.graph.last_reader]
+        tensors = self.graph.tensors
+        return tuple(
+            (tensor, Holding(None, Transfer.of(tensors[tensor], _all_channels(tensors[tensor]))))
+            for tensor in sorted(read)
+        )
+
+    def advance(self, state: State, stage: Stage) -> tuple[State, float]:
+        """Runs a stage behind others.
+
+        Args:
+            state: What the stages before it left.
+            stage: The next one.
+
+        Returns:
+            What is left behind it, and its microseconds with those of the meeting before it.
+        """
+        use = self._use(stage)
+        to_cpu = to_gpu = 0
+        waits = False
+        left = []
+        for tensor, (for_cpu, for_gpu) in state:
+            rows = use.cpu_reads.get(tensor)
+            if for_cpu is not None and rows is not None:
+                waits = waits or for_cpu.has(rows)
+                before, for_cpu = for_cpu, for_cpu.read(rows)
+                to_cpu += before.bytes_left - for_cpu.bytes_left
+            rows = use.gpu_reads.get(tensor)
+            if for_gpu is not None and rows is not None:
+                before, for_gpu = for_gpu, for_gpu.read(rows)
+                to_gpu += before.bytes_left - for_gpu.bytes_left
+                for_gpu = for_gpu if for_gpu.bytes_left else None
+            if self.graph.last_reader[tensor] >= stage.end:
+                left.append((tensor, Holding(for_cpu, for_gpu)))
+        meets = waits or to_cpu > 0 or to_gpu > 0
+        shared = self._sharing.microseconds(to_cpu, to_gpu) if meets else 0.0
+        return tuple(sorted(left + list(use.written))), shared + self.work_us(stage)
+
+    def finish(self, state: State) -> float:
+        """Microseconds until the CPU has the outputs."""
+        by_gpu = [held.for_cpu for _, held in state if held.for_cpu is not None]
+        to_cpu = sum(part.bytes_left for part in by_gpu)
+        return self._sharing.microseconds(to_cpu, 0) if by_gpu else 0.0
+
+    def total_us(self, stages: Iterable[Stage]) -> float:
+        """Microseconds of a whole network."""
+        state, total = self.first_state(), 0.0
+        for stage in stages:
+            state, stage_us = self.advance(state, stage)
+            total += stage_us
+        return total + self.finish(state)
+
+    def single_processor(self, processor: Processor) -> list[Stage]:
+        """All layers on one processor."""
+        return [on_one(layer, processor) for layer in self.graph.layers]
+
+    def _use(self, stage: Stage) -> _Use:
+        if stage not in self._uses:
+            self._uses[stage] = self._find_use(stage)
+        return self._uses[stage]
+
+    def _find_use(self, stage: Stage) -> _Use:
+        cpu: dict[int, RowRange] = {}
+        gpu: dict[int, RowRange] = {}
+        written = []
+        for entry in stage.parts:
+            layer = self.graph.layers[entry.layer]
+            for reads, part in ((cpu, entry.cpu), (gpu, entry.gpu)):
+                if part is None:
+                    continue
+                for tensor, rows in self.graph.rows_read(layer, (part.row_begin, part.row_end)):
+                    if self.graph.writer.get(tensor, -1) < stage.begin:
+                        extend(reads, tensor, rows)
+            for tensor in layer.outputs:
+                if self.graph.last_reader.get(tensor, -1) >= stage.end:
+                    written.append((tensor, self._holding(tensor, entry)))
+        return _Use(cpu, gpu, tuple(written))
+
+    def _holding(self, tensor: int, entry: LayerParts) -> Holding:
+        of_tensor = self.graph.tensors[tensor]
+        for_cpu = Transfer.of(of_tensor, entry.gpu) if entry.gpu is not None else None
+        for_gpu = Transfer.of(of_tensor, entry.cpu) if entry.cpu is not None else None
+        return Holding(for_cpu, for_gpu)
+
+
+def _all_channels(tensor: GraphTensor, rows: RowRange | None = None) -> OutputPart:
+    """All channels of a tensor's rows; without ``rows`` of all of them."""
+    begin, end = rows or (0, tensor.height)
+    return OutputPart(begin, end, 0, tensor.channels)

@@ -1,0 +1,117 @@
+"""Stages that a plan may consist of: a layer on one processor or cut, a chain, branches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+
+from phonebit.planner.plan.execution_plan import ExecutionPlan, OutputPart, PlannedPart, Processor
+from phonebit.planner.search.network_graph import GraphLayer
+
+
+class Placement(StrEnum):
+    """Where the layers of a stage run."""
+
+    CPU = "cpu"
+    GPU = "gpu"
+    ROWS = "rows"
+    CHANNELS = "channels"
+    CHAIN = "chain"
+    BRANCHES = "branches"
+
+
+@dataclass(frozen=True)
+class LayerParts:
+    """Who computes what of one layer in a stage.
+
+    Args:
+        layer: Its index.
+        cpu: The CPU's part; None: nothing.
+        gpu: The GPU's.
+    """
+
+    layer: int
+    cpu: OutputPart | None
+    gpu: OutputPart | None
+
+    def of(self, processor: Processor) -> OutputPart | None:
+        """A processor's part."""
+        return self.cpu if processor == Processor.CPU else self.gpu
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """A stage of a plan: layers that follow each other in the file.
+
+    Args:
+        placement: What kind of stage it is.
+        parts: One entry for each layer ``begin .. end - 1``, in order.
+        cut: Rows or channels of the last layer that the GPU has; 0 where no layer is cut.
+    """
+
+    placement: Placement
+    parts: tuple[LayerParts, ...]
+    cut: int = 0
+
+    @cached_property
+    def begin(self) -> int:
+        """Its first layer."""
+        return self.parts[0].layer
+
+    @cached_property
+    def end(self) -> int:
+        """The layer behind its last."""
+        return self.parts[-1].layer + 1
+
+    @property
+    def processor(self) -> Processor | None:
+        """The processor that has all of it; None where both work."""
+        if self.placement == Placement.CPU:
+            return Processor.CPU
+        return Processor.GPU if self.placement == Placement.GPU else None
+
+
+def on_one(layer: GraphLayer, processor: Processor) -> Stage:
+    """A layer as a whole on one processor."""
+    if processor == Processor.CPU:
+        return Stage(Placement.CPU, (LayerParts(layer.index, layer.whole, None),))
+    return Stage(Placement.GPU, (LayerParts(layer.index, None, layer.whole),))
+
+
+def cut_in_two(layer: GraphLayer, placement: Placement, cut: int) -> Stage:
+    """A layer of which the GPU computes the rows or channels below a cut, the CPU the others.
+
+    Args:
+        layer: A layer that can be cut so.
+        placement: ROWS or CHANNELS.
+        cut: Within the output, neither its beginning nor its end.
+    """
+    height, _, channels = layer.shape
+    if placement == Placement.ROWS:
+        gpu, cpu = OutputPart(0, cut, 0, channels), OutputPart(cut, height, 0, channels)
+    else:
+        gpu, cpu = OutputPart(0, height, 0, cut), OutputPart(0, height, cut, channels)
+    return Stage(placement, (LayerParts(layer.index, cpu, gpu),), cut)
+
+
+def as_plan(
+    stages: Sequence[Stage], device: str, method: str, predicted_ms: float
+) -> ExecutionPlan:
+    """Stages as the plan that files hold.
+
+    Args:
+        stages: In order; together they have every layer once.
+        device: Key of the device profile.
+        method: How the stages were chosen.
+        predicted_ms: Of one image.
+    """
+    planned = [
+        PlannedPart(number, processor, parts.layer, part)
+        for number, stage in enumerate(stages)
+        for parts in stage.parts
+        for processor in (Processor.GPU, Processor.CPU)
+        if (part := parts.of(processor)) is not None
+    ]
+    return ExecutionPlan(device, method, predicted_ms, tuple(planned))

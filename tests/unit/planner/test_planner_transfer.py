@@ -1,0 +1,319 @@
+"""What stages hand over: the rows that are read, as the executor does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from phonebit.converter.ir import Window
+from phonebit.converter.ops import MaxPool2D
+from phonebit.format.contents import FileContents
+from phonebit.planner import OutputPart, Processor
+from phonebit.planner.search.branches import branch_regions, branch_stages
+from phonebit.planner.search.chains import chain_ends, chain_stage
+from phonebit.planner.search.network_graph import GraphLayer, GraphTensor, NetworkGraph
+from phonebit.planner.search.stage_costs import StageCosts
+from phonebit.planner.search.stages import Placement, Stage, cut_in_two, on_one
+from phonebit.planner.search.transfer import Transfer
+from support.engine_net import Net, sign_of
+from support.planner_times import (
+    AnalyticTimes,
+    Speed,
+    contents_of,
+    conv,
+    forked,
+    residual,
+    straight,
+)
+
+GPU, CPU = Processor.GPU, Processor.CPU
+BITS_ROW = 16 * 64 // 8
+"""Bytes of a row of 16 pixels with 64 channels as bits."""
+FLOATS_ROW = 16 * 64 * 4
+
+
+@dataclass
+class Meetings:
+    """Keeps what each meeting hands over: bytes to the CPU, bytes to the GPU."""
+
+    handed: list[tuple[int, int]] = field(default_factory=list)
+
+    def microseconds(self, bytes_to_cpu: int, bytes_to_gpu: int) -> float:
+        self.handed.append((bytes_to_cpu, bytes_to_gpu))
+        return 0.0
+
+
+def costs_of(graph: NetworkGraph, meetings: Meetings) -> StageCosts:
+    return StageCosts(graph, AnalyticTimes(graph, Speed(1, 1), Speed(1, 1)), meetings)
+
+
+def stage_costs(contents: FileContents) -> tuple[StageCosts, Meetings]:
+    meetings = Meetings()
+    return costs_of(NetworkGraph.of(contents), meetings), meetings
+
+
+def handed_over(
+    contents: FileContents, stages: Callable[[NetworkGraph], Sequence[Stage]]
+) -> list[tuple[int, int]]:
+    costs, meetings = stage_costs(contents)
+    costs.total_us(stages(costs.graph))
+    return meetings.handed
+
+
+def at_rows(*cuts: int) -> Callable[[NetworkGraph], list[Stage]]:
+    """Each layer cut at a row."""
+
+    def stages(graph: NetworkGraph) -> list[Stage]:
+        layers = zip(graph.layers, cuts, strict=True)
+        return [cut_in_two(layer, Placement.ROWS, cut) for layer, cut in layers]
+
+    return stages
+
+
+def test_convolutions_cut_at_one_row_exchange_their_halos() -> None:
+    upload, halo = (0, 6 * FLOATS_ROW), (BITS_ROW, BITS_ROW)
+    result = (6 * BITS_ROW, 0)
+    handed = handed_over(straight(3), at_rows(6, 6, 6, 6))
+    assert handed == [upload, halo, halo, halo, result]
+
+
+def test_convolutions_cut_at_other_rows_exchange_what_lies_between() -> None:
+    handed = handed_over(straight(3), at_rows(6, 6, 9, 5))
+    assert handed[2:4] == [(0, 4 * BITS_ROW), (5 * BITS_ROW, 0)]
+
+
+def pointwise() -> FileContents:
+    """A convolution, one with a window of one pixel, and a pool."""
+    net = Net("pointwise")
+    bits = sign_of(net, net.input("x", (16, 16, 64)))
+    bits = conv(net, "conv", bits, 64)
+    bits = conv(net, "pointwise", bits, 64, Window((1, 1)))
+    return contents_of(net.done(net.op("pool", MaxPool2D(Window((2, 2), (2, 2))), bits)))
+
+
+def test_one_by_one_windows_and_pools_cut_alike_do_not_meet() -> None:
+    contents = pointwise()
+    upload, halo, result = (0, 6 * FLOATS_ROW), (BITS_ROW, BITS_ROW), (3 * BITS_ROW // 2, 0)
+    assert handed_over(contents, at_rows(6, 6, 6, 3)) == [upload, halo, result]
+    # A pool that is cut elsewhere: its CPU's part reads two rows of the GPU's.
+    wider = handed_over(contents, at_rows(6, 6, 6, 2))
+    assert wider == [upload, halo, (2 * BITS_ROW, 0), (2 * BITS_ROW // 2, 0)]
+
+
+def test_channel_parts_are_handed_over_by_rows_too() -> None:
+    def stages(graph: NetworkGraph) -> list[Stage]:
+        sign, first, second = graph.layers
+        by_channels = cut_in_two(first, Placement.CHANNELS, 16)
+        return [on_one(sign, GPU), by_channels, cut_in_two(second, Placement.ROWS, 6)]
+
+    handed = handed_over(straight(2), stages)
+    assert handed[2] == (11 * BITS_ROW // 4, 7 * BITS_ROW * 3 // 4)
+
+
+@pytest.mark.parametrize(
+    ("cut", "to_block0", "to_block1"),
+    [
+        (6, (BITS_ROW, BITS_ROW), (BITS_ROW, BITS_ROW)),
+        (8, (0, 3 * BITS_ROW + 2 * FLOATS_ROW), (3 * BITS_ROW + 2 * FLOATS_ROW, 0)),
+        (4, (3 * BITS_ROW, 0), (0, 3 * BITS_ROW + 2 * FLOATS_ROW)),
+    ],
+)
+def test_a_residual_gets_the_rows_that_are_missing(
+    cut: int, to_block0: tuple[int, int], to_block1: tuple[int, int]
+) -> None:
+    """The first block adds the input, of which the GPU has six rows since the sign's stage."""
+    handed = handed_over(residual(2), at_rows(6, cut, 6, 3, 3))
+    assert handed[:3] == [(0, 6 * FLOATS_ROW), to_block0, to_block1]
+
+
+def test_the_cpu_waits_for_a_tensor_at_each_reader_and_the_gpu_once() -> None:
+    """Both branches read the sign's bits."""
+
+    def handed(sign: Processor, others: Processor) -> list[tuple[int, int]]:
+        sides = (sign, others, others, others, others, others)
+        return handed_over(
+            forked(2, size=16),
+            lambda graph: [on_one(*pair) for pair in zip(graph.layers, sides, strict=True)],
+        )
+
+    upload, bits = 16 * FLOATS_ROW, 16 * BITS_ROW
+    assert handed(GPU, CPU) == [(0, upload), (bits, 0), (0, 0)]
+    assert handed(CPU, GPU) == [(0, bits), (bits, 0)]
+
+
+def test_a_layer_alone_reads_its_rows_from_the_gpu() -> None:
+    costs, meetings = stage_costs(straight(1))
+    by_rows = cut_in_two(costs.graph.layers[1], Placement.ROWS, 6)
+    by_channels = cut_in_two(costs.graph.layers[1], Placement.CHANNELS, 16)
+    costs.alone_us(by_rows)
+    costs.alone_us(by_channels)
+    costs.alone_us(on_one(costs.graph.layers[1], GPU))
+    assert meetings.handed == [
+        (11 * BITS_ROW, 10 * BITS_ROW),
+        (16 * BITS_ROW, 16 * BITS_ROW * 3 // 4),
+    ]
+
+
+@given(
+    part=st.tuples(st.integers(0, 9), st.integers(1, 9)),
+    reads=st.lists(st.tuples(st.integers(0, 19), st.integers(1, 9)), max_size=5),
+)
+def test_a_parts_share_of_the_rows_that_readers_span_is_handed_over(
+    part: tuple[int, int], reads: list[tuple[int, int]]
+) -> None:
+    rows = OutputPart(part[0], sum(part), 0, 8)
+    handover = Transfer.of(GraphTensor(0, 30, 3, 8, 32), rows)
+    total = handover.bytes_left
+    assert total == part[1] * 3 * 8 * 4
+    for begin, size in reads:
+        handover = handover.read((begin, begin + size))
+    first = min((begin for begin, _ in reads), default=99)
+    behind = max((begin + size for begin, size in reads), default=0)
+    shared = max(min(rows.row_end, behind) - max(rows.row_begin, first), 0)
+    assert total - handover.bytes_left == shared * 3 * 8 * 4
+
+
+class Executor:
+    """The executor's rules, with all readers known: ``runtime/coexec/schedule.cpp``."""
+
+    def __init__(self, graph: NetworkGraph, stages: Sequence[Stage]) -> None:
+        self.graph = graph
+        self.stages = stages
+        whole = {tensor: self.whole(tensor) for tensor in graph.inputs}
+        self.written: dict[Processor, dict[int, OutputPart]] = {CPU: whole, GPU: {}}
+        self.stage_of = dict.fromkeys(graph.inputs, -1)
+        self.rows: dict[Processor, dict[int, set[int]]] = {CPU: {}, GPU: {}}
+        for number, stage in enumerate(stages):
+            for entry in stage.parts:
+                for side in Processor:
+                    if (part := entry.of(side)) is not None:
+                        for tensor in graph.layers[entry.layer].outputs:
+                            self.written[side][tensor] = part
+                            self.stage_of[tensor] = number
+        for number in range(len(stages)):
+            for side in Processor:
+                for tensor, read in self.reads(number, side):
+                    self.rows[side].setdefault(tensor, set()).update(read)
+        for tensor in graph.outputs:
+            self.rows[CPU][tensor] = set(range(graph.tensors[tensor].height))
+
+    def whole(self, tensor: int) -> OutputPart:
+        of = self.graph.tensors[tensor]
+        return OutputPart(0, of.height, 0, of.channels)
+
+    def reads(self, number: int, side: Processor) -> Iterator[tuple[int, range]]:
+        """Rows of tensors of earlier stages."""
+        for entry in self.stages[number].parts:
+            part = entry.of(side)
+            if part is None:
+                continue
+            rows = (part.row_begin, part.row_end)
+            for tensor, read in self.graph.rows_read(self.graph.layers[entry.layer], rows):
+                if self.stage_of[tensor] < number:
+                    yield tensor, range(*read)
+
+    def of_other(self, side: Processor, tensor: int) -> range:
+        part = self.written[GPU if side == CPU else CPU].get(tensor)
+        return range(part.row_begin, part.row_end) if part else range(0)
+
+    def bytes_to(self, side: Processor) -> int:
+        total = 0
+        for tensor, read in self.rows[side].items():
+            rows = self.of_other(side, tensor)
+            begin, end = (
+                max(rows.start, min(read, default=0)),
+                min(rows.stop, max(read, default=-1) + 1),
+            )
+            if begin < end:
+                part = self.written[GPU if side == CPU else CPU][tensor]
+                share = OutputPart(begin, end, part.channel_begin, part.channel_end)
+                total += self.graph.tensors[tensor].part_bytes(share)
+        return total
+
+    def meetings(self) -> int:
+        count, handed = 0, -2
+        for number in range(len(self.stages)):
+            waits = {
+                side: [
+                    self.stage_of[tensor]
+                    for tensor, read in self.reads(number, side)
+                    if set(read) & set(self.of_other(side, tensor))
+                ]
+                for side in Processor
+            }
+            waits_for = max(waits[GPU], default=-2)
+            count += bool(waits[CPU]) or waits_for > handed
+            handed = max(handed, waits_for)
+        return count + any(tensor in self.written[GPU] for tensor in self.graph.outputs)
+
+
+def stages_from(graph: NetworkGraph, begin: int) -> list[Stage]:
+    """Of all kinds; few cuts, so that layers are often cut alike."""
+
+    def row_cuts(layer: GraphLayer) -> set[int]:
+        return {max(1, layer.shape[0] * quarters // 4) for quarters in (1, 2, 3)}
+
+    layer = graph.layers[begin]
+    stages = [on_one(layer, side) for side in Processor]
+    if layer.can_cut_rows:
+        stages += [cut_in_two(layer, Placement.ROWS, cut) for cut in sorted(row_cuts(layer))]
+    if layer.can_cut_channels:
+        stages.append(cut_in_two(layer, Placement.CHANNELS, layer.shape[2] // 2))
+    for end in chain_ends(graph, begin):
+        if end > begin + 1:
+            cuts = sorted(row_cuts(graph.layers[end - 1]))
+            chains = [chain_stage(graph, begin, end, cut) for cut in cuts]
+            stages += [chain for chain in chains if chain is not None]
+    for region in branch_regions(graph):
+        if region.begin == begin:
+            stages += branch_stages(costs_of(graph, Meetings()), region)
+    return stages
+
+
+def all_plans(graph: NetworkGraph, begin: int = 0) -> Iterator[list[Stage]]:
+    if begin == len(graph.layers):
+        yield []
+        return
+    for stage in stages_from(graph, begin):
+        for rest in all_plans(graph, stage.end):
+            yield [stage, *rest]
+
+
+@st.composite
+def staged(draw: st.DrawFn, contents: FileContents) -> tuple[NetworkGraph, list[Stage]]:
+    """Any plan of a network."""
+    graph = NetworkGraph.of(contents)
+    stages: list[Stage] = []
+    while not stages or stages[-1].end < len(graph.layers):
+        offers = stages_from(graph, stages[-1].end if stages else 0)
+        stages.append(draw(st.sampled_from(offers)))
+    return graph, stages
+
+
+def check(graph: NetworkGraph, stages: list[Stage], is_linear: bool) -> None:
+    meetings = Meetings()
+    costs_of(graph, meetings).total_us(stages)
+    executor = Executor(graph, stages)
+    to_cpu, to_gpu = (sum(handed[side] for handed in meetings.handed) for side in (0, 1))
+    assert (to_cpu, to_gpu) == (executor.bytes_to(CPU), executor.bytes_to(GPU))
+    assert len(meetings.handed) >= executor.meetings()
+    if is_linear:
+        assert len(meetings.handed) == executor.meetings()
+
+
+@pytest.mark.parametrize("contents", [straight(2, channels=16, size=9), pointwise()])
+def test_layers_in_a_row_cost_what_they_do_with_the_executor(contents: FileContents) -> None:
+    graph = NetworkGraph.of(contents)
+    for stages in all_plans(graph):
+        check(graph, stages, is_linear=True)
+
+
+@given(st.one_of(staged(residual(4, channels=16, size=9)), staged(forked(3, channels=16))))
+def test_other_networks_never_cost_less_than_with_the_executor(
+    plan: tuple[NetworkGraph, list[Stage]],
+) -> None:
+    check(*plan, is_linear=False)
