@@ -144,7 +144,8 @@ def _from_archive(archive: zipfile.ZipFile, path: Path, stack: ExitStack) -> Ker
         else {}
     )
     version = metadata.get("keras_version", "3") if isinstance(metadata, dict) else "3"
-    file = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (the stack closes it)
+    spooled = tempfile.SpooledTemporaryFile(MAX_CONFIG_BYTES)  # noqa: SIM115 (the stack closes it)
+    file = stack.enter_context(spooled)
     _unpack(archive, weights, file)
     root = stack.enter_context(open_hdf5(file))
     return KerasModel(spec, ArchiveWeights(root, spec), keras_major(str(version)))

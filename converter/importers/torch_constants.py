@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 from phonebit.converter.importers.torch_program import Call, replace_calls
@@ -9,6 +10,9 @@ from phonebit.errors import ConversionError
 
 QUANTIZING: Final = frozenset({"sign", "sgn", "where", "gt", "ge", "lt", "le", "heaviside"})
 """Operators that a kernel goes through if the network was trained with binary weights."""
+
+MAX_ELEMENTS: Final = 1 << 28
+"""Of one constant: a few words in a file may ask for any size."""
 
 
 class Constants:
@@ -42,6 +46,10 @@ class Constants:
             return call.target.detach()
         if call.op == "empty":
             return torch.empty(call.shape, dtype=call.dtype)
+        if math.prod(call.shape) > MAX_ELEMENTS:
+            raise ConversionError(
+                "a constant is too large", where=call.name, expected=MAX_ELEMENTS, got=call.shape
+            )
         arguments = {
             name: replace_calls(value, self._values.__getitem__)
             for name, value in call.arguments.items()

@@ -18,6 +18,8 @@ from phonebit.picture_placement import Placement
 from phonebit.preprocessing import Preprocessing
 
 PICTURE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"})
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF")
+"""What Pillow may decode; it knows forty others, of which one (EPS) runs another program."""
 PLAIN_LEVELS = Preprocessing((0.0, 255.0))
 """How a picture becomes levels where a file says nothing."""
 
@@ -43,7 +45,7 @@ def load_picture(path: Path, info: TensorInfo, rule: Preprocessing | None) -> Pi
     """Read a picture and make it a network's input.
 
     Args:
-        path: any format that Pillow reads.
+        path: a PNG, JPEG, BMP, GIF, WebP or TIFF file, whatever its name.
         info: the input, "u8" or "f32", with 1, 3 or 4 channels.
         rule: what the picture becomes; None: another size is resized as a whole, bilinear, and the
             input must be "u8".
@@ -92,7 +94,7 @@ def open_picture(path: Path) -> Image.Image:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # odd metadata are no reason to talk
                 warnings.simplefilter("error", Image.DecompressionBombWarning)
-                image = Image.open(stream)
+                image = Image.open(stream, formats=FORMATS)
                 image.load()
                 return ImageOps.exif_transpose(image)
         except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:

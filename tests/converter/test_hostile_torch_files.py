@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -23,12 +22,12 @@ from hostile_torch_files import (  # noqa: E402
     symbolic_size,
     with_json,
 )
+from watched import OUTPUT, reports  # noqa: E402
 
 from phonebit.converter.importers.torch_archive import load_program  # noqa: E402
 from phonebit.converter.importers.torch_archive_text import checked_program  # noqa: E402
 from phonebit.errors import ConversionError  # noqa: E402
 
-WATCHED = Path(__file__).with_name("watched.py")
 FACTORY = "from torch import nn\n\ndef build():\n    return nn.Conv2d(3, 4, 3)\n"
 
 
@@ -40,10 +39,15 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, A
         (folder / name).write_bytes(content)
     (folder / "honest.pt2").write_bytes(saved(program()))
     (folder / "bakery.py").write_text(FACTORY)
-    command = [sys.executable, "-B", str(WATCHED), MARKER, "honest.pt2", *REFUSED, *CONVERTED]
-    child = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
-    assert child.returncode == 0, child.stderr
-    return folder, json.loads(child.stdout.splitlines()[-1])
+    commands = {name: arguments(name) for name in (*REFUSED, *CONVERTED)}
+    return folder, reports(folder, MARKER, arguments("honest.pt2"), commands)
+
+
+def arguments(name: str) -> list[str]:
+    convert = ["convert", name, "-o", OUTPUT]
+    if name.endswith(".pt2"):
+        return convert
+    return [*convert, "--model", "bakery:build", "--input-shape", "1,3,6,6"]
 
 
 @pytest.mark.parametrize(("name", "message"), REFUSED.items(), ids=list(REFUSED))
@@ -72,7 +76,7 @@ def test_the_watch_notices_what_pytorch_itself_would_run(tmp_path: Path) -> None
     evil = tmp_path / "evil.pt2"
     evil.write_bytes(with_json(saved(program()), symbolic_size))
     code = (
-        f"import sys, torch; sys.path.insert(0, {str(WATCHED.parent)!r})\n"
+        f"import sys, torch; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
         f"from watched import Watch\nwatch = Watch({MARKER!r}); watch.begin()\n"
         f"torch.export.load({str(evil)!r})\nprint(watch.end())\n"
     )

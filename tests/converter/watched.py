@@ -1,8 +1,9 @@
-"""Converts files in a process that notes what it executes, writes, deletes or connects to.
+"""Runs commands in a process that notes what they execute, write, delete or connect to.
 
-Run as ``python watched.py MARKER FILE...`` in a folder of its own: prints, as JSON, the exit code,
-the message and the suspicious events of each file. MARKER is a text that every payload contains, so
-that code of a file is told from the code that frameworks generate themselves.
+``python watched.py MARKER`` in a folder of its own reads, as JSON, ``[warm_up, {name: arguments}]``
+and prints, as JSON, the exit code, the message and the suspicious events of each command. MARKER is
+a text that every payload contains, so that code of a file is told from the code that frameworks
+generate themselves.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import contextlib
 import io
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from types import CodeType
@@ -71,15 +73,12 @@ def _is_output(path: Any) -> bool:
     return isinstance(path, int) or OUTPUT in str(path) or str(path) == os.devnull
 
 
-def convert(source: str) -> tuple[int, str]:
-    """Exit code and message of ``phonebit convert``."""
+def run(arguments: list[str]) -> tuple[int, str]:
+    """Exit code and message of a ``phonebit`` command."""
     from phonebit.cli.main import main
 
     messages = io.StringIO()
-    sys.argv = ["phonebit", "convert", source, "-o", OUTPUT, "--model", "bakery:build"]
-    sys.argv += ["--input-shape", "1,3,6,6"]
-    if Path(source).suffix in (".pt2", ".h5", ".keras"):
-        sys.argv = sys.argv[:5]
+    sys.argv = ["phonebit", *arguments]
     with contextlib.redirect_stderr(messages), contextlib.redirect_stdout(io.StringIO()):
         try:
             code = main()
@@ -88,17 +87,34 @@ def convert(source: str) -> tuple[int, str]:
     return int(code or 0), messages.getvalue()
 
 
-def main(marker: str, warm_up: str, files: list[str]) -> None:
-    """Notes nothing of the first file, an honest one, which makes frameworks load their parts."""
-    convert(warm_up)
+def main(marker: str) -> None:
+    """Notes nothing of the first command, whose honest file makes frameworks load their parts."""
+    warm_up, commands = json.load(sys.stdin)
+    code, message = run(warm_up)
+    if code:
+        sys.exit(message)
     watch = Watch(marker)
     results = {}
-    for source in files:
+    for name, arguments in commands.items():
         watch.begin()
-        code, message = convert(source)
-        results[source] = {"code": code, "message": message, "events": watch.end()}
+        code, message = run(arguments)
+        results[name] = {"code": code, "message": message, "events": watch.end()}
     print(json.dumps(results))
 
 
+def reports(folder: Path, marker: str, warm_up: list[str], commands: dict[str, Any]) -> Any:
+    """What a watched process in a folder reports of each command."""
+    child = subprocess.run(
+        [sys.executable, "-B", __file__, marker],
+        input=json.dumps([warm_up, commands]),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert child.returncode == 0, child.stderr
+    return json.loads(child.stdout.splitlines()[-1])
+
+
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3:])
+    main(sys.argv[1])
