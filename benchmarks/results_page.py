@@ -1,8 +1,7 @@
 """Writes docs/results.md and the tables of other pages from the results: nothing is typed by hand.
 
-A package of benchmarks that has something to show has a ``document`` with ``section()``: Markdown
-made from its files in ``benchmarks/results/``. Those that draw have ``plots()``, which writes files
-into ``docs/images/``.
+Each section is ``section()`` of a module, Markdown made from files in ``benchmarks/results/``; some
+have ``plots()``, which writes files into ``docs/images/``.
 
     python -m benchmarks.results_page          # after any benchmark that wrote new results
     python -m benchmarks.results_page --check  # exit code 1 where a page is older than its results
@@ -15,9 +14,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from benchmarks.accuracy import document as accuracy
+from benchmarks import accuracy, detection
 from benchmarks.coexec import document as coexec
-from benchmarks.detection import document as detection
 from benchmarks.energy import document as energy
 from benchmarks.networks import document as networks
 from benchmarks.peers import document as peers

@@ -17,7 +17,7 @@ import pytest
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
 
-from benchmarks.accuracy import document  # noqa: E402
+from benchmarks import accuracy  # noqa: E402
 from phonebit import Network  # noqa: E402
 from training import packed_checkpoint  # noqa: E402
 from training.fashion_mnist_torch import evaluate, fitting  # noqa: E402
@@ -184,9 +184,9 @@ def test_a_section_is_made_of_the_results(monkeypatch: pytest.MonkeyPatch) -> No
         "training": training,
         "networks": [row],
     }
-    monkeypatch.setattr(document, "read_results", lambda name: results)
+    monkeypatch.setattr(accuracy, "read_results", lambda name: results)
     expected = "| VGG-small | 94.56% | 91.23% | 91.23% | 10,000 of 10,000 | 736 kB | 901 kB |"
-    assert expected in document.section().splitlines()
+    assert expected in accuracy.section().splitlines()
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -14,18 +14,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.peers.formats.steps import covers_map, same_pads, single_step, unsupported
+from phonebit.converter import ops
 from phonebit.converter.ir import Graph, Node
-from phonebit.converter.ops import (
-    AveragePool2D,
-    BatchNorm,
-    Concat,
-    Conv2D,
-    Elementwise,
-    Input,
-    MaxPool2D,
-    Sign,
-    Softmax,
-)
 from phonebit.converter.ops.epilogue import AddTensor, Clamp, MultiplyTensor, PRelu
 
 Tensor = Any
@@ -65,30 +55,30 @@ class _Exporter:
 
     def _export(self, tf: Any, node: Node) -> Tensor:
         op, layers = node.op, tf.keras.layers
-        if isinstance(op, Input):
+        if isinstance(op, ops.Input):
             shape = self.graph.types[node.outputs[0]].shape
             return layers.Input(shape, batch_size=1, name=node.name)
         operands = [self.values[name] for name in node.inputs]
-        if isinstance(op, Sign) and op.threshold == 0:
+        if isinstance(op, ops.Sign) and op.threshold == 0:
             self.signs.add(node.outputs[0])
             return operands[0]
-        if isinstance(op, MaxPool2D):
+        if isinstance(op, ops.MaxPool2D):
             if node.inputs[0] in self.signs:
                 self.signs.add(node.outputs[0])
             x, padding = self._edges_repeated(tf, node, op)
             pool = layers.MaxPool2D(op.window.kernel, op.window.strides, padding, name=node.name)
             return pool(x)
-        if isinstance(op, Conv2D):
+        if isinstance(op, ops.Conv2D):
             return self._convolution(tf, node, op)
         if self.signs.intersection(node.inputs):
             raise unsupported(node, "Keras", op)
-        if isinstance(op, AveragePool2D):
+        if isinstance(op, ops.AveragePool2D):
             padding = self._padding(node, op)
             pool = layers.AveragePooling2D(op.window.kernel, op.window.strides, padding)
             return pool(operands[0])
         return _simple(tf, node, operands)
 
-    def _padding(self, node: Node, op: Conv2D | MaxPool2D | AveragePool2D) -> str:
+    def _padding(self, node: Node, op: ops.Conv2D | ops.MaxPool2D | ops.AveragePool2D) -> str:
         height, width, _ = self.graph.types[node.inputs[0]].shape
         if not any(op.window.pads):
             return "valid"
@@ -96,7 +86,7 @@ class _Exporter:
             return "same"
         raise unsupported(node, "Keras", f"pads {op.window.pads}")
 
-    def _edges_repeated(self, tf: Any, node: Node, op: MaxPool2D) -> tuple[Tensor, str]:
+    def _edges_repeated(self, tf: Any, node: Node, op: ops.MaxPool2D) -> tuple[Tensor, str]:
         """The operand and the name of the padding that is left.
 
         Mirrored pixels that are in the window anyway do not change a maximum, so they may stand for
@@ -111,7 +101,7 @@ class _Exporter:
             raise unsupported(node, "Keras", f"pads {window.pads}")
         return tf.pad(x, [[0, 0], [top, bottom], [left, right], [0, 0]], "SYMMETRIC"), "valid"
 
-    def _convolution(self, tf: Any, node: Node, op: Conv2D) -> Tensor:
+    def _convolution(self, tf: Any, node: Node, op: ops.Conv2D) -> Tensor:
         x, window = self.values[node.inputs[0]], op.window
         of_signs = node.inputs[0] in self.signs
         weights = op.weights.transpose(1, 2, 3, 0)  # HWIO
@@ -138,7 +128,7 @@ class _Exporter:
             raise unsupported(node, "Keras", f"groups {op.groups}")
         return _with_weights(layer, x, [weights, *bias])
 
-    def _padded(self, tf: Any, node: Node, op: Conv2D, x: Tensor) -> tuple[Tensor, str]:
+    def _padded(self, tf: Any, node: Node, op: ops.Conv2D, x: Tensor) -> tuple[Tensor, str]:
         """The operand and the name of the padding that is left."""
         height, width, _ = self.graph.types[node.inputs[0]].shape
         if op.window.pads == same_pads(op.window, height, width):
@@ -147,7 +137,7 @@ class _Exporter:
         return tf.keras.layers.ZeroPadding2D(((top, bottom), (left, right)))(x), "valid"
 
 
-def _sign_convolution(op: Conv2D, settings: dict[str, Any]) -> Any:
+def _sign_convolution(op: ops.Conv2D, settings: dict[str, Any]) -> Any:
     import larq
 
     is_binary = op.groups == 1 and bool(np.all(np.abs(op.weights) == 1))
@@ -163,14 +153,14 @@ def _sign_convolution(op: Conv2D, settings: dict[str, Any]) -> Any:
 
 def _simple(tf: Any, node: Node, operands: list[Tensor]) -> Tensor:
     op, layers = node.op, tf.keras.layers
-    if isinstance(op, BatchNorm):
+    if isinstance(op, ops.BatchNorm):
         layer = layers.BatchNormalization(epsilon=op.epsilon, name=node.name)
         return _with_weights(layer, operands[0], [op.gamma, op.beta, op.mean, op.variance])
-    if isinstance(op, Concat):
+    if isinstance(op, ops.Concat):
         return layers.Concatenate(name=node.name)(operands)
-    if isinstance(op, Softmax) and not op.log:
+    if isinstance(op, ops.Softmax) and not op.log:
         return layers.Softmax(name=node.name)(operands[0])
-    if isinstance(op, Elementwise):
+    if isinstance(op, ops.Elementwise):
         step = single_step(op)
         binary: dict[type, Callable[..., Any]] = {
             AddTensor: layers.Add,

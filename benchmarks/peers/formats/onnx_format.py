@@ -12,17 +12,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.peers.formats.folding import fold_batch_norm
 from benchmarks.peers.formats.steps import covers_map, single_step, unsupported
+from phonebit.converter import ops
 from phonebit.converter.ir import Graph, Node, Window
-from phonebit.converter.ops import (
-    AveragePool2D,
-    BatchNorm,
-    Concat,
-    Conv2D,
-    Elementwise,
-    Input,
-    MaxPool2D,
-    Softmax,
-)
 from phonebit.converter.ops.epilogue import AddTensor, Clamp, MultiplyTensor, PRelu
 
 OPSET: Final = 17
@@ -74,27 +65,27 @@ class _Exporter:
 
     def _export(self, node: Node) -> None:
         op = node.op
-        if isinstance(op, Input):
+        if isinstance(op, ops.Input):
             return
-        if isinstance(op, Conv2D):
+        if isinstance(op, ops.Conv2D):
             self._convolution(node, op)
-        elif isinstance(op, MaxPool2D | AveragePool2D):
-            kind = "MaxPool" if isinstance(op, MaxPool2D) else "AveragePool"
+        elif isinstance(op, ops.MaxPool2D | ops.AveragePool2D):
+            kind = "MaxPool" if isinstance(op, ops.MaxPool2D) else "AveragePool"
             self._emit(kind, node, **_geometry(op.window))
-        elif isinstance(op, BatchNorm):
+        elif isinstance(op, ops.BatchNorm):
             constants = {"gamma": op.gamma, "beta": op.beta, "mean": op.mean, "var": op.variance}
             names = [self._constant(f"{node.name}.{key}", constants[key]) for key in constants]
             self._emit("BatchNormalization", node, *names, epsilon=op.epsilon)
-        elif isinstance(op, Concat):
+        elif isinstance(op, ops.Concat):
             self._emit("Concat", node, axis=1)
-        elif isinstance(op, Softmax) and not op.log:
+        elif isinstance(op, ops.Softmax) and not op.log:
             self._emit("Softmax", node, axis=1)
-        elif isinstance(op, Elementwise):
+        elif isinstance(op, ops.Elementwise):
             self._elementwise(node, op)
         else:
             raise unsupported(node, "ONNX", op)
 
-    def _convolution(self, node: Node, op: Conv2D) -> None:
+    def _convolution(self, node: Node, op: ops.Conv2D) -> None:
         weights = op.weights.transpose(0, 3, 1, 2)  # OIHW
         if covers_map(op, self.graph.types[node.inputs[0]].shape):
             self._dense(node, op, weights.reshape(len(weights), -1))
@@ -105,7 +96,7 @@ class _Exporter:
         geometry = {**_geometry(op.window), "dilations": op.window.dilation}
         self._emit("Conv", node, *extra, group=op.groups, **geometry)
 
-    def _dense(self, node: Node, op: Conv2D, weights: np.ndarray) -> None:
+    def _dense(self, node: Node, op: ops.Conv2D, weights: np.ndarray) -> None:
         source = node.inputs[0]
         if source not in self.flat:
             source = f"{node.name}.flat"
@@ -119,7 +110,7 @@ class _Exporter:
         self.nodes.append(helper.make_node("Gemm", inputs, node.outputs, node.name, transB=1))
         self.flat.add(node.outputs[0])
 
-    def _elementwise(self, node: Node, op: Elementwise) -> None:
+    def _elementwise(self, node: Node, op: ops.Elementwise) -> None:
         step = single_step(op)
         if isinstance(step, Clamp) and (step.low, step.high) == (0, np.inf):
             self._emit("Relu", node)

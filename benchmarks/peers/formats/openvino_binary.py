@@ -19,19 +19,8 @@ from openvino import Type, opset1, opset8
 
 from benchmarks.peers.formats.folding import scale_and_offset
 from benchmarks.peers.formats.steps import covers_map, single_step, unsupported
+from phonebit.converter import ops
 from phonebit.converter.ir import Graph, Node, Window
-from phonebit.converter.ops import (
-    AveragePool2D,
-    BatchNorm,
-    Concat,
-    Conv2D,
-    Elementwise,
-    Input,
-    MaxPool2D,
-    Reshape,
-    Sign,
-    Softmax,
-)
 from phonebit.converter.ops.epilogue import AddTensor, Clamp, MultiplyTensor, PRelu
 from phonebit.format.records import DataType
 
@@ -109,18 +98,18 @@ class _Exporter:
 
     def _export(self, node: Node) -> Value | _Signs:
         op = node.op
-        if isinstance(op, Input):
+        if isinstance(op, ops.Input):
             height, width, channels = self.graph.types[node.outputs[0]].shape
             return opset1.parameter([1, channels, height, width], np.float32, name=node.name)
-        if isinstance(op, Conv2D):
+        if isinstance(op, ops.Conv2D):
             return self._convolution(node, op)
-        if isinstance(op, Sign):
+        if isinstance(op, ops.Sign):
             return self._sign(node, op)
-        if isinstance(op, MaxPool2D):
+        if isinstance(op, ops.MaxPool2D):
             return self._max_pool(node, op)
         return _simple(node, [self._operand(name) for name in node.inputs])
 
-    def _convolution(self, node: Node, op: Conv2D) -> Value:
+    def _convolution(self, node: Node, op: ops.Conv2D) -> Value:
         strides, before, after, dilations = _geometry(op.window)
         weights = np.ascontiguousarray(op.weights.transpose(0, 3, 1, 2))
         of_bits = self.graph.types[node.inputs[0]].dtype == DataType.BIT
@@ -152,10 +141,10 @@ class _Exporter:
             x = opset1.convolution(x, weights, strides, before, after, dilations)
         return x if op.bias is None else opset1.add(x, _row(op.bias))
 
-    def _sign(self, node: Node, op: Sign) -> _Signs:
+    def _sign(self, node: Node, op: ops.Sign) -> _Signs:
         """Of batch normalization: scale * x + offset >= threshold is x >= t, or <= if scale < 0."""
         source = self.graph.producer(node.inputs[0])
-        if isinstance(source.op, BatchNorm) and not self._is_pooled(node):
+        if isinstance(source.op, ops.BatchNorm) and not self._is_pooled(node):
             scale, offset = scale_and_offset(source.op)
             if np.all(scale):
                 x = self._operand(source.inputs[0])
@@ -166,9 +155,9 @@ class _Exporter:
 
     def _is_pooled(self, sign: Node) -> bool:
         consumers = self.graph.consumers(sign.outputs[0])
-        return any(isinstance(node.op, MaxPool2D) for node in consumers)
+        return any(isinstance(node.op, ops.MaxPool2D) for node in consumers)
 
-    def _max_pool(self, node: Node, op: MaxPool2D) -> Value | _Signs:
+    def _max_pool(self, node: Node, op: ops.MaxPool2D) -> Value | _Signs:
         """The maximum of signs is the sign of the maximum, since sign is monotone."""
         strides, before, after, _ = _geometry(op.window)
         source = self.values[node.inputs[0]]
@@ -181,21 +170,21 @@ class _Exporter:
 
 def _simple(node: Node, operands: list[Value]) -> Value:
     op = node.op
-    if isinstance(op, BatchNorm):
+    if isinstance(op, ops.BatchNorm):
         scale, offset = scale_and_offset(op)
         return opset1.add(opset1.multiply(operands[0], _row(scale)), _row(offset))
-    if isinstance(op, AveragePool2D):
+    if isinstance(op, ops.AveragePool2D):
         strides, before, after, _ = _geometry(op.window)
         return opset1.avg_pool(operands[0], strides, before, after, list(op.window.kernel), True)
-    if isinstance(op, Concat):
+    if isinstance(op, ops.Concat):
         return opset1.concat(operands, 1)
-    if isinstance(op, Softmax) and not op.log:
+    if isinstance(op, ops.Softmax) and not op.log:
         return opset8.softmax(operands[0], 1)
-    if isinstance(op, Reshape) and op.shape[:2] == (1, 1):
+    if isinstance(op, ops.Reshape) and op.shape[:2] == (1, 1):
         # The elements in the order of H, W, C.
         turned = opset1.transpose(operands[0], np.array([0, 2, 3, 1]))
         return opset1.reshape(turned, np.array([0, -1, 1, 1], np.int64), special_zero=True)
-    if isinstance(op, Elementwise):
+    if isinstance(op, ops.Elementwise):
         step = single_step(op)
         if isinstance(step, AddTensor):
             return opset1.add(*operands)

@@ -15,17 +15,8 @@ from torch import Tensor, nn
 
 from benchmarks.peers.formats.folding import fold_batch_norm
 from benchmarks.peers.formats.steps import covers_map, single_step, unsupported
+from phonebit.converter import ops
 from phonebit.converter.ir import Graph, Node, Shape, Window
-from phonebit.converter.ops import (
-    AveragePool2D,
-    BatchNorm,
-    Concat,
-    Conv2D,
-    Elementwise,
-    Input,
-    MaxPool2D,
-    Softmax,
-)
 from phonebit.converter.ops.epilogue import AddTensor, Clamp, MultiplyTensor, PRelu, ScaleBias
 
 
@@ -42,7 +33,7 @@ class FloatNetwork(nn.Module):
     def __init__(self, graph: Graph) -> None:
         super().__init__()
         graph = fold_batch_norm(graph)
-        nodes = [node for node in graph.nodes if not isinstance(node.op, Input)]
+        nodes = [node for node in graph.nodes if not isinstance(node.op, ops.Input)]
         self.layers = nn.ModuleList(_layer(node, graph) for node in nodes)
         self.wiring = [(node.inputs, node.outputs[0]) for node in nodes]
         self.picture, self.result = graph.inputs[0], graph.outputs[0]
@@ -107,7 +98,7 @@ class Combine(nn.Module):
 
     def forward(self, *values: Tensor) -> Tensor:
         """Of the first value's shape; concatenated along the channels."""
-        if self.kind is Concat:
+        if self.kind is ops.Concat:
             return torch.cat(values, 1)
         first, second = values
         return first + second if self.kind is AddTensor else first * second
@@ -115,37 +106,37 @@ class Combine(nn.Module):
 
 def _layer(node: Node, graph: Graph) -> nn.Module:
     op = node.op
-    if isinstance(op, Conv2D):
+    if isinstance(op, ops.Conv2D):
         return _convolution(op, graph.types[node.inputs[0]].shape)
-    if isinstance(op, MaxPool2D):
+    if isinstance(op, ops.MaxPool2D):
         window = op.window
         pads = window.pads[:2] if _is_even(window.pads) else 0
         pool = nn.MaxPool2d(window.kernel, window.strides, pads, window.dilation)
         return pool if pads else _padded(window, float("-inf"), pool)
-    if isinstance(op, AveragePool2D) and _is_even(op.window.pads):
+    if isinstance(op, ops.AveragePool2D) and _is_even(op.window.pads):
         window = op.window
         return nn.AvgPool2d(window.kernel, window.strides, window.pads[:2], count_include_pad=False)
-    if isinstance(op, BatchNorm):
+    if isinstance(op, ops.BatchNorm):
         return _batch_norm(op)
-    if isinstance(op, Concat):
-        return Combine(Concat)
-    if isinstance(op, Softmax) and not op.log:
+    if isinstance(op, ops.Concat):
+        return Combine(ops.Concat)
+    if isinstance(op, ops.Softmax) and not op.log:
         return nn.Softmax(1)
-    if isinstance(op, Elementwise):
+    if isinstance(op, ops.Elementwise):
         layer = _step(op)
         if layer is not None:
             return layer
     raise unsupported(node, "PyTorch", op)
 
 
-def _batch_norm(op: BatchNorm) -> nn.Module:
+def _batch_norm(op: ops.BatchNorm) -> nn.Module:
     layer = nn.BatchNorm2d(len(op.gamma), op.epsilon)
     layer.weight.data, layer.bias.data = _tensor(op.gamma), _tensor(op.beta)
     layer.running_mean, layer.running_var = _tensor(op.mean), _tensor(op.variance)
     return layer.eval()
 
 
-def _step(op: Elementwise) -> nn.Module | None:
+def _step(op: ops.Elementwise) -> nn.Module | None:
     step = single_step(op)
     if isinstance(step, AddTensor | MultiplyTensor):
         return Combine(type(step))
@@ -164,7 +155,7 @@ def _step(op: Elementwise) -> nn.Module | None:
     return None
 
 
-def _convolution(op: Conv2D, shape: Shape) -> nn.Module:
+def _convolution(op: ops.Conv2D, shape: Shape) -> nn.Module:
     window = op.window
     if covers_map(op, shape):
         return Dense(op.weights, op.bias)

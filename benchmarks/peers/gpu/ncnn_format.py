@@ -17,17 +17,8 @@ import numpy as np
 
 from benchmarks.peers.formats.folding import fold_batch_norm
 from benchmarks.peers.formats.steps import covers_map, single_step, unsupported
+from phonebit.converter import ops
 from phonebit.converter.ir import FloatArray, Graph, Node, Shape, Window
-from phonebit.converter.ops import (
-    AveragePool2D,
-    BatchNorm,
-    Concat,
-    Conv2D,
-    Elementwise,
-    Input,
-    MaxPool2D,
-    Softmax,
-)
 from phonebit.converter.ops.epilogue import (
     AddTensor,
     Clamp,
@@ -103,7 +94,7 @@ def _layers(graph: Graph) -> list[Layer]:
         if node.name in fused:
             continue
         layer = _layer(node, graph)
-        if isinstance(node.op, Conv2D):
+        if isinstance(node.op, ops.Conv2D):
             follower = only_consumer(graph, node.outputs[0])
             activation = _activation(follower)
             if follower is not None and activation is not None:
@@ -119,22 +110,22 @@ def _layer(node: Node, graph: Graph) -> Layer:
     layer = Layer(_KINDS.get(type(op), ""), node.name, node.inputs, node.outputs)
     height, width, channels = graph.types[(node.inputs or node.outputs)[0]].shape
     match op:
-        case Input():
+        case ops.Input():
             layer.parameters = {0: width, 1: height, 2: channels}
-        case Conv2D():
+        case ops.Conv2D():
             _set_convolution(layer, op, (height, width, channels))
-        case MaxPool2D(window=window):
+        case ops.MaxPool2D(window=window):
             layer.parameters = {0: 0, **_pool(window), 5: 1}
-        case AveragePool2D(window=window) if window.kernel == (height, width):
+        case ops.AveragePool2D(window=window) if window.kernel == (height, width):
             layer.parameters = {0: 1, 4: 1}
-        case AveragePool2D(window=window):
+        case ops.AveragePool2D(window=window):
             layer.parameters = {0: 1, **_pool(window), 5: 1, 6: 0}
-        case BatchNorm():
+        case ops.BatchNorm():
             layer.parameters = {0: channels, 1: op.epsilon}
             layer.weights = [_floats(x) for x in (op.gamma, op.mean, op.variance, op.beta)]
-        case Softmax(log=False):
+        case ops.Softmax(log=False):
             layer.parameters = {0: 0, 1: 1}
-        case Elementwise():
+        case ops.Elementwise():
             _set_step(layer, single_step(op))
     if not layer.kind:
         raise unsupported(node, "ncnn", op)
@@ -142,17 +133,17 @@ def _layer(node: Node, graph: Graph) -> Layer:
 
 
 _KINDS: Final[dict[type, str]] = {
-    Input: "Input",
-    Conv2D: "Convolution",
-    MaxPool2D: "Pooling",
-    AveragePool2D: "Pooling",
-    BatchNorm: "BatchNorm",
-    Concat: "Concat",
-    Softmax: "Softmax",
+    ops.Input: "Input",
+    ops.Conv2D: "Convolution",
+    ops.MaxPool2D: "Pooling",
+    ops.AveragePool2D: "Pooling",
+    ops.BatchNorm: "BatchNorm",
+    ops.Concat: "Concat",
+    ops.Softmax: "Softmax",
 }
 
 
-def _set_convolution(layer: Layer, op: Conv2D, shape: Shape) -> None:
+def _set_convolution(layer: Layer, op: ops.Conv2D, shape: Shape) -> None:
     filters, window = len(op.weights), op.window
     layer.parameters = {0: filters, 1: int(op.bias is not None), 2: op.weights.size}
     if covers_map(op, shape):
@@ -201,7 +192,7 @@ def _set_step(layer: Layer, step: EpilogueOp) -> None:
 
 def _activation(node: Node | None) -> tuple[int, dict[int, list[float]]] | None:
     """Kind and parameters of an activation that ncnn computes with the layer in front of it."""
-    if node is None or not isinstance(node.op, Elementwise):
+    if node is None or not isinstance(node.op, ops.Elementwise):
         return None
     match single_step(node.op):
         case Clamp() as step:

@@ -20,17 +20,8 @@ from numpy.typing import NDArray
 
 from benchmarks.peers.formats.folding import fold_batch_norm, scale_and_offset
 from benchmarks.peers.formats.steps import covers_map, same_pads, single_step, unsupported
+from phonebit.converter import ops
 from phonebit.converter.ir import Graph, Node, Window
-from phonebit.converter.ops import (
-    AveragePool2D,
-    BatchNorm,
-    Concat,
-    Conv2D,
-    Elementwise,
-    Input,
-    MaxPool2D,
-    Softmax,
-)
 from phonebit.converter.ops.epilogue import AddTensor, Clamp, MultiplyTensor, PRelu
 from phonebit.converter.passes.base import only_consumer
 
@@ -95,27 +86,29 @@ class _Writer:
             "fusedActivationFunction": int(relu)
         }  # ActivationFunctionType: 0 none, 1 ReLU
         match op:
-            case Input():
+            case ops.Input():
                 self._value(result)
-            case Conv2D() if covers_map(op, self.graph.types[node.inputs[0]].shape):
+            case ops.Conv2D() if covers_map(op, self.graph.types[node.inputs[0]].shape):
                 self._dense(node, op, result, activation)
-            case Conv2D():
+            case ops.Conv2D():
                 self._convolution(node, op, result, activation)
-            case MaxPool2D(window=window) | AveragePool2D(window=window):
+            case ops.MaxPool2D(window=window) | ops.AveragePool2D(window=window):
                 self._pool(node, window, result, activation)
-            case Concat():
+            case ops.Concat():
                 options = {"axis": CHANNEL_AXIS, **activation}
                 self._emit("CONCATENATION", operands, result, "ConcatenationOptions", options)
-            case BatchNorm():
+            case ops.BatchNorm():
                 self._batch_norm(node, op, result)
-            case Softmax(log=False):
+            case ops.Softmax(log=False):
                 self._emit("SOFTMAX", operands, result, "SoftmaxOptions", {"beta": 1.0})
-            case Elementwise():
+            case ops.Elementwise():
                 self._elementwise(node, op, result, activation)
             case _:
                 raise unsupported(node, "TensorFlow Lite", op)
 
-    def _convolution(self, node: Node, op: Conv2D, result: str, options: dict[str, Any]) -> None:
+    def _convolution(
+        self, node: Node, op: ops.Conv2D, result: str, options: dict[str, Any]
+    ) -> None:
         if op.pad_value != 0 and any(op.window.pads):
             raise unsupported(node, "TensorFlow Lite", op)
         source, padding = self._padded(node, op.window)
@@ -136,7 +129,7 @@ class _Writer:
         operands = [source, self._constant(weights), self._bias(op)]
         self._emit(kind, operands, result, options_kind, options)
 
-    def _dense(self, node: Node, op: Conv2D, result: str, options: dict[str, Any]) -> None:
+    def _dense(self, node: Node, op: ops.Conv2D, result: str, options: dict[str, Any]) -> None:
         weights = op.weights.reshape(len(op.weights), -1)
         source = self.places[node.inputs[0]]
         shape = [1, weights.shape[1]]
@@ -151,7 +144,7 @@ class _Writer:
         self._operator("FULLY_CONNECTED", operands, self.places[result], kind, options)
 
     def _pool(self, node: Node, window: Window, result: str, options: dict[str, Any]) -> None:
-        is_max = isinstance(node.op, MaxPool2D)
+        is_max = isinstance(node.op, ops.MaxPool2D)
         height, width, _ = self.graph.types[node.inputs[0]].shape
         if not is_max and any(window.pads) and window.pads != same_pads(window, height, width):
             raise unsupported(node, "TensorFlow Lite", node.op)  # its mean would count zeros
@@ -161,7 +154,7 @@ class _Writer:
         kind = "MAX_POOL_2D" if is_max else "AVERAGE_POOL_2D"
         self._emit(kind, [source], result, "Pool2DOptions", options)
 
-    def _batch_norm(self, node: Node, op: BatchNorm, result: str) -> None:
+    def _batch_norm(self, node: Node, op: ops.BatchNorm, result: str) -> None:
         scale, offset = map(self._constant, scale_and_offset(op))
         source = self.places[node.inputs[0]]
         scaled = self._tensor(f"{node.name}/scaled", list(self.tensors[source].shape))
@@ -169,7 +162,7 @@ class _Writer:
         self._emit("ADD", [scaled, offset], result, "AddOptions", {})
 
     def _elementwise(
-        self, node: Node, op: Elementwise, result: str, options: dict[str, Any]
+        self, node: Node, op: ops.Elementwise, result: str, options: dict[str, Any]
     ) -> None:
         operands = [self.places[name] for name in node.inputs]
         match single_step(op):
@@ -207,15 +200,15 @@ class _Writer:
     def _fusable(self, node: Node) -> Node | None:
         """The ReLU that can be part of a convolution, sum or product."""
         follower = only_consumer(self.graph, node.outputs[0])
-        is_sum = isinstance(node.op, Elementwise) and isinstance(
+        is_sum = isinstance(node.op, ops.Elementwise) and isinstance(
             single_step(node.op), AddTensor | MultiplyTensor
         )
-        if follower is None or not (is_sum or isinstance(node.op, Conv2D)):
+        if follower is None or not (is_sum or isinstance(node.op, ops.Conv2D)):
             return None
         op = follower.op
-        return follower if isinstance(op, Elementwise) and _is_relu(single_step(op)) else None
+        return follower if isinstance(op, ops.Elementwise) and _is_relu(single_step(op)) else None
 
-    def _bias(self, op: Conv2D) -> int:
+    def _bias(self, op: ops.Conv2D) -> int:
         return self._constant(np.zeros(len(op.weights), np.float32) if op.bias is None else op.bias)
 
     def _value(self, name: str) -> int:

@@ -1,1 +1,0 @@
-"""Accuracy of the trained classifiers, for the results page."""

@@ -1,1 +1,0 @@
-"""Precision of the trained detector, for the results page."""
