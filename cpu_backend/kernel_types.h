@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ops/steps.h"
+
 namespace phonebit::cpu {
 
 /// Geometry of one sliding-window layer, one image. Channels are logical; a packed pixel has words(in_c) u32
@@ -27,25 +29,13 @@ struct ConvShape {
 /// Number of u32 words that hold `channels` bits.
 constexpr int words(int channels) { return (channels + 31) / 32; }
 
-/// The format's numbers; kTwoSlopes is its PRELU with slopes for both signs, a case of its own so that the
-/// plain one stays as fast as it is.
-enum class StepKind : int {
-  kScaleBias = 1,
-  kAdd,
-  kMultiply,
-  kClamp,
-  kPrelu,
-  kSigmoid,
-  kTanh,
-  kRound,
-  kTwoSlopes,
-};
+using format::StepKind;
 
 /// One epilogue step, docs/format.md. Pointers are resolved by the executor; c counts channels of the layer.
 struct EpilogueStep {
   StepKind kind;
   const float* a;               // scale, or slope
-  const float* b;               // bias, or slope of values >= 0
+  const float* b;               // bias, or slope of values >= 0; null: those stay as they are
   int64_t slope_pixel_stride;   // floats from one pixel's slopes to the next; 0: the same for all pixels
   const float* tensor;          // operand of kAdd and kMultiply
   int64_t tensor_pixel_stride;  // floats from one pixel to the next; 0: (1, 1, C) broadcast

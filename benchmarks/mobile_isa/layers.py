@@ -58,14 +58,14 @@ _THRESHOLD: Defines = {
 
 def _epilogue(out_c: int, values: bool = True, bits: bool = False, add: bool = False) -> Defines:
     """Scale and bias, perhaps a residual, into values and perhaps sign bits."""
-    steps = f"STEP_SCALE_BIAS(0, {out_c})"
+    steps = f"STEP_SCALE_BIAS(W, 0, {out_c})"
     names = ["constants"]
     types = ["__global const float*"]
     if add:
-        steps += " STEP_ADD(tensor0, TENSOR0_HALF, 1)"
+        steps += " STEP_ADD(W, tensor0, TENSOR0_HALF, 1)"
         names.append("tensor0")
         types.append("__global const void*")
-    found: Defines = {"EPILOGUE": 1, "STEPS": steps}
+    found: Defines = {"EPILOGUE": 1, "APPLY_STEPS(W)": steps}
     if values:
         found["HAS_VALUES"] = 1
         names.append("values")

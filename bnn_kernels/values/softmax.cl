@@ -4,7 +4,8 @@
 // @geometry global = (roundup(16 * pixels, GROUP_SIZE)), local = (GROUP_SIZE)
 // @tune     GROUP_SIZE {16,32,64,128} = 64   sixteen work-items a pixel
 // @ref      SOFTMAX   @source own
-#include "common/steps.clh"
+#include "common/values.clh"
+#include "common/functions.clh"
 
 #define LANES 16
 

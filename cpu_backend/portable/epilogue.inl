@@ -15,7 +15,7 @@ static inline void apply_epilogue(const Epilogue& epilogue, float* v, int pixel0
   neon_epilogue(epilogue, v, pixel0, count, channel0, channels);
 }
 #else
-#include "exponential.inl"
+#include "functions.inl"
 #include "simd.inl"
 
 /// Vectors of results in one register tile; operands and constants have the other registers.
@@ -96,31 +96,30 @@ PHONEBIT_INLINE void epilogue_tile(const Epilogue& epilogue, const TileSource& f
       }
       case StepKind::kPrelu: {
         const float* slope = step.a + pixel * step.slope_pixel_stride + channel;
+        if (step.b) {
+          const float* above = step.b + pixel * step.slope_pixel_stride + channel;
+          each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE {
+            const int64_t at = p * step.slope_pixel_stride + j * kLanes;
+            const FloatVector low = fetch(slope + at), high = fetch(above + at);
+            tile[p][j] *= tile[p][j] >= FloatVector{} ? high : low;
+          });
+          break;
+        }
         each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE {
           const FloatVector scaled = tile[p][j] * fetch(slope + p * step.slope_pixel_stride + j * kLanes);
           tile[p][j] = tile[p][j] >= FloatVector{} ? tile[p][j] : scaled;
         });
         break;
       }
-      case StepKind::kTwoSlopes: {
-        const float* below = step.a + pixel * step.slope_pixel_stride + channel;
-        const float* above = step.b + pixel * step.slope_pixel_stride + channel;
-        each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE {
-          const int64_t at = p * step.slope_pixel_stride + j * kLanes;
-          const FloatVector low = fetch(below + at), high = fetch(above + at);
-          tile[p][j] *= tile[p][j] >= FloatVector{} ? high : low;
-        });
-        break;
-      }
-      case StepKind::kSigmoid:
-        each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE { tile[p][j] = sigmoid(tile[p][j]); });
-        break;
-      case StepKind::kTanh:
-        each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE { tile[p][j] = hyperbolic_tangent(tile[p][j]); });
-        break;
-      case StepKind::kRound:
-        each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE { tile[p][j] = nearest_integer(tile[p][j]); });
-        break;
+#define PHONEBIT_FUNCTION(number, kind, ...) case StepKind::kind:
+#define PHONEBIT_OTHER(...)
+        PHONEBIT_STEPS(PHONEBIT_OTHER, PHONEBIT_FUNCTION) {
+          const auto function = function_of(step.kind);
+          each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE { tile[p][j] = function(tile[p][j]); });
+          break;
+        }
+#undef PHONEBIT_FUNCTION
+#undef PHONEBIT_OTHER
     }
   }
 

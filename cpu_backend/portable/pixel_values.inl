@@ -6,7 +6,6 @@
 
 #include "bit_lanes.inl"
 #include "epilogue.inl"
-#include "logarithm.inl"
 
 /// Runs the epilogue over pixels whose values fill(pixel, channel0, channels, out) provides.
 template <class Fill>

@@ -34,8 +34,7 @@ ConvShape conv_shape(const loader::Model& model, const loader::Op& op) {
   shape.pad_left = static_cast<int>(record.pad_left);
   shape.pad_bottom = static_cast<int>(record.pad_bottom);
   shape.pad_right = static_cast<int>(record.pad_right);
-  const bool is_binary = op.kind == OpKind::kBinaryConv2d || op.kind == OpKind::kBinaryDepthwiseConv2d;
-  shape.pad_value = is_binary ? static_cast<int>(record.pad_value) : 0;
+  shape.pad_value = op.traits().is_binary() ? static_cast<int>(record.pad_value) : 0;
   const bool is_u8 = op.kind == OpKind::kConv2d && in.dtype == DataType::kU8;
   shape.input_mul = is_u8 ? record.input_mul : 1;
   shape.input_add = is_u8 ? record.input_add : 0;
@@ -45,7 +44,7 @@ ConvShape conv_shape(const loader::Model& model, const loader::Op& op) {
 std::vector<int32_t> integer_thresholds(const Model& model, const Op& op) {
   if (op.threshold_kind() != ThresholdKind::kI32) return {};
   const Tensor& in = model.operand(op);
-  const bool is_depthwise = op.kind == format::OpKind::kBinaryDepthwiseConv2d;
+  const bool is_depthwise = op.traits().weights == ops::Weights::one_filter_a_channel;
   const int64_t taps = int64_t{op.record.kernel_h} * op.record.kernel_w;
   int64_t bound = is_depthwise ? taps : taps * (in.channels / static_cast<int>(op.record.groups));
   if (in.dtype == format::DataType::kU8) {

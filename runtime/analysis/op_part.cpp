@@ -7,7 +7,6 @@
 
 namespace phonebit::analysis {
 
-using format::OpKind;
 using loader::Model;
 using loader::Op;
 using loader::Tensor;
@@ -24,11 +23,11 @@ bool is_whole(const Model& model, const Op& op, const OutputPart& part) {
 }
 
 bool can_split_rows(const Model& model, const Op& op) {
-  return op.kind != OpKind::kReshape && model.output(op).height > 1;
+  return op.traits().cuts != ops::Cuts::none && model.output(op).height > 1;
 }
 
 bool can_split_channels(const Model&, const Op& op) {
-  return (op.kind == OpKind::kBinaryConv2d || op.kind == OpKind::kConv2d) && op.record.groups == 1;
+  return op.traits().cuts == ops::Cuts::rows_and_channels && op.record.groups == 1;
 }
 
 namespace {
@@ -37,11 +36,6 @@ namespace {
 RowRange window_rows(const cpu::ConvShape& shape, const OutputPart& part) {
   return {part.row_begin * shape.stride_h - shape.pad_top,
           (part.row_end - 1) * shape.stride_h - shape.pad_top + (shape.kernel_h - 1) * shape.dilation_h + 1};
-}
-
-bool has_window(OpKind kind) {
-  return kind == OpKind::kBinaryConv2d || kind == OpKind::kBinaryDepthwiseConv2d || kind == OpKind::kConv2d ||
-         kind == OpKind::kMaxPool2d || kind == OpKind::kAveragePool2d;
 }
 
 RowRange inside(const RowRange& rows, int height) {
@@ -53,12 +47,21 @@ RowRange inside(const RowRange& rows, int height) {
 RowRange rows_read(const Model& model, const Op& op, size_t operand, const OutputPart& part) {
   const std::vector<int> read = tensors_read(op);
   const int height = model.tensor(read[operand]).height;
-  if (op.kind == OpKind::kReshape) return {0, height};
-  if (operand >= op.operands.size())  // of a step
-    return height == 1 ? RowRange{0, 1} : RowRange{part.row_begin, part.row_end};
-  if (has_window(op.kind)) return inside(window_rows(conv_shape(model, op), part), height);
-  const int top = op.kind == OpKind::kPad ? static_cast<int>(op.record.pad_top) : 0;
-  return inside({part.row_begin - top, part.row_end - top}, height);
+  if (operand >= op.operands.size() && height == 1) return {0, 1};  // (1, 1, C), of a step
+  const ops::Rows rows = operand < op.operands.size() ? op.traits().rows : ops::Rows::same;
+  switch (rows) {
+    case ops::Rows::window:
+      return inside(window_rows(conv_shape(model, op), part), height);
+    case ops::Rows::same:
+      return {part.row_begin, part.row_end};
+    case ops::Rows::padded: {
+      const auto top = static_cast<int>(op.record.pad_top);
+      return inside({part.row_begin - top, part.row_end - top}, height);
+    }
+    case ops::Rows::all:
+      break;
+  }
+  return {0, height};
 }
 
 cpu::ConvShape part_shape(const cpu::ConvShape& whole, const OutputPart& part) {

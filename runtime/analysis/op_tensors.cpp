@@ -2,14 +2,12 @@
 
 namespace phonebit::analysis {
 
-using format::StepKind;
 using loader::Op;
 
 std::vector<int> tensors_read(const Op& op) {
   std::vector<int> result = op.operands;
-  for (size_t i = 0; i < op.steps.size(); ++i) {
-    if (op.step_kind(i) == StepKind::kAdd || op.step_kind(i) == StepKind::kMultiply)
-      result.push_back(op.steps[i].tensor);
+  for (const format::StepRecord& step : op.steps) {
+    if (loader::traits(step).reads_tensor()) result.push_back(step.tensor);
   }
   return result;
 }

@@ -80,7 +80,7 @@ class PlanCheck {
   }
 
   std::string describe(int layer) const {
-    return format_text("layer %d '%s' (%s)", layer, op(layer).name.c_str(), loader::name_of(op(layer).kind));
+    return format_text("layer %d '%s' (%s)", layer, op(layer).name.c_str(), op(layer).traits().name);
   }
 
   std::string describe(const PlannedPart& planned) const {

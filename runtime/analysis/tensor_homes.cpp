@@ -5,7 +5,6 @@
 namespace phonebit::analysis {
 
 using format::OpKind;
-using format::StepKind;
 using loader::Model;
 using loader::Op;
 
@@ -55,9 +54,9 @@ void TensorHomes::share_residual_sums(const Model& model) {
     const Op& op = model.ops[i];
     const int sum = op.record.value_output;
     if (op.kind != OpKind::kBinaryConv2d || sum < 0 || home(sum).place != Place::arena) continue;
-    for (size_t s = 0; s < op.steps.size(); ++s) {
-      if (op.step_kind(s) != StepKind::kAdd) continue;
-      const int shortcut = op.steps[s].tensor;
+    for (const format::StepRecord& step : op.steps) {
+      if (loader::traits(step).form != ops::StepForm::add) continue;
+      const int shortcut = step.tensor;
       const bool dies_here = last_reader[static_cast<size_t>(root(shortcut))] == static_cast<int>(i);
       const bool same_size = model.tensor(shortcut).bytes() == model.tensor(sum).bytes();
       if (home(shortcut).place != Place::arena || !dies_here || !same_size) continue;

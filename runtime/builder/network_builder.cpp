@@ -114,7 +114,7 @@ int NetworkBuilder::pool(int input, Pool& layer, OpKind kind, const char* kind_n
   TensorInfo out = tensor(input);
   out.name = layer_name(layer.name, kind_name);
   const std::string where = "layer '" + out.name + "'";
-  const bool takes_bits = kind == OpKind::kMaxPool2d;
+  const bool takes_bits = ops::has_type(ops::traits(kind).operands, DataType::kBit);
   if (out.dtype == ElementType::u8 || (out.dtype == ElementType::bit && !takes_bits))
     fail(ErrorCode::input, "%s: tensor '%s' is %s, expected %s; a pointwise layer makes values of it",
          where.c_str(), tensor(input).name.c_str(), out.dtype == ElementType::u8 ? "u8" : "bits",

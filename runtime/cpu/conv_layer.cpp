@@ -128,24 +128,33 @@ const float* float_weights(const BuildContext& context, const Op& op) {
   return expanded;
 }
 
-std::unique_ptr<Layer> make_conv_layer(const BuildContext& context, const Op& op, const OutputPart& part) {
+std::unique_ptr<Layer> make_ungrouped_conv_layer(const BuildContext& context, const Op& op,
+                                                 const OutputPart& part) {
   const int32_t* thresholds = context.packing.keep(analysis::integer_thresholds(context.model, op));
-  const uint32_t* bit_weights = context.model.constant(op.record.weights).words();
-  switch (context.model.operand(op).dtype) {
-    case DataType::kBit:
-      return std::make_unique<ConvLayer<BinaryFamily>>(context, op, part, bit_weights, thresholds);
-    case DataType::kU8:
-      return std::make_unique<ConvLayer<U8Family>>(context, op, part, bit_weights, thresholds);
-    default:
-      break;
-  }
-  if (std::unique_ptr<Layer> layer = make_i8_conv_layer(context, op, part)) return layer;
   const loader::Constant& weights = context.model.constant(op.record.weights);
+  const DataType dtype = context.model.operand(op).dtype;
+  if (dtype == DataType::kBit)
+    return std::make_unique<ConvLayer<BinaryFamily>>(context, op, part, weights.words(), thresholds);
+  if (dtype == DataType::kU8)
+    return std::make_unique<ConvLayer<U8Family>>(context, op, part, weights.words(), thresholds);
+  if (std::unique_ptr<Layer> layer = make_i8_conv_layer(context, op, part)) return layer;
   if (weights.dtype == DataType::kI8)
     return std::make_unique<ConvLayer<W8Family>>(context, op, part, weights.i8(), thresholds);
   if (weights.dtype == DataType::kF16)
     return std::make_unique<ConvLayer<F16Family>>(context, op, part, weights.f16(), thresholds);
   return std::make_unique<ConvLayer<F32Family>>(context, op, part, float_weights(context, op), thresholds);
 }
+
+static std::unique_ptr<Layer> make_conv_layer(const BuildContext& context, const Op& op,
+                                              const OutputPart& part) {
+  if (op.record.groups == 1) return make_ungrouped_conv_layer(context, op, part);
+  if (analysis::is_float_depthwise(context.model, op)) return make_float_depthwise_layer(context, op, part);
+  return make_grouped_conv_layer(context, op, part);
+}
+
+template <>
+const MakeLayer LayersOf<format::OpKind::kBinaryConv2d>::make = make_conv_layer;
+template <>
+const MakeLayer LayersOf<format::OpKind::kConv2d>::make = make_conv_layer;
 
 }  // namespace phonebit::cpu

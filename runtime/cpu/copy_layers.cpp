@@ -212,15 +212,21 @@ class SelectChannelsLayer final : public Layer {
   Split pixels_;
 };
 
+std::unique_ptr<Layer> make_concat_layer(const BuildContext& context, const Op& op, const OutputPart& part) {
+  const bool is_float = context.model.operand(op).dtype == DataType::kF32;
+  const MakeLayer make = is_float ? make_one<ConcatLayer<float>> : make_one<ConcatLayer<uint32_t>>;
+  return make(context, op, part);
+}
+
 }  // namespace
 
-std::unique_ptr<Layer> make_copy_layer(const BuildContext& context, const Op& op, const OutputPart& part) {
-  if (op.kind == OpKind::kPad) return std::make_unique<PadLayer>(context, op, part);
-  if (op.kind == OpKind::kReshape) return std::make_unique<ReshapeLayer>(context, op, part);
-  if (op.kind == OpKind::kSelectChannels) return std::make_unique<SelectChannelsLayer>(context, op, part);
-  if (context.model.operand(op).dtype == DataType::kF32)
-    return std::make_unique<ConcatLayer<float>>(context, op, part);
-  return std::make_unique<ConcatLayer<uint32_t>>(context, op, part);
-}
+template <>
+const MakeLayer LayersOf<OpKind::kConcat>::make = make_concat_layer;
+template <>
+const MakeLayer LayersOf<OpKind::kPad>::make = make_one<PadLayer>;
+template <>
+const MakeLayer LayersOf<OpKind::kReshape>::make = make_one<ReshapeLayer>;
+template <>
+const MakeLayer LayersOf<OpKind::kSelectChannels>::make = make_one<SelectChannelsLayer>;
 
 }  // namespace phonebit::cpu

@@ -84,10 +84,11 @@ class FloatDepthwiseLayer final : public Layer {
 
 }  // namespace
 
-std::unique_ptr<Layer> make_depthwise_layer(const BuildContext& context, const Op& op,
-                                            const OutputPart& part) {
-  if (op.kind == format::OpKind::kBinaryDepthwiseConv2d)
-    return std::make_unique<BinaryDepthwiseLayer>(context, op, part);
+template <>
+const MakeLayer LayersOf<format::OpKind::kBinaryDepthwiseConv2d>::make = make_one<BinaryDepthwiseLayer>;
+
+std::unique_ptr<Layer> make_float_depthwise_layer(const BuildContext& context, const Op& op,
+                                                  const OutputPart& part) {
   return std::make_unique<FloatDepthwiseLayer>(context, op, part);
 }
 

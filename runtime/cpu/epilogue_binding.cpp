@@ -24,10 +24,8 @@ EpilogueBinding::EpilogueBinding(const BuildContext& context, const Op& op, cons
     step.high = record.value_b;
     if (record.constant_a >= 0) step.a = from_channel(record.constant_a);
     if (record.constant_b >= 0) step.b = from_channel(record.constant_b);
-    const bool has_slopes = step.kind == StepKind::kPrelu;
-    if (has_slopes && step.b != nullptr) step.kind = StepKind::kTwoSlopes;
     const bool is_per_element =
-        has_slopes && out.pixels() > 1 &&
+        step.kind == StepKind::kPrelu && out.pixels() > 1 &&
         model.constant(record.constant_a).count == static_cast<uint64_t>(out.elements());
     if (is_per_element) {
       step.slope_pixel_stride = out.channels;
@@ -58,11 +56,7 @@ EpilogueBinding::EpilogueBinding(const BuildContext& context, const Op& op, cons
 
 double epilogue_ns_per_element(const Op& op) {
   double ns = 0.1;
-  for (size_t i = 0; i < op.steps.size(); ++i) {
-    const bool is_transcendental =
-        op.step_kind(i) == format::StepKind::kSigmoid || op.step_kind(i) == format::StepKind::kTanh;
-    ns += is_transcendental ? 1.0 : 0.1;
-  }
+  for (const StepRecord& step : op.steps) ns += static_cast<double>(loader::traits(step).cost_ns);
   return ns;
 }
 

@@ -46,26 +46,14 @@ bool is_real_conv(const Model& model, const Op& op) {
 int largest_integer(const Model& model, int tensor) {
   const Op* const op = producer(model, tensor);
   if (op == nullptr || !op->steps.empty()) return 0;
-  switch (op->kind) {
-    case OpKind::kElementwise: {
-      const DataType dtype = model.operand(*op).dtype;
-      if (dtype == DataType::kF32) return largest_of_operands(model, *op);
-      return dtype == DataType::kBit ? 1 : 255;
-    }
-    case OpKind::kPad: {
-      const float pad = op->record.pad_value;
-      if (!(std::fabs(pad) <= kLargestByte) || std::nearbyint(pad) != pad) return 0;
-      const int inside = largest_of_operands(model, *op);
-      return inside == 0 ? 0 : std::max(inside, static_cast<int>(std::fabs(pad)));
-    }
-    case OpKind::kReshape:
-    case OpKind::kConcat:
-    case OpKind::kSelectChannels:
-    case OpKind::kMaxPool2d:
-      return largest_of_operands(model, *op);
-    default:
-      return 0;
-  }
+  const DataType dtype = model.operand(*op).dtype;
+  if (op->kind == OpKind::kElementwise && dtype != DataType::kF32) return dtype == DataType::kBit ? 1 : 255;
+  if (op->traits().copies) return largest_of_operands(model, *op);
+  if (op->kind != OpKind::kPad) return 0;
+  const float pad = op->record.pad_value;
+  if (!(std::fabs(pad) <= kLargestByte) || std::nearbyint(pad) != pad) return 0;
+  const int inside = largest_of_operands(model, *op);
+  return inside == 0 ? 0 : std::max(inside, static_cast<int>(std::fabs(pad)));
 }
 
 I8Arithmetic i8_arithmetic(const Model& model, const Op& op, Precision precision) {

@@ -7,9 +7,14 @@
 
 namespace phonebit::cpu {
 
-using format::OpKind;
-
 namespace {
+
+/// In the order of ops::kOperators.
+constexpr const MakeLayer* kMakers[] = {
+#define PHONEBIT_MAKER(number, kind, ...) &LayersOf<format::OpKind::kind>::make,
+    PHONEBIT_OPERATORS(PHONEBIT_MAKER)
+#undef PHONEBIT_MAKER
+};
 
 void check_part(const loader::Model& model, size_t index, const OutputPart& part) {
   const loader::Op& op = model.ops[index];
@@ -37,29 +42,7 @@ std::unique_ptr<Layer> make_layer(const BuildContext& context, size_t index) {
 std::unique_ptr<Layer> make_layer(const BuildContext& context, size_t index, const OutputPart& part) {
   check_part(context.model, index, part);
   const loader::Op& op = context.model.ops[index];
-  switch (op.kind) {
-    case OpKind::kBinaryConv2d:
-    case OpKind::kConv2d: {
-      if (op.record.groups == 1) return make_conv_layer(context, op, part);
-      return analysis::is_float_depthwise(context.model, op) ? make_depthwise_layer(context, op, part)
-                                                             : make_grouped_conv_layer(context, op, part);
-    }
-    case OpKind::kBinaryDepthwiseConv2d:
-      return make_depthwise_layer(context, op, part);
-    case OpKind::kMaxPool2d:
-    case OpKind::kAveragePool2d:
-      return make_pool_layer(context, op, part);
-    case OpKind::kElementwise:
-    case OpKind::kSoftmax:
-    case OpKind::kLogSoftmax:
-      return make_pixel_layer(context, op, part);
-    case OpKind::kConcat:
-    case OpKind::kPad:
-    case OpKind::kReshape:
-    case OpKind::kSelectChannels:
-      return make_copy_layer(context, op, part);
-  }
-  fail(ErrorCode::internal, "%s: no layer for this op", loader::describe_op(context.model, index).c_str());
+  return (*kMakers[static_cast<size_t>(op.kind) - 1])(context, op, part);
 }
 
 void run_layer(Layer& layer, threads::ThreadPool& pool) {

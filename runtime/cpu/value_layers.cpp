@@ -118,29 +118,37 @@ class SoftmaxLayer final : public Layer {
   Split pixels_;
 };
 
+std::unique_ptr<Layer> make_max_pool_layer(const BuildContext& context, const Op& op,
+                                           const OutputPart& part) {
+  const bool is_float = context.model.operand(op).dtype == DataType::kF32;
+  return (is_float ? make_one<FloatPoolLayer> : make_one<BitPoolLayer>)(context, op, part);
+}
+
+std::unique_ptr<Layer> make_elementwise_layer(const BuildContext& context, const Op& op,
+                                              const OutputPart& part) {
+  const ValueKernels& values = *context.isa.values;
+  const DataType dtype = context.model.operand(op).dtype;
+  if (dtype == DataType::kBit)
+    return std::make_unique<ElementwiseLayer<uint32_t>>(context, op, part, "elementwise_b32__",
+                                                        values.elementwise_bits);
+  if (dtype == DataType::kU8)
+    return std::make_unique<ElementwiseLayer<uint8_t>>(context, op, part, "elementwise_u8__",
+                                                       values.elementwise_u8);
+  return std::make_unique<ElementwiseLayer<float>>(context, op, part, "elementwise_f32__",
+                                                   values.elementwise_f32);
+}
+
 }  // namespace
 
-std::unique_ptr<Layer> make_pool_layer(const BuildContext& context, const Op& op, const OutputPart& part) {
-  if (context.model.operand(op).dtype == DataType::kBit)
-    return std::make_unique<BitPoolLayer>(context, op, part);
-  return std::make_unique<FloatPoolLayer>(context, op, part);
-}
-
-std::unique_ptr<Layer> make_pixel_layer(const BuildContext& context, const Op& op, const OutputPart& part) {
-  if (op.kind == OpKind::kSoftmax || op.kind == OpKind::kLogSoftmax)
-    return std::make_unique<SoftmaxLayer>(context, op, part);
-  const ValueKernels& values = *context.isa.values;
-  switch (context.model.operand(op).dtype) {
-    case DataType::kBit:
-      return std::make_unique<ElementwiseLayer<uint32_t>>(context, op, part, "elementwise_b32__",
-                                                          values.elementwise_bits);
-    case DataType::kU8:
-      return std::make_unique<ElementwiseLayer<uint8_t>>(context, op, part, "elementwise_u8__",
-                                                         values.elementwise_u8);
-    default:
-      return std::make_unique<ElementwiseLayer<float>>(context, op, part, "elementwise_f32__",
-                                                       values.elementwise_f32);
-  }
-}
+template <>
+const MakeLayer LayersOf<OpKind::kMaxPool2d>::make = make_max_pool_layer;
+template <>
+const MakeLayer LayersOf<OpKind::kAveragePool2d>::make = make_one<FloatPoolLayer>;
+template <>
+const MakeLayer LayersOf<OpKind::kElementwise>::make = make_elementwise_layer;
+template <>
+const MakeLayer LayersOf<OpKind::kSoftmax>::make = make_one<SoftmaxLayer>;
+template <>
+const MakeLayer LayersOf<OpKind::kLogSoftmax>::make = make_one<SoftmaxLayer>;
 
 }  // namespace phonebit::cpu

@@ -6,7 +6,6 @@ namespace phonebit {
 namespace {
 
 using format::DataType;
-using format::OpKind;
 
 ElementType element_type(DataType dtype) {
   return dtype == DataType::kBit  ? ElementType::bit
@@ -38,9 +37,9 @@ TensorInfo describe_tensor(const loader::Tensor& tensor) {
 LayerInfo describe_layer(const loader::Model& model, const loader::Op& op) {
   LayerInfo info;
   info.name = op.name;
-  info.kind = loader::name_of(op.kind);
+  info.kind = op.traits().name;
   info.macs = model.macs(op);
-  info.binary = op.kind == OpKind::kBinaryConv2d || op.kind == OpKind::kBinaryDepthwiseConv2d;
+  info.binary = op.traits().is_binary();
   info.weight_bytes = constant_bytes(model, op);
   for (const int tensor : analysis::tensors_read(op)) info.inputs.push_back(model.tensor(tensor).name);
   for (const int tensor : analysis::tensors_written(op)) info.outputs.push_back(model.tensor(tensor).name);

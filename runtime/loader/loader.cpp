@@ -9,8 +9,6 @@
 namespace phonebit::loader {
 namespace {
 
-using format::StepKind;
-
 /// Which tensors hold a value so far; index is the tensor's.
 class WriteOrder {
  public:
@@ -47,9 +45,8 @@ void validate_order(const Model& model) {
     const Op& op = model.ops[i];
     const std::string where = describe_op(model, i);
     for (const int operand : op.operands) order.read(operand, where.c_str());
-    for (size_t s = 0; s < op.steps.size(); ++s) {
-      if (op.step_kind(s) == StepKind::kAdd || op.step_kind(s) == StepKind::kMultiply)
-        order.read(op.steps[s].tensor, where.c_str());
+    for (const format::StepRecord& step : op.steps) {
+      if (traits(step).reads_tensor()) order.read(step.tensor, where.c_str());
     }
     for (const int output : {op.record.value_output, op.record.bits_output}) {
       if (output >= 0) order.write(output, where.c_str());

@@ -21,45 +21,16 @@ std::string Tensor::describe() const {
 
 int64_t Model::macs(const Op& op) const {
   const int64_t taps = int64_t{op.record.kernel_h} * op.record.kernel_w;
-  switch (op.kind) {
-    case format::OpKind::kBinaryConv2d:
-    case format::OpKind::kConv2d:
+  switch (op.traits().weights) {
+    case ops::Weights::filters:
       return output(op).elements() * taps * (operand(op).channels / static_cast<int>(op.record.groups));
-    case format::OpKind::kBinaryDepthwiseConv2d:
+    case ops::Weights::one_filter_a_channel:
       return output(op).elements() * taps;
-    default:
-      return 0;
+    case ops::Weights::none:
+    case ops::Weights::channel_indices:
+      break;
   }
-}
-
-const char* name_of(format::OpKind kind) {
-  switch (kind) {
-    case format::OpKind::kBinaryConv2d:
-      return "binary_conv2d";
-    case format::OpKind::kBinaryDepthwiseConv2d:
-      return "binary_depthwise_conv2d";
-    case format::OpKind::kConv2d:
-      return "conv2d";
-    case format::OpKind::kMaxPool2d:
-      return "max_pool2d";
-    case format::OpKind::kAveragePool2d:
-      return "average_pool2d";
-    case format::OpKind::kElementwise:
-      return "elementwise";
-    case format::OpKind::kConcat:
-      return "concat";
-    case format::OpKind::kPad:
-      return "pad";
-    case format::OpKind::kReshape:
-      return "reshape";
-    case format::OpKind::kSoftmax:
-      return "softmax";
-    case format::OpKind::kSelectChannels:
-      return "select_channels";
-    case format::OpKind::kLogSoftmax:
-      return "log_softmax";
-  }
-  return "unknown op";
+  return 0;
 }
 
 const char* name_of(format::DataType dtype) {

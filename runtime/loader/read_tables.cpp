@@ -208,7 +208,7 @@ void read_ops(const Sections& sections, Model& model) {
     op.name = name_at(sections.strings, record.name_offset, "op", i);
     op.kind = static_cast<format::OpKind>(record.kind);
     op.record = record;
-    if (record.kind < 1 || record.kind > static_cast<uint32_t>(format::OpKind::kLogSoftmax))
+    if (!ops::is_operator(record.kind))
       fail(ErrorCode::format,
            "op %zu '%s': unknown kind %" PRIu32 "; update PhoneBit or convert the model again", i,
            op.name.c_str(), record.kind);

@@ -7,33 +7,9 @@ namespace phonebit::loader {
 namespace {
 
 using format::DataType;
-using format::OpKind;
-using format::StepKind;
 using format::StepRecord;
 using format::ThresholdKind;
-
-/// CONCAT, PAD, RESHAPE, SELECT_CHANNELS, both kinds of SOFTMAX and MAX_POOL2D of bits store their result as
-/// it is.
-bool has_epilogue(const Model& model, const Op& op) {
-  switch (op.kind) {
-    case OpKind::kConcat:
-    case OpKind::kPad:
-    case OpKind::kReshape:
-    case OpKind::kSoftmax:
-    case OpKind::kSelectChannels:
-    case OpKind::kLogSoftmax:
-      return false;
-    case OpKind::kMaxPool2d:
-      return model.operand(op).dtype == DataType::kF32;
-    default:
-      return true;
-  }
-}
-
-bool has_integer_accumulator(const Model& model, const Op& op) {
-  return op.kind == OpKind::kBinaryConv2d || op.kind == OpKind::kBinaryDepthwiseConv2d ||
-         (op.kind == OpKind::kConv2d && model.operand(op).dtype == DataType::kU8);
-}
+using ops::StepForm;
 
 void check_step_tensor(const Model& model, const Op& op, const StepRecord& step, const std::string& where) {
   if (step.tensor < 0 || static_cast<size_t>(step.tensor) >= model.tensors.size())
@@ -51,30 +27,27 @@ void check_step_tensor(const Model& model, const Op& op, const StepRecord& step,
 
 /// References that the step would ignore must be absent.
 void check_step_unused(const StepRecord& step, const std::string& where) {
-  const auto kind = static_cast<StepKind>(step.kind);
-  const bool uses_tensor = kind == StepKind::kAdd || kind == StepKind::kMultiply;
-  const bool uses_a = kind == StepKind::kScaleBias || kind == StepKind::kPrelu;
-  const bool uses_b = uses_a;
-  if ((!uses_tensor && step.tensor != format::kNone) || (!uses_a && step.constant_a != format::kNone) ||
-      (!uses_b && step.constant_b != format::kNone))
+  const ops::Step& kind = traits(step);
+  if ((!kind.reads_tensor() && step.tensor != format::kNone) ||
+      (!kind.reads_constants() && (step.constant_a != format::kNone || step.constant_b != format::kNone)))
     fail_damaged("%s: refers to a tensor or constant that it does not use", where.c_str());
 }
 
 void check_step(const Model& model, const Op& op, const StepRecord& step, const std::string& where) {
   const Tensor& out = model.output(op);
-  if (step.kind < 1 || step.kind > static_cast<uint32_t>(StepKind::kRound))
+  if (!ops::is_step(step.kind))
     fail(ErrorCode::format, "%s: unknown kind %" PRIu32 "; update PhoneBit or convert the model again",
          where.c_str(), step.kind);
   check_step_unused(step, where);
-  switch (static_cast<StepKind>(step.kind)) {
-    case StepKind::kScaleBias:
+  switch (traits(step).form) {
+    case StepForm::scale_bias:
       require_constant(model, step.constant_a, DataType::kF32, out.channels, where, "scales");
       require_constant(model, step.constant_b, DataType::kF32, out.channels, where, "biases");
       return;
-    case StepKind::kAdd:
-    case StepKind::kMultiply:
+    case StepForm::add:
+    case StepForm::multiply:
       return check_step_tensor(model, op, step, where);
-    case StepKind::kPrelu: {
+    case StepForm::prelu: {
       const bool exists =
           step.constant_a >= 0 && static_cast<size_t>(step.constant_a) < model.constants.size();
       const bool is_per_element =
@@ -85,10 +58,8 @@ void check_step(const Model& model, const Op& op, const StepRecord& step, const 
         require_constant(model, step.constant_b, DataType::kF32, count, where, "slopes of values >= 0");
       return;
     }
-    case StepKind::kClamp:
-    case StepKind::kSigmoid:
-    case StepKind::kTanh:
-    case StepKind::kRound:
+    case StepForm::clamp:
+    case StepForm::function:
       return;
   }
 }
@@ -125,7 +96,7 @@ void check_threshold(const Model& model, const Op& op, const std::string& where)
       return;
     case ThresholdKind::kI32:
       if (!has_bits || op.record.value_output != format::kNone || !op.steps.empty() ||
-          !has_integer_accumulator(model, op))
+          !ops::has_type(op.traits().sums, model.operand(op).dtype))
         fail_damaged("%s: an integer threshold needs an integer accumulator, no steps and bits_output only",
                      where.c_str());
       require_constant(model, op.record.threshold, DataType::kI32, channels, where, "thresholds");
@@ -144,7 +115,7 @@ void validate_epilogue(const Model& model, const Op& op, const std::string& wher
   check_output_types(model, op, where);
   if (op.record.threshold_kind > static_cast<uint32_t>(ThresholdKind::kF32))
     fail_damaged("%s: threshold_kind %" PRIu32 ", expected 0 to 2", where.c_str(), op.record.threshold_kind);
-  if (!has_epilogue(model, op)) return check_plain(model, op, where);
+  if (!ops::has_type(op.traits().steps, model.operand(op).dtype)) return check_plain(model, op, where);
   for (size_t i = 0; i < op.steps.size(); ++i)
     check_step(model, op, op.steps[i], format_text("%s step %zu", where.c_str(), i));
   check_threshold(model, op, where);

@@ -47,33 +47,16 @@ class OpValidator {
   const char* where() const { return where_.c_str(); }
 
   void check_operand_types() const {
-    const bool is_concat = op_.kind == OpKind::kConcat;
-    if (is_concat ? op_.operands.size() < 2 : op_.operands.size() != 1)
+    const bool takes_many = op_.traits().takes_many_operands();
+    if (takes_many ? op_.operands.size() < 2 : op_.operands.size() != 1)
       fail_damaged("%s: %zu operands, expected %s", where(), op_.operands.size(),
-                   is_concat ? "two or more" : "one");
+                   takes_many ? "two or more" : "one");
     for (size_t i = 0; i < op_.operands.size(); ++i) {
       const DataType dtype = model_.operand(op_, i).dtype;
-      if (!accepts(dtype) || dtype != input().dtype)
+      if (!ops::has_type(op_.traits().operands, dtype) || dtype != input().dtype)
         fail_damaged("%s: operand '%s' is %s, which this op does not take%s", where(),
                      model_.operand(op_, i).name.c_str(), name_of(dtype),
-                     is_concat ? " (all f32 or all bit)" : "");
-    }
-  }
-
-  bool accepts(DataType dtype) const {
-    switch (op_.kind) {
-      case OpKind::kBinaryConv2d:
-      case OpKind::kBinaryDepthwiseConv2d:
-        return dtype == DataType::kBit;
-      case OpKind::kConv2d:
-        return dtype != DataType::kBit;
-      case OpKind::kMaxPool2d:
-      case OpKind::kConcat:
-        return dtype != DataType::kU8;
-      case OpKind::kElementwise:
-        return true;
-      default:
-        return dtype == DataType::kF32;
+                     takes_many ? " (all f32 or all bit)" : "");
     }
   }
 
@@ -223,7 +206,7 @@ class OpValidator {
 
   void check_pad_value() const {
     const float value = record_.pad_value;
-    const bool is_binary = op_.kind != OpKind::kConv2d;
+    const bool is_binary = op_.traits().is_binary();
     if (value != 0.0f && !(is_binary && (value == 1.0f || value == -1.0f)))
       fail_damaged("%s: pad_value is %g, expected %s", where(), static_cast<double>(value),
                    is_binary ? "-1, 0 or 1" : "0");
@@ -308,10 +291,7 @@ class OpValidator {
 
   /// Attributes that the op would ignore must be absent: a file that sets them means something else.
   void check_unused() const {
-    const bool has_weights = op_.kind == OpKind::kBinaryConv2d ||
-                             op_.kind == OpKind::kBinaryDepthwiseConv2d || op_.kind == OpKind::kConv2d ||
-                             op_.kind == OpKind::kSelectChannels;
-    if (!has_weights && record_.weights != format::kNone)
+    if (op_.traits().weights == ops::Weights::none && record_.weights != format::kNone)
       fail_damaged("%s: takes no weights, but refers to constant %" PRId32, where(), record_.weights);
     if (record_.flip_mask == format::kNone) return;
     if (op_.kind != OpKind::kMaxPool2d || !is_bit())
@@ -331,7 +311,7 @@ class OpValidator {
 
 std::string describe_op(const Model& model, size_t op_index) {
   const Op& op = model.ops[op_index];
-  return format_text("op %zu '%s' (%s)", op_index, op.name.c_str(), name_of(op.kind));
+  return format_text("op %zu '%s' (%s)", op_index, op.name.c_str(), op.traits().name);
 }
 
 const Constant& require_constant(const Model& model, int32_t index, DataType dtype, int64_t count,

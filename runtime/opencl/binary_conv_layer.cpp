@@ -11,7 +11,10 @@ namespace phonebit::opencl {
 namespace {
 
 using analysis::BorderEntry;
+using format::DataType;
+using format::OpKind;
 using loader::Op;
+using Shape = TestShape;
 
 size_t window_words(const cpu::ConvShape& shape) {
   return static_cast<size_t>(shape.kernel_h) * static_cast<size_t>(shape.kernel_w) *
@@ -189,8 +192,17 @@ Layer build(const BuildContext& build, const Op& op, const KernelChoice& choice)
   return BinaryConvBuilder(build, op, choice).build();
 }
 
+const OpKernels kBinaryConvKernels = {&kBinaryConvFamily, build};
+
 }  // namespace
 
-const OpKernels kBinaryConvKernels = {&kBinaryConvFamily, build};
+template <>
+const OperatorKernels KernelsOf<OpKind::kBinaryConv2d>::all = {
+    always<kBinaryConvKernels>,
+    {{"binary_conv2d", DataType::kBit, {7, 9, 64}, {3, 3, 1, 1, 1, 0.0f}, 1, 40, Shape::kThresholds, 24},
+     {"binary_conv2d", DataType::kBit, {9, 8, 128}, {3, 3, 2, 1, 1, 1.0f}, 1, 48, Shape::kEpilogue},
+     {"binary_conv2d", DataType::kBit, {4, 5, 96}, {4, 5, 1, 1, 0, 0.0f}, 1, 75, Shape::kThresholds, 44},
+     {"binary_conv2d", DataType::kBit, {5, 7, 256}, {1, 1, 1, 1, 0, 0.0f}, 1, 64, Shape::kEpilogue},
+     {"binary_conv2d", DataType::kBit, {8, 8, 93}, {3, 3, 1, 2, 2, -1.0f}, 3, 33, Shape::kThresholds, 17}}};
 
 }  // namespace phonebit::opencl

@@ -8,7 +8,10 @@ namespace phonebit::opencl {
 namespace {
 
 using analysis::BorderEntry;
+using format::DataType;
+using format::OpKind;
 using loader::Op;
+using Shape = TestShape;
 
 /// The weights as filters of one input channel, [channels][kernel_h][kernel_w], one word each: the layout of
 /// border tables.
@@ -43,8 +46,26 @@ Layer build(const BuildContext& build, const Op& op, const KernelChoice& choice)
   return layer.finish(choice.text());
 }
 
+const OpKernels kBinaryDepthwiseKernels = {&kBinaryDepthwiseFamily, build};
+
 }  // namespace
 
-const OpKernels kBinaryDepthwiseKernels = {&kBinaryDepthwiseFamily, build};
+template <>
+const OperatorKernels KernelsOf<OpKind::kBinaryDepthwiseConv2d>::all = {always<kBinaryDepthwiseKernels>,
+                                                                        {{"binary_depthwise_conv2d",
+                                                                          DataType::kBit,
+                                                                          {7, 6, 70},
+                                                                          {3, 3, 1, 1, 1, 0.0f},
+                                                                          1,
+                                                                          70,
+                                                                          Shape::kThresholds,
+                                                                          3},
+                                                                         {"binary_depthwise_conv2d",
+                                                                          DataType::kBit,
+                                                                          {7, 6, 70},
+                                                                          {3, 3, 1, 1, 1, 1.0f},
+                                                                          1,
+                                                                          70,
+                                                                          Shape::kEpilogue}}};
 
 }  // namespace phonebit::opencl

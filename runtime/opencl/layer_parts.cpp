@@ -11,12 +11,12 @@ namespace phonebit::opencl {
 
 using format::DataType;
 using format::OpKind;
-using format::StepKind;
 using format::StepRecord;
 using format::ThresholdKind;
 using loader::Model;
 using loader::Op;
 using loader::Tensor;
+using ops::StepForm;
 
 namespace {
 
@@ -33,38 +33,36 @@ std::string step_text(const BuildContext& build, const Op& op, const StepRecord&
   const Model& model = build.model;
   const Tensor& out = model.output(op);
   const auto place = [&](int constant) { return append(sink.constants, model.constant(constant)); };
-  switch (static_cast<StepKind>(step.kind)) {
-    case StepKind::kScaleBias: {
+  const ops::Step& kind = loader::traits(step);
+  switch (kind.form) {
+    case StepForm::scale_bias: {
       const int scale = place(step.constant_a), bias = place(step.constant_b);
-      return format_text("STEP_SCALE_BIAS(%d, %d) ", scale, bias);
+      return format_text("STEP_SCALE_BIAS(W, %d, %d) ", scale, bias);
     }
-    case StepKind::kAdd:
-    case StepKind::kMultiply: {
+    case StepForm::add:
+    case StepForm::multiply: {
       const auto index = static_cast<int>(sink.tensors.size());
       sink.tensors.push_back(step.tensor);
-      const bool is_sum = static_cast<StepKind>(step.kind) == StepKind::kAdd;
       const bool is_pixelwise = model.tensor(step.tensor).pixels() > 1 || out.pixels() == 1;
-      return format_text("%s(tensor%d, %d, %d) ", is_sum ? "STEP_ADD" : "STEP_MULTIPLY", index,
+      return format_text("%s(W, tensor%d, %d, %d) ",
+                         kind.form == StepForm::add ? "STEP_ADD" : "STEP_MULTIPLY", index,
                          build.is_half(step.tensor) ? 1 : 0, is_pixelwise ? 1 : 0);
     }
-    case StepKind::kClamp:
-      return "STEP_CLAMP(" + float_literal(step.value_a) + ", " + float_literal(step.value_b) + ") ";
-    case StepKind::kPrelu: {
+    case StepForm::clamp:
+      return "STEP_CLAMP(W, " + float_literal(step.value_a) + ", " + float_literal(step.value_b) + ") ";
+    case StepForm::prelu: {
       const bool is_pixelwise =
           out.pixels() > 1 && model.constant(step.constant_a).count == static_cast<uint64_t>(out.elements());
       const int below = place(step.constant_a);
       if (step.constant_b == format::kNone)
-        return format_text("STEP_PRELU(%d, %d) ", below, is_pixelwise ? 1 : 0);
-      return format_text("STEP_TWO_SLOPES(%d, %d, %d) ", below, place(step.constant_b), is_pixelwise ? 1 : 0);
+        return format_text("STEP_PRELU(W, %d, %d) ", below, is_pixelwise ? 1 : 0);
+      return format_text("STEP_TWO_SLOPES(W, %d, %d, %d) ", below, place(step.constant_b),
+                         is_pixelwise ? 1 : 0);
     }
-    case StepKind::kSigmoid:
-      return "STEP_SIGMOID ";
-    case StepKind::kTanh:
-      return "STEP_TANH ";
-    case StepKind::kRound:
-      return "STEP_ROUND ";
+    case StepForm::function:
+      break;
   }
-  fail(ErrorCode::internal, "no kernel text for step kind %u", step.kind);
+  return format_text("STEP_FUNCTION(W, %s) ", kind.function);
 }
 
 /// `wanted`, halved until the device's work-groups may be that large.
@@ -175,7 +173,7 @@ Sink make_sink(const BuildContext& build, const Op& op) {
     }
   }
   sink.defines.set("EPILOGUE", 1);
-  sink.defines.set("STEPS", steps);
+  sink.defines.set("APPLY_STEPS(W)", steps);
   sink.defines.set("SINK_PARAMS", parameters);
   sink.defines.set("SINK_ARGS", names);
   return sink;

@@ -41,7 +41,7 @@ uint64_t most_weight_bytes(const Model& model, const Op& op) {
                             model.constant(op.record.weights).dtype == DataType::kBit;
   // Tiles round the number of filters up, by 31 at most.
   elements += count_of(op.record.weights) * (expands_bits ? 32 : 1) * 2;
-  if (op.kind == OpKind::kBinaryConv2d || op.kind == OpKind::kBinaryDepthwiseConv2d) {
+  if (op.traits().is_binary()) {
     const analysis::BorderClasses classes = analysis::border_classes(analysis::conv_shape(model, op));
     elements += static_cast<uint64_t>(classes.rows) * static_cast<uint64_t>(classes.columns) * 32 *
                 static_cast<uint64_t>(model.output(op).words());

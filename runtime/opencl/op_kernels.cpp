@@ -6,48 +6,20 @@
 namespace phonebit::opencl {
 namespace {
 
-using format::DataType;
-using format::OpKind;
 using loader::Model;
 using loader::Op;
 
-const OpKernels& conv_kernels(const Model& model, const Op& op) {
-  if (model.operand(op).dtype == DataType::kU8) return kU8ConvKernels;
-  if (op.record.groups == 1) return kFloatConvKernels;
-  return analysis::is_float_depthwise(model, op) ? kFloatDepthwiseKernels : kFloatGroupedConvKernels;
-}
+/// In the order of ops::kOperators.
+constexpr const OperatorKernels* kKernels[] = {
+#define PHONEBIT_KERNELS(number, kind, ...) &KernelsOf<format::OpKind::kind>::all,
+    PHONEBIT_OPERATORS(PHONEBIT_KERNELS)
+#undef PHONEBIT_KERNELS
+};
 
 }  // namespace
 
 const OpKernels& op_kernels(const Model& model, const Op& op) {
-  const bool reads_bits = model.operand(op).dtype == DataType::kBit;
-  switch (op.kind) {
-    case OpKind::kBinaryConv2d:
-      return kBinaryConvKernels;
-    case OpKind::kBinaryDepthwiseConv2d:
-      return kBinaryDepthwiseKernels;
-    case OpKind::kConv2d:
-      return conv_kernels(model, op);
-    case OpKind::kMaxPool2d:
-      return reads_bits ? kBitPoolKernels : kMaxPoolKernels;
-    case OpKind::kAveragePool2d:
-      return kAveragePoolKernels;
-    case OpKind::kElementwise:
-      return kElementwiseKernels;
-    case OpKind::kConcat:
-      return reads_bits ? kBitConcatKernels : kFloatConcatKernels;
-    case OpKind::kPad:
-      return kPadKernels;
-    case OpKind::kReshape:
-      return kReshapeKernels;
-    case OpKind::kSoftmax:
-      return kSoftmaxKernels;
-    case OpKind::kLogSoftmax:
-      return kLogSoftmaxKernels;
-    case OpKind::kSelectChannels:
-      return kSelectChannelsKernels;
-  }
-  fail(ErrorCode::internal, "op '%s': no kernels for this kind", op.name.c_str());
+  return kKernels[static_cast<size_t>(op.kind) - 1]->choose(model, op);
 }
 
 LayerFacts layer_facts(const Model& model, const Op& op) {

@@ -9,8 +9,10 @@ namespace phonebit::opencl {
 namespace {
 
 using format::DataType;
+using format::OpKind;
 using loader::Model;
 using loader::Op;
+using Shape = TestShape;
 
 size_t window_taps(const cpu::ConvShape& shape, const Op& op) {
   return static_cast<size_t>(shape.kernel_h) * static_cast<size_t>(shape.kernel_w) *
@@ -130,11 +132,29 @@ Layer build_u8(const BuildContext& build, const Op& op, const KernelChoice& choi
   return layer.finish(choice.text());
 }
 
-}  // namespace
-
 const OpKernels kU8ConvKernels = {&kU8ConvFamily, build_u8};
 const OpKernels kFloatConvKernels = {&kFloatConvFamily, build_float};
 const OpKernels kFloatGroupedConvKernels = {&kFloatGroupedConvFamily, build_float};
 const OpKernels kFloatDepthwiseKernels = {&kFloatDepthwiseFamily, build_float_depthwise};
+
+const OpKernels& conv_kernels(const Model& model, const Op& op) {
+  if (model.operand(op).dtype == DataType::kU8) return kU8ConvKernels;
+  if (op.record.groups == 1) return kFloatConvKernels;
+  return analysis::is_float_depthwise(model, op) ? kFloatDepthwiseKernels : kFloatGroupedConvKernels;
+}
+
+}  // namespace
+
+template <>
+const OperatorKernels KernelsOf<OpKind::kConv2d>::all = {
+    conv_kernels,
+    {{"conv2d_f32", DataType::kF32, {6, 9, 12}, {3, 3, 1, 1, 1, 0.0f}, 1, 20, Shape::kEpilogue},
+     {"conv2d_f32", DataType::kF32, {6, 9, 3}, {3, 3, 1, 1, 1, 0.0f}, 1, 17, Shape::kEpilogue},
+     {"conv2d_f32", DataType::kF32, {9, 7, 37}, {1, 1, 2, 1, 0, 0.0f}, 1, 50, Shape::kEpilogue},
+     {"conv2d_f32", DataType::kF32, {4, 5, 29}, {4, 5, 1, 1, 0, 0.0f}, 1, 44, Shape::kEpilogue},
+     {"conv2d_f32_grouped", DataType::kF32, {6, 9, 12}, {3, 3, 1, 1, 1, 0.0f}, 3, 18, Shape::kEpilogue},
+     {"conv2d_u8", DataType::kU8, {10, 9, 3}, {3, 3, 2, 1, 1, 0.0f}, 1, 40, Shape::kThresholds, 255 * 5},
+     {"conv2d_u8", DataType::kU8, {10, 9, 3}, {3, 3, 2, 1, 1, 0.0f}, 1, 40, Shape::kEpilogue},
+     {"depthwise_conv2d_f32", DataType::kF32, {6, 9, 21}, {3, 3, 1, 1, 1, 0.0f}, 21, 21, Shape::kEpilogue}}};
 
 }  // namespace phonebit::opencl

@@ -1,8 +1,10 @@
 #include "opencl/test_problems.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
+#include "opencl/layer.h"
 #include "opencl/random_content.h"
 #include "types/fail.h"
 
@@ -14,75 +16,24 @@ using format::OpKind;
 using format::StepKind;
 using format::ThresholdKind;
 
-using Kind = OpKind;
 constexpr DataType kBit = DataType::kBit, kU8 = DataType::kU8, kF32 = DataType::kF32;
 
-struct Map {
-  uint8_t height, width;
-  uint16_t channels;
+/// A shape with the operator that it is of.
+struct Problem : TestShape {
+  OpKind kind;
 };
 
-struct Window {
-  uint8_t kernel_h, kernel_w, stride, dilation, pad;
-  float pad_value;
-};
-constexpr Window kNone = {0, 0, 1, 1, 0, 0.0f};
+/// Of all operators, in their order.
+std::vector<Problem> all_problems() {
+  std::vector<Problem> result;
+#define PHONEBIT_PROBLEMS(number, kind, ...) \
+  for (const TestShape& shape : KernelsOf<OpKind::kind>::all.tests) result.push_back({shape, OpKind::kind});
+  PHONEBIT_OPERATORS(PHONEBIT_PROBLEMS)
+#undef PHONEBIT_PROBLEMS
+  return result;
+}
 
-/// What comes out of an op.
-enum Output : uint8_t {
-  kThresholds,       ///< bits by integer thresholds
-  kEpilogue,         ///< values and bits, after steps
-  kRoundedEpilogue,  ///< the same, the first step rounds
-  kCopies,           ///< of the kind that the operands are
-};
-
-struct Problem {
-  const char* op;  ///< in tuning tables
-  Kind kind;
-  DataType dtype;
-  Map operand;
-  Window window;
-  uint8_t groups, out_channels;
-  Output output;
-  int reach = 0;  ///< of thresholds
-};
-
-/// Sorted by op. Sizes avoid multiples of tiles, so that every edge of a kernel is reached; where windows are
-/// one run of the map (1x1, dense), K of floats is below a chunk, or several chunks and a rest.
-// clang-format off
-constexpr Problem kProblems[] = {
-    {"average_pool2d",          Kind::kAveragePool2d,         kF32, {7, 9, 37},   {2, 2, 2, 1, 1, 0.0f},  1, 37, kEpilogue},
-    {"binary_conv2d",           Kind::kBinaryConv2d,          kBit, {7, 9, 64},   {3, 3, 1, 1, 1, 0.0f},  1, 40, kThresholds, 24},
-    {"binary_conv2d",           Kind::kBinaryConv2d,          kBit, {9, 8, 128},  {3, 3, 2, 1, 1, 1.0f},  1, 48, kEpilogue},
-    {"binary_conv2d",           Kind::kBinaryConv2d,          kBit, {4, 5, 96},   {4, 5, 1, 1, 0, 0.0f},  1, 75, kThresholds, 44},
-    {"binary_conv2d",           Kind::kBinaryConv2d,          kBit, {5, 7, 256},  {1, 1, 1, 1, 0, 0.0f},  1, 64, kEpilogue},
-    {"binary_conv2d",           Kind::kBinaryConv2d,          kBit, {8, 8, 93},   {3, 3, 1, 2, 2, -1.0f}, 3, 33, kThresholds, 17},
-    {"binary_depthwise_conv2d", Kind::kBinaryDepthwiseConv2d, kBit, {7, 6, 70},   {3, 3, 1, 1, 1, 0.0f},  1, 70, kThresholds, 3},
-    {"binary_depthwise_conv2d", Kind::kBinaryDepthwiseConv2d, kBit, {7, 6, 70},   {3, 3, 1, 1, 1, 1.0f},  1, 70, kEpilogue},
-    {"concat",                  Kind::kConcat,                kF32, {5, 7, 37},   kNone,                  1, 87, kCopies},
-    {"concat_bits",             Kind::kConcat,                kBit, {5, 7, 37},   kNone,                  1, 87, kCopies},
-    {"conv2d_f32",              Kind::kConv2d,                kF32, {6, 9, 12},   {3, 3, 1, 1, 1, 0.0f},  1, 20, kEpilogue},
-    {"conv2d_f32",              Kind::kConv2d,                kF32, {6, 9, 3},    {3, 3, 1, 1, 1, 0.0f},  1, 17, kEpilogue},
-    {"conv2d_f32",              Kind::kConv2d,                kF32, {9, 7, 37},   {1, 1, 2, 1, 0, 0.0f},  1, 50, kEpilogue},
-    {"conv2d_f32",              Kind::kConv2d,                kF32, {4, 5, 29},   {4, 5, 1, 1, 0, 0.0f},  1, 44, kEpilogue},
-    {"conv2d_f32_grouped",      Kind::kConv2d,                kF32, {6, 9, 12},   {3, 3, 1, 1, 1, 0.0f},  3, 18, kEpilogue},
-    {"conv2d_u8",               Kind::kConv2d,                kU8,  {10, 9, 3},   {3, 3, 2, 1, 1, 0.0f},  1, 40, kThresholds, 255 * 5},
-    {"conv2d_u8",               Kind::kConv2d,                kU8,  {10, 9, 3},   {3, 3, 2, 1, 1, 0.0f},  1, 40, kEpilogue},
-    {"depthwise_conv2d_f32",    Kind::kConv2d,                kF32, {6, 9, 21},   {3, 3, 1, 1, 1, 0.0f},  21, 21, kEpilogue},
-    {"elementwise",             Kind::kElementwise,           kF32, {5, 7, 37},   kNone,                  1, 37, kEpilogue},
-    {"elementwise",             Kind::kElementwise,           kU8,  {5, 7, 37},   kNone,                  1, 37, kEpilogue},
-    {"elementwise",             Kind::kElementwise,           kBit, {5, 7, 37},   kNone,                  1, 37, kEpilogue},
-    {"elementwise",             Kind::kElementwise,           kF32, {5, 7, 37},   kNone,                  1, 37, kRoundedEpilogue},
-    {"log_softmax",             Kind::kLogSoftmax,            kF32, {2, 3, 37},   kNone,                  1, 37, kCopies},
-    {"max_pool2d",              Kind::kMaxPool2d,             kF32, {7, 9, 37},   {2, 2, 2, 1, 1, 0.0f},  1, 37, kEpilogue},
-    {"max_pool2d_bits",         Kind::kMaxPool2d,             kBit, {7, 9, 70},   {3, 3, 2, 1, 1, 0.0f},  1, 70, kCopies},
-    {"pad",                     Kind::kPad,                   kF32, {5, 7, 6},    {0, 0, 1, 1, 2, 0.5f},   1, 6, kCopies},
-    {"select_channels",         Kind::kSelectChannels,        kF32, {5, 7, 37},   kNone,                  1, 42, kCopies},
-    {"softmax",                 Kind::kSoftmax,               kF32, {2, 3, 37},   kNone,                  1, 37, kCopies},
-};
-// clang-format on
-
-int output_size(int in, int kernel, const Window& window) {
+int output_size(int in, int kernel, const TestShape::Window& window) {
   const int padded = in + 2 * window.pad;
   return kernel == 0 ? padded : (padded - (kernel - 1) * window.dilation - 1) / window.stride + 1;
 }
@@ -98,7 +49,7 @@ class ProblemBuilder {
         out_w_(output_size(problem.operand.width, problem.window.kernel_w, problem.window)),
         random_(1234),
         result_(std::make_unique<TestProblem>()) {
-    const Window& window = problem.window;
+    const TestShape::Window& window = problem.window;
     op_.name = "self-test";
     op_.kind = problem.kind;
     format::OpRecord& record = op_.record = {};
@@ -112,7 +63,7 @@ class ProblemBuilder {
     record.dilation_h = record.dilation_w = window.dilation;
     record.pad_top = record.pad_left = record.pad_bottom = record.pad_right = window.pad;
     record.pad_value = window.pad_value;
-    if (problem.dtype == kU8 && problem.kind == Kind::kConv2d) {
+    if (problem.dtype == kU8 && problem.kind == OpKind::kConv2d) {
       record.input_mul = 2;
       record.input_add = -255;
     }
@@ -120,12 +71,12 @@ class ProblemBuilder {
 
   std::unique_ptr<TestProblem> build() {
     add_operand(problem_.operand.channels);
-    if (problem_.kind == Kind::kConcat) add_operand(problem_.out_channels - problem_.operand.channels);
+    if (ops::traits(problem_.kind).takes_many_operands())
+      add_operand(problem_.out_channels - problem_.operand.channels);
     add_weights();
     add_output();
     result_->description = description();
-    // Without correctly rounded division a device is allowed 2.5 units in the last place.
-    if (problem_.kind == Kind::kSoftmax) result_->tolerance = 1e-6f;
+    result_->tolerance = problem_.tolerance;
     result_->model.ops.push_back(std::move(op_));
     return std::move(result_);
   }
@@ -133,7 +84,7 @@ class ProblemBuilder {
  private:
   std::string description() const {
     static constexpr const char* kOutputs[] = {"thresholds", "epilogue", "rounded, epilogue", "copies"};
-    const Window& window = problem_.window;
+    const TestShape::Window& window = problem_.window;
     return format_text(
         "%dx%dx%d -> %d channels, window %dx%d, stride %d, dilation %d, padding %d of %g, %d groups, %s",
         problem_.operand.height, problem_.operand.width, problem_.operand.channels, problem_.out_channels,
@@ -156,44 +107,40 @@ class ProblemBuilder {
     const auto taps = static_cast<size_t>(problem_.window.kernel_h * problem_.window.kernel_w);
     const size_t rows = problem_.out_channels * taps;
     const int depth = problem_.operand.channels / problem_.groups;
-    switch (problem_.kind) {
-      case Kind::kBinaryConv2d:
-        op_.record.weights = bits(rows, depth);
+    switch (ops::traits(problem_.kind).weights) {
+      case ops::Weights::filters:
+        op_.record.weights =
+            problem_.dtype == kF32 ? floats(rows * static_cast<size_t>(depth), 8) : bits(rows, depth);
         break;
-      case Kind::kBinaryDepthwiseConv2d:
+      case ops::Weights::one_filter_a_channel:
         op_.record.weights = bits(taps, problem_.operand.channels);
         break;
-      case Kind::kConv2d:
-        op_.record.weights =
-            problem_.dtype == kU8 ? bits(rows, depth) : floats(rows * static_cast<size_t>(depth), 8);
-        break;
-      case Kind::kMaxPool2d:
-        if (problem_.dtype == kBit) op_.record.flip_mask = bits(1, problem_.operand.channels);
-        break;
-      case Kind::kSelectChannels:
+      case ops::Weights::channel_indices:
         op_.record.weights = integers(problem_.out_channels, -1, problem_.operand.channels - 1);
         break;
-      default:
+      case ops::Weights::none:
         break;
     }
+    if (problem_.kind == OpKind::kMaxPool2d && problem_.dtype == kBit)
+      op_.record.flip_mask = bits(1, problem_.operand.channels);
   }
 
   void add_output() {
     format::OpRecord& record = op_.record;
     switch (problem_.output) {
-      case kThresholds:
+      case TestShape::kThresholds:
         record.bits_output = output("bits", kBit);
         record.threshold_kind = static_cast<uint32_t>(ThresholdKind::kI32);
         record.threshold = integers(problem_.out_channels, -problem_.reach, problem_.reach);
         break;
-      case kRoundedEpilogue:
+      case TestShape::kRoundedEpilogue:
         add_step(StepKind::kRound, -1, -1, -1);
         add_epilogue();
         break;
-      case kEpilogue:
+      case TestShape::kEpilogue:
         add_epilogue();
         break;
-      case kCopies:
+      case TestShape::kCopies:
         if (problem_.dtype == kBit)
           record.bits_output = output("bits", kBit);
         else
@@ -271,7 +218,7 @@ class ProblemBuilder {
 
 std::vector<std::unique_ptr<TestProblem>> test_problems(const std::string& op) {
   std::vector<std::unique_ptr<TestProblem>> result;
-  for (const Problem& problem : kProblems) {
+  for (const Problem& problem : all_problems()) {
     if (op == problem.op) result.push_back(ProblemBuilder(problem).build());
   }
   return result;
@@ -279,8 +226,8 @@ std::vector<std::unique_ptr<TestProblem>> test_problems(const std::string& op) {
 
 std::vector<std::string> tested_ops() {
   std::vector<std::string> names;
-  for (const Problem& problem : kProblems) {
-    if (names.empty() || names.back() != problem.op) names.emplace_back(problem.op);
+  for (const Problem& problem : all_problems()) {
+    if (std::find(names.begin(), names.end(), problem.op) == names.end()) names.emplace_back(problem.op);
   }
   return names;
 }

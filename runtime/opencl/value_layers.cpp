@@ -8,8 +8,10 @@ namespace phonebit::opencl {
 namespace {
 
 using format::DataType;
+using format::OpKind;
 using loader::Model;
 using loader::Op;
+using Shape = TestShape;
 
 Argument input_of(const Op& op) { return Argument::of_tensor(op.operands[0]); }
 
@@ -23,7 +25,7 @@ Layer finish_with_sink(LayerBuilder& layer, const Op& op, const KernelChoice& ch
 
 Layer build_pool(const BuildContext& build, const Op& op, const KernelChoice& choice) {
   LayerBuilder layer(build, op);
-  layer.defines().set("POOL_MAX", op.kind == format::OpKind::kMaxPool2d ? 1 : 0);
+  layer.defines().set("POOL_MAX", op.kind == OpKind::kMaxPool2d ? 1 : 0);
   layer.defines().set("INPUT_HALF", build.is_half(op.operands[0]) ? 1 : 0);
   return finish_with_sink(layer, op, choice);
 }
@@ -86,7 +88,7 @@ Layer build_pad(const BuildContext& build, const Op& op, const KernelChoice& cho
 
 Layer build_softmax(const BuildContext& build, const Op& op, const KernelChoice& choice) {
   LayerBuilder layer(build, op, LayerBuilder::without_sink);
-  layer.defines().set("SOFTMAX_LOG", op.kind == format::OpKind::kLogSoftmax ? 1 : 0);
+  layer.defines().set("SOFTMAX_LOG", op.kind == OpKind::kLogSoftmax ? 1 : 0);
   return build_copying(layer, build, op, choice, {input_of(op)});
 }
 
@@ -115,8 +117,6 @@ Layer build_reshape(const BuildContext& build, const Op& op, const KernelChoice&
   return build_copying(layer, build, op, choice, {input_of(op)});
 }
 
-}  // namespace
-
 const OpKernels kMaxPoolKernels = {&kMaxPoolFamily, build_pool};
 const OpKernels kAveragePoolKernels = {&kAveragePoolFamily, build_pool};
 const OpKernels kBitPoolKernels = {&kBitPoolFamily, build_bit_pool};
@@ -128,5 +128,55 @@ const OpKernels kReshapeKernels = {&kReshapeFamily, build_reshape};
 const OpKernels kSelectChannelsKernels = {&kSelectChannelsFamily, build_select_channels};
 const OpKernels kSoftmaxKernels = {&kSoftmaxFamily, build_softmax};
 const OpKernels kLogSoftmaxKernels = {&kLogSoftmaxFamily, build_softmax};
+
+const OpKernels& max_pool_kernels(const Model& model, const Op& op) {
+  return model.operand(op).dtype == DataType::kBit ? kBitPoolKernels : kMaxPoolKernels;
+}
+const OpKernels& concat_kernels(const Model& model, const Op& op) {
+  return model.operand(op).dtype == DataType::kBit ? kBitConcatKernels : kFloatConcatKernels;
+}
+
+}  // namespace
+
+template <>
+const OperatorKernels KernelsOf<OpKind::kMaxPool2d>::all = {
+    max_pool_kernels,
+    {{"max_pool2d", DataType::kF32, {7, 9, 37}, {2, 2, 2, 1, 1, 0.0f}, 1, 37, Shape::kEpilogue},
+     {"max_pool2d_bits", DataType::kBit, {7, 9, 70}, {3, 3, 2, 1, 1, 0.0f}, 1, 70, Shape::kCopies}}};
+template <>
+const OperatorKernels KernelsOf<OpKind::kAveragePool2d>::all = {
+    always<kAveragePoolKernels>,
+    {{"average_pool2d", DataType::kF32, {7, 9, 37}, {2, 2, 2, 1, 1, 0.0f}, 1, 37, Shape::kEpilogue}}};
+template <>
+const OperatorKernels KernelsOf<OpKind::kElementwise>::all = {
+    always<kElementwiseKernels>,
+    {{"elementwise", DataType::kF32, {5, 7, 37}, Shape::kNoWindow, 1, 37, Shape::kEpilogue},
+     {"elementwise", DataType::kU8, {5, 7, 37}, Shape::kNoWindow, 1, 37, Shape::kEpilogue},
+     {"elementwise", DataType::kBit, {5, 7, 37}, Shape::kNoWindow, 1, 37, Shape::kEpilogue},
+     {"elementwise", DataType::kF32, {5, 7, 37}, Shape::kNoWindow, 1, 37, Shape::kRoundedEpilogue}}};
+template <>
+const OperatorKernels KernelsOf<OpKind::kConcat>::all = {
+    concat_kernels,
+    {{"concat", DataType::kF32, {5, 7, 37}, Shape::kNoWindow, 1, 87, Shape::kCopies},
+     {"concat_bits", DataType::kBit, {5, 7, 37}, Shape::kNoWindow, 1, 87, Shape::kCopies}}};
+template <>
+const OperatorKernels KernelsOf<OpKind::kPad>::all = {
+    always<kPadKernels>, {{"pad", DataType::kF32, {5, 7, 6}, {0, 0, 1, 1, 2, 0.5f}, 1, 6, Shape::kCopies}}};
+// Where RESHAPE copies at all, it is by the kernel of CONCAT.
+template <>
+const OperatorKernels KernelsOf<OpKind::kReshape>::all = {always<kReshapeKernels>, {}};
+template <>
+const OperatorKernels KernelsOf<OpKind::kSelectChannels>::all = {
+    always<kSelectChannelsKernels>,
+    {{"select_channels", DataType::kF32, {5, 7, 37}, Shape::kNoWindow, 1, 42, Shape::kCopies}}};
+// Without correctly rounded division a device is allowed 2.5 units in the last place.
+template <>
+const OperatorKernels KernelsOf<OpKind::kSoftmax>::all = {
+    always<kSoftmaxKernels>,
+    {{"softmax", DataType::kF32, {2, 3, 37}, Shape::kNoWindow, 1, 37, Shape::kCopies, 0, 1e-6f}}};
+template <>
+const OperatorKernels KernelsOf<OpKind::kLogSoftmax>::all = {
+    always<kLogSoftmaxKernels>,
+    {{"log_softmax", DataType::kF32, {2, 3, 37}, Shape::kNoWindow, 1, 37, Shape::kCopies}}};
 
 }  // namespace phonebit::opencl

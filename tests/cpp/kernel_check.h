@@ -171,9 +171,10 @@ struct RandomEpilogue {
     for (int i = 0; i < count; i++) {
       EpilogueStep step = {};
       constexpr StepKind kKinds[] = {StepKind::kScaleBias, StepKind::kAdd,   StepKind::kMultiply,
-                                     StepKind::kClamp,     StepKind::kPrelu, StepKind::kTwoSlopes,
+                                     StepKind::kClamp,     StepKind::kPrelu, StepKind::kPrelu,
                                      StepKind::kRound};
       step.kind = kKinds[random() % std::size(kKinds)];
+      const bool has_two_slopes = random() % 2;
       const bool per_pixel = random() % 2;
       const size_t size = (size_t)channels * (per_pixel ? pixels : 1);
       switch (step.kind) {
@@ -194,7 +195,7 @@ struct RandomEpilogue {
           break;
         default:
           step.a = keep(floats(random, size));
-          if (step.kind == StepKind::kTwoSlopes) step.b = keep(floats(random, size));
+          if (has_two_slopes) step.b = keep(floats(random, size));
           step.slope_pixel_stride = per_pixel ? channels : 0;
       }
       steps.push_back(step);
@@ -242,7 +243,7 @@ struct RandomEpilogue {
           const int64_t at = pixel * s.slope_pixel_stride + c;
           if (v < 0)
             v = v * s.a[at];
-          else if (s.kind == StepKind::kTwoSlopes)
+          else if (s.b != nullptr)
             v = v * s.b[at];
         }
       }

@@ -9,6 +9,8 @@
 
 #include "format/pbit_records.h"
 #include "loader/crc32.h"
+#include "ops/operators.h"
+#include "ops/steps.h"
 
 namespace phonebit::test {
 

@@ -245,10 +245,10 @@ class Epilogue:
         parameters += ["__global uint* bits"] * ("bits" in self.kind)
         defines: Defines = {
             "EPILOGUE": 1,
-            "STEPS": (
-                f"STEP_SCALE_BIAS(0, {at}) STEP_ADD(tensor0, TENSOR0_HALF, 1) "
-                "STEP_CLAMP(-0x1p+6f, 0x1p+6f) STEP_ADD(tensor1, TENSOR1_HALF, 0) "
-                f"STEP_PRELU({2 * at}, 0)"
+            "APPLY_STEPS(W)": (
+                f"STEP_SCALE_BIAS(W, 0, {at}) STEP_ADD(W, tensor0, TENSOR0_HALF, 1) "
+                "STEP_CLAMP(W, -0x1p+6f, 0x1p+6f) STEP_ADD(W, tensor1, TENSOR1_HALF, 0) "
+                f"STEP_PRELU(W, {2 * at}, 0)"
             ),
             "TENSOR0_HALF": 0,
             "TENSOR1_HALF": 0,

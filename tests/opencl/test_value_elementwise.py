@@ -19,7 +19,7 @@ from support.engine_net import Net
 
 RNG = np.random.default_rng(20261120)
 FLOAT = {"INPUT_KIND": 0, "INPUT_HALF": 0}
-FUNCTIONS = {"SIGMOID": Sigmoid, "TANH": Tanh}
+FUNCTIONS = {"sigmoid": Sigmoid, "hyperbolic_tangent": Tanh}
 
 
 def division_tolerance(half: bool = False) -> float:
@@ -113,7 +113,7 @@ def test_rounding_gives_even_numbers_for_halves_and_keeps_the_sign_of_zero(chann
     special = [0.0, -0.0, 0.49999997, -0.5, 8388607.5, 8388609.0, -3e9, np.inf, -np.inf]
     x = np.array([*np.arange(-8, 8.5, 0.5), *special, 1e-40, -1e30], np.float32)
     x = x[: x.size // channels * channels].reshape(1, 1, -1, channels)
-    sink = Sink(Layer(x.shape[1:3], channels, channels)).function("ROUND", np.rint)
+    sink = Sink(Layer(x.shape[1:3], channels, channels)).function("nearest_integer", np.rint)
     assert_layer("elementwise", sink, x, FLOAT, [x])
     (result,) = run_layer("elementwise", sink, FLOAT, [x])
     np.testing.assert_array_equal(np.signbit(result), np.signbit(x))

@@ -36,14 +36,14 @@ class Sink:
         return sum(c.size for c in self.constants[:-1])
 
     def scale_bias(self, scale: Floats, bias: Floats) -> Sink:
-        self.steps.append(f"STEP_SCALE_BIAS({self.place(scale)}, {self.place(bias)})")
+        self.steps.append(f"STEP_SCALE_BIAS(W, {self.place(scale)}, {self.place(bias)})")
         self.actions.append(lambda v: v * scale + bias)
         return self
 
     def tensor(self, name: str, tensor: Floats, half: bool = False) -> Sink:
         """``name`` ADD or MULTIPLY; a (batch, 1, 1, C) tensor serves all pixels of its image."""
         index, pixelwise = len(self.tensors), int(tensor.shape[1:3] == self.layer.out_size)
-        self.steps.append(f"STEP_{name}(tensor{index}, TENSOR{index}_HALF, {pixelwise})")
+        self.steps.append(f"STEP_{name}(W, tensor{index}, TENSOR{index}_HALF, {pixelwise})")
         self.tensors.append(stored(tensor, half))
         self.tensor_half.append(half)
         held = rounded(tensor, half)
@@ -55,7 +55,7 @@ class Sink:
             str(v).replace("inf", "INFINITY") if np.isinf(v) else f"{float(v).hex()}f"
             for v in (low, high)
         ]
-        self.steps.append(f"STEP_CLAMP({text[0]}, {text[1]})")
+        self.steps.append(f"STEP_CLAMP(W, {text[0]}, {text[1]})")
         self.actions.append(lambda v: np.minimum(np.maximum(v, np.float32(low)), np.float32(high)))
         return self
 
@@ -63,15 +63,15 @@ class Sink:
         """Slopes of C elements or (H, W, C), those of values >= 0 last."""
         below, pixelwise = self.place(slope), int(slope.ndim == 3)
         if positive is None:
-            self.steps.append(f"STEP_PRELU({below}, {pixelwise})")
+            self.steps.append(f"STEP_PRELU(W, {below}, {pixelwise})")
             self.actions.append(lambda v: np.where(v >= 0, v, v * slope))
         else:
-            self.steps.append(f"STEP_TWO_SLOPES({below}, {self.place(positive)}, {pixelwise})")
+            self.steps.append(f"STEP_TWO_SLOPES(W, {below}, {self.place(positive)}, {pixelwise})")
             self.actions.append(lambda v: np.where(v >= 0, v * positive, v * slope))
         return self
 
     def function(self, name: str, reference: Callable[[Floats], Floats]) -> Sink:
-        self.steps.append(f"STEP_{name}")
+        self.steps.append(f"STEP_FUNCTION(W, {name})")
         self.actions.append(reference)
         return self
 
@@ -84,7 +84,7 @@ class Sink:
         return v, pack_bits(np.where(v >= limits, 1, -1))
 
     def defines(self) -> dict[str, int | str]:
-        result: dict[str, int | str] = {"EPILOGUE": 1, "STEPS": " ".join(self.steps)}
+        result: dict[str, int | str] = {"EPILOGUE": 1, "APPLY_STEPS(W)": " ".join(self.steps)}
         names = [f"tensor{i}" for i in range(len(self.tensors))]
         kinds = ["const void*"] * len(names)
         for index, half in enumerate(self.tensor_half):

@@ -18,6 +18,9 @@ RUNTIME = Path(__file__).parents[3] / "runtime"
 HEADER = RUNTIME / "format/include/format/pbit_records.h"
 TYPES = RUNTIME / "types/include/types"  # enumerations that are also the engine's own
 ENUM_HEADERS = (HEADER, TYPES / "preprocessing.h", TYPES / "detection.h")
+OPS = RUNTIME / "ops/include/ops"
+TABLES = {"OpKind": OPS / "operators.h", "StepKind": OPS / "steps.h"}
+"""Enumerations whose numbers are rows of tables."""
 STRUCTS = {
     "Header": records.HEADER,
     "SectionRecord": records.SECTION,
@@ -67,6 +70,10 @@ def declared_fields(struct: str) -> list[tuple[str, str, int]]:
 
 
 def declared_enum(name: str) -> dict[str, int]:
+    if name in TABLES:
+        row = r"(?:OPERATOR|STEP|FUNCTION) *\( *(\d+), *k(\w+),"
+        rows = re.findall(row, TABLES[name].read_text())
+        return {key: int(value) for value, key in rows}
     declaration = re.compile(rf"enum class {name} : uint32_t {{(.*?)}};", re.DOTALL)
     bodies = [
         body[1] for header in ENUM_HEADERS for body in declaration.finditer(header.read_text())

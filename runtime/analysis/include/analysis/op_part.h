@@ -11,7 +11,7 @@ OutputPart whole_part(const loader::Model& model, const loader::Op& op);
 bool is_whole(const loader::Model& model, const loader::Op& op, const OutputPart& part);
 
 /// Whether an op can be cut between rows: what a row of its output reads is a range of its operands' rows.
-/// RESHAPE is not, nor are maps of one row.
+/// Maps of one row are not.
 bool can_split_rows(const loader::Model& model, const loader::Op& op);
 /// Whether it can be cut between output channels: convolutions without groups.
 bool can_split_channels(const loader::Model& model, const loader::Op& op);

@@ -13,6 +13,8 @@
 #include "builder/pbit_writer.h"
 #include "builder/thresholds.h"
 #include "builder/window_shape.h"
+#include "ops/operators.h"
+#include "ops/steps.h"
 #include "types/preprocessing.h"
 #include "types/tensor.h"
 

@@ -63,21 +63,35 @@ std::unique_ptr<Layer> make_layer(const BuildContext& context, size_t index, con
 /// Runs all phases of a layer. Allocates nothing; returns when the layer is done.
 void run_layer(Layer& layer, threads::ThreadPool& pool);
 
-// The families of layers, one source file each; make_layer chooses.
-std::unique_ptr<Layer> make_conv_layer(const BuildContext& context, const loader::Op& op,
-                                       const OutputPart& part);
+using MakeLayer = std::unique_ptr<Layer> (*)(const BuildContext& context, const loader::Op& op,
+                                             const OutputPart& part);
+
+/// The layers of one operator, defined in their source file: an operator that has none does not link.
+template <format::OpKind kind>
+struct LayersOf {
+  static const MakeLayer make;
+};
+#define PHONEBIT_DECLARE(number, kind, ...) \
+  template <>                               \
+  const MakeLayer LayersOf<format::OpKind::kind>::make;
+PHONEBIT_OPERATORS(PHONEBIT_DECLARE)
+#undef PHONEBIT_DECLARE
+
+/// MakeLayer of an operator that has one class of layers.
+template <class OneLayer>
+std::unique_ptr<Layer> make_one(const BuildContext& context, const loader::Op& op, const OutputPart& part) {
+  return std::make_unique<OneLayer>(context, op, part);
+}
+
+// Families of convolutions, one source file each.
+std::unique_ptr<Layer> make_ungrouped_conv_layer(const BuildContext& context, const loader::Op& op,
+                                                 const OutputPart& part);
 /// Null where the op does not run in 8-bit integers.
 std::unique_ptr<Layer> make_i8_conv_layer(const BuildContext& context, const loader::Op& op,
                                           const OutputPart& part);
 std::unique_ptr<Layer> make_grouped_conv_layer(const BuildContext& context, const loader::Op& op,
                                                const OutputPart& part);
-std::unique_ptr<Layer> make_depthwise_layer(const BuildContext& context, const loader::Op& op,
-                                            const OutputPart& part);
-std::unique_ptr<Layer> make_pool_layer(const BuildContext& context, const loader::Op& op,
-                                       const OutputPart& part);
-std::unique_ptr<Layer> make_pixel_layer(const BuildContext& context, const loader::Op& op,
-                                        const OutputPart& part);
-std::unique_ptr<Layer> make_copy_layer(const BuildContext& context, const loader::Op& op,
-                                       const OutputPart& part);
+std::unique_ptr<Layer> make_float_depthwise_layer(const BuildContext& context, const loader::Op& op,
+                                                  const OutputPart& part);
 
 }  // namespace phonebit::cpu

@@ -1,6 +1,7 @@
 // Record layouts of the .pbit file, version 1: the C++ half of the contract.
-// The Python half is phonebit/format/records.py; docs/format.md explains every field.
-// A reference to a record is its index; kNone means "absent". All numbers are little-endian.
+// The Python half is phonebit/format/records.py; docs/format.md explains every field. Numbers of operators
+// and of epilogue steps are those of the tables in ops/operators.h and ops/steps.h. A reference to a record
+// is its index; kNone means "absent". All numbers are little-endian.
 #pragma once
 
 #include <cstddef>
@@ -38,32 +39,6 @@ enum class DataType : uint32_t { kBit = 0, kU8 = 1, kI32 = 2, kF32 = 3, kF16 = 4
 constexpr uint32_t element_bytes(DataType dtype) {
   return dtype == DataType::kI8 ? 1 : dtype == DataType::kF16 ? 2 : 4;
 }
-
-enum class OpKind : uint32_t {
-  kBinaryConv2d = 1,
-  kBinaryDepthwiseConv2d = 2,
-  kConv2d = 3,
-  kMaxPool2d = 4,
-  kAveragePool2d = 5,
-  kElementwise = 6,
-  kConcat = 7,
-  kPad = 8,
-  kReshape = 9,
-  kSoftmax = 10,
-  kSelectChannels = 11,
-  kLogSoftmax = 12,
-};
-
-enum class StepKind : uint32_t {
-  kScaleBias = 1,
-  kAdd = 2,
-  kMultiply = 3,
-  kClamp = 4,
-  kPrelu = 5,
-  kSigmoid = 6,
-  kTanh = 7,
-  kRound = 8,
-};
 
 enum class ThresholdKind : uint32_t { kNone = 0, kI32 = 1, kF32 = 2 };
 

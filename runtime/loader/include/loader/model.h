@@ -9,6 +9,8 @@
 #include "format/pbit_records.h"
 #include "loader/file_bytes.h"
 #include "memory/aligned_buffer.h"
+#include "ops/operators.h"
+#include "ops/steps.h"
 #include "types/detection.h"
 #include "types/plan.h"
 #include "types/preprocessing.h"
@@ -55,7 +57,7 @@ struct Op {
   std::vector<int> operands;
   std::vector<format::StepRecord> steps;
 
-  format::StepKind step_kind(size_t i) const { return static_cast<format::StepKind>(steps[i].kind); }
+  const ops::Operator& traits() const { return ops::traits(kind); }
   format::ThresholdKind threshold_kind() const {
     return static_cast<format::ThresholdKind>(record.threshold_kind);
   }
@@ -90,8 +92,10 @@ struct Model {
   int64_t macs(const Op& op) const;
 };
 
-/// "binary_conv2d", ...
-const char* name_of(format::OpKind kind);
+/// What the engine knows of a step's kind.
+inline const ops::Step& traits(const format::StepRecord& step) {
+  return ops::traits(static_cast<format::StepKind>(step.kind));
+}
 /// "bit", "u8", "i32", "f32", "f16" or "i8".
 const char* name_of(format::DataType dtype);
 

@@ -13,6 +13,7 @@
 #include "opencl/kernel_selection.h"
 #include "opencl/program_cache.h"
 #include "opencl/tensor_memory.h"
+#include "opencl/test_shape.h"
 
 namespace phonebit::opencl {
 
@@ -89,10 +90,28 @@ LayerFacts layer_facts(const loader::Model& model, const loader::Op& op);
 bool can_serve(const loader::Model& model, const loader::Op& op, const Target& target,
                const KernelChoice& choice);
 
-// One a source file; op_kernels() chooses.
-extern const OpKernels kBinaryConvKernels, kBinaryDepthwiseKernels, kU8ConvKernels, kFloatConvKernels,
-    kFloatDepthwiseKernels, kFloatGroupedConvKernels, kBitPoolKernels, kMaxPoolKernels, kAveragePoolKernels,
-    kElementwiseKernels, kBitConcatKernels, kFloatConcatKernels, kPadKernels, kReshapeKernels,
-    kSelectChannelsKernels, kSoftmaxKernels, kLogSoftmaxKernels;
+/// What an operator has for a device.
+struct OperatorKernels {
+  const OpKernels& (*choose)(const loader::Model& model, const loader::Op& op);
+  /// On which its kernels are tested; each choice can serve at least one of those of its OpKernels.
+  std::initializer_list<TestShape> tests;
+};
+
+/// Defined in the operator's source file: an operator that has none does not link.
+template <format::OpKind kind>
+struct KernelsOf {
+  static const OperatorKernels all;
+};
+#define PHONEBIT_DECLARE(number, kind, ...) \
+  template <>                               \
+  const OperatorKernels KernelsOf<format::OpKind::kind>::all;
+PHONEBIT_OPERATORS(PHONEBIT_DECLARE)
+#undef PHONEBIT_DECLARE
+
+/// OperatorKernels::choose where there is one choice.
+template <const OpKernels& kernels>
+const OpKernels& always(const loader::Model&, const loader::Op&) {
+  return kernels;
+}
 
 }  // namespace phonebit::opencl
