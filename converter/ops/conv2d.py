@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Literal, Self
 
@@ -61,6 +60,11 @@ class Conv2D(Convolution):
     def is_integer(self, main: DataType) -> bool:
         return main == U8
 
+    @property
+    def largest_sum(self) -> int:
+        largest = max(abs(self.input_add), abs(255 * self.input_mul + self.input_add))
+        return super().largest_sum * largest
+
     def compute(self, main: Array) -> Array:
         if main.dtype == np.uint8:
             integers = main.astype(np.int32) * self.input_mul + self.input_add
@@ -84,10 +88,9 @@ class Conv2D(Convolution):
         problems += self._rounding_problems()
         if kind == U8:
             problems += self.sign_problems()
-            taps = math.prod(self.weights.shape[1:])
-            largest = taps * max(abs(self.input_add), abs(255 * self.input_mul + self.input_add))
-            if largest > MAX_ACCUMULATOR:
-                problems.append(f"the accumulator can reach {largest}, more than 32 bits hold")
+            if self.largest_sum > MAX_ACCUMULATOR:
+                what = f"the accumulator can reach {self.largest_sum}, more than 32 bits hold"
+                problems.append(what)
         return problems
 
     def _rounding_problems(self) -> list[str]:

@@ -25,6 +25,7 @@ class Convolution(WindowOperator):
     """Sums of products with ``weights`` (Cout, KH, KW, Cin / groups)."""
 
     weights: NDArray[Any]
+    pad_value: float
     is_depthwise: ClassVar[bool] = False
     """Whether there is one filter for each channel; their bits lie side by side in words."""
     weight_types: ClassVar[tuple[DataType, ...]] = ()
@@ -41,6 +42,11 @@ class Convolution(WindowOperator):
         if self.stored_type == BIT:
             return weight_words(self.weights, self.is_depthwise).nbytes
         return self.weights.size * CONSTANT_TYPES[self.stored_type].itemsize
+
+    @property
+    def largest_sum(self) -> int:
+        """The largest magnitude of an integer accumulator."""
+        return math.prod(self.weights.shape[1:])
 
     @abstractmethod
     def groups_of(self, channels: int) -> int:

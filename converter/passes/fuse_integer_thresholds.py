@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phonebit.converter.ir import Graph, Node
-from phonebit.converter.ops import BinaryConv2D, BinaryDepthwiseConv2D, Conv2D
+from phonebit.converter.ops.convolution import Convolution
 from phonebit.converter.ops.epilogue import Epilogue
 from phonebit.converter.passes.base import (
     Pass,
@@ -22,9 +22,6 @@ from phonebit.converter.passes.base import (
 )
 from phonebit.converter.passes.chains import Chain, chain_to_sign, directions
 from phonebit.converter.passes.integer_thresholds import Thresholds, find_thresholds, reach_of
-from phonebit.format.records import DataType
-
-IntegerConv = BinaryConv2D | BinaryDepthwiseConv2D | Conv2D
 
 
 class FuseIntegerThresholds(Pass):
@@ -46,12 +43,10 @@ class FuseIntegerThresholds(Pass):
         """Rewrites ``graph`` in place."""
         for node in list(graph.nodes):
             op = node.op
-            integer = isinstance(op, BinaryConv2D | BinaryDepthwiseConv2D) or (
-                isinstance(op, Conv2D) and graph.types[node.inputs[0]].dtype == DataType.U8
-            )
-            if not integer or node.value is None or node.bits is not None:
+            if not isinstance(op, Convolution) or node.value is None or node.bits is not None:
                 continue
-            assert isinstance(op, BinaryConv2D | BinaryDepthwiseConv2D | Conv2D)
+            if not op.is_integer(graph.types[node.inputs[0]].dtype):
+                continue
             first = only_consumer(graph, node.value)
             chain = chain_to_sign(graph, node.value, first) if first is not None else None
             if chain is not None and not op.epilogue.steps:
@@ -59,7 +54,7 @@ class FuseIntegerThresholds(Pass):
         refresh_types(graph)
 
     @staticmethod
-    def _fuse(graph: Graph, node: Node, op: IntegerConv, chain: Chain, log: PassLog) -> None:
+    def _fuse(graph: Graph, node: Node, op: Convolution, chain: Chain, log: PassLog) -> None:
         found = thresholds_of(op, chain)
         if found is None or found.mixed:
             channels = "too many accumulators" if found is None else f"channels {found.mixed[:8]}"
@@ -68,10 +63,11 @@ class FuseIntegerThresholds(Pass):
                 "kept as float32 steps"
             )
             return
-        weights = negate_filters(op.weights, found.negate)
+        fused_op = op.with_epilogue(Epilogue([], found.threshold))
+        fused_op.weights = negate_filters(op.weights, found.negate)
         fused = replace(
             node,
-            op=_with_threshold(op, weights, Epilogue([], found.threshold)),
+            op=fused_op,
             value=None,
             bits=chain.sign.outputs[0],
             sources=merged_sources(node, *chain.nodes),
@@ -81,13 +77,7 @@ class FuseIntegerThresholds(Pass):
             remove_node(graph, other)
 
 
-def _with_threshold(op: IntegerConv, weights: NDArray[Any], epilogue: Epilogue) -> IntegerConv:
-    if isinstance(op, Conv2D):
-        return replace(op, weights=weights, epilogue=epilogue)
-    return replace(op, weights=weights, epilogue=epilogue)
-
-
-def thresholds_of(op: IntegerConv, chain: Chain) -> Thresholds | None:
+def thresholds_of(op: Convolution, chain: Chain) -> Thresholds | None:
     """The thresholds that make ``op`` decide as the chain does; None if there is no way to know."""
     channels = op.weights.shape[0]
     monotone = directions(chain, channels) is not None

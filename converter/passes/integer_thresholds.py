@@ -15,7 +15,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from phonebit.converter.ops import BinaryConv2D, BinaryDepthwiseConv2D, Conv2D
+from phonebit.converter.ops import Conv2D
+from phonebit.converter.ops.convolution import Convolution
 
 Decide = Callable[[NDArray[np.int64]], NDArray[np.bool_]]
 """Accumulators of shape (A, C) to decisions of the same shape."""
@@ -51,19 +52,16 @@ class Thresholds:
     mixed: list[int]
 
 
-def reach_of(op: BinaryConv2D | BinaryDepthwiseConv2D | Conv2D) -> Reach:
+def reach_of(op: Convolution) -> Reach:
     """The accumulators of an integer convolution.
 
     K taps of -1/+1 sum to K, K - 2, ... -K. A tap that counts as 0 (zero padding) changes the
     parity, so then every integer between occurs. For u8 inputs a tap is at most
     max|mul * x + add|.
     """
-    taps = int(np.prod(op.weights.shape[1:]))
-    if isinstance(op, Conv2D):
-        tap = max(abs(op.input_add), abs(255 * op.input_mul + op.input_add))
-        return Reach(-taps * tap, taps * tap, 1)
     zero_padded = any(op.window.pads) and op.pad_value == 0
-    return Reach(-taps, taps, 1 if zero_padded else 2)
+    every = isinstance(op, Conv2D) or zero_padded
+    return Reach(-op.largest_sum, op.largest_sum, 1 if every else 2)
 
 
 def find_thresholds(

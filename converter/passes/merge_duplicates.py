@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
 from phonebit.converter.ir import Graph, Node
 from phonebit.converter.ops import Pad, Reshape, Sign
 from phonebit.converter.passes.base import Pass, PassLog, remove_node, rename_uses
@@ -40,10 +42,6 @@ class MergeDuplicates(Pass):
     @staticmethod
     def _key(node: Node) -> tuple[object, ...] | None:
         op = node.op
-        if isinstance(op, Sign):
-            return ("sign", node.inputs[0], op.threshold)
-        if isinstance(op, Pad):
-            return ("pad", node.inputs[0], op.pads, op.value)
-        if isinstance(op, Reshape):
-            return ("reshape", node.inputs[0], op.shape)
-        return None
+        if not isinstance(op, Sign | Pad | Reshape):
+            return None
+        return (type(op), node.inputs[0], *astuple(op))
