@@ -1,0 +1,244 @@
+#include "network.h"
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <array>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <variant>
+
+#include "arrays.h"
+#include "descriptions.h"
+#include "engine/network.h"
+#include "options.h"
+#include "types/fail.h"
+
+namespace py = pybind11;
+
+namespace phonebit::python {
+namespace {
+
+std::unique_ptr<Network> load(const py::object& path, int threads, const py::object& device,
+                              const std::string& precision, const std::string& tuning,
+                              const std::string& cache_directory, bool command_buffer,
+                              const std::optional<PlanTuple>& plan, const std::string& sharing,
+                              const std::string& synchronization, bool trial, int sync_limit_ms,
+                              const std::variant<std::string, std::vector<int>>& cores,
+                              const std::string& hint, bool in_place) {
+  const auto encoded = py::module_::import("os").attr("fsencode")(path).cast<std::string>();
+  if (encoded.find('\0') != std::string::npos) fail(ErrorCode::input, "path: contains a zero byte");
+  Options options;
+  options.in_place = in_place;
+  options.threads = threads;
+  options.precision = precision_of(precision);
+  options.tuning = tuning;
+  options.cache_directory = cache_directory;
+  options.command_buffer = command_buffer;
+  if (plan) options.plan = plan_of(*plan);
+  options.sharing = sharing_of(sharing);
+  options.synchronization = synchronization_of(synchronization);
+  options.trial = trial;
+  options.sync_limit_ms = sync_limit_ms;
+  if (const auto* const name = std::get_if<std::string>(&cores))
+    options.cores = cores_of(*name);
+  else
+    options.core_list = std::get<std::vector<int>>(cores);
+  options.hint = hint_of(hint);
+  set_device(options, device);
+  const py::gil_scoped_release unlocked;
+  return std::make_unique<Network>(Network::load(encoded, options));
+}
+
+/// Indices of network inputs or outputs among tensors().
+std::vector<int> indices_of(const Network& network, const std::vector<TensorInfo>& wanted) {
+  std::vector<int> result;
+  for (const TensorInfo& tensor : wanted) {
+    for (size_t i = 0; i < network.tensors().size(); ++i) {
+      if (network.tensors()[i].name == tensor.name) result.push_back(static_cast<int>(i));
+    }
+  }
+  return result;
+}
+
+InputArrays input_arrays(const Network& network, const py::sequence& arrays) {
+  return {"input", arrays, network.tensors(), indices_of(network, network.inputs())};
+}
+
+py::list forward(Network& network, const py::sequence& arrays) {
+  const InputArrays inputs = input_arrays(network, arrays);
+  OutputArrays outputs(network.tensors(), indices_of(network, network.outputs()), inputs.batch());
+  {
+    const py::gil_scoped_release unlocked;
+    network.forward(inputs.buffers(), outputs.buffers(), inputs.batch());
+    outputs.unpack();
+  }
+  py::list result;
+  for (const py::array& array : outputs.arrays()) result.append(array);
+  return result;
+}
+
+std::vector<double> profile(Network& network, const py::sequence& arrays, int repeats) {
+  const InputArrays inputs = input_arrays(network, arrays);
+  const py::gil_scoped_release unlocked;
+  return network.profile(inputs.buffers(), inputs.batch(), repeats);
+}
+
+py::dict named(const Network& network, const std::vector<int>& which, const OutputArrays& outputs) {
+  py::dict result;
+  for (size_t i = 0; i < which.size(); ++i)
+    result[py::str(network.tensors()[static_cast<size_t>(which[i])].name)] = outputs.arrays()[i];
+  return result;
+}
+
+py::dict activations(Network& network, const py::sequence& arrays) {
+  const InputArrays inputs = input_arrays(network, arrays);
+  std::vector<int> all(network.tensors().size());
+  std::iota(all.begin(), all.end(), 0);
+  OutputArrays outputs(network.tensors(), all, inputs.batch());
+  {
+    const py::gil_scoped_release unlocked;
+    network.activations(inputs.buffers(), outputs.buffers(), inputs.batch());
+    outputs.unpack();
+  }
+  return named(network, all, outputs);
+}
+
+size_t checked_layer(int index, const Network& network) {
+  if (index < 0)
+    fail(ErrorCode::input, "layer %d does not exist, there are %zu", index, network.layers().size());
+  return static_cast<size_t>(index);
+}
+
+py::dict run_op(Network& network, int index, const py::sequence& arrays) {
+  const size_t layer = checked_layer(index, network);
+  const InputArrays operands("operand", arrays, network.tensors(), network.layer_inputs(layer));
+  const std::vector<int>& written = network.layer_outputs(layer);
+  OutputArrays results(network.tensors(), written, operands.batch());
+  {
+    const py::gil_scoped_release unlocked;
+    network.run_op(layer, operands.buffers(), results.buffers(), operands.batch());
+    results.unpack();
+  }
+  return named(network, written, results);
+}
+
+using Buffers = std::vector<std::pair<uintptr_t, size_t>>;
+
+std::vector<DeviceBuffer> device_buffers(const Buffers& buffers) {
+  std::vector<DeviceBuffer> result;
+  for (const auto& [memory, offset] : buffers) result.push_back({pointer(memory), offset});
+  return result;
+}
+
+void forward_on_device(Network& network, const Buffers& inputs, const Buffers& outputs, int batch) {
+  const py::gil_scoped_release unlocked;
+  network.forward_on_device(device_buffers(inputs), device_buffers(outputs), batch);
+}
+
+std::vector<std::string> candidates(const Network& network, int index) {
+  return network.candidates(checked_layer(index, network));
+}
+
+py::tuple measure_choice(Network& network, int index, const std::string& choice, int batch, int repeats) {
+  const size_t layer = checked_layer(index, network);
+  bool is_equal = false;
+  double milliseconds = 0.0;
+  {
+    const py::gil_scoped_release unlocked;
+    milliseconds = network.measure_choice(layer, choice, batch, repeats, &is_equal);
+  }
+  return py::make_tuple(milliseconds, is_equal);
+}
+
+std::string tuning_line(const Network& network, int index, const std::string& choice) {
+  return network.tuning_line(checked_layer(index, network), choice);
+}
+
+using PartTuple = std::array<int, 4>;  // row_begin, row_end, channel_begin, channel_end
+
+OutputPart part_of(const PartTuple& part) { return {part[0], part[1], part[2], part[3]}; }
+
+std::optional<OutputPart> part_of(const std::optional<PartTuple>& part) {
+  if (!part) return std::nullopt;
+  return part_of(*part);
+}
+
+py::dict measure_layer(Network& network, int index, const std::optional<PartTuple>& cpu,
+                       const std::optional<PartTuple>& gpu, int repeats) {
+  const size_t layer = checked_layer(index, network);
+  LayerTimes times{};
+  {
+    const py::gil_scoped_release unlocked;
+    times = network.measure_layer(layer, part_of(cpu), part_of(gpu), repeats);
+  }
+  py::dict result;
+  result["total_us"] = times.total;
+  result["cpu_us"] = times.cpu;
+  result["gpu_us"] = times.gpu;
+  return result;
+}
+
+py::list dispatch(Network& network, int index, const PartTuple& gpu) {
+  py::list result;
+  for (const DispatchInfo& info : network.dispatch(checked_layer(index, network), part_of(gpu))) {
+    py::dict launch;
+    launch["kernel"] = info.kernel;
+    launch["choice"] = info.choice;
+    launch["global"] = py::make_tuple(info.global[0], info.global[1], info.global[2]);
+    launch["local"] = py::make_tuple(info.local[0], info.local[1], info.local[2]);
+    result.append(launch);
+  }
+  return result;
+}
+
+}  // namespace
+
+void define_network(py::module_& module) {
+  py::class_<Network>(module, "Network",
+                      "A loaded network. Arrays are NHWC; bit tensors are int8 of -1 and +1.")
+      .def(py::init(&load), py::arg("path"), py::arg("threads") = 0, py::arg("device") = "cpu",
+           py::arg("precision") = "exact", py::arg("tuning") = "", py::arg("cache_directory") = "",
+           py::arg("command_buffer") = true, py::arg("plan") = std::nullopt, py::arg("sharing") = "auto",
+           py::arg("synchronization") = "auto", py::arg("trial") = true,
+           py::arg("sync_limit_ms") = Options{}.sync_limit_ms, py::arg("cores") = "any",
+           py::arg("hint") = "none", py::arg("in_place") = false)
+      .def_property_readonly("device", &Network::device)
+      .def_property_readonly("warnings", &Network::warnings)
+      .def_property_readonly("startup", &startup)
+      .def_property_readonly("opencl_context",
+                             [](const Network& n) { return reinterpret_cast<uintptr_t>(n.opencl().context); })
+      .def_property_readonly("opencl_queue",
+                             [](const Network& n) { return reinterpret_cast<uintptr_t>(n.opencl().queue); })
+      .def("forward_on_device", &forward_on_device, py::arg("inputs"), py::arg("outputs"), py::arg("batch"))
+      .def("candidates", &candidates, py::arg("index"))
+      .def("measure_choice", &measure_choice, py::arg("index"), py::arg("choice"), py::arg("batch") = 1,
+           py::arg("repeats") = 10)
+      .def("measure_layer", &measure_layer, py::arg("index"), py::arg("cpu_part"), py::arg("gpu_part"),
+           py::arg("repeats") = 10)
+      .def("dispatch", &dispatch, py::arg("index"), py::arg("gpu_part"))
+      .def_property_readonly("plan_key", &Network::plan_key)
+      .def_property_readonly("plan", [](const Network& network) { return tuple_of(network.plan()); })
+      .def_property_readonly("coexec", &coexec)
+      .def("tuning_line", &tuning_line, py::arg("index"), py::arg("choice"))
+      .def_property_readonly("inputs", &Network::inputs)
+      .def_property_readonly("outputs", &Network::outputs)
+      .def_property_readonly("layers", &Network::layers)
+      .def_property_readonly("preprocessing", &preprocessing)
+      .def_property_readonly("detection", &detection)
+      .def_property_readonly("labels", &Network::labels)
+      .def_property_readonly("memory", &memory)
+      .def_property_readonly("metadata", &Network::metadata)
+      .def_property_readonly("isa", &Network::isa)
+      .def_property_readonly("threads", &Network::threads)
+      .def("forward", &forward, py::arg("inputs"), "Outputs for a batch, in the order of `outputs`.")
+      .def("cancel", &Network::cancel, "Ends passes that run or wait, with CancelledError.")
+      .def("profile", &profile, py::arg("inputs"), py::arg("repeats") = 10,
+           "Milliseconds of each layer for the batch, median of the repeats.")
+      .def("activations", &activations, py::arg("inputs"), "Every tensor by name.")
+      .def("run_op", &run_op, py::arg("index"), py::arg("operands"),
+           "Outputs by name of one layer alone; operands in the order of its `inputs`.");
+}
+
+}  // namespace phonebit::python

@@ -1,0 +1,10 @@
+// The class Network for NumPy arrays.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace phonebit::python {
+
+void define_network(pybind11::module_& module);
+
+}  // namespace phonebit::python

@@ -1,0 +1,80 @@
+#include "opencl.h"
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "engine/devices.h"
+#include "opencl/self_test_hook.h"
+#include "options.h"
+
+namespace py = pybind11;
+
+namespace phonebit::python {
+namespace {
+
+/// Between the problems of a self-test: Ctrl-C ends it, and the first time people are told why they wait.
+void before_self_test() {
+  const py::gil_scoped_acquire locked;
+  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  py::module_::import("phonebit.first_use").attr("announce")();
+}
+
+std::vector<std::tuple<std::string, std::string, bool, std::string>> self_test(
+    const py::object& device, const std::string& cache_directory, bool again) {
+  Options options;
+  options.cache_directory = cache_directory;
+  set_device(options, device);
+  const py::gil_scoped_release unlocked;
+  std::vector<std::tuple<std::string, std::string, bool, std::string>> results;
+  for (SelfTestResult& result : opencl_self_test(options, again))
+    results.emplace_back(result.op, result.choice, result.passed, result.detail);
+  return results;
+}
+
+/// A list of pairs as a dict.
+template <class Value>
+py::dict dict_of(const std::vector<std::pair<std::string, Value>>& pairs) {
+  py::dict result;
+  for (const auto& [name, value] : pairs) result[py::str(name)] = value;
+  return result;
+}
+
+}  // namespace
+
+void define_opencl(py::module_& module) {
+  using Info = OpenClDeviceInfo;
+  py::class_<Info>(module, "OpenClDevice", "An OpenCL device and what it can do.")
+      .def_readonly("index", &Info::index)
+      .def_readonly("name", &Info::name)
+      .def_readonly("platform", &Info::platform)
+      .def_readonly("vendor", &Info::vendor)
+      .def_readonly("family", &Info::family)
+      .def_readonly("version", &Info::version)
+      .def_readonly("driver_version", &Info::driver_version)
+      .def_readonly("is_gpu", &Info::is_gpu)
+      .def_readonly("compute_units", &Info::compute_units)
+      .def_readonly("clock_mhz", &Info::clock_mhz)
+      .def_readonly("global_bytes", &Info::global_bytes)
+      .def_readonly("local_bytes", &Info::local_bytes)
+      .def_property_readonly("capabilities", [](const Info& info) { return dict_of(info.capabilities); })
+      .def_property_readonly("kernels", [](const Info& info) { return dict_of(info.kernels); })
+      .def_property_readonly("id", [](const Info& info) { return reinterpret_cast<uintptr_t>(info.id); });
+  py::class_<OpenClHandles>(module, "OpenClHandles", "OpenCL objects of the caller, as numbers.")
+      .def(py::init([](uintptr_t context, uintptr_t device, uintptr_t queue) {
+             return OpenClHandles{pointer(context), pointer(device), pointer(queue)};
+           }),
+           py::arg("context"), py::arg("device"), py::arg("queue") = 0);
+  module.def("use_opencl_library", &use_opencl_library, py::arg("path"));
+  module.def("opencl_devices", &opencl_devices, "OpenCL devices, GPUs first.");
+  module.def("opencl_error", &opencl_error, "Why there is no OpenCL device, or an empty text.");
+  opencl::set_self_test_hook(&before_self_test);
+  module.def("opencl_self_test", &self_test, py::arg("device"), py::arg("cache_directory") = "",
+             py::arg("again") = false, "(op, choice, passed, detail) of every kernel variant.");
+}
+
+}  // namespace phonebit::python

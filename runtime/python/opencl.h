@@ -1,0 +1,10 @@
+// OpenCL devices and the self-test of kernels.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace phonebit::python {
+
+void define_opencl(pybind11::module_& module);
+
+}  // namespace phonebit::python
