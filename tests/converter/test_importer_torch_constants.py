@@ -17,8 +17,10 @@ from torch_checks import Lambda, assert_equal_to_pytorch, imported  # noqa: E402
 
 from phonebit.converter.convert import convert  # noqa: E402
 from phonebit.converter.importers import torch_translation  # noqa: E402
+from phonebit.converter.importers.sources import ImportOptions  # noqa: E402
 from phonebit.errors import ConversionError  # noqa: E402
 from phonebit.network import Network  # noqa: E402
+from phonebit.verification.verify import verify  # noqa: E402
 
 MAPS = (1, 8, 6, 6)
 
@@ -69,3 +71,22 @@ def test_a_mistake_of_the_importer_is_an_error_that_names_the_layer(
     message = r"1: aten.conv2d cannot be translated: RuntimeError: out of flour.*report it"
     with pytest.raises(ConversionError, match=message):
         imported(module, MAPS)
+
+
+def test_verify_tries_images_of_one_colour(tmp_path: Path) -> None:
+    """A convolution without bias gives exact zeros of black; counted as +1 they are no accident."""
+
+    def forward(m: Any, x: Any) -> Any:
+        return F.conv2d(torch.sign(m.stem(x)), torch.sign(m.w), padding=1)
+
+    torch.manual_seed(1)
+    stem = nn.Conv2d(3, 16, 3, padding=1, bias=False)
+    module = Lambda(forward, stem=stem, w=torch.randn(8, 16, 3, 3)).eval()
+    image = torch.randn(1, 3, 12, 12)
+    fates = {}
+    for zeros in ("auto", "plus"):
+        file = tmp_path / f"{zeros}.pbit"
+        (fates[zeros],) = convert(module, file, example_input=image, zeros=zeros).zeros.values()
+        options = ImportOptions(example_input=image)
+        assert verify(module, file, options=options, device="cpu").passed == (zeros == "auto")
+    assert fates == {"auto": "exact", "plus": "counted as +"}
