@@ -1,7 +1,7 @@
 """Writes docs/results.md and the tables of other pages from the results: nothing is typed by hand.
 
-Each section is ``section()`` of a module, Markdown made from files in ``benchmarks/results/``; some
-have ``plots()``, which writes files into ``docs/images/``.
+Each section is ``section()`` of a module, Markdown made from files in ``benchmarks/results/``;
+modules that draw have ``plots()``, which writes files into ``docs/images/``.
 
     python -m benchmarks.results_page          # after any benchmark that wrote new results
     python -m benchmarks.results_page --check  # exit code 1 where a page is older than its results
@@ -18,8 +18,10 @@ from benchmarks import accuracy, detection
 from benchmarks.coexec import document as coexec
 from benchmarks.energy import document as energy
 from benchmarks.networks import document as networks
+from benchmarks.networks import per_layer_plot
 from benchmarks.peers import document as peers
 from benchmarks.peers.gpu import document as gpu_peers
+from benchmarks.peers.gpu import throughput_plot
 from benchmarks.records import ROOT
 
 PAGE: Final = ROOT / "docs" / "results.md"
@@ -70,8 +72,8 @@ def main() -> int:
         return 1 if stale else 0
     for path, text in pages.items():
         path.write_text(text)
-    for part in (gpu_peers, networks):
-        part.plots()
+    throughput_plot.plots()
+    per_layer_plot.plots()
     return 0
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from benchmarks.markdown_table import markdown_table
 from benchmarks.networks.figure_layers import LAYERS
-from benchmarks.records import IMAGES, provenance, read_results
+from benchmarks.records import provenance, read_results
 from benchmarks.titles import TITLES
 
 KINDS: Final = ("cpu", "gpu")
@@ -19,14 +19,6 @@ def section() -> str:
     """Tables of sizes and of single layers, with links to the plots."""
     layers = [per_layer_section(read_results(f"per_layer_{kind}.json"), kind) for kind in KINDS]
     return "\n\n".join([sizes_section(read_results("sizes.json")), *layers]) + "\n"
-
-
-def plots() -> None:
-    """Draws figure 5 into docs/images."""
-    from benchmarks.networks.per_layer_plot import draw
-
-    for kind in KINDS:
-        draw(read_results(f"per_layer_{kind}.json"), IMAGES / f"per_layer_{kind}.svg")
 
 
 # --- sizes ----------------------------------------------------------------------------------------

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.figures import save, subplots
-from benchmarks.networks.document import baseline, float_engines, float_title, medians
+from benchmarks.networks.document import KINDS, baseline, float_engines, float_title, medians
 from benchmarks.networks.figure_layers import LAYERS
+from benchmarks.records import IMAGES, read_results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
 COLOURS: Final = {"fused": "#1b6ca8", "unfused": "#f0a35e"}
 BAR: Final = 0.38
 """Width of a bar; two stand beside each other."""
+
+
+def plots() -> None:
+    """Draws figure 5 into docs/images."""
+    for kind in KINDS:
+        draw(read_results(f"per_layer_{kind}.json"), IMAGES / f"per_layer_{kind}.svg")
 
 
 def draw(document: dict[str, Any], path: Path) -> None:

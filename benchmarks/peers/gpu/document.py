@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from benchmarks.markdown_table import markdown_table
-from benchmarks.records import IMAGES, provenance, read_results
+from benchmarks.records import provenance, read_results
 from benchmarks.titles import TITLES
 
 FILE: Final = "peers_gpu.json"
@@ -18,13 +18,6 @@ Row = dict[str, Any]
 def section() -> str:
     """Tables of times, ratios, start-up and failures, with the plot of throughput."""
     return render(read_results(FILE))
-
-
-def plots() -> None:
-    """Draws throughput against batch size into docs/images."""
-    from benchmarks.peers.gpu.throughput_plot import draw
-
-    draw(read_results(FILE), IMAGES / PLOT)
 
 
 def render(document: Row) -> str:

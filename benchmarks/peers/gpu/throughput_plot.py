@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.figures import save, subplots
+from benchmarks.peers.gpu.document import FILE, PLOT
+from benchmarks.records import IMAGES, read_results
 from benchmarks.titles import TITLES
 
 if TYPE_CHECKING:
@@ -20,6 +22,11 @@ STYLES: Final = {
 }
 """Colour, line and marker of each contender."""
 COLUMNS: Final = 3
+
+
+def plots() -> None:
+    """Draws throughput against batch size into docs/images."""
+    draw(read_results(FILE), IMAGES / PLOT)
 
 
 def draw(document: dict[str, Any], path: Path) -> None:
