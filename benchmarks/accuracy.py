@@ -48,15 +48,15 @@ def section() -> str:
     lines = [
         "## Accuracy",
         "",
-        f"Fashion-MNIST, {rows[0]['pictures']:,} test pictures. Float twins have the same layers "
-        "with real weights and ReLU. *Equal logits*: pictures for which all ten are equal to "
-        "PyTorch's to the last bit.",
+        f"Fashion-MNIST, {rows[0]['pictures']:,} test images. Float twins have the same layers "
+        "with full-precision weights and ReLU. *Equal logits*: images for which all ten are "
+        "equal to PyTorch's to the last bit.",
         "",
         markdown_table(head, map(_row, rows)),
         "",
         f"Trained on {training['device']} in {training['seconds'] / 60:.1f} minutes, all six, "
         f"{training['date']}: `{training['command']}`. Compared on {results['date']} with PyTorch "
         f"{results['versions']['torch']}: `{results['command'].strip()}`. "
-        "[Recipe](../training/fashion_mnist_torch/README.md).",
+        "Recipe: `training/fashion_mnist_torch/README.md`.",
     ]
     return "\n".join(lines) + "\n"

@@ -46,7 +46,7 @@ def section() -> str:
         "## Detection",
         "",
         f"{rows[0]['scenes']:,} test scenes of 416x416 pixels with {rows[0]['garments']:,} "
-        "garments of Fashion-MNIST's test pictures on clutter; ten classes; mean average precision "
+        "garments of Fashion-MNIST's test images on clutter; ten classes; mean average precision "
         "at an overlap of 0.5, as PASCAL VOC measures. *Equal outputs*: scenes for which all "
         "12,675 numbers of the head are equal to PyTorch's to the last bit.",
         "",
@@ -55,6 +55,6 @@ def section() -> str:
         f"Trained on {training['device']}, {training['scenes']:,} scenes, {training['date']}: "
         f"`{training['command']}`. Compared on {results['date']} with PyTorch "
         f"{results['versions']['torch']}: `{results['command']}`. "
-        "[Scenes and recipe](../training/garment_scenes/README.md).",
+        "Scenes and recipe: `training/garment_scenes/README.md`.",
     ]
     return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""Writes docs/results.md and the tables of other pages from the results: nothing is typed by hand.
+"""Writes docs/results/ and README's table from the results: nothing is typed by hand.
 
 Each section is ``section()`` of a module, Markdown made from files in ``benchmarks/results/``;
 modules that draw have ``plots()``, which writes files into ``docs/images/``.
@@ -11,12 +11,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from types import ModuleType
 from typing import Final
 
 from benchmarks import accuracy, detection
 from benchmarks.coexec import document as coexec
+from benchmarks.cpu_kernels import document as cpu_kernels
 from benchmarks.energy import document as energy
+from benchmarks.gpu_kernels import document as gpu_kernels
 from benchmarks.networks import document as networks
 from benchmarks.networks import per_layer_plot
 from benchmarks.peers import document as peers
@@ -24,26 +28,26 @@ from benchmarks.peers.gpu import document as gpu_peers
 from benchmarks.peers.gpu import throughput_plot
 from benchmarks.records import ROOT
 
-PAGE: Final = ROOT / "docs" / "results.md"
+FOLDER: Final = ROOT / "docs" / "results"
 README: Final = ROOT / "README.md"
-COEXECUTION: Final = ROOT / "docs" / "coexecution.md"
 BEGIN: Final = "<!-- written by benchmarks.results_page -->\n"
 END: Final = "<!-- end -->\n"
 
-SECTIONS: Final = (peers, gpu_peers, networks, accuracy, detection, energy)
-"""In the order of the page."""
+PAGES: Final = {
+    "index.md": ("Results", (peers, gpu_peers, networks, accuracy, detection, energy)),
+    "kernels.md": ("Kernel measurements", (cpu_kernels, gpu_kernels)),
+    "coexecution.md": ("Co-execution measurements", (coexec,)),
+}
+"""Title and sections of each page, in order."""
 
-INTRODUCTION: Final = """# Results
-
-Measured, with the machine, the date and the command beside each table; the raw numbers are in
-`benchmarks/results/`. This page is written by `python -m benchmarks.results_page`.
-
-"""
+INTRODUCTION: Final = """Machine, date and command stand beside each table; the raw numbers are in
+`benchmarks/results/`. This page is written by `python -m benchmarks.results_page`."""
 
 
-def results_page() -> str:
-    """The text of docs/results.md."""
-    return INTRODUCTION + "\n\n".join(part.section().strip() for part in SECTIONS) + "\n"
+def results_page(title: str, sections: Iterable[ModuleType]) -> str:
+    """The text of a page under docs/results."""
+    parts = [f"# {title}", INTRODUCTION, *(part.section().strip() for part in sections)]
+    return "\n\n".join(parts) + "\n"
 
 
 def with_tables(page: Path, tables: str) -> str:
@@ -60,13 +64,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Write the pages that show results.")
     parser.add_argument("--check", action="store_true", help="write nothing")
     options = parser.parse_args()
-    pages = {
-        PAGE: results_page(),
-        README: with_tables(README, peers.readme_table()),
-        COEXECUTION: with_tables(COEXECUTION, coexec.section()),
-    }
+    pages = {FOLDER / name: results_page(*content) for name, content in PAGES.items()}
+    pages[README] = with_tables(README, peers.readme_table())
     if options.check:
-        stale = [str(path) for path, text in pages.items() if path.read_text() != text]
+        stale = [path for path, text in pages.items() if path.read_text() != text]
         for path in stale:
             print(f"{path} differs from the results: run python -m benchmarks.results_page")
         return 1 if stale else 0

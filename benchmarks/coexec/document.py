@@ -1,4 +1,4 @@
-"""The tables of docs/coexecution.md, from the results files: nothing typed by hand.
+"""The tables of docs/results/coexecution.md, from the results files: nothing typed by hand.
 
 Each ``benchmarks/results/coexec*.json`` is a machine; what one testbed shows in detail is shown for
 the testbed with most networks.
@@ -58,11 +58,10 @@ def machine_section(document: Record) -> str:
     parts = [
         f"### {context['cpu']}, {context['cores']} cores",
         """PoCL on some cores is the GPU, the CPU backend on others the CPU
-([benchmarks/coexec](../benchmarks/coexec/README.md)). Medians of rounds in which all contestants
-take turns.""",
+(`benchmarks/coexec/README.md`). Medians over interleaved rounds.""",
     ]
     parts += _with("testbed", testbeds, testbeds_table)
-    parts += _titled("What a meeting costs", _meetings(results, main))
+    parts += _titled("Cost of a synchronization", _meetings(results, main))
     parts += _titled("Predictors", _predictors(testbeds))
     parts += _titled("Single layers", _layers(testbeds))
     parts += _titled(f"Whole networks, {main}", _networks(main, results))
@@ -100,15 +99,15 @@ def _meetings(results: Record, testbed: str) -> list[str]:
     text = f"Microseconds beside the slower processor's work, {testbed}."
     if any(ALONE in of_size for of_size in results["sync"]["bytes"].values()):
         text += f""" *{ALONE}*: from one of its kernels to the next without any
-meeting, which is a part of the others."""
+synchronization; it is included in the others."""
     source = _source("sync", testbed, [results["sync"]["context"]])
     return [text, sync_table(results["sync"]), source]
 
 
 def _predictors(testbeds: Mapping[str, Record]) -> list[str]:
     text = """Mean absolute percentage errors on layers that were held out (Fine-Grained, table 1).
-*Measured again*: how far a second measurement of the same parts is from the first one; errors below
-that cannot be told from what else the machine does."""
+*Measured again*: the difference of a second measurement of the same partitions from the first;
+errors below that are within the noise of the machine."""
     tables = _with("predictors", testbeds, errors_table, accuracy_table)
     return [text, *tables] if tables else []
 
@@ -135,7 +134,7 @@ def _networks(testbed: str, results: Record) -> list[str]:
     return [
         _networks_source(testbed, results),
         """Fine-Grained, table 3. Speed-ups over the better single processor; *layer by layer* is
-the sum of the layers' times, each measured with its meeting.""",
+the sum of the layers' times, each measured with its synchronization.""",
         end_to_end_table(networks),
         "µLayer, figures 16 and 17: times over those of the layer-to-processor mechanism.",
         ulayer_table(networks),
@@ -143,7 +142,7 @@ the sum of the layers' times, each measured with its meeting.""",
         dimensions_table(networks),
         "CoDL, figure 18.",
         hybrid_table(networks),
-        "CoDL, figures 19 and 20: chains, and what sharing costs with and without them.",
+        "CoDL, figures 19 and 20: chains, and the overhead of sharing with and without them.",
         chains_table(networks),
     ]
 

@@ -15,7 +15,7 @@ SYSTEMS: Final = {
     "codl": "CoDL",
     "finegrained": "Fine-Grained",
     "planned": "phonebit plan",
-    "tried": "phonebit plan, tried",
+    "tried": "phonebit plan, auto-selected",
     "finegrained_measured": "phonebit plan --measure",
 }
 CONTROL: Final = "cpu again"
@@ -121,8 +121,9 @@ def dimensions_table(networks: Mapping[str, Record]) -> str:
 
 def chains_table(networks: Mapping[str, Record]) -> str:
     """CoDL, figures 19 and 20: chains, and what sharing costs with and without them."""
-    head = ("network", "layers", "in chains", "longest chains", "meetings, no chains", "chains",
-            "handed over KB, no chains", "chains", "overhead ms, no chains", "chains")  # fmt: skip
+    head = ("network", "layers", "in chains", "longest chains", "synchronizations, no chains",
+            "chains", "transferred KB, no chains", "chains", "overhead ms, no chains",
+            "chains")  # fmt: skip
     rows = []
     for name, network in _with(networks, "codl_hybrid", "codl"):
         lengths = sorted((end - begin for begin, end in network["plans"]["codl"]["chains"]),
@@ -169,11 +170,14 @@ def balance_table(testbeds: Mapping[str, Record]) -> str:
 def guard_text(testbeds: Mapping[str, Record]) -> str:
     """Whether guarded plans are ever much slower than the better single processor."""
     sentences = [
-        "A guarded plan must gain more than the predictor's typical error, a measured one 2 %, or "
-        "everything stays on one processor; the papers' systems take what is predicted to be "
-        "faster. A plan that is tried runs only if it was the fastest in the first passes."
+        "A guarded plan must gain more than the predictor's typical error (a measured one: 2 %), "
+        "otherwise everything stays on one processor; the papers' systems take what is predicted "
+        "to be faster. An auto-selected plan runs only if it was the fastest during warm-up."
     ]
-    for is_tried, plans in ((False, "guarded plans that were not tried"), (True, "tried plans")):
+    for is_tried, plans in (
+        (False, "guarded plans without auto-selection"),
+        (True, "auto-selected plans"),
+    ):
         ratios = {
             f"{TITLES[name]} on {testbed} by {SYSTEMS[way]}": 1 / speed_up(network, way)
             for testbed, results in testbeds.items()
@@ -207,7 +211,7 @@ def control_text(testbeds: Mapping[str, Record]) -> list[str]:
         return []
     apart = [abs(ratio - 1) for ratio in ratios.values()]
     beyond = [f"{what} ({ratio - 1:+.1%})" for what, ratio in ratios.items() if ratio > GUARD]
-    text = f"""The CPU alone took part twice, without any plan: its second network was
+    text = f"""As a control, the CPU alone was measured twice: its second network was
 {median(apart):.1%} off the first one in the median of {len(ratios)} cases, {max(apart):.1%} at
 most, and more than 2 % slower in {len(beyond)} of them"""
     return [f"{text}: {'; '.join(beyond)}." if beyond else f"{text}."]

@@ -45,7 +45,7 @@ def accuracy_table(testbeds: Mapping[str, Record]) -> str:
     head = (
         "testbed",
         "predictor",
-        "parts to learn from",
+        "training partitions",
         f"{both}: MAPE",
         "within ±10 %",
         "all: MAPE",

@@ -1,6 +1,6 @@
 """Every network of larq-zoo and the published PyTorch ones: what converts, how well, how small.
 
-    python -m benchmarks.conversion.table           # all, as published; writes docs/networks.md
+    python -m benchmarks.conversion.table           # all; writes docs/results/networks.md
     python -m benchmarks.conversion.table --small   # smaller ones, only shown
     python -m benchmarks.conversion.table --only QuickNet birealnet18
 
@@ -81,7 +81,7 @@ def main() -> None:
     if not options.small and not options.only:
         write_results(RESULTS / FILE, document)
         page = markdown(rows, document["context"], FILE)
-        (ROOT / "docs" / "networks.md").write_text(page)
+        (ROOT / "docs" / "results" / "networks.md").write_text(page)
 
 
 if __name__ == "__main__":

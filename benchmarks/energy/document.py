@@ -42,7 +42,7 @@ HEAD: Final = """## Energy per frame
 Table IV of the PhoneBit paper redone: mean power, energy per frame and frames per second and watt
 of whole networks, arrays in and out on the host. *Above idle*: less the power of the same device
 with the network loaded and nothing to do, measured just before. *±*: resolution of the source as a
-share of the measured energy; a sensor's own error is not in it ([method](energy.md)).
+share of the measured energy; a sensor's own error is not in it ([method](../energy.md)).
 """
 
 

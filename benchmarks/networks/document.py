@@ -1,4 +1,4 @@
-"""The section on the networks in docs/results.md, from the results files: nothing typed by hand."""
+"""The results page's section on the networks, from the results files: nothing typed by hand."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ network are equal to the fused one's to the last bit.""",
         "",
         _how(document, kind),
         "",
-        f"![Speed-up of each layer over float](images/per_layer_{kind}.svg)",
+        f"![Speed-up of each layer over float](../images/per_layer_{kind}.svg)",
         "",
         per_layer_table(document),
     ]
@@ -103,7 +103,7 @@ def _how(document: dict[str, Any], kind: str) -> str:
     else:
         limit = document["canary_limit"]
         which = f"those around which a fixed loop took at most {limit} times its minimum"
-    return f"""{clock}, {rounds} in which the engines take turns
+    return f"""{clock}, {rounds} in which the engines are interleaved
 ({which}).
 {provenance(document["context"], command, by_opencl=kind == "gpu")}."""
 

@@ -1,4 +1,4 @@
-"""The section on GPU peers in docs/results.md, from the results file: nothing typed by hand."""
+"""The results page's section on GPU peers, from the results file: nothing typed by hand."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def render(document: Row) -> str:
     if batches:
         parts += [f"Batch {batches[0]}, ms:", latency_table(networks, batches[0])]
         parts += [
-            f"![Pictures a second against batch size](images/{PLOT})",
-            f"Batch {batches[-1]}, thousands of pictures a second:",
+            f"![Images per second against batch size](../images/{PLOT})",
+            f"Batch {batches[-1]}, thousands of images per second:",
             throughput_table(networks, batches[-1]),
         ]
     parts += ["Start-up and memory:", start_table(networks)]
@@ -43,9 +43,9 @@ def _introduction(context: Row) -> str:
     return f"""## Whole networks on a GPU
 
 PhoneBit (OpenCL) runs the binary network, the other engines its float twin in half precision. Times
-are host to host, NumPy arrays in and out, medians of rounds in which the engines take turns; in
-brackets the time on the device alone, where an engine tells it: passes queued one behind the other,
-nothing copied. Ratios are medians of the rounds' own.
+are host to host, NumPy arrays in and out, medians over interleaved rounds; in brackets the
+time on the device alone, where an engine reports it: inferences queued back to back, nothing
+copied. Ratios are medians of the rounds' own.
 {provenance(context, "python -m benchmarks.peers.gpu.compare")}; raw numbers:
 `benchmarks/results/{FILE}`."""
 
@@ -69,7 +69,7 @@ def latency_cell(entry: Row, batch: int) -> str:
 
 
 def throughput_table(networks: list[Row], batch: int) -> str:
-    """Engines by network: thousands of pictures a second, host to host."""
+    """Engines by network: thousands of images per second, host to host."""
 
     def cell(entry: Row) -> str:
         row = at_batch(entry, batch)

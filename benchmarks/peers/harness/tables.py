@@ -14,37 +14,38 @@ Case = dict[str, Any]
 Row = dict[str, Any]
 Chosen = Callable[[Row], bool]
 
-README_GROUPS: Final[tuple[tuple[str, Chosen], ...]] = (
-    ("best f32", lambda row: row["precision"] == "f32"),
-    ("best int8", lambda row: row["precision"] == "int8"),
-    ("best Larq CE", lambda row: row["engine"].startswith("larq")),
+README_COLUMNS: Final[tuple[tuple[str, tuple[Chosen, ...]], ...]] = (
+    ("best f32", (lambda row: row["precision"] == "f32",)),
+    ("best int8", (lambda row: row["precision"] == "int8",)),
     (
-        "OpenVINO binary",
-        lambda row: row["engine"] == "openvino" and row["precision"] == "binary",
+        "OpenVINO binary / Larq",
+        (
+            lambda row: row["engine"] == "openvino" and row["precision"] == "binary",
+            lambda row: row["engine"].startswith("larq"),
+        ),
     ),
+    ("PhoneBit", (lambda row: row["engine"] == "phonebit" and row["precision"] == "binary",)),
 )
-"""Columns of README's table: PhoneBit beside the fastest engine of each group."""
-
-OUR_PRECISIONS: Final = ("binary", "binary, int8")
+"""Columns of README's table: the fastest engine of each group."""
 
 UNASKED: Final = "not asked for"
 
 
 def section(document: Document) -> str:
-    """What docs/results.md says of the networks on the CPU."""
+    """What docs/results/index.md says of the networks on the CPU."""
     context, settings = document["context"], document["settings"]
     parts = [
         "## Whole networks on the CPU beside other engines",
         f"{provenance(context, 'python -m benchmarks.peers.compare_networks')}, "
-        "[how](../benchmarks/peers/README.md); raw numbers: `benchmarks/results/peers_cpu.json`.",
+        "see `benchmarks/peers/README.md`; raw numbers: `benchmarks/results/peers_cpu.json`.",
         "All engines run in turn, each in its own process pinned to as many cores as it has "
         "threads. Milliseconds are medians, from array to array; in brackets the 10th and 90th "
         "percentile; *over* is the median of the ratios to PhoneBit within a round. Rounds count "
-        f"if a fixed loop (the canary) stayed within {settings['canary_limit']:g} times its best. "
-        "Binary networks and their float twins have the same layers; the last layers of "
+        f"if a fixed loop (the noise probe) stayed within {settings['canary_limit']:g} times its "
+        "best. Binary networks and their float twins have the same layers; the last layers of "
         "AlexNet, YOLOv2-Tiny and VGG16 are stored as "
-        f"{settings['float_weights']} in PhoneBit's file. *binary, int8*: all real layers are "
-        "computed in 8 bits (`--float-weights i8`, `--precision fast`).",
+        f"{settings['float_weights']} in PhoneBit's file. *binary, int8*: full-precision "
+        "layers are computed in int8 (`--float-weights i8`, `--precision fast`).",
         _versions(document["cases"]),
     ]
     for subject in SUBJECTS:
@@ -56,28 +57,26 @@ def section(document: Document) -> str:
 
 
 def readme_table(document: Document) -> str:
-    """README's first table: one line a network, 1 and 2 threads in a cell."""
+    """README's table: batch 1, one thread."""
     context = document["context"]
-    threads = sorted({case["threads"] for case in document["cases"]})
-    names = [name for name, _ in README_GROUPS]
-    header = ["network", *names, "**PhoneBit**", "with int8 ends"]
-    header += [f"over {name}" for name in names]
     measured = [(subject, _cases(document, subject, 1)) for subject in SUBJECTS]
-    rows = [_readme_cells(subject, cases) for subject, cases in measured if cases]
-    counts = " / ".join(str(count) for count in threads)
+    rows = [
+        (subject.title, *(_readme_cell(cases[0]["rows"], groups) for _, groups in README_COLUMNS))
+        for subject, cases in measured
+        if cases
+    ]
     note = (
-        f"Batch 1, milliseconds with {counts} threads (median), and how many times faster PhoneBit "
-        f"is; {context['date']}, {context['cpu']}, {context['cores']} cores. With int8 ends: real "
-        "layers of the binary network in 8 bits (`--precision fast`). f32 and int8: the "
-        "float twin of the same layers on the fastest of ONNX Runtime, OpenVINO, LiteRT (and "
-        "PyTorch). [All engines, spread, memory, start-up](docs/results.md)."
+        f"Milliseconds per image, 1 thread, {context['cpu']}, {context['date']}. f32 and int8: the "
+        "float twin (the same layers in full precision) on the fastest of ONNX Runtime, OpenVINO, "
+        "LiteRT and PyTorch. [All engines, threads, spread, memory](docs/results/index.md)."
     )
+    header = ["network", *(name for name, _ in README_COLUMNS)]
     return f"{markdown_table(header, rows)}\n\n{note}\n"
 
 
 def equality(document: Document) -> str:
     """How many tensors of larq-zoo's networks equal Keras's to the last bit."""
-    header = ["network", "tensors equal to the last bit", "the others", "pictures, same class"]
+    header = ["network", "tensors equal to the last bit", "the others", "images, same class"]
     header += ["largest difference", "verified"]
     rows = []
     for row in document["networks"]:
@@ -95,10 +94,10 @@ def equality(document: Document) -> str:
     table = markdown_table(header, rows, texts=len(header))
     context = document["context"]
     text = (
-        "Weights and statistics are small dyadic fractions in the first columns, so that float32 "
-        "arithmetic is exact and every tensor must equal Keras's; a mean of 49 pixels and the "
-        "softmax cannot. The last three columns are of random weights; `phonebit verify` judged "
-        "each layer alone, and from end to end a sign within rounding of zero may turn. "
+        "In the first columns weights and statistics are exactly representable (n / 2^k), so that "
+        "float32 arithmetic is exact and every tensor must equal Keras's; a mean of 49 pixels and "
+        "the softmax cannot. The last three columns are of random weights: `phonebit verify` "
+        "compared each layer alone; end to end a sign within rounding of zero may differ. "
         f"{provenance(context, 'python -m benchmarks.peers.larq_zoo_equality')}."
     )
     return "\n\n".join(["### larq-zoo's networks beside Keras", table, text]) + "\n"
@@ -112,38 +111,17 @@ def _cases(document: Document, subject: Subject, batch: int) -> list[Case]:
     )
 
 
-def _readme_cells(subject: Subject, cases: list[Case]) -> list[str]:
-    times, ratios = [], []
-    for _, chosen in README_GROUPS:
-        best = [fastest(case["rows"], chosen) for case in cases]
-        times.append(_joined(best, _median))
-        ratios.append(_joined(best, lambda row: times_faster(row["ratio"])))
-    ours = [
-        _joined([_ours(case, precision) for case in cases], _median) for precision in OUR_PRECISIONS
-    ]
-    return [subject.title, *times, f"**{ours[0]}**", ours[1], *ratios]
-
-
-def _ours(case: Case, precision: str) -> Row | None:
-    return fastest(
-        case["rows"], lambda row: row["engine"] == "phonebit" and row["precision"] == precision
-    )
-
-
-def _median(row: Row) -> str:
-    return milliseconds(row["median_ms"])
+def _readme_cell(rows: Sequence[Row], groups: Sequence[Chosen]) -> str:
+    best = [fastest(rows, chosen) for chosen in groups]
+    if not any(best):
+        return "-"
+    return " / ".join("-" if row is None else milliseconds(row["median_ms"]) for row in best)
 
 
 def fastest(rows: Iterable[Row], chosen: Chosen) -> Row | None:
     """The row with the smallest median among those that have one and are right."""
     timed = [row for row in rows if chosen(row) and "reason" not in row and _agrees(row)]
     return min(timed, key=lambda row: row["median_ms"], default=None)
-
-
-def _joined(rows: Sequence[Row | None], text: Callable[[Row], str]) -> str:
-    if not any(rows):
-        return "-"
-    return " / ".join("-" if row is None else text(row) for row in rows)
 
 
 def _network(subject: Subject, cases: list[Case]) -> str:

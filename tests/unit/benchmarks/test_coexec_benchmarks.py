@@ -399,9 +399,9 @@ def test_tables_are_made_of_the_results(
         "| VGG16 | 1 / 0 / 0 | 0 / 1 / 0 | 0 / 0 / 1 | 1 / 1 / 1 |",
         "| VGG16 | 3.00 | 2.90 | 2.50 | 2.40 | 1.16x |",
         "| VGG16 | 4 | 50% | 2 | 5 | 5 | 2 | 2 | 0.70 | 0.60 |",
-        "1 of 2 guarded plans that were not tried are more than 2 % slower than the better single "
-        "processor: GoogLeNet on g1c1-avx2 by phonebit plan (12.5%). None of 2 tried plans is more "
-        "than 2 % slower than the better single processor.",
+        "1 of 2 guarded plans without auto-selection are more than 2 % slower than the better "
+        "single processor: GoogLeNet on g1c1-avx2 by phonebit plan (12.5%). None of 2 "
+        "auto-selected plans is more than 2 % slower than the better single processor.",
         "2.5% off the first one in the median of 1 cases, 2.5% at\n"
         "most, and more than 2 % slower in 1 of them: VGG16 on g1c1-avx2 (+2.5%).",
     ):

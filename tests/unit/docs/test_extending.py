@@ -1,0 +1,139 @@
+"""docs/extending.md: the files of each checklist exist, and its example occurs in no others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import IntEnum
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from phonebit.converter.ir import Graph
+from phonebit.converter.ops.epilogue.base import EpilogueOp
+from phonebit.converter.ops.epilogue.functions import Function
+from phonebit.converter.passes.base import Pass, PassLog
+from phonebit.converter.passes.pipeline import PASSES, run_pipeline
+from support.builders import tiny_classifier
+
+ROOT = Path(__file__).parents[3]
+FOLDERS = ("bnn_kernels", "converter", "cpu_backend", "phonebit", "runtime")
+PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+
+EXAMPLES = {
+    "An operator": (
+        r"kSelectChannels|SELECT_CHANNELS|SelectChannels|select_channels",
+        {  # use it, or speak of it
+            "bnn_kernels/README.md",
+            "converter/importers/keras_slicing.py",
+            "converter/importers/torch_layout.py",
+            "converter/plugin.py",
+            "phonebit/planner/measure/sampled_files.py",
+            "phonebit/planner/measure/sampling.py",
+        },
+    ),
+    "An epilogue operation": (
+        r"\bSigmoid\b|SIGMOID\b|kSigmoid\b|FUNCTION\(sigmoid|\"sigmoid\"",
+        {
+            "bnn_kernels/README.md",
+            "converter/importers/keras_pointwise.py",
+            "converter/importers/torch_arithmetic.py",
+            "converter/plugin.py",
+            "runtime/builder/build_convolution.cpp",
+            "runtime/include/phonebit/phonebit_layers.h",
+            "runtime/include/phonebit/phonebit_layers_c.h",
+        },
+    ),
+    "A CPU kernel": (r"kCarrySaveConv_avx512|binary_conv_carry_save|saves_carries", set()),
+    "An OpenCL kernel": (r"bconv2d_lanes", set()),
+    "A converter pass": (r"MergeScaleBias|merge_scale_bias", set()),
+    "An importer rule": (r"\"Flatten\"|\"max_pool2d\"", set()),
+    "An option of the engine": (
+        r"in_place",
+        {  # what the option does
+            "runtime/engine/include/engine/network.h",
+            "runtime/engine/network.cpp",
+            "runtime/include/phonebit/phonebit.h",
+            "runtime/loader/file_bytes.cpp",
+            "runtime/loader/include/loader/file_bytes.h",
+            "runtime/loader/read_tables.cpp",
+        },
+    ),
+}
+"""For each checklist how to find its example, and files that have it without being on the list."""
+
+
+def checklist(title: str) -> set[str]:
+    section = PAGE.split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
+    return set(re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE))
+
+
+def sources() -> Iterator[Path]:
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.is_file() and path.suffix not in (".pyc", ".so"):
+                yield path
+
+
+@pytest.fixture(scope="module")
+def texts() -> dict[str, str]:
+    read = {path: path.read_text(encoding="utf-8", errors="replace") for path in sources()}
+    return {path.relative_to(ROOT).as_posix(): text for path, text in read.items()}
+
+
+def test_every_checklist_has_an_example() -> None:
+    assert re.findall(r"^## (.*)$", PAGE, re.MULTILINE) == list(EXAMPLES)
+
+
+@pytest.mark.parametrize("title", EXAMPLES)
+def test_the_checklist_names_the_places_of_its_example(title: str, texts: dict[str, str]) -> None:
+    pattern, others = EXAMPLES[title]
+    found = {path for path, text in texts.items() if re.search(pattern, text)}
+    assert found - others == checklist(title) & found, "places that the checklist does not name"
+    for path in checklist(title) - found:  # lists files by a name that the pattern does not have
+        assert (ROOT / path).is_file(), path
+
+
+def test_named_files_exist() -> None:
+    names = re.findall(r"`([\w/]+/[\w.]+\.\w+)`", PAGE)
+    assert len(names) > 30
+    assert [name for name in names if not (ROOT / name).is_file()] == []
+
+
+def test_a_dummy_pass_runs_in_the_pipeline() -> None:
+    seen: list[Graph] = []
+
+    class Dummy(Pass):
+        """Given anything, result the same."""
+
+        def run(self, graph: Graph, log: PassLog) -> None:
+            seen.append(graph)
+            log.notes.append("a dummy ran")
+
+    result = run_pipeline(tiny_classifier(), passes=(*PASSES, Dummy()))
+    assert len(seen) == 1 and "a dummy ran" in result.log.notes
+
+
+def test_a_dummy_function_has_a_number_and_a_name() -> None:
+    class Numbers(IntEnum):
+        SQUARE = 9999
+
+    class Square(Function):
+        kinds = (Numbers.SQUARE,)
+        name = "square"
+
+        def apply(self, value, operands):  # type: ignore[no-untyped-def]
+            return value * value
+
+    assert Square().apply(np.float32([3]), [])[0] == 9
+    assert [each for each in Function.__subclasses__() if each.name == "square"] == [Square]
+    Square.kinds = ()  # other tests count the classes
+
+
+def test_a_number_without_a_class_is_noticed() -> None:
+    class Numbers(IntEnum):
+        NOBODY = 9998
+
+    with pytest.raises(TypeError, match="NOBODY"):
+        EpilogueOp.by_kind(Numbers)
