@@ -17,8 +17,8 @@ from phonebit.cli.main import app
 
 ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docs" / "android.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```(\w*)\n(.*?)```", TEXT, re.DOTALL)
-LINES = [line for kind, block in BLOCKS if not kind for line in block.splitlines()]
+BLOCKS = re.findall(r"```(\w*)[^\n]*\n(.*?)```", TEXT, re.DOTALL)
+LINES = [line for kind, block in BLOCKS if kind == "sh" for line in block.splitlines()]
 COMMANDS = [line for line in LINES if line.startswith("phonebit ")]
 TOOL_CALLS = [line for line in LINES if "/phonebit_bench " in line or "/phonebit_run " in line]
 

@@ -48,7 +48,7 @@ EXAMPLES = {
     "A CPU kernel": (r"kCarrySaveConv_avx512|binary_conv_carry_save|saves_carries", set()),
     "An OpenCL kernel": (r"bconv2d_lanes", set()),
     "A converter pass": (r"MergeScaleBias|merge_scale_bias", set()),
-    "An importer rule": (r"\"Flatten\"|\"max_pool2d\"", set()),
+    "An importer rule": (r"\"Flatten\"|\"max_pool2d_with_indices\"", set()),
     "An option of the engine": (
         r"in_place",
         {  # what the option does
