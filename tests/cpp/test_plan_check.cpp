@@ -1,5 +1,5 @@
 // check_plan accepts what can be executed and refuses the rest, in the words of the cases that it shares with
-// phonebit.planner.plan.verify_plan (tests/plans/README.md).
+// phonebit.planner.verify_plan (tests/plans/README.md).
 //
 // Usage: test_plan_check NETWORKS CASES.txt ...
 #include <cstdio>

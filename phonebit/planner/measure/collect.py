@@ -11,7 +11,7 @@ from pathlib import Path
 from phonebit.errors import DeviceError
 from phonebit.planner.measure.measurer import EngineHere, Measurement, Measurer, OpenEngine
 from phonebit.planner.measure.orders import CollectionPlan, Order, make_orders
-from phonebit.planner.measure.sync_layers import handover
+from phonebit.planner.measure.sync_layers import Way, handover
 from phonebit.planner.plan.execution_plan import Processor
 from phonebit.planner.predict.kernels import CpuFacts, cpu_kernel
 from phonebit.planner.predict.samples import (
@@ -94,19 +94,17 @@ def carry_out(
         As ``collect_here``.
     """
     known = _Known(begin_samples(path, device))
-    ways = measurer.available_ways()
+    way = measurer.way()
     report = CollectionReport()
     for order in make_orders(plan):
-        if order.way is not None and order.way not in ways:
-            continue
         progress(order.text)
-        if known.has(order):
-            report.known += order.way is None
+        if known.has(order, way):
+            report.known += not order.is_sync
             continue
         try:
-            found = measurer.measure(order, order.way or ways[0])
+            found = measurer.measure(order, way)
         except DeviceError as error:
-            report.failed[str(order.layer) if order.way is None else order.text] = str(error)
+            report.failed[order.text if order.is_sync else str(order.layer)] = str(error)
             continue
         if found is None:
             report.missing += 1
@@ -114,7 +112,7 @@ def carry_out(
         samples = list(samples_of(order, found, device.cpu))
         append_samples(path, samples)
         known.add(samples)
-        report.measured += order.way is None
+        report.measured += not order.is_sync
     if report.failed and not report.measured and not report.known:
         reason = next(iter(report.failed.values()))
         raise DeviceError(f"no layer could be measured: {reason}", where=device.gpu.name)
@@ -132,12 +130,12 @@ def samples_of(order: Order, found: Measurement, cpu_facts: CpuFacts) -> Iterato
     layer, threads = order.layer, order.threads
     for (cpu, gpu), times, launches in zip(order.pairs, found.times, found.launches, strict=True):
         both = cpu is not None and gpu is not None
-        if order.way is None and cpu is not None:
+        if not order.is_sync and cpu is not None:
             kernel = cpu_kernel(layer, cpu, cpu_facts).name
             us = max(times.cpu_us, LEAST_US)
             canary_us = found.probe[Processor.CPU]
             yield PartSample(layer, Processor.CPU, threads, cpu, kernel, us, canary_us, both)
-        if order.way is None and gpu is not None:
+        if not order.is_sync and gpu is not None:
             choice = str(launches[-1]["choice"]) if launches else "none"
             us = max(times.gpu_us, LEAST_US)
             canary_us = found.probe[Processor.GPU]
@@ -166,25 +164,25 @@ class _Known:
             else:
                 self._rounds[_handover_key(sample)] += 1
 
-    def has(self, order: Order) -> bool:
-        return all(self._rounds[key] > order.round for key in _keys(order))
+    def has(self, order: Order, way: Way) -> bool:
+        return all(self._rounds[key] > order.round for key in _keys(order, way))
 
 
 _HandoverKey = tuple[str, str, int, int]
 _Key = PartKey | _HandoverKey
 
 
-def _keys(order: Order) -> Iterator[_Key]:
+def _keys(order: Order, way: Way) -> Iterator[_Key]:
     """What the samples of an order tell of."""
     layer, threads = order.layer, order.threads
     for cpu, gpu in order.pairs:
         both = cpu is not None and gpu is not None
-        if order.way is None:
+        if not order.is_sync:
             for side, part in ((Processor.CPU, cpu), (Processor.GPU, gpu)):
                 if part is not None:
                     yield layer, side, threads, part, both
-        if order.way is not None and cpu is not None and gpu is not None:
-            yield _handover_key(handover(layer, order.way, threads, cpu, gpu, 0.0))
+        if order.is_sync and cpu is not None and gpu is not None:
+            yield _handover_key(handover(layer, way, threads, cpu, gpu, 0.0))
 
 
 def _handover_key(sample: SyncSample) -> _HandoverKey:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -44,11 +43,11 @@ class Measurement:
 class Measurer(Protocol):
     """Carries out orders."""
 
-    def available_ways(self) -> Sequence[Way]:
-        """How the processors can share, the cheaper ways first.
+    def way(self) -> Way:
+        """How the processors share: the cheapest way that the device has.
 
         Raises:
-            DeviceError: In no way.
+            DeviceError: There is none.
         """
 
     def measure(self, order: Order, way: Way) -> Measurement | None:
@@ -56,7 +55,7 @@ class Measurer(Protocol):
 
         Args:
             order: One of the collection's.
-            way: How the processors shall share: the order's way, or the first available one.
+            way: How the processors shall share.
 
         Returns:
             None: It has not been carried out yet.
@@ -97,19 +96,17 @@ class EngineHere:
         self._file = file
         self._probes: dict[int, NoiseProbe] = {}
 
-    def available_ways(self) -> Sequence[Way]:
+    def way(self) -> Way:
         """See `Measurer`."""
-        available, refusals = [], []
+        refusal: DeviceError | None = None
         for way in WAYS:
             try:
                 self._load(next(sync_layers()), self._plan.threads[0], way)
             except DeviceError as error:
-                refusals.append(str(error))
+                refusal = error
             else:
-                available.append(way)
-        if not available:
-            raise DeviceError(f"the processors cannot work together: {refusals[-1]}")
-        return available
+                return way
+        raise DeviceError(f"the processors cannot work together: {refusal}")
 
     def measure(self, order: Order, way: Way) -> Measurement:
         """See `Measurer`."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from phonebit.errors import InputError
 from phonebit.planner.measure.sampling import sample_cuts, sample_layers
-from phonebit.planner.measure.sync_layers import WAYS, Way, sync_cuts, sync_layers
+from phonebit.planner.measure.sync_layers import sync_cuts, sync_layers
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
 from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.text_files import DAMAGED
@@ -77,16 +77,16 @@ class Order:
     Args:
         layer: The layer.
         threads: CPU threads.
-        way: How the processors share; None: the first way that the device has.
-        pairs: The measurements. With a way they tell what handing over costs, without one how fast
-            the processors are.
+        is_sync: Whether it tells what a synchronization costs, rather than how fast the processors
+            are.
+        pairs: The measurements.
         turns: How often the measurements take turns.
         round: Which one, from 0 on.
     """
 
     layer: LayerShape
     threads: int
-    way: Way | None
+    is_sync: bool
     pairs: tuple[PartPair, ...]
     turns: int
     round: int
@@ -102,10 +102,10 @@ class Order:
     def text(self) -> str:
         """For people who wait."""
         layer = self.layer
-        if self.way is None:
+        if not self.is_sync:
             return f"{layer.family} {layer.out_h}x{layer.out_w}x{layer.out_c}"
         kilobytes = layer.output_bytes(layer.whole) / 1000
-        return f"sharing: {self.way.sharing}, {self.way.synchronization}, {kilobytes:.0f} kB"
+        return f"synchronization: {kilobytes:.0f} kB"
 
 
 def make_orders(plan: CollectionPlan) -> Iterator[Order]:
@@ -119,12 +119,12 @@ def make_orders(plan: CollectionPlan) -> Iterator[Order]:
     """
     for number in range(plan.rounds):
         if len(plan.processors) == len(Processor):
-            for way, threads, layer in product(WAYS, plan.threads, sync_layers()):
-                yield Order(layer, threads, way, sync_cuts(layer), plan.turns, number)
+            for threads, layer in product(plan.threads, sync_layers()):
+                yield Order(layer, threads, True, sync_cuts(layer), plan.turns, number)
         for layer in islice(sample_layers(plan.seed), plan.layers):
             pairs = tuple(part_pairs(layer, plan))
             for threads in plan.threads:
-                yield Order(layer, threads, None, pairs, plan.turns, number)
+                yield Order(layer, threads, False, pairs, plan.turns, number)
 
 
 def part_pairs(layer: LayerShape, plan: CollectionPlan) -> list[PartPair]:

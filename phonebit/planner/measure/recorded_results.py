@@ -27,17 +27,17 @@ class RecordedResults:
 
     Args:
         device: What was measured.
-        ways: How its processors can share.
+        shared: How its processors shared.
         answers: What was found; a text where the device failed.
     """
 
     device: DeviceFacts
-    ways: tuple[Way, ...]
+    shared: Way
     answers: Mapping[Order, Measurement | str]
 
-    def available_ways(self) -> Sequence[Way]:
+    def way(self) -> Way:
         """See `Measurer`."""
-        return self.ways
+        return self.shared
 
     def measure(self, order: Order, way: Way) -> Measurement | None:
         """See `Measurer`."""
@@ -71,7 +71,7 @@ def read_results(path: Path, identity: str, orders: Sequence[Order]) -> Recorded
         hint = "`phonebit_bench --collect FOLDER` makes some on the device"
         raise InputError("no results", where=str(path), hint=hint)
     answers: dict[Order, Measurement | str] = {}
-    head: tuple[DeviceFacts, tuple[Way, ...]] | None = None
+    head: tuple[DeviceFacts, Way] | None = None
     for number, line in enumerate(lines, 1):
         try:
             record = parse_json(line, "a line")
@@ -91,7 +91,7 @@ def read_results(path: Path, identity: str, orders: Sequence[Order]) -> Recorded
     return RecordedResults(*head, answers)
 
 
-def _head(record: Any, identity: str) -> tuple[DeviceFacts, tuple[Way, ...]]:
+def _head(record: Any, identity: str) -> tuple[DeviceFacts, Way]:
     if record["orders"] != identity:
         raise ValueError(f"orders '{record['orders']}', where '{identity}' was expected")
     gpu, cpu = with_tuning(GpuFacts.from_dict(record["gpu"]), tuning=""), record["cpu"]
@@ -101,7 +101,7 @@ def _head(record: Any, identity: str) -> tuple[DeviceFacts, tuple[Way, ...]]:
     ways = tuple(_way(names) for names in record["ways"])
     if not ways:
         raise ValueError("no way of sharing")
-    return device, ways
+    return device, ways[0]
 
 
 def _measurement(record: Any, order: Order) -> Measurement:

@@ -185,10 +185,9 @@ def _order_line(number: int, file: str, order: Order) -> str:
     Behind the file stands the layer's index in it; parts are the CPU's and the GPU's, each with its
     rows and channels.
     """
-    way = " ".join(order.way or ("any", "any"))
     pairs = " ".join(f"{_part_text(cpu)}/{_part_text(gpu)}" for cpu, gpu in order.pairs)
     return (
-        f"order {number} {file} {layer_index(order.layer)} threads {order.threads} way {way} "
+        f"order {number} {file} {layer_index(order.layer)} threads {order.threads} way any any "
         f"turns {order.turns} parts {pairs}"
     )
 

@@ -87,7 +87,7 @@ class ExecutionPlan:
 
     A layer belongs to one stage. What a later stage reads, or the network gives, is covered exactly
     once by the layer's parts; other tensors are private to the processor that wrote them, and may
-    overlap (a chain's halos). ``phonebit.planner.plan.verify_plan`` checks all of this.
+    overlap (a chain's halos). ``phonebit.planner.verify_plan`` checks all of this.
 
     Args:
         device: Key of the device profile that it was made for.

@@ -40,7 +40,7 @@ def with_plan(contents: FileContents, plan: ExecutionPlan) -> FileContents:
 
     Args:
         contents: A file's sections; they are left as they are.
-        plan: A plan that ``phonebit.planner.plan.verify_plan`` accepts for it.
+        plan: A plan that ``phonebit.planner.verify_plan`` accepts for it.
 
     Raises:
         InputError: The device's key or the method is empty, too long or holds a zero character, or

@@ -47,10 +47,7 @@ def test_every_layer_is_measured_whole_and_cut(tmp_path: Path) -> None:
     on_gpu = [sample for sample in samples.parts if sample.processor == Processor.GPU]
     assert all(sample.dispatch and sample.variant for sample in on_gpu)
     assert {s.variant for s in samples.parts if s.processor == Processor.CPU} >= {"conv2d_u8"}
-    assert {(s.sharing, s.synchronization) for s in samples.handovers} == {
-        ("svm", "polling"),
-        ("copy", "events"),
-    }
+    assert {(s.sharing, s.synchronization) for s in samples.handovers} == {("svm", "polling")}
 
 
 def test_parts_cover_the_layer() -> None:
@@ -87,7 +84,7 @@ def test_an_interrupted_collection_goes_on(tmp_path: Path) -> None:
     again = MadeUpDevice()
     size = path.stat().st_size
     assert collect_here(path, FACTS, PLAN, again).measured == 0
-    assert again.opened == len(again.ways)  # a look at what the device has, no more
+    assert again.opened == 1  # a look at what the device has, no more
     assert path.stat().st_size == size
 
 
@@ -107,7 +104,7 @@ def test_rounds_follow_one_another_and_the_least_counts(tmp_path: Path) -> None:
     once, twice = tmp_path / "once.jsonl", tmp_path / "twice.jsonl"
     device = Moody()
     collect_here(once, FACTS, PLAN, device)
-    device.slow_calls = device.opened + len(device.ways) + 40  # well into the first round
+    device.slow_calls = device.opened + 41  # well into the first round
     report = collect_here(twice, FACTS, replace(PLAN, rounds=2), device)
     assert report.measured == 2 * 24
     first, least = read_samples(once), read_samples(twice)

@@ -13,6 +13,9 @@ import pytest
 
 from phonebit.errors import InputError
 from phonebit.planner import OutputPart, Processor
+from phonebit.planner.measure.collect import collect_here
+from phonebit.planner.measure.orders import CollectionPlan
+from phonebit.planner.measure.sync_layers import Way
 from phonebit.planner.predict import LatencyPredictor, LayerShape, SharingCost
 from phonebit.planner.predict.evaluation import Accuracy, Prediction, evaluate, typical_errors
 from phonebit.planner.predict.finegrained import RATE_REACH, Featurizer
@@ -23,8 +26,13 @@ from phonebit.planner.predict.profile import (
     read_profile,
     write_profile,
 )
-from phonebit.planner.predict.samples import Samples
-from phonebit.planner.predict.training import Trainer, TreeSettings, split_by_layer
+from phonebit.planner.predict.samples import Samples, read_samples
+from phonebit.planner.predict.training import (
+    Trainer,
+    TreeSettings,
+    sharing_modes,
+    split_by_layer,
+)
 from phonebit.planner.predict.training_dispatch import with_refusals
 from phonebit.planner.predict.trees import Trees
 from support.made_up_device import (
@@ -32,6 +40,7 @@ from support.made_up_device import (
     SYNC_US,
     US_PER_BYTE,
     Law,
+    MadeUpDevice,
     made_up_samples,
     proportional,
     spiked,
@@ -290,20 +299,19 @@ def test_what_was_not_measured_is_named(profile: DeviceProfile) -> None:
         gpu_only.predictor("codl", 1).microseconds(CONV, Processor.CPU, CONV.whole)
 
 
-def test_sharing_costs_are_found(profile: DeviceProfile) -> None:
+def test_sharing_costs_are_found(profile: DeviceProfile, tmp_path: Path) -> None:
     by_svm = profile.sharing_cost("finegrained", 1)
     assert by_svm.microseconds(1000, 1000) == pytest.approx(SYNC_US)
-    copy_events = [
-        mode
-        for mode in profile.sharing
-        if mode.sharing == "copy" and mode.synchronization == "events"
-    ]
-    copied = replace(profile, sharing=tuple(copy_events)).sharing_cost("finegrained", 1)
-    assert copied.microseconds(0, 0) == pytest.approx(10 * SYNC_US, rel=0.01)
-    assert copied.microseconds(4000, 8000) == pytest.approx(
+    assert profile.sharing_cost("codl", 1).sync_us >= by_svm.sync_us
+    path = tmp_path / "copied.jsonl"
+    device = MadeUpDevice(ways=(Way("copy", "events"),))
+    collect_here(path, FACTS, CollectionPlan(layers=1, turns=1), device)
+    [mode] = sharing_modes(read_samples(path).handovers)
+    assert (mode.sharing, mode.synchronization, mode.threads) == ("copy", "events", 1)
+    assert mode.cost.microseconds(0, 0) == pytest.approx(10 * SYNC_US, rel=0.01)
+    assert mode.cost.microseconds(4000, 8000) == pytest.approx(
         10 * SYNC_US + 12000 * US_PER_BYTE, rel=0.01
     )
-    assert profile.sharing_cost("codl", 1).sync_us >= by_svm.sync_us
 
 
 def test_sharing_costs_are_never_negative() -> None:

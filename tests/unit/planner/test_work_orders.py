@@ -33,13 +33,7 @@ DEVICE = replace(FACTS, gpu=with_tuning(FACTS.gpu, ""))
 
 def handovers(plan: CollectionPlan) -> int:
     """Orders before the first layer."""
-    return sum(order.way is not None for order in make_orders(replace(plan, rounds=1)))
-
-
-def handovers_here(phone: MadeUpPhone) -> int:
-    """Those of a round that the phone can measure."""
-    ways = {order.way for order in make_orders(PLAN)} & set(phone.device.ways)
-    return sum(order.way in ways for order in make_orders(replace(PLAN, rounds=1)))
+    return sum(order.is_sync for order in make_orders(replace(plan, rounds=1)))
 
 
 class MadeUpPhone:
@@ -136,7 +130,7 @@ def test_results_of_a_part_become_samples_and_the_rest_is_added_later(
     phone.results.write_text(cut_off)
     report = collect_results(phone.folder, phone.results, samples)
     assert (report.measured, report.known) == (4, 0)
-    assert report.missing == 28 + handovers_here(phone)
+    assert report.missing == 28 + handovers(PLAN)
     phone.measure()
     report = collect_results(phone.folder, phone.results, samples)
     assert (report.measured, report.known, report.missing) == (28, 4, 0)
