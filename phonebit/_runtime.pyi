@@ -89,6 +89,8 @@ class Network:
         cores: str | list[int] = "any",  # "big", "little"; the system's numbers of processors
         hint: str = "none",  # "performance", "power"
         in_place: bool = False,  # map the file instead of reading it
+        max_memory_bytes: int = 0,  # 0: from the machine
+        max_work: float = 0.0,  # operations of one image; 0: from the machine
     ) -> None: ...
     @property
     def plan_key(self) -> str: ...  # what plans for both processors are kept under; "" on one

@@ -44,6 +44,8 @@ class EngineOptions:
     cores: Cores = "any"
     hint: Hint = "none"
     in_place: bool = False
+    max_memory_bytes: int = 0
+    max_work: float = 0.0
 
     def check(self) -> None:
         """Raises InputError if one is out of range."""
@@ -54,6 +56,17 @@ class EngineOptions:
                 expected=f"0 (all cores) to {MAX_THREADS}",
                 got=self.threads,
             )
+        for name, limit in (
+            ("max_memory_bytes", self.max_memory_bytes),
+            ("max_work", self.max_work),
+        ):
+            if limit < 0:
+                raise InputError(
+                    "limit out of range",
+                    where=name,
+                    expected="0 (from this machine) or more",
+                    got=limit,
+                )
         for name, known in (
             ("precision", PRECISIONS),
             ("sharing", SHARINGS),
@@ -125,6 +138,8 @@ def _open(path: Path, target: Target, options: EngineOptions, notes: list[str]) 
             cores=options.cores if isinstance(options.cores, str) else list(options.cores),
             hint=options.hint,
             in_place=options.in_place,
+            max_memory_bytes=options.max_memory_bytes,
+            max_work=options.max_work,
         )
         return engine
 

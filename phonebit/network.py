@@ -71,6 +71,8 @@ class Network(NetworkDescription):
         cores: Cores = "any",
         hint: Hint = "none",
         in_place: bool = False,
+        max_memory_bytes: int = 0,
+        max_work: float = 0.0,
     ) -> Network:
         """Load a ``.pbit`` file.
 
@@ -109,6 +111,11 @@ class Network(NetworkDescription):
             in_place: whether the file is mapped, shared with the page cache, instead of read. It
                 must then stay unchanged while the network is in use (replacing it by renaming is
                 fine): results are otherwise undefined, and a file cut short ends the process.
+            max_memory_bytes: largest file, and largest sum of activations, scratch memory and
+                packed weights that it may ask for; 0: half of this machine's memory, at most 4 GiB.
+            max_work: most operations of one image that the file may ask for (multiply-adds of
+                values, xor-popcounts of 32-bit words, reads of 16 channels by pooling windows); 0:
+                10^12 for each processor.
 
         Returns:
             The network. A ``PhoneBitWarning`` tells what does not work as well as it could, for
@@ -132,6 +139,8 @@ class Network(NetworkDescription):
             cores=cores,
             hint=hint,
             in_place=in_place,
+            max_memory_bytes=max_memory_bytes,
+            max_work=max_work,
         )
         return cls(open_engine(path, device, options), path)
 
@@ -199,8 +208,8 @@ class Network(NetworkDescription):
     def cancel(self) -> None:
         """End the passes that run now or wait for their turn, in whatever thread.
 
-        Each raises ``CancelledError`` as soon as it can: the CPU stops between layers, a GPU
-        finishes what it was given. Later passes are not concerned. Does not wait.
+        Each raises ``CancelledError`` as soon as it can: the CPU stops within a layer, a GPU
+        finishes the layers that it was given. Later passes are not concerned. Does not wait.
         """
         self._engine.cancel()
 

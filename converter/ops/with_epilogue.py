@@ -96,8 +96,10 @@ class PoolOperator(WindowOperator):
         """Every window must see at least one pixel: an empty maximum or mean means nothing."""
         window, shape, size = self.window, main.shape, self.size(main)
         for axis in range(2):
-            dilation = window.dilation[axis]
-            start = np.arange(size[axis], dtype=np.int64) * window.strides[axis] - window.pads[axis]
+            dilation, stride, pad = window.dilation[axis], window.strides[axis], window.pads[axis]
+            # Padding is smaller than the window, so one that starts inside the map sees a pixel.
+            before = min(size[axis], -(-pad // stride)) if shape[axis] < dilation else 0
+            start = np.arange(before, dtype=np.int64) * stride - pad
             first = np.maximum(0, -(start // dilation))  # the first tap at or behind the map's edge
             if not np.all((first < window.kernel[axis]) & (start + first * dilation < shape[axis])):
                 what = "a pooling window lies wholly in the padding"

@@ -22,7 +22,14 @@ from phonebit.cli.bench_energy import (
 )
 from phonebit.cli.bench_text import print_bench
 from phonebit.cli.console import output, print_json, progress
-from phonebit.cli.options import DeviceOption, JsonOption, PrecisionOption, ThreadsOption
+from phonebit.cli.options import (
+    DeviceOption,
+    JsonOption,
+    MaxMemoryOption,
+    MaxWorkOption,
+    PrecisionOption,
+    ThreadsOption,
+)
 from phonebit.cli.picture_options import (
     ColorOption,
     InterpolationOption,
@@ -97,6 +104,8 @@ def bench(
     ] = None,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "exact",
+    max_memory: MaxMemoryOption = 0,
+    max_work: MaxWorkOption = 0.0,
     energy: EnergyOption = False,
     energy_source: EnergySourceOption = None,
     energy_seconds: EnergySecondsOption = None,
@@ -115,7 +124,14 @@ def bench(
 
     energy_flags = EnergyFlags(energy, energy_source, energy_seconds, idle)
     energy_flags.check()
-    network = Network.load(file, device=device, threads=threads, precision=precision)
+    network = Network.load(
+        file,
+        device=device,
+        threads=threads,
+        precision=precision,
+        max_memory_bytes=max_memory,
+        max_work=max_work,
+    )
     flags = PictureFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
     inputs, origin = bench_inputs(network, batch, image, flags)
     with progress("measuring", 10, quiet=as_json) as advance:

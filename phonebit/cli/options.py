@@ -31,3 +31,21 @@ PrecisionOption = Annotated[
         "with f16 or i8 weights in 8-bit integers.",
     ),
 ]
+MaxMemoryOption = Annotated[
+    int,
+    typer.Option(
+        "--max-memory",
+        min=0,
+        metavar="BYTES",
+        help="Most memory that the file may ask for; 0: half of this machine's, at most 4 GiB.",
+    ),
+]
+MaxWorkOption = Annotated[
+    float,
+    typer.Option(
+        "--max-work",
+        min=0,
+        metavar="N",
+        help="Most operations per image that the file may ask for; 0: 1e12 per processor.",
+    ),
+]

@@ -14,6 +14,8 @@ from phonebit.cli.options import (
     DeviceOption,
     ForceOption,
     JsonOption,
+    MaxMemoryOption,
+    MaxWorkOption,
     PrecisionOption,
     ThreadsOption,
 )
@@ -90,6 +92,8 @@ def run(
     threads: ThreadsOption = 0,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "exact",
+    max_memory: MaxMemoryOption = 0,
+    max_work: MaxWorkOption = 0.0,
     as_json: JsonOption = False,
     input_range: RangeOption = None,
     mean: MeanOption = None,
@@ -109,7 +113,14 @@ def run(
     from phonebit.preprocessing_settings import as_settings
 
     flags = PictureFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
-    network = Network.load(file, device=device, threads=threads, precision=precision)
+    network = Network.load(
+        file,
+        device=device,
+        threads=threads,
+        precision=precision,
+        max_memory_bytes=max_memory,
+        max_work=max_work,
+    )
     chosen = task or (Task.detect if network.detection else Task.classify)
     refuse_unused(chosen, {"--top": top}, {"-o": to, "--score": score, "--iou": iou})
     targets: list[Path] | None = None

@@ -85,6 +85,14 @@ phonebit_status phonebit_options_set_synchronization(phonebit_options* options,
   });
 }
 
+phonebit_status phonebit_options_set_max_work(phonebit_options* options, double operations) {
+  return guarded([&] {
+    if (!(operations >= 0.0))
+      phonebit::fail(phonebit::ErrorCode::input, "operations: got %g, expected at least 0", operations);
+    of(options).max_work = operations;
+  });
+}
+
 phonebit_status phonebit_options_set_in_place(phonebit_options* options, int32_t is_on) {
   return guarded([&] { of(options).in_place = is_on != 0; });
 }

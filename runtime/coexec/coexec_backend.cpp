@@ -250,20 +250,21 @@ void CoexecBackend::run(Runner runner, const std::vector<InputBuffer>& inputs,
     return backend->forward(inputs, outputs, batch, cancellation, layer_ms);
   if (layer_ms != nullptr) std::fill(layer_ms->begin(), layer_ms->end(), 0.0);
   for (int image = 0; image < batch; ++image) {
-    // Not inside an image: there one processor would wait for the other.
-    cancellation.check();
     if (layer_ms != nullptr)
-      run_timed(inputs, outputs, image, *layer_ms);
+      run_timed(inputs, outputs, image, cancellation, *layer_ms);
     else
-      executor_->run(inputs_of(inputs, image).data(), outputs_of(outputs, image).data());
+      executor_->run(inputs_of(inputs, image).data(), outputs_of(outputs, image).data(), cancellation);
+    // Not inside an image, where one processor would wait for the other: there the CPU skips what is left.
+    cancellation.check();
   }
 }
 
 void CoexecBackend::run_timed(const std::vector<InputBuffer>& inputs,
                               const std::vector<OutputBuffer>& outputs, int image,
-                              std::vector<double>& layer_ms) {
+                              const Cancellation& cancellation, std::vector<double>& layer_ms) {
   std::vector<double> cpu_us(model_.ops.size(), 0.0), gpu_us(model_.ops.size(), 0.0);
-  executor_->run_timed(inputs_of(inputs, image).data(), outputs_of(outputs, image).data(), cpu_us, gpu_us);
+  executor_->run_timed(inputs_of(inputs, image).data(), outputs_of(outputs, image).data(), cancellation,
+                       cpu_us, gpu_us);
   for (size_t i = 0; i < layer_ms.size(); ++i) layer_ms[i] += 1e-3 * std::max(cpu_us[i], gpu_us[i]);
 }
 
@@ -276,10 +277,10 @@ void CoexecBackend::activations(const std::vector<InputBuffer>& inputs,
   with_recovery([&] {
     if (Backend* const backend = alone()) return backend->activations(inputs, tensors, batch, cancellation);
     for (int image = 0; image < batch; ++image) {
-      cancellation.check();
       std::vector<std::byte*> out;
       for (const int tensor : model_.outputs) out.push_back(of_image(static_cast<size_t>(tensor), image));
-      executor_->run(inputs_of(inputs, image).data(), out.data());
+      executor_->run(inputs_of(inputs, image).data(), out.data(), cancellation);
+      cancellation.check();
       for (size_t i = 0; i < tensors.size(); ++i) executor_->read(static_cast<int>(i), of_image(i, image));
     }
   });
@@ -296,7 +297,6 @@ void CoexecBackend::run_op(size_t index, const std::vector<InputBuffer>& operand
   Executor alone(processors(), Schedule(model_, index, cpu, gpu, 1), sharing_, synchronization_);
   const std::vector<int> read = analysis::tensors_read(model_.ops[index]);
   for (int image = 0; image < batch; ++image) {
-    cancellation.check();
     std::vector<const std::byte*> in;
     for (const int tensor : alone.schedule().inputs()) {
       // Where a tensor is listed twice, the later buffer counts.
@@ -307,7 +307,8 @@ void CoexecBackend::run_op(size_t index, const std::vector<InputBuffer>& operand
     std::vector<std::byte*> out;
     for (size_t i = 0; i < results.size(); ++i)
       out.push_back(image_of(results[i], model_.tensor(alone.schedule().outputs()[i]).bytes(), image));
-    alone.run(in.data(), out.data());
+    alone.run(in.data(), out.data(), cancellation);
+    cancellation.check();
   }
 }
 

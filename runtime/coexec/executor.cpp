@@ -99,7 +99,8 @@ cpu::Layer* Executor::find_cpu_layer(const PlacedPart& placed) const {
   return found != cpu_layers_.end() ? found->layer.get() : nullptr;
 }
 
-void Executor::run(const std::byte* const* inputs, std::byte* const* outputs) {
+void Executor::run(const std::byte* const* inputs, std::byte* const* outputs,
+                   const Cancellation& cancellation) {
   const std::vector<Stage>& stages = schedule_.stages();
   synchronizer_->begin(static_cast<int>(stages.size()));
   handed_ = -1;
@@ -110,7 +111,7 @@ void Executor::run(const std::byte* const* inputs, std::byte* const* outputs) {
            (synchronizer_->can_run_ahead() || stages[enqueued].gpu_waits_for < static_cast<int>(i)))
       enqueue_stage(enqueued++);
     if (enqueued > before) check(api().clFlush(processors_.context->queue()), "clFlush");
-    run_cpu_stage(i, inputs, outputs, nullptr);
+    run_cpu_stage(i, inputs, outputs, cancellation, nullptr);
   }
   enqueue_from_cpu(static_cast<int>(stages.size()) - 1);
 }
@@ -136,7 +137,7 @@ void Executor::enqueue_from_cpu(int last) {
 }
 
 void Executor::run_cpu_stage(size_t index, const std::byte* const* inputs, std::byte* const* outputs,
-                             std::vector<double>* microseconds) {
+                             const Cancellation& cancellation, std::vector<double>* microseconds) {
   const Stage& stage = schedule_.stages()[index];
   const bool is_first = index == 0, is_last = index + 1 == schedule_.stages().size();
   if (stage.cpu_waits || exchange_->has_commands_for_cpu(stage))
@@ -149,7 +150,7 @@ void Executor::run_cpu_stage(size_t index, const std::byte* const* inputs, std::
   }
   for (size_t i = 0; i < stage.cpu.size(); ++i) {
     const auto begin = std::chrono::steady_clock::now();
-    cpu::run_layer(*cpu_work_[index][i], processors_.pool);
+    cpu::run_layer(*cpu_work_[index][i], processors_.pool, cancellation);
     const double us = Microseconds(std::chrono::steady_clock::now() - begin).count();
     if (microseconds != nullptr) keep_least((*microseconds)[stage.cpu[i].op], us);
   }
@@ -181,7 +182,8 @@ void Executor::read(int tensor, std::byte* to) {
   copy_region(region, view.data(), to);
 }
 
-void Executor::run_timed(const std::byte* const* inputs, std::byte* const* outputs, std::vector<double>& cpu,
+void Executor::run_timed(const std::byte* const* inputs, std::byte* const* outputs,
+                         const Cancellation& cancellation, std::vector<double>& cpu,
                          std::vector<double>& gpu) {
   const cl_command_queue queue = processors_.context->queue();
   const cl_command_queue profiling = processors_.context->profiling_queue();
@@ -197,7 +199,7 @@ void Executor::run_timed(const std::byte* const* inputs, std::byte* const* outpu
       check(api().clFinish(profiling), "clFinish");
       keep_least(gpu[placed.op], 1e3 * opencl::event_milliseconds(events));
     }
-    run_cpu_stage(i, inputs, outputs, &cpu);
+    run_cpu_stage(i, inputs, outputs, cancellation, &cpu);
     exchange_->enqueue_from_cpu(stages[i], queue);
   }
   check(api().clFinish(queue), "clFinish");

@@ -50,15 +50,17 @@ LayerTimes LayerMeasurement::measure(const std::optional<OutputPart>& cpu,
   const std::vector<const std::byte*> in = pointers<const std::byte>(inputs_);
   const std::vector<std::byte*> out = pointers<std::byte>(outputs_);
   LayerTimes least{};
+  const Cancellation cancellation;
   const Clock::time_point first = Clock::now();
   for (int repeat = 0; repeat < repeats; ++repeat) {
     if (repeat > 0 && microseconds_since(first) > kMeasuringUs) break;
     // The stages of the first run warm up: of them, too, only the least counts.
     std::vector<double> cpu_us(index_ + 1, 0.0), gpu_us(index_ + 1, 0.0);
-    executor_->run_timed(in.data(), out.data(), cpu_us, gpu_us);
+    executor_->run_timed(in.data(), out.data(), cancellation, cpu_us, gpu_us);
     const Clock::time_point begin = Clock::now();
-    executor_->run(in.data(), out.data());
+    executor_->run(in.data(), out.data(), cancellation);
     const LayerTimes times{microseconds_since(begin) / kMeasuredStages, cpu_us[index_], gpu_us[index_]};
+    cancellation.check();
     least = repeat == 0 ? times : least_of(least, times);
   }
   return least;

@@ -36,8 +36,7 @@ void CpuBackend::activations(const std::vector<InputBuffer>& inputs, const std::
     bind(inputs, terminals, image);
     for (const int tensor : model_.inputs) copy_out(tensor, tensors[static_cast<size_t>(tensor)], image);
     for (size_t i = 0; i < model_.ops.size(); ++i) {
-      cancellation.check();
-      executor_.run_layer(i);
+      executor_.run_layer(i, cancellation);
       for (const int tensor : analysis::tensors_written(model_.ops[i]))
         copy_out(tensor, tensors[static_cast<size_t>(tensor)], image);
     }
@@ -55,7 +54,7 @@ void CpuBackend::run_op(size_t index, const std::vector<InputBuffer>& operands,
   for (int image = 0; image < batch; ++image) {
     cancellation.check();
     for (size_t i = 0; i < operands.size(); ++i) copy_in(read[i], operands[i], image);
-    executor_.run_layer(index);
+    executor_.run_layer(index, cancellation);
     for (size_t i = 0; i < results.size(); ++i) copy_out(written[i], results[i], image);
   }
 }

@@ -38,13 +38,12 @@ void Executor::bind(const std::byte* const* inputs, std::byte* const* outputs) {
 void Executor::run_image(const Cancellation& cancellation, std::vector<double>* layer_ms) {
   using Milliseconds = std::chrono::duration<double, std::milli>;
   for (size_t i = 0; i < layers_.size(); ++i) {
-    cancellation.check();
     if (layer_ms == nullptr) {
-      run_layer(i);
+      run_layer(i, cancellation);
       continue;
     }
     const auto begin = std::chrono::steady_clock::now();
-    run_layer(i);
+    run_layer(i, cancellation);
     (*layer_ms)[i] += Milliseconds(std::chrono::steady_clock::now() - begin).count();
   }
 }

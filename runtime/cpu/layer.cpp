@@ -45,10 +45,12 @@ std::unique_ptr<Layer> make_layer(const BuildContext& context, size_t index, con
   return (*kMakers[static_cast<size_t>(op.kind) - 1])(context, op, part);
 }
 
-void run_layer(Layer& layer, threads::ThreadPool& pool) {
+void run_layer(Layer& layer, threads::ThreadPool& pool, const Cancellation& cancellation) {
   const int phases = layer.phases();
   for (int phase = 0; phase < phases; ++phase)
-    pool.parallel_for(layer.parts(phase), [&layer, phase](int part) { layer.run(phase, part); });
+    pool.parallel_for(layer.parts(phase), [&](int part) {
+      if (!cancellation.is_requested()) layer.run(phase, part);
+    });
 }
 
 }  // namespace phonebit::cpu

@@ -7,11 +7,13 @@
 #include <utility>
 
 #include "analysis/op_tensors.h"
+#include "analysis/work.h"
 #include "backend/host_buffers.h"
 #include "engine/buffer_checks.h"
 #include "engine/descriptions.h"
 #include "engine/make_backend.h"
 #include "loader/loader.h"
+#include "memory/physical_memory.h"
 #include "threads/affinity.h"
 #include "threads/floating_point_scope.h"
 #include "threads/performance_hint.h"
@@ -109,6 +111,15 @@ namespace {
 
 loader::FileAccess access_of(const Options& options) { return {options.in_place, options.max_memory_bytes}; }
 
+/// The options with this machine's limits where they name none.
+Options with_limits(Options options) {
+  constexpr uint64_t kMostBytes = uint64_t{4} << 30;
+  if (options.max_memory_bytes == 0)
+    options.max_memory_bytes = std::min(kMostBytes, memory::physical_bytes() / 2);
+  if (options.max_work == 0.0) options.max_work = 1e12 * threads::available_processors();
+  return options;
+}
+
 /// Throws the exception in flight again, as an Error that names the source of the model. Only inside a
 /// handler.
 [[noreturn]] void fail_to_load(const std::string& source) {
@@ -127,24 +138,28 @@ template <class Open>
 Network Network::load_from(const std::string& source, const Options& options, const Open& open) {
   const threads::FloatingPointScope rounding;
   try {
-    return Network(std::make_unique<Implementation>(loader::load_model(open()), options));
+    const Options limited = with_limits(options);
+    loader::Model model = loader::load_model(open(limited));
+    analysis::check_work(model, limited.max_work);
+    return Network(std::make_unique<Implementation>(std::move(model), limited));
   } catch (...) {
     fail_to_load(source);
   }
 }
 
 Network Network::load(const std::string& path, const Options& options) {
-  return load_from(path, options, [&] { return loader::FileBytes::of_path(path, access_of(options)); });
+  return load_from(path, options,
+                   [&](const Options& o) { return loader::FileBytes::of_path(path, access_of(o)); });
 }
 
 Network Network::load_memory(const void* data, size_t bytes, const Options& options) {
   return load_from(format_text("memory of %zu bytes", bytes), options,
-                   [&] { return loader::FileBytes::of_memory(data, bytes, access_of(options)); });
+                   [&](const Options& o) { return loader::FileBytes::of_memory(data, bytes, access_of(o)); });
 }
 
 Network Network::load_descriptor(int descriptor, int64_t offset, int64_t bytes, const Options& options) {
-  return load_from(format_text("descriptor %d", descriptor), options, [&] {
-    return loader::FileBytes::of_descriptor(descriptor, offset, bytes, access_of(options));
+  return load_from(format_text("descriptor %d", descriptor), options, [&](const Options& o) {
+    return loader::FileBytes::of_descriptor(descriptor, offset, bytes, access_of(o));
   });
 }
 

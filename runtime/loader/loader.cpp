@@ -62,7 +62,8 @@ Model load_model(FileBytes file) {
   read_tables(sections, model);
   read_preprocessing(sections, model);
   read_ops(sections, model);
-  for (size_t i = 0; i < model.ops.size(); ++i) validate_op(model, i);
+  ContentChecks checks;
+  for (size_t i = 0; i < model.ops.size(); ++i) validate_op(model, i, checks);
   validate_order(model);
   read_plans(sections, model);
   return model;

@@ -85,16 +85,26 @@ Constant read_constant(const Section& data, const format::ConstantRecord& record
   return {dtype, record.count, data.data + record.offset};
 }
 
-/// Moves the i32 constants of a file that is used in place into Model::index_copies.
-void copy_indices(const Section& data, Model& model) {
-  std::map<std::pair<const std::byte*, uint64_t>, const std::byte*> copies;
+/// Constants may share a place, but not overlap otherwise: checks of their content take as long as the file
+/// is large, not as long as the sum of all constants.
+void check_places(const Section& data, const Model& model) {
+  std::set<std::pair<const std::byte*, uint64_t>> places;
   uint64_t total = 0;
+  for (size_t i = 0; i < model.constants.size(); ++i) {
+    const Constant& constant = model.constants[i];
+    if (places.insert({constant.data, constant.bytes()}).second) total += constant.bytes();
+    if (total > data.size)
+      fail_damaged("constant %zu overlaps another; expected the same place or a place of its own", i);
+  }
+}
+
+/// Moves the i32 constants of a file that is used in place into Model::index_copies.
+void copy_indices(Model& model) {
+  std::map<std::pair<const std::byte*, uint64_t>, const std::byte*> copies;
   for (Constant& constant : model.constants) {
     if (constant.dtype != DataType::kI32 || constant.count == 0) continue;
     const std::byte*& copy = copies[{constant.data, constant.bytes()}];
     if (copy == nullptr) {
-      total += constant.bytes();
-      if (total > data.size) fail_damaged("i32 constants overlap; expected each in a place of its own");
       model.index_copies.emplace_back(static_cast<size_t>(constant.bytes()), "a copy of i32 constants");
       std::memcpy(model.index_copies.back().data(), constant.data, model.index_copies.back().size());
       copy = model.index_copies.back().data();
@@ -186,7 +196,8 @@ void read_tables(const Sections& sections, Model& model) {
   const auto constants = sections.constants.records<format::ConstantRecord>();
   for (size_t i = 0; i < constants.size(); ++i)
     model.constants.push_back(read_constant(sections.data, constants[i], i));
-  if (model.file.is_in_place()) copy_indices(sections.data, model);
+  check_places(sections.data, model);
+  if (model.file.is_in_place()) copy_indices(model);
   model.inputs = read_terminals(sections.inputs, "INPUTS", model, DataType::kU8);
   model.outputs = read_terminals(sections.outputs, "OUTPUTS", model, DataType::kBit);
   if (sections.metadata.size > 0)

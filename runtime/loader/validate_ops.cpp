@@ -22,11 +22,29 @@ struct Axis {
   int64_t out() const { return (in + pad_before + pad_after - span()) / stride + 1; }
 };
 
+/// The least n >= 0 with low <= n * step mod modulus <= high, or -1; 1 <= low <= high < modulus. Takes the
+/// logarithm of the modulus, like Euclid's algorithm: where no multiple of the step lies between low and
+/// high, one must lie between low + k * modulus and high + k * modulus, which is the same question mod the
+/// step.
+int64_t first_multiple_between(int64_t step, int64_t modulus, int64_t low, int64_t high) {
+  step %= modulus;
+  if (step == 0) return -1;
+  const int64_t n = (low + step - 1) / step;
+  if (n * step <= high) return n;
+  const auto complement = [step](int64_t value) { return (step - value % step) % step; };
+  const int64_t k = first_multiple_between(modulus, step, complement(high), complement(low));
+  return k < 0 ? -1 : (low + k * modulus + step - 1) / step;
+}
+
 /// Checks one op; every failure is prefixed with where it is.
 class OpValidator {
  public:
-  OpValidator(const Model& model, size_t index)
-      : model_(model), op_(model.ops[index]), record_(op_.record), where_(describe_op(model, index)) {}
+  OpValidator(const Model& model, size_t index, ContentChecks& checks)
+      : model_(model),
+        op_(model.ops[index]),
+        record_(op_.record),
+        where_(describe_op(model, index)),
+        checks_(checks) {}
 
   void run() {
     check_operand_types();
@@ -115,14 +133,19 @@ class OpValidator {
                    axis.span(), axis.name, axis.in + axis.pad_before + axis.pad_after);
   }
 
-  /// Pooling has no value for a window without a tap inside the map.
+  /// Pooling has no value for a window without a tap inside the map. Since padding is smaller than the
+  /// window, a window that starts inside the map has its first tap there; one that starts before it has its
+  /// first tap at or behind the edge at start mod dilation, which a map narrower than the dilation may not
+  /// reach.
   void check_every_window_touches(const Axis& axis) const {
-    for (int64_t out = 0; out < axis.out(); ++out) {
-      const int64_t start = out * axis.stride - axis.pad_before;
-      const int64_t first_tap = start >= 0 ? 0 : (-start + axis.dilation - 1) / axis.dilation;
-      if (first_tap >= axis.kernel || start + first_tap * axis.dilation >= axis.in)
-        fail_damaged("%s: the window at %s %" PRId64 " has no tap inside the map", where(), axis.name, out);
-    }
+    const int64_t starts_before = std::min(axis.out(), (axis.pad_before + axis.stride - 1) / axis.stride);
+    const int64_t first = ((-axis.pad_before) % axis.dilation + axis.dilation) % axis.dilation;
+    if (starts_before == 0 || axis.in >= axis.dilation) return;
+    const int64_t out = first >= axis.in ? 0
+                                         : first_multiple_between(axis.stride, axis.dilation, axis.in - first,
+                                                                  axis.dilation - 1 - first);
+    if (out >= 0 && out < starts_before)
+      fail_damaged("%s: the window at %s %" PRId64 " has no tap inside the map", where(), axis.name, out);
   }
 
   void check_window(bool is_pool) const {
@@ -226,7 +249,7 @@ class OpValidator {
   /// The unused high bits of every packed pixel are zero: kernels count on it.
   void check_tails(const Constant& constant, int64_t channels, const char* what) const {
     const int64_t tail = channels % 32;
-    if (tail == 0) return;
+    if (tail == 0 || !checks_.is_due(constant, ContentChecks::Kind::tails, channels)) return;
     const uint64_t row_words = static_cast<uint64_t>(channels / 32 + 1);
     const uint32_t unused = ~((1u << tail) - 1);
     for (uint64_t at = row_words - 1; at < constant.count; at += row_words) {
@@ -239,6 +262,7 @@ class OpValidator {
   /// Infinities and NaNs: exponent bits all set. The converter stores none, and what a NaN's bits become is
   /// each processor's own.
   void check_halves(const Constant& weights) const {
+    if (!checks_.is_due(weights, ContentChecks::Kind::halves)) return;
     constexpr uint16_t kExponent = 0x7c00;
     const uint16_t* const end = weights.f16() + weights.count;
     const uint16_t* const bad =
@@ -250,6 +274,7 @@ class OpValidator {
 
   /// Weights are symmetric, so that kernels may change a weight's sign.
   void check_bytes(const Constant& weights) const {
+    if (!checks_.is_due(weights, ContentChecks::Kind::bytes)) return;
     const int8_t* const end = weights.i8() + weights.count;
     const int8_t* const bad = std::find(weights.i8(), end, INT8_MIN);
     if (bad != end)
@@ -281,6 +306,7 @@ class OpValidator {
     expect_shape(input().height, input().width, channels);
     const Constant& indices =
         require_constant(model_, record_.weights, DataType::kI32, channels, where_, "channel indices");
+    if (!checks_.is_due(indices, ContentChecks::Kind::indices, input().channels)) return;
     for (int64_t c = 0; c < channels; ++c) {
       const int32_t index = indices.i32()[c];
       if (index < -1 || index >= input().channels)
@@ -305,6 +331,7 @@ class OpValidator {
   const Op& op_;
   const OpRecord& record_;
   const std::string where_;
+  ContentChecks& checks_;
 };
 
 }  // namespace
@@ -326,6 +353,8 @@ const Constant& require_constant(const Model& model, int32_t index, DataType dty
   return constant;
 }
 
-void validate_op(const Model& model, size_t op_index) { OpValidator(model, op_index).run(); }
+void validate_op(const Model& model, size_t op_index, ContentChecks& checks) {
+  OpValidator(model, op_index, checks).run();
+}
 
 }  // namespace phonebit::loader

@@ -82,7 +82,7 @@ void OpenClBackend::forward_on_device(const std::vector<DeviceBuffer>& inputs,
   };
   try {
     run(before);
-    executor_.enqueue(false);
+    executor_.enqueue(false, nullptr);
     run(after);
   } catch (...) {
     executor_.bind_terminals({}, {});

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <climits>
 
+#include "analysis/op_part.h"
+#include "analysis/work.h"
 #include "format/half.h"
 #include "opencl/cl_functions.h"
 #include "types/fail.h"
@@ -12,6 +14,14 @@ namespace phonebit::opencl {
 using loader::Model;
 using loader::Op;
 using loader::Tensor;
+
+namespace {
+
+/// Operations (analysis::work) between two looks at a cancellation: less than a tenth of a second of a
+/// phone's GPU, and of the slowest kernels that OpenCL on a CPU has.
+double portion_of(const Device& device) { return device.is_gpu ? 5e8 : 2e7; }
+
+}  // namespace
 
 Executor::Executor(const Model& model, std::shared_ptr<Context> context, ProgramCache& programs,
                    const Options& options)
@@ -26,6 +36,7 @@ Executor::Executor(const Model& model, std::shared_ptr<Context> context, Program
 }
 
 void Executor::prepare_layer(size_t index) {
+  check_interrupt();  // compiling takes long
   layers_.prepare(index);
   is_bound_ = false;
 }
@@ -87,13 +98,56 @@ void Executor::enqueue_part(size_t index, const OutputPart& part) {
   enqueue_layer(index, context_->queue(), nullptr);
 }
 
-void Executor::enqueue(bool can_replay) {
+void Executor::enqueue(bool can_replay, const Cancellation* cancellation) {
+  double all_work = 0.0;
+  for (const Op& op : model_.ops) all_work += batch_ * analysis::work(model_, op);
+  if (cancellation != nullptr && all_work > portion_of(context_->device()))
+    return enqueue_with_waits(*cancellation);
   if (can_replay && record()) {
     const CommandBufferApi* const buffers = command_buffer_api(context_->device().platform);
     check(buffers->enqueue(recording_.get()), "clEnqueueCommandBufferKHR");
     return;
   }
   for (size_t i = 0; i < model_.ops.size(); ++i) enqueue_layer(i, context_->queue(), nullptr);
+}
+
+/// What is in the queue cannot be cancelled. So there are never more than two portions of work in it: one
+/// that runs, and one so that the device need not wait for the host. A layer that is larger than a portion
+/// runs in parts where it can.
+void Executor::enqueue_with_waits(const Cancellation& cancellation) {
+  const cl_command_queue queue = context_->queue();
+  const double most = portion_of(context_->device());
+  double portion = 0.0;
+  Handle<cl_event> before;
+  const auto enqueue_portion = [&](size_t i, double work) {
+    portion += work;
+    if (portion <= most) return enqueue_layer(i, queue, nullptr);
+    portion = 0.0;
+    std::vector<Handle<cl_event>> events;
+    enqueue_layer(i, queue, &events);
+    check(api().clFlush(queue), "clFlush");
+    if (before) {
+      cl_event const event = before.get();
+      check(api().clWaitForEvents(1, &event), "clWaitForEvents");
+    }
+    cancellation.check();
+    if (!events.empty()) before = std::move(events.back());
+  };
+  for (size_t i = 0; i < model_.ops.size(); ++i) {
+    const double work = batch_ * analysis::work(model_, model_.ops[i]);
+    const OutputPart whole = analysis::whole_part(model_, model_.ops[i]);
+    const int parts = static_cast<int>(std::min<double>(whole.row_end, 1 + work / most));
+    if (parts == 1 || batch_ > 1 || !analysis::can_split_rows(model_, model_.ops[i])) {
+      enqueue_portion(i, work);
+      continue;
+    }
+    is_bound_ = false;
+    for (int part = 0; part < parts; ++part) {
+      const auto row = [&](int number) { return static_cast<int>(int64_t{whole.row_end} * number / parts); };
+      layers_.bind_part(i, {row(part), row(part + 1), whole.channel_begin, whole.channel_end});
+      enqueue_portion(i, work / parts);
+    }
+  }
 }
 
 /// Records the layers for the current batch, once. False where that is not possible: no extension, a driver

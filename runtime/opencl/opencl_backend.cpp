@@ -76,7 +76,7 @@ void OpenClBackend::forward(const std::vector<InputBuffer>& inputs, const std::v
     if (layer_ms != nullptr)
       run_timed(*layer_ms);
     else
-      executor_.enqueue(can_replay_);
+      executor_.enqueue(can_replay_, &cancellation);
     // The queue is in order, so waiting for the last copy is waiting for everything.
     for (size_t i = 0; i < outputs.size(); ++i) {
       const int tensor = model_.outputs[i];

@@ -13,6 +13,7 @@
 #include "opencl/self_test_hook.h"
 #include "opencl/test_problems.h"
 #include "types/fail.h"
+#include "types/interrupt.h"
 
 namespace phonebit::opencl {
 namespace {
@@ -146,6 +147,7 @@ SelfTestResult SelfTest::run(const std::string& op, const KernelChoice& choice, 
   for (const auto& problem : test_problems(op)) {
     if (!can_serve(problem->model, problem->model.ops[0], target, choice)) continue;
     if (void (*const hook)() = self_test_hook) hook();
+    check_interrupt();
     try {
       result.detail = run_problem(*problem, context_, programs_, choice, has_channel_parts);
     } catch (const Error& error) {

@@ -14,6 +14,7 @@
 #include "selection.h"
 #include "threads/floating_point_scope.h"
 #include "types/error.h"
+#include "types/interrupt.h"
 
 namespace py = pybind11;
 
@@ -22,6 +23,7 @@ namespace {
 
 /// Raises the exception of phonebit.errors that belongs to the error's code.
 void raise(const Error& error) {
+  if (PyErr_Occurred() != nullptr) return;  // what a signal's handler raised has ended the work
   const char* name = "PhoneBitError";
   switch (error.code()) {
     case ErrorCode::format:
@@ -48,6 +50,16 @@ py::list isas() {
   for (const IsaInfo& isa : instruction_sets())
     result.append(py::make_tuple(isa.name, isa.features, isa.supported));
   return result;
+}
+
+unsigned long main_thread = 0;
+
+/// Runs handlers of signals that have come (Ctrl-C), as Python does between two instructions; true if one has
+/// raised an exception. Python runs them in its main thread only.
+bool has_signal_raised() {
+  if (PyThread_get_thread_ident() != main_thread) return false;
+  const py::gil_scoped_acquire locked;
+  return PyErr_CheckSignals() != 0;
 }
 
 /// A FloatingPointScope as a context manager.
@@ -83,6 +95,9 @@ PYBIND11_MODULE(_runtime, module) {
   python::define_energy(module);
   python::define_selection(module);
   python::define_floating_point(module);
+  python::main_thread =
+      py::module_::import("threading").attr("main_thread")().attr("ident").cast<unsigned long>();
+  interrupt_hook = &python::has_signal_raised;
   module.def("isas", &python::isas, "(name, features, supported) of each instruction set, best first.");
   module.def("version", &version);
 }

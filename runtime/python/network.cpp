@@ -26,11 +26,14 @@ std::unique_ptr<Network> load(const py::object& path, int threads, const py::obj
                               const std::optional<PlanTuple>& plan, const std::string& sharing,
                               const std::string& synchronization, bool trial, int sync_limit_ms,
                               const std::variant<std::string, std::vector<int>>& cores,
-                              const std::string& hint, bool in_place) {
+                              const std::string& hint, bool in_place, uint64_t max_memory_bytes,
+                              double max_work) {
   const auto encoded = py::module_::import("os").attr("fsencode")(path).cast<std::string>();
   if (encoded.find('\0') != std::string::npos) fail(ErrorCode::input, "path: contains a zero byte");
   Options options;
   options.in_place = in_place;
+  options.max_memory_bytes = max_memory_bytes;
+  options.max_work = max_work;
   options.threads = threads;
   options.precision = precision_of(precision);
   options.tuning = tuning;
@@ -203,7 +206,8 @@ void define_network(py::module_& module) {
            py::arg("command_buffer") = true, py::arg("plan") = std::nullopt, py::arg("sharing") = "auto",
            py::arg("synchronization") = "auto", py::arg("trial") = true,
            py::arg("sync_limit_ms") = Options{}.sync_limit_ms, py::arg("cores") = "any",
-           py::arg("hint") = "none", py::arg("in_place") = false)
+           py::arg("hint") = "none", py::arg("in_place") = false, py::arg("max_memory_bytes") = 0,
+           py::arg("max_work") = 0.0)
       .def_property_readonly("device", &Network::device)
       .def_property_readonly("warnings", &Network::warnings)
       .def_property_readonly("startup", &startup)

@@ -17,10 +17,9 @@ namespace py = pybind11;
 namespace phonebit::python {
 namespace {
 
-/// Between the problems of a self-test: Ctrl-C ends it, and the first time people are told why they wait.
+/// The first time, people are told why they wait.
 void before_self_test() {
   const py::gil_scoped_acquire locked;
-  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
   py::module_::import("phonebit.first_use").attr("announce")();
 }
 

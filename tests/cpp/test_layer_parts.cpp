@@ -37,7 +37,8 @@ class RandomOp {
       make(input, weights);
       // Some windows of pools have no tap inside the map.
       try {
-        phonebit::loader::validate_op(model_, 0);
+        phonebit::loader::ContentChecks checks;
+        phonebit::loader::validate_op(model_, 0, checks);
         is_valid = true;
       } catch (const phonebit::Error&) {
       }
@@ -274,7 +275,7 @@ Layout run(const Isa& isa, const RandomOp& random_op, Precision precision, const
   packing.run(pool);
   AlignedBytes scratch(layer->scratch_bytes());
   layer->set_scratch((std::byte*)scratch.data);
-  run_layer(*layer, pool);
+  run_layer(*layer, pool, phonebit::Cancellation());
   return {layer->kernel(), layer->packed_bytes()};
 }
 

@@ -83,8 +83,11 @@ class Options {
   Options& tuning(std::string lines) { return set(tuning_, std::move(lines)); }
   /// Whether each pass also takes the time of each layer: Network::last_profile.
   Options& profiling(bool is_on) { return set(profiling_, is_on); }
-  /// Largest sum of activations, scratch and packed weights that a file may ask for.
+  /// Largest sum of activations, scratch and packed weights that a file may ask for, and largest file. 0
+  /// (default): half of this machine's memory, at most 4 GiB.
   Options& max_memory(uint64_t bytes) { return set(max_memory_, bytes); }
+  /// Most operations of one image that a file may ask for. 0 (default): 10^12 for each processor.
+  Options& max_work(double operations) { return set(max_work_, operations); }
   /// The caller's cl_context, cl_device_id and in-order cl_command_queue (may be null), in place of device().
   Options& opencl(void* context, void* device, void* queue) {
     return set(opencl_, OpenCl{context, device, queue});
@@ -144,6 +147,7 @@ class Options {
     give(status, tuning_, [&](auto& lines) { return phonebit_options_set_tuning(to, lines.c_str()); });
     give(status, profiling_, [&](bool is_on) { return phonebit_options_set_profiling(to, is_on ? 1 : 0); });
     give(status, max_memory_, [&](uint64_t bytes) { return phonebit_options_set_max_memory(to, bytes); });
+    give(status, max_work_, [&](double operations) { return phonebit_options_set_max_work(to, operations); });
     give(status, opencl_, [&](const OpenCl& own) {
       return phonebit_options_set_opencl(to, own.context, own.device, own.queue);
     });
@@ -168,6 +172,7 @@ class Options {
   std::optional<Synchronization> synchronization_;
   std::optional<bool> in_place_, trial_, command_buffer_, profiling_;
   std::optional<uint64_t> max_memory_;
+  std::optional<double> max_work_;
   std::optional<OpenCl> opencl_;
 };
 

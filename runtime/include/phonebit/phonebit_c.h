@@ -229,8 +229,12 @@ PHONEBIT_API phonebit_status phonebit_options_set_tuning(phonebit_options* optio
 /* Whether each forward pass also takes the time of each layer: phonebit_network_last_profile. Costs some
  * time. */
 PHONEBIT_API phonebit_status phonebit_options_set_profiling(phonebit_options* options, int32_t is_on);
-/* Largest sum of activations, scratch and packed weights that a file may ask for; default 4 GiB. */
+/* Largest sum of activations, scratch and packed weights that a file may ask for, and largest file; 0
+ * (default): half of this machine's memory, at most 4 GiB. */
 PHONEBIT_API phonebit_status phonebit_options_set_max_memory(phonebit_options* options, uint64_t bytes);
+/* Most operations of one image that a file may ask for: multiply-adds of values, xor-popcounts of 32-bit
+ * words, reads of 16 channels by pooling windows. 0 (default): 10^12 for each processor that may be used. */
+PHONEBIT_API phonebit_status phonebit_options_set_max_work(phonebit_options* options, double operations);
 /* Whether a file's bytes are used where they are, without a copy: a mapping that is shared with the page
  * cache, or the caller's memory (copied where it does not start at a multiple of 64). They must then stay
  * unchanged until the network is destroyed (replacing a file by renaming is fine): results are otherwise
@@ -431,7 +435,7 @@ PHONEBIT_API phonebit_status phonebit_job_wait(phonebit_job* job, int32_t timeou
 PHONEBIT_API void phonebit_job_destroy(phonebit_job* job);
 
 /* Passes that run or wait on this network return PHONEBIT_CANCELLED as soon as they can: the CPU stops
- * between layers, a GPU finishes what it was given. Later passes are not concerned. Any thread. */
+ * within a layer, a GPU finishes the layers that it was given. Later passes are not concerned. Any thread. */
 PHONEBIT_API phonebit_status phonebit_network_cancel(phonebit_network* network);
 
 /* Milliseconds of each layer, `count` of them (phonebit_network_layer_count): median of `repeats` after a

@@ -80,7 +80,7 @@ class CoexecBackend final : public Backend {
   std::vector<std::byte*> outputs_of(const std::vector<OutputBuffer>& outputs, int image) const;
   /// One image with both processors measured; adds the slower one's milliseconds of each layer.
   void run_timed(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs, int image,
-                 std::vector<double>& layer_ms);
+                 const Cancellation& cancellation, std::vector<double>& layer_ms);
 
   const loader::Model& model_;
   std::shared_ptr<opencl::Context> context_;

@@ -9,6 +9,7 @@
 #include "cpu/layer.h"
 #include "opencl/layer_set.h"
 #include "threads/thread_pool.h"
+#include "types/cancellation.h"
 
 namespace phonebit::coexec {
 
@@ -37,14 +38,15 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  /// One image: a buffer for each of the schedule's inputs and outputs.
-  void run(const std::byte* const* inputs, std::byte* const* outputs);
+  /// One image: a buffer for each of the schedule's inputs and outputs. After a cancellation the CPU skips
+  /// what is left of its parts, and results are undefined.
+  void run(const std::byte* const* inputs, std::byte* const* outputs, const Cancellation& cancellation);
   /// After run(): a tensor as the processors left it, from the parts that each of them wrote.
   void read(int tensor, std::byte* to);
   /// The same, one processor after the other, with the microseconds of each planned part: those of the GPU by
   /// its own clock, and of an op in several stages the least. Fills `cpu` and `gpu`, by op, zeros before.
-  void run_timed(const std::byte* const* inputs, std::byte* const* outputs, std::vector<double>& cpu,
-                 std::vector<double>& gpu);
+  void run_timed(const std::byte* const* inputs, std::byte* const* outputs, const Cancellation& cancellation,
+                 std::vector<double>& cpu, std::vector<double>& gpu);
 
   const Schedule& schedule() const { return schedule_; }
   /// "gpu: ... + cpu: ..." of an op; empty where the schedule does not have it.
@@ -71,7 +73,7 @@ class Executor {
   /// The CPU's part of a stage: its layers' parts, inputs and outputs. `microseconds` (may be null) gets the
   /// times of the layers, by op.
   void run_cpu_stage(size_t index, const std::byte* const* inputs, std::byte* const* outputs,
-                     std::vector<double>* microseconds);
+                     const Cancellation& cancellation, std::vector<double>* microseconds);
 
   Processors processors_;
   Schedule schedule_;

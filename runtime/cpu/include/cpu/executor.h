@@ -22,10 +22,13 @@ class Executor {
   /// Sets the buffers of the next image: one a network input and output. Outputs that are inputs are filled
   /// here.
   void bind(const std::byte* const* inputs, std::byte* const* outputs);
-  /// Runs one layer on what its operands hold.
-  void run_layer(size_t index) { cpu::run_layer(*layers_[index], *pool_); }
+  /// Runs one layer on what its operands hold. Throws Error(cancelled).
+  void run_layer(size_t index, const Cancellation& cancellation) {
+    cpu::run_layer(*layers_[index], *pool_, cancellation);
+    cancellation.check();
+  }
   /// Runs all layers on the bound image. Adds their milliseconds to `layer_ms` where that is not null. Throws
-  /// Error(cancelled) between two layers.
+  /// Error(cancelled).
   void run_image(const Cancellation& cancellation, std::vector<double>* layer_ms);
 
   /// Where a tensor lies; see Storage::address.

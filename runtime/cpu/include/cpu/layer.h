@@ -11,6 +11,7 @@
 #include "cpu/tensor_slots.h"
 #include "kernel_types.h"
 #include "loader/model.h"
+#include "types/cancellation.h"
 #include "types/options.h"
 #include "types/plan.h"
 
@@ -60,8 +61,9 @@ std::unique_ptr<Layer> make_layer(const BuildContext& context, size_t index);
 /// where analysis::can_split_channels, from a multiple of 32 on.
 std::unique_ptr<Layer> make_layer(const BuildContext& context, size_t index, const OutputPart& part);
 
-/// Runs all phases of a layer. Allocates nothing; returns when the layer is done.
-void run_layer(Layer& layer, threads::ThreadPool& pool);
+/// Runs all phases of a layer. Allocates nothing; returns when the layer is done, or soon after a
+/// cancellation, whereupon its output is undefined.
+void run_layer(Layer& layer, threads::ThreadPool& pool, const Cancellation& cancellation);
 
 using MakeLayer = std::unique_ptr<Layer> (*)(const BuildContext& context, const loader::Op& op,
                                              const OutputPart& part);

@@ -25,8 +25,13 @@ constexpr double kSmallestPartNs = 4000.0;
 /// Parts a thread, where there is work enough: evens out threads that the system disturbs.
 constexpr int kPartsPerThread = 4;
 
+/// A layer can be cancelled between its parts. An estimate, which a slow processor exceeds.
+constexpr double kLargestPartNs = 2e6;
+
 /// A good number of parts for `work_ns` nanoseconds of one thread's work.
 inline int part_count(double work_ns, int threads) {
+  if (work_ns > kLargestPartNs * kPartsPerThread * threads)
+    return static_cast<int>(std::min(work_ns / kLargestPartNs, 1e6));
   if (threads <= 1 || work_ns < 2 * kSmallestPartNs) return 1;
   const double most = std::min(work_ns / kSmallestPartNs, static_cast<double>(threads) * kPartsPerThread);
   // Whole rounds: with 3 parts on 2 threads one of them would idle a third of the time.

@@ -65,7 +65,7 @@ class Network {
                int batch = 1);
 
   /// Passes that run or wait for their turn now throw Error(cancelled) as soon as they can: the CPU stops
-  /// between layers, a GPU finishes what it was given, both together finish the image. Other measurements
+  /// within a layer, a GPU finishes the layers that it was given. Other measurements
   /// than profile() end when they are done. Later passes are not concerned. Does not block.
   void cancel();
 

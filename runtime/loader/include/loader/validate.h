@@ -1,6 +1,7 @@
 // The steps of load_model after the sections are known; each throws Error(format) naming the record at fault.
 #pragma once
 
+#include "loader/content_checks.h"
 #include "loader/model.h"
 #include "loader/sections.h"
 
@@ -23,7 +24,7 @@ void read_detection(const Sections& sections, Model& model);
 void read_ops(const Sections& sections, Model& model);
 
 /// Re-infers the outputs of one op and checks its attributes, constants and references.
-void validate_op(const Model& model, size_t op_index);
+void validate_op(const Model& model, size_t op_index, ContentChecks& checks);
 
 /// The part of validate_op that concerns steps, threshold and outputs.
 /// `where` names the op; the output's shape was checked already.

@@ -7,6 +7,7 @@
 #include "analysis/memory_budget.h"
 #include "opencl/device_storage.h"
 #include "opencl/layer_set.h"
+#include "types/cancellation.h"
 #include "types/options.h"
 #include "types/tensor.h"
 
@@ -35,7 +36,9 @@ class Executor {
   void prepare(int batch);
 
   /// Enqueues all layers. With `can_replay`, through a recorded command buffer where the device has them.
-  void enqueue(bool can_replay);
+  /// With a cancellation it waits for most of them where they are much work, and throws Error(cancelled)
+  /// between two.
+  void enqueue(bool can_replay, const Cancellation* cancellation);
   /// Enqueues one layer on `queue`; `events` (may be null) receives one for each command.
   void enqueue_layer(size_t index, cl_command_queue queue, std::vector<Handle<cl_event>>* events);
   /// Enqueues a part of a layer, of one image; the layer is bound to that part until the next prepare().
@@ -54,6 +57,7 @@ class Executor {
 
  private:
   void bind_arguments();
+  void enqueue_with_waits(const Cancellation& cancellation);
   bool record();
 
   const loader::Model& model_;

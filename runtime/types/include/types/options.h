@@ -104,7 +104,12 @@ struct Options {
   bool profiling = false;
   /// Largest sum of activations, scratch and packed weights that a file may ask for; on a GPU a batch that
   /// needs more for its activations runs in several passes.
-  uint64_t max_memory_bytes = uint64_t{4} << 30;
+  /// 0: half of this machine's memory, at most 4 GiB.
+  uint64_t max_memory_bytes = 0;
+  /// Most operations of one image that a file may ask for: multiply-adds of values, xor-popcounts of 32-bit
+  /// words, reads of 16 channels by pooling windows. 0: 10^12 for each processor that the calling thread may
+  /// use.
+  double max_work = 0.0;
 };
 
 }  // namespace phonebit

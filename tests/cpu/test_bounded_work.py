@@ -1,0 +1,156 @@
+"""A file's work and memory are bounded at load, loading is fast, and an inference can be ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from phonebit import CancelledError, InputError, ModelFormatError, Network
+from phonebit.converter.ir import Graph, Node, Operator, Window
+from phonebit.converter.ops import BinaryConv2D, MaxPool2D
+from phonebit.converter.ops.epilogue import Epilogue
+from phonebit.converter.writer import to_bytes
+from support.engine_net import Net, sign_of
+from support.opencl_device import device_name, pyopencl_device
+
+LATE_S = 0.1
+"""Within this an inference ends; in processor time, for machines that do other work meanwhile."""
+
+
+def pooling(size: int, window: int) -> Graph:
+    """Max-pooling of one channel: ``window ** 2`` reads per output, in a file of a few bytes."""
+    net = Net(f"pooling_{size}_{window}")
+    value = net.input("x", (size, size, 1))
+    return net.done(net.op("pool", MaxPool2D(Window((window, window))), value))
+
+
+def chain(name: str, shape: tuple[int, int, int], op: Operator, count: int) -> Graph:
+    """An operator that keeps the shape, ``count`` times."""
+    net = Net(name)
+    value = net.input("x", shape)
+    for index in range(count):
+        net.graph.nodes.append(Node(f"op{index}", op, [value], value=f"op{index}"))
+        value = f"op{index}"
+    return net.done(value)
+
+
+def stored(graph: Graph, folder: Path) -> Path:
+    path = folder / f"{graph.name}.pbit"
+    path.write_bytes(to_bytes(graph))
+    return path
+
+
+def test_a_file_that_asks_for_endless_work_is_refused(tmp_path: Path) -> None:
+    path = stored(pooling(4096, 2048), tmp_path)  # 4.2e6 reads each of 4.2e6 outputs
+    with pytest.raises(ModelFormatError, match=r"pool.*operations, more than the limit"):
+        Network.load(path, device="cpu")
+    Network.load(path, device="cpu", max_work=1e17)
+
+
+def test_limits_are_the_callers(tmp_path: Path) -> None:
+    path = stored(pooling(64, 3), tmp_path)
+    work = 62 * 62 * 9
+    Network.load(path, device="cpu", max_work=work)
+    with pytest.raises(ModelFormatError, match="more than the limit"):
+        Network.load(path, device="cpu", max_work=work - 1)
+    Network.load(path, device="cpu", max_memory_bytes=1 << 20)
+    with pytest.raises(InputError, match="memory limit"):
+        Network.load(path, device="cpu", max_memory_bytes=100)
+    for limits in ({"max_work": -1.0}, {"max_memory_bytes": -1}):
+        with pytest.raises(InputError, match="out of range"):
+            Network.load(path, device="cpu", **limits)
+
+
+def test_loading_takes_as_long_as_the_file_is_large(tmp_path: Path) -> None:
+    """Not as long as its maps: each of these pools has a million rows."""
+    path = stored(chain("long", (1 << 20, 1, 1), MaxPool2D(Window((1, 1))), 400), tmp_path)
+    begin = time.process_time()
+    Network.load(path, device="cpu", threads=1)
+    assert time.process_time() - begin < 0.2
+
+
+def ends_soon(network: Network, x: np.ndarray) -> float:
+    """Seconds from ``cancel`` to the end of an inference that takes longer; the best of some."""
+    least = np.inf
+    for _ in range(5):
+        ended: list[type[BaseException]] = []
+
+        def infer(ended: list[type[BaseException]] = ended) -> None:
+            try:
+                network.forward(x)
+            except CancelledError as error:
+                ended.append(type(error))
+
+        worker = threading.Thread(target=infer)
+        worker.start()
+        time.sleep(0.3)
+        begin = time.process_time()
+        network.cancel()
+        worker.join()
+        least = min(least, time.process_time() - begin)
+        assert ended == [CancelledError]
+        if least < LATE_S:
+            break
+    return least
+
+
+@pytest.mark.parametrize("device", ["cpu", "cpu:scalar", "gpu"])
+def test_cancel_ends_an_inference_within_a_layer(device: str, tmp_path: Path) -> None:
+    if device == "gpu":
+        device = device_name(pyopencl_device())
+    network = Network.load(stored(pooling(1536, 30), tmp_path), device=device, threads=1)
+    x = np.zeros((1, 1536, 1536, 1), np.float32)
+    threads = 1 if device.startswith("cpu") else (os.cpu_count() or 1)
+    assert ends_soon(network, x) < threads * LATE_S
+
+
+def test_cancel_ends_a_binary_convolution(tmp_path: Path) -> None:
+    net = Net("convolution")
+    bits = sign_of(net, net.input("x", (256, 256, 128)))
+    weights = net.signs(256, 5, 5, 128)
+    op = BinaryConv2D(weights, Window((5, 5)), 1, 0, Epilogue([], net.thresholds(256, 80)))
+    network = Network.load(
+        stored(net.done(net.op("conv", op, bits, value=False)), tmp_path),
+        device="cpu:scalar",
+        threads=1,
+    )
+    assert ends_soon(network, np.zeros((4, 256, 256, 128), np.float32)) < LATE_S
+
+
+INTERRUPTED = """
+import sys, time, numpy, phonebit
+network = phonebit.Network.load(sys.argv[1], device=sys.argv[2], threads=1)
+x = numpy.zeros((1, 1536, 1536, 1), "f4")
+print("begins", flush=True)
+try:
+    network.forward(x)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_ctrl_c_ends_an_inference(device: str, tmp_path: Path) -> None:
+    if device == "gpu":
+        device = device_name(pyopencl_device())
+    path = stored(pooling(1536, 60), tmp_path)
+    with subprocess.Popen(
+        [sys.executable, "-P", "-W", "ignore", "-c", INTERRUPTED, str(path), device],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begins\n"
+        time.sleep(0.5)
+        os.kill(process.pid, signal.SIGINT)
+        begin = time.monotonic()
+        assert process.stdout.readline() == "interrupted\n"
+        assert time.monotonic() - begin < 2.0  # an uninterrupted one takes half a minute
