@@ -81,12 +81,8 @@ def measure(count: int, threads: Sequence[int] | None, bench: Bench) -> dict[str
     samples = samples_path(profile)
     wanted = SMOKE_LAYERS if bench.smoke else count
     collect(bench, samples, threads, wanted, (1 - TRAINING_SHARE) * bench.budget.seconds)
-    report = profile.parent / "report"
-    subprocess.run(
-        phonebit("train-predictor", str(samples), "-o", str(profile), "--report", str(report)),
-        cwd=profile.parent,
-        check=True,
-    )
+    train = phonebit("train-predictor", str(samples), "-o", str(profile))
+    subprocess.run(train, cwd=profile.parent, check=True)
     found = read_samples(samples)
     return {
         "parts": len(found.parts),
