@@ -81,6 +81,8 @@ class StepKind(IntEnum):
     SIGMOID = 6
     TANH = 7
     ROUND = 8
+    GELU = 9
+    GELU_TANH = 10
 
 
 class ThresholdKind(IntEnum):

@@ -20,6 +20,7 @@ from torch_checks import (  # noqa: E402
     imported,
     kinds,
     pictures,
+    step_names,
 )
 
 from phonebit.converter.importers.torch import open_torch  # noqa: E402
@@ -235,6 +236,13 @@ def test_layers_equal_pytorch_to_the_last_bit(name: str) -> None:
 def test_smooth_activations_are_within_rounding(function: str) -> None:
     module = Lambda(lambda _, x: getattr(F, function)(x) if function != "tanh" else x.tanh())
     assert_equal_to_pytorch(imported(module, MAPS), tolerance=1e-6)
+
+
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_both_forms_of_gelu_are_within_rounding(approximate: str) -> None:
+    source = imported(Lambda(lambda _, x: F.gelu(x, approximate=approximate)), MAPS)
+    assert_equal_to_pytorch(source, tolerance=1e-6)
+    assert step_names(source.graph) == ["Gelu"]
 
 
 @pytest.mark.parametrize("log", [False, True])

@@ -35,7 +35,7 @@ from phonebit.converter.ops.epilogue import (
     PRelu,
     ScaleBias,
 )
-from phonebit.converter.ops.epilogue.functions import Round, Sigmoid, Tanh
+from phonebit.converter.ops.epilogue.functions import Gelu, Round, Sigmoid, Tanh
 from phonebit.errors import InputError
 from phonebit.format.records import DataType
 
@@ -182,6 +182,8 @@ def test_steps_compute_what_they_are_called() -> None:
         (Sigmoid(), 1 / (1 + np.exp(-x))),
         (Tanh(), np.tanh(x)),
         (Round(), np.array([-2.0, -0.0, 0.0, 3.0])),
+        (Gelu(), np.array([-0.0455002639, -0.154268769, 0, 2.99595031])),
+        (Gelu(approximate=True), np.array([-0.0454023059, -0.154285990, 0, 2.99636297])),
     ]
     for step, expected in cases:
         result = apply(Elementwise(Epilogue([step])), x, other)

@@ -12,6 +12,7 @@ from phonebit.converter.importers.torch_arithmetic import ARITHMETIC
 from phonebit.converter.ops import OPERATORS
 from phonebit.converter.ops.base import Numbered
 from phonebit.converter.ops.epilogue import EPILOGUE_OPS, FUNCTIONS
+from phonebit.converter.ops.epilogue.functions import Gelu
 from phonebit.converter.records import RecordReader, RecordWriter
 from phonebit.format.records import OpKind, StepKind
 
@@ -72,3 +73,15 @@ def test_importers_know_every_function_by_its_name(name: str) -> None:
 def test_rounding_to_decimals_is_refused() -> None:
     with pytest.raises(ValueError, match="2 decimals"):
         FUNCTIONS["round"].of_call({"decimals": 2})
+
+
+@pytest.mark.parametrize("approximate", [False, True, "none", "tanh"])
+def test_gelu_has_the_form_that_is_asked_for(approximate: bool | str) -> None:
+    form = FUNCTIONS["gelu"].of_call({"approximate": approximate})
+    assert form == Gelu(approximate in (True, "tanh"))
+    assert form.kind == (StepKind.GELU_TANH if form.approximate else StepKind.GELU)
+
+
+def test_a_gelu_of_an_unknown_form_is_refused() -> None:
+    with pytest.raises(ValueError, match="approximate='fast'"):
+        FUNCTIONS["gelu"].of_call({"approximate": "fast"})

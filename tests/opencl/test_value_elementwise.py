@@ -13,13 +13,18 @@ from value_reference import Floats, Layer, rounded, stored
 from phonebit import _runtime
 from phonebit.converter.ops import Elementwise
 from phonebit.converter.ops.epilogue import Epilogue
-from phonebit.converter.ops.epilogue.functions import Sigmoid, Tanh
+from phonebit.converter.ops.epilogue.functions import Gelu, Sigmoid, Tanh
 from phonebit.converter.writer import to_bytes
 from support.engine_net import Net
 
 RNG = np.random.default_rng(20261120)
 FLOAT = {"INPUT_KIND": 0, "INPUT_HALF": 0}
-FUNCTIONS = {"sigmoid": Sigmoid, "hyperbolic_tangent": Tanh}
+FUNCTIONS = {
+    "sigmoid": Sigmoid(),
+    "hyperbolic_tangent": Tanh(),
+    "gelu": Gelu(),
+    "gelu_tanh": Gelu(approximate=True),
+}
 
 
 def division_tolerance(half: bool = False) -> float:
@@ -36,7 +41,7 @@ def cpu_function(name: str, x: Floats, folder: Path) -> Floats:
     """A step on the CPU backend; x is (batch, height, width, channels)."""
     net = Net("function")
     value = net.input("x", x.shape[1:])
-    graph = net.done(net.op("f", Elementwise(Epilogue([FUNCTIONS[name]()])), value))
+    graph = net.done(net.op("f", Elementwise(Epilogue([FUNCTIONS[name]])), value))
     path = folder / f"{name}.pbit"
     path.write_bytes(to_bytes(graph))
     return _runtime.Network(str(path), 1, "cpu:scalar").forward([x])[0]
@@ -96,7 +101,7 @@ def test_a_clamp_treats_zeros_and_nan_as_the_cpu_does() -> None:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_sigmoid_and_tanh_have_the_bits_of_the_cpu(name: str, tmp_path: Path) -> None:
+def test_functions_have_the_bits_of_the_cpu(name: str, tmp_path: Path) -> None:
     special = np.array([0.0, -0.0, np.inf, -np.inf, 0.625, -0.625, 88.7, -104.0, 1e-38], np.float32)
     count = 4000 if "Oclgrind" not in opencl_queue().device.platform.name else 100
     spread = RNG.standard_normal(count, np.float32) * np.float32(10.0) ** RNG.integers(-6, 3, count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final, Self
@@ -90,6 +91,47 @@ class Round(Function):
     def directions(self) -> Directions | None:
         return np.ones(1, np.int8)
 
+
+@dataclass
+class Gelu(Function):
+    """v times the share of the normal distribution below v.
+
+    ``approximate``: 0.5 v (1 + tanh(sqrt(2 / pi) (v + 0.044715 v^3))).
+    """
+
+    kinds = (StepKind.GELU, StepKind.GELU_TANH)
+    name = "gelu"
+    approximate: bool = False
+
+    @property
+    def kind(self) -> int:
+        return int(self.kinds[self.approximate])
+
+    @classmethod
+    def of_call(cls, arguments: Mapping[str, object]) -> Self:
+        approximate = arguments.get("approximate", False)
+        if approximate not in (False, True, "none", "tanh"):
+            raise ValueError(f"gelu with approximate={approximate!r}, expected 'none' or 'tanh'")
+        return cls(approximate in (True, "tanh"))
+
+    @classmethod
+    def read(cls, record: RecordReader) -> Self:
+        return cls(record.integer("kind") == StepKind.GELU_TANH)
+
+    def apply(self, value: FloatArray, operands: list[Array]) -> FloatArray:
+        v = value.astype(np.float64)
+        if self.approximate:
+            share = 0.5 + 0.5 * np.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v**3))
+        else:
+            share = 0.5 * _ERFC(v * -math.sqrt(0.5)).astype(np.float64)
+        with np.errstate(invalid="ignore"):  # -inf times 0 is NaN, here as in the frameworks
+            return (v * share).astype(np.float32)
+
+    def gain(self, operands: list[Array]) -> Array | float:
+        return 1.13  # its steepest slope
+
+
+_ERFC: Final = np.frompyfunc(math.erfc, 1, 1)
 
 FUNCTIONS: Final = {each.name: each for each in Function.__subclasses__()}
 """By what frameworks call them."""

@@ -30,7 +30,9 @@ enum class StepForm : uint8_t {
   STEP    ( 5,      kPrelu,     prelu,              0.1f) \
   FUNCTION( 6,      kSigmoid,   sigmoid,            1.0f) \
   FUNCTION( 7,      kTanh,      hyperbolic_tangent, 1.0f) \
-  FUNCTION( 8,      kRound,     nearest_integer,    0.1f)
+  FUNCTION( 8,      kRound,     nearest_integer,    0.1f) \
+  FUNCTION( 9,      kGelu,      gelu,               1.5f) \
+  FUNCTION(10,      kGeluTanh,  gelu_tanh,          1.2f)
 // clang-format on
 
 namespace phonebit::format {
