@@ -129,36 +129,15 @@ PlannedLaunch planned_launch(const std::string& kernel, const LayerFacts& layer,
 
 }  // namespace
 
-const KernelFamily kBinaryConvFamily = {
-    "binary_conv2d",
-    {"bconv2d_tiled", "bconv2d_mma", "bconv2d_image", "bgemv", "bconv2d_split", "bconv2d_byte",
-     "bconv2d_accumulate", "bconv2d_lanes", "bconv2d_grouped"},
-    serves_binary};
-const KernelFamily kBinaryDepthwiseFamily = {"binary_depthwise_conv2d", {"bdepthwise2d"}, serves_all};
-const KernelFamily kU8ConvFamily = {"conv2d_u8", {"conv2d_u8_planes", "conv2d_u8_direct"}, serves_u8};
-const KernelFamily kFloatConvFamily = {
-    "conv2d_f32", {"conv2d_f32_dot", "conv2d_f32_staged", "conv2d_f32"}, serves_float_tile};
-const KernelFamily kFloatGroupedConvFamily = {"conv2d_f32_grouped", {"conv2d_f32_grouped"}, serves_float};
-const KernelFamily kFloatDepthwiseFamily = {"depthwise_conv2d_f32", {"depthwise_f32"}, serves_float};
-const KernelFamily kMaxPoolFamily = {"max_pool2d", {"pool"}, serves_tile};
-const KernelFamily kBitPoolFamily = {"max_pool2d_bits", {"max_pool_bits"}, serves_all};
-const KernelFamily kAveragePoolFamily = {"average_pool2d", {"pool"}, serves_tile};
-const KernelFamily kElementwiseFamily = {"elementwise", {"elementwise"}, serves_tile};
-const KernelFamily kFloatConcatFamily = {"concat", {"concat"}, serves_all};
-const KernelFamily kBitConcatFamily = {"concat_bits", {"concat_bits"}, serves_all};
-const KernelFamily kPadFamily = {"pad", {"pad"}, serves_all};
-const KernelFamily kReshapeFamily = {"reshape", {"concat"}, serves_all};
-const KernelFamily kSelectChannelsFamily = {"select_channels", {"select_channels"}, serves_all};
-const KernelFamily kSoftmaxFamily = {"softmax", {"softmax"}, serves_all};
-const KernelFamily kLogSoftmaxFamily = {"log_softmax", {"softmax"}, serves_all};
+#define PHONEBIT_DEFINE(family, op, serves, ...) const KernelFamily family = {op, {__VA_ARGS__}, serves};
+PHONEBIT_KERNEL_FAMILIES(PHONEBIT_DEFINE)
+#undef PHONEBIT_DEFINE
 
 const KernelFamily* const kKernelFamilies[] = {
-    &kBinaryConvFamily,  &kBinaryDepthwiseFamily,  &kU8ConvFamily,
-    &kFloatConvFamily,   &kFloatGroupedConvFamily, &kFloatDepthwiseFamily,
-    &kMaxPoolFamily,     &kBitPoolFamily,          &kAveragePoolFamily,
-    &kElementwiseFamily, &kFloatConcatFamily,      &kBitConcatFamily,
-    &kPadFamily,         &kReshapeFamily,          &kSelectChannelsFamily,
-    &kSoftmaxFamily,     &kLogSoftmaxFamily,       nullptr};
+#define PHONEBIT_LIST(family, ...) &family,
+    PHONEBIT_KERNEL_FAMILIES(PHONEBIT_LIST)
+#undef PHONEBIT_LIST
+        nullptr};
 
 TuningQuery tuning_query(const KernelFamily& family, const LayerFacts& layer) {
   const cpu::ConvShape& s = layer.shape;

@@ -39,12 +39,34 @@ struct KernelFamily {
   bool (*serves)(const LayerFacts& layer, const Target& target, const KernelChoice& choice);
 };
 
-/// Cost models number the families by their places in this list: new ones come last. Ends with nullptr.
+/// The family, KernelFamily::op, KernelFamily::serves, and the kernels. Cost models number the families by
+/// their places in this list: new ones come last.
+// clang-format off
+#define PHONEBIT_KERNEL_FAMILIES(FAMILY) \
+  FAMILY(kBinaryConvFamily,       "binary_conv2d",           serves_binary,     "bconv2d_tiled", "bconv2d_mma", "bconv2d_image", "bgemv", "bconv2d_split", "bconv2d_byte", "bconv2d_accumulate", "bconv2d_lanes", "bconv2d_grouped") \
+  FAMILY(kBinaryDepthwiseFamily,  "binary_depthwise_conv2d", serves_all,        "bdepthwise2d") \
+  FAMILY(kU8ConvFamily,           "conv2d_u8",               serves_u8,         "conv2d_u8_planes", "conv2d_u8_direct") \
+  FAMILY(kFloatConvFamily,        "conv2d_f32",              serves_float_tile, "conv2d_f32_dot", "conv2d_f32_staged", "conv2d_f32") \
+  FAMILY(kFloatGroupedConvFamily, "conv2d_f32_grouped",      serves_float,      "conv2d_f32_grouped") \
+  FAMILY(kFloatDepthwiseFamily,   "depthwise_conv2d_f32",    serves_float,      "depthwise_f32") \
+  FAMILY(kMaxPoolFamily,          "max_pool2d",              serves_tile,       "pool") \
+  FAMILY(kBitPoolFamily,          "max_pool2d_bits",         serves_all,        "max_pool_bits") \
+  FAMILY(kAveragePoolFamily,      "average_pool2d",          serves_tile,       "pool") \
+  FAMILY(kElementwiseFamily,      "elementwise",             serves_tile,       "elementwise") \
+  FAMILY(kFloatConcatFamily,      "concat",                  serves_all,        "concat") \
+  FAMILY(kBitConcatFamily,        "concat_bits",             serves_all,        "concat_bits") \
+  FAMILY(kPadFamily,              "pad",                     serves_all,        "pad") \
+  FAMILY(kReshapeFamily,          "reshape",                 serves_all,        "concat") \
+  FAMILY(kSelectChannelsFamily,   "select_channels",         serves_all,        "select_channels") \
+  FAMILY(kSoftmaxFamily,          "softmax",                 serves_all,        "softmax") \
+  FAMILY(kLogSoftmaxFamily,       "log_softmax",             serves_all,        "softmax")
+// clang-format on
+
+#define PHONEBIT_DECLARE(family, ...) extern const KernelFamily family;
+PHONEBIT_KERNEL_FAMILIES(PHONEBIT_DECLARE)
+#undef PHONEBIT_DECLARE
+/// All of them; ends with nullptr.
 extern const KernelFamily* const kKernelFamilies[];
-extern const KernelFamily kBinaryConvFamily, kBinaryDepthwiseFamily, kU8ConvFamily, kFloatConvFamily,
-    kFloatGroupedConvFamily, kFloatDepthwiseFamily, kMaxPoolFamily, kBitPoolFamily, kAveragePoolFamily,
-    kElementwiseFamily, kFloatConcatFamily, kBitConcatFamily, kPadFamily, kReshapeFamily,
-    kSelectChannelsFamily, kSoftmaxFamily, kLogSoftmaxFamily;
 
 /// What the tuning table is asked about a layer.
 TuningQuery tuning_query(const KernelFamily& family, const LayerFacts& layer);
