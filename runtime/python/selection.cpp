@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "opencl/kernel_selection.h"
+#include "ops/operators.h"
 #include "select.h"
 #include "types/fail.h"
 
@@ -62,6 +63,39 @@ std::tuple<std::string, int, int64_t> cpu_kernel(const std::string& isa, bool ha
       cpu::binary_conv_rule(isa.c_str(), shape, {has_tiles, has_fast_lookup});
   if (rule == nullptr) fail(ErrorCode::input, "unknown instruction set '%s'", isa.c_str());
   return {rule->name, rule->pixel_tile, cpu::window_operations(shape, *rule)};
+}
+
+const char* name_of(ops::Rows rows) {
+  switch (rows) {
+    case ops::Rows::window:
+      return "window";
+    case ops::Rows::same:
+      return "same";
+    case ops::Rows::padded:
+      return "padded";
+    case ops::Rows::all:
+      break;
+  }
+  return "all";
+}
+
+const char* name_of(ops::Cuts cuts) {
+  switch (cuts) {
+    case ops::Cuts::none:
+      return "none";
+    case ops::Cuts::rows:
+      return "rows";
+    case ops::Cuts::rows_and_channels:
+      break;
+  }
+  return "rows_and_channels";
+}
+
+std::vector<std::tuple<uint32_t, std::string, std::string>> operators() {
+  std::vector<std::tuple<uint32_t, std::string, std::string>> result;
+  for (const ops::Operator& op : ops::kOperators)
+    result.emplace_back(static_cast<uint32_t>(op.kind), name_of(op.rows), name_of(op.cuts));
+  return result;
 }
 
 std::vector<std::pair<std::string, std::vector<std::string>>> gpu_kernel_families() {
@@ -131,6 +165,9 @@ void define_selection(py::module_& module) {
   module.def("cpu_kernel", &cpu_kernel, py::arg("isa"), py::arg("has_tiles"), py::arg("has_fast_lookup"),
              py::arg("layer"), py::arg("rows"),
              "(name, pixels of a tile, operations of a window) of a binary convolution's kernel.");
+  module.def(
+      "operators", &operators,
+      "(number, rows that it reads: window, same, padded or all; cuts: none, rows or rows_and_channels).");
   module.def("gpu_kernel_families", &gpu_kernel_families, "(family, kernels) of each kind of op.");
   module.def(
       "built_in_tuning_table", [] { return std::string(opencl::built_in_tuning_table()); },

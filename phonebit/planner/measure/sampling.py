@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from phonebit.planner.plan.execution_plan import OutputPart
+from phonebit.planner.predict.kernels import FAMILIES
 from phonebit.planner.predict.layer_shape import LayerShape
 
 Random = np.random.Generator
@@ -28,7 +29,8 @@ FAMILY_CYCLE: Final = (
     "pad", "select_channels", "binary_conv2d", "reshape", "log_softmax",
     "binary_conv2d", "conv2d_f32_grouped", "conv2d_u8", "binary_conv2d", "conv2d_f32",
 )  # fmt: skip
-"""Which family comes when: in the shares in which networks spend their time, each one present."""
+"""Which family comes when, in the shares in which networks spend their time; behind them come those
+that this does not name, once each."""
 
 MOST_OPERATIONS: Final = {"bit": 1_000_000_000, "u8": 150_000_000, "f32": 100_000_000}
 """Of a layer, by what it reads; larger ones would only be slower."""
@@ -47,12 +49,14 @@ def sample_layers(seed: int = 0) -> Iterator[LayerShape]:
         seed: Another one gives other layers.
     """
     number = 0
+    others = {name: _values(name) for name in FAMILIES if name not in _FAMILIES}
+    samplers, cycle = _FAMILIES | others, (*FAMILY_CYCLE, *others)
     while True:
         rng = np.random.default_rng([seed, number])
-        name = FAMILY_CYCLE[number % len(FAMILY_CYCLE)]
-        layer = _FAMILIES[name](rng)
+        name = cycle[number % len(cycle)]
+        layer = samplers[name](rng)
         while not _is_moderate(layer):
-            layer = _FAMILIES[name](rng)
+            layer = samplers[name](rng)
         yield layer
         number += 1
 
@@ -271,6 +275,17 @@ def _softmax(op: str) -> Callable[[Random], LayerShape]:
         size = (1, 1) if rng.random() < 0.5 else _map(rng, 2, 5)
         channels = _size(rng, 3, 11)
         return _layer(op, "f32", size, channels, channels, values=True)
+
+    return make
+
+
+def _values(op: str) -> Callable[[Random], LayerShape]:
+    """An op that makes a map of floats of one, of any size."""
+
+    def make(rng: Random) -> LayerShape:
+        size, channels = _map(rng), _channels(rng, 4, 8)
+        out_h, out_w = (int(rng.integers(1, 2 * side + 1)) for side in size)
+        return _layer(op, "f32", size, channels, channels, out_h=out_h, out_w=out_w, values=True)
 
     return make
 

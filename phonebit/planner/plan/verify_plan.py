@@ -13,17 +13,11 @@ from phonebit.errors import InputError
 from phonebit.format.contents import FileContents
 from phonebit.format.records import NONE, OpKind, StepKind
 from phonebit.planner.plan.execution_plan import ExecutionPlan, OutputPart, PlannedPart, Processor
+from phonebit.planner.plan.operators import CUTS, ROWS_READ
 
 CHANNEL_GRAIN: Final = 8
 """Channels are cut at multiples of this, so that both processors write whole bytes of bits."""
 
-_WINDOW_KINDS: Final = {
-    OpKind.BINARY_CONV2D,
-    OpKind.BINARY_DEPTHWISE_CONV2D,
-    OpKind.CONV2D,
-    OpKind.MAX_POOL2D,
-    OpKind.AVERAGE_POOL2D,
-}
 _HINT: Final = "plan the network again"
 
 
@@ -61,16 +55,16 @@ class _Layer:
         return f"layer {self.index} '{self.name}' ({self.kind.name.lower()})"
 
     def cuts_channels(self) -> bool:
-        return self.kind in (OpKind.BINARY_CONV2D, OpKind.CONV2D) and self.groups == 1
+        return CUTS[self.kind] == "rows_and_channels" and self.groups == 1
 
     def rows_under(self, part: OutputPart) -> tuple[int, int]:
         """Rows of the operands that the part's rows come from, beyond the map's edges, too."""
-        if self.kind in _WINDOW_KINDS:
+        if ROWS_READ[self.kind] == "window":
             kernel, stride, dilation, pad = self.window
             first = part.row_begin * stride - pad
             last = (part.row_end - 1) * stride - pad + (kernel - 1) * dilation
             return first, last + 1
-        shift = self.window[3] if self.kind == OpKind.PAD else 0
+        shift = self.window[3] if ROWS_READ[self.kind] == "padded" else 0
         return part.row_begin - shift, part.row_end - shift
 
 
@@ -138,7 +132,7 @@ class _Verifier:
             self._fail(f"{where}: {rows} do not exist", expected=f"some of 0:{layer.height}")
         if not 0 <= part.channel_begin < part.channel_end <= layer.channels:
             self._fail(f"{where}: {channels} do not exist", expected=f"some of 0:{layer.channels}")
-        if part.row_end - part.row_begin < layer.height and layer.kind == OpKind.RESHAPE:
+        if part.row_end - part.row_begin < layer.height and CUTS[layer.kind] == "none":
             self._fail(f"{where}: {rows}: this op cannot be cut between rows", expected="all rows")
         if part.channel_end - part.channel_begin == layer.channels:
             return
@@ -178,7 +172,7 @@ class _Verifier:
         """``written``: what each processor has written so far, in the order of the plan's parts."""
         writer = self.writer.get(tensor)
         height = self.heights[tensor]
-        if self.layers[planned.layer].kind == OpKind.RESHAPE:
+        if ROWS_READ[self.layers[planned.layer].kind] == "all":
             rows = (0, height)
         begin, end = max(rows[0], 0), min(rows[1], height)
         if writer is None or begin >= end:

@@ -12,19 +12,10 @@ import numpy as np
 from phonebit.format.contents import FileContents
 from phonebit.format.records import NONE, DataType, OpKind, StepKind
 from phonebit.planner.plan.execution_plan import OutputPart, Shape
+from phonebit.planner.plan.operators import CUTS, ROWS_READ
 
 ELEMENT_BITS: Final = {DataType.BIT: 1, DataType.U8: 8, DataType.F32: 32}
 """Of activation tensors."""
-
-_WINDOW_KINDS: Final = frozenset(
-    {
-        OpKind.BINARY_CONV2D,
-        OpKind.BINARY_DEPTHWISE_CONV2D,
-        OpKind.CONV2D,
-        OpKind.MAX_POOL2D,
-        OpKind.AVERAGE_POOL2D,
-    }
-)
 
 RowRange = tuple[int, int]
 """First row, and the row behind the last."""
@@ -111,12 +102,12 @@ class GraphLayer:
     @property
     def can_cut_rows(self) -> bool:
         """Whether a row of its output comes from a range of its operands' rows."""
-        return self.kind != OpKind.RESHAPE and self.shape[0] > 1
+        return CUTS[self.kind] != "none" and self.shape[0] > 1
 
     @property
     def can_cut_channels(self) -> bool:
         """Whether each output channel is computed by itself, from all of the input."""
-        return self.kind in (OpKind.BINARY_CONV2D, OpKind.CONV2D) and self.groups == 1
+        return CUTS[self.kind] == "rows_and_channels" and self.groups == 1
 
 
 @dataclass(frozen=True)
@@ -182,7 +173,7 @@ class NetworkGraph:
         begin, end = rows
         for tensor in layer.operands:
             height = self.tensors[tensor].height
-            if layer.kind == OpKind.RESHAPE:
+            if ROWS_READ[layer.kind] == "all":
                 yield tensor, (0, height)
                 continue
             window = layer.window
@@ -232,6 +223,6 @@ def _layer(contents: FileContents, index: int) -> GraphLayer:
 
 def _window(kind: OpKind, op: np.void) -> Window:
     pad_top = int(op["pad_top"])
-    if kind in _WINDOW_KINDS:
+    if ROWS_READ[kind] == "window":
         return Window(int(op["kernel_h"]), int(op["stride_h"]), int(op["dilation_h"]), pad_top)
-    return Window(1, 1, 1, pad_top if kind == OpKind.PAD else 0)
+    return Window(1, 1, 1, pad_top if ROWS_READ[kind] == "padded" else 0)
