@@ -40,6 +40,7 @@ from phonebit.converter.importers.quantizers import LARQ_NAMES
 from phonebit.converter.ir import FloatArray, Window
 from phonebit.converter.ops import AveragePool2D, BatchNorm, Dequantize, MaxPool2D, Pad, Reshape
 from phonebit.converter.ops.epilogue import PRelu, ScaleBias
+from phonebit.converter.ops.resize_bilinear import ResizeBilinear
 from phonebit.format.records import DataType
 
 LayerFunction = Callable[[LayerContext, list[Tensor]], Tensor]
@@ -148,6 +149,21 @@ def zero_padding2d(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
     return ctx.emit(Pad((top, left, bottom, right), 0.0), [x], shape)
 
 
+def up_sampling2d(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
+    """UpSampling2D by bilinear interpolation."""
+    x = ctx.real(only(inputs))
+    needs_rank(x, 3)
+    size, method = ctx.config.get("size", 2), ctx.config.get("interpolation", "nearest")
+    if method != "bilinear":
+        raise UnsupportedError(f"interpolation={method!r}; only 'bilinear' is supported")
+    factors = (size, size) if isinstance(size, int) else tuple(size or ())
+    if len(factors) != 2 or not all(isinstance(n, int) and 1 <= n <= 1 << 10 for n in factors):
+        raise UnsupportedError(f"size={size!r}")
+    height, width, channels = x.shape
+    shape = (height * factors[0], width * factors[1], channels)
+    return ctx.emit(ResizeBilinear(shape[:2]), [x], shape)
+
+
 def activation(ctx: LayerContext, inputs: list[Tensor]) -> Tensor:
     """The Activation layer."""
     x, value = ctx.real(only(inputs)), ctx.config.get("activation")
@@ -250,6 +266,7 @@ LAYERS: Final[dict[str, LayerFunction]] = {
     "Softmax": activation_layer(softmax),
     "Subtract": subtract,
     "SyncBatchNormalization": batch_normalization,
+    "UpSampling2D": up_sampling2d,
     "ZeroPadding2D": zero_padding2d,
     **{name: activation_layer(quantizer) for name in LARQ_NAMES if name[0].isupper()},
     **dict.fromkeys(IGNORED, ignored),

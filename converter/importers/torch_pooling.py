@@ -22,6 +22,7 @@ from phonebit.converter.importers.torch_views import (
 )
 from phonebit.converter.ir import Operator, Shape, Window
 from phonebit.converter.ops import AveragePool2D, Conv2D, Divide, MaxPool2D, Pad
+from phonebit.converter.ops.resize_bilinear import ResizeBilinear
 
 Pair = tuple[int, int]
 
@@ -65,6 +66,26 @@ def adaptive_pool(context: Context, call: Call) -> Any:
     if "max" in call.op:
         return [_pooled(context, call, MaxPool2D(window), view, view.quantized), None]
     return _pooled(context, call, AveragePool2D(window), view)
+
+
+def resize_bilinear(context: Context, call: Call) -> Value:
+    """upsample_bilinear2d.
+
+    Raises:
+        UnsupportedError: Its scale factor is not the ratio of the sizes, which PyTorch then takes
+            for the distance of the output's pixels.
+    """
+    view = _source(context, call)
+    height, width, _ = hwc_of(without_batch(call.shape, context.batch), "channels_first")
+    factors = call["scale_factors"] or [call["scales_h"], call["scales_w"]]
+    for factor, old, new in zip(factors, view.hwc, (height, width), strict=False):
+        if factor is not None and not call["align_corners"] and old * float(factor) != new:
+            raise UnsupportedError(
+                f"scale_factor={factor} makes {new} of {old} pixels; give size= instead"
+            )
+    return _pooled(
+        context, call, ResizeBilinear((height, width), bool(call["align_corners"])), view
+    )
 
 
 def reduction(context: Context, call: Call) -> Value:
@@ -214,6 +235,7 @@ POOLING: Final = {
     **dict.fromkeys(("adaptive_max_pool1d", "adaptive_max_pool2d"), adaptive_pool),
     "_adaptive_avg_pool2d": adaptive_pool,
     **dict.fromkeys(("mean", "sum", "amax"), reduction),
+    "upsample_bilinear2d": resize_bilinear,
     **dict.fromkeys(("pad", "constant_pad_nd"), pad),
 }
 """Rules by the names of PyTorch's operators."""

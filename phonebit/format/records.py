@@ -68,6 +68,8 @@ class OpKind(IntEnum):
     SOFTMAX = 10
     SELECT_CHANNELS = 11
     LOG_SOFTMAX = 12
+    RESIZE_BILINEAR = 13
+    RESIZE_BILINEAR_CORNERS = 14
 
 
 class StepKind(IntEnum):

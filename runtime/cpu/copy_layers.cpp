@@ -1,4 +1,4 @@
-// Layers that only move data: concatenation, padding, reshaping, selection of channels.
+// Layers that move data: concatenation, padding, reshaping, selection of channels, resizing.
 #include <algorithm>
 #include <cstring>
 
@@ -212,6 +212,75 @@ class SelectChannelsLayer final : public Layer {
   Split pixels_;
 };
 
+/// Two neighbours of an axis and the share of the second.
+struct Taps {
+  int low, high;
+  float share;
+};
+
+/// Of each place of an axis that is resized. Each operation is rounded once, as on a device.
+std::vector<Taps> taps_of(int in, int out, bool is_at_corners) {
+  const auto extent = static_cast<float>(is_at_corners ? in - 1 : in);
+  const auto places = static_cast<float>(is_at_corners ? std::max(out - 1, 1) : out);
+  const float scale = extent / places;
+  std::vector<Taps> taps;
+  for (int i = 0; i < out; ++i) {
+    const auto place = static_cast<float>(i);
+    const float at = is_at_corners ? place * scale : std::max((place + 0.5f) * scale - 0.5f, 0.0f);
+    const int low = std::min(static_cast<int>(at), in - 1);
+    taps.push_back({low, std::min(low + 1, in - 1), at - static_cast<float>(low)});
+  }
+  return taps;
+}
+
+/// Bilinear interpolation: columns first, then rows.
+class ResizeLayer final : public Layer {
+ public:
+  ResizeLayer(const BuildContext& context, const Op& op, const OutputPart& part)
+      : in_(context.model.operand(op)),
+        out_(context.model.output(op)),
+        first_row_(part.row_begin),
+        row_taps_(taps_of(in_.height, out_.height, op.kind == OpKind::kResizeBilinearCorners)),
+        column_taps_(taps_of(in_.width, out_.width, op.kind == OpKind::kResizeBilinearCorners)) {
+    kernel_ = op.traits().name + std::string("_f32");
+    bind_operand(context, op, part, 0, &input_);
+    bind_output(context, op.record.value_output, part, &output_);
+    rows_ = make_split(part.row_end - part.row_begin, 1, copy_ns(5.0 * row_bytes_of(context, op, part)),
+                       context.threads);
+  }
+
+  int parts(int /*phase*/) const override { return rows_.parts; }
+  void run(int /*phase*/, int part) override {
+    const auto channels = static_cast<size_t>(out_.channels);
+    const size_t row_floats = static_cast<size_t>(in_.width) * channels;
+    for (int row = rows_.begin(part); row < rows_.end(part); ++row) {
+      const Taps& y = row_taps_[static_cast<size_t>(first_row_ + row)];
+      const float* const above = input_ + static_cast<size_t>(y.low) * row_floats;
+      const float* const below = input_ + static_cast<size_t>(y.high) * row_floats;
+      float* to = output_ + static_cast<size_t>(row) * static_cast<size_t>(out_.width) * channels;
+      for (const Taps& x : column_taps_) {
+        const size_t left = static_cast<size_t>(x.low) * channels;
+        const size_t right = static_cast<size_t>(x.high) * channels;
+        for (size_t c = 0; c < channels; ++c) {
+          const float upper = above[left + c] + (above[right + c] - above[left + c]) * x.share;
+          const float lower = below[left + c] + (below[right + c] - below[left + c]) * x.share;
+          to[c] = upper + (lower - upper) * y.share;
+        }
+        to += channels;
+      }
+    }
+  }
+
+ private:
+  const Tensor& in_;
+  const Tensor& out_;
+  int first_row_;
+  std::vector<Taps> row_taps_, column_taps_;
+  const float* input_ = nullptr;
+  float* output_ = nullptr;
+  Split rows_;
+};
+
 std::unique_ptr<Layer> make_concat_layer(const BuildContext& context, const Op& op, const OutputPart& part) {
   const bool is_float = context.model.operand(op).dtype == DataType::kF32;
   const MakeLayer make = is_float ? make_one<ConcatLayer<float>> : make_one<ConcatLayer<uint32_t>>;
@@ -228,5 +297,9 @@ template <>
 const MakeLayer LayersOf<OpKind::kReshape>::make = make_one<ReshapeLayer>;
 template <>
 const MakeLayer LayersOf<OpKind::kSelectChannels>::make = make_one<SelectChannelsLayer>;
+template <>
+const MakeLayer LayersOf<OpKind::kResizeBilinear>::make = make_one<ResizeLayer>;
+template <>
+const MakeLayer LayersOf<OpKind::kResizeBilinearCorners>::make = make_one<ResizeLayer>;
 
 }  // namespace phonebit::cpu

@@ -96,6 +96,11 @@ class OpValidator {
       case OpKind::kSoftmax:
       case OpKind::kLogSoftmax:
         return expect_shape(in.height, in.width, in.channels);
+      case OpKind::kResizeBilinear:
+      case OpKind::kResizeBilinearCorners: {
+        const Tensor& out = model_.output(op_);
+        return expect_shape(out.height, out.width, in.channels);
+      }
       case OpKind::kConcat:
         return check_concat();
       case OpKind::kPad:

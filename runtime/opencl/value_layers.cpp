@@ -99,6 +99,12 @@ Layer build_select_channels(const BuildContext& build, const Op& op, const Kerne
   return build_copying(layer, build, op, choice, {input_of(op), indices});
 }
 
+Layer build_resize(const BuildContext& build, const Op& op, const KernelChoice& choice) {
+  LayerBuilder layer(build, op, LayerBuilder::without_sink);
+  layer.defines().set("AT_CORNERS", op.kind == OpKind::kResizeBilinearCorners ? 1 : 0);
+  return build_copying(layer, build, op, choice, {input_of(op)});
+}
+
 /// Operand and output mostly share their memory. Where they do not, because both belong to the caller or
 /// differ in precision, this is a concatenation of one: the same elements in the same order.
 Layer build_reshape(const BuildContext& build, const Op& op, const KernelChoice& choice) {
@@ -128,6 +134,9 @@ const OpKernels kReshapeKernels = {&kReshapeFamily, build_reshape};
 const OpKernels kSelectChannelsKernels = {&kSelectChannelsFamily, build_select_channels};
 const OpKernels kSoftmaxKernels = {&kSoftmaxFamily, build_softmax};
 const OpKernels kLogSoftmaxKernels = {&kLogSoftmaxFamily, build_softmax};
+
+const OpKernels kResizeKernels = {&kResizeFamily, build_resize};
+const OpKernels kResizeCornersKernels = {&kResizeCornersFamily, build_resize};
 
 const OpKernels& max_pool_kernels(const Model& model, const Op& op) {
   return model.operand(op).dtype == DataType::kBit ? kBitPoolKernels : kMaxPoolKernels;
@@ -178,5 +187,15 @@ template <>
 const OperatorKernels KernelsOf<OpKind::kLogSoftmax>::all = {
     always<kLogSoftmaxKernels>,
     {{"log_softmax", DataType::kF32, {2, 3, 37}, Shape::kNoWindow, 1, 37, Shape::kCopies}}};
+
+// The map grows by its padding on all sides.
+template <>
+const OperatorKernels KernelsOf<OpKind::kResizeBilinear>::all = {
+    always<kResizeKernels>,
+    {{"resize_bilinear", DataType::kF32, {5, 7, 37}, {0, 0, 1, 1, 2, 0.0f}, 1, 37, Shape::kCopies}}};
+template <>
+const OperatorKernels KernelsOf<OpKind::kResizeBilinearCorners>::all = {
+    always<kResizeCornersKernels>,
+    {{"resize_bilinear_corners", DataType::kF32, {7, 4, 12}, {0, 0, 1, 1, 3, 0.0f}, 1, 12, Shape::kCopies}}};
 
 }  // namespace phonebit::opencl

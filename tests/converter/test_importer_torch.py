@@ -26,6 +26,8 @@ from torch_checks import (  # noqa: E402
 from phonebit.converter.importers.torch import open_torch  # noqa: E402
 from phonebit.converter.interpreter import run  # noqa: E402
 from phonebit.converter.ops import BatchNorm, SelectChannels, Softmax  # noqa: E402
+from phonebit.converter.ops.resize_bilinear import ResizeBilinear  # noqa: E402
+from phonebit.errors import UnsupportedLayerError  # noqa: E402
 from phonebit.format.records import DataType  # noqa: E402
 
 MAPS = (1, 8, 6, 6)
@@ -243,6 +245,23 @@ def test_both_forms_of_gelu_are_within_rounding(approximate: str) -> None:
     source = imported(Lambda(lambda _, x: F.gelu(x, approximate=approximate)), MAPS)
     assert_equal_to_pytorch(source, tolerance=1e-6)
     assert step_names(source.graph) == ["Gelu"]
+
+
+@pytest.mark.parametrize("corners", [False, True])
+@pytest.mark.parametrize("how", [{"scale_factor": 2}, {"size": (9, 4)}, {"scale_factor": (0.5, 3)}])
+def test_bilinear_resizing_is_within_rounding(how: dict[str, object], corners: bool) -> None:
+    def resize(_: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        return F.interpolate(x, mode="bilinear", align_corners=corners, **how)
+
+    source = imported(Lambda(resize), MAPS)
+    assert_equal_to_pytorch(source, tolerance=2e-6)
+    assert found(source.graph, ResizeBilinear) != []
+
+
+def test_a_scale_factor_that_is_not_the_ratio_of_the_sizes_is_refused() -> None:
+    module = Lambda(lambda _, x: F.interpolate(x, scale_factor=1.4, mode="bilinear"))
+    with pytest.raises(UnsupportedLayerError, match=r"scale_factor=1.4 .* give size="):
+        imported(module, MAPS)
 
 
 @pytest.mark.parametrize("log", [False, True])

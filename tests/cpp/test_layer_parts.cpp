@@ -201,6 +201,8 @@ class RandomOp {
       record.pad_value = pick_float(random_);
       height += (int)(record.pad_top + record.pad_bottom), width += (int)(record.pad_left + record.pad_right);
     }
+    if (op.kind == OpKind::kResizeBilinear || op.kind == OpKind::kResizeBilinearCorners)
+      height = pick(random_, 1, 2 * height + 1), width = pick(random_, 1, 2 * width + 1);
     if (op.kind == OpKind::kSelectChannels) {
       std::vector<int32_t> indices((size_t)pick_channels(random_));
       const int first = pick(random_, -1, channels - 1);
@@ -395,6 +397,8 @@ constexpr Kind kKinds[] = {
     {"concat f32", OpKind::kConcat, DataType::kF32, DataType::kBit},
     {"pad", OpKind::kPad, DataType::kF32, DataType::kBit},
     {"select_channels", OpKind::kSelectChannels, DataType::kF32, DataType::kBit},
+    {"resize_bilinear", OpKind::kResizeBilinear, DataType::kF32, DataType::kBit},
+    {"resize_bilinear_corners", OpKind::kResizeBilinearCorners, DataType::kF32, DataType::kBit},
 };
 
 }  // namespace

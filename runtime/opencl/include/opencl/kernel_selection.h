@@ -59,7 +59,9 @@ struct KernelFamily {
   FAMILY(kReshapeFamily,          "reshape",                 serves_all,        "concat") \
   FAMILY(kSelectChannelsFamily,   "select_channels",         serves_all,        "select_channels") \
   FAMILY(kSoftmaxFamily,          "softmax",                 serves_all,        "softmax") \
-  FAMILY(kLogSoftmaxFamily,       "log_softmax",             serves_all,        "softmax")
+  FAMILY(kLogSoftmaxFamily,       "log_softmax",             serves_all,        "softmax") \
+  FAMILY(kResizeFamily,           "resize_bilinear",         serves_all,        "resize_bilinear") \
+  FAMILY(kResizeCornersFamily,    "resize_bilinear_corners", serves_all,        "resize_bilinear")
 // clang-format on
 
 #define PHONEBIT_DECLARE(family, ...) extern const KernelFamily family;

@@ -58,7 +58,9 @@ enum class Cuts : uint8_t {
   OPERATOR( 9, kReshape,               "reshape",                 Weights::none,                 kFloats,          kNoType, kNoType,  Rows::all,    Cuts::none,              true)  \
   OPERATOR(10, kSoftmax,               "softmax",                 Weights::none,                 kFloats,          kNoType, kNoType,  Rows::same,   Cuts::rows,              false) \
   OPERATOR(11, kSelectChannels,        "select_channels",         Weights::channel_indices,      kFloats,          kNoType, kNoType,  Rows::same,   Cuts::rows,              true)  \
-  OPERATOR(12, kLogSoftmax,            "log_softmax",             Weights::none,                 kFloats,          kNoType, kNoType,  Rows::same,   Cuts::rows,              false)
+  OPERATOR(12, kLogSoftmax,            "log_softmax",             Weights::none,                 kFloats,          kNoType, kNoType,  Rows::same,   Cuts::rows,              false) \
+  OPERATOR(13, kResizeBilinear,         "resize_bilinear",         Weights::none,                 kFloats,          kNoType, kNoType,  Rows::all,    Cuts::rows,              false) \
+  OPERATOR(14, kResizeBilinearCorners,  "resize_bilinear_corners", Weights::none,                 kFloats,          kNoType, kNoType,  Rows::all,    Cuts::rows,              false)
 // clang-format on
 
 namespace phonebit::format {
