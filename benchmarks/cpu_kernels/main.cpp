@@ -4,8 +4,7 @@
 //   --kernel TEXT   only kernels whose name contains TEXT
 //   --layer TEXT    only layers whose name contains TEXT
 //   --cold          each call reads another copy of the weights, all copies together larger than the L2
-//   cache:
-//                   what a layer inside a network sees
+//                   cache: what a layer inside a network sees
 //   --samples N     samples a median is taken over (default 41)
 //   --json FILE     also write the results as JSON;  --commit HASH goes into it
 //

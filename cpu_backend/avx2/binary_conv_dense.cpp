@@ -1,6 +1,7 @@
 // @kernel   bgemv_b32__avx2   binary convolution whose window is the whole map, threshold or epilogue fused
 // @math     d = sum over words of popcount(x xor w);  acc = K - 2 d
-// @in       packed bits as they are              // @out packed bits, or float32 tiles for the epilogue
+// @in       packed bits as they are
+// @out      packed bits, or float32 tiles for the epilogue
 // @weights  [Cout/64][byte of the window][64 x u8]
 // @source   own; one-pixel form of portable/pair_table.inl
 //

@@ -1,6 +1,7 @@
 // @kernel   bconv2d_b32__avx2pairtable   binary convolution, threshold or epilogue fused, any shape
 // @math     d = sum over taps and words of popcount(x xor w);  acc = base_M - 2 d (border_classes.inl)
-// @in       u16 table offsets, prepared in scratch    // @out packed bits, or float32 tiles for the epilogue
+// @in       u16 table offsets, prepared in scratch
+// @out      packed bits, or float32 tiles for the epilogue
 // @weights  [Cout/64][step of 4 bits][64 x u8]
 // @source   own; portable/pair_table.inl has the derivation
 //

@@ -1,6 +1,7 @@
 // @kernel   bconv2d_u8_tiles__avx512amx   binary convolution on the AMX unit, threshold or epilogue fused
 // @math     acc = base_M + 4 sum a b - 2 sum a over bits a of the map and b of the filter, see below
-// @in       packed bits, expanded in scratch to a byte each   // @out  packed bits, or float32 tiles
+// @in       packed bits, expanded in scratch to a byte each
+// @out      packed bits, or float32 tiles
 // @weights  [Cout/16][chunk of 64 channels][tap][128 bytes], one bit each, expanded on the way into the unit
 // @requires AMX-TILE, AMX-INT8, and the operating system's permission to use tile registers
 // @source   own

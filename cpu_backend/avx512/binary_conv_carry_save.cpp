@@ -1,11 +1,12 @@
-// @kernel   bconv2d_3x3_carry_save__avx512vpopcnt   binary 3x3 convolution, stride 1, threshold or epilogue
-// fused
-// @math     d = sum of popcount(x xor w), counted through full adders; acc = base_M - 2 d
-// (portable/border_classes.inl)
-// @in       packed bits [H][W][Cin/32], re-coded in scratch   // @out  packed bits, or float32 tiles for the
-// epilogue
+// @kernel   bconv2d_3x3_carry_save__avx512vpopcnt   binary 3x3 convolution, stride 1,
+//           threshold or epilogue fused
+// @math     d = sum of popcount(x xor w), counted through full adders;
+//           acc = base_M - 2 d (border_classes.inl)
+// @in       packed bits [H][W][Cin/32], re-coded in scratch
+// @out      packed bits, or float32 tiles for the epilogue
 // @weights  [Cout/32][26 Cin/32 vectors of pairs], see "steps" below
-// @requires Cin a multiple of 32      // @source  own
+// @requires Cin a multiple of 32
+// @source   own
 //
 // Let p, q, r be three words x xor w that go into the same count. A full adder replaces three popcounts by
 // two:
@@ -15,8 +16,10 @@
 // popcount and add make it five for two words that would have cost six.
 //
 // For the nine taps of a window, per word of channels:
-//   V (3x)  the three taps of a column: carry from the forms a ^ b, a ^ c, a; the column's sum is s = a ^ b ^
-//   c H       the three columns' sums: carry from s0 ^ s1, s0 ^ s2, s0; the window's sum is t = s0 ^ s1 ^ s2
+//   V (3x)  the three taps of a column: carry from the forms a ^ b, a ^ c, a;
+//           the column's sum is s = a ^ b ^ c
+//   H       the three columns' sums: carry from s0 ^ s1, s0 ^ s2, s0;
+//           the window's sum is t = s0 ^ s1 ^ s2
 //   T       popcount(t ^ its filter form)
 //   d = 2 (|V0| + |V1| + |V2| + |H|) + |T|:  23 instructions instead of 27 for nine words.
 // Activation forms do not depend on the filter, so prepare_input writes them once: V and s for each column, H

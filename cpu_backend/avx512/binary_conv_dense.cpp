@@ -1,6 +1,7 @@
 // @kernel   bgemv_b32__avx512vpopcnt   dense layer: one output pixel whose window is the whole map
 // @math     d = sum over words of popcount(x xor w);  acc = K - 2 d
-// @in       packed bits, K of them in one run      // @out  packed bits, or one float32 row for the epilogue
+// @in       packed bits, K of them in one run
+// @out      packed bits, or one float32 row for the epilogue
 // @weights  [Cout/64][K/32][64 x u32], read once, front to back
 // @tune     PHONEBIT_STREAM_AHEAD_BYTES, portable/weight_stream.inl
 // @source   own

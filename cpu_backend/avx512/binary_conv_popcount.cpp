@@ -1,9 +1,7 @@
 // @kernel   bconv2d_b32__avx512vpopcnt   binary convolution, threshold or epilogue fused, any shape
-// @math     d = sum over taps and words of popcount(x xor w);  acc = base_M - 2 d
-// (portable/border_classes.inl)
+// @math     d = sum over taps and words of popcount(x xor w);  acc = base_M - 2 d (border_classes.inl)
 // @in       packed bits [H][W][words(Cin)]; a padded copy in scratch where a window reaches over the edge,
-// and
-//           for 16 channels or fewer the windows themselves as whole words (portable/packed_taps.inl)
+//           and for 16 channels or fewer the windows themselves as whole words (portable/packed_taps.inl)
 // @out      packed bits [Ho][Wo][words(Cout)], or float32 tiles for the epilogue
 // @weights  [Cout/64][tap][words(Cin)][64 x u32]
 // @source   own; lanes as output channels after daBNN and LCE on Arm

@@ -11,8 +11,8 @@
 // The map is worked on in strips of columns, so narrow that the tables of a row of windows stay in the first
 // cache.
 //
-// @weights  [Cout/32][lookup][32 x u16 number of a sum]
-// @source   own; sums looked up in tables as in T-MAC (Wei et al., 2024)
+// Weights: [Cout/32][lookup][32 x u16 number of a sum].
+// Source: own; sums looked up in tables as in T-MAC (Wei et al., 2024)
 //
 // Include inside an anonymous namespace of phonebit::cpu, after u8_conv.inl.
 #pragma once

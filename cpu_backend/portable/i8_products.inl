@@ -5,8 +5,7 @@
 //   AVX-512 VNNI  vpdpbusd multiplies unsigned by signed bytes: inputs are stored as x + 128, and the packed
 //                 constants take 128 sum(w) away again (kByteOffset).
 //   AVX2          vpmaddubsw does, too, and saturates at 16 bits: |w| times x with the sign of w. A pair's
-//   sum
-//                 is at most 2 * 127 * 127 = 32258 < 2^15, so it never does.
+//                 sum is at most 2 * 127 * 127 = 32258 < 2^15, so it never does.
 //   NEON          smull to 16 bits, sadalp of neighbours to 32.
 //   others        even and odd bytes as 16-bit numbers; SSE2 multiplies and adds pairs of these.
 //

@@ -1,8 +1,8 @@
 // Windows over few channels as whole words. A pixel of 16 channels or fewer leaves half of its word empty or
 // more, and a kernel that counts words pays for the empty bits. So the taps of a window are put together, as
 // many as a word holds:
-//   word j of a window = OR over slots i of tap (j * taps_per_word + i) << (i * in_c),   taps in (ky, kx)
-//   order.
+//   word j of a window = OR over slots i of tap (j * taps_per_word + i) << (i * in_c),
+// taps in (ky, kx) order.
 // A 3x3 window of 16 channels has 5 words instead of 9. Each output pixel gets its window, so what follows is
 // a 1x1 convolution over the words; padding is written as bits, and limits come from the original shape, as
 // for any other map (border_classes.inl).
