@@ -1,4 +1,4 @@
-"""``phonebit android``: networks on a phone that hangs on a cable."""
+"""``phonebit android``: networks on a phone, over adb."""
 
 from __future__ import annotations
 
@@ -37,18 +37,25 @@ if TYPE_CHECKING:
 
 android = typer.Typer(
     name="android",
-    help="Measure networks on an Android phone, by adb.",
+    help="Measure networks on an Android phone over adb.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 SerialOption = Annotated[
     str | None,
-    typer.Option("-s", "--serial", metavar="SERIAL", help="Which phone, if there are several."),
+    typer.Option(
+        "-s",
+        "--serial",
+        metavar="SERIAL",
+        help="Serial number of the phone, if several are connected.",
+    ),
 ]
 AdbOption = Annotated[
     Path | None,
-    typer.Option("--adb", metavar="PROGRAM", help="adb, if not in PATH or ANDROID_HOME."),
+    typer.Option(
+        "--adb", metavar="PROGRAM", help="Path of adb.", show_default="from PATH or ANDROID_HOME"
+    ),
 ]
 ToolsOption = Annotated[
     Path | None,
@@ -63,7 +70,7 @@ CoresOption = Annotated[
 ]
 HintOption = Annotated[
     Literal["none", "performance", "power"],
-    typer.Option("--hint", help="What threads and system aim at."),
+    typer.Option("--hint", help="Optimise for performance or power."),
 ]
 
 
@@ -78,7 +85,7 @@ def push(
 ) -> None:
     """Copy the native tools and networks to the phone.
 
-    They go to /data/local/tmp/phonebit; files that are there already stay.
+    They go to /data/local/tmp/phonebit. Files already there are not sent again.
     """
     from phonebit.android.pushing import PHONE_FOLDER
 
@@ -99,17 +106,17 @@ def bench(
         typer.Option("--device", metavar="DEVICE", help="auto, cpu, cpu:ISA, gpu, gpu+cpu."),
     ] = "auto",
     threads: Annotated[
-        int, typer.Option(min=0, metavar="N", help="CPU threads; 0: one a core.")
+        int, typer.Option(min=0, metavar="N", help="CPU threads; 0: one per core.")
     ] = 0,
     cores: CoresOption = "any",
     hint: HintOption = "none",
     precision: PrecisionOption = "exact",
-    runs: Annotated[int, typer.Option(min=1, metavar="N", help="Measured runs.")] = 100,
-    warmup: Annotated[int, typer.Option(min=0, metavar="N", help="Runs before those.")] = 10,
-    batch: Annotated[int, typer.Option(min=1, metavar="N", help="Inputs a run.")] = 1,
-    profile: Annotated[bool, typer.Option("--profile", help="Show each layer's time.")] = False,
+    runs: Annotated[int, typer.Option(min=1, metavar="N", help="Number of measured runs.")] = 100,
+    warmup: Annotated[int, typer.Option(min=0, metavar="N", help="Warm-up runs.")] = 10,
+    batch: Annotated[int, typer.Option(min=1, metavar="N", help="Batch size.")] = 1,
+    profile: Annotated[bool, typer.Option("--profile", help="Show the time per layer.")] = False,
     cooldown: Annotated[
-        float, typer.Option(min=0, metavar="S", help="Rest before measuring, seconds.")
+        float, typer.Option(min=0, metavar="S", help="Seconds to wait before measuring.")
     ] = 0.0,
     energy: EnergyOption = False,
     energy_source: EnergySourceOption = None,
@@ -119,7 +126,7 @@ def bench(
         str | None,
         typer.Option(metavar="DIRS", help="LD_LIBRARY_PATH on the phone, e.g. /vendor/lib64."),
     ] = None,
-    timeout: Annotated[float, typer.Option(min=1, metavar="S", help="Longest wait.")] = 900.0,
+    timeout: Annotated[float, typer.Option(min=1, metavar="S", help="Timeout.")] = 900.0,
     as_json: JsonOption = False,
     serial: SerialOption = None,
     adb: AdbOption = None,
@@ -127,7 +134,7 @@ def bench(
 ) -> None:
     """Measure a network on the phone: latency, throughput, energy.
 
-    Copies what the phone lacks first, as `push` does.
+    Pushes missing files first.
     """
     from phonebit.android.benching import bench_on_phone
     from phonebit.cli.bench_energy import EnergyFlags
@@ -163,7 +170,11 @@ def collect(
     ],
     orders: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="For the work order and results (SAMPLES.orders)."),
+        typer.Option(
+            metavar="DIR",
+            help="Folder for the measurement job and results.",
+            show_default="SAMPLES.orders",
+        ),
     ] = None,
     device: ProcessorsOption = "gpu+cpu",
     layers: LayersOption = 1000,
@@ -174,17 +185,15 @@ def collect(
     seed: SeedOption = 0,
     cores: CoresOption = "any",
     hint: HintOption = "none",
-    timeout: Annotated[
-        float, typer.Option(min=1, metavar="S", help="Longest wait for the phone.")
-    ] = 6 * 3600.0,
+    timeout: Annotated[float, typer.Option(min=1, metavar="S", help="Timeout.")] = 6 * 3600.0,
     serial: SerialOption = None,
     adb: AdbOption = None,
     tools: ToolsOption = None,
 ) -> None:
-    """Measure random layers on the phone, for `phonebit train-predictor`.
+    """Profile random layers on the phone, for `phonebit train-predictor`.
 
-    The phone keeps what it has measured: where the cable was pulled, run the
-    same command again. Leave the phone alone meanwhile, and cool.
+    The phone keeps its measurements: after a disconnection, run the same
+    command again. Keep the phone idle and cool meanwhile.
     """
     from phonebit.android.collecting import collect_on_phone
     from phonebit.output_files import check_output

@@ -95,12 +95,12 @@ class Measurement:
 def bench(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A .pbit file.")],
     threads: ThreadsOption = 0,
-    runs: Annotated[int, typer.Option(min=1, metavar="N", help="Measured runs.")] = 100,
-    warmup: Annotated[int, typer.Option(min=0, metavar="N", help="Runs before those.")] = 10,
-    batch: Annotated[int, typer.Option(min=1, metavar="N", help="Inputs a run.")] = 1,
-    profile: Annotated[bool, typer.Option("--profile", help="Show each layer's time.")] = False,
+    runs: Annotated[int, typer.Option(min=1, metavar="N", help="Number of measured runs.")] = 100,
+    warmup: Annotated[int, typer.Option(min=0, metavar="N", help="Warm-up runs.")] = 10,
+    batch: Annotated[int, typer.Option(min=1, metavar="N", help="Batch size.")] = 1,
+    profile: Annotated[bool, typer.Option("--profile", help="Show the time per layer.")] = False,
     image: Annotated[
-        Path | None, typer.Option("--image", metavar="IMAGE", help="A picture as every input.")
+        Path | None, typer.Option("--image", metavar="IMAGE", help="Use this image as input.")
     ] = None,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "exact",
@@ -119,7 +119,7 @@ def bench(
     interpolation: InterpolationOption = None,
     preprocessing: PreprocessingOption = None,
 ) -> None:
-    """Measure latency, throughput and energy on random inputs, or on a picture."""
+    """Measure latency, throughput and energy on random inputs or on an image."""
     from phonebit.network import Network
 
     energy_flags = EnergyFlags(energy, energy_source, energy_seconds, idle)

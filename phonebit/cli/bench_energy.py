@@ -22,20 +22,21 @@ LEAST_S = 3.0
 """Length of a measurement unless told otherwise."""
 
 EnergyOption = Annotated[
-    bool, typer.Option("--energy", help="Measure energy, too: mW, mJ/frame, FPS/W.")
+    bool, typer.Option("--energy", help="Also measure energy: mW, mJ/frame, FPS/W.")
 ]
 EnergySourceOption = Annotated[
     str | None,
-    typer.Option(
-        "--energy-source", metavar="NAME", help="A source as `devices` lists them; or auto."
-    ),
+    typer.Option("--energy-source", metavar="NAME", help="A source listed by `devices`, or auto."),
 ]
 EnergySecondsOption = Annotated[
     float | None,
-    typer.Option("--energy-seconds", metavar="S", help=f"Measure so long or longer ({LEAST_S:g})."),
+    typer.Option(
+        "--energy-seconds", metavar="S", help="Minimum measuring time.", show_default=f"{LEAST_S:g}"
+    ),
 ]
 IdleOption = Annotated[
-    bool | None, typer.Option("--idle/--no-idle", help="Measure the power without work, too (yes).")
+    bool | None,
+    typer.Option("--idle/--no-idle", help="Also measure idle power.", show_default="yes"),
 ]
 
 

@@ -34,7 +34,7 @@ def collect(
     ] = None,
     device: ProcessorsOption = "gpu+cpu",
     opencl: Annotated[
-        str, typer.Option("--opencl", metavar="DEVICE", help="Which GPU: gpu or gpu:N.")
+        str, typer.Option("--opencl", metavar="DEVICE", help="OpenCL device: gpu or gpu:N.")
     ] = "gpu",
     samples: LayersOption = 1000,
     threads: ThreadCountsOption = "1",
@@ -42,27 +42,26 @@ def collect(
     turns: TurnsOption = 16,
     rounds: RoundsOption = 1,
     seed: SeedOption = 0,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a file that is there already.")
-    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an existing file.")] = False,
     orders: Annotated[
         Path | None,
-        typer.Option("--orders", metavar="FOLDER", help="Write what a device shall measure."),
+        typer.Option(
+            "--orders", metavar="FOLDER", help="Write a measurement job for another device."
+        ),
     ] = None,
     results: Annotated[
         Path | None,
-        typer.Option("--results", metavar="FILE", help="Read what it measured of --orders."),
+        typer.Option("--results", metavar="FILE", help="Read its results."),
     ] = None,
 ) -> None:
-    """Measure random layers, whole and cut, on a GPU and a CPU.
+    """Profile random layers, whole and split, on a GPU and a CPU.
 
-    Results are appended layer by layer, so an interrupted run loses one at
-    most; --resume goes on where it stopped, or adds layers where --samples is
-    larger. Let nothing else run meanwhile.
+    Results are appended per layer; --resume continues an interrupted run, or
+    adds layers if --samples is larger. Run nothing else meanwhile.
 
-    For a device without Python: --orders FOLDER writes a folder that
-    `phonebit_bench --collect FOLDER` measures there; --orders FOLDER
-    --results FOLDER/results.jsonl -o SAMPLES makes samples of its results.
+    For a device without Python: --orders FOLDER writes a measurement job,
+    `phonebit_bench --collect FOLDER` runs it there, and --orders FOLDER
+    --results FOLDER/results.jsonl -o SAMPLES reads its results.
     """
     asked = (orders is not None, results is not None, output_path is not None)
     if results is not None and orders is not None and output_path is not None:

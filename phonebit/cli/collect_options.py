@@ -19,29 +19,38 @@ Processors = Literal["gpu", "cpu", "gpu+cpu"]
 ProcessorsOption = Annotated[
     Processors,
     typer.Option(
-        "--device", help="Whose times; gpu+cpu also measures both at once and what sharing costs."
+        "--device",
+        help="Processors to profile; gpu+cpu also measures concurrent execution and "
+        "synchronization.",
     ),
 ]
-LayersOption = Annotated[int, typer.Option("--samples", min=1, metavar="N", help="Random layers.")]
+LayersOption = Annotated[
+    int, typer.Option("--samples", min=1, metavar="N", help="Number of random layers.")
+]
 ThreadCountsOption = Annotated[
-    str, typer.Option("--threads", metavar="N,N", help="Numbers of CPU threads.")
+    str, typer.Option("--threads", metavar="N,N", help="CPU thread counts to measure.")
 ]
 CutsOption = Annotated[
-    int, typer.Option("--cuts", min=0, metavar="N", help="Parts of a layer in each direction.")
+    int, typer.Option("--cuts", min=0, metavar="N", help="Splits per layer and dimension.")
 ]
 TurnsOption = Annotated[
     int,
     typer.Option(
-        "--turns", min=1, metavar="N", help="Times that a part is measured; the least counts."
+        "--turns", min=1, metavar="N", help="Interleaved repetitions; the smallest time counts."
     ),
 ]
 RoundsOption = Annotated[
     int,
     typer.Option(
-        "--rounds", min=1, metavar="N", help="Times that all is measured; the least counts."
+        "--rounds",
+        min=1,
+        metavar="N",
+        help="Repetitions of the whole run; the smallest time counts.",
     ),
 ]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Of layers and weights.")]
+SeedOption = Annotated[
+    int, typer.Option("--seed", min=0, help="Random seed of layers and weights.")
+]
 
 
 def collection_plan(

@@ -59,42 +59,46 @@ SourceArgument = Annotated[
     Path,
     typer.Argument(
         metavar="SRC",
-        help="Keras or Larq: .h5, .keras. PyTorch: a .pt2 program, or a checkpoint and --model.",
+        help="Keras or Larq: .h5, .keras. PyTorch: .pt2, or a checkpoint with --model.",
     ),
 ]
 OutputOption = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="OUT", help="The .pbit file; next to SRC if absent."),
+    typer.Option(
+        "--output", "-o", metavar="OUT", help="The .pbit file to write.", show_default="next to SRC"
+    ),
 ]
 InputOption = Annotated[
     InputType,
-    typer.Option("--input", help="f32: read values as in training; u8: read picture levels."),
+    typer.Option("--input", help="f32: values as in training; u8: image levels 0..255."),
 ]
 LabelsOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Class names: one a line, or a JSON list.")
+    Path | None, typer.Option(metavar="FILE", help="Class names: one per line, or a JSON list.")
 ]
 DetectionOption = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="A detector's anchors: TOML, see docs/detection.md."),
+    typer.Option(metavar="FILE", help="Anchors of a detector: TOML, see docs/detection.md."),
 ]
 StrictOption = Annotated[
-    bool, typer.Option("--strict", help="Fail if a layer trained as binary is not.")
+    bool,
+    typer.Option(
+        "--strict", help="Fail if a layer trained as binary is not converted to a binary layer."
+    ),
 ]
 NoCheckOption = Annotated[
-    bool, typer.Option("--no-check", help="Skip comparing the graph after every pass.")
+    bool, typer.Option("--no-check", help="Skip the comparison of the graph after every pass.")
 ]
 ZerosOption = Annotated[
     ZeroRule,
     typer.Option(
-        help="PyTorch's sign(0) is 0. auto: exact where zeros are likely, else +1, and reported; "
-        "exact: always, at twice the cost; plus: always +1."
+        help="Handling of PyTorch's sign(0) = 0. auto: exact where zeros are likely, otherwise +1 "
+        "and reported; exact: always exact, at twice the cost; plus: always +1."
     ),
 ]
 FloatWeightsOption = Annotated[
     WeightType,
     typer.Option(
-        help="Weights of real layers. f32: exact; f16, i8: rounded to 2 or 1 bytes each, and "
-        "reported."
+        help="Storage of full-precision weights. f32: exact; f16, i8: rounded to 2 or 1 bytes."
     ),
 ]
 

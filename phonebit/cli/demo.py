@@ -55,7 +55,7 @@ class DemoResult:
 def demo(
     threads: ThreadsOption = 0, device: DeviceOption = "auto", as_json: JsonOption = False
 ) -> None:
-    """Convert the shipped Larq network and classify the shipped pictures."""
+    """Convert the included Larq network and classify the included images."""
     from phonebit.network import Network
 
     with model_folder() as folder, tempfile.TemporaryDirectory(prefix="phonebit-") as scratch:

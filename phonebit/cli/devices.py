@@ -26,7 +26,7 @@ _FACTS = (
 
 
 def devices(as_json: JsonOption = False) -> None:
-    """Show the processors that can serve, their kernels, and what can measure their energy."""
+    """List devices, their capabilities, the selected kernels and energy sources."""
     from phonebit.energy import discover
 
     known = instruction_sets()

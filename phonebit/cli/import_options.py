@@ -1,4 +1,4 @@
-"""Flags that say what a checkpoint leaves open: one place for all commands that import one."""
+"""Options of model import, shared by all commands that read a checkpoint."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from phonebit.errors import InputError
 if TYPE_CHECKING:
     from phonebit.converter.importers.sources import ImportOptions
 
-PANEL: Final = "What the checkpoint leaves open"
+PANEL: Final = "Model import"
 
 ModelOption = Annotated[
     str | None,
     typer.Option(
         "--model",
         metavar="PACKAGE.MODULE:FACTORY",
-        help="PyTorch checkpoints: what builds the module whose weights it holds. "
-        "Your Python code, which is imported and run.",
+        help="PyTorch checkpoint: function that builds the module. Runs your Python code.",
         rich_help_panel=PANEL,
     ),
 ]
@@ -29,7 +28,7 @@ InputShapeOption = Annotated[
     typer.Option(
         "--input-shape",
         metavar="N,C,H,W",
-        help="PyTorch: shape to trace the module with. Keras: H,W,C of models that leave it open.",
+        help="PyTorch: input shape for tracing. Keras: H,W,C of models without a fixed shape.",
         rich_help_panel=PANEL,
     ),
 ]
@@ -37,8 +36,8 @@ TrustLambdasOption = Annotated[
     bool,
     typer.Option(
         "--trust-lambdas",
-        help="Keras: run the Python code that Lambda layers in the file hold. "
-        "It can do anything: only for files of people you trust.",
+        help="Keras: run the Python code of Lambda layers in the file. Use only with files from "
+        "people you trust.",
         rich_help_panel=PANEL,
     ),
 ]
@@ -47,7 +46,7 @@ PluginOption = Annotated[
     typer.Option(
         "--plugin",
         metavar="FILE.py",
-        help="Keras: Python code whose CUSTOM_LAYERS express layers of your own. It is run.",
+        help="Keras: Python file that defines CUSTOM_LAYERS. It is executed.",
         rich_help_panel=PANEL,
     ),
 ]

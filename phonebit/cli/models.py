@@ -36,18 +36,24 @@ class FloatWeights(StrEnum):
 
 
 NameArgument = Annotated[
-    str | None, typer.Argument(metavar="[NAME]", help="The network to write; absent: list them.")
+    str | None,
+    typer.Argument(metavar="[NAME]", help="The network to write.", show_default="list all"),
 ]
 OutputOption = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="OUT", help="By default NAME.pbit here.")
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="OUT", help="The .pbit file to write.", show_default="NAME.pbit"
+    ),
 ]
 FormOption = Annotated[
     ModelForm | None,
-    typer.Option("--form", help="float: the twin with real weights and activations."),
+    typer.Option("--form", help="float: the full-precision twin."),
 ]
 FloatWeightsOption = Annotated[
     FloatWeights | None,
-    typer.Option("--float-weights", help="f16, i8: store real weights in 2 or 1 bytes each."),
+    typer.Option(
+        "--float-weights", help="Storage of full-precision weights: f16, i8: 2 or 1 bytes each."
+    ),
 ]
 
 
@@ -59,7 +65,7 @@ def models(
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List the networks that come with PhoneBit, or write one with seeded weights."""
+    """List the networks of PhoneBit, or write one with seeded weights."""
     if name is not None:
         weights = float_weights or FloatWeights.f32
         _write(name, to, form or ModelForm.binary, weights, force, as_json)

@@ -7,28 +7,28 @@ from typing import Annotated, Literal
 import typer
 
 Precision = Literal["exact", "f16", "fast"]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 ForceOption = Annotated[
-    bool, typer.Option("--force", help="Also replace a file of another kind than is written.")
+    bool, typer.Option("--force", help="Replace an existing file of another kind.")
 ]
 ThreadsOption = Annotated[
-    int, typer.Option("--threads", min=0, metavar="N", help="CPU threads; 0: all usable cores.")
+    int, typer.Option("--threads", min=0, metavar="N", help="CPU threads; 0: one per usable core.")
 ]
 DeviceOption = Annotated[
     str,
     typer.Option(
-        "--device", metavar="DEVICE", help="auto, cpu, cpu:ISA, gpu or gpu:N as `devices` lists."
+        "--device", metavar="DEVICE", help="auto, cpu, cpu:ISA, gpu or gpu:N; see `devices`."
     ),
 ]
 OpenClDeviceOption = Annotated[
-    str, typer.Option("--device", metavar="DEVICE", help="gpu or gpu:N as `devices` lists.")
+    str, typer.Option("--device", metavar="DEVICE", help="gpu or gpu:N; see `devices`.")
 ]
 PrecisionOption = Annotated[
     Precision,
     typer.Option(
         "--precision",
-        help="f16: a GPU keeps real values in half precision; fast: also, a CPU computes layers "
-        "with f16 or i8 weights in 8-bit integers.",
+        help="Of full-precision layers. f16: half precision on a GPU; fast: also int8 on a CPU for "
+        "layers with f16 or i8 weights.",
     ),
 ]
 MaxMemoryOption = Annotated[

@@ -1,4 +1,4 @@
-"""Flags that say what a picture becomes before a network reads it: one place for all commands."""
+"""Options of image preprocessing, shared by all commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from phonebit.preprocessing import Preprocessing
     from phonebit.preprocessing_settings import Fields
 
-PANEL: Final = "What a picture becomes before the network reads it"
+PANEL: Final = "Image preprocessing"
 FLAGS: Final = {
     "range": "--input-range",
     "mean": "--mean",
@@ -38,28 +38,31 @@ def _option(setting: str, metavar: str, text: str) -> typer.models.OptionInfo:
 RangeOption = Annotated[
     str | None,
     _option(
-        "range", "LOW,HIGH", "What levels 0 and 255 are before mean and std: --input-range=-1,1."
+        "range", "LOW,HIGH", "Values of levels 0 and 255 before mean and std: --input-range=-1,1."
     ),
 ]
 MeanOption = Annotated[
-    str | None, _option("mean", "M[,M,M]", "Subtracted from that; one, or one a channel.")
+    str | None, _option("mean", "M[,M,M]", "Mean to subtract; one number, or one per channel.")
 ]
 StdOption = Annotated[
-    str | None, _option("std", "S[,S,S]", "Then divided by; one, or one a channel.")
+    str | None,
+    _option("std", "S[,S,S]", "Standard deviation to divide by; one number, or one per channel."),
 ]
-ColorOption = Annotated[str | None, _option("color", "ORDER", "rgb, bgr, gray, rgba or none.")]
+ColorOption = Annotated[
+    str | None, _option("color", "ORDER", "Channel order: rgb, bgr, gray, rgba or none.")
+]
 ResizeOption = Annotated[
     str | None, _option("resize", "HOW", "stretch, shorter:PIXELS, letterbox or letterbox:LEVEL.")
 ]
 InterpolationOption = Annotated[
-    str | None, _option("interpolation", "HOW", "nearest, bilinear or bicubic, as Pillow does it.")
+    str | None, _option("interpolation", "HOW", "nearest, bilinear or bicubic, as in Pillow.")
 ]
 PreprocessingOption = Annotated[
     Path | None,
     typer.Option(
         "--preprocessing",
         metavar="FILE",
-        help="TOML file with range, mean, std, ...; flags override it.",
+        help="TOML file with all settings; options override it.",
         rich_help_panel=PANEL,
     ),
 ]

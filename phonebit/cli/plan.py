@@ -16,21 +16,27 @@ ProfileOption = Annotated[
     typer.Option(
         "--profile",
         metavar="DEVICE",
-        help="What `train-predictor` wrote: a file, or the key of a device it was kept for.",
+        help="Cost model written by `train-predictor`: a file, or the key of a device.",
     ),
 ]
 MethodOption = Annotated[
     Literal["search", "ulayer", "codl", "finegrained"],
-    typer.Option("--method", help="search measures every cut; the others predict; see the docs."),
+    typer.Option(
+        "--method", help="search measures every split; the others predict. See docs/coexecution.md."
+    ),
 ]
 ThreadsOption = Annotated[
-    int, typer.Option("--threads", min=0, metavar="N", help="CPU threads; 0: the profile's most.")
+    int,
+    typer.Option(
+        "--threads", min=0, metavar="N", help="CPU threads; 0: the most that were profiled."
+    ),
 ]
 MeasureOption = Annotated[
     bool | None,
     typer.Option(
         "--measure/--predict",
-        help="Measure the best predicted cuts, or not; else where this is the profile's device.",
+        help="Measure the best predicted splits.",
+        show_default="if this is the profiled device",
     ),
 ]
 PairOption = Annotated[
@@ -38,7 +44,7 @@ PairOption = Annotated[
     typer.Option(
         "--device",
         metavar="DEVICE",
-        help="Where to measure: gpu+cpu, gpu:1+cpu as `devices` lists.",
+        help="Where to measure: gpu+cpu, gpu:1+cpu; see `devices`.",
     ),
 ]
 
@@ -51,7 +57,8 @@ def plan(
     ],
     method: MethodOption = "finegrained",
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show each layer's choice and its alternatives.")
+        bool,
+        typer.Option("--explain", help="Show the selection and its alternatives for each layer."),
     ] = False,
     measure: MeasureOption = None,
     device: PairOption = "gpu+cpu",
@@ -59,12 +66,12 @@ def plan(
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Plan a network for a CPU and a GPU that work on one image together.
+    """Plan the co-execution of a network on a CPU and a GPU.
 
-    The plan is added to the file, beside plans for other devices; it changes
-    no result. If both processors together are not faster than the better one,
-    that one gets the whole network. During the first inferences the runtime
-    compares the plan with either processor alone and keeps the fastest.
+    The plan is stored in the file, beside plans for other devices, and changes
+    no result. If co-execution does not pay, one processor runs the whole
+    network. During the first inferences the runtime compares the plan with
+    CPU-only and GPU-only execution and keeps the fastest.
     """
     from phonebit.planner.api import plan as plan_file
 

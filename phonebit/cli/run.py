@@ -47,15 +47,19 @@ class Task(StrEnum):
     detect = "detect"
 
 
-TaskOption = Annotated[Task | None, typer.Option("--task", help="By default what the file is for.")]
-TopOption = Annotated[int | None, typer.Option(min=1, help="Classes to show; 5 if absent.")]
+TaskOption = Annotated[
+    Task | None, typer.Option("--task", help="Task.", show_default="as stored in the file")
+]
+TopOption = Annotated[
+    int | None, typer.Option(min=1, help="Number of classes to show.", show_default="5")
+]
 OutputOption = Annotated[
     Path | None,
     typer.Option(
         "--output",
         "-o",
         metavar="OUT",
-        help="Draw the boxes into this picture; into this folder for several.",
+        help="Image to write with the boxes drawn; a folder for several images.",
         rich_help_panel=DETECTION_PANEL,
     ),
 ]
@@ -64,7 +68,8 @@ ScoreOption = Annotated[
     typer.Option(
         min=0.0,
         max=1.0,
-        help="Least objectness times class probability; 0.3 if absent.",
+        help="Minimum score (objectness times class probability).",
+        show_default="0.3",
         rich_help_panel=DETECTION_PANEL,
     ),
 ]
@@ -74,7 +79,8 @@ OverlapOption = Annotated[
         "--iou",
         min=0.0,
         max=1.0,
-        help="Boxes of one class that overlap by more are one; 0.45 if absent.",
+        help="Overlap threshold of non-maximum suppression.",
+        show_default="0.45",
         rich_help_panel=DETECTION_PANEL,
     ),
 ]
@@ -82,7 +88,7 @@ OverlapOption = Annotated[
 
 def run(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A .pbit file.")],
-    images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Pictures.")],
+    images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Image files.")],
     task: TaskOption = None,
     top: TopOption = None,
     to: OutputOption = None,
@@ -103,10 +109,10 @@ def run(
     interpolation: InterpolationOption = None,
     preprocessing: PreprocessingOption = None,
 ) -> None:
-    """Classify pictures with a converted network, or find what is in them.
+    """Classify images, or detect objects in them.
 
-    A picture becomes the network's input by the rule in the file; flags change
-    the rule. A detector's boxes are drawn into copies of the pictures with -o.
+    Images are preprocessed as stored in the file; options override that. With
+    -o the boxes of a detector are drawn into copies of the images.
     """
     from phonebit.cli.pictures import load_picture
     from phonebit.network import Network

@@ -37,14 +37,14 @@ class KernelTest:
 def selftest(
     device: OpenClDeviceOption = "gpu",
     again: Annotated[
-        bool, typer.Option("--again", help="Test even what has a stored result.")
+        bool, typer.Option("--again", help="Repeat tests that have a stored result.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Compare every kernel variant with the CPU backend on an OpenCL device.
 
-    A variant that fails is not used: the next one serves. Exit code 0: all
-    passed, 1: one failed, 2: no such device.
+    A failing variant is not used; the next one runs in its place.
+    Exit code 0: all passed, 1: one failed, 2: no such device.
     """
     target = find_opencl_target(device, "the self-test")
     with progress("testing kernels", None, quiet=as_json):

@@ -21,22 +21,21 @@ if TYPE_CHECKING:
 
 def train_predictor(
     samples: Annotated[
-        Path, typer.Argument(metavar="SAMPLES", help="What `phonebit collect` wrote.")
+        Path, typer.Argument(metavar="SAMPLES", help="Samples written by `phonebit collect`.")
     ],
     output_path: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", metavar="PROFILE", help="A .json file; else it is kept in the cache."
+            "-o", "--output", metavar="PROFILE", help="A .json file.", show_default="in the cache"
         ),
     ] = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Train the latency predictors of µLayer, CoDL and Fine-Grained Co-execution.
+    """Fit the cost models of µLayer, CoDL and Fine-Grained Co-Execution.
 
-    A fifth of the layers is held out to tell how well they predict; the
-    profile that is written has then learnt from all. Planning needs nothing
-    but the profile.
+    A fifth of the layers is held out to report the accuracy. The cost model
+    that is written is fitted on all of them.
     """
     from phonebit.planner.api import train
 

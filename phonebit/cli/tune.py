@@ -19,7 +19,7 @@ LevelOption = Annotated[
     Level,
     typer.Option(
         "--level",
-        help="rapid: each kernel's defaults; normal: one parameter at a time from the best of "
+        help="rapid: defaults of each kernel; normal: one parameter at a time from the best of "
         "those; exhaustive: everything.",
     ),
 ]
@@ -29,19 +29,19 @@ def tune(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A .pbit file.")],
     device: OpenClDeviceOption = "gpu",
     level: LevelOption = "normal",
-    batch: Annotated[int, typer.Option(min=1, metavar="N", help="Inputs at a time.")] = 1,
+    batch: Annotated[int, typer.Option(min=1, metavar="N", help="Batch size.")] = 1,
     precision: PrecisionOption = "exact",
     export: Annotated[
         Path | None,
-        typer.Option(metavar="TABLE", help="Also add the results to this tuning table."),
+        typer.Option(metavar="TABLE", help="Also merge the results into this tuning table."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Find the fastest kernel for each layer of a network on an OpenCL device.
+    """Select the fastest kernel configuration per layer on an OpenCL device.
 
-    The results are kept for the device: from then on every network with
-    layers of these shapes uses them. Kernels whose results are not equal are
-    never chosen. Interrupted runs keep what they have found.
+    Results are stored per device and apply to every network with layers of
+    these shapes. Only bit-identical kernels are selected. Interrupted runs keep
+    their results.
     """
     with progress("measuring", None, quiet=as_json) as advance:
         report = tune_file(

@@ -47,30 +47,37 @@ DatasetOption = Annotated[
         "--dataset",
         "--inputs",
         metavar="PATH",
-        help="A folder of pictures, an .npz or .npy file; random inputs if absent.",
+        help="A folder of images, an .npz or .npy file.",
+        show_default="random inputs",
     ),
 ]
 LayoutOption = Annotated[
     AxisOrder | None,
-    typer.Option(help="Order of the axes of an .npz or .npy file; by its shape if absent."),
+    typer.Option(help="Axis order of an .npz or .npy file.", show_default="by its shape"),
 ]
 SamplesOption = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Inputs to use; 8 if random, else all.")
+    int | None,
+    typer.Option(
+        min=1, metavar="N", help="Number of inputs.", show_default="8 random, or the whole dataset"
+    ),
 ]
 InterpreterOption = Annotated[
-    bool, typer.Option("--interpreter", help="Do not use the framework's own activations.")
+    bool,
+    typer.Option(
+        "--interpreter", help="Use the reference interpreter's activations, not the framework's."
+    ),
 ]
 DevicesOption = Annotated[
     list[str] | None,
     typer.Option(
         "--device",
         metavar="DEVICE",
-        help="auto, cpu, cpu:ISA, gpu or gpu:N as `devices` lists; both: cpu and gpu; may be "
-        "repeated: the devices must then agree to the last bit.",
+        help="auto, cpu, cpu:ISA, gpu, gpu:N, or both (cpu and gpu). If repeated, the devices must "
+        "be bit-identical.",
     ),
 ]
 HtmlOption = Annotated[
-    Path | None, typer.Option(metavar="OUT.html", help="Write a report to look at, too.")
+    Path | None, typer.Option(metavar="OUT.html", help="Also write an HTML report.")
 ]
 
 
@@ -82,7 +89,7 @@ def verify(
     dataset: DatasetOption = None,
     layout: LayoutOption = None,
     samples: SamplesOption = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of random inputs.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the inputs.")] = 0,
     input_range: RangeOption = None,
     interpreter: InterpreterOption = False,
     threads: ThreadsOption = 0,
@@ -98,9 +105,9 @@ def verify(
 ) -> None:
     """Compare a .pbit file with its checkpoint, layer by layer, then end to end.
 
-    Every layer is fed the checkpoint's own values: those that TensorFlow or
-    PyTorch computes where it is installed, the reference interpreter's
-    elsewhere. Exit code 0: they agree, 1: they part, 2: bad input.
+    Each layer receives the activations of the checkpoint, computed by TensorFlow
+    or PyTorch if installed, otherwise by the reference interpreter.
+    Exit code 0: match, 1: mismatch, 2: bad input.
     """
     from phonebit.cli.verify_inputs import read_inputs
     from phonebit.cli.verify_text import print_report

@@ -1,0 +1,108 @@
+"""Code blocks of README and docs: commands and Python run, options exist, what is skipped says why."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import phonebit
+from phonebit.cli.main import app
+
+ROOT = Path(__file__).parents[3]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+TRAINED = ROOT / "models" / "fashion_mnist"
+
+
+class Block(NamedTuple):
+    page: str
+    number: int
+    language: str
+    info: str
+    text: str
+
+    @property
+    def reason(self) -> str:
+        """Why it cannot run everywhere; "" if it can."""
+        found = re.fullmatch(r' skip="([^"]+)"', self.info)
+        return found[1] if found else ""
+
+    def commands(self) -> list[list[str]]:
+        lines = [line for line in self.text.splitlines() if line.startswith("phonebit ")]
+        return [shlex.split(line, comments=True)[1:] for line in lines]
+
+
+BLOCKS = [
+    Block(page.name, number, *match)
+    for page in PAGES
+    for number, match in enumerate(BLOCK.findall(page.read_text(encoding="utf-8")))
+]
+PYTHON = [page.name for page in PAGES if any(
+    block.page == page.name and block.language == "python" for block in BLOCKS)]  # fmt: skip
+
+
+def named(block: Block) -> str:
+    return f"{block.page}-{block.number}"
+
+
+shell = [block for block in BLOCKS if block.language == "sh"]
+every_shell_block = pytest.mark.parametrize("block", shell, ids=named)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The files that the pages speak of."""
+    shutil.copy(TRAINED / "fashion_mnist_bnn.h5", tmp_path / "model.h5")
+    shutil.copy(next((TRAINED / "pictures").glob("*.png")), tmp_path / "cat.png")
+    shutil.copy(TRAINED / "labels.txt", tmp_path / "classes.txt")
+    preprocessing = next(block for block in BLOCKS if "labels_file" in block.text)
+    (tmp_path / "imagenet.toml").write_text(preprocessing.text)
+    rule = phonebit.Preprocessing((-1.0, 1.0))
+    phonebit.convert(tmp_path / "model.h5", tmp_path / "model.pbit", preprocessing=rule)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=named)
+def test_what_is_not_run_says_why(block: Block) -> None:
+    assert not block.info or block.reason
+
+
+@every_shell_block
+def test_commands_and_their_options_exist(block: Block) -> None:
+    for words in block.commands():
+        command: Any = typer.main.get_command(app)
+        while hasattr(command, "commands"):
+            command = command.commands[words.pop(0)]
+        known = {name for parameter in command.params for name in parameter.opts}
+        known |= {name for parameter in command.params for name in parameter.secondary_opts}
+        assert {word.partition("=")[0] for word in words if word.startswith("-")} <= known
+
+
+@every_shell_block
+def test_commands_run(block: Block, folder: Path) -> None:
+    if block.reason:
+        pytest.skip(block.reason)
+    for words in block.commands():
+        result = CliRunner().invoke(app, words)
+        assert result.exit_code == 0, f"phonebit {' '.join(words)}: {result.output}"
+
+
+@pytest.mark.parametrize("page", PYTHON)
+def test_python_runs(page: str, folder: Path) -> None:
+    names: dict[str, Any] = {"images": np.zeros((2, 28, 28, 1), np.float32)}
+    blocks = [block for block in BLOCKS if (block.page, block.language) == (page, "python")]
+    for block in blocks:
+        compile(block.text, named(block), "exec")
+        if not block.reason:
+            exec(compile(block.text, named(block), "exec"), names)
+    if all(block.reason for block in blocks):
+        pytest.skip(f"only compiled: {blocks[0].reason}")
