@@ -113,8 +113,8 @@ def _compare(row: Row, checked: VerificationReport) -> None:
     row.unexplained = len(end.unexplained)
     row.layers = len(checked.layers)
     row.equal_layers = sum(layer.verdict == "equal" for layer in checked.layers)
-    parted = sum(layer.parted for layer in checked.layers)
-    row.close_layers = row.layers - row.equal_layers - parted
+    mismatch = sum(layer.mismatch for layer in checked.layers)
+    row.close_layers = row.layers - row.equal_layers - mismatch
     row.tied_pictures = end.samples_with_ties
 
 

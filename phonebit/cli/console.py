@@ -28,7 +28,7 @@ from phonebit.display import escape_markup as escape
 from phonebit.display import printable_lines
 from phonebit.errors import PhoneBitError, PhoneBitWarning
 
-EXIT_PARTED = 1
+EXIT_CHECK_FAILED = 1
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells count
 

@@ -63,7 +63,7 @@ def _options(
 def main() -> None:
     """Entry point of the ``phonebit`` script.
 
-    Ends the process with 0, 1 (verify parted, a kernel failed its self-test), 2 (error) or 130
-    (interrupted).
+    Ends the process with 0, 1 (verify found a mismatch, a kernel failed its self-test), 2 (error)
+    or 130 (interrupted).
     """
     app()

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from phonebit.cli.console import EXIT_PARTED, output, print_json, progress
+from phonebit.cli.console import EXIT_CHECK_FAILED, output, print_json, progress
 from phonebit.cli.options import JsonOption, OpenClDeviceOption
 from phonebit.display import escape_markup as escape
 from phonebit.opencl import opencl_runtime
@@ -62,7 +62,7 @@ def selftest(
     else:
         _print(output(), target.key, tests)
     if failed:
-        raise typer.Exit(EXIT_PARTED)
+        raise typer.Exit(EXIT_CHECK_FAILED)
 
 
 def _print(console: Console, key: str, tests: list[KernelTest]) -> None:

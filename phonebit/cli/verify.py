@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from phonebit.cli.console import EXIT_PARTED, output, print_json, progress
+from phonebit.cli.console import EXIT_CHECK_FAILED, output, print_json, progress
 from phonebit.cli.import_options import (
     InputShapeOption,
     ModelOption,
@@ -147,7 +147,7 @@ def verify(
         if html is not None:
             console.print(f"wrote [bold]{escape(str(html))}[/]", soft_wrap=True)
     if not report.passed:
-        raise typer.Exit(EXIT_PARTED)
+        raise typer.Exit(EXIT_CHECK_FAILED)
 
 
 def _load(file: Path, devices: list[str], threads: int, precision: Precision) -> list[Network]:

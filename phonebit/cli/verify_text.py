@@ -19,7 +19,7 @@ _STYLES = {
     "exact zeros": "yellow",
     "float ties": "yellow",
     "lower precision": "yellow",
-    "parted": "bold red",
+    "mismatch": "bold red",
 }
 
 
@@ -56,14 +56,14 @@ def _prefix(device: DeviceCheck, several: bool) -> str:
 
 
 def _print_verdict(console: Console, device: DeviceCheck, prefix: str) -> None:
-    first = device.first_parted
+    first = device.first_mismatch
     if first is not None:
         console.print(
-            f"{prefix}[bold red]parted[/] first at layer '{escape(first.name)}': "
+            f"{prefix}[bold red]first mismatch[/] at layer '{escape(first.name)}': "
             f"{escape(first.explanation)}",
             soft_wrap=True,
         )
-        others = [layer.name for layer in device.layers if layer.parted and layer is not first]
+        others = [layer.name for layer in device.layers if layer.mismatch and layer is not first]
         if others:
             console.print(f"and, judged alone, at {escape(', '.join(others))}", soft_wrap=True)
     elif not device.passed:
@@ -72,7 +72,7 @@ def _print_verdict(console: Console, device: DeviceCheck, prefix: str) -> None:
         if check.other_device:
             reason = f"{check.other_device:,} outputs are not what the first device computed"
         console.print(
-            f"{prefix}[bold red]parted[/] end to end although every layer alone agrees: {reason}"
+            f"{prefix}[bold red]mismatch[/] end to end although every layer alone agrees: {reason}"
         )
 
 
@@ -90,7 +90,7 @@ def _layer_table(report: VerificationReport) -> Table:
         table.add_column("zeros", justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for row in zip(*(device.layers for device in report.devices), strict=True):
-        shown = next((check for check in row if check.parted), row[0])
+        shown = next((check for check in row if check.mismatch), row[0])
         star = "*" if shown.oracle == "engine graph" else ""
         cells = [cell for check in row for cell in _differences(check)]
         cells.append(f"{shown.ties} <= {shown.worst_tie:.1g}" if shown.ties else "")

@@ -11,7 +11,7 @@ and shown. Then whole forward passes are compared, and a difference there must b
 
     report = verify("model.h5", "model.pbit")
     if not report.passed:
-        print(report.first_parted or report.end_to_end)
+        print(report.first_mismatch or report.end_to_end)
 """
 
 from phonebit.verification.report import (

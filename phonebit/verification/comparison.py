@@ -54,7 +54,7 @@ def compare_reals(
     if is_lower:
         check.lower += int(np.count_nonzero(difference > tolerance * largest))
     check.differences.add(origin, expected, result, {"wrong": wrong})
-    check.parted |= bool(wrong.any())
+    check.mismatch |= bool(wrong.any())
 
 
 def compare_bits(
@@ -100,7 +100,7 @@ def compare_bits(
         masks["lower precision"] = lower
     check.differences.add(origin, shown, result, masks, margin)
     too_many = check.ties + check.zeros > max(TIE_COUNT, TIE_SHARE * check.bits)
-    check.parted |= (too_many and not is_lower) or bool(wrong.any())
+    check.mismatch |= (too_many and not is_lower) or bool(wrong.any())
 
 
 def tie_mask(margin: Array, share: float = TIE_LIMIT) -> Mask:

@@ -75,7 +75,7 @@ class EndToEndChecker:
         self.check.samples += count
         self.check.same_argmax += int(np.count_nonzero(same))
         self.check.weights_argmax += int(np.count_nonzero(weighted))
-        explained = (first.ties + first.zeros > 0) & ~first.parted
+        explained = (first.ties + first.zeros > 0) & ~first.mismatch
         self.check.samples_with_ties += int(np.count_nonzero(explained))
         self.check.ties += first.shown
         self.check.zeros += int(first.zeros.sum())
@@ -106,13 +106,13 @@ class FirstDifferences:
     """Where each sample's bits first differ from the source's.
 
     Attributes:
-        parted: (N,) whether bits differ there that are neither float ties nor exact zeros.
+        mismatch: (N,) whether bits differ there that are neither float ties nor exact zeros.
         ties: (N,) float ties there.
         zeros: (N,) bits there that are 0 in the source.
         shown: each float tie, as in ``EndToEndCheck.ties``.
     """
 
-    parted: NDArray[np.bool_]
+    mismatch: NDArray[np.bool_]
     ties: NDArray[np.int64]
     zeros: NDArray[np.int64]
     shown: list[str]
@@ -136,7 +136,7 @@ def first_differences(
         The places, by sample.
     """
     count = len(next(iter(values.values())))
-    parted = np.zeros(count, np.bool_)
+    mismatch = np.zeros(count, np.bool_)
     ties, zeros = np.zeros(count, np.int64), np.zeros(count, np.int64)
     waiting = np.ones(count, np.bool_)
     shown: list[str] = []
@@ -151,11 +151,11 @@ def first_differences(
         zero = zero & waiting[:, None, None, None]
         differs = (values[name] != expected.values) & waiting[:, None, None, None] & ~zero
         tied = differs & tie_mask(expected.margins)
-        parted |= (differs & ~tied).any(axis=(1, 2, 3))
+        mismatch |= (differs & ~tied).any(axis=(1, 2, 3))
         ties += tied.sum(axis=(1, 2, 3))
         zeros += zero.sum(axis=(1, 2, 3))
         waiting &= ~(differs | zero).any(axis=(1, 2, 3))
         for place in np.argwhere(tied):
             where = ", ".join(str(int(i)) for i in (place[0] + first_sample, *place[1:]))
             shown.append(f"{name}[{where}] = {expected.margins[tuple(place)]:.3g}")
-    return FirstDifferences(parted, ties, zeros, shown)
+    return FirstDifferences(mismatch, ties, zeros, shown)

@@ -38,7 +38,7 @@ th:first-child, td:first-child { padding-left: .5rem; }
 .number, .verdict { white-space: nowrap; }
 .soft { color: var(--soft); } .good { color: var(--good); } .mild { color: var(--mild); }
 .bad { color: var(--bad); font-weight: 600; } code { font: 13px/1.4 ui-monospace, monospace; }
-tr.parted td { background: var(--badband); } tr.first td { border-block: 2px solid var(--bad); }
+tr.mismatch td { background: var(--badband); } tr.first td { border-block: 2px solid var(--bad); }
 svg { background: var(--band); max-width: 100%; margin: .25rem 1rem .25rem 0; }
 svg rect { fill: var(--bad); }
 figure { display: inline-block; margin: .25rem 0; vertical-align: top; max-width: 100%; }
@@ -50,14 +50,14 @@ COLOURS: Final = {
     "exact zeros": "mild",
     "float ties": "mild",
     "lower precision": "mild",
-    "parted": "bad",
+    "mismatch": "bad",
 }
 WORDS: Final = """<p class="soft">Every layer is fed the source's own values and judged alone.
 <b>equal</b>: to the last bit. <b>within tolerance</b>: real values that differ by rounding.
 <b>float tie</b>: a bit whose real value is zero up to rounding, so that the order of additions
 decides. <b>exact zero</b>: the source's sign is 0 there, which the file counts as +1.
 <b>lower precision</b>: further apart, as the precision permits that was asked for.
-<b>parted</b>: any other difference, or too many ties and zeros to be an accident.</p>"""
+<b>mismatch</b>: any other difference, or too many ties and zeros to be an accident.</p>"""
 
 
 def write_html(report: VerificationReport, path: str | Path, *, replace_any: bool = False) -> None:
@@ -85,7 +85,7 @@ def html_report(report: VerificationReport) -> str:
     Returns:
         The text of the document; everything that came from files is escaped in it.
     """
-    verdict = "passed" if report.passed else "parted"
+    verdict = "passed" if report.passed else "mismatch"
     title = f"{verdict}: {Path(report.file).name}"
     body = [
         f'<h1><span class="{"good" if report.passed else "bad"}">{verdict}</span> '
@@ -116,7 +116,7 @@ def _headlines(report: VerificationReport) -> Iterable[str]:
         yield f"<p>It computes what {source} does{report.exceptions}.{same}</p>"
     for number, device in enumerate(report.devices):
         where = f"{escape(device.short_name)}: " if len(report.devices) > 1 else ""
-        first = device.first_parted
+        first = device.first_mismatch
         if first is not None:
             link = f'<a href="#{_anchor(number, first)}">layer {escape(first.name)}</a>'
             yield f'<p>{where}<span class="bad">parts first at {link}</span>: ' + (
@@ -144,9 +144,9 @@ def _summary(report: VerificationReport) -> str:
     ]
     for device in report.devices:
         whole = device.end_to_end
-        parted = sum(layer.parted for layer in device.layers)
+        mismatch = sum(layer.mismatch for layer in device.layers)
         text = (
-            f"{len(device.layers)} layers, {parted} parted; end to end {whole.verdict}: same "
+            f"{len(device.layers)} layers, {mismatch} mismatches; end to end {whole.verdict}: same "
             f"argmax for {whole.same_argmax:,} of {whole.samples:,}, largest output difference "
             f"{whole.max_abs_difference:.2g}; {device.ties:,} float ties, "
             f"{device.zeros:,} exact zeros"
@@ -170,8 +170,8 @@ def _layer_table(report: VerificationReport) -> str:
     rows = []
     for checks in zip(*(device.layers for device in report.devices), strict=True):
         one = checks[0]
-        kind = "parted" if any(check.parted for check in checks) else ""
-        kind += " first" if any(check is report.first_parted for check in checks) else ""
+        kind = "mismatch" if any(check.mismatch for check in checks) else ""
+        kind += " first" if any(check is report.first_mismatch for check in checks) else ""
         rows.append(
             f'<tr id="layer-{one.index}" class="{kind.strip()}">'
             f'<td class="number soft">{one.index}</td><td>{escape(one.name)}</td>'

@@ -115,7 +115,7 @@ class LayerChecker:
                     continue  # devices differ, each in its own precision
                 apart = sum(unequal(result, first[name]) for name, result in results.items())
                 check.other_device += apart
-                check.parted |= apart > 0
+                check.mismatch |= apart > 0
             self._pass_on(node, expected, first, batch)
 
     def _has_reals(self, node: Node) -> bool:

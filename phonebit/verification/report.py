@@ -9,12 +9,12 @@ from phonebit.verification.differences import Differences
 from phonebit.verification.source_trace import FrameworkName
 
 Verdict = Literal[
-    "equal", "within tolerance", "exact zeros", "float ties", "lower precision", "parted"
+    "equal", "within tolerance", "exact zeros", "float ties", "lower precision", "mismatch"
 ]
 """equal: to the last bit. within tolerance: real values that differ by rounding. exact zeros: bits
 that differ only where the source's sign is 0, which the file counts as +1. float ties: bits that
 differ only there and where the compared real value is zero up to rounding. lower precision: further
-apart, as the precision permits that was asked for. parted: anything else."""
+apart, as the precision permits that was asked for. mismatch: anything else."""
 
 Oracle = Literal["source", "source, rearranged", "source, rounded weights", "engine graph"]
 """What a layer's result was compared with. source: the value of the same name. source, rearranged:
@@ -50,7 +50,7 @@ class LayerCheck:
         rounding: largest change of the layer's sums by the rounding of its weights, as a share of
             the largest sum.
         other_device: elements that are not what the first device computed from the same operands.
-        parted: whether there is a difference beyond tolerance, ties and zeros, or too many of them,
+        mismatch: whether there is a difference beyond tolerance, ties and zeros, too many of them,
             or one between devices.
         differences: where they are.
     """
@@ -74,14 +74,14 @@ class LayerCheck:
     stored_as: str = ""
     rounding: float = 0.0
     other_device: int = 0
-    parted: bool = False
+    mismatch: bool = False
     differences: Differences = field(default_factory=Differences)
 
     @property
     def verdict(self) -> Verdict:
         """The layer's result in one term."""
-        if self.parted:
-            return "parted"
+        if self.mismatch:
+            return "mismatch"
         if self.lower:
             return "lower precision"
         if self.differing_bits:
@@ -156,7 +156,7 @@ class EndToEndCheck:
     def verdict(self) -> Verdict:
         """The result in one term."""
         if self.unexplained or self.other_device:
-            return "parted"
+            return "mismatch"
         if self.max_abs_difference > self.tolerance or self.same_argmax < self.samples:
             if self.precision != "exact":
                 return "lower precision"
@@ -188,14 +188,14 @@ class DeviceCheck:
         return self.device.split(" ", 1)[0]
 
     @property
-    def first_parted(self) -> LayerCheck | None:
+    def first_mismatch(self) -> LayerCheck | None:
         """The first layer whose results part, in execution order."""
-        return next((layer for layer in self.layers if layer.parted), None)
+        return next((layer for layer in self.layers if layer.mismatch), None)
 
     @property
     def passed(self) -> bool:
-        """Whether nothing parted."""
-        return self.first_parted is None and self.end_to_end.verdict != "parted"
+        """Whether there is no mismatch."""
+        return self.first_mismatch is None and self.end_to_end.verdict != "mismatch"
 
     @property
     def ties(self) -> int:
@@ -209,11 +209,11 @@ class DeviceCheck:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
-        first = self.first_parted
+        first = self.first_mismatch
         return {
             "device": self.device,
             "passed": self.passed,
-            "first_parted": first.name if first else None,
+            "first_mismatch": first.name if first else None,
             "ties": self.ties,
             "zeros": self.zeros,
             "layers": [layer.to_dict() for layer in self.layers],
@@ -259,15 +259,15 @@ class VerificationReport:
         return self.devices[0].end_to_end
 
     @property
-    def first_parted(self) -> LayerCheck | None:
+    def first_mismatch(self) -> LayerCheck | None:
         """The first layer whose results part on any device, in execution order."""
-        found = [device.first_parted for device in self.devices]
-        parted = [layer for layer in found if layer is not None]
-        return min(parted, key=lambda layer: layer.index, default=None)
+        found = [device.first_mismatch for device in self.devices]
+        mismatch = [layer for layer in found if layer is not None]
+        return min(mismatch, key=lambda layer: layer.index, default=None)
 
     @property
     def passed(self) -> bool:
-        """Whether nothing parted on any device."""
+        """Whether there is no mismatch on any device."""
         return all(device.passed for device in self.devices)
 
     @property
@@ -320,12 +320,12 @@ class VerificationReport:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
-        first = self.first_parted
+        first = self.first_mismatch
         kept = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "devices"}
         return {
             **kept,
             "passed": self.passed,
-            "first_parted": first.name if first else None,
+            "first_mismatch": first.name if first else None,
             "ties": self.ties,
             "zeros": self.zeros,
             "devices": [device.to_dict() for device in self.devices],

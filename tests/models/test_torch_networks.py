@@ -173,16 +173,16 @@ def test_enough_of_the_work_becomes_binary(random: Subject) -> None:
 
 
 def assert_passed(report: VerificationReport) -> None:
-    """No layer parted; every other argmax has a float tie or an exact zero as its cause.
+    """No layer is a mismatch; every other argmax has a float tie or an exact zero as its cause.
 
     End to end the rounding of many real-valued layers adds up, so values have no tolerance there.
     """
-    parted = [
+    mismatch = [
         f"{layer.name}: {layer.max_abs_difference:.3g} at {layer.worst or layer.worst_bit}"
         for layer in report.layers
-        if layer.parted
+        if layer.mismatch
     ]
-    assert parted == []
+    assert mismatch == []
     end = report.end_to_end
     assert end.samples - end.same_argmax <= end.samples_with_ties
 

@@ -42,7 +42,7 @@ class Contender:
 CONTENDERS: Final = (
     Contender("phonebit", "PhoneBit", "phonebit", "binary", "exact", "gpu", ("exact", "gpu")),
     Contender(
-        *("phonebit_f16", "PhoneBit, real tensors f16", "phonebit", "binary", "f16", "gpu"),
+        *("phonebit_f16", "PhoneBit, float tensors f16", "phonebit", "binary", "f16", "gpu"),
         rehearsal=("f16", "gpu"),
         only_real=True,
     ),

@@ -135,7 +135,8 @@ def _rounds(networks: list[Row]) -> list[str]:
     counts, quiet = [row["rounds"] for row in rows], [row["quiet_rounds"] for row in rows]
     return [
         f"Rounds for a number: {min(counts)} to {max(counts)}; at least {min(quiet)} of them were "
-        "quiet by the canary, fixed work on the host. Those count; all, where fewer than 3 were."
+        "quiet by the noise probe, fixed work on the host. Those count; all, where fewer than 3 "
+        "were."
     ]
 
 

@@ -166,7 +166,7 @@ def test_verify_finds_damage_with_code_1(
     damaged.write_bytes(to_bytes(graph, read_contents(u8_file).metadata))
     done = cli("verify", checkpoint, damaged, "--samples", 2, "--interpreter")
     assert done.code == 1
-    assert f"parted first at layer '{node.name}'" in " ".join(done.out.split())
+    assert f"first mismatch at layer '{node.name}'" in " ".join(done.out.split())
 
 
 def test_verify_reads_pictures_and_archives(

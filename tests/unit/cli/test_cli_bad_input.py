@@ -181,4 +181,5 @@ def test_interruption_is_one_line(monkeypatch: pytest.MonkeyPatch, cli: Cli, u8_
         raise KeyboardInterrupt
 
     monkeypatch.setattr(phonebit.network.Network, "load", interrupt)
-    assert cli.refused("inspect", u8_file) == "error: interrupted\n"
+    done = cli("inspect", u8_file)
+    assert (done.code, done.err) == (130, "error: interrupted\n")

@@ -1,4 +1,4 @@
-"""Code blocks of README and docs: commands and Python run, options exist, what is skipped says why."""
+"""Code blocks of README and docs: commands and Python run; what is skipped says why."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_the_converted_network_agrees_layer_by_layer_and_end_to_end(
 ) -> None:
     report = check(checkpoint, u8_file)
     assert report.passed, report.to_dict()
-    assert report.first_parted is None
+    assert report.first_mismatch is None
     assert report.reference == "interpreter"
     assert report.end_to_end.unexplained == []
     assert report.end_to_end.samples == report.samples == 8
@@ -102,10 +102,10 @@ def test_every_single_changed_threshold_is_found_at_its_layer(
         node.op = replace(node.op, epilogue=replace(node.op.epilogue, threshold=moved))
         report = check(checkpoint, save(graph, u8_file, tmp_path / "damaged.pbit"))
         assert not report.passed
-        assert report.first_parted is not None
-        assert report.first_parted.name == node.name
-        assert [layer.name for layer in report.layers if layer.parted] == [node.name]
-        assert report.first_parted.worst_bit.endswith(f", {channel}]")
+        assert report.first_mismatch is not None
+        assert report.first_mismatch.name == node.name
+        assert [layer.name for layer in report.layers if layer.mismatch] == [node.name]
+        assert report.first_mismatch.worst_bit.endswith(f", {channel}]")
 
 
 def test_a_changed_scale_is_found_at_its_layer(
@@ -121,10 +121,10 @@ def test_a_changed_scale_is_found_at_its_layer(
     )
     step.bias = step.bias + np.float32(0.01) * np.abs(step.bias).max()
     report = check(checkpoint, save(graph, u8_file, tmp_path / "damaged.pbit"))
-    assert report.first_parted is not None
-    assert report.first_parted.name == node.name
-    assert report.first_parted.max_abs_difference > report.first_parted.tolerance
-    assert report.to_dict()["first_parted"] == node.name
+    assert report.first_mismatch is not None
+    assert report.first_mismatch.name == node.name
+    assert report.first_mismatch.max_abs_difference > report.first_mismatch.tolerance
+    assert report.to_dict()["first_mismatch"] == node.name
 
 
 def test_inverted_weights_are_found_at_their_layer(
@@ -137,8 +137,8 @@ def test_inverted_weights_are_found_at_their_layer(
     weights[5] *= -1
     node.op = replace(node.op, weights=weights)
     report = check(checkpoint, save(graph, u8_file, tmp_path / "damaged.pbit"))
-    assert report.first_parted is not None
-    assert report.first_parted.name == node.name
+    assert report.first_mismatch is not None
+    assert report.first_mismatch.name == node.name
 
 
 def test_networks_that_do_not_belong_together_are_refused(
@@ -196,7 +196,7 @@ def test_a_bit_at_a_value_of_rounding_size_is_a_tie() -> None:
 
 def test_a_bit_at_a_larger_value_parts_and_is_located() -> None:
     found = bits_check([100.0, 5e-4, 0.01], [1, 2])
-    assert (found.differing_bits, found.ties, found.verdict) == (2, 1, "parted")
+    assert (found.differing_bits, found.ties, found.verdict) == (2, 1, "mismatch")
     assert found.worst_bit == "x[0, 0, 0, 2]"
 
 
@@ -204,18 +204,18 @@ def test_integer_arithmetic_has_no_ties() -> None:
     expected = np.ones((1, 1, 1, 2), np.int8)
     found = LayerCheck(0, "layer", "binary_conv2d")
     compare_bits(found, -expected, expected, None, ("x", 0))
-    assert (found.ties, found.verdict) == (0, "parted")
+    assert (found.ties, found.verdict) == (0, "mismatch")
 
 
 def test_too_many_ties_are_no_accident() -> None:
     margins = [100.0] + [0.0] * (TIE_COUNT + 1)
     assert bits_check(margins, list(range(1, TIE_COUNT + 1))).verdict == "float ties"
-    assert bits_check(margins, list(range(1, TIE_COUNT + 2))).verdict == "parted"
+    assert bits_check(margins, list(range(1, TIE_COUNT + 2))).verdict == "mismatch"
 
 
 def test_real_values_part_beyond_the_tolerance_and_at_nan() -> None:
     expected = np.array([10.0, -1.0], np.float32).reshape(2, 1, 1, 1)
-    for difference, verdict in ((0.0, "equal"), (5e-5, "within tolerance"), (2e-4, "parted")):
+    for difference, verdict in ((0.0, "equal"), (5e-5, "within tolerance"), (2e-4, "mismatch")):
         found = LayerCheck(0, "layer", "conv2d")
         result = expected + np.array([0, difference], np.float32).reshape(2, 1, 1, 1)
         compare_reals(found, result, expected, 1e-5, ("x", 4))
@@ -223,7 +223,7 @@ def test_real_values_part_beyond_the_tolerance_and_at_nan() -> None:
     assert found.worst == "x[5, 0, 0, 0]"
     found = LayerCheck(0, "layer", "conv2d")
     compare_reals(found, expected * np.float32(np.nan), expected, 1e-5, ("x", 0))
-    assert found.verdict == "parted"
+    assert found.verdict == "mismatch"
 
 
 def test_end_to_end_verdicts() -> None:
@@ -231,4 +231,4 @@ def test_end_to_end_verdicts() -> None:
     assert base.verdict == "equal"
     assert replace(base, max_abs_difference=1e-6).verdict == "within tolerance"
     assert replace(base, max_abs_difference=0.5).verdict == "float ties"
-    assert replace(base, same_argmax=1, unexplained=[1]).verdict == "parted"
+    assert replace(base, same_argmax=1, unexplained=[1]).verdict == "mismatch"

@@ -68,10 +68,10 @@ def test_one_wrong_element_of_the_second_device_parts_at_its_layer(
         report = verify(checkpoint, [good, Altered(good, index)], seed=7, framework=False)
         first, second = report.devices
         assert first.passed, layer.name
-        assert second.first_parted is report.first_parted is second.layers[index]
+        assert second.first_mismatch is report.first_mismatch is second.layers[index]
         assert second.layers[index].other_device == len(layer.outputs)
         assert "not what the first device computed" in second.layers[index].explanation
-        assert [check.name for check in second.layers if check.parted] == [layer.name]
+        assert [check.name for check in second.layers if check.mismatch] == [layer.name]
 
 
 def test_one_wrong_output_of_the_second_device_parts_end_to_end(
@@ -79,10 +79,10 @@ def test_one_wrong_output_of_the_second_device_parts_end_to_end(
 ) -> None:
     good = Network.load(u8_file, "cpu")
     report = verify(checkpoint, [good, Altered(good, None)], seed=7, framework=False)
-    assert report.first_parted is None
+    assert report.first_mismatch is None
     assert not report.passed
     assert report.devices[1].end_to_end.other_device == 1
-    assert report.devices[1].end_to_end.verdict == "parted"
+    assert report.devices[1].end_to_end.verdict == "mismatch"
 
 
 def test_networks_of_different_files_are_refused(

@@ -89,7 +89,7 @@ def test_a_parted_page_leads_to_the_layer_and_its_places() -> None:
     rows = {
         attrs["id"]: attrs["class"] for tag, attrs in page.tags if tag == "tr" and "id" in attrs
     }
-    assert rows == {"layer-0": "", "layer-1": "parted first", "layer-2": "parted"}
+    assert rows == {"layer-0": "", "layer-1": "mismatch first", "layer-2": "mismatch"}
     for text in ("parts first at", "4 of 64 bits differ", "bits[9, 3, 3, 1]", "exact zero"):
         assert text in page.text
     assert [tag for tag, _ in page.tags].count("svg") == 4  # channels and map, of two layers
@@ -101,7 +101,7 @@ def test_a_passed_page_says_so_and_highlights_nothing() -> None:
     assert "It computes what net.pt2 does." in page.text
     assert "Where they differ" not in text
     assert page.attributes("href") == []
-    assert "parted" not in "".join(page.attributes("class"))
+    assert "mismatch" not in "".join(page.attributes("class"))
 
 
 def test_the_page_needs_nothing_else_and_knows_light_and_dark() -> None:
@@ -204,5 +204,5 @@ def test_wrong_values_are_counted_and_located() -> None:
     result[0, 1, 0, 0], result[0, 1, 1, 0] = 1.0, np.nan
     check = LayerCheck(0, "layer", "conv2d")
     compare_reals(check, result, expected, 1e-5, ("y", 0))
-    assert (check.wrong_values, check.verdict) == (2, "parted")
+    assert (check.wrong_values, check.verdict) == (2, "mismatch")
     assert [str(place) for place in check.differences.places] == ["y[0, 1, 0, 0]", "y[0, 1, 1, 0]"]

@@ -138,7 +138,7 @@ def test_a_zero_is_followed_only_as_far_as_the_layers_are_fed_with_it(tmp_path: 
     last = net.conv("last", net.add("sign3", TORCH_SIGN, total))
     source, file = net.save(last, tmp_path / "net.pbit", "plus")
     report = verify(source, file, inputs(zeros=3))
-    assert [layer.name for layer in report.layers if layer.parted] == [], report.to_dict()
+    assert [layer.name for layer in report.layers if layer.mismatch] == [], report.to_dict()
     assert report.zeros == 3
 
 
@@ -153,7 +153,7 @@ def test_more_exact_zeros_than_an_accident_part(tmp_path: Path) -> None:
     source, file = one_sign(tmp_path / "net.pbit")
     report = verify(source, file, inputs(zeros=TIE_COUNT + 1))
     assert not report.passed
-    assert report.first_parted is layer_of(report, "sign/bits", file)
+    assert report.first_mismatch is layer_of(report, "sign/bits", file)
 
 
 def test_a_wrong_layer_behind_exact_zeros_is_still_found(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_a_wrong_layer_behind_exact_zeros_is_still_found(tmp_path: Path) -> None
     node.op = replace(node.op, weights=weights)  # type: ignore[call-arg,type-var]
     file.write_bytes(to_bytes(graph, {}))
     report = verify(source, file, inputs(zeros=3))
-    assert [layer.name for layer in report.layers if layer.parted] == [node.name]
+    assert [layer.name for layer in report.layers if layer.mismatch] == [node.name]
 
 
 def test_zeros_that_are_kept_exact_are_equal_plane_by_plane(tmp_path: Path) -> None:
@@ -234,9 +234,9 @@ def test_every_changed_threshold_is_found_at_its_layer(tmp_path: Path, make: Any
         node.op = replace(node.op, epilogue=replace(epilogue, threshold=moved))  # type: ignore
         file.write_bytes(to_bytes(graph, {}))
         report = verify(source, file, inputs())
-        assert report.first_parted is not None, node.name
-        assert report.first_parted is layer_of(report, str(node.bits), file)
-        assert report.first_parted.worst_bit.endswith(f", {channel}]")
+        assert report.first_mismatch is not None, node.name
+        assert report.first_mismatch is layer_of(report, str(node.bits), file)
+        assert report.first_mismatch.worst_bit.endswith(f", {channel}]")
 
 
 def threshold_of(node: Node) -> NDArray[Any] | None:

@@ -118,9 +118,9 @@ def test_weights_that_are_not_the_sources_rounded_ones_part(
     other = tmp_path / "damaged.pbit"
     other.write_bytes(to_bytes(damaged, read_contents(file).metadata))
     report = checked(graph, other)
-    assert report.first_parted is not None
-    assert report.first_parted.name == "middle"
-    assert report.first_parted.oracle == "source"
+    assert report.first_mismatch is not None
+    assert report.first_mismatch.name == "middle"
+    assert report.first_mismatch.oracle == "source"
 
 
 @pytest.mark.parametrize("float_weights", ROUNDED)
@@ -175,8 +175,8 @@ def test_more_than_the_precision_explains_parts(tmp_path: Path) -> None:
     graph = trained_network()
     network = Network.load(converted(graph, "i8", tmp_path), "cpu", precision="fast")
     report = checked(graph, [Damaged(network, "middle")], precision="fast")
-    assert report.first_parted is not None
-    assert report.first_parted.name == "middle"
+    assert report.first_mismatch is not None
+    assert report.first_mismatch.name == "middle"
 
 
 def test_devices_of_lower_precision_need_not_agree(tmp_path: Path) -> None:

@@ -140,4 +140,4 @@ def test_damage_is_found_at_its_layer(cli: Cli, folder: Path) -> None:
     (folder / "net.pbit").write_bytes(to_bytes(graph, {}))
     done = cli("verify", "net.pt2", "net.pbit", "--device", "cpu")
     assert done.code == 1
-    assert f"parted first at layer '{node.name}'" in done.out
+    assert f"first mismatch at layer '{node.name}'" in done.out
