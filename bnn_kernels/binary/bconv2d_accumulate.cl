@@ -1,5 +1,5 @@
 // @kernel   bconv2d_accumulate   binary convolution to 32-bit accumulators, for wide layers whose bits pack_thresholds makes
-// @math     acc = base - 2 d, d = popcount(in ^ w) over all taps, padded ones as PAD_BITS
+// @math     acc = base - 2 d (common/counts.clh), d = popcount(in ^ w) over all taps, padded ones as PAD_BITS
 // @args     int first_pixel, int end_pixel, uint* input, uint* weights, int* table, ushort* borders, int* accumulators
 // @weights  canonical
 // @geometry global = (roundup(pixels, GROUP_SIZE), OUT_C), local = (GROUP_SIZE, 1)

@@ -1,5 +1,5 @@
 // @kernel   bconv2d_byte   binary convolution as in the paper: a work-item makes one byte, 8 filters of one pixel
-// @math     d = popcount(in ^ w) over all taps, padded ones as PAD_BITS; threshold: bit = d < limit, or eq. 9; epilogue: acc = base - 2 d
+// @math     d = popcount(in ^ w) over all taps, padded ones as PAD_BITS; threshold: bit = d < limit, or eq. 9; epilogue: acc = base - 2 d (common/counts.clh)
 // @args     int first_pixel, int end_pixel, uint* input, uint* weights, int* table, ushort* borders, uint* positive, SINK
 // @weights  canonical
 // @geometry global = (roundup(pixels, GROUP_SIZE), ceil(channels / 8)), local = (GROUP_SIZE, 1)

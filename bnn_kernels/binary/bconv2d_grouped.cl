@@ -1,5 +1,5 @@
 // @kernel   bconv2d_grouped   every binary convolution: any number of groups, at any bit of a word
-// @math     d = popcount(in ^ w) over all taps and the group's channels; threshold: bit = d < limit; epilogue: acc = base - 2 d
+// @math     d = popcount(in ^ w) over all taps and the group's channels; threshold: bit = d < limit; epilogue: acc = base - 2 d (common/counts.clh)
 // @args     int first_pixel, int end_pixel, uint* input, uint* weights, int* table, ushort* borders, SINK
 // @weights  canonical
 // @geometry global = (roundup(pixels, GROUP_SIZE), ceil(channels / 8)), local = (GROUP_SIZE, 1)

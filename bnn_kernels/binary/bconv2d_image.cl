@@ -1,5 +1,5 @@
 // @kernel   bconv2d_image   binary convolution that reads map and weights through the texture unit
-// @math     d = popcount(in ^ w) over all taps, padded ones as PAD_BITS; threshold: bit = d < limit; epilogue: acc = base - 2 d
+// @math     d = popcount(in ^ w) over all taps, padded ones as PAD_BITS; threshold: bit = d < limit; epilogue: acc = base - 2 d (common/counts.clh)
 // @args     int first_pixel, int end_pixel, image2d input, image2d weights, int* table, ushort* borders, SINK
 // @weights  image
 // @geometry global = (roundup(ceil(pixels / TILE_PIXELS), GROUP_SIZE), ceil(channels / max(TILE_FILTERS, 8))), local = (GROUP_SIZE, 1)

@@ -1,6 +1,6 @@
 // @kernel   bconv2d_mma   binary convolution on NVIDIA's tensor cores; a warp holds TILE_PIXELS x TILE_FILTERS counts
 // @math     s = popcount(in & w), p = popcount(in) over all taps, padded ones as PAD_BITS; d = p - 2 s;
-//     threshold: bit = d < limit; epilogue: acc = base - 2 d; both from a table that is shifted by popcount(w)
+//     threshold: bit = d < limit; epilogue: acc = base - 2 d (common/counts.clh); both from a table that is shifted by popcount(w)
 // @args     int first_pixel, int end_pixel, uint* input, uint* weights, int* table, ushort* borders, SINK
 // @weights  mma
 // @geometry global = (32 * roundup(ceil(pixels / TILE_PIXELS), WARPS), SPLIT * ceil(channels / TILE_FILTERS)), local = (32 * WARPS, SPLIT)

@@ -1,5 +1,5 @@
 // @kernel   bdepthwise2d   binary depthwise convolution, 32 channels a work-item in bit-sliced counters
-// @math     d[c] = number of taps whose bits differ, padded taps as PAD_BITS; threshold: bit = d < limit; epilogue: acc = base - 2 d
+// @math     d[c] = number of taps whose bits differ, padded taps as PAD_BITS; threshold: bit = d < limit; epilogue: acc = base - 2 d (common/counts.clh)
 // @args     int first_pixel, int end_pixel, uint* input, uint* weights, int* table, ushort* borders, SINK
 // @weights  [KERNEL_H][KERNEL_W][IN_WORDS]
 // @geometry global = (roundup(pixels*OUT_WORDS, GROUP_SIZE)), local = (GROUP_SIZE)

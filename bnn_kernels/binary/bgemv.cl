@@ -1,5 +1,5 @@
 // @kernel   bgemv   binary dense layer, bit matrix x bit vector: lanes of a group split K
-// @math     d = popcount(in ^ w) over the whole map; threshold: bit = d < limit; epilogue: acc = base - 2 d
+// @math     d = popcount(in ^ w) over the whole map; threshold: bit = d < limit; epilogue: acc = base - 2 d (common/counts.clh)
 // @args     int first_pixel, int end_pixel, uint* input, uint* weights, int* table, ushort* borders, SINK
 // @weights  canonical
 // @geometry global = (GROUP_SIZE * ceil(channels / (8 * TILE_FILTERS)), pixels), local = (GROUP_SIZE, 1)

@@ -117,6 +117,13 @@ def test_kernels_with_parts_of_channels_count_them(kernel: str) -> None:
 
 
 @every_kernel
+def test_counts_of_bits_refer_to_their_derivation(kernel: str) -> None:
+    math = field(kernel, "math")
+    assert ("base - 2 d" in math) == ("base - 2 d (common/counts.clh)" in math)
+    assert ("base - 2 d" in math) == ("limit" in math or kernel == "bconv2d_accumulate")
+
+
+@every_kernel
 def test_readme_lists_the_kernel(kernel: str) -> None:
     path = kernel_paths()[kernel]
     assert f"`{path.parent.name}/{kernel}`" in README
