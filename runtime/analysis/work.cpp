@@ -3,12 +3,11 @@
 #include <algorithm>
 
 #include "loader/validate.h"
+#include "ops/operators.h"
 #include "types/fail.h"
 
 namespace phonebit::analysis {
 namespace {
-
-using format::OpKind;
 
 /// A tenth of a second of a slow processor.
 constexpr double kLargestRowWork = 1e8;
@@ -16,7 +15,8 @@ constexpr double kLargestRowWork = 1e8;
 double taps(const loader::Op& op) { return 1.0 * op.record.kernel_h * op.record.kernel_w; }
 
 bool is_pooling(const loader::Op& op) {
-  return op.kind == OpKind::kMaxPool2d || op.kind == OpKind::kAveragePool2d;
+  const ops::Operator& facts = ops::traits(op.kind);
+  return facts.has_window() && facts.weights == ops::Weights::none;
 }
 
 void fail_too_much(const loader::Model& model, size_t index, const char* what, double found, double limit) {
@@ -29,25 +29,19 @@ void fail_too_much(const loader::Model& model, size_t index, const char* what, d
 }  // namespace
 
 double work(const loader::Model& model, const loader::Op& op) {
+  const ops::Operator& facts = ops::traits(op.kind);
   const loader::Tensor& in = model.operand(op);
   const loader::Tensor& out = model.output(op);
   const bool is_of_words = in.dtype == format::DataType::kBit;
-  const auto elements = static_cast<double>(out.elements());
-  switch (op.kind) {
-    case OpKind::kBinaryConv2d:
-    case OpKind::kConv2d: {
-      const int channels = in.channels / static_cast<int>(op.record.groups);
-      return elements * taps(op) * (is_of_words ? (channels + 31) / 32 : channels);
-    }
-    case OpKind::kBinaryDepthwiseConv2d:
-      return elements * taps(op);
-    case OpKind::kMaxPool2d:
-    case OpKind::kAveragePool2d:
-      return static_cast<double>(out.pixels()) * taps(op) *
-             (is_of_words ? out.words() : (out.channels + 15) / 16);
-    default:
-      return elements;
+  const double elements = static_cast<double>(out.elements());
+  if (!facts.has_window()) return elements;
+  if (facts.weights == ops::Weights::none) {
+    const int groups = is_of_words ? out.words() : (out.channels + 15) / 16;
+    return static_cast<double>(out.pixels()) * taps(op) * groups;
   }
+  if (facts.weights != ops::Weights::filters) return elements * taps(op);
+  const int channels = in.channels / static_cast<int>(op.record.groups);
+  return elements * taps(op) * (is_of_words ? (channels + 31) / 32 : channels);
 }
 
 void check_work(const loader::Model& model, double max_work) {

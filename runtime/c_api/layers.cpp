@@ -8,6 +8,7 @@
 #include "handles.h"
 #include "phonebit/phonebit_layers_c.h"
 #include "status.h"
+#include "threads/floating_point_scope.h"
 
 using namespace phonebit::c_api;
 namespace builder = phonebit::builder;
@@ -123,6 +124,7 @@ builder::Pool pool_of(const phonebit_pool* given_pool) {
 template <class Add>
 phonebit_status add_layer(int32_t* output, const Add& add) {
   return guarded([&] {
+    const phonebit::threads::FloatingPointScope rounding;  // of thresholds
     int32_t& result = given(output, "output");
     result = add();
   });

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "phonebit/phonebit_c.h"
-#include "threads/floating_point_scope.h"
 
 namespace phonebit::c_api {
 
@@ -17,7 +16,6 @@ void keep_error(const std::string& text) noexcept;
 /// Runs `action`. PHONEBIT_OK, or the status of what it threw.
 template <class Action>
 phonebit_status guarded(const Action& action) noexcept {
-  const threads::FloatingPointScope rounding;
   try {
     action();
     return PHONEBIT_OK;

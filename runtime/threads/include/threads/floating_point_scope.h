@@ -11,9 +11,9 @@ namespace phonebit::threads {
 
 /// Makes the calling thread compute as IEEE 754 says by default (round to nearest, subnormal numbers kept) as
 /// long as it lives, then hands back what the caller had set, exception flags included. Every entry into the
-/// engine has one, since results must not depend on a caller who rounds upwards (fesetround) or flushes
-/// subnormal numbers to zero (-ffast-math, torch.set_flush_denormal). Threads inherit the state of the thread
-/// that starts them, so the engine's own threads have one, too. Costs some nanoseconds.
+/// engine that computes has one, since results must not depend on a caller who rounds upwards (fesetround) or
+/// flushes subnormal numbers to zero (-ffast-math, torch.set_flush_denormal). Threads inherit the state of
+/// the thread that starts them, so the engine's own threads have one, too. Costs some nanoseconds.
 class FloatingPointScope {
  public:
   FloatingPointScope() : before_(state()) { set_state(kDefault); }
