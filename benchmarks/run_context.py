@@ -48,8 +48,8 @@ def opencl_context(device: str) -> dict[str, Any]:
         "opencl": name, platform, versions of device and driver, and the processor that the driver
         compiles for. PoCL may take a processor for an older one, whose kernels are slower.
     """
-    from phonebit.opencl import opencl_device
-    from phonebit.target import find_target
+    from phonebit.devices.opencl import opencl_device
+    from phonebit.devices.target import find_target
 
     target = find_target(device)
     if not target.is_opencl:

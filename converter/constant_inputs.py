@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phonebit.format.records import DataType
-from phonebit.preprocessing import Preprocessing
+from phonebit.images.preprocessing import Preprocessing
 
 LEVELS: Final = (0, 127, 255)
 """Of inputs that are bytes."""

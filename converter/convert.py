@@ -25,8 +25,8 @@ from phonebit.errors import ConversionError, InputError
 from phonebit.floating_point import rounds_by_default
 from phonebit.format.optional_sections import MAX_LABELS, MAX_NAME_BYTES
 from phonebit.format.writer import PBIT_FILE
+from phonebit.images.preprocessing import Preprocessing
 from phonebit.output_files import check_output, write_output
-from phonebit.preprocessing import Preprocessing
 
 InputDtype = Literal["f32", "u8"]
 PathLike = str | os.PathLike[str]

@@ -13,8 +13,8 @@ from phonebit.converter.ops import Dequantize, Input
 from phonebit.converter.passes.base import copy_graph, fresh_value, index_of, rename_uses
 from phonebit.errors import ConversionError, InputError
 from phonebit.format.records import DataType
+from phonebit.images.preprocessing import Preprocessing
 from phonebit.layer_info import TensorInfo
-from phonebit.preprocessing import Preprocessing
 
 LEVELS: Final = 255
 """A byte's largest level, which means the upper end of the input's range."""

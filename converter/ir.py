@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from phonebit.detection.head import DetectionHead
 from phonebit.format.records import DataType
-from phonebit.preprocessing import Preprocessing
+from phonebit.images.preprocessing import Preprocessing
 
 Array = NDArray[Any]
 FloatArray = NDArray[np.float32]

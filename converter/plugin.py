@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from phonebit.converter.importers.keras_convolutions import contiguous, sliding_window
-from phonebit.converter.importers.keras_graph import LayerContext, Tensor, UnsupportedError
-from phonebit.converter.importers.keras_pointwise import function_of_call
+from phonebit.converter.importers.keras.convolutions import contiguous, sliding_window
+from phonebit.converter.importers.keras.graph import LayerContext, Tensor, UnsupportedError
+from phonebit.converter.importers.keras.pointwise import function_of_call
 from phonebit.converter.ir import FloatArray, Operator, Window
 from phonebit.converter.ops import (
     AveragePool2D,

@@ -18,7 +18,7 @@ from phonebit.errors import ConversionError, ModelFormatError
 from phonebit.format.contents import FileContents
 from phonebit.format.reader import RE_EXPORT, parse_contents, read_contents
 from phonebit.format.records import NONE, DataType, OpKind, StepKind, ThresholdKind
-from phonebit.preprocessing import Preprocessing
+from phonebit.images.preprocessing import Preprocessing
 
 
 def read_graph(path: str | Path) -> Graph:

@@ -31,10 +31,10 @@ from phonebit.errors import (
 
 if TYPE_CHECKING:
     from phonebit.converter.convert import convert
+    from phonebit.devices.tuning import tune
+    from phonebit.images.preprocessing import Preprocessing
     from phonebit.network import Network
     from phonebit.planner.api import collect, plan
-    from phonebit.preprocessing import Preprocessing
-    from phonebit.tuning import tune
 
     __version__: str
 
@@ -59,11 +59,11 @@ __all__ = [
 
 _HOMES = {
     "Network": "phonebit.network",
-    "Preprocessing": "phonebit.preprocessing",
+    "Preprocessing": "phonebit.images.preprocessing",
     "collect": "phonebit.planner.api",
     "convert": "phonebit.converter.convert",
     "plan": "phonebit.planner.api",
-    "tune": "phonebit.tuning",
+    "tune": "phonebit.devices.tuning",
 }
 """Where public names are that are loaded on first use."""
 

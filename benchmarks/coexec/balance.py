@@ -22,7 +22,7 @@ from benchmarks.coexec.networks import NETWORKS
 from benchmarks.coexec.steps import PREPARE, Step, run_steps
 from benchmarks.coexec.testbed import ISAS, Testbed, TestbedError, all_cores
 from benchmarks.coexec.turns import Budget
-from phonebit.device import load_runtime
+from phonebit.devices.runtime import load_runtime
 
 SPLITS: Final = ((1, 1), (1, 2), (2, 1), (1, 4), (4, 1), (4, 4))
 """Cores of the GPU and of the CPU; those that the machine has."""

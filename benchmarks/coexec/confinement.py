@@ -21,7 +21,7 @@ from benchmarks.coexec.layer_files import REFERENCE, convolution_of, write_layer
 from benchmarks.coexec.layer_timing import MeasuredLayer
 from benchmarks.coexec.testbed import TestbedError
 from phonebit import Network
-from phonebit.random_inputs import random_inputs
+from phonebit.network.random_inputs import random_inputs
 
 TASKS: Final = Path("/proc/self/task")
 ROUNDS: Final = 7

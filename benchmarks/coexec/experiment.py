@@ -22,7 +22,7 @@ from benchmarks.coexec.testbed import (
 from benchmarks.coexec.turns import Budget
 from benchmarks.records import RESULTS
 from phonebit import Network
-from phonebit.loading import EngineOptions
+from phonebit.devices.loading import EngineOptions
 from phonebit.planner.measure.engines import open_measuring_engine, open_noise_probe
 
 if TYPE_CHECKING:

@@ -33,11 +33,11 @@ from phonebit.converter.passes.pipeline import FloatWeights
 from phonebit.format.reader import read_contents
 from phonebit.format.writer import file_bytes
 from phonebit.models.networks import build
+from phonebit.network.random_inputs import random_inputs
 from phonebit.output_files import write_atomically
 from phonebit.planner import with_plan
 from phonebit.planner.api import plan as plan_file
 from phonebit.planner.search.planning import Planned
-from phonebit.random_inputs import random_inputs
 
 NETWORKS: Final = ("vgg16", "birealnet18", "yolov2_tiny", "googlenet", "alexnet", "quicknet")
 WORK_OF: Final = ("codl_hybrid", "codl", "finegrained")

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from phonebit.devices.loading import Precision
 from phonebit.format.contents import FileContents
 from phonebit.format.reader import read_contents
-from phonebit.loading import Precision
 from phonebit.planner.plan.execution_plan import Processor
 from phonebit.planner.predict import LayerShape, SharingCost
 from phonebit.planner.predict.profile import read_profile

@@ -156,7 +156,7 @@ def pocl_device() -> str:
     Raises:
         TestbedError: There is no PoCL.
     """
-    from phonebit.opencl import opencl_devices
+    from phonebit.devices.opencl import opencl_devices
 
     devices = opencl_devices()
     for device in devices:

@@ -26,9 +26,9 @@ from benchmarks.coexec.layer_files import write_layer
 from benchmarks.coexec.networks import NETWORKS, network_file
 from benchmarks.coexec.testbed import all_cores, from_options, pocl_device
 from phonebit import PhoneBitError
+from phonebit.devices.loading import EngineOptions
 from phonebit.format.reader import read_contents
 from phonebit.format.writer import file_bytes
-from phonebit.loading import EngineOptions
 from phonebit.planner.measure.engines import open_measuring_engine
 from phonebit.planner.measure.measuring import measure_parts
 from phonebit.planner.measure.sampled_files import layer_file

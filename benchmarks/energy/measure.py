@@ -19,7 +19,7 @@ import phonebit
 from phonebit import energy
 from phonebit.energy.nvml import find_nvml, matching_gpu
 from phonebit.models.networks import NETWORKS, build
-from phonebit.random_inputs import random_inputs
+from phonebit.network.random_inputs import random_inputs
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ from phonebit.converter.ops import BinaryConv2D, Input
 from phonebit.converter.ops import Elementwise as Sign
 from phonebit.converter.ops.epilogue import Epilogue
 from phonebit.converter.writer import to_bytes
+from phonebit.devices.opencl import opencl_runtime
 from phonebit.format.records import DataType
-from phonebit.opencl import opencl_runtime
 
 _runtime = opencl_runtime()
 

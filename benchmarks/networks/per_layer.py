@@ -31,7 +31,7 @@ from benchmarks.run_context import run_context
 from phonebit import Network
 from phonebit.errors import VerificationError
 from phonebit.models.networks import NETWORKS, build
-from phonebit.random_inputs import random_inputs
+from phonebit.network.random_inputs import random_inputs
 
 NETWORK: Final = "yolov2_tiny"
 FORMS: Final = ("fused", "unfused", "float")

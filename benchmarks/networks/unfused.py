@@ -34,8 +34,8 @@ from phonebit.converter.passes.lower_arithmetic import LowerArithmetic
 from phonebit.converter.passes.merge_scale_bias import MergeScaleBias
 from phonebit.converter.passes.pipeline import PASSES, run_pipeline
 from phonebit.converter.writer import to_bytes
+from phonebit.images.preprocessing import Preprocessing
 from phonebit.models.networks import INPUT_RANGE, NETWORKS
-from phonebit.preprocessing import Preprocessing
 
 FUSING: Final = (FuseIntegerThresholds, FuseFloatThresholds, FuseEpilogues, HoistSigns, HoistSteps)
 

@@ -26,7 +26,7 @@ import phonebit
 from benchmarks.peers.larq_zoo_models import build, integer_pictures, real_pictures
 from benchmarks.records import RESULTS, write_results
 from benchmarks.run_context import run_context
-from phonebit.converter.importers.keras_activations import keras_activations
+from phonebit.converter.importers.keras.activations import keras_activations
 from phonebit.verification import verify
 
 SIZE: Final = 224

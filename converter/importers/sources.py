@@ -97,7 +97,7 @@ def import_source(source: str | os.PathLike[str] | Any, options: ImportOptions) 
         ConversionError: The source cannot be read, or needs an option that is missing.
     """
     if framework_of(source, options) == "torch":
-        from phonebit.converter.importers.torch import import_torch
+        from phonebit.converter.importers.torch.importer import import_torch
 
         return import_torch(
             source,
@@ -105,7 +105,7 @@ def import_source(source: str | os.PathLike[str] | Any, options: ImportOptions) 
             input_shape=options.input_shape,
             model=options.model,
         )
-    from phonebit.converter.importers.larq import import_larq
+    from phonebit.converter.importers.keras.importer import import_larq
 
     return import_larq(
         source,

@@ -178,7 +178,7 @@ def bench_inputs(
         InputError: if there is a picture but several inputs, or the picture does not fit; if there
             are flags without a picture.
     """
-    from phonebit.random_inputs import random_inputs
+    from phonebit.network.random_inputs import random_inputs
 
     if image is None:
         if flags != PictureFlags():
@@ -189,7 +189,7 @@ def bench_inputs(
             "the network has several inputs", where=str(network.path), hint="leave --image out"
         )
     from phonebit.cli.pictures import PLAIN_LEVELS, load_picture
-    from phonebit.preprocessing_settings import rule_text
+    from phonebit.images.settings import rule_text
 
     info = network.inputs[0]
     rule = flags.rule_for(network, info)

@@ -132,7 +132,7 @@ def convert(
     from phonebit.converter.convert import default_output
     from phonebit.detection.head import read_head
     from phonebit.format.writer import PBIT_FILE
-    from phonebit.labels import read_labels
+    from phonebit.images.labels import read_labels
     from phonebit.output_files import check_output
 
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # Lambdas need TensorFlow, which talks a lot

@@ -105,8 +105,8 @@ def true_label(picture: Path) -> str:
 
 def _convert(folder: Path, target: Path) -> tuple[Any, float]:
     from phonebit.converter.convert import convert
-    from phonebit.preprocessing import Preprocessing
-    from phonebit.preprocessing_settings import read_toml
+    from phonebit.images.preprocessing import Preprocessing
+    from phonebit.images.settings import read_toml
 
     start = time.perf_counter()
     settings = read_toml(folder / "preprocessing.toml")

@@ -11,10 +11,16 @@ from rich.table import Table
 
 from phonebit.cli.console import bytes_text, output, print_json
 from phonebit.cli.options import JsonOption
-from phonebit.device import forced_isa, instruction_sets, load_runtime, serving_isa, usable_cores
+from phonebit.devices.opencl import INSTALL_HINT, first_real_gpu, opencl_devices, opencl_runtime
+from phonebit.devices.runtime import (
+    forced_isa,
+    instruction_sets,
+    load_runtime,
+    serving_isa,
+    usable_cores,
+)
+from phonebit.devices.tuning_store import cache_folder
 from phonebit.display import escape_markup as escape
-from phonebit.opencl import INSTALL_HINT, first_real_gpu, opencl_devices, opencl_runtime
-from phonebit.tuning_store import cache_folder
 
 if TYPE_CHECKING:
     from phonebit import _runtime

@@ -19,8 +19,8 @@ from phonebit.layer_info import binary_mac_share, shape_text
 if TYPE_CHECKING:
     from phonebit.converter.ir import Graph
     from phonebit.format.contents import FileContents
+    from phonebit.images.preprocessing import Preprocessing
     from phonebit.network import Network
-    from phonebit.preprocessing import Preprocessing
 
 
 def inspect(
@@ -52,7 +52,7 @@ def describe(network: Network, graph: Graph) -> dict[str, Any]:
     Returns:
         Sizes in bytes, shapes as (height, width, channels).
     """
-    from phonebit.preprocessing_settings import as_settings
+    from phonebit.images.settings import as_settings
 
     types = {name: (kind.dtype.name.lower(), kind.shape) for name, kind in graph.types.items()}
     fused = fused_layers(network.metadata)
@@ -134,7 +134,7 @@ def _head_text(head: dict[str, Any]) -> str:
 
 
 def _print(console: Console, document: dict[str, Any], rules: Mapping[str, Preprocessing]) -> None:
-    from phonebit.preprocessing_settings import rule_text
+    from phonebit.images.settings import rule_text
 
     memory = document["memory"]
     console.print(

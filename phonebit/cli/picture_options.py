@@ -11,10 +11,10 @@ import typer
 from phonebit.errors import InputError
 
 if TYPE_CHECKING:
+    from phonebit.images.preprocessing import Preprocessing
+    from phonebit.images.settings import Fields
     from phonebit.layer_info import TensorInfo
     from phonebit.network import Network
-    from phonebit.preprocessing import Preprocessing
-    from phonebit.preprocessing_settings import Fields
 
 PANEL: Final = "Image preprocessing"
 FLAGS: Final = {
@@ -91,7 +91,7 @@ class PictureFlags:
         Raises:
             InputError: if the TOML file is wrong.
         """
-        from phonebit.preprocessing_settings import read_toml
+        from phonebit.images.settings import read_toml
 
         if self.file is None:
             return []
@@ -104,7 +104,7 @@ class PictureFlags:
         Raises:
             InputError: if a flag or the file is wrong, or something but not the range is given.
         """
-        from phonebit.preprocessing_settings import make_preprocessing
+        from phonebit.images.settings import make_preprocessing
 
         settings, labels = self._settings()
         if not settings:
@@ -117,7 +117,7 @@ class PictureFlags:
         Raises:
             InputError: if a flag is wrong, or would change values that the network computes itself.
         """
-        from phonebit.preprocessing_settings import make_preprocessing
+        from phonebit.images.settings import make_preprocessing
 
         settings, _ = self._settings()
         stored = network.preprocessing.get(info.name)
@@ -138,7 +138,7 @@ class PictureFlags:
         return make_preprocessing(settings, f"{FLAGS['range']}=LOW,HIGH")
 
     def _settings(self) -> tuple[Fields, list[str] | None]:
-        from phonebit.preprocessing_settings import SETTINGS, PreprocessingFile, read_toml
+        from phonebit.images.settings import SETTINGS, PreprocessingFile, read_toml
 
         read = read_toml(self.file) if self.file is not None else PreprocessingFile()
         settings = dict(read.fields)

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from phonebit.errors import InputError
+from phonebit.images.fitting import fit_picture
+from phonebit.images.placement import Placement
+from phonebit.images.preprocessing import Preprocessing
 from phonebit.layer_info import TensorInfo
-from phonebit.picture_fitting import fit_picture
-from phonebit.picture_placement import Placement
-from phonebit.preprocessing import Preprocessing
 
 PICTURE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"})
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF")

@@ -115,8 +115,8 @@ def run(
     -o the boxes of a detector are drawn into copies of the images.
     """
     from phonebit.cli.pictures import load_picture
+    from phonebit.images.settings import as_settings
     from phonebit.network import Network
-    from phonebit.preprocessing_settings import as_settings
 
     flags = PictureFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
     network = Network.load(

@@ -11,10 +11,10 @@ from rich.table import Table
 
 from phonebit.cli.console import EXIT_CHECK_FAILED, output, print_json, progress
 from phonebit.cli.options import JsonOption, OpenClDeviceOption
+from phonebit.devices.opencl import opencl_runtime
+from phonebit.devices.target import find_opencl_target
+from phonebit.devices.tuning_store import cache_folder
 from phonebit.display import escape_markup as escape
-from phonebit.opencl import opencl_runtime
-from phonebit.target import find_opencl_target
-from phonebit.tuning_store import cache_folder
 
 
 @dataclass(frozen=True)

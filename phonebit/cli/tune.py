@@ -11,9 +11,9 @@ from rich.table import Table
 
 from phonebit.cli.console import output, print_json, progress
 from phonebit.cli.options import JsonOption, OpenClDeviceOption, PrecisionOption
+from phonebit.devices.tuning import LayerTuning, Level, TuningReport
+from phonebit.devices.tuning import tune as tune_file
 from phonebit.display import escape_markup as escape
-from phonebit.tuning import LayerTuning, Level, TuningReport
-from phonebit.tuning import tune as tune_file
 
 LevelOption = Annotated[
     Level,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from phonebit.detection.head import DetectionHead
 from phonebit.detection.overlap import area, suppress
 from phonebit.detection.yolov2 import decode
-from phonebit.picture_placement import Placement
+from phonebit.images.placement import Placement
 
 Box = tuple[float, float, float, float]
 

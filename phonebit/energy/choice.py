@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from phonebit.devices.opencl import opencl_devices
 from phonebit.energy.discovery import Finding
 from phonebit.energy.nvml import NvmlSource, matching_gpu
 from phonebit.energy.opencl_address import pci_address
 from phonebit.energy.source import EnergySource, NoSourceError
-from phonebit.opencl import opencl_devices
 
 if TYPE_CHECKING:
     from phonebit import _runtime

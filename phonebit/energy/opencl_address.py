@@ -10,7 +10,7 @@ import ctypes
 import os
 from typing import TYPE_CHECKING
 
-from phonebit.opencl import LIBRARY_VARIABLE, pyopencl_library
+from phonebit.devices.opencl import LIBRARY_VARIABLE, pyopencl_library
 
 if TYPE_CHECKING:
     from phonebit import _runtime

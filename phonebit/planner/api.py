@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from phonebit.device import usable_cores
+from phonebit.devices.loading import EngineOptions
+from phonebit.devices.opencl import device_key, opencl_device
+from phonebit.devices.runtime import usable_cores
+from phonebit.devices.tuning_store import stored_tuning
 from phonebit.errors import DeviceError, InputError
 from phonebit.format.contents import FileContents
 from phonebit.format.reader import read_contents
 from phonebit.format.writer import PBIT_FILE, file_bytes
-from phonebit.loading import EngineOptions
-from phonebit.opencl import device_key, opencl_device
 from phonebit.output_files import check_output, write_output
 from phonebit.planner.measure.collect import CollectionReport, collect_here
 from phonebit.planner.measure.device_facts import PROBE, device_facts, gpu_facts
@@ -42,7 +43,6 @@ from phonebit.planner.search.explain import LayerChoice, explain
 from phonebit.planner.search.methods import method_named
 from phonebit.planner.search.part_times import MeasuredTimes, PredictedTimes
 from phonebit.planner.search.planning import Planned, plan_network
-from phonebit.tuning_store import stored_tuning
 
 if TYPE_CHECKING:
     from phonebit import _runtime

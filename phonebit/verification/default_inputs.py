@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from phonebit.converter.constant_inputs import constant_inputs
 from phonebit.format.records import DataType
-from phonebit.random_inputs import random_inputs
+from phonebit.network.random_inputs import random_inputs
 
 if TYPE_CHECKING:
     from phonebit.network import Network

@@ -43,7 +43,7 @@ def open_source(
 
 
 def _open_torch(source: PathLike | Any, framework: bool, options: ImportOptions) -> Source:
-    from phonebit.converter.importers.torch import open_torch
+    from phonebit.converter.importers.torch.importer import open_torch
 
     opened = open_torch(
         source,
@@ -63,7 +63,7 @@ def _open_keras(source: PathLike | Any, framework: bool, options: ImportOptions)
     missing = [module for module in ("tensorflow", "larq") if find_spec(module) is None]
     if missing:
         return Source(name, graph, None, f"{' and '.join(missing)} not installed")
-    from phonebit.converter.importers.keras_activations import keras_activations, load_keras
+    from phonebit.converter.importers.keras.activations import keras_activations, load_keras
 
     try:
         is_path = isinstance(source, str | os.PathLike)

@@ -11,8 +11,8 @@ from phonebit.converter.importers.sources import ImportOptions
 from phonebit.converter.reader import read_graph
 from phonebit.errors import InputError
 from phonebit.floating_point import rounds_by_default
-from phonebit.input_checks import arrays_by_name, check_inputs
 from phonebit.network import Network
+from phonebit.network.input_checks import arrays_by_name, check_inputs
 from phonebit.verification.default_inputs import default_inputs
 from phonebit.verification.end_to_end import EndToEndChecker
 from phonebit.verification.layers import LayerChecker
@@ -23,8 +23,8 @@ from phonebit.verification.source_trace import Array, Source
 from phonebit.verification.stored_weights import StoredWeights
 
 if TYPE_CHECKING:
-    from phonebit.loading import Precision
-    from phonebit.target import DeviceLike
+    from phonebit.devices.loading import Precision
+    from phonebit.devices.target import DeviceLike
 
 BATCH = 8
 """Samples at a time: every intermediate value of both networks is held for these."""

@@ -20,7 +20,7 @@ namespace {
 /// The first time, people are told why they wait.
 void before_self_test() {
   const py::gil_scoped_acquire locked;
-  py::module_::import("phonebit.first_use").attr("announce")();
+  py::module_::import("phonebit.devices.first_use").attr("announce")();
 }
 
 std::vector<std::tuple<std::string, std::string, bool, std::string>> self_test(

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from phonebit import Network
+from phonebit.devices.opencl import opencl_runtime
 from phonebit.format.reader import read_contents
 from phonebit.format.writer import file_bytes
-from phonebit.opencl import opencl_runtime
 from phonebit.planner import ExecutionPlan, Processor, with_plan
 from support.random_plans import whole_plan
 

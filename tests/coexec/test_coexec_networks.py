@@ -19,10 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from phonebit.converter.writer import to_bytes
+from phonebit.devices.opencl import opencl_devices, opencl_runtime
 from phonebit.errors import InputError
 from phonebit.format.reader import parse_contents
 from phonebit.format.records import OpKind
-from phonebit.opencl import opencl_devices, opencl_runtime
 from phonebit.planner import ExecutionPlan, OutputPart, PlannedPart, Processor
 from support.builders import engine_graphs, integer_inputs
 from support.opencl_device import check_warnings, device_name, pyopencl_device

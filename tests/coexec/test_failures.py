@@ -14,7 +14,7 @@ import pytest
 
 from phonebit import bnn_kernels
 from phonebit.converter.writer import to_bytes
-from phonebit.opencl import opencl_devices, pyopencl_library
+from phonebit.devices.opencl import opencl_devices, pyopencl_library
 from support.builders import engine_graphs
 from support.opencl_device import pyopencl_device
 

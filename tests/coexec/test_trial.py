@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from phonebit.converter.writer import to_bytes
+from phonebit.devices.opencl import opencl_runtime
 from phonebit.format.reader import parse_contents
 from phonebit.format.writer import file_bytes
-from phonebit.opencl import opencl_runtime
 from phonebit.planner import ExecutionPlan, Processor, with_plan
 from support.builders import engine_graphs, integer_inputs
 from support.opencl_device import device_name, pyopencl_device

@@ -11,7 +11,7 @@ from graphs import Source, integers
 
 from phonebit.converter.convert import convert, convert_graph
 from phonebit.converter.cost import total_macs
-from phonebit.converter.importers.larq import import_larq
+from phonebit.converter.importers.keras.importer import import_larq
 from phonebit.converter.interpreter import run
 from phonebit.converter.ir import Graph, Window
 from phonebit.converter.ops import Conv2D, Sign, Softmax
@@ -21,7 +21,7 @@ from phonebit.converter.reader import graph_from_bytes, read_graph
 from phonebit.errors import ConversionError, UnsupportedLayerError
 from phonebit.format.reader import read_contents
 from phonebit.format.records import DataType
-from phonebit.preprocessing import ColorOrder, Preprocessing
+from phonebit.images.preprocessing import ColorOrder, Preprocessing
 
 FIXTURES = Path(__file__).parent / "fixtures"
 CHECKPOINT = FIXTURES / "binary_convolutions.h5"

@@ -13,9 +13,9 @@ import h5py
 import numpy as np
 import pytest
 
-from phonebit.converter.importers import keras_files
 from phonebit.converter.importers.hdf5 import Dataset, Group, open_hdf5
-from phonebit.converter.importers.larq import import_larq
+from phonebit.converter.importers.keras import files
+from phonebit.converter.importers.keras.importer import import_larq
 from phonebit.errors import ConversionError, PhoneBitError
 
 FIXTURES = Path(__file__).with_name("fixtures")
@@ -152,8 +152,8 @@ def test_damage_is_an_error_or_harmless_and_never_slow(suffix: str, tmp_path: Pa
 def test_an_archive_is_bounded_before_it_is_unpacked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keras_files, "MAX_CONFIG_BYTES", 1 << 20)
-    monkeypatch.setattr(keras_files, "_unpack", None)
+    monkeypatch.setattr(files, "MAX_CONFIG_BYTES", 1 << 20)
+    monkeypatch.setattr(files, "_unpack", None)
     path = tmp_path / "bomb.keras"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("config.json", "{}")
@@ -161,7 +161,7 @@ def test_an_archive_is_bounded_before_it_is_unpacked(
     with pytest.raises(ConversionError, match="2 files, which unpack to"):
         import_larq(path)
     with zipfile.ZipFile(path, "w") as archive:
-        for number in range(keras_files.MAX_ENTRIES + 1):
+        for number in range(files.MAX_ENTRIES + 1):
             archive.writestr(f"{number}", "")
     with pytest.raises(ConversionError, match="10001 files"):
         import_larq(path)

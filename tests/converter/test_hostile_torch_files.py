@@ -24,8 +24,8 @@ from hostile_torch_files import (  # noqa: E402
 )
 from watched import OUTPUT, reports  # noqa: E402
 
-from phonebit.converter.importers.torch_archive import load_program  # noqa: E402
-from phonebit.converter.importers.torch_archive_text import checked_program  # noqa: E402
+from phonebit.converter.importers.torch.archive import load_program  # noqa: E402
+from phonebit.converter.importers.torch.archive_text import checked_program  # noqa: E402
 from phonebit.errors import ConversionError  # noqa: E402
 
 FACTORY = "from torch import nn\n\ndef build():\n    return nn.Conv2d(3, 4, 3)\n"

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from test_importer_larq import FIXTURES, as_nhwc, framework_values
 
-from phonebit.converter.importers.keras_graph import Tensor
-from phonebit.converter.importers.larq import import_larq
+from phonebit.converter.importers.keras.graph import Tensor
+from phonebit.converter.importers.keras.importer import import_larq
 from phonebit.converter.interpreter import run
 from phonebit.converter.ir import Graph
 from phonebit.converter.plugin import CustomLayer, load_plugin

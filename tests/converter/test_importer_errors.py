@@ -16,8 +16,8 @@ import h5py
 import numpy as np
 import pytest
 
-from phonebit.converter.importers import keras_weights
-from phonebit.converter.importers.larq import import_larq
+from phonebit.converter.importers.keras import weights
+from phonebit.converter.importers.keras.importer import import_larq
 from phonebit.errors import ConversionError, PhoneBitError, UnsupportedLayerError
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -332,7 +332,7 @@ def test_missing_weights_are_named(tmp_path: Path) -> None:
 
 
 def test_the_sum_of_all_weights_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keras_weights, "MAX_WEIGHT_BYTES", 1000)
+    monkeypatch.setattr(weights, "MAX_WEIGHT_BYTES", 1000)
     for suffix in ("h5", "keras"):
         with pytest.raises(ConversionError, match="exceed"):
             import_larq(FIXTURES / f"dense_layers.{suffix}")

@@ -13,9 +13,9 @@ import pytest
 from test_importer_larq import FIXTURES
 from test_importer_live import lq, tf
 
-from phonebit.converter.importers import keras_framework
-from phonebit.converter.importers.keras_activations import keras_activations, load_keras
-from phonebit.converter.importers.larq import import_larq
+from phonebit.converter.importers.keras import framework
+from phonebit.converter.importers.keras.activations import keras_activations, load_keras
+from phonebit.converter.importers.keras.importer import import_larq
 from phonebit.converter.interpreter import run
 from phonebit.converter.ir import Graph
 from phonebit.errors import ConversionError, UnsupportedLayerError
@@ -152,7 +152,7 @@ def test_trusting_a_file_without_tensorflow_says_what_to_install(
 ) -> None:
     model_of(tf, lambda x: x * 2).save(tmp_path / "model.h5")
     monkeypatch.setitem(sys.modules, "tensorflow", None)
-    monkeypatch.setattr(keras_framework, "import_module", __import__)
+    monkeypatch.setattr(framework, "import_module", __import__)
     with pytest.raises(UnsupportedLayerError, match="pip install larq tf-keras"):
         import_larq(tmp_path / "model.h5", trust_lambdas=True)
 
@@ -185,5 +185,5 @@ def test_files_without_lambdas_run_nothing_when_trusted(
     def fail(*_: Any) -> None:
         raise AssertionError("Keras was asked for")
 
-    monkeypatch.setattr(keras_framework, "installed_keras", fail)
+    monkeypatch.setattr(framework, "installed_keras", fail)
     import_larq(FIXTURES / "slices.h5", trust_lambdas=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from phonebit.converter.importers.larq import import_larq
+from phonebit.converter.importers.keras.importer import import_larq
 from phonebit.converter.interpreter import run
 from phonebit.converter.ir import Graph
 from phonebit.converter.ops import Conv2D, Dequantize, Sign

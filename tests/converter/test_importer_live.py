@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import zoo_networks
 
-from phonebit.converter.importers.keras_activations import keras_activations, load_keras
-from phonebit.converter.importers.larq import import_larq
+from phonebit.converter.importers.keras.activations import keras_activations, load_keras
+from phonebit.converter.importers.keras.importer import import_larq
 from phonebit.converter.interpreter import evaluate_node, run
 from phonebit.converter.ir import Graph
 from phonebit.converter.ops import BatchNorm, Conv2D, Quantize

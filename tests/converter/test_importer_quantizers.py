@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from test_importer_larq import FIXTURES
 
-from phonebit.converter.importers.keras_kinds import KINDS, UnsupportedQuantizerError
-from phonebit.converter.importers.keras_probing import recognise
-from phonebit.converter.importers.keras_steps import apply, from_ordered, ordered
-from phonebit.converter.importers.larq import import_larq
-from phonebit.converter.importers.quantizers import QuantizerResolver
+from phonebit.converter.importers.keras.importer import import_larq
+from phonebit.converter.importers.keras.probing import recognise
+from phonebit.converter.importers.keras.quantizer_functions import KINDS, UnsupportedQuantizerError
+from phonebit.converter.importers.keras.quantizers import QuantizerResolver
+from phonebit.converter.importers.keras.step_functions import apply, from_ordered, ordered
 from phonebit.converter.ir import SMALLEST
 from phonebit.converter.ops import Conv2D, Quantize, Sign
 

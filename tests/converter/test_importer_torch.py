@@ -23,7 +23,7 @@ from torch_checks import (  # noqa: E402
     step_names,
 )
 
-from phonebit.converter.importers.torch import open_torch  # noqa: E402
+from phonebit.converter.importers.torch.importer import open_torch  # noqa: E402
 from phonebit.converter.interpreter import run  # noqa: E402
 from phonebit.converter.ops import BatchNorm, SelectChannels, Softmax  # noqa: E402
 from phonebit.converter.ops.resize_bilinear import ResizeBilinear  # noqa: E402

@@ -16,8 +16,8 @@ from torch import nn  # noqa: E402
 from torch_checks import Lambda, assert_equal_to_pytorch, imported  # noqa: E402
 
 from phonebit.converter.convert import convert  # noqa: E402
-from phonebit.converter.importers import torch_translation  # noqa: E402
 from phonebit.converter.importers.sources import ImportOptions  # noqa: E402
+from phonebit.converter.importers.torch import translation  # noqa: E402
 from phonebit.errors import ConversionError  # noqa: E402
 from phonebit.network import Network  # noqa: E402
 from phonebit.verification.verify import verify  # noqa: E402
@@ -66,7 +66,7 @@ def test_a_mistake_of_the_importer_is_an_error_that_names_the_layer(
     def broken(*_: Any) -> None:
         raise RuntimeError("out of flour")
 
-    monkeypatch.setitem(torch_translation.RULES, "conv2d", broken)
+    monkeypatch.setitem(translation.RULES, "conv2d", broken)
     module = nn.Sequential(nn.ReLU(), nn.Conv2d(8, 4, 3))
     message = r"1: aten.conv2d cannot be translated: RuntimeError: out of flour.*report it"
     with pytest.raises(ConversionError, match=message):

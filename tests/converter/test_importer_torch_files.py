@@ -17,7 +17,7 @@ import torch.nn.functional as F  # noqa: E402, N812
 from torch import nn  # noqa: E402
 from torch_checks import Lambda, assert_equal_to_pytorch, kinds  # noqa: E402
 
-from phonebit.converter.importers.torch import import_torch, open_torch  # noqa: E402
+from phonebit.converter.importers.torch.importer import import_torch, open_torch  # noqa: E402
 from phonebit.errors import ConversionError, InputError, UnsupportedLayerError  # noqa: E402
 
 SHAPE = (1, 3, 6, 6)
@@ -250,7 +250,9 @@ def test_activations_name_an_input_that_is_missing_or_has_another_shape() -> Non
 
 
 def test_the_importer_itself_needs_no_pytorch_until_it_is_used() -> None:
-    code = "import sys, phonebit.converter.importers.torch; assert 'torch' not in sys.modules"
+    code = (
+        "import sys, phonebit.converter.importers.torch.importer; assert 'torch' not in sys.modules"
+    )
     subprocess.run([sys.executable, "-P", "-c", code], check=True)
 
 

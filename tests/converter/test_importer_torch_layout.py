@@ -11,10 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from phonebit.converter.importers.torch_emission import Emission
-from phonebit.converter.importers.torch_layout import relayout
-from phonebit.converter.importers.torch_program import Program
-from phonebit.converter.importers.torch_views import (
+from phonebit.converter.importers.torch.element_positions import (
     ZERO,
     Layout,
     UnsupportedError,
@@ -22,6 +19,9 @@ from phonebit.converter.importers.torch_views import (
     in_layout,
     plain_view,
 )
+from phonebit.converter.importers.torch.emission import Emission
+from phonebit.converter.importers.torch.layout import relayout
+from phonebit.converter.importers.torch.program import Program
 from phonebit.converter.infer import infer
 from phonebit.converter.interpreter import run
 from phonebit.converter.ir import Graph

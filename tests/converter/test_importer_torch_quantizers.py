@@ -22,7 +22,7 @@ from torch_checks import (  # noqa: E402
     step_names,
 )
 
-from phonebit.converter.importers.torch_steps import keys_of, numbers_of  # noqa: E402
+from phonebit.converter.importers.torch.jumps import keys_of, numbers_of  # noqa: E402
 from phonebit.converter.interpreter import run  # noqa: E402
 from phonebit.converter.ir import SMALLEST  # noqa: E402
 from phonebit.converter.ops import Conv2D, Elementwise, Quantize, Sign  # noqa: E402

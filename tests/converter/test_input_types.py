@@ -8,14 +8,14 @@ from random_networks import build
 from test_convert import FIXTURES, network
 
 from phonebit.converter.convert import convert_graph, prepare_source
-from phonebit.converter.importers.larq import import_larq
+from phonebit.converter.importers.keras.importer import import_larq
 from phonebit.converter.input_types import rational_levels
 from phonebit.converter.interpreter import run
 from phonebit.converter.ops import Conv2D, Dequantize
 from phonebit.converter.reader import graph_from_bytes
 from phonebit.errors import ConversionError
 from phonebit.format.records import DataType
-from phonebit.preprocessing import ColorOrder, Preprocessing, Resize
+from phonebit.images.preprocessing import ColorOrder, Preprocessing, Resize
 
 
 def test_bytes_are_read_through_integers_and_agree_with_the_float_network() -> None:

@@ -6,9 +6,9 @@ from enum import IntEnum
 
 import pytest
 
-from phonebit.converter.importers.keras_functions import FUNCTIONS as KERAS_FUNCTIONS
-from phonebit.converter.importers.keras_pointwise import ACTIVATIONS
-from phonebit.converter.importers.torch_arithmetic import ARITHMETIC
+from phonebit.converter.importers.keras.functions import FUNCTIONS as KERAS_FUNCTIONS
+from phonebit.converter.importers.keras.pointwise import ACTIVATIONS
+from phonebit.converter.importers.torch.arithmetic import ARITHMETIC
 from phonebit.converter.ops import OPERATORS
 from phonebit.converter.ops.base import Numbered
 from phonebit.converter.ops.epilogue import EPILOGUE_OPS, FUNCTIONS

@@ -23,7 +23,7 @@ from phonebit.format.contents import FileContents
 from phonebit.format.reader import parse_contents
 from phonebit.format.records import PREPROCESSING, ColorOrder, DataType, SectionKind
 from phonebit.format.writer import file_bytes, seal
-from phonebit.preprocessing import Interpolation, Preprocessing, Resize
+from phonebit.images.preprocessing import Interpolation, Preprocessing, Resize
 from support import builders
 
 INTACT = to_bytes(builders.described_classifier())

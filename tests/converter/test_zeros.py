@@ -31,8 +31,8 @@ from phonebit.converter.ops.epilogue.functions import Round, Sigmoid, Tanh
 from phonebit.converter.passes.base import PassLog, ZeroFate, copy_graph
 from phonebit.converter.passes.decide_zeros import Zeros, decide_zeros
 from phonebit.format.records import DataType
+from phonebit.images.preprocessing import Preprocessing
 from phonebit.network import Network
-from phonebit.preprocessing import Preprocessing
 
 TORCH_SIGN = Quantize(np.array([0, SMALLEST], np.float32), np.array([-1, 0, 1], np.float32))
 SAME = Window((3, 3), pads=(1, 1, 1, 1))

@@ -11,9 +11,9 @@ import zoo_networks
 from test_importer_live import assert_equal_graphs, assert_equal_to_the_last_bit, lq, tf
 
 from phonebit.converter.convert import convert_graph
-from phonebit.converter.importers.keras_activations import keras_activations, load_keras
-from phonebit.converter.importers.keras_graph import Tensor
-from phonebit.converter.importers.larq import import_larq
+from phonebit.converter.importers.keras.activations import keras_activations, load_keras
+from phonebit.converter.importers.keras.graph import Tensor
+from phonebit.converter.importers.keras.importer import import_larq
 from phonebit.converter.interpreter import evaluate_node
 from phonebit.converter.ir import Graph, Node
 from phonebit.converter.ops import Conv2D, Input, Quantize, Sign

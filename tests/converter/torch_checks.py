@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from phonebit.converter.importers.torch import TorchSource, open_torch
+from phonebit.converter.importers.torch.importer import TorchSource, open_torch
 from phonebit.converter.interpreter import run
 from phonebit.converter.ir import Graph
 

@@ -16,6 +16,7 @@ import numpy as np
 from cases import long_lives, reshape_aliases
 
 from phonebit.converter.writer import to_bytes
+from phonebit.devices.opencl import opencl_runtime
 from phonebit.errors import DeviceError, ModelFormatError
 from phonebit.format.records import (
     CONSTANT,
@@ -30,7 +31,6 @@ from phonebit.format.records import (
     SectionKind,
 )
 from phonebit.format.writer import file_bytes, seal
-from phonebit.opencl import opencl_runtime
 from support.builders import described_classifier, engine_graphs, planned_classifier
 
 _runtime = opencl_runtime()

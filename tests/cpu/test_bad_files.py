@@ -12,10 +12,10 @@ import pytest
 
 from phonebit import _runtime
 from phonebit.converter.writer import to_bytes, to_contents
+from phonebit.devices.opencl import opencl_devices
 from phonebit.errors import ModelFormatError
 from phonebit.format.records import NONE, DataType, StepKind
 from phonebit.format.writer import file_bytes, seal
-from phonebit.opencl import opencl_devices
 from support.builders import engine_graphs
 
 INTACT = to_bytes(engine_graphs()["residual_block_64"])

@@ -22,9 +22,9 @@ from face_types import Array, Arrays, FaceError, Facts, Layer, Levels, Tensor
 
 from phonebit import Preprocessing
 from phonebit.format.bits import unpack_signs, words_per_row
+from phonebit.images.preprocessing import ColorOrder
 from phonebit.layer_info import TensorDtype
 from phonebit.layer_info import TensorInfo as TensorDescription
-from phonebit.preprocessing import ColorOrder
 
 DTYPES = ("bit", "u8", "f32")
 PICTURE_FORMATS = {1: 0, 3: 1, 4: 2}

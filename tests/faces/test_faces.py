@@ -16,8 +16,8 @@ from python_face import PythonNetwork
 
 from phonebit import InputError, Network, Preprocessing
 from phonebit.converter.writer import to_bytes
-from phonebit.opencl import opencl_runtime, pyopencl_library
-from phonebit.preprocessing import Interpolation, Resize
+from phonebit.devices.opencl import opencl_runtime, pyopencl_library
+from phonebit.images.preprocessing import Interpolation, Resize
 from support.builders import described_classifier, engine_graphs
 from support.opencl_device import device_name, pyopencl_device
 

@@ -18,7 +18,7 @@ from phonebit.converter.ops import Conv2D, Elementwise, Input, MaxPool2D, Sign
 from phonebit.converter.ops.epilogue import Clamp, PRelu
 from phonebit.models.networks import NETWORKS, build, converted
 from phonebit.models.networks.moments import Moments, moments_of
-from phonebit.random_inputs import random_inputs
+from phonebit.network.random_inputs import random_inputs
 
 FACTS = {
     "alexnet": ("u8", (227, 227, 3), (1, 1, 1000), 62_407_048, 1_135_256_096, 0.9035),

@@ -26,7 +26,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip insta
 import phonebit  # noqa: E402
 from phonebit import Network  # noqa: E402
 from phonebit.converter.convert import Conversion, convert_graph  # noqa: E402
-from phonebit.converter.importers.torch import import_torch  # noqa: E402
+from phonebit.converter.importers.torch.importer import import_torch  # noqa: E402
 from phonebit.converter.passes.decide_zeros import Zeros  # noqa: E402
 from phonebit.verification import VerificationReport, verify  # noqa: E402
 from support.torch_networks import NETWORKS, Kind, adabin  # noqa: E402

@@ -22,8 +22,8 @@ from phonebit import bnn_kernels
 from phonebit.converter.ir import Window
 from phonebit.converter.ops import Conv2D
 from phonebit.converter.writer import to_bytes
+from phonebit.devices.opencl import opencl_runtime
 from phonebit.errors import DeviceError, InputError
-from phonebit.opencl import opencl_runtime
 from support.builders import engine_graphs, integer_inputs
 from support.engine_net import SAME3, Net
 from support.opencl_device import check_warnings, driver_fault
@@ -173,7 +173,7 @@ def test_damaged_cache_entries_are_found_and_built_again(tmp_path: Path) -> None
 FAULT_SCRIPT = """
 import json, sys
 import numpy as np
-from phonebit.opencl import opencl_runtime
+from phonebit.devices.opencl import opencl_runtime
 _runtime = opencl_runtime()
 path, cache = sys.argv[1:]
 x = [np.load(path + ".npy")]
@@ -230,7 +230,8 @@ def test_a_broken_kernel_error_names_kernel_options_and_build_log(tmp_path: Path
         source.write_text(source.read_text() + "\nthis is no C\n")
     path = write("residual_block_31", tmp_path)
     script = (
-        "import sys\nfrom phonebit.opencl import opencl_runtime\n_runtime = opencl_runtime()\n"
+        "import sys\nfrom phonebit.devices.opencl import opencl_runtime\n"
+        "_runtime = opencl_runtime()\n"
         "try:\n    _runtime.Network(sys.argv[1], device='gpu', cache_directory=sys.argv[2])\n"
         "except Exception as error:\n    print(type(error).__name__, error)\n"
     )

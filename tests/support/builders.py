@@ -32,8 +32,8 @@ from phonebit.converter.writer import to_bytes, to_contents
 from phonebit.format.contents import FileContents
 from phonebit.format.records import DataType
 from phonebit.format.writer import file_bytes
+from phonebit.images.preprocessing import Preprocessing, Resize
 from phonebit.planner import ExecutionPlan, OutputPart, PlannedPart, Processor, with_plan
-from phonebit.preprocessing import Preprocessing, Resize
 from support.engine_net import SAME3, Net, sign_of
 from support.value_graphs import (
     byte_weights,

@@ -9,7 +9,7 @@ from phonebit.converter.ops import AveragePool2D, Conv2D, Elementwise
 from phonebit.converter.ops.epilogue import Epilogue, ScaleBias
 from phonebit.detection import DetectionHead
 from phonebit.format.records import DataType
-from phonebit.preprocessing import Preprocessing, Resize
+from phonebit.images.preprocessing import Preprocessing, Resize
 from support.engine_net import Net
 
 SIDE = 64

@@ -47,7 +47,7 @@ def pyopencl_device() -> Any:
 
 def device_name(device: Any) -> str:
     """What phonebit calls a pyopencl device: "gpu:n"."""
-    from phonebit.opencl import opencl_devices
+    from phonebit.devices.opencl import opencl_devices
 
     (index,) = (known.index for known in opencl_devices() if known.id == device.int_ptr)
     return f"gpu:{index}"

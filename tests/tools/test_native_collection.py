@@ -44,7 +44,7 @@ def test_orders_become_samples(bench: Program, gpu_orders: Path, tmp_path: Path)
 def test_the_facts_are_those_that_phonebit_collect_finds(
     bench: Program, gpu_orders: Path, tmp_path: Path
 ) -> None:
-    from phonebit.opencl import opencl_devices
+    from phonebit.devices.opencl import opencl_devices
     from phonebit.planner.api import facts_here
 
     assert bench("--collect", gpu_orders).code == 0

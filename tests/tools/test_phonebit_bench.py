@@ -81,7 +81,7 @@ def test_precision_and_cores_are_passed_on(bench: Program) -> None:
 
 
 def test_devices_lists_processors(bench: Program) -> None:
-    from phonebit.device import instruction_sets
+    from phonebit.devices.runtime import instruction_sets
 
     found = bench("--devices", "--json").document
     known = instruction_sets()

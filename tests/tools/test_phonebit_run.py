@@ -16,7 +16,7 @@ from phonebit.cli.classify import classify
 from phonebit.cli.pictures import load_picture
 from phonebit.converter.writer import to_bytes
 from phonebit.format.bits import pack_signs
-from phonebit.preprocessing import Preprocessing, Resize
+from phonebit.images.preprocessing import Preprocessing, Resize
 from support.builders import tiny_classifier
 
 FILES = sorted(GOLDEN.glob("*.pbit"))

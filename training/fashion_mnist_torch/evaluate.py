@@ -24,7 +24,7 @@ from torch import nn
 
 import phonebit
 from phonebit.converter.convert import Conversion, convert_graph
-from phonebit.converter.importers.torch import import_torch
+from phonebit.converter.importers.torch.importer import import_torch
 from training.fashion_mnist_torch.networks import BINARY, NETWORKS, SIDE
 from training.fashion_mnist_torch.pictures import CLASS_NAMES, DEFAULT_DIR, INPUT_RANGE, TensorSplit
 from training.packed_checkpoint import load

@@ -24,9 +24,9 @@ from torch import nn
 
 import phonebit
 from phonebit.converter.convert import Conversion, convert_graph
-from phonebit.converter.importers.torch import import_torch
+from phonebit.converter.importers.torch.importer import import_torch
 from phonebit.detection import read_head
-from phonebit.preprocessing import Preprocessing, Resize
+from phonebit.images.preprocessing import Preprocessing, Resize
 from training.fashion_mnist.dataset import CLASS_NAMES, DEFAULT_DIR
 from training.fashion_mnist_torch.pictures import INPUT_RANGE
 from training.garment_scenes.anchors import SEED

@@ -25,7 +25,7 @@ def gpu_facts(device: _runtime.OpenClDevice, tuning: str) -> GpuFacts:
     """Facts about a GPU.
 
     Args:
-        device: One of ``phonebit.opencl.opencl_devices()``.
+        device: One of ``phonebit.devices.opencl.opencl_devices()``.
         tuning: Lines that go before the built-in table's: what ``phonebit tune`` found.
     """
     facts = GpuFacts(

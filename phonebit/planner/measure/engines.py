@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from phonebit.devices.loading import EngineOptions, open_engine
 from phonebit.format.reader import read_contents
 from phonebit.format.writer import file_bytes
-from phonebit.loading import EngineOptions, open_engine
 from phonebit.planner.measure.device_facts import PROBE
 from phonebit.planner.measure.noise_probe import NoiseProbe
 from phonebit.planner.measure.sampled_files import layer_file
@@ -32,7 +32,7 @@ def open_measuring_engine(path: Path, device: str, options: EngineOptions) -> _r
         options: How; its plan is not used.
 
     Raises:
-        As ``phonebit.loading.open_engine``.
+        As ``phonebit.devices.loading.open_engine``.
     """
     plan = None
     if "+" in device:
@@ -49,7 +49,7 @@ def open_noise_probe(device: str, options: EngineOptions) -> NoiseProbe:
         options: How the networks run that are measured.
 
     Raises:
-        As ``phonebit.loading.open_engine``.
+        As ``phonebit.devices.loading.open_engine``.
     """
     contents, index = layer_file(PROBE)
     with tempfile.TemporaryDirectory(prefix="phonebit-probe-") as folder:

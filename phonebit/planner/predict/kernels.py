@@ -12,9 +12,9 @@ from functools import cached_property, lru_cache
 from math import prod
 from typing import Any, Final, NamedTuple
 
-from phonebit.device import load_runtime
+from phonebit.devices.kernel_choice import KernelChoice
+from phonebit.devices.runtime import load_runtime
 from phonebit.errors import InputError
-from phonebit.kernel_choice import KernelChoice
 from phonebit.planner.plan.execution_plan import OutputPart
 from phonebit.planner.predict.layer_shape import LayerShape
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from phonebit.devices.tuning_store import cache_folder
 from phonebit.errors import InputError
 from phonebit.output_files import FileKind, write_output
 from phonebit.planner.plan.execution_plan import Processor
@@ -31,7 +32,6 @@ from phonebit.planner.predict.sharing_cost import SharingCost
 from phonebit.planner.predict.trend import FEATURES
 from phonebit.planner.predict.ulayer import LogLine, UlayerPredictor
 from phonebit.text_files import DAMAGED, parse_json, read_text
-from phonebit.tuning_store import cache_folder
 
 VERSION: Final = 4
 PROFILE_FILE: Final = FileKind("a device profile", lambda head: b'"phonebit_profile":' in head)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from phonebit.kernel_choice import KernelChoice
+from phonebit.devices.kernel_choice import KernelChoice
 from phonebit.planner.plan.execution_plan import Processor
 from phonebit.planner.predict.kernels import GpuDispatch, GpuFacts, is_cut
 from phonebit.planner.predict.samples import PartSample, Samples

@@ -24,7 +24,7 @@ from phonebit import Network, VerificationError
 from phonebit.converter.ops import BatchNorm
 from phonebit.converter.reader import read_graph
 from phonebit.models.networks import NETWORKS, converted
-from phonebit.random_inputs import random_inputs
+from phonebit.network.random_inputs import random_inputs
 
 
 def network(content: bytes, path: Path) -> Network:

@@ -10,7 +10,7 @@ from PIL import Image
 
 from phonebit.converter.writer import to_bytes
 from phonebit.detection.drawing import class_color, text_color
-from phonebit.preprocessing import Resize
+from phonebit.images.preprocessing import Resize
 from support.cli_process import Cli
 from support.detector_graph import CELL, SIDE, cell_detector
 

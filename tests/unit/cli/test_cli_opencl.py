@@ -12,7 +12,7 @@ import pytest
 
 import phonebit
 from phonebit import DeviceError, PhoneBitWarning
-from phonebit.device import load_runtime
+from phonebit.devices.runtime import load_runtime
 from phonebit.format.reader import read_contents
 from phonebit.format.writer import file_bytes
 from phonebit.planner import Processor, with_plan
@@ -78,7 +78,7 @@ def pretend(
     tests: tuple[tuple[str, str, bool, str], ...] = (),
 ) -> FakeRuntime:
     runtime = FakeRuntime(list(devices), list(tests))
-    monkeypatch.setattr("phonebit.opencl.load_runtime", lambda: runtime)
+    monkeypatch.setattr("phonebit.devices.opencl.load_runtime", lambda: runtime)
     return runtime
 
 

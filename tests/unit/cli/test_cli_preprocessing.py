@@ -9,7 +9,7 @@ from PIL import Image
 
 from phonebit import Preprocessing, convert
 from phonebit.converter.reader import read_graph
-from phonebit.preprocessing import ColorOrder, Interpolation, Resize
+from phonebit.images.preprocessing import ColorOrder, Interpolation, Resize
 from support.cli_process import Cli
 
 RULE = """

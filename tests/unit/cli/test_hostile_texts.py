@@ -13,7 +13,7 @@ import phonebit
 from phonebit.converter.writer import to_bytes
 from phonebit.display import escape_html, escape_markup, printable, printable_lines
 from phonebit.errors import InputError
-from phonebit.preprocessing import Preprocessing
+from phonebit.images.preprocessing import Preprocessing
 from phonebit.text_files import MOST_BYTES, read_text
 from support.builders import tiny_classifier
 from support.cli_process import Cli

@@ -16,12 +16,12 @@ from PIL import Image
 import phonebit
 from phonebit.cli.main import app
 from phonebit.converter.writer import to_bytes
+from phonebit.devices.tuning_store import export_tuning
 from phonebit.errors import InputError
 from phonebit.models.networks import build
 from phonebit.output_files import PNG, FileKind, check_output, write_output
 from phonebit.planner.predict.profile import write_profile
 from phonebit.planner.predict.samples import begin_samples
-from phonebit.tuning_store import export_tuning
 from support.cli_process import Cli
 from support.detector_graph import cell_detector
 from support.made_up_profile import made_up_profile
@@ -387,7 +387,7 @@ def test_nothing_else_in_the_package_writes_files() -> None:
     }
     assert places == {
         "phonebit/output_files.py",
-        "phonebit/tuning_store.py",  # the cache, and tables that are checked first
+        "phonebit/devices/tuning_store.py",  # the cache, and tables that are checked first
         "phonebit/planner/predict/samples.py",  # adds lines
         "phonebit/planner/measure/measurer.py",  # into a temporary folder, as the next two
         "phonebit/planner/api.py",

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from phonebit import InputError
-from phonebit.device_arrays import forward_on_device, holds_device_arrays, output_layout
-from phonebit.host_outputs import named_results
 from phonebit.layer_info import TensorInfo
+from phonebit.network.device_arrays import forward_on_device, holds_device_arrays, output_layout
+from phonebit.network.host_outputs import named_results
 
 cl = pytest.importorskip("pyopencl", reason="pyopencl is not installed")
 cl_array = pytest.importorskip("pyopencl.array")

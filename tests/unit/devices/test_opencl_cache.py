@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from phonebit import Network, PhoneBitWarning
-from phonebit.random_inputs import random_inputs
-from phonebit.target import find_target
-from phonebit.tuning_store import store_tuning, tuning_file
+from phonebit.devices.target import find_target
+from phonebit.devices.tuning_store import store_tuning, tuning_file
+from phonebit.network.random_inputs import random_inputs
 
 
 def test_a_second_start_compiles_nothing(tiny_file: Path, gpu: str) -> None:

@@ -12,9 +12,9 @@ import pytest
 
 from phonebit import DeviceError, InputError, Network
 from phonebit.converter.writer import to_bytes
-from phonebit.opencl import device_key, opencl_device, pyopencl_library
-from phonebit.random_inputs import random_inputs
-from phonebit.target import find_target
+from phonebit.devices.opencl import device_key, opencl_device, pyopencl_library
+from phonebit.devices.target import find_target
+from phonebit.network.random_inputs import random_inputs
 from support.builders import residual_block
 from support.opencl_device import device_name
 

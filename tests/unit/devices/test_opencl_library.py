@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from phonebit.opencl import opencl_runtime, pyopencl_library
+from phonebit.devices.opencl import opencl_runtime, pyopencl_library
 
 
 class FakeRuntime:
@@ -24,7 +24,7 @@ class FakeRuntime:
 @pytest.fixture
 def runtime(monkeypatch: pytest.MonkeyPatch) -> FakeRuntime:
     fake = FakeRuntime()
-    monkeypatch.setattr("phonebit.opencl.load_runtime", lambda: fake)
+    monkeypatch.setattr("phonebit.devices.opencl.load_runtime", lambda: fake)
     monkeypatch.delenv("PHONEBIT_OPENCL_LIBRARY", raising=False)
     return fake
 
@@ -90,12 +90,14 @@ def test_a_pyopencl_without_a_loader_leaves_it_to_the_runtime(
 def test_the_library_is_chosen_once_and_not_against_the_users_will(
     runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("phonebit.opencl.pyopencl_library", lambda: tmp_path / "libOpenCL.so")
+    monkeypatch.setattr(
+        "phonebit.devices.opencl.pyopencl_library", lambda: tmp_path / "libOpenCL.so"
+    )
     opencl_runtime()
     opencl_runtime()
     assert runtime.libraries == [str(tmp_path / "libOpenCL.so")]
     other = FakeRuntime()
-    monkeypatch.setattr("phonebit.opencl.load_runtime", lambda: other)
+    monkeypatch.setattr("phonebit.devices.opencl.load_runtime", lambda: other)
     monkeypatch.setenv("PHONEBIT_OPENCL_LIBRARY", "/usr/lib/libOpenCL.so.1")
     opencl_runtime()
     assert other.libraries == []

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from phonebit import DeviceError, InputError, Network, PhoneBitWarning
-from phonebit.target import find_opencl_target, find_target
-from phonebit.tuning_store import store_tuning
+from phonebit.devices.target import find_opencl_target, find_target
+from phonebit.devices.tuning_store import store_tuning
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ OCLGRIND = FakeDevice(0, "Oclgrind Simulator", "Oclgrind")
 @pytest.fixture
 def runtime(monkeypatch: pytest.MonkeyPatch) -> FakeRuntime:
     fake = FakeRuntime([NVIDIA, POCL])
-    for module in ("device", "opencl", "loading"):
-        monkeypatch.setattr(f"phonebit.{module}.load_runtime", lambda: fake)
+    for module in ("runtime", "opencl", "loading"):
+        monkeypatch.setattr(f"phonebit.devices.{module}.load_runtime", lambda: fake)
     return fake
 
 

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from phonebit import DeviceError, InputError
-from phonebit.kernel_choice import KernelChoice
-from phonebit.layer_info import LayerInfo
-from phonebit.tuning import LEAST_GAIN, LayerTuning, Level, tunable_layers, tune_layers
-from phonebit.tuning_store import (
+from phonebit.devices.kernel_choice import KernelChoice
+from phonebit.devices.tuning import LEAST_GAIN, LayerTuning, Level, tunable_layers, tune_layers
+from phonebit.devices.tuning_store import (
     cache_folder,
     export_tuning,
     merged_table,
@@ -22,6 +21,7 @@ from phonebit.tuning_store import (
     stored_tuning,
     tuning_file,
 )
+from phonebit.layer_info import LayerInfo
 
 LEVELS: tuple[Level, ...] = ("rapid", "normal", "exhaustive")
 

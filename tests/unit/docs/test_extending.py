@@ -26,8 +26,8 @@ EXAMPLES = {
         r"kSelectChannels|SELECT_CHANNELS|SelectChannels|select_channels",
         {  # use it, or speak of it
             "bnn_kernels/README.md",
-            "converter/importers/keras_slicing.py",
-            "converter/importers/torch_layout.py",
+            "converter/importers/keras/slicing.py",
+            "converter/importers/torch/layout.py",
             "converter/plugin.py",
             "phonebit/planner/measure/sampled_files.py",
             "phonebit/planner/measure/sampling.py",
@@ -37,8 +37,8 @@ EXAMPLES = {
         r"\bSigmoid\b|SIGMOID\b|kSigmoid\b|FUNCTION\(sigmoid|\"sigmoid\"",
         {
             "bnn_kernels/README.md",
-            "converter/importers/keras_pointwise.py",
-            "converter/importers/torch_arithmetic.py",
+            "converter/importers/keras/pointwise.py",
+            "converter/importers/torch/arithmetic.py",
             "converter/plugin.py",
             "runtime/builder/build_convolution.cpp",
             "runtime/include/phonebit/phonebit_layers.h",

@@ -25,10 +25,10 @@ from phonebit.detection import (
 from phonebit.detection.overlap import intersection_over_union, suppress
 from phonebit.detection.yolov2 import decode
 from phonebit.format.records import DETECTION
+from phonebit.images.fitting import fit_picture
+from phonebit.images.placement import Placement, place_picture
+from phonebit.images.preprocessing import Resize
 from phonebit.layer_info import TensorInfo
-from phonebit.picture_fitting import fit_picture
-from phonebit.picture_placement import Placement, place_picture
-from phonebit.preprocessing import Resize
 
 HEAD = DetectionHead(((1.5, 2.25), (4.0, 3.0), (0.5, 6.0)))
 WHOLE = Placement((416, 416), (416, 416), (0, 0), (416, 416))

@@ -1,4 +1,4 @@
-"""Pictures in the C++ library become the very numbers that phonebit/preprocessing.py makes."""
+"""Images in the C++ library become the very numbers of phonebit/images/preprocessing.py."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from PIL import Image
 
 from phonebit import InputError, Preprocessing
 from phonebit._runtime import prepare_picture
+from phonebit.images.preprocessing import ColorOrder, Interpolation, Resize
 from phonebit.layer_info import TensorInfo
-from phonebit.preprocessing import ColorOrder, Interpolation, Resize
 
 Levels = NDArray[np.uint8]
 

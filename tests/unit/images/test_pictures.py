@@ -10,9 +10,9 @@ from PIL import Image
 
 from phonebit import InputError
 from phonebit.cli.pictures import PLAIN_LEVELS, load_picture, picture_files
+from phonebit.images.fitting import fit_picture
+from phonebit.images.preprocessing import ColorOrder, Interpolation, Preprocessing, Resize
 from phonebit.layer_info import TensorInfo
-from phonebit.picture_fitting import fit_picture
-from phonebit.preprocessing import ColorOrder, Interpolation, Preprocessing, Resize
 
 GREY = TensorInfo("x", "u8", (4, 6, 1))
 COLOUR = TensorInfo("x", "u8", (4, 6, 3))

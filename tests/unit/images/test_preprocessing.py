@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from phonebit import InputError, Preprocessing
 from phonebit.format.records import PREPROCESSING
-from phonebit.labels import read_labels
+from phonebit.images.labels import read_labels
+from phonebit.images.preprocessing import ColorOrder, Interpolation, Resize
+from phonebit.images.settings import SETTINGS, as_settings, read_toml, rule_text
 from phonebit.layer_info import TensorInfo
-from phonebit.preprocessing import ColorOrder, Interpolation, Resize
-from phonebit.preprocessing_settings import SETTINGS, as_settings, read_toml, rule_text
 
 FULL = """
 range = [0, 1]

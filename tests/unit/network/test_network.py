@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from phonebit import DeviceError, InputError, ModelFormatError, Network
-from phonebit.input_checks import check_inputs
 from phonebit.layer_info import LayerInfo, TensorInfo, make_profiles
-from phonebit.random_inputs import random_inputs
+from phonebit.network.input_checks import check_inputs
+from phonebit.network.random_inputs import random_inputs
 
 
 @pytest.fixture(scope="module")

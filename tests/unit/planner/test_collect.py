@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-import phonebit.loading
-import phonebit.opencl
+import phonebit.devices.loading
+import phonebit.devices.opencl
+from phonebit.devices.loading import EngineOptions
+from phonebit.devices.tuning_store import store_tuning
 from phonebit.errors import DeviceError, InputError
-from phonebit.loading import EngineOptions
 from phonebit.planner import OutputPart, Processor, api
 from phonebit.planner.measure import engines
 from phonebit.planner.measure.collect import collect_here
@@ -22,7 +23,6 @@ from phonebit.planner.measure.orders import CollectionPlan, part_pairs
 from phonebit.planner.measure.sync_layers import WAYS, Way
 from phonebit.planner.predict.profile import read_profile
 from phonebit.planner.predict.samples import LEAST_US, PartSample, begin_samples, read_samples
-from phonebit.tuning_store import store_tuning
 from support.cli_process import Cli
 from support.made_up_device import BOTH, FACTS, TUNING, MadeUpDevice, made_up_samples, spiked
 
@@ -262,7 +262,8 @@ def made_up_network(monkeypatch: pytest.MonkeyPatch) -> MadeUpDevice:
         platform="made-up", driver_version="1", compute_units=8, clock_mhz=1000,
         capabilities={"images": True},
     )  # fmt: skip
-    store_tuning(phonebit.opencl.device_key(gpu), TUNING)  # in these tests' own cache folder
+    key = phonebit.devices.opencl.device_key(gpu)
+    store_tuning(key, TUNING)  # in these tests' own cache folder
     monkeypatch.setattr(engines, "open_engine", open_engine)
     monkeypatch.setattr(api, "opencl_device", lambda _name: gpu)
     return made_up

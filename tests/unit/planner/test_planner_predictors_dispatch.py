@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from phonebit.device import load_runtime
+from phonebit.devices.kernel_choice import KernelChoice
+from phonebit.devices.runtime import load_runtime
 from phonebit.errors import InputError
 from phonebit.format.reader import parse_contents
 from phonebit.format.writer import file_bytes
-from phonebit.kernel_choice import KernelChoice
 from phonebit.network import Network
 from phonebit.planner import OutputPart
 from phonebit.planner.measure.device_facts import PROBE, device_facts, gpu_facts
@@ -194,7 +194,7 @@ def test_unknown_instruction_sets_are_refused() -> None:
 
 
 def test_whole_layers_have_the_kernels_of_the_runtime(gpu: str, tmp_path: Path) -> None:
-    from phonebit.opencl import opencl_device
+    from phonebit.devices.opencl import opencl_device
 
     dispatch = GpuDispatch(gpu_facts(opencl_device(gpu), ""))
     small = [layer for layer in SAMPLED if layer.operations(layer.whole) < 2_000_000]

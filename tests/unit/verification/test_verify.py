@@ -15,7 +15,7 @@ from phonebit.converter.ops.epilogue import ScaleBias
 from phonebit.converter.reader import read_graph
 from phonebit.converter.writer import to_bytes
 from phonebit.format.reader import read_contents
-from phonebit.random_inputs import random_inputs
+from phonebit.network.random_inputs import random_inputs
 from phonebit.verification import LayerCheck, VerificationReport, verify
 from phonebit.verification.comparison import TIE_COUNT, compare_bits, compare_reals
 from phonebit.verification.report import EndToEndCheck

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
 
 from phonebit.converter.convert import convert_graph  # noqa: E402
-from phonebit.converter.importers.torch import import_torch  # noqa: E402
+from phonebit.converter.importers.torch.importer import import_torch  # noqa: E402
 from phonebit.converter.ops import BinaryConv2D  # noqa: E402
 from phonebit.converter.reader import read_graph  # noqa: E402
 from phonebit.converter.writer import to_bytes  # noqa: E402

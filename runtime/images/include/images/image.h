@@ -39,7 +39,7 @@ struct Picture {
 
 /// Makes a picture one image of `input`: RGB, cropped, turned, in the colours and of the size that `rule`
 /// says, as levels (u8) or values (f32); `rule.input` is not looked at. The same numbers as
-/// Preprocessing.apply of phonebit/preprocessing.py makes with Pillow of the upright picture. Luma and chroma
+/// Preprocessing.apply of phonebit/images makes with Pillow of the upright picture. Luma and chroma
 /// first become RGB levels, each chroma sample for its 2x2 pixels; the results are the formulas' rounded ones
 /// or neighbours.
 ///

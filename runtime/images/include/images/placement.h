@@ -16,7 +16,7 @@ struct Placement {
   int left, top;
 };
 
-/// The same numbers as place_picture of phonebit/picture_placement.py. Throws Error(input) where the picture
+/// The same numbers as place_picture of phonebit/images/placement.py. Throws Error(input) where the picture
 /// becomes too large.
 Placement place_picture(Size picture, Size input, const Preprocessing& rule);
 

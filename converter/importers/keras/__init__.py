@@ -1,0 +1,1 @@
+"""Imports Keras and Larq models, layer by layer, from files and live objects."""

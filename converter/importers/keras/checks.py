@@ -1,0 +1,110 @@
+"""Finds everything unsupported that a model's configuration alone shows, in all layers at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from phonebit.converter.importers.keras.config import LayerSpec, ModelSpec
+from phonebit.converter.importers.keras.functions import FUNCTIONS
+from phonebit.converter.importers.keras.lambdas import UNTRUSTED, LambdaRecorder
+from phonebit.converter.importers.keras.layers import LAYERS
+from phonebit.converter.importers.keras.pointwise import activation_problem
+from phonebit.converter.importers.keras.quantizer_functions import UnsupportedQuantizerError
+from phonebit.converter.importers.keras.quantizers import QuantizerResolver
+from phonebit.converter.importers.keras.weights import Path, describe
+from phonebit.converter.plugin import LayerFunction
+
+QUANTIZER_KEYS: Final = (
+    "input_quantizer",
+    "kernel_quantizer",
+    "depthwise_quantizer",
+    "pointwise_quantizer",
+)
+RECORDED: Final = ("TFOpLambda", "SlicingOpLambda")
+"""Layers in which Keras 2 records the call of a TensorFlow function."""
+_REASONS: Final = {
+    "Lambda": UNTRUSTED,
+    "QuantConv1D": "one-dimensional convolutions are not supported; use a QuantConv2D of height 1",
+    "Conv1D": "one-dimensional convolutions are not supported; use a Conv2D of height 1",
+}
+
+
+@dataclass
+class Knowledge:
+    """What is known beyond the configuration of a model.
+
+    Attributes:
+        quantizers: What its quantizers compute.
+        lambdas: Records its Lambda layers; None if their code must not run.
+        custom_layers: Functions for the user's own layers, by registered name or class name.
+    """
+
+    quantizers: QuantizerResolver
+    lambdas: LambdaRecorder | None = None
+    custom_layers: Mapping[str, LayerFunction] = field(default_factory=dict)
+
+    def custom_layer(self, layer: LayerSpec) -> LayerFunction | None:
+        """The user's function for a layer, or None."""
+        named = self.custom_layers.get(layer.registered_name)
+        return named or self.custom_layers.get(layer.class_name)
+
+
+def unsupported_reason(layer: LayerSpec, knowledge: Knowledge) -> str | None:
+    """Why the class of a layer cannot be imported, or None if it can."""
+    if layer.model is not None or layer.class_name == "InputLayer":
+        return None
+    if layer.class_name == "Lambda" and knowledge.lambdas is not None:
+        return None
+    if layer.is_operation:
+        name = layer.class_name
+        return None if name in FUNCTIONS else f"the operation keras.ops {name} is not supported"
+    if layer.class_name in RECORDED:
+        function = str(layer.config.get("function"))
+        return None if function in FUNCTIONS else f"the function tf.{function} is not supported"
+    if layer.class_name in LAYERS:
+        return None
+    return _REASONS.get(
+        layer.class_name,
+        f"layers of class {layer.registered_name} are not supported; if it is your own, express it "
+        "with custom_layers (docs/converting.md)",
+    )
+
+
+def config_problems(
+    model: ModelSpec, knowledge: Knowledge, path: Path = ()
+) -> Iterator[tuple[Path, str]]:
+    """(layer path, problem) of a model and the models in it."""
+    for layer in model.layers:
+        here = (*path, layer.name)
+        if layer.model is not None:
+            yield from config_problems(layer.model, knowledge, here)
+            continue
+        if knowledge.custom_layer(layer) is not None:
+            continue
+        reason = unsupported_reason(layer, knowledge)
+        if reason is not None:
+            yield here, f"{describe(here)}: {reason}"
+            continue
+        for problem in _layer_problems(layer, knowledge.quantizers, here):
+            yield here, f"{describe(here)}: {problem}"
+
+
+def _layer_problems(layer: LayerSpec, quantizers: QuantizerResolver, path: Path) -> Iterator[str]:
+    if layer.config.get("data_format") == "channels_first":
+        yield "data_format='channels_first'; only channels_last is supported"
+    if any(call.kwargs.get("training") is True for call in layer.calls):
+        yield "called with training=True; only inference is supported"
+    if "activation" in layer.config:
+        problem = activation_problem(layer.config["activation"], quantizers, path)
+        if problem:
+            yield problem
+    for key in QUANTIZER_KEYS:
+        try:
+            quantizer = quantizers.resolve(layer.config.get(key), path, key)
+        except UnsupportedQuantizerError as error:
+            yield f"{key}: {error}"
+            continue
+        if key == "input_quantizer" and quantizer.problem:
+            yield f"input_quantizer: quantizer {quantizer.name}: {quantizer.problem}"

@@ -1,0 +1,1 @@
+"""Imports PyTorch networks, operator by operator, from programs that ``torch.export`` writes."""

@@ -1,0 +1,98 @@
+"""Values that depend on no input: weights, buffers, literals and all that is computed from them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from phonebit.converter.importers.torch.program import Call, replace_calls
+from phonebit.errors import ConversionError
+
+QUANTIZING: Final = frozenset({"sign", "sgn", "where", "gt", "ge", "lt", "le", "heaviside"})
+"""Operators that a kernel goes through if the network was trained with binary weights."""
+
+MAX_ELEMENTS: Final = 1 << 28
+"""Of one constant: a few words in a file may ask for any size."""
+
+
+class Constants:
+    """Evaluates constant calls in PyTorch itself, so that no rounding is ever guessed."""
+
+    def __init__(self) -> None:
+        self._values: dict[Call, Any] = {}
+
+    def value(self, call: Call) -> Any:
+        """The tensor (or list of tensors) that a constant call computes.
+
+        Raises:
+            ConversionError: PyTorch refuses to compute it.
+        """
+        waiting = [call]
+        while waiting:
+            top = waiting[-1]
+            missing = [o for o in top.operands() if o not in self._values]
+            if missing and top not in self._values:
+                waiting += missing
+                continue
+            waiting.pop()
+            if top not in self._values:
+                self._values[top] = self._evaluated(top)
+        return self._values[call]
+
+    def _evaluated(self, call: Call) -> Any:
+        import torch
+
+        if call.op == "parameter":
+            return call.target.detach()
+        if call.op == "empty":
+            return torch.empty(call.shape, dtype=call.dtype)
+        if math.prod(call.shape) > MAX_ELEMENTS:
+            raise ConversionError(
+                "a constant is too large", where=call.name, expected=MAX_ELEMENTS, got=call.shape
+            )
+        arguments = {
+            name: replace_calls(value, self._values.__getitem__)
+            for name, value in call.arguments.items()
+        }
+        try:
+            with torch.no_grad():
+                return call.apply(arguments)
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise ConversionError(
+                f"PyTorch cannot compute a constant of the network: {error}", where=call.name
+            ) from error
+
+    def compact(self, call: Call) -> Any:
+        """A constant operand of element-wise operators, as small as broadcasting allows.
+
+        Returns:
+            A tensor that broadcasts to the constant: without the repetitions of an expand(), and
+            of shape (1,) if it is one number. Literals that are the same everywhere are one number,
+            too; parameters count by their shape, not by the values that they happen to have.
+        """
+        tensor = self.value(call)
+        if not hasattr(tensor, "numel") or tensor.numel() == 0:
+            return tensor
+        once = tuple(slice(0, 1) if step == 0 else slice(None) for step in tensor.stride())
+        tensor = tensor[once]
+        first = tensor[(slice(0, 1),) * tensor.ndim].reshape(1)
+        is_literal = not self._has(call, "parameter")
+        same = tensor.numel() == 1 or (is_literal and bool((tensor == first).all()))
+        return first if same else tensor
+
+    def is_quantized(self, call: Call) -> bool:
+        """Whether a sign or a comparison is on the way from the parameters to this constant."""
+        return self._has(call, *QUANTIZING)
+
+    @staticmethod
+    def _has(call: Call, *ops: str) -> bool:
+        seen: set[Call] = set()
+        waiting = [call]
+        while waiting:
+            top = waiting.pop()
+            if top.op in ops:
+                return True
+            if top not in seen:
+                seen.add(top)
+                waiting += top.operands()
+        return False

@@ -1,0 +1,241 @@
+"""Pooling, reductions over pixels and padding."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from phonebit.converter.importers.torch.element_positions import (
+    Layout,
+    UnsupportedError,
+    View,
+    hwc_of,
+    plain_view,
+    without_batch,
+)
+from phonebit.converter.importers.torch.layout import relayout
+from phonebit.converter.importers.torch.pointwise import write
+from phonebit.converter.importers.torch.program import Call
+from phonebit.converter.importers.torch.rearranging import rearrange, rearranged
+from phonebit.converter.importers.torch.tracked_tensors import Context, Value
+from phonebit.converter.ir import Operator, Shape, Window
+from phonebit.converter.ops import AveragePool2D, Conv2D, Divide, MaxPool2D, Pad
+from phonebit.converter.ops.resize_bilinear import ResizeBilinear
+
+Pair = tuple[int, int]
+
+
+def max_pool(context: Context, call: Call) -> Any:
+    """max_pool1d, max_pool2d and those that return indices, too."""
+    view = _source(context, call)
+    value = _pooled(context, call, MaxPool2D(_window(context, call, view)), view, view.quantized)
+    return [value, None] if call.op.endswith("_with_indices") else value
+
+
+def average_pool(context: Context, call: Call) -> Value:
+    """avg_pool1d and avg_pool2d."""
+    view = _source(context, call)
+    window = _window(context, call, view)
+    if call["divisor_override"]:
+        return _divided_sum(context, call, view, window, float(call["divisor_override"]))
+    top, left, bottom, right = window.pads
+    if (top or left) and call["count_include_pad"] is not False:
+        # Padded zeros count, so they must be part of the map; what ceil_mode adds does not count.
+        pads = (top, left, top, left)
+        view = _padded(context, view, pads, 0.0, f"{context.emission.name(call)}/pad")
+        window = replace(window, pads=(0, 0, bottom - top, right - left))
+    return _pooled(context, call, AveragePool2D(window), view)
+
+
+def adaptive_pool(context: Context, call: Call) -> Any:
+    """Adaptive pooling to a size that divides the map's.
+
+    Raises:
+        UnsupportedError: It does not: windows of different sizes would be needed.
+    """
+    view = _source(context, call)
+    height, width, _ = hwc_of(without_batch(call.shape, context.batch), "channels_first")
+    if view.hwc[0] % height or view.hwc[1] % width:
+        raise UnsupportedError(
+            f"pools {view.hwc[:2]} pixels to {(height, width)}, which does not divide them"
+        )
+    kernel = (view.hwc[0] // height, view.hwc[1] // width)
+    window = Window(kernel, kernel)
+    if "max" in call.op:
+        return [_pooled(context, call, MaxPool2D(window), view, view.quantized), None]
+    return _pooled(context, call, AveragePool2D(window), view)
+
+
+def resize_bilinear(context: Context, call: Call) -> Value:
+    """upsample_bilinear2d.
+
+    Raises:
+        UnsupportedError: Its scale factor is not the ratio of the sizes, which PyTorch then takes
+            for the distance of the output's pixels.
+    """
+    view = _source(context, call)
+    height, width, _ = hwc_of(without_batch(call.shape, context.batch), "channels_first")
+    factors = call["scale_factors"] or [call["scales_h"], call["scales_w"]]
+    for factor, old, new in zip(factors, view.hwc, (height, width), strict=False):
+        if factor is not None and not call["align_corners"] and old * float(factor) != new:
+            raise UnsupportedError(
+                f"scale_factor={factor} makes {new} of {old} pixels; give size= instead"
+            )
+    return _pooled(
+        context, call, ResizeBilinear((height, width), bool(call["align_corners"])), view
+    )
+
+
+def reduction(context: Context, call: Call) -> Value:
+    """mean, sum and amax over pixels, or over channels.
+
+    Raises:
+        UnsupportedError: It is over both, or over the batch.
+    """
+    view = context.real(context.operand(call["self"]))
+    rank, inner = view.indices.ndim, view.sample().ndim
+    dims = call["dim"] if isinstance(call["dim"], list) else [call["dim"]]
+    if None in dims or not dims:
+        raise UnsupportedError("reduces a whole tensor to one number")
+    axes = {int(dim) % rank - (rank - inner) for dim in dims}
+    if {0, inner - 1} <= axes or -1 in axes:
+        raise UnsupportedError("reduces channels and pixels at once, or the batch")
+    kept = tuple(
+        1 if axis - (rank - inner) in axes else size for axis, size in enumerate(view.indices.shape)
+    )
+    over_channels = axes == {0} and inner == 3 and call.op != "amax"
+    layout: Layout = "channels_last" if 0 in axes and not over_channels else "channels_first"
+    view = relayout(context.emission, view, layout, context.emission.name(call))
+    hwc = hwc_of(without_batch(kept, context.batch), layout)
+    if over_channels:
+        result = _over_channels(context, call, view)
+    else:
+        window = Window((view.hwc[0] // hwc[0], view.hwc[1] // hwc[1]))
+        result = _over_pixels(context, call, view, window, hwc)
+    indices = plain_view(result, kept, context.batch, layout).indices.reshape(call.shape)
+    return context.viewed(call, View(result, hwc, indices, context.batch))
+
+
+def _over_pixels(context: Context, call: Call, view: View, window: Window, hwc: Shape) -> str:
+    op: Operator = MaxPool2D(window) if call.op == "amax" else AveragePool2D(window)
+    if call.op == "sum":
+        op = _sum_of_windows(view, window)
+    return context.emission.emit(op, [view.value], hwc, context.emission.name(call))
+
+
+def _over_channels(context: Context, call: Call, view: View) -> str:
+    height, width, channels = view.hwc
+    ones = Conv2D(np.ones((1, 1, 1, channels), np.float32), Window((1, 1)))
+    name, hwc = context.emission.name(call), (height, width, 1)
+    total = f"{name}/sum" if call.op == "mean" else name
+    value = context.emission.emit(ones, [view.value], hwc, total)
+    if call.op == "sum":
+        return value
+    divide = Divide(np.full(1, channels, np.float32))
+    return context.emission.emit(divide, [value], hwc, name)
+
+
+def _sum_of_windows(view: View, window: Window) -> Conv2D:
+    channels = view.hwc[2]
+    return Conv2D(np.ones((channels, *window.kernel, 1), np.float32), window, channels)
+
+
+def pad(context: Context, call: Call) -> Any:
+    """constant_pad_nd and pad: pixels get a Pad, channels of zeros are only noted.
+
+    Raises:
+        UnsupportedError: Channels are padded with another constant than 0.
+    """
+    amounts = [int(amount) for amount in call["pad"]]
+    constant = call["mode"] in (None, "constant")
+    number = float(call["value"] or 0.0)
+    source = context.operand(call["self"])
+    view = context.real(source)
+    spatial = 2 * (view.sample().ndim - 1)
+    if not constant or min(amounts) < 0:
+        if constant and number != 0:
+            raise UnsupportedError("crops and pads with a constant at once")
+        return rearrange(context, call)
+    if any(amounts[spatial:]):
+        if number != 0:
+            raise UnsupportedError(f"pads channels with {number}; expected 0")
+        inner = {**call.arguments, "pad": [0] * spatial + amounts[spatial:]}
+        view = context.real(rearranged(context, call, inner))
+    if not any(amounts[:spatial]):
+        return context.viewed(call, view)
+    left, right, top, bottom = [*amounts[:spatial], 0, 0, 0, 0][:4]
+    name = context.emission.name(call)
+    view = relayout(context.emission, view, "channels_first", name)
+    padded = _padded(context, view, (top, left, bottom, right), number, name)
+    return context.result(call, padded.value, "channels_first", quantized=view.quantized)
+
+
+def _source(context: Context, call: Call) -> View:
+    view = context.real(context.operand(call["self"] or call["input"]))
+    return relayout(context.emission, view, "channels_first", context.emission.name(call))
+
+
+def _pooled(
+    context: Context, call: Call, op: Operator, view: View, quantized: bool = False
+) -> Value:
+    hwc = hwc_of(without_batch(call.shape, context.batch), "channels_first")
+    value = context.emission.emit(op, [view.value], hwc, context.emission.name(call))
+    return context.result(call, value, "channels_first", quantized=quantized)
+
+
+def _padded(
+    context: Context, view: View, pads: tuple[int, int, int, int], number: float, name: str
+) -> View:
+    height, width, channels = view.hwc
+    hwc = (height + pads[0] + pads[2], width + pads[1] + pads[3], channels)
+    value = context.emission.emit(Pad(pads, number), [view.value], hwc, name)
+    return plain_view(value, (view.batch, channels, *hwc[:2]), view.batch, "channels_first")
+
+
+def _divided_sum(context: Context, call: Call, view: View, window: Window, divisor: float) -> Value:
+    hwc = hwc_of(without_batch(call.shape, context.batch), "channels_first")
+    name = context.emission.name(call)
+    op = _sum_of_windows(view, window)
+    total = context.emission.emit(op, [view.value], hwc, f"{name}/sum")
+    result = plain_view(total, call.shape, context.batch, "channels_first")
+    divide = Divide(np.full(hwc[2], divisor, np.float32))
+    return context.viewed(call, write(context, result, divide, name))
+
+
+def _window(context: Context, call: Call, view: View) -> Window:
+    """The window that makes the result as large as PyTorch's, ceil_mode included."""
+    one = call.op.startswith(("max_pool1d", "avg_pool1d"))
+    kernel = _pair(call["kernel_size"], one, (1, 1))
+    strides = _pair(call["stride"], one, kernel)
+    top, left = _pair(call["padding"], one, (0, 0))
+    dilation = _pair(call["dilation"], one, (1, 1))
+    height, width, _ = hwc_of(without_batch(call.shape, context.batch), "channels_first")
+    reach = [
+        (outputs - 1) * strides[axis] + (kernel[axis] - 1) * dilation[axis] + 1
+        for axis, outputs in enumerate((height, width))
+    ]
+    bottom, right = reach[0] - view.hwc[0] - top, reach[1] - view.hwc[1] - left
+    return Window(kernel, strides, dilation, (top, left, max(top, bottom), max(left, right)))
+
+
+def _pair(value: Any, one: bool, default: Pair) -> Pair:
+    """(height, width) of an argument that may be a number, one an axis, empty or missing."""
+    values = [] if value is None else value if isinstance(value, list) else [value]
+    if not values:
+        return default
+    return (default[0], int(values[0])) if one else (int(values[0]), int(values[-1]))
+
+
+POOLING: Final = {
+    **dict.fromkeys(("max_pool1d", "max_pool2d", "max_pool2d_with_indices"), max_pool),
+    **dict.fromkeys(("avg_pool1d", "avg_pool2d"), average_pool),
+    **dict.fromkeys(("adaptive_avg_pool1d", "adaptive_avg_pool2d"), adaptive_pool),
+    **dict.fromkeys(("adaptive_max_pool1d", "adaptive_max_pool2d"), adaptive_pool),
+    "_adaptive_avg_pool2d": adaptive_pool,
+    **dict.fromkeys(("mean", "sum", "amax"), reduction),
+    "upsample_bilinear2d": resize_bilinear,
+    **dict.fromkeys(("pad", "constant_pad_nd"), pad),
+}
+"""Rules by the names of PyTorch's operators."""

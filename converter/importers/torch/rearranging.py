@@ -1,0 +1,111 @@
+"""Operators that only move elements: PyTorch itself applies them to the elements' positions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from phonebit.converter.importers.torch.element_positions import ZERO, UnsupportedError, View
+from phonebit.converter.importers.torch.layout import flattened, relayout
+from phonebit.converter.importers.torch.program import Call, calls_in, replace_calls
+from phonebit.converter.importers.torch.tracked_tensors import Context, Value
+from phonebit.converter.ops import Concat
+
+Tensor = Any
+
+REARRANGING: Final = frozenset(
+    {"view", "reshape", "_unsafe_view", "view_as", "reshape_as", "_reshape_alias"}
+    | {"flatten", "unflatten", "squeeze", "unsqueeze", "expand", "expand_as", "broadcast_to"}
+    | {"permute", "transpose", "t", "movedim", "moveaxis", "swapaxes", "swapdims", "numpy_T"}
+    | {"slice", "select", "narrow", "split", "split_with_sizes", "chunk", "tensor_split", "unbind"}
+    | {"flip", "roll", "repeat", "tile", "repeat_interleave", "index_select", "index"}
+    | {"pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "native_channel_shuffle"}
+    | {"upsample_nearest1d", "upsample_nearest2d"}
+    | {"cat", "concat", "concatenate", "stack"}
+)
+
+
+def rearrange(context: Context, call: Call) -> Any:
+    """Any of ``REARRANGING``; splits return lists.
+
+    Raises:
+        UnsupportedError: It mixes in constants other than 0, or its indices depend on an input.
+    """
+    return rearranged(context, call, call.arguments)
+
+
+def rearranged(context: Context, call: Call, arguments: dict[str, Any]) -> Any:
+    """``rearrange`` with other arguments than the call's own."""
+    operands = list(dict.fromkeys(calls_in(list(arguments.values()))))
+    views = {o: context.real(context.operand(o)) for o in operands if not o.constant}
+    views = _one_value(context, call, views)
+    base = next(iter(views.values()))
+
+    def positions(operand: Call) -> Tensor:
+        import torch
+
+        if operand in views:
+            # Some operators know no integers; positions are exact in float64.
+            return torch.from_numpy(np.array(views[operand].indices, np.float64))
+        return _constant_positions(context, call, operand)
+
+    given = {name: replace_calls(value, positions) for name, value in arguments.items()}
+    if call.op in ("pad", "constant_pad_nd"):
+        given["value"] = ZERO if call["mode"] in (None, "constant") else None
+    if call.op in ("view", "_unsafe_view"):  # not contiguous where a copy was dropped
+        moved = given["self"].reshape(call.shape)
+    else:
+        moved = call.apply(given)
+    quantized = all(view.quantized for view in views.values())
+    results = [
+        replace(base, indices=tensor.numpy().astype(np.int64), quantized=quantized)
+        for tensor in (moved if isinstance(moved, list | tuple) else [moved])
+    ]
+    if isinstance(moved, list | tuple):
+        return [Value(view.indices.shape, call.dtype, view) for view in results]
+    return context.viewed(call, results[0])
+
+
+def _constant_positions(context: Context, call: Call, operand: Call) -> Tensor:
+    """Zeros that are joined to a tensor; or constant indices, as they are."""
+    tensor = context.constants.value(operand)
+    if call.op not in ("cat", "concat", "concatenate", "stack"):
+        return tensor
+    if bool((tensor != 0).any()):
+        raise UnsupportedError("joins a tensor with constants other than 0")
+    return tensor.double() + ZERO
+
+
+def _one_value(context: Context, call: Call, views: dict[Call, View]) -> dict[Call, View]:
+    """The same tensors as views of one value; it is written, as a Concat, if there are several."""
+    if len({view.value for view in views.values()}) <= 1:
+        return views
+    name = context.emission.name(call)
+    parts = {operand: _joinable(context, view, name) for operand, view in views.items()}
+    if len({part.hwc[:2] for part in parts.values()}) > 1:
+        shapes = [operand.shape for operand in parts]
+        raise UnsupportedError(f"joins maps of different sizes: {shapes}")
+    total = sum(part.hwc[2] for part in parts.values())
+    hwc = (*next(iter(parts.values())).hwc[:2], total)
+    value = context.emission.emit(Concat(), [part.value for part in parts.values()], hwc, name)
+    result, offset = {}, 0
+    for operand, part in parts.items():
+        channels = part.hwc[2]
+        moved = part.indices // channels * total + offset + part.indices % channels
+        indices = np.where(part.indices == ZERO, ZERO, moved)
+        result[operand] = replace(part, value=value, hwc=hwc, indices=indices)
+        offset += channels
+    return result
+
+
+def _joinable(context: Context, view: View, name: str) -> View:
+    """A view of all of a value, of one pixel where the tensor has no pixels."""
+    emission = context.emission
+    if view.sample().ndim <= 1:
+        if view.is_bijective():
+            return flattened(emission, view, f"{name}/operand")
+        return relayout(emission, view, "channels_first", f"{name}/operand")
+    plain = relayout(emission, view, "channels_first", f"{name}/operand")
+    return plain

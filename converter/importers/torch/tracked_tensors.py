@@ -1,0 +1,135 @@
+"""What the importer knows about one of PyTorch's tensors while it translates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from phonebit.converter.importers.torch.constants import Constants
+from phonebit.converter.importers.torch.element_positions import (
+    Layout,
+    UnsupportedError,
+    View,
+    plain_view,
+)
+from phonebit.converter.importers.torch.emission import Emission
+from phonebit.converter.importers.torch.jumps import LARGEST_KEY, Function, evaluate, keys_of
+from phonebit.converter.importers.torch.piecewise_functions import Pieces, identity
+from phonebit.converter.importers.torch.program import Call
+
+Tensor = Any
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A tensor as a function of another one, element by element.
+
+    Attributes:
+        root: The tensor that it is a function of.
+        function: The function, in PyTorch, on a one-dimensional float32 tensor; None if it has
+            other constants than single numbers.
+        breaks: It is monotone between neighbouring ones of these numbers.
+        stepped: Whether it is constant but for jumps.
+        pieces: Its pieces, where they are known.
+    """
+
+    root: Value
+    function: Function | None
+    breaks: tuple[float, ...] = ()
+    stepped: bool = False
+    pieces: Pieces | None = None
+
+
+@dataclass(eq=False)
+class Value:
+    """A tensor of the network that depends on an input.
+
+    Either ``view`` is there, or ``emit`` writes the nodes that compute it, once they are asked for:
+    what only leads to a quantizer is never computed as such. Functions of a shared tensor start at
+    it: others read it, too, so it is computed anyway, and a sign of it comes out of the same node.
+    ``unrounded`` is there for steps: the function of the last tensor before the first of them.
+    """
+
+    shape: tuple[int, ...]
+    dtype: Any
+    view: View | None = None
+    emit: Callable[[], View] | None = None
+    fact: Fact | None = None
+    is_shared: bool = False
+    unrounded: Callable[[], Fact | None] | None = None
+
+    def as_function(self) -> Fact:
+        """Itself as a function of what it was made from, or of itself."""
+        return self.as_root() if self.fact is None or self.is_shared else self.fact
+
+    def as_root(self) -> Fact:
+        """Itself as a function of itself, limited to the range that is known of it."""
+        low, high = self._range()
+        return Fact(self, lambda x: x.clamp(low, high), pieces=identity())
+
+    def _range(self) -> tuple[float, float]:
+        if self.fact is None or self.fact.function is None:
+            return -np.inf, np.inf
+        edges = keys_of(np.array(self.fact.breaks, np.float32))
+        ends = np.concatenate([[-LARGEST_KEY, LARGEST_KEY], edges, edges - 1])
+        reached = evaluate(self.fact.function, ends)
+        if np.isnan(reached).any():
+            return -np.inf, np.inf
+        return float(reached.min()), float(reached.max())
+
+
+Result = Value | list[Any] | None
+"""What a call returns; None behind a call that is not supported."""
+
+
+@dataclass
+class Context:
+    """What translating a call may use."""
+
+    batch: int
+    emission: Emission
+    constants: Constants
+    values: dict[Call, Result] = field(default_factory=dict)
+    expected_binary: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def operand(self, argument: Any) -> Value:
+        """The network's tensor that an argument stands for.
+
+        Raises:
+            UnsupportedError: The argument is a constant.
+        """
+        value = self.values.get(argument) if isinstance(argument, Call) else None
+        if not isinstance(value, Value):
+            raise UnsupportedError("its first operand does not depend on an input")
+        return value
+
+    def constant(self, argument: Any, what: str) -> Tensor:
+        """The constant tensor that an argument stands for.
+
+        Raises:
+            UnsupportedError: It depends on an input.
+        """
+        if not isinstance(argument, Call) or not argument.constant:
+            raise UnsupportedError(f"its {what} depends on an input; expected a constant")
+        return self.constants.value(argument)
+
+    def real(self, value: Value) -> View:
+        """The view of a tensor, with the nodes that compute it."""
+        if value.view is None:
+            assert value.emit is not None
+            value.view = value.emit()
+        return value.view
+
+    def result(self, call: Call, value: str, layout: Layout, *, quantized: bool = False) -> Value:
+        """The result of a call that is a graph value of its own."""
+        view = plain_view(value, call.shape, self.batch, layout)
+        return self.viewed(call, view.with_value(value, quantized=quantized))
+
+    def viewed(self, call: Call, view: View) -> Value:
+        """The result of a call that is a view of a graph value."""
+        self.emission.record(call, view)
+        return Value(call.shape, call.dtype, view)

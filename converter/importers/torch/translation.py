@@ -1,0 +1,191 @@
+"""Walks the calls of a program in order and translates each into nodes of a source graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from phonebit.converter.importers.torch.constants import Constants
+from phonebit.converter.importers.torch.element_positions import (
+    UnsupportedError,
+    View,
+    hwc_of,
+    plain_view,
+    without_batch,
+)
+from phonebit.converter.importers.torch.elementwise import ELEMENTWISE, elementwise
+from phonebit.converter.importers.torch.emission import Emission
+from phonebit.converter.importers.torch.export import first_line
+from phonebit.converter.importers.torch.layers import LAYERS
+from phonebit.converter.importers.torch.layout import relayout
+from phonebit.converter.importers.torch.pooling import POOLING
+from phonebit.converter.importers.torch.program import Call, Program
+from phonebit.converter.importers.torch.rearranging import REARRANGING, rearrange
+from phonebit.converter.importers.torch.tracked_tensors import Context, Value
+from phonebit.converter.infer import infer
+from phonebit.converter.ir import Graph, TensorType
+from phonebit.converter.ops import Dequantize, Input
+from phonebit.errors import ConversionError, PhoneBitError, UnsupportedLayerError
+from phonebit.format.records import DataType
+
+Rule = Callable[[Context, Call], Any]
+
+INPUT_TYPES: Final = {"torch.float32": DataType.F32, "torch.uint8": DataType.U8}
+RULES: Final[dict[str, Rule]] = {
+    **dict.fromkeys(ELEMENTWISE, elementwise),
+    **dict.fromkeys(REARRANGING, rearrange),
+    **LAYERS,
+    **POOLING,
+}
+
+
+@dataclass
+class Translation:
+    """A source graph and where PyTorch computes its values.
+
+    Attributes:
+        graph: The graph.
+        tensors: For a value, the exported node that computes it, and how the tensor's elements lie.
+        estimators: See ``torch_program.Program``.
+        batch: Pictures in the exported program.
+    """
+
+    graph: Graph
+    tensors: dict[str, tuple[str, View]] = field(default_factory=dict)
+    estimators: dict[str, str] = field(default_factory=dict)
+    batch: int = 1
+
+
+def translate(program: Program, name: str) -> Translation:
+    """The source graph of a program.
+
+    Args:
+        program: Live calls in order.
+        name: The network's name.
+
+    Raises:
+        UnsupportedLayerError: Operators that PhoneBit cannot express, all of them listed.
+        ConversionError: The program has no input with a batch, or is inconsistent.
+    """
+    context = Context(_batch(program), Emission(program), Constants())
+    problems: list[str] = []
+    for call in program.inputs:
+        context.values[call] = _input(context, call)
+    for call in program.calls:
+        if not call.constant and call.op != "input":
+            context.values[call] = _translated(context, call, problems)
+    outputs = [_output(context, call, problems) for call in program.outputs]
+    if problems:
+        raise UnsupportedLayerError(
+            list(dict.fromkeys(problems)),
+            where=name,
+            hint="replace what is listed by supported operators and convert again",
+        )
+    emission = context.emission
+    graph = Graph(
+        name,
+        emission.nodes,
+        emission.types,
+        [call.name for call in program.inputs],
+        list(dict.fromkeys(output for output in outputs if output is not None)),
+        expected_binary=context.expected_binary,
+        notes=context.notes,
+    )
+    graph.types = infer(graph)
+    return Translation(graph, emission.tensors, program.estimators, context.batch)
+
+
+def _batch(program: Program) -> int:
+    sizes = {call.shape[0] if call.shape else 0 for call in program.inputs}
+    if len(sizes) != 1 or 0 in sizes:
+        raise ConversionError(
+            "inputs without a common batch, which must be their first axis",
+            expected="(N, C, H, W) or (N, features)",
+            got=[call.shape for call in program.inputs],
+        )
+    return sizes.pop()
+
+
+def _input(context: Context, call: Call) -> Value:
+    inner = without_batch(call.shape, context.batch)
+    kind = INPUT_TYPES.get(str(call.dtype))
+    if kind is None or not 1 <= len(inner) <= 3:
+        raise ConversionError(
+            f"input {call.name!r} cannot be expressed",
+            expected="float32 or uint8, (N, C, H, W), (N, C, L) or (N, features)",
+            got=f"{call.dtype}, {call.shape}",
+        )
+    emission = context.emission
+    hwc = hwc_of(inner, "channels_first")
+    emission.emit(Input(), [], hwc, call.name)
+    emission.types[call.name] = TensorType(hwc, kind)
+    value = context.result(call, call.name, "channels_first")
+    if kind == DataType.U8:  # whatever reads bytes computes with them as numbers
+        one, zero = np.ones(hwc[2], np.float32), np.zeros(hwc[2], np.float32)
+        name = f"{call.name}/float"
+        emission.emit(Dequantize(one, zero, (1, 0, 1)), [call.name], hwc, name)
+        value.view = plain_view(name, call.shape, context.batch, "channels_first")
+    return value
+
+
+def _translated(context: Context, call: Call, problems: list[str]) -> Any:
+    rule = _item if call.op == "getitem" else RULES.get(call.op)
+    with _translating(call, problems):
+        if rule is None:
+            raise UnsupportedError("is not supported")
+        known = (operand.constant or context.values.get(operand) for operand in call.operands())
+        # What stands behind a problem that is listed already is left out.
+        return rule(context, call) if all(known) else None
+    return None
+
+
+@contextmanager
+def _translating(call: Call, problems: list[str]) -> Iterator[None]:
+    """Lists what cannot be expressed; any other failure is an error that names the call."""
+    try:
+        yield
+    except UnsupportedError as error:
+        problems.append(_described(call, str(error), error.call))
+    except PhoneBitError:
+        raise
+    except Exception as error:  # a mistake of ours, or PyTorch's word on constants
+        raise ConversionError(
+            _described(call, f"cannot be translated: {first_line(error)}"),
+            hint="this is a bug in PhoneBit: please report it",
+        ) from error
+
+
+def _item(context: Context, call: Call) -> Any:
+    item = context.values[call["self"]]
+    value = item[call["index"]] if isinstance(item, list) else None
+    if isinstance(value, Value) and value.view is not None:
+        context.emission.record(call, value.view)
+    return value
+
+
+def _output(context: Context, call: Call, problems: list[str]) -> str | None:
+    """The value of an output, in the order in which PyTorch returns its elements."""
+    value = context.values.get(call)
+    if not isinstance(value, Value):
+        if call.constant:
+            problems.append(f"{call.name}: an output that does not depend on an input")
+        return None
+    with _translating(call, problems):
+        view = context.real(value)
+        last = plain_view(view.value, view.indices.shape, view.batch, "channels_last")
+        is_last = last.hwc == view.hwc and bool((last.indices == view.indices).all())
+        if view.sample().ndim == 2 and is_last:
+            return view.value
+        return relayout(context.emission, view, "channels_first", f"{view.value}/output").value
+    return None
+
+
+def _described(call: Call, problem: str, culprit: Call | None = None) -> str:
+    call = culprit or call
+    where = f"{call.scope[1] or call.name}: "
+    line = f" ({call.line})" if call.line else ""
+    return f"{where}aten.{call.op} {problem}{line}"

@@ -1,0 +1,240 @@
+"""OpenCL as Python sees it: which loader library the runtime uses, and the devices behind it.
+
+The runtime finds OpenCL with dlopen. Where pyopencl is installed it must use the loader that
+pyopencl uses: then handles can be exchanged, and the PoCL of ``pyopencl[pocl]``, which only the
+loader in pyopencl's wheel knows of, is found. pyopencl itself is not imported for that (it takes
+longer than loading a network).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import sys
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from phonebit.devices.runtime import load_runtime
+from phonebit.errors import DeviceError
+
+if TYPE_CHECKING:
+    from phonebit import _runtime
+
+LIBRARY_VARIABLE = "PHONEBIT_OPENCL_LIBRARY"
+"""Environment variable with the path of the OpenCL library to use; the runtime reads it."""
+INSTALL_HINT = "pip install 'phonebit[opencl]' brings pyopencl, on Linux with PoCL"
+_SIMULATORS = ("Oclgrind",)
+"""Platforms that check kernels, slowly; their devices may call themselves GPUs."""
+
+
+def opencl_runtime() -> ModuleType:
+    """The compiled runtime, told which OpenCL library to use.
+
+    Raises:
+        DeviceError: if it cannot be loaded.
+    """
+    runtime = load_runtime()
+    _choose_library(runtime)
+    return runtime
+
+
+@cache
+def _choose_library(runtime: ModuleType) -> None:
+    if os.environ.get(LIBRARY_VARIABLE):
+        return
+    path = pyopencl_library()
+    if path is not None:
+        _prepare_bundled(path)
+        runtime.use_opencl_library(str(path))
+
+
+def pyopencl_library() -> Path | None:
+    """The loader library that pyopencl uses, or will use once it is imported.
+
+    Returns:
+        Its path; None if pyopencl is not installed or uses the system's.
+    """
+    if "pyopencl" in sys.modules:
+        mapped = _mapped_library()
+        if mapped is not None:
+            return mapped
+    try:
+        spec = find_spec("pyopencl")
+    except (ImportError, ValueError):
+        return None
+    if spec is None or spec.origin is None:
+        return None
+    folder = Path(spec.origin).resolve().parent
+    bundled = _bundled_library(folder)
+    if bundled is not None:
+        return bundled
+    # Built in this environment: conda keeps its loader where dlopen would not look by itself.
+    candidate = Path(sys.prefix) / "lib" / "libOpenCL.so.1"
+    return candidate if sys.platform == "linux" and candidate.exists() else None
+
+
+def _bundled_library(folder: Path) -> Path | None:
+    """Where auditwheel, delocate and delvewheel put a wheel's libraries."""
+    places = (
+        folder / ".libs",
+        folder.parent / "pyopencl.libs",
+        folder / ".dylibs",
+    )
+    for place in places:
+        found = sorted([*place.glob("libOpenCL*"), *place.glob("OpenCL*.dll")])
+        if found:
+            return found[0]
+    return None
+
+
+def _prepare_bundled(library: Path) -> None:
+    """Let the loader of pyopencl's wheel find the drivers beside it, as it does for pyopencl.
+
+    It reads ``$PYOPENCL_HOME/.libs/*.icd``, which pyopencl's import sets, and opens the drivers by
+    their bare names, which the search path of pyopencl's extension module resolves. Without that
+    module they are found if they are loaded already.
+    """
+    if "pyopencl" in sys.modules:
+        return
+    folder = library.parent
+    # Also where there are no drivers: the loader reads the variable without a look whether it is
+    # set.
+    os.environ.setdefault("PYOPENCL_HOME", str(folder.parent))
+    for driver in sorted(folder.glob("*.icd")):
+        with contextlib.suppress(
+            OSError, UnicodeDecodeError
+        ):  # a broken one is the loader's to skip
+            ctypes.CDLL(str(folder / driver.read_text(encoding="utf-8").strip()))
+
+
+def _mapped_library() -> Path | None:
+    """The first OpenCL loader mapped into this process (Linux); pyopencl's, once it is imported."""
+    try:
+        lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        path = Path(line.partition("/")[2])
+        if path.name.startswith(("libOpenCL.", "libOpenCL-")):
+            return Path("/") / path
+    return None
+
+
+def opencl_devices() -> list[_runtime.OpenClDevice]:
+    """All OpenCL devices: GPUs first, then others; a device's place is the n of "gpu:n".
+
+    Returns:
+        An empty list where there is no OpenCL.
+
+    Raises:
+        DeviceError: if the compiled module cannot be loaded.
+    """
+    return list(opencl_runtime().opencl_devices())
+
+
+def first_real_gpu(devices: list[_runtime.OpenClDevice]) -> _runtime.OpenClDevice | None:
+    """What "auto" stands for: the first GPU that is no simulator, if there is one."""
+    return next((device for device in devices if device.is_gpu and not _is_simulator(device)), None)
+
+
+def _is_simulator(device: _runtime.OpenClDevice) -> bool:
+    return any(name in device.platform for name in _SIMULATORS)
+
+
+def device_key(device: _runtime.OpenClDevice) -> str:
+    """Identifies a device and its driver in caches, as the runtime does."""
+    return f"{device.name} | {device.platform} | {device.driver_version}"
+
+
+def opencl_device(name: str) -> _runtime.OpenClDevice:
+    """The device that a name stands for.
+
+    Args:
+        name: "gpu" or "gpu:n".
+
+    Returns:
+        The n-th device, counted from 0; "gpu" is the first one that is no simulator.
+
+    Raises:
+        DeviceError: if there is no such device, or no OpenCL at all.
+    """
+    number = name.partition(":")[2]
+    devices = opencl_devices()
+    listed = ", ".join(f"gpu:{device.index} ({device.name})" for device in devices)
+    if name != "gpu" and not (number.isascii() and number.isdigit()):
+        raise DeviceError(
+            "unknown device", where=f"device '{name}'", expected=listed or "gpu or gpu:<n>"
+        )
+    if not devices:
+        raise DeviceError(
+            "there is no OpenCL device here",
+            where=f"device '{name}'",
+            got=opencl_runtime().opencl_error() or None,
+            hint=f"install a driver, or use device 'cpu'; {INSTALL_HINT}",
+        )
+    if name == "gpu":
+        return min(devices, key=_is_simulator)
+    if len(number) > 9 or int(number) >= len(devices):
+        raise DeviceError("there is no such device", where=f"device '{name}'", expected=listed)
+    return devices[int(number)]
+
+
+def is_pyopencl_object(device: object) -> bool:
+    """Whether it is a pyopencl Device, Context or CommandQueue."""
+    cl = sys.modules.get("pyopencl")
+    return cl is not None and isinstance(device, cl.Device | cl.Context | cl.CommandQueue)
+
+
+def borrow(device: Any) -> tuple[_runtime.OpenClHandles, str, object]:
+    """Handles of a pyopencl object.
+
+    Args:
+        device: a pyopencl Device (a context is made for it), a Context with one device, or an
+            in-order CommandQueue.
+
+    Returns:
+        The handles; the device's key; an object that must live until the runtime has made its own
+        references to what the handles name, which it does when it loads a network.
+
+    Raises:
+        DeviceError: if the context has several devices, or the queue is out of order.
+    """
+    import pyopencl as cl
+
+    runtime = opencl_runtime()
+    queue = 0
+    if isinstance(device, cl.CommandQueue):
+        if device.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE:
+            raise DeviceError(
+                "the queue is out of order",
+                where=f"device {device!r}",
+                expected="an in-order queue",
+                hint="make one with pyopencl.CommandQueue(context)",
+            )
+        context, chosen, queue = device.context, device.device, device.int_ptr
+    elif isinstance(device, cl.Context):
+        if len(device.devices) != 1:
+            raise DeviceError(
+                "the context has several devices",
+                where=f"device {device!r}",
+                expected="a context with one device",
+                got=", ".join(other.name for other in device.devices),
+                hint="pass a pyopencl.CommandQueue on one of them",
+            )
+        context, chosen = device, device.devices[0]
+    else:
+        context, chosen = cl.Context([device]), device
+    handles = runtime.OpenClHandles(context.int_ptr, chosen.int_ptr, queue)
+    return handles, _key_of(chosen), context
+
+
+def _key_of(device: Any) -> str:
+    for known in opencl_devices():
+        if known.id == device.int_ptr:
+            return device_key(known)
+    parts = (device.name, device.platform.name, device.driver_version)
+    return " | ".join(part.strip() for part in parts)

@@ -1,0 +1,109 @@
+"""What a user's ``device`` argument stands for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from phonebit.devices.opencl import (
+    borrow,
+    device_key,
+    first_real_gpu,
+    is_pyopencl_object,
+    opencl_device,
+    opencl_devices,
+)
+from phonebit.devices.runtime import checked_cpu
+from phonebit.errors import DeviceError
+
+if TYPE_CHECKING:
+    import pyopencl as cl
+
+    from phonebit import _runtime
+
+DeviceLike: TypeAlias = "str | cl.Device | cl.Context | cl.CommandQueue"
+"""A name ("auto", "cpu", "cpu:avx2", "gpu", "gpu:1", "gpu+cpu", "gpu:1+cpu:avx2"), or a pyopencl
+object."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A device, as the runtime takes it.
+
+    Attributes:
+        device: "cpu:avx2", "gpu:n", "gpu:n+cpu", or handles that pyopencl made.
+        key: identifies an OpenCL device and its driver in caches; "" for the CPU.
+        owner: keeps alive what handles name.
+    """
+
+    device: str | _runtime.OpenClHandles
+    key: str = ""
+    owner: object = None
+
+    @property
+    def is_opencl(self) -> bool:
+        """Whether it is an OpenCL device."""
+        return self.key != ""
+
+
+def find_target(device: DeviceLike) -> Target:
+    """Find a device.
+
+    Args:
+        device: "auto": the first GPU of OpenCL, otherwise the CPU; "cpu", or "cpu:<instruction
+            set>"; "gpu" or "gpu:<n>": that device of ``phonebit devices``, which lists GPUs first
+            and other OpenCL devices, such as PoCL, behind them; "gpu+cpu": an OpenCL device and the
+            CPU together, each of which may be more precise ("gpu:1+cpu:avx2"); or a pyopencl
+            Device, Context with one device, or in-order CommandQueue.
+
+    Returns:
+        The device.
+
+    Raises:
+        DeviceError: if it is unknown or absent, or the compiled runtime cannot be loaded.
+    """
+    if is_pyopencl_object(device):
+        handles, key, owner = borrow(device)
+        return Target(handles, key=key, owner=owner)
+    if not isinstance(device, str):
+        raise DeviceError(
+            "not a device",
+            where="device",
+            expected="a name such as 'gpu', or a pyopencl Device, Context or CommandQueue",
+            got=type(device).__name__,
+        )
+    if device == "auto":
+        found = first_real_gpu(opencl_devices())
+        return Target("cpu") if found is None else _opencl_target(found)
+    if device == "gpu" or device.startswith(("gpu:", "gpu+")):
+        gpu, plus, cpu = device.partition("+")
+        target = _opencl_target(opencl_device(gpu))
+        return replace(target, device=f"{target.device}+{checked_cpu(cpu)}") if plus else target
+    return Target(checked_cpu(device))
+
+
+def find_opencl_target(device: DeviceLike, purpose: str) -> Target:
+    """The same, for what exists on OpenCL devices only.
+
+    Args:
+        device: as for ``find_target``.
+        purpose: what needs it, for the message.
+
+    Returns:
+        The device.
+
+    Raises:
+        DeviceError: as ``find_target``, and if the device is the CPU.
+    """
+    target = find_target(device)
+    if not target.is_opencl:
+        raise DeviceError(
+            f"{purpose} is for OpenCL devices",
+            where=f"device '{device}'",
+            hint="use --device gpu, or gpu:<n> as `phonebit devices` lists",
+        )
+    return target
+
+
+def _opencl_target(device: _runtime.OpenClDevice) -> Target:
+    return Target(f"gpu:{device.index}", key=device_key(device))

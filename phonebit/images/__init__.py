@@ -1,0 +1,1 @@
+"""Images on their way into a network: preprocessing, its settings, class names."""
