@@ -10,7 +10,7 @@ from typing import Any
 import h5py
 import pytest
 
-from phonebit.converter.importers.larq import import_larq
+from phonebit.converter.importers.keras.importer import import_larq
 from phonebit.converter.ir import Node
 from phonebit.converter.ops.epilogue.functions import Gelu
 from phonebit.converter.ops.resize_bilinear import ResizeBilinear

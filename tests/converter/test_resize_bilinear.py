@@ -12,8 +12,8 @@ from phonebit.converter.ir import Graph
 from phonebit.converter.ops.resize_bilinear import ResizeBilinear
 from phonebit.converter.reader import graph_from_bytes
 from phonebit.converter.writer import to_bytes
+from phonebit.devices.opencl import opencl_runtime
 from phonebit.errors import ConversionError
-from phonebit.opencl import opencl_runtime
 from support.engine_net import Net
 
 _runtime = opencl_runtime()

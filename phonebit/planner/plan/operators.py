@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from phonebit.device import load_runtime
+from phonebit.devices.runtime import load_runtime
 from phonebit.format.records import OpKind
 
 _TABLE: Final = load_runtime().operators()
