@@ -17,7 +17,7 @@ from torch_checks import Lambda, assert_equal_to_pytorch, imported  # noqa: E402
 
 from phonebit.converter.convert import convert  # noqa: E402
 from phonebit.converter.importers.sources import ImportOptions  # noqa: E402
-from phonebit.converter.importers.torch.importer import translation  # noqa: E402
+from phonebit.converter.importers.torch import translation  # noqa: E402
 from phonebit.errors import ConversionError  # noqa: E402
 from phonebit.network import Network  # noqa: E402
 from phonebit.verification.verify import verify  # noqa: E402
