@@ -83,11 +83,11 @@ def convert(
             Of a live model nothing is written without a path: the report tells what would be.
             An existing ``.pbit`` file is replaced only when the new one is complete. What is no
             path (a tensor) counts as ``example_input``.
-        input_dtype: "f32": the network reads what it read in training. "u8": it reads picture
-            bytes, and computes what they stand for by ``preprocessing`` or ``input_range``.
+        input_dtype: "f32": the network reads what it read in training. "u8": it reads image
+            levels, and computes their values by ``preprocessing`` or ``input_range``.
         input_range: Short for ``Preprocessing(range=input_range)``: what the levels 0 and 255 were
             in training, e.g. (-1.0, 1.0).
-        preprocessing: What pictures become before they are inputs; stored in the file, where
+        preprocessing: Image preprocessing; stored in the file, where
             ``phonebit run`` and others read it. It holds for every input.
         labels: Class names, one per channel of the first output, or per class if it gives boxes.
         detection: The anchors of a detector, if the first output gives boxes; stored in the file,
@@ -97,13 +97,14 @@ def convert(
         name: The network's name; by default the model's own.
         zeros: PyTorch's sign(0) is 0. "auto": proven impossible, or kept exact where zeros have a
             cause (a ReLU, an even number of +-1, a region of one colour, which images of 0, the
-            least and the greatest value show); where they are a rare accident of real-valued sums
+            least and the greatest value show); where they are a rare accident of float sums
             they count as +1, and the report says so. "exact": kept wherever they are possible.
             "plus": always +1.
-        float_weights: How real layers' weights are stored. "f32": exactly. "f16": rounded to the
-            nearest half, 2 bytes each. "i8": rounded to 8-bit integers, 1 byte each, with a scale a
-            filter. Arithmetic stays float32 (unless loaded with precision="fast"); the report says
-            how large the rounding is and which layers keep f32 because they cannot be held so.
+        float_weights: How weights of full-precision layers are stored. "f32": exactly. "f16":
+            rounded to the nearest half, 2 bytes each. "i8": rounded to 8-bit integers, 1 byte each,
+            with a scale per filter. Arithmetic stays float32 (unless loaded with precision="fast");
+            the report says how large the rounding is, and which layers keep f32 because they are
+            out of range.
         example_input: For a PyTorch module: a tensor, or a tuple of them, to trace it with.
         input_shape: Keras: (height, width, channels), for models that leave them open. PyTorch:
             (N, channels, height, width), instead of ``example_input``.

@@ -98,7 +98,7 @@ class UnsupportedLayerError(ConversionError):
 
 
 class InputError(PhoneBitError):
-    """An array or a picture does not fit the network's input."""
+    """An array or an image does not fit the network's input."""
 
 
 class DeviceError(PhoneBitError):

@@ -35,7 +35,7 @@ class TensorInfo:
 
     @property
     def text(self) -> str:
-        """``picture u8 28x28x1``."""
+        """``image u8 28x28x1``."""
         return f"{self.name} {self.dtype} {shape_text(self.shape)}"
 
 

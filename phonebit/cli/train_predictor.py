@@ -51,7 +51,7 @@ def _print(console: Console, report: TrainingReport) -> None:
     for device in report.device:
         console.print(f"[bold]{escape(device)}[/]", soft_wrap=True)
     console.print(
-        f"learnt from {report.learnt_from} parts, tested with {report.tested_with} of other layers"
+        f"fitted on {report.learnt_from} partitions, tested on {report.tested_with} of other layers"
     )
     console.print(_accuracy_table(report.accuracies))
     agreeing, differing = report.dispatch
@@ -63,7 +63,7 @@ def _print(console: Console, report: TrainingReport) -> None:
     for what, refused in (("", report.refused), (" for cuts", report.refused_for_cuts)):
         for choice in refused:
             console.print(
-                f"[yellow]passed over by the runtime{what}[/] {escape(choice)}", soft_wrap=True
+                f"[yellow]rejected by the runtime{what}[/] {escape(choice)}", soft_wrap=True
             )
     for written in report.profiles:
         console.print(f"written: {escape(written)}", soft_wrap=True)

@@ -96,7 +96,7 @@ class ThresholdKind(IntEnum):
 
 
 class ColorOrder(IntEnum):
-    """What the channels of a picture are; NONE: the input is no picture."""
+    """What the channels of an image are; NONE: the input is not an image."""
 
     NONE = 0
     GRAY = 1
@@ -106,7 +106,7 @@ class ColorOrder(IntEnum):
 
 
 class Resize(IntEnum):
-    """How a picture of another size gets the size of the input; docs/preprocessing.md."""
+    """How an image of another size gets the size of the input; docs/preprocessing.md."""
 
     STRETCH = 0
     SHORTER_SIDE = 1
@@ -114,7 +114,7 @@ class Resize(IntEnum):
 
 
 class Interpolation(IntEnum):
-    """How a picture is resampled; the last two widen their window when they shrink a picture."""
+    """How an image is resampled; the last two widen their window when they shrink an image."""
 
     NEAREST = 0
     BILINEAR = 1

@@ -1,7 +1,7 @@
-"""What a picture becomes before a network reads it, as its training did it.
+"""Image preprocessing, as in training.
 
-A rule travels in the ``.pbit`` file (docs/preprocessing.md). It is the one place that answers which
-real values the levels 0..255 of a picture stand for; the engine's arithmetic never depends on it.
+A rule is stored in the ``.pbit`` file (docs/preprocessing.md). It is the one place that says which
+values the levels 0..255 of an image stand for; the engine's arithmetic never depends on it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ USUAL_COLORS: Final = {1: ColorOrder.GRAY, 3: ColorOrder.RGB, 4: ColorOrder.RGBA
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """One input's rule: colour order, size, and what the levels of the picture stand for.
+    """One input's rule: colour order, size, and what the levels of the image stand for.
 
     A level u of channel c stands for the value (low + u * (high - low) / 255 - mean[c]) / std[c].
     An f32 input reads these values; a u8 input reads the levels, and its network computes the
@@ -48,13 +48,13 @@ class Preprocessing:
     Attributes:
         range: (low, high): what levels 0 and 255 are before mean and std, e.g. (0.0, 1.0), (-1.0,
             1.0) or (0.0, 255.0).
-        mean: one number for all channels, or one a channel, in the unit of ``range``.
+        mean: one number for all channels, or one per channel, in the unit of ``range``.
         std: the same; above 0.
         color: what the channels are; None: gray, RGB or RGBA by their number.
-        resize: how a picture of another size gets the size of the input.
+        resize: how an image of another size gets the size of the input.
         resize_to: pixels of the shorter side, for ``Resize.SHORTER_SIDE``.
-        fill_level: 0..255 of what is around the picture, for ``Resize.LETTERBOX``.
-        interpolation: how the picture is resampled, as Pillow does it.
+        fill_level: 0..255 of what is around the image, for ``Resize.LETTERBOX``.
+        interpolation: how the image is resampled, as Pillow does it.
 
     Raises:
         InputError: if a number is out of range, or does not belong to ``resize``.
@@ -154,12 +154,12 @@ class Preprocessing:
         return np.asarray(scaled + self.offset(channels), np.float32)
 
     def apply(
-        self, picture: Image.Image | NDArray[np.uint8], info: TensorInfo
+        self, image: Image.Image | NDArray[np.uint8], info: TensorInfo
     ) -> NDArray[np.uint8] | FloatArray:
-        """Make a picture one input of a network.
+        """Make an image one input of a network.
 
         Args:
-            picture: of any size: a Pillow image, or levels (height, width) or (height, width, 3 or
+            image: of any size: a Pillow image, or levels (height, width) or (height, width, 3 or
                 4: RGB or RGBA).
             info: the input, from ``Network.inputs``.
 
@@ -167,11 +167,11 @@ class Preprocessing:
             (height, width, channels) as the input reads it: uint8 levels or float32 values.
 
         Raises:
-            InputError: if the rule does not fit the input, or the input takes no pictures.
+            InputError: if the rule does not fit the input, or the input takes no images.
         """
         from phonebit.images.fitting import fit_picture
 
-        return self.as_input(fit_picture(picture, info, self).levels, info)
+        return self.as_input(fit_picture(image, info, self).levels, info)
 
     def as_input(
         self, levels: NDArray[np.uint8], info: TensorInfo

@@ -96,7 +96,7 @@ class NetworkDescription:
 
     @property
     def threads(self) -> int:
-        """CPU threads that a forward pass uses."""
+        """CPU threads that an inference uses."""
         return self._engine.threads
 
     @property
@@ -120,7 +120,7 @@ class NetworkDescription:
 
     @property
     def preprocessing(self) -> dict[str, Preprocessing]:
-        """What pictures become before they are inputs, by input name, where the file tells."""
+        """Image preprocessing by input name, where the file has it."""
         return dict(self._preprocessing)
 
     @property

@@ -41,14 +41,14 @@ Array = NDArray[Any]
 class Network(NetworkDescription):
     """A ``.pbit`` file, loaded and ready to run.
 
-    Its weights are read from the file once, at load; a forward pass allocates only its results. One
-    object may be used from several threads: calls on it take turns, the interpreter lock is
-    released while they compute. Threads that should run at the same time each load their own.
+    Weights are read from the file once, at load; an inference allocates only its results. One
+    object may be used from several threads: its calls are serialised, and the interpreter lock is
+    released while they compute. Threads that should run concurrently load a network each.
 
     Example::
 
         network = Network.load("model.pbit")
-        scores = network.forward(pictures)  # (N, classes)
+        scores = network.forward(images)  # (N, classes)
     """
 
     def __init__(self, engine: _runtime.Network, path: Path) -> None:
@@ -88,12 +88,12 @@ class Network(NetworkDescription):
                 device and the CPU together, as a plan says (docs/coexecution.md); a
                 ``pyopencl.Device``, a ``Context`` with one device, or an in-order ``CommandQueue``,
                 on which the network then works.
-            threads: CPU threads of a forward pass; 0: one for each processor that they may use.
+            threads: CPU threads of an inference; 0: one per usable processor.
             precision: "exact": float32, binary layers with the same bits everywhere; "f16": an
-                OpenCL device keeps real-valued tensors in half precision (the CPU stays exact);
-                "fast": what suits the processor: an OpenCL device as with "f16", the CPU computes
-                real layers in 8-bit integers where the file stores their weights as F16 or I8.
-                Other real layers stay exact, and a warning says which.
+                OpenCL device keeps float tensors in half precision (the CPU stays exact);
+                "fast": an OpenCL device as with "f16"; the CPU computes full-precision layers in
+                int8 if the file stores their weights as F16 or I8. Other layers stay exact, and a
+                warning names them.
             plan: for "gpu+cpu": who computes what; None: the plan that the file has for these two
                 processors (``phonebit plan`` writes it), or else everything on the GPU.
             sharing: for "gpu+cpu": how one reaches what the other wrote: "svm" (fine-grained shared
@@ -101,13 +101,13 @@ class Network(NetworkDescription):
                 device has.
             synchronization: for "gpu+cpu": how they wait for each other: "polling", "events",
                 "user_events", or "auto": polling where the device can.
-            trial: for "gpu+cpu" in exact precision: whether the first passes take turns between the
-                file's plan and either processor alone, and the fastest runs all others. All give
-                the same results. A plan that is given here is followed, without a trial.
+            trial: for "gpu+cpu" in exact precision: whether the first inferences compare the file's
+                plan with either processor alone, and the fastest runs all others. All give the same
+                results. A plan that is given here is used without comparison.
             cores: which processors those threads stay on, the calling one for the time of a call:
                 "any"; "big" or "little": a phone's strong or weakest ones; or a list of numbers.
-            hint: "performance": threads wait awake for up to 50 ms after a pass, and Android is
-                told how long passes take, so that it raises clocks; "power": they sleep at once.
+            hint: "performance": threads spin for up to 50 ms after an inference, and Android is
+                told how long inferences take, to raise clocks; "power": they sleep at once.
             in_place: whether the file is mapped, shared with the page cache, instead of read. It
                 must then stay unchanged while the network is in use (replacing it by renaming is
                 fine): results are otherwise undefined, and a file cut short ends the process.

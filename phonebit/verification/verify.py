@@ -64,14 +64,14 @@ def verify(
         layout: order of the axes of ``inputs``: "nhwc", or "nchw"; None: as their shapes say, and
             (N, channels, height, width) only if the source is PyTorch's.
         seed: of the random ones.
-        tolerance: allowed difference of real values, as a share of the layer's largest value.
+        tolerance: allowed difference of float values, as a share of the layer's largest value.
         framework: use the training framework's activations where it is installed; else, or
             otherwise, the reference interpreter's.
         device: where to load a file, as for ``Network.load``.
         precision: with which to load a file, or with which networks were loaded, as for
-            ``Network.load``. If it is not "exact", layers of real values may differ by 0.1 of their
+            ``Network.load``. If it is not "exact", float layers may differ by 0.1 of their
             largest value, bits where what they are the sign of is below that; the report says by
-            how much they do, and what whole forward passes make of it.
+            how much they do, and what whole inferences make of it.
         progress: called with a text before each step.
 
     Returns:

@@ -37,8 +37,8 @@ void replace_file(const std::string& path, const memory::AlignedBuffer& bytes) {
     if (error != 0) ::unlink(temporary.c_str());
   }
   if (error != 0)
-    fail(ErrorCode::input, "%s: cannot be written: %s; the file of before, if any, is untouched",
-         path.c_str(), std::strerror(error));
+    fail(ErrorCode::input, "%s: cannot be written: %s; an existing file is unchanged", path.c_str(),
+         std::strerror(error));
 }
 
 }  // namespace phonebit::builder

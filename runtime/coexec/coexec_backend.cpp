@@ -140,7 +140,8 @@ void CoexecBackend::start_trial() {
     try {
       make_alone(runner);
     } catch (const Error& error) {  // e.g. more memory than it may take
-      warnings_.push_back(format_text("%s: the plan has one rival less: %s", label_.c_str(), error.what()));
+      warnings_.push_back(
+          format_text("%s: cannot be compared with the plan: %s", label_.c_str(), error.what()));
     }
   }
   trial_.emplace(std::array{executor_ != nullptr, cpu_alone_ != nullptr, gpu_alone_ != nullptr});

@@ -1,7 +1,8 @@
-"""Documents and help texts use the field's terms (docs/glossary.md) and tell no history."""
+"""Documents, help texts and public docstrings use the field's terms and tell no history."""
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,11 +11,16 @@ from typing import Any
 import pytest
 import typer
 
+import phonebit
 from phonebit.cli.main import app
 
 ROOT = Path(__file__).parents[3]
-PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", *sorted(
-    path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]  # fmt: skip
+FOLDERS = ("benchmarks", "bnn_kernels", "docs", "examples", "training")
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for pages in (ROOT.glob("*.md"), *((ROOT / name).rglob("*.md") for name in FOLDERS))
+    for path in pages
+)
 UNITS = "frame|second|pixel|channel|layer|class|line|file|operand|input|output|device|step|output"
 
 INSTEAD = {
@@ -52,6 +58,15 @@ def help_texts(command: Any, path: str) -> Iterator[tuple[str, str]]:
         yield from help_texts(below, f"{path} {name}")
 
 
+def docstrings() -> Iterator[tuple[str, str]]:
+    for name in phonebit.__all__:
+        thing = getattr(phonebit, name)
+        yield name, inspect.getdoc(thing) or ""
+        for member in vars(thing) if inspect.isclass(thing) else ():
+            if not member.startswith("_"):
+                yield f"{name}.{member}", inspect.getdoc(getattr(thing, member)) or ""
+
+
 def complaints(text: str) -> list[str]:
     return [
         f"{match[0]!r}: write {better}"
@@ -69,4 +84,9 @@ def test_help() -> None:
     texts = list(help_texts(typer.main.get_command(app), "phonebit"))
     assert len(texts) > 100
     found = {where: complaints(prose(text)) for where, text in texts}
+    assert {where: words for where, words in found.items() if words} == {}
+
+
+def test_public_docstrings() -> None:
+    found = {where: complaints(prose(text)) for where, text in docstrings()}
     assert {where: words for where, words in found.items() if words} == {}
