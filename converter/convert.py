@@ -113,7 +113,8 @@ def convert(
         custom_quantizers: What Keras quantizers of your own compute, by the name under which they
             are saved: "sign" (x >= 0 -> +1, else -1), "none" or another kind that
             docs/converting.md lists.
-        custom_layers: What Keras layers of your own compute, see ``phonebit.converter.plugin``.
+        custom_layers: What Keras layers of your own compute, see
+            ``phonebit.converter.importers.keras.plugin``.
         trust_lambdas: Run the Python code in a Keras file's Lambda layers, to see what it computes.
         replace_any: Also replace a file that is no ``.pbit`` file; never the source.
 

@@ -7,7 +7,7 @@ import numpy as np
 from phonebit.converter.ir import Graph, Node, Operator, TensorType
 from phonebit.converter.ops import Input
 from phonebit.converter.ops.convolution import Convolution
-from phonebit.converter.passes.base import epilogue_of
+from phonebit.converter.ops.with_epilogue import epilogue_of
 from phonebit.format.records import DataType
 
 

@@ -38,7 +38,7 @@ class ImportOptions:
             whose parameters the file holds.
         example_input: PyTorch modules: a tensor, or a tuple of them, to trace with.
         custom_quantizers: Keras: what quantizers of your own compute, by their saved name.
-        custom_layers: Keras: functions that express layers of your own, see converter/plugin.py.
+        custom_layers: Keras: functions that express layers of your own, see keras/plugin.py.
         trust_lambdas: Keras files: run the Python code that their Lambda layers hold.
     """
 

@@ -8,7 +8,7 @@ from typing import Final, Self
 
 import numpy as np
 
-from phonebit.converter.ir import Array, Node, Shape, TensorType, Values, Window
+from phonebit.converter.ir import Array, Node, Operator, Shape, TensorType, Values, Window
 from phonebit.converter.ops.base import EngineOperator
 from phonebit.converter.ops.epilogue.base import Epilogue
 from phonebit.converter.records import RecordWriter
@@ -105,3 +105,8 @@ class PoolOperator(WindowOperator):
                 what = "a pooling window lies wholly in the padding"
                 raise ConversionError(what, expected=shape, got=window)
         return (*size, shape[2])
+
+
+def epilogue_of(op: Operator) -> Epilogue | None:
+    """The operator's epilogue, if it has one."""
+    return op.epilogue if isinstance(op, EpilogueOperator) else None

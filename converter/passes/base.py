@@ -137,11 +137,6 @@ def with_op(node: Node, op: Operator) -> Node:
     return replace(node, op=op)
 
 
-def epilogue_of(op: Operator) -> Epilogue | None:
-    """The operator's epilogue, if it has one."""
-    return op.epilogue if isinstance(op, EpilogueOperator) else None
-
-
 def with_epilogue(node: Node, epilogue: Epilogue) -> Node:
     """The same node with another epilogue."""
     assert isinstance(node.op, EpilogueOperator)

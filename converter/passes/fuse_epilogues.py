@@ -7,11 +7,10 @@ from dataclasses import replace
 from phonebit.converter.ir import Graph, Node
 from phonebit.converter.ops import Elementwise
 from phonebit.converter.ops.epilogue import Epilogue, TensorOp
-from phonebit.converter.ops.with_epilogue import EpilogueOperator
+from phonebit.converter.ops.with_epilogue import EpilogueOperator, epilogue_of
 from phonebit.converter.passes.base import (
     Pass,
     PassLog,
-    epilogue_of,
     index_of,
     merged_sources,
     only_consumer,

@@ -8,7 +8,8 @@ import numpy as np
 
 from phonebit.converter.ir import Graph
 from phonebit.converter.ops.epilogue import EpilogueOp, ScaleBias
-from phonebit.converter.passes.base import Pass, PassLog, epilogue_of, with_epilogue
+from phonebit.converter.ops.with_epilogue import epilogue_of
+from phonebit.converter.passes.base import Pass, PassLog, with_epilogue
 
 
 class MergeScaleBias(Pass):

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from phonebit.converter.ir import Graph, Node
 from phonebit.converter.ops import Input
-from phonebit.converter.passes.base import Pass, PassLog, epilogue_of, with_epilogue
+from phonebit.converter.ops.with_epilogue import epilogue_of
+from phonebit.converter.passes.base import Pass, PassLog, with_epilogue
 
 
 class RemoveDeadNodes(Pass):

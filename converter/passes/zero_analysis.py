@@ -30,7 +30,7 @@ from phonebit.converter.ops import (
     Reshape,
 )
 from phonebit.converter.ops.epilogue import Epilogue
-from phonebit.converter.passes.base import epilogue_of
+from phonebit.converter.ops.with_epilogue import epilogue_of
 from phonebit.converter.passes.chains import is_per_channel
 from phonebit.converter.passes.planes import MAX_PLANES, from_levels
 from phonebit.converter.passes.two_valued import split_scale

@@ -65,7 +65,7 @@ def import_options(
 
     layers = None
     if plugin is not None:
-        from phonebit.converter.plugin import load_plugin
+        from phonebit.converter.importers.keras.plugin import load_plugin
 
         layers = load_plugin(plugin)
     return ImportOptions(

@@ -12,9 +12,9 @@ from test_importer_larq import FIXTURES, as_nhwc, framework_values
 
 from phonebit.converter.importers.keras.graph import Tensor
 from phonebit.converter.importers.keras.importer import import_larq
+from phonebit.converter.importers.keras.plugin import CustomLayer, load_plugin
 from phonebit.converter.interpreter import run
 from phonebit.converter.ir import Graph
-from phonebit.converter.plugin import CustomLayer, load_plugin
 from phonebit.errors import ConversionError, UnsupportedLayerError
 
 CUSTOM = FIXTURES / "custom"

@@ -14,10 +14,10 @@ from phonebit.converter.convert import convert_graph
 from phonebit.converter.importers.keras.activations import keras_activations, load_keras
 from phonebit.converter.importers.keras.graph import Tensor
 from phonebit.converter.importers.keras.importer import import_larq
+from phonebit.converter.importers.keras.plugin import CustomLayer
 from phonebit.converter.interpreter import evaluate_node
 from phonebit.converter.ir import Graph, Node
 from phonebit.converter.ops import Conv2D, Input, Quantize, Sign
-from phonebit.converter.plugin import CustomLayer
 from phonebit.errors import UnsupportedLayerError
 from phonebit.format.records import DataType
 from phonebit.network import Network

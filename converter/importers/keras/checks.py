@@ -10,11 +10,11 @@ from phonebit.converter.importers.keras.config import LayerSpec, ModelSpec
 from phonebit.converter.importers.keras.functions import FUNCTIONS
 from phonebit.converter.importers.keras.lambdas import UNTRUSTED, LambdaRecorder
 from phonebit.converter.importers.keras.layers import LAYERS
+from phonebit.converter.importers.keras.plugin import LayerFunction
 from phonebit.converter.importers.keras.pointwise import activation_problem
 from phonebit.converter.importers.keras.quantizer_functions import UnsupportedQuantizerError
 from phonebit.converter.importers.keras.quantizers import QuantizerResolver
 from phonebit.converter.importers.keras.weights import Path, describe
-from phonebit.converter.plugin import LayerFunction
 
 QUANTIZER_KEYS: Final = (
     "input_quantizer",

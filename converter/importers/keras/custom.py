@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from phonebit.converter.importers.keras.graph import LayerContext, Tensor, UnsupportedError
+from phonebit.converter.importers.keras.plugin import CustomLayer, LayerFunction
 from phonebit.converter.importers.keras.weights import NoWeights
-from phonebit.converter.plugin import CustomLayer, LayerFunction
 from phonebit.errors import ConversionError
 
 

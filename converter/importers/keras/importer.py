@@ -17,10 +17,10 @@ from phonebit.converter.importers.keras.config import parse_model
 from phonebit.converter.importers.keras.files import KerasModel, keras_major, open_keras
 from phonebit.converter.importers.keras.lambdas import LambdaRecorder
 from phonebit.converter.importers.keras.live_weights import LiveWeights
+from phonebit.converter.importers.keras.plugin import LayerFunction
 from phonebit.converter.importers.keras.quantizers import QuantizerResolver
 from phonebit.converter.importers.keras.translation import translate
 from phonebit.converter.ir import Graph
-from phonebit.converter.plugin import LayerFunction
 from phonebit.errors import ConversionError
 
 
@@ -41,7 +41,7 @@ def import_larq(
             saved: "sign" (x >= 0 -> +1, else -1), "none" or another of ``keras_kinds.KINDS``. The
             quantizers of a live model need none: they are recognised by what they compute.
         custom_layers: Functions that express layers of your own by PhoneBit's, by registered name
-            ("MyPackage>MyLayer") or class name (converter/plugin.py).
+            ("MyPackage>MyLayer") or class name (converter/importers/keras/plugin.py).
         trust_lambdas: Run the Python code that Lambda layers in the file hold, to record what it
             computes. It could do anything: for files from people whom you trust only. A live
             model's Lambda layers are always recorded.

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.element_positions import (
     Layout,
     UnsupportedError,
@@ -22,7 +23,6 @@ from phonebit.converter.importers.torch.pointwise import (
     write_pieces,
     write_step,
 )
-from phonebit.converter.importers.torch.program import Call
 from phonebit.converter.importers.torch.tracked_tensors import Context, Value
 from phonebit.converter.ir import FloatArray, Window
 from phonebit.converter.ops import Conv2D, Divide

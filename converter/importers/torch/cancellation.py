@@ -7,10 +7,9 @@ float32 rounding makes them s(1 +- 2^-24), which nobody who writes them means.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from phonebit.converter.importers.torch.program import Call
+from phonebit.converter.importers.torch.calls import Call
 
 Form = dict[Any, float]
 """A sum of calls (or of None, the number one) with their factors."""

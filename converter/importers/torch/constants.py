@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from phonebit.converter.importers.torch.program import Call, replace_calls
+from phonebit.converter.importers.torch.calls import Call, replace_calls
 from phonebit.errors import ConversionError
 
 QUANTIZING: Final = frozenset({"sign", "sgn", "where", "gt", "ge", "lt", "le", "heaviside"})

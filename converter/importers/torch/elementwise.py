@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any, Final
 
 from phonebit.converter.importers.torch.arithmetic import ARITHMETIC, Operands, affine
+from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.element_positions import UnsupportedError, View
 from phonebit.converter.importers.torch.functions import (
     function_of_one_tensor,
@@ -19,7 +20,6 @@ from phonebit.converter.importers.torch.functions import (
 )
 from phonebit.converter.importers.torch.piecewise_functions import Pieces
 from phonebit.converter.importers.torch.pointwise import write_pieces
-from phonebit.converter.importers.torch.program import Call
 from phonebit.converter.importers.torch.tracked_tensors import Context, Fact, Value
 from phonebit.converter.importers.torch.uniform_quantizers import MANY_THRESHOLDS, write_uniform
 

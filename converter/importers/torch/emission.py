@@ -9,8 +9,9 @@ from typing import Final
 
 import numpy as np
 
+from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.element_positions import UnsupportedError, View
-from phonebit.converter.importers.torch.program import Call, Program
+from phonebit.converter.importers.torch.program import Program
 from phonebit.converter.ir import Node, Operator, Shape, TensorType
 from phonebit.converter.ops import Quantize, Sign
 from phonebit.format.records import DataType

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.jumps import (
     LARGEST_KEY,
     Function,
@@ -24,7 +25,7 @@ from phonebit.converter.importers.torch.piecewise_functions import (
     part_rule,
     two_slopes,
 )
-from phonebit.converter.importers.torch.program import CASTS, Call
+from phonebit.converter.importers.torch.program import CASTS
 from phonebit.converter.importers.torch.tracked_tensors import Fact, Value
 from phonebit.converter.ir import FloatArray
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.element_positions import (
     Indices,
     Layout,
@@ -17,7 +18,6 @@ from phonebit.converter.importers.torch.element_positions import (
 from phonebit.converter.importers.torch.emission import float_array
 from phonebit.converter.importers.torch.layout import flattened, relayout
 from phonebit.converter.importers.torch.pointwise import with_channels, write
-from phonebit.converter.importers.torch.program import Call
 from phonebit.converter.importers.torch.tracked_tensors import Context, Value
 from phonebit.converter.ir import FloatArray, Window
 from phonebit.converter.ops import BatchNorm, Conv2D, Softmax

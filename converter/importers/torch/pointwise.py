@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.element_positions import UnsupportedError, View
 from phonebit.converter.importers.torch.emission import float_array
 from phonebit.converter.importers.torch.jumps import keys_of
 from phonebit.converter.importers.torch.layout import flattened, relayout
 from phonebit.converter.importers.torch.piecewise_functions import Pieces
-from phonebit.converter.importers.torch.program import Call
 from phonebit.converter.importers.torch.tracked_tensors import Context, Value
 from phonebit.converter.ir import SMALLEST, FloatArray, Operator
 from phonebit.converter.ops import Elementwise, Quantize, Sign

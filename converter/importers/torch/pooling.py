@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.element_positions import (
     Layout,
     UnsupportedError,
@@ -17,7 +18,6 @@ from phonebit.converter.importers.torch.element_positions import (
 )
 from phonebit.converter.importers.torch.layout import relayout
 from phonebit.converter.importers.torch.pointwise import write
-from phonebit.converter.importers.torch.program import Call
 from phonebit.converter.importers.torch.rearranging import rearrange, rearranged
 from phonebit.converter.importers.torch.tracked_tensors import Context, Value
 from phonebit.converter.ir import Operator, Shape, Window

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from phonebit.converter.importers.torch.calls import Call, calls_in, replace_calls
 from phonebit.converter.importers.torch.element_positions import ZERO, UnsupportedError, View
 from phonebit.converter.importers.torch.layout import flattened, relayout
-from phonebit.converter.importers.torch.program import Call, calls_in, replace_calls
 from phonebit.converter.importers.torch.tracked_tensors import Context, Value
 from phonebit.converter.ops import Concat
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.constants import Constants
 from phonebit.converter.importers.torch.element_positions import (
     Layout,
@@ -18,7 +19,6 @@ from phonebit.converter.importers.torch.element_positions import (
 from phonebit.converter.importers.torch.emission import Emission
 from phonebit.converter.importers.torch.jumps import LARGEST_KEY, Function, evaluate, keys_of
 from phonebit.converter.importers.torch.piecewise_functions import Pieces, identity
-from phonebit.converter.importers.torch.program import Call
 
 Tensor = Any
 

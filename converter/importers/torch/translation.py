@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.constants import Constants
 from phonebit.converter.importers.torch.element_positions import (
     UnsupportedError,
@@ -23,7 +24,7 @@ from phonebit.converter.importers.torch.export import first_line
 from phonebit.converter.importers.torch.layers import LAYERS
 from phonebit.converter.importers.torch.layout import relayout
 from phonebit.converter.importers.torch.pooling import POOLING
-from phonebit.converter.importers.torch.program import Call, Program
+from phonebit.converter.importers.torch.program import Program
 from phonebit.converter.importers.torch.rearranging import REARRANGING, rearrange
 from phonebit.converter.importers.torch.tracked_tensors import Context, Value
 from phonebit.converter.infer import infer

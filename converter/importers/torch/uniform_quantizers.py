@@ -10,11 +10,11 @@ from typing import Final
 
 import numpy as np
 
+from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.element_positions import View
 from phonebit.converter.importers.torch.emission import float_array
 from phonebit.converter.importers.torch.piecewise_functions import Pieces
 from phonebit.converter.importers.torch.pointwise import whole, write_step
-from phonebit.converter.importers.torch.program import Call
 from phonebit.converter.importers.torch.tracked_tensors import Context, Value
 from phonebit.converter.ir import FloatArray
 from phonebit.converter.ops.epilogue import Clamp, EpilogueOp, ScaleBias
