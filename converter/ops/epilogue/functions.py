@@ -123,7 +123,7 @@ class Gelu(Function):
         if self.approximate:
             share = 0.5 + 0.5 * np.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v**3))
         else:
-            share = 0.5 * _ERFC(v * -math.sqrt(0.5)).astype(np.float64)
+            share = 0.5 * np.asarray(_ERFC(v * -math.sqrt(0.5)), np.float64)
         with np.errstate(invalid="ignore"):  # -inf times 0 is NaN, here as in the frameworks
             return (v * share).astype(np.float32)
 
