@@ -10,6 +10,8 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent
 _INCLUDE = re.compile(r'^#include "(common/\w+\.clh)"\n', re.MULTILINE)
+_KERNEL = re.compile(r"^// @kernel +\w+ +(.*)", re.MULTILINE)
+_DEFINE = re.compile(r"#define (\w+(?:\(\w+\))?) ?(.*)\n")
 _TUNE = re.compile(r"^// @tune\s+(\w+)\s+\{([-\d,]+)\}\s*=\s*(-?\d+)", re.MULTILINE)
 
 
@@ -45,6 +47,12 @@ def tunables(kernel: str) -> tuple[Tunable, ...]:
     )
 
 
+@cache
+def description(kernel: str) -> str:
+    """What a kernel is, by its ``@kernel`` line."""
+    return str(_KERNEL.findall(kernel_paths()[kernel].read_text(encoding="utf-8"))[0])
+
+
 def assemble(kernel: str, defines: Mapping[str, int | str]) -> str:
     """The program text of a kernel.
 
@@ -71,3 +79,28 @@ def assemble(kernel: str, defines: Mapping[str, int | str]) -> str:
 
     lines = "".join(f"#define {name} {value}\n" for name, value in values.items())
     return lines + expand(kernel_paths()[kernel].read_text(encoding="utf-8"))
+
+
+def with_comments(kernel: str, program: str) -> str:
+    """A program text of the runtime with the comments and the layout of the kernel files.
+
+    Args:
+        kernel: its name.
+        program: what the driver compiles. The runtime's copies of the files have neither.
+
+    Returns:
+        The same program for people; ``program`` as it is where the runtime has other files
+        (``PHONEBIT_KERNELS``).
+    """
+    defines: dict[str, int | str] = {}
+    at = 0
+    while match := _DEFINE.match(program, at):
+        defines[match[1]] = match[2]
+        at = match.end()
+    text = assemble(kernel, defines) if kernel in kernel_paths() else ""
+    return text if _code(text) == _code(program) else program
+
+
+def _code(text: str) -> list[str]:
+    """The words of every line, without comments."""
+    return [word for line in text.splitlines() for word in line.partition("//")[0].split()]

@@ -121,6 +121,7 @@ class Network:
         batch: int,
     ) -> None: ...  # enqueues on the queue and returns
     def candidates(self, index: int) -> list[str]: ...
+    def programs(self, index: int) -> list[tuple[str, str]]: ...  # kernel, text for the driver
     def measure_choice(
         self, index: int, choice: str, batch: int = 1, repeats: int = 10
     ) -> tuple[float, bool]: ...  # milliseconds by events; equal to what serves now

@@ -14,6 +14,7 @@ from phonebit.cli.convert import convert
 from phonebit.cli.demo import demo
 from phonebit.cli.devices import devices
 from phonebit.cli.inspect import inspect
+from phonebit.cli.kernels import kernels
 from phonebit.cli.models import models
 from phonebit.cli.plan import plan
 from phonebit.cli.run import run
@@ -37,6 +38,7 @@ for command in (
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(android)
+app.add_typer(kernels)
 
 
 def _print_version(wanted: bool) -> None:

@@ -287,6 +287,21 @@ class Network(NetworkDescription):
         self._check_layer(index)
         return list(self._engine.candidates(index))
 
+    def programs(self, index: int) -> list[tuple[str, str]]:
+        """The OpenCL programs that compute a layer on this device.
+
+        Args:
+            index: place of the layer in ``layers``.
+
+        Returns:
+            Kernel and program text, as the driver compiles it, of each launch in order.
+
+        Raises:
+            InputError: if there is no such layer, or the network is on another kind of device.
+        """
+        self._check_layer(index)
+        return self._engine.programs(index)
+
     def measure_choice(
         self, index: int, choice: str, batch: int = 1, repeats: int = 10
     ) -> tuple[float, bool]:

@@ -255,6 +255,12 @@ std::vector<std::string> Network::candidates(size_t index) const {
   return backend != nullptr ? backend->candidates(index) : std::vector<std::string>{};
 }
 
+std::vector<KernelProgram> Network::programs(size_t index) const {
+  const std::lock_guard<std::mutex> turn(implementation_->turn);
+  implementation_->check_layer(index);
+  return implementation_->opencl().programs(index);
+}
+
 double Network::measure_choice(size_t index, const std::string& choice, int batch, int repeats,
                                bool* is_equal) {
   Implementation& own = *implementation_;

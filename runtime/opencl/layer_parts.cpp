@@ -239,7 +239,8 @@ void LayerBuilder::launch(const std::string& kernel, const KernelChoice& choice,
   Geometry geometry = Geometry::of_program(kernel, text, defines);
   Handle<cl_kernel> built = build_.programs.kernel(kernel, text);
   check_group_fits(build_.context.device(), built.get(), kernel, geometry);
-  layer_.launches.push_back({kernel, std::move(built), std::move(arguments), std::move(geometry)});
+  layer_.launches.push_back(
+      {kernel, build_.programs.kept(text), std::move(built), std::move(arguments), std::move(geometry)});
 }
 
 void LayerBuilder::set_image(int tensor, size_t width, size_t height) {

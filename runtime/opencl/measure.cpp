@@ -65,6 +65,13 @@ std::vector<std::string> OpenClBackend::candidates(size_t index) const {
   return result;
 }
 
+std::vector<KernelProgram> OpenClBackend::programs(size_t index) const {
+  std::vector<KernelProgram> result;
+  for (const Launch& launch : executor_.layers().layer(index).launches)
+    result.push_back({launch.name, std::string(launch.text)});
+  return result;
+}
+
 double OpenClBackend::measure_choice(size_t index, const std::string& choice_text, int batch, int repeats,
                                      bool* is_equal) {
   const loader::Op& op = model_.ops[index];

@@ -50,6 +50,11 @@ Handle<cl_kernel> ProgramCache::kernel(const std::string& name, const std::strin
   return kernel;
 }
 
+std::string_view ProgramCache::kept(const std::string& text) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return std::string_view(programs_.find(options_ + "\n" + text)->first).substr(options_.size() + 1);
+}
+
 ProgramStatistics ProgramCache::statistics() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return statistics_;

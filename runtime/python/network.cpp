@@ -7,7 +7,10 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <string>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "arrays.h"
 #include "descriptions.h"
@@ -144,6 +147,13 @@ std::vector<std::string> candidates(const Network& network, int index) {
   return network.candidates(checked_layer(index, network));
 }
 
+std::vector<std::pair<std::string, std::string>> programs(const Network& network, int index) {
+  std::vector<std::pair<std::string, std::string>> result;
+  for (KernelProgram& program : network.programs(checked_layer(index, network)))
+    result.emplace_back(std::move(program.kernel), std::move(program.text));
+  return result;
+}
+
 py::tuple measure_choice(Network& network, int index, const std::string& choice, int batch, int repeats) {
   const size_t layer = checked_layer(index, network);
   bool is_equal = false;
@@ -217,6 +227,7 @@ void define_network(py::module_& module) {
                              [](const Network& n) { return reinterpret_cast<uintptr_t>(n.opencl().queue); })
       .def("forward_on_device", &forward_on_device, py::arg("inputs"), py::arg("outputs"), py::arg("batch"))
       .def("candidates", &candidates, py::arg("index"))
+      .def("programs", &programs, py::arg("index"))
       .def("measure_choice", &measure_choice, py::arg("index"), py::arg("choice"), py::arg("batch") = 1,
            py::arg("repeats") = 10)
       .def("measure_layer", &measure_layer, py::arg("index"), py::arg("cpu_part"), py::arg("gpu_part"),

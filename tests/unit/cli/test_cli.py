@@ -17,6 +17,7 @@ from support.cli_process import Cli
 
 COMMANDS = (
     "convert", "inspect", "run", "verify", "bench", "devices", "selftest", "tune", "models", "demo",
+    "kernels",
 )  # fmt: skip
 
 

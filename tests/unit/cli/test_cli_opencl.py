@@ -134,12 +134,12 @@ def test_selftest_ends_with_0_when_all_passed(cli: Cli, monkeypatch: pytest.Monk
     assert "all 1 variants passed" in done.out
 
 
-@pytest.mark.parametrize("command", ["selftest", "tune"])
+@pytest.mark.parametrize("command", ["selftest", "tune FILE", "kernels show FILE 0"])
 def test_commands_for_opencl_refuse_the_cpu_and_its_absence(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, u8_file: Path, command: str
 ) -> None:
     pretend(monkeypatch)
-    arguments = (command, u8_file) if command == "tune" else (command,)
+    arguments = [u8_file if word == "FILE" else word for word in command.split()]
     assert "phonebit[opencl]" in cli.refused(*arguments)
     assert "is for OpenCL devices" in cli.refused(*arguments, "--device", "cpu")
 

@@ -123,6 +123,8 @@ COMMANDS = {
         texts=("device", "energy_source", *PICTURE),
     ),
     "devices": Roles(),
+    "kernels list": Roles(),
+    "kernels show": Roles({"file": ""}, texts=("layer", "device")),
     "selftest": Roles(texts=("device",)),
     "tune": Roles({"file": ""}, {"export": "--export"}, texts=("device",)),
     "collect": Roles(

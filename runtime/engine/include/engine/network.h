@@ -99,6 +99,8 @@ class Network {
 
   /// Kernels with parameters that could serve layer `index` here, the present one first. Empty on the CPU.
   std::vector<std::string> candidates(size_t index) const;
+  /// The OpenCL programs of layer `index`, one for each launch. Throws Error(input) on other devices.
+  std::vector<KernelProgram> programs(size_t index) const;
   /// Milliseconds of layer `index` with such a kernel by the device's clock, median of `repeats`, on random
   /// operands; `is_equal`: whether its results are those of the kernel that serves now. Throws Error(input)
   /// for a choice that cannot serve, Error(device) when it fails.

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernel_types.h"
@@ -43,6 +44,7 @@ struct Argument {
 /// batch; `arguments` follow.
 struct Launch {
   std::string name;
+  std::string_view text;  ///< of its program, kept by the ProgramCache
   Handle<cl_kernel> kernel;
   std::vector<Argument> arguments;
   Geometry geometry;

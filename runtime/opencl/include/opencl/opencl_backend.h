@@ -7,6 +7,7 @@
 
 #include "backend/backend.h"
 #include "opencl/executor.h"
+#include "types/layer.h"
 
 namespace phonebit::opencl {
 
@@ -34,6 +35,7 @@ class OpenClBackend final : public Backend {
   void forward_on_device(const std::vector<DeviceBuffer>& inputs, const std::vector<DeviceBuffer>& outputs,
                          int batch);
   std::vector<std::string> candidates(size_t index) const;
+  std::vector<KernelProgram> programs(size_t index) const;
   double measure_choice(size_t index, const std::string& choice, int batch, int repeats, bool* is_equal);
   std::string tuning_line(size_t index, const std::string& choice) const;
   StartupInfo startup() const;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "opencl/binary_store.h"
 #include "opencl/context.h"
@@ -37,6 +38,8 @@ class ProgramCache {
   /// are shared. Throws Error(device) with the CL symbol, kernel, options, device and the build log.
   Handle<cl_kernel> kernel(const std::string& name, const std::string& text,
                            Language language = Language::core);
+  /// A text that kernel() was called with, as the cache keeps it: valid while the cache lives.
+  std::string_view kept(const std::string& text) const;
 
   /// "-cl-std=CL1.2 ...", the same for every layer's program of the device.
   const std::string& options() const { return options_; }

@@ -32,4 +32,9 @@ struct DispatchInfo {
   size_t global[3], local[3];  ///< work-items
 };
 
+/// The OpenCL program of a launch.
+struct KernelProgram {
+  std::string kernel, text;  ///< kernel file; what the driver compiles
+};
+
 }  // namespace phonebit
