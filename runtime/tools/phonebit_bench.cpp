@@ -11,27 +11,27 @@ namespace {
 constexpr const char* usage =
     "Measures networks on this device.\n\n"
     "  phonebit_bench FILE [options]       latency, throughput, energy on random inputs\n"
-    "  phonebit_bench --devices [--json]   processors, energy sources\n"
-    "  phonebit_bench --self-test [--json] every GPU kernel against the CPU\n"
-    "  phonebit_bench --collect FOLDER     measures the orders of `phonebit collect --orders FOLDER`\n\n"
-    "Exit code 0: done; 1: a kernel failed the self-test; 2: wrong usage, or it could not be done.\n\n";
+    "  phonebit_bench --devices [--json]   devices and energy sources\n"
+    "  phonebit_bench --self-test [--json] compares every GPU kernel with the CPU\n"
+    "  phonebit_bench --collect FOLDER     runs the job of `phonebit collect --orders FOLDER`\n\n"
+    "Exit code 0: done; 1: a kernel failed the self-test; 2: wrong usage or failure.\n\n";
 
 const std::vector<OptionRule> own_rules = {
-    {"--runs", "N", "measured runs (default 100)"},
-    {"--warmup", "N", "runs before those (default 10)"},
-    {"--batch", "N", "inputs a run (default 1)"},
-    {"--profile", nullptr, "each layer's time"},
-    {"--cooldown-s", "S", "rest before the runs, in seconds (default 0)"},
-    {"--energy", nullptr, "energy, too: mW, mJ/frame, FPS/W"},
-    {"--energy-source", "NAME", "a source as --devices lists them (default: the one that fits)"},
-    {"--energy-seconds", "S", "measure energy so long or longer (default 3)"},
-    {"--no-idle", nullptr, "leave the power without work out"},
-    {"--json", nullptr, "one JSON document instead of text"},
-    {"--devices", nullptr, "list processors"},
+    {"--runs", "N", "number of measured runs (default 100)"},
+    {"--warmup", "N", "warm-up runs (default 10)"},
+    {"--batch", "N", "batch size (default 1)"},
+    {"--profile", nullptr, "time per layer"},
+    {"--cooldown-s", "S", "seconds to wait before measuring (default 0)"},
+    {"--energy", nullptr, "also measure energy: mW, mJ/frame, FPS/W"},
+    {"--energy-source", "NAME", "a source listed by --devices (default: the one for the device)"},
+    {"--energy-seconds", "S", "minimum measuring time of energy (default 3)"},
+    {"--no-idle", nullptr, "do not measure idle power"},
+    {"--json", nullptr, "print one JSON document"},
+    {"--devices", nullptr, "list devices and energy sources"},
     {"--self-test", nullptr, "test kernels"},
-    {"--again", nullptr, "test even kernels that have a stored result"},
-    {"--collect", "FOLDER", "measure a work order into FOLDER/results.jsonl"},
-    {"--resume", nullptr, "go on with results that are there already"},
+    {"--again", nullptr, "repeat tests that have a stored result"},
+    {"--collect", "FOLDER", "run a measurement job; results go to FOLDER/results.jsonl"},
+    {"--resume", nullptr, "continue with existing results"},
     {"--help", nullptr, "this text"},
 };
 

@@ -22,13 +22,13 @@ constexpr const char* usage =
     "Exit code 0: done; 1: --check found a difference; 2: wrong usage, or it could not be done.\n\n";
 
 const std::vector<OptionRule> own_rules = {
-    {"--input", "[NAME=]FILE", "a raw input; one for each input of the network", true},
-    {"--picture", "FILE", "a picture in place of the only input"},
+    {"--input", "[NAME=]FILE", "a raw input; one per input of the network", true},
+    {"--picture", "FILE", "an image as the only input"},
     {"--size", "WxH", "size of an .nv21 frame"},
     {"--output", "[NAME=]FILE", "write an output", true},
     {"--check", "[NAME=]FILE", "compare an output bit for bit with a file", true},
     {"--top", "N", "classes to show (default 5)"},
-    {"--json", nullptr, "one JSON document instead of text"},
+    {"--json", nullptr, "print one JSON document"},
     {"--help", nullptr, "this text"},
 };
 

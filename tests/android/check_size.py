@@ -3,7 +3,7 @@
 python check_size.py LIBRARY.so STRIP MOST
 
 It is stripped as for an app by STRIP, the tool of its processor, and must have less than MOST kB of
-1000 bytes; docs/android.md has what each compiler makes.
+1000 bytes; docs/android.md names the limits.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ def test_the_documented_file_works_and_has_every_key(tmp_path: Path) -> None:
     document = (Path(__file__).parents[3] / "docs" / "preprocessing.md").read_text()
     example = re.search(r"```toml\n(.*?)```", document, re.DOTALL)
     assert example is not None
-    (tmp_path / "imagenet_classes.txt").write_text("cat\ndog\n")
+    (tmp_path / "classes.txt").write_text("cat\ndog\n")
     read = read_toml(written(tmp_path, example[1]))
     assert read.labels == ["cat", "dog"]
     assert as_settings(Preprocessing(**read.fields)).keys() == SETTINGS.keys()
