@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from phonebit import InputError, Network
-from phonebit.bnn_kernels.sources import kernel_paths, tunables, with_comments
+from phonebit.bnn_kernels.sources import FOLDER, kernel_paths, tunables, with_comments
+from phonebit.devices.opencl import opencl_runtime
 from support.cli_process import Cli
+
+CLASSIFIER = Path(__file__).parents[2] / "golden/v1/tiny_classifier.pbit"
 
 
 def words(program: str) -> list[str]:
@@ -67,3 +72,20 @@ def test_unknown_layers_and_other_devices_are_refused(cli: Cli, gpu: str, u8_fil
         assert "no such layer" in refused and network.layers[0].name in refused
     with pytest.raises(InputError, match="needs a network on an OpenCL device"):
         network.programs(0)
+
+
+@pytest.mark.skipif(shutil.which("cpp") is None, reason="needs a C preprocessor")
+def test_readmes_example_is_what_a_preprocessor_makes_of_the_program(gpu: str) -> None:
+    choice = "bconv2d_tiled TILE_PIXELS=1 TILE_FILTERS=4 VECTOR_WORDS=2"
+    load = opencl_runtime().Network
+    engine = load(CLASSIFIER, device=gpu)
+    index = [info.name for info in engine.layers].index("conv2")
+    engine = load(CLASSIFIER, device=gpu, tuning=engine.tuning_line(index, choice))
+    ((kernel, program),) = engine.programs(index)
+    assert kernel == "bconv2d_tiled"
+    made = subprocess.run(["cpp", "-P", "-"], input=program, capture_output=True, text=True)
+    readme = (FOLDER / "README.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```c\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    for function in example.split("\n\n"):
+        assert "".join(function.split()) in "".join(made.stdout.split())
+    assert f"`{choice}`" in " ".join(readme.split())
