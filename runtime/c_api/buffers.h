@@ -8,16 +8,25 @@
 
 namespace phonebit::c_api {
 
-inline void copy_inputs(const phonebit_input* inputs, int32_t count, std::vector<InputBuffer>& copy) {
-  const size_t checked = checked_count(inputs, count, "inputs");
+/// Copies the caller's list, which is not read unless it has the `expected` length.
+template <class Given, class Buffer>
+void copy_buffers(const Given* list, int32_t count, size_t expected, const char* name,
+                  std::vector<Buffer>& copy) {
+  const size_t checked = checked_count(list, count, name);
+  if (checked != expected)
+    fail(ErrorCode::input, "%s: got %zu buffers, expected %zu", name, checked, expected);
   copy.clear();
-  for (size_t i = 0; i < checked; ++i) copy.push_back({inputs[i].data, inputs[i].bytes});
+  for (size_t i = 0; i < checked; ++i) copy.push_back({list[i].data, list[i].bytes});
 }
 
-inline void copy_outputs(const phonebit_output* outputs, int32_t count, std::vector<OutputBuffer>& copy) {
-  const size_t checked = checked_count(outputs, count, "outputs");
-  copy.clear();
-  for (size_t i = 0; i < checked; ++i) copy.push_back({outputs[i].data, outputs[i].bytes});
+inline void copy_inputs(const Network& network, const phonebit_input* inputs, int32_t count,
+                        std::vector<InputBuffer>& copy) {
+  copy_buffers(inputs, count, network.inputs().size(), "inputs", copy);
+}
+
+inline void copy_outputs(const Network& network, const phonebit_output* outputs, int32_t count,
+                         std::vector<OutputBuffer>& copy) {
+  copy_buffers(outputs, count, network.outputs().size(), "outputs", copy);
 }
 
 }  // namespace phonebit::c_api

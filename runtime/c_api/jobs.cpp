@@ -6,6 +6,7 @@
 #include "buffers.h"
 #include "handles.h"
 #include "status.h"
+#include "threads/fork_generation.h"
 #include "types/fail.h"
 
 namespace phonebit::c_api {
@@ -30,6 +31,8 @@ void Job::run(Network& network) noexcept {
 }
 
 phonebit_status Job::wait(std::chrono::milliseconds timeout) {
+  if (generation_ != threads::fork_generation())
+    fail(ErrorCode::device, "the pass runs in the process that this one was forked from; wait for it there");
   std::unique_lock<std::mutex> lock(mutex_);
   const auto is_done = [&] { return status_ != PHONEBIT_PENDING; };
   if (timeout.count() < 0)
@@ -40,51 +43,69 @@ phonebit_status Job::wait(std::chrono::milliseconds timeout) {
 }
 
 JobQueue::~JobQueue() {
+  if (is_left_behind()) {
+    // What the thread seems to hold and to wait for cannot be destroyed without waiting for it.
+    own_->thread.detach();
+    static_cast<void>(own_.release());
+    return;
+  }
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    is_stopping_ = true;
+    const std::lock_guard<std::mutex> lock(own_->mutex);
+    own_->is_stopping = true;
   }
   cancel();
-  woken_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  own_->woken.notify_all();
+  if (own_->thread.joinable()) own_->thread.join();
+}
+
+bool JobQueue::is_left_behind() const {
+  const unsigned started = started_.load();
+  return started != 0 && started != threads::fork_generation() + 1;
 }
 
 std::shared_ptr<Job> JobQueue::add(Pass&& pass) {
   auto job = std::make_shared<Job>(std::move(pass));
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (is_stopping_) fail(ErrorCode::cancelled, "the network is being destroyed");
-  if (!thread_.joinable()) {
+  if (is_left_behind())
+    fail(ErrorCode::device,
+         "the network's thread for passes in the background stayed in the process that this one was forked "
+         "from; "
+         "load the network again");
+  const std::lock_guard<std::mutex> lock(own_->mutex);
+  if (own_->is_stopping) fail(ErrorCode::cancelled, "the network is being destroyed");
+  if (!own_->thread.joinable()) {
     try {
-      thread_ = std::thread([this] { work(); });
+      own_->thread = std::thread([this] { work(); });
+      started_.store(threads::fork_generation() + 1);
     } catch (const std::system_error& error) {
       fail(ErrorCode::device, "no thread for passes in the background: %s", error.what());
     }
   }
-  waiting_.push_back(job);
-  woken_.notify_all();
+  own_->waiting.push_back(job);
+  own_->woken.notify_all();
   return job;
 }
 
 void JobQueue::cancel() {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (const std::shared_ptr<Job>& job : waiting_) job->cancel();
-    if (running_ != nullptr) running_->cancel();
+  if (!is_left_behind()) {
+    const std::lock_guard<std::mutex> lock(own_->mutex);
+    for (const std::shared_ptr<Job>& job : own_->waiting) job->cancel();
+    if (own_->running != nullptr) own_->running->cancel();
   }
   network_.cancel();
 }
 
 void JobQueue::work() {
-  std::unique_lock<std::mutex> lock(mutex_);
+  Shared& own = *own_;
+  std::unique_lock<std::mutex> lock(own.mutex);
   for (;;) {
-    woken_.wait(lock, [&] { return is_stopping_ || !waiting_.empty(); });
-    if (waiting_.empty()) return;
-    running_ = std::move(waiting_.front());
-    waiting_.pop_front();
+    own.woken.wait(lock, [&] { return own.is_stopping || !own.waiting.empty(); });
+    if (own.waiting.empty()) return;
+    own.running = std::move(own.waiting.front());
+    own.waiting.pop_front();
     lock.unlock();
-    running_->run(network_);
+    own.running->run(network_);
     lock.lock();
-    running_.reset();
+    own.running.reset();
   }
 }
 
@@ -99,8 +120,8 @@ phonebit_status phonebit_network_forward_async(phonebit_network* network, const 
   return guarded([&] {
     phonebit_network& handle = given(network, "network");
     Pass pass{{}, {}, batch, done, user};
-    copy_inputs(inputs, input_count, pass.inputs);
-    copy_outputs(outputs, output_count, pass.outputs);
+    copy_inputs(handle.network, inputs, input_count, pass.inputs);
+    copy_outputs(handle.network, outputs, output_count, pass.outputs);
     auto own = std::make_unique<phonebit_job>();
     own->job = handle.jobs.add(std::move(pass));
     if (job != nullptr) *job = own.release();

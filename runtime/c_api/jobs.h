@@ -13,6 +13,7 @@
 
 #include "engine/network.h"
 #include "phonebit/phonebit_c.h"
+#include "threads/fork_generation.h"
 
 namespace phonebit::c_api {
 
@@ -37,7 +38,8 @@ class Job {
   /// Makes PHONEBIT_CANCELLED of a job that is not done. One that has begun also needs Network::cancel.
   void cancel() { is_cancelled_.store(true); }
 
-  /// The status, PHONEBIT_PENDING after the time-out. Never times out where it is negative.
+  /// The status, PHONEBIT_PENDING after the time-out. Never times out where it is negative. Throws
+  /// Error(device) in a child of the process that made the job.
   phonebit_status wait(std::chrono::milliseconds timeout);
 
   /// Why the pass failed; only after wait() has told that it did.
@@ -47,6 +49,7 @@ class Job {
   phonebit_status forward(Network& network) noexcept;
 
   Pass pass_;
+  const unsigned generation_ = threads::fork_generation();
   std::atomic<bool> is_cancelled_{false};
   std::string error_;
   std::mutex mutex_;
@@ -64,22 +67,30 @@ class JobQueue {
   JobQueue& operator=(const JobQueue&) = delete;
 
   /// Throws Error(cancelled) while this is being destroyed, which a pass's `done` can meet; Error(device)
-  /// where the system gives no thread.
+  /// where the system gives no thread, and in a forked child of the process whose thread runs the passes.
   std::shared_ptr<Job> add(Pass&& pass);
 
   /// Cancels what runs and waits.
   void cancel();
 
  private:
+  /// What the thread and the callers share.
+  struct Shared {
+    std::mutex mutex;  // guards all below
+    std::condition_variable woken;
+    std::list<std::shared_ptr<Job>> waiting;
+    std::shared_ptr<Job> running;
+    bool is_stopping = false;
+    std::thread thread;
+  };
+
   void work();
+  /// Whether the thread belongs to the process that this one was forked from.
+  bool is_left_behind() const;
 
   Network& network_;
-  std::mutex mutex_;  // guards all below
-  std::condition_variable woken_;
-  std::list<std::shared_ptr<Job>> waiting_;
-  std::shared_ptr<Job> running_;
-  bool is_stopping_ = false;
-  std::thread thread_;
+  std::unique_ptr<Shared> own_ = std::make_unique<Shared>();
+  std::atomic<unsigned> started_{0};  // fork generation of the thread, plus 1; 0 before it starts
 };
 
 }  // namespace phonebit::c_api

@@ -39,8 +39,8 @@ phonebit_status phonebit_network_forward(phonebit_network* network, const phoneb
   return guarded([&] {
     phonebit::Network& own = given(network, "network").network;
     BufferLists& lists = buffer_lists();
-    copy_inputs(inputs, input_count, lists.inputs);
-    copy_outputs(outputs, output_count, lists.outputs);
+    copy_inputs(own, inputs, input_count, lists.inputs);
+    copy_outputs(own, outputs, output_count, lists.outputs);
     own.forward(lists.inputs, lists.outputs, batch);
   });
 }
@@ -52,7 +52,7 @@ phonebit_status phonebit_network_profile(phonebit_network* network, const phoneb
     phonebit::Network& own = given(network, "network").network;
     double* const times = checked_times(own, milliseconds, count);
     BufferLists& lists = buffer_lists();
-    copy_inputs(inputs, input_count, lists.inputs);
+    copy_inputs(own, inputs, input_count, lists.inputs);
     const std::vector<double> measured = own.profile(lists.inputs, batch, repeats);
     std::copy(measured.begin(), measured.end(), times);
   });

@@ -45,6 +45,13 @@ void check_buffer(const char* role, const TensorInfo& tensor, const void* data, 
          tensor.name.c_str());
 }
 
+template <class Buffer>
+bool is_overlapping(const OutputBuffer& output, const Buffer& other) {
+  const auto begin = reinterpret_cast<uintptr_t>(output.data),
+             other_begin = reinterpret_cast<uintptr_t>(other.data);
+  return begin < other_begin ? other_begin - begin < output.bytes : begin - other_begin < other.bytes;
+}
+
 }  // namespace
 
 template <class Buffer>
@@ -61,6 +68,19 @@ template void check_buffers(const char*, const std::vector<InputBuffer>&, const 
                             const std::vector<int>&, int);
 template void check_buffers(const char*, const std::vector<OutputBuffer>&, const std::vector<TensorInfo>&,
                             const std::vector<int>&, int);
+
+void check_disjoint(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    for (size_t j = 0; j < inputs.size(); ++j) {
+      if (is_overlapping(outputs[i], inputs[j]))
+        fail(ErrorCode::input, "output %zu overlaps input %zu in memory; give it a buffer of its own", i, j);
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (is_overlapping(outputs[i], outputs[j]))
+        fail(ErrorCode::input, "output %zu overlaps output %zu in memory; give it a buffer of its own", i, j);
+    }
+  }
+}
 
 void check_no_nan(const TensorInfo& tensor, const float* values, size_t count, threads::ThreadPool& pool) {
   constexpr size_t kPart = size_t{1} << 15;  // about 4 us

@@ -16,7 +16,9 @@
 #include "memory/physical_memory.h"
 #include "threads/affinity.h"
 #include "threads/floating_point_scope.h"
+#include "threads/fork_generation.h"
 #include "threads/performance_hint.h"
+#include "threads/turn_lock.h"
 #include "types/cancellation.h"
 #include "types/fail.h"
 
@@ -37,11 +39,12 @@ class Network::Implementation {
   std::vector<std::vector<int>> layer_inputs, layer_outputs;
   std::vector<int> all_tensors;
   std::unique_ptr<threads::PerformanceHint> performance_hint;  // null: not asked for
-  std::mutex turn;                                             // held while the backend works
+  threads::TurnLock turn;                                      // held while the backend works
   CancelCount cancel_count{0};
   const bool is_profiling;
+  const unsigned fork_generation = threads::fork_generation();
   std::vector<double> pass_ms;  // of the layers in the present pass; belongs to the turn
-  std::mutex last_ms_mutex;
+  threads::TurnLock last_ms_lock;
   std::vector<double> last_ms;  // of the last one; empty before the first
 
   Implementation(loader::Model&& checked, const Options& options)
@@ -71,6 +74,15 @@ class Network::Implementation {
     }
   }
 
+  /// Drivers do not outlive a fork, and would wait for threads that are gone.
+  void check_process() const {
+    if (fork_generation == threads::fork_generation() ||
+        (chosen.opencl == nullptr && chosen.coexec == nullptr))
+      return;
+    fail(ErrorCode::device, "device %s: this process was forked after the network was loaded; load it again",
+         backend().device().c_str());
+  }
+
   void check_layer(size_t index) const {
     if (index >= layers.size())
       fail(ErrorCode::input, "layer %zu does not exist, there are %zu", index, layers.size());
@@ -97,12 +109,13 @@ class Network::Turn {
   explicit Turn(Implementation& own)
       : cancellation_(own.cancel_count), lock_(own.turn), cores_(own.backend().pool().cores()) {
     cancellation_.check();
+    own.check_process();
   }
   const Cancellation& cancellation() const { return cancellation_; }
 
  private:
   const Cancellation cancellation_;  // before the lock: a wait counts
-  const std::lock_guard<std::mutex> lock_;
+  const std::lock_guard<threads::TurnLock> lock_;
   const threads::AffinityScope cores_;
   const threads::FloatingPointScope rounding_;
 };
@@ -183,6 +196,7 @@ void Network::forward(const std::vector<InputBuffer>& inputs, const std::vector<
                       int batch) {
   Implementation& own = *implementation_;
   check_buffers("output", outputs, own.tensors, own.model.outputs, batch);
+  check_disjoint(inputs, outputs);
   const Turn turn(own);
   own.check_inputs(inputs, batch);
   const auto begin = std::chrono::steady_clock::now();
@@ -191,7 +205,7 @@ void Network::forward(const std::vector<InputBuffer>& inputs, const std::vector<
   if (own.performance_hint)
     own.performance_hint->report(own.backend().pool(), (std::chrono::steady_clock::now() - begin) / batch);
   if (!own.is_profiling) return;
-  const std::lock_guard<std::mutex> lock(own.last_ms_mutex);
+  const std::lock_guard<threads::TurnLock> lock(own.last_ms_lock);
   own.last_ms = own.pass_ms;
 }
 
@@ -201,7 +215,7 @@ std::vector<double> Network::last_profile() const {
   Implementation& own = *implementation_;
   if (!own.is_profiling)
     fail(ErrorCode::input, "passes of this network are not measured; load it with profiling");
-  const std::lock_guard<std::mutex> lock(own.last_ms_mutex);
+  const std::lock_guard<threads::TurnLock> lock(own.last_ms_lock);
   if (own.last_ms.empty() && !own.pass_ms.empty())
     fail(ErrorCode::input, "there was no forward pass yet; run one first");
   return own.last_ms;
@@ -227,6 +241,7 @@ void Network::activations(const std::vector<InputBuffer>& inputs, const std::vec
                           int batch) {
   Implementation& own = *implementation_;
   check_buffers("tensor", tensors, own.tensors, own.all_tensors, batch);
+  check_disjoint(inputs, tensors);
   const Turn turn(own);
   own.check_inputs(inputs, batch);
   own.backend().activations(inputs, tensors, batch, turn.cancellation());
@@ -238,6 +253,7 @@ void Network::run_op(size_t index, const std::vector<InputBuffer>& operands,
   own.check_layer(index);
   check_buffers("operand", operands, own.tensors, own.layer_inputs[index], batch);
   check_buffers("result", results, own.tensors, own.layer_outputs[index], batch);
+  check_disjoint(operands, results);
   const Turn turn(own);
   own.backend().run_op(index, operands, results, batch, turn.cancellation());
 }
@@ -256,7 +272,7 @@ std::vector<std::string> Network::candidates(size_t index) const {
 }
 
 std::vector<KernelProgram> Network::programs(size_t index) const {
-  const std::lock_guard<std::mutex> turn(implementation_->turn);
+  const std::lock_guard<threads::TurnLock> turn(implementation_->turn);
   implementation_->check_layer(index);
   return implementation_->opencl().programs(index);
 }
@@ -305,24 +321,24 @@ ExecutionPlan Network::plan() const {
 // What a pass may change is read in a turn of its own, though not as one: cancel() does not concern it.
 
 CoexecInfo Network::coexec() const {
-  const std::lock_guard<std::mutex> turn(implementation_->turn);
+  const std::lock_guard<threads::TurnLock> turn(implementation_->turn);
   return implementation_->coexec().info();
 }
 
 std::vector<std::string> Network::warnings() const {
-  const std::lock_guard<std::mutex> turn(implementation_->turn);
+  const std::lock_guard<threads::TurnLock> turn(implementation_->turn);
   return implementation_->backend().warnings();
 }
 
 MemoryInfo Network::memory() const {
-  const std::lock_guard<std::mutex> turn(implementation_->turn);
+  const std::lock_guard<threads::TurnLock> turn(implementation_->turn);
   return implementation_->backend().memory();
 }
 
 std::string Network::device() const { return implementation_->backend().device(); }
 
 StartupInfo Network::startup() const {
-  const std::lock_guard<std::mutex> turn(implementation_->turn);
+  const std::lock_guard<threads::TurnLock> turn(implementation_->turn);
   const opencl::OpenClBackend* const backend = implementation_->chosen.opencl;
   return backend != nullptr ? backend->startup() : StartupInfo{};
 }

@@ -11,7 +11,8 @@ namespace phonebit::opencl {
 namespace {
 
 std::string build_options(const Device& device, const char* standard) {
-  std::string options = std::string("-cl-std=") + standard;
+  // -w: a driver may print its compiler's warnings on the user's terminal (NVIDIA's: "1 warning generated.").
+  std::string options = std::string("-w -cl-std=") + standard;
   if (device.has_exact_division) options += " -cl-fp32-correctly-rounded-divide-sqrt";
   return options;
 }

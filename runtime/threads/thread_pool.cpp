@@ -5,13 +5,11 @@
 
 #include "threads/affinity.h"
 #include "threads/floating_point_scope.h"
+#include "threads/fork_generation.h"
 #include "types/fail.h"
 
 #if defined(__linux__)
 #include <sched.h>
-#endif
-#if defined(__unix__) || defined(__APPLE__)
-#include <pthread.h>
 #endif
 
 namespace phonebit::threads {
@@ -30,17 +28,6 @@ void pause() {
 #elif defined(__aarch64__) || defined(__arm__)
   asm volatile("yield");
 #endif
-}
-
-/// Counts forks of this process: a child has a copy of the pool, but not its threads.
-std::atomic<unsigned> g_fork_generation{0};
-
-unsigned fork_generation() {
-#if defined(__unix__) || defined(__APPLE__)
-  static const int registered = ::pthread_atfork(nullptr, nullptr, [] { g_fork_generation.fetch_add(1); });
-  static_cast<void>(registered);
-#endif
-  return g_fork_generation.load(std::memory_order_relaxed);
 }
 
 uint64_t epoch_of(uint64_t state) { return state >> 32; }

@@ -9,6 +9,7 @@
 #include "engine.h"
 #include "measurement.h"
 #include "modes.h"
+#include "printable.h"
 #include "statistics.h"
 #include "system_facts.h"
 
@@ -213,7 +214,7 @@ void print_json(const Arguments& arguments, const Network& network, const BenchR
 
 void print_text(const Arguments& arguments, const Network& network, const BenchResult& result) {
   const Measurement& measured = result.measured;
-  std::printf("%s  %s, %d threads, batch %d, %zu runs after %d\n", arguments.files()[0].c_str(),
+  std::printf("%s  %s, %d threads, batch %d, %zu runs after %d\n", printable(arguments.files()[0]).c_str(),
               network.device().c_str(), network.threads(), measured.batch, measured.latencies_ms.size(),
               measured.warmup);
   print_measurement(measured);

@@ -5,6 +5,8 @@
 #include <random>
 #include <sstream>
 
+#include "printable.h"
+
 namespace phonebit::tools {
 namespace {
 
@@ -102,7 +104,7 @@ std::vector<Bytes> random_inputs(const std::vector<TensorInfo>& tensors, int bat
 
 void print_warnings(const char* program, const Network& network) {
   for (const std::string& warning : network.warnings())
-    std::fprintf(stderr, "%s: warning: %s\n", program, warning.c_str());
+    std::fprintf(stderr, "%s: warning: %s\n", program, printable_lines(warning).c_str());
 }
 
 }  // namespace phonebit::tools

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "failure.h"
+#include "printable.h"
 
 namespace phonebit::tools {
 
@@ -84,13 +85,15 @@ void JsonWriter::break_line() {
 
 void JsonWriter::quote(std::string_view value) {
   document_ += '"';
-  for (char letter : value) {
-    if (letter == '"' || letter == '\\')
-      document_ += std::string("\\") + letter;
-    else if (static_cast<unsigned char>(letter) < 0x20)
-      document_ += format_text("\\u%04x", static_cast<unsigned>(letter));
+  for (size_t place = 0; place < value.size();) {
+    const Letter letter = letter_at(value, place);
+    if (letter.is_steering)
+      document_ += format_text("\\u%04x", letter.character);
+    else if (letter.character == '"' || letter.character == '\\')
+      document_ += std::string("\\") + value[place];
     else
-      document_ += letter;
+      document_ += value.substr(place, letter.bytes);
+    place += letter.bytes;
   }
   document_ += '"';
 }

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <numeric>
 
+#include "printable.h"
 #include "statistics.h"
 
 namespace phonebit::tools {
@@ -83,7 +84,7 @@ void print_profile(const std::vector<LayerInfo>& layers, const std::vector<doubl
     std::printf("%10.4f %5.1f %% %8.1f  %-24s %-32s %s\n", latencies_ms[i],
                 100.0 * share(latencies_ms[i], total_ms),
                 gops(static_cast<double>(layer.macs) * batch, latencies_ms[i]), layer.kind.c_str(),
-                layer.name.c_str(), layer.kernel.c_str());
+                printable(layer.name).c_str(), layer.kernel.c_str());
   }
 }
 

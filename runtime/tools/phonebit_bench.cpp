@@ -4,6 +4,7 @@
 
 #include "engine.h"
 #include "modes.h"
+#include "printable.h"
 
 namespace phonebit::tools {
 namespace {
@@ -55,7 +56,7 @@ int main(int argc, char** argv) {
   try {
     return phonebit::tools::run(argc, argv);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "phonebit_bench: %s\n", error.what());
+    std::fprintf(stderr, "phonebit_bench: %s\n", phonebit::tools::printable_lines(error.what()).c_str());
     return phonebit::tools::exit_failed;
   }
 }

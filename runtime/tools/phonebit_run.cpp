@@ -5,6 +5,7 @@
 
 #include "engine.h"
 #include "picture_files.h"
+#include "printable.h"
 #include "tensor_files.h"
 #include "top_classes.h"
 
@@ -205,16 +206,16 @@ void print_text(const Loaded& loaded, const std::vector<std::vector<Guess>>& ima
                 const std::vector<Check>& checks) {
   std::printf("%s, %d threads\n", loaded.network.device().c_str(), loaded.network.threads());
   for (const TensorInfo& output : loaded.network.outputs())
-    std::printf("output %s, %d images\n", describe(output).c_str(), loaded.batch);
+    std::printf("output %s, %d images\n", printable(describe(output)).c_str(), loaded.batch);
   for (size_t image = 0; image < images.size(); ++image) {
     if (images.size() > 1) std::printf("image %zu\n", image);
     for (const Guess& guess : images[image])
-      std::printf("  %6.2f %%  %s\n", 100.0 * guess.probability, guess.label.c_str());
+      std::printf("  %6.2f %%  %s\n", 100.0 * guess.probability, printable(guess.label).c_str());
   }
   for (const Check& check : checks) {
     const bool is_equal = check.difference.empty();
-    std::printf("%s\n",
-                is_equal ? (check.output + ": every bit is equal").c_str() : check.difference.c_str());
+    const std::string outcome = is_equal ? check.output + ": every bit is equal" : check.difference;
+    std::printf("%s\n", printable(outcome).c_str());
   }
 }
 
@@ -248,7 +249,7 @@ int main(int argc, char** argv) {
   try {
     return phonebit::tools::run(argc, argv);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "phonebit_run: %s\n", error.what());
+    std::fprintf(stderr, "phonebit_run: %s\n", phonebit::tools::printable_lines(error.what()).c_str());
     return phonebit::tools::exit_failed;
   }
 }

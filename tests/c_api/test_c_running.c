@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "check.h"
 #include "phonebit/phonebit_c.h"
@@ -53,7 +55,25 @@ static void test_forward(phonebit_network* network) {
   FAILS(phonebit_network_forward(network, &in, 1, &odd, 1, 3), PHONEBIT_ERROR_INPUT, "aligned");
   phonebit_input nothing = {NULL, in.bytes};
   FAILS(phonebit_network_forward(network, &nothing, 1, &out, 1, 3), PHONEBIT_ERROR_INPUT, "null");
+  phonebit_output shared = {levels + 4, out.bytes};
+  FAILS(phonebit_network_forward(network, &in, 1, &shared, 1, 3), PHONEBIT_ERROR_INPUT,
+        "output 0 overlaps input 0");
   EXPECT(memcmp(scores, zeros, sizeof zeros) == 0);
+
+  /* Lists of other lengths than the network's are not read: these end after one element. */
+  FAILS(phonebit_network_forward(network, &in, INT32_MAX, &out, 1, 3), PHONEBIT_ERROR_INPUT,
+        "inputs: got 2147483647 buffers, expected 1");
+  FAILS(phonebit_network_forward(network, &in, 1, &out, INT32_MAX, 3), PHONEBIT_ERROR_INPUT,
+        "outputs: got 2147483647 buffers, expected 1");
+  FAILS(phonebit_network_forward_async(network, &in, INT32_MAX, &out, 1, 3, NULL, NULL, NULL),
+        PHONEBIT_ERROR_INPUT, "inputs: got 2147483647 buffers");
+  FAILS(phonebit_network_forward_async(network, &in, 1, &out, 2, 3, NULL, NULL, NULL), PHONEBIT_ERROR_INPUT,
+        "outputs: got 2 buffers");
+  double times[256];
+  int32_t layers = 0;
+  OK(phonebit_network_layer_count(network, &layers));
+  FAILS(phonebit_network_profile(network, &in, INT32_MAX, 3, 1, times, layers), PHONEBIT_ERROR_INPUT,
+        "inputs: got 2147483647 buffers");
 }
 
 static void test_profiles(phonebit_network* network) {
@@ -123,6 +143,37 @@ static void test_jobs(phonebit_network* network) {
   FAILS(phonebit_network_forward_async(network, NULL, 1, &out, 1, 1, note, &seen, &job), PHONEBIT_ERROR_INPUT,
         "inputs: got NULL");
   EXPECT(atomic_load(&seen.calls) == 2);
+}
+
+/* In a forked child: the queue's thread stayed with the parent, and nobody waits for it. */
+static int child_is_told(phonebit_network* network, phonebit_job* job) {
+  failures = 0;
+  alarm(10);
+  FAILS(phonebit_network_forward_async(network, &in, 1, &out, 1, 1, NULL, NULL, NULL), PHONEBIT_ERROR_DEVICE,
+        "load the network again");
+  FAILS(phonebit_job_wait(job, -1), PHONEBIT_ERROR_DEVICE, "forked from");
+  OK(phonebit_network_forward(network, &in, 1, &out, 1, 1));
+  OK(phonebit_network_cancel(network));
+  phonebit_job_destroy(job);
+  phonebit_network_destroy(network);
+  return failures;
+}
+
+static void test_fork(void) {
+  phonebit_options* const options = cpu_options();
+  phonebit_network* const network = load(classifier, options);
+  prepare_buffers(network, 1);
+  phonebit_job* job = NULL;
+  OK(phonebit_network_forward_async(network, &in, 1, &out, 1, 1, NULL, NULL, &job));
+  OK(phonebit_job_wait(job, -1));
+  const pid_t child = fork();
+  if (child == 0) _exit(child_is_told(network, job));
+  int status = 0;
+  EXPECT(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  OK(phonebit_network_forward_async(network, &in, 1, &out, 1, 1, NULL, NULL, NULL));
+  phonebit_job_destroy(job);
+  phonebit_network_destroy(network);
+  phonebit_options_destroy(options);
 }
 
 static void test_cancel(phonebit_network* network) {
@@ -293,6 +344,7 @@ int main(int argc, char** argv) {
   test_forward(network);
   test_profiles(network);
   test_jobs(network);
+  test_fork();
   test_cancel(network);
   test_pictures(network);
   test_picture_without_rule(options);

@@ -234,3 +234,25 @@ def test_help_names_every_option(run: Program) -> None:
     assert done.code == 0
     for option in ("--input", "--picture", "--check", "--device", "--cores"):
         assert option in done.out
+
+
+def test_names_that_would_steer_the_terminal_are_escaped(run: Program, tmp_path: Path) -> None:
+    names = ["\x1b]0;owned\x07\x1b[2J", "\x9b31m\x7f", "\u202etac", "h\u00e9 \u6f22 \U0001f408"]
+    graph = tiny_classifier()
+    graph.labels = names + [f"class {index}" for index in range(len(names), 10)]
+    path = tmp_path / "named.pbit"
+    path.write_bytes(to_bytes(graph))
+    picture = tmp_path / "0.pgm"
+    picture.write_bytes(b"P5 28 28 255\n" + bytes(28 * 28))
+    shown = run(path, "--picture", picture, "--device", "cpu", "--top", "10")
+    assert shown.code == 0, shown.err
+    for name in names[:3]:
+        assert name not in shown.out
+    for escape in (r"\x1b]0;owned\x07\x1b[2J", r"\x9b31m\x7f", r"\u202etac", names[3]):
+        assert escape in shown.out
+    document = run(path, "--picture", picture, "--device", "cpu", "--top", "10", "--json")
+    assert not set("\x1b\x07\x9b\x7f\u202e") & set(document.out)
+    guesses = document.document["results"][0]["top"]
+    assert set(names) <= {guess["label"] for guess in guesses}
+    refused = run(tmp_path / "\x1b[2J.pbit")
+    assert refused.code == 2 and r"\x1b[2J.pbit" in refused.err and "\x1b" not in refused.err

@@ -395,7 +395,10 @@ PHONEBIT_API phonebit_status phonebit_network_warning_get(phonebit_network* netw
 /* ---- Running ---- */
 
 /* The caller's memory: `batch` images of one tensor, one after the other, exactly batch * bytes of its info;
- * at a multiple of 4 unless u8. The buffers of a call must not overlap. f32 inputs must not hold NaN. */
+ * at a multiple of 4 unless u8. An output must not overlap another output or an input. f32 inputs must not
+ * hold NaN. All of that is checked, and so are the numbers of buffers, before the arrays are read. What
+ * cannot be checked: that the memory is there, and that its bytes are of the type that the tensor's info
+ * names. */
 typedef struct phonebit_input {
   const void* data;
   size_t bytes;
@@ -406,7 +409,9 @@ typedef struct phonebit_output {
 } phonebit_output;
 
 /* Runs `batch` images. Blocks; allocates nothing for small batches seen before. Calls on one network take
- * turns. Any thread. Errors in arguments are found before anything is computed. */
+ * turns. Any thread. Errors in arguments are found before anything is computed. A child of fork() may use the
+ * networks of its parent on the CPU; it gets PHONEBIT_ERROR_DEVICE where a pass ran during the fork, and on a
+ * GPU, and loads the network again. */
 PHONEBIT_API phonebit_status phonebit_network_forward(phonebit_network* network, const phonebit_input* inputs,
                                                       int32_t input_count, const phonebit_output* outputs,
                                                       int32_t output_count, int32_t batch);
@@ -419,7 +424,8 @@ typedef struct phonebit_job phonebit_job;
 typedef void (*phonebit_done)(void* user, phonebit_status status, const char* error);
 
 /* Returns at once; passes of one network run in the order of their calls, in a thread that the first call
- * starts. Buffers must stay until the job is done; the two arrays are copied. Errors in them are the job's.
+ * starts. Buffers must stay until the job is done; the two arrays are copied. Wrong numbers of buffers
+ * are errors here, errors in the buffers are the job's.
  * `done` may be NULL. `job` may be NULL; else it must be destroyed, at any time; destroying it does not
  * cancel it. Any thread; allocates. PHONEBIT_CANCELLED while the network is being destroyed. */
 PHONEBIT_API phonebit_status phonebit_network_forward_async(phonebit_network* network,

@@ -14,6 +14,10 @@ template <class Buffer>
 void check_buffers(const char* role, const std::vector<Buffer>& buffers,
                    const std::vector<TensorInfo>& tensors, const std::vector<int>& which, int batch);
 
+/// No output shares memory with another output or with an input; inputs may with each other. Throws
+/// Error(input).
+void check_disjoint(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs);
+
 /// Throws Error(input) naming the tensor and the position of its first NaN.
 void check_no_nan(const TensorInfo& tensor, const float* values, size_t count, threads::ThreadPool& pool);
 
