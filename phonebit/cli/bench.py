@@ -189,7 +189,7 @@ def bench_inputs(
             "the network has several inputs", where=str(network.path), hint="leave --image out"
         )
     from phonebit.cli.pictures import PLAIN_LEVELS, load_picture
-    from phonebit.images.settings import rule_text
+    from phonebit.images.rule_text import rule_text
 
     info = network.inputs[0]
     rule = flags.rule_for(network, info)

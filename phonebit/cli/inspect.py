@@ -52,7 +52,7 @@ def describe(network: Network, graph: Graph) -> dict[str, Any]:
     Returns:
         Sizes in bytes, shapes as (height, width, channels).
     """
-    from phonebit.images.settings import as_settings
+    from phonebit.images.rule_text import as_settings
 
     types = {name: (kind.dtype.name.lower(), kind.shape) for name, kind in graph.types.items()}
     fused = fused_layers(network.metadata)
@@ -134,7 +134,7 @@ def _head_text(head: dict[str, Any]) -> str:
 
 
 def _print(console: Console, document: dict[str, Any], rules: Mapping[str, Preprocessing]) -> None:
-    from phonebit.images.settings import rule_text
+    from phonebit.images.rule_text import rule_text
 
     memory = document["memory"]
     console.print(

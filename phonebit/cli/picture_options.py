@@ -104,7 +104,7 @@ class PictureFlags:
         Raises:
             InputError: if a flag or the file is wrong, or something but not the range is given.
         """
-        from phonebit.images.settings import make_preprocessing
+        from phonebit.images.preprocessing import make_preprocessing
 
         settings, labels = self._settings()
         if not settings:
@@ -117,7 +117,7 @@ class PictureFlags:
         Raises:
             InputError: if a flag is wrong, or would change values that the network computes itself.
         """
-        from phonebit.images.settings import make_preprocessing
+        from phonebit.images.preprocessing import make_preprocessing
 
         settings, _ = self._settings()
         stored = network.preprocessing.get(info.name)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from phonebit.errors import InputError
-from phonebit.images.fitting import fit_picture
 from phonebit.images.placement import Placement
 from phonebit.images.preprocessing import Preprocessing
 from phonebit.layer_info import TensorInfo
@@ -64,7 +63,7 @@ def load_picture(path: Path, info: TensorInfo, rule: Preprocessing | None) -> Pi
             hint="say it with --input-range=LOW,HIGH, as in training, e.g. --input-range=-1,1",
         )
     rule = rule or PLAIN_LEVELS
-    fitted = fit_picture(open_picture(path), info, rule)
+    fitted = rule.fit(open_picture(path), info)
     return Picture(path, rule.as_input(fitted.levels, info), fitted.changes, fitted.placement)
 
 

@@ -115,7 +115,7 @@ def run(
     -o the boxes of a detector are drawn into copies of the images.
     """
     from phonebit.cli.pictures import load_picture
-    from phonebit.images.settings import as_settings
+    from phonebit.images.rule_text import as_settings
     from phonebit.network import Network
 
     flags = PictureFlags(input_range, mean, std, color, resize, interpolation, preprocessing)

@@ -1,20 +1,22 @@
 """A picture of any size and colour made to fit an input: everything but its values' scale.
 
-The C++ library has code of its own for this (runtime/images), without Pillow; the numbers are the
-same. Here Pillow has decoded the picture anyway, and knows more modes.
+Pillow, which has decoded the picture, brings it to grey, RGB or RGBA; the C++ library does the rest
+(runtime/images).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from phonebit.devices.runtime import load_runtime
 from phonebit.errors import InputError
+from phonebit.format.records import ColorOrder, Resize
 from phonebit.images.placement import Placement, Size, place_picture
-from phonebit.images.preprocessing import ColorOrder, Interpolation, Preprocessing, Resize
 from phonebit.layer_info import TensorInfo
 
 if TYPE_CHECKING:
@@ -28,8 +30,8 @@ MODES: Final = {
 }
 STORAGE_MODES: Final = frozenset({"1", "P", "PA", "LA", "La", "RGBa"})
 """Forms of storage: leaving them changes nothing that a user would want to know."""
-MAX_PIXELS: Final = 1 << 27
-"""Of a resized picture; a thin strip whose shorter side grows could need any amount of memory."""
+FORMATS: Final = {"L": 0, "RGB": 1, "RGBA": 2}
+"""Numbers of the C++ library's picture formats."""
 
 
 @dataclass(frozen=True)
@@ -48,24 +50,24 @@ class FittedPicture:
 
 
 def fit_picture(
-    picture: Image.Image | NDArray[np.uint8], info: TensorInfo, rule: Preprocessing
+    picture: Image.Image | NDArray[np.uint8], info: TensorInfo, rule: Mapping[str, Any]
 ) -> FittedPicture:
     """Give a picture the colours and the size of an input.
 
     Args:
         picture: a Pillow image, or levels (height, width) or (height, width, 3 or 4).
         info: the input.
-        rule: how.
+        rule: fields of the file's preprocessing record, its colour order chosen for the input.
 
     Returns:
         The picture, and what had to be done.
 
     Raises:
-        InputError: if the rule does not fit the input, or the input takes no pictures.
+        InputError: if the picture becomes too large, or the input takes no pictures.
     """
     height, width, channels = info.shape
-    color = rule.for_input(info).color
-    if color is None or color is ColorOrder.NONE:
+    color = ColorOrder(rule["color_order"])
+    if color is ColorOrder.NONE:
         raise InputError(
             "this input takes no pictures",
             where=f"input '{info.name}'",
@@ -77,17 +79,10 @@ def fit_picture(
     image = _image(picture) if isinstance(picture, np.ndarray) else picture
     image = _to_mode(image, MODES[color], changes)
     placement = place_picture(image.size, (width, height), rule)
-    if placement.scaled[0] * placement.scaled[1] > MAX_PIXELS:
-        raise InputError(
-            f"the picture becomes too large with a shorter side of {rule.resize_to}",
-            expected=f"at most {MAX_PIXELS} pixels",
-            got=_text(placement.scaled),
-        )
     changes += _described(placement, rule)
-    image = _lay(image, placement, rule)
-    levels = np.asarray(image, np.uint8).reshape(height, width, channels)
-    if color is ColorOrder.BGR:
-        levels = np.ascontiguousarray(levels[..., ::-1])
+    pixels = {"format": FORMATS[image.mode], "width": image.width, "height": image.height}
+    planes = [np.ascontiguousarray(image, np.uint8)]
+    levels = load_runtime().prepare_picture(pixels | {"planes": planes}, rule, "u8", info.shape)
     return FittedPicture(levels, tuple(changes), placement)
 
 
@@ -121,42 +116,11 @@ def _to_mode(image: Image.Image, mode: str, changes: list[str]) -> Image.Image:
     return image.convert(mode)
 
 
-def _lay(image: Image.Image, where: Placement, rule: Preprocessing) -> Image.Image:
-    """Resize a picture as a whole and lay it on the input, which cuts or surrounds it."""
-    from PIL import Image
-
-    if image.size != where.scaled:
-        image = _resized(image, where.scaled, rule.interpolation)
-    if image.size == where.input:
-        return image
-    if rule.resize is Resize.LETTERBOX:
-        canvas = Image.new(image.mode, where.input, (rule.fill_level,) * len(image.getbands()))
-        canvas.paste(image, where.corner)
-        return canvas
-    left, top = -where.corner[0], -where.corner[1]
-    return image.crop((left, top, left + where.input[0], top + where.input[1]))
-
-
-def _resized(image: Image.Image, size: Size, interpolation: Interpolation) -> Image.Image:
-    """Resize along the rows, then down the columns.
-
-    Levels are rounded in between, so the order matters. Pillow 13 turns it round for some sizes,
-    earlier versions never do; a network must see the same numbers with all of them.
-    """
-    from PIL import Image
-
-    mode, resampling = image.mode, Image.Resampling[interpolation.name]
-    if mode == "RGBA" and interpolation is not Interpolation.NEAREST:
-        image = image.convert("RGBa")  # as Pillow does, once for both passes
-    image = image.resize((size[0], image.height), resampling).resize(size, resampling)
-    return image.convert(mode)
-
-
-def _described(where: Placement, rule: Preprocessing) -> list[str]:
+def _described(where: Placement, rule: Mapping[str, Any]) -> list[str]:
     """What resizing changed, for the user to know."""
     changes = []
     resized = f"resized from {_text(where.picture)} to {_text(where.scaled)}"
-    if rule.resize is Resize.LETTERBOX and where.picture != where.input:
+    if rule["resize"] == Resize.LETTERBOX and where.picture != where.input:
         return [f"{resized} within {_text(where.input)}"]
     if where.picture != where.scaled:
         changes.append(resized)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from phonebit.images.preprocessing import Preprocessing, Resize
+from phonebit.format.records import Resize
 
 Size = tuple[int, int]
 """(width, height), as Pillow has it."""
@@ -43,24 +45,25 @@ class Placement:
         return np.asarray(np.clip(pixels, 0, self.picture).reshape(box.shape), np.float64)
 
 
-def place_picture(picture: Size, size: Size, rule: Preprocessing) -> Placement:
+def place_picture(picture: Size, size: Size, rule: Mapping[str, Any]) -> Placement:
     """Where a picture comes to lie.
 
     Args:
         picture: its size.
         size: the input's.
-        rule: how it is resized.
+        rule: fields of the file's preprocessing record: how it is resized.
 
     - ``STRETCH``: to the input's size as a whole.
     - ``SHORTER_SIDE``: the shorter side to ``resize_to``, then the middle, as torchvision's Resize
       and CenterCrop: the longer side is rounded down, and halves of the corner to the even pixel.
     - ``LETTERBOX``: as large as fits with its proportions, in the middle.
     """
-    if rule.resize is Resize.STRETCH:
+    if rule["resize"] == Resize.STRETCH:
         return Placement(picture, size, (0, 0), size)
-    if rule.resize is Resize.SHORTER_SIDE:
+    if rule["resize"] == Resize.SHORTER_SIDE:
         shorter = min(picture)
-        scaled = (picture[0] * rule.resize_to // shorter, picture[1] * rule.resize_to // shorter)
+        to = rule["resize_to"]
+        scaled = (picture[0] * to // shorter, picture[1] * to // shorter)
         left, top = (round((have - want) / 2) for have, want in zip(scaled, size, strict=True))
         return Placement(picture, scaled, (-left, -top), size)
     ratio = min(size[0] / picture[0], size[1] / picture[1])

@@ -24,6 +24,8 @@ from phonebit.format.optional_sections import (
     PER_CHANNEL,
 )
 from phonebit.format.records import PREPROCESSING, ColorOrder, Interpolation, Resize
+from phonebit.images.fitting import FittedPicture, fit_picture
+from phonebit.images.settings import read_toml
 from phonebit.layer_info import TensorInfo
 
 if TYPE_CHECKING:
@@ -99,8 +101,6 @@ class Preprocessing:
             InputError: if the file is no TOML, has unknown or wrong keys, or lacks the range.
             OSError: if it cannot be read.
         """
-        from phonebit.images.settings import make_preprocessing, read_toml
-
         return make_preprocessing(read_toml(Path(path)).fields, f"'range' in {path}")
 
     def for_input(self, info: TensorInfo) -> Preprocessing:
@@ -169,9 +169,24 @@ class Preprocessing:
         Raises:
             InputError: if the rule does not fit the input, or the input takes no images.
         """
-        from phonebit.images.fitting import fit_picture
+        return self.as_input(self.fit(image, info).levels, info)
 
-        return self.as_input(fit_picture(image, info, self).levels, info)
+    def fit(self, image: Image.Image | NDArray[np.uint8], info: TensorInfo) -> FittedPicture:
+        """Make an image levels of an input's size and colours.
+
+        Args:
+            image: as for ``apply``.
+            info: the input.
+
+        Returns:
+            The levels, and what was done to the image.
+
+        Raises:
+            InputError: if the rule does not fit the input, or the input takes no images.
+        """
+        record = self.for_input(info).to_record(0, info.shape[2])
+        rule = {name: record[name].tolist() for name in PREPROCESSING.names or ()}
+        return fit_picture(image, info, rule)
 
     def as_input(
         self, levels: NDArray[np.uint8], info: TensorInfo
@@ -229,3 +244,22 @@ def _numbers(value: Any, name: str) -> tuple[float, ...]:
 
 def _wrong(what: str, expected: str, got: object) -> InputError:
     return InputError(what, where="preprocessing", expected=expected, got=got)
+
+
+def make_preprocessing(fields: Mapping[str, Any], how: str) -> Preprocessing:
+    """A rule from its attributes.
+
+    Args:
+        fields: attributes by name.
+        how: how the user says the range, e.g. "--input-range=LOW,HIGH".
+
+    Raises:
+        InputError: if the range is missing, or a number is out of range.
+    """
+    if "range" not in fields:
+        raise InputError(
+            "the range is missing: what the levels 0 and 255 of a picture are, before mean and std",
+            where="preprocessing",
+            hint=f"say it with {how}, e.g. 0 and 1, -1 and 1, or 0 and 255",
+        )
+    return Preprocessing(**fields)

@@ -6,7 +6,7 @@ A setting has the same name and the same text everywhere: ``range``, ``mean``, `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
@@ -14,8 +14,8 @@ from typing import Any, Final, TypeVar
 
 from phonebit import text_files
 from phonebit.errors import InputError
+from phonebit.format.records import ColorOrder, Interpolation, Resize
 from phonebit.images.labels import check_labels, read_labels
-from phonebit.images.preprocessing import ColorOrder, Interpolation, Preprocessing, Resize
 
 Choice = TypeVar("Choice", bound=IntEnum)
 Fields = dict[str, Any]
@@ -71,51 +71,6 @@ def read_toml(path: Path) -> PreprocessingFile:
         if key in table:
             fields |= parse(table[key], f"{path}: {key}")
     return PreprocessingFile(fields, labels, labels_file)
-
-
-def make_preprocessing(fields: Mapping[str, Any], how: str) -> Preprocessing:
-    """A rule from its attributes.
-
-    Args:
-        fields: attributes by name.
-        how: how the user says the range, e.g. "--input-range=LOW,HIGH".
-
-    Raises:
-        InputError: if the range is missing, or a number is out of range.
-    """
-    if "range" not in fields:
-        raise InputError(
-            "the range is missing: what the levels 0 and 255 of a picture are, before mean and std",
-            where="preprocessing",
-            hint=f"say it with {how}, e.g. 0 and 1, -1 and 1, or 0 and 255",
-        )
-    return Preprocessing(**fields)
-
-
-def as_settings(rule: Preprocessing) -> dict[str, Any]:
-    """The rule under the names and with the texts that a TOML file has for it; JSON-ready."""
-    settings: dict[str, Any] = {"range": list(rule.range)}
-    settings["mean"], settings["std"] = list(rule.mean), list(rule.std)
-    if rule.color is not None:
-        settings["color"] = rule.color.name.lower()
-    resize = next(name for name, kind in RESIZE_NAMES.items() if kind is rule.resize)
-    number = {Resize.SHORTER_SIDE: rule.resize_to, Resize.LETTERBOX: rule.fill_level}
-    settings["resize"] = f"{resize}:{number[rule.resize]}" if rule.resize in number else resize
-    settings["interpolation"] = rule.interpolation.name.lower()
-    return settings
-
-
-def rule_text(rule: Preprocessing) -> str:
-    """One line: ``rgb, shorter:256, bilinear, levels 0..255 are 0..1, minus 0.5, over 0.25``."""
-    settings = as_settings(rule)
-    low, high = (f"{end:.6g}" for end in rule.range)
-    parts = [settings.get("color", ""), settings["resize"], settings["interpolation"]]
-    parts.append(f"levels 0..255 are {low}..{high}")
-    if rule.mean != (0.0,):
-        parts.append("minus " + " ".join(f"{mean:.6g}" for mean in rule.mean))
-    if rule.std != (1.0,):
-        parts.append("over " + " ".join(f"{std:.6g}" for std in rule.std))
-    return ", ".join(filter(None, parts))
 
 
 # --- one setting each: what is written -> attributes ---

@@ -1,4 +1,4 @@
-// Pictures as inputs of networks, for the tests that compare them with phonebit/images/preprocessing.py.
+// Pictures as inputs of networks.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,10 @@ from phonebit.detection import (
 from phonebit.detection.overlap import intersection_over_union, suppress
 from phonebit.detection.yolov2 import decode
 from phonebit.format.records import DETECTION
-from phonebit.images.fitting import fit_picture
 from phonebit.images.placement import Placement, place_picture
-from phonebit.images.preprocessing import Resize
+from phonebit.images.preprocessing import ColorOrder, Resize
 from phonebit.layer_info import TensorInfo
+from support.pillow_fitting import rule_fields
 
 HEAD = DetectionHead(((1.5, 2.25), (4.0, 3.0), (0.5, 6.0)))
 WHOLE = Placement((416, 416), (416, 416), (0, 0), (416, 416))
@@ -150,7 +151,8 @@ def test_classes_do_not_suppress_each_other_and_the_best_comes_first() -> None:
 def test_the_whole_input_is_what_it_shows_of_the_picture(
     size: tuple[int, int], rule: Preprocessing, expected: tuple[int, ...]
 ) -> None:
-    placement = place_picture(size, (416, 416), rule)
+    fields = rule_fields(replace(rule, color=ColorOrder.GRAY), 1)
+    placement = place_picture(size, (416, 416), fields)
     np.testing.assert_allclose(placement.to_picture(np.array([0.0, 0.0, 1.0, 1.0])), expected)
 
 
@@ -174,7 +176,7 @@ def test_boxes_seen_in_the_input_are_found_in_the_picture(
     left, top, right, bottom = box.astype(int)
     levels = np.zeros((height, width), np.uint8)
     levels[top:bottom, left:right] = 255
-    fitted = fit_picture(levels, TensorInfo("x", "u8", (64, 80, 1)), rule)
+    fitted = rule.fit(levels, TensorInfo("x", "u8", (64, 80, 1)))
     rows = np.flatnonzero((fitted.levels > 127).any(axis=(1, 2)))
     columns = np.flatnonzero((fitted.levels > 127).any(axis=(0, 2)))
     seen = np.array([columns[0] / 80, rows[0] / 64, (columns[-1] + 1) / 80, (rows[-1] + 1) / 64])

@@ -1,4 +1,4 @@
-"""Images in the C++ library become the very numbers of phonebit/images/preprocessing.py."""
+"""Images in the C++ library become the very numbers that Pillow makes of them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from phonebit import InputError, Preprocessing
 from phonebit._runtime import prepare_picture
 from phonebit.images.preprocessing import ColorOrder, Interpolation, Resize
 from phonebit.layer_info import TensorInfo
+from support.pillow_fitting import apply_with_pillow
 
 Levels = NDArray[np.uint8]
 
@@ -146,7 +147,7 @@ def with_pillow(
         image = image.transpose(Image.Transpose[f"ROTATE_{360 - rotation}"])  # counter-clockwise
     if is_mirrored:
         image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
-    return rule.apply(image, info)
+    return apply_with_pillow(image, info, rule)
 
 
 def as_image(levels: Levels, fmt: int) -> Image.Image:
@@ -415,4 +416,4 @@ def test_a_strip_that_becomes_too_large_is_refused_as_in_python() -> None:
     with pytest.raises(InputError, match="too large"):
         native(packed(levels, RGB), INFO, rule)
     with pytest.raises(InputError, match="too large"):
-        with_pillow(as_image(levels, RGB), INFO, rule)
+        rule.apply(as_image(levels, RGB), INFO)

@@ -10,7 +10,6 @@ from PIL import Image
 
 from phonebit import InputError
 from phonebit.cli.pictures import PLAIN_LEVELS, load_picture, picture_files
-from phonebit.images.fitting import fit_picture
 from phonebit.images.preprocessing import ColorOrder, Interpolation, Preprocessing, Resize
 from phonebit.layer_info import TensorInfo
 
@@ -125,7 +124,7 @@ def test_shorter_side_then_the_middle_as_torchvision_defines_it(
 
 def test_shorter_side_says_what_it_did_and_keeps_the_middle() -> None:
     rule = Preprocessing((0, 255), resize=Resize.SHORTER_SIDE, resize_to=8)
-    fitted = fit_picture(ramp(32, 16), GREY, rule)
+    fitted = rule.fit(ramp(32, 16), GREY)
     assert fitted.changes == ("resized from 32x16 to 16x8", "cut to 6x4 in the middle")
     np.testing.assert_allclose(fitted.levels[..., 0].mean(axis=0), 10.5 + 2 * np.arange(6), atol=1)
 
@@ -133,11 +132,11 @@ def test_shorter_side_says_what_it_did_and_keeps_the_middle() -> None:
 def test_letterbox_keeps_proportions_and_fills_the_rest() -> None:
     info = TensorInfo("x", "u8", (8, 8, 3))
     rule = Preprocessing((0, 255), resize=Resize.LETTERBOX, fill_level=114)
-    fitted = fit_picture(Image.new("RGB", (32, 16), (200, 100, 50)), info, rule)
+    fitted = rule.fit(Image.new("RGB", (32, 16), (200, 100, 50)), info)
     assert fitted.changes == ("resized from 32x16 to 8x4 within 8x8",)
     np.testing.assert_array_equal(fitted.levels[[0, 1, 6, 7]], np.full((4, 8, 3), 114))
     np.testing.assert_array_equal(fitted.levels[2:6], np.broadcast_to([200, 100, 50], (4, 8, 3)))
-    strip = fit_picture(Image.new("RGB", (4000, 1), (1, 2, 3)), info, rule).levels
+    strip = rule.fit(Image.new("RGB", (4000, 1), (1, 2, 3)), info).levels
     np.testing.assert_array_equal(strip[3:4], np.broadcast_to([1, 2, 3], (1, 8, 3)))
     assert np.all(strip[:3] == 114) and np.all(strip[4:] == 114)
 
@@ -152,7 +151,7 @@ def test_resampling_is_pillows(kind: Interpolation) -> None:
 
 @pytest.mark.parametrize("resize", [Resize.STRETCH, Resize.LETTERBOX])
 def test_a_picture_of_the_right_size_stays_as_it_is(resize: Resize) -> None:
-    fitted = fit_picture(levels(3), COLOUR, Preprocessing((0, 255), resize=resize))
+    fitted = Preprocessing((0, 255), resize=resize).fit(levels(3), COLOUR)
     np.testing.assert_array_equal(fitted.levels, levels(3))
     assert fitted.changes == ()
 

@@ -15,7 +15,8 @@ from phonebit import InputError, Preprocessing
 from phonebit.format.records import PREPROCESSING
 from phonebit.images.labels import read_labels
 from phonebit.images.preprocessing import ColorOrder, Interpolation, Resize
-from phonebit.images.settings import SETTINGS, as_settings, read_toml, rule_text
+from phonebit.images.rule_text import as_settings, rule_text
+from phonebit.images.settings import SETTINGS, read_toml
 from phonebit.layer_info import TensorInfo
 
 FULL = """

@@ -38,10 +38,9 @@ struct Picture {
 };
 
 /// Makes a picture one image of `input`: RGB, cropped, turned, in the colours and of the size that `rule`
-/// says, as levels (u8) or values (f32); `rule.input` is not looked at. The same numbers as
-/// Preprocessing.apply of phonebit/images makes with Pillow of the upright picture. Luma and chroma
-/// first become RGB levels, each chroma sample for its 2x2 pixels; the results are the formulas' rounded ones
-/// or neighbours.
+/// says, as levels (u8) or values (f32); `rule.input` is not looked at. The same numbers as Pillow makes
+/// of the upright picture. Luma and chroma first become RGB levels, each chroma sample for its 2x2 pixels;
+/// the results are the formulas' rounded ones or neighbours.
 ///
 /// `data` holds input.bytes() bytes, 4-byte aligned for f32; untouched when this throws. Allocates some rows.
 /// Any thread. Throws Error(input): a picture, rule or buffer that cannot be, an input that takes no
