@@ -1,0 +1,38 @@
+"""How the native libraries are linked: what an attacker could use of them is closed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from phonebit import _runtime
+
+READELF = shutil.which("readelf")
+LIBRARY = os.environ.get("PHONEBIT_LIBRARY")
+"""The C library of a native build."""
+pytestmark = pytest.mark.skipif(READELF is None, reason="readelf is not installed")
+
+
+def readelf(path: str, *options: str) -> str:
+    command = [str(READELF), "--wide", *options, path]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("path", [_runtime.__file__, LIBRARY])
+def test_tables_are_read_only_and_stacks_hold_no_code(path: str | None) -> None:
+    if path is None:
+        pytest.skip("PHONEBIT_LIBRARY names no library")
+    assert "NOW" in readelf(path, "--dynamic")
+    headers = readelf(path, "--program-headers").splitlines()
+    assert any(line.split()[:1] == ["GNU_RELRO"] for line in headers)
+    (stack,) = (line for line in headers if line.split()[:1] == ["GNU_STACK"])
+    assert "RWE" not in stack
+
+
+def test_the_python_module_exports_its_entry_alone() -> None:
+    table = readelf(str(_runtime.__file__), "--dyn-syms").splitlines()
+    symbols = [line.split() for line in table if line.split()[4:5] in (["GLOBAL"], ["WEAK"])]
+    assert [row[7] for row in symbols if row[6] != "UND"] == ["PyInit__runtime"]
