@@ -50,7 +50,7 @@ EXAMPLES = {
     "A converter pass": (r"MergeScaleBias|merge_scale_bias", set()),
     "An importer rule": (r"\"Flatten\"|\"max_pool2d_with_indices\"", set()),
     "An option of the engine": (
-        r"in_place",
+        r"(?<!std::)in_place",
         {  # what the option does
             "runtime/engine/include/engine/network.h",
             "runtime/engine/network.cpp",
