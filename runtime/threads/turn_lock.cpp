@@ -5,7 +5,7 @@
 
 namespace phonebit::threads {
 
-TurnLock::TurnLock() : mutex_(std::in_place), generation_(fork_generation()) {}
+TurnLock::TurnLock() : generation_(fork_generation()) { mutex_.emplace(); }
 
 void TurnLock::lock() {
   const unsigned generation = fork_generation();
