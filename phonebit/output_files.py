@@ -34,10 +34,6 @@ class FileKind:
     is_added_to: bool = False
 
 
-SVG: Final = FileKind("an SVG image", lambda head: b"<svg" in head)
-PNG: Final = FileKind("a PNG image", lambda head: head.startswith(b"\x89PNG\r\n\x1a\n"))
-
-
 def check_output(
     path: AnyPath, kind: FileKind, inputs: Iterable[AnyPath | None] = (), replace_any: bool = False
 ) -> None:

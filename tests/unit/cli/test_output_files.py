@@ -19,7 +19,7 @@ from phonebit.converter.writer import to_bytes
 from phonebit.devices.tuning_store import export_tuning
 from phonebit.errors import InputError
 from phonebit.models.networks import build
-from phonebit.output_files import PNG, FileKind, check_output, write_output
+from phonebit.output_files import FileKind, check_output, write_output
 from phonebit.planner.predict.profile import write_profile
 from phonebit.planner.predict.samples import begin_samples
 from support.cli_process import Cli
@@ -79,7 +79,7 @@ def test_folders_devices_and_pipes_are_never_replaced(tmp_path: Path) -> None:
     for path in (tmp_path, Path(), Path("/"), Path("/dev/null"), pipe):
         for replace_any in (False, True):
             with pytest.raises(InputError, match="not a file to write to"):
-                check_output(path, PNG, replace_any=replace_any)
+                check_output(path, NOTE, replace_any=replace_any)
 
 
 # --- commands ---
