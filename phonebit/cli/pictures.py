@@ -17,7 +17,7 @@ from phonebit.images.preprocessing import Preprocessing
 from phonebit.layer_info import TensorInfo
 
 PICTURE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"})
-FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF")
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 """What Pillow may decode; it knows forty others, of which one (EPS) runs another program."""
 PLAIN_LEVELS = Preprocessing((0.0, 255.0))
 """How a picture becomes levels where a file says nothing."""
@@ -44,7 +44,7 @@ def load_picture(path: Path, info: TensorInfo, rule: Preprocessing | None) -> Pi
     """Read a picture and make it a network's input.
 
     Args:
-        path: a PNG, JPEG, BMP, GIF, WebP or TIFF file, whatever its name.
+        path: a PNG, JPEG, BMP, GIF, WebP, TIFF or PPM file, whatever its name.
         info: the input, "u8" or "f32", with 1, 3 or 4 channels.
         rule: what the picture becomes; None: another size is resized as a whole, bilinear, and the
             input must be "u8".
@@ -103,7 +103,7 @@ def open_picture(path: Path) -> Image.Image:
                 "not a picture that can be read",
                 where=str(path),
                 got=_first_line(error),
-                hint="give a PNG, JPEG, BMP, GIF, WebP or TIFF file",
+                hint="give a PNG, JPEG, BMP, GIF, WebP, TIFF or PPM file",
             ) from error
 
 
