@@ -64,7 +64,7 @@ def samples_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Law], Samp
     def of(law: Law) -> Samples:
         if law not in known:
             path = tmp_path_factory.mktemp("samples") / "samples.jsonl"
-            known[law] = made_up_samples(path, law, 200)
+            known[law] = made_up_samples(path, law, 210)
         return known[law]
 
     return of
