@@ -58,4 +58,6 @@ def test_channel_numbers_of_a_mapped_file_are_those_that_were_checked(tmp_path: 
     """Indices of all ones bits would be read far outside of the tensor."""
     path = tmp_path / "selected_channels.pbit"
     shutil.copy(GOLDEN / path.name, path)
-    subprocess.run([sys.executable, "-c", OVERWRITTEN_IN_PLACE, str(path)], check=True, timeout=60)
+    subprocess.run(
+        [sys.executable, "-P", "-c", OVERWRITTEN_IN_PLACE, str(path)], check=True, timeout=60
+    )
