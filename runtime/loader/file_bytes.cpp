@@ -86,8 +86,11 @@ FileBytes FileBytes::of_memory(const void* data, size_t size, const FileAccess& 
 FileBytes FileBytes::room_for(uint64_t size, const FileAccess& access) {
   check_not_empty(size);
   if (size > access.max_bytes)
-    fail(ErrorCode::input, "the file has %llu bytes, and the memory limit is %llu",
-         static_cast<unsigned long long>(size), static_cast<unsigned long long>(access.max_bytes));
+    fail(
+        ErrorCode::format,
+        "the file has %llu bytes, more than the memory limit of %llu; raise Options::max_memory_bytes if the "
+        "model is trusted",
+        static_cast<unsigned long long>(size), static_cast<unsigned long long>(access.max_bytes));
   FileBytes result;
   result.size_ = static_cast<size_t>(size);
   result.copy_ = memory::AlignedBuffer(result.size_, "a copy of the file");
