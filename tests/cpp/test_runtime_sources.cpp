@@ -88,7 +88,7 @@ void loads_from_memory(const Content& expected) {
   }
   phonebit::Options small;
   small.max_memory_bytes = model.size() - 1;
-  expect_error(ErrorCode::input, {std::to_string(model.size()) + " bytes", "memory limit"}, "a large file",
+  expect_error(ErrorCode::format, {std::to_string(model.size()) + " bytes", "memory limit"}, "a large file",
                [&] { Network::load_memory(model.data(), model.size(), small); });
   expect_error(ErrorCode::input, {"memory of 100 bytes", "null"}, "null",
                [] { Network::load_memory(nullptr, 100); });

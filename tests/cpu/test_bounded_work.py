@@ -62,7 +62,7 @@ def test_limits_are_the_callers(tmp_path: Path) -> None:
     with pytest.raises(ModelFormatError, match="more than the limit"):
         Network.load(path, device="cpu", max_work=work - 1)
     Network.load(path, device="cpu", max_memory_bytes=1 << 20)
-    with pytest.raises(InputError, match="memory limit"):
+    with pytest.raises(ModelFormatError, match="memory limit"):
         Network.load(path, device="cpu", max_memory_bytes=100)
     for limits in ({"max_work": -1.0}, {"max_memory_bytes": -1}):
         with pytest.raises(InputError, match="out of range"):

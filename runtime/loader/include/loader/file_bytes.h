@@ -21,8 +21,8 @@ struct FileAccess {
 
 /// Read-only bytes at a multiple of 64. Move-only.
 ///
-/// Errors: input when a file is missing, unreadable, not a regular file, too large, or shorter than asked
-/// for; format when there are no bytes; device when memory is short.
+/// Errors: input when a file is missing, unreadable, not a regular file, or shorter than asked for;
+/// format when there are no bytes, or more than max_bytes; device when memory is short.
 class FileBytes {
  public:
   /// No bytes.
