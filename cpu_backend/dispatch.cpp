@@ -3,7 +3,7 @@
 
 #include "isa_kernels.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 // Best first; select_isa takes the first that the processor supports.
 static const Isa* const kAllIsas[] = {
@@ -35,4 +35,4 @@ const Isa* select_isa(const char* forced_name) {
   return nullptr;
 }
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

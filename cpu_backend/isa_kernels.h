@@ -7,7 +7,7 @@
 #include "kernel_types.h"
 #include "select.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 // clang-format off
 #define PHONEBIT_DECLARE_ISA(suffix)                              \
@@ -50,4 +50,4 @@ extern const Isa kNeonIsa;
 extern const Isa kNeonDotprodIsa;
 extern const Isa kNeonI8mmIsa;
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

@@ -11,7 +11,7 @@
 
 #include "ops/steps.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 /// Geometry of one sliding-window layer, one image. Channels are logical; a packed pixel has words(in_c) u32
 /// words.
@@ -205,4 +205,4 @@ const Isa* const* all_isas();
 /// unsupported here.
 const Isa* select_isa(const char* forced_name);
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

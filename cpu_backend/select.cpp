@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 namespace {
 
 #include "portable/border_classes.inl"
@@ -69,4 +69,4 @@ int64_t window_operations(const ConvShape& s, const BinaryConvRule& rule) {
   return int64_t{s.kernel_h} * rounded_up(steps, kRunSteps) * kStepChannels;
 }
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

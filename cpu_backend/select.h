@@ -5,7 +5,7 @@
 
 #include "kernel_types.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 constexpr char kAvx512Name[] = "avx512";
 constexpr char kAvx2Name[] = "avx2";
@@ -60,4 +60,4 @@ const BinaryConvRule* binary_conv_rule(const char* isa, const ConvShape& shape, 
 /// steps.
 int64_t window_operations(const ConvShape& shape, const BinaryConvRule& rule);
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

@@ -20,7 +20,7 @@
 
 namespace {
 
-using namespace phonebit::cpu;
+using namespace phonebit::engine::cpu;
 
 struct Buffer {
   void* p;

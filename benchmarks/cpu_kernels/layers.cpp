@@ -4,8 +4,8 @@
 
 namespace bench {
 
-using phonebit::cpu::ConvShape;
-using phonebit::cpu::words;
+using phonebit::engine::cpu::ConvShape;
+using phonebit::engine::cpu::words;
 
 double Layer::macs() const {
   return (double)shape.out_h * shape.out_w * shape.out_c * shape.kernel_h * shape.kernel_w * shape.in_c;

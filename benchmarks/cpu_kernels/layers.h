@@ -11,7 +11,7 @@ namespace bench {
 
 struct Layer {
   std::string name;
-  phonebit::cpu::ConvShape shape;
+  phonebit::engine::cpu::ConvShape shape;
 
   double macs() const;
   bool dense() const { return shape.out_h * shape.out_w == 1; }

@@ -26,7 +26,7 @@
 
 namespace {
 
-using namespace phonebit::cpu;
+using namespace phonebit::engine::cpu;
 using bench::Layer;
 
 struct Options {

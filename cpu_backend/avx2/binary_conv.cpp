@@ -1,7 +1,7 @@
 // The binary convolutions of this folder, best first.
 #include "binary_conv_kernels.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 const BinaryConvKernel* const kBinaryConv_avx2[] = {
     &kDenseConv_avx2,
@@ -9,4 +9,4 @@ const BinaryConvKernel* const kBinaryConv_avx2[] = {
     nullptr,
 };
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

@@ -12,7 +12,7 @@
 #include "binary_conv_kernels.h"
 #include "portable/intrinsics.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 namespace {
 
 #include "portable/border_classes.inl"
@@ -168,4 +168,4 @@ extern const BinaryConvKernel kDenseConv_avx2 = {"bgemv_b32__avx2",  is_dense,  
                                                  pack_weights,       no_scratch,   no_rows,
                                                  nothing_to_prepare, kDensePixels, run};
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

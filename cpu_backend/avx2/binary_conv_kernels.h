@@ -3,9 +3,9 @@
 
 #include "isa_kernels.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 extern const BinaryConvKernel kPairTableConv_avx2;
 extern const BinaryConvKernel kDenseConv_avx2;
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

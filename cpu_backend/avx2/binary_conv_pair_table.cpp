@@ -15,7 +15,7 @@
 #include "binary_conv_kernels.h"
 #include "portable/intrinsics.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 namespace {
 
 #include "portable/epilogue.inl"
@@ -280,4 +280,4 @@ bool supports(const ConvShape&) { return true; }
 extern const BinaryConvKernel kPairTableConv_avx2 =
     pair_table_kernel<Avx2>("bconv2d_b32__avx2pairtable", supports);
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

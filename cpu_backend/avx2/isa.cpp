@@ -3,7 +3,7 @@
 
 #include "isa_kernels.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 PHONEBIT_DEPTHWISE_TRAMPOLINE(avx2)
 
@@ -26,4 +26,4 @@ const Isa kAvx2Isa = {
     &kI8Conv_avx2, depthwise_avx2,       &kValueKernels_avx2,
 };
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

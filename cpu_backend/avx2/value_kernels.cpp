@@ -3,7 +3,7 @@
 #include "isa_kernels.h"
 #include "portable/intrinsics.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 namespace {
 #include "portable/f32_conv.inl"
 #include "portable/i8_conv.inl"
@@ -20,4 +20,4 @@ const U8ConvKernel* const kU8Conv_avx2[] = {&kU8ConvDirect, &kU8ConvPlanes, null
 const BinaryDepthwiseFn kBinaryDepthwise_avx2 = binary_depthwise;
 const ValueKernels kValueKernels_avx2 = kValueKernels;
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

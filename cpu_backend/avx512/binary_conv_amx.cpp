@@ -33,7 +33,7 @@
 #include <unistd.h>
 #endif
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 namespace {
 
 #include "popcount_layout.inl"
@@ -341,4 +341,4 @@ const BinaryConvKernel kAmxConv_avx512 = {
     run,
 };
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

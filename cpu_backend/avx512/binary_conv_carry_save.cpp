@@ -27,7 +27,7 @@
 #include "binary_conv_kernels.h"
 #include "portable/intrinsics.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 namespace {
 
 #include "pixel_walk.inl"
@@ -275,4 +275,4 @@ const BinaryConvKernel kCarrySaveConv_avx512 = {
     run,
 };
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

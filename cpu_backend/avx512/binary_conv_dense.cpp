@@ -10,7 +10,7 @@
 #include "binary_conv_kernels.h"
 #include "portable/intrinsics.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 namespace {
 
 #include "popcount_layout.inl"
@@ -64,4 +64,4 @@ const BinaryConvKernel kDenseConv_avx512 = {
     nothing_to_prepare,         kDensePixels, run,
 };
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

@@ -3,11 +3,11 @@
 
 #include "isa_kernels.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 extern const BinaryConvKernel kAmxConv_avx512;
 extern const BinaryConvKernel kCarrySaveConv_avx512;
 extern const BinaryConvKernel kDenseConv_avx512;
 extern const BinaryConvKernel kPopcountConv_avx512;
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

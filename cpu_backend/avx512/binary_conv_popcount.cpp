@@ -16,7 +16,7 @@
 #include "binary_conv_kernels.h"
 #include "portable/intrinsics.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 namespace {
 
 #include "pixel_walk.inl"
@@ -152,4 +152,4 @@ const BinaryConvKernel kPopcountConv_avx512 = {
     run,
 };
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

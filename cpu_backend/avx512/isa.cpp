@@ -1,7 +1,7 @@
 // AVX-512 with vector popcount: Ice Lake, Zen 4 and later. AMX is a variant inside (binary_conv_amx.cpp).
 #include "isa_kernels.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 PHONEBIT_DEPTHWISE_TRAMPOLINE(avx512)
 
@@ -29,4 +29,4 @@ const Isa kAvx512Isa = {
     &kValueKernels_avx512,
 };
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

@@ -1,6 +1,6 @@
 // Walking over an output range in tiles of pixels, for the kernels that count different bits.
 //
-// Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
 #pragma once
 
 #include "popcount_layout.inl"

@@ -4,7 +4,7 @@
 // The u32 are limits (bit = d < limit) or, for the epilogue form, bases (acc = base - 2 d). Channels beyond
 // out_c get limit 0, so their bits come out as 0 without a mask.
 //
-// Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
 #pragma once
 
 #include "portable/padded_map.inl"

@@ -10,7 +10,7 @@
 // the padding right of one row is also the padding left of the next, so the pitch exceeds the row by only one
 // of the two. Behind the chunks lies the number of ones of each position, in the same order.
 //
-// Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
 #pragma once
 
 #include "portable/padded_map.inl"

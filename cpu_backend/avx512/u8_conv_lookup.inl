@@ -14,7 +14,7 @@
 // Weights: [Cout/32][lookup][32 x u16 number of a sum].
 // Source: own; sums looked up in tables as in T-MAC (Wei et al., 2024)
 //
-// Include inside an anonymous namespace of phonebit::cpu, after u8_conv.inl.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after u8_conv.inl.
 #pragma once
 
 constexpr int kTableTaps = 5, kTableWords = 32;

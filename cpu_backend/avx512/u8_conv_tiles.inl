@@ -6,7 +6,7 @@
 // Tiles never cross an output row: the last one of a row moves back to end with it, and pixels that another
 // tile has finished are computed again but not stored again.
 //
-// Include inside an anonymous namespace of phonebit::cpu, after u8_conv.inl and tile_unit.inl.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after u8_conv.inl and tile_unit.inl.
 #pragma once
 
 constexpr int kTilePixelRows = 16, kTileChannels = 16, kTileTaps = 64;

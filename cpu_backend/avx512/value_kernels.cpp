@@ -9,7 +9,7 @@
 #include "isa_kernels.h"
 #include "portable/intrinsics.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 namespace {
 #include "avx512/tile_unit.inl"
 #include "portable/f32_conv.inl"
@@ -31,4 +31,4 @@ const U8ConvKernel* const kU8Conv_avx512[] = {&kU8ConvTiles, &kU8ConvLookup, &kU
 const BinaryDepthwiseFn kBinaryDepthwise_avx512 = binary_depthwise;
 const ValueKernels kValueKernels_avx512 = kValueKernels;
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

@@ -2,7 +2,7 @@
 // operation.
 #include "binary_conv_kernels.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 const BinaryConvKernel* const kBinaryConv_neon[] = {
 #if defined(__aarch64__)
@@ -12,4 +12,4 @@ const BinaryConvKernel* const kBinaryConv_neon[] = {
     nullptr,
 };
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

@@ -13,7 +13,7 @@
 #include "portable/intrinsics.h"
 #include "shared_epilogue.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 namespace {
 
 #include "portable/epilogue.inl"
@@ -245,4 +245,4 @@ extern const BinaryConvKernel kCountConv_neon = {"bconv2d_b32__neoncnt",
                                                  kTilePixels,
                                                  run};
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

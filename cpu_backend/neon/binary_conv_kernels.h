@@ -3,9 +3,9 @@
 
 #include "isa_kernels.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 extern const BinaryConvKernel kPairTableConv_neon;
 extern const BinaryConvKernel kCountConv_neon;
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

@@ -17,7 +17,7 @@
 #include "portable/intrinsics.h"
 #include "shared_epilogue.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 namespace {
 
 #include "portable/epilogue.inl"
@@ -276,4 +276,4 @@ bool supports(const ConvShape& s) { return has_several_pixels(s) && looks_up_fas
 extern const BinaryConvKernel kPairTableConv_neon =
     pair_table_kernel<Neon>("bconv2d_b32__neonpairtable", supports);
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

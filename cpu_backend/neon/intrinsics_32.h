@@ -4,7 +4,7 @@
 #include "portable/intrinsics.h"
 
 #if defined(__arm__)
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 /// Sums of neighbours: first a's, then b's.
 PHONEBIT_INLINE uint8x16_t vpaddq_u8(uint8x16_t a, uint8x16_t b) {
@@ -19,5 +19,5 @@ PHONEBIT_INLINE uint32x4_t vaddw_high_u16(uint32x4_t a, uint16x8_t b) {
   return vaddw_u16(a, vget_high_u16(b));
 }
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu
 #endif

@@ -3,7 +3,7 @@
 #include "hwcaps.h"
 #include "isa_kernels.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 PHONEBIT_DEPTHWISE_TRAMPOLINE(neon)
 
@@ -22,4 +22,4 @@ const Isa kNeonIsa = {
     &kF16Conv_neon, &kW8Conv_neon, &kI8Conv_neon, depthwise_neon,   &kValueKernels_neon,
 };
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

@@ -9,9 +9,9 @@
 
 #define PHONEBIT_SHARED_EPILOGUE
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 /// apply_epilogue of portable/epilogue.inl.
 void neon_epilogue(const Epilogue& epilogue, float* v, int pixel0, int count, int channel0, int channels);
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

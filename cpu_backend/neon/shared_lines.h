@@ -6,9 +6,9 @@
 
 #define PHONEBIT_SHARED_LINES
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 /// fill_line of portable/u8_lines.inl.
 void neon_u8_line(const ConvShape& s, const uint8_t* input, int y, uint8_t* out);
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

@@ -3,7 +3,7 @@
 #include "portable/intrinsics.h"
 #include "shared_epilogue.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 namespace {
 #include "portable/u8_conv_direct.inl"
 }  // namespace
@@ -15,4 +15,4 @@ void neon_u8_line(const ConvShape& s, const uint8_t* input, int y, uint8_t* out)
 
 const U8ConvKernel* const kU8Conv_neon[] = {&kU8ConvDirect, nullptr};
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

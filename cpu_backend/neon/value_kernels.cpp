@@ -8,7 +8,7 @@
 #error "compile this file without NEON, e.g. by -mfpu=vfpv4"
 #endif
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 namespace {
 #include "portable/f32_conv.inl"
 #include "portable/i8_conv.inl"
@@ -27,4 +27,4 @@ const I8ConvKernel kI8Conv_neon = kI8Convolution;
 const BinaryDepthwiseFn kBinaryDepthwise_neon = binary_depthwise;
 const ValueKernels kValueKernels_neon = kValueKernels;
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

@@ -2,7 +2,7 @@
 #include "isa_kernels.h"
 #include "neon/hwcaps.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 PHONEBIT_DEPTHWISE_TRAMPOLINE(neon)
 
@@ -17,4 +17,4 @@ const Isa kNeonDotprodIsa = {
     &kValueKernels_neon,
 };
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

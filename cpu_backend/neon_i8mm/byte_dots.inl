@@ -5,7 +5,7 @@
 // Weights: [group of kDotTaps taps][channel][kDotTaps]. Those of a last group that lie beyond its run are 0,
 // so that it does not matter what is read there.
 //
-// Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
 #pragma once
 
 #include "portable/simd.inl"

@@ -4,7 +4,7 @@
 #include "neon/shared_lines.h"
 #include "portable/intrinsics.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 namespace {
 #include "neon_i8mm/byte_dots.inl"
 // These take what they sum by from the file above.
@@ -15,4 +15,4 @@ namespace {
 const I8ConvKernel kI8Conv_i8mm = kI8Convolution;
 const U8ConvKernel* const kU8Conv_i8mm[] = {&kU8ConvDirect, nullptr};
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

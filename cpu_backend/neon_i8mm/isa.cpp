@@ -3,7 +3,7 @@
 #include "isa_kernels.h"
 #include "neon/hwcaps.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 PHONEBIT_DEPTHWISE_TRAMPOLINE(neon)
 
@@ -18,4 +18,4 @@ const Isa kNeonI8mmIsa = {
     &kValueKernels_neon,
 };
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

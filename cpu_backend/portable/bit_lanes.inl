@@ -1,6 +1,6 @@
 // From packed bits to lanes: the helpers that expand words.
 //
-// Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h.
 #pragma once
 
 #include "simd.inl"

@@ -6,7 +6,7 @@
 // So are the columns, once rows are padded, at every column instead of every stride-th: still less work than
 // windows one by one. Wide pixels fill vectors by themselves and are reduced window by window.
 //
-// Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
 #pragma once
 
 #include "simd.inl"

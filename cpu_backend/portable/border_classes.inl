@@ -13,7 +13,7 @@
 // on d:
 //   acc >= T  <=>  2 d <= base_M - T  <=>  d < floor((base_M - T) / 2) + 1.
 //
-// Include inside an anonymous namespace of phonebit::cpu, after kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after kernel_types.h.
 #pragma once
 
 /// Taps [begin, end) of a window along one axis lie inside the map.

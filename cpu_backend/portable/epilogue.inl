@@ -6,7 +6,7 @@
 // per tile, which costs a predicted branch per step and serves any sequence of steps at the speed of a
 // special case.
 //
-// Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
 #pragma once
 
 #if defined(PHONEBIT_SHARED_EPILOGUE)

@@ -15,7 +15,7 @@
 // Weights may be halves or bytes, of which a layer that waits for its weights waits for fewer. The
 // conversion is exact, wherever it happens, and what follows is the same.
 //
-// Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
 #pragma once
 
 #include "epilogue.inl"

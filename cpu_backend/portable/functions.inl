@@ -1,7 +1,7 @@
 // The functions of bnn_kernels/common/functions.clh on float vectors, and the one that a step of an epilogue
 // names.
 //
-// Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
 #pragma once
 
 #include "simd.inl"

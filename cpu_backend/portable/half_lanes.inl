@@ -1,6 +1,6 @@
 // Vectors of float32 from weights in memory, which are floats, the bits of finite IEEE halves, or bytes.
 //
-// Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
 #pragma once
 
 #include "simd.inl"

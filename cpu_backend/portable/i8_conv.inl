@@ -12,7 +12,7 @@
 // its weights there are 0. Weights: slices of at most kByteVectors vectors of output channels, each
 // [run][group][channel][kGroupTaps].
 //
-// Include inside an anonymous namespace of phonebit::cpu, after f32_conv.inl and, where the processor has it,
+// Include inside an anonymous namespace of phonebit::engine::cpu, after f32_conv.inl and, where the processor has it,
 // byte_dots.inl.
 #pragma once
 

@@ -9,7 +9,7 @@
 //   NEON          smull to 16 bits, sadalp of neighbours to 32.
 //   others        even and odd bytes as 16-bit numbers; SSE2 multiplies and adds pairs of these.
 //
-// Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
 #pragma once
 
 #include "simd.inl"

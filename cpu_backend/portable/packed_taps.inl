@@ -9,7 +9,7 @@
 //
 // The words of a row lie in planes, [out_h][word][out_w], so that a tap is a run of pixels shifted left.
 //
-// Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
 #pragma once
 
 #include "padded_map.inl"

@@ -1,7 +1,7 @@
 // The map that convolutions of real values (float32, u8) read: the input itself, or a copy in scratch with
 // zeros around it.
 //
-// Include inside an anonymous namespace of phonebit::cpu, after kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after kernel_types.h.
 #pragma once
 
 #include "border_classes.inl"

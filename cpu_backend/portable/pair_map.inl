@@ -10,7 +10,7 @@
 //                   [kRowSlack entries of 0]
 //
 // An entry is one u16, so this is four times the size of the packed map.
-// Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h.
 #pragma once
 
 #include "padded_map.inl"

@@ -24,7 +24,7 @@
 // matter.
 //
 // Counts, bases and limits: portable/border_classes.inl.
-// Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and
+// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and
 // portable/epilogue.inl.
 #pragma once
 

@@ -1,7 +1,7 @@
 // Kernels that look at one pixel at a time: element-wise layers (the operand through an epilogue) and
 // softmax with its logarithm.
 //
-// Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
 #pragma once
 
 #include "bit_lanes.inl"

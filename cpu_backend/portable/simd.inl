@@ -2,7 +2,7 @@
 // and selects are operators, so one source serves SSE2, AVX2, AVX-512 and NEON. Only what the extensions lack
 // (fused multiply-add, packing compare results into bits, partial loads) is written per ISA.
 //
-// Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
 #pragma once
 
 #if !defined(PHONEBIT_INLINE)

@@ -8,7 +8,7 @@
 // negating all weights, so that a threshold T becomes a limit on S:
 //   acc >= T  <=>  S >= ceil((T - base) / |mul|);   mul == 0: always or never.
 //
-// Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
 #pragma once
 
 #include "epilogue.inl"

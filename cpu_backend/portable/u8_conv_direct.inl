@@ -1,7 +1,7 @@
 // u8 convolution by byte dot products. Weights are [block][group of kTapGroup taps][64 channels][kTapGroup];
 // a lane is a channel, and u8_products.inl or u8_dots.inl says how pixels meet it.
 //
-// Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
 #pragma once
 
 #include "u8_conv.inl"

@@ -2,7 +2,7 @@
 //   S = sum w x = sum over i of 2^i (2 popcount(x_i & w) - popcount(x_i)),   w as bits, 1 = +1.
 // Kept as a variant of its own: it needs nothing but popcount, and it is the paper's formula.
 //
-// Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
 #pragma once
 
 #include "u8_conv.inl"

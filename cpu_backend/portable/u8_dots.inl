@@ -2,7 +2,7 @@
 // neon_i8mm/byte_dots.inl): products of signed bytes, as lines hold them there (kLineOffset), added up in 32
 // bits.
 //
-// Include inside an anonymous namespace of phonebit::cpu, from u8_conv_direct.inl.
+// Include inside an anonymous namespace of phonebit::engine::cpu, from u8_conv_direct.inl.
 #pragma once
 
 constexpr int kU8Positive = 1, kU8Negative = -1;

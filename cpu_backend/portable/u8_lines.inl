@@ -5,7 +5,7 @@
 // times, not kernel_h * kernel_w / (stride_h * stride_w) times as im2col would. Windows that do not overlap
 // (dilation_w > 1 or a large stride) get their own kernel_w columns each.
 //
-// Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
 #pragma once
 
 #include "padded_values.inl"

@@ -6,7 +6,7 @@
 // total,
 //   S = sum over +1 taps of x - sum over -1 taps of x = 2 A - total.
 //
-// Include inside an anonymous namespace of phonebit::cpu, from u8_conv_direct.inl.
+// Include inside an anonymous namespace of phonebit::engine::cpu, from u8_conv_direct.inl.
 #pragma once
 
 /// A tile's sums stay in registers: kU8Vectors vectors of channels, less where fewer channels are left, and

@@ -1,6 +1,6 @@
 // The ValueKernels table of one instruction set; the kernels are in the files included here.
 //
-// Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
 #pragma once
 
 #include "binary_depthwise.inl"

@@ -3,7 +3,7 @@
 // run too short a distance ahead (AMD). How far ahead was measured (docs/kernels.md): a short distance costs
 // more than it brings.
 //
-// Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h.
 #pragma once
 
 #if defined(__x86_64__) || defined(__i386__)

@@ -1,6 +1,6 @@
 // The output columns that need no thought about the map's left and right edge.
 //
-// Include inside an anonymous namespace of phonebit::cpu, after kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after kernel_types.h.
 #pragma once
 
 #include "border_classes.inl"

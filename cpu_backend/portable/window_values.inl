@@ -1,7 +1,7 @@
 // Float32 kernels that reduce a window of each channel by itself: depthwise convolution, max pool, average
 // pool. One walk over the windows; an Op says what happens at each tap.
 //
-// Include inside an anonymous namespace of phonebit::cpu, after portable/intrinsics.h and kernel_types.h.
+// Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
 #pragma once
 
 #include "epilogue.inl"

@@ -11,7 +11,7 @@
 #include "neon/shared_epilogue.h"  // as scalar/isa.cpp takes the other kernels from there
 #endif
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 namespace {
 
 #include "portable/epilogue.inl"
@@ -141,4 +141,4 @@ const BinaryConvKernel* const kBinaryConv_scalar[] = {
 #endif
     &kPortable, nullptr};
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

@@ -9,7 +9,7 @@
 #define PHONEBIT_PORTABLE(name) name##_scalar
 #endif
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 #if defined(__aarch64__)
 PHONEBIT_DEPTHWISE_TRAMPOLINE(neon)
@@ -33,4 +33,4 @@ const Isa kScalarIsa = {
     &PHONEBIT_PORTABLE(kValueKernels),
 };
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

@@ -3,7 +3,7 @@
 #include "isa_kernels.h"
 #include "portable/intrinsics.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 namespace {
 #include "portable/f32_conv.inl"
 #include "portable/i8_conv.inl"
@@ -20,4 +20,4 @@ const U8ConvKernel* const kU8Conv_scalar[] = {&kU8ConvDirect, &kU8ConvPlanes, nu
 const BinaryDepthwiseFn kBinaryDepthwise_scalar = binary_depthwise;
 const ValueKernels kValueKernels_scalar = kValueKernels;
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

@@ -4,13 +4,13 @@
 
 #include "types/fail.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 namespace {
 #include "portable/border_classes.inl"
 }  // namespace
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu
 
-namespace phonebit::analysis {
+namespace phonebit::engine::analysis {
 
 using cpu::ConvShape;
 
@@ -67,4 +67,4 @@ std::vector<int32_t> border_table(const ConvShape& shape, const uint32_t* weight
   return table;
 }
 
-}  // namespace phonebit::analysis
+}  // namespace phonebit::engine::analysis

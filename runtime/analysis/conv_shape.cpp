@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-namespace phonebit::analysis {
+namespace phonebit::engine::analysis {
 
 using cpu::ConvShape;
 using format::DataType;
@@ -66,4 +66,4 @@ bool is_float_depthwise(const Model& model, const Op& op) {
          static_cast<int>(op.record.groups) == in.channels && model.output(op).channels == in.channels;
 }
 
-}  // namespace phonebit::analysis
+}  // namespace phonebit::engine::analysis

@@ -5,7 +5,7 @@
 #include "format/half.h"
 #include "kernel_types.h"
 
-namespace phonebit::analysis {
+namespace phonebit::engine::analysis {
 namespace {
 
 size_t group_channels(const loader::Model& model, const loader::Op& op) {
@@ -47,4 +47,4 @@ void write_float_weights(const loader::Model& model, const loader::Op& op, float
   }
 }
 
-}  // namespace phonebit::analysis
+}  // namespace phonebit::engine::analysis

@@ -4,7 +4,7 @@
 
 #include "types/fail.h"
 
-namespace phonebit::analysis {
+namespace phonebit::engine::analysis {
 
 void MemoryBudget::take(uint64_t bytes, const char* what) {
   if (bytes > limit_ || used_ > limit_ - bytes)
@@ -15,4 +15,4 @@ void MemoryBudget::take(uint64_t bytes, const char* what) {
   used_ += bytes;
 }
 
-}  // namespace phonebit::analysis
+}  // namespace phonebit::engine::analysis

@@ -5,7 +5,7 @@
 #include "analysis/conv_shape.h"
 #include "analysis/op_tensors.h"
 
-namespace phonebit::analysis {
+namespace phonebit::engine::analysis {
 
 using loader::Model;
 using loader::Op;
@@ -76,4 +76,4 @@ cpu::ConvShape part_shape(const cpu::ConvShape& whole, const OutputPart& part) {
   return shape;
 }
 
-}  // namespace phonebit::analysis
+}  // namespace phonebit::engine::analysis

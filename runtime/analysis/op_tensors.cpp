@@ -1,6 +1,6 @@
 #include "analysis/op_tensors.h"
 
-namespace phonebit::analysis {
+namespace phonebit::engine::analysis {
 
 using loader::Op;
 
@@ -20,4 +20,4 @@ std::vector<int> tensors_written(const Op& op) {
   return result;
 }
 
-}  // namespace phonebit::analysis
+}  // namespace phonebit::engine::analysis

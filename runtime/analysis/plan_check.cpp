@@ -7,7 +7,7 @@
 #include "analysis/op_tensors.h"
 #include "types/fail.h"
 
-namespace phonebit::analysis {
+namespace phonebit::engine::analysis {
 namespace {
 
 using loader::Model;
@@ -222,4 +222,4 @@ class PlanCheck {
 
 void check_plan(const Model& model, const ExecutionPlan& plan) { PlanCheck(model, plan).run(); }
 
-}  // namespace phonebit::analysis
+}  // namespace phonebit::engine::analysis

@@ -2,7 +2,7 @@
 
 #include "analysis/op_tensors.h"
 
-namespace phonebit::analysis {
+namespace phonebit::engine::analysis {
 
 using format::OpKind;
 using loader::Model;
@@ -90,4 +90,4 @@ void TensorHomes::find_lifetimes(const Model& model) {
   }
 }
 
-}  // namespace phonebit::analysis
+}  // namespace phonebit::engine::analysis

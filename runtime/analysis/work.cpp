@@ -6,7 +6,7 @@
 #include "ops/operators.h"
 #include "types/fail.h"
 
-namespace phonebit::analysis {
+namespace phonebit::engine::analysis {
 namespace {
 
 /// A tenth of a second of a slow processor.
@@ -62,4 +62,4 @@ void check_work(const loader::Model& model, double max_work) {
   if (total > max_work) fail_too_much(model, of_most, "the network, mostly by this op,", total, max_work);
 }
 
-}  // namespace phonebit::analysis
+}  // namespace phonebit::engine::analysis

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-namespace phonebit {
+namespace phonebit::engine {
 
 OwnTerminals::OwnTerminals(const loader::Model& model, int batch) {
   const auto allocate = [&](int tensor) {
@@ -21,4 +21,4 @@ OwnTerminals::OwnTerminals(const loader::Model& model, int batch) {
   }
 }
 
-}  // namespace phonebit
+}  // namespace phonebit::engine

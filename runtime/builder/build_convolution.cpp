@@ -8,7 +8,7 @@
 #include "loader/loader.h"
 #include "types/fail.h"
 
-namespace phonebit::builder {
+namespace phonebit::engine::builder {
 namespace {
 
 using format::DataType;
@@ -228,4 +228,4 @@ void NetworkBuilder::check_added(const Epilogue& epilogue, const TensorInfo& out
          added.height, added.width, added.channels, out.height, out.width, out.channels);
 }
 
-}  // namespace phonebit::builder
+}  // namespace phonebit::engine::builder

@@ -5,7 +5,7 @@
 
 #include "types/fail.h"
 
-namespace phonebit::builder {
+namespace phonebit::engine::builder {
 namespace {
 
 /// a * b + c with one rounding: products of floats are exact in double.
@@ -79,4 +79,4 @@ ScaleBias ChannelChain::merged() const {
   return changes ? step : ScaleBias{};
 }
 
-}  // namespace phonebit::builder
+}  // namespace phonebit::engine::builder

@@ -4,7 +4,7 @@
 
 #include "types/fail.h"
 
-namespace phonebit::builder {
+namespace phonebit::engine::builder {
 namespace {
 
 constexpr size_t kWordBits = 32;
@@ -87,4 +87,4 @@ std::vector<uint32_t> pack_depthwise(const Weights& weights, const FilterShape& 
   return words;
 }
 
-}  // namespace phonebit::builder
+}  // namespace phonebit::engine::builder

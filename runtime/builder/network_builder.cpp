@@ -7,7 +7,7 @@
 #include "loader/loader.h"
 #include "types/fail.h"
 
-namespace phonebit::builder {
+namespace phonebit::engine::builder {
 namespace {
 
 using format::DataType;
@@ -266,4 +266,4 @@ int NetworkBuilder::add_op(OpRecord& op, int input, const TensorInfo& out, const
   return number;
 }
 
-}  // namespace phonebit::builder
+}  // namespace phonebit::engine::builder

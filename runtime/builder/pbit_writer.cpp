@@ -6,7 +6,7 @@
 
 #include "loader/crc32.h"
 
-namespace phonebit::builder {
+namespace phonebit::engine::builder {
 namespace {
 
 using format::SectionKind;
@@ -87,4 +87,4 @@ memory::AlignedBuffer PbitWriter::file() const {
   return file;
 }
 
-}  // namespace phonebit::builder
+}  // namespace phonebit::engine::builder

@@ -9,7 +9,7 @@
 #include "builder/pbit_writer.h"
 #include "types/fail.h"
 
-namespace phonebit::builder {
+namespace phonebit::engine::builder {
 namespace {
 
 /// All bytes on the disk, or errno.
@@ -41,4 +41,4 @@ void replace_file(const std::string& path, const memory::AlignedBuffer& bytes) {
          std::strerror(error));
 }
 
-}  // namespace phonebit::builder
+}  // namespace phonebit::engine::builder

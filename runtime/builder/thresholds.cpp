@@ -6,7 +6,7 @@
 
 #include "types/fail.h"
 
-namespace phonebit::builder {
+namespace phonebit::engine::builder {
 namespace {
 
 /// Bit pattern of +inf: keys -kInfinity..kInfinity number all float32 in ascending order; key 0 is +0.
@@ -88,4 +88,4 @@ Thresholds<float> float_thresholds(const ChannelChain& chain) {
   return found;
 }
 
-}  // namespace phonebit::builder
+}  // namespace phonebit::engine::builder

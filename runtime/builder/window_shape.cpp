@@ -7,7 +7,7 @@
 #include "loader/loader.h"
 #include "types/fail.h"
 
-namespace phonebit::builder {
+namespace phonebit::engine::builder {
 namespace {
 
 using loader::Limits;
@@ -70,4 +70,4 @@ MapSize output_size(const Window& window, MapSize input, bool is_pool, const std
   return {static_cast<int>(axes[0].out()), static_cast<int>(axes[1].out())};
 }
 
-}  // namespace phonebit::builder
+}  // namespace phonebit::engine::builder

@@ -9,7 +9,7 @@
 #include "phonebit/phonebit_c.h"
 #include "types/fail.h"
 
-namespace phonebit::c_api {
+namespace phonebit::engine::c_api {
 
 /// What a pointer that must not be null points to.
 template <class T>
@@ -72,4 +72,4 @@ Struct taken(const Struct& source, const char* type) {
   return content;
 }
 
-}  // namespace phonebit::c_api
+}  // namespace phonebit::engine::c_api

@@ -6,7 +6,7 @@
 #include "arguments.h"
 #include "engine/network.h"
 
-namespace phonebit::c_api {
+namespace phonebit::engine::c_api {
 
 /// Copies the caller's list, which is not read unless it has the `expected` length.
 template <class Given, class Buffer>
@@ -29,4 +29,4 @@ inline void copy_outputs(const Network& network, const phonebit_output* outputs,
   copy_buffers(outputs, count, network.outputs().size(), "outputs", copy);
 }
 
-}  // namespace phonebit::c_api
+}  // namespace phonebit::engine::c_api

@@ -4,7 +4,7 @@
 #include "engine/network.h"
 #include "phonebit/phonebit_c.h"
 
-namespace phonebit::c_api {
+namespace phonebit::engine::c_api {
 
 /// Its struct_size is for give() to set. The name is the tensor's own.
 phonebit_tensor_info described(const TensorInfo& tensor);
@@ -12,4 +12,4 @@ phonebit_tensor_info described(const TensorInfo& tensor);
 /// A caller's rule for input number `input`. Throws Error(input).
 Preprocessing preprocessing_of(const phonebit_preprocessing& rule, int32_t input);
 
-}  // namespace phonebit::c_api
+}  // namespace phonebit::engine::c_api

@@ -9,8 +9,8 @@
 #include "energy/energy_source.h"
 #include "status.h"
 
-using namespace phonebit::c_api;
-namespace energy = phonebit::energy;
+using namespace phonebit::engine::c_api;
+namespace energy = phonebit::engine::energy;
 
 struct phonebit_energy_meter {
   energy::Meter meter;

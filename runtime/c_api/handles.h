@@ -13,12 +13,12 @@
 #include "phonebit/phonebit_c.h"
 
 struct phonebit_options {
-  phonebit::Options options;
+  phonebit::engine::Options options;
   /// What the C interface promises without options.
   phonebit_options() { options.device = "auto"; }
 };
 
-namespace phonebit::c_api {
+namespace phonebit::engine::c_api {
 
 /// Warnings as texts that stay where they are: the engine only ever adds some.
 struct Warnings {
@@ -31,20 +31,21 @@ inline Options options_of(const phonebit_options* handle) {
   return handle != nullptr ? handle->options : phonebit_options().options;
 }
 
-}  // namespace phonebit::c_api
+}  // namespace phonebit::engine::c_api
 
 struct phonebit_network {
   /// Of a network built in memory, which uses it in place.
-  const phonebit::memory::AlignedBuffer file;
-  phonebit::Network network;
+  const phonebit::engine::memory::AlignedBuffer file;
+  phonebit::engine::Network network;
   // Texts that callers hold on to.
   const std::string device, plan_key;
-  phonebit::c_api::Warnings warnings;
-  std::vector<phonebit::DispatchInfo> dispatches;
+  phonebit::engine::c_api::Warnings warnings;
+  std::vector<phonebit::engine::DispatchInfo> dispatches;
   /// Last, so that it ends first: jobs use the network.
-  phonebit::c_api::JobQueue jobs;
+  phonebit::engine::c_api::JobQueue jobs;
 
-  explicit phonebit_network(phonebit::Network&& loaded, phonebit::memory::AlignedBuffer&& built = {})
+  explicit phonebit_network(phonebit::engine::Network&& loaded,
+                            phonebit::engine::memory::AlignedBuffer&& built = {})
       : file(std::move(built)),
         network(std::move(loaded)),
         device(network.device()),

@@ -9,7 +9,7 @@
 #include "threads/fork_generation.h"
 #include "types/fail.h"
 
-namespace phonebit::c_api {
+namespace phonebit::engine::c_api {
 
 phonebit_status Job::forward(Network& network) noexcept {
   return guarded([&] {
@@ -109,9 +109,9 @@ void JobQueue::work() {
   }
 }
 
-}  // namespace phonebit::c_api
+}  // namespace phonebit::engine::c_api
 
-using namespace phonebit::c_api;
+using namespace phonebit::engine::c_api;
 
 phonebit_status phonebit_network_forward_async(phonebit_network* network, const phonebit_input* inputs,
                                                int32_t input_count, const phonebit_output* outputs,
@@ -131,9 +131,10 @@ phonebit_status phonebit_network_forward_async(phonebit_network* network, const 
 phonebit_status phonebit_job_wait(phonebit_job* job, int32_t timeout_ms) {
   phonebit_status status = PHONEBIT_OK;
   const phonebit_status failure = guarded([&] {
-    phonebit::c_api::Job& shared = *given(job, "job").job;
+    phonebit::engine::c_api::Job& shared = *given(job, "job").job;
     if (timeout_ms < -1)
-      phonebit::fail(phonebit::ErrorCode::input, "timeout_ms: got %d, expected at least -1", timeout_ms);
+      phonebit::engine::fail(phonebit::engine::ErrorCode::input, "timeout_ms: got %d, expected at least -1",
+                             timeout_ms);
     status = shared.wait(std::chrono::milliseconds(timeout_ms));
     if (status != PHONEBIT_OK && status != PHONEBIT_PENDING) keep_error(shared.error());
   });

@@ -15,7 +15,7 @@
 #include "phonebit/phonebit_c.h"
 #include "threads/fork_generation.h"
 
-namespace phonebit::c_api {
+namespace phonebit::engine::c_api {
 
 /// What a pass needs, copied from its caller but for the tensors' memory.
 struct Pass {
@@ -93,8 +93,8 @@ class JobQueue {
   std::atomic<unsigned> started_{0};  // fork generation of the thread, plus 1; 0 before it starts
 };
 
-}  // namespace phonebit::c_api
+}  // namespace phonebit::engine::c_api
 
 struct phonebit_job {
-  std::shared_ptr<phonebit::c_api::Job> job;
+  std::shared_ptr<phonebit::engine::c_api::Job> job;
 };

@@ -10,8 +10,8 @@
 #include "status.h"
 #include "threads/floating_point_scope.h"
 
-using namespace phonebit::c_api;
-namespace builder = phonebit::builder;
+using namespace phonebit::engine::c_api;
+namespace builder = phonebit::engine::builder;
 
 static_assert(static_cast<int>(builder::NormArithmetic::torch) == PHONEBIT_NORM_TORCH);
 static_assert(static_cast<int>(builder::Activation::tanh) == PHONEBIT_ACTIVATION_TANH);
@@ -31,7 +31,8 @@ std::string text_or_empty(const char* text) { return text != nullptr ? text : ""
 template <class T>
 builder::Numbers<T> numbers(const T* data, size_t count, const char* name) {
   if (data == nullptr && count > 0)
-    phonebit::fail(phonebit::ErrorCode::input, "%s: got NULL, expected %zu numbers", name, count);
+    phonebit::engine::fail(phonebit::engine::ErrorCode::input, "%s: got NULL, expected %zu numbers", name,
+                           count);
   return {data, count};
 }
 
@@ -124,7 +125,7 @@ builder::Pool pool_of(const phonebit_pool* given_pool) {
 template <class Add>
 phonebit_status add_layer(int32_t* output, const Add& add) {
   return guarded([&] {
-    const phonebit::threads::FloatingPointScope rounding;  // of thresholds
+    const phonebit::engine::threads::FloatingPointScope rounding;  // of thresholds
     int32_t& result = given(output, "output");
     result = add();
   });
@@ -144,8 +145,9 @@ void phonebit_builder_destroy(phonebit_builder* handle) { delete handle; }
 phonebit_status phonebit_builder_input(phonebit_builder* handle, const char* name, phonebit_type type,
                                        int32_t height, int32_t width, int32_t channels, int32_t* tensor) {
   return add_layer(tensor, [&] {
-    return of(handle).input(given_text(name, "name"), enumerator(type, phonebit::ElementType::f32, "type"),
-                            height, width, channels);
+    return of(handle).input(given_text(name, "name"),
+                            enumerator(type, phonebit::engine::ElementType::f32, "type"), height, width,
+                            channels);
   });
 }
 
@@ -232,8 +234,9 @@ phonebit_status phonebit_builder_network(const phonebit_builder* handle, const p
                                          phonebit_network** network) {
   return guarded([&] {
     phonebit_network*& result = given(network, "network");
-    phonebit::memory::AlignedBuffer file = of(handle).file();
-    phonebit::Network loaded = phonebit::Network::load_memory(file.data(), file.size(), options_of(options));
+    phonebit::engine::memory::AlignedBuffer file = of(handle).file();
+    phonebit::engine::Network loaded =
+        phonebit::engine::Network::load_memory(file.data(), file.size(), options_of(options));
     result = new phonebit_network(std::move(loaded), std::move(file));
   });
 }

@@ -7,17 +7,17 @@
 #include "handles.h"
 #include "status.h"
 
-using namespace phonebit::c_api;
-using phonebit::ErrorCode;
-using phonebit::fail;
-using phonebit::Network;
-using phonebit::TensorInfo;
+using namespace phonebit::engine::c_api;
+using phonebit::engine::ErrorCode;
+using phonebit::engine::fail;
+using phonebit::engine::Network;
+using phonebit::engine::TensorInfo;
 
-static_assert(static_cast<int>(phonebit::ElementType::bit) == PHONEBIT_TYPE_BIT &&
-              static_cast<int>(phonebit::ElementType::u8) == PHONEBIT_TYPE_U8 &&
-              static_cast<int>(phonebit::ElementType::f32) == PHONEBIT_TYPE_F32);
-static_assert(static_cast<int>(phonebit::HeadKind::yolov2) == PHONEBIT_HEAD_YOLOV2);
-static_assert(sizeof(phonebit_anchor) == sizeof(phonebit::Anchor));
+static_assert(static_cast<int>(phonebit::engine::ElementType::bit) == PHONEBIT_TYPE_BIT &&
+              static_cast<int>(phonebit::engine::ElementType::u8) == PHONEBIT_TYPE_U8 &&
+              static_cast<int>(phonebit::engine::ElementType::f32) == PHONEBIT_TYPE_F32);
+static_assert(static_cast<int>(phonebit::engine::HeadKind::yolov2) == PHONEBIT_HEAD_YOLOV2);
+static_assert(sizeof(phonebit_anchor) == sizeof(phonebit::engine::Anchor));
 
 namespace {
 
@@ -63,7 +63,7 @@ void find_tensor(const std::vector<TensorInfo>& tensors, const char* what, const
 
 }  // namespace
 
-phonebit_tensor_info phonebit::c_api::described(const TensorInfo& tensor) {
+phonebit_tensor_info phonebit::engine::c_api::described(const TensorInfo& tensor) {
   phonebit_tensor_info content{};
   content.type = static_cast<phonebit_type>(tensor.dtype);
   content.name = tensor.name.c_str();
@@ -122,7 +122,7 @@ phonebit_status phonebit_network_layer_get(const phonebit_network* network, int3
   return guarded([&] {
     const auto& layers = of(network).layers();
     phonebit_layer_info& result = given(info, "info");
-    const phonebit::LayerInfo& layer = layers[checked_index(index, layers.size(), "layers")];
+    const phonebit::engine::LayerInfo& layer = layers[checked_index(index, layers.size(), "layers")];
     phonebit_layer_info content{};
     content.is_binary = layer.binary ? 1 : 0;
     content.name = layer.name.c_str();
@@ -158,7 +158,7 @@ phonebit_status phonebit_network_label_get(const phonebit_network* network, int3
 
 phonebit_status phonebit_network_memory(const phonebit_network* network, phonebit_memory_info* info) {
   return guarded([&] {
-    const phonebit::MemoryInfo memory = of(network).memory();
+    const phonebit::engine::MemoryInfo memory = of(network).memory();
     phonebit_memory_info content{};
     content.arena_bytes = memory.arena_bytes;
     content.lower_bound_bytes = memory.lower_bound_bytes;
@@ -171,7 +171,7 @@ phonebit_status phonebit_network_memory(const phonebit_network* network, phonebi
 
 phonebit_status phonebit_network_startup(const phonebit_network* network, phonebit_startup_info* info) {
   return guarded([&] {
-    const phonebit::StartupInfo startup = of(network).startup();
+    const phonebit::engine::StartupInfo startup = of(network).startup();
     phonebit_startup_info content{};
     content.programs_built = startup.programs_built;
     content.programs_loaded = startup.programs_loaded;
@@ -218,7 +218,7 @@ phonebit_status phonebit_network_detection(const phonebit_network* network, int3
     phonebit_detection& result = given(detection, "detection");
     checked_index(output, own.outputs().size(), "outputs");
     phonebit_detection content{};
-    for (const phonebit::DetectionHead& head : own.detection()) {
+    for (const phonebit::engine::DetectionHead& head : own.detection()) {
       if (head.output != output) continue;
       content.head = static_cast<phonebit_head>(head.kind);
       content.anchor_count = static_cast<int32_t>(head.anchors.size());

@@ -4,15 +4,15 @@
 #include "handles.h"
 #include "status.h"
 
-using namespace phonebit::c_api;
+using namespace phonebit::engine::c_api;
 
 namespace {
 
-phonebit::Options& of(phonebit_options* options) { return given(options, "options").options; }
+phonebit::engine::Options& of(phonebit_options* options) { return given(options, "options").options; }
 
-phonebit::PlannedPart planned_part(const phonebit_planned_part& part) {
+phonebit::engine::PlannedPart planned_part(const phonebit_planned_part& part) {
   return {part.stage,
-          enumerator(part.processor, phonebit::Processor::gpu, "processor"),
+          enumerator(part.processor, phonebit::engine::Processor::gpu, "processor"),
           part.layer,
           {part.part.row_begin, part.part.row_end, part.part.channel_begin, part.part.channel_end}};
 }
@@ -37,7 +37,7 @@ phonebit_status phonebit_options_set_threads(phonebit_options* options, int32_t 
 }
 
 phonebit_status phonebit_options_set_cores(phonebit_options* options, phonebit_cores cores) {
-  return guarded([&] { of(options).cores = enumerator(cores, phonebit::Cores::little, "cores"); });
+  return guarded([&] { of(options).cores = enumerator(cores, phonebit::engine::Cores::little, "cores"); });
 }
 
 phonebit_status phonebit_options_set_core_list(phonebit_options* options, const int32_t* cores,
@@ -49,12 +49,12 @@ phonebit_status phonebit_options_set_core_list(phonebit_options* options, const 
 }
 
 phonebit_status phonebit_options_set_hint(phonebit_options* options, phonebit_hint hint) {
-  return guarded([&] { of(options).hint = enumerator(hint, phonebit::Hint::power, "hint"); });
+  return guarded([&] { of(options).hint = enumerator(hint, phonebit::engine::Hint::power, "hint"); });
 }
 
 phonebit_status phonebit_options_set_precision(phonebit_options* options, phonebit_precision precision) {
   return guarded(
-      [&] { of(options).precision = enumerator(precision, phonebit::Precision::fast, "precision"); });
+      [&] { of(options).precision = enumerator(precision, phonebit::engine::Precision::fast, "precision"); });
 }
 
 phonebit_status phonebit_options_set_cache_directory(phonebit_options* options, const char* path) {
@@ -64,8 +64,8 @@ phonebit_status phonebit_options_set_cache_directory(phonebit_options* options, 
 phonebit_status phonebit_options_set_plan(phonebit_options* options, const phonebit_planned_part* parts,
                                           int32_t count) {
   return guarded([&] {
-    phonebit::Options& target = of(options);
-    phonebit::ExecutionPlan plan;
+    phonebit::engine::Options& target = of(options);
+    phonebit::engine::ExecutionPlan plan;
     plan.method = "user";
     for (size_t i = 0; i < checked_count(parts, count, "parts"); ++i)
       plan.parts.push_back(planned_part(parts[i]));
@@ -74,21 +74,23 @@ phonebit_status phonebit_options_set_plan(phonebit_options* options, const phone
 }
 
 phonebit_status phonebit_options_set_sharing(phonebit_options* options, phonebit_sharing sharing) {
-  return guarded([&] { of(options).sharing = enumerator(sharing, phonebit::Sharing::svm, "sharing"); });
+  return guarded(
+      [&] { of(options).sharing = enumerator(sharing, phonebit::engine::Sharing::svm, "sharing"); });
 }
 
 phonebit_status phonebit_options_set_synchronization(phonebit_options* options,
                                                      phonebit_synchronization synchronization) {
   return guarded([&] {
     of(options).synchronization =
-        enumerator(synchronization, phonebit::Synchronization::polling, "synchronization");
+        enumerator(synchronization, phonebit::engine::Synchronization::polling, "synchronization");
   });
 }
 
 phonebit_status phonebit_options_set_max_work(phonebit_options* options, double operations) {
   return guarded([&] {
     if (!(operations >= 0.0))
-      phonebit::fail(phonebit::ErrorCode::input, "operations: got %g, expected at least 0", operations);
+      phonebit::engine::fail(phonebit::engine::ErrorCode::input, "operations: got %g, expected at least 0",
+                             operations);
     of(options).max_work = operations;
   });
 }
@@ -104,7 +106,8 @@ phonebit_status phonebit_options_set_trial(phonebit_options* options, int32_t is
 phonebit_status phonebit_options_set_sync_limit(phonebit_options* options, int32_t limit_ms) {
   return guarded([&] {
     if (limit_ms < 0)
-      phonebit::fail(phonebit::ErrorCode::input, "limit_ms: got %d, expected at least 0", limit_ms);
+      phonebit::engine::fail(phonebit::engine::ErrorCode::input, "limit_ms: got %d, expected at least 0",
+                             limit_ms);
     of(options).sync_limit_ms = limit_ms;
   });
 }
@@ -128,7 +131,7 @@ phonebit_status phonebit_options_set_max_memory(phonebit_options* options, uint6
 phonebit_status phonebit_options_set_opencl(phonebit_options* options, void* context, void* device,
                                             void* queue) {
   return guarded([&] {
-    phonebit::Options& target = of(options);
+    phonebit::engine::Options& target = of(options);
     given(static_cast<char*>(context), "context");
     given(static_cast<char*>(device), "device");
     target.opencl = {context, device, queue};

@@ -8,19 +8,20 @@
 #include "images/image.h"
 #include "status.h"
 
-using namespace phonebit::c_api;
-using phonebit::Preprocessing;
+using namespace phonebit::engine::c_api;
+using phonebit::engine::Preprocessing;
 
-static_assert(static_cast<int>(phonebit::pictures::PictureFormat::i420) == PHONEBIT_PICTURE_I420);
-static_assert(static_cast<int>(phonebit::pictures::YuvColors::bt709_limited) == PHONEBIT_YUV_BT709_LIMITED);
-static_assert(static_cast<int>(phonebit::ColorOrder::rgba) == PHONEBIT_COLOR_RGBA);
-static_assert(static_cast<int>(phonebit::Resize::letterbox) == PHONEBIT_RESIZE_LETTERBOX);
-static_assert(static_cast<int>(phonebit::Interpolation::bicubic) == PHONEBIT_INTERPOLATION_BICUBIC);
+static_assert(static_cast<int>(phonebit::engine::pictures::PictureFormat::i420) == PHONEBIT_PICTURE_I420);
+static_assert(static_cast<int>(phonebit::engine::pictures::YuvColors::bt709_limited) ==
+              PHONEBIT_YUV_BT709_LIMITED);
+static_assert(static_cast<int>(phonebit::engine::ColorOrder::rgba) == PHONEBIT_COLOR_RGBA);
+static_assert(static_cast<int>(phonebit::engine::Resize::letterbox) == PHONEBIT_RESIZE_LETTERBOX);
+static_assert(static_cast<int>(phonebit::engine::Interpolation::bicubic) == PHONEBIT_INTERPOLATION_BICUBIC);
 
 namespace {
 
 /// The file's rule for an input, or null.
-const Preprocessing* rule_of(const phonebit::Network& network, size_t input) {
+const Preprocessing* rule_of(const phonebit::engine::Network& network, size_t input) {
   for (const Preprocessing& rule : network.preprocessing())
     if (static_cast<size_t>(rule.input) == input) return &rule;
   return nullptr;
@@ -41,27 +42,27 @@ phonebit_preprocessing described(const Preprocessing& rule) {
 }
 
 /// What a picture becomes where the file says nothing: levels are levels, of the input's size.
-Preprocessing rule_of_levels(const phonebit::TensorInfo& tensor, int32_t input) {
-  if (tensor.dtype != phonebit::ElementType::u8)
-    phonebit::fail(phonebit::ErrorCode::input,
-                   "input '%s': the file does not say how pictures are prepared for it; give a rule",
-                   tensor.name.c_str());
+Preprocessing rule_of_levels(const phonebit::engine::TensorInfo& tensor, int32_t input) {
+  if (tensor.dtype != phonebit::engine::ElementType::u8)
+    phonebit::engine::fail(phonebit::engine::ErrorCode::input,
+                           "input '%s': the file does not say how pictures are prepared for it; give a rule",
+                           tensor.name.c_str());
   Preprocessing rule{};
   rule.input = input;
-  rule.color_order = tensor.channels == 1   ? phonebit::ColorOrder::gray
-                     : tensor.channels == 4 ? phonebit::ColorOrder::rgba
-                                            : phonebit::ColorOrder::rgb;
-  rule.resize = phonebit::Resize::stretch;
-  rule.interpolation = phonebit::Interpolation::bilinear;
+  rule.color_order = tensor.channels == 1   ? phonebit::engine::ColorOrder::gray
+                     : tensor.channels == 4 ? phonebit::engine::ColorOrder::rgba
+                                            : phonebit::engine::ColorOrder::rgb;
+  rule.resize = phonebit::engine::Resize::stretch;
+  rule.interpolation = phonebit::engine::Interpolation::bilinear;
   rule.high = 255.0;
   std::fill(std::begin(rule.deviation), std::end(rule.deviation), 1.0);
   return rule;
 }
 
-phonebit::pictures::Picture picture_of(const phonebit_picture& given_picture) {
+phonebit::engine::pictures::Picture picture_of(const phonebit_picture& given_picture) {
   const auto source = taken(given_picture, "phonebit_picture");
-  phonebit::pictures::Picture picture;
-  picture.format = enumerator(source.format, phonebit::pictures::PictureFormat::i420, "format");
+  phonebit::engine::pictures::Picture picture;
+  picture.format = enumerator(source.format, phonebit::engine::pictures::PictureFormat::i420, "format");
   picture.width = source.width;
   picture.height = source.height;
   std::copy(std::begin(source.planes), std::end(source.planes), picture.planes);
@@ -73,21 +74,23 @@ phonebit::pictures::Picture picture_of(const phonebit_picture& given_picture) {
   picture.crop_height = source.crop_height;
   picture.rotation = source.rotation;
   picture.is_mirrored = source.is_mirrored != 0;
-  picture.yuv = enumerator(source.yuv, phonebit::pictures::YuvColors::bt709_limited, "yuv");
+  picture.yuv = enumerator(source.yuv, phonebit::engine::pictures::YuvColors::bt709_limited, "yuv");
   return picture;
 }
 
 }  // namespace
 
-Preprocessing phonebit::c_api::preprocessing_of(const phonebit_preprocessing& given_rule, int32_t input) {
+Preprocessing phonebit::engine::c_api::preprocessing_of(const phonebit_preprocessing& given_rule,
+                                                        int32_t input) {
   const auto source = taken(given_rule, "phonebit_preprocessing");
   Preprocessing rule{};
   rule.input = input;
-  rule.color_order = enumerator(source.color_order, phonebit::ColorOrder::rgba, "color_order");
-  rule.resize = enumerator(source.resize, phonebit::Resize::letterbox, "resize");
+  rule.color_order = enumerator(source.color_order, phonebit::engine::ColorOrder::rgba, "color_order");
+  rule.resize = enumerator(source.resize, phonebit::engine::Resize::letterbox, "resize");
   rule.resize_to = source.resize_to;
   rule.fill_level = source.fill_level;
-  rule.interpolation = enumerator(source.interpolation, phonebit::Interpolation::bicubic, "interpolation");
+  rule.interpolation =
+      enumerator(source.interpolation, phonebit::engine::Interpolation::bicubic, "interpolation");
   rule.low = source.low;
   rule.high = source.high;
   std::copy(std::begin(source.mean), std::end(source.mean), rule.mean);
@@ -98,7 +101,7 @@ Preprocessing phonebit::c_api::preprocessing_of(const phonebit_preprocessing& gi
 phonebit_status phonebit_network_preprocessing(const phonebit_network* network, int32_t input,
                                                phonebit_preprocessing* rule) {
   return guarded([&] {
-    const phonebit::Network& own = given(network, "network").network;
+    const phonebit::engine::Network& own = given(network, "network").network;
     phonebit_preprocessing& result = given(rule, "rule");
     const Preprocessing* const found = rule_of(own, checked_index(input, own.inputs().size(), "inputs"));
     give(result, found != nullptr ? described(*found) : phonebit_preprocessing{}, "phonebit_preprocessing");
@@ -110,14 +113,14 @@ phonebit_status phonebit_network_prepare_picture(const phonebit_network* network
                                                  const phonebit_preprocessing* rule, void* data,
                                                  size_t bytes) {
   return guarded([&] {
-    const phonebit::Network& own = given(network, "network").network;
+    const phonebit::engine::Network& own = given(network, "network").network;
     const size_t index = checked_index(input, own.inputs().size(), "inputs");
-    const phonebit::TensorInfo& tensor = own.inputs()[index];
-    const phonebit::pictures::Picture source = picture_of(given(picture, "picture"));
+    const phonebit::engine::TensorInfo& tensor = own.inputs()[index];
+    const phonebit::engine::pictures::Picture source = picture_of(given(picture, "picture"));
     const Preprocessing* const found = rule_of(own, index);
     const Preprocessing own_rule = rule != nullptr    ? preprocessing_of(*rule, input)
                                    : found != nullptr ? *found
                                                       : rule_of_levels(tensor, input);
-    phonebit::pictures::prepare_picture(source, own_rule, tensor, data, bytes);
+    phonebit::engine::pictures::prepare_picture(source, own_rule, tensor, data, bytes);
   });
 }

@@ -7,14 +7,14 @@
 #include "handles.h"
 #include "status.h"
 
-using namespace phonebit::c_api;
+using namespace phonebit::engine::c_api;
 
 namespace {
 
 /// Lists of buffers that a thread uses again, so that a pass allocates nothing.
 struct BufferLists {
-  std::vector<phonebit::InputBuffer> inputs;
-  std::vector<phonebit::OutputBuffer> outputs;
+  std::vector<phonebit::engine::InputBuffer> inputs;
+  std::vector<phonebit::engine::OutputBuffer> outputs;
 };
 
 BufferLists& buffer_lists() {
@@ -23,11 +23,11 @@ BufferLists& buffer_lists() {
 }
 
 /// Room for one time a layer.
-double* checked_times(const phonebit::Network& network, double* milliseconds, int32_t count) {
+double* checked_times(const phonebit::engine::Network& network, double* milliseconds, int32_t count) {
   const size_t layers = network.layers().size();
   if (checked_count(milliseconds, count, "milliseconds") != layers)
-    phonebit::fail(phonebit::ErrorCode::input, "milliseconds: got room for %d layers, expected %zu", count,
-                   layers);
+    phonebit::engine::fail(phonebit::engine::ErrorCode::input,
+                           "milliseconds: got room for %d layers, expected %zu", count, layers);
   return milliseconds;
 }
 
@@ -37,7 +37,7 @@ phonebit_status phonebit_network_forward(phonebit_network* network, const phoneb
                                          int32_t input_count, const phonebit_output* outputs,
                                          int32_t output_count, int32_t batch) {
   return guarded([&] {
-    phonebit::Network& own = given(network, "network").network;
+    phonebit::engine::Network& own = given(network, "network").network;
     BufferLists& lists = buffer_lists();
     copy_inputs(own, inputs, input_count, lists.inputs);
     copy_outputs(own, outputs, output_count, lists.outputs);
@@ -49,7 +49,7 @@ phonebit_status phonebit_network_profile(phonebit_network* network, const phoneb
                                          int32_t input_count, int32_t batch, int32_t repeats,
                                          double* milliseconds, int32_t count) {
   return guarded([&] {
-    phonebit::Network& own = given(network, "network").network;
+    phonebit::engine::Network& own = given(network, "network").network;
     double* const times = checked_times(own, milliseconds, count);
     BufferLists& lists = buffer_lists();
     copy_inputs(own, inputs, input_count, lists.inputs);
@@ -61,7 +61,7 @@ phonebit_status phonebit_network_profile(phonebit_network* network, const phoneb
 phonebit_status phonebit_network_last_profile(phonebit_network* network, double* milliseconds,
                                               int32_t count) {
   return guarded([&] {
-    phonebit::Network& own = given(network, "network").network;
+    phonebit::engine::Network& own = given(network, "network").network;
     double* const times = checked_times(own, milliseconds, count);
     const std::vector<double> measured = own.last_profile();
     std::copy(measured.begin(), measured.end(), times);

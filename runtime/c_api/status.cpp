@@ -6,7 +6,7 @@
 #include "engine/network.h"
 #include "types/error.h"
 
-namespace phonebit::c_api {
+namespace phonebit::engine::c_api {
 namespace {
 
 constexpr const char* kNoMemory = "not enough memory";
@@ -71,13 +71,13 @@ phonebit_status keep_exception() noexcept {
   return PHONEBIT_ERROR_INTERNAL;
 }
 
-}  // namespace phonebit::c_api
+}  // namespace phonebit::engine::c_api
 
-using namespace phonebit::c_api;
+using namespace phonebit::engine::c_api;
 
 int32_t phonebit_c_api_version(void) { return PHONEBIT_C_API_VERSION; }
 
-const char* phonebit_version(void) { return phonebit::version(); }
+const char* phonebit_version(void) { return phonebit::engine::version(); }
 
 const char* phonebit_status_name(phonebit_status status) {
   switch (status) {

@@ -5,7 +5,7 @@
 
 #include "phonebit/phonebit_c.h"
 
-namespace phonebit::c_api {
+namespace phonebit::engine::c_api {
 
 /// Keeps the exception in flight as this thread's last error and tells its status. Only inside a handler.
 phonebit_status keep_exception() noexcept;
@@ -24,4 +24,4 @@ phonebit_status guarded(const Action& action) noexcept {
   }
 }
 
-}  // namespace phonebit::c_api
+}  // namespace phonebit::engine::c_api

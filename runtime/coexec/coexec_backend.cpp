@@ -12,7 +12,7 @@
 #include "opencl/opencl_backend.h"
 #include "types/fail.h"
 
-namespace phonebit::coexec {
+namespace phonebit::engine::coexec {
 
 using loader::Model;
 
@@ -365,4 +365,4 @@ std::vector<DispatchInfo> CoexecBackend::dispatch(size_t index, const OutputPart
   return result;
 }
 
-}  // namespace phonebit::coexec
+}  // namespace phonebit::engine::coexec

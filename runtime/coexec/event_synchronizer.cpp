@@ -2,7 +2,7 @@
 
 #include "types/fail.h"
 
-namespace phonebit::coexec {
+namespace phonebit::engine::coexec {
 
 EventSynchronizer::EventSynchronizer(opencl::Context& context, bool uses_user_events)
     : context_(context), uses_user_events_(uses_user_events) {}
@@ -51,4 +51,4 @@ void EventSynchronizer::release() noexcept {
       api().clSetUserEventStatus(user_events_[i].get(), CL_COMPLETE);
 }
 
-}  // namespace phonebit::coexec
+}  // namespace phonebit::engine::coexec

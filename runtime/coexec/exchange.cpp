@@ -6,7 +6,7 @@
 #include "analysis/op_tensors.h"
 #include "coexec/region.h"
 
-namespace phonebit::coexec {
+namespace phonebit::engine::coexec {
 
 using loader::Model;
 
@@ -219,4 +219,4 @@ std::unique_ptr<Exchange> make_exchange(Sharing sharing, const Model& model, con
   }
 }
 
-}  // namespace phonebit::coexec
+}  // namespace phonebit::engine::coexec

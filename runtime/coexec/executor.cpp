@@ -9,7 +9,7 @@
 #include "coexec/region.h"
 #include "types/fail.h"
 
-namespace phonebit::coexec {
+namespace phonebit::engine::coexec {
 
 namespace {
 
@@ -233,4 +233,4 @@ void Executor::recover() noexcept {
   api().clFinish(processors_.context->queue());
 }
 
-}  // namespace phonebit::coexec
+}  // namespace phonebit::engine::coexec

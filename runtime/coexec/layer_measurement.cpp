@@ -7,7 +7,7 @@
 
 #include "opencl/random_content.h"
 
-namespace phonebit::coexec {
+namespace phonebit::engine::coexec {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -85,4 +85,4 @@ void LayerMeasurement::make_content() {
     outputs_.emplace_back(model.tensor(tensor).bytes());
 }
 
-}  // namespace phonebit::coexec
+}  // namespace phonebit::engine::coexec

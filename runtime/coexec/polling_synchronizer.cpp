@@ -7,7 +7,7 @@
 #include "opencl/kernel_library.h"
 #include "types/fail.h"
 
-namespace phonebit::coexec {
+namespace phonebit::engine::coexec {
 
 namespace {
 
@@ -119,4 +119,4 @@ void PollingSynchronizer::finish_cpu(int stage) {
 
 void PollingSynchronizer::release() noexcept { flags().cpu.store(INT32_MAX, std::memory_order_release); }
 
-}  // namespace phonebit::coexec
+}  // namespace phonebit::engine::coexec

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-namespace phonebit::coexec {
+namespace phonebit::engine::coexec {
 
 namespace {
 
@@ -38,4 +38,4 @@ void copy_region(const Region& region, const std::byte* from, std::byte* to) {
   }
 }
 
-}  // namespace phonebit::coexec
+}  // namespace phonebit::engine::coexec

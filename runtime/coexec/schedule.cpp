@@ -6,7 +6,7 @@
 #include "analysis/op_part.h"
 #include "analysis/op_tensors.h"
 
-namespace phonebit::coexec {
+namespace phonebit::engine::coexec {
 
 using loader::Model;
 using loader::Op;
@@ -163,4 +163,4 @@ void Schedule::find_handovers(const Model& model) {
   }
 }
 
-}  // namespace phonebit::coexec
+}  // namespace phonebit::engine::coexec

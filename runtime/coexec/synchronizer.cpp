@@ -1,7 +1,7 @@
 #include "coexec/event_synchronizer.h"
 #include "coexec/polling_synchronizer.h"
 
-namespace phonebit::coexec {
+namespace phonebit::engine::coexec {
 
 std::unique_ptr<Synchronizer> make_synchronizer(Synchronization kind, opencl::Context& context,
                                                 opencl::ProgramCache& programs,
@@ -11,4 +11,4 @@ std::unique_ptr<Synchronizer> make_synchronizer(Synchronization kind, opencl::Co
   return std::make_unique<EventSynchronizer>(context, kind == Synchronization::user_events);
 }
 
-}  // namespace phonebit::coexec
+}  // namespace phonebit::engine::coexec

@@ -7,7 +7,7 @@
 #include "coexec/region.h"
 #include "types/fail.h"
 
-namespace phonebit::coexec {
+namespace phonebit::engine::coexec {
 
 using loader::Model;
 using loader::Tensor;
@@ -122,4 +122,4 @@ void TensorViews::bind_slot(int tensor, size_t offset, void* pointer_variable) {
   std::memcpy(pointer_variable, &target, sizeof target);
 }
 
-}  // namespace phonebit::coexec
+}  // namespace phonebit::engine::coexec

@@ -1,6 +1,6 @@
 #include "coexec/trial.h"
 
-namespace phonebit::coexec {
+namespace phonebit::engine::coexec {
 
 namespace {
 
@@ -63,4 +63,4 @@ size_t Trial::fastest() const {
   return best;
 }
 
-}  // namespace phonebit::coexec
+}  // namespace phonebit::engine::coexec

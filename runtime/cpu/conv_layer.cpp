@@ -6,7 +6,7 @@
 #include "cpu/prepared_conv.h"
 #include "cpu/ragged_bits.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 namespace {
 
 using format::DataType;
@@ -157,4 +157,4 @@ const MakeLayer LayersOf<format::OpKind::kBinaryConv2d>::make = make_conv_layer;
 template <>
 const MakeLayer LayersOf<format::OpKind::kConv2d>::make = make_conv_layer;
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

@@ -5,7 +5,7 @@
 #include "cpu/bit_copy.h"
 #include "cpu/part_slots.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 namespace {
 
 using format::DataType;
@@ -302,4 +302,4 @@ const MakeLayer LayersOf<OpKind::kResizeBilinear>::make = make_one<ResizeLayer>;
 template <>
 const MakeLayer LayersOf<OpKind::kResizeBilinearCorners>::make = make_one<ResizeLayer>;
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

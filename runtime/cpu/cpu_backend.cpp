@@ -8,7 +8,7 @@
 #include "backend/host_buffers.h"
 #include "cpu/i8_arithmetic.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 CpuBackend::CpuBackend(const loader::Model& model, const Isa& isa, const Options& options,
                        std::shared_ptr<threads::ThreadPool> pool)
@@ -89,4 +89,4 @@ void CpuBackend::copy_out(int tensor, const OutputBuffer& to, int image) {
   if (target != executor_.address(tensor)) std::memcpy(target, executor_.address(tensor), bytes);
 }
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

@@ -3,7 +3,7 @@
 #include "cpu/part_slots.h"
 #include "cpu/prepared_conv.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 namespace {
 
 using loader::Op;
@@ -92,4 +92,4 @@ std::unique_ptr<Layer> make_float_depthwise_layer(const BuildContext& context, c
   return std::make_unique<FloatDepthwiseLayer>(context, op, part);
 }
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

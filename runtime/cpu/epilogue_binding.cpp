@@ -2,7 +2,7 @@
 
 #include "cpu/part_slots.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 using format::StepRecord;
 using format::ThresholdKind;
@@ -60,4 +60,4 @@ double epilogue_ns_per_element(const Op& op) {
   return ns;
 }
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 Executor::Executor(const loader::Model& model, const Isa& isa, const Options& options,
                    std::shared_ptr<threads::ThreadPool> pool)
@@ -54,4 +54,4 @@ size_t Executor::packed_bytes() const {
   return bytes;
 }
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

@@ -4,7 +4,7 @@
 
 #include "cpu/bit_copy.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 namespace {
 
 template <class Value>
@@ -41,4 +41,4 @@ void join_slice(PixelRow<const float> from, int begin, int count, int pixels, Pi
   copy_channels(from, {to.first + begin, to.stride}, count, pixels);
 }
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

@@ -15,7 +15,7 @@
 #include "cpu/part_slots.h"
 #include "cpu/prepared_conv.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 namespace {
 
 using format::DataType;
@@ -227,4 +227,4 @@ std::unique_ptr<Layer> make_grouped_conv_layer(const BuildContext& context, cons
                                                        thresholds);
 }
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

@@ -5,7 +5,7 @@
 
 #include "kernel_types.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 namespace {
 
 using format::DataType;
@@ -86,4 +86,4 @@ std::string kept_exact_text(const Model& model) {
   return "precision 'fast': " + stored + (stored.empty() || other.empty() ? "" : "; ") + other;
 }
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

@@ -15,7 +15,7 @@
 #include "cpu/prepared_conv.h"
 #include "cpu/ragged_bits.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 namespace {
 
 using format::DataType;
@@ -169,4 +169,4 @@ std::unique_ptr<Layer> make_i8_conv_layer(const BuildContext& context, const Op&
   return std::make_unique<I8ConvLayer>(context, op, part, arithmetic == I8Arithmetic::exact);
 }
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

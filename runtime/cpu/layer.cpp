@@ -5,7 +5,7 @@
 #include "loader/validate.h"
 #include "types/fail.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 namespace {
 
@@ -53,4 +53,4 @@ void run_layer(Layer& layer, threads::ThreadPool& pool, const Cancellation& canc
     });
 }
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

@@ -5,7 +5,7 @@
 
 #include "types/fail.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 using analysis::Place;
 using analysis::TensorHome;
@@ -57,4 +57,4 @@ void Storage::bind_caller(const std::byte* const* inputs, std::byte* const* outp
   for (const Slot& slot : caller_slots_) set_slot(slot);
 }
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

@@ -2,7 +2,7 @@
 #include "cpu/epilogue_binding.h"
 #include "cpu/part_slots.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 namespace {
 
 using format::DataType;
@@ -151,4 +151,4 @@ const MakeLayer LayersOf<OpKind::kSoftmax>::make = make_one<SoftmaxLayer>;
 template <>
 const MakeLayer LayersOf<OpKind::kLogSoftmax>::make = make_one<SoftmaxLayer>;
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

@@ -16,7 +16,7 @@
 #include "energy/sysfs_sources.h"
 #include "types/fail.h"
 
-namespace phonebit::energy {
+namespace phonebit::engine::energy {
 namespace {
 
 using Folders = std::vector<std::string>;
@@ -169,4 +169,4 @@ SourceList find_battery(const std::string& root) {
   return list_of<BatteryChargeSource>(in_use);
 }
 
-}  // namespace phonebit::energy
+}  // namespace phonebit::engine::energy

@@ -2,7 +2,7 @@
 #include "energy/sysfs_sources.h"
 #include "types/fail.h"
 
-namespace phonebit::energy {
+namespace phonebit::engine::energy {
 namespace {
 
 Finding look(const char* kind, SourceList (*find)(const std::string&), const std::string& root) {
@@ -39,4 +39,4 @@ std::unique_ptr<Source> choose(const std::string& name, const std::string& root)
        names.c_str());
 }
 
-}  // namespace phonebit::energy
+}  // namespace phonebit::engine::energy

@@ -9,7 +9,7 @@
 
 #include "types/fail.h"
 
-namespace phonebit::energy {
+namespace phonebit::engine::energy {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -153,4 +153,4 @@ void Meter::fail_to_answer() const {
        info().name.c_str(), answer_s_);
 }
 
-}  // namespace phonebit::energy
+}  // namespace phonebit::engine::energy

@@ -5,7 +5,7 @@
 
 #include "types/fail.h"
 
-namespace phonebit::energy {
+namespace phonebit::engine::energy {
 namespace {
 
 /// A source has stopped when nothing changed for so many seconds, and for so many times the longest pause
@@ -98,4 +98,4 @@ double Trace::largest_step_mj() const {
   return std::max(step_mj_, unseen_mj);
 }
 
-}  // namespace phonebit::energy
+}  // namespace phonebit::engine::energy

@@ -2,7 +2,7 @@
 
 #include "types/fail.h"
 
-namespace phonebit::energy {
+namespace phonebit::engine::energy {
 
 int64_t GrowingCounter::advance(int64_t raw) {
   if (raw < 0 || (modulus_ && raw >= *modulus_)) {
@@ -24,4 +24,4 @@ int64_t GrowingCounter::advance(int64_t raw) {
   return total_;
 }
 
-}  // namespace phonebit::energy
+}  // namespace phonebit::engine::energy

@@ -13,7 +13,7 @@
 #include "energy/text_scan.h"
 #include "types/fail.h"
 
-namespace phonebit::energy {
+namespace phonebit::engine::energy {
 namespace {
 
 constexpr const char* kFolder = "sys/class/hwmon";
@@ -123,4 +123,4 @@ SourceList find_ina(const std::string& root) {
   return list_of<InaSource>(std::move(found));
 }
 
-}  // namespace phonebit::energy
+}  // namespace phonebit::engine::energy

@@ -12,7 +12,7 @@
 #include "energy/text_scan.h"
 #include "types/fail.h"
 
-namespace phonebit::energy {
+namespace phonebit::engine::energy {
 namespace {
 
 constexpr const char* kFolder = "sys/bus/iio/devices";
@@ -127,4 +127,4 @@ SourceList find_odpm(const std::string& root) {
   return list_of<OdpmSource>(std::move(meters));
 }
 
-}  // namespace phonebit::energy
+}  // namespace phonebit::engine::energy

@@ -13,7 +13,7 @@
 #include "energy/text_scan.h"
 #include "types/fail.h"
 
-namespace phonebit::energy {
+namespace phonebit::engine::energy {
 namespace {
 
 constexpr const char* kFolder = "sys/class/powercap";
@@ -96,4 +96,4 @@ SourceList find_rapl(const std::string& root) {
   return list_of<RaplSource>(zones);
 }
 
-}  // namespace phonebit::energy
+}  // namespace phonebit::engine::energy

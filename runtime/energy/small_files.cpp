@@ -12,7 +12,7 @@
 #include "energy/text_scan.h"
 #include "types/fail.h"
 
-namespace phonebit::energy {
+namespace phonebit::engine::energy {
 namespace {
 
 constexpr size_t kLargestBytes = 65536;  // the kernel's own are a page
@@ -93,4 +93,4 @@ std::string readable_text(const std::string& path) {
   return read_file(path, text) == 0 ? std::string(trimmed(text)) : std::string();
 }
 
-}  // namespace phonebit::energy
+}  // namespace phonebit::engine::energy

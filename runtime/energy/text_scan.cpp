@@ -3,7 +3,7 @@
 #include <charconv>
 #include <system_error>
 
-namespace phonebit::energy {
+namespace phonebit::engine::energy {
 
 bool take(std::string_view& text, std::string_view prefix) {
   if (text.substr(0, prefix.size()) != prefix) return false;
@@ -31,4 +31,4 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
 }
 
-}  // namespace phonebit::energy
+}  // namespace phonebit::engine::energy

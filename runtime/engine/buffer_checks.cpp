@@ -7,7 +7,7 @@
 
 #include "types/fail.h"
 
-namespace phonebit {
+namespace phonebit::engine {
 namespace {
 
 /// A float32 is NaN when its exponent is all ones and its mantissa is not zero: as an integer without the
@@ -106,4 +106,4 @@ void check_no_nan(const TensorInfo& tensor, const float* values, size_t count, t
        tensor.name.c_str(), pixel / width / height, pixel / width % height, pixel % width, at % channels);
 }
 
-}  // namespace phonebit
+}  // namespace phonebit::engine

@@ -2,7 +2,7 @@
 
 #include "analysis/op_tensors.h"
 
-namespace phonebit {
+namespace phonebit::engine {
 namespace {
 
 using format::DataType;
@@ -46,4 +46,4 @@ LayerInfo describe_layer(const loader::Model& model, const loader::Op& op) {
   return info;
 }
 
-}  // namespace phonebit
+}  // namespace phonebit::engine

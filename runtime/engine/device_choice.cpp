@@ -6,7 +6,7 @@
 #include "engine/devices.h"
 #include "types/fail.h"
 
-namespace phonebit {
+namespace phonebit::engine {
 namespace {
 
 constexpr const char* kDeviceForms =
@@ -93,4 +93,4 @@ std::shared_ptr<opencl::Context> make_context(const Options& options, const std:
   return opencl::Context::create(found, options.hint);
 }
 
-}  // namespace phonebit
+}  // namespace phonebit::engine

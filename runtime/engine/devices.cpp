@@ -6,7 +6,7 @@
 #include "threads/floating_point_scope.h"
 #include "types/fail.h"
 
-namespace phonebit {
+namespace phonebit::engine {
 
 std::vector<IsaInfo> instruction_sets() {
   std::vector<IsaInfo> result;
@@ -72,4 +72,4 @@ std::vector<SelfTestResult> opencl_self_test(const Options& options, bool again)
   return opencl::test_all_kernels(context, options, again);
 }
 
-}  // namespace phonebit
+}  // namespace phonebit::engine

@@ -4,7 +4,7 @@
 #include "engine/device_choice.h"
 #include "engine/thread_choice.h"
 
-namespace phonebit {
+namespace phonebit::engine {
 namespace {
 
 template <class Own>
@@ -34,4 +34,4 @@ ChosenBackend make_backend(const loader::Model& model, const Options& options) {
   return chosen;
 }
 
-}  // namespace phonebit
+}  // namespace phonebit::engine

@@ -26,7 +26,7 @@
 #error "the build defines PHONEBIT_VERSION"
 #endif
 
-namespace phonebit {
+namespace phonebit::engine {
 
 /// The model, what executes it, and descriptions for callers. The backend refers to `model`, so this never
 /// moves.
@@ -364,4 +364,4 @@ int Network::threads() const { return implementation_->backend().pool().threads(
 
 const char* version() { return PHONEBIT_VERSION; }
 
-}  // namespace phonebit
+}  // namespace phonebit::engine

@@ -8,7 +8,7 @@
 #include "threads/affinity.h"
 #include "types/fail.h"
 
-namespace phonebit {
+namespace phonebit::engine {
 namespace {
 
 constexpr int kMaxThreads = 1024;
@@ -76,4 +76,4 @@ std::shared_ptr<threads::ThreadPool> make_pool(const Options& options) {
                                                patience(options.hint));
 }
 
-}  // namespace phonebit
+}  // namespace phonebit::engine

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace phonebit::format {
+namespace phonebit::engine::format {
 
 uint16_t to_half(float value) {
   uint32_t bits;
@@ -49,4 +49,4 @@ void from_halves(const uint16_t* halves, size_t count, float* values) {
   std::transform(halves, halves + count, values, from_half);
 }
 
-}  // namespace phonebit::format
+}  // namespace phonebit::engine::format

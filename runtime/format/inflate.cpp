@@ -5,7 +5,7 @@
 
 #include "types/fail.h"
 
-namespace phonebit::format {
+namespace phonebit::engine::format {
 namespace {
 
 constexpr int kLongestCode = 15;
@@ -193,4 +193,4 @@ std::string inflate(const uint8_t* stream, size_t stream_size, size_t size) {
   return Inflater(stream, stream_size, size).run();
 }
 
-}  // namespace phonebit::format
+}  // namespace phonebit::engine::format

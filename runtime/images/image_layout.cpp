@@ -4,7 +4,7 @@
 
 #include "types/fail.h"
 
-namespace phonebit::pictures {
+namespace phonebit::engine::pictures {
 namespace {
 
 /// Where a kind of sample lies: plane and first byte.
@@ -142,4 +142,4 @@ PictureLayout check_picture(const Picture& picture) {
   return layout;
 }
 
-}  // namespace phonebit::pictures
+}  // namespace phonebit::engine::pictures

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace phonebit::pictures {
+namespace phonebit::engine::pictures {
 
 PictureResizer::PictureResizer(const PictureLayout& picture, RowColors colors, const Resampling& columns,
                                const Resampling& rows, bool is_turned)
@@ -39,4 +39,4 @@ const uint8_t* PictureResizer::line(size_t window) {
   return line_.data();
 }
 
-}  // namespace phonebit::pictures
+}  // namespace phonebit::engine::pictures

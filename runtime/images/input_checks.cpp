@@ -9,7 +9,7 @@
 #include "images/image_layout.h"
 #include "types/fail.h"
 
-namespace phonebit::pictures {
+namespace phonebit::engine::pictures {
 namespace {
 
 int channels_of(ColorOrder order) {
@@ -84,4 +84,4 @@ void check_input(const Preprocessing& rule, const TensorInfo& input, const void*
     fail(ErrorCode::input, "%s: the buffer is not 4-byte aligned", where.c_str());
 }
 
-}  // namespace phonebit::pictures
+}  // namespace phonebit::engine::pictures

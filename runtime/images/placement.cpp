@@ -6,7 +6,7 @@
 
 #include "types/fail.h"
 
-namespace phonebit::pictures {
+namespace phonebit::engine::pictures {
 namespace {
 
 /// Of a resized picture; a thin strip whose shorter side grows could need any amount of work.
@@ -59,4 +59,4 @@ Placement place_picture(Size picture, Size input, const Preprocessing& rule) {
   return {input, 0, 0};
 }
 
-}  // namespace phonebit::pictures
+}  // namespace phonebit::engine::pictures

@@ -8,7 +8,7 @@
 #include "images/placement.h"
 #include "threads/floating_point_scope.h"
 
-namespace phonebit::pictures {
+namespace phonebit::engine::pictures {
 namespace {
 
 /// Writes pixels into an input as it reads them.
@@ -133,4 +133,4 @@ void prepare_picture(const Picture& picture, const Preprocessing& rule, const Te
     writer.write(resizer.line(static_cast<size_t>(row)), columns.count, corner + row * row_step, column_step);
 }
 
-}  // namespace phonebit::pictures
+}  // namespace phonebit::engine::pictures

@@ -4,7 +4,7 @@
 
 #include "images/resampling.h"
 
-namespace phonebit::pictures {
+namespace phonebit::engine::pictures {
 namespace {
 
 // Luma Y' and chroma Cb, Cr are by definition
@@ -175,4 +175,4 @@ void read_row(const PictureLayout& picture, RowColors colors, int row, int begin
   if (colors == RowColors::gray) make_gray(pixels, pixels_end);
 }
 
-}  // namespace phonebit::pictures
+}  // namespace phonebit::engine::pictures

@@ -8,7 +8,7 @@
 #include <array>
 #include <cstring>
 
-namespace phonebit::loader {
+namespace phonebit::engine::loader {
 namespace {
 
 constexpr uint32_t kPolynomial = 0xEDB88320u;  // bit-reversed 0x04C11DB7
@@ -55,4 +55,4 @@ uint32_t crc32(uint32_t crc, const void* data, size_t size) {
   return ~crc;
 }
 
-}  // namespace phonebit::loader
+}  // namespace phonebit::engine::loader

@@ -12,7 +12,7 @@
 
 #include "types/fail.h"
 
-namespace phonebit::loader {
+namespace phonebit::engine::loader {
 namespace {
 
 /// Constants lie at multiples of this in a file, and kernels read them in place.
@@ -154,4 +154,4 @@ FileBytes& FileBytes::operator=(FileBytes&& other) noexcept {
   return *this;
 }
 
-}  // namespace phonebit::loader
+}  // namespace phonebit::engine::loader

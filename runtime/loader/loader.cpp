@@ -6,7 +6,7 @@
 #include "loader/validate.h"
 #include "types/fail.h"
 
-namespace phonebit::loader {
+namespace phonebit::engine::loader {
 namespace {
 
 /// Which tensors hold a value so far; index is the tensor's.
@@ -69,4 +69,4 @@ Model load_model(FileBytes file) {
   return model;
 }
 
-}  // namespace phonebit::loader
+}  // namespace phonebit::engine::loader

@@ -2,7 +2,7 @@
 
 #include "types/fail.h"
 
-namespace phonebit::loader {
+namespace phonebit::engine::loader {
 
 size_t Tensor::bytes() const {
   switch (dtype) {
@@ -51,4 +51,4 @@ const char* name_of(format::DataType dtype) {
   return "unknown type";
 }
 
-}  // namespace phonebit::loader
+}  // namespace phonebit::engine::loader

@@ -8,7 +8,7 @@
 #include "loader/validate.h"
 #include "types/fail.h"
 
-namespace phonebit::loader {
+namespace phonebit::engine::loader {
 namespace {
 
 using format::DetectionRecord;
@@ -59,4 +59,4 @@ void read_detection(const Sections& sections, Model& model) {
   }
 }
 
-}  // namespace phonebit::loader
+}  // namespace phonebit::engine::loader

@@ -8,7 +8,7 @@
 #include "loader/validate.h"
 #include "types/fail.h"
 
-namespace phonebit::loader {
+namespace phonebit::engine::loader {
 namespace {
 
 using format::PlanPartRecord;
@@ -82,4 +82,4 @@ void read_plans(const Sections& sections, Model& model) {
     fail_damaged("section PLAN_PARTS: %zu parts, but the plans have %zu", parts.size(), next);
 }
 
-}  // namespace phonebit::loader
+}  // namespace phonebit::engine::loader

@@ -10,7 +10,7 @@
 #include "loader/validate.h"
 #include "types/fail.h"
 
-namespace phonebit::loader {
+namespace phonebit::engine::loader {
 namespace {
 
 using format::PreprocessingRecord;
@@ -120,4 +120,4 @@ void read_preprocessing(const Sections& sections, Model& model) {
   }
 }
 
-}  // namespace phonebit::loader
+}  // namespace phonebit::engine::loader

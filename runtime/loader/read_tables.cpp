@@ -8,7 +8,7 @@
 #include "loader/validate.h"
 #include "types/fail.h"
 
-namespace phonebit::loader {
+namespace phonebit::engine::loader {
 namespace {
 
 using format::DataType;
@@ -242,4 +242,4 @@ void read_ops(const Sections& sections, Model& model) {
   }
 }
 
-}  // namespace phonebit::loader
+}  // namespace phonebit::engine::loader

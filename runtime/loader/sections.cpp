@@ -6,7 +6,7 @@
 #include "memory/ascending.h"
 #include "types/fail.h"
 
-namespace phonebit::loader {
+namespace phonebit::engine::loader {
 namespace {
 
 using format::Header;
@@ -176,4 +176,4 @@ Sections read_sections(const std::byte* file, size_t size) {
   return sections;
 }
 
-}  // namespace phonebit::loader
+}  // namespace phonebit::engine::loader

@@ -3,7 +3,7 @@
 #include "loader/validate.h"
 #include "types/fail.h"
 
-namespace phonebit::loader {
+namespace phonebit::engine::loader {
 namespace {
 
 using format::DataType;
@@ -121,4 +121,4 @@ void validate_epilogue(const Model& model, const Op& op, const std::string& wher
   check_threshold(model, op, where);
 }
 
-}  // namespace phonebit::loader
+}  // namespace phonebit::engine::loader

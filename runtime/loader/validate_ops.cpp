@@ -6,7 +6,7 @@
 #include "loader/validate.h"
 #include "types/fail.h"
 
-namespace phonebit::loader {
+namespace phonebit::engine::loader {
 namespace {
 
 using format::DataType;
@@ -362,4 +362,4 @@ void validate_op(const Model& model, size_t op_index, ContentChecks& checks) {
   OpValidator(model, op_index, checks).run();
 }
 
-}  // namespace phonebit::loader
+}  // namespace phonebit::engine::loader

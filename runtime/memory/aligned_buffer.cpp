@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #endif
 
-namespace phonebit::memory {
+namespace phonebit::engine::memory {
 namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
@@ -32,4 +32,4 @@ AlignedBuffer::AlignedBuffer(size_t size, const char* what) {
 
 AlignedBuffer::~AlignedBuffer() { std::free(data_); }
 
-}  // namespace phonebit::memory
+}  // namespace phonebit::engine::memory

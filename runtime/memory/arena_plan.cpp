@@ -9,7 +9,7 @@
 
 #include "memory/ascending.h"
 
-namespace phonebit::memory {
+namespace phonebit::engine::memory {
 namespace {
 
 size_t align_up(size_t bytes) { return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment; }
@@ -117,4 +117,4 @@ bool verify_arena(const std::vector<Lifetime>& buffers, const ArenaPlan& plan, i
   return true;
 }
 
-}  // namespace phonebit::memory
+}  // namespace phonebit::engine::memory

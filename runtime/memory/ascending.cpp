@@ -3,7 +3,7 @@
 #include <set>
 #include <utility>
 
-namespace phonebit::memory {
+namespace phonebit::engine::memory {
 
 std::vector<size_t> ascending(const std::vector<uint64_t>& keys) {
   std::set<std::pair<uint64_t, size_t>> sorted;  // smaller code than std::sort's
@@ -14,4 +14,4 @@ std::vector<size_t> ascending(const std::vector<uint64_t>& keys) {
   return indices;
 }
 
-}  // namespace phonebit::memory
+}  // namespace phonebit::engine::memory

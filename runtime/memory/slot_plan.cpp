@@ -5,7 +5,7 @@
 
 #include "memory/ascending.h"
 
-namespace phonebit::memory {
+namespace phonebit::engine::memory {
 namespace {
 
 bool live_together(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
@@ -65,4 +65,4 @@ bool verify_slots(const std::vector<Lifetime>& buffers, const SlotPlan& plan, in
   return true;
 }
 
-}  // namespace phonebit::memory
+}  // namespace phonebit::engine::memory

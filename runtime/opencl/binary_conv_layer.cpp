@@ -7,7 +7,7 @@
 #include "opencl/layer_parts.h"
 #include "types/fail.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 namespace {
 
 using analysis::BorderEntry;
@@ -205,4 +205,4 @@ const OperatorKernels KernelsOf<OpKind::kBinaryConv2d>::all = {
      {"binary_conv2d", DataType::kBit, {5, 7, 256}, {1, 1, 1, 1, 0, 0.0f}, 1, 64, Shape::kEpilogue},
      {"binary_conv2d", DataType::kBit, {8, 8, 93}, {3, 3, 1, 2, 2, -1.0f}, 3, 33, Shape::kThresholds, 17}}};
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

@@ -4,7 +4,7 @@
 #include "opencl/layer_parts.h"
 #include "types/fail.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 namespace {
 
 using analysis::BorderEntry;
@@ -68,4 +68,4 @@ const OperatorKernels KernelsOf<OpKind::kBinaryDepthwiseConv2d>::all = {always<k
                                                                           70,
                                                                           Shape::kEpilogue}}};
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

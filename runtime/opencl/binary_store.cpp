@@ -12,7 +12,7 @@
 #include "loader/crc32.h"
 #include "types/fail.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 namespace {
 
 /// Then the key and the binary. In the machine's byte order: the file never leaves it, and another order
@@ -142,4 +142,4 @@ void BinaryStore::store(const std::string& key, const std::string& binary) const
   if (!is_written || ::rename(temporary.c_str(), target.c_str()) != 0) ::unlink(temporary.c_str());
 }
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

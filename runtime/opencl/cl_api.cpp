@@ -11,7 +11,7 @@
 #include "opencl/cl_functions.h"
 #include "types/fail.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 namespace {
 
 /// What is loaded. Never destroyed: other static objects may still release OpenCL objects at exit.
@@ -255,4 +255,4 @@ void check(cl_int status, const char* function, const char* what) {
        *what == '\0' ? "" : "; ", what);
 }
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

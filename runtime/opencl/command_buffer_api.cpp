@@ -7,7 +7,7 @@
 #include "opencl/cl_functions.h"
 #include "opencl/handle.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 namespace {
 
 /// Never destroyed, like the library. A map: its elements stay where they are.
@@ -104,4 +104,4 @@ void release(cl_command_buffer object) noexcept {
   owner->clReleaseCommandBufferKHR(object);
 }
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

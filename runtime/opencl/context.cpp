@@ -6,7 +6,7 @@
 #include "opencl/cl_functions.h"
 #include "types/fail.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 namespace {
 
 /// clCreateCommandQueueWithProperties is not called on devices of OpenCL 1.2: a loader has it even where the
@@ -173,4 +173,4 @@ Handle<cl_mem> Context::image(size_t width, size_t height, const void* data, con
   return result;
 }
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

@@ -5,7 +5,7 @@
 #include "opencl/cl_functions.h"
 #include "types/fail.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 namespace {
 
 std::string device_text(cl_device_id device, cl_uint name) {
@@ -171,4 +171,4 @@ Device describe_device(cl_device_id id) {
   return device;
 }
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

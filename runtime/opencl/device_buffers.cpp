@@ -3,7 +3,7 @@
 #include "opencl/opencl_backend.h"
 #include "types/fail.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 namespace {
 
 /// A caller's memory object, checked: in our context, a buffer, large enough.
@@ -92,4 +92,4 @@ void OpenClBackend::forward_on_device(const std::vector<DeviceBuffer>& inputs,
   check(api().clFlush(context_->queue()), "clFlush");
 }
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

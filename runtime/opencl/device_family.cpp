@@ -5,7 +5,7 @@
 
 #include "opencl/device.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 namespace {
 
 std::string lower(std::string_view text) {
@@ -110,4 +110,4 @@ std::string family_of(const DeviceNames& names) {
   return names.is_gpu && !contains(name, "llvmpipe") ? "unknown" : "cpu";
 }
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

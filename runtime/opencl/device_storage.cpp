@@ -4,7 +4,7 @@
 
 #include "types/fail.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 using analysis::Place;
 using analysis::TensorHome;
@@ -84,4 +84,4 @@ DeviceMemory DeviceStorage::memory(int tensor) const {
   return {slots_[static_cast<size_t>(plan_.slot_of[index])].get()};
 }
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

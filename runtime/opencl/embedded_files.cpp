@@ -6,7 +6,7 @@
 #include "format/inflate.h"
 #include "types/fail.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 KernelFiles embedded_files() {
   const std::string all = format::inflate(embedded_stream, embedded_stream_size, embedded_text_size);
@@ -28,4 +28,4 @@ KernelFiles embedded_files() {
   return files;
 }
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

@@ -9,7 +9,7 @@
 #include "opencl/cl_functions.h"
 #include "types/fail.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 using loader::Model;
 using loader::Op;
@@ -207,4 +207,4 @@ void Executor::finish() {
   check(api().clFinish(context_->queue()), "clFinish", context_->device().name.c_str());
 }
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

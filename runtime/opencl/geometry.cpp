@@ -7,7 +7,7 @@
 
 #include "types/fail.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 /// Recursive descent over one `@geometry` or `@channels` line.
 class GeometryParser {
@@ -202,4 +202,4 @@ size_t Geometry::evaluate(const Expression& expression, int pixels, int channels
   return static_cast<size_t>(stack.back());
 }
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

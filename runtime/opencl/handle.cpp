@@ -2,7 +2,7 @@
 
 #include "opencl/cl_functions.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 // Whoever holds an object has loaded the library, so api() does not throw here. What a release returns helps
 // nobody.
@@ -16,4 +16,4 @@ void release(cl_event object) noexcept { api().clReleaseEvent(object); }
 void retain(cl_context object) { check(api().clRetainContext(object), "clRetainContext"); }
 void retain(cl_command_queue object) { check(api().clRetainCommandQueue(object), "clRetainCommandQueue"); }
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

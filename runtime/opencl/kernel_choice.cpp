@@ -7,7 +7,7 @@
 #include "opencl/text_fields.h"
 #include "types/fail.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 namespace {
 
 const Tunable* find_tunable(const std::string& kernel, const std::string& name) {
@@ -94,4 +94,4 @@ std::string KernelChoice::full_text() const {
   return full.text();
 }
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

@@ -4,7 +4,7 @@
 
 #include "types/fail.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 using loader::Model;
 using loader::Op;
@@ -62,4 +62,4 @@ std::string KernelChooser::failed_self_test(const Model& model, const Op& op, co
   return result.detail;
 }
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

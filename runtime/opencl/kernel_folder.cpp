@@ -8,7 +8,7 @@
 #include "loader/file_bytes.h"
 #include "types/fail.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 namespace {
 
 bool ends_in(std::string_view name, std::string_view end) {
@@ -46,4 +46,4 @@ KernelFiles read_kernel_folder(const std::string& folder) {
   return files;
 }
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

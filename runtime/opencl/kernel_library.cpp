@@ -11,7 +11,7 @@
 #include "opencl/text_fields.h"
 #include "types/fail.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 namespace {
 
 struct Kernel {
@@ -160,4 +160,4 @@ std::string assemble(std::string_view kernel, const Defines& defines) {
   return text;
 }
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

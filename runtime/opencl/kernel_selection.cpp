@@ -8,7 +8,7 @@
 #include "select.h"
 #include "types/fail.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 namespace {
 
 bool serves_all(const LayerFacts&, const Target&, const KernelChoice&) { return true; }
@@ -185,4 +185,4 @@ std::vector<PlannedLaunch> planned_launches(const KernelFamily& family, const La
   return launches;
 }
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

@@ -7,7 +7,7 @@
 #include "opencl/cl_functions.h"
 #include "types/fail.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 using format::DataType;
 using format::OpKind;
@@ -254,4 +254,4 @@ Layer LayerBuilder::finish(std::string name) {
   return std::move(layer_);
 }
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

@@ -8,7 +8,7 @@
 #include "opencl/cl_functions.h"
 #include "types/fail.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 using format::DataType;
 using format::OpKind;
@@ -257,4 +257,4 @@ std::vector<std::string> LayerSet::warnings() const {
 
 int LayerSet::self_tests_run() const { return chooser_ != nullptr ? chooser_->self_tests_run() : 0; }
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

@@ -9,7 +9,7 @@
 #include "opencl/random_content.h"
 #include "types/fail.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 namespace {
 
 /// Appends every combination of the kernel's tunables.
@@ -138,4 +138,4 @@ std::string OpenClBackend::tuning_line(size_t index, const std::string& choice) 
          table_name(device.name) + " " + KernelChoice::parse(choice).text();
 }
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

@@ -3,7 +3,7 @@
 #include "opencl/layer.h"
 #include "types/fail.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 namespace {
 
 using loader::Model;
@@ -36,4 +36,4 @@ bool can_serve(const Model& model, const Op& op, const Target& target, const Ker
   return can_serve(*op_kernels(model, op).family, layer_facts(model, op), target, choice);
 }
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

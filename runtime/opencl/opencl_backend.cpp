@@ -9,7 +9,7 @@
 #include "opencl/cl_functions.h"
 #include "types/fail.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 using loader::Model;
 using loader::Op;
@@ -148,4 +148,4 @@ OpenClHandles OpenClBackend::handles() const {
   return {context_->get(), context_->device().id, context_->queue()};
 }
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

@@ -7,7 +7,7 @@
 #include "opencl/cl_functions.h"
 #include "types/fail.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 namespace {
 
 std::string build_options(const Device& device, const char* standard) {
@@ -170,4 +170,4 @@ std::string cache_directory(const std::string& configured) {
   return "";
 }
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

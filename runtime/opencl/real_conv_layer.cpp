@@ -5,7 +5,7 @@
 #include "format/half.h"
 #include "opencl/layer_parts.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 namespace {
 
 using format::DataType;
@@ -157,4 +157,4 @@ const OperatorKernels KernelsOf<OpKind::kConv2d>::all = {
      {"conv2d_u8", DataType::kU8, {10, 9, 3}, {3, 3, 2, 1, 1, 0.0f}, 1, 40, Shape::kEpilogue},
      {"depthwise_conv2d_f32", DataType::kF32, {6, 9, 21}, {3, 3, 1, 1, 1, 0.0f}, 21, 21, Shape::kEpilogue}}};
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

@@ -15,7 +15,7 @@
 #include "types/fail.h"
 #include "types/interrupt.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 namespace {
 
 using loader::Op;
@@ -194,4 +194,4 @@ std::vector<SelfTestResult> test_all_kernels(const std::shared_ptr<Context>& con
   return results;
 }
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

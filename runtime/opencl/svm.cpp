@@ -5,7 +5,7 @@
 #include "opencl/cl_functions.h"
 #include "types/fail.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 SvmMemory::SvmMemory(const Context& context, size_t bytes, const char* what, Use use)
     : context_(context.get()), data_(nullptr) {
@@ -27,4 +27,4 @@ SvmMemory::SvmMemory(const Context& context, size_t bytes, const char* what, Use
 
 SvmMemory::~SvmMemory() { api().clSVMFree(context_, data_); }
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

@@ -8,7 +8,7 @@
 #include "opencl/random_content.h"
 #include "types/fail.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 namespace {
 
 using format::DataType;
@@ -246,4 +246,4 @@ std::vector<std::vector<std::byte>> TestProblem::operands() const {
   return result;
 }
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

@@ -7,7 +7,7 @@
 #include "opencl/text_fields.h"
 #include "types/fail.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 namespace {
 
 /// A line of the table, or false for an empty one.
@@ -119,4 +119,4 @@ std::string table_name(const std::string& device_name) {
   return name.empty() || name == "*" ? "_" : name;
 }
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

@@ -4,7 +4,7 @@
 #include "loader/model.h"
 #include "opencl/layer_parts.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 namespace {
 
 using format::DataType;
@@ -198,4 +198,4 @@ const OperatorKernels KernelsOf<OpKind::kResizeBilinearCorners>::all = {
     always<kResizeCornersKernels>,
     {{"resize_bilinear_corners", DataType::kF32, {7, 4, 12}, {0, 0, 1, 1, 3, 0.0f}, 1, 12, Shape::kCopies}}};
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

@@ -5,7 +5,7 @@
 
 #include "types/fail.h"
 
-namespace phonebit::python {
+namespace phonebit::engine::python {
 namespace {
 
 namespace py = pybind11;
@@ -139,4 +139,4 @@ void OutputArrays::unpack() {
   }
 }
 
-}  // namespace phonebit::python
+}  // namespace phonebit::engine::python

@@ -8,7 +8,7 @@
 
 #include "engine/network.h"
 
-namespace phonebit::python {
+namespace phonebit::engine::python {
 
 /// Images read from Python. Keeps its arrays alive, so that buffers stay valid without the interpreter lock.
 class InputArrays {
@@ -55,4 +55,4 @@ class OutputArrays {
   std::vector<OutputBuffer> buffers_;
 };
 
-}  // namespace phonebit::python
+}  // namespace phonebit::engine::python

@@ -10,7 +10,7 @@
 
 namespace py = pybind11;
 
-namespace phonebit::python {
+namespace phonebit::engine::python {
 namespace {
 
 const char* dtype_name(const TensorInfo& tensor) {
@@ -109,4 +109,4 @@ py::dict memory(const Network& network) {
   return result;
 }
 
-}  // namespace phonebit::python
+}  // namespace phonebit::engine::python

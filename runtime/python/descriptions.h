@@ -5,7 +5,7 @@
 
 #include "engine/network.h"
 
-namespace phonebit::python {
+namespace phonebit::engine::python {
 
 /// Defines TensorInfo and LayerInfo.
 void define_records(pybind11::module_& module);
@@ -18,4 +18,4 @@ pybind11::dict coexec(const Network& network);
 pybind11::dict startup(const Network& network);
 pybind11::dict memory(const Network& network);
 
-}  // namespace phonebit::python
+}  // namespace phonebit::engine::python

@@ -12,7 +12,7 @@
 
 namespace py = pybind11;
 
-namespace phonebit::python {
+namespace phonebit::engine::python {
 namespace {
 
 using energy::Source;
@@ -77,4 +77,4 @@ void define_energy(py::module_& module) {
              "(kind, sources, why there are none) of every kind of source below a root.");
 }
 
-}  // namespace phonebit::python
+}  // namespace phonebit::engine::python

@@ -3,9 +3,9 @@
 
 #include <pybind11/pybind11.h>
 
-namespace phonebit::python {
+namespace phonebit::engine::python {
 
 /// Defines EnergySource, EnergyTrace, EnergySpan and discover_energy.
 void define_energy(pybind11::module_& module);
 
-}  // namespace phonebit::python
+}  // namespace phonebit::engine::python

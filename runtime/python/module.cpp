@@ -18,7 +18,7 @@
 
 namespace py = pybind11;
 
-namespace phonebit::python {
+namespace phonebit::engine::python {
 namespace {
 
 /// Raises the exception of phonebit.errors that belongs to the error's code.
@@ -76,10 +76,10 @@ void define_floating_point(py::module_& module) {
 }
 
 }  // namespace
-}  // namespace phonebit::python
+}  // namespace phonebit::engine::python
 
 PYBIND11_MODULE(_runtime, module) {
-  using namespace phonebit;
+  using namespace phonebit::engine;
   module.doc() = "C++ runtime of PhoneBit.";
   py::register_exception_translator([](std::exception_ptr pointer) {
     try {

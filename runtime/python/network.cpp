@@ -20,7 +20,7 @@
 
 namespace py = pybind11;
 
-namespace phonebit::python {
+namespace phonebit::engine::python {
 namespace {
 
 std::unique_ptr<Network> load(const py::object& path, int threads, const py::object& device,
@@ -256,4 +256,4 @@ void define_network(py::module_& module) {
            "Outputs by name of one layer alone; operands in the order of its `inputs`.");
 }
 
-}  // namespace phonebit::python
+}  // namespace phonebit::engine::python

@@ -3,8 +3,8 @@
 
 #include <pybind11/pybind11.h>
 
-namespace phonebit::python {
+namespace phonebit::engine::python {
 
 void define_network(pybind11::module_& module);
 
-}  // namespace phonebit::python
+}  // namespace phonebit::engine::python

@@ -14,7 +14,7 @@
 
 namespace py = pybind11;
 
-namespace phonebit::python {
+namespace phonebit::engine::python {
 namespace {
 
 /// The first time, people are told why they wait.
@@ -76,4 +76,4 @@ void define_opencl(py::module_& module) {
              py::arg("again") = false, "(op, choice, passed, detail) of every kernel variant.");
 }
 
-}  // namespace phonebit::python
+}  // namespace phonebit::engine::python

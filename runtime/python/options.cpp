@@ -7,7 +7,7 @@
 
 namespace py = pybind11;
 
-namespace phonebit::python {
+namespace phonebit::engine::python {
 namespace {
 
 /// An enumeration by its names, in order.
@@ -76,4 +76,4 @@ const char* name_of(Synchronization synchronization) {
   return kSynchronizations[static_cast<int>(synchronization)];
 }
 
-}  // namespace phonebit::python
+}  // namespace phonebit::engine::python

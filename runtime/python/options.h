@@ -11,7 +11,7 @@
 
 #include "types/options.h"
 
-namespace phonebit::python {
+namespace phonebit::engine::python {
 
 inline void* pointer(uintptr_t number) { return reinterpret_cast<void*>(number); }
 
@@ -35,4 +35,4 @@ Hint hint_of(const std::string& name);
 const char* name_of(Sharing sharing);
 const char* name_of(Synchronization synchronization);
 
-}  // namespace phonebit::python
+}  // namespace phonebit::engine::python

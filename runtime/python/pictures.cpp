@@ -14,7 +14,7 @@
 
 namespace py = pybind11;
 
-namespace phonebit::python {
+namespace phonebit::engine::python {
 namespace {
 
 using pictures::Picture;
@@ -32,7 +32,7 @@ void copy_steps(const py::dict& fields, const char* name, int (&steps)[3]) {
   std::copy(given.begin(), given.end(), steps);
 }
 
-/// The fields of phonebit::pictures::Picture by name, "planes" as arrays of uint8.
+/// The fields of phonebit::engine::pictures::Picture by name, "planes" as arrays of uint8.
 Picture picture_of(const py::dict& fields, const std::vector<Plane>& planes) {
   Picture picture;
   picture.format = static_cast<pictures::PictureFormat>(fields["format"].cast<int>());
@@ -102,4 +102,4 @@ void define_pictures(py::module_& module) {
              py::arg("shape"), "A picture as one image (h, w, c) of an input; runtime/pictures/picture.h.");
 }
 
-}  // namespace phonebit::python
+}  // namespace phonebit::engine::python

@@ -3,9 +3,9 @@
 
 #include <pybind11/pybind11.h>
 
-namespace phonebit::python {
+namespace phonebit::engine::python {
 
 /// Defines prepare_picture.
 void define_pictures(pybind11::module_& module);
 
-}  // namespace phonebit::python
+}  // namespace phonebit::engine::python

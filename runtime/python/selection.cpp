@@ -15,7 +15,7 @@
 
 namespace py = pybind11;
 
-namespace phonebit::python {
+namespace phonebit::engine::python {
 namespace {
 
 using opencl::KernelChoice;
@@ -184,4 +184,4 @@ void define_selection(py::module_& module) {
            py::arg("channels"), "(kernel, global size, local size) of each launch.");
 }
 
-}  // namespace phonebit::python
+}  // namespace phonebit::engine::python

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #endif
 
-namespace phonebit::threads {
+namespace phonebit::engine::threads {
 namespace {
 
 #if defined(__linux__)
@@ -66,4 +66,4 @@ AffinityScope::~AffinityScope() = default;
 
 #endif
 
-}  // namespace phonebit::threads
+}  // namespace phonebit::engine::threads

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #endif
 
-namespace phonebit::threads {
+namespace phonebit::engine::threads {
 namespace {
 
 std::atomic<unsigned> g_fork_generation{0};
@@ -21,4 +21,4 @@ unsigned fork_generation() {
   return g_fork_generation.load(std::memory_order_relaxed);
 }
 
-}  // namespace phonebit::threads
+}  // namespace phonebit::engine::threads

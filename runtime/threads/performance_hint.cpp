@@ -7,7 +7,7 @@
 
 #include "threads/affinity.h"
 
-namespace phonebit::threads {
+namespace phonebit::engine::threads {
 namespace {
 
 /// The duration to aim at, as a share of the fastest one so far: below it, so that the system never finds
@@ -88,4 +88,4 @@ void PerformanceHint::close_session() {
   caller_ = 0;
 }
 
-}  // namespace phonebit::threads
+}  // namespace phonebit::engine::threads

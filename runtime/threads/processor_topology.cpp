@@ -10,7 +10,7 @@
 
 #include "threads/affinity.h"
 
-namespace phonebit::threads {
+namespace phonebit::engine::threads {
 namespace {
 
 /// More processors than any kernel of today counts; numbers beyond are no processors.
@@ -104,4 +104,4 @@ std::vector<Processor> online_processors(const std::string& root) {
   return result;
 }
 
-}  // namespace phonebit::threads
+}  // namespace phonebit::engine::threads

@@ -12,7 +12,7 @@
 #include <sched.h>
 #endif
 
-namespace phonebit::threads {
+namespace phonebit::engine::threads {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -176,4 +176,4 @@ bool ThreadPool::wait_for_work(uint64_t finished_epoch) {
   return !is_stopping_.load();
 }
 
-}  // namespace phonebit::threads
+}  // namespace phonebit::engine::threads

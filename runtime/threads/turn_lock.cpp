@@ -3,7 +3,7 @@
 #include "threads/fork_generation.h"
 #include "types/fail.h"
 
-namespace phonebit::threads {
+namespace phonebit::engine::threads {
 
 TurnLock::TurnLock() : generation_(fork_generation()) { mutex_.emplace(); }
 
@@ -33,4 +33,4 @@ void TurnLock::enter_generation(unsigned generation) {
   generation_.store(generation, std::memory_order_release);
 }
 
-}  // namespace phonebit::threads
+}  // namespace phonebit::engine::threads

@@ -3,7 +3,7 @@
 #include <cstdarg>
 #include <cstdio>
 
-namespace phonebit {
+namespace phonebit::engine {
 namespace {
 
 std::string format_arguments(const char* format, va_list arguments) {
@@ -43,4 +43,4 @@ void fail_damaged(const char* format, ...) {
   throw Error(ErrorCode::format, text + "; the file is damaged, convert the model again");
 }
 
-}  // namespace phonebit
+}  // namespace phonebit::engine

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace phonebit {
+namespace phonebit::engine {
 
 float Preprocessing::scale(int channel) const {
   return static_cast<float>((high - low) / 255.0 / deviation[std::clamp(channel, 0, 3)]);
@@ -13,4 +13,4 @@ float Preprocessing::offset(int channel) const {
   return static_cast<float>((low - mean[entry]) / deviation[entry]);
 }
 
-}  // namespace phonebit
+}  // namespace phonebit::engine

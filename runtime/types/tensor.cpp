@@ -1,6 +1,6 @@
 #include "types/tensor.h"
 
-namespace phonebit {
+namespace phonebit::engine {
 
 size_t TensorInfo::bytes() const {
   const auto pixels = static_cast<size_t>(height) * static_cast<size_t>(width);
@@ -15,4 +15,4 @@ size_t TensorInfo::bytes() const {
   return pixels * static_cast<size_t>(channels) * sizeof(float);
 }
 
-}  // namespace phonebit
+}  // namespace phonebit::engine

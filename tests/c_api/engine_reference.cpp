@@ -8,8 +8,8 @@
 
 namespace reference {
 
-using phonebit::ElementType;
-using phonebit::Network;
+using phonebit::engine::ElementType;
+using phonebit::engine::Network;
 
 std::vector<std::string> files_in(const std::string& folder) {
   std::vector<std::string> paths;
@@ -22,7 +22,7 @@ std::vector<Bytes> inputs_of(const std::string& path, int batch) {
   std::mt19937 random(7);
   std::vector<Bytes> inputs;
   const Network network = Network::load(path);
-  for (const phonebit::TensorInfo& tensor : network.inputs()) {
+  for (const phonebit::engine::TensorInfo& tensor : network.inputs()) {
     Bytes bytes(tensor.bytes() * static_cast<size_t>(batch));
     for (size_t at = 0; at < bytes.size(); at += tensor.dtype == ElementType::f32 ? 4 : 1) {
       const float value = static_cast<float>(static_cast<int>(random() % 65) - 32) / 8;
@@ -38,15 +38,15 @@ std::vector<Bytes> inputs_of(const std::string& path, int batch) {
 
 std::vector<Bytes> outputs_of(const std::string& path, const std::string& device,
                               const std::vector<Bytes>& inputs, int batch) {
-  phonebit::Options options;
+  phonebit::engine::Options options;
   options.device = device;
   Network network = Network::load(path, options);
-  std::vector<phonebit::InputBuffer> in;
+  std::vector<phonebit::engine::InputBuffer> in;
   for (const Bytes& bytes : inputs) in.push_back({bytes.data(), bytes.size()});
   std::vector<Bytes> outputs;
-  for (const phonebit::TensorInfo& tensor : network.outputs())
+  for (const phonebit::engine::TensorInfo& tensor : network.outputs())
     outputs.emplace_back(tensor.bytes() * static_cast<size_t>(batch));
-  std::vector<phonebit::OutputBuffer> out;
+  std::vector<phonebit::engine::OutputBuffer> out;
   for (Bytes& bytes : outputs) out.push_back({bytes.data(), bytes.size()});
   network.forward(in, out, batch);
   return outputs;

@@ -16,12 +16,12 @@ inline void expect(bool condition, const std::string& claim) {
 
 /// Whether `action` throws an Error of this code whose text has all `parts`.
 template <class Action>
-void expect_error(phonebit::ErrorCode code, const std::vector<std::string>& parts, const std::string& what,
-                  Action action) {
+void expect_error(phonebit::engine::ErrorCode code, const std::vector<std::string>& parts,
+                  const std::string& what, Action action) {
   try {
     action();
     expect(false, what + ": nothing was thrown");
-  } catch (const phonebit::Error& error) {
+  } catch (const phonebit::engine::Error& error) {
     expect(error.code() == code, what + ": the code of '" + error.what() + "'");
     for (const std::string& part : parts)
       expect(std::string(error.what()).find(part) != std::string::npos,

@@ -17,7 +17,7 @@
 
 namespace check {
 
-using namespace phonebit::cpu;
+using namespace phonebit::engine::cpu;
 
 inline int failures = 0;
 inline std::string current_case;

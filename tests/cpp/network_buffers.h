@@ -8,7 +8,7 @@
 
 #include "engine/network.h"
 
-namespace phonebit::test {
+namespace phonebit::engine::test {
 
 /// One buffer a tensor.
 using Content = std::vector<std::vector<std::byte>>;
@@ -50,4 +50,4 @@ inline std::vector<OutputBuffer> outputs_of(Content& content) {
   return buffers;
 }
 
-}  // namespace phonebit::test
+}  // namespace phonebit::engine::test

@@ -17,7 +17,7 @@
 
 namespace {
 
-using namespace phonebit::cpu;
+using namespace phonebit::engine::cpu;
 
 int g_failures = 0;
 constexpr int kMostFailures = 20;

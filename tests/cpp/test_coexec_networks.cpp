@@ -19,27 +19,27 @@
 
 namespace {
 
-using phonebit::ExecutionPlan;
-using phonebit::Network;
-using phonebit::Options;
-using phonebit::OutputPart;
-using phonebit::PlannedPart;
-using phonebit::Processor;
-using phonebit::analysis::kChannelGrain;
-using phonebit::test::Content;
+using phonebit::engine::ExecutionPlan;
+using phonebit::engine::Network;
+using phonebit::engine::Options;
+using phonebit::engine::OutputPart;
+using phonebit::engine::PlannedPart;
+using phonebit::engine::Processor;
+using phonebit::engine::analysis::kChannelGrain;
+using phonebit::engine::test::Content;
 
 enum class Cut { rows, channels };
 
 /// The halves of a layer, or the layer whole where nothing cuts it; `cut` is the way that is preferred.
-std::vector<OutputPart> halves_of(const phonebit::loader::Model& model, const phonebit::loader::Op& op,
-                                  Cut cut) {
-  const OutputPart whole = phonebit::analysis::whole_part(model, op);
+std::vector<OutputPart> halves_of(const phonebit::engine::loader::Model& model,
+                                  const phonebit::engine::loader::Op& op, Cut cut) {
+  const OutputPart whole = phonebit::engine::analysis::whole_part(model, op);
   // Whole words where there are several, so that both kinds of cuts occur.
   const int grain = whole.channel_end >= 64 ? 32 : kChannelGrain;
   const int row = whole.row_end / 2, channel = (whole.channel_end / 2 + grain - 1) / grain * grain;
-  const bool has_rows = phonebit::analysis::can_split_rows(model, op);
+  const bool has_rows = phonebit::engine::analysis::can_split_rows(model, op);
   const bool has_channels =
-      phonebit::analysis::can_split_channels(model, op) && channel > 0 && channel < whole.channel_end;
+      phonebit::engine::analysis::can_split_channels(model, op) && channel > 0 && channel < whole.channel_end;
   OutputPart first = whole, second = whole;
   if (has_rows && (cut == Cut::rows || !has_channels)) {
     first.row_end = second.row_begin = row;
@@ -53,7 +53,7 @@ std::vector<OutputPart> halves_of(const phonebit::loader::Model& model, const ph
 
 /// Each layer is a stage. `first` has the first halves, and the first of the layers that cannot be cut; those
 /// take turns.
-ExecutionPlan plan_of(const phonebit::loader::Model& model, Cut cut, Processor first) {
+ExecutionPlan plan_of(const phonebit::engine::loader::Model& model, Cut cut, Processor first) {
   const Processor second = first == Processor::cpu ? Processor::gpu : Processor::cpu;
   ExecutionPlan plan{"any", "user", 0.0, {}};
   int whole_layers = 0;
@@ -101,23 +101,24 @@ void check_plan(const std::string& path, const Options& options, const std::stri
   const int batch = 2;
   Network alone = Network::load(path), both = Network::load(path, options);
   expect_plan_in_force(both, *options.plan, what + ", loaded");
-  const Content inputs = phonebit::test::random_inputs(alone.inputs(), batch);
-  Content expected = phonebit::test::room_for(alone.tensors(), batch), got = expected;
-  alone.activations(phonebit::test::inputs_of(inputs), phonebit::test::outputs_of(expected), batch);
-  both.activations(phonebit::test::inputs_of(inputs), phonebit::test::outputs_of(got), batch);
+  const Content inputs = phonebit::engine::test::random_inputs(alone.inputs(), batch);
+  Content expected = phonebit::engine::test::room_for(alone.tensors(), batch), got = expected;
+  alone.activations(phonebit::engine::test::inputs_of(inputs), phonebit::engine::test::outputs_of(expected),
+                    batch);
+  both.activations(phonebit::engine::test::inputs_of(inputs), phonebit::engine::test::outputs_of(got), batch);
   for (size_t i = 0; i < got.size(); ++i)
     expect(got[i] == expected[i], what + ": tensor '" + alone.tensors()[i].name + "' differs from the CPU's");
-  Content end = phonebit::test::room_for(alone.outputs(), batch), end_got = end;
-  alone.forward(phonebit::test::inputs_of(inputs), phonebit::test::outputs_of(end), batch);
-  both.forward(phonebit::test::inputs_of(inputs), phonebit::test::outputs_of(end_got), batch);
+  Content end = phonebit::engine::test::room_for(alone.outputs(), batch), end_got = end;
+  alone.forward(phonebit::engine::test::inputs_of(inputs), phonebit::engine::test::outputs_of(end), batch);
+  both.forward(phonebit::engine::test::inputs_of(inputs), phonebit::engine::test::outputs_of(end_got), batch);
   expect(end_got == end, what + ": the outputs differ from the CPU's");
   expect_plan_in_force(both, *options.plan, what + ", run");
 }
 
 /// Returns how many layers were shared.
 int check_network(const std::string& path, Options options) {
-  const phonebit::loader::Model model =
-      phonebit::loader::load_model(phonebit::loader::FileBytes::of_path(path));
+  const phonebit::engine::loader::Model model =
+      phonebit::engine::loader::load_model(phonebit::engine::loader::FileBytes::of_path(path));
   int shared = 0;
   for (const Cut cut : {Cut::rows, Cut::channels}) {
     for (const Processor first : {Processor::gpu, Processor::cpu}) {
@@ -139,8 +140,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: test_coexec_networks FOLDER NETWORK...\n");
     return 2;
   }
-  if (phonebit::opencl_devices().empty()) {
-    std::printf("skipped: no OpenCL device (%s)\n", phonebit::opencl_error().c_str());
+  if (phonebit::engine::opencl_devices().empty()) {
+    std::printf("skipped: no OpenCL device (%s)\n", phonebit::engine::opencl_error().c_str());
     return 0;
   }
   Options options;
@@ -154,12 +155,12 @@ int main(int argc, char** argv) {
       const int shared = check_network(path, options);
       expect(shared > 0, path + ": no layer can be cut");
       std::printf("%s: %d layers shared\n", argv[i], shared);
-    } catch (const phonebit::Error& error) {
+    } catch (const phonebit::engine::Error& error) {
       expect(false, path + ": " + error.what());
     }
   }
   std::filesystem::remove_all(options.cache_directory);
-  std::printf("%d networks on %s + CPU, %d failures\n", argc - 2, phonebit::opencl_devices()[0].name.c_str(),
-              failures);
+  std::printf("%d networks on %s + CPU, %d failures\n", argc - 2,
+              phonebit::engine::opencl_devices()[0].name.c_str(), failures);
   return failures == 0 ? 0 : 1;
 }

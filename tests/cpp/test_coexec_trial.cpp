@@ -9,9 +9,9 @@
 
 namespace {
 
-using phonebit::coexec::kRunners;
-using phonebit::coexec::Runner;
-using phonebit::coexec::Trial;
+using phonebit::engine::coexec::kRunners;
+using phonebit::engine::coexec::Runner;
+using phonebit::engine::coexec::Trial;
 
 constexpr std::array kAll{true, true, true};
 

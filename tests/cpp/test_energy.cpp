@@ -26,9 +26,9 @@
 
 namespace {
 
-using namespace phonebit::energy;
-using phonebit::Error;
-using phonebit::ErrorCode;
+using namespace phonebit::engine::energy;
+using phonebit::engine::Error;
+using phonebit::engine::ErrorCode;
 using Clock = std::chrono::steady_clock;
 
 std::mt19937 random_number;

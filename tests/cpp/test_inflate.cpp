@@ -16,8 +16,8 @@
 
 namespace {
 
-using phonebit::ErrorCode;
-using phonebit::format::inflate;
+using phonebit::engine::ErrorCode;
+using phonebit::engine::format::inflate;
 using Bytes = std::vector<uint8_t>;
 
 std::string bottles() {
@@ -107,16 +107,17 @@ void broken_streams_are_errors() {
 /// What AddressSanitizer watches: any change gives an error or a text of the right size.
 void changed_streams_do_no_harm() {
   std::mt19937 random_number(7);
-  const Bytes whole(phonebit::opencl::embedded_stream,
-                    phonebit::opencl::embedded_stream + phonebit::opencl::embedded_stream_size);
+  const Bytes whole(
+      phonebit::engine::opencl::embedded_stream,
+      phonebit::engine::opencl::embedded_stream + phonebit::engine::opencl::embedded_stream_size);
   for (int i = 0; i < 300; ++i) {
     Bytes stream = whole;
     const size_t changed = random_number() % (i % 2 == 0 ? stream.size() : 80);  // codes are at the beginning
     stream[changed] = static_cast<uint8_t>(stream[changed] ^ 1u << random_number() % 8);
     try {
-      const size_t size = phonebit::opencl::embedded_text_size;
+      const size_t size = phonebit::engine::opencl::embedded_text_size;
       expect(expand(stream, size).size() == size, "a changed stream has the expected size");
-    } catch (const phonebit::Error& error) {
+    } catch (const phonebit::engine::Error& error) {
       expect(error.code() == ErrorCode::internal, std::string("the code of '") + error.what() + "'");
     }
   }
@@ -136,7 +137,7 @@ std::string code_of(const std::string& text, const std::string& sign) {
 }
 
 void embedded_files_are_those_of_the_folder(const std::string& folder) {
-  const phonebit::opencl::KernelFiles files = phonebit::opencl::embedded_files();
+  const phonebit::engine::opencl::KernelFiles files = phonebit::engine::opencl::embedded_files();
   expect(files.size() > 30 && files.count("tuning.table") == 1, "all files are embedded");
   for (const auto& [path, text] : files) {
     std::ifstream file(folder + "/" + path, std::ios::binary);

@@ -16,16 +16,16 @@
 namespace check {
 namespace {
 
-using phonebit::OutputPart;
-using phonebit::Precision;
-using phonebit::format::DataType;
-using phonebit::format::kNone;
-using phonebit::format::OpKind;
-using phonebit::format::ThresholdKind;
-using phonebit::loader::Model;
-using phonebit::loader::Op;
-using phonebit::loader::Tensor;
-namespace analysis = phonebit::analysis;
+using phonebit::engine::OutputPart;
+using phonebit::engine::Precision;
+using phonebit::engine::format::DataType;
+using phonebit::engine::format::kNone;
+using phonebit::engine::format::OpKind;
+using phonebit::engine::format::ThresholdKind;
+using phonebit::engine::loader::Model;
+using phonebit::engine::loader::Op;
+using phonebit::engine::loader::Tensor;
+namespace analysis = phonebit::engine::analysis;
 
 /// A model of one op with random attributes, constants and steps.
 class RandomOp {
@@ -37,10 +37,10 @@ class RandomOp {
       make(input, weights);
       // Some windows of pools have no tap inside the map.
       try {
-        phonebit::loader::ContentChecks checks;
-        phonebit::loader::validate_op(model_, 0, checks);
+        phonebit::engine::loader::ContentChecks checks;
+        phonebit::engine::loader::validate_op(model_, 0, checks);
         is_valid = true;
-      } catch (const phonebit::Error&) {
+      } catch (const phonebit::engine::Error&) {
       }
     }
   }
@@ -160,13 +160,13 @@ class RandomOp {
   }
 
   void add_step(int height, int width, int channels) {
-    using phonebit::format::StepKind;
+    using phonebit::engine::format::StepKind;
     constexpr StepKind kKinds[] = {StepKind::kScaleBias, StepKind::kAdd,   StepKind::kMultiply,
                                    StepKind::kClamp,     StepKind::kPrelu, StepKind::kRound};
     const StepKind kind = kKinds[random_() % std::size(kKinds)];
     const bool is_broadcast = random_() % 2;
     const int64_t slopes = is_broadcast ? channels : (int64_t)height * width * channels;
-    phonebit::format::StepRecord step = {(uint32_t)kind, kNone, kNone, kNone, -2.0f, 6.0f, {}};
+    phonebit::engine::format::StepRecord step = {(uint32_t)kind, kNone, kNone, kNone, -2.0f, 6.0f, {}};
     if (kind == StepKind::kAdd || kind == StepKind::kMultiply)
       step.tensor = is_broadcast ? tensor(DataType::kF32, 1, 1, channels)
                                  : tensor(DataType::kF32, height, width, channels);
@@ -258,7 +258,7 @@ struct Layout {
 /// Runs the part on `inputs`, of which it sees only the rows that it says it reads.
 Layout run(const Isa& isa, const RandomOp& random_op, Precision precision, const OutputPart& part,
            Memory& inputs, Memory& memory) {
-  static phonebit::threads::ThreadPool pool(2);
+  static phonebit::engine::threads::ThreadPool pool(2);
   const Model& model = random_op.model();
   const std::vector<int> read = analysis::tensors_read(random_op.op());
   for (size_t i = 0; i < read.size(); i++) {
@@ -277,7 +277,7 @@ Layout run(const Isa& isa, const RandomOp& random_op, Precision precision, const
   packing.run(pool);
   AlignedBytes scratch(layer->scratch_bytes());
   layer->set_scratch((std::byte*)scratch.data);
-  run_layer(*layer, pool, phonebit::Cancellation());
+  run_layer(*layer, pool, phonebit::engine::Cancellation());
   return {layer->kernel(), layer->packed_bytes()};
 }
 
@@ -362,7 +362,7 @@ void wrong_parts_are_refused(const Isa& isa, Random& random) {
       analysis::MemoryBudget budget(UINT64_MAX);
       PackingList packing;
       make_layer({random_op.model(), isa, 1, memory, budget, packing}, 0, part);
-    } catch (const phonebit::Error&) {
+    } catch (const phonebit::engine::Error&) {
       is_refused = true;
     }
     CHECK(is_refused, "rows %d to %d", part.row_begin, part.row_end);

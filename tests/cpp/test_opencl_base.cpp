@@ -27,8 +27,8 @@
 
 namespace {
 
-using namespace phonebit::opencl;
-using phonebit::ErrorCode;
+using namespace phonebit::engine::opencl;
+using phonebit::engine::ErrorCode;
 
 void statuses_have_names() {
   expect(name_of_status(0) == "CL_SUCCESS", "the name of 0");
@@ -42,7 +42,7 @@ void statuses_have_names() {
 }
 
 void hints_are_told_to_drivers_that_take_them() {
-  using phonebit::Hint;
+  using phonebit::engine::Hint;
   using Context = std::vector<intptr_t>;
   using Queue = std::vector<cl_properties>;
   Device device{};

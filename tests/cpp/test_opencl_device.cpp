@@ -20,8 +20,8 @@
 
 namespace {
 
-using namespace phonebit::opencl;
-using phonebit::ErrorCode;
+using namespace phonebit::engine::opencl;
+using phonebit::engine::ErrorCode;
 
 std::string folder;
 
@@ -257,7 +257,7 @@ std::string with_nonsense_binary(std::string file) {
   uint64_t sizes[2];
   std::memcpy(sizes, &file[16], sizeof sizes);
   for (size_t at = 32 + sizes[0]; at < file.size(); ++at) file[at] = static_cast<char>(at * 7);
-  const uint32_t crc = phonebit::loader::crc32(0, &file[16], file.size() - 16);
+  const uint32_t crc = phonebit::engine::loader::crc32(0, &file[16], file.size() - 16);
   std::memcpy(&file[12], &crc, sizeof crc);
   return file;
 }
@@ -276,7 +276,7 @@ void programs_are_kept_on_disk(const std::shared_ptr<Context>& context) {
   std::memcpy(sizes, &file[16], sizeof sizes);
   std::string other_key = file;
   other_key[40] = static_cast<char>(other_key[40] ^ 1);
-  const uint32_t crc = phonebit::loader::crc32(0, &other_key[16], other_key.size() - 16);
+  const uint32_t crc = phonebit::engine::loader::crc32(0, &other_key[16], other_key.size() - 16);
   std::memcpy(&other_key[12], &crc, sizeof crc);
   std::vector<std::pair<std::string, std::string>> damages = {
       {"an empty file", ""},

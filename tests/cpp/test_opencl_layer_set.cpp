@@ -17,8 +17,8 @@
 
 namespace {
 
-using namespace phonebit;
-using namespace phonebit::opencl;
+using namespace phonebit::engine;
+using namespace phonebit::engine::opencl;
 
 using Bytes = std::vector<std::byte>;
 

@@ -18,16 +18,16 @@
 
 namespace {
 
-using phonebit::ElementType;
-using phonebit::InputBuffer;
-using phonebit::Network;
-using phonebit::Options;
-using phonebit::TensorInfo;
-using phonebit::test::Content;
-using phonebit::test::inputs_of;
-using phonebit::test::outputs_of;
-using phonebit::test::random_inputs;
-using phonebit::test::room_for;
+using phonebit::engine::ElementType;
+using phonebit::engine::InputBuffer;
+using phonebit::engine::Network;
+using phonebit::engine::Options;
+using phonebit::engine::TensorInfo;
+using phonebit::engine::test::Content;
+using phonebit::engine::test::inputs_of;
+using phonebit::engine::test::outputs_of;
+using phonebit::engine::test::random_inputs;
+using phonebit::engine::test::room_for;
 
 /// Bits and levels are equal; floats too, except behind divisions that a device may round differently.
 void expect_equal(const Content& expected, const Content& got, const std::vector<TensorInfo>& tensors,
@@ -87,7 +87,7 @@ void check_network(const std::string& path, const Options& options, bool is_exac
     for (const double time_ms : gpu.profile(inputs_of(inputs), batch, 1))
       expect(time_ms >= 0.0 && time_ms < 60000.0, name + ": a layer's time");
   }
-  const phonebit::StartupInfo again = Network::load(path, options).startup();
+  const phonebit::engine::StartupInfo again = Network::load(path, options).startup();
   expect(again.programs_built == 0 && again.self_tests_run == 0, name + ": the second start builds nothing");
 }
 
@@ -104,8 +104,8 @@ void check_passes(const std::string& path, Options options) {
       gpu.forward(inputs_of(inputs), outputs_of(got), batch);
       expect(expected == got, "passes over parts of a batch");
       return;
-    } catch (const phonebit::Error& error) {
-      expect(error.code() == phonebit::ErrorCode::format && options.max_memory_bytes < (1u << 30),
+    } catch (const phonebit::engine::Error& error) {
+      expect(error.code() == phonebit::engine::ErrorCode::format && options.max_memory_bytes < (1u << 30),
              std::string("a limit on memory: ") + error.what());
       if (options.max_memory_bytes >= (1u << 30)) return;
     }
@@ -119,11 +119,11 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: test_opencl_networks FOLDER [part of a file's name]\n");
     return 2;
   }
-  if (phonebit::opencl_devices().empty()) {
-    std::printf("skipped: no OpenCL device (%s)\n", phonebit::opencl_error().c_str());
+  if (phonebit::engine::opencl_devices().empty()) {
+    std::printf("skipped: no OpenCL device (%s)\n", phonebit::engine::opencl_error().c_str());
     return 0;
   }
-  const phonebit::OpenClDeviceInfo device = phonebit::opencl_devices()[0];
+  const phonebit::engine::OpenClDeviceInfo device = phonebit::engine::opencl_devices()[0];
   bool is_exact_device = true;
   for (const auto& [name, has] : device.capabilities)
     if ((name == "exact_division" || name == "fused_multiply_add") && !has) is_exact_device = false;
@@ -139,7 +139,7 @@ int main(int argc, char** argv) {
     try {
       check_network(path, options, is_exact_device);
       if (path.find("tiny_classifier") != std::string::npos) check_passes(path, options);
-    } catch (const phonebit::Error& error) {
+    } catch (const phonebit::engine::Error& error) {
       expect(false, path + ": " + error.what());
     }
     ++files;

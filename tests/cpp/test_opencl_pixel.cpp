@@ -9,7 +9,7 @@
 #include "opencl/cl_functions.h"
 
 int main(int argc, char** argv) {
-  using namespace phonebit::opencl;
+  using namespace phonebit::engine::opencl;
   if (argc != 2) return std::fprintf(stderr, "usage: test_opencl_pixel FAKE_LIBRARY\n"), 2;
   ::unsetenv("PHONEBIT_OPENCL_LIBRARY");
   use_library(argv[1]);

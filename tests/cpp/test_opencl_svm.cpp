@@ -14,8 +14,8 @@
 
 namespace {
 
-using namespace phonebit;
-using namespace phonebit::opencl;
+using namespace phonebit::engine;
+using namespace phonebit::engine::opencl;
 
 // As in poll_flags.cl: words a cache line apart.
 constexpr size_t kGpu = 0, kCpu = 16, kTimedOut = 32, kWords = 48;

@@ -17,9 +17,9 @@
 
 namespace {
 
-using phonebit::threads::PerformanceHint;
-using phonebit::threads::this_thread_number;
-using phonebit::threads::ThreadPool;
+using phonebit::engine::threads::PerformanceHint;
+using phonebit::engine::threads::this_thread_number;
+using phonebit::engine::threads::ThreadPool;
 using std::chrono::nanoseconds;
 
 const char* library = nullptr;
@@ -68,20 +68,22 @@ void sessions_are_told_durations_and_targets() {
 
 /// The environment makes the stand-in the library of that name.
 void networks_report_their_passes() {
-  const phonebit::test::Bytes file = phonebit::test::small_model();
-  phonebit::Options options;
+  const phonebit::engine::test::Bytes file = phonebit::engine::test::small_model();
+  phonebit::engine::Options options;
   options.device = "cpu";
   options.threads = 1;
-  for (const auto hint : {phonebit::Hint::none, phonebit::Hint::power, phonebit::Hint::performance}) {
+  for (const auto hint :
+       {phonebit::engine::Hint::none, phonebit::engine::Hint::power, phonebit::engine::Hint::performance}) {
     options.hint = hint;
     {
-      phonebit::Network network = phonebit::Network::load_memory(file.data(), file.size(), options);
-      const phonebit::test::Content in = phonebit::test::random_inputs(network.inputs(), 2);
-      phonebit::test::Content out = phonebit::test::room_for(network.outputs(), 2);
-      network.forward(phonebit::test::inputs_of(in), phonebit::test::outputs_of(out), 2);
+      phonebit::engine::Network network =
+          phonebit::engine::Network::load_memory(file.data(), file.size(), options);
+      const phonebit::engine::test::Content in = phonebit::engine::test::random_inputs(network.inputs(), 2);
+      phonebit::engine::test::Content out = phonebit::engine::test::room_for(network.outputs(), 2);
+      network.forward(phonebit::engine::test::inputs_of(in), phonebit::engine::test::outputs_of(out), 2);
     }
     const std::string told = news();
-    if (hint != phonebit::Hint::performance) {
+    if (hint != phonebit::engine::Hint::performance) {
       expect(told.empty(), "other hints open no session");
       continue;
     }

@@ -14,11 +14,11 @@
 
 namespace {
 
-using phonebit::Error;
-using phonebit::ErrorCode;
-using phonebit::ExecutionPlan;
-using phonebit::PlannedPart;
-using phonebit::loader::Model;
+using phonebit::engine::Error;
+using phonebit::engine::ErrorCode;
+using phonebit::engine::ExecutionPlan;
+using phonebit::engine::PlannedPart;
+using phonebit::engine::loader::Model;
 
 int failures = 0;
 
@@ -26,14 +26,15 @@ const Model& model_of(const std::string& path) {
   static std::map<std::string, Model> models;
   const auto found = models.find(path);
   if (found != models.end()) return found->second;
-  return models.emplace(path, phonebit::loader::load_model(phonebit::loader::FileBytes::of_path(path)))
+  return models
+      .emplace(path, phonebit::engine::loader::load_model(phonebit::engine::loader::FileBytes::of_path(path)))
       .first->second;
 }
 
 /// The text of the refusal; empty: the plan is valid.
 std::string problem_of(const Model& model, const ExecutionPlan& plan) {
   try {
-    phonebit::analysis::check_plan(model, plan);
+    phonebit::engine::analysis::check_plan(model, plan);
     return "";
   } catch (const Error& error) {
     return error.code() == ErrorCode::input ? error.what() : std::string("wrong code: ") + error.what();
@@ -53,7 +54,7 @@ PlannedPart read_part(std::istringstream& line) {
   int processor = -1;
   line >> planned.stage >> processor >> planned.layer >> planned.part.row_begin >> planned.part.row_end >>
       planned.part.channel_begin >> planned.part.channel_end;
-  planned.processor = static_cast<phonebit::Processor>(processor);
+  planned.processor = static_cast<phonebit::engine::Processor>(processor);
   return planned;
 }
 

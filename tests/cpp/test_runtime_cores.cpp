@@ -19,11 +19,11 @@
 
 namespace {
 
-using phonebit::Network;
-using phonebit::Options;
-using phonebit::threads::AffinityScope;
-using phonebit::threads::allowed_processors;
-using phonebit::threads::ThreadPool;
+using phonebit::engine::Network;
+using phonebit::engine::Options;
+using phonebit::engine::threads::AffinityScope;
+using phonebit::engine::threads::allowed_processors;
+using phonebit::engine::threads::ThreadPool;
 using Numbers = std::vector<int>;
 
 bool contains(const Numbers& all, int one) { return std::find(all.begin(), all.end(), one) != all.end(); }
@@ -41,7 +41,7 @@ void scopes_end(const Numbers& mine) {
   expect(allowed_processors() == mine, "after a scope");
   const AffinityScope nothing({});
   expect(nothing.is_in_force() && allowed_processors() == mine, "no processors change nothing");
-  const AffinityScope refused({phonebit::threads::available_processors() + 5000});
+  const AffinityScope refused({phonebit::engine::threads::available_processors() + 5000});
   expect(!refused.is_in_force() && allowed_processors() == mine, "a processor that does not exist");
 }
 
@@ -95,15 +95,15 @@ Numbers processors_of(int thread) {
 
 /// Passes by a thread that is watched meanwhile: it must be seen on its core, and be back afterwards.
 void callers_stay_on_their_core(Network& network, int core, const Numbers& mine) {
-  const phonebit::test::Content in = phonebit::test::random_inputs(network.inputs(), 64);
-  phonebit::test::Content out = phonebit::test::room_for(network.outputs(), 64);
+  const phonebit::engine::test::Content in = phonebit::engine::test::random_inputs(network.inputs(), 64);
+  phonebit::engine::test::Content out = phonebit::engine::test::room_for(network.outputs(), 64);
   std::atomic<int> caller{0};
   std::atomic<bool> was_seen{false};
   std::thread passes([&] {
-    caller.store(phonebit::threads::this_thread_number());
+    caller.store(phonebit::engine::threads::this_thread_number());
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (!was_seen.load() && std::chrono::steady_clock::now() < end)
-      network.forward(phonebit::test::inputs_of(in), phonebit::test::outputs_of(out), 64);
+      network.forward(phonebit::engine::test::inputs_of(in), phonebit::engine::test::outputs_of(out), 64);
     expect(allowed_processors() == mine, "a caller after its passes");
     caller.store(-1);
   });
@@ -116,7 +116,7 @@ void callers_stay_on_their_core(Network& network, int core, const Numbers& mine)
 }
 
 void networks_use_their_cores(const Numbers& mine) {
-  const phonebit::test::Bytes file = phonebit::test::small_model();
+  const phonebit::engine::test::Bytes file = phonebit::engine::test::small_model();
   Options options;
   options.core_list = {mine.back()};
   Network network = Network::load_memory(file.data(), file.size(), options);
@@ -126,20 +126,21 @@ void networks_use_their_cores(const Numbers& mine) {
   expect(two.threads() == 2, "as many threads as asked for");
   if (mine.size() > 1) callers_stay_on_their_core(two, mine.back(), mine);
   options.threads = 0;
-  for (const auto cores : {phonebit::Cores::any, phonebit::Cores::big, phonebit::Cores::little}) {
+  for (const auto cores :
+       {phonebit::engine::Cores::any, phonebit::engine::Cores::big, phonebit::engine::Cores::little}) {
     options.core_list.clear();
     options.cores = cores;
     expect(Network::load_memory(file.data(), file.size(), options).threads() >= 1, "a kind of cores");
   }
-  phonebit::test::Content in = phonebit::test::random_inputs(two.inputs(), 1);
-  phonebit::test::Content out = phonebit::test::room_for(two.outputs(), 1);
-  two.forward(phonebit::test::inputs_of(in), phonebit::test::outputs_of(out));
+  phonebit::engine::test::Content in = phonebit::engine::test::random_inputs(two.inputs(), 1);
+  phonebit::engine::test::Content out = phonebit::engine::test::room_for(two.outputs(), 1);
+  two.forward(phonebit::engine::test::inputs_of(in), phonebit::engine::test::outputs_of(out));
   expect(allowed_processors() == mine, "after a pass");
-  expect_error(phonebit::ErrorCode::input, {"input", "bytes"}, "a pass with a bad buffer",
-               [&] { two.forward({{in[0].data(), 1}}, phonebit::test::outputs_of(out)); });
+  expect_error(phonebit::engine::ErrorCode::input, {"input", "bytes"}, "a pass with a bad buffer",
+               [&] { two.forward({{in[0].data(), 1}}, phonebit::engine::test::outputs_of(out)); });
   expect(allowed_processors() == mine, "after a refused pass");
   options.core_list = {100000};
-  expect_error(phonebit::ErrorCode::input, {"processor 100000", std::to_string(mine.back())},
+  expect_error(phonebit::engine::ErrorCode::input, {"processor 100000", std::to_string(mine.back())},
                "a core that does not exist",
                [&] { Network::load_memory(file.data(), file.size(), options); });
 }

@@ -16,13 +16,13 @@
 
 namespace {
 
-using phonebit::Error;
-using phonebit::ErrorCode;
-using phonebit::Network;
-using phonebit::Options;
-using phonebit::test::Bytes;
-using phonebit::test::Content;
-using phonebit::threads::TurnLock;
+using phonebit::engine::Error;
+using phonebit::engine::ErrorCode;
+using phonebit::engine::Network;
+using phonebit::engine::Options;
+using phonebit::engine::test::Bytes;
+using phonebit::engine::test::Content;
+using phonebit::engine::threads::TurnLock;
 
 enum Outcome { same_result = 0, told_why = 1, other_result = 2, other_error = 3, hung = 4 };
 
@@ -67,18 +67,18 @@ void a_lock_that_is_held_elsewhere_is_an_error() {
 }
 
 void a_network_survives_a_fork_beside_a_pass() {
-  static const Bytes file = phonebit::test::small_model();
+  static const Bytes file = phonebit::engine::test::small_model();
   Options options;
   options.threads = 2;
   Network network = Network::load_memory(file.data(), file.size(), options);
-  const Content in = phonebit::test::random_inputs(network.inputs(), 1);
-  Content expected = phonebit::test::room_for(network.outputs(), 1);
+  const Content in = phonebit::engine::test::random_inputs(network.inputs(), 1);
+  Content expected = phonebit::engine::test::room_for(network.outputs(), 1);
   const auto run = [&](Content& out) {
-    network.forward(phonebit::test::inputs_of(in), phonebit::test::outputs_of(out), 1);
+    network.forward(phonebit::engine::test::inputs_of(in), phonebit::engine::test::outputs_of(out), 1);
   };
   run(expected);
   const auto is_right = [&] {
-    Content out = phonebit::test::room_for(network.outputs(), 1);
+    Content out = phonebit::engine::test::room_for(network.outputs(), 1);
     run(out);
     return out == expected;
   };
@@ -86,7 +86,7 @@ void a_network_survives_a_fork_beside_a_pass() {
 
   std::atomic<bool> is_over{false};
   std::thread other([&] {
-    Content out = phonebit::test::room_for(network.outputs(), 1);
+    Content out = phonebit::engine::test::room_for(network.outputs(), 1);
     while (!is_over) run(out);
   });
   for (int i = 0; i < 30; ++i) {

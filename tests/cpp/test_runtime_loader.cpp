@@ -24,11 +24,11 @@
 
 namespace {
 
-using phonebit::Error;
-using phonebit::ErrorCode;
-using phonebit::Network;
-using phonebit::test::Bytes;
-using phonebit::test::ModelWriter;
+using phonebit::engine::Error;
+using phonebit::engine::ErrorCode;
+using phonebit::engine::Network;
+using phonebit::engine::test::Bytes;
+using phonebit::engine::test::ModelWriter;
 
 int failures = 0;
 std::string folder;
@@ -47,12 +47,12 @@ std::string store(const Bytes& bytes) {
 
 void run(Network& network) {
   std::vector<std::vector<float>> memory;  // float: aligned
-  const auto allocate = [&](const phonebit::TensorInfo& tensor) {
+  const auto allocate = [&](const phonebit::engine::TensorInfo& tensor) {
     memory.emplace_back(tensor.bytes() / sizeof(float) + 1);
     return memory.back().data();
   };
-  std::vector<phonebit::InputBuffer> inputs;
-  std::vector<phonebit::OutputBuffer> outputs;
+  std::vector<phonebit::engine::InputBuffer> inputs;
+  std::vector<phonebit::engine::OutputBuffer> outputs;
   for (const auto& tensor : network.inputs()) inputs.push_back({allocate(tensor), tensor.bytes()});
   for (const auto& tensor : network.outputs()) outputs.push_back({allocate(tensor), tensor.bytes()});
   network.forward(inputs, outputs);
@@ -61,7 +61,7 @@ void run(Network& network) {
 /// What happens with a file: "" when it runs, else the text of the error.
 std::string outcome(const std::string& path, ErrorCode expected_code, const std::string& what) {
   try {
-    phonebit::Options options;
+    phonebit::engine::Options options;
     options.threads = 1;
     options.max_memory_bytes = uint64_t{64} << 20;
     Network network = Network::load(path, options);
@@ -157,10 +157,10 @@ void tells_preprocessing_and_labels(const Bytes& file) {
   expect(network.labels().size() == 10 && network.labels()[9] == "class 9", "labels are there");
   expect(network.preprocessing().size() == 1, "the input is described");
   if (network.preprocessing().size() != 1) return;
-  const phonebit::Preprocessing& rule = network.preprocessing()[0];
-  expect(rule.input == 0 && rule.color_order == phonebit::ColorOrder::bgr, "the colour order");
-  expect(rule.resize == phonebit::Resize::shorter_side && rule.resize_to == 256, "the size");
-  expect(rule.interpolation == phonebit::Interpolation::bicubic, "the interpolation");
+  const phonebit::engine::Preprocessing& rule = network.preprocessing()[0];
+  expect(rule.input == 0 && rule.color_order == phonebit::engine::ColorOrder::bgr, "the colour order");
+  expect(rule.resize == phonebit::engine::Resize::shorter_side && rule.resize_to == 256, "the size");
+  expect(rule.interpolation == phonebit::engine::Interpolation::bicubic, "the interpolation");
   for (int c = 0; c < 3; ++c) {
     for (const int level : {0, 100, 255}) {
       const double value = (level / 255.0 - rule.mean[c]) / rule.deviation[c];
@@ -172,14 +172,14 @@ void tells_preprocessing_and_labels(const Bytes& file) {
 
 /// Damaged rules and labels, each named in the error.
 void refuses_damaged_preprocessing() {
-  using Record = phonebit::format::PreprocessingRecord;
+  using Record = phonebit::engine::format::PreprocessingRecord;
   const auto refuses = [](const auto& change, const char* part) {
     Record record{0, 2, 1, 8, 0, 1, 0.0, 1.0, {}, {1, 1, 1, 1}, {}};
     change(record);
     ModelWriter model;
-    const uint32_t image = model.tensor("image", phonebit::format::DataType::kF32, 6, 5, 3);
-    const uint32_t copy = model.tensor("copy", phonebit::format::DataType::kF32, 6, 5, 3);
-    model.op(phonebit::format::OpKind::kElementwise, "copy", {image}).value_output =
+    const uint32_t image = model.tensor("image", phonebit::engine::format::DataType::kF32, 6, 5, 3);
+    const uint32_t copy = model.tensor("copy", phonebit::engine::format::DataType::kF32, 6, 5, 3);
+    model.op(phonebit::engine::format::OpKind::kElementwise, "copy", {image}).value_output =
         static_cast<int32_t>(copy);
     model.preprocessing(record);
     const std::string text = outcome(store(model.bytes({image}, {copy})), ErrorCode::format, part);
@@ -204,14 +204,15 @@ void refuses_damaged_preprocessing() {
 
 /// Two anchors of five numbers and one class each, with its name: read, and damaged.
 void reads_and_refuses_detection() {
-  using Record = phonebit::format::DetectionRecord;
+  using Record = phonebit::engine::format::DetectionRecord;
   const auto with = [](const auto& change) {
     Record record{0, 1, 2, {1.5F, 2.0F, 3.0F, 4.5F}, {}};
     change(record);
     ModelWriter model;
-    const uint32_t map = model.tensor("map", phonebit::format::DataType::kF32, 6, 5, 12);
-    const uint32_t copy = model.tensor("copy", phonebit::format::DataType::kF32, 6, 5, 12);
-    model.op(phonebit::format::OpKind::kElementwise, "copy", {map}).value_output = static_cast<int32_t>(copy);
+    const uint32_t map = model.tensor("map", phonebit::engine::format::DataType::kF32, 6, 5, 12);
+    const uint32_t copy = model.tensor("copy", phonebit::engine::format::DataType::kF32, 6, 5, 12);
+    model.op(phonebit::engine::format::OpKind::kElementwise, "copy", {map}).value_output =
+        static_cast<int32_t>(copy);
     model.detection(record);
     model.label("thing");
     return model.bytes({map}, {copy});
@@ -237,28 +238,30 @@ void reads_and_refuses_detection() {
 }
 
 void reads_plans() {
-  const auto plans =
-      phonebit::loader::load_model(phonebit::loader::FileBytes::of_path(store(phonebit::test::small_model())))
-          .plans;
+  const auto plans = phonebit::engine::loader::load_model(phonebit::engine::loader::FileBytes::of_path(
+                                                              store(phonebit::engine::test::small_model())))
+                         .plans;
   expect(plans.size() == 2 && plans[0].parts.size() == 12 && plans[1].parts.empty(), "two plans");
   expect(plans[0].device == "cuts" && plans[1].device == "nothing", "their devices");
   expect(plans[0].method == "user" && plans[0].predicted_ms == 0.5, "method and prediction");
-  const phonebit::PlannedPart& planned = plans[0].parts[3];
-  expect(planned.stage == 1 && planned.processor == phonebit::Processor::cpu && planned.layer == 1, "a part");
+  const phonebit::engine::PlannedPart& planned = plans[0].parts[3];
+  expect(planned.stage == 1 && planned.processor == phonebit::engine::Processor::cpu && planned.layer == 1,
+         "a part");
   expect(planned.part.row_begin == 2 && planned.part.row_end == 3, "its rows");
   expect(planned.part.channel_begin == 0 && planned.part.channel_end == 40, "its channels");
 }
 
 /// A copy of a map, planned by rows on both processors: read, and damaged.
 void refuses_damaged_plans() {
-  using Part = phonebit::format::PlanPartRecord;
+  using Part = phonebit::engine::format::PlanPartRecord;
   const auto refuses = [](const auto& change, const std::string& part, const std::string& second_device) {
     std::vector<Part> parts = {{0, 1, 0, 0, 2, 0, 12, 0}, {0, 0, 0, 2, 6, 0, 12, 0}};
     change(parts);
     ModelWriter model;
-    const uint32_t map = model.tensor("map", phonebit::format::DataType::kF32, 6, 5, 12);
-    const uint32_t copy = model.tensor("copy", phonebit::format::DataType::kF32, 6, 5, 12);
-    model.op(phonebit::format::OpKind::kElementwise, "copy", {map}).value_output = static_cast<int32_t>(copy);
+    const uint32_t map = model.tensor("map", phonebit::engine::format::DataType::kF32, 6, 5, 12);
+    const uint32_t copy = model.tensor("copy", phonebit::engine::format::DataType::kF32, 6, 5, 12);
+    model.op(phonebit::engine::format::OpKind::kElementwise, "copy", {map}).value_output =
+        static_cast<int32_t>(copy);
     model.plan("first", {});
     model.plan(second_device, parts);
     const std::string text = outcome(store(model.bytes({map}, {copy})), ErrorCode::format, part);
@@ -309,7 +312,7 @@ int main(int argc, char** argv) {
 
   refuses_paths();
   if (paths.empty()) {
-    const Bytes small = phonebit::test::small_model();
+    const Bytes small = phonebit::engine::test::small_model();
     try_file(small, mutations, random);
     survives_mutated_bytes(small, stride);
     tells_preprocessing_and_labels(small);

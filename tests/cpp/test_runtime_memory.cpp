@@ -15,8 +15,8 @@
 
 namespace {
 
-using phonebit::memory::ArenaPlan;
-using phonebit::memory::Lifetime;
+using phonebit::engine::memory::ArenaPlan;
+using phonebit::engine::memory::Lifetime;
 
 int failures = 0;
 std::mt19937 random_number;
@@ -59,10 +59,10 @@ void arena_plans_hold() {
   double worst = 1.0;
   for (int round = 0; round < 500; ++round) {
     const std::vector<Lifetime> buffers = random_lifetimes();
-    ArenaPlan plan = phonebit::memory::plan_arena(buffers);
+    ArenaPlan plan = phonebit::engine::memory::plan_arena(buffers);
     int conflict[2];
     expect(is_valid(buffers, plan), "no two live buffers overlap");
-    expect(phonebit::memory::verify_arena(buffers, plan, conflict),
+    expect(phonebit::engine::memory::verify_arena(buffers, plan, conflict),
            "the verifier accepts the planner's plan");
     expect(plan.bytes >= plan.lower_bound_bytes, "no plan is below the lower bound");
     if (plan.lower_bound_bytes > 0)
@@ -71,7 +71,7 @@ void arena_plans_hold() {
     if (buffers.empty()) continue;
     plan.offsets[static_cast<size_t>(pick(0, static_cast<int>(buffers.size()) - 1))] =
         static_cast<size_t>(pick(0, 2000)) * 32;
-    expect(phonebit::memory::verify_arena(buffers, plan, conflict) == is_valid(buffers, plan),
+    expect(phonebit::engine::memory::verify_arena(buffers, plan, conflict) == is_valid(buffers, plan),
            "the verifier agrees with the definition on a disturbed plan");
   }
   std::printf("arena plans: at most %.3f of the lower bound in 500 random networks\n", worst);
@@ -81,7 +81,7 @@ void slot_plans_hold() {
   double worst = 1.0;
   for (int round = 0; round < 500; ++round) {
     const std::vector<Lifetime> buffers = random_lifetimes();
-    phonebit::memory::SlotPlan plan = phonebit::memory::plan_slots(buffers);
+    phonebit::engine::memory::SlotPlan plan = phonebit::engine::memory::plan_slots(buffers);
     const auto is_sound = [&] {
       for (size_t a = 0; a < buffers.size(); ++a) {
         if (buffers[a].bytes > plan.slot_bytes[static_cast<size_t>(plan.slot_of[a])]) return false;
@@ -95,7 +95,7 @@ void slot_plans_hold() {
     };
     int conflict[2];
     expect(is_sound(), "no two live buffers share a slot, and each fits");
-    expect(phonebit::memory::verify_slots(buffers, plan, conflict),
+    expect(phonebit::engine::memory::verify_slots(buffers, plan, conflict),
            "the verifier accepts the planner's slots");
     expect(plan.bytes() >= plan.lower_bound_bytes, "no plan of slots is below the lower bound");
     if (plan.lower_bound_bytes > 0)
@@ -104,7 +104,7 @@ void slot_plans_hold() {
     if (buffers.empty() || plan.slot_bytes.empty()) continue;
     plan.slot_of[static_cast<size_t>(pick(0, static_cast<int>(buffers.size()) - 1))] =
         pick(0, static_cast<int>(plan.slot_bytes.size()) - 1);
-    expect(phonebit::memory::verify_slots(buffers, plan, conflict) == is_sound(),
+    expect(phonebit::engine::memory::verify_slots(buffers, plan, conflict) == is_sound(),
            "the verifier of slots agrees with the definition on a disturbed plan");
   }
   std::printf("slot plans: at most %.3f of the lower bound in 500 random networks\n", worst);
@@ -114,7 +114,8 @@ void splits_cover_everything_once() {
   for (int round = 0; round < 20000; ++round) {
     const int total = pick(0, 3000);
     const int grain = pick(1, 50);
-    const phonebit::cpu::Split split = phonebit::cpu::make_split(total, grain, pick(0, 1000000), pick(1, 16));
+    const phonebit::engine::cpu::Split split =
+        phonebit::engine::cpu::make_split(total, grain, pick(0, 1000000), pick(1, 16));
     int end = 0;
     for (int part = 0; part < split.parts; ++part) {
       expect(split.begin(part) == end && split.end(part) >= end, "parts follow one another");
@@ -144,7 +145,7 @@ void bits_are_copied() {
     const int count = pick(1, total - from);
     const std::vector<uint32_t> source = random_bits(total);
     std::vector<uint32_t> target(static_cast<size_t>((count + 31) / 32), 0xDEADBEEFu);
-    phonebit::cpu::extract_bits(source.data(), from, count, target.data());
+    phonebit::engine::cpu::extract_bits(source.data(), from, count, target.data());
     bool is_right = count % 32 == 0 || target.back() >> (count % 32) == 0;
     for (int i = 0; i < count; ++i) is_right = is_right && bit(target, i) == bit(source, from + i);
     expect(is_right, "extract_bits copies a run and clears the tail");
@@ -156,7 +157,7 @@ void bits_are_copied() {
     int at = 0;
     for (const int run : counts) {
       const std::vector<uint32_t> words = random_bits(run);
-      phonebit::cpu::append_bits(row.data(), at, words.data(), run);
+      phonebit::engine::cpu::append_bits(row.data(), at, words.data(), run);
       for (int i = 0; i < run; ++i) expected.push_back(bit(words, i));
       at += run;
     }
@@ -176,13 +177,13 @@ uint32_t crc_by_bits(const std::vector<unsigned char>& bytes) {
 }
 
 void crc_equals_definition() {
-  expect(phonebit::loader::crc32(0, "123456789", 9) == 0xCBF43926u, "the check value of CRC-32");
+  expect(phonebit::engine::loader::crc32(0, "123456789", 9) == 0xCBF43926u, "the check value of CRC-32");
   for (int size = 0; size < 200; ++size) {
     std::vector<unsigned char> bytes(static_cast<size_t>(size));
     for (unsigned char& byte : bytes) byte = static_cast<unsigned char>(random_number());
     const size_t cut = static_cast<size_t>(pick(0, size));
-    const uint32_t first = phonebit::loader::crc32(0, bytes.data(), cut);
-    const uint32_t both = phonebit::loader::crc32(first, bytes.data() + cut, bytes.size() - cut);
+    const uint32_t first = phonebit::engine::loader::crc32(0, bytes.data(), cut);
+    const uint32_t both = phonebit::engine::loader::crc32(first, bytes.data() + cut, bytes.size() - cut);
     expect(both == crc_by_bits(bytes), "crc32 equals the bit-wise form, in one or two pieces");
   }
 }

@@ -12,7 +12,7 @@
 #include "ops/operators.h"
 #include "ops/steps.h"
 
-namespace phonebit::test {
+namespace phonebit::engine::test {
 
 using Bytes = std::vector<unsigned char>;
 
@@ -261,4 +261,4 @@ inline Bytes small_model() {
   return model.bytes({image}, {scores, logits, signs, logs});
 }
 
-}  // namespace phonebit::test
+}  // namespace phonebit::engine::test

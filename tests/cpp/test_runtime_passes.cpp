@@ -19,12 +19,12 @@
 
 namespace {
 
-using phonebit::Error;
-using phonebit::ErrorCode;
-using phonebit::Network;
-using phonebit::Options;
-using phonebit::test::Bytes;
-using phonebit::test::Content;
+using phonebit::engine::Error;
+using phonebit::engine::ErrorCode;
+using phonebit::engine::Network;
+using phonebit::engine::Options;
+using phonebit::engine::test::Bytes;
+using phonebit::engine::test::Content;
 using Clock = std::chrono::steady_clock;
 
 double ms_since(Clock::time_point begin) {
@@ -32,7 +32,7 @@ double ms_since(Clock::time_point begin) {
 }
 
 Network load(const Options& options) {
-  static const Bytes file = phonebit::test::small_model();
+  static const Bytes file = phonebit::engine::test::small_model();
   return Network::load_memory(file.data(), file.size(), options);
 }
 
@@ -43,13 +43,13 @@ struct Batch {
 
   explicit Batch(int batch) : images(batch) {
     Network cpu = load({});
-    in = phonebit::test::random_inputs(cpu.inputs(), batch);
-    out = phonebit::test::room_for(cpu.outputs(), batch);
+    in = phonebit::engine::test::random_inputs(cpu.inputs(), batch);
+    out = phonebit::engine::test::room_for(cpu.outputs(), batch);
     expected = out;
-    cpu.forward(phonebit::test::inputs_of(in), phonebit::test::outputs_of(expected), batch);
+    cpu.forward(phonebit::engine::test::inputs_of(in), phonebit::engine::test::outputs_of(expected), batch);
   }
   void run(Network& network) {
-    network.forward(phonebit::test::inputs_of(in), phonebit::test::outputs_of(out), images);
+    network.forward(phonebit::engine::test::inputs_of(in), phonebit::engine::test::outputs_of(out), images);
   }
 };
 
@@ -65,16 +65,16 @@ std::optional<ErrorCode> code_of(const Action& action) {
 }
 
 void counts_tell_before_from_after() {
-  phonebit::CancelCount count{0};
-  const phonebit::Cancellation early(count);
+  phonebit::engine::CancelCount count{0};
+  const phonebit::engine::Cancellation early(count);
   early.check();
   ++count;
-  const phonebit::Cancellation late(count);
+  const phonebit::engine::Cancellation late(count);
   late.check();
   expect_error(ErrorCode::cancelled, {"cancelled"}, "a request after it", [&] { early.check(); });
   ++count;
   expect(code_of([&] { late.check(); }) == ErrorCode::cancelled, "the next request");
-  phonebit::Cancellation().check();
+  phonebit::engine::Cancellation().check();
 }
 
 /// As many images as this network needs some two seconds for.
@@ -103,8 +103,10 @@ void running_and_waiting_passes_end(const Options& options, const std::string& n
   std::vector<std::thread> waiters;
   for (Content& out : waiting) {
     waiters.emplace_back([&] {
-      count(code_of(
-          [&] { network.forward(phonebit::test::inputs_of(one.in), phonebit::test::outputs_of(out), 1); }));
+      count(code_of([&] {
+        network.forward(phonebit::engine::test::inputs_of(one.in), phonebit::engine::test::outputs_of(out),
+                        1);
+      }));
     });
   }
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -168,7 +170,8 @@ void other_calls_end(const Options& options, const std::string& name) {
   std::atomic<bool> is_done{false};
   std::optional<ErrorCode> code;
   std::thread runner([&] {
-    code = code_of([&] { network.profile(phonebit::test::inputs_of(batch.in), batch.images, 1 << 30); });
+    code =
+        code_of([&] { network.profile(phonebit::engine::test::inputs_of(batch.in), batch.images, 1 << 30); });
     is_done.store(true);
   });
   while (!is_done.load()) {
@@ -207,7 +210,7 @@ void passes_are_measured(Options options, const std::string& name) {
            name + ": layers take a part of the pass: " + std::to_string(sum) + " of " +
                std::to_string(wall_ms) + " ms");
   }
-  network.profile(phonebit::test::inputs_of(batch.in), batch.images, 1);
+  network.profile(phonebit::engine::test::inputs_of(batch.in), batch.images, 1);
   expect(code_of([&] { network.forward({}, {}, 1); }) == ErrorCode::input, name + ": a refused pass");
   expect(network.last_profile() == times, name + ": other calls leave the last profile");
 }
@@ -231,7 +234,7 @@ int main() {
   options.threads = 2;
   running_and_waiting_passes_end(options, "cpu");
   check(options, "cpu");
-  if (!phonebit::opencl_devices().empty()) {
+  if (!phonebit::engine::opencl_devices().empty()) {
     options.cache_directory =
         (std::filesystem::temp_directory_path() / ("phonebit_passes_" + std::to_string(::getpid()))).string();
     options.device = "gpu";
@@ -240,7 +243,7 @@ int main() {
     running_and_waiting_passes_end(options, "gpu+cpu");
     check(options, "gpu+cpu");
     for (const auto synchronization :
-         {phonebit::Synchronization::events, phonebit::Synchronization::user_events}) {
+         {phonebit::engine::Synchronization::events, phonebit::engine::Synchronization::user_events}) {
       options.synchronization = synchronization;
       cancels_at_any_time(options, "gpu+cpu with events");
     }

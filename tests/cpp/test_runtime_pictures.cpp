@@ -16,7 +16,7 @@
 
 namespace {
 
-using namespace phonebit;
+using namespace phonebit::engine;
 using pictures::Picture;
 using pictures::PictureFormat;
 using pictures::YuvColors;

@@ -20,17 +20,17 @@
 
 namespace {
 
-using phonebit::ErrorCode;
-using phonebit::Network;
-using phonebit::test::Bytes;
-using phonebit::test::Content;
+using phonebit::engine::ErrorCode;
+using phonebit::engine::Network;
+using phonebit::engine::test::Bytes;
+using phonebit::engine::test::Content;
 
-const Bytes model = phonebit::test::small_model();
+const Bytes model = phonebit::engine::test::small_model();
 
 Content results_of(Network network) {
-  const Content in = phonebit::test::random_inputs(network.inputs(), 2);
-  Content out = phonebit::test::room_for(network.outputs(), 2);
-  network.forward(phonebit::test::inputs_of(in), phonebit::test::outputs_of(out), 2);
+  const Content in = phonebit::engine::test::random_inputs(network.inputs(), 2);
+  Content out = phonebit::engine::test::room_for(network.outputs(), 2);
+  network.forward(phonebit::engine::test::inputs_of(in), phonebit::engine::test::outputs_of(out), 2);
   expect(network.memory().file_bytes == model.size(), "the size of the file");
   return out;
 }
@@ -69,14 +69,14 @@ Bytes surrounded(size_t before, size_t after) {
   return bytes;
 }
 
-phonebit::Options with(bool in_place) {
-  phonebit::Options options;
+phonebit::engine::Options with(bool in_place) {
+  phonebit::engine::Options options;
   options.in_place = in_place;
   return options;
 }
 
 void loads_from_memory(const Content& expected) {
-  phonebit::memory::AlignedBuffer room(model.size() + 64, "a test");
+  phonebit::engine::memory::AlignedBuffer room(model.size() + 64, "a test");
   for (const bool in_place : {false, true}) {
     for (const size_t shift : {0, 1, 4, 63}) {
       std::memcpy(room.data() + shift, model.data(), model.size());
@@ -86,7 +86,7 @@ void loads_from_memory(const Content& expected) {
       expect(results_of(std::move(network)) == expected, "from memory at " + std::to_string(shift));
     }
   }
-  phonebit::Options small;
+  phonebit::engine::Options small;
   small.max_memory_bytes = model.size() - 1;
   expect_error(ErrorCode::format, {std::to_string(model.size()) + " bytes", "memory limit"}, "a large file",
                [&] { Network::load_memory(model.data(), model.size(), small); });
@@ -150,12 +150,12 @@ void refuses_bad_descriptors() {
 }
 
 void device_names() {
-  phonebit::Options options;
+  phonebit::engine::Options options;
   const auto load = [&](const std::string& device) {
     options.device = device;
     return Network::load_memory(model.data(), model.size(), options);
   };
-  for (const phonebit::IsaInfo& isa : phonebit::instruction_sets()) {
+  for (const phonebit::engine::IsaInfo& isa : phonebit::engine::instruction_sets()) {
     if (isa.supported)
       expect(load("cpu:" + isa.name).device() == "cpu:" + isa.name, "an instruction set by name");
   }
@@ -164,8 +164,8 @@ void device_names() {
                            "gpu+cpu:", "cpu+cpu", "gpu+cpu+cpu", "gpu+auto", "+cpu"})
     expect_error(ErrorCode::input, {std::string("device '") + name + "'", "expected 'auto'"}, name,
                  [&] { load(name); });
-  const std::string last = phonebit::instruction_sets().back().name;
-  if (phonebit::opencl_devices().empty()) return;
+  const std::string last = phonebit::engine::instruction_sets().back().name;
+  if (phonebit::engine::opencl_devices().empty()) return;
   for (const char* name : {"gpu:", "gpu:x", "gpu:1x", "gpu:-1", "gpu:1:2"})
     expect_error(ErrorCode::input, {std::string("device '") + name + "'"}, name, [&] { load(name); });
   const std::string both = load("gpu:0+cpu:" + last).device();

@@ -19,7 +19,7 @@
 
 namespace {
 
-using phonebit::threads::ThreadPool;
+using phonebit::engine::threads::ThreadPool;
 using Clock = std::chrono::steady_clock;
 
 int failures = 0;
@@ -145,13 +145,13 @@ int main(int argc, char** argv) {
   const int loops = argc > 1 ? std::atoi(argv[1]) : 20000;
   for (const int threads : {1, 2, 3, 8}) each_part_runs_once(threads, threads <= 2 ? loops : loops / 10);
   sleeping_workers_wake_up();
-  if (phonebit::threads::available_processors() > 1) woken_workers_leave_the_caller_its_processor();
+  if (phonebit::engine::threads::available_processors() > 1) woken_workers_leave_the_caller_its_processor();
   nested_loops_run();
   concurrent_callers_do_not_mix(loops / 20);
   forked_child_runs(std::chrono::milliseconds(0));   // workers still spin
   forked_child_runs(std::chrono::milliseconds(20));  // workers sleep
   // On fewer processors than threads the wait inside would measure the scheduler.
-  const int processors = phonebit::threads::available_processors();
+  const int processors = phonebit::engine::threads::available_processors();
   if (processors > 1) print_latency(processors);
   return failures == 0 ? 0 : 1;
 }

@@ -14,11 +14,11 @@
 
 namespace {
 
-using phonebit::Cores;
-using phonebit::ErrorCode;
-using phonebit::Options;
-using phonebit::threads::online_processors;
-using phonebit::threads::Processor;
+using phonebit::engine::Cores;
+using phonebit::engine::ErrorCode;
+using phonebit::engine::Options;
+using phonebit::engine::threads::online_processors;
+using phonebit::engine::threads::Processor;
 using Numbers = std::vector<int>;
 
 /// A /sys of its own, removed at the end.
@@ -126,7 +126,7 @@ void others() {
 }
 
 void garbage() {
-  const Numbers mine = phonebit::threads::allowed_processors();
+  const Numbers mine = phonebit::engine::threads::allowed_processors();
   for (const char* list :
        {"", "\n", "none", "3-1", "0-", "-2", "0,,1", "0,", "0-99999999999", "0 1", "0x1"}) {
     FakeSys sys;
@@ -150,7 +150,7 @@ Numbers choose(Cores cores, const Numbers& list, const Numbers& allowed) {
   Options options;
   options.cores = cores;
   options.core_list = list;
-  return phonebit::choose_cores(options, online, allowed);
+  return phonebit::engine::choose_cores(options, online, allowed);
 }
 
 void choices() {

@@ -7,7 +7,7 @@
 
 #include "kernel_types.h"
 
-namespace phonebit::analysis {
+namespace phonebit::engine::analysis {
 
 /// True when some window reaches over the map's edge.
 bool reaches_padding(const cpu::ConvShape& shape);
@@ -32,4 +32,4 @@ enum class BorderEntry {
 std::vector<int32_t> border_table(const cpu::ConvShape& shape, const uint32_t* weights,
                                   const int32_t* thresholds, BorderEntry entry, int stride);
 
-}  // namespace phonebit::analysis
+}  // namespace phonebit::engine::analysis

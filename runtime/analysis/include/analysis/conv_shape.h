@@ -6,7 +6,7 @@
 #include "kernel_types.h"
 #include "loader/model.h"
 
-namespace phonebit::analysis {
+namespace phonebit::engine::analysis {
 
 /// The geometry of a window op (or of the whole map, for ops without a window). Channels are those of the
 /// whole layer, whatever its groups.
@@ -20,4 +20,4 @@ std::vector<int32_t> integer_thresholds(const loader::Model& model, const loader
 /// Whether one filter serves each channel of a CONV2D over float32 values.
 bool is_float_depthwise(const loader::Model& model, const loader::Op& op);
 
-}  // namespace phonebit::analysis
+}  // namespace phonebit::engine::analysis

@@ -5,7 +5,7 @@
 
 #include "loader/model.h"
 
-namespace phonebit::analysis {
+namespace phonebit::engine::analysis {
 
 /// Number of weights of a convolution.
 size_t weight_count(const loader::Model& model, const loader::Op& op);
@@ -13,4 +13,4 @@ size_t weight_count(const loader::Model& model, const loader::Op& op);
 /// Writes them as float32, OHWI: F32 as they are, F16 and I8 exactly, bits as +1 and -1.
 void write_float_weights(const loader::Model& model, const loader::Op& op, float* values);
 
-}  // namespace phonebit::analysis
+}  // namespace phonebit::engine::analysis

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace phonebit::analysis {
+namespace phonebit::engine::analysis {
 
 /// Keeps the sum of all memory that a model makes the engine allocate below a limit, so that a small damaged
 /// or hostile file cannot exhaust the machine.
@@ -18,4 +18,4 @@ class MemoryBudget {
   uint64_t used_ = 0;
 };
 
-}  // namespace phonebit::analysis
+}  // namespace phonebit::engine::analysis

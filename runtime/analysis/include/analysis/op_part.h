@@ -5,7 +5,7 @@
 #include "loader/model.h"
 #include "types/plan.h"
 
-namespace phonebit::analysis {
+namespace phonebit::engine::analysis {
 
 OutputPart whole_part(const loader::Model& model, const loader::Op& op);
 bool is_whole(const loader::Model& model, const loader::Op& op, const OutputPart& part);
@@ -33,4 +33,4 @@ RowRange rows_read(const loader::Model& model, const loader::Op& op, size_t oper
 /// input row and its first output element, if it is told how far apart the output's pixels are.
 cpu::ConvShape part_shape(const cpu::ConvShape& whole, const OutputPart& part);
 
-}  // namespace phonebit::analysis
+}  // namespace phonebit::engine::analysis

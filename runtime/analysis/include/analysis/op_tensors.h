@@ -5,11 +5,11 @@
 
 #include "loader/model.h"
 
-namespace phonebit::analysis {
+namespace phonebit::engine::analysis {
 
 /// Operands, then the tensors of its steps, in order; a tensor may be listed twice.
 std::vector<int> tensors_read(const loader::Op& op);
 /// Value output, then bits output, where they exist.
 std::vector<int> tensors_written(const loader::Op& op);
 
-}  // namespace phonebit::analysis
+}  // namespace phonebit::engine::analysis

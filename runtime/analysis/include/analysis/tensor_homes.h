@@ -6,7 +6,7 @@
 #include "loader/model.h"
 #include "memory/arena_plan.h"
 
-namespace phonebit::analysis {
+namespace phonebit::engine::analysis {
 
 /// Kinds of memory that a tensor may live in.
 enum class Place { arena, input, output };
@@ -41,4 +41,4 @@ class TensorHomes {
   std::vector<memory::Lifetime> lifetimes_;
 };
 
-}  // namespace phonebit::analysis
+}  // namespace phonebit::engine::analysis

@@ -3,7 +3,7 @@
 
 #include "loader/model.h"
 
-namespace phonebit::analysis {
+namespace phonebit::engine::analysis {
 
 /// Operations of one image in an op: multiply-adds of values, xor-popcounts of 32-bit words, reads of up to
 /// 16 channels by pooling windows, or elements written, whichever the op mostly does.
@@ -14,4 +14,4 @@ double work(const loader::Model& model, const loader::Op& op);
 /// pooling's output more than 10^8 and a millionth of `max_work`: an inference is cancelled between rows.
 void check_work(const loader::Model& model, double max_work);
 
-}  // namespace phonebit::analysis
+}  // namespace phonebit::engine::analysis

@@ -12,7 +12,7 @@
 #include "types/network_state.h"
 #include "types/tensor.h"
 
-namespace phonebit {
+namespace phonebit::engine {
 
 /// Buffers were checked by Network: their number, bytes and alignment fit the tensors. One caller at a time.
 /// Passes look at their Cancellation where they can stop without harm, and leave the backend ready for
@@ -46,4 +46,4 @@ class Backend {
   virtual std::vector<std::string> warnings() const { return {}; }
 };
 
-}  // namespace phonebit
+}  // namespace phonebit::engine

@@ -9,7 +9,7 @@
 #include "memory/aligned_buffer.h"
 #include "types/tensor.h"
 
-namespace phonebit {
+namespace phonebit::engine {
 
 inline const std::byte* image_of(const InputBuffer& buffer, size_t image_bytes, int image) {
   return static_cast<const std::byte*>(buffer.data) + static_cast<size_t>(image) * image_bytes;
@@ -34,4 +34,4 @@ struct OwnTerminals {
   OwnTerminals(const loader::Model& model, int batch);
 };
 
-}  // namespace phonebit
+}  // namespace phonebit::engine

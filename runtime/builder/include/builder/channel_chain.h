@@ -6,7 +6,7 @@
 
 #include "builder/layer_arguments.h"
 
-namespace phonebit::builder {
+namespace phonebit::engine::builder {
 
 /// One number for each channel times the value, another one added.
 struct ScaleBias {
@@ -39,4 +39,4 @@ class ChannelChain {
   std::vector<float> scale_, bias_, mean_, norm_scale_, beta_;
 };
 
-}  // namespace phonebit::builder
+}  // namespace phonebit::engine::builder

@@ -8,7 +8,7 @@
 
 #include "builder/layer_arguments.h"
 
-namespace phonebit::builder {
+namespace phonebit::engine::builder {
 
 /// How many numbers a convolution multiplies by: [filters][taps][channels].
 struct FilterShape {
@@ -28,4 +28,4 @@ std::vector<uint32_t> pack_filters(const Weights& weights, const FilterShape& sh
 std::vector<uint32_t> pack_depthwise(const Weights& weights, const FilterShape& shape,
                                      const std::vector<bool>& negated);
 
-}  // namespace phonebit::builder
+}  // namespace phonebit::engine::builder

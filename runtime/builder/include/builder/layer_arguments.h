@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace phonebit::builder {
+namespace phonebit::engine::builder {
 
 /// Numbers of the caller; none where `data` is null.
 template <class T>
@@ -79,4 +79,4 @@ struct Pool {
   Floats gamma;
 };
 
-}  // namespace phonebit::builder
+}  // namespace phonebit::engine::builder

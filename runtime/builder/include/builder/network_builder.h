@@ -18,7 +18,7 @@
 #include "types/preprocessing.h"
 #include "types/tensor.h"
 
-namespace phonebit::builder {
+namespace phonebit::engine::builder {
 
 /// An op without outputs and constants; ops that have no window take Window{}.
 format::OpRecord op_of(format::OpKind kind, const Window& window);
@@ -91,4 +91,4 @@ class NetworkBuilder {
   std::set<std::string> names_;
 };
 
-}  // namespace phonebit::builder
+}  // namespace phonebit::engine::builder

@@ -10,7 +10,7 @@
 #include "format/pbit_records.h"
 #include "memory/aligned_buffer.h"
 
-namespace phonebit::builder {
+namespace phonebit::engine::builder {
 
 /// Collects the sections of one file; nothing in them is checked here. One thread at a time.
 class PbitWriter {
@@ -45,4 +45,4 @@ class PbitWriter {
 /// is untouched. Blocks until the bytes are on the disk. Throws Error(input), naming the path.
 void replace_file(const std::string& path, const memory::AlignedBuffer& bytes);
 
-}  // namespace phonebit::builder
+}  // namespace phonebit::engine::builder

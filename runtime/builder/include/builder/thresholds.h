@@ -12,7 +12,7 @@
 
 #include "builder/channel_chain.h"
 
-namespace phonebit::builder {
+namespace phonebit::engine::builder {
 
 /// The integers that an accumulator can take: low, low + step, ... high; at least two, below 2^31 - 1.
 struct Reach {
@@ -33,4 +33,4 @@ Thresholds<int32_t> integer_thresholds(const ChannelChain& chain, const Reach& r
 /// For every float32 but NaN; infinite thresholds mean never, or always.
 Thresholds<float> float_thresholds(const ChannelChain& chain);
 
-}  // namespace phonebit::builder
+}  // namespace phonebit::engine::builder

@@ -5,7 +5,7 @@
 
 #include "builder/layer_arguments.h"
 
-namespace phonebit::builder {
+namespace phonebit::engine::builder {
 
 /// Height and width of the output. Throws Error(input) that begins with `where` if the window does not fit;
 /// of a pool, also if some window has no tap inside the map.
@@ -14,4 +14,4 @@ struct MapSize {
 };
 MapSize output_size(const Window& window, MapSize input, bool is_pool, const std::string& where);
 
-}  // namespace phonebit::builder
+}  // namespace phonebit::engine::builder

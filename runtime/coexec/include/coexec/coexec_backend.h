@@ -12,7 +12,7 @@
 #include "coexec/layer_measurement.h"
 #include "coexec/trial.h"
 
-namespace phonebit::coexec {
+namespace phonebit::engine::coexec {
 
 /// A batch is worked on image by image, where the plan runs it.
 ///
@@ -104,4 +104,4 @@ class CoexecBackend final : public Backend {
   std::unique_ptr<LayerMeasurement> measurement_;
 };
 
-}  // namespace phonebit::coexec
+}  // namespace phonebit::engine::coexec

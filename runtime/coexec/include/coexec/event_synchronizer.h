@@ -5,7 +5,7 @@
 
 #include "coexec/synchronizer.h"
 
-namespace phonebit::coexec {
+namespace phonebit::engine::coexec {
 
 /// The CPU waits for events of the GPU. For the GPU's waiting there are two ways: commands are enqueued only
 /// when the CPU has done its part (the host decides), or they are enqueued early behind user events.
@@ -29,4 +29,4 @@ class EventSynchronizer final : public Synchronizer {
   int finished_ = -1;                          // stages that the CPU has finished
 };
 
-}  // namespace phonebit::coexec
+}  // namespace phonebit::engine::coexec

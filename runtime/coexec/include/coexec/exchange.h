@@ -5,7 +5,7 @@
 
 #include "coexec/tensor_views.h"
 
-namespace phonebit::coexec {
+namespace phonebit::engine::coexec {
 
 /// Commands for one in-order queue, and what the CPU has to do itself. For stage t the queue holds, in this
 /// order: for_cpu(t), the point from which the CPU may run stage t, [the point at which the CPU has run stage
@@ -33,4 +33,4 @@ class Exchange {
 std::unique_ptr<Exchange> make_exchange(Sharing sharing, const loader::Model& model, const Schedule& schedule,
                                         TensorViews& views);
 
-}  // namespace phonebit::coexec
+}  // namespace phonebit::engine::coexec

@@ -11,7 +11,7 @@
 #include "threads/thread_pool.h"
 #include "types/cancellation.h"
 
-namespace phonebit::coexec {
+namespace phonebit::engine::coexec {
 
 /// What the executors of a network have in common. All of it outlives them.
 struct Processors {
@@ -88,4 +88,4 @@ class Executor {
   int handed_ = -1;  // the last stage whose results from the CPU are in the queue
 };
 
-}  // namespace phonebit::coexec
+}  // namespace phonebit::engine::coexec

@@ -8,7 +8,7 @@
 #include "coexec/executor.h"
 #include "types/layer.h"
 
-namespace phonebit::coexec {
+namespace phonebit::engine::coexec {
 
 /// A layer on random content, whose parts can be measured any number of times. One caller at a time.
 class LayerMeasurement {
@@ -38,4 +38,4 @@ class LayerMeasurement {
   std::optional<Executor> executor_;
 };
 
-}  // namespace phonebit::coexec
+}  // namespace phonebit::engine::coexec

@@ -4,7 +4,7 @@
 #include "opencl/cl_functions.h"
 #include "opencl/handle.h"
 
-namespace phonebit::coexec {
+namespace phonebit::engine::coexec {
 
 using opencl::api;
 using opencl::check;
@@ -20,4 +20,4 @@ using opencl::cl_mem;
 using opencl::cl_uint;
 using opencl::Handle;
 
-}  // namespace phonebit::coexec
+}  // namespace phonebit::engine::coexec

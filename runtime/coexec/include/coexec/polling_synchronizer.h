@@ -7,7 +7,7 @@
 #include "opencl/program_cache.h"
 #include "opencl/svm.h"
 
-namespace phonebit::coexec {
+namespace phonebit::engine::coexec {
 
 /// A kernel of one work-item tells where the GPU is and waits for the CPU, which does the same: no command
 /// ends, and none is enqueued, where they meet. Both waits have a limit.
@@ -47,4 +47,4 @@ class PollingSynchronizer final : public Synchronizer {
   int reached_ = 0;  // what the GPU's flag will be when it has run what is enqueued
 };
 
-}  // namespace phonebit::coexec
+}  // namespace phonebit::engine::coexec

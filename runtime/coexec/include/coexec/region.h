@@ -6,7 +6,7 @@
 #include "loader/model.h"
 #include "types/plan.h"
 
-namespace phonebit::coexec {
+namespace phonebit::engine::coexec {
 
 /// `runs` stretches of `run_bytes`, the first at `offset`, each `pitch` after the one before it: a rectangle
 /// of an NHWC tensor. All channels of some rows are one run.
@@ -23,4 +23,4 @@ Region region_of(const loader::Tensor& tensor, const OutputPart& part);
 /// Copies the region from one memory of the tensor to another.
 void copy_region(const Region& region, const std::byte* from, std::byte* to);
 
-}  // namespace phonebit::coexec
+}  // namespace phonebit::engine::coexec

@@ -9,7 +9,7 @@
 #include "loader/model.h"
 #include "types/plan.h"
 
-namespace phonebit::coexec {
+namespace phonebit::engine::coexec {
 
 struct PlacedPart {
   size_t op;
@@ -76,4 +76,4 @@ class Schedule {
   std::vector<int> inputs_, outputs_;
 };
 
-}  // namespace phonebit::coexec
+}  // namespace phonebit::engine::coexec

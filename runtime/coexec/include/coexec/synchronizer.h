@@ -9,7 +9,7 @@
 #include "opencl/program_cache.h"
 #include "types/options.h"
 
-namespace phonebit::coexec {
+namespace phonebit::engine::coexec {
 
 /// Points in the GPU's in-order queue at which the processors meet. Stages are counted over one pass.
 class Synchronizer {
@@ -39,4 +39,4 @@ std::unique_ptr<Synchronizer> make_synchronizer(Synchronization kind, opencl::Co
                                                 opencl::ProgramCache& programs,
                                                 std::chrono::milliseconds limit);
 
-}  // namespace phonebit::coexec
+}  // namespace phonebit::engine::coexec

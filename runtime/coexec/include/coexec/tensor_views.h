@@ -13,7 +13,7 @@
 #include "opencl/svm.h"
 #include "types/options.h"
 
-namespace phonebit::coexec {
+namespace phonebit::engine::coexec {
 
 /// Each processor has a view of a tensor it touches, of the whole tensor's geometry. Both are the same memory
 /// where that is safe; else what one writes is copied to the other's view. Nothing is shared between tensors
@@ -71,4 +71,4 @@ class TensorViews final : public cpu::TensorSlots, public opencl::TensorMemory {
 /// computes too much is never handed over. Where the view is the GPU's, too, parts begin at words.
 OutputPart from_whole_words(const OutputPart& part);
 
-}  // namespace phonebit::coexec
+}  // namespace phonebit::engine::coexec

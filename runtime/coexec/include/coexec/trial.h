@@ -4,7 +4,7 @@
 #include <array>
 #include <cstddef>
 
-namespace phonebit::coexec {
+namespace phonebit::engine::coexec {
 
 /// Who runs a network: both processors as the plan says, or one of them alone.
 enum class Runner { plan = 0, cpu = 1, gpu = 2 };
@@ -50,4 +50,4 @@ class Trial {
   bool is_over_ = false;
 };
 
-}  // namespace phonebit::coexec
+}  // namespace phonebit::engine::coexec

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 /// Copies `count` bits that start at bit `from` of `source` to the start of `target`; clears the target's
 /// tail bits.
@@ -44,4 +44,4 @@ inline void append_bits(uint32_t* target, int at, const uint32_t* source, int co
   }
 }
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

@@ -6,7 +6,7 @@
 #include "backend/backend.h"
 #include "cpu/executor.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 class CpuBackend final : public Backend {
  public:
@@ -40,4 +40,4 @@ class CpuBackend final : public Backend {
   std::vector<std::byte*> bound_outputs_;
 };
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

@@ -5,7 +5,7 @@
 
 #include "cpu/layer.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 /// Owns the step table that Epilogue points to. TensorSlots keep pointers into this object, so it never
 /// moves.
@@ -30,4 +30,4 @@ class EpilogueBinding {
 /// Rough nanoseconds of the steps for one element, to decide how to split work.
 double epilogue_ns_per_element(const loader::Op& op);
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

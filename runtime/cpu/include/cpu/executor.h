@@ -9,7 +9,7 @@
 #include "threads/thread_pool.h"
 #include "types/cancellation.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 /// All layers of one model, ready to run. Everything is allocated at construction; running allocates nothing.
 /// One caller at a time. `model` must stay where it is for the life of the executor.
@@ -52,4 +52,4 @@ class Executor {
   std::shared_ptr<threads::ThreadPool> pool_;
 };
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

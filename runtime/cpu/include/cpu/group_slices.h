@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 /// Consecutive pixels: the first one's elements, and elements from one to the next.
 template <class Element>
@@ -25,4 +25,4 @@ void join_slices(PixelRow<const uint32_t> from, size_t group_stride, int groups,
 /// Copies one group's floats into the pixels of all groups, from channel `begin` on.
 void join_slice(PixelRow<const float> from, int begin, int count, int pixels, PixelRow<float> to);
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

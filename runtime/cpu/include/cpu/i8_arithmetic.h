@@ -6,7 +6,7 @@
 #include "loader/model.h"
 #include "types/options.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 enum class I8Arithmetic {
   none,
@@ -28,4 +28,4 @@ int largest_integer(const loader::Model& model, int tensor);
 /// -1 and +1 do not count.
 std::string kept_exact_text(const loader::Model& model);
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

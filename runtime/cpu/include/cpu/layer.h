@@ -15,7 +15,7 @@
 #include "types/options.h"
 #include "types/plan.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 /// What layers are made from. References stay valid for the life of the layers.
 struct BuildContext {
@@ -96,4 +96,4 @@ std::unique_ptr<Layer> make_grouped_conv_layer(const BuildContext& context, cons
 std::unique_ptr<Layer> make_float_depthwise_layer(const BuildContext& context, const loader::Op& op,
                                                   const OutputPart& part);
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

@@ -9,7 +9,7 @@
 #include "memory/aligned_buffer.h"
 #include "threads/thread_pool.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 /// Layers add one job for each array of weights while they are built; run() does them on all threads. What
 /// jobs read besides the file is kept here until then.
@@ -39,4 +39,4 @@ class PackingList {
   std::vector<memory::AlignedBuffer> weights_;
 };
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

@@ -6,7 +6,7 @@
 #include "analysis/op_part.h"
 #include "cpu/layer.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 /// Bytes of one pixel.
 inline size_t pixel_bytes(const loader::Tensor& tensor) {
@@ -59,4 +59,4 @@ inline double row_bytes_of(const BuildContext& context, const loader::Op& op, co
   return static_cast<double>(pixel_bytes(context.model.output(op))) * pixels_of(context, op, part);
 }
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

@@ -10,7 +10,7 @@
 #include "memory/aligned_buffer.h"
 #include "memory/arena_plan.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 /// Bytes until the next array in the scratch memory may begin.
 inline size_t align_up(size_t bytes) {
@@ -159,4 +159,4 @@ double conv_macs(const ConvShape& shape);
 /// memory that the packing list keeps.
 const float* float_weights(const BuildContext& context, const loader::Op& op);
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

@@ -5,7 +5,7 @@
 
 #include "cpu/part_slots.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 /// Kernels write whole words, and clear the bits behind their last channel. Where other parts' channels are
 /// there, they write to scratch memory instead, from which only the part's own bits are copied.
@@ -61,4 +61,4 @@ class RaggedBits {
   Split pixels_;
 };
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

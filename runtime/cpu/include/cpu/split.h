@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 /// Cuts [0, total) into `parts` nearly equal runs whose borders are multiples of `grain`.
 struct Split {
@@ -48,4 +48,4 @@ inline Split make_split(int total, int grain, double work_ns, int threads) {
 /// Memory-bound work: nanoseconds for reading and writing `bytes`.
 inline double copy_ns(double bytes) { return bytes / 8.0; }
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

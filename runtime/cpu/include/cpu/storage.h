@@ -10,7 +10,7 @@
 #include "cpu/tensor_slots.h"
 #include "memory/aligned_buffer.h"
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 /// Gives every tensor its memory: network inputs are read where the caller has them, network outputs are
 /// written where the caller wants them, all else lies in one arena (analysis/tensor_homes.h).
@@ -50,4 +50,4 @@ class Storage final : public TensorSlots {
   std::vector<std::byte*> caller_outputs_;
 };
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

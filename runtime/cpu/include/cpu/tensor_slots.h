@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-namespace phonebit::cpu {
+namespace phonebit::engine::cpu {
 
 class TensorSlots {
  public:
@@ -23,4 +23,4 @@ class TensorSlots {
   virtual void bind_slot(int tensor, size_t offset, void* pointer_variable) = 0;
 };
 
-}  // namespace phonebit::cpu
+}  // namespace phonebit::engine::cpu

@@ -7,7 +7,7 @@
 #include "energy/energy_source.h"
 #include "energy/energy_trace.h"
 
-namespace phonebit::energy {
+namespace phonebit::engine::energy {
 
 /// Measures what flows between start() and read() or stop(). One thread at a time. All but info() block until
 /// the source has answered, at most a few seconds.
@@ -45,4 +45,4 @@ class Meter {
   std::thread thread_;
 };
 
-}  // namespace phonebit::energy
+}  // namespace phonebit::engine::energy

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace phonebit::energy {
+namespace phonebit::engine::energy {
 
 /// One supply that is measured.
 struct Rail {
@@ -66,4 +66,4 @@ std::vector<Finding> discover(const std::string& root = "/");
 /// none.
 std::unique_ptr<Source> choose(const std::string& name, const std::string& root = "/");
 
-}  // namespace phonebit::energy
+}  // namespace phonebit::engine::energy

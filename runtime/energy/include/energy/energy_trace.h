@@ -13,7 +13,7 @@
 
 #include "energy/energy_source.h"
 
-namespace phonebit::energy {
+namespace phonebit::engine::energy {
 
 /// Energy between the first and the last reading of a trace.
 struct Span {
@@ -66,4 +66,4 @@ class Trace {
   double pause_s_ = 0.0, step_mj_ = 0.0;       // the largest between two changes
 };
 
-}  // namespace phonebit::energy
+}  // namespace phonebit::engine::energy

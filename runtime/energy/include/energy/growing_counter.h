@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-namespace phonebit::energy {
+namespace phonebit::engine::energy {
 
 class GrowingCounter {
  public:
@@ -25,4 +25,4 @@ class GrowingCounter {
   int64_t total_ = 0;
 };
 
-}  // namespace phonebit::energy
+}  // namespace phonebit::engine::energy

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace phonebit::energy {
+namespace phonebit::engine::energy {
 
 constexpr const char* kClosedHint = "run as root";
 
@@ -29,4 +29,4 @@ int64_t read_integer(const std::string& path, const char* closed_hint = kClosedH
 /// A file's text, or "" where there is none that can be read: for optional labels.
 std::string readable_text(const std::string& path);
 
-}  // namespace phonebit::energy
+}  // namespace phonebit::engine::energy

@@ -8,7 +8,7 @@
 
 #include "energy/energy_source.h"
 
-namespace phonebit::energy {
+namespace phonebit::engine::energy {
 
 SourceList find_rapl(const std::string& root);
 SourceList find_ina(const std::string& root);
@@ -23,4 +23,4 @@ SourceList list_of(Arguments&&... arguments) {
   return sources;
 }
 
-}  // namespace phonebit::energy
+}  // namespace phonebit::engine::energy

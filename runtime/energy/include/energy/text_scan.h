@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-namespace phonebit::energy {
+namespace phonebit::engine::energy {
 
 /// Takes a prefix off; false, and nothing is taken, where it is not there.
 bool take(std::string_view& text, std::string_view prefix);
@@ -20,4 +20,4 @@ std::optional<int64_t> whole_number(std::string_view text);
 /// Without blanks around it.
 std::string_view trimmed(std::string_view text);
 
-}  // namespace phonebit::energy
+}  // namespace phonebit::engine::energy

@@ -6,7 +6,7 @@
 #include "threads/thread_pool.h"
 #include "types/tensor.h"
 
-namespace phonebit {
+namespace phonebit::engine {
 
 /// Every buffer holds exactly `batch` images of its tensor, is not null and is aligned. `role` is "input",
 /// "output", ...; `tensors[which[i]]` belongs to buffer i. Throws Error(input).
@@ -21,4 +21,4 @@ void check_disjoint(const std::vector<InputBuffer>& inputs, const std::vector<Ou
 /// Throws Error(input) naming the tensor and the position of its first NaN.
 void check_no_nan(const TensorInfo& tensor, const float* values, size_t count, threads::ThreadPool& pool);
 
-}  // namespace phonebit
+}  // namespace phonebit::engine

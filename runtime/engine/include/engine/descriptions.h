@@ -5,11 +5,11 @@
 #include "types/layer.h"
 #include "types/tensor.h"
 
-namespace phonebit {
+namespace phonebit::engine {
 
 TensorInfo describe_tensor(const loader::Tensor& tensor);
 
 /// Everything but the kernel's name.
 LayerInfo describe_layer(const loader::Model& model, const loader::Op& op);
 
-}  // namespace phonebit
+}  // namespace phonebit::engine

@@ -8,7 +8,7 @@
 #include "opencl/context.h"
 #include "types/options.h"
 
-namespace phonebit {
+namespace phonebit::engine {
 
 /// What "cpu", "gpu:1" or "gpu+cpu:avx2" asks for.
 struct DeviceName {
@@ -30,4 +30,4 @@ const cpu::Isa& choose_isa(const std::string& name);
 std::shared_ptr<opencl::Context> make_context(const Options& options, const std::string& device,
                                               std::string* label);
 
-}  // namespace phonebit
+}  // namespace phonebit::engine

@@ -7,7 +7,7 @@
 #include "types/device.h"
 #include "types/options.h"
 
-namespace phonebit {
+namespace phonebit::engine {
 
 /// The instruction sets of this build, best first.
 std::vector<IsaInfo> instruction_sets();
@@ -25,4 +25,4 @@ std::string opencl_error();
 /// even those with a cached result.
 std::vector<SelfTestResult> opencl_self_test(const Options& options, bool again = false);
 
-}  // namespace phonebit
+}  // namespace phonebit::engine

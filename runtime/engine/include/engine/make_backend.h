@@ -6,7 +6,7 @@
 #include "coexec/coexec_backend.h"
 #include "opencl/opencl_backend.h"
 
-namespace phonebit {
+namespace phonebit::engine {
 
 /// What executes a network, also by its own type where that can do more than every backend.
 struct ChosenBackend {
@@ -19,4 +19,4 @@ struct ChosenBackend {
 /// where it is.
 ChosenBackend make_backend(const loader::Model& model, const Options& options);
 
-}  // namespace phonebit
+}  // namespace phonebit::engine

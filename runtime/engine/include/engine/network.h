@@ -1,6 +1,6 @@
 // The engine as one class: load a .pbit file, run it. Users include phonebit/phonebit.h instead.
 //
-//   phonebit::Network network = phonebit::Network::load("model.pbit");
+//   phonebit::engine::Network network = phonebit::engine::Network::load("model.pbit");
 //   std::vector<float> scores(network.outputs()[0].elements());
 //   network.forward({{pixels, pixel_bytes}}, {{scores.data(), scores.size() * sizeof(float)}});
 #pragma once
@@ -21,13 +21,13 @@
 #include "types/preprocessing.h"
 #include "types/tensor.h"
 
-namespace phonebit {
+namespace phonebit::engine {
 
 /// A loaded network. Move-only; owns its memory and its threads.
 ///
 /// Thread-safety: every member may be called from any thread. forward, profile, activations and run_op of one
 /// object take turns; different objects run at the same time. Buffers of a call are used only until it
-/// returns; they must not overlap. Errors: every failure is a phonebit::Error, and the object stays usable.
+/// returns; they must not overlap. Errors: every failure is a phonebit::engine::Error, and the object stays usable.
 class Network {
  public:
   /// Reads, checks and prepares a file; it may change or vanish afterwards, unless Options::in_place. Blocks
@@ -152,4 +152,4 @@ class Network {
 /// "0.1.0".
 const char* version();
 
-}  // namespace phonebit
+}  // namespace phonebit::engine

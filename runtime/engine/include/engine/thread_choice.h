@@ -8,7 +8,7 @@
 #include "threads/thread_pool.h"
 #include "types/options.h"
 
-namespace phonebit {
+namespace phonebit::engine {
 
 /// The processors that Options::cores and core_list stand for; none: any. Throws Error(input), listing those
 /// that the calling thread may use, when one of the list, or every one of the kind, is not among them.
@@ -22,4 +22,4 @@ std::vector<int> choose_cores(const Options& options, const std::vector<threads:
 /// choose_cores.
 std::shared_ptr<threads::ThreadPool> make_pool(const Options& options);
 
-}  // namespace phonebit
+}  // namespace phonebit::engine

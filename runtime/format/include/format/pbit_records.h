@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace phonebit::format {
+namespace phonebit::engine::format {
 
 inline constexpr char kMagic[4] = {'P', 'B', 'I', 'T'};
 inline constexpr uint32_t kVersion = 1;
@@ -173,4 +173,4 @@ static_assert(sizeof(DetectionRecord) == 160 && offsetof(DetectionRecord, anchor
 static_assert(sizeof(PlanRecord) == 64 && offsetof(PlanRecord, predicted_ms) == 16);
 static_assert(sizeof(PlanPartRecord) == 32);
 
-}  // namespace phonebit::format
+}  // namespace phonebit::engine::format

@@ -7,7 +7,7 @@
 #include "types/preprocessing.h"
 #include "types/tensor.h"
 
-namespace phonebit::pictures {
+namespace phonebit::engine::pictures {
 
 /// What the planes of a picture hold, 8 bits a sample.
 enum class PictureFormat {
@@ -48,4 +48,4 @@ struct Picture {
 void prepare_picture(const Picture& picture, const Preprocessing& rule, const TensorInfo& input, void* data,
                      size_t bytes);
 
-}  // namespace phonebit::pictures
+}  // namespace phonebit::engine::pictures

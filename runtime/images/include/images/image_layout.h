@@ -6,7 +6,7 @@
 
 #include "images/image.h"
 
-namespace phonebit::pictures {
+namespace phonebit::engine::pictures {
 
 /// One kind of sample: that of pixel (row, column) of its plane is at first[row * row_step + column * step].
 struct Samples {
@@ -32,4 +32,4 @@ constexpr int kMaxSide = 1 << 15;
 /// Throws Error(input) for a format, size, stride, plane, crop or turn that cannot be.
 PictureLayout check_picture(const Picture& picture);
 
-}  // namespace phonebit::pictures
+}  // namespace phonebit::engine::pictures

@@ -7,7 +7,7 @@
 #include "images/resampling.h"
 #include "images/row_reader.h"
 
-namespace phonebit::pictures {
+namespace phonebit::engine::pictures {
 
 /// The lines of a resized picture, in the order in which the rows of the picture lie in memory.
 ///
@@ -42,4 +42,4 @@ class PictureResizer {
   std::vector<const uint8_t*> window_rows_;
 };
 
-}  // namespace phonebit::pictures
+}  // namespace phonebit::engine::pictures

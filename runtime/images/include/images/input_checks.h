@@ -6,9 +6,9 @@
 #include "types/preprocessing.h"
 #include "types/tensor.h"
 
-namespace phonebit::pictures {
+namespace phonebit::engine::pictures {
 
 /// Checks a rule, the input it is for and that input's buffer. Throws Error(input).
 void check_input(const Preprocessing& rule, const TensorInfo& input, const void* data, size_t bytes);
 
-}  // namespace phonebit::pictures
+}  // namespace phonebit::engine::pictures

@@ -3,7 +3,7 @@
 
 #include "types/preprocessing.h"
 
-namespace phonebit::pictures {
+namespace phonebit::engine::pictures {
 
 struct Size {
   int width, height;
@@ -20,4 +20,4 @@ struct Placement {
 /// becomes too large.
 Placement place_picture(Size picture, Size input, const Preprocessing& rule);
 
-}  // namespace phonebit::pictures
+}  // namespace phonebit::engine::pictures

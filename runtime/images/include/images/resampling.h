@@ -7,7 +7,7 @@
 
 #include "types/preprocessing.h"
 
-namespace phonebit::pictures {
+namespace phonebit::engine::pictures {
 
 /// Levels of a pixel in a row between the passes: red, green, blue, alpha.
 constexpr int kLanes = 4;
@@ -50,4 +50,4 @@ void resample_along(const Resampling& axis, const uint8_t* row, uint8_t* out);
 void resample_across(const uint8_t* const* rows, const int32_t* weights, int count, size_t bytes,
                      uint8_t* out);
 
-}  // namespace phonebit::pictures
+}  // namespace phonebit::engine::pictures

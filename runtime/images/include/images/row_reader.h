@@ -5,7 +5,7 @@
 
 #include "images/image_layout.h"
 
-namespace phonebit::pictures {
+namespace phonebit::engine::pictures {
 
 /// What the levels are read as.
 enum class RowColors {
@@ -18,4 +18,4 @@ enum class RowColors {
 /// Reads row `row`, columns [begin, end) of the crop into 4 bytes a pixel.
 void read_row(const PictureLayout& picture, RowColors colors, int row, int begin, int end, uint8_t* pixels);
 
-}  // namespace phonebit::pictures
+}  // namespace phonebit::engine::pictures

@@ -7,7 +7,7 @@
 
 #include "loader/model.h"
 
-namespace phonebit::loader {
+namespace phonebit::engine::loader {
 
 /// Thousands of ops may share one constant of megabytes; each content is read once for each thing that it is
 /// checked for.
@@ -25,4 +25,4 @@ class ContentChecks {
   std::set<std::tuple<const std::byte*, uint64_t, Kind, int64_t>> passed_;
 };
 
-}  // namespace phonebit::loader
+}  // namespace phonebit::engine::loader

@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace phonebit::loader {
+namespace phonebit::engine::loader {
 
 /// Continues `crc` (0 at the start) over `size` bytes, as zlib's crc32() does.
 uint32_t crc32(uint32_t crc, const void* data, size_t size);
 
-}  // namespace phonebit::loader
+}  // namespace phonebit::engine::loader

@@ -7,7 +7,7 @@
 
 #include "memory/aligned_buffer.h"
 
-namespace phonebit::loader {
+namespace phonebit::engine::loader {
 
 /// How bytes become a FileBytes.
 struct FileAccess {
@@ -58,4 +58,4 @@ class FileBytes {
   memory::AlignedBuffer copy_;
 };
 
-}  // namespace phonebit::loader
+}  // namespace phonebit::engine::loader

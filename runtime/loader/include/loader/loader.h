@@ -3,7 +3,7 @@
 
 #include "loader/model.h"
 
-namespace phonebit::loader {
+namespace phonebit::engine::loader {
 
 /// What the engine accepts beyond the rules of docs/format.md; keeps every index computation inside 31 bits
 /// and every planning step fast.
@@ -27,4 +27,4 @@ struct Limits {
 /// once (checksum); constants stay where they are.
 Model load_model(FileBytes file);
 
-}  // namespace phonebit::loader
+}  // namespace phonebit::engine::loader

@@ -15,7 +15,7 @@
 #include "types/plan.h"
 #include "types/preprocessing.h"
 
-namespace phonebit::loader {
+namespace phonebit::engine::loader {
 
 /// One activation tensor: NHWC without the batch.
 struct Tensor {
@@ -99,4 +99,4 @@ inline const ops::Step& traits(const format::StepRecord& step) {
 /// "bit", "u8", "i32", "f32", "f16" or "i8".
 const char* name_of(format::DataType dtype);
 
-}  // namespace phonebit::loader
+}  // namespace phonebit::engine::loader

@@ -8,7 +8,7 @@
 
 #include "format/pbit_records.h"
 
-namespace phonebit::loader {
+namespace phonebit::engine::loader {
 
 /// The bytes of one section.
 struct Section {
@@ -35,4 +35,4 @@ struct Sections {
 /// bounds, alignment, overlaps, gaps, record sizes. Throws Error(format). The result points into `file`.
 Sections read_sections(const std::byte* file, size_t size);
 
-}  // namespace phonebit::loader
+}  // namespace phonebit::engine::loader

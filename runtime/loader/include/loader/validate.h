@@ -5,7 +5,7 @@
 #include "loader/model.h"
 #include "loader/sections.h"
 
-namespace phonebit::loader {
+namespace phonebit::engine::loader {
 
 /// Fills tensors, constants, inputs, outputs, metadata, detection and labels, each checked by itself.
 void read_tables(const Sections& sections, Model& model);
@@ -44,4 +44,4 @@ std::string describe_op(const Model& model, size_t op_index);
 const Constant& require_constant(const Model& model, int32_t index, format::DataType dtype, int64_t count,
                                  const std::string& where, const char* what);
 
-}  // namespace phonebit::loader
+}  // namespace phonebit::engine::loader

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <utility>
 
-namespace phonebit::memory {
+namespace phonebit::engine::memory {
 
 /// Owns `size` bytes, aligned to 64 (large ones to 2 MiB and backed by huge pages where the system offers
 /// them: dense layers stream through their weights, and page walks would cost more than the arithmetic). Not
@@ -35,4 +35,4 @@ class AlignedBuffer {
   size_t size_ = 0;
 };
 
-}  // namespace phonebit::memory
+}  // namespace phonebit::engine::memory

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace phonebit::memory {
+namespace phonebit::engine::memory {
 
 /// Every buffer starts at a multiple of this (a cache line, the widest vector).
 inline constexpr size_t kArenaAlignment = 64;
@@ -30,4 +30,4 @@ ArenaPlan plan_arena(const std::vector<Lifetime>& buffers);
 /// itself).
 bool verify_arena(const std::vector<Lifetime>& buffers, const ArenaPlan& plan, int conflict[2]);
 
-}  // namespace phonebit::memory
+}  // namespace phonebit::engine::memory

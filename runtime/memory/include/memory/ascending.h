@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <vector>
 
-namespace phonebit::memory {
+namespace phonebit::engine::memory {
 
 /// The indices of `keys`, that of the smallest key first and equal ones as they stand. Keys `~x` sort by x,
 /// the largest first.
 std::vector<size_t> ascending(const std::vector<uint64_t>& keys);
 
-}  // namespace phonebit::memory
+}  // namespace phonebit::engine::memory

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace phonebit::memory {
+namespace phonebit::engine::memory {
 
 /// Bytes of physical memory; 4 GiB where the system does not tell.
 inline uint64_t physical_bytes() {
@@ -14,4 +14,4 @@ inline uint64_t physical_bytes() {
                                      : uint64_t{4} << 30;
 }
 
-}  // namespace phonebit::memory
+}  // namespace phonebit::engine::memory

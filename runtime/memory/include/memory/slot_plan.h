@@ -8,7 +8,7 @@
 
 #include "memory/arena_plan.h"
 
-namespace phonebit::memory {
+namespace phonebit::engine::memory {
 
 struct SlotPlan {
   std::vector<int> slot_of;        // one a buffer
@@ -27,4 +27,4 @@ SlotPlan plan_slots(const std::vector<Lifetime>& buffers);
 /// of two buffers at fault in `conflict` (the same index twice: that one does not fit).
 bool verify_slots(const std::vector<Lifetime>& buffers, const SlotPlan& plan, int conflict[2]);
 
-}  // namespace phonebit::memory
+}  // namespace phonebit::engine::memory

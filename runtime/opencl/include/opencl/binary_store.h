@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 /// What a look into the store found.
 struct StoredBinary {
@@ -28,4 +28,4 @@ class BinaryStore {
   std::string directory_;
 };
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

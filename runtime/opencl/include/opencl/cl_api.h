@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 using cl_int = int32_t;
 using cl_uint = uint32_t;
@@ -49,4 +49,4 @@ std::string name_of_status(cl_int status);
 /// Throws Error(device, "clFoo: CL_BAR (-5); <what>") unless status is CL_SUCCESS.
 void check(cl_int status, const char* function, const char* what = "");
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

@@ -6,7 +6,7 @@
 
 #include "opencl/cl_api.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 inline constexpr cl_int CL_SUCCESS = 0;
 inline constexpr cl_int CL_COMPLETE = 0;
@@ -218,4 +218,4 @@ struct CommandBufferApi {
 /// Null where the platform has no device with the extension, or does not say which version of it.
 const CommandBufferApi* command_buffer_api(cl_platform_id platform);
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

@@ -10,7 +10,7 @@
 #include "opencl/handle.h"
 #include "types/options.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 /// What clCreateContext and clCreateCommandQueueWithProperties are told of a hint, by the extensions that the
 /// device has: names and values, then 0. `flags`: of CL_QUEUE_PROPERTIES.
@@ -55,4 +55,4 @@ class Context {
   std::mutex mutex_;  // of profiling_queue_
 };
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

@@ -9,7 +9,7 @@
 
 #include "opencl/cl_api.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 /// Facts about one device, read once.
 struct Device {
@@ -61,4 +61,4 @@ const std::vector<Device>& devices();
 /// Facts about any device, for handles that a caller brings along.
 Device describe_device(cl_device_id id);
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

@@ -10,7 +10,7 @@
 #include "opencl/tensor_memory.h"
 #include "types/tensor.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 /// Memory for a number of images at once: tensors hold image after image.
 class DeviceStorage final : public TensorMemory {
@@ -50,4 +50,4 @@ class DeviceStorage final : public TensorMemory {
   std::vector<cl_mem> bound_inputs_, bound_outputs_;
 };
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

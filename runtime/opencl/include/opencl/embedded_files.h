@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 /// Texts by their paths in bnn_kernels: "binary/bgemv.cl", "tuning.table".
 using KernelFiles = std::map<std::string, std::string, std::less<>>;
@@ -21,4 +21,4 @@ extern const uint8_t embedded_stream[];
 extern const size_t embedded_stream_size;
 extern const size_t embedded_text_size;
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

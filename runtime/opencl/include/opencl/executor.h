@@ -11,7 +11,7 @@
 #include "types/options.h"
 #include "types/tensor.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 /// All layers over their memory. One caller at a time; the in-order queue keeps layers in order.
 class Executor {
@@ -72,4 +72,4 @@ class Executor {
   int recorded_batch_ = 0;  // 0: nothing recorded, -1: recording failed
 };
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

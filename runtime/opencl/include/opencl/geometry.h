@@ -9,7 +9,7 @@
 #include "opencl/kernel_choice.h"
 #include "opencl/kernel_library.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 /// Work-items in each dimension.
 using Extent = std::array<size_t, 3>;
@@ -46,4 +46,4 @@ class Geometry {
 /// computes all channels always.
 int channel_grain(const KernelChoice& choice);
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

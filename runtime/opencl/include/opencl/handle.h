@@ -5,7 +5,7 @@
 
 #include "opencl/cl_api.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 void release(cl_context) noexcept;
 void release(cl_command_queue) noexcept;
@@ -41,4 +41,4 @@ class Handle {
   T object_ = nullptr;
 };
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

@@ -9,7 +9,7 @@
 #include "opencl/layer.h"
 #include "opencl/self_test.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 /// The tuning tables that count for the options: the caller's lines, then the built-in table.
 TuningTable tuning_table(const Options& options);
@@ -46,4 +46,4 @@ class KernelChooser {
   std::vector<std::string> warnings_;
 };
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

@@ -5,10 +5,10 @@
 
 #include "opencl/embedded_files.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 /// Texts of all *.cl, *.clh and *.table below a folder by their paths in it: "binary/bgemv.cl". Throws
 /// Error(input) where it is no folder or a file cannot be read.
 KernelFiles read_kernel_folder(const std::string& folder);
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

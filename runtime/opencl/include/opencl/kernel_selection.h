@@ -12,7 +12,7 @@
 #include "opencl/kernel_choice.h"
 #include "opencl/tuning_table.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 /// What decides about a layer's kernels.
 struct LayerFacts {
@@ -97,4 +97,4 @@ struct PlannedLaunch {
 std::vector<PlannedLaunch> planned_launches(const KernelFamily& family, const LayerFacts& layer,
                                             const KernelChoice& choice, int pixels, int channels);
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

@@ -16,7 +16,7 @@
 #include "opencl/tensor_memory.h"
 #include "opencl/test_shape.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 /// What a kernel argument refers to. Tensors and scratch memory are bound anew whenever their place changes.
 struct Argument {
@@ -116,4 +116,4 @@ const OpKernels& always(const loader::Model&, const loader::Op&) {
   return kernels;
 }
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

@@ -8,7 +8,7 @@
 
 #include "opencl/layer.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 /// Geometry of any op: maps and, for window ops, the window (bnn_kernels/README.md, "Defines of every
 /// program").
@@ -76,4 +76,4 @@ class LayerBuilder {
   Layer layer_;
 };
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

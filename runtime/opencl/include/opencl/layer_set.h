@@ -10,7 +10,7 @@
 #include "types/options.h"
 #include "types/plan.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 /// One launch of a bound layer, as predictors want it.
 struct Dispatch {
@@ -99,4 +99,4 @@ class LayerSet {
   size_t scratch_capacity_ = 0;
 };
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

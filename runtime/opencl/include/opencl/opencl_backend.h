@@ -9,7 +9,7 @@
 #include "opencl/executor.h"
 #include "types/layer.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 class OpenClBackend final : public Backend {
  public:
@@ -70,4 +70,4 @@ std::vector<std::pair<std::string, std::string>> table_choices(const Device& dev
 /// All choices of kernels and parameters for an op, those of the table first.
 std::vector<KernelChoice> all_choices(const loader::Model& model, const loader::Op& op, const Target& target);
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

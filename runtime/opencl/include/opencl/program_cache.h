@@ -11,7 +11,7 @@
 #include "opencl/binary_store.h"
 #include "opencl/context.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 /// Numbers for people and tests.
 struct ProgramStatistics {
@@ -77,4 +77,4 @@ class ProgramCache {
 /// HOME/.cache/phonebit, else empty.
 std::string cache_directory(const std::string& configured);
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

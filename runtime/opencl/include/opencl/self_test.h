@@ -13,7 +13,7 @@
 #include "types/device.h"
 #include "types/options.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 /// Runs small random problems of an op through one choice of kernel and parameters, and through the CPU
 /// backend. Results are kept on disk by device, driver, kernel text and choice.
@@ -44,4 +44,4 @@ class SelfTest {
 std::vector<SelfTestResult> test_all_kernels(const std::shared_ptr<Context>& context, const Options& options,
                                              bool again);
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

@@ -5,7 +5,7 @@
 
 #include "opencl/context.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 /// Fine-grained memory of OpenCL 2.0: both sides read and write it without commands between them, and, where
 /// it is made for atomics, while the other one runs. The context must outlive it, and so must every command.
@@ -25,4 +25,4 @@ class SvmMemory {
   void* data_;
 };
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

@@ -3,7 +3,7 @@
 
 #include "opencl/cl_api.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 /// A tensor's memory. Commands that copy use `buffer`; kernels get `svm` where it is not null: then `buffer`
 /// lies over the same shared virtual memory.
@@ -25,4 +25,4 @@ class TensorMemory {
   ~TensorMemory() = default;
 };
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

@@ -9,7 +9,7 @@
 
 #include "loader/model.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 /// A model of one op that owns its constants. All values are small dyadic fractions, so that float sums are
 /// exact in any order and results must be equal. Deterministic.
@@ -34,4 +34,4 @@ std::vector<std::unique_ptr<TestProblem>> test_problems(const std::string& op);
 /// Names of all ops that have problems.
 std::vector<std::string> tested_ops();
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

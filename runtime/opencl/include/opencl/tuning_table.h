@@ -8,7 +8,7 @@
 #include "opencl/device.h"
 #include "opencl/kernel_choice.h"
 
-namespace phonebit::opencl {
+namespace phonebit::engine::opencl {
 
 struct TuningEntry {
   std::string op, shape, vendor, family, device;
@@ -43,4 +43,4 @@ class TuningTable {
 /// A device name as the table writes it: blanks become underscores.
 std::string table_name(const std::string& device_name);
 
-}  // namespace phonebit::opencl
+}  // namespace phonebit::engine::opencl

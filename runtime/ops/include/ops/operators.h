@@ -6,7 +6,7 @@
 
 #include "format/pbit_records.h"
 
-namespace phonebit::ops {
+namespace phonebit::engine::ops {
 
 /// Element types, as a set.
 using Types = uint8_t;
@@ -38,7 +38,7 @@ enum class Cuts : uint8_t {
   rows_and_channels,  ///< channels only where `groups` is 1
 };
 
-}  // namespace phonebit::ops
+}  // namespace phonebit::engine::ops
 
 /// Numbers count from 1 and are never given to another operator. Operands: the types that it reads, all of
 /// one. Sums: for which of them the main value is an exact integer. Steps: for which of them it has an
@@ -63,7 +63,7 @@ enum class Cuts : uint8_t {
   OPERATOR(14, kResizeBilinearCorners,  "resize_bilinear_corners", Weights::none,                 kFloats,          kNoType, kNoType,  Rows::all,    Cuts::rows,              false)
 // clang-format on
 
-namespace phonebit::format {
+namespace phonebit::engine::format {
 
 /// OpRecord::kind.
 enum class OpKind : uint32_t {
@@ -72,9 +72,9 @@ enum class OpKind : uint32_t {
 #undef PHONEBIT_NUMBER
 };
 
-}  // namespace phonebit::format
+}  // namespace phonebit::engine::format
 
-namespace phonebit::ops {
+namespace phonebit::engine::ops {
 
 struct Operator {
   format::OpKind kind;
@@ -111,4 +111,4 @@ constexpr bool operators_count_from_1() {
 }
 static_assert(operators_count_from_1(), "traits() finds a row by its number");
 
-}  // namespace phonebit::ops
+}  // namespace phonebit::engine::ops

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-namespace phonebit::ops {
+namespace phonebit::engine::ops {
 
 /// What a step computes from the value v and what its record refers to. Backends have code for each form.
 enum class StepForm : uint8_t {
@@ -16,7 +16,7 @@ enum class StepForm : uint8_t {
   function,    ///< a function of v alone, of bnn_kernels/common/functions.clh
 };
 
-}  // namespace phonebit::ops
+}  // namespace phonebit::engine::ops
 
 /// Numbers count from 1 and are never given to another step. STEP: its form. FUNCTION: the function's name in
 /// functions.clh. Cost: rough nanoseconds for one element.
@@ -35,7 +35,7 @@ enum class StepForm : uint8_t {
   FUNCTION(10,      kGeluTanh,  gelu_tanh,          1.2f)
 // clang-format on
 
-namespace phonebit::format {
+namespace phonebit::engine::format {
 
 /// StepRecord::kind.
 enum class StepKind : uint32_t {
@@ -44,9 +44,9 @@ enum class StepKind : uint32_t {
 #undef PHONEBIT_NUMBER
 };
 
-}  // namespace phonebit::format
+}  // namespace phonebit::engine::format
 
-namespace phonebit::ops {
+namespace phonebit::engine::ops {
 
 struct Step {
   format::StepKind kind;
@@ -82,4 +82,4 @@ constexpr bool steps_count_from_1() {
 }
 static_assert(steps_count_from_1(), "traits() finds a row by its number");
 
-}  // namespace phonebit::ops
+}  // namespace phonebit::engine::ops

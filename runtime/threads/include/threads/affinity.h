@@ -7,7 +7,7 @@
 #include <sched.h>
 #endif
 
-namespace phonebit::threads {
+namespace phonebit::engine::threads {
 
 /// Numbers of the processors that the calling thread may run on, in order; none where the system does not
 /// tell.
@@ -40,4 +40,4 @@ class AffinityScope {
   bool is_in_force_ = true;
 };
 
-}  // namespace phonebit::threads
+}  // namespace phonebit::engine::threads

@@ -7,7 +7,7 @@
 #include <xmmintrin.h>
 #endif
 
-namespace phonebit::threads {
+namespace phonebit::engine::threads {
 
 /// Makes the calling thread compute as IEEE 754 says by default (round to nearest, subnormal numbers kept) as
 /// long as it lives, then hands back what the caller had set, exception flags included. Every entry into the
@@ -55,4 +55,4 @@ class FloatingPointScope {
   const State before_;
 };
 
-}  // namespace phonebit::threads
+}  // namespace phonebit::engine::threads

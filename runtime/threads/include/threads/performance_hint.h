@@ -9,7 +9,7 @@
 
 #include "threads/thread_pool.h"
 
-namespace phonebit::threads {
+namespace phonebit::engine::threads {
 
 /// A session over the threads of a pool and its caller. Does nothing where the system has no such sessions:
 /// Android before version 13 (API 33), devices without support, other systems. One caller at a time.
@@ -36,4 +36,4 @@ class PerformanceHint {
   int64_t fastest_ns_ = std::numeric_limits<int64_t>::max();
 };
 
-}  // namespace phonebit::threads
+}  // namespace phonebit::engine::threads

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace phonebit::threads {
+namespace phonebit::engine::threads {
 
 /// A processor that is online.
 struct Processor {
@@ -23,4 +23,4 @@ struct Processor {
 /// known, all are big and little. In order of their numbers; at least one.
 std::vector<Processor> online_processors(const std::string& root = "/sys");
 
-}  // namespace phonebit::threads
+}  // namespace phonebit::engine::threads

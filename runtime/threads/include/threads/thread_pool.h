@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace phonebit::threads {
+namespace phonebit::engine::threads {
 
 /// A fixed set of workers; the calling thread is one of them. After a loop the workers spin for a while, so
 /// that the next loop starts within a microsecond, and then sleep.
@@ -90,4 +90,4 @@ class ThreadPool {
   unsigned fork_generation_;
 };
 
-}  // namespace phonebit::threads
+}  // namespace phonebit::engine::threads

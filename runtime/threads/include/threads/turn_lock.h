@@ -5,7 +5,7 @@
 #include <mutex>
 #include <optional>
 
-namespace phonebit::threads {
+namespace phonebit::engine::threads {
 
 /// What the mutex guards belongs to one thread at a time. Where another thread held it while the process
 /// forked, that thread does not exist in the child, and left what it guards half-changed: there lock() throws
@@ -28,4 +28,4 @@ class TurnLock {
   std::atomic<unsigned> generation_;
 };
 
-}  // namespace phonebit::threads
+}  // namespace phonebit::engine::threads

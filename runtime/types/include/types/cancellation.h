@@ -9,7 +9,7 @@
 #include "types/fail.h"
 #include "types/interrupt.h"
 
-namespace phonebit {
+namespace phonebit::engine {
 
 /// Cancellations of one network, counted. A count, unlike a flag, needs nobody to reset it: no request is
 /// lost, and none reaches passes that come later.
@@ -56,4 +56,4 @@ class Cancellation {
   mutable std::atomic<bool> is_interrupted_{false};
 };
 
-}  // namespace phonebit
+}  // namespace phonebit::engine

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace phonebit {
+namespace phonebit::engine {
 
 /// How the channels of a detector's output are arranged (docs/detection.md has the formulas), by the file's
 /// numbers.
@@ -24,4 +24,4 @@ struct DetectionHead {
   std::vector<Anchor> anchors;
 };
 
-}  // namespace phonebit
+}  // namespace phonebit::engine

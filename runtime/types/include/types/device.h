@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace phonebit {
+namespace phonebit::engine {
 
 /// One instruction set of this build.
 struct IsaInfo {
@@ -34,4 +34,4 @@ struct SelfTestResult {
   std::string detail;
 };
 
-}  // namespace phonebit
+}  // namespace phonebit::engine

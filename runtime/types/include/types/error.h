@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace phonebit {
+namespace phonebit::engine {
 
 /// What kind of thing went wrong, so that callers can react without parsing text.
 enum class ErrorCode {
@@ -26,4 +26,4 @@ class Error : public std::runtime_error {
   ErrorCode code_;
 };
 
-}  // namespace phonebit
+}  // namespace phonebit::engine

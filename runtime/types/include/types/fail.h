@@ -1,9 +1,9 @@
-// printf-style construction of phonebit::Error; internal to the runtime.
+// printf-style construction of phonebit::engine::Error; internal to the runtime.
 #pragma once
 
 #include "types/error.h"
 
-namespace phonebit {
+namespace phonebit::engine {
 
 #if defined(__GNUC__)
 #define PHONEBIT_PRINTF(FORMAT, FIRST) __attribute__((format(printf, FORMAT, FIRST)))
@@ -20,4 +20,4 @@ PHONEBIT_PRINTF(1, 2) std::string format_text(const char* format, ...);
 /// Throws Error(format) for content that no correct writer produces; appends what to do about it.
 [[noreturn]] PHONEBIT_PRINTF(1, 2) void fail_damaged(const char* format, ...);
 
-}  // namespace phonebit
+}  // namespace phonebit::engine

@@ -5,7 +5,7 @@
 
 #include "types/fail.h"
 
-namespace phonebit {
+namespace phonebit::engine {
 
 /// Asked now and then by long work, in the thread that called the engine, whether to end; it then does so
 /// with Error(cancelled). Null: nobody is asked. Of the whole process.
@@ -17,4 +17,4 @@ inline void check_interrupt() {
   if (hook != nullptr && hook()) fail(ErrorCode::cancelled, "interrupted");
 }
 
-}  // namespace phonebit
+}  // namespace phonebit::engine

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace phonebit {
+namespace phonebit::engine {
 
 /// One layer: one op of the file.
 struct LayerInfo {
@@ -37,4 +37,4 @@ struct KernelProgram {
   std::string kernel, text;  ///< kernel file; what the driver compiles
 };
 
-}  // namespace phonebit
+}  // namespace phonebit::engine

@@ -5,7 +5,7 @@
 
 #include "types/options.h"
 
-namespace phonebit {
+namespace phonebit::engine {
 
 /// Memory in bytes.
 struct MemoryInfo {
@@ -34,4 +34,4 @@ struct CoexecInfo {
   double plan_ms, cpu_ms, gpu_ms;
 };
 
-}  // namespace phonebit
+}  // namespace phonebit::engine

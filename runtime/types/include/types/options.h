@@ -8,7 +8,7 @@
 
 #include "types/plan.h"
 
-namespace phonebit {
+namespace phonebit::engine {
 
 /// OpenCL objects of the caller, retained while a network uses them. `queue` may be null; it must be in
 /// order.
@@ -112,4 +112,4 @@ struct Options {
   double max_work = 0.0;
 };
 
-}  // namespace phonebit
+}  // namespace phonebit::engine

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace phonebit {
+namespace phonebit::engine {
 
 enum class Processor { cpu = 0, gpu = 1 };
 
@@ -38,4 +38,4 @@ struct ExecutionPlan {
   std::vector<PlannedPart> parts;  ///< by stage
 };
 
-}  // namespace phonebit
+}  // namespace phonebit::engine

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace phonebit {
+namespace phonebit::engine {
 
 // The numbers of the enumerations are those of the file (docs/format.md) and of the C interface.
 
@@ -39,4 +39,4 @@ struct Preprocessing {
   float offset(int channel) const;
 };
 
-}  // namespace phonebit
+}  // namespace phonebit::engine

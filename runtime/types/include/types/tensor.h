@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace phonebit {
+namespace phonebit::engine {
 
 /// Element type of a tensor in memory.
 enum class ElementType {
@@ -42,4 +42,4 @@ struct DeviceBuffer {
   size_t offset;
 };
 
-}  // namespace phonebit
+}  // namespace phonebit::engine
