@@ -14,7 +14,6 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +32,15 @@ ALSO = {"reactnet_mobilenet": {"Concat", "Elementwise"}}
 
 
 def torch_graph(name: str) -> Graph:
-    """A published PyTorch network with the weights that it is created with."""
+    """A published PyTorch network with statistics as training leaves them.
+
+    Those that it is created with keep zeros zero from layer to layer, and signs of zeros cost a
+    second bit-plane.
+    """
     from support.torch_networks import NETWORKS
 
-    module, function = NETWORKS[name].factory.split(":")
-    network = getattr(import_module(f"support.torch_networks.{module}"), function)(False)
-    options = ImportOptions(input_shape=(1, *NETWORKS[name].shape))
-    return import_source(network.eval(), options)
+    network = NETWORKS[name].build("random", seed=7, small=False)
+    return import_source(network, ImportOptions(input_shape=(1, *NETWORKS[name].shape)))
 
 
 def zoo_graph(name: str) -> Graph:
