@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from benchmarks.networks.rounds import take_turns
+from benchmarks.rounds import TOTAL, take_turns
 from phonebit.planner import Processor
 from phonebit.planner.measure.noise_probe import NoiseProbe
 
@@ -16,7 +16,6 @@ WARM_UP_S: Final = 0.02
 """Of calls that do not count, at least, before one that does."""
 CANARY_S: Final = 0.04
 """What a turn, and a round, waits for a canary, about."""
-TOTAL: Final = "total"
 
 
 class Budget:

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import phonebit
 from phonebit import energy
 from phonebit.energy.nvml import find_nvml, matching_gpu
@@ -74,18 +76,18 @@ def _phonebit(row: Row) -> dict[str, Any]:
 def _torch(row: Row) -> dict[str, Any]:
     import torch
 
-    from benchmarks.peers.gpu.preparation import torch_file
-    from benchmarks.peers.gpu.serving import Task
-    from benchmarks.peers.gpu.torch_worker import Torch
+    from benchmarks.peers.formats.torch_format import save_torchscript
+    from benchmarks.peers.workers.torch_gpu_worker import Torch
 
     on_cpu = row.device.startswith("cpu")
     precision, device = ("f32", "cpu") if on_cpu else ("f16", "cuda:0")
     twin = NETWORKS[row.network]("float")
     with tempfile.TemporaryDirectory() as folder:
-        module = torch_file(twin, Path(folder) / row.network)
-        shape = twin.types[twin.inputs[0]].shape
-        engine = Torch(Task(str(module), shape, twin.outputs[0], precision, device))
-    engine.prepare(row.batch)
+        file = Path(folder) / f"{row.network}.pt"
+        save_torchscript(twin, file)
+        engine = Torch(str(file), device, precision)
+    shape = (row.batch, *twin.types[twin.inputs[0]].shape)
+    engine.prepare(np.random.default_rng(0).integers(0, 256, shape, np.uint8))
 
     def measured() -> energy.EnergyResult:
         source, chosen = _source_of_torch(row, None if on_cpu else torch.cuda)

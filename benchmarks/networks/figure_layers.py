@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from benchmarks.networks.rounds import Times
+from benchmarks.rounds import Times
 
 LAYERS: Final = tuple(f"conv{number}" for number in range(1, 10))
 OTHER: Final = "other"

@@ -5,8 +5,9 @@
 
 Engines take turns: the binary network fused (what PhoneBit runs), the same unfused (unfused.py; its
 tensors must be equal to the fused ones, bit for bit), the float twin in PhoneBit, and on the CPU
-the float twin in ONNX Runtime and OpenVINO, where --peer-python has them and onnx is installed
-here. A layer is a convolution with the batch normalization, the sign and the pool behind it.
+the float twin in ONNX Runtime and OpenVINO, where --peer-python has them and PyTorch and onnxscript
+are installed here. A layer is a convolution with the batch normalization, the sign and the pool
+behind it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any, Final
 
 import numpy as np
@@ -23,10 +26,10 @@ from numpy.typing import NDArray
 
 from benchmarks.networks.figure_layers import by_layer
 from benchmarks.networks.float_twin import float_twin
-from benchmarks.networks.peer_process import Peer, PeerError
-from benchmarks.networks.rounds import Times, take_turns
 from benchmarks.networks.unfused import unfused_network
+from benchmarks.peers.harness.worker_process import WorkerError, WorkerProcess
 from benchmarks.records import RESULTS, write_results
+from benchmarks.rounds import Times, take_turns
 from benchmarks.run_context import run_context
 from phonebit import Network
 from phonebit.errors import VerificationError
@@ -35,7 +38,8 @@ from phonebit.network.random_inputs import random_inputs
 
 NETWORK: Final = "yolov2_tiny"
 FORMS: Final = ("fused", "unfused", "float")
-PEER_ENGINES: Final = ("openvino", "onnxruntime")
+PEER_ENGINES: Final = {"openvino": "OpenVINO", "onnxruntime": "ONNX Runtime"}
+PEER_TIMEOUT_S: Final = 120
 
 
 def write_networks(folder: Path) -> dict[str, Path]:
@@ -45,6 +49,13 @@ def write_networks(folder: Path) -> dict[str, Path]:
     files["unfused"].write_bytes(unfused_network(NETWORK))
     files["float"].write_bytes(float_twin(NETWORK))
     return files
+
+
+def write_onnx(path: Path) -> None:
+    """The file that the peers run."""
+    from benchmarks.peers.formats.torch_format import save_onnx
+
+    save_onnx(NETWORKS[NETWORK]("float"), path)
 
 
 def check_equal(fused: Network, unfused: Network, picture: dict[str, NDArray[Any]]) -> int:
@@ -94,14 +105,17 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
     contestants = {form: turn(form) for form in FORMS}
     peers, failures = _start_peers(options, folder, reals[name])
-    contestants |= {engine: peer.measure for engine, peer in peers.items()}
+    contestants |= {
+        engine: partial(peer_times, peer, options.repeats) for engine, peer in peers.items()
+    }
     try:
         rounds = take_turns(contestants, options.rounds)
     finally:
         for peer in peers.values():
-            peer.close()
+            peer.stop()
     titles = dict.fromkeys(FORMS, "PhoneBit")
-    titles |= {engine: peer.title for engine, peer in peers.items()}
+    for engine, peer in peers.items():
+        titles[engine] = f"{PEER_ENGINES[engine]} {peer.ready['version'].partition('-')[0]}"
     fused = networks["fused"]
     return {
         "context": run_context(options.device),
@@ -120,26 +134,34 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     }
 
 
+def peer_times(peer: WorkerProcess, repeats: int) -> Times:
+    """The same of a peer, summed over the layer's nodes."""
+    passes = [by_layer(peer.ask("nodes", PEER_TIMEOUT_S)["ms"]) for _ in range(repeats)]
+    return {layer: median(one[layer] for one in passes) for layer in passes[0]}
+
+
 def _start_peers(
     options: argparse.Namespace, folder: Path, picture: NDArray[np.float32]
-) -> tuple[dict[str, Peer], dict[str, str]]:
+) -> tuple[dict[str, WorkerProcess], dict[str, str]]:
     """The engines that run, and of the others the reason why not."""
     if not str(options.device).startswith("cpu"):
         return {}, dict.fromkeys(PEER_ENGINES, "its times of single nodes are of the CPU")
     model, data = folder / "float.onnx", folder / "picture.npy"
+    task = {"model": str(model), "picture": str(data), "threads": options.threads}
+    task["variant"] = "nodes"
     try:
-        from benchmarks.peers.formats.onnx_format import save_onnx
+        write_onnx(model)
     except ImportError as error:
         return {}, dict.fromkeys(PEER_ENGINES, f"no ONNX file of the float twin: {error}")
-    save_onnx(NETWORKS[NETWORK]("float"), model)
-    np.save(data, np.ascontiguousarray(picture.transpose(0, 3, 1, 2)))
+    np.save(data, picture)
     peers, failures = {}, {}
     for engine in PEER_ENGINES:
+        module = f"benchmarks.peers.workers.{engine}_worker"
         try:
-            peers[engine] = Peer(
-                options.peer_python, engine, model, data, options.threads, options.repeats
-            )
-        except PeerError as error:
+            peer = WorkerProcess(module, task, PEER_TIMEOUT_S, options.peer_python)
+            peer.ask("batch 1", PEER_TIMEOUT_S)
+            peers[engine] = peer
+        except WorkerError as error:
             failures[engine] = str(error)
     return peers, failures
 

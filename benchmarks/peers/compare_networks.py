@@ -29,9 +29,18 @@ from benchmarks.peers.harness.catalogue import (
     kinds_for,
 )
 from benchmarks.peers.harness.files import ExportError, Files
-from benchmarks.peers.harness.measure import PAUSE_S, TIMED_S, TOLERANCE, WARM_S, Case, measure
-from benchmarks.peers.harness.turns import CANARY_LIMIT, LEAST_ROUNDS, MOST_ROUNDS
+from benchmarks.peers.harness.measure import (
+    LEAST_ROUNDS,
+    MOST_ROUNDS,
+    PAUSE_S,
+    TIMED_S,
+    TOLERANCE,
+    WARM_S,
+    Case,
+    measure,
+)
 from benchmarks.records import RESULTS, write_results
+from benchmarks.rounds import CANARY_LIMIT
 from benchmarks.run_context import run_context
 
 FILE: Final = RESULTS / "peers_cpu.json"

@@ -1,15 +1,19 @@
-"""Writes one file of one network: ``python -m formats.export KIND NETWORK FOLDER``.
+"""Writes one file of one network.
 
-Run in ``benchmarks/peers`` by the environment that ``harness/catalogue.py`` names for the kind.
-The frameworks are imported by the functions that use them.
+    python -m benchmarks.peers.formats.export KIND NETWORK FOLDER
+
+Run by the environment that ``harness/catalogue.py`` names for the kind. The frameworks are imported
+by the functions that use them.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +22,7 @@ from numpy.typing import NDArray
 
 from benchmarks.peers.harness.catalogue import KINDS, SUBJECTS, Subject, subject
 from phonebit.converter.ir import Graph
+from phonebit.converter.passes.pipeline import FloatWeights
 
 CALIBRATION_PICTURES: Final = 4
 """Ranges of activations only: nothing is trained, and accuracy is not measured here."""
@@ -30,7 +35,7 @@ class Job:
 
     subject: Subject
     folder: Path
-    float_weights: str
+    float_weights: FloatWeights
 
     def path(self, kind: str) -> Path:
         """The file of a kind."""
@@ -84,6 +89,16 @@ def write_reference(job: Job) -> None:
     np.save(job.path("reference"), result[graph.outputs[0]])
 
 
+def write_binary_reference(job: Job) -> None:
+    """What PhoneBit's CPU backend computes."""
+    import phonebit
+
+    network = phonebit.Network.load(job.path("pbit"), device="cpu")
+    levels = network.inputs[0].dtype == "u8"
+    picture = np.load(job.folder / "picture_u8.npy" if levels else job.path("pictures"))
+    np.save(job.path("binary_reference"), network.forward(picture))
+
+
 def write_zoo(job: Job) -> None:
     """The network as larq-zoo builds it, with made-up weights."""
     from benchmarks.peers import larq_zoo_models
@@ -95,25 +110,22 @@ def write_zoo(job: Job) -> None:
 
 def write_pbit(job: Job) -> None:
     """PhoneBit's file."""
-    import phonebit
-    from phonebit.models.networks import build
-
-    if job.subject.zoo is not None:
-        phonebit.convert(job.path("zoo"), job.path("pbit"), check=False)
-    else:
-        build(job.subject.name, job.path("pbit"), float_weights=job.float_weights)
+    _write_pbit(job, job.path("pbit"), job.float_weights if job.subject.zoo is None else "f32")
 
 
 def write_pbit_int8(job: Job) -> None:
     """The same with its real layers' weights as bytes."""
+    _write_pbit(job, job.path("pbit_int8"), "i8")
+
+
+def _write_pbit(job: Job, target: Path, float_weights: FloatWeights) -> None:
     import phonebit
     from phonebit.models.networks import build
 
-    target = job.path("pbit_int8")
     if job.subject.zoo is not None:
-        phonebit.convert(job.path("zoo"), target, check=False, float_weights="i8")
+        phonebit.convert(job.path("zoo"), target, check=False, float_weights=float_weights)
     else:
-        build(job.subject.name, target, float_weights="i8")
+        build(job.subject.name, target, float_weights=float_weights)
 
 
 def write_larq(job: Job) -> None:
@@ -143,7 +155,7 @@ def write_openvino_binary(job: Job) -> None:
 
 def write_onnx(job: Job) -> None:
     """The twin as ONNX."""
-    from benchmarks.peers.formats.onnx_format import save_onnx
+    from benchmarks.peers.formats.torch_format import save_onnx
 
     save_onnx(job.float_graph(), job.path("onnx"))
 
@@ -164,14 +176,14 @@ def write_openvino_int8(job: Job) -> None:
 
 def write_tflite(job: Job) -> None:
     """The twin for LiteRT."""
-    job.path("tflite").write_bytes(_tflite_converter(job).convert())
+    job.path("tflite").write_bytes(_tflite_converter(job, mirrored=False).convert())
 
 
 def write_tflite_int8(job: Job) -> None:
     """The twin for LiteRT with int8 throughout, its input and output included."""
     import tensorflow as tf
 
-    converter = _tflite_converter(job)
+    converter = _tflite_converter(job, mirrored=True)
     converter.optimizations = [tf.lite.Optimize.DEFAULT]
     converter.representative_dataset = lambda: ([picture] for picture in job.calibration())
     converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
@@ -179,14 +191,15 @@ def write_tflite_int8(job: Job) -> None:
     job.path("tflite_int8").write_bytes(converter.convert())
 
 
-def _tflite_converter(job: Job) -> Any:
+def _tflite_converter(job: Job, mirrored: bool) -> Any:
     os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
     import tensorflow as tf
 
     from benchmarks.peers.formats.folding import fold_batch_norm
     from benchmarks.peers.formats.keras_format import to_keras
 
-    return tf.lite.TFLiteConverter.from_keras_model(to_keras(fold_batch_norm(job.float_graph())))
+    model = to_keras(fold_batch_norm(job.float_graph()), mirrored)
+    return tf.lite.TFLiteConverter.from_keras_model(model)
 
 
 def write_torchscript(job: Job) -> None:
@@ -194,6 +207,18 @@ def write_torchscript(job: Job) -> None:
     from benchmarks.peers.formats.torch_format import save_torchscript
 
     save_torchscript(job.float_graph(), job.path("torchscript"))
+
+
+def write_ncnn(job: Job) -> None:
+    """The twin for ncnn: pnnx fuses what can be fused and stores weights as half floats."""
+    import pnnx
+
+    with tempfile.TemporaryDirectory(dir=job.folder) as folder:
+        source = Path(folder) / "float.pt"  # pnnx writes more files than these beside it
+        source.symlink_to(job.path("torchscript").resolve())
+        subprocess.run([pnnx.EXEC_PATH, source], check=True)
+        for file in (job.path("ncnn"), job.path("ncnn").with_suffix(".bin")):
+            (source.parent / file.name).replace(file)
 
 
 WRITERS: Final[dict[str, Callable[[Job], None]]] = {
@@ -208,8 +233,11 @@ def main() -> None:
     parser.add_argument("network", choices=[entry.name for entry in SUBJECTS])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--float-weights", default="f16", choices=("f16", "f32"))
+    parser.add_argument("--no-zoo", action="store_true", help="the binary network's definition")
     options = parser.parse_args()
-    job = Job(subject(options.network), options.folder, options.float_weights)
+    chosen = subject(options.network)
+    chosen = replace(chosen, zoo=None) if options.no_zoo else chosen
+    job = Job(chosen, options.folder, options.float_weights)
     WRITERS[options.kind](job)
 
 

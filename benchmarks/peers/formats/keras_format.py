@@ -7,26 +7,28 @@ former looks for. A max-pool of signs becomes one of the values before: sign is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from benchmarks.peers.formats.steps import covers_map, same_pads, single_step, unsupported
 from phonebit.converter import ops
 from phonebit.converter.ir import Graph, Node
-from phonebit.converter.ops.epilogue import AddTensor, Clamp, MultiplyTensor, PRelu
+from phonebit.converter.ops.epilogue import AddTensor, Clamp, PRelu
 
 Tensor = Any
 Model = Any
+LOWEST_HALF: Final = -65504.0
 
 
-def to_keras(graph: Graph) -> Model:
+def to_keras(graph: Graph, mirrored: bool = True) -> Model:
     """The network for batch size 1, with TensorFlow's legacy Keras (``TF_USE_LEGACY_KERAS=1``).
 
     Args:
         graph: source graph with one input and one output.
+        mirrored: whether pixels repeat in a max-pool's pads that Keras has no name for; int8
+            networks need that. GPUs know no such pads, but those with a constant.
 
     Returns:
         Input (1, H, W, Cin), output (1, H, W, C), or (1, C) behind a dense layer.
@@ -34,12 +36,13 @@ def to_keras(graph: Graph) -> Model:
     Raises:
         ConversionError: An operator that has no form here.
     """
-    return _Exporter(graph).model()
+    return _Exporter(graph, mirrored).model()
 
 
 @dataclass
 class _Exporter:
     graph: Graph
+    mirrored: bool
     values: dict[str, Tensor] = field(default_factory=dict)
     signs: set[str] = field(default_factory=set)
     """Values that stand for their signs in ``values``."""
@@ -65,7 +68,7 @@ class _Exporter:
         if isinstance(op, ops.MaxPool2D):
             if node.inputs[0] in self.signs:
                 self.signs.add(node.outputs[0])
-            x, padding = self._edges_repeated(tf, node, op)
+            x, padding = self._pool_operand(tf, node, op)
             pool = layers.MaxPool2D(op.window.kernel, op.window.strides, padding, name=node.name)
             return pool(x)
         if isinstance(op, ops.Conv2D):
@@ -86,20 +89,23 @@ class _Exporter:
             return "same"
         raise unsupported(node, "Keras", f"pads {op.window.pads}")
 
-    def _edges_repeated(self, tf: Any, node: Node, op: ops.MaxPool2D) -> tuple[Tensor, str]:
+    def _pool_operand(self, tf: Any, node: Node, op: ops.MaxPool2D) -> tuple[Tensor, str]:
         """The operand and the name of the padding that is left.
 
-        Mirrored pixels that are in the window anyway do not change a maximum, so they may stand for
-        pads that Keras has no name for.
+        Pads that Keras has no name for are mirrored pixels that are in the window anyway, or a
+        number that half floats have and that is never the maximum.
         """
         x, window = self.values[node.inputs[0]], op.window
         height, width, _ = self.graph.types[node.inputs[0]].shape
         if not any(window.pads) or window.pads == same_pads(window, height, width):
             return x, self._padding(node, op)
         top, left, bottom, right = window.pads
+        pads = [[0, 0], [top, bottom], [left, right], [0, 0]]
+        if not self.mirrored:
+            return tf.pad(x, pads, constant_values=LOWEST_HALF), "valid"
         if 2 * max(window.pads) > min(window.kernel):
             raise unsupported(node, "Keras", f"pads {window.pads}")
-        return tf.pad(x, [[0, 0], [top, bottom], [left, right], [0, 0]], "SYMMETRIC"), "valid"
+        return tf.pad(x, pads, "SYMMETRIC"), "valid"
 
     def _convolution(self, tf: Any, node: Node, op: ops.Conv2D) -> Tensor:
         x, window = self.values[node.inputs[0]], op.window
@@ -162,12 +168,8 @@ def _simple(tf: Any, node: Node, operands: list[Tensor]) -> Tensor:
         return layers.Softmax(name=node.name)(operands[0])
     if isinstance(op, ops.Elementwise):
         step = single_step(op)
-        binary: dict[type, Callable[..., Any]] = {
-            AddTensor: layers.Add,
-            MultiplyTensor: layers.Multiply,
-        }
-        if type(step) in binary:
-            return binary[type(step)](name=node.name)(operands)
+        if isinstance(step, AddTensor):
+            return layers.Add(name=node.name)(operands)
         if isinstance(step, Clamp) and step.low == 0:
             ceiling = None if step.high == np.inf else step.high
             return layers.ReLU(ceiling, name=node.name)(operands[0])

@@ -1,4 +1,4 @@
-"""A float source graph as a PyTorch module.
+"""A float source graph as a PyTorch module, from which TorchScript, ONNX and ncnn's files are made.
 
 What a careful user would run: batch normalization folded into convolutions, dense layers as matrix
 products, any memory format.
@@ -6,6 +6,7 @@ products, any memory format.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from benchmarks.peers.formats.folding import fold_batch_norm
 from benchmarks.peers.formats.steps import covers_map, single_step, unsupported
 from phonebit.converter import ops
 from phonebit.converter.ir import Graph, Node, Shape, Window
-from phonebit.converter.ops.epilogue import AddTensor, Clamp, MultiplyTensor, PRelu, ScaleBias
+from phonebit.converter.ops.epilogue import AddTensor, Clamp, PRelu
 
 
 class FloatNetwork(nn.Module):
@@ -36,6 +37,7 @@ class FloatNetwork(nn.Module):
         nodes = [node for node in graph.nodes if not isinstance(node.op, ops.Input)]
         self.layers = nn.ModuleList(_layer(node, graph) for node in nodes)
         self.wiring = [(node.inputs, node.outputs[0]) for node in nodes]
+        self.names = [node.name for node in nodes]
         self.picture, self.result = graph.inputs[0], graph.outputs[0]
         last_reader = {name: index for index, node in enumerate(nodes) for name in node.inputs}
         self.dead = [
@@ -44,7 +46,7 @@ class FloatNetwork(nn.Module):
         ]
 
     def forward(self, picture: Tensor) -> Tensor:
-        """(N, Cin, H, W), values of -1..1, to (N, C, H, W); (N, C, 1, 1) behind a dense layer."""
+        """(N, Cin, H, W), values of -1..1, to (N, C, H, W), or (N, C) behind a dense layer."""
         values = {self.picture: picture}
         for layer, (inputs, output), dead in zip(self.layers, self.wiring, self.dead, strict=True):
             values[output] = layer(*(values[name] for name in inputs))
@@ -54,12 +56,40 @@ class FloatNetwork(nn.Module):
 
 
 def save_torchscript(graph: Graph, path: Path) -> None:
-    """Writes the network as a frozen TorchScript program for float32; any batch size."""
-    module = FloatNetwork(graph).eval()
-    height, width, channels = graph.types[graph.inputs[0]].shape
+    """Writes the network as a TorchScript program; any batch size."""
     with torch.inference_mode():
-        program = torch.jit.trace(module, torch.zeros(1, channels, height, width))
-        torch.jit.freeze(program).save(str(path))
+        torch.jit.trace(FloatNetwork(graph).eval(), _example(graph)).save(str(path))
+
+
+def save_onnx(graph: Graph, path: Path) -> None:
+    """Writes the network as ONNX for any batch size.
+
+    Nodes and their results are called as the graph's layers: engines that rewrite a node name the
+    new one after either.
+    """
+    module = FloatNetwork(graph).eval()
+    exported = torch.onnx.export(
+        module,
+        (_example(graph),),
+        input_names=graph.inputs,
+        output_names=graph.outputs,
+        dynamic_shapes=({0: "batch"},),
+        verbose=False,
+    )
+    assert exported is not None, "a program is returned where no file is named"
+    for index, node in enumerate(exported.model.graph):
+        scopes = node.metadata_props["pkg.torch.onnx.name_scopes"]
+        layer = re.search(r"layers\.(\d+)", scopes)
+        if layer:
+            node.name = f"{module.names[int(layer[1])]}/{index}"
+            if node.outputs[0].name not in graph.outputs:
+                node.outputs[0].name = node.name
+    exported.save(path)
+
+
+def _example(graph: Graph) -> Tensor:
+    height, width, channels = graph.types[graph.inputs[0]].shape
+    return torch.zeros(1, channels, height, width)
 
 
 class Dense(nn.Module):
@@ -67,30 +97,24 @@ class Dense(nn.Module):
 
     def __init__(self, weights: NDArray[np.float32], bias: NDArray[np.float32] | None) -> None:
         super().__init__()
-        flat = weights.reshape(len(weights), -1)
+        flat = weights.transpose(0, 3, 1, 2).reshape(len(weights), -1)
         self.product = nn.Linear(*flat.shape[::-1], bias is not None, device="meta")
         _set(self.product, flat, bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(N, C, H, W) to (N, units, 1, 1); weights are in the order of H, W, C."""
-        return self.product(x.permute(0, 2, 3, 1).flatten(1))[:, :, None, None]
+        """(N, C, H, W) or (N, C) to (N, units)."""
+        return self.product(x.flatten(1))
 
 
-class ScaleOffset(nn.Module):
-    """v * scale[c] + offset[c]."""
+class BatchNorm(nn.BatchNorm2d):
+    """For maps, and for what dense layers give."""
 
-    def __init__(self, scale: NDArray[np.floating], offset: NDArray[np.floating]) -> None:
-        super().__init__()
-        self.scale = nn.Parameter(_tensor(scale)[:, None, None], requires_grad=False)
-        self.offset = nn.Parameter(_tensor(offset)[:, None, None], requires_grad=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Of x's shape."""
-        return torch.addcmul(self.offset, x, self.scale)
+    def _check_input_dim(self, input: Tensor) -> None:
+        pass
 
 
 class Combine(nn.Module):
-    """Sum, product or concatenation of tensors."""
+    """Sum or concatenation of tensors."""
 
     def __init__(self, kind: type) -> None:
         super().__init__()
@@ -101,7 +125,7 @@ class Combine(nn.Module):
         if self.kind is ops.Concat:
             return torch.cat(values, 1)
         first, second = values
-        return first + second if self.kind is AddTensor else first * second
+        return first + second
 
 
 def _layer(node: Node, graph: Graph) -> nn.Module:
@@ -130,7 +154,7 @@ def _layer(node: Node, graph: Graph) -> nn.Module:
 
 
 def _batch_norm(op: ops.BatchNorm) -> nn.Module:
-    layer = nn.BatchNorm2d(len(op.gamma), op.epsilon)
+    layer = BatchNorm(len(op.gamma), op.epsilon)
     layer.weight.data, layer.bias.data = _tensor(op.gamma), _tensor(op.beta)
     layer.running_mean, layer.running_var = _tensor(op.mean), _tensor(op.variance)
     return layer.eval()
@@ -138,10 +162,8 @@ def _batch_norm(op: ops.BatchNorm) -> nn.Module:
 
 def _step(op: ops.Elementwise) -> nn.Module | None:
     step = single_step(op)
-    if isinstance(step, AddTensor | MultiplyTensor):
-        return Combine(type(step))
-    if isinstance(step, ScaleBias):
-        return ScaleOffset(step.scale, step.bias)
+    if isinstance(step, AddTensor):
+        return Combine(AddTensor)
     if isinstance(step, Clamp):
         is_relu = (step.low, step.high) == (0.0, float("inf"))
         return nn.ReLU(inplace=False) if is_relu else nn.Hardtanh(step.low, step.high)

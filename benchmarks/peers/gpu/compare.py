@@ -7,8 +7,8 @@ the others' with the converter's interpreter. An engine that fails is a row with
 
     python -m benchmarks.peers.gpu.compare --work DIR --json benchmarks/results/peers_gpu.json
 
-needs ``requirements.txt`` of this folder and a Vulkan loader. About 7 minutes on an H200 with the
-defaults. ``--rehearsal`` tries all of it on a processor; its numbers say nothing.
+README.md here says what it needs. About 7 minutes on an H200 with the defaults. ``--rehearsal``
+tries all of it on a processor; its numbers say nothing.
 """
 
 from __future__ import annotations
@@ -18,32 +18,38 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.peers.gpu.contenders import BATCHES, CONTENDERS, NETWORKS, REFERENCE, Contender
 from benchmarks.peers.gpu.nvml import Nvml
-from benchmarks.peers.gpu.preparation import Prepared, prepare
-from benchmarks.peers.harness.turns import Rounds, take_turns
+from benchmarks.peers.harness.catalogue import (
+    GPU_CONTENDERS,
+    REHEARSAL,
+    SUBJECTS,
+    Contender,
+    Subject,
+    kinds_for,
+)
+from benchmarks.peers.harness.files import ExportError, Files
+from benchmarks.peers.harness.measure import reads_levels, start, take_worker_turns
 from benchmarks.peers.harness.worker_process import WorkerError, WorkerProcess
 from benchmarks.records import write_results
+from benchmarks.rounds import Rounds
 from benchmarks.run_context import run_context
 
-START_TIMEOUT_S: Final = 240.0
+NETWORKS: Final = {
+    subject.name: replace(subject, zoo=None) for subject in SUBJECTS if subject.definition
+}
+BATCHES: Final = (1, 2, 4, 8, 16, 32, 64)
 CALL_TIMEOUT_S: Final = 120.0
-WARMUPS: Final = 2
-"""Uncounted passes of a turn: they wake device and driver."""
-CALLS: Final = 5
-"""Timed passes of a turn, of which the median counts."""
-LARGE_BATCH: Final = 16
-"""From this on a turn is one uncounted and one timed pass: they are long enough."""
 PASSES_IN_FLIGHT: Final = 20
-PHONEBIT_WORKER: Final = "benchmarks.peers.gpu.phonebit_worker"
+REFERENCE: Final = GPU_CONTENDERS[0].engine
+"""To whose times ratios are."""
 PHONEBIT_COMMAND: Final = "from phonebit.cli.main import main; main()"
 
 Row = dict[str, Any]
@@ -53,7 +59,8 @@ class NetworkComparison:
     """All contenders on one network.
 
     Args:
-        prepared: its files.
+        subject: the network.
+        files: of it.
         options: of the command line.
         nvml: of the GPU.
 
@@ -61,8 +68,11 @@ class NetworkComparison:
         rows: by contender, JSON-ready.
     """
 
-    def __init__(self, prepared: Prepared, options: argparse.Namespace, nvml: Nvml) -> None:
-        self.prepared = prepared
+    def __init__(
+        self, subject: Subject, files: Files, options: argparse.Namespace, nvml: Nvml
+    ) -> None:
+        self.subject = subject
+        self.files = files
         self.options = options
         self.nvml = nvml
         self.rows: dict[str, Row] = {}
@@ -70,12 +80,18 @@ class NetworkComparison:
 
     def run(self) -> list[Row]:
         """Starts, compares, measures and ends every contender."""
+        contenders = [each for each in GPU_CONTENDERS if each.engine not in self.options.skip]
+        if reads_levels(self.subject):  # no real values between binary layers
+            contenders = [each for each in contenders if each.variant != "f16"]
+        missing: dict[str, str] = {}
+        for kind in kinds_for(self.subject, contenders, "binary_reference"):
+            try:
+                self.files.ensure(self.subject, kind)
+            except ExportError as error:
+                missing[kind.name] = str(error)
         try:
-            for contender in CONTENDERS:
-                if contender.key in self.options.skip:
-                    continue
-                if not contender.only_real or not self.prepared.reads_levels:
-                    self._start(contender)
+            for contender in contenders:
+                self._start(contender, missing.get(contender.kind))
             for index, batch in enumerate(self.options.batches):
                 self._measure(batch, self.options.budget_s / len(self.options.batches))
                 if index == 0 or batch == self.options.batches[-1]:
@@ -85,78 +101,79 @@ class NetworkComparison:
                 worker.stop()
         return list(self.rows.values())
 
-    def _start(self, contender: Contender) -> None:
-        row: Row = {
-            "key": contender.key,
-            "title": contender.title,
-            "form": contender.form,
-            "batches": [],
-            "agreement": [],
-        }
-        self.rows[contender.key] = row
-        if contender.engine in self.prepared.failures:
-            row["failure"] = self.prepared.failures[contender.engine]
+    def _start(self, contender: Contender, reason: str | None) -> None:
+        key = contender.engine
+        if self.options.rehearsal and key in REHEARSAL:
+            precision, device = REHEARSAL[key]
+            contender = replace(contender, precision=precision, device=device)
+        form = "binary" if contender.is_binary else "float"
+        row: Row = {"key": key, "title": contender.title, "form": form, "batches": []}
+        self.rows[key] = row = {**row, "agreement": [], "precision": contender.precision}
+        if reason is not None:
+            row["failure"] = reason
             return
-        precision, device = contender.precision, contender.device
-        if self.options.rehearsal:
-            precision, device = contender.rehearsal
-        row["precision"] = precision
-        task = asdict(self.prepared.task(contender.engine, precision, device))
         try:
             row["starts"] = []
-            if contender.engine == "phonebit":
-                row["starts"].append(_start_and_stop(task))
-                row["tuning"] = self._tune(task)
-                row["starts"].append(_start_and_stop(task))  # builds what tuning changed
-            worker = WorkerProcess(contender.module, task, START_TIMEOUT_S)
+            if contender.is_binary:
+                row["starts"].append(self._start_and_stop(contender))
+                row["tuning"] = self._tune(contender)
+                row["starts"].append(self._start_and_stop(contender))  # builds what tuning changed
+            worker = start(self.subject, contender, self.files)
         except WorkerError as error:
-            self._fail(contender.key, "start", error)
+            self._fail(key, "start", error)
             return
-        self.workers[contender.key] = worker
+        self.workers[key] = worker
         row |= {"version": worker.ready["version"], "notes": worker.ready["notes"]}
-        first = self._ask(contender.key, "batch 1")
+        first = self._ask(key, "batch 1")
         if first is not None:
             row["starts"].append(_start_row(worker, first))
 
-    def _tune(self, task: Row) -> Row:
-        if self.options.tune == "none":
-            return {"level": "none"}
-        command = [sys.executable, "-c", PHONEBIT_COMMAND, "tune", task["model"]]
-        command += ["--device", task["device"], "--precision", task["precision"]]
-        command += ["--level", self.options.tune, "--json"]
+    def _start_and_stop(self, contender: Contender) -> Row:
+        """A start of PhoneBit of which nothing is kept but what is in the cache folder."""
+        worker = start(self.subject, contender, self.files)
+        try:
+            return _start_row(worker, worker.ask("batch 1", CALL_TIMEOUT_S))
+        finally:
+            worker.stop()
+
+    def _tune(self, contender: Contender) -> Row:
+        level = self.options.tune
+        if level == "none":
+            return {"level": level}
+        model = str(self.files.path(self.subject, contender.kind))
+        command = [sys.executable, "-P", "-c", PHONEBIT_COMMAND, "tune", model, "--json"]
+        command += ["--device", contender.device, "--precision", contender.variant]
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, timeout=self.options.tune_timeout_s
+                [*command, "--level", level],
+                capture_output=True,
+                text=True,
+                timeout=self.options.tune_timeout_s,
+                check=False,
             )
         except subprocess.TimeoutExpired:
-            return {"level": self.options.tune, "complete": False}  # what it found is kept
+            return {"level": level, "complete": False}  # what it found is kept
         if done.returncode:
-            return {"level": self.options.tune, "failure": done.stderr.strip()[-300:]}
-        return {"level": self.options.tune, "complete": True}
+            return {"level": level, "failure": done.stderr.strip()[-300:]}
+        return {"level": level, "complete": True}
 
     def _measure(self, batch: int, budget_s: float) -> None:
         first = {key: self._ask(key, f"batch {batch}") for key in list(self.workers)}
-        turns = {key: self._turn(key, batch) for key in self.workers}
-        rounds = take_turns(turns, budget_s, WorkerError)
+        rounds = take_worker_turns(self.workers, budget_s)
         for key, error in rounds.failures.items():
             self._fail(key, f"batch {batch}", error)
         clock_mhz = self.nvml.clock_mhz()
         for key in list(self.workers):
-            device, start = self._ask(key, f"device {PASSES_IN_FLIGHT}"), first[key]
-            if device is None or start is None:
+            device, started = self._ask(key, f"device {PASSES_IN_FLIGHT}"), first[key]
+            if device is None or started is None:
                 continue
             row = {"batch": batch, **rounds.summary(key, REFERENCE), "device_ms": device["ms"]}
-            row |= {"rounds": rounds.count, "quiet_rounds": len(rounds.quiet())}
-            row["first_ms"] = start["first_ms"]
+            row |= {"rounds": len(rounds.canary_ms), "quiet_rounds": len(rounds.steady)}
+            row["first_ms"] = started["first_ms"]
             row["memory_mib"] = self.nvml.memory_mib(self.workers[key].ready["pid"])
             row["clock_mhz"] = clock_mhz
             self.rows[key]["batches"].append(row)
         self._report(batch, rounds)
-
-    def _turn(self, key: str, batch: int) -> Callable[[], list[float]]:
-        worker = self.workers[key]
-        warmups, calls = (WARMUPS, CALLS) if batch < LARGE_BATCH else (1, 1)
-        return lambda: list(worker.ask(f"run {warmups} {calls}", CALL_TIMEOUT_S)["ms"])
 
     def _check_results(self, batch: int) -> None:
         for key in list(self.workers):
@@ -165,8 +182,9 @@ class NetworkComparison:
                 if self._ask(key, f"output {path}") is None:
                     continue
                 result = np.load(path)
-            reference = self.prepared.reference(self.rows[key]["form"])
-            row = agreement(result.reshape(len(result), *reference.shape[1:])[:1], reference)
+            kind = "binary_reference" if self.rows[key]["form"] == "binary" else "reference"
+            reference = np.load(self.files.path(self.subject, kind))
+            row = agreement(result[:1].reshape(reference.shape), reference)
             self.rows[key]["agreement"].append({"batch": batch, **row})
 
     def _ask(self, key: str, request: str) -> Row | None:
@@ -180,14 +198,14 @@ class NetworkComparison:
     def _fail(self, key: str, request: str, error: Exception) -> None:
         self.rows[key]["failure"] = f"{request}: {error}"
         self.workers.pop(key, None)
-        print(f"{self.prepared.name}: {key} failed at {request}: {error}", flush=True)
+        print(f"{self.subject.name}: {key} failed at {request}: {error}", flush=True)
 
     def _report(self, batch: int, rounds: Rounds) -> None:
         texts = []
         for key in self.workers:
             measured = [row for row in self.rows[key]["batches"] if row["batch"] == batch]
             texts += [f"{key} {row['median_ms']:.3f}" for row in measured]
-        what = f"{self.prepared.name} x{batch}, {rounds.count} rounds"
+        what = f"{self.subject.name} x{batch}, {len(rounds.canary_ms)} rounds"
         print(f"{what}: {', '.join(texts)}", flush=True)
 
 
@@ -207,15 +225,6 @@ def agreement(result: NDArray[Any], reference: NDArray[Any]) -> Row:
     }
 
 
-def _start_and_stop(task: Row) -> Row:
-    """A start of PhoneBit of which nothing is kept but what is in the cache folder."""
-    worker = WorkerProcess(PHONEBIT_WORKER, task, START_TIMEOUT_S)
-    try:
-        return _start_row(worker, worker.ask("batch 1", CALL_TIMEOUT_S))
-    finally:
-        worker.stop()
-
-
 def _start_row(worker: WorkerProcess, first: Row) -> Row:
     return {
         "start_ms": worker.start_ms,
@@ -225,24 +234,21 @@ def _start_row(worker: WorkerProcess, first: Row) -> Row:
     }
 
 
-def compare(options: argparse.Namespace) -> Row:
-    """The whole run as a JSON document; written after each network, so that none is lost."""
+def compare(options: argparse.Namespace) -> None:
+    """The whole run; the results file is written after each network, so that none is lost."""
     nvml = Nvml()
     os.environ.setdefault("PHONEBIT_CACHE_DIR", str(options.work / "cache"))
     context = {**run_context("gpu"), **nvml.describe(), "rehearsal": options.rehearsal}
-    context |= {"tune": options.tune, "warmups": WARMUPS, "calls": CALLS}
-    document: Row = {"context": context, "networks": []}
+    document: Row = {"context": {**context, "tune": options.tune}, "networks": []}
+    pythons = {"phonebit": sys.executable, "tensorflow": options.tensorflow_python}
+    files = Files(options.work.resolve(), pythons, "f32")
     for name in options.networks:
-        prepared = prepare(name, options.work)
-        rows = NetworkComparison(prepared, options, nvml).run()
-        document["networks"].append({"name": name, "input": prepared.shape, "rows": rows})
+        subject = NETWORKS[name]
+        rows = NetworkComparison(subject, files, options, nvml).run()
+        shape = [subject.size, subject.size, 3]
+        document["networks"].append({"name": name, "input": shape, "rows": rows})
         if options.json is not None:
             write_results(options.json, document)
-    return document
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(word) for word in text.split(","))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -252,14 +258,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--work", type=Path, required=True, help="folder of the networks' files")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--networks", type=lambda text: text.split(","), default=NETWORKS)
-    parser.add_argument("--batches", type=_numbers, default=BATCHES)
+    parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))
+    parser.add_argument("--batches", nargs="+", type=int, default=BATCHES, metavar="N")
     parser.add_argument("--budget-s", type=float, default=20.0, help="rounds of one network")
     parser.add_argument(
         "--tune", choices=("none", "rapid", "normal", "exhaustive"), default="rapid"
     )
     parser.add_argument("--tune-timeout-s", type=float, default=30.0, help="for one network")
-    parser.add_argument("--skip", type=lambda text: text.split(","), default=())
+    parser.add_argument("--tensorflow-python", default=sys.executable, help="writes LiteRT's files")
+    parser.add_argument("--skip", nargs="+", default=(), metavar="ENGINE")
     parser.add_argument("--rehearsal", action="store_true")
     options = parser.parse_args(arguments)
     options.work.mkdir(parents=True, exist_ok=True)

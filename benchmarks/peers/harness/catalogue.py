@@ -8,8 +8,9 @@ from typing import Final, Literal
 
 Environment = Literal["phonebit", "peers", "tensorflow"]
 """Each has its own Python, since the frameworks' requirements exclude each other."""
-Precision = Literal["binary", "binary, int8", "f32", "bf16", "int8"]
-"""Of the binary networks' real layers: f32 (PhoneBit's last ones are stored as halves), or int8."""
+Precision = Literal["binary", "binary, int8", "f32", "bf16", "int8", "exact", "f16"]
+"""On the CPU "binary" has real layers in f32 (of PhoneBit's, the last is stored as halves) or int8;
+on a GPU PhoneBit is "exact", or "f16" between binary layers."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ KINDS: Final = {
         FileKind("pictures", "picture_f32.npy", "phonebit", companion="picture_u8.npy"),
         FileKind("pbit", "network.pbit", "phonebit"),
         FileKind("pbit_int8", "network_int8.pbit", "phonebit"),
+        FileKind("binary_reference", "binary_reference.npy", "phonebit", (), ("pictures", "pbit")),
         FileKind("larq", "larq.tflite", "tensorflow", ("keras_format", "steps")),
         FileKind(
             "openvino_binary",
@@ -78,14 +80,13 @@ KINDS: Final = {
             ("openvino_binary", "folding", "steps"),
             companion="binary.bin",
         ),
-        FileKind("onnx", "float.onnx", "peers", ("onnx_format", "folding", "steps")),
+        FileKind("onnx", "float.onnx", "phonebit", ("torch_format", "folding", "steps")),
         FileKind("onnx_int8", "int8.onnx", "peers", ("quantization",), ("onnx",)),
         FileKind("openvino_int8", "int8.xml", "peers", ("quantization",), ("onnx",), "int8.bin"),
         FileKind("tflite", "float.tflite", "tensorflow", ("keras_format", "folding", "steps")),
         FileKind("tflite_int8", "int8.tflite", "tensorflow", ("keras_format", "folding", "steps")),
-        FileKind(
-            "torchscript", "float.torchscript", "phonebit", ("torch_format", "folding", "steps")
-        ),
+        FileKind("torchscript", "float.pt", "phonebit", ("torch_format", "folding", "steps")),
+        FileKind("ncnn", "float.ncnn.param", "phonebit", (), ("torchscript",), "float.ncnn.bin"),
         FileKind("reference", "float_reference.npy", "phonebit", (), ("pictures",)),
     )
 }
@@ -103,6 +104,7 @@ class Contender:
         environment: whose Python runs the worker.
         kind: of the file that it loads.
         variant: for the worker, where an engine has several.
+        device: that the engine is asked for.
     """
 
     engine: str
@@ -112,6 +114,7 @@ class Contender:
     environment: Environment
     kind: str
     variant: str = ""
+    device: str = "cpu"
 
     @property
     def key(self) -> str:
@@ -121,7 +124,7 @@ class Contender:
     @property
     def is_binary(self) -> bool:
         """Whether it runs the binary network, not the twin."""
-        return self.precision in ("binary", "binary, int8")
+        return self.kind in ("pbit", "pbit_int8", "larq", "openvino_binary")
 
 
 CONTENDERS: Final = (
@@ -149,6 +152,24 @@ CONTENDERS: Final = (
 )
 OURS: Final = CONTENDERS[0]
 
+GPU_CONTENDERS: Final = (
+    Contender("phonebit", "PhoneBit", "phonebit", "exact", "phonebit", "pbit", "exact", "gpu"),
+    Contender(
+        *("phonebit_f16", "PhoneBit, float tensors f16", "phonebit", "f16"),
+        *("phonebit", "pbit", "f16", "gpu"),
+    ),
+    Contender("ncnn", "ncnn, Vulkan f16", "ncnn", "f16", "phonebit", "ncnn", device="gpu"),
+    Contender(
+        *("litert", "LiteRT, WebGPU f16", "litert_gpu", "f16", "phonebit", "tflite"), device="gpu"
+    ),
+    Contender(
+        *("torch", "PyTorch, cuDNN f16", "torch_gpu", "f16", "phonebit", "torchscript"),
+        device="cuda:0",
+    ),
+)
+REHEARSAL: Final = {"ncnn": ("f16", "cpu"), "litert": ("f32", "cpu"), "torch": ("f32", "cpu")}
+"""Precision and device of those where there is no GPU and only the benchmark is tried."""
+
 
 def subject(name: str) -> Subject:
     """The network of this name."""
@@ -160,10 +181,10 @@ def contenders_for(entry: Subject) -> list[Contender]:
     return [each for each in CONTENDERS if each.is_binary or entry.definition is not None]
 
 
-def kinds_for(entry: Subject, contenders: Iterable[Contender]) -> list[FileKind]:
-    """Every file that these contenders need, in an order in which they can be written."""
+def kinds_for(entry: Subject, contenders: Iterable[Contender], *more: str) -> list[FileKind]:
+    """Every file that these contenders need, and more, in an order in which they can be written."""
     wanted = ["zoo"] if entry.zoo is not None else []
-    wanted += ["pictures", *(each.kind for each in contenders)]
+    wanted += ["pictures", *(each.kind for each in contenders), *more]
     if entry.definition is not None:
         wanted.append("reference")
     ordered: list[str] = []

@@ -74,6 +74,7 @@ class Files:
         folder = str(self.folder(subject).resolve())
         command = [python, "-m", "benchmarks.peers.formats.export", kind.name, subject.name, folder]
         command += ["--float-weights", self.float_weights]
+        command += ["--no-zoo"] if subject.zoo is None else []
         try:
             done = subprocess.run(
                 command,
@@ -108,7 +109,7 @@ class Files:
             folders.append(Path(phonebit.converter.__file__).parent)
         files += [path for folder in folders for path in folder.rglob("*.py")]
         options = self.float_weights if kind.name == "pbit" else ""
-        return f"{_hash(files)} {options}\n"
+        return f"{_hash(files)} {options} {subject.zoo or ''}\n"
 
 
 def last_error(text: str) -> str:

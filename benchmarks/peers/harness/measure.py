@@ -6,7 +6,10 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from statistics import median
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -14,8 +17,8 @@ from numpy.typing import NDArray
 
 from benchmarks.peers.harness.catalogue import OURS, Contender, Subject
 from benchmarks.peers.harness.files import Files
-from benchmarks.peers.harness.turns import take_turns
 from benchmarks.peers.harness.worker_process import WorkerError, WorkerProcess
+from benchmarks.rounds import TOTAL, Rounds, Times, take_turns
 
 WORKERS: Final = "benchmarks.peers.workers"
 START_TIMEOUT_S: Final = 300
@@ -25,6 +28,8 @@ PAUSE_S: Final = 0.05
 WARM_S: Final = 0.02
 """Behind the pause, until caches, threads and clock are what they are between a video's frames."""
 TIMED_S: Final = 0.03
+LEAST_ROUNDS: Final = 5
+MOST_ROUNDS: Final = 40
 
 TOLERANCE: Final = {"binary": 0.05, "binary, int8": 0.5, "f32": 1e-3, "bf16": 0.2, "int8": 0.5}
 """Largest difference of a result that counts as agreement, as a share of the largest value.
@@ -74,7 +79,7 @@ def measure(
         contenders: PhoneBit first.
         files: their files.
         missing: by kind of file, why it is not there.
-        budget_s: time for all rounds; see ``turns.take_turns``.
+        budget_s: time for all rounds, of which there are some at least.
 
     Returns:
         The case's entry of the results: rounds, canary, and a row for each contender, with its
@@ -91,16 +96,21 @@ def measure(
             try:
                 if each.kind in missing:
                     raise WorkerError(missing[each.kind])
-                workers[each.key] = worker = _start(case, each, files, cores)
-                row |= {"start_ms": worker.start_ms, **worker.ready}
+                task = {"threads": case.threads, "cores": cores}
+                # PyTorch's own pool and those below NumPy; the others are told by option.
+                variables = {**os.environ, "OMP_NUM_THREADS": str(case.threads)}
+                worker = start(case.subject, each, files, task, variables)
+                workers[each.key] = worker
+                first = worker.ask(f"batch {case.batch}", START_TIMEOUT_S)
+                row |= {key: worker.ready[key] for key in ("load_ms", "version")} | first
+                row["start_ms"] = worker.start_ms + first["first_ms"]
                 row["model_bytes"] = files.size_bytes(case.subject, each.kind)
                 row["agreement"] = _agreement(case, each, files, worker)
             except WorkerError as error:
                 workers.pop(each.key, None)
                 row["reason"] = str(error)
-        turns = {key: lambda worker=worker: _turn(worker) for key, worker in workers.items()}
-        rounds = take_turns(turns, budget_s, WorkerError)
-        for key in rounds.times_ms:
+        rounds = take_worker_turns(workers, budget_s)
+        for key in rounds.times:
             rows[key] |= rounds.summary(key, OURS.key)
             try:
                 rows[key] |= workers[key].ask("end", RUN_TIMEOUT_S)
@@ -116,9 +126,9 @@ def measure(
         "network": case.subject.name,
         "threads": case.threads,
         "batch": case.batch,
-        "rounds": rounds.count,
-        "quiet_rounds": len(rounds.quiet()),
-        "only_quiet_rounds_count": rounds.is_quiet,
+        "rounds": len(rounds.canary_ms),
+        "quiet_rounds": len(rounds.steady),
+        "only_quiet_rounds_count": rounds.is_steady,
         "rows": list(rows.values()),
     }
 
@@ -127,49 +137,65 @@ def _row(contender: Contender) -> Row:
     return {"engine": contender.engine, "title": contender.title, "precision": contender.precision}
 
 
-def _start(case: Case, contender: Contender, files: Files, cores: list[int]) -> WorkerProcess:
-    task = {
-        "model": str(files.path(case.subject, contender.kind)),
-        "picture": str(picture_file(case, contender, files)),
-        "threads": case.threads,
-        "cores": cores,
+def start(
+    subject: Subject,
+    contender: Contender,
+    files: Files,
+    task: Mapping[str, Any] = MappingProxyType({}),
+    variables: Mapping[str, str] | None = None,
+) -> WorkerProcess:
+    """A worker with its network.
+
+    Args:
+        subject: the network.
+        contender: the engine.
+        files: of both.
+        task: what else the worker is told.
+        variables: of the process; None: those of this one.
+    """
+    told = {
+        "model": str(files.path(subject, contender.kind)),
+        "picture": str(picture_file(subject, contender, files)),
         "precision": contender.precision,
         "variant": contender.variant,
+        "device": contender.device,
+        **task,
     }
-    return WorkerProcess(
-        f"{WORKERS}.{contender.worker}_worker",
-        task,
-        START_TIMEOUT_S,
-        files.pythons[contender.environment],
-        # PyTorch's own pool and those of libraries below NumPy; the others are told by option.
-        {**os.environ, "OMP_NUM_THREADS": str(case.threads)},
+    module = f"{WORKERS}.{contender.worker}_worker"
+    python = files.pythons[contender.environment]
+    return WorkerProcess(module, told, START_TIMEOUT_S, python, variables)
+
+
+def picture_file(subject: Subject, contender: Contender, files: Files) -> Path:
+    """The input of a contender: levels for PhoneBit where its network reads such, else reals.
+
+    PyTorch scales levels on the GPU.
+    """
+    takes_levels = contender.worker == "torch_gpu" or (
+        contender.worker == OURS.worker and reads_levels(subject)
     )
+    return files.folder(subject) / f"picture_{'u8' if takes_levels else 'f32'}.npy"
 
 
-def picture_file(case: Case, contender: Contender, files: Files) -> Path:
-    """The input of a contender: levels for PhoneBit where its network reads such, else reals."""
-    folder = files.folder(case.subject)
-    reads_levels = contender.engine == OURS.engine and _reads_levels(case.subject)
-    dtype = "u8" if reads_levels else "f32"
-    single = folder / f"picture_{dtype}.npy"
-    if case.batch == 1:
-        return single
-    many = folder / f"pictures_{dtype}_{case.batch}.npy"
-    np.save(many, np.repeat(np.load(single), case.batch, axis=0))
-    return many
-
-
-def _reads_levels(subject: Subject) -> bool:
+def reads_levels(subject: Subject) -> bool:
+    """Whether the .pbit file of a network reads uint8."""
     from phonebit.models.networks import NETWORKS
 
     return subject.zoo is None and NETWORKS[subject.name].input_dtype == "u8"
 
 
-def _turn(worker: WorkerProcess) -> list[float]:
-    """Times of passes."""
+def take_worker_turns(workers: Mapping[str, WorkerProcess], budget_s: float) -> Rounds:
+    """Rounds of all workers; one that fails leaves."""
+    turns = {key: partial(_turn, worker) for key, worker in workers.items()}
+    return take_turns(
+        turns, LEAST_ROUNDS, most=MOST_ROUNDS, budget_s=budget_s, expected=(WorkerError,)
+    )
+
+
+def _turn(worker: WorkerProcess) -> Times:
+    """The median of a turn's passes."""
     time.sleep(PAUSE_S)
-    times: list[float] = worker.ask(f"run {WARM_S} {TIMED_S}", RUN_TIMEOUT_S)["ms"]
-    return times
+    return {TOTAL: median(worker.ask(f"run {WARM_S} {TIMED_S}", RUN_TIMEOUT_S)["ms"])}
 
 
 def _agreement(

@@ -1,6 +1,6 @@
 """The coordinator's side of a worker: a process, requests by line, answers in JSON, time limits.
 
-The other side is ``../worker_loop.py``.
+The other side is ``../worker.py``.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.peers.workers.protocol import Array, Engine, Task, serve
+from benchmarks.peers.worker import Array, Engine, Forward, Task, serve
 
 
 def load(task: Task) -> Engine:
@@ -32,12 +32,12 @@ def load(task: Task) -> Engine:
     interpreter = module.LiteInterpreter(
         Path(task.model).read_bytes(), task.threads, False, task.variant == "indirect", True
     )
-    pictures = [row[None] for row in task.read_picture().astype(np.float32)]
 
-    def forward() -> Array:
-        return np.concatenate([interpreter.predict([picture])[0] for picture in pictures])
+    def prepare(pictures: Array) -> Forward:
+        single = [row[None] for row in pictures.astype(np.float32)]
+        return lambda: np.concatenate([interpreter.predict([picture])[0] for picture in single])
 
-    return Engine(forward=forward, version=version("larq-compute-engine"), package=package)
+    return Engine(prepare, version("larq-compute-engine"), package)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.peers.workers.protocol import Array, Engine, Task, serve
+from benchmarks.peers.worker import Array, Engine, Forward, Task, serve
 
 
 def load(task: Task) -> Engine:
@@ -21,21 +21,21 @@ def load(task: Task) -> Engine:
 
     interpreter = Interpreter(task.model, num_threads=task.threads)
     given, returned = interpreter.get_input_details()[0], interpreter.get_output_details()[0]
-    picture = task.read_picture()
-    interpreter.resize_tensor_input(given["index"], picture.shape)
-    interpreter.allocate_tensors()
-    picture = _quantized(picture, given)
 
-    def forward() -> Array:
-        interpreter.set_tensor(given["index"], picture)
-        interpreter.invoke()
-        return _real(interpreter.get_tensor(returned["index"]), returned)
+    def prepare(pictures: Array) -> Forward:
+        interpreter.resize_tensor_input(given["index"], pictures.shape)
+        interpreter.allocate_tensors()
+        pictures = _quantized(pictures, given)
 
-    return Engine(
-        forward=forward,
-        version=version("ai-edge-litert"),
-        package=Path(ai_edge_litert.__file__).parent,
-    )
+        def forward() -> Array:
+            interpreter.set_tensor(given["index"], pictures)
+            interpreter.invoke()
+            return _real(interpreter.get_tensor(returned["index"]), returned)
+
+        return forward
+
+    package = Path(ai_edge_litert.__file__).parent
+    return Engine(prepare, version("ai-edge-litert"), package)
 
 
 def _quantized(picture: Array, tensor: dict[str, object]) -> Array:

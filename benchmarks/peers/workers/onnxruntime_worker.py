@@ -2,31 +2,53 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
 from pathlib import Path
+from typing import Final
 
-from benchmarks.peers.workers.protocol import Array, Engine, Task, serve
+from benchmarks.peers.worker import Array, Engine, Forward, NodeTimes, Task, planes, serve
+
+NODES_PASSES: Final = 3
+"""Of a session whose nodes are timed; the last one counts."""
 
 
 def load(task: Task) -> Engine:
     """The network of an .onnx file."""
     import onnxruntime
 
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = task.threads
-    options.inter_op_num_threads = 1
-    session = onnxruntime.InferenceSession(task.model, options, providers=["CPUExecutionProvider"])
-    feeds = {session.get_inputs()[0].name: task.read_planes()}
+    def start(profile: str = "") -> onnxruntime.InferenceSession:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = task.threads
+        options.inter_op_num_threads = 1
+        if profile:
+            options.enable_profiling = True
+            options.profile_file_prefix = profile
+        return onnxruntime.InferenceSession(task.model, options, providers=["CPUExecutionProvider"])
 
-    def forward() -> Array:
-        result: Array = session.run(None, feeds)[0]
-        return result
+    session = start()
+    feeds = {}
 
-    return Engine(
-        forward=forward,
-        version=onnxruntime.__version__,
-        package=Path(onnxruntime.__file__).parent,
-        channels_first=True,
-    )
+    def prepare(pictures: Array) -> Forward:
+        feeds[session.get_inputs()[0].name] = planes(pictures)
+        return lambda: session.run(None, feeds)[0]
+
+    def nodes_ms() -> NodeTimes:
+        """By a profile; it is written when a session ends, so each pass has a session."""
+        with tempfile.TemporaryDirectory() as folder:
+            profiled = start(f"{folder}/profile")
+            for _ in range(NODES_PASSES):
+                profiled.run(None, feeds)
+            events = json.loads(Path(profiled.end_profiling()).read_text())
+        nodes = [
+            (event["name"].removesuffix("_kernel_time"), event["dur"] * 1e-3)
+            for event in events
+            if event.get("cat") == "Node" and event["name"].endswith("_kernel_time")
+        ]
+        return nodes[-(len(nodes) // NODES_PASSES) :]
+
+    package = Path(onnxruntime.__file__).parent
+    return Engine(prepare, onnxruntime.__version__, package, True, nodes_ms=nodes_ms)
 
 
 if __name__ == "__main__":

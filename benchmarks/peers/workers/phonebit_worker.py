@@ -1,26 +1,60 @@
-"""PhoneBit on the CPU."""
+"""PhoneBit on the CPU, or on an OpenCL device, where arrays are pyopencl's."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from typing import Final
 
-from benchmarks.peers.workers.protocol import Engine, Task, serve
+from benchmarks.peers.worker import (
+    Array,
+    Engine,
+    Forward,
+    Task,
+    milliseconds_since,
+    serve,
+)
+
+HALF_NOTES: Final = (
+    "rounding to half precision flips signs of values near zero, which random weights magnify",
+)
 
 
 def load(task: Task) -> Engine:
     """The network of a .pbit file."""
     import phonebit
 
-    precision = "fast" if task.variant == "fast" else "exact"
+    threads = task.threads if task.device == "cpu" else 0
     network = phonebit.Network.load(
-        task.model, device="cpu", threads=task.threads, precision=precision
+        task.model, device=task.device, threads=threads, precision=task.variant or "exact"
     )
-    picture = task.read_picture()
+    given: list[Array] = []
+    """The pictures of the last batch."""
+
+    def prepare(pictures: Array) -> Forward:
+        given[:] = [pictures]
+        return lambda: network.forward(pictures)
+
+    def device_ms(passes: int) -> float:
+        """By the host's clock around passes that are enqueued without waiting."""
+        import pyopencl.array
+
+        x = pyopencl.array.to_device(network.queue, given[0])
+        result = network.forward(x)
+        network.queue.finish()
+        begin = time.perf_counter()
+        for _ in range(passes):
+            network.forward(x, out=result)
+        network.queue.finish()
+        return milliseconds_since(begin) / passes
 
     return Engine(
-        forward=lambda: network.forward(picture),
-        version=phonebit.__version__,
-        package=Path(phonebit.__file__).parent,
+        prepare,
+        phonebit.__version__,
+        Path(phonebit.__file__).parent,
+        notes=HALF_NOTES if task.variant == "f16" else (),
+        startup=network.startup,
+        device_ms=device_ms,
     )
 
 

@@ -1,17 +1,16 @@
-"""The GPU benchmark beside other engines: writers of the float twin, protocol, document."""
+"""The GPU benchmark beside other engines: the float twin in their formats, document."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from benchmarks.peers.gpu import document, ncnn_format
-from benchmarks.peers.harness.worker_process import WorkerProcess
-from benchmarks.records import ROOT
+from benchmarks.peers.formats import export
+from benchmarks.peers.gpu import document
+from benchmarks.peers.harness.catalogue import subject
 from phonebit.converter import interpreter
 from phonebit.converter.ir import Graph
 from phonebit.converter.ops import BatchNorm
@@ -19,7 +18,6 @@ from phonebit.converter.ops.epilogue import PRelu
 from phonebit.errors import ConversionError
 from phonebit.models.networks.builder import NetworkBuilder
 
-PATIENCE_S = 60.0
 RNG = np.random.default_rng(11)
 
 
@@ -49,95 +47,76 @@ def expected(graph: Graph, x: np.ndarray) -> np.ndarray:
     return interpreter.run(graph, {graph.inputs[0]: x})[graph.outputs[0]]
 
 
-def read_param(path: Path) -> tuple[int, int, list[list[str]]]:
-    """Counts of layers and blobs, and the lines' words."""
-    magic, counts, *lines = path.read_text().splitlines()
-    assert magic == "7767517"
-    layers, blobs = map(int, counts.split())
-    return layers, blobs, [line.split() for line in lines]
-
-
-def blobs_of(words: list[str]) -> tuple[list[str], list[str]]:
-    inputs, outputs = int(words[2]), int(words[3])
-    return words[4 : 4 + inputs], words[4 + inputs : 4 + inputs + outputs]
-
-
-def test_param_file_counts_its_layers_and_every_blob_has_one_writer_and_one_reader(
-    tmp_path: Path,
+@pytest.mark.torch
+def test_ncnn_computes_what_the_source_graph_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    graph = twin()
-    path, _ = ncnn_format.write_ncnn(graph, tmp_path, "twin")
-    layers, blobs, lines = read_param(path)
-    assert layers == len(lines)
-    read = [name for words in lines for name in blobs_of(words)[0]]
-    written = [name for words in lines for name in blobs_of(words)[1]]
-    assert len(written) == len(set(written)) == blobs
-    assert sorted(read) == sorted(set(written) - set(graph.outputs))
-
-
-def test_bin_file_has_the_bytes_that_the_param_file_declares(tmp_path: Path) -> None:
-    path, weights = ncnn_format.write_ncnn(twin(), tmp_path, "twin")
-    total = 0
-    for words in read_param(path)[2]:
-        settings = dict(word.split("=") for word in words if "=" in word)
-        convolution = {"Convolution": ("5", "6"), "ConvolutionDepthWise": ("5", "6")}
-        bias, size = convolution.get(words[0], ("1", "2"))
-        if words[0] in ("Convolution", "ConvolutionDepthWise", "InnerProduct"):
-            total += 4 + -(-2 * int(settings[size]) // 4) * 4
-            total += 4 * int(settings["0"]) * int(settings[bias])
-        if words[0] == "BatchNorm":
-            total += 16 * int(settings["0"])
-    assert weights.stat().st_size == total
-
-
-def test_folded_layers_are_absent_and_activations_part_of_convolutions(tmp_path: Path) -> None:
-    path, _ = ncnn_format.write_ncnn(twin(), tmp_path, "twin")
-    lines = {words[1]: words for words in read_param(path)[2]}
-    assert "bn1" not in lines and "bn2" in lines  # a ReLU stands between the second and its layer
-    assert "9=2" in lines["stem"] and "-23310=1,0.1" in " ".join(lines["stem"])
-    assert "9=1" in lines["grow"] and "relu2" not in lines
-
-
-def test_operator_without_ncnn_layer_is_an_error_that_names_the_layer(tmp_path: Path) -> None:
-    net = NetworkBuilder("signs", "binary")
-    x = net.conv("conv", net.picture(6, 6), 4, 3)
-    graph = net.done(net.activate("sign", net.batch_norm("bn", x)))
-    with pytest.raises(ConversionError, match="sign"):
-        ncnn_format.write_ncnn(graph, tmp_path, "signs")
-
-
-def test_ncnn_computes_what_the_source_graph_does(tmp_path: Path) -> None:
     ncnn = pytest.importorskip("ncnn", reason="ncnn is not installed (pip install ncnn)")
+    pytest.importorskip("pnnx", reason="pnnx is not installed (pip install pnnx)")
     graph = twin()
-    path, weights = ncnn_format.write_ncnn(graph, tmp_path, "twin")
+    monkeypatch.setattr(export.Job, "float_graph", lambda job: graph)
+    job = export.Job(subject("alexnet"), tmp_path, "f32")
+    export.write_torchscript(job)
+    export.write_ncnn(job)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "float.pt", "float.ncnn.param", "float.ncnn.bin"}  # fmt: skip
     x = pictures(graph)
     net = ncnn.Net()
     net.opt.use_vulkan_compute = False
     net.opt.use_fp16_arithmetic = False
-    assert net.load_param(str(path)) == 0 and net.load_model(str(weights)) == 0
+    assert net.load_param(str(job.path("ncnn"))) == 0
+    assert net.load_model(str(job.path("ncnn").with_suffix(".bin"))) == 0
     extractor = net.create_extractor()
     planes = np.ascontiguousarray(x[0].transpose(2, 0, 1))  # ncnn's array points into it
-    extractor.input(graph.inputs[0], ncnn.Mat(planes))
-    code, result = extractor.extract(graph.outputs[0])
+    extractor.input(net.input_names()[0], ncnn.Mat(planes))
+    code, result = extractor.extract(net.output_names()[0])
     assert code == 0
     # Weights are stored as half floats: 2^-11 each, more after some layers.
     np.testing.assert_allclose(np.array(result), expected(graph, x)[0, 0, 0], rtol=0.02, atol=0.01)
 
 
-def test_tflite_file_computes_what_the_source_graph_does(tmp_path: Path) -> None:
-    reason = "LiteRT is not installed (pip install ai-edge-litert)"
-    runtime = pytest.importorskip("ai_edge_litert.interpreter", reason=reason)
-    graph, path = twin(), tmp_path / "twin.tflite"
-    from benchmarks.peers.gpu.tflite_format import write_tflite
+@pytest.mark.framework
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_tflite_file_computes_what_the_source_graph_does(mirrored: bool) -> None:
+    tf = pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
+    from benchmarks.peers.formats.folding import fold_batch_norm
+    from benchmarks.peers.formats.keras_format import to_keras
 
-    write_tflite(graph, path)
+    graph = twin()
+    model = to_keras(fold_batch_norm(graph), mirrored)
     x = pictures(graph)
-    engine = runtime.Interpreter(str(path), num_threads=1)
+    engine = tf.lite.Interpreter(
+        model_content=tf.lite.TFLiteConverter.from_keras_model(model).convert()
+    )
     engine.allocate_tensors()
     engine.set_tensor(engine.get_input_details()[0]["index"], x)
     engine.invoke()
     result = engine.get_tensor(engine.get_output_details()[0]["index"])
     # Float32 in another order of sums.
+    np.testing.assert_allclose(result, expected(graph, x)[:, 0, 0], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.torch
+def test_onnx_file_computes_what_the_source_graph_does_and_names_its_layers(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("onnxscript", reason="onnxscript is not installed")
+    onnxruntime = pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
+    import onnx
+
+    from benchmarks.peers.formats.torch_format import save_onnx
+
+    graph = twin()
+    save_onnx(graph, tmp_path / "twin.onnx")
+    nodes = onnx.load(tmp_path / "twin.onnx").graph.node
+    layers = {node.name for node in graph.nodes}
+    assert {node.name.partition("/")[0] for node in nodes} <= layers
+    x = pictures(graph, 3)
+    session = onnxruntime.InferenceSession(
+        tmp_path / "twin.onnx", providers=["CPUExecutionProvider"]
+    )
+    feeds = {session.get_inputs()[0].name: np.ascontiguousarray(x.transpose(0, 3, 1, 2))}
+    (result,) = session.run(None, feeds)
     np.testing.assert_allclose(result, expected(graph, x)[:, 0, 0], rtol=1e-4, atol=1e-6)
 
 
@@ -156,70 +135,7 @@ def test_torch_module_computes_what_the_source_graph_does(slopes: str) -> None:
     with torch.inference_mode():
         result = FloatNetwork(graph).eval()(torch.from_numpy(x).permute(0, 3, 1, 2))
     # Float32 in another order of sums; batch normalization folded.
-    np.testing.assert_allclose(
-        result.permute(0, 2, 3, 1).numpy(), expected(graph, x), rtol=1e-4, atol=1e-6
-    )
-
-
-WORKER = """
-import sys
-import numpy as np
-from benchmarks.peers.gpu.serving import Engine, serve
-
-class Fake(Engine):
-    def __init__(self, task):
-        if task.model == "absent":
-            raise RuntimeError("no such file: " + task.model)
-        print("engines print things")
-        super().__init__("1.2", ("a note",), {"programs_built": 3})
-        self.task = task
-    def prepare(self, count):
-        self.values = self.task.values(count)
-    def forward(self):
-        return self.values.mean((1, 2), keepdims=True)
-
-serve(Fake)
-"""
-
-
-def start(tmp_path: Path, model: str) -> Any:
-
-    (tmp_path / "fake_worker.py").write_text(WORKER)
-    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"}
-    task = {"model": model, "shape": [4, 4, 3], "result": "y", "precision": "f16", "device": "gpu"}
-    return WorkerProcess("fake_worker", task, PATIENCE_S, environment=environment)
-
-
-def test_worker_answers_each_request(tmp_path: Path) -> None:
-    worker = start(tmp_path, "there")
-    try:
-        ready = worker.ready
-        assert (ready["version"], ready["notes"]) == ("1.2", ["a note"])
-        assert ready["startup"] == {"programs_built": 3}
-        assert worker.ask("batch 2", PATIENCE_S)["first_ms"] >= 0
-        assert len(worker.ask("run 1 3", PATIENCE_S)["ms"]) == 3
-        assert worker.ask("device 5", PATIENCE_S) == {"ms": None}
-        path = tmp_path / "y.npy"
-        assert worker.ask(f"output {path}", PATIENCE_S)["shape"] == [2, 1, 1, 3]
-        first = np.load(path)
-        worker.ask("batch 3", PATIENCE_S)
-        worker.ask(f"output {path}", PATIENCE_S)
-        assert np.array_equal(np.load(path)[:2], first), "the first pictures are those of any batch"
-        assert worker.ask("end", PATIENCE_S) == {}
-    finally:
-        worker.stop()
-
-
-@pytest.mark.parametrize("request_line", ["jump", "run 1", "batch two"])
-def test_worker_reports_what_it_does_not_understand(tmp_path: Path, request_line: str) -> None:
-    worker = start(tmp_path, "there")
-    with pytest.raises(Exception, match=request_line.split()[-1]):
-        worker.ask(request_line, PATIENCE_S)
-
-
-def test_worker_that_cannot_load_says_why(tmp_path: Path) -> None:
-    with pytest.raises(Exception, match="RuntimeError: no such file: absent"):
-        start(tmp_path, "absent")
+    np.testing.assert_allclose(result.numpy(), expected(graph, x)[:, 0, 0], rtol=1e-4, atol=1e-6)
 
 
 def results() -> dict[str, Any]:
@@ -288,6 +204,18 @@ def test_plot_is_the_same_file_every_time(tmp_path: Path) -> None:
     text = (tmp_path / "first.svg").read_text()
     assert text == (tmp_path / "second.svg").read_text()
     assert "AlexNet" in text and "pictures a second" in text and "ncnn" in text
+
+
+@pytest.mark.torch
+def test_operator_without_a_layer_in_pytorch_is_an_error_that_names_it() -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    from benchmarks.peers.formats.torch_format import FloatNetwork
+
+    net = NetworkBuilder("signs", "binary")
+    x = net.conv("conv", net.picture(6, 6), 4, 3)
+    graph = net.done(net.activate("sign", net.batch_norm("bn", x)))
+    with pytest.raises(ConversionError, match="sign"):
+        FloatNetwork(graph)
 
 
 def test_twin_has_a_batch_norm_that_cannot_be_folded() -> None:

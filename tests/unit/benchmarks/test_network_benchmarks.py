@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,11 @@ from benchmarks.networks import (
     document,
     figure_layers,
     float_twin,
-    peer_process,
     per_layer,
 )
-from benchmarks.networks.rounds import Rounds, take_turns
 from benchmarks.networks.unfused import unfused_network
-from benchmarks.records import ROOT, read_results
+from benchmarks.records import read_results
+from benchmarks.rounds import Rounds, take_turns
 from phonebit import Network, VerificationError
 from phonebit.converter.ops import BatchNorm
 from phonebit.converter.reader import read_graph
@@ -113,43 +112,32 @@ def test_contestants_take_turns() -> None:
     assert len(rounds.canary_ms) == len(rounds.times["b"]) == 3
 
 
-WORKER = """
-import sys
-print('{"engine": "Toy 1"}', flush=True)
-for number, _ in enumerate(sys.stdin):
-    print(f'[["conv1", {number}.0], ["copy", 0.5]]', flush=True)
-"""
+class FakePeer:
+    """Its nodes take a millisecond more in each pass."""
+
+    passes = 0.0
+
+    def ask(self, request: str, timeout_s: float) -> dict[str, Any]:
+        assert request == "nodes"
+        self.passes += 1
+        return {"ms": [["conv1", self.passes], ["copy", 0.5]]}
 
 
-def start(folder: Path, code: str, **options: Any) -> Any:
-    (folder / "fake_peer.py").write_text(code)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(peer_process, "WORKER", "fake_peer")
-        patch.setenv("PYTHONPATH", f"{folder}:{ROOT}")
-        python = options.get("python", sys.executable)
-        return peer_process.Peer(python, "toy", folder / "m", folder / "p", 1, 3)
+def test_a_peer_s_times_are_medians_of_its_passes() -> None:
+    times = per_layer.peer_times(FakePeer(), 3)
+    assert (times["conv1"], times["other"]) == (2.0, 0.5)
 
 
-def test_a_peer_answers_with_medians_of_its_passes(tmp_path: Path) -> None:
-    peer = start(tmp_path, WORKER)
-    assert peer.title == "Toy 1"
-    times = peer.measure()
-    assert (times["conv1"], times["other"]) == (1.0, 0.5)
-    peer.close()
-
-
-@pytest.mark.parametrize(
-    ("code", "reason"),
-    [("import absent_engine", "No module named 'absent_engine'"), ("exit(3)", "ended with code 3")],
-)
-def test_a_peer_that_does_not_start_says_why(tmp_path: Path, code: str, reason: str) -> None:
-    with pytest.raises(peer_process.PeerError, match=reason):
-        start(tmp_path, code)
-
-
-def test_a_python_that_is_not_there_is_said(tmp_path: Path) -> None:
-    with pytest.raises(peer_process.PeerError, match="No such file"):
-        start(tmp_path, WORKER, python=str(tmp_path / "python"))
+def test_a_peer_that_does_not_start_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(per_layer, "write_onnx", lambda path: path.touch())
+    picture = np.zeros((1, 4, 4, 3), np.float32)
+    options = SimpleNamespace(device="cpu", threads=1, peer_python=str(tmp_path / "python"))
+    peers, failures = per_layer._start_peers(options, tmp_path, picture)
+    assert peers == {}
+    assert set(failures) == set(per_layer.PEER_ENGINES)
+    assert "cannot be started" in failures["openvino"]
 
 
 @pytest.fixture

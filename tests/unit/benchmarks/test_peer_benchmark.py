@@ -24,9 +24,9 @@ from benchmarks.peers.harness.catalogue import (
 )
 from benchmarks.peers.harness.files import ExportError, Files, last_error
 from benchmarks.peers.harness.measure import Case, compare_results, measure
-from benchmarks.peers.harness.turns import LEAST_ROUNDS, MOST_ROUNDS, take_turns
 from benchmarks.peers.harness.worker_process import WorkerError, WorkerProcess
 from benchmarks.records import ROOT
+from benchmarks.rounds import take_turns
 
 PATIENCE_S = 60.0
 """For a Python process to start and import NumPy on a busy machine."""
@@ -35,26 +35,31 @@ WORKER = """
 import itertools, json, os, sys, time
 from pathlib import Path
 import numpy as np
-from benchmarks.peers.workers.protocol import Engine, serve
+from benchmarks.peers.worker import Engine, planes, serve
 
 def load(task):
     print("engines print things")
     mode = task.variant
     if mode == "absent":
         import an_engine_that_is_not_installed
-    picture = task.read_planes() if mode == "planes" else task.read_picture()
-    passes = itertools.count()
-    def forward():
-        count = next(passes)
-        if count == 3 and mode == "crash":
-            print("out of ideas", file=sys.stderr, flush=True)
-            os.abort()
-        if count == 3 and mode == "slow":
-            time.sleep(1000)
-        if count == 3 and mode == "error":
-            raise ValueError("the third pass is one too many")
-        return picture * (2 if mode == "wrong" else 1)
-    return Engine(forward, "1.5", Path(task.model).parent, mode == "planes")
+    def prepare(pictures):
+        given = planes(pictures) if mode == "planes" else pictures
+        passes = itertools.count()
+        def forward():
+            count = next(passes)
+            if count == 3 and mode == "crash":
+                print("out of ideas", file=sys.stderr, flush=True)
+                os.abort()
+            if count == 3 and mode == "slow":
+                time.sleep(1000)
+            if count == 3 and mode == "error":
+                raise ValueError("the third pass is one too many")
+            return given * (2 if mode == "wrong" else 1)
+        return forward
+    return Engine(
+        prepare, "1.5", Path(task.model).parent, mode == "planes", ("a note",), {"programs": 3},
+        nodes_ms=(lambda: [("conv1", 0.5), ("copy", 0.25)]) if mode == "nodes" else None,
+    )
 
 serve(load)
 """
@@ -84,23 +89,41 @@ def task(folder: Path, variant: str = "") -> dict[str, Any]:
 
 
 def test_a_worker_answers_every_request(module: str, tmp_path: Path) -> None:
-    worker = WorkerProcess(module, task(tmp_path), PATIENCE_S)
-    assert worker.ready["version"] == "1.5"
-    assert worker.start_ms > worker.ready["load_ms"] + worker.ready["first_ms"] > 0
+    worker = WorkerProcess(module, task(tmp_path, "nodes"), PATIENCE_S)
+    assert (worker.ready["version"], worker.ready["notes"]) == ("1.5", ["a note"])
+    assert worker.ready["startup"] == {"programs": 3}
+    assert worker.start_ms > worker.ready["load_ms"] > 0
+    assert worker.ask("batch 1", PATIENCE_S)["first_ms"] > 0
     (once,) = worker.ask("run 0 0", PATIENCE_S)["ms"]
     often = worker.ask(f"run 0 {100 * once / 1e3}", PATIENCE_S)["ms"]
     assert once > 0 and min(often) > 0 and sum(often) >= 100 * once
     assert worker.ask(f"output {tmp_path / 'out.npy'}", PATIENCE_S) == {"shape": [1, 2, 4, 3]}
+    assert worker.ask("nodes", PATIENCE_S)["ms"] == [["conv1", 0.5], ["copy", 0.25]]
+    assert worker.ask("device 5", PATIENCE_S) == {"ms": None}
+    worker.ask("batch 3", PATIENCE_S)
+    worker.ask(f"output {tmp_path / 'three.npy'}", PATIENCE_S)
+    first, three = np.load(tmp_path / "out.npy"), np.load(tmp_path / "three.npy")
+    assert np.array_equal(three, np.repeat(first, 3, axis=0)), "one picture, three times"
     end = worker.ask("end", PATIENCE_S)
     assert end["peak_mib"] > 1
     assert (end["library_bytes"], end["loaded_library_bytes"]) == (100, 0)
     worker.stop()
 
 
+@pytest.mark.parametrize("request_line", ["jump", "run 1", "batch two"])
+def test_a_worker_reports_what_it_does_not_understand(
+    module: str, tmp_path: Path, request_line: str
+) -> None:
+    worker = WorkerProcess(module, task(tmp_path), PATIENCE_S)
+    with pytest.raises(WorkerError, match=request_line.split()[-1]):
+        worker.ask(request_line, PATIENCE_S)
+
+
 def test_results_with_channels_first_are_compared_with_channels_last(
     module: str, tmp_path: Path
 ) -> None:
     worker = WorkerProcess(module, task(tmp_path, "planes"), PATIENCE_S)
+    worker.ask("batch 1", PATIENCE_S)
     worker.ask(f"output {tmp_path / 'out.npy'}", PATIENCE_S)
     worker.stop()
     np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), np.load(tmp_path / "picture.npy"))
@@ -113,6 +136,7 @@ def test_an_engine_that_is_not_installed_is_named(module: str, tmp_path: Path) -
 
 def test_a_crash_names_the_signal_and_the_last_words(module: str, tmp_path: Path) -> None:
     worker = WorkerProcess(module, task(tmp_path, "crash"), PATIENCE_S)
+    worker.ask("batch 1", PATIENCE_S)
     with pytest.raises(WorkerError, match=r"signal 6 at 'run 0 0'.*out of ideas"):
         for _ in range(4):
             worker.ask("run 0 0", PATIENCE_S)
@@ -120,6 +144,7 @@ def test_a_crash_names_the_signal_and_the_last_words(module: str, tmp_path: Path
 
 def test_an_exception_in_a_pass_is_the_reason(module: str, tmp_path: Path) -> None:
     worker = WorkerProcess(module, task(tmp_path, "error"), PATIENCE_S)
+    worker.ask("batch 1", PATIENCE_S)
     with pytest.raises(WorkerError, match="ValueError: the third pass"):
         for _ in range(4):
             worker.ask("run 0 0", PATIENCE_S)
@@ -127,6 +152,7 @@ def test_an_exception_in_a_pass_is_the_reason(module: str, tmp_path: Path) -> No
 
 def test_a_worker_that_hangs_is_stopped(module: str, tmp_path: Path) -> None:
     worker = WorkerProcess(module, task(tmp_path, "slow"), PATIENCE_S)
+    worker.ask("batch 1", PATIENCE_S)
     worker.ask("run 0 0", PATIENCE_S)
     with pytest.raises(WorkerError, match=r"no answer to 'run 0 0' within 0.2 s"):
         worker.ask("run 0 0", 0.2)
@@ -158,48 +184,49 @@ def test_engines_take_turns_until_the_time_is_used_up() -> None:
     clock = itertools.count(step=1.0)
 
     def turn(name: str) -> Any:
-        return lambda: (order.append(name), [1.0])[1]
+        return lambda: (order.append(name), {"total": 1.0})[1]
 
+    contestants = {"a": turn("a"), "b": turn("b")}
     rounds = take_turns(
-        {"a": turn("a"), "b": turn("b")}, 12, WorkerError, times(1.0), lambda: next(clock)
+        contestants, 5, most=40, budget_s=12, canary=times(1.0), clock=lambda: next(clock)
     )
-    assert order == ["a", "b"] * rounds.count
-    assert LEAST_ROUNDS < rounds.count < MOST_ROUNDS
-    none = take_turns({"a": turn("a")}, 0, WorkerError, times(1.0))
-    assert none.count == LEAST_ROUNDS
+    assert order == ["a", "b"] * len(rounds.canary_ms)
+    assert 5 < len(rounds.canary_ms) < 40
+    assert len(take_turns(contestants, 5, most=40, canary=times(1.0)).canary_ms) == 5
 
 
 def test_a_failing_engine_leaves_and_the_others_go_on() -> None:
-    turns = iter([[1.0], [1.0]])
+    turns = iter([{"total": 1.0}, {"total": 1.0}])
 
-    def failing() -> list[float]:
+    def failing() -> dict[str, float]:
         try:
             return next(turns)
         except StopIteration:
             raise WorkerError("gone") from None
 
-    rounds = take_turns({"good": lambda: [2.0], "bad": failing}, 0, WorkerError, times(1.0))
-    assert list(rounds.times_ms) == ["good"]
+    contestants = {"good": lambda: {"total": 2.0}, "bad": failing}
+    rounds = take_turns(contestants, 5, expected=(WorkerError,), canary=times(1.0))
+    assert list(rounds.times) == ["good"]
     assert str(rounds.failures["bad"]) == "gone"
-    assert rounds.count == LEAST_ROUNDS
+    assert len(rounds.canary_ms) == 5
 
 
 def test_disturbed_rounds_do_not_count() -> None:
     ours, peer = times(1, 1, 50, 1, 1), times(10, 12, 10, 14, 16)
     canary = times(1.0, 1.0, 1.0, 1.3, 1.0, 1.1)  # the third and the fourth round have the 1.3
-    rounds = take_turns(
-        {"ours": lambda: [ours()], "peer": lambda: [peer()]}, 0, WorkerError, canary
-    )
-    assert rounds.is_quiet and rounds.quiet() == [0, 1, 4]
+    contestants = {"ours": lambda: {"total": ours()}, "peer": lambda: {"total": peer()}}
+    rounds = take_turns(contestants, 5, canary=canary)
+    assert rounds.is_steady and rounds.steady == [0, 1, 4]
     summary = rounds.summary("peer", "ours")
     assert (summary["median_ms"], summary["min_ms"], summary["ratio"]) == (12, 10, 12)
     assert (summary["p10_ms"], summary["p90_ms"]) == pytest.approx((10.4, 15.2))
 
 
 def test_if_hardly_a_round_is_quiet_all_count_and_it_is_said() -> None:
-    rounds = take_turns({"ours": lambda: [1.0]}, 0, WorkerError, times(1.0, 2.0))
-    assert not rounds.is_quiet
-    assert rounds.counted() == list(range(LEAST_ROUNDS))
+    canary = times(1.0, 1.0, 2.0, 2.0, 2.0, 2.0)
+    rounds = take_turns({"ours": lambda: {"total": 1.0}}, 5, canary=canary)
+    assert not rounds.is_steady
+    assert rounds.counted == list(range(5))
 
 
 def test_results_are_judged_by_their_largest_difference() -> None:

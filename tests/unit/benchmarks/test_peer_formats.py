@@ -66,22 +66,6 @@ def test_larq_compute_engine_runs_the_keras_model() -> None:
 
 
 @pytest.mark.torch
-def test_the_onnx_model_computes_what_the_graph_means() -> None:
-    pytest.importorskip("onnx", reason="onnx is not installed")
-    onnxruntime = pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
-    from benchmarks.peers.formats.onnx_format import to_onnx
-
-    graph = small_network("float")
-    picture, reference = expected(graph)
-    planes = picture.transpose(0, 3, 1, 2)
-    session = onnxruntime.InferenceSession(
-        to_onnx(graph).SerializeToString(), providers=["CPUExecutionProvider"]
-    )
-    (result,) = session.run(None, {graph.inputs[0]: planes})
-    assert_close(result, reference)
-
-
-@pytest.mark.torch
 def test_openvino_computes_what_the_binary_graph_means() -> None:
     openvino = pytest.importorskip("openvino", reason="OpenVINO is not installed")
     from benchmarks.peers.formats.openvino_binary import to_openvino

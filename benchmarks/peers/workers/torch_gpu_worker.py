@@ -4,34 +4,36 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 
-from benchmarks.peers.formats.torch_format import FloatNetwork
-from benchmarks.peers.gpu.serving import Array, Engine, Task, serve
-from benchmarks.peers.worker_loop import milliseconds_since
+from benchmarks.peers.worker import Array, Engine, Forward, Task, milliseconds_since, serve
 
 
-class Torch(Engine):
-    """A float twin, saved as a module; pictures arrive as levels."""
+class Torch:
+    """The network of a TorchScript file; pictures arrive as levels.
 
-    def __init__(self, task: Task) -> None:
-        super().__init__(torch.__version__)
-        self.task = task
-        self.device = torch.device(task.device)
-        self.dtype = {"f16": torch.float16, "f32": torch.float32}[task.precision]
+    Args:
+        model: the file.
+        device: of PyTorch.
+        precision: "f16" or "f32".
+    """
+
+    def __init__(self, model: str, device: str, precision: str) -> None:
+        self.device = torch.device(device)
+        self.dtype = {"f16": torch.float16, "f32": torch.float32}[precision]
         torch.backends.cudnn.benchmark = True
-        module: FloatNetwork = torch.load(task.model, weights_only=False)
+        module = torch.jit.load(model)
         self.module = module.to(self.device, self.dtype, memory_format=torch.channels_last)
 
     @torch.inference_mode()
-    def prepare(self, count: int) -> None:
+    def prepare(self, pictures: Array) -> Forward:
         """Buffers on the device and, on a GPU, the graph that works on them."""
-        self.pictures = torch.from_numpy(self.task.levels(count))
+        self.pictures = torch.from_numpy(pictures)
         self.levels = self.pictures.to(self.device)
-        self.replay = self._pass
-        if self.device.type == "cuda":
-            self.replay = self._captured()
+        self.replay = self._captured() if self.device.type == "cuda" else self._pass
+        return self.forward
 
     @torch.inference_mode()
     def forward(self) -> Array:
@@ -41,7 +43,7 @@ class Torch(Engine):
         return self.result.cpu().numpy()
 
     @torch.inference_mode()
-    def device_ms(self, passes: int) -> float | None:
+    def device_ms(self, passes: int) -> float:
         """By the host's clock around passes that are enqueued without waiting."""
         self._synchronize()
         begin = time.perf_counter()
@@ -53,7 +55,7 @@ class Torch(Engine):
     def _pass(self) -> None:
         """From ``levels`` to ``result``."""
         x = self.levels.permute(0, 3, 1, 2).to(self.dtype) * (2 / 255) - 1
-        self.result = self.module(x).permute(0, 2, 3, 1).float()
+        self.result = self.module(x).float()
 
     def _captured(self) -> Callable[[], None]:
         stream = torch.cuda.Stream()  # cuDNN chooses its kernels before the capture
@@ -72,5 +74,12 @@ class Torch(Engine):
             torch.cuda.synchronize()
 
 
+def load(task: Task) -> Engine:
+    """One ``Torch``."""
+    network = Torch(task.model, task.device, task.precision)
+    package = Path(torch.__file__).parent
+    return Engine(network.prepare, torch.__version__, package, True, device_ms=network.device_ms)
+
+
 if __name__ == "__main__":
-    serve(Torch)
+    serve(load)

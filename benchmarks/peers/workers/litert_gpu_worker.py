@@ -1,0 +1,46 @@
+"""LiteRT with its GPU accelerator (WebGPU on Vulkan), half floats in arithmetic."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from benchmarks.peers.worker import Array, Engine, Forward, Task, serve
+
+NOTES: Final = ("a batch is so many passes of a network with batch size 1",)
+
+
+def load(task: Task) -> Engine:
+    """The network of a .tflite file for one picture."""
+    from ai_edge_litert import compiled_model as litert
+
+    accelerators = litert.HardwareAccelerator
+    options = litert.Options(
+        hardware_accelerators=accelerators.CPU if task.device == "cpu" else accelerators.GPU,
+        gpu_options=litert.GpuOptions(enforce_f32=task.precision == "f32"),
+    )
+    model = litert.CompiledModel.from_file(task.model, options=options)
+    if task.device != "cpu" and not model.is_fully_accelerated():
+        raise RuntimeError("LiteRT's GPU accelerator does not take the whole network")
+    (given,), (returned,) = model.create_input_buffers(0), model.create_output_buffers(0)
+    signature = next(iter(model.get_signature_list()))
+    (details,) = model.get_output_tensor_details(signature).values()
+    shape = tuple(details["shape"])
+
+    def run(picture: Array) -> Array:
+        given.write(picture)
+        model.run_by_index(0, [given], [returned])
+        return returned.read(int(np.prod(shape)), np.float32).reshape(shape)
+
+    def prepare(pictures: Array) -> Forward:
+        return lambda: np.concatenate([run(picture[None]) for picture in pictures])
+
+    package = Path(litert.__file__).parent
+    return Engine(prepare, version("ai-edge-litert"), package, notes=NOTES)
+
+
+if __name__ == "__main__":
+    serve(load)
