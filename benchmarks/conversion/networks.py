@@ -83,7 +83,7 @@ def _zoo(name: str, small: bool, count: int) -> Subject:
     os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
     import larq_zoo
 
-    from benchmarks.peers.larq_zoo_models import make_random, real_pictures
+    from tests.support.larq_networks import make_random, real_pictures
 
     size = SMALL_SIZE if small else 224
     factory = getattr(getattr(larq_zoo, LARQ_ZOO[name]), name)

@@ -2,11 +2,11 @@
 
 Each network is converted twice. With dyadic weights and BatchNorm float32 arithmetic is exact, so
 every tensor that exists on both sides must equal Keras's to the last bit; only what comes after a
-mean of 49 pixels, and the softmax, cannot (larq_zoo_models.py). With random statistics ``verify``
-judges each layer alone and counts float ties; from end to end the classes are counted, too, but a
-sign within the rounding of the float layers before it may turn, and untrained networks magnify
-that. Run in the environment "tensorflow" of README.md; exit code 1 if something differs that must
-not.
+mean of 49 pixels, and the softmax, cannot (tests/support/larq_networks.py). With random statistics
+``verify`` judges each layer alone and counts float ties; from end to end the classes are counted,
+too, but a sign within the rounding of the float layers before it may turn, and untrained networks
+magnify that. Run in the environment "tensorflow" of README.md; exit code 1 if something differs
+that must not.
 
     TF_USE_LEGACY_KERAS=1 python -m benchmarks.peers.larq_zoo_equality
 """
@@ -23,11 +23,11 @@ from typing import Any, Final
 import numpy as np
 
 import phonebit
-from benchmarks.peers.larq_zoo_models import build, integer_pictures, real_pictures
 from benchmarks.records import RESULTS, write_results
 from benchmarks.run_context import run_context
 from phonebit.converter.importers.keras.activations import keras_activations
 from phonebit.verification import verify
+from tests.support.larq_networks import build, integer_pictures, real_pictures
 
 SIZE: Final = 224
 NETWORKS: Final = ("quicknet", "birealnet", "binary_alexnet")

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
-import zoo_networks
 
 from phonebit.converter.importers.keras.activations import keras_activations, load_keras
 from phonebit.converter.importers.keras.importer import import_larq
@@ -17,6 +15,8 @@ from phonebit.converter.interpreter import evaluate_node, run
 from phonebit.converter.ir import Graph
 from phonebit.converter.ops import BatchNorm, Conv2D, Quantize
 from phonebit.errors import ConversionError, UnsupportedLayerError
+from support import larq_networks
+from support.larq_exactness import FLOAT32_BITS, exactness
 
 pytestmark = pytest.mark.framework
 
@@ -33,12 +33,6 @@ def tf() -> Any:
 @pytest.fixture(scope="module")
 def lq(tf: Any) -> Any:
     return pytest.importorskip("larq", reason="Larq is not installed")
-
-
-@pytest.fixture(scope="module")
-def peers(lq: Any) -> ModuleType:
-    """benchmarks/peers/larq_zoo_models.py, which knows how to make networks exact."""
-    return zoo_networks.made_up()
 
 
 def assert_equal_graphs(one: Graph, other: Graph) -> None:
@@ -113,7 +107,7 @@ def random_layers(tf: Any, lq: Any, x: Any, rng: np.random.Generator, depth: int
 
 @pytest.mark.parametrize("seed", range(12))
 def test_random_networks_in_exact_arithmetic_agree_to_the_last_bit(
-    tf: Any, lq: Any, peers: ModuleType, seed: int
+    tf: Any, lq: Any, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
     shape = (*(int(n) for n in rng.integers(5, 12, 2)), int(rng.choice([1, 3, 31, 32, 33])))
@@ -124,10 +118,10 @@ def test_random_networks_in_exact_arithmetic_agree_to_the_last_bit(
     x = tf.keras.layers.BatchNormalization()(x)
     model = tf.keras.Model(image, tf.keras.layers.Activation("softmax", name="softmax")(x))
     picture = rng.integers(-8, 9, (2, *shape)).astype(np.float32)
-    peers.make_dyadic(model, picture, seed)
-    needs = {entry.layer: entry.bits for entry in peers.exactness(model, picture)}
+    larq_networks.make_dyadic(model, picture, seed)
+    needs = {entry.layer: entry.bits for entry in exactness(model, picture)}
     needs.pop("softmax")
-    assert max(needs.values()) <= peers.FLOAT32_BITS, "this seed is not exact; choose another"
+    assert max(needs.values()) <= FLOAT32_BITS, "this seed is not exact; choose another"
     assert_equal_to_the_last_bit(model, picture, {"softmax"})
 
 

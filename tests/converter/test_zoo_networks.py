@@ -21,6 +21,8 @@ from phonebit.converter.ops import Conv2D, Input, Quantize, Sign
 from phonebit.errors import UnsupportedLayerError
 from phonebit.format.records import DataType
 from phonebit.network import Network
+from support import larq_networks
+from support.larq_exactness import FLOAT32_BITS, exactness
 
 __all__ = ["lq", "tf"]
 
@@ -49,11 +51,10 @@ def random(request: pytest.FixtureRequest, tf: Any, lq: Any) -> Exact:
 
 def test_every_layer_agrees_to_the_last_bit(exact: Exact) -> None:
     model, pictures = exact
-    peers = zoo_networks.made_up()
     softmax = model.layers[-1].name
-    needs = {entry.layer: entry.bits for entry in peers.exactness(model, pictures)}
+    needs = {entry.layer: entry.bits for entry in exactness(model, pictures)}
     needs.pop(softmax)
-    assert max(needs.values()) <= peers.FLOAT32_BITS, "this seed is not exact; choose another"
+    assert max(needs.values()) <= FLOAT32_BITS, "this seed is not exact; choose another"
     assert_equal_to_the_last_bit(model, pictures, {softmax})
 
 
@@ -133,10 +134,9 @@ def test_ancestors_of_real_to_binary_nets_agree_layer_by_layer(
     networks = pytest.importorskip("larq_zoo.literature.real_to_bin_nets")
     build = getattr(networks, f"{factory}Factory")
     model = build(input_shape=(64, 64, 3), num_classes=zoo_networks.CLASSES).build()
-    peers = zoo_networks.made_up()
-    peers.make_random(model, peers.real_pictures(4, 64))
+    larq_networks.make_random(model, larq_networks.real_pictures(4, 64))
     graph = import_larq(model, custom_layers={"LearnedRescaleLayer": rescale})
-    assert_every_layer_alone_agrees(model, graph, peers.real_pictures(2, 64, seed=7))
+    assert_every_layer_alone_agrees(model, graph, larq_networks.real_pictures(2, 64, seed=7))
 
 
 def test_the_engine_chooses_the_same_class_with_random_weights(

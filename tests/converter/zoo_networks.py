@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from types import ModuleType
 from typing import Any, Final
 
 import numpy as np
+
+from support import larq_networks
 
 SIZES: Final = {
     "BiRealNet": 64,
@@ -33,13 +34,6 @@ CLASSES: Final = 10
 PICTURES: Final = 2
 
 
-def made_up() -> ModuleType:
-    """benchmarks/peers/larq_zoo_models.py, which knows how to make networks exact."""
-    from benchmarks.peers import larq_zoo_models
-
-    return larq_zoo_models
-
-
 def untrained(name: str, **options: Any) -> Any:
     """A network as Keras initializes it."""
     os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
@@ -61,10 +55,9 @@ def exact(name: str) -> tuple[Any, np.ndarray]:
     squeeze-and-excite are sigmoid(0) = 1/2, and DoReFaNet quantizes to one bit (thirds are no
     dyadic fractions).
     """
-    peers = made_up()
     model = untrained(name, **({"activations_k_bit": 1} if name == "DoReFaNet" else {}))
-    pictures = peers.integer_pictures(PICTURES, SIZES[name], seed=5)
-    peers.make_dyadic(model, pictures[:1])
+    pictures = larq_networks.integer_pictures(PICTURES, SIZES[name], seed=5)
+    larq_networks.make_dyadic(model, pictures[:1])
     rng = np.random.default_rng(11)
     for layer in model.layers:
         kernel_quantizer = getattr(layer, "kernel_quantizer", None)
@@ -80,11 +73,10 @@ def exact(name: str) -> tuple[Any, np.ndarray]:
 
 def random(name: str) -> tuple[Any, np.ndarray]:
     """A network with random weights and statistics, and pictures for it."""
-    peers = made_up()
     model = untrained(name)
-    pictures = peers.real_pictures(PICTURES, SIZES[name], seed=7)
+    pictures = larq_networks.real_pictures(PICTURES, SIZES[name], seed=7)
     # Calibrated on several: maps of one pixel would have no deviation on one picture.
-    peers.make_random(model, peers.real_pictures(4, SIZES[name]))
+    larq_networks.make_random(model, larq_networks.real_pictures(4, SIZES[name]))
     return model, pictures
 
 

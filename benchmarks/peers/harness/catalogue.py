@@ -22,7 +22,7 @@ class Subject:
         title: for people.
         definition: in ``models/networks``; the float twin, and the binary network where no ``zoo``
             is given. None: there is no twin.
-        zoo: in ``larq_zoo_models.NETWORKS``: the binary network as larq-zoo builds it.
+        zoo: in ``tests/support/larq_networks.py``: the binary network as larq-zoo builds it.
         size: height and width of its input.
     """
 

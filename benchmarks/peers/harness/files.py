@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.peers.harness.catalogue import KINDS, Environment, FileKind, Subject
+from benchmarks.records import ROOT
 
-PEERS: Final = Path(__file__).parents[1]
+FORMATS: Final = ROOT / "benchmarks" / "peers" / "formats"
 EXPORT_TIMEOUT_S: Final = 1800
 EXCEPTION: Final = re.compile(r"[\w.]*(Error|Exception|Failure)\b")
 REASON_LENGTH: Final = 300
@@ -101,8 +102,11 @@ class Files:
         import phonebit.converter
         import phonebit.models.networks
 
-        files = [PEERS / "larq_zoo_models.py"]
-        files += [PEERS / "formats" / f"{module}.py" for module in ("export", *kind.code)]
+        files = [ROOT / "tests" / "support" / "larq_networks.py"]
+        files += [
+            ROOT / "benchmarks" / "peers" / "formats" / f"{module}.py"
+            for module in ("export", *kind.code)
+        ]
         folders = [Path(phonebit.models.networks.__file__).parent]
         is_ours = kind.name.startswith("pbit")
         if is_ours or (subject.zoo is not None and kind.name == "openvino_binary"):

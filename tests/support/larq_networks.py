@@ -1,10 +1,10 @@
-"""Larq-zoo networks with made-up weights, for comparing results and speed with other engines.
+"""Larq-zoo networks with made-up weights, for tests and benchmarks beside other engines.
 
 The zoo's trained weights need a download; these need none. Two kinds of weights and statistics:
 
 * ``dyadic``: every number is a small dyadic fraction, chosen so that float32 arithmetic is exact up
   to the logits: then the order of sums does not matter and two engines must agree to the last bit.
-  ``exactness`` proves it for a given picture, layer by layer, from the magnitudes that occur.
+  ``larq_exactness`` proves it for a given picture.
 * ``random``: seeded random weights and statistics as training would leave them.
 
 In both, batch normalizations are calibrated on a picture (their means follow their inputs), because
@@ -14,18 +14,14 @@ What cannot be exact: a mean over 49 pixels (224x224 inputs; 64 pixels at 256x25
 the softmax. Nor is variance + epsilon = 1 enough everywhere: ``tf.math.rsqrt(1)`` is 0.9999999 on
 CPUs with AVX, and batch normalization uses it for inputs of rank 2, and always without oneDNN. For
 rank 2 the sum is therefore ``RSQRT_EXACT``, whose rsqrt is 1.25 in Eigen's approximation too.
-
-    TF_USE_LEGACY_KERAS=1 python -m benchmarks.peers.larq_zoo_models quicknet dyadic quicknet.h5
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -35,7 +31,6 @@ Array = NDArray[np.float32]
 Rng = np.random.Generator
 
 NETWORKS: Final = ("quicknet", "birealnet", "binary_alexnet", "binary_resnet_e18")
-FLOAT32_BITS: Final = 24
 RSQRT_EXACT: Final = float(np.float32(0.64))
 
 
@@ -128,19 +123,21 @@ def make_random(model: Any, image: Array, seed: int = 0) -> None:
     _calibrate(model, image, rng, _random_statistics)
 
 
-def _is_batch_norm(layer: Any) -> bool:
+def is_batch_norm(layer: Any) -> bool:
+    """Whether a layer is one, of whatever class."""
     return "BatchNormalization" in type(layer).__name__
 
 
 def _set_kernels(layer: Any, rng: Rng, draw: Callable[[Any, str, Array, Rng], Array]) -> None:
-    if _is_batch_norm(layer) or not layer.get_weights():
+    if is_batch_norm(layer) or not layer.get_weights():
         return
     names = [weight.name.rsplit("/", 1)[-1].split(":")[0] for weight in layer.weights]
     arrays = zip(names, layer.get_weights(), strict=True)
     layer.set_weights([draw(layer, name, array, rng) for name, array in arrays])
 
 
-def _kernel_quantizer(layer: Any, name: str) -> str:
+def kernel_quantizer(layer: Any, name: str) -> str:
+    """The class that quantizes a weight; "" if none does."""
     key = "depthwise_quantizer" if name.startswith("depthwise") else "kernel_quantizer"
     quantizer = getattr(layer, key, None)
     return "" if quantizer is None else type(quantizer).__name__
@@ -149,7 +146,7 @@ def _kernel_quantizer(layer: Any, name: str) -> str:
 def _dyadic_kernel(layer: Any, name: str, array: Array, rng: Rng) -> Array:
     if name == "bias":
         return (rng.integers(-8, 9, array.shape) / 8).astype(np.float32)
-    quantizer = _kernel_quantizer(layer, name)
+    quantizer = kernel_quantizer(layer, name)
     if quantizer == "MagnitudeAwareSign":
         # Pairs of (a, a) and (0, 2a): the mean magnitude stays the dyadic a, some weights are 0.
         scale = 2.0 ** rng.integers(-3, 0, array.shape[-1])
@@ -183,7 +180,7 @@ def _sparse_kernel(shape: tuple[int, ...], depthwise: bool, rng: Rng) -> Array:
 def _random_kernel(layer: Any, name: str, array: Array, rng: Rng) -> Array:
     if name == "bias":
         return rng.normal(0, 0.1, array.shape).astype(np.float32)
-    if _kernel_quantizer(layer, name):
+    if kernel_quantizer(layer, name):
         return rng.uniform(-1, 1, array.shape).astype(np.float32)
     fan_in = math.prod(array.shape[:2] if name.startswith("depthwise") else array.shape[:-1])
     return rng.normal(0, math.sqrt(2 / fan_in), array.shape).astype(np.float32)
@@ -196,7 +193,7 @@ Statistics = Callable[[Any, Array, Array, Rng], dict[str, Array]]
 
 
 @contextmanager
-def _replaced_calls(
+def replaced_calls(
     layers: list[Any], wrap: Callable[[Any, Callable[..., Any]], Callable[..., Any]]
 ) -> Iterator[None]:
     """Within this context, ``wrap(layer, layer.call)`` stands in for every layer's call."""
@@ -223,7 +220,7 @@ def _calibrate(model: Any, image: Array, rng: Rng, statistics: Statistics) -> No
 
         return call
 
-    with _replaced_calls([layer for layer in model.layers if _is_batch_norm(layer)], wrap):
+    with replaced_calls([layer for layer in model.layers if is_batch_norm(layer)], wrap):
         model(image, training=False)
 
 
@@ -249,111 +246,3 @@ def _random_statistics(_: Any, mean: Array, deviation: Array, rng: Rng) -> dict[
         "moving_mean": mean + rng.normal(0, 0.1, mean.shape) * spread,
         "moving_variance": np.square(spread) * rng.uniform(0.5, 2.0, mean.shape),
     }
-
-
-# --- proof of exactness ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class LayerBits:
-    """Bits that the sums of one layer need; up to 24 they are exact in float32 in any order."""
-
-    layer: str
-    bits: int
-
-
-def granularity(values: Array) -> int:
-    """The g for which all values are multiples of 2**-g; 60 if there is none up to there."""
-    scaled = np.unique(np.abs(np.asarray(values, np.float64)))
-    for g in range(-16, 60):
-        multiples = np.ldexp(scaled, g)
-        if np.array_equal(multiples, np.rint(multiples)):
-            return g
-    return 60
-
-
-def exactness(model: Any, image: Array) -> list[LayerBits]:
-    """How many bits every convolution, dense and merging layer needs on ``image``.
-
-    A sum of products of multiples of 2**-g is exact in any order if the sum of the magnitudes is
-    below 2**(24 - g). Batch normalizations are judged by their results x - mean and y.
-    """
-    report: list[LayerBits] = []
-    with _replaced_calls(model.layers, lambda layer, run: _judged(layer, run, report)):
-        model(image, training=False)
-    return report
-
-
-def _judged(layer: Any, run: Callable[..., Any], report: list[LayerBits]) -> Callable[..., Any]:
-    def call(inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        output = run(inputs, *args, **kwargs)
-        report.append(LayerBits(layer.name, _bits(layer, run, inputs, output)))
-        return output
-
-    return call
-
-
-def _bits(layer: Any, run: Callable[..., Any], inputs: Any, output: Any) -> int:
-    kind = type(layer).__name__
-    if kind == "AveragePooling2D":
-        size = math.prod(layer.pool_size)
-        taps = int(math.log2(size)) if size & (size - 1) == 0 else 60
-        return _span(np.asarray(inputs), taps)
-    weights = [] if _is_batch_norm(layer) else layer.get_weights()
-    if not weights:
-        return _span(np.asarray(output), 0)
-    x = np.asarray(inputs)
-    if getattr(layer, "input_quantizer", None) is not None:
-        x = np.asarray(layer.input_quantizer(inputs))
-    fine = granularity(x) + granularity(weights[0])
-    layer.set_weights([np.abs(weight) for weight in weights])
-    try:
-        quantized = _kernel_quantizer(layer, layer.weights[0].name.rsplit("/", 1)[-1])
-        if quantized:  # a sum of signs: one bit for each tap, times the scale
-            return int(math.log2(math.prod(weights[0].shape[:-1]))) + 1 + max(0, granularity(x))
-        magnitude = float(np.max(run(abs(inputs * 0 + x))))
-    finally:
-        layer.set_weights(weights)
-    return _width(magnitude, fine)
-
-
-def _span(values: Array, extra: int) -> int:
-    return _width(float(np.max(np.abs(values), initial=0)), granularity(values) + extra)
-
-
-def _width(magnitude: float, fine: int) -> int:
-    return 0 if magnitude == 0 else math.floor(math.log2(magnitude)) + 1 + fine
-
-
-# --- command line ---------------------------------------------------------------------------------
-
-
-def main() -> None:
-    """Writes one network to a .h5 file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("network", choices=NETWORKS)
-    parser.add_argument("statistics", choices=("dyadic", "random"))
-    parser.add_argument("output", help="file to write (.h5)")
-    parser.add_argument("--size", type=int, default=224)
-    parser.add_argument("--classes", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    dyadic = options.statistics == "dyadic"
-    model = build(
-        options.network,
-        dyadic=dyadic,
-        size=options.size,
-        classes=options.classes,
-        seed=options.seed,
-    )
-    model.save(options.output, include_optimizer=False)
-    print(f"{options.output}: {options.network}, {options.statistics}, seed {options.seed}")
-    for entry in (
-        exactness(model, integer_pictures(1, options.size, options.seed)) if dyadic else []
-    ):
-        if entry.bits > FLOAT32_BITS:
-            print(f"  not exact: {entry.layer} needs {entry.bits} bits")
-
-
-if __name__ == "__main__":
-    main()
