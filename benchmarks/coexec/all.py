@@ -9,7 +9,6 @@ is downloaded; it runs from a source tree, too, with LightGBM installed.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
@@ -17,13 +16,12 @@ from benchmarks.coexec.experiment import FILE, FOLDER
 from benchmarks.coexec.steps import ALL, run_steps
 from benchmarks.coexec.testbed import TestbedError, add_arguments, from_options
 from benchmarks.coexec.turns import Budget
+from benchmarks.command_line import parser_of
 
 
 def main() -> int:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     add_arguments(parser)
     parser.add_argument("--budget-s", type=float, default=1800, help="seconds for everything")
     parser.add_argument("-o", "--json", type=Path, default=FILE, help="results file, added to")

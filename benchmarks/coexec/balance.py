@@ -10,7 +10,6 @@ more than 2 % slower than the better one, also where the other one is of no use.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +21,7 @@ from benchmarks.coexec.networks import NETWORKS
 from benchmarks.coexec.steps import PREPARE, Step, run_steps
 from benchmarks.coexec.testbed import ISAS, Testbed, TestbedError, all_cores
 from benchmarks.coexec.turns import Budget
+from benchmarks.command_line import parser_of
 from phonebit.devices.runtime import load_runtime
 
 SPLITS: Final = ((1, 1), (1, 2), (2, 1), (1, 4), (4, 1), (4, 4))
@@ -40,9 +40,7 @@ def default_testbeds() -> Iterator[Testbed]:
 
 def main() -> int:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("--testbeds", help="names such as g1c4-avx2, with commas between")
     parser.add_argument("--network", choices=NETWORKS, default="yolov2_tiny")
     parser.add_argument("--budget-s", type=float, default=1800, help="seconds for everything")

@@ -26,6 +26,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.command_line import parser_of
+
 SIBLINGS: Final = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 MARK: Final = "PHONEBIT_TESTBED"
 """Environment variable that tells a process in which testbed it runs."""
@@ -182,9 +184,7 @@ def from_options(options: argparse.Namespace) -> Testbed:
 
 def main() -> int:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     add_arguments(parser)
     parser.add_argument("command", nargs=argparse.REMAINDER, help="behind --; runs in the testbed")
     options = parser.parse_args()

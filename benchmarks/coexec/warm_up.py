@@ -9,7 +9,6 @@ when the time is over is compiled when it is needed.
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import os
 import sys
@@ -25,6 +24,7 @@ from benchmarks.coexec.layer_cases import draw
 from benchmarks.coexec.layer_files import write_layer
 from benchmarks.coexec.networks import NETWORKS, network_file
 from benchmarks.coexec.testbed import all_cores, from_options, pocl_device
+from benchmarks.command_line import parser_of
 from phonebit import PhoneBitError
 from phonebit.devices.loading import EngineOptions
 from phonebit.format.reader import read_contents
@@ -90,9 +90,7 @@ def compile_programs(path: Path) -> None:
 
 def main() -> int:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     add_experiment_arguments(parser, budget_s=120)
     options = parser.parse_args()
     testbed = from_options(options)

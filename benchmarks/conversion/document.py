@@ -1,11 +1,8 @@
-"""The table as people read it: for the terminal, and as docs/results/networks.md."""
+"""The table as people read it: docs/results/networks.md."""
 
 from __future__ import annotations
 
 from typing import Any
-
-from rich.markup import escape
-from rich.table import Table
 
 from benchmarks.markdown_table import markdown_table
 
@@ -76,16 +73,6 @@ def _unexplained(row: dict[str, Any]) -> str:
     return f", {row['unexplained']} unexplained" if row["unexplained"] else ""
 
 
-def terminal_table(rows: Rows) -> Table:
-    """For Rich."""
-    table = Table(title="Networks that convert")
-    for column in COLUMNS:
-        table.add_column(column, justify="left" if column in COLUMNS[:2] else "right")
-    for row in rows:
-        table.add_row(*(escape(cell) for cell in cells(row)))
-    return table
-
-
 def reasons(rows: Rows) -> list[str]:
     """Why networks do not convert, one line each."""
     return [
@@ -99,7 +86,7 @@ def markdown(rows: Rows, context: dict[str, Any], results: str) -> str:
     """The document.
 
     Args:
-        rows: Of ``measure.Row``'s fields.
+        rows: Of ``measure``.
         context: Date, processor and cores.
         results: Name of the JSON file.
     """

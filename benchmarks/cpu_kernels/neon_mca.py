@@ -15,7 +15,6 @@ model of Cortex-A57, where a table lookup is three operations (on an N1 it is on
 
 from __future__ import annotations
 
-import argparse
 import re
 import shutil
 import subprocess
@@ -24,6 +23,7 @@ import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from benchmarks.command_line import parser_of
 from benchmarks.records import write_results
 
 CPU_BACKEND = Path(__file__).resolve().parents[2] / "cpu_backend"
@@ -223,9 +223,7 @@ def is_under(row: Prediction) -> bool:
 
 def main() -> int:
     """Returns 1 when a loop is under its floor."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("--compiler", default="aarch64-linux-gnu-g++")
     parser.add_argument("--json", type=Path, help="also write the table to this file")
     arguments = parser.parse_args()

@@ -1,11 +1,8 @@
-"""The energy table as people read it: for the terminal, and as a section of the results page."""
+"""The energy table as people read it: a section of the results page."""
 
 from __future__ import annotations
 
 from typing import Any, Final
-
-from rich.markup import escape
-from rich.table import Table
 
 from benchmarks.markdown_table import markdown_table
 from benchmarks.records import provenance, read_results
@@ -67,14 +64,9 @@ def cells(row: dict[str, Any]) -> list[str]:
     ]
 
 
-def terminal_table(rows: Rows) -> Table:
-    """For Rich."""
-    table = Table(title="Energy per frame")
-    for i, column in enumerate(COLUMNS):
-        table.add_column(column, justify="left" if i < 2 else "right")
-    for row in rows:
-        table.add_row(*map(escape, cells(row)))
-    return table
+def table(rows: Rows) -> str:
+    """Markdown."""
+    return markdown_table(COLUMNS, map(cells, rows), texts=2)
 
 
 def notes(rows: Rows) -> list[str]:
@@ -96,7 +88,7 @@ def section() -> str:
     """Markdown, from the results file."""
     document = read_results("energy.json")
     rows, context = document["rows"], document["context"]
-    lines = [HEAD, markdown_table(COLUMNS, map(cells, rows), texts=2)]
+    lines = [HEAD, table(rows)]
     lines += ["", *(f"- {note}" for note in notes(rows)), *(f"- {r}" for r in ratios(rows)), ""]
     command = " ".join([COMMAND, *document["command"]])
     lines += [f"{provenance(context, command, by_opencl=True)}.", ""]

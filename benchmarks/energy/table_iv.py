@@ -9,39 +9,27 @@ extra phonebit[energy], and PyTorch for the twins.
 
 from __future__ import annotations
 
-import argparse
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.markup import escape
-
-from benchmarks.energy.document import notes, terminal_table
+from benchmarks.command_line import RowError, parser_of, row_of_process
+from benchmarks.energy.document import notes, table
 from benchmarks.records import write_results
 from benchmarks.run_context import run_context
 
 NETWORKS = ("alexnet", "yolov2_tiny", "vgg16", "birealnet18", "quicknet")
 ROW_TIMEOUT_S = 300.0
-LOG_WIDTH = 160
 
 
 def measured(row: dict[str, Any]) -> dict[str, Any]:
     """A row, measured in a process of its own; one that fails says why."""
-    command = [sys.executable, "-m", "benchmarks.energy.measure", json.dumps(row)]
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=ROW_TIMEOUT_S, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return {**row, "energy": {"measured": False, "reason": f"not done in {ROW_TIMEOUT_S:g} s"}}
-    if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["it ended without a word"])[-1]
-        return {**row, "energy": {"measured": False, "reason": reason}}
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return result
+        text = json.dumps(row)
+        return row_of_process("benchmarks.energy.measure", text, timeout_s=ROW_TIMEOUT_S)
+    except RowError as error:
+        return {**row, "energy": {"measured": False, "reason": str(error)}}
 
 
 def asked(results: Path | None) -> list[str]:
@@ -52,7 +40,7 @@ def asked(results: Path | None) -> list[str]:
 
 def main() -> int:
     """Measures all rows; exit code 1 if one could not be measured."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__)
     parser.add_argument("--device", default="auto", help="of PhoneBit: cpu, gpu, gpu:1, ...")
     parser.add_argument("--networks", nargs="+", default=NETWORKS, metavar="NAME")
     parser.add_argument("--batches", nargs="+", type=int, default=[1], metavar="N")
@@ -73,20 +61,15 @@ def main() -> int:
         "rows": [],
     }
     rows = document["rows"]
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=LOG_WIDTH)
     for network in options.networks:
         for batch in options.batches:
             for engine in ("phonebit",) if options.no_twin else ("phonebit", "torch"):
-                with console.status(f"{network}, {engine}, batch {batch}"):
-                    row = {"network": network, "engine": engine, "batch": batch, **shared}
-                    rows.append(measured(row))
+                print(f"{network}, {engine}, batch {batch}", flush=True)
+                row = {"network": network, "engine": engine, "batch": batch, **shared}
+                rows.append(measured(row))
                 if options.json:  # after each row: what was measured is not lost with what follows
                     write_results(options.json, document)
-    console.print(terminal_table(rows))
-    for note in notes(rows):
-        console.print(escape(note), soft_wrap=True)
+    print(table(rows), *notes(rows), sep="\n")
     return 0 if all(row["energy"]["measured"] for row in rows) else 1
 
 

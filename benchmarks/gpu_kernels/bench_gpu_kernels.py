@@ -18,17 +18,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from benchmarks.command_line import parser_of
 from benchmarks.records import write_results
 from benchmarks.run_context import opencl_context
-from phonebit.converter.infer import infer
-from phonebit.converter.ir import Graph, Node, TensorType, Window
-from phonebit.converter.ops import BinaryConv2D, Conv2D, Elementwise, Input
-from phonebit.converter.ops.epilogue import Epilogue
-from phonebit.converter.writer import to_bytes
+from phonebit.converter.convert import convert_graph
 from phonebit.devices.opencl import opencl_runtime
 from phonebit.format.records import DataType
+from phonebit.models.networks import INPUT_RANGE
+from phonebit.models.networks.builder import NetworkBuilder
 
 _runtime = opencl_runtime()
 
@@ -85,34 +82,20 @@ LAYERS = (
 )
 
 
-def graph_of(layer: Layer) -> Graph:
-    """The layer as a network; binary ones get their bits from the signs of a float input."""
-    rng = np.random.default_rng(0)
-    shape = (layer.size, layer.size, layer.channels)
+def content_of(layer: Layer) -> bytes:
+    """The layer as a .pbit file; binary ones get their bits from the signs of a float input."""
     is_u8 = layer.dtype == DataType.U8
-    graph = Graph(layer.name, [], {}, [], [])
-    graph.nodes.append(Node("x", Input(), [], value="x"))
-    graph.types["x"] = TensorType(shape, DataType.U8 if is_u8 else DataType.F32)
-    graph.inputs.append("x")
-    pad = 0 if layer.is_dense else (layer.kernel - 1) // 2
-    window = Window((layer.kernel,) * 2, (layer.stride,) * 2, pads=(pad,) * 4)
-    weights = rng.choice(
-        np.array([-1, 1], np.int8), (layer.filters, *window.kernel, layer.channels)
-    )
-    reach = int((layer.kernel**2 * layer.channels) ** 0.5) * (255 if is_u8 else 1)
-    thresholds = rng.integers(-reach, reach + 1, layer.filters).astype(np.int32)
-    epilogue = Epilogue([], thresholds)
-    if is_u8:
-        op: Any = Conv2D(weights.astype(np.float32), window, 1, 0.0, None, 2, -255, epilogue)
-        graph.nodes.append(Node("layer", op, ["x"], bits="layer/bits"))
+    net = NetworkBuilder(layer.name, "binary")
+    x = net.picture(layer.size, layer.size, layer.channels)
+    x = x if is_u8 else net.activate("sign", x)
+    if layer.is_dense:
+        x = net.dense("layer", x, layer.filters)
     else:
-        zeros = np.zeros(layer.channels, np.float32)
-        graph.nodes.append(Node("sign", Elementwise(Epilogue([], zeros)), ["x"], bits="sign/bits"))
-        op = BinaryConv2D(weights, window, 1, 0, epilogue)
-        graph.nodes.append(Node("layer", op, ["sign/bits"], bits="layer/bits"))
-    graph.outputs.append("layer/bits")
-    graph.types = infer(graph)
-    return graph
+        pad = (layer.kernel - 1) // 2
+        x = net.conv("layer", x, layer.filters, layer.kernel, stride=layer.stride, padding=pad)
+    graph = net.done(net.activate("bits", net.batch_norm("norm", x)))
+    dtype = "u8" if is_u8 else "f32"
+    return convert_graph(graph, input_dtype=dtype, input_range=INPUT_RANGE, check=False).content
 
 
 def popcount_peak_tops(device: Any) -> float | None:
@@ -127,7 +110,7 @@ def measure(layer: Layer, arguments: argparse.Namespace) -> Iterator[dict[str, A
     """Rows for one layer: what serves, or with ``--sweep`` the fastest candidates."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "layer.pbit"
-        path.write_bytes(to_bytes(graph_of(layer), {}))
+        path.write_bytes(content_of(layer))
         network = _runtime.Network(path, device=arguments.device)
     index = len(network.layers) - 1
     candidates = network.candidates(index)
@@ -155,9 +138,7 @@ def measure(layer: Layer, arguments: argparse.Namespace) -> Iterator[dict[str, A
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("--device", default="gpu", help="gpu or gpu:<index>")
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=20)

@@ -9,7 +9,6 @@ plain enqueueing, once by replaying a command buffer where the device has them.
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from pathlib import Path
@@ -17,43 +16,34 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.command_line import parser_of
 from benchmarks.records import write_results
 from benchmarks.run_context import opencl_context
-from phonebit.converter.infer import infer
-from phonebit.converter.ir import Graph, Node, TensorType, Window
-from phonebit.converter.ops import BinaryConv2D, Input
-from phonebit.converter.ops import Elementwise as Sign
-from phonebit.converter.ops.epilogue import Epilogue
-from phonebit.converter.writer import to_bytes
+from phonebit.converter.convert import convert_graph
 from phonebit.devices.opencl import opencl_runtime
-from phonebit.format.records import DataType
+from phonebit.models.networks import INPUT_RANGE
+from phonebit.models.networks.builder import NetworkBuilder
 
 _runtime = opencl_runtime()
 
 CHANNELS = 32
 
 
-def chain(layers: int) -> Graph:
-    """A sign and then ``layers`` convolutions of one pixel."""
-    rng = np.random.default_rng(0)
-    graph = Graph("chain", [Node("x", Input(), [], value="x")], {}, ["x"], [])
-    graph.types["x"] = TensorType((1, 1, CHANNELS), DataType.F32)
-    sign = Sign(Epilogue([], np.zeros(CHANNELS, np.float32)))
-    graph.nodes.append(Node("c0", sign, ["x"], bits="c0/bits"))
-    for i in range(1, layers + 1):
-        weights = rng.choice(np.array([-1, 1], np.int8), (CHANNELS, 1, 1, CHANNELS))
-        op = BinaryConv2D(weights, Window((1, 1)), 1, 0, Epilogue([], np.zeros(CHANNELS, np.int32)))
-        graph.nodes.append(Node(f"c{i}", op, [f"c{i - 1}/bits"], bits=f"c{i}/bits"))
-    graph.outputs.append(f"c{layers}/bits")
-    graph.types = infer(graph)
-    return graph
+def chain(layers: int) -> bytes:
+    """A sign and then ``layers`` convolutions of one pixel, as a .pbit file."""
+    net = NetworkBuilder("chain", "binary")
+    x = net.activate("sign", net.picture(1, 1, CHANNELS))
+    for i in range(layers):
+        x = net.batch_norm(f"norm{i}", net.conv(f"conv{i}", x, CHANNELS, 1))
+        x = net.activate(f"bits{i}", x)
+    return convert_graph(net.done(x), input_range=INPUT_RANGE, check=False).content
 
 
 def forward_us(layers: int, device: str, command_buffer: bool, runs: int) -> tuple[float, bool]:
     """Median time of a forward pass; whether a command buffer was replayed."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "chain.pbit"
-        path.write_bytes(to_bytes(chain(layers), {}))
+        path.write_bytes(chain(layers))
         network = _runtime.Network(path, device=device, command_buffer=command_buffer)
     x = [np.ones((1, 1, 1, CHANNELS), np.float32)]
     for _ in range(runs // 5 + 1):
@@ -68,9 +58,7 @@ def forward_us(layers: int, device: str, command_buffer: bool, runs: int) -> tup
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("--device", default="gpu")
     parser.add_argument("--runs", type=int, default=300)
     parser.add_argument("--layers", type=int, default=41, help="of the long chain")

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from benchmarks.command_line import parser_of
 from benchmarks.mobile_isa.compiler import GPUS, mesa_version
 from benchmarks.mobile_isa.judge import Row, best, cases, compile_rows
 from benchmarks.mobile_isa.tuning import parse
@@ -68,9 +69,7 @@ def main() -> int:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("--isa", type=Path, required=True, help="folder given to setup.sh")
     parser.add_argument("--gpus", nargs="+", choices=GPUS, default=list(GPUS), metavar="GPU")
     parser.add_argument(

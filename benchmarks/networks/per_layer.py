@@ -24,6 +24,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.command_line import parser_of
 from benchmarks.networks.figure_layers import by_layer
 from benchmarks.networks.float_twin import float_twin
 from benchmarks.networks.unfused import unfused_network
@@ -168,9 +169,7 @@ def _start_peers(
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("--device", default="cpu", help="cpu (default), gpu or gpu:N")
     parser.add_argument("--threads", type=int, default=1, help="of the CPU, for all engines")
     parser.add_argument("--rounds", type=int, default=15)

@@ -8,12 +8,12 @@ layer in float32 ("binary_f32") and in half precision ("binary_f16").
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
+from benchmarks.command_line import parser_of
 from benchmarks.networks.document import sizes_table
 from benchmarks.networks.float_twin import float_twin
 from benchmarks.records import RESULTS, write_results
@@ -64,9 +64,7 @@ def parts(conversion: Conversion) -> dict[str, int]:
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("--json", type=Path, default=FILE)
     options = parser.parse_args()
     rows = {name: measure(name) for name in PAPER_MB}

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.command_line import parser_of
 from benchmarks.peers.harness.catalogue import (
     OURS,
     SUBJECTS,
@@ -96,9 +97,7 @@ def report(entry: dict[str, Any], title: str) -> None:
 
 def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     names = [entry.name for entry in SUBJECTS]
     parser.add_argument("--work", type=Path, required=True, help="folder for the networks' files")
     parser.add_argument("--prepare", action="store_true", help="write the files and stop")

@@ -13,7 +13,6 @@ that must not.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from typing import Any, Final
 import numpy as np
 
 import phonebit
+from benchmarks.command_line import parser_of
 from benchmarks.records import RESULTS, write_results
 from benchmarks.run_context import run_context
 from phonebit.converter.importers.keras.activations import keras_activations
@@ -88,9 +88,7 @@ def is_equal(row: dict[str, Any]) -> bool:
 
 def main() -> int:
     """Compares every network, prints and writes the rows."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=NETWORKS)
     parser.add_argument("--images", type=int, default=8, help="inputs whose results are compared")
     parser.add_argument("--json", type=Path, default=FILE)

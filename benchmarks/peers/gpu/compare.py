@@ -26,6 +26,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.command_line import parser_of
 from benchmarks.peers.gpu.nvml import Nvml
 from benchmarks.peers.harness.catalogue import (
     GPU_CONTENDERS,
@@ -253,9 +254,7 @@ def compare(options: argparse.Namespace) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("--work", type=Path, required=True, help="folder of the networks' files")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))

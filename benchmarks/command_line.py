@@ -1,0 +1,42 @@
+"""What the command lines of the benchmarks have in common."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from typing import Any
+
+
+def parser_of(description: str | None) -> argparse.ArgumentParser:
+    """A parser that shows a module's docstring as it is."""
+    return argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+
+
+class RowError(Exception):
+    """A row could not be measured; the text says why."""
+
+
+def row_of_process(module: str, *arguments: str, timeout_s: float) -> dict[str, Any]:
+    """The JSON object that a module prints last, in a process of its own.
+
+    So frameworks do not meet, no engine warms a GPU for another, and memory comes back.
+
+    Raises:
+        RowError: It failed or took too long.
+    """
+    command = [sys.executable, "-m", module, *arguments]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=timeout_s, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise RowError(f"took more than {timeout_s:g} s") from None
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        raise RowError(lines[-1])
+    row: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return row
