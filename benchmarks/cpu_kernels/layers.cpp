@@ -11,19 +11,22 @@ double Layer::macs() const {
   return (double)shape.out_h * shape.out_w * shape.out_c * shape.kernel_h * shape.kernel_w * shape.in_c;
 }
 
-namespace {
-
-/// Square layer; "same" padding of zeros for odd kernels of stride 1, as PyTorch pads for stride 2.
-Layer conv(int size, int in_c, int out_c, int kernel, int stride) {
-  const int pad = kernel / 2;
+Layer conv(int size, int in_c, int out_c, int kernel, int stride, int pad, const std::string& called) {
   const int out = (size + 2 * pad - kernel) / stride + 1;
   Layer layer;
   layer.shape = {size, size, in_c, out, out, out_c, kernel, kernel, stride, stride,
                  1,    1,    pad,  pad, pad, pad,   0,      1,      0};
-  layer.name = std::to_string(kernel) + "x" + std::to_string(kernel) + (stride > 1 ? "s2" : "") + " " +
-               std::to_string(size) + "x" + std::to_string(size) + " " + std::to_string(in_c) + "->" +
-               std::to_string(out_c);
+  layer.name = (called.empty() ? "" : called + " ") + std::to_string(kernel) + "x" + std::to_string(kernel) +
+               (stride > 1 ? "s" + std::to_string(stride) : "") + " " + std::to_string(size) + "x" +
+               std::to_string(size) + " " + std::to_string(in_c) + "->" + std::to_string(out_c);
   return layer;
+}
+
+namespace {
+
+/// Zeros keep the size of odd kernels of stride 1, as PyTorch pads for stride 2.
+Layer same(int size, int in_c, int out_c, int kernel, int stride) {
+  return conv(size, in_c, out_c, kernel, stride, kernel / 2);
 }
 
 Layer dense(int size, int in_c, int out_c) {
@@ -36,14 +39,14 @@ Layer dense(int size, int in_c, int out_c) {
 }  // namespace
 
 std::vector<Layer> layers() {
-  return {conv(56, 64, 64, 3, 1),   conv(28, 128, 128, 3, 1),   conv(14, 256, 256, 3, 1),
-          conv(7, 512, 512, 3, 1),  conv(56, 256, 256, 3, 1),   conv(28, 512, 512, 3, 1),
-          conv(14, 512, 512, 3, 1), conv(13, 1024, 1024, 3, 1), conv(27, 96, 256, 5, 1),
-          conv(224, 64, 64, 3, 1),  conv(104, 32, 64, 3, 1),    conv(208, 16, 32, 3, 1),
-          conv(56, 16, 16, 3, 1),   conv(112, 16, 32, 3, 2),    conv(56, 8, 16, 3, 1),
-          conv(56, 64, 128, 3, 2),  conv(28, 128, 256, 3, 2),   conv(14, 256, 512, 3, 2),
-          conv(56, 64, 64, 1, 1),   conv(28, 128, 256, 1, 1),   conv(14, 256, 512, 1, 1),
-          conv(7, 512, 1024, 1, 1), dense(7, 512, 4096),        dense(1, 4096, 4096),
+  return {same(56, 64, 64, 3, 1),   same(28, 128, 128, 3, 1),   same(14, 256, 256, 3, 1),
+          same(7, 512, 512, 3, 1),  same(56, 256, 256, 3, 1),   same(28, 512, 512, 3, 1),
+          same(14, 512, 512, 3, 1), same(13, 1024, 1024, 3, 1), same(27, 96, 256, 5, 1),
+          same(224, 64, 64, 3, 1),  same(104, 32, 64, 3, 1),    same(208, 16, 32, 3, 1),
+          same(56, 16, 16, 3, 1),   same(112, 16, 32, 3, 2),    same(56, 8, 16, 3, 1),
+          same(56, 64, 128, 3, 2),  same(28, 128, 256, 3, 2),   same(14, 256, 512, 3, 2),
+          same(56, 64, 64, 1, 1),   same(28, 128, 256, 1, 1),   same(14, 256, 512, 1, 1),
+          same(7, 512, 1024, 1, 1), dense(7, 512, 4096),        dense(1, 4096, 4096),
           dense(1, 4096, 1000),     dense(1, 512, 1000)};
 }
 

@@ -1,18 +1,27 @@
 #include "machine.h"
 
+#include <time.h>
+
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <memory>
 #include <vector>
 
 namespace bench {
 
 double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+Aligned aligned(size_t bytes) {
+  void* p = nullptr;
+  if (posix_memalign(&p, 64, bytes + 64) != 0) std::abort();
+  std::memset(p, 0, bytes + 64);
+  return Aligned((char*)p);
 }
 
 namespace {
@@ -77,10 +86,6 @@ Clock measure_clock() {
 
 namespace {
 
-struct FreeAligned {
-  void operator()(void* p) const { std::free(p); }
-};
-
 // Wide vectors, eight sums: the loop waits for memory and nothing else. The vector type is the compiler's,
 // which splits it where registers are narrower.
 typedef uint64_t Vector __attribute__((vector_size(64)));
@@ -111,16 +116,14 @@ bool has_avx512() {
 
 double measure_read_bandwidth(size_t bytes) {
   const size_t count = bytes / sizeof(Vector) / 8 * 8;
-  void* memory = nullptr;
-  if (posix_memalign(&memory, 64, count * sizeof(Vector)) != 0) return 0;
-  const std::unique_ptr<Vector, FreeAligned> buffer((Vector*)memory);
-  std::memset(memory, 1, count * sizeof(Vector));
+  const Aligned buffer = aligned(count * sizeof(Vector));
+  std::memset(buffer.get(), 1, count * sizeof(Vector));
   uint64_t (*read)(const Vector*, size_t) = read_portable;
 #if defined(__x86_64__)
   if (has_avx512()) read = read_avx512;
 #endif
   volatile uint64_t sink = 0;
-  const Timing timing = time_calls([&] { sink = sink + read(buffer.get(), count); }, 41);
+  const Timing timing = time_calls([&] { sink = sink + read((const Vector*)buffer.get(), count); }, 41);
   return count * sizeof(Vector) / timing.median_s;
 }
 
@@ -153,6 +156,7 @@ Timing time_calls(const std::function<void()>& call, int samples) {
 
 #if !defined(__x86_64__)
 Bounds measure_bounds() { return {0, 0, 0}; }
+double measure_fma(int) { return 0; }
 #endif
 
 }  // namespace bench

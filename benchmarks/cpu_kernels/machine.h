@@ -3,13 +3,23 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdlib>
 #include <functional>
+#include <memory>
 #include <string>
 
 namespace bench {
 
-/// Seconds of a monotonic clock.
+/// Seconds of CPU time of this thread: others that share the core cost cache contents, but not their own time.
 double now();
+
+struct FreeAligned {
+  void operator()(void* p) const { std::free(p); }
+};
+
+/// Memory as the runtime's arenas hold it: aligned to 64 bytes, zeros, with room behind its end.
+using Aligned = std::unique_ptr<char, FreeAligned>;
+Aligned aligned(size_t bytes);
 
 struct Clock {
   double ghz;        // the chain that a kernel's cycles are counted with
@@ -31,6 +41,9 @@ struct Bounds {
 };
 
 Bounds measure_bounds();
+
+/// Float operations a cycle of independent FMA chains in registers of 512 or 256 bits; 0 where unknown.
+double measure_fma(int vector_bits);
 
 /// Model name of the processor.
 std::string processor_name();

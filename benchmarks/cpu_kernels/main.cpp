@@ -27,6 +27,8 @@
 namespace {
 
 using namespace phonebit::engine::cpu;
+using bench::aligned;
+using bench::Aligned;
 using bench::Layer;
 
 struct Options {
@@ -59,19 +61,6 @@ Options parse(int argc, char** argv) {
     if (text == nullptr) options.samples = std::max(1, std::atoi(argv[i]));
   }
   return options;
-}
-
-struct FreeAligned {
-  void operator()(void* p) const { std::free(p); }
-};
-
-using Aligned = std::unique_ptr<char, FreeAligned>;
-
-Aligned aligned(size_t bytes) {
-  void* p = nullptr;
-  if (posix_memalign(&p, 64, bytes + 64) != 0) std::abort();
-  std::memset(p, 0, bytes + 64);
-  return Aligned((char*)p);
 }
 
 struct Result {
