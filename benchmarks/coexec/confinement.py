@@ -19,7 +19,7 @@ from typing import Any, Final
 from benchmarks.coexec.experiment import Bench, main
 from benchmarks.coexec.layer_files import REFERENCE, convolution_of, write_layer
 from benchmarks.coexec.layer_timing import MeasuredLayer
-from benchmarks.coexec.testbed import TestbedError
+from benchmarks.coexec.testbed import TestbedError, core_list
 from phonebit import Network
 from phonebit.network.random_inputs import random_inputs
 
@@ -37,13 +37,6 @@ def task_cores() -> dict[int, tuple[str, frozenset[int]]]:
         cores = frozenset(core_list(fields["Cpus_allowed_list"]))
         tasks[int(task.name)] = (fields["Name"].strip(), cores)
     return tasks
-
-
-def core_list(text: str) -> Iterator[int]:
-    """Numbers of a list as the kernel writes it: "0,2-3"."""
-    for part in text.strip().split(","):
-        low, _, high = part.partition("-")
-        yield from range(int(low), int(high or low) + 1)
 
 
 def check_threads(

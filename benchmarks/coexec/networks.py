@@ -74,7 +74,7 @@ def planned_network(
     if variant.is_measured:
         return measured_network(bench, path, variant)
     planned, seconds = planner.plan(path, variant)
-    facts = {"title": variant.title, "is_guarded": variant.is_guarded, "planning_s": seconds}
+    facts = {"is_guarded": variant.is_guarded, "planning_s": seconds}
     facts |= split_of(planned)
     if variant.is_tried:
         output = planned_file(bench, path)
@@ -121,7 +121,7 @@ def measured_network(
         threads=bench.testbed.cpu_cores,
     )
     seconds = time.perf_counter() - begin
-    facts = {"title": variant.title, "is_guarded": variant.is_guarded, "planning_s": seconds}
+    facts = {"is_guarded": variant.is_guarded, "planning_s": seconds}
     facts["measurements"] = report.measurements
     network, outcome = tried_network(bench, output)
     return network, report.planned, facts | split_of(report.planned) | outcome

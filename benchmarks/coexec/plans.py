@@ -34,7 +34,6 @@ class Variant:
     """A way to plan and to run.
 
     Attributes:
-        title: in tables.
         method: how layers may be cut.
         predictor: by what the plan is chosen; "finegrained_plain" knows nothing of dispatches.
         precision: of the network; "fast" reads the file with 8-bit real weights.
@@ -46,7 +45,6 @@ class Variant:
             is for users. Others are followed.
     """
 
-    title: str
     method: Method
     predictor: PredictorName
     precision: Precision = "exact"
@@ -56,46 +54,25 @@ class Variant:
     is_tried: bool = False
 
 
+FINEGRAINED: Final = METHODS["finegrained"]
+WITHOUT_BRANCHES: Final = replace(ULAYER, branches=False)
+WITHOUT_CHAINS: Final = replace(CODL, chains=False)
 VARIANTS: Final = {
-    "layer_to_processor": Variant("layer to processor", LAYER_TO_PROCESSOR, "ulayer"),
-    "ulayer_channels": Variant("µLayer, channels only", replace(ULAYER, branches=False), "ulayer"),
-    "ulayer_types": Variant(
-        "µLayer, channels and types", replace(ULAYER, branches=False), "ulayer", "fast"
-    ),
-    "ulayer": Variant("µLayer", ULAYER, "ulayer", "fast"),
-    "codl_rows": Variant(
-        "CoDL, rows only", replace(CODL, dimensions=(Placement.ROWS,), chains=False), "codl"
-    ),
-    "codl_channels": Variant(
-        "CoDL, channels only", replace(CODL, dimensions=(Placement.CHANNELS,), chains=False), "codl"
-    ),
-    "codl_hybrid": Variant("CoDL, no chains", replace(CODL, chains=False), "codl"),
-    "codl": Variant("CoDL", CODL, "codl"),
-    "finegrained": Variant("Fine-Grained", METHODS["finegrained"], "finegrained"),
-    "finegrained_plain": Variant(
-        "Fine-Grained, no augmentation", METHODS["finegrained"], "finegrained_plain"
-    ),
-    "finegrained_events": Variant(
-        "Fine-Grained, events",
-        METHODS["finegrained"],
-        "finegrained",
-        synchronization="events",
-    ),
-    "planned": Variant("phonebit plan", METHODS["finegrained"], "finegrained", is_guarded=True),
-    "tried": Variant(
-        "phonebit plan, tried",
-        METHODS["finegrained"],
-        "finegrained",
-        is_guarded=True,
-        is_tried=True,
-    ),
+    "layer_to_processor": Variant(LAYER_TO_PROCESSOR, "ulayer"),
+    "ulayer_channels": Variant(WITHOUT_BRANCHES, "ulayer"),
+    "ulayer_types": Variant(WITHOUT_BRANCHES, "ulayer", "fast"),
+    "ulayer": Variant(ULAYER, "ulayer", "fast"),
+    "codl_rows": Variant(replace(WITHOUT_CHAINS, dimensions=(Placement.ROWS,)), "codl"),
+    "codl_channels": Variant(replace(WITHOUT_CHAINS, dimensions=(Placement.CHANNELS,)), "codl"),
+    "codl_hybrid": Variant(WITHOUT_CHAINS, "codl"),
+    "codl": Variant(CODL, "codl"),
+    "finegrained": Variant(FINEGRAINED, "finegrained"),
+    "finegrained_plain": Variant(FINEGRAINED, "finegrained_plain"),
+    "finegrained_events": Variant(FINEGRAINED, "finegrained", synchronization="events"),
+    "planned": Variant(FINEGRAINED, "finegrained", is_guarded=True),
+    "tried": Variant(FINEGRAINED, "finegrained", is_guarded=True, is_tried=True),
     "finegrained_measured": Variant(
-        "phonebit plan --measure",
-        METHODS["finegrained"],
-        "finegrained",
-        is_guarded=True,
-        is_measured=True,
-        is_tried=True,
+        FINEGRAINED, "finegrained", is_guarded=True, is_measured=True, is_tried=True
     ),
 }
 
@@ -144,7 +121,7 @@ class Planner:
         costs = self.costs(read_contents(path), name)
         of = costs.graph.layers[layer]
         channels = of.shape[2]
-        fine = replace(METHODS["finegrained"], channel_step=CHANNEL_GRAIN)
+        fine = replace(FINEGRAINED, channel_step=CHANNEL_GRAIN)
         cuts = fine.cuts(of, Placement.CHANNELS)
         stages = [cut_in_two(of, Placement.CHANNELS, cut) for cut in cuts]
         costs.part_times([stage.parts[0] for stage in stages])

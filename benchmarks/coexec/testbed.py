@@ -21,7 +21,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -148,8 +148,14 @@ def _siblings(core: int) -> set[int]:
         text = Path(SIBLINGS.format(core)).read_text()
     except OSError:
         return {core}
-    ranges = [part.partition("-") for part in text.strip().split(",")]
-    return {number for low, _, high in ranges for number in range(int(low), int(high or low) + 1)}
+    return set(core_list(text))
+
+
+def core_list(text: str) -> Iterator[int]:
+    """Numbers of a list as the kernel writes it: "0,2-3"."""
+    for part in text.strip().split(","):
+        low, _, high = part.partition("-")
+        yield from range(int(low), int(high or low) + 1)
 
 
 def pocl_device() -> str:

@@ -7,7 +7,7 @@ kernels of first layers and 8-bit layers. These are predictions from LLVM's sche
 all loads in L1; they rank loops, and stand in no column headed "measured".
 Fails when a loop is under its floor on a core.
 
-    python -m benchmarks.cpu_kernels.neon_mca [--json FILE]
+    python -m benchmarks.cpu_kernels.neon_mca
 
 Needs aarch64-linux-gnu-g++ and llvm-mca 16 or newer: LLVM 15 and older describe Neoverse N1 by the
 model of Cortex-A57, where a table lookup is three operations (on an N1 it is one).
@@ -20,11 +20,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.command_line import parser_of
-from benchmarks.records import write_results
 
 CPU_BACKEND = Path(__file__).resolve().parents[2] / "cpu_backend"
 OLDEST_LLVM = 16
@@ -35,11 +34,10 @@ MOST_LINES_BEHIND = 40  # from a loop's last mark to its branch
 
 @dataclass(frozen=True)
 class Target:
-    """A core with the least and the wanted MAC/cycle of a loop; None where nothing is demanded."""
+    """A core with the least MAC/cycle of a loop; None where nothing is demanded."""
 
     core: str
     floor: float | None = None
-    goal: float | None = None
 
 
 @dataclass(frozen=True)
@@ -55,9 +53,9 @@ KERNELS = (
     Kernel(
         "neon/binary_conv_pair_table.cpp",
         (
-            Target("neoverse-n1", 80, 86),
-            Target("cortex-a55", 30, 35),
-            Target("cortex-a53", 27, 31),
+            Target("neoverse-n1", 80),
+            Target("cortex-a55", 30),
+            Target("cortex-a53", 27),
         ),
     ),
     Kernel(
@@ -67,9 +65,9 @@ KERNELS = (
     Kernel(
         "neon/u8_conv.cpp",
         (
-            Target("neoverse-n1", 9, 10),
-            Target("cortex-a55", 2.8, 3),
-            Target("cortex-a53", 2.7, 3),
+            Target("neoverse-n1", 9),
+            Target("cortex-a55", 2.8),
+            Target("cortex-a53", 2.7),
         ),
     ),
     Kernel(
@@ -79,19 +77,19 @@ KERNELS = (
     Kernel(
         "neon_dotprod/byte_kernels.cpp",
         (
-            Target("neoverse-n1", 28, 30),
-            Target("cortex-a76", 28, 30),
-            Target("cortex-a55", 7, 8),
-            Target("neoverse-v1", 56, 60),
+            Target("neoverse-n1", 28),
+            Target("cortex-a76", 28),
+            Target("cortex-a55", 7),
+            Target("neoverse-v1", 56),
         ),
         ("-march=armv8.2-a+dotprod",),
     ),
     Kernel(
         "neon_i8mm/byte_kernels.cpp",
         (
-            Target("cortex-a710", 44, 46),
-            Target("neoverse-v1", 86, 90),
-            Target("cortex-a510", 20, 23),
+            Target("cortex-a710", 44),
+            Target("neoverse-v1", 86),
+            Target("cortex-a510", 20),
         ),
         ("-march=armv8.2-a+dotprod+i8mm",),
     ),
@@ -109,13 +107,16 @@ class Loop:
 
 @dataclass(frozen=True)
 class Prediction:
-    """MAC/cycle of a loop on a core; floor and goal are None where nothing is demanded."""
+    """MAC/cycle of a loop on a core."""
 
     loop: str
-    core: str
+    target: Target
     macs_per_cycle: float
-    floor: float | None
-    goal: float | None
+
+    @property
+    def is_under(self) -> bool:
+        """Whether the loop is slower than its floor."""
+        return self.target.floor is not None and self.macs_per_cycle < self.target.floor
 
 
 def find_llvm_mca() -> str:
@@ -196,7 +197,7 @@ def predict(llvm_mca: str, loop: Loop, target: Target) -> Prediction:
     if cycles is None:
         sys.exit(f"neon_mca: {llvm_mca} printed no cycle count for {loop.name} on {target.core}")
     macs_per_cycle = round(loop.macs * ITERATIONS / int(cycles[1]), 1)
-    return Prediction(loop.name, target.core, macs_per_cycle, target.floor, target.goal)
+    return Prediction(loop.name, target, macs_per_cycle)
 
 
 def predict_kernel(compiler: str, llvm_mca: str, kernel: Kernel) -> list[Prediction]:
@@ -210,22 +211,15 @@ def predict_kernel(compiler: str, llvm_mca: str, kernel: Kernel) -> list[Predict
 
 def format_row(row: Prediction) -> str:
     """Returns a line of the table."""
-    floor = "-" if row.floor is None else f"{row.floor:g}"
-    goal = "-" if row.goal is None else f"{row.goal:g}"
-    verdict = "   UNDER THE FLOOR" if is_under(row) else ""
-    return f"{row.loop:<16} {row.core:<12} {row.macs_per_cycle:>9} {floor:>6} {goal:>6}{verdict}"
-
-
-def is_under(row: Prediction) -> bool:
-    """Tells whether a loop is slower than its floor."""
-    return row.floor is not None and row.macs_per_cycle < row.floor
+    floor = "-" if row.target.floor is None else f"{row.target.floor:g}"
+    verdict = "   UNDER THE FLOOR" if row.is_under else ""
+    return f"{row.loop:<16} {row.target.core:<12} {row.macs_per_cycle:>9} {floor:>6}{verdict}"
 
 
 def main() -> int:
     """Returns 1 when a loop is under its floor."""
     parser = parser_of(__doc__)
     parser.add_argument("--compiler", default="aarch64-linux-gnu-g++")
-    parser.add_argument("--json", type=Path, help="also write the table to this file")
     arguments = parser.parse_args()
     if shutil.which(arguments.compiler) is None:
         sys.exit(
@@ -237,15 +231,12 @@ def main() -> int:
         row for kernel in KERNELS for row in predict_kernel(arguments.compiler, llvm_mca, kernel)
     ]
     print(
-        f"{'loop':<16} {'core':<12} {'MAC/cycle':>9} {'floor':>6} {'goal':>6}   "
+        f"{'loop':<16} {'core':<12} {'MAC/cycle':>9} {'floor':>6}   "
         f"predicted by {Path(llvm_mca).name}"
     )
     for row in table:
         print(format_row(row))
-    if arguments.json:
-        result = {"tool": Path(llvm_mca).name, "predicted": [asdict(row) for row in table]}
-        write_results(arguments.json, result)
-    return 1 if any(map(is_under, table)) else 0
+    return 1 if any(row.is_under for row in table) else 0
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Times the GPU kernels layer by layer with the device's own clock (events), through the engine.
 
-Each layer is a network of its own, measured with the kernel that the tuning table gives it, or
-with ``--sweep`` with every candidate. Speed is 2 x MACs / time in TOPS; on devices whose popcount
+Each layer is a network of its own, measured with the kernel that the tuning table gives it
+(``phonebit tune`` measures the others). Speed is 2 x MACs / time in TOPS; on devices whose popcount
 rate is known also as a share of what the popcount units can do: 64 operations a counted word.
 
     python -m benchmarks.gpu_kernels.bench_gpu_kernels --device gpu --json out.json
@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import platform
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -106,34 +105,22 @@ def popcount_peak_tops(device: Any) -> float | None:
     return float(device.compute_units * rate * device.clock_mhz * 1e6 * 64 / 1e12)
 
 
-def measure(layer: Layer, arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Rows for one layer: what serves, or with ``--sweep`` the fastest candidates."""
+def measure(layer: Layer, arguments: argparse.Namespace) -> dict[str, Any]:
+    """A layer's row, by the kernel that serves it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "layer.pbit"
         path.write_bytes(content_of(layer))
         network = _runtime.Network(path, device=arguments.device)
     index = len(network.layers) - 1
-    candidates = network.candidates(index)
-    if not arguments.sweep:
-        candidates = candidates[:1]
-    elif arguments.kernels:
-        candidates = [text for text in candidates if text.split()[0] in arguments.kernels]
-    rows = []
-    for choice in candidates[:: arguments.every]:
-        time_ms, is_equal = network.measure_choice(
-            index, choice, arguments.batch, arguments.repeats
-        )
-        macs = arguments.batch * layer.macs
-        row = {
-            "layer": layer.name,
-            "choice": choice,
-            "time_us": 1e3 * time_ms,
-            "tops": 2 * macs / (time_ms * 1e9),
-            "equal": is_equal,
-        }
-        rows.append(row)
-    rows.sort(key=lambda row: row["time_us"])
-    yield from rows[: arguments.top]
+    choice = network.candidates(index)[0]
+    time_ms, is_equal = network.measure_choice(index, choice, arguments.batch, arguments.repeats)
+    return {
+        "layer": layer.name,
+        "choice": choice,
+        "time_us": 1e3 * time_ms,
+        "tops": 2 * arguments.batch * layer.macs / (time_ms * 1e9),
+        "equal": is_equal,
+    }
 
 
 def main() -> None:
@@ -142,12 +129,6 @@ def main() -> None:
     parser.add_argument("--device", default="gpu", help="gpu or gpu:<index>")
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=20)
-    parser.add_argument("--sweep", action="store_true", help="time every candidate")
-    parser.add_argument(
-        "--every", type=int, default=1, help="with --sweep: each n-th candidate only"
-    )
-    parser.add_argument("--kernels", nargs="*", help="with --sweep: these kernels only")
-    parser.add_argument("--top", type=int, default=5, help="with --sweep: rows a layer")
     parser.add_argument("--layers", nargs="*", help="parts of layer names")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
@@ -164,15 +145,15 @@ def main() -> None:
     for layer in LAYERS:
         if arguments.layers and not any(part in layer.name for part in arguments.layers):
             continue
-        for row in measure(layer, arguments):
-            share = "" if peak is None else f"{100 * row['tops'] / peak:5.0f} %"
-            wrong = "" if row["equal"] else "  WRONG"
-            print(
-                f"{layer.name:26s} {row['time_us']:9.1f} us {row['tops']:7.1f} TOPS {share}"
-                f"  {row['choice']}{wrong}",
-                flush=True,
-            )
-            results.append(row)
+        row = measure(layer, arguments)
+        share = "" if peak is None else f"{100 * row['tops'] / peak:5.0f} %"
+        wrong = "" if row["equal"] else "  WRONG"
+        print(
+            f"{layer.name:26s} {row['time_us']:9.1f} us {row['tops']:7.1f} TOPS {share}"
+            f"  {row['choice']}{wrong}",
+            flush=True,
+        )
+        results.append(row)
     if arguments.json:
         document = {
             "date": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -12,27 +12,26 @@ executed, and nothing here is a measurement.
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from benchmarks.command_line import parser_of
+from benchmarks.markdown_table import markdown_table
 from benchmarks.mobile_isa.compiler import GPUS, mesa_version
 from benchmarks.mobile_isa.judge import Row, best, cases, compile_rows
 from benchmarks.mobile_isa.tuning import parse
+from benchmarks.records import write_results
 from phonebit.bnn_kernels.sources import FOLDER
 
 BEGIN, END = "<!-- mobile_isa: begin -->", "<!-- mobile_isa: end -->"
 MARKDOWN_LAYERS = ("3x3 64@56", "3x3 256@14", "1x1 64-128@56", "dense 25088-4096")
 REPRESENTATIVES = ("adreno-730", "mali-g610")
-COLUMNS = (
-    "gpu", "layer", "kernel", "parameters", "role", "unit", "instructions_per_unit",
-    "cycles_per_unit", "bound", "loads_per_unit", "static_instructions", "registers", "occupancy",
-    "spills", "fills", "scratch", "problem",
-)  # fmt: skip
+HEAD = ("kernel", "role", "instr", "cycles", "bound", "loads", "static", "regs", "occ", "spill",
+        "scratch")  # fmt: skip
 
 
 def main() -> int:
@@ -99,53 +98,54 @@ def _number(value: float | None) -> str:
 
 
 def _print_rows(rows: Sequence[Row]) -> None:
-    """One block a layer, the cheapest case first."""
-    layers = dict.fromkeys(row.case.layer.name for row in rows)
-    for layer in layers:
+    """One table a layer, the cheapest case first; README.md says how to read it."""
+    for layer in dict.fromkeys(row.case.layer.name for row in rows):
         mine = [row for row in rows if row.case.layer.name == layer]
         mine.sort(key=lambda row: (row.cycles is None, row.cycles))
         print(f"\n{mine[0].gpu}   {layer}   [a {mine[0].unit}]")
-        print(
-            f"  {'instr':>6} {'cycles':>7} {'bound':>5} {'loads':>6} {'static':>7} {'regs':>4} "
-            f"{'occ':>3} {'spill':>5} {'scratch':>7}  {'role':<8}kernel"
-        )
-        for row in mine:
-            label = f"{row.case.role:<8}{row.case.kernel} {_text(row.case.parameters)}"
-            one = row.statistics
-            if one is None:
-                print(f"  FAILED: {label}\n    {row.problem.strip().splitlines()[-1]}")
-                continue
-            print(
-                f"  {_number(row.instructions):>6} {_number(row.cycles):>7} {row.bound:>5} "
-                f"{_number(row.messages):>6} "
-                f"{one.instructions:>7} {one.registers:>4} {one.occupancy:>3} "
-                f"{one.spills + one.fills:>5} {one.scratch:>7}  {label}"
-            )
+        print(markdown_table(HEAD, map(_cells, mine), texts=2))
+
+
+def _cells(row: Row) -> list[str]:
+    kernel, one = f"{row.case.kernel} {_text(row.case.parameters)}", row.statistics
+    if one is None:
+        reason = row.problem.strip().splitlines()[-1]
+        return [kernel, row.case.role, f"FAILED: {reason}", *[""] * (len(HEAD) - 3)]
+    static = (one.instructions, one.registers, one.occupancy, one.spills + one.fills, one.scratch)
+    return [kernel, row.case.role, _number(row.instructions), _number(row.cycles), row.bound,
+            _number(row.messages), *map(str, static)]  # fmt: skip
+
+
+def _record(row: Row) -> dict[str, Any]:
+    """A row of the results file."""
+    case, one = row.case, row.statistics
+    return {
+        "gpu": row.gpu,
+        "layer": case.layer.name,
+        "kernel": case.kernel,
+        "parameters": _text(case.parameters),
+        "role": case.role,
+        "unit": row.unit,
+        "instructions_per_unit": row.instructions and round(row.instructions, 4),
+        "cycles_per_unit": row.cycles and round(row.cycles, 4),
+        "bound": row.bound,
+        "loads_per_unit": row.messages and round(row.messages, 4),
+        "static_instructions": one and one.instructions,
+        "registers": one and one.registers,
+        "occupancy": one and one.occupancy,
+        "spills": one and one.spills,
+        "fills": one and one.fills,
+        "scratch": one and one.scratch,
+        "problem": row.problem.strip(),
+    }
 
 
 def _write_json(path: Path, mesa: str, rows: Sequence[Row]) -> None:
     """One line a row, with the columns' names once."""
-    lines = []
-    for row in rows:
-        one = row.statistics
-        numbers: list[int | None] = [None] * 6
-        if one is not None:
-            numbers = [one.instructions, one.registers, one.occupancy]
-            numbers += [one.spills, one.fills, one.scratch]
-        case = row.case
-        fields = [
-            row.gpu,
-            case.layer.name,
-            case.kernel,
-            _text(case.parameters),
-            case.role,
-            row.unit,
-        ]
-        fields += [value and round(value, 4) for value in (row.instructions, row.cycles)]
-        fields += [row.bound, row.messages and round(row.messages, 4)]
-        lines.append(json.dumps([*fields, *numbers, row.problem.strip()]))
-    head = json.dumps({"compiler": f"Mesa {mesa}", "executed": False, "columns": COLUMNS})
-    path.write_text(head[:-1] + ',\n"rows": [\n' + ",\n".join(lines) + "\n]}\n")
+    records = [_record(row) for row in rows]
+    columns = list(records[0]) if records else []
+    document = {"compiler": f"Mesa {mesa}", "executed": False, "columns": columns}
+    write_results(path, document | {"rows": [list(record.values()) for record in records]})
 
 
 def _write_markdown(path: Path, mesa: str, rows: Sequence[Row]) -> None:
@@ -160,14 +160,9 @@ def _write_markdown(path: Path, mesa: str, rows: Sequence[Row]) -> None:
 
 def _markdown(mesa: str, rows: Sequence[Row]) -> str:
     """What is chosen for each GPU, beside the best that was tried."""
-    lines = [
-        f"Compiled by Mesa {mesa}, executed nowhere. Instructions (Bifrost: tuples), cycles of",
-        "the busiest arithmetic unit (Adreno: issue slots) and loads for 32 binary MACs. All rows:",
-        "`benchmarks/results/mobile_isa.json`.",
-        "",
-        "| GPU | layer | chosen | instr | cycles | loads | registers | occ | cheapest tried |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    head = ("GPU", "layer", "chosen", "instr", "cycles", "loads", "registers", "occ",
+            "cheapest tried")  # fmt: skip
+    cells = []
     for row in rows:
         layer, one = row.case.layer.name, row.statistics
         if row.case.role != "chosen" or layer not in MARKDOWN_LAYERS or one is None:
@@ -178,12 +173,16 @@ def _markdown(mesa: str, rows: Sequence[Row]) -> str:
         beside = ""
         if cheapest is not None and cheapest is not row:
             beside = f"`{_short(cheapest)}` {_number(cheapest.cycles)}"
-        lines.append(
-            f"| {row.gpu} | {layer} | `{_short(row)}` | {_number(row.instructions)} | "
-            f"{_number(row.cycles)} ({row.bound}) | "
-            f"{_number(row.messages)} | {one.registers} | {one.occupancy} | {beside} |"
-        )
-    return "\n".join(lines) + "\n"
+        cycles = f"{_number(row.cycles)} ({row.bound})"
+        cells.append((row.gpu, layer, f"`{_short(row)}`", _number(row.instructions), cycles,
+                      _number(row.messages), str(one.registers), str(one.occupancy),
+                      beside))  # fmt: skip
+    return f"""Compiled by Mesa {mesa}, executed nowhere. Instructions (Bifrost: tuples), cycles of
+the busiest arithmetic unit (Adreno: issue slots) and loads for 32 binary MACs. All rows:
+`benchmarks/results/mobile_isa.json`.
+
+{markdown_table(head, cells, texts=3)}
+"""
 
 
 def _short(row: Row) -> str:
@@ -196,21 +195,16 @@ def _short(row: Row) -> str:
 
 
 def _report(rows: Sequence[Row]) -> int:
-    bad = [row for row in rows if row.case.role and row.is_bad]
+    judged = [row for row in rows if row.case.role]
+    bad = [row for row in judged if row.is_bad]
     for row in bad:
-        one = row.statistics
+        one, case = row.statistics, row.case
         what = row.problem.strip() or "no statistics"
         if one is not None:
-            what = (
-                f"{one.spills} spills, {one.fills} fills, {one.scratch} accesses to scratch memory"
-            )
-        case = row.case
-        print(
-            f"BAD ({case.role}): {row.gpu}, {case.layer.name}: {case.kernel} "
-            f"{_text(case.parameters)}: {what}"
-        )
-    judged = sum(1 for row in rows if row.case.role)
-    print(f"\n{judged - len(bad)} of {judged} choices and defaults keep to registers")
+            what = f"{one.spills} spills, {one.fills} fills, {one.scratch} accesses to scratch"
+        kernel = f"{case.kernel} {_text(case.parameters)}"
+        print(f"BAD ({case.role}): {row.gpu}, {case.layer.name}: {kernel}: {what}")
+    print(f"\n{len(judged) - len(bad)} of {len(judged)} choices and defaults keep to registers")
     return 1 if bad else 0
 
 

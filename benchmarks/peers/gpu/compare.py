@@ -163,7 +163,6 @@ class NetworkComparison:
         rounds = take_worker_turns(self.workers, budget_s)
         for key, error in rounds.failures.items():
             self._fail(key, f"batch {batch}", error)
-        clock_mhz = self.nvml.clock_mhz()
         for key in list(self.workers):
             device, started = self._ask(key, f"device {PASSES_IN_FLIGHT}"), first[key]
             if device is None or started is None:
@@ -172,7 +171,6 @@ class NetworkComparison:
             row |= {"rounds": len(rounds.canary_ms), "quiet_rounds": len(rounds.steady)}
             row["first_ms"] = started["first_ms"]
             row["memory_mib"] = self.nvml.memory_mib(self.workers[key].ready["pid"])
-            row["clock_mhz"] = clock_mhz
             self.rows[key]["batches"].append(row)
         self._report(batch, rounds)
 

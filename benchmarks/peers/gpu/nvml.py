@@ -33,13 +33,6 @@ class Nvml:
             "driver": self._library.nvmlSystemGetDriverVersion(),
         }
 
-    def clock_mhz(self) -> int | None:
-        """Clock of the multiprocessors now."""
-        if self.reason:
-            return None
-        kind = self._library.NVML_CLOCK_SM
-        return int(self._library.nvmlDeviceGetClockInfo(self._device, kind))
-
     def memory_mib(self, pid: int) -> float | None:
         """Device memory of a process now, contexts included; None if the driver does not tell."""
         if self.reason:

@@ -80,7 +80,7 @@ def test_a_command_runs_on_the_cpus_cores_and_knows_its_testbed() -> None:
 
 
 def test_core_lists_are_read_as_the_kernel_writes_them() -> None:
-    assert list(confinement.core_list("0,2-4,7\n")) == [0, 2, 3, 4, 7]
+    assert list(testbeds.core_list("0,2-4,7\n")) == [0, 2, 3, 4, 7]
     name, cores = confinement.task_cores()[os.getpid()]
     assert name and cores == os.sched_getaffinity(0)
 
