@@ -10,11 +10,10 @@ is downloaded; it runs from a source tree, too, with LightGBM installed.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
-from benchmarks.coexec.experiment import FILE, FOLDER
+from benchmarks.coexec.experiment import add_run_arguments
 from benchmarks.coexec.steps import ALL, run_steps
-from benchmarks.coexec.testbed import TestbedError, add_arguments, from_options
+from benchmarks.coexec.testbed import add_arguments, from_options, run
 from benchmarks.coexec.turns import Budget
 from benchmarks.command_line import parser_of
 
@@ -23,10 +22,7 @@ def main() -> int:
     """Command line."""
     parser = parser_of(__doc__)
     add_arguments(parser)
-    parser.add_argument("--budget-s", type=float, default=1800, help="seconds for everything")
-    parser.add_argument("-o", "--json", type=Path, default=FILE, help="results file, added to")
-    parser.add_argument("--folder", type=Path, default=FOLDER, help="networks, profiles")
-    parser.add_argument("--smoke", action="store_true", help="the least that shows that it works")
+    add_run_arguments(parser, budget_s=1800)
     options = parser.parse_args()
     failed = run_steps(
         ALL,
@@ -42,7 +38,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except TestbedError as error:
-        sys.exit(f"testbed: {error}")
+    run(main)

@@ -10,16 +10,14 @@ more than 2 % slower than the better one, also where the other one is of no use.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
-from benchmarks.coexec.experiment import FILE, FOLDER
+from benchmarks.coexec.experiment import add_run_arguments
 from benchmarks.coexec.network_tables import SYSTEMS
 from benchmarks.coexec.networks import NETWORKS
 from benchmarks.coexec.steps import PREPARE, Step, run_steps
-from benchmarks.coexec.testbed import ISAS, Testbed, TestbedError, all_cores
+from benchmarks.coexec.testbed import ISAS, Testbed, all_cores, run
 from benchmarks.coexec.turns import Budget
 from benchmarks.command_line import parser_of
 from phonebit.devices.runtime import load_runtime
@@ -43,10 +41,7 @@ def main() -> int:
     parser = parser_of(__doc__)
     parser.add_argument("--testbeds", help="names such as g1c4-avx2, with commas between")
     parser.add_argument("--network", choices=NETWORKS, default="yolov2_tiny")
-    parser.add_argument("--budget-s", type=float, default=1800, help="seconds for everything")
-    parser.add_argument("-o", "--json", type=Path, default=FILE, help="results file, added to")
-    parser.add_argument("--folder", type=Path, default=FOLDER, help="networks, profiles")
-    parser.add_argument("--smoke", action="store_true", help="the least that shows that it works")
+    add_run_arguments(parser, budget_s=1800)
     options = parser.parse_args()
     if options.testbeds:
         testbeds = [Testbed.named(name) for name in options.testbeds.split(",")]
@@ -69,7 +64,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except TestbedError as error:
-        sys.exit(f"testbed: {error}")
+    run(main)

@@ -111,13 +111,11 @@ def profile_path(folder: Path, testbed: Testbed) -> Path:
     return folder / testbed.name / "profile.json"
 
 
-def add_experiment_arguments(parser: argparse.ArgumentParser, budget_s: float) -> None:
-    """The options of every experiment."""
-    add_arguments(parser)
+def add_run_arguments(parser: argparse.ArgumentParser, budget_s: float) -> None:
+    """The options of one experiment or of several."""
     parser.add_argument("--budget-s", type=float, default=budget_s, help="seconds it may take")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="networks, profiles")
-    parser.add_argument("--json", type=Path, default=FILE, help="results file, added to")
-    parser.add_argument("--again", action="store_true", help="even if the result is there")
+    parser.add_argument("-o", "--json", type=Path, default=FILE, help="results file, added to")
     parser.add_argument("--smoke", action="store_true", help="the least that shows that it works")
 
 
@@ -141,7 +139,9 @@ def main(
     parser = parser or argparse.ArgumentParser()
     parser.description = description
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    add_experiment_arguments(parser, budget_s)
+    add_arguments(parser)
+    add_run_arguments(parser, budget_s)
+    parser.add_argument("--again", action="store_true", help="even if the result is there")
     options = parser.parse_args()
     testbed = from_options(options)
     open_ones = [

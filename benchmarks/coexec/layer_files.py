@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from phonebit.converter.convert import convert_graph
+from phonebit.converter.importers.keras.convolutions import same_padding
 from phonebit.converter.ir import Graph
 from phonebit.format.reader import read_contents
 from phonebit.format.records import OpKind
@@ -114,11 +115,6 @@ def _graph(case: LayerCase, output: Output) -> Graph:
 
 def _padding(case: LayerCase) -> tuple[int, int, int, int]:
     """So that the output has ceil(side / stride) rows and columns."""
-
-    def sides(size: int) -> tuple[int, int]:
-        count = -(-size // case.stride)
-        total = max((count - 1) * case.stride + case.kernel - size, 0)
-        return total // 2, total - total // 2
-
-    (top, bottom), (left, right) = sides(case.height), sides(case.width)
+    top, bottom = same_padding(case.height, case.kernel, case.stride)
+    left, right = same_padding(case.width, case.kernel, case.stride)
     return top, left, bottom, right

@@ -73,13 +73,13 @@ def collect(
         raise RuntimeError(f"phonebit collect ended with exit code {code}")
 
 
-def measure(count: int, threads: Sequence[int] | None, bench: Bench) -> dict[str, Any]:
+def measure(count: int, bench: Bench) -> dict[str, Any]:
     """Collects and trains."""
-    threads = threads or thread_counts(bench)
     profile = bench.profile
     profile.parent.mkdir(parents=True, exist_ok=True)
     samples = samples_path(profile)
     wanted = SMOKE_LAYERS if bench.smoke else count
+    threads = thread_counts(bench)
     collect(bench, samples, threads, wanted, (1 - TRAINING_SHARE) * bench.budget.seconds)
     train = phonebit("train-predictor", str(samples), "-o", str(profile))
     subprocess.run(train, cwd=profile.parent, check=True)
@@ -102,10 +102,9 @@ def run() -> int:
     """Command line."""
     own = argparse.ArgumentParser(add_help=False)
     own.add_argument("--samples", type=int, default=300, help="layers")
-    own.add_argument("--threads", type=int, nargs="+", help="of the CPU (1 to 3, and all cores)")
     options, _ = own.parse_known_args()
     parser = argparse.ArgumentParser(parents=[own])
-    experiments = {"profile": partial(measure, options.samples, options.threads)}
+    experiments = {"profile": partial(measure, options.samples)}
     return main(experiments, __doc__, budget_s=900, parser=parser)
 
 

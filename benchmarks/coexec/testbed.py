@@ -21,10 +21,10 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from benchmarks.command_line import parser_of
 
@@ -188,6 +188,14 @@ def from_options(options: argparse.Namespace) -> Testbed:
     return Testbed(options.gpu_cores, options.cpu_cores, options.isa)
 
 
+def run(command: Callable[[], int]) -> NoReturn:
+    """Ends the process with a command's exit code, or with what is wrong with the testbed."""
+    try:
+        sys.exit(command())
+    except TestbedError as error:
+        sys.exit(f"testbed: {error}")
+
+
 def main() -> int:
     """Command line."""
     parser = parser_of(__doc__)
@@ -206,7 +214,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except TestbedError as error:
-        sys.exit(f"testbed: {error}")
+    run(main)

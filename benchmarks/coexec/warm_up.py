@@ -19,11 +19,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from benchmarks.coexec.experiment import SEED, add_experiment_arguments, networks_folder
+from benchmarks.coexec.experiment import SEED, add_run_arguments, networks_folder
 from benchmarks.coexec.layer_cases import draw
 from benchmarks.coexec.layer_files import write_layer
 from benchmarks.coexec.networks import NETWORKS, network_file
-from benchmarks.coexec.testbed import all_cores, from_options, pocl_device
+from benchmarks.coexec.testbed import add_arguments, all_cores, from_options, pocl_device
 from benchmarks.command_line import parser_of
 from phonebit import PhoneBitError
 from phonebit.devices.loading import EngineOptions
@@ -91,7 +91,8 @@ def compile_programs(path: Path) -> None:
 def main() -> int:
     """Command line."""
     parser = parser_of(__doc__)
-    add_experiment_arguments(parser, budget_s=120)
+    add_arguments(parser)
+    add_run_arguments(parser, budget_s=120)
     options = parser.parse_args()
     testbed = from_options(options)
     threads = str(testbed.gpu_cores)

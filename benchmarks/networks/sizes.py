@@ -11,15 +11,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from benchmarks.command_line import parser_of
 from benchmarks.networks.document import sizes_table
 from benchmarks.networks.float_twin import float_twin
 from benchmarks.records import RESULTS, write_results
 from benchmarks.run_context import run_context
-from phonebit.converter.convert import Conversion
-from phonebit.converter.cost import Convolution, stored_bytes
 from phonebit.models.networks import NETWORKS, converted
 
 FILE: Final = RESULTS / "sizes.json"
@@ -32,34 +28,16 @@ PAPER_MB: Final = {
 
 
 def measure(name: str) -> dict[str, Any]:
-    """Sizes in bytes, and what the smallest file consists of."""
-    half = converted(name, float_weights="f16")
+    """Sizes in bytes."""
     return {
         "paper_mb": PAPER_MB[name],
         "parameters": NETWORKS[name].facts().parameters,
         "bytes": {
             "float": len(float_twin(name)),
             "binary_f32": len(converted(name).content),
-            "binary_f16": len(half.content),
+            "binary_f16": len(converted(name, float_weights="f16").content),
         },
-        "parts_of_binary_f16": parts(half),
     }
-
-
-def parts(conversion: Conversion) -> dict[str, int]:
-    """Bytes of a file by what they are for."""
-    found = {"weights of one bit": 0, "thresholds": 0, "real layers": 0}
-    for node in conversion.engine.nodes:
-        op, size = node.op, stored_bytes(node)
-        if not isinstance(op, Convolution) or not np.all(np.abs(op.weights) == 1):
-            found["real layers"] += size
-            continue
-        threshold = op.epilogue.threshold
-        of_threshold = 0 if threshold is None else threshold.nbytes
-        found["thresholds"] += of_threshold
-        found["weights of one bit"] += size - of_threshold
-    rest = len(conversion.content) - sum(found.values())
-    return {**found, "records, names, alignment": rest}
 
 
 def main() -> None:
@@ -71,8 +49,6 @@ def main() -> None:
     document = {"context": run_context(), "networks": rows}
     write_results(options.json, document)
     print(sizes_table(document))
-    for name, row in rows.items():
-        print(name, row["parts_of_binary_f16"])
 
 
 if __name__ == "__main__":

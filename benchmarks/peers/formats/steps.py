@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from phonebit.converter.importers.keras.convolutions import same_padding
 from phonebit.converter.ir import Node, Shape, Window
 from phonebit.converter.ops import Conv2D, Elementwise
 from phonebit.converter.ops.epilogue import EpilogueOp
@@ -31,11 +32,6 @@ def unsupported(node: Node, form: str, got: object) -> ConversionError:
 
 def same_pads(window: Window, height: int, width: int) -> tuple[int, int, int, int]:
     """What TensorFlow's padding "same" adds to a map: (top, left, bottom, right)."""
-    totals = []
-    for size, kernel, stride, dilation in zip(
-        (height, width), window.kernel, window.strides, window.dilation, strict=True
-    ):
-        span = (kernel - 1) * dilation + 1
-        totals.append(max((-(-size // stride) - 1) * stride + span - size, 0))
-    top, left = totals[0] // 2, totals[1] // 2
-    return top, left, totals[0] - top, totals[1] - left
+    sides = zip((height, width), window.kernel, window.strides, window.dilation, strict=True)
+    (top, bottom), (left, right) = (same_padding(*side) for side in sides)
+    return top, left, bottom, right

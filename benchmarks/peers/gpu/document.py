@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from benchmarks.markdown_table import markdown_table
+from benchmarks.peers.harness.tables import three_digits
 from benchmarks.records import provenance, read_results
 from benchmarks.titles import TITLES
 
@@ -60,9 +61,9 @@ def latency_cell(entry: Row, batch: int) -> str:
     row = at_batch(entry, batch)
     if row is None:
         return "failed"
-    text = _three_digits(row["median_ms"])
+    text = three_digits(row["median_ms"])
     if row["device_ms"] is not None:
-        text += f" ({_three_digits(row['device_ms'])})"
+        text += f" ({three_digits(row['device_ms'])})"
     if entry["key"] != REFERENCE and "ratio" in row:
         text += f" **{row['ratio']:.2g}x**"
     return text
@@ -73,7 +74,7 @@ def throughput_table(networks: list[Row], batch: int) -> str:
 
     def cell(entry: Row) -> str:
         row = at_batch(entry, batch)
-        return "failed" if row is None else _three_digits(batch / row["median_ms"])
+        return "failed" if row is None else three_digits(batch / row["median_ms"])
 
     return _by_engine(networks, cell)
 
@@ -160,10 +161,6 @@ def _agreements(networks: list[Row]) -> list[str]:
             names = ", ".join(dict.fromkeys(broken))
             lines.append(f"{title}: results that are no numbers on {names}.")
     return lines
-
-
-def _three_digits(value: float) -> str:
-    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
 def at_batch(entry: Row, batch: int) -> Row | None:

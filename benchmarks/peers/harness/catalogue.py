@@ -51,7 +51,6 @@ class FileKind:
         name: the kind.
         file: its name in the network's folder.
         environment: whose Python writes it.
-        code: modules of ``formats`` that decide what is in it, beside ``export``.
         needs: kinds that must be there before.
         companion: a second file that belongs to it (OpenVINO's weights).
     """
@@ -59,7 +58,6 @@ class FileKind:
     name: str
     file: str
     environment: Environment
-    code: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     companion: str | None = None
 
@@ -71,23 +69,17 @@ KINDS: Final = {
         FileKind("pictures", "picture_f32.npy", "phonebit", companion="picture_u8.npy"),
         FileKind("pbit", "network.pbit", "phonebit"),
         FileKind("pbit_int8", "network_int8.pbit", "phonebit"),
-        FileKind("binary_reference", "binary_reference.npy", "phonebit", (), ("pictures", "pbit")),
-        FileKind("larq", "larq.tflite", "tensorflow", ("keras_format", "steps")),
-        FileKind(
-            "openvino_binary",
-            "binary.xml",
-            "peers",
-            ("openvino_binary", "folding", "steps"),
-            companion="binary.bin",
-        ),
-        FileKind("onnx", "float.onnx", "phonebit", ("torch_format", "folding", "steps")),
-        FileKind("onnx_int8", "int8.onnx", "peers", ("quantization",), ("onnx",)),
-        FileKind("openvino_int8", "int8.xml", "peers", ("quantization",), ("onnx",), "int8.bin"),
-        FileKind("tflite", "float.tflite", "tensorflow", ("keras_format", "folding", "steps")),
-        FileKind("tflite_int8", "int8.tflite", "tensorflow", ("keras_format", "folding", "steps")),
-        FileKind("torchscript", "float.pt", "phonebit", ("torch_format", "folding", "steps")),
-        FileKind("ncnn", "float.ncnn.param", "phonebit", (), ("torchscript",), "float.ncnn.bin"),
-        FileKind("reference", "float_reference.npy", "phonebit", (), ("pictures",)),
+        FileKind("binary_reference", "binary_reference.npy", "phonebit", ("pictures", "pbit")),
+        FileKind("larq", "larq.tflite", "tensorflow"),
+        FileKind("openvino_binary", "binary.xml", "peers", companion="binary.bin"),
+        FileKind("onnx", "float.onnx", "phonebit"),
+        FileKind("onnx_int8", "int8.onnx", "peers", ("onnx",)),
+        FileKind("openvino_int8", "int8.xml", "peers", ("onnx",), "int8.bin"),
+        FileKind("tflite", "float.tflite", "tensorflow"),
+        FileKind("tflite_int8", "int8.tflite", "tensorflow"),
+        FileKind("torchscript", "float.pt", "phonebit"),
+        FileKind("ncnn", "float.ncnn.param", "phonebit", ("torchscript",), "float.ncnn.bin"),
+        FileKind("reference", "float_reference.npy", "phonebit", ("pictures",)),
     )
 }
 

@@ -103,11 +103,7 @@ class Files:
         import phonebit.models.networks
 
         files = [ROOT / "tests" / "support" / "larq_networks.py"]
-        files += [
-            ROOT / "benchmarks" / "peers" / "formats" / f"{module}.py"
-            for module in ("export", *kind.code)
-        ]
-        folders = [Path(phonebit.models.networks.__file__).parent]
+        folders = [FORMATS, Path(phonebit.models.networks.__file__).parent]
         is_ours = kind.name.startswith("pbit")
         if is_ours or (subject.zoo is not None and kind.name == "openvino_binary"):
             folders.append(Path(phonebit.converter.__file__).parent)

@@ -115,7 +115,7 @@ def _readme_cell(rows: Sequence[Row], groups: Sequence[Chosen]) -> str:
     best = [fastest(rows, chosen) for chosen in groups]
     if not any(best):
         return "-"
-    return " / ".join("-" if row is None else milliseconds(row["median_ms"]) for row in best)
+    return " / ".join("-" if row is None else three_digits(row["median_ms"]) for row in best)
 
 
 def fastest(rows: Iterable[Row], chosen: Chosen) -> Row | None:
@@ -166,9 +166,9 @@ def _cells(rows: Sequence[Row]) -> list[str]:
         if "reason" in row:
             cells += ["failed", ""]
             continue
-        spread = f"({milliseconds(row['p10_ms'])}-{milliseconds(row['p90_ms'])})"
+        spread = f"({three_digits(row['p10_ms'])}-{three_digits(row['p90_ms'])})"
         ratio = times_faster(row["ratio"]) if "ratio" in row else ""
-        cells += [f"{milliseconds(row['median_ms'])} {spread}", ratio]
+        cells += [f"{three_digits(row['median_ms'])} {spread}", ratio]
     measured = [row for row in rows if "reason" not in row]
     if not measured:
         return [*cells, *[""] * 5]
@@ -220,8 +220,8 @@ def _threads(count: int) -> str:
     return f"{count} thread{'s' if count > 1 else ''}"
 
 
-def milliseconds(value: float) -> str:
-    """Three significant digits, without an exponent."""
+def three_digits(value: float) -> str:
+    """Three significant digits of milliseconds, or all before the point."""
     return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 

@@ -365,7 +365,7 @@ def test_the_page_shows_numbers_and_reasons(document: dict[str, Any]) -> None:
 def test_ratios_and_times_have_no_exponents() -> None:
     assert [tables.times_faster(ratio) for ratio in (0.5, 9.94, 10.2, 174.8)] == [
         "0.5x", "9.9x", "10x", "175x"]  # fmt: skip
-    assert [tables.milliseconds(ms) for ms in (0.1234, 12.34, 2368.4)] == ["0.123", "12.3", "2368"]
+    assert [tables.three_digits(ms) for ms in (0.1234, 12.34, 2368.4)] == ["0.123", "12.3", "2368"]
 
 
 def test_cases_with_fewer_engines_stand_in_the_same_table(document: dict[str, Any]) -> None:
