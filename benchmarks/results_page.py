@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from benchmarks import accuracy, detection
+from benchmarks import accuracy
 from benchmarks.coexec import document as coexec
 from benchmarks.cpu_kernels import document as cpu_kernels
 from benchmarks.energy import document as energy
@@ -34,7 +34,7 @@ BEGIN: Final = "<!-- written by benchmarks.results_page -->\n"
 END: Final = "<!-- end -->\n"
 
 PAGES: Final = {
-    "index.md": ("Results", (peers, gpu_peers, networks, accuracy, detection, energy)),
+    "index.md": ("Results", (peers, gpu_peers, networks, accuracy, energy)),
     "kernels.md": ("Kernel measurements", (cpu_kernels, gpu_kernels)),
     "coexecution.md": ("Co-execution measurements", (coexec,)),
 }
