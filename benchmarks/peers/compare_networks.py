@@ -15,7 +15,6 @@ import argparse
 import itertools
 import json
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -29,7 +28,7 @@ from benchmarks.peers.harness.catalogue import (
     contenders_for,
     kinds_for,
 )
-from benchmarks.peers.harness.files import ExportError, Files
+from benchmarks.peers.harness.files import Files
 from benchmarks.peers.harness.measure import (
     LEAST_ROUNDS,
     MOST_ROUNDS,
@@ -51,25 +50,6 @@ def chosen_contenders(subject: Subject, engines: Sequence[str]) -> list[Contende
     """Those of the named engines, or all; PhoneBit always."""
     every = contenders_for(subject)
     return [each for each in every if not engines or each.engine in engines or each is OURS]
-
-
-def prepare(subject: Subject, contenders: Sequence[Contender], files: Files) -> dict[str, str]:
-    """Writes the files that are not there yet.
-
-    Returns:
-        By kind, why a file could not be written.
-    """
-    missing: dict[str, str] = {}
-    for kind in kinds_for(subject, contenders):
-        begin = time.monotonic()
-        try:
-            files.ensure(subject, kind)
-        except ExportError as error:
-            missing[kind.name] = str(error)
-            say(f"{subject.title}: {kind.file}: {error}")
-        if time.monotonic() - begin > 1:
-            say(f"{subject.title}: {kind.file}, {time.monotonic() - begin:.0f} s")
-    return missing
 
 
 def say(text: str) -> None:
@@ -132,7 +112,7 @@ def main() -> None:
     document["cases"] = earlier_cases(options.json, document["context"]) if options.add else []
     for subject in (entry for entry in SUBJECTS if entry.name in options.networks):
         contenders = chosen_contenders(subject, options.engines)
-        missing = prepare(subject, contenders, files)
+        missing = files.prepare(subject, kinds_for(subject, contenders))
         if options.prepare:
             continue
         for batch, threads in itertools.product(options.batch, options.threads):

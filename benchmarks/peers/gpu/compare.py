@@ -36,7 +36,7 @@ from benchmarks.peers.harness.catalogue import (
     Subject,
     kinds_for,
 )
-from benchmarks.peers.harness.files import ExportError, Files
+from benchmarks.peers.harness.files import Files
 from benchmarks.peers.harness.measure import reads_levels, start, take_worker_turns
 from benchmarks.peers.harness.worker_process import WorkerError, WorkerProcess
 from benchmarks.records import write_results
@@ -84,12 +84,8 @@ class NetworkComparison:
         contenders = [each for each in GPU_CONTENDERS if each.engine not in self.options.skip]
         if reads_levels(self.subject):  # no real values between binary layers
             contenders = [each for each in contenders if each.variant != "f16"]
-        missing: dict[str, str] = {}
-        for kind in kinds_for(self.subject, contenders, "binary_reference"):
-            try:
-                self.files.ensure(self.subject, kind)
-            except ExportError as error:
-                missing[kind.name] = str(error)
+        kinds = kinds_for(self.subject, contenders, "binary_reference")
+        missing = self.files.prepare(self.subject, kinds)
         try:
             for contender in contenders:
                 self._start(contender, missing.get(contender.kind))

@@ -6,6 +6,8 @@ import hashlib
 import os
 import re
 import subprocess
+import sys
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,6 +53,25 @@ class Files:
         """Of a file and its companion."""
         names = [KINDS[kind].file, KINDS[kind].companion]
         return sum((self.folder(subject) / name).stat().st_size for name in names if name)
+
+    def prepare(self, subject: Subject, kinds: Iterable[FileKind]) -> dict[str, str]:
+        """Writes files that are not there yet, and says so.
+
+        Returns:
+            By kind, why a file could not be written.
+        """
+        missing: dict[str, str] = {}
+        for kind in kinds:
+            begin, outcome = time.monotonic(), "written"
+            try:
+                self.ensure(subject, kind)
+            except ExportError as error:
+                missing[kind.name] = outcome = str(error)
+            seconds = time.monotonic() - begin
+            if kind.name in missing or seconds > 1:
+                line = f"{subject.title}: {kind.file}, {seconds:.0f} s: {outcome}"
+                print(line, file=sys.stderr, flush=True)
+        return missing
 
     def ensure(self, subject: Subject, kind: FileKind) -> None:
         """Writes a file, unless it is there and was written by the same sources.
