@@ -76,16 +76,13 @@ def _phonebit(row: Row) -> dict[str, Any]:
 def _torch(row: Row) -> dict[str, Any]:
     import torch
 
-    from benchmarks.peers.formats.torch_format import save_torchscript
+    from benchmarks.peers.formats.torch_format import FloatNetwork
     from benchmarks.peers.workers.torch_gpu_worker import Torch
 
     on_cpu = row.device.startswith("cpu")
     precision, device = ("f32", "cpu") if on_cpu else ("f16", "cuda:0")
     twin = NETWORKS[row.network]("float")
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / f"{row.network}.pt"
-        save_torchscript(twin, file)
-        engine = Torch(str(file), device, precision)
+    engine = Torch(FloatNetwork(twin).eval(), device, precision)
     shape = (row.batch, *twin.types[twin.inputs[0]].shape)
     engine.prepare(np.random.default_rng(0).integers(0, 256, shape, np.uint8))
 

@@ -209,6 +209,15 @@ def write_torchscript(job: Job) -> None:
     save_torchscript(job.float_graph(), job.path("torchscript"))
 
 
+def write_torch_module(job: Job) -> None:
+    """The twin for PyTorch on a GPU, which runs it as a CUDA graph."""
+    import torch
+
+    from benchmarks.peers.formats.torch_format import FloatNetwork
+
+    torch.save(FloatNetwork(job.float_graph()).eval(), job.path("torch_module"))
+
+
 def write_ncnn(job: Job) -> None:
     """The twin for ncnn: pnnx fuses what can be fused and stores weights as half floats."""
     import pnnx

@@ -78,6 +78,7 @@ KINDS: Final = {
         FileKind("tflite", "float.tflite", "tensorflow"),
         FileKind("tflite_int8", "int8.tflite", "tensorflow"),
         FileKind("torchscript", "float.pt", "phonebit"),
+        FileKind("torch_module", "float_module.pt", "phonebit"),
         FileKind("ncnn", "float.ncnn.param", "phonebit", ("torchscript",), "float.ncnn.bin"),
         FileKind("reference", "float_reference.npy", "phonebit", ("pictures",)),
     )
@@ -155,7 +156,7 @@ GPU_CONTENDERS: Final = (
         *("litert", "LiteRT, WebGPU f16", "litert_gpu", "f16", "phonebit", "tflite"), device="gpu"
     ),
     Contender(
-        *("torch", "PyTorch, cuDNN f16", "torch_gpu", "f16", "phonebit", "torchscript"),
+        *("torch", "PyTorch, cuDNN f16", "torch_gpu", "f16", "phonebit", "torch_module"),
         device="cuda:0",
     ),
 )

@@ -12,19 +12,18 @@ from benchmarks.peers.worker import Array, Engine, Forward, Task, milliseconds_s
 
 
 class Torch:
-    """The network of a TorchScript file; pictures arrive as levels.
+    """A network of ``formats/torch_format.py``; pictures arrive as levels.
 
     Args:
-        model: the file.
+        module: the network.
         device: of PyTorch.
         precision: "f16" or "f32".
     """
 
-    def __init__(self, model: str, device: str, precision: str) -> None:
+    def __init__(self, module: torch.nn.Module, device: str, precision: str) -> None:
         self.device = torch.device(device)
         self.dtype = {"f16": torch.float16, "f32": torch.float32}[precision]
         torch.backends.cudnn.benchmark = True
-        module = torch.jit.load(model)
         self.module = module.to(self.device, self.dtype, memory_format=torch.channels_last)
 
     @torch.inference_mode()
@@ -75,8 +74,9 @@ class Torch:
 
 
 def load(task: Task) -> Engine:
-    """One ``Torch``."""
-    network = Torch(task.model, task.device, task.precision)
+    """The network of a file with a whole module."""
+    module = torch.load(task.model, weights_only=False)
+    network = Torch(module, task.device, task.precision)
     package = Path(torch.__file__).parent
     return Engine(network.prepare, torch.__version__, package, True, device_ms=network.device_ms)
 
