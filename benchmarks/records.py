@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
-ROOT: Final = Path(__file__).parents[1]
+from benchmarks import ROOT
+
 RESULTS: Final = ROOT / "benchmarks" / "results"
 IMAGES: Final = ROOT / "docs" / "images"
 RECORD_WIDTH: Final = 800

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.support.torch_networks import NETWORKS as PYTORCH
+from support.torch_networks import NETWORKS as PYTORCH
 
 SEED: Final = 1
 SMALL_SIZE: Final = 96
@@ -83,7 +83,7 @@ def _zoo(name: str, small: bool, count: int) -> Subject:
     os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
     import larq_zoo
 
-    from tests.support.larq_networks import make_random, real_pictures
+    from support.larq_networks import make_random, real_pictures
 
     size = SMALL_SIZE if small else 224
     factory = getattr(getattr(larq_zoo, LARQ_ZOO[name]), name)

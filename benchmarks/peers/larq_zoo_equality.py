@@ -27,7 +27,7 @@ from benchmarks.records import RESULTS, write_results
 from benchmarks.run_context import run_context
 from phonebit.converter.importers.keras.activations import keras_activations
 from phonebit.verification import verify
-from tests.support.larq_networks import build, integer_pictures, real_pictures
+from support.larq_networks import build, integer_pictures, real_pictures
 
 SIZE: Final = 224
 NETWORKS: Final = ("quicknet", "birealnet", "binary_alexnet")

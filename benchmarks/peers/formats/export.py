@@ -60,7 +60,7 @@ class Job:
 
     def pictures(self, count: int, seed: int = 0) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
         """Smooth random pictures (count, size, size, 3) as levels, and as the values -1..1."""
-        from tests.support.larq_networks import real_pictures
+        from support.larq_networks import real_pictures
 
         reals = real_pictures(count, self.subject.size, seed)
         levels = np.clip(np.rint(reals * 48 + 128), 0, 255).astype(np.uint8)
@@ -101,7 +101,7 @@ def write_binary_reference(job: Job) -> None:
 
 def write_zoo(job: Job) -> None:
     """The network as larq-zoo builds it, with made-up weights."""
-    from tests.support import larq_networks
+    from support import larq_networks
 
     assert job.subject.zoo is not None
     model = larq_networks.build(job.subject.zoo, dyadic=False, size=job.subject.size)
@@ -136,7 +136,7 @@ def write_larq(job: Job) -> None:
     from benchmarks.peers.formats.keras_format import to_keras
 
     if job.subject.zoo is not None:
-        from tests.support import larq_networks
+        from support import larq_networks
 
         # Not load_model: initializers of some of the zoo's networks have no name in the file.
         model = larq_networks.untrained(job.subject.zoo, job.subject.size)
