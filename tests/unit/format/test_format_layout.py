@@ -121,7 +121,11 @@ def test_the_compiler_lays_every_field_out_where_numpy_does(tmp_path: Path) -> N
     compiler = shutil.which("g++") or shutil.which("clang++")
     if compiler is None:
         pytest.skip("no C++ compiler (g++ or clang++) to lay the structs out")
-    lines = ["#include <cstdio>", f'#include "{HEADER}"', "using namespace phonebit::engine::format;"]
+    lines = [
+        "#include <cstdio>",
+        f'#include "{HEADER}"',
+        "using namespace phonebit::engine::format;",
+    ]
     lines.append("int main() {")
     for struct in STRUCTS:
         lines.append(f'  std::printf("{struct} %zu\\n", sizeof({struct}));')
