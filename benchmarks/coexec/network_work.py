@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from phonebit.planner.measure.measuring import LayerTimes, MeasuringEngine, measure_parts
+from phonebit.planner.measure.measuring import LayerTimes, measure_parts
 from phonebit.planner.search.planning import Planned
 from phonebit.planner.search.stage_costs import StageCosts
 from phonebit.planner.search.stages import LayerParts
+
+if TYPE_CHECKING:
+    from phonebit import _runtime
 
 
 class StageWork:
@@ -19,7 +23,7 @@ class StageWork:
         repeats: runs of a measurement, of which the least counts.
     """
 
-    def __init__(self, engine: MeasuringEngine, repeats: int) -> None:
+    def __init__(self, engine: _runtime.Network, repeats: int) -> None:
         self._engine = engine
         self._repeats = repeats
         self._known: dict[LayerParts, LayerTimes] = {}

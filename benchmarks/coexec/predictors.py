@@ -21,10 +21,11 @@ import numpy as np
 
 from benchmarks.coexec.experiment import Bench, main
 from benchmarks.coexec.prepare_profile import collect, samples_path
+from phonebit.planner.json_records import to_record
 from phonebit.planner.plan.execution_plan import Processor
 from phonebit.planner.predict import LayerShape
 from phonebit.planner.predict.evaluation import Accuracy, Prediction, evaluate
-from phonebit.planner.predict.model_table import ALL
+from phonebit.planner.predict.latency_predictor import ALL
 from phonebit.planner.predict.profile import DeviceProfile, ProcessorModels, read_profile
 from phonebit.planner.predict.samples import PartSample, read_samples
 from phonebit.planner.predict.training import Trainer, split_by_layer
@@ -41,6 +42,8 @@ AGAIN_LAYERS: Final = 60
 AGAIN_SHARE: Final = 0.8
 """Of the budget, for those."""
 FLOAT_BYTES: Final = 4
+NAMES_OF_FEATURES: Final = ("features", "terms")
+"""Parts of a model that hold no parameters."""
 
 
 def is_linear(layer: LayerShape) -> bool:
@@ -135,7 +138,7 @@ def size_bytes(models: Sequence[ProcessorModels], way: str) -> int:
     """Bytes of a predictor's parameters; the one without augmentation has one model a processor."""
     total = 0
     for of_processor in models:
-        tables = of_processor.to_dict()
+        tables = to_record(of_processor)
         if way == "finegrained_plain":
             total += _bytes(tables["finegrained"][ALL])
         else:
@@ -173,7 +176,7 @@ def _errors(accuracy: Accuracy) -> dict[str, float]:
 def _bytes(record: Any) -> int:
     """Numbers of 4 bytes; arrays of trees as they are."""
     if isinstance(record, dict):
-        return sum(map(_bytes, record.values()))
+        return sum(_bytes(item) for name, item in record.items() if name not in NAMES_OF_FEATURES)
     if isinstance(record, list):
         return sum(map(_bytes, record))
     return len(base64.b64decode(record)) if isinstance(record, str) else FLOAT_BYTES

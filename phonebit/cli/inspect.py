@@ -99,7 +99,13 @@ def describe_plans(contents: FileContents) -> list[dict[str, Any]]:
             "predicted_ms": plan.predicted_ms,
             "stages": plan.stage_texts(layers),
             "parts": [
-                {**asdict(part), "processor": part.processor.name.lower()} for part in plan.parts
+                {
+                    "stage": planned.stage,
+                    "processor": planned.processor.name.lower(),
+                    "layer": planned.layer,
+                    "part": planned.part._asdict(),
+                }
+                for planned in plan.parts
             ],
         }
         for plan in stored_plans(contents)

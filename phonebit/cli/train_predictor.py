@@ -57,8 +57,8 @@ def _print(console: Console, report: TrainingReport) -> None:
     agreeing, differing = report.dispatch
     if differing:
         console.print(
-            f"[yellow]warning[/] the launches of {differing} of {agreeing + differing} parts were "
-            "others than planning reckons with"
+            f"[yellow]warning[/] {differing} of {agreeing + differing} parts ran on other kernels "
+            "than planning reckons with"
         )
     for what, refused in (("", report.refused), (" for cuts", report.refused_for_cuts)):
         for choice in refused:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -41,6 +41,7 @@ from phonebit.planner.predict.training import Trainer, split_by_layer
 from phonebit.planner.predict.training_dispatch import dispatch_agreement
 from phonebit.planner.search.explain import LayerChoice, explain
 from phonebit.planner.search.methods import method_named
+from phonebit.planner.search.network_graph import NetworkGraph
 from phonebit.planner.search.part_times import MeasuredTimes, PredictedTimes
 from phonebit.planner.search.planning import Planned, plan_network
 
@@ -179,7 +180,7 @@ def find_profile(device: str | Path) -> DeviceProfile:
 
 
 def _shapes(contents: FileContents) -> list[LayerShape]:
-    return [LayerShape.of(contents, index) for index in range(len(contents.ops))]
+    return [layer.geometry for layer in NetworkGraph.of(contents).layers]
 
 
 def _is_here(profile: DeviceProfile, device: str) -> bool:
@@ -219,8 +220,7 @@ def _measured_times(
     probe = open_noise_probe(device, EngineOptions(engine.threads))
 
     def measure(layer: int, cpu: OutputPart | None, gpu: OutputPart | None) -> tuple[float, float]:
-        parts = {Processor.CPU: cpu, Processor.GPU: gpu}
-        at_work = [processor for processor, part in parts.items() if part is not None]
+        at_work = [side for side in Processor if (cpu, gpu)[side] is not None]
         times = probe.measure_times(
             at_work, lambda: measure_parts(engine, layer, cpu, gpu, repeats=1), TURNS
         )
@@ -295,7 +295,7 @@ class TrainingReport:
         learnt_from: Measured parts that the tested predictors have seen.
         tested_with: Those that they have not.
         accuracies: Errors over the latter.
-        dispatch: Samples whose launches are those that planning expects, and all others.
+        dispatch: Samples of the kernels that planning expects, and all others.
         refused: Kernels that the runtime passes over on this device.
         refused_for_cuts: Likewise, for parts of the channels.
     """
@@ -311,7 +311,7 @@ class TrainingReport:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
-        return {**vars(self), "accuracies": [entry.to_dict() for entry in self.accuracies]}
+        return asdict(self)
 
 
 def train(
@@ -350,7 +350,7 @@ def train(
     trainer = Trainer(found, progress=progress)
     predictions = evaluate(trainer.fit(learning, found.handovers), testing)
     profile = replace(trainer.fit(found.parts, found.handovers), errors=typical_errors(predictions))
-    agreeing, differing = dispatch_agreement(found, GpuDispatch(profile.device.gpu))
+    agreement = dispatch_agreement(found.parts, GpuDispatch(profile.device.gpu))
     places = [Path(output)] if output is not None else _kept(profile)
     for place in places:
         write_profile(place, profile, inputs=[path], replace_any=replace_any or output is None)
@@ -360,7 +360,7 @@ def train(
         len(learning),
         len(testing),
         [accuracy for prediction in predictions for accuracy in prediction.accuracies()],
-        (agreeing, len(differing)),
+        agreement,
         list(profile.device.gpu.refused),
         list(profile.device.gpu.refused_for_cuts),
     )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -104,9 +103,9 @@ def halves(pair: Pair, by_rows: bool) -> ExecutionPlan:
         row, channel = whole.row_end // 2, whole.channel_end // 2 // 8 * 8
         cuts = (whole,)
         if by_rows and row > 0 and kind != OpKind.RESHAPE:
-            cuts = (replace(whole, row_end=row), replace(whole, row_begin=row))
+            cuts = (whole._replace(row_end=row), whole._replace(row_begin=row))
         elif not by_rows and channel > 0 and kind in CONVOLUTIONS and groups == 1:
-            cuts = (replace(whole, channel_end=channel), replace(whole, channel_begin=channel))
+            cuts = (whole._replace(channel_end=channel), whole._replace(channel_begin=channel))
         for processor, cut in zip((GPU, CPU), cuts, strict=False):
             parts.append(PlannedPart(planned.layer, processor, planned.layer, cut))
     return ExecutionPlan("test", "user", 0.0, tuple(parts))

@@ -11,12 +11,11 @@ from phonebit.errors import DeviceError
 from phonebit.format.reader import read_contents
 from phonebit.planner import OutputPart, Processor
 from phonebit.planner.measure.collect import collect_here
-from phonebit.planner.measure.measuring import Sides
 from phonebit.planner.measure.orders import CollectionPlan
 from phonebit.planner.measure.sync_layers import Way
 from phonebit.planner.predict import LayerShape
-from phonebit.planner.predict.codl import Blocks
-from phonebit.planner.predict.kernels import CpuFacts, GpuDispatch, GpuFacts
+from phonebit.planner.predict.codl import units_of
+from phonebit.planner.predict.kernels import CpuFacts, GpuDispatch, GpuFacts, Processors
 from phonebit.planner.predict.samples import DeviceFacts, Samples, read_samples
 
 BOTH = (Processor.CPU, Processor.GPU)
@@ -44,8 +43,8 @@ def proportional(layer: LayerShape, _side: Processor, part: OutputPart, _threads
 
 def stepped(layer: LayerShape, side: Processor, part: OutputPart, threads: int) -> float:
     """CoDL's world: rounds of blocks, and a unit that is linear in the sizes."""
-    blocks = Blocks(GpuDispatch(FACTS.gpu), FACTS.cpu, threads)
-    _, units, sizes = blocks.units(layer, side, part)
+    processors = Processors(GpuDispatch(FACTS.gpu), FACTS.cpu, threads)
+    _, (units, *sizes) = units_of(processors, layer, side, part)
     weights = (1e-4, 1e-7, 2e-7, 3e-8, 1e-8)
     return units * float(sum(weight * size for weight, size in zip(weights, sizes, strict=True)))
 
@@ -80,7 +79,11 @@ class MadeUpEngine:
         return FACTS.keys[self.threads]
 
     def measure_layer(
-        self, index: int, cpu_part: Sides | None, gpu_part: Sides | None, repeats: int = 10
+        self,
+        index: int,
+        cpu_part: OutputPart | None,
+        gpu_part: OutputPart | None,
+        repeats: int = 10,
     ) -> Mapping[str, float]:
         assert repeats > 0
         cpu, gpu = cpu_part, gpu_part
@@ -99,7 +102,7 @@ class MadeUpEngine:
         total = max(times.values()) + shared
         return {"total_us": total, "cpu_us": times[Processor.CPU], "gpu_us": times[Processor.GPU]}
 
-    def dispatch(self, index: int, gpu_part: Sides) -> Sequence[Mapping[str, Any]]:
+    def dispatch(self, index: int, gpu_part: OutputPart) -> Sequence[Mapping[str, Any]]:
         return [
             {
                 "kernel": launch.kernel,

@@ -57,7 +57,7 @@ class AnalyticTimes:
         outputs = (part.row_end - part.row_begin) * layer.shape[1] * channels
         products = 1
         if layer.can_cut_channels:
-            products = layer.window.kernel**2 * self.graph.tensors[layer.operands[0]].channels
+            products = layer.geometry.kernel_h**2 * self.graph.tensors[layer.operands[0]].channels
         return speed.start_us + outputs * products / 1000 * speed.per_thousand_us
 
 

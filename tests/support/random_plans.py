@@ -247,14 +247,14 @@ def _free_cut(layer: Layer, random: Random) -> dict[Processor, OutputPart]:
         return _rows_at(layer, int(random.integers(1, layer.height)))
     if choice == "channels":
         cut = GRAIN * int(random.integers(1, -(-layer.channels // GRAIN)))
-        return {GPU: replace(whole, channel_end=cut), CPU: replace(whole, channel_begin=cut)}
+        return {GPU: whole._replace(channel_end=cut), CPU: whole._replace(channel_begin=cut)}
     return {Processor(int(random.integers(2))): whole}
 
 
 def _rows_at(layer: Layer, cut: int) -> dict[Processor, OutputPart]:
     """The GPU has the rows before the cut; a processor without rows has no part."""
     whole = _whole(layer)
-    sides = {GPU: replace(whole, row_end=cut), CPU: replace(whole, row_begin=cut)}
+    sides = {GPU: whole._replace(row_end=cut), CPU: whole._replace(row_begin=cut)}
     return {side: part for side, part in sides.items() if part.row_begin < part.row_end}
 
 
@@ -279,7 +279,7 @@ def _private_part(layer: Layer, rows: set[int], random: Random) -> OutputPart:
     if random.random() < 0.2:
         begin = int(random.integers(0, begin + 1))
         end = int(random.integers(end, layer.height + 1))
-    return replace(_whole(layer), row_begin=begin, row_end=end)
+    return _whole(layer)._replace(row_begin=begin, row_end=end)
 
 
 def damaged(plan: ExecutionPlan, random: Random) -> ExecutionPlan:
@@ -308,5 +308,5 @@ def damaged(plan: ExecutionPlan, random: Random) -> ExecutionPlan:
         else:
             side = str(random.choice(["row_begin", "row_end", "channel_begin", "channel_end"]))
             moved = getattr(planned.part, side) + int(random.choice([-8, -3, -1, 1, 2, 8]))
-            parts[at] = replace(planned, part=replace(planned.part, **{side: moved}))
+            parts[at] = replace(planned, part=planned.part._replace(**{side: moved}))
     return replace(plan, parts=tuple(parts))

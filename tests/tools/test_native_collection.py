@@ -38,7 +38,7 @@ def test_orders_become_samples(bench: Program, gpu_orders: Path, tmp_path: Path)
     assert (report.measured, report.missing, report.failed) == (6, 0, {})
     samples = read_samples(tmp_path / "samples.jsonl")
     assert {sample.processor for sample in samples.parts} == {Processor.GPU}
-    assert all(sample.us > 0 and sample.dispatch for sample in samples.parts)
+    assert all(sample.us > 0 and sample.variant for sample in samples.parts)
 
 
 def test_the_facts_are_those_that_phonebit_collect_finds(

@@ -7,25 +7,27 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from phonebit.errors import DeviceError
-from phonebit.planner.measure.measurer import EngineHere, Measurement, Measurer, OpenEngine
-from phonebit.planner.measure.orders import CollectionPlan, Order, make_orders
+from phonebit.planner.measure.measurer import EngineHere
+from phonebit.planner.measure.orders import CollectionPlan, Measurement, Order, make_orders
 from phonebit.planner.measure.sync_layers import Way, handover
 from phonebit.planner.plan.execution_plan import Processor
 from phonebit.planner.predict.kernels import CpuFacts, cpu_kernel
 from phonebit.planner.predict.samples import (
     LEAST_US,
     DeviceFacts,
-    PartKey,
     PartSample,
-    Samples,
-    SyncSample,
+    Sample,
     append_samples,
     begin_samples,
 )
 
-Sample = PartSample | SyncSample
+if TYPE_CHECKING:
+    from phonebit.planner.measure.measurer import OpenEngine
+
+Progress = Callable[[str], None]
 
 
 @dataclass
@@ -50,7 +52,7 @@ def collect_here(
     device: DeviceFacts,
     plan: CollectionPlan,
     open_engine: OpenEngine,
-    progress: Callable[[str], None] = lambda _text: None,
+    progress: Progress = lambda _text: None,
 ) -> CollectionReport:
     """Measures layers here and appends what it finds to a file, layer by layer.
 
@@ -71,15 +73,16 @@ def collect_here(
     """
     with tempfile.TemporaryDirectory(prefix="phonebit-collect-") as folder:
         here = EngineHere(open_engine, plan, Path(folder) / "layer.pbit")
-        return carry_out(path, device, plan, here, progress)
+        return carry_out(path, device, plan, here.way, here.measure, progress)
 
 
 def carry_out(
     path: Path,
     device: DeviceFacts,
     plan: CollectionPlan,
-    measurer: Measurer,
-    progress: Callable[[str], None] = lambda _text: None,
+    way: Way,
+    measure: Callable[[Order], Measurement | None],
+    progress: Progress = lambda _text: None,
 ) -> CollectionReport:
     """The same with anyone who measures.
 
@@ -87,22 +90,25 @@ def carry_out(
         path: The file of samples.
         device: What is measured.
         plan: What of it.
-        measurer: Carries out the orders.
+        way: How the processors share.
+        measure: Carries out an order; None: it has not been carried out yet.
         progress: Called with a text before each order.
 
     Raises:
         As ``collect_here``.
     """
-    known = _Known(begin_samples(path, device))
-    way = measurer.way()
+    before = begin_samples(path, device)
+    known: Counter[object] = Counter(sample.key for sample in before.handovers)
+    known.update({sample.key: sample.rounds for sample in before.parts})
     report = CollectionReport()
     for order in make_orders(plan):
         progress(order.text)
-        if known.has(order, way):
+        # An interruption may have cut off some of an order's lines: all of them are looked for.
+        if all(known[key] > order.round for key in _keys(order, way)):
             report.known += not order.is_sync
             continue
         try:
-            found = measurer.measure(order, way)
+            found = measure(order)
         except DeviceError as error:
             report.failed[order.text if order.is_sync else str(order.layer)] = str(error)
             continue
@@ -111,7 +117,7 @@ def carry_out(
             continue
         samples = list(samples_of(order, found, device.cpu))
         append_samples(path, samples)
-        known.add(samples)
+        known.update(sample.key for sample in samples)
         report.measured += not order.is_sync
     if report.failed and not report.measured and not report.known:
         reason = next(iter(report.failed.values()))
@@ -128,62 +134,24 @@ def samples_of(order: Order, found: Measurement, cpu_facts: CpuFacts) -> Iterato
         cpu_facts: What decides about the CPU's kernels.
     """
     layer, threads = order.layer, order.threads
-    for (cpu, gpu), times, launches in zip(order.pairs, found.times, found.launches, strict=True):
-        both = cpu is not None and gpu is not None
-        if not order.is_sync and cpu is not None:
-            kernel = cpu_kernel(layer, cpu, cpu_facts).name
-            us = max(times.cpu_us, LEAST_US)
-            canary_us = found.probe[Processor.CPU]
-            yield PartSample(layer, Processor.CPU, threads, cpu, kernel, us, canary_us, both)
-        if not order.is_sync and gpu is not None:
-            choice = str(launches[-1]["choice"]) if launches else "none"
-            us = max(times.gpu_us, LEAST_US)
-            canary_us = found.probe[Processor.GPU]
-            yield PartSample(
-                layer, Processor.GPU, threads, gpu, choice, us, canary_us, both, launches
-            )
-        if cpu is not None and gpu is not None:
-            yield handover(layer, found.way, threads, cpu, gpu, times.sharing_us)
+    for pair, times, choice in zip(order.pairs, found.times, found.choices, strict=True):
+        both = None not in pair
+        for side, part in zip(Processor, pair, strict=True):
+            if part is not None and not order.is_sync:
+                on_cpu = side == Processor.CPU
+                kernel = cpu_kernel(layer, part, cpu_facts).name if on_cpu else choice
+                us = max(times.cpu_us if on_cpu else times.gpu_us, LEAST_US)
+                yield PartSample(layer, side, threads, part, kernel, us, found.probe[side], both)
+        if both:
+            yield handover(layer, found.way, threads, pair, times.sharing_us)
 
 
-class _Known:
-    """How often a file of samples tells of a part or of a handover.
-
-    A layer's lines are written at once, but an interruption may cut them off; so all of them are
-    looked for.
-    """
-
-    def __init__(self, samples: Samples) -> None:
-        self._rounds: Counter[_Key] = Counter()
-        self.add([*samples.parts, *samples.handovers])
-
-    def add(self, samples: list[Sample]) -> None:
-        for sample in samples:
-            if isinstance(sample, PartSample):
-                self._rounds[sample.key] += sample.rounds
-            else:
-                self._rounds[_handover_key(sample)] += 1
-
-    def has(self, order: Order, way: Way) -> bool:
-        return all(self._rounds[key] > order.round for key in _keys(order, way))
-
-
-_HandoverKey = tuple[str, str, int, int]
-_Key = PartKey | _HandoverKey
-
-
-def _keys(order: Order, way: Way) -> Iterator[_Key]:
+def _keys(order: Order, way: Way) -> Iterator[object]:
     """What the samples of an order tell of."""
-    layer, threads = order.layer, order.threads
-    for cpu, gpu in order.pairs:
-        both = cpu is not None and gpu is not None
-        if not order.is_sync:
-            for side, part in ((Processor.CPU, cpu), (Processor.GPU, gpu)):
-                if part is not None:
-                    yield layer, side, threads, part, both
-        if order.is_sync and cpu is not None and gpu is not None:
-            yield _handover_key(handover(layer, way, threads, cpu, gpu, 0.0))
-
-
-def _handover_key(sample: SyncSample) -> _HandoverKey:
-    return sample.sharing, sample.synchronization, sample.threads, sample.bytes_to_cpu
+    for pair in order.pairs:
+        if order.is_sync:
+            yield handover(order.layer, way, order.threads, pair, 0.0).key
+            continue
+        for side, part in zip(Processor, pair, strict=True):
+            if part is not None:
+                yield order.layer, side, order.threads, part, None not in pair

@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from phonebit.planner.plan.execution_plan import OutputPart
 
-Sides = tuple[int, int, int, int]
-"""A part as the runtime takes it: first row, row behind the last, the same of channels."""
+if TYPE_CHECKING:
+    from phonebit import _runtime
 
 
-class MeasuringEngine(Protocol):
-    """What the compiled runtime offers for a network on "gpu+cpu"."""
-
-    def measure_layer(
-        self, index: int, cpu_part: Sides | None, gpu_part: Sides | None, repeats: int = 10
-    ) -> Mapping[str, float]:
-        """``total_us``, ``cpu_us`` and ``gpu_us``; a processor without a part has 0."""
-
-    def dispatch(self, index: int, gpu_part: Sides) -> Sequence[Mapping[str, Any]]:
-        """``kernel``, ``choice``, ``global`` and ``local`` of each launch of a part."""
-
-
-@dataclass(frozen=True)
-class LayerTimes:
+class LayerTimes(NamedTuple):
     """Parts of one layer, measured at the same time.
 
     Args:
@@ -40,11 +25,7 @@ class LayerTimes:
 
     def least(self, other: LayerTimes) -> LayerTimes:
         """Of each time the lesser one."""
-        return LayerTimes(
-            min(self.total_us, other.total_us),
-            min(self.cpu_us, other.cpu_us),
-            min(self.gpu_us, other.gpu_us),
-        )
+        return LayerTimes(*map(min, self, other))
 
     def at_usual_speed(self, cpu_slowness: float, gpu_slowness: float) -> LayerTimes:
         """The times of processors that were not slower than they usually are.
@@ -65,7 +46,7 @@ class LayerTimes:
 
 
 def measure_parts(
-    engine: MeasuringEngine,
+    engine: _runtime.Network,
     index: int,
     cpu: OutputPart | None,
     gpu: OutputPart | None,
@@ -87,27 +68,5 @@ def measure_parts(
         InputError: The layer has no such parts.
         DeviceError: The device fails.
     """
-    times = engine.measure_layer(index, _sides(cpu), _sides(gpu), repeats)
-    return LayerTimes(*(float(times[name]) for name in ("total_us", "cpu_us", "gpu_us")))
-
-
-def dispatch_of(engine: MeasuringEngine, index: int, gpu: OutputPart) -> list[dict[str, Any]]:
-    """The launches of a part, JSON-ready."""
-    sides = (gpu.row_begin, gpu.row_end, gpu.channel_begin, gpu.channel_end)
-    return [launch_record(launch) for launch in engine.dispatch(index, sides)]
-
-
-def launch_record(launch: Mapping[str, Any]) -> dict[str, Any]:
-    """A launch, JSON-ready."""
-    return {
-        "kernel": str(launch["kernel"]),
-        "choice": str(launch["choice"]),
-        "global": [int(side) for side in launch["global"]],
-        "local": [int(side) for side in launch["local"]],
-    }
-
-
-def _sides(part: OutputPart | None) -> Sides | None:
-    if part is None:
-        return None
-    return part.row_begin, part.row_end, part.channel_begin, part.channel_end
+    times = engine.measure_layer(index, cpu, gpu, repeats)
+    return LayerTimes(*(float(times[name]) for name in LayerTimes._fields))

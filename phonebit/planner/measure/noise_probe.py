@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from phonebit.planner.measure.device_facts import PROBE
-from phonebit.planner.measure.measuring import LayerTimes, MeasuringEngine, measure_parts
+from phonebit.planner.measure.measuring import LayerTimes, measure_parts
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
 from phonebit.planner.predict.samples import usual_us
+
+if TYPE_CHECKING:
+    from phonebit import _runtime
 
 TOLERANCE: Final = 1.1
 """A probe that takes longer than this times what it usually takes is disturbed. Where a machine is
@@ -42,7 +45,7 @@ class NoiseProbe:
         index: The layer's.
     """
 
-    def __init__(self, engine: MeasuringEngine, index: int) -> None:
+    def __init__(self, engine: _runtime.Network, index: int) -> None:
         self._engine = engine
         self._index = index
         self._known_us: dict[Processor, list[float]] = {processor: [] for processor in Processor}

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import compress, islice, product
-from typing import Any, Final
+from itertools import islice, product
+from typing import Final
 
 from phonebit.errors import InputError
+from phonebit.planner.measure.measuring import LayerTimes
+from phonebit.planner.measure.noise_probe import Times
 from phonebit.planner.measure.sampling import sample_cuts, sample_layers
-from phonebit.planner.measure.sync_layers import sync_cuts, sync_layers
+from phonebit.planner.measure.sync_layers import PartPair, Way, sync_cuts, sync_layers
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
 from phonebit.planner.predict.layer_shape import LayerShape
-from phonebit.text_files import DAMAGED
 
 MOST: Final = {"layers": 100_000, "cuts": 1000, "turns": 10_000, "rounds": 1000}
-PartPair = tuple[OutputPart | None, OutputPart | None]
-"""What the CPU and the GPU compute of a layer in one measurement; None: nothing."""
 
 
 @dataclass(frozen=True)
@@ -50,25 +49,6 @@ class CollectionPlan:
             if getattr(self, name) > most:
                 raise InputError(f"collection: {name}", expected=f"at most {most}")
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready form, keys as the attributes."""
-        names = [side.name.lower() for side in self.processors]
-        return {**vars(self), "processors": names, "threads": list(self.threads)}
-
-    @classmethod
-    def from_dict(cls, record: Any) -> CollectionPlan:
-        """The inverse.
-
-        Raises:
-            InputError: It is something else.
-        """
-        try:
-            sides = tuple(Processor[str(name).upper()] for name in record["processors"])
-            threads = tuple(int(count) for count in record["threads"])
-            return cls(**{**record, "processors": sides, "threads": threads})
-        except DAMAGED as error:
-            raise InputError("not a plan of a collection", got=str(error)) from None
-
 
 @dataclass(frozen=True)
 class Order:
@@ -94,9 +74,9 @@ class Order:
     @property
     def processors(self) -> tuple[Processor, ...]:
         """Who has a part in one of the measurements."""
-        sides = zip(*self.pairs, strict=True)
-        at_work = (any(part is not None for part in side) for side in sides)
-        return tuple(compress((Processor.CPU, Processor.GPU), at_work))
+        return tuple(
+            side for side in Processor if any(pair[side] is not None for pair in self.pairs)
+        )
 
     @property
     def text(self) -> str:
@@ -106,6 +86,23 @@ class Order:
             return f"{layer.family} {layer.out_h}x{layer.out_w}x{layer.out_c}"
         kilobytes = layer.output_bytes(layer.whole) / 1000
         return f"synchronization: {kilobytes:.0f} kB"
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What carrying out an order found.
+
+    Args:
+        way: How the processors shared.
+        times: One for each of the order's pairs.
+        choices: Kernel and parameters on the GPU, likewise; "none": nothing was launched.
+        probe: What the probe took meanwhile.
+    """
+
+    way: Way
+    times: tuple[LayerTimes, ...]
+    choices: tuple[str, ...]
+    probe: Times
 
 
 def make_orders(plan: CollectionPlan) -> Iterator[Order]:
@@ -138,15 +135,16 @@ def part_pairs(layer: LayerShape, plan: CollectionPlan) -> list[PartPair]:
         (CPU's part, GPU's part): first each processor alone with the whole layer, then both with a
         cut layer at the same time, or one with its part, if only one is measured.
     """
-    pairs: list[PartPair] = []
-    has_cpu, has_gpu = (side in plan.processors for side in (Processor.CPU, Processor.GPU))
-    if has_cpu:
-        pairs.append((layer.whole, None))
-    if has_gpu:
-        pairs.append((None, layer.whole))
+    wholes: list[PartPair] = [(layer.whole, None), (None, layer.whole)]
+    pairs = [wholes[side] for side in Processor if side in plan.processors]
     for gpu in sample_cuts(layer, plan.cuts, plan.seed):
         cpu = _rest(layer, gpu)
-        pairs.append((cpu if has_cpu else None, gpu if has_gpu else None))
+        pairs.append(
+            (
+                cpu if Processor.CPU in plan.processors else None,
+                gpu if Processor.GPU in plan.processors else None,
+            )
+        )
     return pairs
 
 

@@ -1,4 +1,4 @@
-"""What ``phonebit_bench --collect`` wrote on a device, as a `Measurer` that knows the answers."""
+"""What ``phonebit_bench --collect`` wrote on a device: answers to orders."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from phonebit.errors import DeviceError, InputError
+from phonebit.planner.json_records import from_record, read_lines
 from phonebit.planner.measure.device_facts import device_facts, with_tuning
-from phonebit.planner.measure.measurer import Measurement
-from phonebit.planner.measure.measuring import LayerTimes, launch_record
-from phonebit.planner.measure.noise_probe import Times
-from phonebit.planner.measure.orders import Order
+from phonebit.planner.measure.measuring import LayerTimes
+from phonebit.planner.measure.orders import Measurement, Order
 from phonebit.planner.measure.sync_layers import WAYS, Way
 from phonebit.planner.plan.execution_plan import Processor
 from phonebit.planner.predict.kernels import GpuFacts
-from phonebit.planner.predict.samples import DeviceFacts, whole_lines
-from phonebit.text_files import DAMAGED, MOST_RECORD_BYTES, parse_json, read_text
+from phonebit.planner.predict.samples import DeviceFacts
 
 
 @dataclass(frozen=True)
@@ -27,26 +25,30 @@ class RecordedResults:
 
     Args:
         device: What was measured.
-        shared: How its processors shared.
-        answers: What was found; a text where the device failed.
+        way: How its processors shared.
+        answers: What was found; a text where the device failed. Of orders that were measured
+            again, the last one.
     """
 
     device: DeviceFacts
-    shared: Way
+    way: Way
     answers: Mapping[Order, Measurement | str]
 
-    def way(self) -> Way:
-        """See `Measurer`."""
-        return self.shared
+    def measure(self, order: Order) -> Measurement | None:
+        """The answer; None: there is none yet.
 
-    def measure(self, order: Order, way: Way) -> Measurement | None:
-        """See `Measurer`."""
+        Raises:
+            DeviceError: The device could not measure it.
+            InputError: It was measured in another way than others.
+        """
         answer = self.answers.get(order)
         if isinstance(answer, str):
             raise DeviceError(answer)
-        if answer is not None and answer.way != way:
+        if answer is not None and answer.way != self.way:
             raise InputError(
-                f"order '{order.text}' was measured in another way", expected=way, got=answer.way
+                f"order '{order.text}' was measured in another way",
+                expected=self.way,
+                got=answer.way,
             )
         return answer
 
@@ -56,45 +58,37 @@ def read_results(path: Path, identity: str, orders: Sequence[Order]) -> Recorded
 
     Args:
         path: The file; its last line may be cut off.
-        identity: Of the work order.
+        identity: Of the measurement job.
         orders: Its orders.
-
-    Returns:
-        The answers; of orders that were measured again, the last one.
 
     Raises:
         InputError: It is no such file, of other orders, or a line of it is damaged.
         OSError: It cannot be read.
     """
-    lines = whole_lines(read_text(path, "a file of results", MOST_RECORD_BYTES))
-    if not lines:
+    head: list[tuple[DeviceFacts, Way]] = []
+    answers: dict[Order, Measurement | str] = {}
+
+    def read(record: dict[str, Any]) -> None:
+        if not head:
+            head.append(_head(record, identity))
+            return
+        number, failure = record["order"], record.get("failed")
+        if not isinstance(number, int) or not 0 <= number < len(orders):
+            raise ValueError(f"order {number} of {len(orders)}")
+        order = orders[number]
+        answers[order] = str(failure) if failure else _measurement(record, order)
+
+    read_lines(path, "a file of results of these orders", read, "measure the orders again")
+    if not head:
         hint = "`phonebit_bench --collect FOLDER` makes some on the device"
         raise InputError("no results", where=str(path), hint=hint)
-    answers: dict[Order, Measurement | str] = {}
-    head: tuple[DeviceFacts, Way] | None = None
-    for number, line in enumerate(lines, 1):
-        try:
-            record = parse_json(line, "a line")
-            if head is None:
-                head = _head(record, identity)
-            else:
-                order = orders[_index(record["order"], len(orders))]
-                failure = record.get("failed")
-                answers[order] = str(failure) if failure else _measurement(record, order)
-        except (InputError, *DAMAGED) as error:
-            hint = "measure the orders again"
-            where = f"{path}:{number}"
-            raise InputError(
-                "not a result of these orders", where=where, got=str(error), hint=hint
-            ) from None
-    assert head is not None
-    return RecordedResults(*head, answers)
+    return RecordedResults(*head[0], answers)
 
 
-def _head(record: Any, identity: str) -> tuple[DeviceFacts, Way]:
+def _head(record: dict[str, Any], identity: str) -> tuple[DeviceFacts, Way]:
     if record["orders"] != identity:
         raise ValueError(f"orders '{record['orders']}', where '{identity}' was expected")
-    gpu, cpu = with_tuning(GpuFacts.from_dict(record["gpu"]), tuning=""), record["cpu"]
+    gpu, cpu = with_tuning(from_record(GpuFacts, record["gpu"], "gpu"), tuning=""), record["cpu"]
     keys = {int(threads): str(key) for threads, key in record["keys"].items()}
     kernel = str(cpu["probe_kernel"])
     device = device_facts(gpu, str(cpu["isa"]), int(cpu["cores"]), kernel, keys)
@@ -104,15 +98,18 @@ def _head(record: Any, identity: str) -> tuple[DeviceFacts, Way]:
     return device, ways[0]
 
 
-def _measurement(record: Any, order: Order) -> Measurement:
+def _measurement(record: dict[str, Any], order: Order) -> Measurement:
     times, launches = record["times_us"], record["launches"]
     if not len(times) == len(launches) == len(order.pairs):
         raise ValueError(f"{len(times)} measurements of {len(order.pairs)}")
+    cpu_us, gpu_us = _times(record["canary_us"], 2)
+    if not (cpu_us > 0 and gpu_us > 0):
+        raise ValueError(f"a probe that takes {cpu_us:g} and {gpu_us:g} us")
     return Measurement(
         _way(record["way"]),
         tuple(LayerTimes(*_times(numbers, 3)) for numbers in times),
-        tuple(tuple(launch_record(launch) for launch in part) for part in launches),
-        _probe(*_times(record["canary_us"], 2)),
+        tuple(str(of_pair[-1]["choice"]) if of_pair else "none" for of_pair in launches),
+        {Processor.CPU: cpu_us, Processor.GPU: gpu_us},
     )
 
 
@@ -123,20 +120,8 @@ def _times(numbers: Any, count: int) -> list[float]:
     return found
 
 
-def _probe(cpu_us: float, gpu_us: float) -> Times:
-    if not (cpu_us > 0 and gpu_us > 0):
-        raise ValueError(f"a probe that takes {cpu_us:g} and {gpu_us:g} us")
-    return {Processor.CPU: cpu_us, Processor.GPU: gpu_us}
-
-
 def _way(names: Any) -> Way:
     way = Way(*names)
     if way not in WAYS:
         raise ValueError(f"unknown way of sharing {names}")
     return way
-
-
-def _index(number: Any, count: int) -> int:
-    if not isinstance(number, int) or not 0 <= number < count:
-        raise ValueError(f"order {number} of {count}")
-    return number

@@ -9,6 +9,9 @@ from phonebit.planner.plan.execution_plan import OutputPart
 from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.predict.samples import SyncSample
 
+PartPair = tuple[OutputPart | None, OutputPart | None]
+"""What the CPU and the GPU compute of a layer in one measurement; None: nothing."""
+
 ROWS: Final = 32
 WIDTHS: Final = (1, 4, 16, 64, 256)
 CHANNELS: Final = 64
@@ -40,17 +43,15 @@ def sync_layers() -> Iterator[LayerShape]:
         )  # fmt: skip
 
 
-def sync_cuts(layer: LayerShape) -> tuple[tuple[OutputPart, OutputPart], ...]:
-    """(CPU's part, GPU's part) of each measurement of one of ``sync_layers``."""
+def sync_cuts(layer: LayerShape) -> tuple[PartPair, ...]:
+    """The measurements of one of ``sync_layers``."""
     return tuple(
         (OutputPart(row, layer.out_h, 0, layer.out_c), OutputPart(0, row, 0, layer.out_c))
         for row in SHARES
     )
 
 
-def handover(
-    layer: LayerShape, way: Way, threads: int, cpu: OutputPart, gpu: OutputPart, us: float
-) -> SyncSample:
+def handover(layer: LayerShape, way: Way, threads: int, pair: PartPair, us: float) -> SyncSample:
     """A layer's handover: each processor gets what the other one wrote of the output."""
-    to_cpu, to_gpu = (round(layer.output_bytes(part)) for part in (gpu, cpu))
-    return SyncSample(threads, way.sharing, way.synchronization, to_cpu, to_gpu, us)
+    to_gpu, to_cpu = (round(layer.output_bytes(part)) for part in pair if part is not None)
+    return SyncSample(threads, *way, (to_cpu, to_gpu), round(us, 4))

@@ -16,6 +16,7 @@ from typing import Final
 from phonebit.errors import InputError
 from phonebit.format.writer import PBIT_FILE, file_bytes
 from phonebit.output_files import FileKind, check_output, write_output
+from phonebit.planner.json_records import from_record, to_record
 from phonebit.planner.measure.collect import CollectionReport, carry_out
 from phonebit.planner.measure.device_facts import PROBE
 from phonebit.planner.measure.noise_probe import (
@@ -75,7 +76,7 @@ def write_work_order(
     for file, layer in zip(files, listed.layers.values(), strict=True):
         progress(file.name)
         write_output(file, file_bytes(layer_file(layer, plan.seed)[0]), PBIT_FILE)
-    write_output(folder / PLAN_FILE, (json.dumps(plan.to_dict()) + "\n").encode(), _PLAN)
+    write_output(folder / PLAN_FILE, (json.dumps(to_record(plan)) + "\n").encode(), _PLAN)
     write_output(orders, listed.text().encode(), _ORDERS)
     return [orders, *files]
 
@@ -92,7 +93,8 @@ def read_work_order(folder: Path) -> CollectionPlan:
     """
     file = folder / PLAN_FILE
     text = read_text(file, "a work order")
-    plan = CollectionPlan.from_dict(parse_json(text, f"{file}: not a work order"))
+    record = parse_json(text, f"{file}: not a work order")
+    plan: CollectionPlan = from_record(CollectionPlan, record, f"{file}: not a work order")
     orders = read_text(folder / ORDERS_FILE, "a list of orders", MOST_RECORD_BYTES)
     if orders != _WorkOrder(plan).text():
         raise InputError(
@@ -130,7 +132,7 @@ def collect_results(
     check_output(samples, SAMPLES_FILE, [results, folder / PLAN_FILE, folder / ORDERS_FILE])
     plan = read_work_order(folder)
     found = read_results(results, _WorkOrder(plan).identity, list(make_orders(plan)))
-    return carry_out(samples, found.device, plan, found, progress)
+    return carry_out(samples, found.device, plan, found.way, found.measure, progress)
 
 
 class _WorkOrder:
@@ -149,7 +151,7 @@ class _WorkOrder:
         for number, order in enumerate(make_orders(plan)):
             name = names.setdefault(order.layer, f"layer_{len(names)}.pbit")
             self._lines.append(_order_line(number, name, order))
-            shapes.update(json.dumps(order.layer.to_dict()).encode())
+            shapes.update(json.dumps(to_record(order.layer)).encode())
         self.layers = {name: layer for layer, name in names.items()}
         shapes.update("\n".join(self._lines).encode())
         self.identity = shapes.hexdigest()[:16]
@@ -193,6 +195,4 @@ def _order_line(number: int, file: str, order: Order) -> str:
 
 
 def _part_text(part: OutputPart | None) -> str:
-    if part is None:
-        return "-"
-    return f"{part.row_begin}:{part.row_end}:{part.channel_begin}:{part.channel_end}"
+    return "-" if part is None else ":".join(map(str, part))

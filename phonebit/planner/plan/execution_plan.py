@@ -6,10 +6,10 @@ The C++ half is ``runtime/types/include/types/plan.h``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 from itertools import groupby
-from typing import Final
+from typing import Final, NamedTuple
 
 Shape = tuple[int, int, int]
 """Height, width, channels."""
@@ -28,8 +28,7 @@ class Processor(IntEnum):
     GPU = 1
 
 
-@dataclass(frozen=True)
-class OutputPart:
+class OutputPart(NamedTuple):
     """A rectangle of a layer's output, all columns; every output of the layer has the same.
 
     Args:
@@ -44,9 +43,20 @@ class OutputPart:
     channel_begin: int
     channel_end: int
 
+    @property
+    def rows(self) -> int:
+        """How many."""
+        return self.row_end - self.row_begin
+
+    @property
+    def channels(self) -> int:
+        """How many."""
+        return self.channel_end - self.channel_begin
+
     def from_whole_word(self) -> OutputPart:
         """What a CPU computes of it: it begins at a word (``runtime/coexec/tensor_views.cpp``)."""
-        return replace(self, channel_begin=self.channel_begin - self.channel_begin % WORD_CHANNELS)
+        first = self.channel_begin - self.channel_begin % WORD_CHANNELS
+        return self._replace(channel_begin=first)
 
     def text(self, shape: Shape) -> str:
         """``rows 0:10``, ``channels 0:64``, both, or nothing where it is the whole output."""
@@ -113,11 +123,7 @@ class ExecutionPlan:
 
     def as_tuple(self) -> PlanTuple:
         """What the runtime takes: device, method, predicted_ms, and the parts' numbers in order."""
-        parts = [
-            (p.stage, int(p.processor), p.layer,
-             p.part.row_begin, p.part.row_end, p.part.channel_begin, p.part.channel_end)
-            for p in self.parts
-        ]  # fmt: skip
+        parts = [(p.stage, int(p.processor), p.layer, *p.part) for p in self.parts]
         return (self.device, self.method, self.predicted_ms, parts)
 
     def stages(self) -> Iterator[tuple[int, list[PlannedPart]]]:

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from phonebit.errors import InputError
-from phonebit.format.contents import FileContents, Records
+from phonebit.format.contents import FileContents
 from phonebit.format.optional_sections import MAX_NAME_BYTES
 from phonebit.format.plan_sections import output_shape
 from phonebit.format.records import PLAN, PLAN_PART
-from phonebit.planner.plan.execution_plan import (
-    ExecutionPlan,
-    OutputPart,
-    PlannedPart,
-    Processor,
-    Shape,
-)
+from phonebit.planner.plan.execution_plan import ExecutionPlan, Shape
 
 
 def stored_plans(contents: FileContents) -> tuple[ExecutionPlan, ...]:
@@ -61,8 +54,8 @@ def with_plan(contents: FileContents, plan: ExecutionPlan) -> FileContents:
         record["part_begin"], record["part_count"] = begin, len(stored.parts)
         record["predicted_ms"] = stored.predicted_ms
         begin += len(stored.parts)
-    parts = [_part_record(part) for stored in plans for part in stored.parts]
-    table = np.array(parts, PLAN_PART) if parts else np.zeros(0, PLAN_PART)
+    parts = [(*numbers, 0) for stored in plans for numbers in stored.as_tuple()[-1]]
+    table = np.array(parts, PLAN_PART)
     return replace(contents, strings=bytes(strings), plans=records, plan_parts=table)
 
 
@@ -75,31 +68,9 @@ def layer_outputs(contents: FileContents) -> list[tuple[str, Shape]]:
 
 def _plan(contents: FileContents, record: np.void) -> ExecutionPlan:
     begin, count = int(record["part_begin"]), int(record["part_count"])
-    return ExecutionPlan(
-        contents.name(int(record["device_offset"])),
-        contents.name(int(record["method_offset"])),
-        float(record["predicted_ms"]),
-        tuple(_planned_part(part) for part in contents.plan_parts[begin : begin + count]),
-    )
-
-
-def _planned_part(record: np.void) -> PlannedPart:
-    sides = ("row_begin", "row_end", "channel_begin", "channel_end")
-    return PlannedPart(
-        int(record["stage"]),
-        Processor(int(record["processor"])),
-        int(record["layer"]),
-        OutputPart(*(int(record[side]) for side in sides)),
-    )
-
-
-def _part_record(part: PlannedPart) -> Records:
-    record: np.ndarray[Any, np.dtype[np.void]] = np.zeros((), PLAN_PART)
-    record["stage"], record["processor"], record["layer"] = part.stage, part.processor, part.layer
-    record["row_begin"], record["row_end"] = part.part.row_begin, part.part.row_end
-    record["channel_begin"] = part.part.channel_begin
-    record["channel_end"] = part.part.channel_end
-    return record
+    device, method = (contents.name(int(record[f"{of}_offset"])) for of in ("device", "method"))
+    numbers = [part[:-1] for part in contents.plan_parts[begin : begin + count].tolist()]
+    return ExecutionPlan.from_tuple((device, method, float(record["predicted_ms"]), numbers))
 
 
 def _name_offset(strings: bytearray, name: str, what: str) -> int:

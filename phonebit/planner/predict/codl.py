@@ -14,20 +14,39 @@ Source: CoDL (MobiSys '22), section 5.2, eq. 3 and table 1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from phonebit.errors import InputError
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
-from phonebit.planner.predict.kernels import CHANNEL_BLOCK, CpuFacts, GpuDispatch, cpu_kernel
+from phonebit.planner.predict.kernels import CHANNEL_BLOCK, Processors, cpu_kernel
 from phonebit.planner.predict.layer_shape import LayerShape
-from phonebit.planner.predict.model_table import ModelTable, numbers, table_of
 
 FEWEST_FOR_SIZES: Final = 30
 """Samples for five weights: with fewer the sizes of layers that were not seen would mislead."""
+
+Units = tuple[float, ...]
+"""Basic units that a core executes in turn, then the sizes 1, H, W, IC and OC."""
+
+
+def units_of(
+    processors: Processors, layer: LayerShape, processor: Processor, part: OutputPart
+) -> tuple[str, Units]:
+    """The kernel of a part, and eq. 3's counts."""
+    sizes = 1, part.rows, layer.out_w, sum(layer.operand_channels), part.channels
+    if processor == Processor.GPU:
+        launches = processors.gpu.launches(layer, part)
+        cores = processors.gpu.gpu.compute_units
+        items = sum(-(-launch.groups // cores) * launch.group_items for launch in launches)
+        return launches[-1].choice.kernel, (items * layer.taps, *sizes)
+    kernel = cpu_kernel(layer, part, processors.cpu)
+    tile = kernel.pixel_tile
+    blocks = -(-part.rows * layer.out_w // tile) * -(-part.channels // CHANNEL_BLOCK)
+    return kernel.name, (-(-blocks // processors.threads) * tile * layer.taps, *sizes)
 
 
 @dataclass(frozen=True)
@@ -42,99 +61,23 @@ class UnitTime:
     weights: tuple[float, ...]
     least_us: float
 
-    def microseconds(self, units: float, sizes: NDArray[np.float64]) -> float:
-        """Time of a part.
+    def __post_init__(self) -> None:
+        if len(self.weights) != 5:
+            raise InputError("damaged model", expected="5 weights", got=len(self.weights))
 
-        Args:
-            units: Basic units that a core executes one after the other.
-            sizes: 1, H, W, IC, OC.
-        """
-        return max(units * float(np.dot(self.weights, sizes)), self.least_us)
+    def microseconds(self, inputs: Sequence[Units]) -> NDArray[np.float64]:
+        """See ``Model``."""
+        table = np.array(inputs, np.float64)
+        times: NDArray[np.float64] = table[:, 0] * (table[:, 1:] @ np.array(self.weights))
+        return np.maximum(times, self.least_us)
 
     @classmethod
-    def fit(
-        cls, units: NDArray[np.float64], sizes: NDArray[np.float64], times_us: NDArray[np.float64]
-    ) -> UnitTime:
-        """Least squares of relative errors; the unit's time is constant where samples are few.
-
-        Args:
-            units: (N,) of each sample.
-            sizes: (N, 5) likewise.
-            times_us: (N,) likewise, above 0.
-        """
-        relative = sizes * (units / times_us)[:, None]
-        if len(units) < FEWEST_FOR_SIZES:
+    def fit(cls, inputs: Sequence[Units], times_us: NDArray[np.float64]) -> UnitTime:
+        """Least squares of relative errors; the unit's time is constant where samples are few."""
+        table = np.array(inputs, np.float64)
+        relative = table[:, 1:] * (table[:, 0] / times_us)[:, None]
+        if len(table) < FEWEST_FOR_SIZES:
             relative[:, 1:] = 0
         scale = np.maximum(np.abs(relative).max(axis=0), 1e-300)  # else small columns count as zero
-        weights = np.linalg.lstsq(relative / scale, np.ones(len(units)), rcond=1e-6)[0] / scale
+        weights = np.linalg.lstsq(relative / scale, np.ones(len(table)), rcond=1e-6)[0] / scale
         return cls(tuple(float(weight) for weight in weights), float(times_us.min()))
-
-    def to_list(self) -> list[float]:
-        """Six numbers, as profiles keep them."""
-        return [*self.weights, self.least_us]
-
-    @classmethod
-    def from_list(cls, record: Any) -> UnitTime:
-        """The inverse.
-
-        Raises:
-            InputError: It is not six finite numbers.
-        """
-        *weights, least_us = numbers(record, 6)
-        return cls(tuple(weights), least_us)
-
-
-class Blocks:
-    """Eq. 3's counts on one device.
-
-    Args:
-        gpu: The GPU's launches.
-        cpu: The CPU.
-        threads: CPU threads.
-    """
-
-    def __init__(self, gpu: GpuDispatch, cpu: CpuFacts, threads: int) -> None:
-        self._gpu = gpu
-        self._cpu = cpu
-        self._threads = threads
-
-    def units(
-        self, layer: LayerShape, processor: Processor, part: OutputPart
-    ) -> tuple[str, float, NDArray[np.float64]]:
-        """Kernel, basic units that a core executes in turn, and the sizes 1, H, W, IC, OC."""
-        rows, channels = part.row_end - part.row_begin, part.channel_end - part.channel_begin
-        sizes = np.array([1, rows, layer.out_w, sum(layer.operand_channels), channels], np.float64)
-        if processor == Processor.GPU:
-            launches = self._gpu.launches(layer, part)
-            cores = self._gpu.gpu.compute_units
-            items = sum(-(-launch.groups // cores) * launch.group_items for launch in launches)
-            return launches[-1].choice.kernel, float(items * layer.taps), sizes
-        kernel = cpu_kernel(layer, part, self._cpu)
-        tile = kernel.pixel_tile
-        blocks = -(-rows * layer.out_w // tile) * -(-channels // CHANNEL_BLOCK)
-        return kernel.name, float(-(-blocks // self._threads) * tile * layer.taps), sizes
-
-
-@dataclass(frozen=True)
-class CodlPredictor:
-    """CoDL's prediction on one device.
-
-    Args:
-        blocks: Eq. 3's counts.
-        models: t_basicUnit by kernel, for each processor.
-    """
-
-    blocks: Blocks
-    models: Mapping[Processor, ModelTable[UnitTime]]
-    name = "codl"
-
-    def microseconds(self, layer: LayerShape, processor: Processor, part: OutputPart) -> float:
-        """See ``LatencyPredictor``."""
-        kernel, units, sizes = self.blocks.units(layer, processor, part)
-        return table_of(self.models, processor).find(kernel).microseconds(units, sizes)
-
-    def microseconds_of_parts(
-        self, layer: LayerShape, processor: Processor, parts: Sequence[OutputPart]
-    ) -> list[float]:
-        """See ``LatencyPredictor``."""
-        return [self.microseconds(layer, processor, part) for part in parts]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,10 +46,6 @@ class Accuracy:
     mape: float
     median_error: float
     within_10: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready form."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -100,22 +95,19 @@ def evaluate(profile: DeviceProfile, parts: Sequence[PartSample]) -> list[Predic
         profile: Trained without these samples.
         parts: What to test with; those whose times clocks do not resolve are left out.
     """
-    resolved = [sample for sample in parts if sample.is_resolved]
+    sides: dict[int, list[PartSample]] = {}
+    for sample in parts:
+        if sample.is_resolved:
+            sides.setdefault(sample.cpu_threads, []).append(sample)
     predictions = []
-    for processor, threads in _sides(resolved):
-        own = [
-            sample
-            for sample in resolved
-            if sample.processor == processor and threads in (0, sample.threads)
-        ]
+    for threads, own in sorted(sides.items()):
         measured = np.array([sample.us for sample in own])
         families = tuple(sample.layer.family for sample in own)
-        any_threads = threads or profile.threads[0]
         for method, augmented in PREDICTORS:
             name = method if augmented else f"{method} without dispatch"
-            predictor = profile.predictor(method, any_threads, augmented)
-            predicted = predict(predictor, own)
-            predictions.append(Prediction(name, processor, threads, families, measured, predicted))
+            predictor = profile.predictor(method, threads or profile.threads[0], augmented)
+            told = name, own[0].processor, threads, families, measured, predict(predictor, own)
+            predictions.append(Prediction(*told))
     return predictions
 
 
@@ -139,10 +131,3 @@ def predict(predictor: LatencyPredictor, parts: Sequence[PartSample]) -> NDArray
         wanted = [parts[place].computed for place in own]
         predicted[own] = predictor.microseconds_of_parts(layer, processor, wanted)
     return predicted
-
-
-def _sides(parts: Sequence[PartSample]) -> Iterable[tuple[Processor, int]]:
-    on_cpu = {sample.threads for sample in parts if sample.processor == Processor.CPU}
-    if any(sample.processor == Processor.GPU for sample in parts):
-        yield Processor.GPU, 0
-    yield from ((Processor.CPU, threads) for threads in sorted(on_cpu))

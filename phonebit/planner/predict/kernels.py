@@ -7,7 +7,7 @@ The rules are those that the runtime itself follows, in C++ (``cpu_backend/selec
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import prod
 from typing import Any, Final, NamedTuple
@@ -29,7 +29,6 @@ FAMILIES: Final = tuple(family for family, _ in _runtime.gpu_kernel_families())
 """What ``LayerShape.family`` may be. The number of a family is its place here: new ones come last,
 so that cost models stay valid."""
 
-_LISTS: Final = ("tuning", "refused", "refused_for_cuts")
 _parse = lru_cache(maxsize=None)(KernelChoice.parse)
 
 Extent = tuple[int, int, int]
@@ -51,22 +50,6 @@ class CpuFacts:
     cores: int
     has_tiles: bool = False
     has_fast_lookup: bool = True
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready form, keys as the attributes."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> CpuFacts:
-        """The inverse.
-
-        Raises:
-            InputError: Fields are missing or unknown.
-        """
-        try:
-            return cls(**record)
-        except TypeError as error:
-            raise InputError("facts about a CPU", got=str(error)) from None
 
 
 @dataclass(frozen=True)
@@ -100,23 +83,6 @@ class GpuFacts:
     tuning: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     refused_for_cuts: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready form, keys as the attributes."""
-        return {**asdict(self), **{name: list(getattr(self, name)) for name in _LISTS}}
-
-    @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> GpuFacts:
-        """The inverse.
-
-        Raises:
-            InputError: Fields are missing or unknown.
-        """
-        lists = {name: tuple(record.get(name, ())) for name in _LISTS}
-        try:
-            return cls(**{**record, **lists})
-        except TypeError as error:
-            raise InputError("facts about a GPU", got=str(error)) from None
 
     def fitting_lines(self, tuning: str) -> list[str]:
         """The lines of tuning tables that fit it: of ``tuning``, then of the built-in table.
@@ -168,8 +134,8 @@ def cpu_kernel(layer: LayerShape, part: OutputPart, cpu: CpuFacts) -> CpuKernel:
         return CpuKernel(layer.family, PIXEL_TILE, layer.word_taps)
     if layer.groups > 1:
         return CpuKernel("binary_conv2d grouped", PIXEL_TILE, layer.word_taps)
-    rows = part.row_end - part.row_begin
-    name, *work = _runtime.cpu_kernel(cpu.isa, cpu.has_tiles, cpu.has_fast_lookup, layer, rows)
+    facts = cpu.isa, cpu.has_tiles, cpu.has_fast_lookup
+    name, *work = _runtime.cpu_kernel(*facts, layer, part.rows)
     return CpuKernel(f"binary_conv2d {name}", *work)
 
 
@@ -235,19 +201,16 @@ class GpuDispatch:
             NoKernelError: No kernel can compute the part.
         """
         refused = self._refused_for_cuts if is_cut(layer, part) else self._refused
-        text = next(
-            (text for text in self._texts(layer, part) if _parse(text) not in refused), None
-        )
-        if text is None:
-            raise NoKernelError(
-                f"no kernel serves {layer.family} on this GPU", where=self.gpu.name, got=str(part)
-            )
-        pixels = (part.row_end - part.row_begin) * layer.out_w
-        channels = part.channel_end - part.channel_begin
-        return tuple(
-            Launch(kernel, _parse(text), tuple(work), tuple(group))
-            for kernel, work, group in self.gpu.kernels.launches(layer, text, pixels, channels)
-        )
+        for text in self._texts(layer, part):
+            if _parse(text) not in refused:
+                pixels = part.rows * layer.out_w
+                found = self.gpu.kernels.launches(layer, text, pixels, part.channels)
+                return tuple(
+                    Launch(kernel, _parse(text), tuple(work), tuple(group))
+                    for kernel, work, group in found
+                )
+        what = f"no kernel serves {layer.family} on this GPU"
+        raise NoKernelError(what, where=self.gpu.name, got=str(part))
 
     def _texts(self, layer: LayerShape, part: OutputPart) -> Iterator[str]:
         cut = is_cut(layer, part)
@@ -259,3 +222,18 @@ class GpuDispatch:
 def is_cut(layer: LayerShape, part: OutputPart) -> bool:
     """Whether a part has some of the channels only: then it needs another program."""
     return (part.channel_begin, part.channel_end) != (0, layer.out_c)
+
+
+@dataclass(frozen=True)
+class Processors:
+    """Both processors, as far as they decide how parts are computed.
+
+    Args:
+        gpu: The GPU's launches.
+        cpu: The CPU.
+        threads: CPU threads.
+    """
+
+    gpu: GpuDispatch
+    cpu: CpuFacts
+    threads: int

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
-from phonebit.errors import InputError
+import numpy as np
+
 from phonebit.format.contents import FileContents
 from phonebit.format.records import NONE, DataType, OpKind, StepKind, ThresholdKind
 from phonebit.planner.plan.execution_plan import WORD_CHANNELS, OutputPart
 
-_TYPE_BITS: Final = {"bit": 1, "u8": 8, "f32": 32}
+TYPE_BITS: Final = {
+    DataType.BIT: 1, DataType.U8: 8, DataType.I8: 8, DataType.F16: 16, DataType.F32: 32,
+    DataType.I32: 32,
+}  # fmt: skip
 _WINDOW_FIELDS: Final = (
-    "kernel_h", "kernel_w", "stride_h", "stride_w", "dilation_h", "dilation_w",
+    "kernel_h", "kernel_w", "stride_h", "stride_w", "dilation_h", "dilation_w", "groups",
 )  # fmt: skip
+_READING: Final = (StepKind.ADD, StepKind.MULTIPLY)
 _CONVOLUTIONS: Final = frozenset({"binary_conv2d", "binary_depthwise_conv2d", "conv2d"})
 
 
@@ -84,15 +89,14 @@ class LayerShape:
             index: The op's.
         """
         op = contents.ops[index]
-        begin, count = int(op["operand_begin"]), int(op["operand_count"])
-        operands = [contents.tensors[tensor] for tensor in contents.operands[begin : begin + count]]
-        outputs = [int(op[side]) for side in ("value_output", "bits_output")]
-        out = contents.tensors[next(tensor for tensor in outputs if tensor != NONE)]
-        first, steps = int(op["step_begin"]), int(op["step_count"])
-        reading = (StepKind.ADD, StepKind.MULTIPLY)
-        kind = OpKind(int(op["kind"])).name.lower()
+        operands = [contents.tensors[tensor] for tensor in operands_of(contents, op)]
+        writes = {side: int(op[f"{side}_output"]) for side in ("value", "bits")}
+        out = contents.tensors[max(writes.values())]  # where both are, they have one shape
+        constant = int(op["weights"])
+        weights = contents.constants[constant]["dtype"] if constant != NONE else None
+        kind = OpKind(int(op["kind"]))
         return cls(
-            op=kind,
+            op=kind.name.lower(),
             in_h=int(operands[0]["height"]),
             in_w=int(operands[0]["width"]),
             in_c=int(operands[0]["channels"]),
@@ -104,39 +108,14 @@ class LayerShape:
             **{name: max(int(op[name]), 1) for name in _WINDOW_FIELDS},
             pad_top=int(op["pad_top"]),
             pad_left=int(op["pad_left"]),
-            groups=max(int(op["groups"]), 1),
-            values=outputs[0] != NONE,
-            bits=outputs[1] != NONE,
+            values=writes["value"] != NONE,
+            bits=writes["bits"] != NONE,
             thresholds=int(op["threshold_kind"]) == ThresholdKind.I32,
-            steps=steps,
-            step_tensors=sum(
-                int(step["kind"]) in reading for step in contents.steps[first : first + steps]
-            ),
-            weight_bits=_weight_bits(contents, int(op["weights"])),
-            input_add=int(op["input_add"]) if kind == "conv2d" else 0,
+            steps=int(op["step_count"]),
+            step_tensors=len(step_tensors_of(contents, op)),
+            weight_bits=0 if weights is None else TYPE_BITS[DataType(int(weights))],
+            input_add=int(op["input_add"]) if kind == OpKind.CONV2D else 0,
         )
-
-    @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> LayerShape:
-        """The inverse of ``to_dict``.
-
-        Raises:
-            InputError: A field is missing, unknown or of another type.
-        """
-        known = {field.name: field.type for field in fields(cls)}
-        wrong = [name for name in record if name not in known]
-        wrong += [name for name, value in record.items() if not _fits(known.get(name), value)]
-        if wrong:
-            raise InputError("geometry of a layer", expected=", ".join(known), got=", ".join(wrong))
-        try:
-            values = {**record, "operand_channels": tuple(record["operand_channels"])}
-            return cls(**values)
-        except (KeyError, TypeError) as error:
-            raise InputError("geometry of a layer: a field is missing", got=str(error)) from None
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready form, keys as the attributes."""
-        return {**asdict(self), "operand_channels": list(self.operand_channels)}
 
     @property
     def whole(self) -> OutputPart:
@@ -155,6 +134,10 @@ class LayerShape:
         elif self.input == "bit" and name in ("max_pool2d", "concat"):
             name += "_bits"
         return name
+
+    @property
+    def _input_bits(self) -> int:
+        return TYPE_BITS[DataType[self.input.upper()]]
 
     @property
     def is_convolution(self) -> bool:
@@ -179,8 +162,7 @@ class LayerShape:
 
     def outputs_of(self, part: OutputPart) -> int:
         """Output elements of a part."""
-        rows, channels = _extent(part)
-        return rows * self.out_w * channels
+        return part.rows * self.out_w * part.channels
 
     def operations(self, part: OutputPart) -> int:
         """Multiply-accumulates of a part, or for other ops the elements that it looks at."""
@@ -188,47 +170,33 @@ class LayerShape:
 
     def input_bytes(self, part: OutputPart) -> float:
         """Bytes of the rows that a part reads, without those that its steps read."""
-        rows, _ = _extent(part)
         if self.op == "reshape":
-            rows_read = self.in_h * rows / self.out_h
+            rows_read = self.in_h * part.rows / self.out_h
         else:
-            window = (rows - 1) * self.stride_h + (self.kernel_h - 1) * self.dilation_h + 1
+            window = (part.rows - 1) * self.stride_h + (self.kernel_h - 1) * self.dilation_h + 1
             rows_read = min(window, self.in_h)
-        return rows_read * self.in_w * self.pixel_bytes(self.input, sum(self.operand_channels))
+        return rows_read * self.in_w * sum(self.operand_channels) * self._input_bits / 8
 
     def output_bytes(self, part: OutputPart) -> float:
         """Bytes that a part writes."""
-        rows, channels = _extent(part)
-        pixels = rows * self.out_w
-        values = pixels * self.pixel_bytes("f32", channels) if self.values else 0.0
-        return values + (pixels * self.pixel_bytes("bit", channels) if self.bits else 0.0)
+        bits = 32 * self.values + self.bits
+        return self.outputs_of(part) * bits / 8
 
     def weight_bytes(self, part: OutputPart) -> float:
         """Bytes of the weights that a part needs, as stored."""
         if not self.is_convolution:
             return 0.0
-        _, channels = _extent(part)
-        return channels * self.taps * self.weight_bits / 8
-
-    @staticmethod
-    def pixel_bytes(dtype: str, channels: int) -> float:
-        """Bytes of some channels of a pixel."""
-        return channels * _TYPE_BITS[dtype] / 8
+        return part.channels * self.taps * self.weight_bits / 8
 
 
-def _extent(part: OutputPart) -> tuple[int, int]:
-    return part.row_end - part.row_begin, part.channel_end - part.channel_begin
+def operands_of(contents: FileContents, op: np.void) -> tuple[int, ...]:
+    """The tensors that an op reads through its window."""
+    begin, count = int(op["operand_begin"]), int(op["operand_count"])
+    return tuple(contents.operands[begin : begin + count].tolist())
 
 
-def _weight_bits(contents: FileContents, constant: int) -> int:
-    bits = {DataType.BIT: 1, DataType.I8: 8, DataType.F16: 16, DataType.F32: 32, DataType.I32: 32}
-    return 0 if constant == NONE else bits[DataType(int(contents.constants[constant]["dtype"]))]
-
-
-def _fits(declared: object, value: object) -> bool:
-    """Whether a value of a JSON file has the type that a field declares."""
-    if declared == "int":
-        return isinstance(value, int) and not isinstance(value, bool)
-    if declared == "tuple[int, ...]":
-        return isinstance(value, list) and all(isinstance(item, int) for item in value)
-    return isinstance(value, bool if declared == "bool" else str)
+def step_tensors_of(contents: FileContents, op: np.void) -> tuple[int, ...]:
+    """The tensors that an op's steps add or multiply, pixel by pixel."""
+    begin, count = int(op["step_begin"]), int(op["step_count"])
+    steps = contents.steps[begin : begin + count]
+    return tuple(int(step["tensor"]) for step in steps if int(step["kind"]) in _READING)

@@ -7,122 +7,54 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, cast
 
 from phonebit.devices.tuning_store import cache_folder
 from phonebit.errors import InputError
 from phonebit.output_files import FileKind, write_output
-from phonebit.planner.plan.execution_plan import Processor
-from phonebit.planner.predict.codl import Blocks, CodlPredictor, UnitTime
-from phonebit.planner.predict.features import GEOMETRY
-from phonebit.planner.predict.finegrained import (
-    CorrectedTrend,
-    Featurizer,
-    FineGrainedPredictor,
-)
-from phonebit.planner.predict.kernels import GpuDispatch
-from phonebit.planner.predict.latency_predictor import LatencyPredictor
-from phonebit.planner.predict.model_table import ALL, ModelTable
+from phonebit.planner.json_records import from_record, to_record
+from phonebit.planner.plan.execution_plan import OutputPart, Processor
+from phonebit.planner.predict.codl import UnitTime, units_of
+from phonebit.planner.predict.features import Features, features_of
+from phonebit.planner.predict.finegrained import CorrectedTrend
+from phonebit.planner.predict.kernels import GpuDispatch, Processors
+from phonebit.planner.predict.latency_predictor import ALL, Describe, LatencyPredictor
+from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.predict.samples import DeviceFacts
 from phonebit.planner.predict.sharing_cost import SharingCost
-from phonebit.planner.predict.trend import FEATURES
-from phonebit.planner.predict.ulayer import LogLine, UlayerPredictor
-from phonebit.text_files import DAMAGED, parse_json, read_text
+from phonebit.planner.predict.ulayer import LogLine, operations_of
+from phonebit.text_files import parse_json, read_text
 
-VERSION: Final = 4
+VERSION: Final = 5
 PROFILE_FILE: Final = FileKind("a device profile", lambda head: b'"phonebit_profile":' in head)
 METHODS: Final = ("ulayer", "codl", "finegrained")
 LEAST_MARGIN: Final = 0.02
 MOST_MARGIN: Final = 0.5
 """Of a predictor that is hardly one."""
-TRAIN_AGAIN: Final = "train it again with `phonebit train-predictor`"
-
-
-@dataclass(frozen=True)
-class SharingMode:
-    """What meetings of both processors cost in one way of sharing and waiting.
-
-    Args:
-        sharing: "svm", "map" or "copy".
-        synchronization: "polling", "events" or "user_events".
-        threads: CPU threads.
-        cost: As measured.
-        sync_bound_us: The longest meeting that was measured; CoDL reckons with that.
-    """
-
-    sharing: str
-    synchronization: str
-    threads: int
-    cost: SharingCost
-    sync_bound_us: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready form."""
-        return {**vars(self), "cost": vars(self.cost)}
-
-    @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> SharingMode:
-        """The inverse; TypeError or KeyError where it is something else."""
-        return cls(**{**record, "cost": SharingCost(**record["cost"])})
 
 
 @dataclass(frozen=True)
 class ProcessorModels:
-    """What was learnt of one processor.
+    """What was learnt of one processor; in each table is one model of all samples.
 
     Args:
         ulayer: µLayer's regressions, by family of layers.
         codl: CoDL's, by kernel.
         finegrained: Boosted trees, by kernel.
-        rates: Operations a microsecond, the most that were measured, by kernel.
     """
 
-    ulayer: ModelTable[LogLine]
-    codl: ModelTable[UnitTime]
-    finegrained: ModelTable[CorrectedTrend]
-    rates: Mapping[str, float]
+    ulayer: Mapping[str, LogLine]
+    codl: Mapping[str, UnitTime]
+    finegrained: Mapping[str, CorrectedTrend]
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready form."""
-        return {
-            "ulayer": self.ulayer.to_dict(LogLine.to_list),
-            "codl": self.codl.to_dict(UnitTime.to_list),
-            "finegrained": self.finegrained.to_dict(CorrectedTrend.to_dict),
-            "rates": dict(self.rates),
-        }
-
-    @classmethod
-    def from_dict(cls, record: dict[str, Any], processor: Processor) -> ProcessorModels:
-        """The inverse; KeyError where something is missing.
-
-        Raises:
-            InputError: A model is damaged, or of another version's features.
-        """
-        models = cls(
-            ModelTable.from_dict(record["ulayer"], LogLine.from_list),
-            ModelTable.from_dict(record["codl"], UnitTime.from_list),
-            ModelTable.from_dict(record["finegrained"], CorrectedTrend.from_dict),
-            {str(kernel): float(rate) for kernel, rate in record["rates"].items()},
-        )
-        for kernel, rate in models.rates.items():
-            if not (math.isfinite(rate) and rate > 0):
-                where = f"profile: rate of {kernel}"
-                raise InputError("damaged model", where=where, expected="above 0", got=rate)
-        for name, model in models.finegrained.models.items():
-            expected = len(GEOMETRY if name == ALL else FEATURES[processor])
-            if model.trees.features != expected:
-                raise InputError(
-                    f"trees of {name} look at other features than this version computes",
-                    where="profile",
-                    expected=expected,
-                    got=model.trees.features,
-                    hint=TRAIN_AGAIN,
-                )
-        return models
+    def __post_init__(self) -> None:
+        for method in METHODS:
+            if ALL not in getattr(self, method):
+                raise InputError(f"no model '{ALL}' of all samples", where=f"profile: {method}")
 
 
 @dataclass(frozen=True)
@@ -131,8 +63,7 @@ class DeviceProfile:
 
     Args:
         device: Its processors.
-        sharing: Costs of synchronizations, one entry for each way that was measured; those of the
-            first one count.
+        sharing: Costs of synchronizations, by number of threads.
         gpu: The GPU's models; None where it was not measured.
         cpu: The CPU's, by number of threads.
         errors: By method, the typical error, |predicted - measured| / measured, of its predictor
@@ -140,7 +71,7 @@ class DeviceProfile:
     """
 
     device: DeviceFacts
-    sharing: tuple[SharingMode, ...]
+    sharing: Mapping[int, SharingCost]
     gpu: ProcessorModels | None
     cpu: Mapping[int, ProcessorModels]
     errors: Mapping[str, float] = field(default_factory=dict)
@@ -171,27 +102,30 @@ class DeviceProfile:
         Args:
             method: "ulayer", "codl" or "finegrained".
             threads: CPU threads of the plan.
-            augmented: finegrained: whether it may look at kernels and dispatch.
+            augmented: finegrained: whether it may look at kernels and dispatch; if not, one model
+                for all kernels looks at the geometry alone (the paper's ablation, section 5.5).
 
         Raises:
             InputError: There is no such method, or so many threads were not measured.
         """
         self.key(threads)
+        processors = Processors(GpuDispatch(self.device.gpu), self.device.cpu, threads)
+
+        def plain(layer: LayerShape, side: Processor, part: OutputPart) -> tuple[str, Features]:
+            return ALL, features_of(processors, layer, side, part)[1]
+
+        ways: dict[str, Describe] = {
+            "ulayer": operations_of,
+            "codl": partial(units_of, processors),
+            "finegrained": partial(features_of, processors) if augmented else plain,
+        }
+        if method not in ways:
+            raise InputError(
+                "no such predictor", where="method", expected=", ".join(METHODS), got=method
+            )
         sides = {Processor.GPU: self.gpu, Processor.CPU: self.cpu.get(threads)}
-        known = {side: models for side, models in sides.items() if models is not None}
-        gpu, cpu = GpuDispatch(self.device.gpu), self.device.cpu
-        if method == "ulayer":
-            return UlayerPredictor({side: of.ulayer for side, of in known.items()})
-        if method == "codl":
-            units = {side: of.codl for side, of in known.items()}
-            return CodlPredictor(Blocks(gpu, cpu, threads), units)
-        if method == "finegrained":
-            trees = {side: of.finegrained for side, of in known.items()}
-            rates = {side: of.rates for side, of in known.items()}
-            return FineGrainedPredictor(Featurizer(gpu, cpu, threads), trees, rates, augmented)
-        raise InputError(
-            "no such predictor", where="method", expected=", ".join(METHODS), got=method
-        )
+        models = {side: getattr(of, method) for side, of in sides.items() if of is not None}
+        return LatencyPredictor(method, ways[method], models)
 
     def margin(self, method: str) -> float:
         """What a method's plan should gain by its own predictions: more than they are wrong by.
@@ -215,71 +149,39 @@ class DeviceProfile:
         Raises:
             InputError: This was not measured.
         """
-        for mode in self.sharing:
-            if mode.threads == threads:
-                sync_us = mode.cost.sync_us
-                if method == "codl":
-                    sync_us = max(mode.sync_bound_us, sync_us)
-                return replace(mode.cost, sync_us=sync_us)
-        raise InputError(
-            "costs of sharing were not measured",
-            where=f"profile, {threads} threads",
-            hint="collect with --device gpu+cpu",
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready form."""
-        return {
-            "phonebit_profile": VERSION,
-            "device": self.device.to_dict(),
-            "sharing": [mode.to_dict() for mode in self.sharing],
-            "gpu": None if self.gpu is None else self.gpu.to_dict(),
-            "cpu": {str(threads): models.to_dict() for threads, models in self.cpu.items()},
-            "errors": dict(self.errors),
-        }
-
-    @classmethod
-    def from_dict(cls, record: Any) -> DeviceProfile:
-        """The inverse.
-
-        Raises:
-            InputError: It is something else, of another version, or damaged.
-        """
-        if not isinstance(record, dict) or "phonebit_profile" not in record:
-            raise InputError("not a device profile", hint=TRAIN_AGAIN)
-        if record["phonebit_profile"] != VERSION:
-            got = record["phonebit_profile"]
-            raise InputError("version of the profile", expected=VERSION, got=got, hint=TRAIN_AGAIN)
-        try:
-            gpu = record["gpu"]
-            return cls(
-                DeviceFacts.from_dict(record["device"]),
-                tuple(SharingMode.from_dict(mode) for mode in record["sharing"]),
-                None if gpu is None else ProcessorModels.from_dict(gpu, Processor.GPU),
-                {
-                    int(threads): ProcessorModels.from_dict(models, Processor.CPU)
-                    for threads, models in record["cpu"].items()
-                },
-                {str(name): float(error) for name, error in record.get("errors", {}).items()},
-            )
-        except DAMAGED as error:
+        if threads not in self.sharing:
             raise InputError(
-                f"damaged device profile: {error!r}", where="profile", hint=TRAIN_AGAIN
-            ) from None
+                "costs of sharing were not measured",
+                where=f"profile, {threads} threads",
+                hint="collect with --device gpu+cpu",
+            )
+        cost = self.sharing[threads]
+        return replace(cost, sync_us=cost.bound_us) if method == "codl" else cost
 
 
 def read_profile(path: Path) -> DeviceProfile:
     """Reads a profile.
 
     Raises:
-        InputError: It is none, or damaged.
+        InputError: It is none, of another version, or damaged.
         OSError: It cannot be read.
     """
-    text = read_text(path, "a device profile")
+    where = str(path)
+    record = parse_json(read_text(path, "a device profile"), f"{where}: not a device profile")
+    again = "train it again with `phonebit train-predictor`"
+    version = record.pop("phonebit_profile", None) if isinstance(record, dict) else None
+    if version is None:
+        raise InputError("not a device profile", where=where, hint=again)
+    if version != VERSION:
+        raise InputError(
+            "version of the profile", where=where, expected=VERSION, got=version, hint=again
+        )
     try:
-        return DeviceProfile.from_dict(parse_json(text, "not a device profile"))
+        return cast(DeviceProfile, from_record(DeviceProfile, record, "profile"))
     except InputError as error:
-        raise InputError(str(error), where=str(path)) from None
+        raise InputError(
+            "damaged device profile", where=where, got=str(error), hint=again
+        ) from None
 
 
 def write_profile(
@@ -302,7 +204,8 @@ def write_profile(
         OSError: It cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(profile.to_dict(), ensure_ascii=False, indent=1) + "\n"
+    record = {"phonebit_profile": VERSION, **to_record(profile)}
+    text = json.dumps(record, ensure_ascii=False, indent=1) + "\n"
     write_output(path, text.encode(), PROFILE_FILE, inputs, replace_any)
 
 

@@ -9,19 +9,20 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
 from phonebit.errors import InputError
 from phonebit.output_files import FileKind, check_output, write_output
+from phonebit.planner.json_records import from_record, read_lines, to_record, whole_lines
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
 from phonebit.planner.predict.kernels import CpuFacts, GpuFacts
 from phonebit.planner.predict.layer_shape import LayerShape
-from phonebit.text_files import DAMAGED, MOST_RECORD_BYTES, parse_json, read_text
+from phonebit.text_files import DAMAGED, MOST_RECORD_BYTES, read_text
 
 _FIRST: Final = b'{"device":'
 SAMPLES_FILE: Final = FileKind(
@@ -30,11 +31,8 @@ SAMPLES_FILE: Final = FileKind(
     is_added_to=True,
 )
 """An interruption may have cut off its first line."""
-AGAIN: Final = "collect the samples again"
 LEAST_US: Final = 0.01
 """Stands for a time that clocks do not resolve, as that of a reshape without a copy."""
-
-
 USUAL: Final = 0.25
 """The share of measurements that find the probe at most so slow: the least of thousands is an
 accident."""
@@ -55,29 +53,9 @@ class DeviceFacts:
         cpu: The CPU.
     """
 
-    keys: dict[int, str]
+    keys: Mapping[int, str]
     gpu: GpuFacts
     cpu: CpuFacts
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready form."""
-        keys = {str(threads): key for threads, key in sorted(self.keys.items())}
-        return {"keys": keys, "gpu": self.gpu.to_dict(), "cpu": self.cpu.to_dict()}
-
-    @classmethod
-    def from_dict(cls, record: Any) -> DeviceFacts:
-        """The inverse.
-
-        Raises:
-            InputError: It is something else.
-        """
-        try:
-            keys = {int(threads): str(key) for threads, key in record["keys"].items()}
-            return cls(keys, GpuFacts.from_dict(record["gpu"]), CpuFacts.from_dict(record["cpu"]))
-        except DAMAGED as error:
-            raise InputError(
-                "facts about a device", expected="keys, gpu and cpu", got=str(error)
-            ) from None
 
 
 PartKey = tuple[LayerShape, Processor, int, OutputPart, bool]
@@ -94,7 +72,6 @@ class PartSample:
         threads: CPU threads.
         part: What of the output.
         variant: The kernel: a choice with its parameters on the GPU, a kernel's name on the CPU.
-        dispatch: Launches on the GPU: ``kernel``, ``global``, ``local``.
         us: Microseconds, the least of some runs.
         canary_us: Those of the probe around them, on this processor.
         is_shared: Whether the other processor computed the rest meanwhile.
@@ -109,7 +86,6 @@ class PartSample:
     us: float
     canary_us: float
     is_shared: bool = False
-    dispatch: tuple[dict[str, Any], ...] = ()
     rounds: int = 1
 
     @property
@@ -117,6 +93,11 @@ class PartSample:
         """What is computed for the part."""
         is_cpu = self.processor == Processor.CPU
         return self.part.from_whole_word() if is_cpu else self.part
+
+    @property
+    def cpu_threads(self) -> int:
+        """Of the CPU; 0 for the GPU, which they do not matter to."""
+        return self.threads if self.processor == Processor.CPU else 0
 
     @property
     def key(self) -> PartKey:
@@ -136,16 +117,14 @@ class PartSample:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form; the geometry says nothing that "op" says."""
-        part = self.part
-        geometry = self.layer.to_dict()
+        geometry = to_record(self.layer)
         return {
             "op": geometry.pop("op"),
             "variant": self.variant,
-            "processor": self.processor.name.lower(),
+            "processor": to_record(self.processor),
             "threads": self.threads,
             "geometry": geometry,
-            "part": [part.row_begin, part.row_end, part.channel_begin, part.channel_end],
-            "dispatch": list(self.dispatch),
+            "part": list(self.part),
             "shared": self.is_shared,
             "us": round(self.us, 4),
             "canary_us": round(self.canary_us, 4),
@@ -159,24 +138,22 @@ class PartSample:
             InputError: A field is missing or of another kind, or the part is none of the layer's.
         """
         try:
-            layer = LayerShape.from_dict({"op": record["op"], **record["geometry"]})
-            part = OutputPart(*(int(side) for side in record["part"]))
+            geometry = {"op": record["op"], **record["geometry"]}
             sample = cls(
-                layer,
-                Processor[record["processor"].upper()],
+                from_record(LayerShape, geometry, "geometry"),
+                from_record(Processor, record["processor"], "processor"),
                 int(record["threads"]),
-                part,
+                OutputPart(*from_record(tuple[int, int, int, int], record["part"], "part")),
                 str(record["variant"]),
                 float(record["us"]),
                 float(record["canary_us"]),
                 bool(record["shared"]),
-                tuple(record["dispatch"]),
             )
-        except DAMAGED as error:
+        except (InputError, *DAMAGED) as error:
             raise InputError("not a measured part", got=str(error)) from None
+        layer, part, times = sample.layer, sample.part, (sample.us, sample.canary_us)
         rows = 0 <= part.row_begin < part.row_end <= layer.out_h
         channels = 0 <= part.channel_begin < part.channel_end <= layer.out_c
-        times = sample.us, sample.canary_us
         if not (rows and channels and all(math.isfinite(us) and us > 0 for us in times)):
             raise InputError(
                 "not a measured part",
@@ -194,44 +171,27 @@ class SyncSample:
         threads: CPU threads.
         sharing: "svm", "map" or "copy".
         synchronization: "polling", "events" or "user_events".
-        bytes_to_cpu: That the GPU wrote and the CPU got.
-        bytes_to_gpu: The other way.
+        handover: Bytes that the GPU wrote and the CPU got, and the other way.
         us: Microseconds, 0 or more.
     """
 
     threads: int
     sharing: str
     synchronization: str
-    bytes_to_cpu: int
-    bytes_to_gpu: int
+    handover: tuple[int, int]
     us: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready form."""
-        return {
-            "handover": [self.bytes_to_cpu, self.bytes_to_gpu],
-            "sharing": self.sharing,
-            "synchronization": self.synchronization,
-            "threads": self.threads,
-            "us": round(self.us, 4),
-        }
+    def __post_init__(self) -> None:
+        if self.us < 0:
+            raise InputError("not a measured handover", expected="us >= 0", got=self.us)
 
-    @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> SyncSample:
-        """The inverse.
+    @property
+    def key(self) -> tuple[int, str, str, tuple[int, int]]:
+        """What was measured, whenever it was."""
+        return self.threads, self.sharing, self.synchronization, self.handover
 
-        Raises:
-            InputError: A field is missing or of another kind.
-        """
-        try:
-            to_cpu, to_gpu = (int(count) for count in record["handover"])
-            modes = str(record["sharing"]), str(record["synchronization"])
-            sample = cls(int(record["threads"]), *modes, to_cpu, to_gpu, float(record["us"]))
-        except DAMAGED as error:
-            raise InputError("not a measured handover", got=str(error)) from None
-        if not (math.isfinite(sample.us) and sample.us >= 0):
-            raise InputError("not a measured handover", expected="us >= 0", got=sample.us)
-        return sample
+
+Sample = PartSample | SyncSample
 
 
 @dataclass
@@ -260,24 +220,24 @@ def read_samples(path: Path) -> Samples:
         InputError: It is no such file, or a line of it is damaged.
         OSError: It cannot be read.
     """
-    lines = whole_lines(read_text(path, "a file of samples", MOST_RECORD_BYTES))
+    hint = "collect the samples again"
+    lines = read_lines(path, "a file of samples", _read_line, hint)
     if not lines:
         raise InputError("no samples", where=str(path), hint="make some with `phonebit collect`")
-    samples: Samples | None = None
-    for number, line in enumerate(lines, 1):
-        try:
-            record = _record(line)
-            if samples is None:
-                samples = Samples(DeviceFacts.from_dict(record.get("device")))
-            elif "handover" in record:
-                samples.handovers.append(SyncSample.from_dict(record))
-            else:
-                samples.parts.append(PartSample.from_dict(record))
-        except InputError as error:
-            raise InputError(str(error), where=f"{path}:{number}", hint=AGAIN) from None
-    assert samples is not None
-    samples.parts = least_of_rounds(at_usual_speed(samples.parts))
-    return samples
+    device, *samples = lines
+    if not isinstance(device, DeviceFacts):
+        raise InputError("begins without facts about a device", where=f"{path}:1", hint=hint)
+    parts = [sample for sample in samples if isinstance(sample, PartSample)]
+    handovers = [sample for sample in samples if isinstance(sample, SyncSample)]
+    return Samples(device, least_of_rounds(at_usual_speed(parts)), handovers)
+
+
+def _read_line(record: dict[str, Any]) -> DeviceFacts | Sample:
+    if "device" in record:
+        return cast(DeviceFacts, from_record(DeviceFacts, record["device"], "device"))
+    if "handover" in record:
+        return cast(SyncSample, from_record(SyncSample, record, "handover"))
+    return PartSample.from_dict(record)
 
 
 def at_usual_speed(parts: Sequence[PartSample]) -> list[PartSample]:
@@ -310,19 +270,18 @@ def least_of_rounds(parts: Iterable[PartSample]) -> list[PartSample]:
     return list(least.values())
 
 
-def whole_lines(text: str) -> list[str]:
-    """The lines that were written to their end; empty ones do not count."""
-    whole, _, _cut_off = text.rpartition("\n")
-    return [line for line in whole.split("\n") if line.strip()]
-
-
-def append_samples(path: Path, samples: Iterable[PartSample | SyncSample]) -> None:
+def append_samples(path: Path, samples: Iterable[Sample]) -> None:
     """Adds lines to a file of samples, all of them in one write.
 
     Raises:
         OSError: It cannot be written.
     """
-    _append(path, [sample.to_dict() for sample in samples])
+    with path.open("a", encoding="utf-8") as file:
+        file.write("".join(map(_line, map(_record_of, samples))))
+
+
+def _record_of(sample: Sample) -> Any:
+    return sample.to_dict() if isinstance(sample, PartSample) else to_record(sample)
 
 
 def begin_samples(path: Path, device: DeviceFacts) -> Samples:
@@ -344,7 +303,7 @@ def begin_samples(path: Path, device: DeviceFacts) -> Samples:
     check_output(path, SAMPLES_FILE)
     text = read_text(path, "a file of samples", MOST_RECORD_BYTES) if path.exists() else ""
     if not whole_lines(text):
-        write_output(path, _line({"device": device.to_dict()}).encode(), SAMPLES_FILE)
+        write_output(path, _line({"device": to_record(device)}).encode(), SAMPLES_FILE)
         return Samples(device)
     samples = read_samples(path)
     if samples.device != device:
@@ -358,19 +317,6 @@ def begin_samples(path: Path, device: DeviceFacts) -> Samples:
     if not text.endswith("\n"):
         os.truncate(path, len(text[: text.rindex("\n") + 1].encode()))
     return samples
-
-
-def _record(line: str) -> dict[str, Any]:
-    record = parse_json(line, "a line")
-    if not isinstance(record, dict):
-        raise InputError("not a sample", expected="a JSON object", got=line[:40])
-    return record
-
-
-def _append(path: Path, records: Iterable[dict[str, Any]]) -> None:
-    with path.open("a", encoding="utf-8") as file:
-        file.write("".join(map(_line, records)))
-        file.flush()
 
 
 def _line(record: dict[str, Any]) -> str:

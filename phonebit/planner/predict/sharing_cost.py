@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,13 @@ class SharingCost:
         sync_us: Microseconds of one meeting, whatever is handed over.
         us_per_byte_to_cpu: Of what the GPU wrote and the CPU reads: copied, or mapped.
         us_per_byte_to_gpu: The other way.
+        bound_us: Of one meeting likewise, the longest that was measured; CoDL reckons with that.
     """
 
     sync_us: float
     us_per_byte_to_cpu: float = 0.0
     us_per_byte_to_gpu: float = 0.0
+    bound_us: float = 0.0
 
     def microseconds(self, bytes_to_cpu: int, bytes_to_gpu: int) -> float:
         """Cost of one meeting.
@@ -37,11 +39,11 @@ class SharingCost:
         return self.sync_us + moved
 
     @classmethod
-    def fit(cls, handovers: Sequence[tuple[float, float, float]]) -> SharingCost:
+    def fit(cls, handovers: ArrayLike) -> SharingCost:
         """Least squares with no negative term.
 
         Args:
-            handovers: Bytes to the CPU, bytes to the GPU, measured microseconds; one at least.
+            handovers: (N, 3) bytes to the CPU, to the GPU, measured microseconds; N is not 0.
         """
         table = np.array(handovers, np.float64)
         columns = np.column_stack([np.ones(len(table)), table[:, :2]])

@@ -1,4 +1,4 @@
-"""Whether planning reckons with the launches that the runtime really makes on a device."""
+"""Which kernel choices the runtime passes over on a device, and whether planning reckons so."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from phonebit.devices.kernel_choice import KernelChoice
 from phonebit.planner.plan.execution_plan import Processor
 from phonebit.planner.predict.kernels import GpuDispatch, GpuFacts, is_cut
-from phonebit.planner.predict.samples import PartSample, Samples
+from phonebit.planner.predict.samples import PartSample
 
 
 def with_refusals(gpu: GpuFacts, parts: Sequence[PartSample]) -> GpuFacts:
@@ -23,56 +23,38 @@ def with_refusals(gpu: GpuFacts, parts: Sequence[PartSample]) -> GpuFacts:
     """
     dispatch = GpuDispatch(gpu)
     passed_over: dict[bool, dict[KernelChoice, bool]] = {False: {}, True: {}}
-    for sample in parts:
-        if sample.processor != Processor.GPU or sample.variant == "none":
-            continue
+    for sample in _launched(parts):
         ran = KernelChoice.parse(sample.variant)
         known = passed_over[is_cut(sample.layer, sample.part)]
         for choice in dispatch.candidates(sample.layer, sample.part):
+            known[choice] = choice != ran and known.get(choice, True)
             if choice == ran:
-                known[choice] = False
                 break
-            known.setdefault(choice, True)
     refused, for_cuts = (
-        tuple(sorted(_choice_text(choice) for choice, is_refused in known.items() if is_refused))
+        tuple(sorted(_text(choice) for choice, is_refused in known.items() if is_refused))
         for known in passed_over.values()
     )
     return replace(gpu, refused=refused, refused_for_cuts=for_cuts)
 
 
-def dispatch_agreement(samples: Samples, dispatch: GpuDispatch) -> tuple[int, list[PartSample]]:
-    """Whether Python's reckoning of launches is what the runtime did.
+def dispatch_agreement(parts: Sequence[PartSample], dispatch: GpuDispatch) -> tuple[int, int]:
+    """How many samples ran the choice that predictors reckon with, and how many another one.
 
-    Args:
-        samples: With the launches that the runtime made.
-        dispatch: What predictors reckon with.
-
-    Returns:
-        How many samples agree, and those that do not.
+    They differ where another version of the runtime took the samples.
     """
-    differing = []
-    agreeing = 0
-    for sample in samples.parts:
-        if sample.processor != Processor.GPU or not sample.dispatch:
-            continue
-        expected = [
-            {
-                "kernel": launch.kernel,
-                "global": list(launch.global_size),
-                "local": list(launch.local_size),
-            }
-            for launch in dispatch.launches(sample.layer, sample.part)
-        ]
-        ran = [
-            {name: launch[name] for name in ("kernel", "global", "local")}
-            for launch in sample.dispatch
-        ]
-        if expected == ran:
-            agreeing += 1
-        else:
-            differing.append(sample)
+    agreeing = differing = 0
+    for sample in _launched(parts):
+        expected = dispatch.launches(sample.layer, sample.part)[-1].choice
+        is_expected = KernelChoice.parse(sample.variant) == expected
+        agreeing, differing = agreeing + is_expected, differing + (not is_expected)
     return agreeing, differing
 
 
-def _choice_text(choice: KernelChoice) -> str:
+def _launched(parts: Sequence[PartSample]) -> list[PartSample]:
+    """Those that the GPU computed with a kernel."""
+    on_gpu = [sample for sample in parts if sample.processor == Processor.GPU]
+    return [sample for sample in on_gpu if sample.variant != "none"]
+
+
+def _text(choice: KernelChoice) -> str:
     return " ".join([choice.kernel, *(f"{name}={value}" for name, value in choice.parameters)])

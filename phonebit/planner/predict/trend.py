@@ -1,38 +1,25 @@
-"""What a part's time follows over all sizes, before trees correct it.
+"""What a part's time follows over all sizes, before trees correct it: a sum of costs.
 
-Trees alone would predict nothing beyond what was measured. Two forms are fitted; of each kernel
-that one is kept which predicts layers better that it has not seen (``training_trend``).
+Trees alone would predict nothing beyond what was measured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from phonebit.errors import InputError
-from phonebit.planner.plan.execution_plan import Processor
-from phonebit.planner.predict.features import CPU_DISPATCH, GEOMETRY, GPU_DISPATCH
-from phonebit.planner.predict.model_table import numbers
 
 Numbers = NDArray[np.float64]
+Columns = Mapping[str, Numbers]
+"""Values of each feature, one for each part."""
 
-FEATURES: Final[dict[Processor, tuple[str, ...]]] = {
-    Processor.CPU: GEOMETRY + CPU_DISPATCH,
-    Processor.GPU: GEOMETRY + GPU_DISPATCH,
-}
-"""Names of what the models of a kernel look at; those of all samples look at ``GEOMETRY`` alone."""
-
-POWERS: Final = (
-    "operations", "outputs", "input_bytes", "output_bytes", "weight_bytes",
-    "work_items", "waves", "work_of_item", "units", "rounds",
-)  # fmt: skip
-"""Features that times are roughly powers of."""
-
-_OF_BOTH: Final = (
+COSTS: Final = (
     (),
     ("kernel_operations",),
     ("kernel_operations", "padding_waste"),
@@ -45,146 +32,83 @@ _OF_BOTH: Final = (
     ("output_bytes",),
     ("weight_bytes",),
     ("rows",),
+    ("operations",),
+    ("units",),
+    ("rounds",),
+    ("rows", "width", "taps"),
+    ("outputs", "words"),
+    ("outputs", "word_rest"),
+    ("work_items", "words"),
+    ("work_items", "word_rest"),
+    ("launches",),
+    ("groups",),
+    ("work_items",),
+    ("waves",),
+    ("waves", "group_items", "work_of_item"),
 )
-COSTS: Final[dict[Processor, tuple[tuple[str, ...], ...]]] = {
-    Processor.CPU: (*_OF_BOTH, ("units",), ("rounds",), ("rows", "width", "taps")),
-    Processor.GPU: (
-        *_OF_BOTH,
-        ("outputs", "words"),
-        ("outputs", "word_rest"),
-        ("work_items", "words"),
-        ("work_items", "word_rest"),
-        ("launches",),
-        ("groups",),
-        ("work_items",),
-        ("waves",),
-        ("waves", "group_items", "work_of_item"),
-    ),
-}
-"""Products of features that cost time in proportion; the empty one is what every part costs."""
-
-
-@dataclass(frozen=True)
-class PowerLaw:
-    """A product of powers: log(us) is linear in the logarithms of a few features.
-
-    Fits where little is known, such as for all kernels together.
-
-    Args:
-        columns: Which features.
-        weights: The constant term, then the power of each.
-    """
-
-    columns: tuple[int, ...]
-    weights: tuple[float, ...]
-
-    def logarithms(self, features: Numbers) -> Numbers:
-        """Of predicted microseconds, (N,), for (N, F) features."""
-        constant, *powers = self.weights
-        logs: Numbers = np.log1p(features[:, self.columns]) @ np.array(powers)
-        return logs + constant
-
-    @property
-    def reads(self) -> frozenset[int]:
-        """Places of features that it looks at."""
-        return frozenset(self.columns)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready form."""
-        return {"columns": list(self.columns), "weights": list(self.weights)}
-
-    @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> PowerLaw:
-        """The inverse.
-
-        Raises:
-            InputError: It is something else.
-        """
-        columns = _places(record.get("columns"))
-        return cls(columns, tuple(numbers(record.get("weights"), len(columns) + 1)))
+"""Products of features that cost time in proportion; the empty one is what every part costs. Of a
+processor those count whose features it has."""
+ROUNDS: Final = 5
+"""Of reweighting."""
+TYPICAL: Final = 0.05
+"""Relative errors much larger than this count less, and so do layers like no other."""
+LEAST_SHARE: Final = 0.7
+"""Of the shortest measured time: no part is predicted to take less."""
 
 
 @dataclass(frozen=True)
 class CostSum:
     """A sum of costs: so much for every operation, byte, wave, and for the part itself.
 
-    Fits a kernel better, since a part of half the rows then costs half, plus what parts cost.
+    A part of half the rows costs half, plus what parts cost.
 
     Args:
-        terms: Products of features, by their places; each costs in proportion.
+        terms: Products of features; each costs in proportion.
         costs: Microseconds of one of each, 0 or more.
         least_us: No part takes less.
     """
 
-    terms: tuple[tuple[int, ...], ...]
+    terms: tuple[tuple[str, ...], ...]
     costs: tuple[float, ...]
     least_us: float
 
-    def logarithms(self, features: Numbers) -> Numbers:
-        """Of predicted microseconds, (N,), for (N, F) features."""
-        us = products(features, self.terms) @ np.array(self.costs)
+    def __post_init__(self) -> None:
+        is_sound = len(self.costs) == len(self.terms) and min(self.costs, default=0.0) >= 0
+        if not (is_sound and self.least_us > 0):
+            raise InputError("damaged model", expected="a cost of each term, none below 0")
+
+    def logarithms(self, columns: Columns) -> Numbers:
+        """Of predicted microseconds."""
+        us = products(columns, self.terms) @ np.array(self.costs)
         logs: Numbers = np.log(np.maximum(us, self.least_us))
         return logs
 
-    @property
-    def reads(self) -> frozenset[int]:
-        """Places of features that it looks at."""
-        return frozenset(place for term in self.terms for place in term)
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready form."""
-        terms = [list(term) for term in self.terms]
-        return {"terms": terms, "costs": list(self.costs), "least_us": self.least_us}
-
-    @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> CostSum:
-        """The inverse.
-
-        Raises:
-            InputError: It is something else.
-        """
-        terms = record["terms"]
-        if not isinstance(terms, list):
-            raise InputError("damaged model", where="profile", expected="a list of terms")
-        (least_us,) = numbers([record.get("least_us")], 1)
-        costs = numbers(record.get("costs"), len(terms))
-        if least_us <= 0 or min(costs, default=0.0) < 0:
-            raise InputError("damaged model: a cost below 0", where="profile")
-        return cls(tuple(map(_places, terms)), tuple(costs), least_us)
-
-
-Trend = PowerLaw | CostSum
-
-
-def trend_from_dict(record: Any) -> Trend:
-    """The inverse of either's ``to_dict``.
-
-    Raises:
-        InputError: It is neither.
-    """
-    if not isinstance(record, dict):
-        raise InputError("damaged model", where="profile", expected="a trend")
-    return CostSum.from_dict(record) if "terms" in record else PowerLaw.from_dict(record)
-
-
-def products(features: Numbers, terms: Sequence[Sequence[int]]) -> Numbers:
+def products(columns: Columns, terms: Sequence[Sequence[str]]) -> Numbers:
     """(N, T): each term's product of features; 1 of the empty term."""
-    return np.stack([features[:, tuple(term)].prod(axis=1) for term in terms], axis=1)
+    count = len(next(iter(columns.values())))
+    ones = np.ones(count)
+    return np.stack([math.prod((columns[name] for name in term), start=ones) for term in terms], 1)
 
 
-def power_columns(processor: Processor, features: int) -> tuple[int, ...]:
-    """Places of ``POWERS`` among the first so many features of a processor."""
-    names = FEATURES[processor][:features]
-    return tuple(place for place, name in enumerate(names) if name in POWERS)
+def fit_cost_sum(columns: Columns, times: Numbers) -> CostSum:
+    """Non-negative least squares of relative errors.
 
+    Errors are reweighted until too much and too little count alike, by their ratio, and single
+    outliers little. A cost below 0 would make up for another one's excess among the layers
+    measured, and for nothing elsewhere.
+    """
+    from scipy.optimize import nnls
 
-def cost_terms(processor: Processor) -> tuple[tuple[int, ...], ...]:
-    """``COSTS`` of a processor, as places of features."""
-    names = FEATURES[processor]
-    return tuple(tuple(names.index(name) for name in term) for term in COSTS[processor])
-
-
-def _places(record: Any) -> tuple[int, ...]:
-    if not isinstance(record, list) or not all(type(place) is int for place in record):
-        raise InputError("damaged model", where="profile", expected="places of features")
-    return tuple(record)
+    terms = tuple(term for term in COSTS if columns.keys() >= set(term))
+    relative = products(columns, terms) / times[:, None]
+    scale = np.maximum(relative.mean(axis=0), 1e-30)
+    unit = relative / scale
+    weights = np.ones(len(times))
+    costs = np.zeros(unit.shape[1])
+    for _ in range(ROUNDS):
+        costs, _norm = nnls(unit * weights[:, None], weights)
+        ratio = np.maximum(unit @ costs, 1e-3)
+        weights = 1 / np.sqrt(np.abs(np.log(ratio)) + TYPICAL) / np.maximum(ratio, 1)
+    least_us = LEAST_SHARE * float(times.min())
+    return CostSum(terms, tuple(float(cost) for cost in costs / scale), least_us)

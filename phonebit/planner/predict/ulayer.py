@@ -6,17 +6,24 @@ and processor predicts the whole layer; a part takes its share of that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, log
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
 from phonebit.planner.predict.layer_shape import LayerShape
-from phonebit.planner.predict.model_table import ModelTable, numbers, table_of
+
+Operations = tuple[int, int]
+"""Of the whole layer, and of the part."""
+
+
+def operations_of(
+    layer: LayerShape, _processor: Processor, part: OutputPart
+) -> tuple[str, Operations]:
+    """The family of a layer, and its operations."""
+    return layer.family, (layer.operations(layer.whole), layer.operations(part))
 
 
 @dataclass(frozen=True)
@@ -31,57 +38,18 @@ class LogLine:
     intercept: float
     slope: float
 
-    def microseconds(self, operations: float) -> float:
-        """The predicted time."""
-        return exp(self.intercept + self.slope * log(operations))
+    def microseconds(self, inputs: Sequence[Operations]) -> NDArray[np.float64]:
+        """See ``Model``."""
+        whole, part = np.array(inputs, np.float64).T
+        of_whole = np.exp(self.intercept + self.slope * np.log(whole))
+        times: NDArray[np.float64] = of_whole * part / whole
+        return times
 
     @classmethod
-    def fit(cls, operations: ArrayLike, times_us: ArrayLike) -> LogLine:
-        """Least squares of logarithms.
-
-        Args:
-            operations: Of each sample, above 0.
-            times_us: Likewise.
-        """
-        x, y = np.log(operations), np.log(times_us)
+    def fit(cls, inputs: Sequence[Operations], times_us: NDArray[np.float64]) -> LogLine:
+        """Least squares of logarithms."""
+        x, y = np.log([part for _, part in inputs]), np.log(times_us)
         if np.ptp(x) == 0:
             return cls(float(y.mean() - x.mean()), 1.0)
         slope, intercept = np.polyfit(x, y, 1)
         return cls(float(intercept), float(slope))
-
-    def to_list(self) -> list[float]:
-        """Two numbers, as profiles keep them."""
-        return [self.intercept, self.slope]
-
-    @classmethod
-    def from_list(cls, record: Any) -> LogLine:
-        """The inverse.
-
-        Raises:
-            InputError: It is not two finite numbers.
-        """
-        return cls(*numbers(record, 2))
-
-
-@dataclass(frozen=True)
-class UlayerPredictor:
-    """µLayer's prediction on one device.
-
-    Args:
-        models: Regressions by family of layers, for each processor.
-    """
-
-    models: Mapping[Processor, ModelTable[LogLine]]
-    name = "ulayer"
-
-    def microseconds(self, layer: LayerShape, processor: Processor, part: OutputPart) -> float:
-        """See ``LatencyPredictor``."""
-        whole = layer.operations(layer.whole)
-        whole_us = table_of(self.models, processor).find(layer.family).microseconds(whole)
-        return whole_us * layer.operations(part) / whole
-
-    def microseconds_of_parts(
-        self, layer: LayerShape, processor: Processor, parts: Sequence[OutputPart]
-    ) -> list[float]:
-        """See ``LatencyPredictor``."""
-        return [self.microseconds(layer, processor, part) for part in parts]

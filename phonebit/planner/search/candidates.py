@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from phonebit.planner.plan.execution_plan import Processor
 from phonebit.planner.search.branches import branch_regions, branch_stages
-from phonebit.planner.search.chains import chain_stage, find_chains
-from phonebit.planner.search.methods import Method, neighbours
+from phonebit.planner.search.chains import find_chains
+from phonebit.planner.search.methods import Method
 from phonebit.planner.search.network_graph import GraphLayer
 from phonebit.planner.search.stage_costs import StageCosts
 from phonebit.planner.search.stages import Placement, Stage, cut_in_two, on_one
 
 CUTS: Final = (Placement.ROWS, Placement.CHANNELS)
-REACH: Final = 16
-"""How many cuts a refinement looks away from the present one."""
 
 CutsOf = Mapping[tuple[int, Placement], Sequence[int]]
 """Cuts of a layer along a dimension, ascending."""
@@ -29,32 +27,10 @@ class Candidates:
     Args:
         stages: All of them, for ``best_stages``.
         best_cuts: The best stage of each layer along each dimension, with its microseconds alone.
-        cuts: All that were looked at.
     """
 
     stages: list[Stage]
     best_cuts: dict[tuple[int, Placement], tuple[Stage, float]]
-    cuts: CutsOf = field(repr=False)
-
-    def variants(self, costs: StageCosts, stage: Stage) -> list[Stage]:
-        """Stages like one of them, with cuts nearby."""
-        layer = costs.graph.layers[stage.end - 1]
-        if stage.placement in CUTS:
-            cuts = self.cuts[layer.index, stage.placement]
-            return [
-                cut_in_two(layer, stage.placement, cut)
-                for cut in neighbours(cuts, stage.cut, REACH)
-                if cut != stage.cut
-            ]
-        if stage.placement == Placement.CHAIN:
-            cuts = range(1, layer.shape[0])
-            chains = (
-                chain_stage(costs.graph, stage.begin, stage.end, cut)
-                for cut in neighbours(cuts, stage.cut, REACH)
-                if cut != stage.cut
-            )
-            return [chain for chain in chains if chain is not None]
-        return []
 
 
 def method_cuts(layers: Sequence[GraphLayer], method: Method) -> CutsOf:
@@ -90,7 +66,7 @@ def find_candidates(costs: StageCosts, method: Method, cuts: CutsOf) -> Candidat
     if method.branches:
         for region in branch_regions(graph):
             stages += branch_stages(costs, region)
-    return Candidates(stages, best, cuts)
+    return Candidates(stages, best)
 
 
 def _best_cut(

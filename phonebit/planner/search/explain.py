@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from phonebit.planner.plan.execution_plan import OutputPart, Processor
+from phonebit.planner.json_records import to_record
+from phonebit.planner.plan.execution_plan import Processor
 from phonebit.planner.search.planning import Planned
 from phonebit.planner.search.stage_costs import StageCosts
 from phonebit.planner.search.stages import LayerParts, Placement, Stage
@@ -86,25 +87,9 @@ class LayerChoice:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form; parts as [row_begin, row_end, channel_begin, channel_end]."""
-        return {
-            "layer": self.layer,
-            "name": self.name,
-            "op": self.op,
-            "shape": list(self.shape),
-            "stage": self.stage,
-            "stage_us": self.stage_us,
-            "placement": str(self.placement),
-            "cpu": _sides(self.parts.cpu),
-            "gpu": _sides(self.parts.gpu),
-            "predicted": asdict(self.predicted) if self.predicted else None,
-            "measured": asdict(self.measured) if self.measured else None,
-        }
-
-
-def _sides(part: OutputPart | None) -> list[int] | None:
-    if part is None:
-        return None
-    return [part.row_begin, part.row_end, part.channel_begin, part.channel_end]
+        record: dict[str, Any] = to_record(self)
+        parts = record.pop("parts")
+        return {**record, "cpu": parts["cpu"], "gpu": parts["gpu"]}
 
 
 def explain(planned: Planned, *, is_predicted: bool) -> list[LayerChoice]:
@@ -114,47 +99,39 @@ def explain(planned: Planned, *, is_predicted: bool) -> list[LayerChoice]:
         planned: What ``plan_network`` gave.
         is_predicted: Whether its first costs came from a predictor, not from measurements.
     """
-    layers = planned.predicted.graph.layers
+    is_measured = not is_predicted or planned.costs is not planned.predicted
     stage_us = stage_microseconds(planned.costs, planned.stages)
-    choices = []
-    for number, stage in enumerate(planned.stages):
-        for parts in stage.parts:
-            layer = layers[parts.layer]
-            predicted = _times(planned, planned.predicted, parts) if is_predicted else None
-            is_measured = not is_predicted or planned.costs is not planned.predicted
-            measured = _times(planned, planned.costs, parts) if is_measured else None
-            choices.append(
-                LayerChoice(
-                    layer.index,
-                    layer.name,
-                    layer.kind.name.lower(),
-                    layer.shape,
-                    number,
-                    stage_us[number],
-                    stage.placement,
-                    parts,
-                    predicted,
-                    measured,
-                )
-            )
-    return choices
+    return [
+        LayerChoice(
+            layer.index,
+            layer.name,
+            layer.kind.name.lower(),
+            layer.shape,
+            number,
+            stage_us[number],
+            stage.placement,
+            parts,
+            _times(planned, planned.predicted, parts) if is_predicted else None,
+            _times(planned, planned.costs, parts) if is_measured else None,
+        )
+        for number, stage in enumerate(planned.stages)
+        for parts in stage.parts
+        for layer in [planned.costs.graph.layers[parts.layer]]
+    ]
 
 
 def _times(planned: Planned, costs: StageCosts, parts: LayerParts) -> LayerTimes:
-    best = planned.candidates.best_cuts
-    rows = best.get((parts.layer, Placement.ROWS))
-    channels = best.get((parts.layer, Placement.CHANNELS))
+    def cut_time(dimension: Placement) -> CutTime | None:
+        best = planned.candidates.best_cuts.get((parts.layer, dimension))
+        return None if best is None else CutTime(best[0].cut, costs.alone_us(best[0]))
+
     return LayerTimes(
         costs.single_us[Processor.GPU][parts.layer],
         costs.single_us[Processor.CPU][parts.layer],
-        _cut_time(costs, rows),
-        _cut_time(costs, channels),
+        cut_time(Placement.ROWS),
+        cut_time(Placement.CHANNELS),
         max(costs.part_times([parts])[0]),
     )
-
-
-def _cut_time(costs: StageCosts, best: tuple[Stage, float] | None) -> CutTime | None:
-    return None if best is None else CutTime(best[0].cut, costs.alone_us(best[0]))
 
 
 def stage_microseconds(costs: StageCosts, stages: Sequence[Stage]) -> list[float]:

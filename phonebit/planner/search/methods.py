@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -121,21 +120,3 @@ def method_named(name: str) -> Method:
 def fraction_cut(size: int, fraction: float) -> int:
     """The cut nearest to a share of ``size``, so that both sides keep one at least."""
     return min(max(round(size * fraction), 1), size - 1)
-
-
-def neighbours(cuts: Sequence[int], cut: int, reach: int) -> list[int]:
-    """Cuts around one of them: 1, 2, 4, ... places away, up to ``reach``, on both sides.
-
-    Args:
-        cuts: Ascending.
-        cut: One of them, or between them.
-        reach: How far, in places.
-    """
-    place = sum(other < cut for other in cuts)
-    distance, found = 1, []
-    while distance <= reach:
-        for other in (place - distance, place + distance):
-            if 0 <= other < len(cuts):
-                found.append(cuts[other])
-        distance *= 2
-    return found

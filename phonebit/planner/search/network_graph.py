@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
-
-import numpy as np
 
 from phonebit.format.contents import FileContents
-from phonebit.format.records import NONE, DataType, OpKind, StepKind
+from phonebit.format.records import NONE, DataType, OpKind
 from phonebit.planner.plan.execution_plan import OutputPart, Shape
 from phonebit.planner.plan.operators import CUTS, ROWS_READ
-
-ELEMENT_BITS: Final = {DataType.BIT: 1, DataType.U8: 8, DataType.F32: 32}
-"""Of activation tensors."""
+from phonebit.planner.predict.layer_shape import (
+    TYPE_BITS,
+    LayerShape,
+    operands_of,
+    step_tensors_of,
+)
 
 RowRange = tuple[int, int]
 """First row, and the row behind the last."""
@@ -48,19 +48,7 @@ class GraphTensor:
 
     def part_bytes(self, part: OutputPart) -> int:
         """Bytes of a part; channels of packed bits are cut between bytes."""
-        channels = part.channel_end - part.channel_begin
-        pixels = (part.row_end - part.row_begin) * self.width
-        return pixels * ((channels * self.element_bits + 7) // 8)
-
-
-@dataclass(frozen=True)
-class Window:
-    """The rows under a pooling or convolution window; 1, 1, 1 and 0 for other ops but PAD."""
-
-    kernel: int
-    stride: int
-    dilation: int
-    pad_top: int
+        return part.rows * self.width * ((part.channels * self.element_bits + 7) // 8)
 
 
 @dataclass(frozen=True)
@@ -71,28 +59,29 @@ class GraphLayer:
         index: Among the file's ops.
         name: Unique in practice, not by rule.
         kind: What it computes.
-        shape: Of its outputs.
+        geometry: Sizes and window.
         operands: Tensors that it reads through its window.
         step_tensors: Tensors that its steps add or multiply, pixel by pixel.
         outputs: Tensors that it writes, one or two.
-        groups: Of a convolution.
-        window: Of rows.
     """
 
     index: int
     name: str
     kind: OpKind
-    shape: Shape
+    geometry: LayerShape
     operands: tuple[int, ...]
     step_tensors: tuple[int, ...]
     outputs: tuple[int, ...]
-    groups: int
-    window: Window
+
+    @cached_property
+    def shape(self) -> Shape:
+        """Of its outputs."""
+        return self.geometry.out_h, self.geometry.out_w, self.geometry.out_c
 
     @cached_property
     def whole(self) -> OutputPart:
         """All of its output."""
-        return OutputPart(0, self.shape[0], 0, self.shape[2])
+        return self.geometry.whole
 
     @cached_property
     def reads(self) -> frozenset[int]:
@@ -107,7 +96,7 @@ class GraphLayer:
     @property
     def can_cut_channels(self) -> bool:
         """Whether each output channel is computed by itself, from all of the input."""
-        return CUTS[self.kind] == "rows_and_channels" and self.groups == 1
+        return CUTS[self.kind] == "rows_and_channels" and self.geometry.groups == 1
 
 
 @dataclass(frozen=True)
@@ -170,59 +159,38 @@ class NetworkGraph:
 
         Source: CoDL, eq. 1, solved for the input.
         """
-        begin, end = rows
+        reads, of = ROWS_READ[layer.kind], layer.geometry
+        first, last = rows[0], rows[1] - 1
+        if reads == "window":
+            first *= of.stride_h
+            last = last * of.stride_h + (of.kernel_h - 1) * of.dilation_h
+        if reads in ("window", "padded"):
+            first, last = first - of.pad_top, last - of.pad_top
         for tensor in layer.operands:
             height = self.tensors[tensor].height
-            if ROWS_READ[layer.kind] == "all":
+            if reads == "all":
                 yield tensor, (0, height)
-                continue
-            window = layer.window
-            first = begin * window.stride - window.pad_top
-            last = (
-                (end - 1) * window.stride - window.pad_top + (window.kernel - 1) * window.dilation
-            )
-            yield tensor, (min(max(first, 0), height), min(max(last + 1, 0), height))
+            else:
+                yield tensor, (min(max(first, 0), height), min(max(last + 1, 0), height))
         for tensor in layer.step_tensors:
             yield tensor, (0, 1) if self.tensors[tensor].height == 1 else rows
 
 
 def _tensor(contents: FileContents, index: int) -> GraphTensor:
     record = contents.tensors[index]
-    return GraphTensor(
-        index,
-        int(record["height"]),
-        int(record["width"]),
-        int(record["channels"]),
-        ELEMENT_BITS[DataType(int(record["dtype"]))],
-    )
+    height, width, channels = (int(record[side]) for side in ("height", "width", "channels"))
+    bits = TYPE_BITS[DataType(int(record["dtype"]))]
+    return GraphTensor(index, height, width, channels, bits)
 
 
 def _layer(contents: FileContents, index: int) -> GraphLayer:
     op = contents.ops[index]
-    kind = OpKind(int(op["kind"]))
-    outputs = tuple(int(op[side]) for side in ("value_output", "bits_output") if op[side] != NONE)
-    out = contents.tensors[outputs[0]]
-    operand, operands = int(op["operand_begin"]), int(op["operand_count"])
-    step, steps = int(op["step_begin"]), int(op["step_count"])
     return GraphLayer(
         index,
         contents.name(int(op["name_offset"])),
-        kind,
-        (int(out["height"]), int(out["width"]), int(out["channels"])),
-        tuple(int(tensor) for tensor in contents.operands[operand : operand + operands]),
-        tuple(
-            int(record["tensor"])
-            for record in contents.steps[step : step + steps]
-            if int(record["kind"]) in (StepKind.ADD, StepKind.MULTIPLY)
-        ),
-        outputs,
-        int(op["groups"]),
-        _window(kind, op),
+        OpKind(int(op["kind"])),
+        LayerShape.of(contents, index),
+        operands_of(contents, op),
+        step_tensors_of(contents, op),
+        tuple(int(op[side]) for side in ("value_output", "bits_output") if op[side] != NONE),
     )
-
-
-def _window(kind: OpKind, op: np.void) -> Window:
-    pad_top = int(op["pad_top"])
-    if ROWS_READ[kind] == "window":
-        return Window(int(op["kernel_h"]), int(op["stride_h"]), int(op["dilation_h"]), pad_top)
-    return Window(1, 1, 1, pad_top if ROWS_READ[kind] == "padded" else 0)

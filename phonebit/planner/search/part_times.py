@@ -13,8 +13,6 @@ from phonebit.planner.search.stages import LayerParts
 class PredictedTimes:
     """What a predictor says; layers of one shape are asked for once.
 
-    A part that no kernel of a processor computes takes for ever there.
-
     Args:
         shapes: Of the network's layers.
         predictor: For the device.
@@ -26,22 +24,27 @@ class PredictedTimes:
         self._known: dict[tuple[LayerShape, Processor, OutputPart], float] = {}
 
     def microseconds(self, parts: Sequence[LayerParts]) -> list[tuple[float, float]]:
-        """See ``PartTimes``: a predictor takes the processors as undisturbed by each other."""
-        shape = self._shapes[parts[0].layer]
-        cpu = self._of_side(
-            shape, Processor.CPU, [entry.cpu and entry.cpu.from_whole_word() for entry in parts]
-        )
-        gpu = self._of_side(shape, Processor.GPU, [entry.gpu for entry in parts])
-        return list(zip(cpu, gpu, strict=True))
+        """Times of the CPU and of the GPU for parts of one layer, without any exchange.
 
-    def _of_side(
-        self, shape: LayerShape, side: Processor, parts: Sequence[OutputPart | None]
-    ) -> list[float]:
-        wanted = [part for part in parts if part is not None]
-        new = [part for part in dict.fromkeys(wanted) if (shape, side, part) not in self._known]
-        times = self._predicted(shape, side, new)
-        self._known.update(((shape, side, part), us) for part, us in zip(new, times, strict=True))
-        return [0.0 if part is None else self._known[shape, side, part] for part in parts]
+        A predictor takes the processors as undisturbed by each other.
+
+        Returns:
+            For each entry (CPU's, GPU's) microseconds; 0 for a processor without a part, infinity
+            for one that has no kernel for it.
+        """
+        shape = self._shapes[parts[0].layer]
+        cpu = [entry.cpu and entry.cpu.from_whole_word() for entry in parts]
+        sides = {Processor.CPU: cpu, Processor.GPU: [entry.gpu for entry in parts]}
+        for side, of_side in sides.items():
+            wanted = [part for part in dict.fromkeys(of_side) if part is not None]
+            new = [part for part in wanted if (shape, side, part) not in self._known]
+            for part, us in zip(new, self._predicted(shape, side, new), strict=True):
+                self._known[shape, side, part] = us
+        cpu_us, gpu_us = (
+            [0.0 if part is None else self._known[shape, side, part] for part in of_side]
+            for side, of_side in sides.items()
+        )
+        return list(zip(cpu_us, gpu_us, strict=True))
 
     def _predicted(
         self, shape: LayerShape, side: Processor, parts: Sequence[OutputPart]
@@ -55,9 +58,8 @@ class PredictedTimes:
             if len(parts) == 1:
                 return [math.inf]
         half = len(parts) // 2
-        return self._predicted(shape, side, parts[:half]) + self._predicted(
-            shape, side, parts[half:]
-        )
+        halves = (self._predicted(shape, side, of) for of in (parts[:half], parts[half:]))
+        return [us for of_half in halves for us in of_half]
 
 
 Measure = Callable[[int, OutputPart | None, OutputPart | None], tuple[float, float]]
@@ -83,10 +85,7 @@ class MeasuredTimes:
         self._shapes = shapes
         self._measure = measure
         self._report = report
-        self._known: dict[
-            tuple[LayerShape, OutputPart | None, OutputPart | None], tuple[float, float]
-        ]
-        self._known = {}
+        self._known: dict[object, tuple[float, float]] = {}
 
     @property
     def measurements(self) -> int:
@@ -94,12 +93,16 @@ class MeasuredTimes:
         return len(self._known)
 
     def microseconds(self, parts: Sequence[LayerParts]) -> list[tuple[float, float]]:
-        """See ``PartTimes``: parts of an entry run side by side and disturb each other."""
+        """Likewise; parts of an entry run side by side and disturb each other."""
         return [self._of(entry) for entry in parts]
 
     def _of(self, entry: LayerParts) -> tuple[float, float]:
-        key = (self._shapes[entry.layer], entry.cpu, entry.gpu)
+        key = self._shapes[entry.layer], entry.cpu, entry.gpu
         if key not in self._known:
             self._report(entry.layer)
             self._known[key] = self._measure(entry.layer, entry.cpu, entry.gpu)
         return self._known[key]
+
+
+PartTimes = PredictedTimes | MeasuredTimes
+"""Where the times of parts of layers come from."""

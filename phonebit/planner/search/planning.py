@@ -10,13 +10,14 @@ from phonebit.errors import InputError
 from phonebit.format.contents import FileContents
 from phonebit.planner.plan.execution_plan import ExecutionPlan, Processor
 from phonebit.planner.plan.verify_plan import verify_plan
+from phonebit.planner.predict import SharingCost
 from phonebit.planner.predict.profile import LEAST_MARGIN
 from phonebit.planner.search.candidates import Candidates, CutsOf, find_candidates, method_cuts
 from phonebit.planner.search.methods import Method
 from phonebit.planner.search.network_graph import NetworkGraph
+from phonebit.planner.search.part_times import PartTimes
 from phonebit.planner.search.placement import best_stages
-from phonebit.planner.search.refinement import refine
-from phonebit.planner.search.stage_costs import PartTimes, Sharing, StageCosts
+from phonebit.planner.search.stage_costs import StageCosts
 from phonebit.planner.search.stages import Placement, Stage, as_plan
 
 NEARBY: Final = 2
@@ -58,7 +59,7 @@ def plan_network(
     device: str,
     method: Method,
     times: PartTimes,
-    sharing: Sharing,
+    sharing: SharingCost,
     margin: float = LEAST_MARGIN,
     measured: PartTimes | None = None,
 ) -> Planned:
@@ -97,8 +98,6 @@ def plan_network(
     predicted = StageCosts(graph, times, sharing)
     candidates = find_candidates(predicted, method, cuts)
     stages = _choose(predicted, candidates, margin)
-    if not method.measures:
-        stages = _refined(predicted, candidates, stages, margin)
     costs = predicted
     if measured is not None:
         costs = StageCosts(graph, measured, sharing)
@@ -126,26 +125,12 @@ def _home(costs: StageCosts) -> Processor:
 
 def _choose(costs: StageCosts, candidates: Candidates, margin: float) -> list[Stage]:
     home = _home(costs)
-    return best_stages(
-        costs, candidates.stages, lambda stage: _needed_us(costs, stage, home, margin)
-    )
 
+    def needed_us(stage: Stage) -> float:
+        """What a stage away from home has to gain."""
+        return 0.0 if stage.processor == home else margin * costs.better_single_us(stage)
 
-def _refined(
-    costs: StageCosts, candidates: Candidates, stages: Sequence[Stage], margin: float
-) -> list[Stage]:
-    home = _home(costs)
-    return refine(
-        costs,
-        stages,
-        lambda stage: candidates.variants(costs, stage),
-        lambda stage: _needed_us(costs, stage, home, margin),
-    )
-
-
-def _needed_us(costs: StageCosts, stage: Stage, home: Processor, margin: float) -> float:
-    """What a stage away from home has to gain."""
-    return 0.0 if stage.processor == home else margin * costs.better_single_us(stage)
+    return best_stages(costs, candidates.stages, needed_us)
 
 
 def _nearby(cuts: CutsOf, stages: Sequence[Stage], candidates: Candidates) -> CutsOf:

@@ -16,39 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
+from phonebit.planner.predict import SharingCost
 from phonebit.planner.search.network_graph import GraphTensor, NetworkGraph, RowRange, extend
+from phonebit.planner.search.part_times import PartTimes
 from phonebit.planner.search.stages import LayerParts, Stage, on_one
 from phonebit.planner.search.transfer import Transfer
-
-
-class PartTimes(Protocol):
-    """Where the times of parts of layers come from: predictors, or measurements."""
-
-    def microseconds(self, parts: Sequence[LayerParts]) -> list[tuple[float, float]]:
-        """Times of the CPU and of the GPU for parts of one layer, without any exchange.
-
-        Args:
-            parts: Of one layer; what each entry gives to both processors runs at the same time.
-
-        Returns:
-            For each entry (CPU's, GPU's) microseconds; 0 for a processor without a part, infinity
-            for one that has no kernel for it.
-        """
-
-
-class Sharing(Protocol):
-    """What a meeting of both processors costs."""
-
-    def microseconds(self, bytes_to_cpu: int, bytes_to_gpu: int) -> float:
-        """Synchronisation and transfer.
-
-        Args:
-            bytes_to_cpu: That the GPU wrote and the CPU has not got before.
-            bytes_to_gpu: The other way.
-        """
 
 
 class Holding(NamedTuple):
@@ -85,7 +60,7 @@ class StageCosts:
         sharing: Costs of meetings.
     """
 
-    def __init__(self, graph: NetworkGraph, times: PartTimes, sharing: Sharing) -> None:
+    def __init__(self, graph: NetworkGraph, times: PartTimes, sharing: SharingCost) -> None:
         self.graph = graph
         self._times = times
         self._sharing = sharing

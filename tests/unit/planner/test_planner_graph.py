@@ -12,7 +12,7 @@ from phonebit.format.contents import FileContents
 from phonebit.planner import OutputPart
 from phonebit.planner.search.branches import branch_regions, branch_stages
 from phonebit.planner.search.chains import chain_ends, chain_stage
-from phonebit.planner.search.methods import METHODS, fraction_cut, neighbours
+from phonebit.planner.search.methods import METHODS, fraction_cut
 from phonebit.planner.search.network_graph import NetworkGraph
 from phonebit.planner.search.stage_costs import StageCosts
 from phonebit.planner.search.stages import Placement
@@ -31,12 +31,12 @@ from support.planner_times import (
 def windowed_rows(graph: NetworkGraph, layer: int, rows: tuple[int, int]) -> set[int]:
     """Rows that a window touches, tap by tap."""
     of_layer = graph.layers[layer]
-    window = of_layer.window
+    window = of_layer.geometry
     height = graph.tensors[of_layer.operands[0]].height
     taps = {
-        row * window.stride - window.pad_top + tap * window.dilation
+        row * window.stride_h - window.pad_top + tap * window.dilation_h
         for row in range(*rows)
-        for tap in range(window.kernel)
+        for tap in range(window.kernel_h)
     }
     return {row for row in taps if 0 <= row < height}
 
@@ -149,15 +149,6 @@ def test_best_mapping_is_that_of_all(branches: int) -> None:
 @given(size=st.integers(2, 300), tenths=st.integers(1, 9))
 def test_fractions_leave_something_on_both_sides(size: int, tenths: int) -> None:
     assert 0 < fraction_cut(size, tenths / 10) < size
-
-
-@given(st.lists(st.integers(1, 99), min_size=1, unique=True).map(sorted), st.data())
-def test_neighbours_are_cuts_nearby(cuts: list[int], data: st.DataObject) -> None:
-    cut = data.draw(st.sampled_from(cuts))
-    near = neighbours(cuts, cut, 4)
-    assert set(near) <= set(cuts) - {cut}
-    at = cuts.index(cut)
-    assert {cuts[i] for i in (at - 1, at + 1) if 0 <= i < len(cuts)} <= set(near)
 
 
 def test_cuts_of_the_methods() -> None:

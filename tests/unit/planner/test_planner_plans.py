@@ -229,17 +229,6 @@ def test_predicted_gains_must_exceed_the_predictors_error() -> None:
     assert plan(contents, "finegrained", margin=doubtful, measured=EVEN).is_split
 
 
-def test_refinement_uses_cuts_between_the_tenths_of_a_chain() -> None:
-    contents = straight(4, channels=64, size=32)
-    planned = plan(contents, "codl", (Speed(3, 0.014), Speed(3, 0.01)), MeetingCosts(60))
-    chain = next(stage for stage in planned.stages if stage.placement == Placement.CHAIN)
-    for cut in (chain.cut - 1, chain.cut + 1):
-        other = chain_stage(planned.costs.graph, chain.begin, chain.end, cut)
-        assert other is not None
-        stages = [other if stage is chain else stage for stage in planned.stages]
-        assert planned.costs.total_us(stages) >= planned.total_us
-
-
 def test_measuring_corrects_the_predicted_cut() -> None:
     contents = straight(2, channels=128)
     predicted = (Speed(1, 0.01), Speed(1, 0.01))

@@ -13,12 +13,13 @@ import pytest
 
 from phonebit.errors import InputError
 from phonebit.planner import OutputPart, Processor
+from phonebit.planner.json_records import from_record, to_record
 from phonebit.planner.measure.collect import collect_here
 from phonebit.planner.measure.orders import CollectionPlan
 from phonebit.planner.measure.sync_layers import Way
 from phonebit.planner.predict import LatencyPredictor, LayerShape, SharingCost
 from phonebit.planner.predict.evaluation import Accuracy, Prediction, evaluate, typical_errors
-from phonebit.planner.predict.finegrained import RATE_REACH, Featurizer
+from phonebit.planner.predict.finegrained import CorrectedTrend
 from phonebit.planner.predict.kernels import GpuDispatch
 from phonebit.planner.predict.profile import (
     DeviceProfile,
@@ -28,9 +29,9 @@ from phonebit.planner.predict.profile import (
 )
 from phonebit.planner.predict.samples import Samples, read_samples
 from phonebit.planner.predict.training import (
+    TREE_SETTINGS,
     Trainer,
-    TreeSettings,
-    sharing_modes,
+    sharing_costs,
     split_by_layer,
 )
 from phonebit.planner.predict.training_dispatch import with_refusals
@@ -49,7 +50,8 @@ from support.made_up_device import (
 
 lightgbm = pytest.importorskip("lightgbm", reason="LightGBM is not installed")
 
-QUICK = TreeSettings(trees=120)
+QUICK = 120
+"""Trees."""
 CONV = LayerShape(
     op="binary_conv2d", in_h=28, in_w=28, in_c=128, out_h=28, out_w=28, out_c=256, input="bit",
     operand_channels=(128,), kernel_h=3, kernel_w=3, pad_top=1, pad_left=1, bits=True,
@@ -142,36 +144,6 @@ def test_finegrained_follows_layers_beyond_all_samples(profile: DeviceProfile) -
     assert 1.6 < whole / half < 2.4
 
 
-def test_few_samples_do_not_promise_rates_that_were_never_measured(
-    samples_of: Callable[[Law], Samples],
-) -> None:
-    """A kernel that was hardly measured has the model of all kernels, which knows faster ones."""
-    samples = samples_of(proportional)
-    profile = Trainer(samples, QUICK).fit(samples.parts, samples.handovers)
-    assert profile.gpu is not None
-    seen = profile.predictor("finegrained", 1)
-    plain = seen.microseconds(CONV, Processor.GPU, CONV.whole)
-    kernel, _ = Featurizer(GpuDispatch(profile.device.gpu), profile.device.cpu, 1).features(
-        CONV, Processor.GPU, CONV.whole
-    )
-    slow = CONV.operations(CONV.whole) / (10 * plain)  # a tenth of the rate that it predicts
-    rates = {**profile.gpu.rates, kernel: slow}
-    bounded = replace(profile, gpu=replace(profile.gpu, rates=rates))
-    limited = bounded.predictor("finegrained", 1).microseconds(CONV, Processor.GPU, CONV.whole)
-    assert limited == pytest.approx(10 * plain / RATE_REACH)
-    without_kernels = bounded.predictor("finegrained", 1, augmented=False)
-    assert without_kernels.microseconds(CONV, Processor.GPU, CONV.whole) < 2 * plain
-
-
-def test_rates_are_the_highest_of_each_kernel(samples_of: Callable[[Law], Samples]) -> None:
-    samples = samples_of(proportional)
-    profile = Trainer(samples, QUICK).fit(samples.parts, samples.handovers)
-    on_cpu = [sample for sample in samples.parts if sample.processor == Processor.CPU]
-    best = max(sample.layer.operations(sample.computed) / sample.us for sample in on_cpu)
-    assert max(profile.cpu[1].rates.values()) == pytest.approx(best)
-    assert len(profile.cpu[1].rates) > 1
-
-
 @pytest.mark.parametrize("side", Processor)
 @pytest.mark.parametrize("method", ["ulayer", "codl", "finegrained"])
 def test_one_part_and_several_at_once_are_predicted_alike(
@@ -189,47 +161,55 @@ def test_trees_predict_what_lightgbm_predicts() -> None:
     rng = np.random.default_rng(3)
     x = np.concatenate([rng.normal(size=(600, 7)), rng.integers(0, 5, (600, 3))], axis=1)
     y = np.sin(3 * x[:, 0]) + (x[:, 7] > 2) * x[:, 1] + 0.1 * rng.normal(size=600)
-    booster = lightgbm.train(QUICK.parameters(), lightgbm.Dataset(x, y), num_boost_round=200)
+    booster = lightgbm.train(TREE_SETTINGS, lightgbm.Dataset(x, y), num_boost_round=200)
     trees = Trees.from_lightgbm(booster.dump_model())
     unseen = np.concatenate([rng.normal(size=(500, 7)) * 3, rng.integers(-2, 9, (500, 3))], axis=1)
     for rows in (x, unseen, unseen[:1]):
         np.testing.assert_allclose(trees.predict(rows), booster.predict(rows), rtol=0, atol=1e-6)
-    again = Trees.from_dict(json.loads(json.dumps(trees.to_dict())))
+    again = from_record(Trees, json.loads(json.dumps(to_record(trees))), "trees")
     np.testing.assert_array_equal(again.predict(unseen), trees.predict(unseen))
 
 
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("feature", "not base64!", "damaged trees"),
-        ("value", "", "different lengths"),
+        ("feature", "not base64!", "model.trees.feature: damaged"),
+        ("feature", "AAA", "model.trees.feature: damaged"),
+        ("number", "", "different lengths"),
         ("roots", "/////w==", "roots outside"),
-        ("features", 1, "features outside"),
     ],
 )
 def test_damaged_trees_are_refused(
     profile: DeviceProfile, field: str, value: object, message: str
 ) -> None:
     assert profile.gpu is not None
-    record = profile.gpu.finegrained.find("bconv2d_tiled").trees.to_dict()
+    record = to_record(profile.gpu.finegrained["bconv2d_tiled"])
+    record["trees"][field] = value
     with pytest.raises(InputError, match=message):
-        Trees.from_dict({**record, field: value})
+        from_record(CorrectedTrend, record, "model")
+
+
+def test_trees_of_fewer_features_are_refused(profile: DeviceProfile) -> None:
+    assert profile.gpu is not None
+    record = to_record(profile.gpu.finegrained["bconv2d_tiled"])
+    for features, message in (([], "features outside"), (["x"] * 100, "over other features")):
+        with pytest.raises(InputError, match=message):
+            from_record(CorrectedTrend, {**record, "features": features}, "model")
 
 
 def test_trees_that_lead_back_are_refused() -> None:
     """A file must not make the evaluation read outside of its tables, nor run in circles."""
-    leaf = np.array([0, 1], np.int32)
-    ways = np.array([0, 1], np.int32)
     numbers = np.array([0.5, 1.0])
-    looped = Trees(1, 1, leaf[:1], np.array([0, -1], np.int16), numbers, ways, ways, numbers)
-    with pytest.raises(InputError, match="leads back"):
-        Trees.from_dict(looped.to_dict())
+    for right in (0, 2):
+        ways = np.array([right, 0], np.int32)
+        with pytest.raises(InputError, match="leads back"):
+            Trees(np.zeros(1, np.int32), np.array([0, -1], np.int16), numbers, ways)
 
 
 def test_profile_survives_its_file(profile: DeviceProfile, tmp_path: Path) -> None:
     write_profile(tmp_path / "profile.json", profile)
     again = read_profile(tmp_path / "profile.json")
-    assert again.to_dict() == profile.to_dict()
+    assert to_record(again) == to_record(profile)
     assert again.device == profile.device
     assert again.key(1) == FACTS.keys[1]
     for method in ("ulayer", "codl", "finegrained"):
@@ -267,8 +247,11 @@ def test_typical_errors_are_medians_over_both_processors() -> None:
         ("", "not a device profile"),
         ("[1, 2]", "not a device profile"),
         ('{"phonebit_profile": 99}', "version of the profile"),
-        ('{"phonebit_profile": 4}', "damaged device profile"),
-        ('{"phonebit_profile": 4, "device": 3, "gpu": null}', "facts about a device"),
+        ('{"phonebit_profile": 5}', "damaged device profile"),
+        (
+            '{"phonebit_profile": 5, "device": 3, "gpu": null, "sharing": {}, "cpu": {}}',
+            "profile.device: damaged",
+        ),
     ],
 )
 def test_files_that_are_no_profiles_are_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -280,11 +263,19 @@ def test_files_that_are_no_profiles_are_refused(tmp_path: Path, text: str, messa
 
 
 def test_profile_of_other_features_is_refused(profile: DeviceProfile) -> None:
-    record = json.loads(json.dumps(profile.to_dict()))
-    table = record["gpu"]["finegrained"]
-    table["bconv2d_tiled"] = table["*"]
-    with pytest.raises(InputError, match="other features than this version"):
-        DeviceProfile.from_dict(record)
+    record = json.loads(json.dumps(to_record(profile)))
+    features = record["gpu"]["finegrained"]["bconv2d_tiled"]["features"]
+    features[features.index("first_channel")] = "colours"
+    predictor = from_record(DeviceProfile, record, "profile").predictor("finegrained", 1)
+    with pytest.raises(InputError, match=r"other features than this version.*colours"):
+        predictor.microseconds(CONV, Processor.GPU, CONV.whole)
+
+
+def test_profile_without_a_model_of_all_samples_is_refused(profile: DeviceProfile) -> None:
+    record = json.loads(json.dumps(to_record(profile)))
+    del record["gpu"]["codl"]["*"]
+    with pytest.raises(InputError, match="codl: no model"):
+        from_record(DeviceProfile, record, "profile")
 
 
 def test_what_was_not_measured_is_named(profile: DeviceProfile) -> None:
@@ -306,10 +297,10 @@ def test_sharing_costs_are_found(profile: DeviceProfile, tmp_path: Path) -> None
     path = tmp_path / "copied.jsonl"
     device = MadeUpDevice(ways=(Way("copy", "events"),))
     collect_here(path, FACTS, CollectionPlan(layers=1, turns=1), device)
-    [mode] = sharing_modes(read_samples(path).handovers)
-    assert (mode.sharing, mode.synchronization, mode.threads) == ("copy", "events", 1)
-    assert mode.cost.microseconds(0, 0) == pytest.approx(10 * SYNC_US, rel=0.01)
-    assert mode.cost.microseconds(4000, 8000) == pytest.approx(
+    costs = sharing_costs(read_samples(path).handovers)
+    assert list(costs) == [1]
+    assert costs[1].microseconds(0, 0) == pytest.approx(10 * SYNC_US, rel=0.01)
+    assert costs[1].microseconds(4000, 8000) == pytest.approx(
         10 * SYNC_US + 12000 * US_PER_BYTE, rel=0.01
     )
 

@@ -17,6 +17,7 @@ from phonebit.format.reader import parse_contents
 from phonebit.format.writer import file_bytes
 from phonebit.network import Network
 from phonebit.planner import OutputPart
+from phonebit.planner.json_records import from_record, to_record
 from phonebit.planner.measure.device_facts import PROBE, device_facts, gpu_facts
 from phonebit.planner.measure.sampled_files import layer_file
 from phonebit.planner.measure.sampling import FAMILY_CYCLE, sample_cuts, sample_layers
@@ -111,7 +112,7 @@ def test_a_sampled_layer_is_what_its_file_says(layer: LayerShape) -> None:
     contents, index = layer_file(layer)
     again = parse_contents(file_bytes(contents))
     assert LayerShape.of(again, index) == layer
-    assert LayerShape.from_dict(layer.to_dict()) == layer
+    assert from_record(LayerShape, to_record(layer), "geometry") == layer
     for part in sample_cuts(layer, 3):
         assert 0 < layer.operations(part) < layer.operations(layer.whole)
         assert layer.output_bytes(part) < layer.output_bytes(layer.whole)
@@ -231,6 +232,6 @@ def test_dense_layers_are_told_from_maps() -> None:
 )
 def test_damaged_geometries_are_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        LayerShape.from_dict({**CONV.to_dict(), **change})
+        from_record(LayerShape, {**to_record(CONV), **change}, "geometry")
     with pytest.raises(InputError, match="a field is missing"):
-        LayerShape.from_dict({"op": "pad", "operand_channels": [3]})
+        from_record(LayerShape, {"op": "pad", "operand_channels": [3]}, "geometry")

@@ -11,6 +11,7 @@ import pytest
 
 from phonebit.errors import DeviceError, InputError
 from phonebit.planner import Processor
+from phonebit.planner.json_records import to_record
 from phonebit.planner.measure.collect import collect_here
 from phonebit.planner.measure.device_facts import with_tuning
 from phonebit.planner.measure.orders import CollectionPlan, make_orders
@@ -46,7 +47,7 @@ class MadeUpPhone:
         self.turns: set[int] = set()
 
     def head(self) -> dict[str, Any]:
-        gpu = DEVICE.gpu.to_dict()
+        gpu = to_record(DEVICE.gpu)
         told = {
             name: gpu[name] for name in gpu if name not in ("tuning", "refused", "refused_for_cuts")
         }
@@ -182,7 +183,7 @@ def test_an_order_that_was_measured_again_counts_once(phone: MadeUpPhone, tmp_pa
     [
         (1, lambda record: record.update(orders="0" * 16), "was expected"),
         (1, lambda record: record.pop("gpu"), "gpu"),
-        (1, lambda record: record["gpu"].pop("vendor"), "facts about a GPU"),
+        (1, lambda record: record["gpu"].pop("vendor"), "gpu: a field is missing .*vendor"),
         (1, lambda record: record.update(ways=[["svm", "shouting"]]), "unknown way of sharing"),
         (1, lambda record: record.update(ways=[]), "no way of sharing"),
         (2, lambda record: record.update(order=9999), "order 9999 of"),
@@ -230,7 +231,7 @@ def test_a_damaged_folder_is_refused(phone: MadeUpPhone, tmp_path: Path, name: s
     (phone.folder / name).write_text(changed)
     with pytest.raises(InputError, match="not those of the plan"):
         collect_results(phone.folder, phone.results, tmp_path / "samples.jsonl")
-    (phone.folder / PLAN_FILE).write_text("{}")
+    (phone.folder / PLAN_FILE).write_text('{"layers": "8"}')
     with pytest.raises(InputError, match="not a"):
         collect_results(phone.folder, phone.results, tmp_path / "samples.jsonl")
 

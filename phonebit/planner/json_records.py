@@ -1,0 +1,148 @@
+"""Dataclasses as JSON and back: profiles, samples and measurement jobs consist of them.
+
+Files come from other machines, so each value is compared with the type that its field declares.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from phonebit.errors import InputError
+from phonebit.planner.plan.execution_plan import Processor
+from phonebit.text_files import DAMAGED, MOST_RECORD_BYTES, parse_json, read_text
+
+Parsed = TypeVar("Parsed")
+_types_of = lru_cache(maxsize=None)(get_type_hints)
+
+
+def to_record(value: Any) -> Any:
+    """The JSON-ready form: processors by name, arrays as base64 of little-endian numbers."""
+    if isinstance(value, Processor):
+        return value.name.lower()
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, np.ndarray):
+        return base64.b64encode(value.astype(value.dtype.newbyteorder("<")).tobytes()).decode()
+    if is_dataclass(value):
+        return {field.name: to_record(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): to_record(item) for key, item in value.items()}
+    return [to_record(item) for item in value] if isinstance(value, tuple) else value
+
+
+def from_record(declared: Any, record: Any, where: str) -> Any:
+    """The inverse of ``to_record``.
+
+    Args:
+        declared: A dataclass, or what one of its fields is declared as.
+        record: What a file holds.
+        where: What is read, for errors: "geometry", then "geometry.in_h".
+
+    Raises:
+        InputError: A field is missing, unknown or of another type, a number is not finite, or a
+            dataclass refuses its values.
+    """
+    kind, arguments = get_origin(declared) or declared, get_args(declared)
+    if kind is UnionType:  # of something and None
+        (declared,) = (argument for argument in arguments if argument is not NoneType)
+        return None if record is None else from_record(declared, record, where)
+    if is_dataclass(kind):
+        return _dataclass(kind, record, where)
+    if kind is Processor and str(record).upper() in Processor.__members__:
+        return Processor[record.upper()]
+    if kind is np.ndarray and isinstance(record, str):
+        return _array(get_args(arguments[1])[0], record, where)
+    if kind is tuple and isinstance(record, list):
+        if arguments[-1] is Ellipsis:
+            arguments = len(record) * arguments[:1]
+        if len(arguments) == len(record):
+            items = enumerate(zip(arguments, record, strict=True))
+            return tuple(from_record(of, item, f"{where}.{place}") for place, (of, item) in items)
+    if kind is Mapping and isinstance(record, dict):
+        of = arguments[1]
+        names = {_key(arguments[0], key, where): key for key in record}
+        return {name: from_record(of, record[key], f"{where}.{key}") for name, key in names.items()}
+    if kind is float and type(record) in (int, float) and math.isfinite(record):
+        return float(record)
+    if kind is not float and type(record) is kind:
+        return record
+    name = getattr(declared, "__name__", str(declared))
+    raise InputError("damaged", where=where, expected=name, got=repr(record)[:60])
+
+
+def _dataclass(kind: Any, record: Any, where: str) -> Any:
+    types = _types_of(kind)
+    if not isinstance(record, dict):
+        raise InputError("damaged", where=where, expected=", ".join(types), got=repr(record)[:60])
+    needed = {
+        field.name
+        for field in fields(kind)
+        if field.default is MISSING and field.default_factory is MISSING
+    }
+    wrong = sorted((needed - record.keys()) | (record.keys() - types.keys()))
+    if wrong:
+        what = "a field is missing or unknown"
+        raise InputError(what, where=where, expected=", ".join(types), got=", ".join(wrong))
+    values = {
+        name: from_record(types[name], item, f"{where}.{name}") for name, item in record.items()
+    }
+    return kind(**values)
+
+
+def _key(declared: Any, key: str, where: str) -> Any:
+    try:
+        return declared(key)
+    except ValueError:
+        raise InputError("damaged", where=where, expected=declared.__name__, got=key) from None
+
+
+def _array(scalar: type[np.generic], text: str, where: str) -> np.ndarray:
+    try:
+        content = base64.b64decode(text, validate=True)
+        return np.frombuffer(content, np.dtype(scalar).newbyteorder("<"))
+    except ValueError as error:
+        raise InputError("damaged", where=where, expected="base64", got=str(error)) from None
+
+
+def read_lines(
+    path: Path, what: str, parse: Callable[[dict[str, Any]], Parsed], hint: str
+) -> list[Parsed]:
+    """Reads a file of one JSON object per line.
+
+    Args:
+        path: The file; its last line may be cut off, as an interruption leaves it.
+        what: It should be, with an article.
+        parse: Makes something of a line.
+        hint: What to do about a damaged line.
+
+    Raises:
+        InputError: It is no such file, or a line of it is damaged: the line is named.
+        OSError: It cannot be read.
+    """
+    found = []
+    for number, line in enumerate(whole_lines(read_text(path, what, MOST_RECORD_BYTES)), 1):
+        try:
+            record = parse_json(line, "a line")
+            if not isinstance(record, dict):
+                raise InputError("a line", expected="a JSON object", got=line[:40])
+            found.append(parse(record))
+        except (InputError, *DAMAGED) as error:
+            raise InputError(
+                f"not a line of {what}", where=f"{path}:{number}", got=str(error), hint=hint
+            ) from None
+    return found
+
+
+def whole_lines(text: str) -> list[str]:
+    """The lines that were written to their end; empty ones do not count."""
+    whole, _, _cut_off = text.rpartition("\n")
+    return [line for line in whole.split("\n") if line.strip()]
