@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.coexec import results_file
+from benchmarks.coexec.quiet_probe import QuietProbe
 from benchmarks.coexec.testbed import (
     Testbed,
     TestbedError,
@@ -23,11 +24,10 @@ from benchmarks.coexec.turns import Budget
 from benchmarks.records import RESULTS
 from phonebit import Network
 from phonebit.devices.loading import EngineOptions
-from phonebit.planner.measure.engines import open_measuring_engine, open_noise_probe
+from phonebit.planner.measure.engines import open_measuring_engine, open_probe
 
 if TYPE_CHECKING:
     from phonebit import _runtime
-    from phonebit.planner.measure.noise_probe import NoiseProbe
 
 FILE: Final = RESULTS / "coexec.json"
 FOLDER: Final = Path(tempfile.gettempdir()) / "phonebit-coexec"
@@ -88,9 +88,9 @@ class Bench:
         threads = self.testbed.cpu_cores if threads is None else threads
         return open_measuring_engine(path, self.both, EngineOptions(threads, **options))
 
-    def canary(self) -> NoiseProbe:
+    def canary(self) -> QuietProbe:
         """Tells whether all of the testbed's cores are undisturbed."""
-        return open_noise_probe(self.both, EngineOptions(self.testbed.cpu_cores))
+        return QuietProbe(*open_probe(self.both, EngineOptions(self.testbed.cpu_cores)))
 
 
 SEED: Final = 1

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from benchmarks.coexec.quiet_probe import QuietProbe
 from benchmarks.rounds import TOTAL, take_turns
 from phonebit.planner import Processor
-from phonebit.planner.measure.noise_probe import NoiseProbe
 
 MOST_ROUNDS: Final = 200
 LEAST_ROUNDS: Final = 10
@@ -41,7 +41,7 @@ class Budget:
         return Budget(self.left_s / max(1, items_left))
 
 
-def timed(call: Callable[[], object], canary: NoiseProbe) -> Callable[[], dict[str, float]]:
+def timed(call: Callable[[], object], canary: QuietProbe) -> Callable[[], dict[str, float]]:
     """A contestant: milliseconds of a call while all cores of the testbed are undisturbed.
 
     Calls that do not count come before: they find the others' weights in the caches, and a
@@ -64,7 +64,7 @@ def timed(call: Callable[[], object], canary: NoiseProbe) -> Callable[[], dict[s
 
 
 def compete(
-    calls: Mapping[str, Callable[[], object]], canary: NoiseProbe, budget: Budget
+    calls: Mapping[str, Callable[[], object]], canary: QuietProbe, budget: Budget
 ) -> dict[str, Any]:
     """Times calls A B C A B C ..., as often as the budget allows.
 

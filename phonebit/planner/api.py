@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -18,11 +17,11 @@ from phonebit.format.reader import read_contents
 from phonebit.format.writer import PBIT_FILE, file_bytes
 from phonebit.output_files import check_output, write_output
 from phonebit.planner.measure.collect import CollectionReport, collect_here
-from phonebit.planner.measure.device_facts import PROBE, device_facts, gpu_facts
-from phonebit.planner.measure.engines import open_measuring_engine, open_noise_probe
+from phonebit.planner.measure.device_facts import device_facts, gpu_facts
+from phonebit.planner.measure.engines import open_measuring_engine, open_probe
 from phonebit.planner.measure.measuring import measure_parts
+from phonebit.planner.measure.noise_probe import NoiseProbe
 from phonebit.planner.measure.orders import CollectionPlan
-from phonebit.planner.measure.sampled_files import layer_file
 from phonebit.planner.measure.sync_layers import Way
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
 from phonebit.planner.plan.stored_plans import with_plan
@@ -217,7 +216,7 @@ def _engine_of(
 def _measured_times(
     engine: _runtime.Network, contents: FileContents, device: str, progress: Progress
 ) -> MeasuredTimes:
-    probe = open_noise_probe(device, EngineOptions(engine.threads))
+    probe = NoiseProbe(*open_probe(device, EngineOptions(engine.threads)))
 
     def measure(layer: int, cpu: OutputPart | None, gpu: OutputPart | None) -> tuple[float, float]:
         at_work = [side for side in Processor if (cpu, gpu)[side] is not None]
@@ -273,16 +272,11 @@ def facts_here(device: str, threads: tuple[int, ...]) -> DeviceFacts:
     """
     found = opencl_device(device)
     gpu = gpu_facts(found, stored_tuning(device_key(found)))
-    contents, index = layer_file(PROBE)
-    with tempfile.TemporaryDirectory(prefix="phonebit-collect-") as folder:
-        file = Path(folder) / "probe.pbit"
-        file.write_bytes(file_bytes(contents))
-        alone = open_measuring_engine(file, "cpu", EngineOptions(1))
-        keys = {
-            count: open_measuring_engine(file, f"{device}+cpu", EngineOptions(count)).plan_key
-            for count in threads
-        }
-        return device_facts(gpu, alone.isa, usable_cores(), alone.layers[index].kernel, keys)
+    alone, index = open_probe("cpu", EngineOptions(1))
+    keys = {
+        count: open_probe(f"{device}+cpu", EngineOptions(count))[0].plan_key for count in threads
+    }
+    return device_facts(gpu, alone.isa, usable_cores(), alone.layers[index].kernel, keys)
 
 
 @dataclass

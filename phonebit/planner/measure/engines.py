@@ -11,7 +11,6 @@ from phonebit.devices.loading import EngineOptions, open_engine
 from phonebit.format.reader import read_contents
 from phonebit.format.writer import file_bytes
 from phonebit.planner.measure.device_facts import PROBE
-from phonebit.planner.measure.noise_probe import NoiseProbe
 from phonebit.planner.measure.sampled_files import layer_file
 from phonebit.planner.plan.execution_plan import Processor
 from phonebit.planner.search.network_graph import NetworkGraph
@@ -41,8 +40,8 @@ def open_measuring_engine(path: Path, device: str, options: EngineOptions) -> _r
     return open_engine(path, device, replace(options, plan=plan))
 
 
-def open_noise_probe(device: str, options: EngineOptions) -> NoiseProbe:
-    """Tells whether both processors are undisturbed.
+def open_probe(device: str, options: EngineOptions) -> tuple[_runtime.Network, int]:
+    """What ``NoiseProbe`` takes: a network that holds its layer, and the layer's index.
 
     Args:
         device: Both processors, as ``Network.load`` takes them.
@@ -55,4 +54,4 @@ def open_noise_probe(device: str, options: EngineOptions) -> NoiseProbe:
     with tempfile.TemporaryDirectory(prefix="phonebit-probe-") as folder:
         file = Path(folder) / "probe.pbit"
         file.write_bytes(file_bytes(contents))
-        return NoiseProbe(open_measuring_engine(file, device, options), index)
+        return open_measuring_engine(file, device, options), index

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from phonebit.planner.measure.device_facts import PROBE
 from phonebit.planner.measure.measuring import LayerTimes, measure_parts
@@ -32,7 +32,6 @@ WAITS_PER_MEASUREMENT: Final = 2
 GPU_PART: Final = OutputPart(0, PROBE.out_h // 2, 0, PROBE.out_c)
 CPU_PART: Final = OutputPart(PROBE.out_h // 2, PROBE.out_h, 0, PROBE.out_c)
 
-Found = TypeVar("Found")
 Times = Mapping[Processor, float]
 """Microseconds of the probe's layer."""
 
@@ -49,33 +48,7 @@ class NoiseProbe:
         self._engine = engine
         self._index = index
         self._known_us: dict[Processor, list[float]] = {processor: [] for processor in Processor}
-        self._patience_s = float(PATIENCE_S)
-
-    def measure_quietly(
-        self, processors: Collection[Processor], measure: Callable[[], Found]
-    ) -> Found:
-        """A measurement before and after which the processors are undisturbed.
-
-        Args:
-            processors: Who takes part.
-            measure: Called again until they are, or patience is over: then its answer counts, since
-                a device that stays slow is measured as it is.
-        """
-        begin = time.monotonic()
-        probe = self._layer_us()
-        self._learn(probe)
-        while True:
-            is_patient = self._patience_s > 0
-            found = None
-            if not is_patient or self._is_quiet(processors, probe):
-                found = (measure(),)
-            probe = self._layer_us()
-            seconds = time.monotonic() - begin
-            if found and (not is_patient or self._is_quiet(processors, probe)):
-                self._restore(seconds)
-                return found[0]
-            self._patience_s -= seconds
-            begin += seconds
+        self.patience_s = float(PATIENCE_S)
 
     def measure_in_turns(
         self,
@@ -98,14 +71,14 @@ class NoiseProbe:
         least = self._turn(measures)
         for _ in range(turns - 1):
             least = _least(least, self._turn(measures))
-        self._learn(_by_processor(least[0]))
-        self._restore(time.monotonic() - begin)
-        while self._patience_s > 0 and not self._is_quiet(processors, _by_processor(least[0])):
+        self.learn(by_processor(least[0]))
+        self.restore(time.monotonic() - begin)
+        while self.patience_s > 0 and not self.is_quiet(processors, by_processor(least[0])):
             begin = time.monotonic()
             least = _least(least, self._turn(measures))
-            self._patience_s -= time.monotonic() - begin
+            self.patience_s -= time.monotonic() - begin
         probe, *times = least
-        return times, _by_processor(probe)
+        return times, by_processor(probe)
 
     def measure_times(
         self, processors: Collection[Processor], measure: Callable[[], LayerTimes], turns: int
@@ -118,40 +91,35 @@ class NoiseProbe:
             turns: Likewise.
         """
         [times], probe = self.measure_in_turns(processors, [measure], turns)
-        slowness = {processor: us / self._usual_us(processor) for processor, us in probe.items()}
+        slowness = {
+            processor: us / usual_us(self._known_us[processor]) for processor, us in probe.items()
+        }
         return times.at_usual_speed(slowness[Processor.CPU], slowness[Processor.GPU])
 
     def _turn(self, measures: Sequence[Callable[[], LayerTimes]]) -> list[LayerTimes]:
         """The probe's times, then the others'."""
-        return [self._layer(), *(measure() for measure in measures)]
+        return [self.layer(), *(measure() for measure in measures)]
 
-    def _restore(self, seconds: float) -> None:
-        restored_s = self._patience_s + WAITS_PER_MEASUREMENT * seconds
-        self._patience_s = min(restored_s, PATIENCE_S)
+    def restore(self, seconds: float) -> None:
+        """Patience, for so long a measurement."""
+        self.patience_s = min(self.patience_s + WAITS_PER_MEASUREMENT * seconds, PATIENCE_S)
 
-    def _layer_us(self) -> Times:
-        """Microseconds that the layer takes now."""
-        return _by_processor(self._layer())
-
-    def _layer(self) -> LayerTimes:
+    def layer(self) -> LayerTimes:
+        """What the layer takes now."""
         return measure_parts(self._engine, self._index, CPU_PART, GPU_PART, REPEATS)
 
-    def _learn(self, probe: Times) -> None:
+    def learn(self, probe: Times) -> None:
         """Keeps a time from before waiting: of those while it waits there are many alike."""
         for processor, us in probe.items():
             self._known_us[processor].append(us)
 
-    def _usual_us(self, processor: Processor) -> float:
-        return usual_us(self._known_us[processor])
-
-    def _is_quiet(self, processors: Collection[Processor], probe: Times) -> bool:
+    def is_quiet(self, processors: Collection[Processor], probe: Times) -> bool:
         """Whether the layer took as long as usual."""
-        return all(
-            probe[processor] <= TOLERANCE * self._usual_us(processor) for processor in processors
-        )
+        return all(probe[side] <= TOLERANCE * usual_us(self._known_us[side]) for side in processors)
 
 
-def _by_processor(times: LayerTimes) -> Times:
+def by_processor(times: LayerTimes) -> Times:
+    """Without the time of both together."""
     return {Processor.CPU: times.cpu_us, Processor.GPU: times.gpu_us}
 
 

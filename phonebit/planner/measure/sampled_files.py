@@ -6,7 +6,6 @@ it make of floats.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -110,50 +109,43 @@ class _File:
 
     def weigh(self, record: NDArray[np.void], layer: LayerShape) -> None:
         """Weights, or the channels that are selected."""
+        dtype = _WEIGHT_TYPES.get(layer.weight_bits, DataType.I32)
         if layer.op == "select_channels":
-            chosen = self.rng.integers(0, layer.in_c, layer.out_c).astype(np.int32)
-            record["weights"] = self.constant(DataType.I32, chosen)
-        if not layer.is_convolution:
+            dtype, numbers = DataType.I32, self.rng.integers(0, layer.in_c, layer.out_c)
+        elif not layer.is_convolution:
             return
-        taps = layer.kernel_h * layer.kernel_w
-        dtype = _WEIGHT_TYPES[layer.weight_bits]
-        if dtype == DataType.BIT:
+        elif dtype == DataType.BIT:
             is_depthwise = layer.op == "binary_depthwise_conv2d"
-            words = self.words(
-                taps if is_depthwise else layer.out_c * taps,
-                layer.in_c if is_depthwise else layer.in_c // layer.groups,
-            )
-            record["weights"] = self.constant(dtype, words)
-            return
-        shape = layer.out_c * layer.taps
-        numbers = self.rng.integers(-100, 101, shape)
-        scale = 1 if dtype == DataType.I8 else 1 / 128
-        record["weights"] = self.constant(dtype, (numbers * scale).astype(CONSTANT_TYPES[dtype]))
+            filters, channels = (1, layer.in_c) if is_depthwise else (layer.out_c, layer.in_c)
+            taps = layer.kernel_h * layer.kernel_w
+            numbers = self.words(filters * taps, channels // layer.groups)
+        else:
+            numbers = self.rng.integers(-100, 101, layer.out_c * layer.taps)
+            if dtype != DataType.I8:
+                numbers = numbers / 128
+        record["weights"] = self.constant(dtype, numbers)
 
     def finish_epilogue(self, record: NDArray[np.void], layer: LayerShape) -> None:
         """Steps and thresholds."""
         if layer.thresholds:
             reach = max(1, int(np.sqrt(layer.taps)))
-            limits = self.rng.integers(-reach, reach + 1, layer.out_c).astype(np.int32)
+            limits = self.rng.integers(-reach, reach + 1, layer.out_c)
             record["threshold"] = self.constant(DataType.I32, limits)
             record["threshold_kind"] = ThresholdKind.I32
         elif layer.bits and layer.op not in ("max_pool2d", "concat"):
             record["threshold_kind"] = ThresholdKind.F32
         record["step_begin"], record["step_count"] = len(self.steps), layer.steps
         for place in range(layer.steps):
-            self.steps.append(self.step(layer, place < layer.step_tensors))
-
-    def step(self, layer: LayerShape, reads_tensor: bool) -> NDArray[np.void]:
-        step = np.zeros((), STEP)
-        step["tensor"] = step["constant_a"] = step["constant_b"] = NONE
-        if reads_tensor:
-            step["kind"] = StepKind.ADD
-            step["tensor"] = self.source("f32", (layer.out_h, layer.out_w), layer.out_c)
-            return step
-        step["kind"] = StepKind.SCALE_BIAS
-        for side in ("constant_a", "constant_b"):
-            step[side] = self.constant(DataType.F32, self.rng.normal(size=layer.out_c))
-        return step
+            step = np.zeros((), STEP)
+            step["tensor"] = step["constant_a"] = step["constant_b"] = NONE
+            if place < layer.step_tensors:
+                step["kind"] = StepKind.ADD
+                step["tensor"] = self.source("f32", (layer.out_h, layer.out_w), layer.out_c)
+            else:
+                step["kind"] = StepKind.SCALE_BIAS
+                for side in ("constant_a", "constant_b"):
+                    step[side] = self.constant(DataType.F32, self.rng.normal(size=layer.out_c))
+            self.steps.append(step)
 
     def words(self, pixels: int, channels: int) -> NDArray[np.uint32]:
         """Packed random bits; those beyond the channels are 0."""
@@ -209,22 +201,14 @@ def _op(layer: LayerShape) -> NDArray[np.void]:
     record["groups"] = layer.groups
     if layer.input == "u8" and layer.op == "conv2d":
         record["input_mul"], record["input_add"] = 2, layer.input_add
-    record["pad_bottom"] = _pad_behind(_side(layer, "h"))
-    record["pad_right"] = _pad_behind(_side(layer, "w"))
+    if layer.is_convolution or layer.op in ("max_pool2d", "average_pool2d", "pad"):
+        rows = layer.out_h, layer.stride_h, layer.pad_top, layer.kernel_h, layer.dilation_h
+        columns = layer.out_w, layer.stride_w, layer.pad_left, layer.kernel_w, layer.dilation_w
+        record["pad_bottom"] = _pad_behind(layer.in_h, *rows)
+        record["pad_right"] = _pad_behind(layer.in_w, *columns)
     return record
 
 
-def _side(layer: LayerShape, side: str) -> Mapping[str, int]:
-    fields = ("in", "out", "kernel", "stride", "dilation")
-    before = layer.pad_top if side == "h" else layer.pad_left
-    is_window = layer.is_convolution or layer.op in ("max_pool2d", "average_pool2d", "pad")
-    values = {field: int(getattr(layer, f"{field}_{side}")) for field in fields}
-    return {**values, "before": before, "is_window": int(is_window)}
-
-
-def _pad_behind(side: Mapping[str, int]) -> int:
+def _pad_behind(size: int, out: int, stride: int, before: int, kernel: int, dilation: int) -> int:
     """Padding behind the map: what the last window needs of it."""
-    if not side["is_window"]:
-        return 0
-    last = (side["out"] - 1) * side["stride"] - side["before"]
-    return max(0, last + (side["kernel"] - 1) * side["dilation"] + 1 - side["in"])
+    return max(0, (out - 1) * stride - before + (kernel - 1) * dilation + 1 - size)
