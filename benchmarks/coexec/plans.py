@@ -24,7 +24,8 @@ from phonebit.planner.search.stages import Placement, cut_in_two
 PredictorName = Literal["ulayer", "codl", "finegrained", "finegrained_plain"]
 
 CONVOLUTIONS: Final = ("binary_conv2d", "conv2d")
-LAYER_TO_PROCESSOR: Final = Method("user", (), source="µLayer, section 7.2: whole layers")
+LAYER_TO_PROCESSOR: Final = Method("user", ())
+"""µLayer, section 7.2: whole layers."""
 CODL: Final = METHODS["codl"]
 ULAYER: Final = METHODS["ulayer"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from phonebit.planner import Processor
-from phonebit.planner.measure.noise_probe import NoiseProbe, by_processor
+from phonebit.planner.measure.measuring import NoiseProbe
 
 Found = TypeVar("Found")
 
@@ -26,14 +26,14 @@ class QuietProbe(NoiseProbe):
                 a device that stays slow is measured as it is.
         """
         begin = time.monotonic()
-        probe = by_processor(self.layer())
+        probe = self.layer()
         self.learn(probe)
         while True:
             is_patient = self.patience_s > 0
             found = None
             if not is_patient or self.is_quiet(processors, probe):
                 found = (measure(),)
-            probe = by_processor(self.layer())
+            probe = self.layer()
             seconds = time.monotonic() - begin
             if found and (not is_patient or self.is_quiet(processors, probe)):
                 self.restore(seconds)

@@ -54,12 +54,6 @@ def _print(console: Console, report: TrainingReport) -> None:
         f"fitted on {report.learnt_from} partitions, tested on {report.tested_with} of other layers"
     )
     console.print(_accuracy_table(report.accuracies))
-    agreeing, differing = report.dispatch
-    if differing:
-        console.print(
-            f"[yellow]warning[/] {differing} of {agreeing + differing} parts ran on other kernels "
-            "than planning reckons with"
-        )
     for what, refused in (("", report.refused), (" for cuts", report.refused_for_cuts)):
         for choice in refused:
             console.print(

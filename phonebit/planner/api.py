@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -12,22 +11,23 @@ from phonebit.devices.opencl import device_key, opencl_device
 from phonebit.devices.runtime import usable_cores
 from phonebit.devices.tuning_store import stored_tuning
 from phonebit.errors import DeviceError, InputError
-from phonebit.format.contents import FileContents
 from phonebit.format.reader import read_contents
 from phonebit.format.writer import PBIT_FILE, file_bytes
 from phonebit.output_files import check_output, write_output
-from phonebit.planner.measure.collect import CollectionReport, collect_here
-from phonebit.planner.measure.device_facts import device_facts, gpu_facts
-from phonebit.planner.measure.engines import open_measuring_engine, open_probe
-from phonebit.planner.measure.measuring import measure_parts
-from phonebit.planner.measure.noise_probe import NoiseProbe
+from phonebit.planner.measure.collect import CollectionReport, Progress, collect_here
+from phonebit.planner.measure.engines import (
+    device_facts,
+    gpu_facts,
+    open_measuring_engine,
+    open_probe,
+)
+from phonebit.planner.measure.measuring import NoiseProbe, measure_parts
 from phonebit.planner.measure.orders import CollectionPlan
 from phonebit.planner.measure.sync_layers import Way
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
 from phonebit.planner.plan.stored_plans import with_plan
 from phonebit.planner.predict import LayerShape
 from phonebit.planner.predict.evaluation import Accuracy, evaluate, typical_errors
-from phonebit.planner.predict.kernels import GpuDispatch
 from phonebit.planner.predict.profile import (
     PROFILE_FILE,
     DeviceProfile,
@@ -37,7 +37,6 @@ from phonebit.planner.predict.profile import (
 )
 from phonebit.planner.predict.samples import SAMPLES_FILE, DeviceFacts, read_samples
 from phonebit.planner.predict.training import Trainer, split_by_layer
-from phonebit.planner.predict.training_dispatch import dispatch_agreement
 from phonebit.planner.search.explain import LayerChoice, explain
 from phonebit.planner.search.methods import method_named
 from phonebit.planner.search.network_graph import NetworkGraph
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
     from phonebit import _runtime
 
 MethodName = Literal["search", "ulayer", "codl", "finegrained"]
-Progress = Callable[[str], None]
 TURNS: Final = 8
 """Interleaved repetitions of a measurement, of which the least counts."""
 
@@ -58,9 +56,6 @@ class PlanReport:
     """What planning gave.
 
     Args:
-        file: The network.
-        output: Where it is with its plan.
-        planned: The plan and how it came about.
         layers: Why, layer by layer.
         measurements: Pairs of parts that were measured; 0: the plan is from predictions.
         typical_error: Of the predictions, as a share; None where times were measured, or it is not
@@ -135,15 +130,16 @@ def plan(
     count = threads or max(known.threads)
     key, cost = known.key(count), known.sharing_cost(method, count)
     contents = read_contents(path)
-    is_asked = measure or way.measures
+    shapes = [layer.geometry for layer in NetworkGraph.of(contents).layers]
+    is_asked = way.measures or bool(measure)
     engine = None
     if is_asked or (measure is None and _is_here(known, device)):
         engine = _engine_of(path, key, device, count, is_asked)
-    measured = None if engine is None else _measured_times(engine, contents, device, progress)
+    measured = None if engine is None else _measured_times(engine, shapes, device, progress)
     if measured is not None and way.measures:
         planned = plan_network(contents, key, way, measured, cost)
     else:
-        times = PredictedTimes(_shapes(contents), known.predictor(method, count))
+        times = PredictedTimes(shapes, known.predictor(method, count))
         planned = plan_network(contents, key, way, times, cost, known.margin(method), measured)
     content = file_bytes(with_plan(contents, planned.plan))
     write_output(output, content, PBIT_FILE, [Path(profile)], replace_any)
@@ -158,10 +154,7 @@ def plan(
 
 
 def find_profile(device: str | Path) -> DeviceProfile:
-    """A device's profile.
-
-    Args:
-        device: A file, or the key of a device whose profile is in the cache folder.
+    """A device's profile: a file, or that of a key in the cache folder.
 
     Raises:
         InputError: There is no such profile, or it is damaged.
@@ -178,10 +171,6 @@ def find_profile(device: str | Path) -> DeviceProfile:
     )
 
 
-def _shapes(contents: FileContents) -> list[LayerShape]:
-    return [layer.geometry for layer in NetworkGraph.of(contents).layers]
-
-
 def _is_here(profile: DeviceProfile, device: str) -> bool:
     """Whether the profile's GPU may be this one; what a plan is kept under decides."""
     try:
@@ -196,25 +185,23 @@ def _engine_of(
     """A network to measure, if this is the device of the key."""
     try:
         engine = open_measuring_engine(path, device, EngineOptions(threads))
+        if engine.plan_key == key:
+            return engine
+        raise DeviceError(
+            "the profile is of another device, driver or number of threads",
+            where="--profile",
+            expected=engine.plan_key,
+            got=key,
+            hint="measure on that device, or plan without measuring",
+        )
     except DeviceError:
         if is_asked:
             raise
         return None
-    if engine.plan_key == key:
-        return engine
-    if not is_asked:
-        return None
-    raise DeviceError(
-        "the profile is of another device, driver or number of threads",
-        where="--profile",
-        expected=engine.plan_key,
-        got=key,
-        hint="measure on that device, or plan without measuring",
-    )
 
 
 def _measured_times(
-    engine: _runtime.Network, contents: FileContents, device: str, progress: Progress
+    engine: _runtime.Network, shapes: list[LayerShape], device: str, progress: Progress
 ) -> MeasuredTimes:
     probe = NoiseProbe(*open_probe(device, EngineOptions(engine.threads)))
 
@@ -226,7 +213,7 @@ def _measured_times(
         return times.cpu_us, times.gpu_us
 
     names = [layer.name for layer in engine.layers]
-    return MeasuredTimes(_shapes(contents), measure, lambda layer: progress(names[layer]))
+    return MeasuredTimes(shapes, measure, lambda layer: progress(names[layer]))
 
 
 def collect(
@@ -264,12 +251,7 @@ def collect(
 
 
 def facts_here(device: str, threads: tuple[int, ...]) -> DeviceFacts:
-    """What a network that holds one small layer says of the processors.
-
-    Args:
-        device: The OpenCL device.
-        threads: Numbers of CPU threads.
-    """
+    """What a network that holds one small layer says of an OpenCL device and the CPU."""
     found = opencl_device(device)
     gpu = gpu_facts(found, stored_tuning(device_key(found)))
     alone, index = open_probe("cpu", EngineOptions(1))
@@ -284,12 +266,9 @@ class TrainingReport:
     """What a training gave.
 
     Args:
-        device: Keys of the device, one for each number of CPU threads.
-        profiles: The files that were written.
         learnt_from: Measured parts that the tested predictors have seen.
         tested_with: Those that they have not.
         accuracies: Errors over the latter.
-        dispatch: Samples of the kernels that planning expects, and all others.
         refused: Kernels that the runtime passes over on this device.
         refused_for_cuts: Likewise, for parts of the channels.
     """
@@ -299,7 +278,6 @@ class TrainingReport:
     learnt_from: int
     tested_with: int
     accuracies: list[Accuracy]
-    dispatch: tuple[int, int]
     refused: list[str]
     refused_for_cuts: list[str]
 
@@ -344,7 +322,6 @@ def train(
     trainer = Trainer(found, progress=progress)
     predictions = evaluate(trainer.fit(learning, found.handovers), testing)
     profile = replace(trainer.fit(found.parts, found.handovers), errors=typical_errors(predictions))
-    agreement = dispatch_agreement(found.parts, GpuDispatch(profile.device.gpu))
     places = [Path(output)] if output is not None else _kept(profile)
     for place in places:
         write_profile(place, profile, inputs=[path], replace_any=replace_any or output is None)
@@ -354,7 +331,6 @@ def train(
         len(learning),
         len(testing),
         [accuracy for prediction in predictions for accuracy in prediction.accuracies()],
-        agreement,
         list(profile.device.gpu.refused),
         list(profile.device.gpu.refused_for_cuts),
     )

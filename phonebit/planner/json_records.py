@@ -61,16 +61,21 @@ def from_record(declared: Any, record: Any, where: str) -> Any:
         return Processor[record.upper()]
     if kind is np.ndarray and isinstance(record, str):
         return _array(get_args(arguments[1])[0], record, where)
-    if kind is tuple and isinstance(record, list):
+    if issubclass(kind, tuple) and isinstance(record, list):
+        arguments = tuple(_types_of(kind).values()) or arguments  # of a NamedTuple
         if arguments[-1] is Ellipsis:
             arguments = len(record) * arguments[:1]
         if len(arguments) == len(record):
-            items = enumerate(zip(arguments, record, strict=True))
-            return tuple(from_record(of, item, f"{where}.{place}") for place, (of, item) in items)
+            pairs = enumerate(zip(arguments, record, strict=True))
+            items = [from_record(of, item, f"{where}.{place}") for place, (of, item) in pairs]
+            return tuple(items) if kind is tuple else kind(*items)
     if kind is Mapping and isinstance(record, dict):
-        of = arguments[1]
-        names = {_key(arguments[0], key, where): key for key in record}
-        return {name: from_record(of, record[key], f"{where}.{key}") for name, key in names.items()}
+        key_of, of = arguments
+        if key_of is int and not all(map(str.isdecimal, record)):
+            raise InputError("damaged", where=where, expected="numbers", got=", ".join(record))
+        return {
+            key_of(key): from_record(of, item, f"{where}.{key}") for key, item in record.items()
+        }
     if kind is float and type(record) in (int, float) and math.isfinite(record):
         return float(record)
     if kind is not float and type(record) is kind:
@@ -98,13 +103,6 @@ def _dataclass(kind: Any, record: Any, where: str) -> Any:
     return kind(**values)
 
 
-def _key(declared: Any, key: str, where: str) -> Any:
-    try:
-        return declared(key)
-    except ValueError:
-        raise InputError("damaged", where=where, expected=declared.__name__, got=key) from None
-
-
 def _array(scalar: type[np.generic], text: str, where: str) -> np.ndarray:
     try:
         content = base64.b64decode(text, validate=True)
@@ -116,13 +114,7 @@ def _array(scalar: type[np.generic], text: str, where: str) -> np.ndarray:
 def read_lines(
     path: Path, what: str, parse: Callable[[dict[str, Any]], Parsed], hint: str
 ) -> list[Parsed]:
-    """Reads a file of one JSON object per line.
-
-    Args:
-        path: The file; its last line may be cut off, as an interruption leaves it.
-        what: It should be, with an article.
-        parse: Makes something of a line.
-        hint: What to do about a damaged line.
+    """Reads a file of one JSON object per line; an interruption may have cut off the last one.
 
     Raises:
         InputError: It is no such file, or a line of it is damaged: the line is named.

@@ -6,13 +6,12 @@ import numpy as np
 
 from phonebit.planner.predict import SharingCost
 from phonebit.planner.predict.codl import UnitTime
-from phonebit.planner.predict.finegrained import CorrectedTrend
+from phonebit.planner.predict.finegrained import CorrectedTrend, CostSum
 from phonebit.planner.predict.kernels import CpuFacts, GpuFacts
 from phonebit.planner.predict.latency_predictor import ALL
 from phonebit.planner.predict.profile import DeviceProfile, ProcessorModels
 from phonebit.planner.predict.samples import DeviceFacts
 from phonebit.planner.predict.trees import Trees
-from phonebit.planner.predict.trend import CostSum
 from phonebit.planner.predict.ulayer import LogLine
 
 KEY = "Test GPU | test CPU | 1 thread"

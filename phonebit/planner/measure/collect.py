@@ -6,15 +6,20 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from phonebit.errors import DeviceError
-from phonebit.planner.measure.measurer import EngineHere
+from phonebit.format.writer import file_bytes
+from phonebit.planner.measure.engines import PROBE
+from phonebit.planner.measure.measuring import NoiseProbe, measure_parts
 from phonebit.planner.measure.orders import CollectionPlan, Measurement, Order, make_orders
-from phonebit.planner.measure.sync_layers import Way, handover
-from phonebit.planner.plan.execution_plan import Processor
+from phonebit.planner.measure.sampled_files import layer_file
+from phonebit.planner.measure.sync_layers import WAYS, Way, handover, sync_layers
+from phonebit.planner.plan.execution_plan import OutputPart, Processor
 from phonebit.planner.predict.kernels import CpuFacts, cpu_kernel
+from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.predict.samples import (
     LEAST_US,
     DeviceFacts,
@@ -25,7 +30,11 @@ from phonebit.planner.predict.samples import (
 )
 
 if TYPE_CHECKING:
-    from phonebit.planner.measure.measurer import OpenEngine
+    from phonebit import _runtime
+
+    OpenEngine = Callable[[Path, int, Way], _runtime.Network]
+    """Loads a file on both processors, with so many CPU threads and in this way of sharing; raises
+    ``DeviceError`` where the device cannot."""
 
 Progress = Callable[[str], None]
 
@@ -47,6 +56,53 @@ class CollectionReport:
     failed: dict[str, str] = field(default_factory=dict)
 
 
+class EngineHere:
+    """The engine of this machine, with the cheapest way of sharing that it has."""
+
+    def __init__(self, open_engine: OpenEngine, plan: CollectionPlan, file: Path) -> None:
+        self._open_engine = open_engine
+        self._plan = plan
+        self._file = file
+        self._probes: dict[int, NoiseProbe] = {}
+        self.way = self._cheapest_way()
+
+    def measure(self, order: Order) -> Measurement:
+        """What the order asks for."""
+        engine, index = self._load(order.layer, order.threads, self.way)
+        measures = [
+            partial(measure_parts, engine, index, cpu, gpu, repeats=1) for cpu, gpu in order.pairs
+        ]
+        if order.threads not in self._probes:
+            self._probes[order.threads] = NoiseProbe(*self._load(PROBE, order.threads, self.way))
+        probe = self._probes[order.threads]
+        times, probe_times = probe.measure_in_turns(order.processors, measures, order.turns)
+        choices = tuple(_choice(engine, index, gpu) for _, gpu in order.pairs)
+        return Measurement(self.way, tuple(times), choices, probe_times)
+
+    def _cheapest_way(self) -> Way:
+        refusal: DeviceError | None = None
+        for way in WAYS:
+            try:
+                self._load(next(sync_layers()), self._plan.threads[0], way)
+            except DeviceError as error:
+                refusal = error
+            else:
+                return way
+        raise DeviceError(f"the processors cannot work together: {refusal}")
+
+    def _load(self, layer: LayerShape, threads: int, way: Way) -> tuple[_runtime.Network, int]:
+        contents, index = layer_file(layer, self._plan.seed)
+        # The runtime maps the file: one that is in use is replaced, never changed.
+        self._file.unlink(missing_ok=True)
+        self._file.write_bytes(file_bytes(contents))
+        return self._open_engine(self._file, threads, way), index
+
+
+def _choice(engine: _runtime.Network, index: int, gpu: OutputPart | None) -> str:
+    launches = [] if gpu is None else engine.dispatch(index, gpu)
+    return str(launches[-1]["choice"]) if launches else "none"
+
+
 def collect_here(
     path: Path,
     device: DeviceFacts,
@@ -58,18 +114,6 @@ def collect_here(
 
     Layers that the file has already are not measured again, so that an interrupted collection goes
     on where it stopped.
-
-    Args:
-        path: The file of samples; it is begun if there is none.
-        device: What is measured.
-        plan: What of it.
-        open_engine: Loads a file on both processors.
-        progress: Called with a text before each layer.
-
-    Raises:
-        InputError: The file is of another device, or damaged.
-        DeviceError: No layer could be measured.
-        OSError: The file cannot be written.
     """
     with tempfile.TemporaryDirectory(prefix="phonebit-collect-") as folder:
         here = EngineHere(open_engine, plan, Path(folder) / "layer.pbit")
@@ -84,19 +128,7 @@ def carry_out(
     measure: Callable[[Order], Measurement | None],
     progress: Progress = lambda _text: None,
 ) -> CollectionReport:
-    """The same with anyone who measures.
-
-    Args:
-        path: The file of samples.
-        device: What is measured.
-        plan: What of it.
-        way: How the processors share.
-        measure: Carries out an order; None: it has not been carried out yet.
-        progress: Called with a text before each order.
-
-    Raises:
-        As ``collect_here``.
-    """
+    """The same with anyone who measures; who has not carried out an order yet answers None."""
     before = begin_samples(path, device)
     known: Counter[object] = Counter(sample.key for sample in before.handovers)
     known.update({sample.key: sample.rounds for sample in before.parts})
@@ -126,13 +158,7 @@ def carry_out(
 
 
 def samples_of(order: Order, found: Measurement, cpu_facts: CpuFacts) -> Iterator[Sample]:
-    """What a measurement tells of the processors.
-
-    Args:
-        order: What was asked for.
-        found: The answer.
-        cpu_facts: What decides about the CPU's kernels.
-    """
+    """What a measurement tells of the processors."""
     layer, threads = order.layer, order.threads
     for pair, times, choice in zip(order.pairs, found.times, found.choices, strict=True):
         both = None not in pair
@@ -140,8 +166,9 @@ def samples_of(order: Order, found: Measurement, cpu_facts: CpuFacts) -> Iterato
             if part is not None and not order.is_sync:
                 on_cpu = side == Processor.CPU
                 kernel = cpu_kernel(layer, part, cpu_facts).name if on_cpu else choice
-                us = max(times.cpu_us if on_cpu else times.gpu_us, LEAST_US)
-                yield PartSample(layer, side, threads, part, kernel, us, found.probe[side], both)
+                us = round(max(times.of(side), LEAST_US), 4)
+                probe_us = round(found.probe.of(side), 4)
+                yield PartSample(layer, side, threads, part, kernel, us, probe_us, both)
         if both:
             yield handover(layer, found.way, threads, pair, times.sharing_us)
 

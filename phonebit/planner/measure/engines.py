@@ -1,18 +1,21 @@
-"""Loaded networks that layers are measured with."""
+"""What decides about kernels on a device, and loaded networks that layers are measured with."""
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from phonebit.devices.loading import EngineOptions, open_engine
 from phonebit.format.reader import read_contents
 from phonebit.format.writer import file_bytes
-from phonebit.planner.measure.device_facts import PROBE
 from phonebit.planner.measure.sampled_files import layer_file
 from phonebit.planner.plan.execution_plan import Processor
+from phonebit.planner.predict.kernels import CpuFacts, GpuFacts
+from phonebit.planner.predict.layer_shape import LayerShape
+from phonebit.planner.predict.samples import DeviceFacts
 from phonebit.planner.search.network_graph import NetworkGraph
 from phonebit.planner.search.stages import as_plan, on_one
 
@@ -20,18 +23,49 @@ if TYPE_CHECKING:
     from phonebit import _runtime
 
 
+if TYPE_CHECKING:
+    from phonebit import _runtime
+
+PROBE: Final = LayerShape(
+    op="binary_conv2d", in_h=14, in_w=14, in_c=256, out_h=14, out_w=14, out_c=64, input="bit",
+    operand_channels=(256,), kernel_h=3, kernel_w=3, pad_top=1, pad_left=1, bits=True,
+    thresholds=True, weight_bits=1,
+)  # fmt: skip
+"""A layer whose CPU kernel tells whether there is a matrix unit, and whether lookups are fast."""
+
+
+def gpu_facts(device: _runtime.OpenClDevice, tuning: str) -> GpuFacts:
+    """Facts about a GPU."""
+    facts = GpuFacts(
+        device.name,
+        device.vendor,
+        device.family,
+        device.driver_version,
+        device.compute_units,
+        device.clock_mhz,
+        device.local_bytes,
+        bool(device.capabilities["images"]),
+    )
+    return with_tuning(facts, tuning)
+
+
+def with_tuning(gpu: GpuFacts, tuning: str) -> GpuFacts:
+    """A GPU with the lines of tuning tables that fit it."""
+    return replace(gpu, tuning=tuple(gpu.fitting_lines(tuning)))
+
+
+def device_facts(
+    gpu: GpuFacts, isa: str, cores: int, probe_kernel: str, keys: Mapping[int, str]
+) -> DeviceFacts:
+    """Facts about both processors."""
+    has_tiles, counts = "_tiles__" in probe_kernel, "neoncnt" in probe_kernel
+    return DeviceFacts(dict(keys), gpu, CpuFacts(isa, cores, has_tiles, not counts))
+
+
 def open_measuring_engine(path: Path, device: str, options: EngineOptions) -> _runtime.Network:
     """Loads a file; on both processors with a plan of no importance, all of it on the GPU.
 
     Layers are measured one by one in parts of the caller's choice, so no plan is missing.
-
-    Args:
-        path: The file.
-        device: Where, as ``Network.load`` takes it.
-        options: How; its plan is not used.
-
-    Raises:
-        As ``phonebit.devices.loading.open_engine``.
     """
     plan = None
     if "+" in device:
@@ -41,15 +75,7 @@ def open_measuring_engine(path: Path, device: str, options: EngineOptions) -> _r
 
 
 def open_probe(device: str, options: EngineOptions) -> tuple[_runtime.Network, int]:
-    """What ``NoiseProbe`` takes: a network that holds its layer, and the layer's index.
-
-    Args:
-        device: Both processors, as ``Network.load`` takes them.
-        options: How the networks run that are measured.
-
-    Raises:
-        As ``phonebit.devices.loading.open_engine``.
-    """
+    """What ``NoiseProbe`` takes: a network that holds its layer, and the layer's index."""
     contents, index = layer_file(PROBE)
     with tempfile.TemporaryDirectory(prefix="phonebit-probe-") as folder:
         file = Path(folder) / "probe.pbit"

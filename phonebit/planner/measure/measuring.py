@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from phonebit.planner.plan.execution_plan import OutputPart
+from phonebit.planner.measure.engines import PROBE
+from phonebit.planner.plan.execution_plan import OutputPart, Processor
+from phonebit.planner.predict.samples import usual_us
 
 if TYPE_CHECKING:
     from phonebit import _runtime
@@ -22,6 +26,10 @@ class LayerTimes(NamedTuple):
     total_us: float
     cpu_us: float
     gpu_us: float
+
+    def of(self, processor: Processor) -> float:
+        """A processor's part alone."""
+        return self.cpu_us if processor == Processor.CPU else self.gpu_us
 
     def least(self, other: LayerTimes) -> LayerTimes:
         """Of each time the lesser one."""
@@ -55,18 +63,89 @@ def measure_parts(
     """Times of parts of a layer, of some runs the least.
 
     Whatever else a device does makes it slower, often for some milliseconds: the least of its runs
-    is nearer to itself when measured again than their median is.
-
-    Args:
-        engine: A network on both processors.
-        index: The layer's.
-        cpu: The CPU's part; None: it does nothing.
-        gpu: The GPU's.
-        repeats: Runs at most; a slow layer has fewer.
-
-    Raises:
-        InputError: The layer has no such parts.
-        DeviceError: The device fails.
+    is nearer to itself when measured again than their median is. A slow layer has fewer runs.
     """
     times = engine.measure_layer(index, cpu, gpu, repeats)
     return LayerTimes(*(float(times[name]) for name in LayerTimes._fields))
+
+
+TOLERANCE: Final = 1.1
+"""A probe that takes longer than this times what it usually takes is disturbed. Where a machine is
+shared, a core takes 1.19 times as long while its other hardware thread works."""
+REPEATS: Final = 3
+"""Its time is their least. Of single runs on several cores many are late without a reason."""
+PATIENCE_S: Final = 10
+"""Seconds that a measurement waits at most until it is not."""
+WAITS_PER_MEASUREMENT: Final = 2
+"""All together wait at most so many times as long as they take: a phone may stay warm."""
+GPU_PART, CPU_PART = PROBE.whole.cut(row=PROBE.out_h // 2)
+
+
+class NoiseProbe:
+    """Whether the device is undisturbed: both compute a half of ``PROBE`` again and again.
+
+    Cores of a machine that is shared, or a phone that is warm, are slower for milliseconds or
+    seconds and then as fast as before: 1.2 to 2.4 times on such machines, for a tenth to a half of
+    the time on each core. Clocks also rise and fall by some per cent, for seconds and minutes; by
+    as much the layers are slower that are measured then, and the probe tells how much.
+    """
+
+    def __init__(self, engine: _runtime.Network, index: int) -> None:
+        self._engine = engine
+        self._index = index
+        self._known_us: dict[Processor, list[float]] = {processor: [] for processor in Processor}
+        self.patience_s = float(PATIENCE_S)
+
+    def measure_in_turns(
+        self,
+        processors: Collection[Processor],
+        measures: Sequence[Callable[[], LayerTimes]],
+        turns: int,
+    ) -> tuple[list[LayerTimes], LayerTimes]:
+        """The least times of parts of layers, and those of the probe.
+
+        Everything has its turn before anything has its next one, the probe first: what disturbs
+        for milliseconds spoils a turn of some. There are more turns while the probe has not once
+        been undisturbed, until patience is over. Where a core is slow for half of the time, few
+        turns are without a quick one.
+        """
+        turn = [self.layer, *measures]
+        begin = time.monotonic()
+        least = [measure() for measure in turn]
+        for _ in range(turns - 1):
+            least = [known.least(measure()) for known, measure in zip(least, turn, strict=True)]
+        self.learn(least[0])
+        self.restore(time.monotonic() - begin)
+        while self.patience_s > 0 and not self.is_quiet(processors, least[0]):
+            begin = time.monotonic()
+            least = [known.least(measure()) for known, measure in zip(least, turn, strict=True)]
+            self.patience_s -= time.monotonic() - begin
+        probe, *times = least
+        return times, probe
+
+    def measure_times(
+        self, processors: Collection[Processor], measure: Callable[[], LayerTimes], turns: int
+    ) -> LayerTimes:
+        """Of parts of a layer, as if the processors had been as fast as they usually are so far."""
+        [times], probe = self.measure_in_turns(processors, [measure], turns)
+        cpu, gpu = (probe.of(side) / usual_us(self._known_us[side]) for side in Processor)
+        return times.at_usual_speed(cpu, gpu)
+
+    def restore(self, seconds: float) -> None:
+        """Patience, for so long a measurement."""
+        self.patience_s = min(self.patience_s + WAITS_PER_MEASUREMENT * seconds, PATIENCE_S)
+
+    def layer(self) -> LayerTimes:
+        """What the layer takes now."""
+        return measure_parts(self._engine, self._index, CPU_PART, GPU_PART, REPEATS)
+
+    def learn(self, probe: LayerTimes) -> None:
+        """Keeps a time from before waiting: of those while it waits there are many alike."""
+        for side, known in self._known_us.items():
+            known.append(probe.of(side))
+
+    def is_quiet(self, processors: Collection[Processor], probe: LayerTimes) -> bool:
+        """Whether the layer took as long as usual."""
+        return all(
+            probe.of(side) <= TOLERANCE * usual_us(self._known_us[side]) for side in processors
+        )

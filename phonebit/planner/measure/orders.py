@@ -9,10 +9,9 @@ from typing import Final
 
 from phonebit.errors import InputError
 from phonebit.planner.measure.measuring import LayerTimes
-from phonebit.planner.measure.noise_probe import Times
 from phonebit.planner.measure.sampling import sample_cuts, sample_layers
 from phonebit.planner.measure.sync_layers import PartPair, Way, sync_cuts, sync_layers
-from phonebit.planner.plan.execution_plan import OutputPart, Processor
+from phonebit.planner.plan.execution_plan import Processor
 from phonebit.planner.predict.layer_shape import LayerShape
 
 MOST: Final = {"layers": 100_000, "cuts": 1000, "turns": 10_000, "rounds": 1000}
@@ -55,12 +54,8 @@ class Order:
     """One layer to load, and what to measure of it.
 
     Args:
-        layer: The layer.
-        threads: CPU threads.
         is_sync: Whether it tells what a synchronization costs, rather than how fast the processors
             are.
-        pairs: The measurements.
-        turns: How often the measurements take turns.
         round: Which one, from 0 on.
     """
 
@@ -102,7 +97,7 @@ class Measurement:
     way: Way
     times: tuple[LayerTimes, ...]
     choices: tuple[str, ...]
-    probe: Times
+    probe: LayerTimes
 
 
 def make_orders(plan: CollectionPlan) -> Iterator[Order]:
@@ -110,9 +105,6 @@ def make_orders(plan: CollectionPlan) -> Iterator[Order]:
 
     So a collection that runs out of time has fewer rounds, then fewer layers, but what meetings
     cost.
-
-    Args:
-        plan: Equal plans give equal orders.
     """
     for number in range(plan.rounds):
         if len(plan.processors) == len(Processor):
@@ -127,29 +119,13 @@ def make_orders(plan: CollectionPlan) -> Iterator[Order]:
 def part_pairs(layer: LayerShape, plan: CollectionPlan) -> list[PartPair]:
     """What the CPU and the GPU compute of a layer in each measurement.
 
-    Args:
-        layer: A sampled layer.
-        plan: Who is measured, and how often.
-
     Returns:
         (CPU's part, GPU's part): first each processor alone with the whole layer, then both with a
         cut layer at the same time, or one with its part, if only one is measured.
     """
     wholes: list[PartPair] = [(layer.whole, None), (None, layer.whole)]
     pairs = [wholes[side] for side in Processor if side in plan.processors]
-    for gpu in sample_cuts(layer, plan.cuts, plan.seed):
-        cpu = _rest(layer, gpu)
-        pairs.append(
-            (
-                cpu if Processor.CPU in plan.processors else None,
-                gpu if Processor.GPU in plan.processors else None,
-            )
-        )
+    for both in sample_cuts(layer, plan.cuts, plan.seed):
+        cpu, gpu = (both[side] if side in plan.processors else None for side in Processor)
+        pairs.append((cpu, gpu))
     return pairs
-
-
-def _rest(layer: LayerShape, gpu: OutputPart) -> OutputPart:
-    """The CPU's part: high rows, or high channels."""
-    if gpu.row_end < layer.out_h:
-        return OutputPart(gpu.row_end, layer.out_h, 0, layer.out_c)
-    return OutputPart(0, layer.out_h, gpu.channel_end, layer.out_c)

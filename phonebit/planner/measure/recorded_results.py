@@ -10,11 +10,10 @@ from typing import Any
 
 from phonebit.errors import DeviceError, InputError
 from phonebit.planner.json_records import from_record, read_lines
-from phonebit.planner.measure.device_facts import device_facts, with_tuning
+from phonebit.planner.measure.engines import device_facts, with_tuning
 from phonebit.planner.measure.measuring import LayerTimes
 from phonebit.planner.measure.orders import Measurement, Order
 from phonebit.planner.measure.sync_layers import WAYS, Way
-from phonebit.planner.plan.execution_plan import Processor
 from phonebit.planner.predict.kernels import GpuFacts
 from phonebit.planner.predict.samples import DeviceFacts
 
@@ -35,12 +34,7 @@ class RecordedResults:
     answers: Mapping[Order, Measurement | str]
 
     def measure(self, order: Order) -> Measurement | None:
-        """The answer; None: there is none yet.
-
-        Raises:
-            DeviceError: The device could not measure it.
-            InputError: It was measured in another way than others.
-        """
+        """The answer; None: there is none yet."""
         answer = self.answers.get(order)
         if isinstance(answer, str):
             raise DeviceError(answer)
@@ -54,17 +48,7 @@ class RecordedResults:
 
 
 def read_results(path: Path, identity: str, orders: Sequence[Order]) -> RecordedResults:
-    """Reads the results of a device.
-
-    Args:
-        path: The file; its last line may be cut off.
-        identity: Of the measurement job.
-        orders: Its orders.
-
-    Raises:
-        InputError: It is no such file, of other orders, or a line of it is damaged.
-        OSError: It cannot be read.
-    """
+    """Reads the results of a device."""
     head: list[tuple[DeviceFacts, Way]] = []
     answers: dict[Order, Measurement | str] = {}
 
@@ -102,14 +86,14 @@ def _measurement(record: dict[str, Any], order: Order) -> Measurement:
     times, launches = record["times_us"], record["launches"]
     if not len(times) == len(launches) == len(order.pairs):
         raise ValueError(f"{len(times)} measurements of {len(order.pairs)}")
-    cpu_us, gpu_us = _times(record["canary_us"], 2)
-    if not (cpu_us > 0 and gpu_us > 0):
-        raise ValueError(f"a probe that takes {cpu_us:g} and {gpu_us:g} us")
+    probe = LayerTimes(0.0, *_times(record["canary_us"], 2))
+    if not (probe.cpu_us > 0 and probe.gpu_us > 0):
+        raise ValueError(f"a probe that takes {probe.cpu_us:g} and {probe.gpu_us:g} us")
     return Measurement(
         _way(record["way"]),
         tuple(LayerTimes(*_times(numbers, 3)) for numbers in times),
         tuple(str(of_pair[-1]["choice"]) if of_pair else "none" for of_pair in launches),
-        {Processor.CPU: cpu_us, Processor.GPU: gpu_us},
+        probe,
     )
 
 

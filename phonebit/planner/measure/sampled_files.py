@@ -34,14 +34,10 @@ _WINDOW: Final = (
 
 
 def layer_file(layer: LayerShape, seed: int = 0) -> tuple[FileContents, int]:
-    """A network that holds one layer of this shape.
+    """A network that holds one layer of this shape, and the layer's index in it.
 
-    Args:
-        layer: Its padding below and on the right is what the output's size needs.
-        seed: Of weights, thresholds and the epilogue's numbers.
-
-    Returns:
-        The file, and the layer's index in it.
+    Padding below and on the right is what the output's size needs; weights, thresholds and the
+    epilogue's numbers are random.
     """
     return _File(seed).build(layer), layer_index(layer)
 
@@ -66,32 +62,31 @@ class _File:
         self.data = bytearray()
 
     def build(self, layer: LayerShape) -> FileContents:
-        size = layer.in_h, layer.in_w
-        operands = [self.source(layer.input, size, count) for count in layer.operand_channels]
+        operands = [
+            self.source(layer.input, layer.in_h, layer.in_w, count)
+            for count in layer.operand_channels
+        ]
         record = _op(layer)
         self.begin(record, layer.op, operands)
-        outputs = []
-        for field, wanted, dtype in (
-            ("value_output", layer.values, "f32"),
-            ("bits_output", layer.bits, "bit"),
-        ):
-            if wanted:
-                record[field] = self.tensor(dtype, (layer.out_h, layer.out_w), layer.out_c)
-                outputs.append(int(record[field]))
+        if layer.values:
+            record["value_output"] = self.tensor("f32", layer.out_h, layer.out_w, layer.out_c)
+        if layer.bits:
+            record["bits_output"] = self.tensor("bit", layer.out_h, layer.out_w, layer.out_c)
         self.weigh(record, layer)
         self.finish_epilogue(record, layer)
         self.ops.append(record)
-        return self.contents(outputs)
+        outputs = (int(record[side]) for side in ("value_output", "bits_output"))
+        return self.contents([output for output in outputs if output != NONE])
 
-    def source(self, dtype: str, size: tuple[int, int], channels: int) -> int:
+    def source(self, dtype: str, *size: int) -> int:
         """An input of the network, or the bits that an element-wise op makes of one."""
-        tensor = self.tensor("u8" if dtype == "u8" else "f32", size, channels)
+        tensor = self.tensor("u8" if dtype == "u8" else "f32", *size)
         self.inputs.append(tensor)
         if dtype != "bit":
             return tensor
         record = np.zeros((), OP)
         self.begin(record, "elementwise", [tensor])
-        record["bits_output"] = self.tensor("bit", size, channels)
+        record["bits_output"] = self.tensor("bit", *size)
         record["threshold_kind"] = ThresholdKind.F32
         self.ops.append(record)
         return int(record["bits_output"])
@@ -109,6 +104,7 @@ class _File:
 
     def weigh(self, record: NDArray[np.void], layer: LayerShape) -> None:
         """Weights, or the channels that are selected."""
+        numbers: NDArray[Any]
         dtype = _WEIGHT_TYPES.get(layer.weight_bits, DataType.I32)
         if layer.op == "select_channels":
             dtype, numbers = DataType.I32, self.rng.integers(0, layer.in_c, layer.out_c)
@@ -140,7 +136,7 @@ class _File:
             step["tensor"] = step["constant_a"] = step["constant_b"] = NONE
             if place < layer.step_tensors:
                 step["kind"] = StepKind.ADD
-                step["tensor"] = self.source("f32", (layer.out_h, layer.out_w), layer.out_c)
+                step["tensor"] = self.source("f32", layer.out_h, layer.out_w, layer.out_c)
             else:
                 step["kind"] = StepKind.SCALE_BIAS
                 for side in ("constant_a", "constant_b"):
@@ -155,11 +151,11 @@ class _File:
             words[:, -1] &= (1 << channels % 32) - 1
         return words
 
-    def tensor(self, dtype: str, size: tuple[int, int], channels: int) -> int:
+    def tensor(self, dtype: str, height: int, width: int, channels: int) -> int:
         record = np.zeros((), TENSOR)
         record["name_offset"] = self.name(f"tensor_{len(self.tensors)}")
         record["dtype"] = DataType[dtype.upper()]
-        record["height"], record["width"], record["channels"] = *size, channels
+        record["height"], record["width"], record["channels"] = height, width, channels
         self.tensors.append(record)
         return len(self.tensors) - 1
 

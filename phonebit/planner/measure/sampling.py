@@ -9,15 +9,17 @@ asked for, so a collection can be made longer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
-from phonebit.planner.plan.execution_plan import OutputPart
+from phonebit.planner.measure.sync_layers import PartPair
 from phonebit.planner.predict.kernels import FAMILIES
 from phonebit.planner.predict.layer_shape import LayerShape
 
 Random = np.random.Generator
+Window = dict[str, Any]
 
 FAMILY_CYCLE: Final = (
     "binary_conv2d", "binary_linear", "conv2d_u8", "binary_conv2d", "binary_dense",
@@ -43,13 +45,9 @@ WINDOWS: Final = (
 
 
 def sample_layers(seed: int = 0) -> Iterator[LayerShape]:
-    """Layers without end.
-
-    Args:
-        seed: Another one gives other layers.
-    """
+    """Layers without end."""
     number = 0
-    others = {name: _values(name) for name in FAMILIES if name not in _FAMILIES}
+    others = {name: partial(_values, name) for name in FAMILIES if name not in _FAMILIES}
     samplers, cycle = _FAMILIES | others, (*FAMILY_CYCLE, *others)
     while True:
         rng = np.random.default_rng([seed, number])
@@ -61,25 +59,19 @@ def sample_layers(seed: int = 0) -> Iterator[LayerShape]:
         number += 1
 
 
-def sample_cuts(layer: LayerShape, count: int, seed: int = 0) -> list[OutputPart]:
-    """Parts from a layer's first row and channel on, as GPUs get them.
+def sample_cuts(layer: LayerShape, count: int, seed: int = 0) -> list[PartPair]:
+    """What the CPU and the GPU compute of a layer that is cut, the GPU from its beginning on.
 
-    Args:
-        layer: The layer.
-        count: Most parts in each direction, rows and channels.
-        seed: Of the places.
-
-    Returns:
-        The parts, none of them whole; none where the layer cannot be cut.
+    So many at most in each direction, rows and channels; none where the layer cannot be cut.
     """
     rng = np.random.default_rng([seed, layer.out_h, layer.out_w, layer.out_c, layer.taps])
-    cuts = []
+    cuts: list[PartPair] = []
     if layer.op != "reshape" and layer.out_h > 1:
         places = rng.permutation(np.arange(1, layer.out_h))[:count]
-        cuts += [OutputPart(0, int(row), 0, layer.out_c) for row in sorted(places)]
+        cuts += [layer.whole.cut(row=int(row))[::-1] for row in sorted(places)]
     if layer.op in ("binary_conv2d", "conv2d") and layer.groups == 1:
         places = rng.permutation(np.arange(8, layer.out_c, 8))[:count]
-        cuts += [OutputPart(0, layer.out_h, 0, int(channel)) for channel in sorted(places)]
+        cuts += [layer.whole.cut(channel=int(channel))[::-1] for channel in sorted(places)]
     return cuts
 
 
@@ -111,13 +103,18 @@ def _channels(rng: Random, lowest: int = 4, highest: int = 10) -> int:
     return _size(rng, lowest, highest, 32 if rng.random() < 0.75 else 8)
 
 
-def _window(size: tuple[int, int], kernel: int, stride: int, pad: int) -> dict[str, int]:
+def _window(size: tuple[int, int], kernel: int, stride: int, pad: int) -> Window:
     """A square window's fields, and the map that it makes."""
     out_h, out_w = ((side + 2 * pad - kernel) // stride + 1 for side in size)
     return {
         "kernel_h": kernel, "kernel_w": kernel, "stride_h": stride, "stride_w": stride,
         "pad_top": pad, "pad_left": pad, "out_h": out_h, "out_w": out_w,
     }  # fmt: skip
+
+
+def _covering(size: tuple[int, int]) -> Window:
+    """The fields of a window that covers the map."""
+    return {"kernel_h": size[0], "kernel_w": size[1], "out_h": 1, "out_w": 1}
 
 
 def _layer(
@@ -140,94 +137,74 @@ def _results(rng: Random, can_compare: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _binary(
+    rng: Random, size: tuple[int, int], window: Window, least_in: int, least_out: int
+) -> LayerShape:
+    fields = window | _results(rng, True)
+    in_c, out_c = _channels(rng, least_in, 12), _channels(rng, least_out, 12)
+    return _layer("binary_conv2d", "bit", size, in_c, out_c, weight_bits=1, **fields)
+
+
 def _binary_conv(rng: Random) -> LayerShape:
     kernel, stride = WINDOWS[rng.integers(len(WINDOWS))]
     size = _map(rng)
-    window = _window(size, kernel, stride, kernel // 2)
-    more = {**window, **_results(rng, True), "weight_bits": 1}
-    in_c, out_c = _channels(rng, 5, 12), _channels(rng, 4, 12)
-    return _layer("binary_conv2d", "bit", size, in_c, out_c, **more)
+    return _binary(rng, size, _window(size, kernel, stride, kernel // 2), 5, 4)
 
 
 def _binary_linear(rng: Random) -> LayerShape:
     """Many rows at once: a 1x1 convolution of a map with one column."""
     size = _size(rng, 4, 12), 1
-    more = {**_window(size, 1, 1, 0), **_results(rng, True), "weight_bits": 1}
-    in_c, out_c = _channels(rng, 4, 12), _channels(rng, 4, 12)
-    return _layer("binary_conv2d", "bit", size, in_c, out_c, **more)
+    return _binary(rng, size, _window(size, 1, 1, 0), 4, 4)
 
 
 def _binary_dense(rng: Random) -> LayerShape:
     size = (1, 1) if rng.random() < 0.5 else (int(rng.integers(2, 8)),) * 2
-    window = _window(size, 1, 1, 0) | {
-        "kernel_h": size[0],
-        "kernel_w": size[1],
-        "out_h": 1,
-        "out_w": 1,
-    }
-    more = {**window, **_results(rng, True), "weight_bits": 1}
-    return _layer(
-        "binary_conv2d", "bit", size, _channels(rng, 6, 12), _channels(rng, 6, 12), **more
-    )
+    return _binary(rng, size, _covering(size), 6, 6)
 
 
-def _binary_depthwise(rng: Random) -> LayerShape:
-    size, channels = _map(rng), _channels(rng, 5)
-    window = _window(size, 3, int(rng.integers(1, 3)), 1)
-    more = {**window, **_results(rng, True), "weight_bits": 1}
-    return _layer("binary_depthwise_conv2d", "bit", size, channels, channels, **more)
+def _depthwise(op: str, dtype: str, rng: Random) -> LayerShape:
+    is_binary = dtype == "bit"
+    size, channels = _map(rng), _channels(rng, 5) if is_binary else _channels(rng, 4, 9)
+    fields = _window(size, 3, int(rng.integers(1, 3)), 1) | _results(rng, is_binary)
+    groups, bits = (1, 1) if is_binary else (channels, 32)
+    return _layer(op, dtype, size, channels, channels, groups=groups, weight_bits=bits, **fields)
 
 
 def _u8_conv(rng: Random) -> LayerShape:
     kernel, stride = ((3, 1), (3, 2), (5, 2), (7, 2), (11, 4))[rng.integers(5)]
     size = _map(rng, 4, 8)
-    size = max(size[0], kernel), max(size[1], kernel)
-    window = _window(size, kernel, stride, kernel // 2)
-    more = {**window, **_results(rng, True), "weight_bits": 1, "input_add": -255}
-    return _layer("conv2d", "u8", size, 3, _channels(rng, 4, 8), **more)
+    fields = _window(size, kernel, stride, kernel // 2) | _results(rng, True)
+    fields |= {"weight_bits": 1, "input_add": -255}
+    return _layer("conv2d", "u8", size, 3, _channels(rng, 4, 8), **fields)
 
 
 def _float_conv(rng: Random) -> LayerShape:
     kernel, stride = ((1, 1), (3, 1), (3, 2), (5, 1))[rng.integers(4)]
     size = _map(rng)
     in_c = 3 if rng.random() < 0.2 else _channels(rng, 4, 9)
-    more = {**_window(size, kernel, stride, kernel // 2), **_results(rng, False), "weight_bits": 32}
-    return _layer("conv2d", "f32", size, in_c, _channels(rng, 4, 9), **more)
+    fields = _window(size, kernel, stride, kernel // 2) | _results(rng, False)
+    return _layer("conv2d", "f32", size, in_c, _channels(rng, 4, 9), weight_bits=32, **fields)
 
 
 def _float_dense(rng: Random) -> LayerShape:
-    more = {"values": True, "steps": 1, "weight_bits": 32}
-    return _layer("conv2d", "f32", (1, 1), _channels(rng, 5, 12), _size(rng, 3, 11), **more)
+    in_c, out_c = _channels(rng, 5, 12), _size(rng, 3, 11)
+    return _layer("conv2d", "f32", (1, 1), in_c, out_c, values=True, steps=1, weight_bits=32)
 
 
 def _float_grouped(rng: Random) -> LayerShape:
     size, groups = _map(rng, 2, 6), int(rng.choice([2, 4, 8]))
     channels = groups * _size(rng, 3, 6, 8)
-    more = {**_window(size, 3, 1, 1), **_results(rng, False), "groups": groups, "weight_bits": 32}
-    return _layer("conv2d", "f32", size, channels, channels, **more)
+    fields = _window(size, 3, 1, 1) | _results(rng, False) | {"groups": groups, "weight_bits": 32}
+    return _layer("conv2d", "f32", size, channels, channels, **fields)
 
 
-def _float_depthwise(rng: Random) -> LayerShape:
-    size, channels = _map(rng), _channels(rng, 4, 9)
-    window = _window(size, 3, int(rng.integers(1, 3)), 1)
-    more = {**window, **_results(rng, False), "groups": channels, "weight_bits": 32}
-    return _layer("conv2d", "f32", size, channels, channels, **more)
-
-
-def _pool(op: str, dtype: str) -> Callable[[Random], LayerShape]:
-    def make(rng: Random) -> LayerShape:
-        size, channels = _map(rng, 2, 8), _channels(rng, 4, 9)
-        kernel, stride = ((2, 2), (2, 2), (3, 2), (3, 1))[rng.integers(4)]
-        if op == "average_pool2d" and rng.random() < 0.5:
-            window = _window(size, 1, 1, 0) | {
-                "kernel_h": size[0], "kernel_w": size[1], "out_h": 1, "out_w": 1,
-            }  # fmt: skip
-        else:
-            window = _window(size, kernel, stride, 0)
-        makes = {"bits": True} if dtype == "bit" else {"values": True}
-        return _layer(op, dtype, size, channels, channels, **window, **makes)
-
-    return make
+def _pool(op: str, dtype: str, rng: Random) -> LayerShape:
+    size, channels = _map(rng, 2, 8), _channels(rng, 4, 9)
+    window = _window(size, *((2, 2), (2, 2), (3, 2), (3, 1))[rng.integers(4)], 0)
+    if op == "average_pool2d" and rng.random() < 0.5:
+        window = _covering(size)
+    makes = {"bits": True} if dtype == "bit" else {"values": True}
+    return _layer(op, dtype, size, channels, channels, **window, **makes)
 
 
 def _elementwise(rng: Random) -> LayerShape:
@@ -241,15 +218,12 @@ def _elementwise_bits(rng: Random) -> LayerShape:
     return _layer("elementwise", "f32", size, channels, channels, bits=True)
 
 
-def _concat(dtype: str) -> Callable[[Random], LayerShape]:
-    def make(rng: Random) -> LayerShape:
-        size = _map(rng)
-        channels = tuple(_channels(rng, 4, 8) for _ in range(int(rng.integers(2, 5))))
-        makes = {"bits": True} if dtype == "bit" else {"values": True}
-        more = {"operand_channels": channels, **makes}
-        return _layer("concat", dtype, size, channels[0], sum(channels), **more)
-
-    return make
+def _concat(dtype: str, rng: Random) -> LayerShape:
+    size = _map(rng)
+    channels = tuple(_channels(rng, 4, 8) for _ in range(int(rng.integers(2, 5))))
+    makes = {"bits": True} if dtype == "bit" else {"values": True}
+    more = {"operand_channels": channels, **makes}
+    return _layer("concat", dtype, size, channels[0], sum(channels), **more)
 
 
 def _pad(rng: Random) -> LayerShape:
@@ -270,46 +244,39 @@ def _select_channels(rng: Random) -> LayerShape:
     return _layer("select_channels", "f32", size, channels, _channels(rng, 4, 8), **more)
 
 
-def _softmax(op: str) -> Callable[[Random], LayerShape]:
-    def make(rng: Random) -> LayerShape:
-        size = (1, 1) if rng.random() < 0.5 else _map(rng, 2, 5)
-        channels = _size(rng, 3, 11)
-        return _layer(op, "f32", size, channels, channels, values=True)
-
-    return make
+def _softmax(op: str, rng: Random) -> LayerShape:
+    size = (1, 1) if rng.random() < 0.5 else _map(rng, 2, 5)
+    channels = _size(rng, 3, 11)
+    return _layer(op, "f32", size, channels, channels, values=True)
 
 
-def _values(op: str) -> Callable[[Random], LayerShape]:
+def _values(op: str, rng: Random) -> LayerShape:
     """An op that makes a map of floats of one, of any size."""
-
-    def make(rng: Random) -> LayerShape:
-        size, channels = _map(rng), _channels(rng, 4, 8)
-        out_h, out_w = (int(rng.integers(1, 2 * side + 1)) for side in size)
-        return _layer(op, "f32", size, channels, channels, out_h=out_h, out_w=out_w, values=True)
-
-    return make
+    size, channels = _map(rng), _channels(rng, 4, 8)
+    out_h, out_w = (int(rng.integers(1, 2 * side + 1)) for side in size)
+    return _layer(op, "f32", size, channels, channels, out_h=out_h, out_w=out_w, values=True)
 
 
 _FAMILIES: Final[dict[str, Callable[[Random], LayerShape]]] = {
     "binary_linear": _binary_linear,
     "binary_conv2d": _binary_conv,
     "binary_dense": _binary_dense,
-    "binary_depthwise_conv2d": _binary_depthwise,
+    "binary_depthwise_conv2d": partial(_depthwise, "binary_depthwise_conv2d", "bit"),
     "conv2d_u8": _u8_conv,
     "conv2d_f32": _float_conv,
     "conv2d_f32_dense": _float_dense,
     "conv2d_f32_grouped": _float_grouped,
-    "depthwise_conv2d_f32": _float_depthwise,
-    "max_pool2d": _pool("max_pool2d", "f32"),
-    "max_pool2d_bits": _pool("max_pool2d", "bit"),
-    "average_pool2d": _pool("average_pool2d", "f32"),
+    "depthwise_conv2d_f32": partial(_depthwise, "conv2d", "f32"),
+    "max_pool2d": partial(_pool, "max_pool2d", "f32"),
+    "max_pool2d_bits": partial(_pool, "max_pool2d", "bit"),
+    "average_pool2d": partial(_pool, "average_pool2d", "f32"),
     "elementwise": _elementwise,
     "elementwise_bits": _elementwise_bits,
-    "concat": _concat("f32"),
-    "concat_bits": _concat("bit"),
+    "concat": partial(_concat, "f32"),
+    "concat_bits": partial(_concat, "bit"),
     "pad": _pad,
     "reshape": _reshape,
     "select_channels": _select_channels,
-    "softmax": _softmax("softmax"),
-    "log_softmax": _softmax("log_softmax"),
+    "softmax": partial(_softmax, "softmax"),
+    "log_softmax": partial(_softmax, "log_softmax"),
 }

@@ -45,10 +45,7 @@ def sync_layers() -> Iterator[LayerShape]:
 
 def sync_cuts(layer: LayerShape) -> tuple[PartPair, ...]:
     """The measurements of one of ``sync_layers``."""
-    return tuple(
-        (OutputPart(row, layer.out_h, 0, layer.out_c), OutputPart(0, row, 0, layer.out_c))
-        for row in SHARES
-    )
+    return tuple(layer.whole.cut(row=row)[::-1] for row in SHARES)
 
 
 def handover(layer: LayerShape, way: Way, threads: int, pair: PartPair, us: float) -> SyncSample:

@@ -18,8 +18,8 @@ from phonebit.format.writer import PBIT_FILE, file_bytes
 from phonebit.output_files import FileKind, check_output, write_output
 from phonebit.planner.json_records import from_record, to_record
 from phonebit.planner.measure.collect import CollectionReport, carry_out
-from phonebit.planner.measure.device_facts import PROBE
-from phonebit.planner.measure.noise_probe import (
+from phonebit.planner.measure.engines import PROBE
+from phonebit.planner.measure.measuring import (
     CPU_PART,
     GPU_PART,
     PATIENCE_S,
@@ -49,12 +49,7 @@ def write_work_order(
     plan: CollectionPlan,
     progress: Callable[[str], None] = lambda _text: None,
 ) -> list[Path]:
-    """Writes what a device needs to measure a collection.
-
-    Args:
-        folder: Made if it is not there. The same work order, written before, stays as it is.
-        plan: What is to be measured.
-        progress: Called with a text before each file.
+    """Writes what a device needs to measure a collection; the same, if it is there, stays as it is.
 
     Returns:
         The files in the folder that the device needs, the list of orders first.
@@ -81,47 +76,15 @@ def write_work_order(
     return [orders, *files]
 
 
-def read_work_order(folder: Path) -> CollectionPlan:
-    """The plan of a work order.
-
-    Args:
-        folder: What `write_work_order` wrote.
-
-    Raises:
-        InputError: It is no work order, or that of another version of PhoneBit.
-        OSError: It cannot be read.
-    """
-    file = folder / PLAN_FILE
-    text = read_text(file, "a work order")
-    record = parse_json(text, f"{file}: not a work order")
-    plan: CollectionPlan = from_record(CollectionPlan, record, f"{file}: not a work order")
-    orders = read_text(folder / ORDERS_FILE, "a list of orders", MOST_RECORD_BYTES)
-    if orders != _WorkOrder(plan).text():
-        raise InputError(
-            "the orders are not those of the plan",
-            where=str(folder),
-            hint="another version of phonebit wrote them: write and measure them again",
-        )
-    return plan
-
-
 def collect_results(
     folder: Path,
     results: Path,
     samples: Path,
     progress: Callable[[str], None] = lambda _text: None,
 ) -> CollectionReport:
-    """Turns what a device measured into samples.
+    """Turns what a device measured into samples; those that their file has are not added again.
 
-    Args:
-        folder: What `write_work_order` wrote.
-        results: What the device wrote; orders may be missing, and its last line may be cut off.
-        samples: The file of samples; it is begun if there is none, and samples that it has already
-            are not added again.
-        progress: Called with a text before each order.
-
-    Returns:
-        What was added; ``missing`` counts the orders that have no result yet.
+    Orders may be missing, and the last line of the results may be cut off.
 
     Raises:
         InputError: The results are of other orders, the samples of another device, or a file is
@@ -130,8 +93,17 @@ def collect_results(
         OSError: A file cannot be read or written.
     """
     check_output(samples, SAMPLES_FILE, [results, folder / PLAN_FILE, folder / ORDERS_FILE])
-    plan = read_work_order(folder)
-    found = read_results(results, _WorkOrder(plan).identity, list(make_orders(plan)))
+    where = f"{folder / PLAN_FILE}: not a work order"
+    record = parse_json(read_text(folder / PLAN_FILE, "a work order"), where)
+    plan: CollectionPlan = from_record(CollectionPlan, record, where)
+    listed = _WorkOrder(plan)
+    if read_text(folder / ORDERS_FILE, "a list of orders", MOST_RECORD_BYTES) != listed.text():
+        raise InputError(
+            "the orders are not those of the plan",
+            where=str(folder),
+            hint="another version of phonebit wrote them: write and measure them again",
+        )
+    found = read_results(results, listed.identity, list(make_orders(plan)))
     return carry_out(samples, found.device, plan, found.way, found.measure, progress)
 
 

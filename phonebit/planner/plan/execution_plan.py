@@ -53,6 +53,12 @@ class OutputPart(NamedTuple):
         """How many."""
         return self.channel_end - self.channel_begin
 
+    def cut(self, row: int = 0, channel: int = 0) -> tuple[OutputPart, OutputPart]:
+        """What is below a row, or below a channel, and the rest."""
+        if row:
+            return self._replace(row_end=row), self._replace(row_begin=row)
+        return self._replace(channel_end=channel), self._replace(channel_begin=channel)
+
     def from_whole_word(self) -> OutputPart:
         """What a CPU computes of it: it begins at a word (``runtime/coexec/tensor_views.cpp``)."""
         first = self.channel_begin - self.channel_begin % WORD_CHANNELS
@@ -141,13 +147,13 @@ class ExecutionPlan:
         Returns:
             Texts like ``conv2 gpu channels 0:64, cpu channels 64:96; pool cpu``.
         """
-        return [_stage_text(parts, layers) for _, parts in self.stages()]
-
-
-def _stage_text(parts: Sequence[PlannedPart], layers: Sequence[tuple[str, Shape]]) -> str:
-    by_layer: dict[int, list[str]] = {}
-    for part in parts:
-        cut = part.part.text(layers[part.layer][1])
-        text = f"{part.processor.name.lower()} {cut}".rstrip()
-        by_layer.setdefault(part.layer, []).append(text)
-    return "; ".join(f"{layers[layer][0]} {', '.join(texts)}" for layer, texts in by_layer.items())
+        stages = []
+        for _, parts in self.stages():
+            by_layer: dict[int, list[str]] = {}
+            for planned in parts:
+                cut = planned.part.text(layers[planned.layer][1])
+                text = f"{planned.processor.name.lower()} {cut}".rstrip()
+                by_layer.setdefault(planned.layer, []).append(text)
+            texts = (f"{layers[layer][0]} {', '.join(of)}" for layer, of in by_layer.items())
+            stages.append("; ".join(texts))
+        return stages

@@ -132,9 +132,9 @@ class _Verifier:
             self._fail(f"{where}: {rows} do not exist", expected=f"some of 0:{layer.height}")
         if not 0 <= part.channel_begin < part.channel_end <= layer.channels:
             self._fail(f"{where}: {channels} do not exist", expected=f"some of 0:{layer.channels}")
-        if part.row_end - part.row_begin < layer.height and CUTS[layer.kind] == "none":
+        if part.rows < layer.height and CUTS[layer.kind] == "none":
             self._fail(f"{where}: {rows}: this op cannot be cut between rows", expected="all rows")
-        if part.channel_end - part.channel_begin == layer.channels:
+        if part.channels == layer.channels:
             return
         if not layer.cuts_channels():
             self._fail(
@@ -190,7 +190,7 @@ class _Verifier:
         if not (mine.row_begin <= begin and end <= mine.row_end):
             got = f"{mine.row_begin}:{mine.row_end}"
             self._fail(f"{read}, of which its processor has other rows in the stage", got=got)
-        if mine.channel_end - mine.channel_begin < writer.channels:
+        if mine.channels < writer.channels:
             self._fail(
                 f"{read}, of which its processor has not all channels in the stage",
                 expected=f"0:{writer.channels}",
@@ -208,10 +208,7 @@ class _Verifier:
         rectangles = [planned.part for planned in parts]
         if len(parts) == 2 and _overlap(*rectangles):
             self._fail(f"{where}: both processors compute a part of it twice", expected="once")
-        area = sum(
-            (part.row_end - part.row_begin) * (part.channel_end - part.channel_begin)
-            for part in rectangles
-        )
+        area = sum(part.rows * part.channels for part in rectangles)
         if area != layer.height * layer.channels:
             got = " and ".join(_extent(part) for part in rectangles)
             whole = _extent(OutputPart(0, layer.height, 0, layer.channels))

@@ -9,17 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phonebit.planner.plan.execution_plan import Processor
-from phonebit.planner.predict.latency_predictor import LatencyPredictor
-from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.predict.profile import METHODS, DeviceProfile
 from phonebit.planner.predict.samples import PartSample
 
-PREDICTORS = (
-    ("ulayer", True),
-    ("codl", True),
-    ("finegrained", True),
-    ("finegrained", False),
-)
+PREDICTORS = (*((method, True) for method in METHODS), ("finegrained", False))
 """Methods, and whether they may look at the dispatch."""
 
 
@@ -29,10 +22,8 @@ class Accuracy:
 
     Args:
         predictor: Its name, "finegrained without dispatch" for the ablation.
-        processor: Whose samples.
         threads: CPU threads; 0 for the GPU.
         family: Of layers; "all": any.
-        samples: How many.
         mape: Mean of |predicted - measured| / measured.
         median_error: Its median.
         within_10: Share of samples where it is at most 0.1.
@@ -50,16 +41,7 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What one predictor says of some samples, beside what was measured.
-
-    Args:
-        predictor: Its name.
-        processor: Whose samples.
-        threads: CPU threads; 0 for the GPU.
-        families: Of each sample.
-        measured_us: Likewise.
-        predicted_us: Likewise.
-    """
+    """What one predictor says of some samples, beside what was measured."""
 
     predictor: str
     processor: Processor
@@ -70,31 +52,27 @@ class Prediction:
 
     def accuracies(self) -> list[Accuracy]:
         """For all samples together, then for each family."""
-        names = ["all", *sorted(set(self.families))]
-        return [self._accuracy(name) for name in names]
-
-    def _accuracy(self, family: str) -> Accuracy:
-        own = np.array([family in ("all", name) for name in self.families])
-        errors = np.abs(self.predicted_us[own] / self.measured_us[own] - 1)
-        return Accuracy(
-            self.predictor,
-            self.processor.name.lower(),
-            self.threads,
-            family,
-            len(errors),
-            float(errors.mean()),
-            float(np.median(errors)),
-            float((errors <= 0.1).mean()),
-        )
+        all_errors = np.abs(self.predicted_us / self.measured_us - 1)
+        accuracies = []
+        for family in ("all", *sorted(set(self.families))):
+            errors = all_errors[[family in ("all", name) for name in self.families]]
+            accuracies.append(
+                Accuracy(
+                    self.predictor,
+                    self.processor.name.lower(),
+                    self.threads,
+                    family,
+                    len(errors),
+                    float(errors.mean()),
+                    float(np.median(errors)),
+                    float((errors <= 0.1).mean()),
+                )
+            )
+        return accuracies
 
 
 def evaluate(profile: DeviceProfile, parts: Sequence[PartSample]) -> list[Prediction]:
-    """Every predictor on every processor.
-
-    Args:
-        profile: Trained without these samples.
-        parts: What to test with; those whose times clocks do not resolve are left out.
-    """
+    """Every predictor on every processor."""
     sides: dict[int, list[PartSample]] = {}
     for sample in parts:
         if sample.is_resolved:
@@ -106,8 +84,9 @@ def evaluate(profile: DeviceProfile, parts: Sequence[PartSample]) -> list[Predic
         for method, augmented in PREDICTORS:
             name = method if augmented else f"{method} without dispatch"
             predictor = profile.predictor(method, threads or profile.threads[0], augmented)
-            told = name, own[0].processor, threads, families, measured, predict(predictor, own)
-            predictions.append(Prediction(*told))
+            side, wanted = own[0].processor, [(sample.layer, sample.computed) for sample in own]
+            predicted = predictor.microseconds_of(side, wanted)
+            predictions.append(Prediction(name, side, threads, families, measured, predicted))
     return predictions
 
 
@@ -119,15 +98,3 @@ def typical_errors(predictions: Iterable[Prediction]) -> dict[str, float]:
             relative = np.abs(prediction.predicted_us / prediction.measured_us - 1)
             errors.setdefault(prediction.predictor, []).append(relative)
     return {method: float(np.median(np.concatenate(of))) for method, of in errors.items()}
-
-
-def predict(predictor: LatencyPredictor, parts: Sequence[PartSample]) -> NDArray[np.float64]:
-    """Microseconds for each sample; the parts of a layer are asked for together."""
-    places: dict[tuple[LayerShape, Processor], list[int]] = {}
-    for place, sample in enumerate(parts):
-        places.setdefault((sample.layer, sample.processor), []).append(place)
-    predicted = np.zeros(len(parts))
-    for (layer, processor), own in places.items():
-        wanted = [parts[place].computed for place in own]
-        predicted[own] = predictor.microseconds_of_parts(layer, processor, wanted)
-    return predicted

@@ -29,9 +29,7 @@ FAMILIES: Final = tuple(family for family, _ in _runtime.gpu_kernel_families())
 """What ``LayerShape.family`` may be. The number of a family is its place here: new ones come last,
 so that cost models stay valid."""
 
-_parse = lru_cache(maxsize=None)(KernelChoice.parse)
-
-Extent = tuple[int, int, int]
+parse_choice = lru_cache(maxsize=None)(KernelChoice.parse)
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,6 @@ class CpuFacts:
 
     Args:
         isa: A name of ``_runtime.isa_names()``, as "neon_dotprod".
-        cores: That the process may use.
         has_tiles: Whether the matrix unit (AMX) serves binary convolutions.
         has_fast_lookup: Whether one operation looks up 16 bytes; not on 32-bit Arm, Cortex-A57 and
             A72.
@@ -57,14 +54,10 @@ class GpuFacts:
     """A GPU as far as it decides about kernels and work sizes.
 
     Args:
-        name: As its driver calls it.
         vendor: As tuning tables call it.
-        family: Likewise.
-        driver: Its version.
         compute_units: How many work-groups run side by side, at least.
         clock_mhz: Its highest clock; 0: unknown.
         local_bytes: Local memory of a work-group.
-        has_images: Whether it reads images.
         tuning: Lines of the tuning table that fit it, in force.
         refused: Choices, written out, that the runtime would not use: they failed their self-test,
             or a limit that only drivers know.
@@ -85,11 +78,7 @@ class GpuFacts:
     refused_for_cuts: tuple[str, ...] = ()
 
     def fitting_lines(self, tuning: str) -> list[str]:
-        """The lines of tuning tables that fit it: of ``tuning``, then of the built-in table.
-
-        Raises:
-            InputError: A line of ``tuning`` is none of a tuning table.
-        """
+        """The lines of tuning tables that fit it: of ``tuning``, then of the built-in table."""
         lines: list[str]
         lines = self._kernels(f"{tuning}\n{_runtime.built_in_tuning_table()}").tuning_lines()
         return lines
@@ -120,16 +109,7 @@ class CpuKernel(NamedTuple):
 
 
 def cpu_kernel(layer: LayerShape, part: OutputPart, cpu: CpuFacts) -> CpuKernel:
-    """The kernel of a part on a CPU.
-
-    Args:
-        layer: What is computed.
-        part: Which part of it.
-        cpu: Where.
-
-    Raises:
-        InputError: The instruction set is unknown.
-    """
+    """The kernel of a part on a CPU."""
     if layer.op != "binary_conv2d":
         return CpuKernel(layer.family, PIXEL_TILE, layer.word_taps)
     if layer.groups > 1:
@@ -144,16 +124,13 @@ class Launch:
     """One kernel launch on a GPU.
 
     Args:
-        kernel: The kernel file's name.
         choice: The layer's choice with its parameters.
-        global_size: Work-items in three directions.
-        local_size: Work-items of a group.
     """
 
     kernel: str
     choice: KernelChoice
-    global_size: Extent
-    local_size: Extent
+    global_size: tuple[int, ...]
+    local_size: tuple[int, ...]
 
     @cached_property
     def group_items(self) -> int:
@@ -173,50 +150,38 @@ class NoKernelError(InputError):
 
 
 class GpuDispatch:
-    """The launches of parts on one GPU.
-
-    Args:
-        gpu: Which.
-    """
+    """The launches of parts on one GPU."""
 
     def __init__(self, gpu: GpuFacts) -> None:
         self.gpu = gpu
         self._candidates = lru_cache(maxsize=None)(gpu.kernels.candidates)
-        self._refused = frozenset(map(_parse, gpu.refused))
-        self._refused_for_cuts = frozenset(map(_parse, gpu.refused_for_cuts))
+        self._refused = frozenset(map(parse_choice, gpu.refused))
+        self._refused_for_cuts = frozenset(map(parse_choice, gpu.refused_for_cuts))
 
-    def candidates(self, layer: LayerShape, part: OutputPart) -> Iterator[KernelChoice]:
+    def candidates(self, layer: LayerShape, part: OutputPart) -> Iterator[str]:
         """What can compute a part, best first, whether or not the runtime refuses it."""
-        for text in self._texts(layer, part):
-            yield _parse(text)
+        cut = is_cut(layer, part)
+        for text, grain in self._candidates(layer):
+            if not cut or (grain > 0 and part.channel_begin % grain == 0):
+                yield text
 
     def launches(self, layer: LayerShape, part: OutputPart) -> tuple[Launch, ...]:
         """The launches of a part, in order.
-
-        Args:
-            layer: What is computed.
-            part: Which part of it.
 
         Raises:
             NoKernelError: No kernel can compute the part.
         """
         refused = self._refused_for_cuts if is_cut(layer, part) else self._refused
-        for text in self._texts(layer, part):
-            if _parse(text) not in refused:
+        for text in self.candidates(layer, part):
+            if parse_choice(text) not in refused:
                 pixels = part.rows * layer.out_w
                 found = self.gpu.kernels.launches(layer, text, pixels, part.channels)
                 return tuple(
-                    Launch(kernel, _parse(text), tuple(work), tuple(group))
+                    Launch(kernel, parse_choice(text), tuple(work), tuple(group))
                     for kernel, work, group in found
                 )
         what = f"no kernel serves {layer.family} on this GPU"
         raise NoKernelError(what, where=self.gpu.name, got=str(part))
-
-    def _texts(self, layer: LayerShape, part: OutputPart) -> Iterator[str]:
-        cut = is_cut(layer, part)
-        for text, grain in self._candidates(layer):
-            if not cut or (grain > 0 and part.channel_begin % grain == 0):
-                yield text
 
 
 def is_cut(layer: LayerShape, part: OutputPart) -> bool:
@@ -226,13 +191,7 @@ def is_cut(layer: LayerShape, part: OutputPart) -> bool:
 
 @dataclass(frozen=True)
 class Processors:
-    """Both processors, as far as they decide how parts are computed.
-
-    Args:
-        gpu: The GPU's launches.
-        cpu: The CPU.
-        threads: CPU threads.
-    """
+    """Both processors, as far as they decide how parts are computed."""
 
     gpu: GpuDispatch
     cpu: CpuFacts

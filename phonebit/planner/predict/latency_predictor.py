@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from phonebit.errors import InputError
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
+from phonebit.planner.predict.kernels import NoKernelError
 from phonebit.planner.predict.layer_shape import LayerShape
 
 ALL: Final = "*"
@@ -43,20 +44,16 @@ class LatencyPredictor:
 
     def microseconds(self, layer: LayerShape, processor: Processor, part: OutputPart) -> float:
         """The predicted time of one part."""
-        return self.microseconds_of_parts(layer, processor, [part])[0]
+        return float(self.microseconds_of(processor, [(layer, part)])[0])
 
-    def microseconds_of_parts(
-        self, layer: LayerShape, processor: Processor, parts: Sequence[OutputPart]
-    ) -> list[float]:
-        """Predicted times of parts of one layer.
+    def microseconds_of(
+        self, processor: Processor, parts: Sequence[tuple[LayerShape, OutputPart]]
+    ) -> NDArray[np.float64]:
+        """Predicted times of parts of layers, each of one element at least.
 
-        Args:
-            layer: What is known of the layer.
-            processor: Who computes the parts.
-            parts: What of the layer's output, at least one element each.
+        Infinity where the processor has no kernel for a part.
 
         Raises:
-            NoKernelError: The processor has no kernel for one of the parts.
             InputError: The processor was not measured.
         """
         if processor not in self.models:
@@ -64,11 +61,14 @@ class LatencyPredictor:
             hint = f"collect samples with --device {name} or gpu+cpu"
             raise InputError(f"the profile knows nothing of the {name}", where="profile", hint=hint)
         models = self.models[processor]
-        places: dict[str, list[int]] = {}
-        found = [self.describe(layer, processor, part) for part in parts]
-        for place, (name, _) in enumerate(found):
-            places.setdefault(name if name in models else ALL, []).append(place)
-        times = np.zeros(len(parts))
-        for name, own in places.items():
-            times[own] = models[name].microseconds([found[place][1] for place in own])
-        return [float(time) for time in times]
+        groups: dict[str, dict[int, Any]] = {}
+        for place, (layer, part) in enumerate(parts):
+            try:
+                name, inputs = self.describe(layer, processor, part)
+            except NoKernelError:
+                continue
+            groups.setdefault(name if name in models else ALL, {})[place] = inputs
+        times = np.full(len(parts), np.inf)
+        for name, of in groups.items():
+            times[list(of)] = models[name].microseconds(list(of.values()))
+        return times

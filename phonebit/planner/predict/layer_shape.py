@@ -29,21 +29,13 @@ class LayerShape:
     Args:
         op: The kind, as "binary_conv2d".
         in_h: Rows of the first operand.
-        in_w: Its columns.
         in_c: Its channels.
-        out_h: Rows of the output.
-        out_w: Its columns.
-        out_c: Its channels.
         input: Element type of the operands: "bit", "u8" or "f32".
         operand_channels: Channels of each operand; several only for a concatenation.
         kernel_h: Rows of the window; 1 for ops without one, as the other window fields.
-        kernel_w: Its columns.
         stride_h: Rows from one window to the next.
-        stride_w: Columns likewise.
         dilation_h: Rows from tap to tap.
-        dilation_w: Columns likewise.
         pad_top: Rows of padding above the map.
-        pad_left: Columns of padding beside it.
         groups: Of a convolution.
         values: Whether it writes float32 values.
         bits: Whether it writes packed bits.
@@ -82,12 +74,7 @@ class LayerShape:
 
     @classmethod
     def of(cls, contents: FileContents, index: int) -> LayerShape:
-        """An op of a file.
-
-        Args:
-            contents: What ``phonebit.format.reader.read_contents`` gives.
-            index: The op's.
-        """
+        """An op of a file."""
         op = contents.ops[index]
         operands = [contents.tensors[tensor] for tensor in operands_of(contents, op)]
         writes = {side: int(op[f"{side}_output"]) for side in ("value", "bits")}
@@ -136,10 +123,6 @@ class LayerShape:
         return name
 
     @property
-    def _input_bits(self) -> int:
-        return TYPE_BITS[DataType[self.input.upper()]]
-
-    @property
     def is_convolution(self) -> bool:
         """Whether it multiplies with weights."""
         return self.op in _CONVOLUTIONS
@@ -175,7 +158,8 @@ class LayerShape:
         else:
             window = (part.rows - 1) * self.stride_h + (self.kernel_h - 1) * self.dilation_h + 1
             rows_read = min(window, self.in_h)
-        return rows_read * self.in_w * sum(self.operand_channels) * self._input_bits / 8
+        bits = sum(self.operand_channels) * TYPE_BITS[DataType[self.input.upper()]]
+        return rows_read * self.in_w * bits / 8
 
     def output_bytes(self, part: OutputPart) -> float:
         """Bytes that a part writes."""

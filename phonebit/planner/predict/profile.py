@@ -39,13 +39,7 @@ MOST_MARGIN: Final = 0.5
 
 @dataclass(frozen=True)
 class ProcessorModels:
-    """What was learnt of one processor; in each table is one model of all samples.
-
-    Args:
-        ulayer: µLayer's regressions, by family of layers.
-        codl: CoDL's, by kernel.
-        finegrained: Boosted trees, by kernel.
-    """
+    """What was learnt of one processor; in each table is one model of all samples."""
 
     ulayer: Mapping[str, LogLine]
     codl: Mapping[str, UnitTime]
@@ -82,11 +76,7 @@ class DeviceProfile:
         return tuple(sorted(self.device.keys))
 
     def key(self, threads: int) -> str:
-        """What plans for so many threads are kept under.
-
-        Raises:
-            InputError: So many threads were not measured.
-        """
+        """What plans for so many threads are kept under."""
         if threads not in self.device.keys:
             raise InputError(
                 "the profile does not know so many CPU threads",
@@ -97,13 +87,10 @@ class DeviceProfile:
         return self.device.keys[threads]
 
     def predictor(self, method: str, threads: int, augmented: bool = True) -> LatencyPredictor:
-        """A predictor.
+        """A predictor for so many CPU threads.
 
-        Args:
-            method: "ulayer", "codl" or "finegrained".
-            threads: CPU threads of the plan.
-            augmented: finegrained: whether it may look at kernels and dispatch; if not, one model
-                for all kernels looks at the geometry alone (the paper's ablation, section 5.5).
+        Not augmented, finegrained has one model for all kernels, which looks at the geometry alone:
+        the paper's ablation, section 5.5.
 
         Raises:
             InputError: There is no such method, or so many threads were not measured.
@@ -141,13 +128,6 @@ class DeviceProfile:
         CoDL takes the measured upper bound, the others the typical value. µLayer itself reckons
         without any; it gets what was measured, so that methods differ only in how they predict and
         cut.
-
-        Args:
-            method: As for ``predictor``.
-            threads: CPU threads of the plan.
-
-        Raises:
-            InputError: This was not measured.
         """
         if threads not in self.sharing:
             raise InputError(
@@ -191,18 +171,7 @@ def write_profile(
     inputs: Iterable[Path] = (),
     replace_any: bool = False,
 ) -> None:
-    """Writes a profile: readers see the old one or all of the new one.
-
-    Args:
-        path: Where to; missing folders are created.
-        profile: What to write.
-        inputs: Files that must stay, as that of the samples.
-        replace_any: Also replace a file that is no profile.
-
-    Raises:
-        InputError: The path is one of the inputs, or a file of another kind.
-        OSError: It cannot be written.
-    """
+    """Writes a profile: readers see the old one or all of the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     record = {"phonebit_profile": VERSION, **to_record(profile)}
     text = json.dumps(record, ensure_ascii=False, indent=1) + "\n"
@@ -210,11 +179,7 @@ def write_profile(
 
 
 def profile_path(key: str) -> Path | None:
-    """Where the profile of a device is kept; None where there is no cache folder.
-
-    Args:
-        key: One of ``DeviceFacts.keys``.
-    """
+    """Where the profile of a device is kept; None where there is no cache folder."""
     folder = cache_folder()
     name = hashlib.sha256(key.encode()).hexdigest()[:16]
     return None if folder is None else folder / "profiles" / f"{name}.json"

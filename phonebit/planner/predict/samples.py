@@ -7,7 +7,6 @@ handover. Lines are only appended, so an interrupted collection loses at most it
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +21,7 @@ from phonebit.planner.json_records import from_record, read_lines, to_record, wh
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
 from phonebit.planner.predict.kernels import CpuFacts, GpuFacts
 from phonebit.planner.predict.layer_shape import LayerShape
-from phonebit.text_files import DAMAGED, MOST_RECORD_BYTES, read_text
+from phonebit.text_files import MOST_RECORD_BYTES, read_text
 
 _FIRST: Final = b'{"device":'
 SAMPLES_FILE: Final = FileKind(
@@ -49,8 +48,6 @@ class DeviceFacts:
 
     Args:
         keys: What plans for the device are kept under, by number of CPU threads.
-        gpu: The GPU.
-        cpu: The CPU.
     """
 
     keys: Mapping[int, str]
@@ -58,19 +55,11 @@ class DeviceFacts:
     cpu: CpuFacts
 
 
-PartKey = tuple[LayerShape, Processor, int, OutputPart, bool]
-"""Layer, processor, CPU threads, part, and whether the other processor worked meanwhile."""
-
-
 @dataclass(frozen=True)
 class PartSample:
     """One measured part.
 
     Args:
-        layer: Of which layer.
-        processor: Who computed it.
-        threads: CPU threads.
-        part: What of the output.
         variant: The kernel: a choice with its parameters on the GPU, a kernel's name on the CPU.
         us: Microseconds, the least of some runs.
         canary_us: Those of the probe around them, on this processor.
@@ -88,6 +77,17 @@ class PartSample:
     is_shared: bool = False
     rounds: int = 1
 
+    def __post_init__(self) -> None:
+        layer, part = self.layer, self.part
+        rows = 0 <= part.row_begin < part.row_end <= layer.out_h
+        channels = 0 <= part.channel_begin < part.channel_end <= layer.out_c
+        if not (rows and channels and self.us > 0 and self.canary_us > 0):
+            raise InputError(
+                "not a measured part",
+                expected="a part of the layer, us and canary_us > 0",
+                got=f"{part}, {self.us:g}, {self.canary_us:g}",
+            )
+
     @property
     def computed(self) -> OutputPart:
         """What is computed for the part."""
@@ -100,7 +100,7 @@ class PartSample:
         return self.threads if self.processor == Processor.CPU else 0
 
     @property
-    def key(self) -> PartKey:
+    def key(self) -> tuple[LayerShape, Processor, int, OutputPart, bool]:
         """What was measured, whenever it was."""
         return self.layer, self.processor, self.threads, self.part, self.is_shared
 
@@ -116,50 +116,19 @@ class PartSample:
         return replace(self, us=self.us * canary_us / self.canary_us, canary_us=canary_us)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready form; the geometry says nothing that "op" says."""
-        geometry = to_record(self.layer)
-        return {
-            "op": geometry.pop("op"),
-            "variant": self.variant,
-            "processor": to_record(self.processor),
-            "threads": self.threads,
-            "geometry": geometry,
-            "part": list(self.part),
-            "shared": self.is_shared,
-            "us": round(self.us, 4),
-            "canary_us": round(self.canary_us, 4),
-        }
+        """A line of a file; the geometry says nothing that "op" says."""
+        record = to_record(self)
+        geometry, _rounds = record.pop("layer"), record.pop("rounds")
+        op, shared = geometry.pop("op"), record.pop("is_shared")
+        return {"op": op, "geometry": geometry, "shared": shared, **record}
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> PartSample:
-        """The inverse.
-
-        Raises:
-            InputError: A field is missing or of another kind, or the part is none of the layer's.
-        """
-        try:
-            geometry = {"op": record["op"], **record["geometry"]}
-            sample = cls(
-                from_record(LayerShape, geometry, "geometry"),
-                from_record(Processor, record["processor"], "processor"),
-                int(record["threads"]),
-                OutputPart(*from_record(tuple[int, int, int, int], record["part"], "part")),
-                str(record["variant"]),
-                float(record["us"]),
-                float(record["canary_us"]),
-                bool(record["shared"]),
-            )
-        except (InputError, *DAMAGED) as error:
-            raise InputError("not a measured part", got=str(error)) from None
-        layer, part, times = sample.layer, sample.part, (sample.us, sample.canary_us)
-        rows = 0 <= part.row_begin < part.row_end <= layer.out_h
-        channels = 0 <= part.channel_begin < part.channel_end <= layer.out_c
-        if not (rows and channels and all(math.isfinite(us) and us > 0 for us in times)):
-            raise InputError(
-                "not a measured part",
-                expected="a part of the layer, us and canary_us > 0",
-                got=f"{part}, {times[0]:g}, {times[1]:g}",
-            )
+        """The inverse."""
+        record.pop("dispatch", None)  # launches, in files of earlier versions
+        layer = {"op": record.pop("op", None), **record.pop("geometry", {})}
+        record |= {"layer": layer, "is_shared": record.pop("shared", None)}
+        sample: PartSample = from_record(cls, record, "a measured part")
         return sample
 
 
@@ -168,9 +137,6 @@ class SyncSample:
     """What a meeting of both processors took, beyond the slower one's work.
 
     Args:
-        threads: CPU threads.
-        sharing: "svm", "map" or "copy".
-        synchronization: "polling", "events" or "user_events".
         handover: Bytes that the GPU wrote and the CPU got, and the other way.
         us: Microseconds, 0 or more.
     """
@@ -199,7 +165,6 @@ class Samples:
     """What a file of samples holds.
 
     Args:
-        device: Whose they are.
         parts: In the order in which they were measured, as if the clock had always been the usual
             one; a part that was measured in several rounds is there once.
         handovers: In that order, those of every round.
@@ -259,7 +224,7 @@ def least_of_rounds(parts: Iterable[PartSample]) -> list[PartSample]:
     Whatever else a device does makes it slower, often for longer than a measurement takes: the
     least of several rounds is nearer to itself when measured again than a median is.
     """
-    least: dict[PartKey, PartSample] = {}
+    least: dict[object, PartSample] = {}
     for part in parts:
         known = least.get(part.key)
         if known is None:
@@ -271,27 +236,16 @@ def least_of_rounds(parts: Iterable[PartSample]) -> list[PartSample]:
 
 
 def append_samples(path: Path, samples: Iterable[Sample]) -> None:
-    """Adds lines to a file of samples, all of them in one write.
-
-    Raises:
-        OSError: It cannot be written.
-    """
+    """Adds lines to a file of samples, all of them in one write."""
+    records = (of.to_dict() if isinstance(of, PartSample) else to_record(of) for of in samples)
     with path.open("a", encoding="utf-8") as file:
-        file.write("".join(map(_line, map(_record_of, samples))))
-
-
-def _record_of(sample: Sample) -> Any:
-    return sample.to_dict() if isinstance(sample, PartSample) else to_record(sample)
+        file.write("".join(map(_line, records)))
 
 
 def begin_samples(path: Path, device: DeviceFacts) -> Samples:
     """Opens a file of samples for more of them, or begins one.
 
     A last line that was cut off is taken away.
-
-    Args:
-        path: The file.
-        device: Whose samples will be added.
 
     Returns:
         What is in it already.

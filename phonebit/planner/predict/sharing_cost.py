@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,30 +28,16 @@ class SharingCost:
     bound_us: float = 0.0
 
     def microseconds(self, bytes_to_cpu: int, bytes_to_gpu: int) -> float:
-        """Cost of one meeting.
-
-        Args:
-            bytes_to_cpu: That the GPU wrote and the CPU reads for the first time.
-            bytes_to_gpu: The other way.
-        """
+        """Cost of one meeting."""
         moved = bytes_to_cpu * self.us_per_byte_to_cpu + bytes_to_gpu * self.us_per_byte_to_gpu
         return self.sync_us + moved
 
     @classmethod
-    def fit(cls, handovers: ArrayLike) -> SharingCost:
-        """Least squares with no negative term.
+    def fit(cls, moved: ArrayLike, times_us: ArrayLike) -> SharingCost:
+        """Least squares with no negative term, of (N, 2) bytes to the CPU and to the GPU."""
+        from scipy.optimize import nnls
 
-        Args:
-            handovers: (N, 3) bytes to the CPU, to the GPU, measured microseconds; N is not 0.
-        """
-        table = np.array(handovers, np.float64)
-        columns = np.column_stack([np.ones(len(table)), table[:, :2]])
-        best = (np.inf, np.zeros(3))
-        for count in range(1, 4):
-            for chosen in map(list, combinations(range(3), count)):
-                weights = np.zeros(3)
-                weights[chosen] = np.linalg.lstsq(columns[:, chosen], table[:, 2], rcond=None)[0]
-                error = float(np.sum((columns @ weights - table[:, 2]) ** 2))
-                if (weights >= 0).all() and error < best[0] * (1 - 1e-9):
-                    best = (error, weights)
-        return cls(*(float(weight) for weight in best[1]))
+        columns = np.insert(np.asarray(moved, np.float64), 0, 1, axis=1)
+        scale = np.maximum(columns.max(axis=0), 1)
+        weights, _norm = nnls(columns / scale, np.asarray(times_us, np.float64))
+        return cls(*(float(weight) for weight in weights / scale))

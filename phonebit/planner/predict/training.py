@@ -10,25 +10,25 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from types import ModuleType
 from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from phonebit.devices.kernel_choice import KernelChoice
 from phonebit.errors import InputError, PhoneBitError
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
 from phonebit.planner.predict.codl import UnitTime, units_of
 from phonebit.planner.predict.features import Features, features_of, geometry_features
-from phonebit.planner.predict.finegrained import CorrectedTrend, columns_of
-from phonebit.planner.predict.kernels import GpuDispatch, Processors
+from phonebit.planner.predict.finegrained import CorrectedTrend, Numbers, columns_of, fit_cost_sum
+from phonebit.planner.predict.kernels import GpuDispatch, GpuFacts, Processors, is_cut, parse_choice
 from phonebit.planner.predict.latency_predictor import ALL, Describe
 from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.predict.profile import DeviceProfile, ProcessorModels
 from phonebit.planner.predict.samples import PartSample, Samples, SyncSample
 from phonebit.planner.predict.sharing_cost import SharingCost
-from phonebit.planner.predict.training_dispatch import with_refusals
 from phonebit.planner.predict.trees import Trees
-from phonebit.planner.predict.trend import Numbers, fit_cost_sum
 from phonebit.planner.predict.ulayer import LogLine, operations_of
 
 Fitted = TypeVar("Fitted")
@@ -69,12 +69,6 @@ class Trainer:
 
     Args:
         samples: All of them; ``fit`` gets those that it may learn from.
-        trees: Of each model.
-        progress: Called with the name of each model before it is trained.
-
-    Raises:
-        InputError: There are no measured parts.
-        PhoneBitError: LightGBM is not installed.
     """
 
     def __init__(
@@ -93,12 +87,7 @@ class Trainer:
         self._progress = progress
 
     def fit(self, parts: Sequence[PartSample], handovers: Sequence[SyncSample]) -> DeviceProfile:
-        """A profile.
-
-        Args:
-            parts: What to learn from.
-            handovers: Likewise; costs of sharing are absent from the profile if there are none.
-        """
+        """A profile; costs of sharing are absent from it if there are no handovers."""
         sides: dict[int, list[PartSample]] = {}
         for sample in parts:
             sides.setdefault(sample.cpu_threads, []).append(sample)
@@ -163,18 +152,38 @@ def _fit_each(
     }
 
 
+def with_refusals(gpu: GpuFacts, parts: Sequence[PartSample]) -> GpuFacts:
+    """Facts about a GPU with the kernel choices that the runtime passes over there.
+
+    They failed their self-test, or a limit that only drivers know: they stand before the choice
+    that ran, wherever they do.
+    """
+    dispatch = GpuDispatch(gpu)
+    served: dict[bool, set[KernelChoice]] = {False: set(), True: set()}
+    passed_over: dict[bool, dict[KernelChoice, str]] = {False: {}, True: {}}
+    for sample in parts:
+        if sample.processor != Processor.GPU or sample.variant == "none":
+            continue
+        ran, cut = parse_choice(sample.variant), is_cut(sample.layer, sample.part)
+        served[cut].add(ran)
+        for text in dispatch.candidates(sample.layer, sample.part):
+            if parse_choice(text) == ran:
+                break
+            passed_over[cut][parse_choice(text)] = text
+    refused, for_cuts = (
+        tuple(sorted(text for choice, text in of.items() if choice not in served[cut]))
+        for cut, of in passed_over.items()
+    )
+    return replace(gpu, refused=refused, refused_for_cuts=for_cuts)
+
+
 def split_by_layer(
     parts: Sequence[PartSample], share: float = 0.2, seed: int = 0
 ) -> tuple[list[PartSample], list[PartSample]]:
-    """Samples to learn from, and samples to test with.
+    """Samples to learn from, and samples to test with, a share of the layers.
 
     All parts of a layer go to the same side, since parts of one layer tell much about each other.
     Of each family the same share of layers is held out.
-
-    Args:
-        parts: All samples.
-        share: Of layers, to test with.
-        seed: Of the choice.
     """
     rng = np.random.default_rng(seed)
     families: dict[str, list[LayerShape]] = {}
@@ -205,7 +214,7 @@ def sharing_costs(handovers: Sequence[SyncSample]) -> dict[int, SharingCost]:
         if first[threads][0] == "svm":  # nothing is moved
             cost = SharingCost(float(np.median(times)))
         else:
-            cost = SharingCost.fit(np.column_stack([moved, times]))
+            cost = SharingCost.fit(moved, times)
         meetings = times - moved @ (cost.us_per_byte_to_cpu, cost.us_per_byte_to_gpu)
         bound_us = max(float(np.percentile(meetings, BOUND_PERCENTILE)), cost.sync_us)
         costs[threads] = replace(cost, bound_us=bound_us)
@@ -214,10 +223,7 @@ def sharing_costs(handovers: Sequence[SyncSample]) -> dict[int, SharingCost]:
 
 def _import_lightgbm() -> ModuleType:
     try:
-        import lightgbm
+        return import_module("lightgbm")
     except ImportError as error:
-        raise PhoneBitError(
-            "LightGBM is not installed", hint="pip install 'phonebit[planner]'"
-        ) from error
-    module: ModuleType = lightgbm
-    return module
+        hint = "pip install 'phonebit[planner]'"
+        raise PhoneBitError("LightGBM is not installed", hint=hint) from error

@@ -50,14 +50,7 @@ class Trees:
             raise InputError("damaged trees: a node that leads back, or nowhere")
 
     def predict(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The sum of the leaves that each row falls into.
-
-        Args:
-            x: (N, features) finite numbers.
-
-        Returns:
-            (N,).
-        """
+        """The sum of the leaves that each row falls into: (N,), of (N, features) finite numbers."""
         elements = np.ascontiguousarray(x).ravel()
         row_begins = np.arange(len(x), dtype=np.intp)[:, None] * x.shape[1]
         node = np.broadcast_to(self.roots.astype(np.intp), (len(x), len(self.roots)))
@@ -78,11 +71,7 @@ class Trees:
 
     @classmethod
     def from_lightgbm(cls, model: Mapping[str, Any]) -> Trees:
-        """The trees of ``lightgbm.Booster.dump_model()``, trained with ``use_missing=False``.
-
-        Raises:
-            InputError: A decision has another form than ``<=``.
-        """
+        """The trees of ``lightgbm.Booster.dump_model()``, trained with ``use_missing=False``."""
         roots: list[int] = []
         nodes: list[tuple[int, float, int]] = []
         for tree in model["tree_info"]:

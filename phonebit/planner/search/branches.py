@@ -14,7 +14,7 @@ from typing import Final
 from phonebit.planner.plan.execution_plan import Processor
 from phonebit.planner.search.network_graph import NetworkGraph
 from phonebit.planner.search.stage_costs import StageCosts
-from phonebit.planner.search.stages import LayerParts, Placement, Stage
+from phonebit.planner.search.stages import LayerParts, Placement, Stage, on_one
 
 MAX_BRANCHES: Final = 10
 """All 2^k mappings are tried; of more branches, the shortest count as one."""
@@ -27,8 +27,6 @@ class BranchRegion:
     """Layers ``begin .. end - 1``, which make up the branches that layer ``end`` joins.
 
     Args:
-        begin: First layer.
-        end: The join.
         branches: Layers of each branch, ascending; two or more branches.
     """
 
@@ -66,43 +64,20 @@ def _region(join: int, origins: list[set[int]]) -> BranchRegion | None:
 
 
 def branch_stages(costs: StageCosts, region: BranchRegion) -> list[Stage]:
-    """The best mappings of branches to processors, each with work for both.
-
-    Args:
-        costs: Of stages.
-        region: Of the same network.
-
-    Returns:
-        Stages, cheapest first; equally cheap ones in the order of the mappings' numbers.
-    """
+    """The best mappings of branches to processors, each with work for both, cheapest first."""
     branches = _at_most(costs, region.branches, MAX_BRANCHES)
-    cpu_us, gpu_us = (
-        [sum(costs.single_us[side][layer] for layer in branch) for branch in branches]
-        for side in (Processor.CPU, Processor.GPU)
-    )
-
-    def work_us(mapping: int) -> float:
-        on_gpu = [bool(mapping >> branch & 1) for branch in range(len(branches))]
-        gpu = sum(us for us, is_on_gpu in zip(gpu_us, on_gpu, strict=True) if is_on_gpu)
-        cpu = sum(us for us, is_on_gpu in zip(cpu_us, on_gpu, strict=True) if not is_on_gpu)
-        return max(cpu, gpu)
-
-    best = nsmallest(MAPPINGS_KEPT, range(1, 2 ** len(branches) - 1), key=work_us)
-    return [_stage(costs.graph, region, branches, mapping) for mapping in best]
+    mappings = range(1, 2 ** len(branches) - 1)
+    stages = (_stage(costs.graph, branches, mapping) for mapping in mappings)
+    return nsmallest(MAPPINGS_KEPT, stages, key=costs.work_us)
 
 
-def _stage(
-    graph: NetworkGraph, region: BranchRegion, branches: list[tuple[int, ...]], mapping: int
-) -> Stage:
-    on_gpu = {
-        layer for number, branch in enumerate(branches) if mapping >> number & 1 for layer in branch
-    }
-    parts = []
-    for layer in graph.layers[region.begin : region.end]:
-        is_on_gpu = layer.index in on_gpu
-        cpu, gpu = (None, layer.whole) if is_on_gpu else (layer.whole, None)
-        parts.append(LayerParts(layer.index, cpu, gpu))
-    return Stage(Placement.BRANCHES, tuple(parts))
+def _stage(graph: NetworkGraph, branches: list[tuple[int, ...]], mapping: int) -> Stage:
+    """Branches whose bit is set are on the GPU."""
+    parts: dict[int, LayerParts] = {}
+    for number, branch in enumerate(branches):
+        side = Processor.GPU if mapping >> number & 1 else Processor.CPU
+        parts |= {layer: on_one(graph.layers[layer], side).parts[0] for layer in branch}
+    return Stage(Placement.BRANCHES, tuple(parts[layer] for layer in sorted(parts)))
 
 
 def _at_most(

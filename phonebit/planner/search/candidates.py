@@ -22,15 +22,10 @@ CutsOf = Mapping[tuple[int, Placement], Sequence[int]]
 
 @dataclass
 class Candidates:
-    """What a plan may be made of.
-
-    Args:
-        stages: All of them, for ``best_stages``.
-        best_cuts: The best stage of each layer along each dimension, with its microseconds alone.
-    """
+    """What a plan may be made of, and the best stage of each layer along each dimension."""
 
     stages: list[Stage]
-    best_cuts: dict[tuple[int, Placement], tuple[Stage, float]]
+    best_cuts: dict[tuple[int, Placement], Stage]
 
 
 def method_cuts(layers: Sequence[GraphLayer], method: Method) -> CutsOf:
@@ -44,23 +39,13 @@ def method_cuts(layers: Sequence[GraphLayer], method: Method) -> CutsOf:
 
 
 def find_candidates(costs: StageCosts, method: Method, cuts: CutsOf) -> Candidates:
-    """The stages of a method.
-
-    Args:
-        costs: Of the network.
-        method: Whether there are chains and branches.
-        cuts: Where layers may be cut.
-
-    Returns:
-        Every layer on either processor, and along each dimension with its best cut; chains; the
-        best mappings of branches.
-    """
+    """Layers on either processor and with their best cuts; chains; branches."""
     graph = costs.graph
     best = {place: _best_cut(costs, place, of_layer) for place, of_layer in cuts.items()}
     stages = []
     for layer in graph.layers:
         stages += [on_one(layer, side) for side in (Processor.GPU, Processor.CPU)]
-        stages += [best[layer.index, side][0] for side in CUTS if (layer.index, side) in best]
+        stages += [best[layer.index, side] for side in CUTS if (layer.index, side) in best]
     if method.chains:
         stages += _chains(costs, stages, best)
     if method.branches:
@@ -69,28 +54,25 @@ def find_candidates(costs: StageCosts, method: Method, cuts: CutsOf) -> Candidat
     return Candidates(stages, best)
 
 
-def _best_cut(
-    costs: StageCosts, place: tuple[int, Placement], cuts: Sequence[int]
-) -> tuple[Stage, float]:
+def _best_cut(costs: StageCosts, place: tuple[int, Placement], cuts: Sequence[int]) -> Stage:
     """By the cost of the layer alone: CoDL, eq. 2; Fine-Grained, section 2."""
     layer = costs.graph.layers[place[0]]
     stages = [cut_in_two(layer, place[1], cut) for cut in cuts]
     costs.part_times([stage.parts[0] for stage in stages])
-    best = min(stages, key=costs.alone_us)
-    return best, costs.alone_us(best)
+    return min(stages, key=costs.alone_us)
 
 
 def _chains(
     costs: StageCosts,
     singles: Sequence[Stage],
-    best: Mapping[tuple[int, Placement], tuple[Stage, float]],
+    best: Mapping[tuple[int, Placement], Stage],
 ) -> list[Stage]:
     layers = costs.graph.layers
     unchained_us = [float("inf")] * len(layers)
     for stage in singles:
         unchained_us[stage.begin] = min(unchained_us[stage.begin], costs.alone_us(stage))
     tenths = [
-        round(10 * best[layer.index, Placement.ROWS][0].cut / layer.shape[0])
+        round(10 * best[layer.index, Placement.ROWS].cut / layer.shape[0])
         if (layer.index, Placement.ROWS) in best
         else None
         for layer in layers

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from phonebit.planner.plan.execution_plan import OutputPart, Processor
+from phonebit.planner.plan.execution_plan import OutputPart
 from phonebit.planner.search.methods import fraction_cut
 from phonebit.planner.search.network_graph import NetworkGraph, RowRange, extend
 from phonebit.planner.search.stage_costs import StageCosts
@@ -20,30 +20,22 @@ DELTA_TENTHS: Final = 3
 
 
 def chain_stage(graph: NetworkGraph, begin: int, end: int, cut: int) -> Stage | None:
-    """Layers ``begin .. end - 1`` as one stage, the last one cut between rows.
+    """Layers ``begin .. end - 1`` as one stage; the GPU computes the last one's rows below a cut.
 
-    Args:
-        graph: The network.
-        begin: First layer.
-        end: Layer behind the last one.
-        cut: Rows of the last layer that the GPU computes.
-
-    Returns:
-        The stage; None where a layer cannot be cut between rows, or a processor needs none of it.
+    None where a layer cannot be cut between rows, or a processor needs none of it.
     """
-    last = graph.layers[end - 1]
     if any(not layer.can_cut_rows for layer in graph.layers[begin:end]):
         return None
-    sides = {Processor.GPU: (0, cut), Processor.CPU: (cut, last.shape[0])}
-    rows = {side: _rows_of_layers(graph, begin, end, of_last) for side, of_last in sides.items()}
+    gpu, cpu = graph.layers[end - 1].whole.cut(row=cut)
+    sides = [
+        _rows_of_layers(graph, begin, end, (part.row_begin, part.row_end)) for part in (cpu, gpu)
+    ]
     parts = []
     for layer in graph.layers[begin:end]:
-        of_cpu = rows[Processor.CPU].get(layer.index, (0, 0))
-        of_gpu = rows[Processor.GPU].get(layer.index, (0, 0))
-        if of_cpu[0] >= of_cpu[1] or of_gpu[0] >= of_gpu[1]:
+        rows = [of_side.get(layer.index, (0, 0)) for of_side in sides]
+        if any(first >= last for first, last in rows):
             return None
-        channels = layer.shape[2]
-        cpu, gpu = OutputPart(*of_cpu, 0, channels), OutputPart(*of_gpu, 0, channels)
+        cpu, gpu = (OutputPart(*of_side, 0, layer.shape[2]) for of_side in rows)
         parts.append(LayerParts(layer.index, cpu, gpu))
     return Stage(Placement.CHAIN, tuple(parts), cut)
 
@@ -85,14 +77,7 @@ def find_chains(
     From a head the chain grows as long as another layer brings a gain; the share that gains most,
     of those around the head's own, wins, and the next head is the layer behind the chain. The gain
     counts from the head: the sum of what the layers cost one by one, less the chain's cost.
-
-    Args:
-        costs: Of stages by themselves.
-        head_tenths: The GPU's best share of each layer's rows, in tenths; None: it is not cut.
-        unchained_us: What each layer costs by itself, on both processors or one.
-
-    Returns:
-        Stages of two or more layers that do not overlap.
+    The GPU's best share of each layer's rows is given in tenths; None: it is not cut.
 
     Source: CoDL, algorithm 1.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,7 @@ from phonebit.planner.json_records import to_record
 from phonebit.planner.plan.execution_plan import Processor
 from phonebit.planner.search.planning import Planned
 from phonebit.planner.search.stage_costs import StageCosts
-from phonebit.planner.search.stages import LayerParts, Placement, Stage
+from phonebit.planner.search.stages import LayerParts, Placement
 
 
 @dataclass(frozen=True)
@@ -18,7 +17,6 @@ class CutTime:
     """The best cut of a layer along one dimension.
 
     Args:
-        cut: Rows or channels of the GPU.
         us: Microseconds with a meeting before and after it, as if its neighbours were on the GPU.
     """
 
@@ -31,8 +29,6 @@ class LayerTimes:
     """A layer's microseconds, without exchange but for the cuts.
 
     Args:
-        gpu_us: On the GPU alone.
-        cpu_us: On the CPU alone.
         rows: Best cut between rows; None: it has none, or the method does not try it.
         channels: Likewise between channels.
         chosen_us: Of what was chosen: the slower processor's part.
@@ -50,11 +46,6 @@ class LayerChoice:
     """What a plan does with a layer, and why.
 
     Args:
-        layer: Its index.
-        name: Its name.
-        op: Its kind, as "binary_conv2d".
-        shape: Of its output.
-        stage: The plan's stage.
         stage_us: Microseconds of all of the stage, with the meeting before it.
         placement: What kind of stage it is; of a branch, the processor is in ``parts``.
         parts: Who computes what of it.
@@ -76,11 +67,11 @@ class LayerChoice:
     @property
     def text(self) -> str:
         """``gpu``, ``gpu rows 0:20, cpu rows 20:56``, ``branch on cpu``."""
-        sides = []
-        for side in (Processor.GPU, Processor.CPU):
-            part = self.parts.of(side)
-            if part is not None:
-                sides.append(f"{side.name.lower()} {part.text(self.shape)}".rstrip())
+        sides = [
+            f"{side.name.lower()} {part.text(self.shape)}".rstrip()
+            for side in (Processor.GPU, Processor.CPU)
+            if (part := self.parts.of(side)) is not None
+        ]
         if self.placement == Placement.BRANCHES:
             return f"branch on {sides[0]}"
         return ", ".join(sides)
@@ -93,14 +84,9 @@ class LayerChoice:
 
 
 def explain(planned: Planned, *, is_predicted: bool) -> list[LayerChoice]:
-    """Each layer's choice, in the file's order.
-
-    Args:
-        planned: What ``plan_network`` gave.
-        is_predicted: Whether its first costs came from a predictor, not from measurements.
-    """
+    """Each layer's choice, in the file's order; the first costs may be predicted ones."""
     is_measured = not is_predicted or planned.costs is not planned.predicted
-    stage_us = stage_microseconds(planned.costs, planned.stages)
+    stage_us = planned.costs.stage_us(planned.stages)
     return [
         LayerChoice(
             layer.index,
@@ -123,7 +109,7 @@ def explain(planned: Planned, *, is_predicted: bool) -> list[LayerChoice]:
 def _times(planned: Planned, costs: StageCosts, parts: LayerParts) -> LayerTimes:
     def cut_time(dimension: Placement) -> CutTime | None:
         best = planned.candidates.best_cuts.get((parts.layer, dimension))
-        return None if best is None else CutTime(best[0].cut, costs.alone_us(best[0]))
+        return None if best is None else CutTime(best.cut, costs.alone_us(best))
 
     return LayerTimes(
         costs.single_us[Processor.GPU][parts.layer],
@@ -132,12 +118,3 @@ def _times(planned: Planned, costs: StageCosts, parts: LayerParts) -> LayerTimes
         cut_time(Placement.CHANNELS),
         max(costs.part_times([parts])[0]),
     )
-
-
-def stage_microseconds(costs: StageCosts, stages: Sequence[Stage]) -> list[float]:
-    """Each stage's time with the meeting before it, in its place in the network."""
-    state, times = costs.first_state(), []
-    for stage in stages:
-        state, stage_us = costs.advance(state, stage)
-        times.append(stage_us)
-    return times

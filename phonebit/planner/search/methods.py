@@ -23,14 +23,12 @@ class Method:
     """A planner: where it may cut a layer, and what else it may do.
 
     Args:
-        name: As plans name it.
         dimensions: ROWS, CHANNELS or both.
         percents: Shares of the GPU; none: every cut at a multiple of a step.
         channel_step: Channels are cut at multiples of this.
         chains: Whether it looks for chains.
         branches: Whether it runs branches side by side.
         measures: Whether it measures each cut instead of predicting it.
-        source: Where it comes from.
     """
 
     name: str
@@ -40,77 +38,49 @@ class Method:
     chains: bool = False
     branches: bool = False
     measures: bool = False
-    source: str = ""
 
     def cuts(self, layer: GraphLayer, dimension: Placement) -> list[int]:
         """Where the method may cut a layer between the GPU's low part and the CPU's high part.
-
-        Args:
-            layer: Any layer.
-            dimension: ROWS or CHANNELS.
 
         Returns:
             Rows or channels of the GPU, ascending; none where the layer cannot be cut so.
         """
         if dimension not in self.dimensions:
             return []
-        if dimension == Placement.ROWS:
-            if not layer.can_cut_rows:
-                return []
-            size = layer.shape[0]
-            step = min(ROW_STEP, max(1, size // FEWEST_ROW_CUTS))
-        else:
-            if not layer.can_cut_channels:
-                return []
-            size, step = layer.shape[2], self.channel_step
+        is_row = dimension == Placement.ROWS
+        if not (layer.can_cut_rows if is_row else layer.can_cut_channels):
+            return []
+        size = layer.shape[0] if is_row else layer.shape[2]
         if not self.percents:
+            step = min(ROW_STEP, max(1, size // FEWEST_ROW_CUTS)) if is_row else self.channel_step
             return list(range(step, size, step))
-        grain = 1 if dimension == Placement.ROWS else self.channel_step
+        grain = 1 if is_row else self.channel_step
         cuts = {round(size * percent / 100 / grain) * grain for percent in self.percents}
         return sorted(cut for cut in cuts if 0 < cut < size)
 
 
+_ROWS, _CHANNELS = Placement.ROWS, Placement.CHANNELS
 METHODS: Final = {
     method.name: method
     for method in (
-        Method(
-            "ulayer",
-            (Placement.CHANNELS,),
-            percents=(25, 50, 75),
-            branches=True,
-            source="µLayer (EuroSys '19), sections 3.2 and 5",
-        ),
-        Method(
-            "codl",
-            (Placement.ROWS, Placement.CHANNELS),
-            percents=tuple(range(10, 100, 10)),
-            chains=True,
-            source="CoDL (MobiSys '22), section 4",
-        ),
-        Method(
-            "finegrained",
-            (Placement.CHANNELS,),
-            source="Fine-Grained Co-execution (EPEW '25), section 2",
-        ),
+        Method("ulayer", (_CHANNELS,), percents=(25, 50, 75), branches=True),
+        Method("codl", (_ROWS, _CHANNELS), percents=tuple(range(10, 100, 10)), chains=True),
+        Method("finegrained", (_CHANNELS,)),
         Method(
             "search",
-            (Placement.ROWS, Placement.CHANNELS),
+            (_ROWS, _CHANNELS),
             channel_step=CHANNEL_GRAIN,
             branches=True,
             measures=True,
-            source="a grid search by measuring",
         ),
     )
 }
-"""The ways to plan, by name."""
+"""The ways to plan, by name: µLayer (EuroSys '19), sections 3.2 and 5; CoDL (MobiSys '22), section
+4; Fine-Grained Co-execution (EPEW '25), section 2; a grid search by measuring."""
 
 
 def method_named(name: str) -> Method:
-    """The method of a name.
-
-    Raises:
-        InputError: There is none.
-    """
+    """The method of a name."""
     if name not in METHODS:
         expected = f"one of {', '.join(METHODS)}"
         raise InputError("no such way to plan", where="method", expected=expected, got=repr(name))

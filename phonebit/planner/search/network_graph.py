@@ -30,21 +30,16 @@ def extend(ranges: dict[int, RowRange], key: int, rows: RowRange) -> None:
 
 @dataclass(frozen=True)
 class GraphTensor:
-    """An activation tensor.
+    """An activation tensor."""
 
-    Args:
-        index: Among the file's tensors.
-        height: Rows.
-        width: Columns.
-        channels: Channels.
-        element_bits: 1, 8 or 32.
-    """
-
-    index: int
     height: int
     width: int
     channels: int
     element_bits: int
+
+    def part(self, rows: RowRange) -> OutputPart:
+        """All channels of some rows."""
+        return OutputPart(*rows, 0, self.channels)
 
     def part_bytes(self, part: OutputPart) -> int:
         """Bytes of a part; channels of packed bits are cut between bytes."""
@@ -57,9 +52,6 @@ class GraphLayer:
 
     Args:
         index: Among the file's ops.
-        name: Unique in practice, not by rule.
-        kind: What it computes.
-        geometry: Sizes and window.
         operands: Tensors that it reads through its window.
         step_tensors: Tensors that its steps add or multiply, pixel by pixel.
         outputs: Tensors that it writes, one or two.
@@ -101,14 +93,7 @@ class GraphLayer:
 
 @dataclass(frozen=True)
 class NetworkGraph:
-    """All of a network, in the file's order, in which every tensor is written before it is read.
-
-    Args:
-        layers: The file's ops.
-        tensors: The file's tensors.
-        inputs: Tensors that come in.
-        outputs: Tensors that go out.
-    """
+    """All of a network, in the file's order, in which every tensor is written before it is read."""
 
     layers: tuple[GraphLayer, ...]
     tensors: tuple[GraphTensor, ...]
@@ -117,11 +102,7 @@ class NetworkGraph:
 
     @classmethod
     def of(cls, contents: FileContents) -> NetworkGraph:
-        """The graph of a file.
-
-        Args:
-            contents: What ``phonebit.format.reader.read_contents`` gives.
-        """
+        """The graph of a file."""
         return cls(
             tuple(_layer(contents, index) for index in range(len(contents.ops))),
             tuple(_tensor(contents, index) for index in range(len(contents.tensors))),
@@ -150,10 +131,6 @@ class NetworkGraph:
         Row r of the output lies over rows ``r * stride - pad_top .. + (kernel - 1) * dilation``;
         those beyond the map's edges are padding. A (1, 1, C) tensor of a step gives its one row.
 
-        Args:
-            layer: One of the layers.
-            rows: Of its output, at least one.
-
         Yields:
             Tensor and rows, which are none where a part sees only padding.
 
@@ -180,7 +157,7 @@ def _tensor(contents: FileContents, index: int) -> GraphTensor:
     record = contents.tensors[index]
     height, width, channels = (int(record[side]) for side in ("height", "width", "channels"))
     bits = TYPE_BITS[DataType(int(record["dtype"]))]
-    return GraphTensor(index, height, width, channels, bits)
+    return GraphTensor(height, width, channels, bits)
 
 
 def _layer(contents: FileContents, index: int) -> GraphLayer:

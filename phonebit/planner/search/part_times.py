@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
-from phonebit.planner.predict import LatencyPredictor, LayerShape, NoKernelError
+from phonebit.planner.predict import LatencyPredictor, LayerShape
 from phonebit.planner.search.stages import LayerParts
 
 
 class PredictedTimes:
-    """What a predictor says; layers of one shape are asked for once.
-
-    Args:
-        shapes: Of the network's layers.
-        predictor: For the device.
-    """
+    """What a predictor says; layers of one shape are asked for once."""
 
     def __init__(self, shapes: Sequence[LayerShape], predictor: LatencyPredictor) -> None:
         self._shapes = shapes
@@ -38,28 +32,15 @@ class PredictedTimes:
         for side, of_side in sides.items():
             wanted = [part for part in dict.fromkeys(of_side) if part is not None]
             new = [part for part in wanted if (shape, side, part) not in self._known]
-            for part, us in zip(new, self._predicted(shape, side, new), strict=True):
-                self._known[shape, side, part] = us
+            if not new:
+                continue
+            times = self._predictor.microseconds_of(side, [(shape, part) for part in new])
+            self._known |= zip([(shape, side, part) for part in new], times.tolist(), strict=True)
         cpu_us, gpu_us = (
             [0.0 if part is None else self._known[shape, side, part] for part in of_side]
             for side, of_side in sides.items()
         )
         return list(zip(cpu_us, gpu_us, strict=True))
-
-    def _predicted(
-        self, shape: LayerShape, side: Processor, parts: Sequence[OutputPart]
-    ) -> list[float]:
-        """One question for all parts; where some cannot be computed, one for each half of them."""
-        if not parts:
-            return []
-        try:
-            return self._predictor.microseconds_of_parts(shape, side, parts)
-        except NoKernelError:
-            if len(parts) == 1:
-                return [math.inf]
-        half = len(parts) // 2
-        halves = (self._predicted(shape, side, of) for of in (parts[:half], parts[half:]))
-        return [us for of_half in halves for us in of_half]
 
 
 Measure = Callable[[int, OutputPart | None, OutputPart | None], tuple[float, float]]
@@ -68,13 +49,7 @@ for a processor without a part."""
 
 
 class MeasuredTimes:
-    """What the device says; layers of one shape are measured once.
-
-    Args:
-        shapes: Of the network's layers.
-        measure: Measures on the device.
-        report: Called before each measurement with the layer's index.
-    """
+    """What the device says; layers of one shape are measured once."""
 
     def __init__(
         self,

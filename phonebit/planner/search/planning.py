@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Final
+from heapq import nsmallest
+from typing import Final, NamedTuple
 
 from phonebit.errors import InputError
 from phonebit.format.contents import FileContents
@@ -16,12 +18,57 @@ from phonebit.planner.search.candidates import Candidates, CutsOf, find_candidat
 from phonebit.planner.search.methods import Method
 from phonebit.planner.search.network_graph import NetworkGraph
 from phonebit.planner.search.part_times import PartTimes
-from phonebit.planner.search.placement import best_stages
-from phonebit.planner.search.stage_costs import StageCosts
+from phonebit.planner.search.stage_costs import StageCosts, State
 from phonebit.planner.search.stages import Placement, Stage, as_plan
 
 NEARBY: Final = 2
 """Cuts on either side of a predicted one that are measured."""
+MAX_STATES: Final = 64
+"""Paths that are kept at each layer."""
+
+
+class _Path(NamedTuple):
+    cost_us: float
+    stage: Stage | None
+    before: _Path | None
+
+
+def best_stages(
+    costs: StageCosts, candidates: Iterable[Stage], handicap_us: Callable[[Stage], float]
+) -> list[Stage]:
+    """The fastest sequence of stages that has every layer once: a shortest path.
+
+    A stage's cost depends on those before it by the rows that its processors still have to get, so
+    a path is described by its last layer and by who holds what is still needed (``State``). Of
+    paths that agree in both only the fastest can be part of the best. On a linear run few states
+    differ and the result is exact; where branches keep many tensors alive, the fastest
+    ``MAX_STATES`` go on.
+
+    Among equally fast ones those win that come first in ``candidates``, in which each layer has a
+    stage of its own at least. A handicap is by how much a stage must be better than it seems.
+    """
+    by_begin: dict[int, list[Stage]] = defaultdict(list)
+    for stage in candidates:
+        by_begin[stage.begin].append(stage)
+    paths: dict[int, dict[State, _Path]] = defaultdict(dict)
+    paths[0][costs.first_state()] = _Path(0.0, None, None)
+    for layer in range(len(costs.graph.layers)):
+        here = paths.pop(layer, {})
+        for state, path in nsmallest(MAX_STATES, here.items(), key=lambda item: item[1].cost_us):
+            for stage in by_begin[layer]:
+                behind, stage_us = costs.advance(state, stage)
+                cost_us = path.cost_us + stage_us + handicap_us(stage)
+                known = paths[stage.end].get(behind)
+                if known is None or cost_us < known.cost_us:
+                    paths[stage.end][behind] = _Path(cost_us, stage, path)
+    last = paths[len(costs.graph.layers)]
+    best = min(last.items(), key=lambda item: item[1].cost_us + costs.finish(item[0]))[1]
+    stages = []
+    step: _Path | None = best
+    while step is not None and step.stage is not None:
+        stages.append(step.stage)
+        step = step.before
+    return stages[::-1]
 
 
 @dataclass(frozen=True)
@@ -29,8 +76,6 @@ class Planned:
     """A plan and why it is what it is.
 
     Args:
-        plan: Verified for the network.
-        stages: What it consists of.
         costs: By which it was chosen: measured, if measurements were given.
         predicted: By which it was first chosen; the same object where nothing was measured.
         candidates: What it was chosen from, by ``costs``.
@@ -81,9 +126,6 @@ def plan_network(
         measured: If given, the best cuts of each layer are measured, with those beside them, and
             the plan is made from that.
 
-    Returns:
-        The plan and how it came about; equal arguments give equal plans.
-
     Raises:
         InputError: The network has no layer that can be cut.
     """
@@ -101,7 +143,7 @@ def plan_network(
     costs = predicted
     if measured is not None:
         costs = StageCosts(graph, measured, sharing)
-        nearby = _nearby(cuts, stages, candidates)
+        nearby = _nearby(cuts, candidates)
         candidates = find_candidates(costs, replace(method, chains=False, branches=False), nearby)
         several = (Placement.CHAIN, Placement.BRANCHES)
         candidates.stages.extend(stage for stage in stages if stage.placement in several)
@@ -133,12 +175,10 @@ def _choose(costs: StageCosts, candidates: Candidates, margin: float) -> list[St
     return best_stages(costs, candidates.stages, needed_us)
 
 
-def _nearby(cuts: CutsOf, stages: Sequence[Stage], candidates: Candidates) -> CutsOf:
-    """The cuts that are worth a measurement: the chosen or best one, and those beside it."""
-    centres = {place: stage.cut for place, (stage, _) in candidates.best_cuts.items()}
-    centres |= {(stage.begin, stage.placement): stage.cut for stage in stages}
+def _nearby(cuts: CutsOf, candidates: Candidates) -> CutsOf:
+    """The cuts that are worth a measurement: the best one, and those beside it."""
     nearby = {}
     for place, of_layer in cuts.items():
-        at = list(of_layer).index(centres[place])
+        at = list(of_layer).index(candidates.best_cuts[place].cut)
         nearby[place] = of_layer[max(0, at - NEARBY) : at + NEARBY + 1]
     return nearby

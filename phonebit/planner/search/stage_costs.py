@@ -23,7 +23,52 @@ from phonebit.planner.predict import SharingCost
 from phonebit.planner.search.network_graph import GraphTensor, NetworkGraph, RowRange, extend
 from phonebit.planner.search.part_times import PartTimes
 from phonebit.planner.search.stages import LayerParts, Stage, on_one
-from phonebit.planner.search.transfer import Transfer
+
+
+class Transfer(NamedTuple):
+    """One processor's part of a tensor, on its way to the other processor.
+
+    What is handed over is the part's share of all rows from the first to the last that the other
+    one reads. So the rows that were read are kept as one range, cut to those of the part: cutting
+    first and spanning then gives the same rows as the other way round.
+
+    Args:
+        row_bytes: Of one of its rows; 0 when all of them are handed over.
+        read_begin: First row that was read; ``end`` before the first reader.
+        read_end: Row behind the last that was read; ``begin`` before the first reader.
+    """
+
+    begin: int
+    end: int
+    row_bytes: int
+    read_begin: int
+    read_end: int
+
+    @classmethod
+    def of(cls, tensor: GraphTensor, part: OutputPart) -> Transfer:
+        """A part of which nothing is handed over yet."""
+        rows = part.row_end - part.row_begin
+        row_bytes = tensor.part_bytes(part) // rows
+        return cls(part.row_begin, part.row_end, row_bytes, part.row_end, part.row_begin)
+
+    @property
+    def bytes_left(self) -> int:
+        """Bytes that are not handed over."""
+        got = max(self.read_end - self.read_begin, 0)
+        return (self.end - self.begin - got) * self.row_bytes
+
+    def has(self, rows: RowRange) -> bool:
+        """Whether some of these rows, which are one at least, are in the part."""
+        return max(rows[0], self.begin) < min(rows[1], self.end)
+
+    def read(self, rows: RowRange) -> Transfer:
+        """What it is when the other processor has read these rows, too."""
+        begin, end, row_bytes, _, _ = self
+        read_begin = min(self.read_begin, max(rows[0], begin))
+        read_end = max(self.read_end, min(rows[1], end))
+        if (read_begin, read_end) == (begin, end):
+            row_bytes = 0
+        return Transfer(begin, end, row_bytes, read_begin, read_end)
 
 
 class Holding(NamedTuple):
@@ -52,13 +97,7 @@ class _Use:
 
 
 class StageCosts:
-    """Costs of stages; asks for the times of each part once.
-
-    Args:
-        graph: The network.
-        times: Times of parts.
-        sharing: Costs of meetings.
-    """
+    """Costs of stages; asks for the times of each part once."""
 
     def __init__(self, graph: NetworkGraph, times: PartTimes, sharing: SharingCost) -> None:
         self.graph = graph
@@ -67,18 +106,11 @@ class StageCosts:
         self._parts: dict[LayerParts, tuple[float, float]] = {}
         self._work: dict[Stage, float] = {}
         self._uses: dict[Stage, _Use] = {}
-        self.single_us = {side: [work[side] for work in self._whole_layers()] for side in Processor}
+        self.single_us = {
+            side: [self.work_us(stage) for stage in self.single_processor(side)]
+            for side in Processor
+        }
         """Microseconds of each layer as a whole, on either processor."""
-
-    def _whole_layers(self) -> list[tuple[float, float]]:
-        """Indexed by ``Processor``, as all times of both are."""
-        both = []
-        for layer in self.graph.layers:
-            sides = [LayerParts(layer.index, layer.whole, None)]
-            sides.append(LayerParts(layer.index, None, layer.whole))
-            (cpu_us, _), (_, gpu_us) = self.part_times(sides)
-            both.append((cpu_us, gpu_us))
-        return both
 
     def part_times(self, parts: Sequence[LayerParts]) -> list[tuple[float, float]]:
         """Times of the CPU and the GPU for parts of one layer; all new ones are asked at once."""
@@ -107,7 +139,7 @@ class StageCosts:
         use = self._use(stage)
         tensors = self.graph.tensors
         to_cpu = sum(
-            tensors[tensor].part_bytes(_all_channels(tensors[tensor], rows))
+            tensors[tensor].part_bytes(tensors[tensor].part(rows))
             for tensor, rows in use.cpu_reads.items()
         )
         to_gpu = sum(held.for_gpu.bytes_left for _, held in use.written if held.for_gpu)
@@ -119,16 +151,12 @@ class StageCosts:
         read = [tensor for tensor in self.graph.inputs if tensor in self.graph.last_reader]
         tensors = self.graph.tensors
         return tuple(
-            (tensor, Holding(None, Transfer.of(tensors[tensor], _all_channels(tensors[tensor]))))
-            for tensor in sorted(read)
+            (index, Holding(None, Transfer.of(tensor, tensor.part((0, tensor.height)))))
+            for index, tensor in ((index, tensors[index]) for index in sorted(read))
         )
 
     def advance(self, state: State, stage: Stage) -> tuple[State, float]:
         """Runs a stage behind others.
-
-        Args:
-            state: What the stages before it left.
-            stage: The next one.
 
         Returns:
             What is left behind it, and its microseconds with those of the meeting before it.
@@ -160,24 +188,25 @@ class StageCosts:
         to_cpu = sum(part.bytes_left for part in by_gpu)
         return self._sharing.microseconds(to_cpu, 0) if by_gpu else 0.0
 
-    def total_us(self, stages: Iterable[Stage]) -> float:
-        """Microseconds of a whole network."""
-        state, total = self.first_state(), 0.0
+    def stage_us(self, stages: Iterable[Stage]) -> list[float]:
+        """Each stage's time with the meeting before it, then the time until the CPU has it all."""
+        state, times = self.first_state(), []
         for stage in stages:
             state, stage_us = self.advance(state, stage)
-            total += stage_us
-        return total + self.finish(state)
+            times.append(stage_us)
+        return [*times, self.finish(state)]
+
+    def total_us(self, stages: Iterable[Stage]) -> float:
+        """Microseconds of a whole network."""
+        return sum(self.stage_us(stages))
 
     def single_processor(self, processor: Processor) -> list[Stage]:
         """All layers on one processor."""
         return [on_one(layer, processor) for layer in self.graph.layers]
 
     def _use(self, stage: Stage) -> _Use:
-        if stage not in self._uses:
-            self._uses[stage] = self._find_use(stage)
-        return self._uses[stage]
-
-    def _find_use(self, stage: Stage) -> _Use:
+        if stage in self._uses:
+            return self._uses[stage]
         cpu: dict[int, RowRange] = {}
         gpu: dict[int, RowRange] = {}
         written = []
@@ -191,17 +220,11 @@ class StageCosts:
                         extend(reads, tensor, rows)
             for tensor in layer.outputs:
                 if self.graph.last_reader.get(tensor, -1) >= stage.end:
-                    written.append((tensor, self._holding(tensor, entry)))
-        return _Use(cpu, gpu, tuple(written))
-
-    def _holding(self, tensor: int, entry: LayerParts) -> Holding:
-        of_tensor = self.graph.tensors[tensor]
-        for_cpu = Transfer.of(of_tensor, entry.gpu) if entry.gpu is not None else None
-        for_gpu = Transfer.of(of_tensor, entry.cpu) if entry.cpu is not None else None
-        return Holding(for_cpu, for_gpu)
-
-
-def _all_channels(tensor: GraphTensor, rows: RowRange | None = None) -> OutputPart:
-    """All channels of a tensor's rows; without ``rows`` of all of them."""
-    begin, end = rows or (0, tensor.height)
-    return OutputPart(begin, end, 0, tensor.channels)
+                    of_tensor = self.graph.tensors[tensor]
+                    for_cpu, for_gpu = (
+                        Transfer.of(of_tensor, part) if part is not None else None
+                        for part in (entry.gpu, entry.cpu)
+                    )
+                    written.append((tensor, Holding(for_cpu, for_gpu)))
+        self._uses[stage] = _Use(cpu, gpu, tuple(written))
+        return self._uses[stage]

@@ -24,13 +24,7 @@ class Placement(StrEnum):
 
 @dataclass(frozen=True)
 class LayerParts:
-    """Who computes what of one layer in a stage.
-
-    Args:
-        layer: Its index.
-        cpu: The CPU's part; None: nothing.
-        gpu: The GPU's.
-    """
+    """Who computes what of one layer in a stage."""
 
     layer: int
     cpu: OutputPart | None
@@ -68,45 +62,26 @@ class Stage:
     @property
     def processor(self) -> Processor | None:
         """The processor that has all of it; None where both work."""
-        if self.placement == Placement.CPU:
-            return Processor.CPU
-        return Processor.GPU if self.placement == Placement.GPU else None
+        return Processor.__members__.get(self.placement.name)
 
 
 def on_one(layer: GraphLayer, processor: Processor) -> Stage:
     """A layer as a whole on one processor."""
-    if processor == Processor.CPU:
-        return Stage(Placement.CPU, (LayerParts(layer.index, layer.whole, None),))
-    return Stage(Placement.GPU, (LayerParts(layer.index, None, layer.whole),))
+    cpu, gpu = (layer.whole if side == processor else None for side in Processor)
+    return Stage(Placement[processor.name], (LayerParts(layer.index, cpu, gpu),))
 
 
 def cut_in_two(layer: GraphLayer, placement: Placement, cut: int) -> Stage:
-    """A layer of which the GPU computes the rows or channels below a cut, the CPU the others.
-
-    Args:
-        layer: A layer that can be cut so.
-        placement: ROWS or CHANNELS.
-        cut: Within the output, neither its beginning nor its end.
-    """
-    height, _, channels = layer.shape
-    if placement == Placement.ROWS:
-        gpu, cpu = OutputPart(0, cut, 0, channels), OutputPart(cut, height, 0, channels)
-    else:
-        gpu, cpu = OutputPart(0, height, 0, cut), OutputPart(0, height, cut, channels)
+    """A layer of which the GPU computes the rows or channels below a cut, the CPU the others."""
+    is_row = placement == Placement.ROWS
+    gpu, cpu = layer.whole.cut(row=cut) if is_row else layer.whole.cut(channel=cut)
     return Stage(placement, (LayerParts(layer.index, cpu, gpu),), cut)
 
 
 def as_plan(
     stages: Sequence[Stage], device: str, method: str, predicted_ms: float
 ) -> ExecutionPlan:
-    """Stages as the plan that files hold.
-
-    Args:
-        stages: In order; together they have every layer once.
-        device: Key of the device profile.
-        method: How the stages were chosen.
-        predicted_ms: Of one image.
-    """
+    """Stages as the plan that files hold."""
     planned = [
         PlannedPart(number, processor, parts.layer, part)
         for number, stage in enumerate(stages)

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from benchmarks.coexec import (
@@ -259,11 +260,11 @@ class FakeProfile:
     def microseconds(self, bytes_to_cpu: int, bytes_to_gpu: int) -> float:
         return 10.0
 
-    def microseconds_of_parts(
-        self, layer: Any, processor: Processor, parts: Sequence[OutputPart]
-    ) -> list[float]:
+    def microseconds_of(
+        self, processor: Processor, parts: Sequence[tuple[Any, OutputPart]]
+    ) -> np.ndarray:
         speed = 1000 if processor == Processor.GPU else 3000
-        return [layer.operations(part) / speed for part in parts]
+        return np.array([layer.operations(part) / speed for layer, part in parts])
 
 
 def test_every_variant_makes_a_plan_that_it_may_make(

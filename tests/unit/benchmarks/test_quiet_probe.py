@@ -7,8 +7,8 @@ import pytest
 from benchmarks.coexec import quiet_probe
 from benchmarks.coexec.quiet_probe import QuietProbe
 from phonebit.planner import Processor
-from phonebit.planner.measure import noise_probe
-from phonebit.planner.measure.noise_probe import PATIENCE_S
+from phonebit.planner.measure import measuring
+from phonebit.planner.measure.measuring import PATIENCE_S
 from support.noisy_device import Clock, Device
 
 BOTH = tuple(Processor)
@@ -17,7 +17,7 @@ BOTH = tuple(Processor)
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made_up = Clock()
-    for module in (noise_probe, quiet_probe):
+    for module in (measuring, quiet_probe):
         monkeypatch.setattr(module, "time", made_up)
     return made_up
 

@@ -18,7 +18,7 @@ from phonebit.errors import DeviceError, InputError
 from phonebit.planner import OutputPart, Processor, api
 from phonebit.planner.measure import engines
 from phonebit.planner.measure.collect import collect_here
-from phonebit.planner.measure.device_facts import PROBE
+from phonebit.planner.measure.engines import PROBE
 from phonebit.planner.measure.orders import CollectionPlan, part_pairs
 from phonebit.planner.measure.sync_layers import WAYS, Way
 from phonebit.planner.predict.profile import read_profile
@@ -199,9 +199,9 @@ HANDOVER = {"handover": [1, 2], "sharing": "svm", "synchronization": "polling", 
         (lambda record: "{", "not JSON"),
         (lambda record: "[]", "a JSON object"),
         (lambda record: json.dumps({**record, "us": -1.0}), "us > 0"),
-        (lambda record: json.dumps({**record, "us": float("nan")}), "us > 0"),
+        (lambda record: json.dumps({**record, "us": float("nan")}), "part.us: damaged"),
         (lambda record: json.dumps({**record, "part": [0, 99999, 0, 8]}), "a part of the layer"),
-        (lambda record: json.dumps({**record, "processor": "npu"}), "not a measured part"),
+        (lambda record: json.dumps({**record, "processor": "npu"}), "part.processor: damaged"),
         (lambda record: json.dumps({**record, "geometry": {"in_h": 3}}), "operand_channels"),
         (lambda record: json.dumps({"handover": [1], "us": 3}), "handover: a field is missing"),
         (lambda record: json.dumps(HANDOVER | {"us": -1.0}), "not a measured handover"),
@@ -226,7 +226,7 @@ def test_damaged_lines_are_named(tmp_path: Path, change: Any, message: str) -> N
         (b"", "no samples"),
         (b'{"device": {}}\n', "device: a field is missing"),
         (b'{"device": {"keys": {"x": ""}, "gpu": {}, "cpu": {}}}\n', "device.keys: damaged"),
-        (b'{"op": "x"}\n', "not a measured part"),
+        (b'{"op": "x"}\n', "a measured part: a field is missing"),
         (json.dumps(HANDOVER | {"us": 1.0}).encode() + b"\n", "without facts about a device"),
         (b"\xff\xfe\n", "not a file of samples"),
     ],
@@ -239,9 +239,9 @@ def test_other_files_are_refused(tmp_path: Path, content: bytes, message: str) -
 
 
 def test_a_cpu_computes_from_a_whole_word_on() -> None:
-    part = OutputPart(0, 4, 40, 72)
+    part = OutputPart(0, 4, 40, 64)
     on_cpu = PartSample(PROBE, Processor.CPU, 1, part, "any", 9.0, 4.0)
-    assert on_cpu.computed == OutputPart(0, 4, 32, 72)
+    assert on_cpu.computed == OutputPart(0, 4, 32, 64)
     assert replace(on_cpu, processor=Processor.GPU).computed == part
 
 
@@ -294,7 +294,7 @@ def test_commands_lead_from_a_device_to_a_profile(
     assert "already" in cli.refused("collect", *options)
     assert "0 layers measured, 80 known" in cli("collect", *options, "--resume").out
     report = cli("train-predictor", samples, "-o", profile, "--json").document
-    assert report["dispatch"][1] == 0 and report["dispatch"][0] > 100
+    assert report["refused"] == report["refused_for_cuts"] == []
     assert report["profiles"] == [str(profile)]
     assert {entry["predictor"] for entry in report["accuracies"]} >= {
         "ulayer",

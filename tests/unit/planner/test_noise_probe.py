@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from phonebit.planner import Processor
-from phonebit.planner.measure import noise_probe
-from phonebit.planner.measure.measuring import LayerTimes
-from phonebit.planner.measure.noise_probe import PATIENCE_S, NoiseProbe
+from phonebit.planner.measure import measuring
+from phonebit.planner.measure.measuring import PATIENCE_S, LayerTimes, NoiseProbe
 from support.noisy_device import Clock, Device
 
 BOTH = tuple(Processor)
@@ -17,7 +16,7 @@ TURNS = 4
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made_up = Clock()
-    monkeypatch.setattr(noise_probe, "time", made_up)
+    monkeypatch.setattr(measuring, "time", made_up)
     return made_up
 
 
@@ -30,7 +29,7 @@ def test_the_least_of_some_turns_counts(clock: Clock) -> None:
     for number in range(1, 11):
         times, probe = bird.measure_in_turns(BOTH, 3 * [device.measure], TURNS)
         assert times == 3 * [LayerTimes(10.0, 10.0, 10.0)]
-        assert probe == {Processor.CPU: 10.0, Processor.GPU: 10.0}
+        assert probe == LayerTimes(10.0, 10.0, 10.0)
         assert clock.seconds == pytest.approx(number * TURNS * 4 * 0.1)  # no further turns
 
 

@@ -52,9 +52,12 @@ def test_alternatives_are_the_costs_that_the_planner_compared(chained: Planned) 
     assert choice.measured is None
     cpu_us, gpu_us = (of_side[2] for of_side in chained.costs.single_us.values())
     assert (choice.predicted.cpu_us, choice.predicted.gpu_us) == (cpu_us, gpu_us)
-    stage, alone_us = chained.candidates.best_cuts[2, Placement.ROWS]
+    stage = chained.candidates.best_cuts[2, Placement.ROWS]
     assert choice.predicted.rows is not None
-    assert (choice.predicted.rows.cut, choice.predicted.rows.us) == (stage.cut, alone_us)
+    assert (choice.predicted.rows.cut, choice.predicted.rows.us) == (
+        stage.cut,
+        chained.costs.alone_us(stage),
+    )
 
 
 def test_measured_times_stand_beside_predicted_ones() -> None:

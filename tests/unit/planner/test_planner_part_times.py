@@ -6,11 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pytest
 
 from phonebit.errors import InputError
 from phonebit.planner import OutputPart, Processor
-from phonebit.planner.predict import LayerShape, NoKernelError
+from phonebit.planner.predict import LatencyPredictor, LayerShape, NoKernelError
+from phonebit.planner.predict.latency_predictor import ALL
+from phonebit.planner.predict.ulayer import LogLine, operations_of
 from phonebit.planner.search.methods import METHODS
 from phonebit.planner.search.network_graph import NetworkGraph
 from phonebit.planner.search.part_times import MeasuredTimes, PredictedTimes
@@ -30,15 +33,12 @@ class Channels:
     name: str = "channels"
     calls: list[tuple[Processor, int]] = field(default_factory=list)
 
-    def microseconds(self, layer: LayerShape, processor: Processor, part: OutputPart) -> float:
-        return self.microseconds_of_parts(layer, processor, [part])[0]
-
-    def microseconds_of_parts(
-        self, layer: LayerShape, processor: Processor, parts: Sequence[OutputPart]
-    ) -> list[float]:
+    def microseconds_of(
+        self, processor: Processor, parts: Sequence[tuple[LayerShape, OutputPart]]
+    ) -> np.ndarray:
         self.calls.append((processor, len(parts)))
         factor = 10 if processor == Processor.GPU else 1
-        return [float(factor * (part.channel_end - part.channel_begin)) for part in parts]
+        return np.array([float(factor * part.channels) for _, part in parts])
 
 
 def cuts(layer: int) -> list[LayerParts]:
@@ -64,12 +64,13 @@ def test_a_processor_without_a_part_takes_no_time() -> None:
 class Picky(Channels):
     """Has no GPU kernel for an odd number of words."""
 
-    def microseconds_of_parts(
-        self, layer: LayerShape, processor: Processor, parts: Sequence[OutputPart]
-    ) -> list[float]:
-        if processor == Processor.GPU and any(part.channel_end // 16 % 2 for part in parts):
-            raise NoKernelError("no kernel")
-        return super().microseconds_of_parts(layer, processor, parts)
+    def microseconds_of(
+        self, processor: Processor, parts: Sequence[tuple[LayerShape, OutputPart]]
+    ) -> np.ndarray:
+        times = super().microseconds_of(processor, parts)
+        if processor == Processor.GPU:
+            times[[part.channel_end // 16 % 2 > 0 for _, part in parts]] = math.inf
+        return times
 
 
 def test_parts_without_a_kernel_take_for_ever() -> None:
@@ -77,12 +78,27 @@ def test_parts_without_a_kernel_take_for_ever() -> None:
     assert times.microseconds(cuts(1)) == [(64, math.inf), (32, 320), (32, math.inf)]
 
 
+def test_predictors_know_which_parts_have_no_kernel() -> None:
+    def describe(
+        layer: LayerShape, processor: Processor, part: OutputPart
+    ) -> tuple[str, tuple[int, int]]:
+        if part.rows > 2:
+            raise NoKernelError("no kernel")
+        return operations_of(layer, processor, part)
+
+    predictor = LatencyPredictor("any", describe, {Processor.GPU: {ALL: LogLine(0.0, 1.0)}})
+    parts = [SHAPES[1].whole._replace(row_end=row) for row in (1, 2, 3, 4)]
+    found = predictor.microseconds_of(Processor.GPU, [(SHAPES[1], part) for part in parts])
+    row = SHAPES[1].operations(parts[0])
+    assert found.tolist() == [pytest.approx(row), pytest.approx(2 * row), math.inf, math.inf]
+
+
 class Broken(Channels):
     """Cannot predict at all."""
 
-    def microseconds_of_parts(
-        self, layer: LayerShape, processor: Processor, parts: Sequence[OutputPart]
-    ) -> list[float]:
+    def microseconds_of(
+        self, processor: Processor, parts: Sequence[tuple[LayerShape, OutputPart]]
+    ) -> np.ndarray:
         raise InputError("a kernel's header is damaged")
 
 

@@ -33,8 +33,8 @@ from phonebit.planner.predict.training import (
     Trainer,
     sharing_costs,
     split_by_layer,
+    with_refusals,
 )
-from phonebit.planner.predict.training_dispatch import with_refusals
 from phonebit.planner.predict.trees import Trees
 from support.made_up_device import (
     FACTS,
@@ -93,7 +93,7 @@ def columns(
     predictor: LatencyPredictor, side: Processor, cuts: range
 ) -> tuple[np.ndarray[Any, Any], list[OutputPart]]:
     parts = [OutputPart(0, CONV.out_h, 0, cut) for cut in cuts]
-    return np.array(predictor.microseconds_of_parts(CONV, side, parts)), parts
+    return predictor.microseconds_of(side, [(CONV, part) for part in parts]), parts
 
 
 def test_ulayer_finds_powers_and_scales_them_by_the_share(
@@ -138,8 +138,8 @@ def test_finegrained_follows_layers_beyond_all_samples(profile: DeviceProfile) -
         CONV, in_h=400, in_w=400, out_h=400, out_w=400, in_c=512, operand_channels=(512,)
     )
     predictor = profile.predictor("finegrained", 1)
-    half, whole = predictor.microseconds_of_parts(
-        huge, Processor.CPU, [OutputPart(0, 200, 0, 256), huge.whole]
+    half, whole = predictor.microseconds_of(
+        Processor.CPU, [(huge, OutputPart(0, 200, 0, 256)), (huge, huge.whole)]
     )
     assert 1.6 < whole / half < 2.4
 
@@ -306,7 +306,8 @@ def test_sharing_costs_are_found(profile: DeviceProfile, tmp_path: Path) -> None
 
 
 def test_sharing_costs_are_never_negative() -> None:
-    cost = SharingCost.fit([(1000, 0, 5.0), (2000, 0, 4.0), (0, 1000, 6.0), (0, 3000, 9.0)])
+    moved = [(1000, 0), (2000, 0), (0, 1000), (0, 3000)]
+    cost = SharingCost.fit(moved, [5.0, 4.0, 6.0, 9.0])
     assert min(cost.sync_us, cost.us_per_byte_to_cpu, cost.us_per_byte_to_gpu) >= 0
     assert cost.us_per_byte_to_gpu > 0
 

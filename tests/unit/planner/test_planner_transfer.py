@@ -16,9 +16,8 @@ from phonebit.planner import OutputPart, Processor
 from phonebit.planner.search.branches import branch_regions, branch_stages
 from phonebit.planner.search.chains import chain_ends, chain_stage
 from phonebit.planner.search.network_graph import GraphLayer, GraphTensor, NetworkGraph
-from phonebit.planner.search.stage_costs import StageCosts
+from phonebit.planner.search.stage_costs import StageCosts, Transfer
 from phonebit.planner.search.stages import Placement, Stage, cut_in_two, on_one
-from phonebit.planner.search.transfer import Transfer
 from support.engine_net import Net, sign_of
 from support.planner_times import (
     AnalyticTimes,
@@ -166,7 +165,7 @@ def test_a_parts_share_of_the_rows_that_readers_span_is_handed_over(
     part: tuple[int, int], reads: list[tuple[int, int]]
 ) -> None:
     rows = OutputPart(part[0], sum(part), 0, 8)
-    handover = Transfer.of(GraphTensor(0, 30, 3, 8, 32), rows)
+    handover = Transfer.of(GraphTensor(30, 3, 8, 32), rows)
     total = handover.bytes_left
     assert total == part[1] * 3 * 8 * 4
     for begin, size in reads:

@@ -9,7 +9,7 @@ import pytest
 
 from phonebit.errors import InputError
 from phonebit.planner.json_records import from_record, to_record
-from phonebit.planner.predict.trend import CostSum, fit_cost_sum, products
+from phonebit.planner.predict.finegrained import CostSum, fit_cost_sum, products
 
 pytest.importorskip("scipy", reason="SciPy is not installed")
 

@@ -13,7 +13,7 @@ from phonebit.errors import DeviceError, InputError
 from phonebit.planner import Processor
 from phonebit.planner.json_records import to_record
 from phonebit.planner.measure.collect import collect_here
-from phonebit.planner.measure.device_facts import with_tuning
+from phonebit.planner.measure.engines import with_tuning
 from phonebit.planner.measure.orders import CollectionPlan, make_orders
 from phonebit.planner.measure.sync_layers import Way
 from phonebit.planner.measure.work_orders import (
