@@ -1,4 +1,4 @@
-/* Claims of the tests in C and C++: what does not hold is printed and counted. */
+/* For the tests in C, which doctest cannot compile: what does not hold is printed and counted. */
 #ifndef PHONEBIT_TESTS_CHECK_H
 #define PHONEBIT_TESTS_CHECK_H
 
@@ -27,8 +27,12 @@ static inline void expect_failure(phonebit_status got, phonebit_status wanted, c
 
 #define EXPECT(condition) expect_at((condition) ? 1 : 0, #condition, __LINE__)
 #define OK(call) expect_at((call) == PHONEBIT_OK, #call, __LINE__)
-/* Fails with this status and a text that has `part` in it. */
+/* Fails with this status and a text that has `part` in it; REFUSED: what the caller gave is wrong. */
 #define FAILS(call, status, part) expect_failure(call, status, part, #call, __LINE__)
+#define REFUSED(call, part) FAILS(call, PHONEBIT_ERROR_INPUT, part)
+
+#define GOLDEN PHONEBIT_SOURCE_DIR "/tests/golden/v1/"
+static const char* const classifier = GOLDEN "tiny_classifier.pbit";
 
 static inline int has_opencl(void) {
   int32_t count = 0;

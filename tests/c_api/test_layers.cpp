@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "check.h"
+#include "doctest_strings.h"
 #include "phonebit/phonebit_layers.h"
 
 namespace {
@@ -91,10 +91,9 @@ Floats signs(Floats values) {
 
 Floats forward(const Builder& builder, const Floats& image) {
   auto network = builder.network(cpu());
-  EXPECT(network.ok());
-  if (!network) return {};
+  REQUIRE(network.ok());
   Floats scores(network->outputs()[0].elements());
-  EXPECT(network->forward({image}, {scores}).ok());
+  CHECK(network->forward({image}, {scores}).ok());
   return scores;
 }
 
@@ -112,16 +111,16 @@ void check_binary_convolution(int in_channels, int out_channels, const Shape& sh
   const Map sum = convolved(mapped(image, [](float v, size_t) { return sign(v); }), signs(weights),
                             out_channels, shape, static_cast<float>(pad_value));
   const Map values = mapped(sum, [&](float v, size_t c) { return v * scale[c] + bias[c]; });
-  EXPECT(forward(builder, image.values) == values.values);
+  CHECK(forward(builder, image.values) == values.values);
 
   Builder fused("signs");
   const Tensor again = fused.pointwise(fused.input("x", Type::f32, 7, 6, in_channels), Pointwise().sign());
   fused.output(fused.pointwise(fused.conv2d(again, layer.sign()), Pointwise()));
-  EXPECT(forward(fused, image.values) == signs(values.values));
+  CHECK(forward(fused, image.values) == signs(values.values));
 }
 
 /// Real numbers: a convolution with a shortcut and PReLU, a pool, activations.
-void check_values() {
+TEST_CASE("real values") {
   const Map image{4, 4, 5, dyadic(80, 5)};
   const Floats weights = dyadic(5 * 9 * 5, 6), slopes = dyadic(5, 7);
   Builder builder("values");
@@ -146,13 +145,14 @@ void check_values() {
     }
     scores[static_cast<size_t>(c)] = std::min(std::max(scores[static_cast<size_t>(c)] / 4, 0.0f), 6.0f);
   }
-  EXPECT(forward(builder, image.values) == scores);
-  EXPECT(builder.info(y).value().name == "last" && builder.info(x).value().height == 4);
-  EXPECT(builder.info(Tensor{99}).error().status == Status::input);
+  CHECK(forward(builder, image.values) == scores);
+  CHECK(builder.info(y).value().name == "last");
+  CHECK(builder.info(x).value().height == 4);
+  CHECK(builder.info(Tensor{99}).error().status == Status::input);
 }
 
 /// A shortcut in front of the sign keeps the sum a float.
-void check_shortcut_and_sign() {
+TEST_CASE("a shortcut in front of the sign") {
   const Map image{4, 4, 5, dyadic(80, 10)};
   const Floats weights = dyadic(5 * 9 * 5, 11);
   Builder builder("shortcut");
@@ -163,7 +163,7 @@ void check_shortcut_and_sign() {
   Map expected =
       convolved(mapped(image, [](float v, size_t) { return sign(v); }), signs(weights), 5, {3, 1, 1, 1}, 0);
   for (size_t i = 0; i < expected.values.size(); ++i) expected.values[i] += image.values[i];
-  EXPECT(forward(builder, image.values) == signs(expected.values));
+  CHECK(forward(builder, image.values) == signs(expected.values));
 }
 
 void check_activation(Activation activation, float (*expected)(float), float tolerance) {
@@ -172,10 +172,10 @@ void check_activation(Activation activation, float (*expected)(float), float tol
   const Tensor x = builder.input("x", Type::f32, 4, 4, 5);
   builder.output(builder.pointwise(x, Pointwise().activation(activation)));
   const Floats got = forward(builder, values);
-  for (size_t i = 0; i < got.size(); ++i) EXPECT(std::abs(got[i] - expected(values[i])) <= tolerance);
+  for (size_t i = 0; i < got.size(); ++i) CHECK(std::abs(got[i] - expected(values[i])) <= tolerance);
 }
 
-void check_activations() {
+TEST_CASE("activations") {
   check_activation(Activation::relu, [](float v) { return std::max(v, 0.0f); }, 0);
   check_activation(Activation::hard_tanh, [](float v) { return std::min(std::max(v, -1.0f), 1.0f); }, 0);
   // Polynomials in the engine: some units in the last place of numbers up to 1.
@@ -183,7 +183,7 @@ void check_activations() {
   check_activation(Activation::tanh, [](float v) { return std::tanh(v); }, 1e-6f);
 }
 
-void check_facts() {
+TEST_CASE("facts") {
   const Floats weights = dyadic(3 * 8, 8);
   Builder builder("facts \"quoted\"");
   builder.output(builder.dense(builder.input("x", Type::u8, 2, 2, 2),
@@ -193,15 +193,20 @@ void check_facts() {
   rule.low = -1.0;
   builder.preprocessing(rule);
   auto network = std::move(builder).network(cpu());
-  EXPECT(network.ok());
-  if (!network) return;
-  EXPECT(network->labels() == std::vector<std::string>({"cat", "dog", "gnu"}));
-  EXPECT(network->preprocessing().value().low == -1.0);
-  EXPECT(network->metadata().find("facts \\\"quoted\\\"") != std::string::npos);
+  REQUIRE(network.ok());
+  CHECK(network->labels() == std::vector<std::string>({"cat", "dog", "gnu"}));
+  CHECK(network->preprocessing().value().low == -1.0);
+  CHECK(network->metadata().find("facts \\\"quoted\\\"") != std::string::npos);
   const std::vector<uint8_t> levels(8, 255);
   Floats scores(3), expected(3);
   for (size_t i = 0; i < weights.size(); ++i) expected[i / 8] += 255 * sign(weights[i]);
-  EXPECT(network->forward({levels}, {scores}).ok() && scores == expected);
+  REQUIRE(network->forward({levels}, {scores}).ok());
+  CHECK(scores == expected);
+}
+
+void check_refused(phonebit_status status, const char* part) {
+  CHECK(status == PHONEBIT_ERROR_INPUT);
+  CHECK(phonebit_last_error() == doctest::Contains(part));
 }
 
 /// One thing wrong in each; the builder goes on afterwards.
@@ -215,11 +220,11 @@ struct Misuse {
   Floats numbers = dyadic(2 * 9 * 4, 9);
 
   Misuse() {
-    OK(phonebit_builder_create("misuse", &builder));
-    OK(phonebit_builder_input(builder, "x", PHONEBIT_TYPE_F32, 5, 5, 4, &values));
-    OK(phonebit_builder_input(builder, "u", PHONEBIT_TYPE_U8, 5, 5, 4, &levels));
+    CHECK(phonebit_builder_create("misuse", &builder) == PHONEBIT_OK);
+    CHECK(phonebit_builder_input(builder, "x", PHONEBIT_TYPE_F32, 5, 5, 4, &values) == PHONEBIT_OK);
+    CHECK(phonebit_builder_input(builder, "u", PHONEBIT_TYPE_U8, 5, 5, 4, &levels) == PHONEBIT_OK);
     epilogue.output = PHONEBIT_OUTPUT_SIGNS;
-    OK(phonebit_builder_pointwise(builder, values, "bits", &epilogue, &bits));
+    CHECK(phonebit_builder_pointwise(builder, values, "bits", &epilogue, &bits) == PHONEBIT_OK);
     window.kernel_height = window.kernel_width = 3;
     weights.is_binary = 1;
     weights.values = {numbers.data(), numbers.size()};
@@ -234,12 +239,12 @@ struct Misuse {
 
   void refused(int32_t input, const char* part) {
     int32_t tensor = -7;
-    FAILS(phonebit_builder_conv2d(builder, input, &conv, &tensor), PHONEBIT_ERROR_INPUT, part);
-    EXPECT(tensor == -7);
+    check_refused(phonebit_builder_conv2d(builder, input, &conv, &tensor), part);
+    CHECK(tensor == -7);
   }
 };
 
-void check_misused_convolutions() {
+TEST_CASE("misused convolutions") {
   const auto with = [](const char* part, void (*spoil)(Misuse&), int32_t Misuse::* input = & Misuse::bits) {
     Misuse use;
     spoil(use);
@@ -278,7 +283,7 @@ void check_misused_convolutions() {
   with("slopes belong", [](Misuse& m) { m.epilogue.slopes = {m.numbers.data(), 2}; });
 }
 
-void check_misuse() {
+TEST_CASE("misuse") {
   Misuse use;
   int32_t tensor = 0;
   const uint32_t words[18] = {16};
@@ -291,86 +296,74 @@ void check_misuse() {
 
   auto pool = PHONEBIT_INIT(phonebit_pool);
   pool.window = &use.window;
-  FAILS(phonebit_builder_max_pool(use.builder, use.levels, &pool, &tensor), PHONEBIT_ERROR_INPUT,
-        "'u' is u8");
-  FAILS(phonebit_builder_average_pool(use.builder, use.bits, &pool, &tensor), PHONEBIT_ERROR_INPUT,
-        "'bits' is bits");
+  check_refused(phonebit_builder_max_pool(use.builder, use.levels, &pool, &tensor), "'u' is u8");
+  check_refused(phonebit_builder_average_pool(use.builder, use.bits, &pool, &tensor), "'bits' is bits");
   pool.gamma = {use.numbers.data(), 4};
-  FAILS(phonebit_builder_max_pool(use.builder, use.values, &pool, &tensor), PHONEBIT_ERROR_INPUT, "gamma");
+  check_refused(phonebit_builder_max_pool(use.builder, use.values, &pool, &tensor), "gamma");
   pool.gamma = {nullptr, 0};
   use.window.kernel_height = 2;  // taps at -1 and 6 of 5 rows
   use.window.dilation_height = 7;
   use.window.pad_top = 1;
   use.window.pad_bottom = 3;
-  FAILS(phonebit_builder_average_pool(use.builder, use.values, &pool, &tensor), PHONEBIT_ERROR_INPUT,
-        "height 0 of the output has no tap");
-  FAILS(phonebit_builder_softmax(use.builder, use.bits, nullptr, &tensor), PHONEBIT_ERROR_INPUT, "no f32");
-  FAILS(phonebit_builder_input(use.builder, "x", PHONEBIT_TYPE_U8, 1, 1, 1, &tensor), PHONEBIT_ERROR_INPUT,
-        "taken");
-  FAILS(phonebit_builder_input(use.builder, "y", PHONEBIT_TYPE_BIT, 1, 1, 1, &tensor), PHONEBIT_ERROR_INPUT,
-        "type is bit");
-  FAILS(phonebit_builder_input(use.builder, "y", PHONEBIT_TYPE_U8, 1, 0, 1, &tensor), PHONEBIT_ERROR_INPUT,
-        "1x0x1");
-  FAILS(phonebit_builder_input(use.builder, "y", PHONEBIT_TYPE_U8, 1 << 20, 1 << 20, 1, &tensor),
-        PHONEBIT_ERROR_INPUT, "more elements");
-  FAILS(phonebit_builder_input(use.builder, "", PHONEBIT_TYPE_U8, 1, 1, 1, &tensor), PHONEBIT_ERROR_INPUT,
-        "0 bytes");
-  FAILS(phonebit_builder_input(nullptr, "y", PHONEBIT_TYPE_U8, 1, 1, 1, &tensor), PHONEBIT_ERROR_INPUT,
-        "builder: got NULL");
-  FAILS(phonebit_builder_create(nullptr, nullptr), PHONEBIT_ERROR_INPUT, "NULL");
-  FAILS(phonebit_builder_output(use.builder, use.values), PHONEBIT_ERROR_INPUT, "already");
+  check_refused(phonebit_builder_average_pool(use.builder, use.values, &pool, &tensor),
+                "height 0 of the output has no tap");
+  check_refused(phonebit_builder_softmax(use.builder, use.bits, nullptr, &tensor), "no f32");
+  check_refused(phonebit_builder_input(use.builder, "x", PHONEBIT_TYPE_U8, 1, 1, 1, &tensor), "taken");
+  check_refused(phonebit_builder_input(use.builder, "y", PHONEBIT_TYPE_BIT, 1, 1, 1, &tensor), "type is bit");
+  check_refused(phonebit_builder_input(use.builder, "y", PHONEBIT_TYPE_U8, 1, 0, 1, &tensor), "1x0x1");
+  check_refused(phonebit_builder_input(use.builder, "y", PHONEBIT_TYPE_U8, 1 << 20, 1 << 20, 1, &tensor),
+                "more elements");
+  check_refused(phonebit_builder_input(use.builder, "", PHONEBIT_TYPE_U8, 1, 1, 1, &tensor), "0 bytes");
+  check_refused(phonebit_builder_input(nullptr, "y", PHONEBIT_TYPE_U8, 1, 1, 1, &tensor),
+                "builder: got NULL");
+  check_refused(phonebit_builder_create(nullptr, nullptr), "NULL");
+  check_refused(phonebit_builder_output(use.builder, use.values), "already");
 
   phonebit_network* network = nullptr;
-  FAILS(phonebit_builder_network(use.builder, nullptr, &network), PHONEBIT_ERROR_INPUT, "no output");
-  OK(phonebit_builder_output(use.builder, use.bits));
-  FAILS(phonebit_builder_output(use.builder, use.bits), PHONEBIT_ERROR_INPUT, "already");
+  check_refused(phonebit_builder_network(use.builder, nullptr, &network), "no output");
+  CHECK(phonebit_builder_output(use.builder, use.bits) == PHONEBIT_OK);
+  check_refused(phonebit_builder_output(use.builder, use.bits), "already");
   const char* const one_label[] = {"cat"};
-  OK(phonebit_builder_set_labels(use.builder, one_label, 1));
-  FAILS(phonebit_builder_network(use.builder, nullptr, &network), PHONEBIT_ERROR_INPUT,
-        "labels: got 1, expected one for each of 4");
-  OK(phonebit_builder_set_labels(use.builder, nullptr, 0));
-  phonebit_options* const options = cpu_options();
-  OK(phonebit_builder_network(use.builder, options, &network));
+  CHECK(phonebit_builder_set_labels(use.builder, one_label, 1) == PHONEBIT_OK);
+  check_refused(phonebit_builder_network(use.builder, nullptr, &network),
+                "labels: got 1, expected one for each of 4");
+  CHECK(phonebit_builder_set_labels(use.builder, nullptr, 0) == PHONEBIT_OK);
+  phonebit_options* options = nullptr;
+  CHECK(phonebit_options_create(&options) == PHONEBIT_OK);
+  CHECK(phonebit_options_set_device(options, "cpu") == PHONEBIT_OK);
+  CHECK(phonebit_builder_network(use.builder, options, &network) == PHONEBIT_OK);
   phonebit_network_destroy(network);
   phonebit_options_destroy(options);
   phonebit_builder_destroy(nullptr);
 }
 
 /// The wrapper keeps the first error.
-void check_first_error() {
+TEST_CASE("the first error stays") {
   Builder builder("errors");
   const Tensor x = builder.input("x", Type::f32, 4, 4, 5);
   const Floats few(7);
   const Tensor y = builder.conv2d(x, Conv2d(5, 3, Weights::values(few)));
   builder.output(builder.max_pool(y, Pool(2)));
-  EXPECT(builder.error().text.find("weights are 7, expected 225") != std::string::npos);
-  EXPECT(builder.network(cpu()).error().text == builder.error().text);
-  EXPECT(builder.save("/dev/null").error().text == builder.error().text);
+  CHECK(builder.error().text.find("weights are 7, expected 225") != std::string::npos);
+  CHECK(builder.network(cpu()).error().text == builder.error().text);
+  CHECK(builder.save("/dev/null").error().text == builder.error().text);
 
   Builder huge("huge");
   const Floats large(1, std::numeric_limits<float>::max()), zero(1, 0.0f);
   const Floats filters(9, 1.0f);
   const Tensor bit = huge.pointwise(huge.input("x", Type::f32, 3, 3, 1), Pointwise().sign());
   huge.conv2d(bit, Conv2d(1, 3, Weights::signs(filters)).scale(large).norm({zero, {}, {}, {}}).sign());
-  EXPECT(huge.error().text.find("no number for the accumulator -9") != std::string::npos);
+  CHECK(huge.error().text.find("no number for the accumulator -9") != std::string::npos);
   Builder flat("flat");
   flat.pointwise(flat.input("x", Type::f32, 3, 3, 1), Pointwise().norm({{}, {}, {}, zero, 0.0f}));
-  EXPECT(flat.error().text.find("larger epsilon") != std::string::npos);
+  CHECK(flat.error().text.find("larger epsilon") != std::string::npos);
 }
 
-}  // namespace
-
-int main() {
+TEST_CASE("binary convolutions") {
   for (const int channels : {31, 32, 33})
     for (const int pad_value : {-1, 0, 1}) check_binary_convolution(channels, 33, {3, 2, 1, 1}, pad_value);
   check_binary_convolution(64, 6, {3, 1, 1, 2}, 0);
   check_binary_convolution(40, 40, {3, 1, 1, 40}, 1);
-  check_values();
-  check_shortcut_and_sign();
-  check_activations();
-  check_facts();
-  check_misused_convolutions();
-  check_misuse();
-  check_first_error();
-  return finish();
 }
+
+}  // namespace

@@ -14,25 +14,12 @@
 #include <vector>
 
 #include "kernel_types.h"
+#include "parameters.h"
+#include "subcases.h"
 
 namespace check {
 
 using namespace phonebit::engine::cpu;
-
-inline int failures = 0;
-inline std::string current_case;
-
-#define CHECK(condition, ...)                                                             \
-  do {                                                                                    \
-    if (!(condition)) {                                                                   \
-      if (check::failures++ < 20) {                                                       \
-        std::fprintf(stderr, "FAIL %s\n  %s: ", check::current_case.c_str(), #condition); \
-        std::fprintf(stderr, __VA_ARGS__);                                                \
-        std::fprintf(stderr, "\n");                                                       \
-      }                                                                                   \
-      return;                                                                             \
-    }                                                                                     \
-  } while (0)
 
 using Random = std::mt19937;
 
@@ -111,6 +98,19 @@ struct AlignedBytes {
   AlignedBytes& operator=(const AlignedBytes&) = delete;
 };
 
+/// All digits: two floats differ in their last bit, if at all.
+inline std::string digits(double number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9g", number);
+  return text;
+}
+
+inline std::string hex(uint32_t word) {
+  char text[16];
+  std::snprintf(text, sizeof text, "%08x", word);
+  return text;
+}
+
 /// Where a kernel writes. Half of the time it is a part of a larger layer, so that pixels have gaps between
 /// them.
 struct Outputs {
@@ -137,7 +137,8 @@ struct Outputs {
   void compare_bits(int pixel, const std::vector<uint32_t>& expected) {
     for (size_t w = 0; w < expected.size(); w++) {
       const uint32_t got = bit_words.data()[(size_t)pixel * pixel_words + w];
-      CHECK(got == expected[w], "pixel %d word %zu: got %08x, expected %08x", pixel, w, got, expected[w]);
+      if (got != expected[w])
+        FAIL("pixel ", pixel, " word ", w, ": got ", hex(got), ", expected ", hex(expected[w]));
     }
   }
 
@@ -254,13 +255,14 @@ struct RandomEpilogue {
 
 /// Compares a kernel's output with main values [pixel][channel] pushed through the epilogue.
 inline void compare(Outputs& out, const RandomEpilogue& epilogue, const std::vector<float>& main) {
-  CHECK(out.intact(), "written outside the output");
+  REQUIRE_MESSAGE(out.intact(), "written outside the output");
   for (int p = 0; p < epilogue.pixels; p++) {
     std::vector<uint32_t> expected_bits(words(epilogue.channels));
     for (int c = 0; c < epilogue.channels; c++) {
       const float v = epilogue.expect(main[(size_t)p * epilogue.channels + c], p, c);
       const float got = out.value.data()[(size_t)p * out.pixel_channels + c];
-      if (epilogue.with_value) CHECK(got == v, "pixel %d channel %d: got %.9g, expected %.9g", p, c, got, v);
+      if (epilogue.with_value && !(got == v))
+        FAIL("pixel ", p, " channel ", c, ": got ", digits(got), ", expected ", digits(v));
       const float t = epilogue.threshold.empty() ? 0.0f : epilogue.threshold[c];
       expected_bits[c / 32] |= (uint32_t)(v >= t) << (c % 32);
     }
@@ -330,21 +332,29 @@ inline std::vector<int> random_cuts(Random& random, int count) {
   return cuts;
 }
 
-/// Runs body(isa, case number) `repeats` times for every supported instruction set.
-template <class Body>
-void for_each_isa(const char* what, unsigned seed, int repeats, const Body& body) {
+/// In the order of preference.
+inline std::vector<const Isa*> supported_isas() {
+  std::vector<const Isa*> isas;
   for (const Isa* const* isa = all_isas(); *isa; isa++) {
-    if (!(*isa)->supported()) continue;
-    const int before = failures;
-    for (int i = 0; i < repeats; i++) {
-      Random random(seed * 1000003u + (unsigned)i);
-      current_case = std::string(what) + " " + (*isa)->name + " seed " + std::to_string(seed) + " case " +
-                     std::to_string(i);
-      body(**isa, random);
-    }
-    std::printf("%-20s %-8s %4d cases %s\n", what, (*isa)->name, repeats,
-                failures == before ? "ok" : "FAILED");
+    if ((*isa)->supported()) isas.push_back(*isa);
   }
+  return isas;
 }
+
+/// Runs body(isa, random) for `cases` random cases on every supported instruction set. The first failure
+/// ends those of its instruction set.
+template <class Body>
+void for_each_isa(unsigned cases, const Body& body) {
+  const auto name_of = [](const Isa* isa) { return isa->name; };
+  for_each_subcase(supported_isas(), name_of, [&](const Isa* isa) {
+    for (unsigned i = 0; i < cases; i++) {
+      INFO("PHONEBIT_TEST_SEED=", test_seed(), ", case ", i);
+      Random random(test_seed() * 1000003u + i);
+      body(*isa, random);
+    }
+  });
+}
+
+inline unsigned test_cases(unsigned otherwise) { return parameter("PHONEBIT_TEST_CASES", otherwise); }
 
 }  // namespace check

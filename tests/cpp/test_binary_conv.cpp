@@ -1,30 +1,11 @@
 // Every binary convolution kernel of every supported instruction set equals a plain loop over +1, -1 and
-// padding.
-//
-// Usage: test_binary_conv [seed [repeats]]. Maps, weights, thresholds and the way that work is split are
-// random; geometries straddle each boundary of the kernels. Outputs lie between guard words.
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <memory>
-#include <random>
-#include <string>
-#include <vector>
-
-#include "kernel_types.h"
+// padding. Maps, weights, thresholds and the way that work is split are random; geometries straddle each
+// boundary of the kernels. Outputs lie between guard words.
+#include "kernel_check.h"
 #include "select.h"
 
+namespace check {
 namespace {
-
-using namespace phonebit::engine::cpu;
-
-int g_failures = 0;
-constexpr int kMostFailures = 20;
-
-void fail(const std::string& what) {
-  if (++g_failures <= kMostFailures) std::fprintf(stderr, "FAIL %s\n", what.c_str());
-}
 
 struct Window {
   int size, stride, dilation, pad_before, pad_after;
@@ -53,109 +34,38 @@ bool shape_of(const Case& c, ConvShape* s) {
   return true;
 }
 
-std::string describe(const ConvShape& s) {
-  char text[300];
-  std::snprintf(text, sizeof(text),
-                "in %dx%dx%d out %dx%dx%d kernel %dx%d stride %d,%d dilation %d,%d pad %d,%d,%d,%d of %d",
-                s.in_h, s.in_w, s.in_c, s.out_h, s.out_w, s.out_c, s.kernel_h, s.kernel_w, s.stride_h,
-                s.stride_w, s.dilation_h, s.dilation_w, s.pad_top, s.pad_left, s.pad_bottom, s.pad_right,
-                s.pad_value);
-  return text;
-}
-
 struct Data {
   std::vector<uint32_t> input, weights;
   std::vector<int32_t> accumulators;  // [pixel][channel], by the plain loop
 };
 
-std::vector<uint32_t> random_bits(std::mt19937& random, size_t rows, int channels) {
-  std::vector<uint32_t> bits(rows * words(channels));
-  const int tail = channels % 32;
-  for (size_t i = 0; i < bits.size(); ++i) {
-    bits[i] = random();
-    const bool last = (i + 1) % words(channels) == 0;
-    if (last && tail != 0) bits[i] &= (1u << tail) - 1;
-  }
-  return bits;
-}
-
-int sign(const uint32_t* bits, int channel) {
-  return (bits[channel / 32] >> (channel % 32) & 1) != 0 ? 1 : -1;
-}
-
 /// acc = sum over taps and channels of w * x; a tap outside the map has x = pad_value. The mathematics,
 /// nothing else.
 void plain_loop(const ConvShape& s, Data* data) {
   const int words_in = words(s.in_c);
-  data->accumulators.assign((size_t)s.out_h * s.out_w * s.out_c, 0);
-  std::vector<int8_t> x(s.in_c), w(s.in_c);
-  size_t index = 0;
-  for (int y = 0; y < s.out_h; ++y) {
-    for (int x0 = 0; x0 < s.out_w; ++x0) {
-      for (int c = 0; c < s.out_c; ++c) {
-        int acc = 0;
-        for (int ky = 0; ky < s.kernel_h; ++ky) {
-          for (int kx = 0; kx < s.kernel_w; ++kx) {
-            const int in_y = y * s.stride_h - s.pad_top + ky * s.dilation_h;
-            const int in_x = x0 * s.stride_w - s.pad_left + kx * s.dilation_w;
-            const bool inside = in_y >= 0 && in_y < s.in_h && in_x >= 0 && in_x < s.in_w;
-            const uint32_t* tap =
-                &data->weights[(((size_t)c * s.kernel_h + ky) * s.kernel_w + kx) * words_in];
-            const uint32_t* pixel =
-                inside ? &data->input[((size_t)in_y * s.in_w + in_x) * words_in] : nullptr;
-            for (int i = 0; i < s.in_c; ++i) acc += sign(tap, i) * (inside ? sign(pixel, i) : s.pad_value);
-          }
-        }
-        data->accumulators[index++] = acc;
-      }
+  for (int p = 0; p < s.out_h * s.out_w; ++p) {
+    for (int c = 0; c < s.out_c; ++c) {
+      int acc = 0;
+      for_each_tap(s, p / s.out_w, p % s.out_w, [&](int ky, int kx, int from) {
+        const uint32_t* tap = &data->weights[(((size_t)c * s.kernel_h + ky) * s.kernel_w + kx) * words_in];
+        const uint32_t* pixel = from < 0 ? nullptr : &data->input[(size_t)from * words_in];
+        for (int i = 0; i < s.in_c; ++i)
+          acc += sign_of_bit(tap, i) * (from < 0 ? s.pad_value : sign_of_bit(pixel, i));
+      });
+      data->accumulators.push_back(acc);
     }
   }
 }
-
-struct FreeAligned {
-  void operator()(void* p) const { std::free(p); }
-};
-
-using Aligned = std::unique_ptr<char, FreeAligned>;
-
-Aligned aligned(size_t bytes) {
-  void* p = nullptr;
-  if (posix_memalign(&p, 64, bytes + 64) != 0) std::abort();
-  std::memset(p, 0xa5, bytes + 64);
-  return Aligned((char*)p);
-}
-
-constexpr uint32_t kGuard = 0xdeadbeef;
-constexpr size_t kGuardWords = 32;
-
-/// What lies between the pixels of an output that is part of a larger layer's.
-int random_gap(std::mt19937& random) { return random() % 2 != 0 ? (int)(random() % 5) : 0; }
-
-/// `count` words between guards, filled with a pattern that no kernel writes by chance.
-struct Guarded {
-  explicit Guarded(size_t count) : words_(count + 2 * kGuardWords, kGuard) {}
-  uint32_t* begin() { return words_.data() + kGuardWords; }
-  /// Whether nothing was written but `used` words at the begin of each `step`.
-  bool intact(int used, int step) const {
-    for (size_t i = 0; i < words_.size(); ++i) {
-      const bool is_output = i >= kGuardWords && i < words_.size() - kGuardWords;
-      if (is_output && (int)((i - kGuardWords) % step) < used) continue;
-      if (words_[i] != kGuard) return false;
-    }
-    return true;
-  }
-
- private:
-  std::vector<uint32_t> words_;
-};
 
 /// Runs `kernel` as an executor with several threads would: rows and ranges in pieces, in random order.
 void run_split(std::mt19937& random, const BinaryConvKernel& kernel, const ConvShape& s, const Data& data,
-               const void* packed, void* scratch, const AccumulatorSink& sink) {
+               const int32_t* thresholds, const AccumulatorSink& sink) {
+  AlignedBytes packed(kernel.packed_bytes(s)), scratch(kernel.scratch_bytes(s));
+  kernel.pack_weights(s, data.weights.data(), thresholds, packed.data);
   const int rows = kernel.prepare_rows(s);
   const int cut = rows > 0 ? (int)(random() % (rows + 1)) : 0;
-  if (cut < rows) kernel.prepare_input(s, data.input.data(), scratch, cut, rows);
-  if (cut > 0) kernel.prepare_input(s, data.input.data(), scratch, 0, cut);
+  if (cut < rows) kernel.prepare_input(s, data.input.data(), scratch.data, cut, rows);
+  if (cut > 0) kernel.prepare_input(s, data.input.data(), scratch.data, 0, cut);
 
   const int pixels = s.out_h * s.out_w;
   const int blocks = (s.out_c + kChannelBlock - 1) / kChannelBlock;
@@ -166,15 +76,14 @@ void run_split(std::mt19937& random, const BinaryConvKernel& kernel, const ConvS
   for (int i = 1; i >= 0; --i) {
     for (int j = 0; j < 2; ++j) {
       const OutputRange range = {pixel_edges[i], pixel_edges[i + 1], block_edges[j], block_edges[j + 1]};
-      kernel.run(s, packed, data.input.data(), scratch, range, sink);
+      kernel.run(s, packed.data, data.input.data(), scratch.data, range, sink);
     }
   }
 }
 
 void check_thresholds(std::mt19937& random, const BinaryConvKernel& kernel, const ConvShape& s,
-                      const Data& data, const std::string& name) {
-  const int64_t pixels = (int64_t)s.out_h * s.out_w;
-  const int pixel_words = words(s.out_c) + random_gap(random);
+                      const Data& data) {
+  const int pixels = s.out_h * s.out_w;
   std::vector<int32_t> thresholds(s.out_c);
   for (int c = 0; c < s.out_c; ++c) {
     // Mostly a value that occurs, so that >= and > differ; sometimes the extremes, which mean always and
@@ -184,70 +93,53 @@ void check_thresholds(std::mt19937& random, const BinaryConvKernel& kernel, cons
     if (pick == 0) thresholds[c] = INT32_MIN;
     if (pick == 1) thresholds[c] = INT32_MAX;
   }
-  const Aligned packed = aligned(kernel.packed_bytes(s));
-  const Aligned scratch = aligned(kernel.scratch_bytes(s));
-  kernel.pack_weights(s, data.weights.data(), thresholds.data(), packed.get());
-  Guarded out(pixels * pixel_words);
-  run_split(random, kernel, s, data, packed.get(), scratch.get(), {out.begin(), pixel_words, nullptr});
-  if (!out.intact(words(s.out_c), pixel_words))
-    fail(name + ": threshold form wrote outside its output, " + describe(s));
-  for (int64_t p = 0; p < pixels; ++p) {
-    for (int c = 0; c < words(s.out_c) * 32; ++c) {
-      const bool expected = c < s.out_c && data.accumulators[p * s.out_c + c] >= thresholds[c];
-      const bool got = (out.begin()[p * pixel_words + c / 32] >> (c % 32) & 1) != 0;
-      if (got == expected) continue;
-      fail(name + ": threshold form, pixel " + std::to_string(p) + " channel " + std::to_string(c) + " is " +
-           std::to_string(got) + ", expected " + std::to_string(expected) + ", " + describe(s));
-      return;
-    }
+  INFO("threshold form");
+  Outputs out(random, pixels, s.out_c);
+  run_split(random, kernel, s, data, thresholds.data(), out.threshold_sink());
+  REQUIRE_MESSAGE(out.intact(), "written outside the output");
+  for (int p = 0; p < pixels; ++p) {
+    std::vector<uint32_t> expected(words(s.out_c));
+    for (int c = 0; c < s.out_c; ++c)
+      expected[c / 32] |= (uint32_t)(data.accumulators[p * s.out_c + c] >= thresholds[c]) << (c % 32);
+    out.compare_bits(p, expected);
   }
 }
 
 void check_epilogue(std::mt19937& random, const BinaryConvKernel& kernel, const ConvShape& s,
-                    const Data& data, const std::string& name) {
-  const int64_t pixels = (int64_t)s.out_h * s.out_w;
-  const int pixel_channels = s.out_c + random_gap(random), pixel_words = words(s.out_c) + random_gap(random);
-  const size_t elements = pixels * pixel_channels;
-  std::vector<float> scale(s.out_c), bias(s.out_c), shortcut(elements), threshold(s.out_c);
+                    const Data& data) {
+  const int pixels = s.out_h * s.out_w;
+  Outputs out(random, pixels, s.out_c);
+  std::vector<float> scale(s.out_c), bias(s.out_c), shortcut((size_t)pixels * s.out_c), threshold(s.out_c);
   for (int c = 0; c < s.out_c; ++c) {
     scale[c] = (float)(int)(random() % 17 - 8) / 4;
     bias[c] = (float)(int)(random() % 65 - 32);
     threshold[c] = (float)(int)(random() % 9 - 4);
   }
-  Guarded values(elements);
-  float* value = (float*)values.begin();
   // The shortcut is added in place: a kernel that runs an epilogue twice for one pixel is found out here.
-  for (int64_t p = 0; p < pixels; ++p) {
-    for (int c = 0; c < s.out_c; ++c)
-      shortcut[p * pixel_channels + c] = value[p * pixel_channels + c] = (float)(int)(random() % 65 - 32);
+  float* value = out.value.data();
+  for (size_t i = 0; i < shortcut.size(); ++i) {
+    shortcut[i] = (float)(int)(random() % 65 - 32);
+    value[i / s.out_c * out.pixel_channels + i % s.out_c] = shortcut[i];
   }
   EpilogueStep steps[2] = {};
   steps[0].kind = StepKind::kScaleBias, steps[0].a = scale.data(), steps[0].b = bias.data();
-  steps[1].kind = StepKind::kAdd, steps[1].tensor = value, steps[1].tensor_pixel_stride = pixel_channels;
-  Guarded bits(pixels * pixel_words);
-  const Epilogue epilogue = {steps,          2,          value, bits.begin(), threshold.data(), s.out_c,
-                             pixel_channels, pixel_words};
-
-  const Aligned packed = aligned(kernel.packed_bytes(s));
-  const Aligned scratch = aligned(kernel.scratch_bytes(s));
-  kernel.pack_weights(s, data.weights.data(), nullptr, packed.get());
-  run_split(random, kernel, s, data, packed.get(), scratch.get(), {nullptr, 0, &epilogue});
-  if (!values.intact(s.out_c, pixel_channels) || !bits.intact(words(s.out_c), pixel_words))
-    fail(name + ": epilogue form wrote outside its outputs, " + describe(s));
-  for (int64_t p = 0; p < pixels; ++p) {
-    for (int c = 0; c < words(s.out_c) * 32; ++c) {
-      const bool bit = (bits.begin()[p * pixel_words + c / 32] >> (c % 32) & 1) != 0;
-      const size_t i = p * pixel_channels + c;
+  steps[1].kind = StepKind::kAdd, steps[1].tensor = value, steps[1].tensor_pixel_stride = out.pixel_channels;
+  const Epilogue epilogue = {
+      steps, 2, value, out.bit_words.data(), threshold.data(), s.out_c, out.pixel_channels, out.pixel_words};
+  INFO("epilogue form");
+  run_split(random, kernel, s, data, nullptr, {nullptr, 0, &epilogue});
+  REQUIRE_MESSAGE(out.intact(), "written outside the output");
+  for (int p = 0; p < pixels; ++p) {
+    std::vector<uint32_t> expected_bits(words(s.out_c));
+    for (int c = 0; c < s.out_c; ++c) {
+      const size_t i = (size_t)p * s.out_c + c;
       // Quarters and small integers: every step is exact in float32, so equality is the right test.
-      const float expected =
-          c < s.out_c ? (float)data.accumulators[p * s.out_c + c] * scale[c] + bias[c] + shortcut[i] : 0;
-      const bool expected_bit = c < s.out_c && expected >= threshold[c];
-      if (bit == expected_bit && (c >= s.out_c || value[i] == expected)) continue;
-      fail(name + ": epilogue form, pixel " + std::to_string(p) + " channel " + std::to_string(c) + ", " +
-           (c < s.out_c ? "value " + std::to_string(value[i]) + " for " + std::to_string(expected) : "tail") +
-           ", " + describe(s));
-      return;
+      const float expected = (float)data.accumulators[i] * scale[c] + bias[c] + shortcut[i];
+      const float got = value[(size_t)p * out.pixel_channels + c];
+      if (got != expected) FAIL("pixel ", p, " channel ", c, ": got ", got, ", expected ", expected);
+      expected_bits[c / 32] |= (uint32_t)(expected >= threshold[c]) << (c % 32);
     }
+    out.compare_bits(p, expected_bits);
   }
 }
 
@@ -270,44 +162,43 @@ void check_rule(const Isa& isa, const ConvShape& s) {
   shape_of({14, 14, 256, 64, {3, 1, 1, 1, 1}, {3, 1, 1, 1, 1}, 0}, &probe);
   const CpuTraits traits{serves(isa, "_tiles__", probe), serves(isa, "neonpairtable", probe)};
   const BinaryConvRule* const rule = binary_conv_rule(isa.name, s, traits);
-  if (rule == nullptr) return fail(std::string("no rule for ") + isa.name);
+  REQUIRE(rule != nullptr);
   const BinaryConvKernel* const* kernel = isa.binary_conv;
   while (kernel[1] != nullptr && !(*kernel)->supports(s)) ++kernel;
   for (const auto& [name, mark] : kMarks) {
     if (std::strcmp(name, rule->name) == 0 && std::strstr((*kernel)->name, mark) != nullptr) return;
   }
-  fail(std::string("planning expects ") + rule->name + ", " + (*kernel)->name + " serves " + describe(s));
+  FAIL_CHECK("planning expects ", rule->name, ", ", (*kernel)->name, " serves");
 }
 
 void check_case(std::mt19937& random, const Case& c) {
   ConvShape s;
   if (!shape_of(c, &s)) return;
+  INFO(describe(s), ", PHONEBIT_TEST_SEED=", test_seed());
   Data data;
-  data.input = random_bits(random, (size_t)s.in_h * s.in_w, s.in_c);
-  data.weights = random_bits(random, (size_t)s.out_c * s.kernel_h * s.kernel_w, s.in_c);
+  data.input = bits(random, (size_t)s.in_h * s.in_w, s.in_c);
+  data.weights = bits(random, (size_t)s.out_c * s.kernel_h * s.kernel_w, s.in_c);
   plain_loop(s, &data);
-  for (const Isa* const* isa = all_isas(); *isa != nullptr; ++isa) {
-    if (!(*isa)->supported()) continue;
-    check_rule(**isa, s);
-    for (const BinaryConvKernel* const* kernel = (*isa)->binary_conv; *kernel != nullptr; ++kernel) {
-      const bool last = kernel[1] == nullptr;
-      const std::string name = std::string((*isa)->name) + "/" + (*kernel)->name;
-      if (!(*kernel)->supports(s)) {
-        if (last) fail(name + " is last in its list and must support every shape, " + describe(s));
-        continue;
+  LateFailure failure;  // after all kernels were tried
+  for (const Isa* const isa : supported_isas()) {
+    INFO(isa->name);
+    check_rule(*isa, s);
+    for (const BinaryConvKernel* const* kernel = isa->binary_conv; *kernel != nullptr; ++kernel) {
+      INFO((*kernel)->name);
+      if ((*kernel)->supports(s)) {
+        failure.keep([&] { check_thresholds(random, **kernel, s, data); });
+        failure.keep([&] { check_epilogue(random, **kernel, s, data); });
+      } else if (kernel[1] == nullptr) {
+        FAIL_CHECK("is last in its list and must support every shape");
       }
-      check_thresholds(random, **kernel, s, data, name);
-      check_epilogue(random, **kernel, s, data, name);
     }
   }
-}
-
-int pick(std::mt19937& random, std::initializer_list<int> from) {
-  return from.begin()[random() % from.size()];
+  failure.rethrow();
 }
 
 Window random_window(std::mt19937& random, int size) {
-  Window w = {size, pick(random, {1, 1, 1, 2, 3}), size > 1 ? pick(random, {1, 1, 1, 2, 3}) : 1, 0, 0};
+  Window w = {size, pick_one(random, {1, 1, 1, 2, 3}), size > 1 ? pick_one(random, {1, 1, 1, 2, 3}) : 1, 0,
+              0};
   const int reach = (size - 1) * w.dilation + 1;  // padding is smaller than the dilated kernel
   w.pad_before = (int)(random() % reach);
   w.pad_after = (int)(random() % reach);
@@ -318,10 +209,10 @@ void check_random(std::mt19937& random) {
   const int kernels[][2] = {{1, 1}, {2, 2}, {3, 3}, {1, 5}, {5, 5}, {7, 7}, {3, 1}};
   const int* kernel = kernels[random() % (sizeof(kernels) / sizeof(kernels[0]))];
   Case c;
-  c.in_h = pick(random, {1, 2, 3, 4, 5, 7, 9});
-  c.in_w = pick(random, {1, 2, 3, 4, 5, 7, 8, 11});
-  c.in_c = pick(random, {1, 3, 8, 10, 11, 15, 16, 17, 31, 32, 33, 63, 64, 65, 96, 127, 128, 256});
-  c.out_c = random() % 4 == 0 ? pick(random, {1, 15, 16, 17, 31, 32, 33, 63, 64, 65, 128})
+  c.in_h = pick_one(random, {1, 2, 3, 4, 5, 7, 9});
+  c.in_w = pick_one(random, {1, 2, 3, 4, 5, 7, 8, 11});
+  c.in_c = pick_one(random, {1, 3, 8, 10, 11, 15, 16, 17, 31, 32, 33, 63, 64, 65, 96, 127, 128, 256});
+  c.out_c = random() % 4 == 0 ? pick_one(random, {1, 15, 16, 17, 31, 32, 33, 63, 64, 65, 128})
                               : 1 + (int)(random() % 130);
   c.rows = random_window(random, kernel[0]);
   c.columns = random_window(random, kernel[1]);
@@ -329,23 +220,24 @@ void check_random(std::mt19937& random) {
   check_case(random, c);
 }
 
-/// Layers as networks have them: stride 1, "same" padding, maps around the kernels' tiles.
-void check_common(std::mt19937& random) {
+/// Stride 1, "same" padding, maps around the kernels' tiles.
+TEST_CASE("layers as networks have them") {
+  std::mt19937 random(test_seed());
   const Window same = {3, 1, 1, 1, 1}, half = {3, 2, 1, 1, 1}, tf_half = {3, 2, 1, 0, 1},
                one = {1, 1, 1, 0, 0};
   for (int size : {1, 3, 4, 5, 6, 7, 8, 13, 14, 15, 16, 17, 18}) {
     const int pad_value = (int)(random() % 3) - 1;
-    const int in_c = pick(random, {32, 64, 96, 128, 192});
-    const int out_c = pick(random, {32, 64, 100, 128});
+    const int in_c = pick_one(random, {32, 64, 96, 128, 192});
+    const int out_c = pick_one(random, {32, 64, 100, 128});
     for (const Window& w : {same, half, tf_half, one})
       check_case(random, {size, size + 1, in_c, out_c, w, w, pad_value});
   }
   // Few channels: pixels narrower than a word, rows around a vector of them.
   for (int in_c : {1, 5, 8, 15, 16, 17}) {
     const int pad_value = (int)(random() % 3) - 1;
-    const int width = pick(random, {14, 15, 16, 17, 30, 33});
+    const int width = pick_one(random, {14, 15, 16, 17, 30, 33});
     for (const Window& w : {same, half, tf_half, one})
-      check_case(random, {5, width, in_c, pick(random, {16, 32, 48}), w, w, pad_value});
+      check_case(random, {5, width, in_c, pick_one(random, {16, 32, 48}), w, w, pad_value});
   }
   const Window whole = {4, 1, 1, 0, 0};
   for (int in_c : {1, 32, 33, 64, 100, 512}) {
@@ -355,19 +247,22 @@ void check_common(std::mt19937& random) {
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const unsigned seed = argc > 1 ? (unsigned)std::strtoul(argv[1], nullptr, 0) : 20261120;
-  const int repeats = argc > 2 ? std::atoi(argv[2]) : 250;
-  std::printf("seed %u, %d random cases; instruction sets:", seed, repeats);
-  for (const Isa* const* isa = all_isas(); *isa != nullptr; ++isa) {
-    if ((*isa)->supported()) std::printf(" %s", (*isa)->name);
-  }
-  std::printf("\n");
-  std::mt19937 random(seed);
-  check_common(random);
-  for (int i = 0; i < repeats; ++i) check_random(random);
-  std::printf("%d failures\n", g_failures);
-  return g_failures == 0 ? 0 : 1;
+TEST_CASE("random geometries") {
+  std::mt19937 random(test_seed());
+  for (unsigned i = 0; i < test_cases(250); ++i) check_random(random);
 }
+
+/// PHONEBIT_TEST_ISAS has those that are expected on this processor.
+TEST_CASE("the supported instruction sets") {
+  std::string supported;
+  for (const Isa* const isa : supported_isas())
+    supported += (supported.empty() ? "" : " ") + std::string(isa->name);
+  const char* const expected = std::getenv("PHONEBIT_TEST_ISAS");
+  if (expected != nullptr)
+    CHECK(supported == expected);
+  else
+    CHECK(supported.substr(supported.rfind(' ') + 1) == "scalar");
+}
+
+}  // namespace
+}  // namespace check

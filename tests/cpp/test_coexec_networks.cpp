@@ -1,45 +1,36 @@
 // Networks whose layers are all cut in two, by rows and by channels, with one half on the first OpenCL device
-// and one on the CPU: the bits are those of the CPU alone. Passes without a device.
-//
-//   test_coexec_networks FOLDER NETWORK...
-#include <unistd.h>
-
-#include <cstdio>
+// and one on the CPU: the bits are those of the CPU alone.
 #include <filesystem>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "analysis/op_part.h"
-#include "claims.h"
-#include "engine/devices.h"
+#include "check_error.h"
 #include "engine/network.h"
 #include "loader/loader.h"
 #include "network_buffers.h"
+#include "opencl_device.h"
+#include "subcases.h"
+#include "temporary_folder.h"
 
 namespace {
 
-using phonebit::engine::ExecutionPlan;
-using phonebit::engine::Network;
-using phonebit::engine::Options;
-using phonebit::engine::OutputPart;
-using phonebit::engine::PlannedPart;
-using phonebit::engine::Processor;
-using phonebit::engine::analysis::kChannelGrain;
-using phonebit::engine::test::Content;
+using namespace phonebit::engine;
+using namespace phonebit::engine::test;
+using analysis::kChannelGrain;
 
 enum class Cut { rows, channels };
 
 /// The halves of a layer, or the layer whole where nothing cuts it; `cut` is the way that is preferred.
-std::vector<OutputPart> halves_of(const phonebit::engine::loader::Model& model,
-                                  const phonebit::engine::loader::Op& op, Cut cut) {
-  const OutputPart whole = phonebit::engine::analysis::whole_part(model, op);
+std::vector<OutputPart> halves_of(const loader::Model& model, const loader::Op& op, Cut cut) {
+  const OutputPart whole = analysis::whole_part(model, op);
   // Whole words where there are several, so that both kinds of cuts occur.
   const int grain = whole.channel_end >= 64 ? 32 : kChannelGrain;
   const int row = whole.row_end / 2, channel = (whole.channel_end / 2 + grain - 1) / grain * grain;
-  const bool has_rows = phonebit::engine::analysis::can_split_rows(model, op);
+  const bool has_rows = analysis::can_split_rows(model, op);
   const bool has_channels =
-      phonebit::engine::analysis::can_split_channels(model, op) && channel > 0 && channel < whole.channel_end;
+      analysis::can_split_channels(model, op) && channel > 0 && channel < whole.channel_end;
   OutputPart first = whole, second = whole;
   if (has_rows && (cut == Cut::rows || !has_channels)) {
     first.row_end = second.row_begin = row;
@@ -53,7 +44,7 @@ std::vector<OutputPart> halves_of(const phonebit::engine::loader::Model& model,
 
 /// Each layer is a stage. `first` has the first halves, and the first of the layers that cannot be cut; those
 /// take turns.
-ExecutionPlan plan_of(const phonebit::engine::loader::Model& model, Cut cut, Processor first) {
+ExecutionPlan plan_of(const loader::Model& model, Cut cut, Processor first) {
   const Processor second = first == Processor::cpu ? Processor::gpu : Processor::cpu;
   ExecutionPlan plan{"any", "user", 0.0, {}};
   int whole_layers = 0;
@@ -92,33 +83,32 @@ void expect_plan_in_force(const Network& network, const ExecutionPlan& plan, con
   bool is_equal = in_force.parts.size() == plan.parts.size();
   for (size_t i = 0; is_equal && i < plan.parts.size(); ++i)
     is_equal = is_same(in_force.parts[i], plan.parts[i]);
-  expect(is_equal, what + ": the plan in force is the one given");
-  expect(!network.coexec().is_on_cpu_alone, what + ": the GPU takes part");
-  for (const std::string& warning : network.warnings()) expect(false, what + ": " + warning);
+  CHECK_MESSAGE(is_equal, what, ": the plan in force is the one given");
+  CHECK_MESSAGE(!network.coexec().is_on_cpu_alone, what, ": the GPU takes part");
+  for (const std::string& warning : network.warnings()) FAIL_CHECK(what, ": ", warning);
 }
 
 void check_plan(const std::string& path, const Options& options, const std::string& what) {
   const int batch = 2;
   Network alone = Network::load(path), both = Network::load(path, options);
   expect_plan_in_force(both, *options.plan, what + ", loaded");
-  const Content inputs = phonebit::engine::test::random_inputs(alone.inputs(), batch);
-  Content expected = phonebit::engine::test::room_for(alone.tensors(), batch), got = expected;
-  alone.activations(phonebit::engine::test::inputs_of(inputs), phonebit::engine::test::outputs_of(expected),
-                    batch);
-  both.activations(phonebit::engine::test::inputs_of(inputs), phonebit::engine::test::outputs_of(got), batch);
+  const Content inputs = random_inputs(alone.inputs(), batch);
+  Content expected = room_for(alone.tensors(), batch), got = expected;
+  alone.activations(inputs_of(inputs), outputs_of(expected), batch);
+  both.activations(inputs_of(inputs), outputs_of(got), batch);
   for (size_t i = 0; i < got.size(); ++i)
-    expect(got[i] == expected[i], what + ": tensor '" + alone.tensors()[i].name + "' differs from the CPU's");
-  Content end = phonebit::engine::test::room_for(alone.outputs(), batch), end_got = end;
-  alone.forward(phonebit::engine::test::inputs_of(inputs), phonebit::engine::test::outputs_of(end), batch);
-  both.forward(phonebit::engine::test::inputs_of(inputs), phonebit::engine::test::outputs_of(end_got), batch);
-  expect(end_got == end, what + ": the outputs differ from the CPU's");
+    CHECK_MESSAGE(got[i] == expected[i], what, ": tensor '", alone.tensors()[i].name,
+                  "' differs from the CPU's");
+  Content end = room_for(alone.outputs(), batch), end_got = end;
+  alone.forward(inputs_of(inputs), outputs_of(end), batch);
+  both.forward(inputs_of(inputs), outputs_of(end_got), batch);
+  CHECK_MESSAGE(end_got == end, what, ": the outputs differ from the CPU's");
   expect_plan_in_force(both, *options.plan, what + ", run");
 }
 
 /// Returns how many layers were shared.
 int check_network(const std::string& path, Options options) {
-  const phonebit::engine::loader::Model model =
-      phonebit::engine::loader::load_model(phonebit::engine::loader::FileBytes::of_path(path));
+  const loader::Model model = loader::load_model(loader::FileBytes::of_path(path));
   int shared = 0;
   for (const Cut cut : {Cut::rows, Cut::channels}) {
     for (const Processor first : {Processor::gpu, Processor::cpu}) {
@@ -133,34 +123,30 @@ int check_network(const std::string& path, Options options) {
   return shared;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  if (argc < 3) {
-    std::fprintf(stderr, "usage: test_coexec_networks FOLDER NETWORK...\n");
-    return 2;
-  }
-  if (phonebit::engine::opencl_devices().empty()) {
-    std::printf("skipped: no OpenCL device (%s)\n", phonebit::engine::opencl_error().c_str());
-    return 0;
-  }
+/// One of them alone: --subcase=<network>.
+TEST_CASE("networks of which each layer is shared") {
+  if (!has_opencl_device()) return;
+  INFO(opencl_devices()[0].name);
+  static const TemporaryFolder cache;
   Options options;
   options.device = "gpu+cpu";
   options.threads = 2;
-  options.cache_directory =
-      (std::filesystem::temp_directory_path() / ("phonebit_coexec_" + std::to_string(::getpid()))).string();
-  for (int i = 2; i < argc; ++i) {
-    const std::string path = std::string(argv[1]) + "/" + argv[i] + ".pbit";
-    try {
-      const int shared = check_network(path, options);
-      expect(shared > 0, path + ": no layer can be cut");
-      std::printf("%s: %d layers shared\n", argv[i], shared);
-    } catch (const phonebit::engine::Error& error) {
-      expect(false, path + ": " + error.what());
-    }
-  }
-  std::filesystem::remove_all(options.cache_directory);
-  std::printf("%d networks on %s + CPU, %d failures\n", argc - 2,
-              phonebit::engine::opencl_devices()[0].name.c_str(), failures);
-  return failures == 0 ? 0 : 1;
+  options.cache_directory = cache.path();
+  const char* const networks[] = {"tiny_classifier",
+                                  "residual_block_64",
+                                  "pooled_bits_33",
+                                  "u8_first_layer_3_64",
+                                  "binary_conv_threshold_300_9_pad0",
+                                  "float_layers"};
+  int count = 0;
+  const auto name_of = [](const char* network) { return network; };
+  for_each_subcase(networks, name_of, [&](const std::string& network) {
+    ++count;
+    const int shared = check_network(PHONEBIT_SOURCE_DIR "/tests/golden/v1/" + network + ".pbit", options);
+    CHECK_MESSAGE(shared > 0, "no layer can be cut");
+    MESSAGE(network, ": ", shared, " layers shared");
+  });
+  CHECK(count == 1);  // doctest runs this function once for each subcase
 }
+
+}  // namespace

@@ -1,7 +1,6 @@
 // Convolutions with 8-bit weights of every supported instruction set, against plain loops: inputs quantized
 // to integers, and inputs that are integers already, where integer sums must be the bits of float32 ones.
-//
-// Usage: test_i8_conv [seed [repeats]]. All instruction sets see the same cases.
+// All instruction sets see the same cases.
 #include <algorithm>
 
 #include "kernel_check.h"
@@ -71,7 +70,7 @@ void quantized_inputs(const Isa& isa, Random& random) {
   }
   float largest = 0;
   for (const float x : input) largest = std::max(largest, std::fabs(x));
-  CHECK(kernel.largest(input.data(), input.size()) == largest, "largest");
+  REQUIRE(kernel.largest(input.data(), input.size()) == largest);
   // Sometimes too large, so that values must be limited; and halves, which go to even.
   const float multiplier = pick_one(random, {1, 1, 2}) * (random() % 4 ? 127 / largest : 50.5f);
   const float scale = pick_float(random);
@@ -80,7 +79,7 @@ void quantized_inputs(const Isa& isa, Random& random) {
   const std::vector<float> scales = floats(random, (size_t)s.out_c);
   const int pixels = s.out_h * s.out_w;
   const RandomEpilogue epilogue(random, pixels, s.out_c);
-  current_case += ": " + describe(s) + epilogue.text;
+  INFO(describe(s), epilogue.text);
   std::vector<int> sums((size_t)pixels * s.out_c);
   for_each_product(s, input, weights, [&](int at, float x, int weight) {
     sums[at] += (int)std::nearbyint(std::clamp(x * multiplier, -127.0f, 127.0f)) * weight;
@@ -103,7 +102,7 @@ void integer_inputs(const Isa& isa, Random& random) {
       random_bytes(random, (size_t)s.out_c * s.kernel_h * s.kernel_w * s.in_c);
   const int pixels = s.out_h * s.out_w;
   const RandomEpilogue epilogue(random, pixels, s.out_c);
-  current_case += ": " + describe(s) + epilogue.text;
+  INFO(describe(s), epilogue.text);
   std::vector<float> main((size_t)pixels * s.out_c);
   for_each_product(s, input, weights,
                    [&](int at, float x, int weight) { main[at] = std::fma(x, (float)weight, main[at]); });
@@ -114,16 +113,8 @@ void integer_inputs(const Isa& isa, Random& random) {
   compare(out, epilogue, main);
 }
 
+TEST_CASE("quantized inputs") { for_each_isa(test_cases(150), quantized_inputs); }
+TEST_CASE("integer inputs") { for_each_isa(test_cases(150), integer_inputs); }
+
 }  // namespace
 }  // namespace check
-
-int main(int argc, char** argv) {
-  using namespace check;
-  const unsigned seed = argc > 1 ? (unsigned)std::atoi(argv[1]) : 1;
-  const int repeats = argc > 2 ? std::atoi(argv[2]) : 150;
-  for_each_isa("quantized_inputs", seed, repeats, quantized_inputs);
-  for_each_isa("integer_inputs", seed, repeats, integer_inputs);
-  if (failures)
-    std::fprintf(stderr, "%d failures; rerun with: test_i8_conv %u %d\n", failures, seed, repeats);
-  return failures != 0;
-}

@@ -1,7 +1,5 @@
 // Expanding what the build compressed: good streams of every kind of block, broken ones, and the embedded
 // files.
-//
-// Usage: test_inflate BNN_KERNELS.
 #include <algorithm>
 #include <cctype>
 #include <fstream>
@@ -10,14 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "claims.h"
+#include "check_error.h"
 #include "format/inflate.h"
 #include "opencl/embedded_files.h"
 
 namespace {
 
-using phonebit::engine::ErrorCode;
-using phonebit::engine::format::inflate;
+using namespace phonebit::engine;
+using format::inflate;
 using Bytes = std::vector<uint8_t>;
 
 std::string bottles() {
@@ -57,34 +55,34 @@ std::vector<GoodStream> good_streams() {
   };
 }
 
-void good_streams_are_expanded() {
+TEST_CASE("good streams are expanded") {
   for (const GoodStream& good : good_streams())
-    expect(expand(good.stream, good.text.size()) == good.text, std::string(good.name) + " is expanded");
+    CHECK_MESSAGE(expand(good.stream, good.text.size()) == good.text, good.name, " is expanded");
 }
 
-void every_other_size_is_an_error() {
+TEST_CASE("every other size is an error") {
   for (const GoodStream& good : good_streams()) {
-    expect_error(ErrorCode::internal, {"ends before the text", "damaged"}, good.name,
-                 [&] { expand(good.stream, good.text.size() + 1); });
+    check_error(ErrorCode::internal, {"ends before the text", "damaged"}, good.name,
+                [&] { expand(good.stream, good.text.size() + 1); });
     if (!good.text.empty())
-      expect_error(ErrorCode::internal, {"more text than expected"}, good.name,
-                   [&] { expand(good.stream, good.text.size() - 1); });
+      check_error(ErrorCode::internal, {"more text than expected"}, good.name,
+                  [&] { expand(good.stream, good.text.size() - 1); });
   }
 }
 
-void every_cut_is_an_error() {
+TEST_CASE("every cut is an error") {
   for (const GoodStream& good : good_streams()) {
     for (size_t size = 0; size < good.stream.size(); ++size)
-      expect_error(ErrorCode::internal, {"the stream ends within a block"}, good.name,
-                   [&] { inflate(good.stream.data(), size, good.text.size()); });
+      check_error(ErrorCode::internal, {"the stream ends within a block"}, good.name,
+                  [&] { inflate(good.stream.data(), size, good.text.size()); });
     Bytes longer = good.stream;
     longer.push_back(0);
-    expect_error(ErrorCode::internal, {"the last block ends before the stream"}, good.name,
-                 [&] { expand(longer, good.text.size()); });
+    check_error(ErrorCode::internal, {"the last block ends before the stream"}, good.name,
+                [&] { expand(longer, good.text.size()); });
   }
 }
 
-void broken_streams_are_errors() {
+TEST_CASE("broken streams are errors") {
   struct Case {
     const char* message;
     Bytes stream;
@@ -101,24 +99,23 @@ void broken_streams_are_errors() {
       {"bits that are no code", {0x05, 0x00, 0x02, 0xe0, 0xff, 0xff}},
   };
   for (const Case& one : cases)
-    expect_error(ErrorCode::internal, {one.message}, one.message, [&] { expand(one.stream, 1000); });
+    check_error(ErrorCode::internal, {one.message}, one.message, [&] { expand(one.stream, 1000); });
 }
 
 /// What AddressSanitizer watches: any change gives an error or a text of the right size.
-void changed_streams_do_no_harm() {
+TEST_CASE("changed streams do no harm") {
   std::mt19937 random_number(7);
-  const Bytes whole(
-      phonebit::engine::opencl::embedded_stream,
-      phonebit::engine::opencl::embedded_stream + phonebit::engine::opencl::embedded_stream_size);
+  const Bytes whole(opencl::embedded_stream, opencl::embedded_stream + opencl::embedded_stream_size);
   for (int i = 0; i < 300; ++i) {
     Bytes stream = whole;
     const size_t changed = random_number() % (i % 2 == 0 ? stream.size() : 80);  // codes are at the beginning
     stream[changed] = static_cast<uint8_t>(stream[changed] ^ 1u << random_number() % 8);
     try {
-      const size_t size = phonebit::engine::opencl::embedded_text_size;
-      expect(expand(stream, size).size() == size, "a changed stream has the expected size");
-    } catch (const phonebit::engine::Error& error) {
-      expect(error.code() == ErrorCode::internal, std::string("the code of '") + error.what() + "'");
+      const size_t size = opencl::embedded_text_size;
+      const std::string text = expand(stream, size);
+      CHECK(text.size() == size);
+    } catch (const Error& error) {
+      CHECK_MESSAGE(error.code() == ErrorCode::internal, "the code of '", error.what(), "'");
     }
   }
 }
@@ -136,31 +133,20 @@ std::string code_of(const std::string& text, const std::string& sign) {
   return code;
 }
 
-void embedded_files_are_those_of_the_folder(const std::string& folder) {
-  const phonebit::engine::opencl::KernelFiles files = phonebit::engine::opencl::embedded_files();
-  expect(files.size() > 30 && files.count("tuning.table") == 1, "all files are embedded");
-  for (const auto& [path, text] : files) {
+TEST_CASE("embedded files are those of the folder") {
+  const std::string folder = PHONEBIT_SOURCE_DIR "/bnn_kernels";
+  const opencl::KernelFiles files = opencl::embedded_files();
+  CHECK(files.size() > 30);
+  CHECK(files.count("tuning.table") == 1);
+  for (const auto& file_and_text : files) {
+    const std::string &path = file_and_text.first, &text = file_and_text.second;
     std::ifstream file(folder + "/" + path, std::ios::binary);
-    expect(file.good(), path + " is in the folder");
+    CHECK_MESSAGE(file.good(), path, " is in the folder");
     const std::string original{std::istreambuf_iterator<char>(file), {}};
     const char* const sign = path == "tuning.table" ? "#" : "//";
-    expect(code_of(text, sign) == code_of(original, sign),
-           path + " has the code of the folder's, on the same lines");
+    CHECK_MESSAGE(code_of(text, sign) == code_of(original, sign), path,
+                  " has the code of the folder's, on the same lines");
   }
 }
 
 }  // namespace
-
-int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: test_inflate BNN_KERNELS\n");
-    return 2;
-  }
-  good_streams_are_expanded();
-  every_other_size_is_an_error();
-  every_cut_is_an_error();
-  broken_streams_are_errors();
-  changed_streams_do_no_harm();
-  embedded_files_are_those_of_the_folder(argv[1]);
-  return failures == 0 ? 0 : 1;
-}

@@ -1,8 +1,6 @@
 // A part of a layer gives what the whole layer gives there, bit for bit; it writes nothing outside of itself
 // and reads no rows but those that analysis::rows_read names. For every op on every supported instruction
 // set.
-//
-// Usage: test_layer_parts [seed [repeats]].
 #include <deque>
 
 #include "analysis/conv_shape.h"
@@ -297,9 +295,9 @@ void compare(const Tensor& tensor, const OutputPart& part, const std::vector<uin
       const int shift = is_bits ? c % 32 : 0;
       const uint32_t mask = is_bits ? 1 : ~0u;
       const uint32_t expected = (is_inside ? whole[at] : 0xA5A5A5A5u) >> shift & mask;
-      CHECK((got[at] >> shift & mask) == expected,
-            "%s, %s the part, row %d channel %d: got %08x, expected %08x", tensor.name.c_str(),
-            is_inside ? "inside" : "outside", row, c, got[at] >> shift & mask, expected);
+      if ((got[at] >> shift & mask) != expected)
+        FAIL(tensor.name, is_inside ? ", inside" : ", outside", " the part, row ", row, " channel ", c,
+             ": got ", hex(got[at] >> shift & mask), ", expected ", hex(expected));
     }
   }
 }
@@ -329,19 +327,16 @@ void parts_are_the_whole(const Isa& isa, Random& random, OpKind kind, DataType i
     for (int& cut : channels) cut = std::min(32 * cut, whole.channel_end);
   }
   const bool is_ragged = channels.size() > 2 && random() % 2;
-  const std::string this_case = current_case + ": " + describe(analysis::conv_shape(model, op));
+  INFO(describe(analysis::conv_shape(model, op)));
   for (size_t i = 0; i + 1 < rows.size(); i++) {
     for (size_t j = 0; j + 1 < channels.size(); j++) {
       OutputPart part = {rows[i], rows[i + 1], channels[j], channels[j + 1]};
       if (part.row_begin == part.row_end || part.channel_begin == part.channel_end) continue;
       if (is_ragged) part.channel_end = pick(random, part.channel_begin + 1, part.channel_end);
-      current_case = this_case + " part " + std::to_string(part.row_begin) + ":" +
-                     std::to_string(part.row_end) + ", " + std::to_string(part.channel_begin) + ":" +
-                     std::to_string(part.channel_end);
+      INFO("part ", part.row_begin, ":", part.row_end, ", ", part.channel_begin, ":", part.channel_end);
       Memory got(model);
       const Layout of_part = run(isa, random_op, precision, part, inputs, got);
-      CHECK(of_part.kernel != of_whole.kernel || of_part.packed_bytes <= of_whole.packed_bytes,
-            "packs %zu bytes of %zu", of_part.packed_bytes, of_whole.packed_bytes);
+      if (of_part.kernel == of_whole.kernel) REQUIRE(of_part.packed_bytes <= of_whole.packed_bytes);
       for (const int tensor : analysis::tensors_written(op))
         compare(model.tensor(tensor), part, got.of(tensor), expected.of(tensor));
     }
@@ -356,16 +351,12 @@ void wrong_parts_are_refused(const Isa& isa, Random& random) {
   empty.row_begin = empty.row_end;
   channels.channel_begin = -32;
   for (const OutputPart& part : {beyond, empty, channels}) {
-    bool is_refused = false;
-    try {
-      Memory memory(random_op.model());
-      analysis::MemoryBudget budget(UINT64_MAX);
-      PackingList packing;
-      make_layer({random_op.model(), isa, 1, memory, budget, packing}, 0, part);
-    } catch (const phonebit::engine::Error&) {
-      is_refused = true;
-    }
-    CHECK(is_refused, "rows %d to %d", part.row_begin, part.row_end);
+    INFO("rows ", part.row_begin, " to ", part.row_end);
+    Memory memory(random_op.model());
+    analysis::MemoryBudget budget(UINT64_MAX);
+    PackingList packing;
+    CHECK_THROWS_AS(make_layer({random_op.model(), isa, 1, memory, budget, packing}, 0, part),
+                    phonebit::engine::Error);
   }
 }
 
@@ -401,20 +392,15 @@ constexpr Kind kKinds[] = {
     {"resize_bilinear_corners", OpKind::kResizeBilinearCorners, DataType::kF32, DataType::kBit},
 };
 
-}  // namespace
-}  // namespace check
-
-int main(int argc, char** argv) {
-  using namespace check;
-  const unsigned seed = argc > 1 ? (unsigned)std::atoi(argv[1]) : 1;
-  const int repeats = argc > 2 ? std::atoi(argv[2]) : 40;
-  for (const Kind& kind : kKinds) {
-    for_each_isa(kind.name, seed, repeats, [&](const Isa& isa, Random& random) {
+TEST_CASE("parts are the whole") {
+  const auto name_of = [](const Kind& kind) { return kind.name; };
+  for_each_subcase(kKinds, name_of, [](const Kind& kind) {
+    for_each_isa(test_cases(40), [&](const Isa& isa, Random& random) {
       parts_are_the_whole(isa, random, kind.kind, kind.input, kind.weights, kind.precision);
     });
-  }
-  for_each_isa("wrong parts", seed, 1, wrong_parts_are_refused);
-  if (failures)
-    std::fprintf(stderr, "%d failures; rerun with: test_layer_parts %u %d\n", failures, seed, repeats);
-  return failures != 0;
+  });
 }
+TEST_CASE("wrong parts are refused") { for_each_isa(1, wrong_parts_are_refused); }
+
+}  // namespace
+}  // namespace check

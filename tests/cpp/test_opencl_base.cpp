@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -14,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "claims.h"
+#include "check_error.h"
 #include "opencl/binary_store.h"
 #include "opencl/cl_api.h"
 #include "opencl/context.h"
@@ -24,43 +23,43 @@
 #include "opencl/kernel_library.h"
 #include "opencl/program_cache.h"
 #include "opencl/tuning_table.h"
+#include "temporary_folder.h"
 
 namespace {
 
+using namespace phonebit::engine;
+using namespace phonebit::engine::test;
 using namespace phonebit::engine::opencl;
-using phonebit::engine::ErrorCode;
 
-void statuses_have_names() {
-  expect(name_of_status(0) == "CL_SUCCESS", "the name of 0");
-  expect(name_of_status(-5) == "CL_OUT_OF_RESOURCES", "the name of -5");
-  expect(name_of_status(-72) == "CL_MAX_SIZE_RESTRICTION_EXCEEDED", "the name of -72");
-  expect(name_of_status(-1001) == "CL_PLATFORM_NOT_FOUND_KHR", "the name of -1001");
-  expect(name_of_status(-9999) == "CL error -9999", "a number that is not OpenCL's");
+TEST_CASE("statuses have names") {
+  CHECK(name_of_status(0) == "CL_SUCCESS");
+  CHECK(name_of_status(-5) == "CL_OUT_OF_RESOURCES");
+  CHECK(name_of_status(-72) == "CL_MAX_SIZE_RESTRICTION_EXCEEDED");
+  CHECK(name_of_status(-1001) == "CL_PLATFORM_NOT_FOUND_KHR");
+  CHECK(name_of_status(-9999) == "CL error -9999");
   check(0, "clFoo");
-  expect_error(ErrorCode::device, {"clFoo: CL_OUT_OF_RESOURCES (-5); conv1"}, "check",
-               [] { check(-5, "clFoo", "conv1"); });
+  check_error(ErrorCode::device, {"clFoo: CL_OUT_OF_RESOURCES (-5); conv1"}, "check",
+              [] { check(-5, "clFoo", "conv1"); });
 }
 
-void hints_are_told_to_drivers_that_take_them() {
-  using phonebit::engine::Hint;
+TEST_CASE("hints are told to drivers that take them") {
   using Context = std::vector<intptr_t>;
   using Queue = std::vector<cl_properties>;
   Device device{};
   for (const Hint hint : {Hint::none, Hint::performance, Hint::power}) {
-    expect(context_properties(device, hint) == Context{0x1084, 0, 0}, "a context without the extension");
-    expect(queue_properties(device, 2, hint) == Queue{0x1093, 2, 0}, "a queue without the extension");
+    CHECK(context_properties(device, hint) == Context{0x1084, 0, 0});
+    CHECK(queue_properties(device, 2, hint) == Queue{0x1093, 2, 0});
   }
   device.has_performance_hint = device.has_throttle_hint = true;
-  expect(context_properties(device, Hint::none) == Context{0x1084, 0, 0}, "a context without a hint");
-  expect(context_properties(device, Hint::power) == Context{0x1084, 0, 0x40C2, 0x40C5, 0}, "low power");
-  expect(context_properties(device, Hint::performance) == Context{0x1084, 0, 0x40C2, 0x40C3, 0},
-         "high power");
-  expect(queue_properties(device, 0, Hint::none) == Queue{0x1093, 0, 0}, "a queue without a hint");
-  expect(queue_properties(device, 2, Hint::power) == Queue{0x1093, 2, 0x1097, 4, 0}, "low throttle");
-  expect(queue_properties(device, 0, Hint::performance) == Queue{0x1093, 0, 0x1097, 1, 0}, "high throttle");
+  CHECK(context_properties(device, Hint::none) == Context{0x1084, 0, 0});
+  CHECK(context_properties(device, Hint::power) == Context{0x1084, 0, 0x40C2, 0x40C5, 0});
+  CHECK(context_properties(device, Hint::performance) == Context{0x1084, 0, 0x40C2, 0x40C3, 0});
+  CHECK(queue_properties(device, 0, Hint::none) == Queue{0x1093, 0, 0});
+  CHECK(queue_properties(device, 2, Hint::power) == Queue{0x1093, 2, 0x1097, 4, 0});
+  CHECK(queue_properties(device, 0, Hint::performance) == Queue{0x1093, 0, 0x1097, 1, 0});
 }
 
-void families_follow_from_names() {
+TEST_CASE("families follow from names") {
   struct Case {
     DeviceNames names;
     const char *vendor, *family;
@@ -119,10 +118,9 @@ void families_follow_from_names() {
       {{"", "", "", "", true, 0}, "unknown", "unknown"},
   };
   for (const Case& one : cases) {
-    expect(vendor_of(one.names) == one.vendor,
-           std::string(one.names.name) + ": vendor is " + vendor_of(one.names));
-    expect(family_of(one.names) == one.family,
-           std::string(one.names.name) + ": family is " + family_of(one.names));
+    INFO(one.names.name);
+    CHECK(vendor_of(one.names) == one.vendor);
+    CHECK(family_of(one.names) == one.family);
   }
 }
 
@@ -133,7 +131,7 @@ size_t count_of(const std::string& text, const std::string& part) {
 }
 
 /// Every kernel that is embedded, whichever these are.
-void kernels_are_assembled() {
+TEST_CASE("kernels are assembled") {
   const KernelFiles files = embedded_files();
   size_t kernels = 0;
   for (const auto& [path, source] : files) {
@@ -141,27 +139,27 @@ void kernels_are_assembled() {
     ++kernels;
     const std::string name = std::filesystem::path(path).stem().string();
     const std::string text = assemble(name, {});
-    expect(count_of(source, "\n// @tune") + (source.rfind("// @tune", 0) == 0) == tunables(name).size(),
-           name + ": each @tune line is understood");
-    expect(count_of(text, "\n#include") == 0, name + ": all includes are replaced");
+    INFO(name);
+    CHECK(count_of("\n" + source, "\n// @tune") == tunables(name).size());
+    CHECK(count_of(text, "\n#include") == 0);
     size_t at = 0;
     for (const Tunable& tunable : tunables(name)) {
       const std::string line = "#define " + tunable.name + " " + std::to_string(tunable.default_value) + "\n";
-      expect(text.compare(at, line.size(), line) == 0,
-             name + ": the default of " + tunable.name + " is in its place");
+      CHECK(text.substr(at, line.size()) == line);
       at += line.size();
       const std::set<int> values(tunable.values.begin(), tunable.values.end());
-      expect(values.size() == tunable.values.size() && values.count(tunable.default_value) == 1,
-             name + ": the values of " + tunable.name + " are different and have the default");
+      CHECK_MESSAGE(values.size() == tunable.values.size(), tunable.name, " has a value twice");
+      CHECK_MESSAGE(values.count(tunable.default_value) == 1, tunable.name, " may not have its default");
     }
-    for (const auto& [included, its_text] : files) {
-      if (included.rfind("common/", 0) != 0) continue;
-      expect(count_of(text, its_text.substr(0, 60)) <= 1, name + ": " + included + " is there once at most");
+    for (const auto& included : files) {
+      if (included.first.rfind("common/", 0) != 0) continue;
+      CHECK_MESSAGE(count_of(text, included.second.substr(0, 60)) <= 1, included.first, " is there twice");
     }
   }
-  expect(kernels > 0 && kernel_names().size() == kernels, "each kernel has a name of its own");
-  expect(std::is_sorted(kernel_names().begin(), kernel_names().end()), "names are sorted");
-  expect_error(ErrorCode::internal, {"no kernel 'nothing'"}, "unknown", [] { assemble("nothing", {}); });
+  CHECK(kernels > 0);
+  CHECK(kernel_names().size() == kernels);
+  CHECK_MESSAGE(std::is_sorted(kernel_names().begin(), kernel_names().end()), "names are sorted");
+  check_error(ErrorCode::internal, {"no kernel 'nothing'"}, "unknown", [] { assemble("nothing", {}); });
 }
 
 /// A kernel with a tunable of two values at least.
@@ -178,7 +176,7 @@ int other_value(const Tunable& tunable) {
   return tunable.values[0] == tunable.default_value ? tunable.values[1] : tunable.values[0];
 }
 
-void defines_replace_defaults() {
+TEST_CASE("defines replace defaults") {
   const auto [kernel, tunable] = tunable_kernel();
   const std::string value = std::to_string(other_value(tunable));
   Defines defines;
@@ -186,38 +184,37 @@ void defines_replace_defaults() {
   defines.set(tunable.name.c_str(), value);
   defines.set("NEW_NAME", "a + b");
   defines.set("IN_H", 8);
-  expect(defines.all().size() == 3 && *defines.find("IN_H") == "8" && defines.find("IN_W") == nullptr,
-         "a define that is set again keeps its place");
+  REQUIRE(defines.all().size() == 3);
+  CHECK(*defines.find("IN_H") == "8");
+  CHECK(defines.find("IN_W") == nullptr);
   const std::string text = assemble(kernel, defines);
   const std::string head = text.substr(0, text.find("\n//"));  // the kernel's own defines may follow
-  expect(count_of(head, "#define " + tunable.name + " " + value + "\n") == 1,
-         "a define replaces the default");
-  expect(count_of(head, "#define " + tunable.name + " ") == 1, "and stands alone");
+  CHECK(count_of(head, "#define " + tunable.name + " " + value + "\n") == 1);
+  CHECK(count_of(head, "#define " + tunable.name + " ") == 1);
   const std::string last = "#define IN_H 8\n#define NEW_NAME a + b";
-  expect(head.size() > last.size() && head.substr(head.size() - last.size()) == last,
-         "then come the others in order");
+  REQUIRE(head.size() > last.size());
+  CHECK(head.substr(head.size() - last.size()) == last);
 }
 
-void choices_are_parsed() {
+TEST_CASE("choices are parsed") {
   const auto [kernel, tunable] = tunable_kernel();
   const std::string name = tunable.name;
   const std::string text = kernel + " " + name + "=" + std::to_string(other_value(tunable));
   const KernelChoice choice = KernelChoice::parse("  " + kernel + "\t" + text.substr(kernel.size()) + " ");
-  expect(choice.text() == text, "'" + choice.text() + "' is '" + text + "'");
-  expect(choice.parameter(name.c_str()) == other_value(tunable), "a named parameter");
+  CHECK(choice.text() == text);
+  CHECK(choice.parameter(name.c_str()) == other_value(tunable));
   const KernelChoice defaults = KernelChoice::parse(kernel);
-  expect(defaults.parameters.empty() && defaults.parameter(name.c_str()) == tunable.default_value,
-         "a default");
+  REQUIRE(defaults.parameters.empty());
+  CHECK(defaults.parameter(name.c_str()) == tunable.default_value);
   const std::string written = kernel + " " + name + "=" + std::to_string(tunable.default_value);
-  expect(KernelChoice::parse(written).full_text() == defaults.full_text(),
-         "a default that is written out is equal");
-  expect(choice.full_text() != defaults.full_text(), "another value is not");
+  CHECK(KernelChoice::parse(written).full_text() == defaults.full_text());
+  CHECK(choice.full_text() != defaults.full_text());
   for (const std::string& each : kernel_names()) {
     const std::string full = KernelChoice::parse(each).full_text();
-    expect(KernelChoice::parse(full).full_text() == full, full + " is parsed to itself");
+    CHECK(KernelChoice::parse(full).full_text() == full);
   }
   const auto refuses = [](const std::string& wrong, const std::string& part) {
-    expect_error(ErrorCode::input, {part}, "'" + wrong + "'", [&] { KernelChoice::parse(wrong); });
+    check_error(ErrorCode::input, {part}, "'" + wrong + "'", [&] { KernelChoice::parse(wrong); });
   };
   refuses("", "got nothing");
   refuses("no_such_kernel", "no kernel 'no_such_kernel'");
@@ -227,8 +224,8 @@ void choices_are_parsed() {
   for (const char* value : {"", "x", "1x", "99999", "99999999999999999999", "-77", "0x1", "1.0"})
     refuses(kernel + " " + name + "=" + value, "not allowed");
   refuses(text + text.substr(kernel.size()), "given twice");
-  expect_error(ErrorCode::internal, {"no parameter NO_SUCH"}, "parameter()",
-               [&] { choice.parameter("NO_SUCH"); });
+  check_error(ErrorCode::internal, {"no parameter NO_SUCH"}, "parameter()",
+              [&] { choice.parameter("NO_SUCH"); });
 }
 
 Device phone() {
@@ -245,10 +242,10 @@ std::vector<std::string> kernels_of(const std::vector<KernelChoice>& choices) {
   return names;
 }
 
-void table_prefers_the_specific() {
+TEST_CASE("table prefers the specific") {
   const std::vector<std::string>& k = kernel_names();
-  if (k.size() < 12) return expect(false, "there are kernels enough for this test");
-  expect(table_name(phone().name) == "QUALCOMM_Adreno(TM)_640", "device names have underscores");
+  REQUIRE(k.size() >= 12);
+  CHECK(table_name(phone().name) == "QUALCOMM_Adreno(TM)_640");
   const TuningQuery query = {"binary_conv2d", "window", "3x3s1d1g1_64c_56x56_64c"};
   const std::string signature = query.signature;
   const std::string text =
@@ -262,25 +259,24 @@ void table_prefers_the_specific() {
       "binary_conv2d small qualcomm adreno6xx * " + k[9] + "\n" + "conv2d_f32 * * * * " + k[10] + "\n" +
       "\tbinary_conv2d  * qualcomm * *   " + k[3] + "\r\n" + "binary_conv2d * * * * " + k[11];
   TuningTable table = TuningTable::parse(text, "test");
-  expect(table.entries().size() == 13, "comments and empty lines are no entries");
+  CHECK(table.entries().size() == 13);
   const std::vector<std::string> expected = {k[6], k[4], k[5], k[3], k[2], k[1], k[0], k[11]};
-  expect(
-      kernels_of(table.choices(query, phone())) == expected,
-      "device, family, vendor; then exact shape, class, any; then the order of the table; each choice once");
-  expect(table.choices({"conv2d_u8", "window", signature}, phone()).empty(), "an op without entries");
-  expect(TuningTable::parse(table.text(), "copy").text() == table.text(), "a table is written as it is read");
+  // Device, family, vendor; then exact shape, class, any; then the order of the table; each choice once.
+  CHECK(kernels_of(table.choices(query, phone())) == expected);
+  CHECK_MESSAGE(table.choices({"conv2d_u8", "window", signature}, phone()).empty(), "an op without entries");
+  CHECK(TuningTable::parse(table.text(), "copy").text() == table.text());
 
   table.prepend(
       TuningTable::parse("binary_conv2d * * * * " + k[9] + "\nbinary_conv2d * * * * " + k[0], "mine"));
   const std::vector<std::string> mixed = {k[6], k[4], k[5], k[3], k[2], k[1], k[9], k[0], k[11]};
-  expect(kernels_of(table.choices(query, phone())) == mixed, "prepended entries win among equals only");
+  CHECK(kernels_of(table.choices(query, phone())) == mixed);  // prepended entries win among equals only
 }
 
-void table_refuses_nonsense() {
+TEST_CASE("table refuses nonsense") {
   const std::string kernel = kernel_names()[0];
   const auto refuses = [](const std::string& line, const std::string& part) {
-    expect_error(ErrorCode::input, {"mine.table:2: ", part}, "'" + line + "'",
-                 [&] { TuningTable::parse("# first\n" + line + "\n", "mine.table"); });
+    check_error(ErrorCode::input, {"mine.table:2: ", part}, "'" + line + "'",
+                [&] { TuningTable::parse("# first\n" + line + "\n", "mine.table"); });
   };
   refuses("binary_conv2d", "expected op, shape");
   refuses("binary_conv2d * * * # " + kernel, "expected op, shape");
@@ -288,11 +284,11 @@ void table_refuses_nonsense() {
   refuses("binary_conv2d * * * " + kernel, "got nothing");
   refuses("binary_conv2d * * * * no_such_kernel", "no kernel");
   refuses("binary_conv2d * * * * " + kernel + " NO_SUCH=1", "no parameter NO_SUCH");
-  expect(TuningTable::parse("", "empty").entries().empty(), "an empty table is a table");
+  CHECK_MESSAGE(TuningTable::parse("", "empty").entries().empty(), "an empty table is a table");
   const TuningTable built_in = TuningTable::parse(built_in_tuning_table(), "tuning.table");
   const TuningQuery query = {"binary_conv2d", "window", "3x3s1d1g1_64c_56x56_64c"};
-  expect(!built_in.choices(query, phone()).empty(),
-         "the built-in table serves binary convolutions on any device");
+  CHECK_FALSE_MESSAGE(built_in.choices(query, phone()).empty(),
+                      "the built-in table serves binary convolutions on any device");
 }
 
 std::string read(const std::string& path) {
@@ -304,14 +300,16 @@ void write(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
-void store_detects_damage(const std::string& folder) {
-  const BinaryStore store(folder + "/new/deep");
+TEST_CASE("a store detects damage") {
+  const TemporaryFolder folder;
+  const BinaryStore store(folder.path() + "/new/deep");
   const std::string key = "device, options and text";
   const std::string binary("\0binary\n\xFF", 9);
-  expect(!store.load(key).binary && !store.load(key).is_rejected, "an empty store has nothing");
+  CHECK(!store.load(key).binary);
+  CHECK(!store.load(key).is_rejected);
   store.store(key, binary);
-  expect(store.load(key).binary == binary, "what is stored is loaded");
-  expect(!store.load("another key").binary, "under its key only");
+  CHECK(store.load(key).binary == binary);
+  CHECK_MESSAGE(!store.load("another key").binary, "under its key only");
   const std::string path = store.path(key);
   const std::string file = read(path);
   const auto is_refused = [&] { return !store.load(key).binary && store.load(key).is_rejected; };
@@ -320,40 +318,41 @@ void store_detects_damage(const std::string& folder) {
       std::string damaged = file;
       damaged[at] = static_cast<char>(damaged[at] ^ mask);
       write(path, damaged);
-      expect(is_refused(), "a flipped bit in byte " + std::to_string(at) + " is found");
+      CHECK_MESSAGE(is_refused(), "a flipped bit in byte ", at, " is found");
     }
     write(path, file.substr(0, at));
-    expect(is_refused(), "a file cut at " + std::to_string(at) + " is found");
+    CHECK_MESSAGE(is_refused(), "a file cut at ", at, " is found");
   }
   write(path, file + "x");
-  expect(is_refused(), "a longer file is found");
+  CHECK_MESSAGE(is_refused(), "a longer file is found");
   store.store("another key", binary);
   std::filesystem::copy_file(store.path("another key"), path,
                              std::filesystem::copy_options::overwrite_existing);
-  expect(is_refused(), "a file of another key is found");
+  CHECK_MESSAGE(is_refused(), "a file of another key is found");
   store.store(key, binary);
-  expect(store.load(key).binary == binary, "a new one replaces it");
+  CHECK(store.load(key).binary == binary);
 
   std::filesystem::remove(path);
   ::mkfifo(path.c_str(), 0600);
-  expect(is_refused(), "a named pipe is not waited for");
+  CHECK_MESSAGE(is_refused(), "a named pipe is not waited for");
   std::filesystem::remove(path);
   std::filesystem::create_directory(path);
-  expect(is_refused(), "a folder is no entry");
+  CHECK_MESSAGE(is_refused(), "a folder is no entry");
   store.store(key, binary);
-  expect(is_refused(), "and stays, with its contents");
+  CHECK_MESSAGE(is_refused(), "and stays, with its contents");
   const BinaryStore nowhere("/proc/no/such/folder");
   nowhere.store(key, binary);
-  expect(!nowhere.load(key).binary, "a folder that cannot be is no error");
+  CHECK_MESSAGE(!nowhere.load(key).binary, "a folder that cannot be is no error");
   BinaryStore("").store(key, binary);
-  expect(!BinaryStore("").load(key).binary, "nor is none");
-  for (const auto& entry : std::filesystem::directory_iterator(folder + "/new/deep"))
-    expect(entry.path().extension() == ".clbin", "no temporary file is left: " + entry.path().string());
+  CHECK_MESSAGE(!BinaryStore("").load(key).binary, "nor is none");
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path() + "/new/deep"))
+    CHECK_MESSAGE(entry.path().extension() == ".clbin", "no temporary file is left: ", entry.path().string());
 }
 
 /// Processes write one entry over and over; whoever reads it finds one of them complete.
-void store_is_safe_between_processes(const std::string& folder) {
-  const BinaryStore store(folder + "/shared");
+TEST_CASE("a store is safe between processes") {
+  const TemporaryFolder folder;
+  const BinaryStore store(folder.path() + "/shared");
   const std::string key = "the same key";
   std::vector<pid_t> children;
   for (int child = 0; child < 4; ++child) {
@@ -371,53 +370,35 @@ void store_is_safe_between_processes(const std::string& folder) {
                (!found.binary || *found.binary == std::string(20000, (*found.binary)[0]));
   }
   for (const pid_t pid : children) ::waitpid(pid, nullptr, 0);
-  expect(is_sound && store.load(key).binary, "readers see complete entries only");
+  CHECK(is_sound);
+  CHECK(store.load(key).binary);
 }
 
-void cache_directory_follows_the_environment() {
+TEST_CASE("cache directory follows the environment") {
   ::unsetenv("PHONEBIT_CACHE_DIR");
   ::unsetenv("XDG_CACHE_HOME");
   ::setenv("HOME", "/home/me", 1);
-  expect(cache_directory("/mine") == "/mine", "the configured folder");
-  expect(cache_directory("") == "/home/me/.cache/phonebit", "the home's cache");
+  CHECK(cache_directory("/mine") == "/mine");
+  CHECK(cache_directory("") == "/home/me/.cache/phonebit");
   ::setenv("XDG_CACHE_HOME", "relative", 1);
-  expect(cache_directory("") == "/home/me/.cache/phonebit", "a relative XDG_CACHE_HOME does not count");
+  CHECK(cache_directory("") == "/home/me/.cache/phonebit");
   ::setenv("XDG_CACHE_HOME", "/cache", 1);
-  expect(cache_directory("") == "/cache/phonebit", "XDG_CACHE_HOME");
+  CHECK(cache_directory("") == "/cache/phonebit");
   ::setenv("PHONEBIT_CACHE_DIR", "/here", 1);
-  expect(cache_directory("") == "/here", "PHONEBIT_CACHE_DIR");
+  CHECK(cache_directory("") == "/here");
   for (const char* name : {"PHONEBIT_CACHE_DIR", "XDG_CACHE_HOME", "HOME"}) ::unsetenv(name);
-  expect(cache_directory("").empty(), "nothing to go by");
+  CHECK_MESSAGE(cache_directory("").empty(), "nothing to go by");
 }
 
-void a_missing_library_is_explained() {
+TEST_CASE("a missing library is explained") {
   ::setenv("PHONEBIT_OPENCL_LIBRARY", "/no/such/libOpenCL.so", 1);
-  expect(!is_available(), "a library that is not there");
-  expect(devices().empty(), "then there are no devices");
-  expect_error(ErrorCode::device, {"/no/such/libOpenCL.so", "PHONEBIT_OPENCL_LIBRARY"}, "api()",
-               [] { api(); });
+  CHECK_FALSE_MESSAGE(is_available(), "a library that is not there");
+  CHECK_MESSAGE(devices().empty(), "then there are no devices");
+  check_error(ErrorCode::device, {"/no/such/libOpenCL.so", "PHONEBIT_OPENCL_LIBRARY"}, "api()",
+              [] { api(); });
   ::setenv("PHONEBIT_OPENCL_LIBRARY", "libm.so.6", 1);
   use_library("");
-  expect(!is_available(), "a library of something else");
+  CHECK_FALSE_MESSAGE(is_available(), "a library of something else");
 }
 
 }  // namespace
-
-int main() {
-  std::string folder = (std::filesystem::temp_directory_path() / "phonebit_opencl_XXXXXX").string();
-  if (::mkdtemp(folder.data()) == nullptr) return 2;
-  statuses_have_names();
-  hints_are_told_to_drivers_that_take_them();
-  families_follow_from_names();
-  kernels_are_assembled();
-  defines_replace_defaults();
-  choices_are_parsed();
-  table_prefers_the_specific();
-  table_refuses_nonsense();
-  store_detects_damage(folder);
-  store_is_safe_between_processes(folder);
-  cache_directory_follows_the_environment();
-  a_missing_library_is_explained();
-  std::filesystem::remove_all(folder);
-  return failures == 0 ? 0 : 1;
-}

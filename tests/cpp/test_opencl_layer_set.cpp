@@ -1,6 +1,4 @@
 // Parts of layers on the first OpenCL device: inside they are the whole result, outside nothing is written.
-// Passes without a device.
-#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -9,11 +7,12 @@
 
 #include "analysis/op_part.h"
 #include "analysis/op_tensors.h"
-#include "claims.h"
+#include "check_error.h"
 #include "opencl/cl_functions.h"
 #include "opencl/layer_set.h"
 #include "opencl/svm.h"
 #include "opencl/test_problems.h"
+#include "opencl_device.h"
 
 namespace {
 
@@ -148,21 +147,23 @@ void check_problem(const TestProblem& problem, TestDevice& device, const KernelC
       layers.prepare_channel_parts(0);
     }
     layers.bind_part(0, part);
-    for (const std::string& warning : layers.warnings()) expect(false, warning);
+    for (const std::string& warning : layers.warnings()) FAIL_CHECK(warning);
     const std::vector<Bytes> results = run();
     for (size_t i = 0; i < written.size(); ++i) {
       const loader::Tensor& tensor = model.tensor(written[i]);
       size_t wrong = 0;
       for (size_t at = 0; at < results[i].size(); ++at)
         wrong += results[i][at] != (is_inside(tensor, at, part) ? whole[i][at] : kPattern) ? 1 : 0;
-      expect(wrong == 0, problem.description + " by " + layers.layer(0).kernel + text_of(part) + ": " +
-                             std::to_string(wrong) + " bytes of " + tensor.name);
+      CHECK_MESSAGE(wrong == 0, problem.description, " by ", layers.layer(0).kernel, text_of(part), ": ",
+                    wrong, " bytes of ", tensor.name);
     }
   }
 }
 
 /// A tile of 32 filters cannot begin at channel 8: the next kernel of the table serves that part.
-void check_next_choice(TestDevice& device) {
+TEST_CASE("a part that a kernel cannot compute goes to the next choice") {
+  if (!has_opencl_device()) return;
+  TestDevice device(devices()[0]);
   for (const auto& problem : test_problems("binary_conv2d")) {
     const loader::Model& model = problem->model;
     if (!analysis::can_split_channels(model, model.ops[0]) || model.output(model.ops[0]).channels <= 32)
@@ -178,32 +179,28 @@ void check_next_choice(TestDevice& device) {
         most_specific + " bconv2d_tiled TILE_FILTERS=32 TILE_PIXELS=1\n" + most_specific + " bconv2d_byte\n";
     LayerSet layers(model, device.context, device.programs, options, memory);
     const OutputPart whole = analysis::whole_part(model, model.ops[0]);
-    expect_error(ErrorCode::internal, {"not prepared"}, "a layer without a kernel",
-                 [&] { layers.bind(0, 1); });
+    check_error(ErrorCode::internal, {"not prepared"}, "a layer without a kernel",
+                [&] { layers.bind(0, 1); });
     layers.prepare(0);
-    expect_error(ErrorCode::internal, {"not prepared for parts"}, "channels of a whole layer",
-                 [&] { layers.bind_part(0, {0, whole.row_end, 0, 8}); });
+    check_error(ErrorCode::internal, {"not prepared for parts"}, "channels of a whole layer",
+                [&] { layers.bind_part(0, {0, whole.row_end, 0, 8}); });
     layers.prepare_channel_parts(0);
     layers.bind_part(0, {0, whole.row_end, 0, 8});
-    expect(layers.choice(0).kernel == "bconv2d_tiled", "channels from 0 on keep the first choice");
+    CHECK(layers.choice(0).kernel == "bconv2d_tiled");
     const std::vector<Dispatch> dispatch = layers.dispatch(0);
-    expect(dispatch.size() == 1 && dispatch[0].kernel == "bconv2d_tiled" && dispatch[0].global[1] == 1 &&
-               dispatch[0].choice == layers.layer(0).kernel,
-           "one tile of filters is launched for 8 channels");
+    REQUIRE(dispatch.size() == 1);
+    CHECK(dispatch[0].kernel == "bconv2d_tiled");
+    CHECK(dispatch[0].global[1] == 1);
+    CHECK(dispatch[0].choice == layers.layer(0).kernel);
     layers.bind_part(0, {0, whole.row_end, 8, whole.channel_end});
-    expect(layers.choice(0).kernel == "bconv2d_byte", "channels from 8 on need another kernel");
+    CHECK(layers.choice(0).kernel == "bconv2d_byte");
     return;
   }
-  expect(false, "a test problem with more than 32 filters");
+  FAIL("no test problem has more than 32 filters");
 }
 
-}  // namespace
-
-int main() {
-  if (!is_available() || devices().empty()) {
-    std::puts("no OpenCL device: nothing tested");
-    return 0;
-  }
+TEST_CASE("parts of layers") {
+  if (!has_opencl_device()) return;
   TestDevice device(devices()[0]);
   const Target target{device.context->device(), true};
   size_t count = 0;
@@ -222,8 +219,7 @@ int main() {
       }
     }
   }
-  check_next_choice(device);
-  std::printf("%zu layers in parts on %s, %d failures\n", count, device.context->device().name.c_str(),
-              failures);
-  return failures == 0 ? 0 : 1;
+  MESSAGE(count, " layers in parts on ", device.context->device().name);
 }
+
+}  // namespace

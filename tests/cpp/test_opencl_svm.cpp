@@ -1,4 +1,4 @@
-// Shared virtual memory and the meeting of device and host on it. Passes where the device has none.
+// Shared virtual memory and the meeting of device and host on it.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -6,11 +6,12 @@
 #include <memory>
 #include <thread>
 
-#include "claims.h"
+#include "check_error.h"
 #include "opencl/cl_functions.h"
 #include "opencl/kernel_library.h"
 #include "opencl/program_cache.h"
 #include "opencl/svm.h"
+#include "opencl_device.h"
 
 namespace {
 
@@ -68,48 +69,43 @@ void check_meetings(const std::shared_ptr<Context>& context) {
   Meeting meeting(context);
   meeting.enqueue(1, 0, 1);
   meeting.finish();
-  expect(meeting.flag(kGpu) == 1 && meeting.flag(kTimedOut) == 0,
-         "what is not awaited lets the device go on");
+  CHECK(meeting.flag(kGpu) == 1);
+  CHECK(meeting.flag(kTimedOut) == 0);
 
   // Many meetings in one queue, each side ahead of the other in turn.
   for (int stage = 2; stage < 50; ++stage) meeting.enqueue(stage, stage, kForever);
   for (int stage = 2; stage < 50; ++stage) {
-    expect(meeting.sees(kGpu, stage), "the device reaches stage " + std::to_string(stage));
-    expect(stage % 7 != 0 || meeting.flag(kGpu) == stage,
-           "the device waits in stage " + std::to_string(stage));
+    CHECK_MESSAGE(meeting.sees(kGpu, stage), "the device reaches stage ", stage);
+    CHECK_MESSAGE((stage % 7 != 0 || meeting.flag(kGpu) == stage), "the device waits in stage ", stage);
     meeting.flag(kCpu).store(stage, std::memory_order_release);
   }
   meeting.finish();
-  expect(meeting.flag(kGpu) == 49 && meeting.flag(kTimedOut) == 0, "no meeting timed out");
+  CHECK(meeting.flag(kGpu) == 49);
+  CHECK(meeting.flag(kTimedOut) == 0);
 
   meeting.enqueue(50, 50, 1000);
   meeting.enqueue(51, 51, kForever);
   meeting.finish();
-  expect(meeting.flag(kTimedOut) == 1, "a host that does not come is reported");
-  expect(meeting.flag(kGpu) == 51, "after that no meeting waits");
+  CHECK(meeting.flag(kTimedOut) == 1);
+  CHECK(meeting.flag(kGpu) == 51);
 }
 
-}  // namespace
-
-int main() {
-  if (!is_available() || devices().empty()) {
-    std::puts("no OpenCL device: nothing tested");
-    return 0;
-  }
+TEST_CASE("shared virtual memory") {
+  if (!has_opencl_device()) return;
   const std::shared_ptr<Context> context = Context::create(devices()[0]);
   const opencl::Device& device = context->device();
   if (!device.has_svm_fine) {
-    expect_error(ErrorCode::device, {"no fine-grained"}, "a device without",
-                 [&] { SvmMemory(*context, 64, "x"); });
+    check_error(ErrorCode::device, {"no fine-grained"}, "a device without",
+                [&] { SvmMemory(*context, 64, "x"); });
   } else {
-    expect_error(ErrorCode::device, {"too many"}, "more than there is",
-                 [&] { SvmMemory(*context, std::numeric_limits<size_t>::max() / 2, "x"); });
+    check_error(ErrorCode::device, {"too many"}, "more than there is",
+                [&] { SvmMemory(*context, std::numeric_limits<size_t>::max() / 2, "x"); });
     if (device.has_svm_atomics) check_meetings(context);
   }
-  std::printf("%s: shared virtual memory %s, %d failures\n", device.name.c_str(),
-              device.has_svm_atomics ? "with atomics"
-              : device.has_svm_fine  ? "without atomics"
-                                     : "absent",
-              failures);
-  return failures == 0 ? 0 : 1;
+  MESSAGE(device.name, ": shared virtual memory ",
+          (device.has_svm_atomics ? "with atomics"
+           : device.has_svm_fine  ? "without atomics"
+                                  : "absent"));
 }
+
+}  // namespace

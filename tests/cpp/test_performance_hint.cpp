@@ -1,6 +1,4 @@
 // What Android's performance hint sessions are told, with a stand-in for its library.
-//
-//   test_performance_hint FAKE_LIBANDROID
 #include <dlfcn.h>
 
 #include <chrono>
@@ -8,7 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "claims.h"
+#include "check_error.h"
 #include "engine/network.h"
 #include "network_buffers.h"
 #include "test_runtime_model.h"
@@ -17,12 +15,14 @@
 
 namespace {
 
-using phonebit::engine::threads::PerformanceHint;
-using phonebit::engine::threads::this_thread_number;
-using phonebit::engine::threads::ThreadPool;
+using namespace phonebit::engine;
+using namespace phonebit::engine::test;
 using std::chrono::nanoseconds;
+using threads::PerformanceHint;
+using threads::this_thread_number;
+using threads::ThreadPool;
 
-const char* library = nullptr;
+constexpr const char* library = FAKE_LIBRARY;
 
 /// The journal's lines since the last call.
 std::string news() {
@@ -43,7 +43,7 @@ void wait_for_workers(const ThreadPool& pool) {
   }
 }
 
-void sessions_are_told_durations_and_targets() {
+TEST_CASE("sessions are told durations and targets") {
   ThreadPool pool(2);
   wait_for_workers(pool);
   const std::string threads =
@@ -51,50 +51,48 @@ void sessions_are_told_durations_and_targets() {
   {
     PerformanceHint hint(library);
     hint.report(pool, nanoseconds(1000));
-    expect(news() == "create 900: " + threads + "\nactual 1000\n", "the first pass opens a session");
+    CHECK(news() == "create 900: " + threads + "\nactual 1000\n");
     hint.report(pool, nanoseconds(1200));
-    expect(news() == "actual 1200\n", "a slower pass keeps the target");
+    CHECK(news() == "actual 1200\n");
     hint.report(pool, nanoseconds(500));
-    expect(news() == "target 450\nactual 500\n", "a faster pass lowers it");
+    CHECK(news() == "target 450\nactual 500\n");
     std::thread([&] {
       hint.report(pool, nanoseconds(600));
       const std::string other =
           std::to_string(pool.worker_numbers()[0]) + " " + std::to_string(this_thread_number());
-      expect(news() == "close\ncreate 450: " + other + "\nactual 600\n", "another caller, another session");
+      CHECK(news() == "close\ncreate 450: " + other + "\nactual 600\n");
     }).join();
   }
-  expect(news() == "close\n", "the end closes the session");
+  CHECK(news() == "close\n");
 }
 
 /// The environment makes the stand-in the library of that name.
-void networks_report_their_passes() {
-  const phonebit::engine::test::Bytes file = phonebit::engine::test::small_model();
-  phonebit::engine::Options options;
+TEST_CASE("networks report their passes") {
+  const Bytes file = small_model();
+  Options options;
   options.device = "cpu";
   options.threads = 1;
-  for (const auto hint :
-       {phonebit::engine::Hint::none, phonebit::engine::Hint::power, phonebit::engine::Hint::performance}) {
+  for (const auto hint : {Hint::none, Hint::power, Hint::performance}) {
     options.hint = hint;
     {
-      phonebit::engine::Network network =
-          phonebit::engine::Network::load_memory(file.data(), file.size(), options);
-      const phonebit::engine::test::Content in = phonebit::engine::test::random_inputs(network.inputs(), 2);
-      phonebit::engine::test::Content out = phonebit::engine::test::room_for(network.outputs(), 2);
-      network.forward(phonebit::engine::test::inputs_of(in), phonebit::engine::test::outputs_of(out), 2);
+      Network network = Network::load_memory(file.data(), file.size(), options);
+      const Content in = random_inputs(network.inputs(), 2);
+      Content out = room_for(network.outputs(), 2);
+      network.forward(inputs_of(in), outputs_of(out), 2);
     }
     const std::string told = news();
-    if (hint != phonebit::engine::Hint::performance) {
-      expect(told.empty(), "other hints open no session");
+    if (hint != Hint::performance) {
+      CHECK_MESSAGE(told.empty(), "other hints open no session");
       continue;
     }
     const std::string caller = ": " + std::to_string(this_thread_number()) + "\nactual ";
-    expect(told.rfind("create ", 0) == 0 && told.find(caller) != std::string::npos &&
-               told.find("\nclose\n") != std::string::npos,
-           "a pass of a network is reported: " + told);
+    CHECK(told.rfind("create ", 0) == 0);
+    CHECK(told.c_str() == doctest::Contains(caller.c_str()));
+    CHECK(told.c_str() == doctest::Contains("\nclose\n"));
   }
 }
 
-void absence_is_harmless() {
+TEST_CASE("absence is harmless") {
   ThreadPool pool(1);
   for (const char* absent : {"libnowhere_to_be_found.so", "libc.so.6"}) {
     PerformanceHint hint(absent);
@@ -107,21 +105,9 @@ void absence_is_harmless() {
       hint.report(pool, nanoseconds(1000));
       hint.report(pool, nanoseconds(900));
     }
-    expect(news().empty(), std::string("nothing is told with ") + variable);
+    CHECK_MESSAGE(news().empty(), "nothing is told with ", variable);
     ::unsetenv(variable);
   }
 }
 
 }  // namespace
-
-int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: test_performance_hint FAKE_LIBANDROID\n");
-    return 2;
-  }
-  library = argv[1];
-  sessions_are_told_durations_and_targets();
-  networks_report_their_passes();
-  absence_is_harmless();
-  return failures == 0 ? 0 : 1;
-}

@@ -1,8 +1,7 @@
 // Convolutions of real values (float32 and u8) of every supported instruction set, against plain loops.
 // Float results, weights floats, halves or bytes, must be the very bits of one chain of fused multiply-adds
 // per output; u8 results are integers.
-//
-// Usage: test_real_conv [seed [repeats]]. All instruction sets see the same cases.
+// All instruction sets see the same cases.
 #include "kernel_check.h"
 
 namespace check {
@@ -69,7 +68,7 @@ void real_convolution(const RealConvKernel<Weight>& kernel, Random& random) {
       random_weights(random, (size_t)s.out_c * s.kernel_h * s.kernel_w * s.in_c, Weight{});
   const int pixels = s.out_h * s.out_w;
   const RandomEpilogue epilogue(random, pixels, s.out_c);
-  current_case += ": " + describe(s) + epilogue.text;
+  INFO(describe(s), epilogue.text);
   std::vector<float> main;
   for (int p = 0; p < pixels; p++) {
     for (int o = 0; o < s.out_c; o++) {
@@ -90,10 +89,6 @@ void real_convolution(const RealConvKernel<Weight>& kernel, Random& random) {
   run_in_parts(random, kernel, s, packed.data, input.data(), epilogue.make(out));
   compare(out, epilogue, main);
 }
-
-void f32_convolution(const Isa& isa, Random& random) { real_convolution(*isa.f32_conv, random); }
-void f16_convolution(const Isa& isa, Random& random) { real_convolution(*isa.f16_conv, random); }
-void w8_convolution(const Isa& isa, Random& random) { real_convolution(*isa.w8_conv, random); }
 
 /// large: windows as AlexNet has them, with filters enough for kernels that only pay then.
 void u8_convolution(const Isa& isa, Random& random, bool large) {
@@ -133,14 +128,13 @@ void u8_convolution(const Isa& isa, Random& random, bool large) {
     thresholds[o] = accumulators[(size_t)pick(random, 0, pixels - 1) * s.out_c + o] + pick(random, -1, 1);
   const RandomEpilogue epilogue(random, pixels, s.out_c);
   const bool threshold_form = random() % 2;
-  current_case += ": " + describe(s) + (threshold_form ? " thresholds" : epilogue.text);
-  const std::string this_case = current_case;
+  INFO(describe(s), threshold_form ? " thresholds" : epilogue.text);
   const unsigned parts_seed = (unsigned)random();
 
   for (const U8ConvKernel* const* entry = isa.u8_conv; *entry; entry++) {
     const U8ConvKernel& kernel = **entry;
     if (!kernel.supports(s)) continue;
-    current_case = this_case + " " + kernel.name;
+    INFO(kernel.name);
     Random parts(parts_seed);
     AlignedBytes packed(kernel.packed_bytes(s));
     kernel.pack_weights(s, weights.data(), threshold_form ? thresholds.data() : nullptr, packed.data);
@@ -152,7 +146,7 @@ void u8_convolution(const Isa& isa, Random& random, bool large) {
       compare(out, epilogue, std::vector<float>(accumulators.begin(), accumulators.end()));
       continue;
     }
-    CHECK(out.intact(), "written outside the output");
+    REQUIRE_MESSAGE(out.intact(), "written outside the output");
     for (int p = 0; p < pixels; p++) {
       std::vector<uint32_t> expected(words(s.out_c));
       for (int o = 0; o < s.out_c; o++)
@@ -162,22 +156,21 @@ void u8_convolution(const Isa& isa, Random& random, bool large) {
   }
 }
 
-void u8_first_layer(const Isa& isa, Random& random) { u8_convolution(isa, random, false); }
-void u8_large_windows(const Isa& isa, Random& random) { u8_convolution(isa, random, true); }
+TEST_CASE("f32 weights") {
+  for_each_isa(test_cases(150), [](const Isa& isa, Random& r) { real_convolution(*isa.f32_conv, r); });
+}
+TEST_CASE("f16 weights") {
+  for_each_isa(test_cases(150), [](const Isa& isa, Random& r) { real_convolution(*isa.f16_conv, r); });
+}
+TEST_CASE("8-bit weights") {
+  for_each_isa(test_cases(150), [](const Isa& isa, Random& r) { real_convolution(*isa.w8_conv, r); });
+}
+TEST_CASE("u8 inputs") {
+  for_each_isa(test_cases(150), [](const Isa& isa, Random& r) { u8_convolution(isa, r, false); });
+}
+TEST_CASE("u8 inputs and large windows") {
+  for_each_isa(test_cases(150), [](const Isa& isa, Random& r) { u8_convolution(isa, r, true); });
+}
 
 }  // namespace
 }  // namespace check
-
-int main(int argc, char** argv) {
-  using namespace check;
-  const unsigned seed = argc > 1 ? (unsigned)std::atoi(argv[1]) : 1;
-  const int repeats = argc > 2 ? std::atoi(argv[2]) : 150;
-  for_each_isa("f32_convolution", seed, repeats, f32_convolution);
-  for_each_isa("f16_convolution", seed, repeats, f16_convolution);
-  for_each_isa("w8_convolution", seed, repeats, w8_convolution);
-  for_each_isa("u8_first_layer", seed, repeats, u8_first_layer);
-  for_each_isa("u8_large_windows", seed, repeats, u8_large_windows);
-  if (failures)
-    std::fprintf(stderr, "%d failures; rerun with: test_real_conv %u %d\n", failures, seed, repeats);
-  return failures != 0;
-}

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "claims.h"
+#include "check_error.h"
 #include "engine/network.h"
 #include "network_buffers.h"
 #include "test_runtime_model.h"
@@ -19,30 +19,39 @@
 
 namespace {
 
-using phonebit::engine::Network;
-using phonebit::engine::Options;
-using phonebit::engine::threads::AffinityScope;
-using phonebit::engine::threads::allowed_processors;
-using phonebit::engine::threads::ThreadPool;
+using namespace phonebit::engine;
+using namespace phonebit::engine::test;
+using threads::AffinityScope;
+using threads::allowed_processors;
+using threads::ThreadPool;
 using Numbers = std::vector<int>;
 
 bool contains(const Numbers& all, int one) { return std::find(all.begin(), all.end(), one) != all.end(); }
 
-void scopes_end(const Numbers& mine) {
+const Numbers mine = allowed_processors();
+
+TEST_CASE("this system tells which processors a thread may use") { CHECK_FALSE(mine.empty()); }
+
+TEST_SUITE_BEGIN("processors" * doctest::skip(mine.empty()));
+
+TEST_CASE("scopes end") {
   {
     const AffinityScope scope({mine.back()});
-    expect(scope.is_in_force() && allowed_processors() == Numbers{mine.back()}, "inside a scope");
+    CHECK(scope.is_in_force());
+    CHECK(allowed_processors() == Numbers{mine.back()});
     {
       const AffinityScope inner({mine.front()});
-      expect(allowed_processors() == Numbers{mine.front()}, "inside an inner scope");
+      CHECK(allowed_processors() == Numbers{mine.front()});
     }
-    expect(allowed_processors() == Numbers{mine.back()}, "after an inner scope");
+    CHECK(allowed_processors() == Numbers{mine.back()});
   }
-  expect(allowed_processors() == mine, "after a scope");
+  CHECK(allowed_processors() == mine);
   const AffinityScope nothing({});
-  expect(nothing.is_in_force() && allowed_processors() == mine, "no processors change nothing");
-  const AffinityScope refused({phonebit::engine::threads::available_processors() + 5000});
-  expect(!refused.is_in_force() && allowed_processors() == mine, "a processor that does not exist");
+  CHECK(nothing.is_in_force());
+  CHECK(allowed_processors() == mine);
+  const AffinityScope refused({threads::available_processors() + 5000});
+  CHECK_FALSE(refused.is_in_force());
+  CHECK(allowed_processors() == mine);
 }
 
 /// Where each thread of a pool may run, seen from inside a loop that all of them take part in.
@@ -58,12 +67,12 @@ std::vector<Numbers> seen_inside(ThreadPool& pool) {
   return seen;
 }
 
-void workers_stay_on_their_cores(const Numbers& mine) {
+TEST_CASE("workers stay on their cores") {
   for (const int core : {mine.front(), mine.back()}) {
     ThreadPool pool(3, {core});
     for (const auto pause : {0, 5}) {  // awake, and woken from sleep, where callers are kept clear of
       std::this_thread::sleep_for(std::chrono::milliseconds(pause));
-      for (const Numbers& seen : seen_inside(pool)) expect(seen == Numbers{core}, "a thread on one core");
+      for (const Numbers& seen : seen_inside(pool)) CHECK(seen == Numbers{core});
     }
   }
   ThreadPool pool(2, mine);
@@ -71,10 +80,11 @@ void workers_stay_on_their_cores(const Numbers& mine) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     for (const Numbers& seen : seen_inside(pool)) {
       const bool is_inside = std::all_of(seen.begin(), seen.end(), [&](int n) { return contains(mine, n); });
-      expect(!seen.empty() && is_inside, "a thread on all cores");
+      CHECK_FALSE(seen.empty());
+      CHECK(is_inside);
     }
   }
-  expect(allowed_processors() == mine, "the caller is where it was");
+  CHECK(allowed_processors() == mine);
 }
 
 /// Where another thread may run now.
@@ -94,17 +104,17 @@ Numbers processors_of(int thread) {
 }
 
 /// Passes by a thread that is watched meanwhile: it must be seen on its core, and be back afterwards.
-void callers_stay_on_their_core(Network& network, int core, const Numbers& mine) {
-  const phonebit::engine::test::Content in = phonebit::engine::test::random_inputs(network.inputs(), 64);
-  phonebit::engine::test::Content out = phonebit::engine::test::room_for(network.outputs(), 64);
+void callers_stay_on_their_core(Network& network, int core) {
+  const Content in = random_inputs(network.inputs(), 64);
+  Content out = room_for(network.outputs(), 64);
   std::atomic<int> caller{0};
   std::atomic<bool> was_seen{false};
   std::thread passes([&] {
-    caller.store(phonebit::engine::threads::this_thread_number());
+    caller.store(threads::this_thread_number());
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (!was_seen.load() && std::chrono::steady_clock::now() < end)
-      network.forward(phonebit::engine::test::inputs_of(in), phonebit::engine::test::outputs_of(out), 64);
-    expect(allowed_processors() == mine, "a caller after its passes");
+      network.forward(inputs_of(in), outputs_of(out), 64);
+    CHECK(allowed_processors() == mine);
     caller.store(-1);
   });
   for (int thread = 0; thread >= 0; thread = caller.load()) {
@@ -112,37 +122,35 @@ void callers_stay_on_their_core(Network& network, int core, const Numbers& mine)
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
   passes.join();
-  expect(was_seen.load(), "a caller on its core during a pass");
+  CHECK_MESSAGE(was_seen.load(), "a caller on its core during a pass");
 }
 
-void networks_use_their_cores(const Numbers& mine) {
-  const phonebit::engine::test::Bytes file = phonebit::engine::test::small_model();
+TEST_CASE("networks use their cores") {
+  const Bytes file = small_model();
   Options options;
   options.core_list = {mine.back()};
   Network network = Network::load_memory(file.data(), file.size(), options);
-  expect(network.threads() == 1, "a thread for each chosen core");
+  CHECK(network.threads() == 1);
   options.threads = 2;
   Network two = Network::load_memory(file.data(), file.size(), options);
-  expect(two.threads() == 2, "as many threads as asked for");
-  if (mine.size() > 1) callers_stay_on_their_core(two, mine.back(), mine);
+  CHECK(two.threads() == 2);
+  if (mine.size() > 1) callers_stay_on_their_core(two, mine.back());
   options.threads = 0;
-  for (const auto cores :
-       {phonebit::engine::Cores::any, phonebit::engine::Cores::big, phonebit::engine::Cores::little}) {
+  for (const auto cores : {Cores::any, Cores::big, Cores::little}) {
     options.core_list.clear();
     options.cores = cores;
-    expect(Network::load_memory(file.data(), file.size(), options).threads() >= 1, "a kind of cores");
+    CHECK(Network::load_memory(file.data(), file.size(), options).threads() >= 1);
   }
-  phonebit::engine::test::Content in = phonebit::engine::test::random_inputs(two.inputs(), 1);
-  phonebit::engine::test::Content out = phonebit::engine::test::room_for(two.outputs(), 1);
-  two.forward(phonebit::engine::test::inputs_of(in), phonebit::engine::test::outputs_of(out));
-  expect(allowed_processors() == mine, "after a pass");
-  expect_error(phonebit::engine::ErrorCode::input, {"input", "bytes"}, "a pass with a bad buffer",
-               [&] { two.forward({{in[0].data(), 1}}, phonebit::engine::test::outputs_of(out)); });
-  expect(allowed_processors() == mine, "after a refused pass");
+  Content in = random_inputs(two.inputs(), 1);
+  Content out = room_for(two.outputs(), 1);
+  two.forward(inputs_of(in), outputs_of(out));
+  CHECK(allowed_processors() == mine);
+  check_error(ErrorCode::input, {"input", "bytes"}, "a pass with a bad buffer",
+              [&] { two.forward({{in[0].data(), 1}}, outputs_of(out)); });
+  CHECK(allowed_processors() == mine);
   options.core_list = {100000};
-  expect_error(phonebit::engine::ErrorCode::input, {"processor 100000", std::to_string(mine.back())},
-               "a core that does not exist",
-               [&] { Network::load_memory(file.data(), file.size(), options); });
+  check_error(ErrorCode::input, {"processor 100000", std::to_string(mine.back())},
+              "a core that does not exist", [&] { Network::load_memory(file.data(), file.size(), options); });
 }
 
 /// Waits until this process has used 20 ms of processor time, but no longer than `limit`; whether it has.
@@ -154,32 +162,21 @@ bool is_busy_within(std::chrono::milliseconds limit) {
   return used_ms() >= 20;
 }
 
-void workers_are_as_patient_as_asked() {
+TEST_CASE("workers are as patient as asked") {
   {
     ThreadPool hasty(2, {}, std::chrono::microseconds(0));
     for (int loop = 0; loop < 50; ++loop) {
       std::atomic<int> count{0};
       hasty.parallel_for(5, [&](int) { count.fetch_add(1); });
-      expect(count.load() == 5, "a loop that wakes a worker without patience");
+      CHECK(count.load() == 5);
     }
-    expect(!is_busy_within(std::chrono::milliseconds(200)), "a worker without patience sleeps");
+    CHECK_FALSE_MESSAGE(is_busy_within(std::chrono::milliseconds(200)), "a worker without patience sleeps");
   }
   ThreadPool patient(2, {}, std::chrono::minutes(1));
   patient.parallel_for(2, [](int) {});
-  expect(is_busy_within(std::chrono::seconds(10)), "a patient worker waits awake");
+  CHECK_MESSAGE(is_busy_within(std::chrono::seconds(10)), "a patient worker waits awake");
 }
+
+TEST_SUITE_END();
 
 }  // namespace
-
-int main() {
-  const Numbers mine = allowed_processors();
-  if (mine.empty()) {
-    std::printf("skipped: this system does not tell which processors a thread may use\n");
-    return 0;
-  }
-  scopes_end(mine);
-  workers_stay_on_their_cores(mine);
-  networks_use_their_cores(mine);
-  workers_are_as_patient_as_asked();
-  return failures == 0 ? 0 : 1;
-}

@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "claims.h"
+#include "check_error.h"
 #include "engine/network.h"
 #include "network_buffers.h"
 #include "test_runtime_model.h"
@@ -16,13 +16,9 @@
 
 namespace {
 
-using phonebit::engine::Error;
-using phonebit::engine::ErrorCode;
-using phonebit::engine::Network;
-using phonebit::engine::Options;
-using phonebit::engine::test::Bytes;
-using phonebit::engine::test::Content;
-using phonebit::engine::threads::TurnLock;
+using namespace phonebit::engine;
+using namespace phonebit::engine::test;
+using threads::TurnLock;
 
 enum Outcome { same_result = 0, told_why = 1, other_result = 2, other_error = 3, hung = 4 };
 
@@ -46,13 +42,13 @@ Outcome outcome_in_child(const Action& action) {
   return WIFEXITED(status) ? static_cast<Outcome>(WEXITSTATUS(status)) : hung;
 }
 
-void a_lock_that_is_held_elsewhere_is_an_error() {
+TEST_CASE("a lock that is held elsewhere is an error") {
   TurnLock lock;
   const auto takes_it = [&] {
     const std::lock_guard<TurnLock> own(lock);
     return true;
   };
-  expect(outcome_in_child(takes_it) == same_result, "an open lock");
+  CHECK(outcome_in_child(takes_it) == same_result);
   std::atomic<bool> is_held{false}, is_over{false};
   std::thread holder([&] {
     const std::lock_guard<TurnLock> own(lock);
@@ -60,48 +56,39 @@ void a_lock_that_is_held_elsewhere_is_an_error() {
     while (!is_over) std::this_thread::yield();
   });
   while (!is_held) std::this_thread::yield();
-  expect(outcome_in_child(takes_it) == told_why, "a lock that a thread of the parent holds");
+  CHECK(outcome_in_child(takes_it) == told_why);
   is_over = true;
   holder.join();
-  expect(outcome_in_child(takes_it) == same_result, "the lock when it is open again");
+  CHECK(outcome_in_child(takes_it) == same_result);
 }
 
-void a_network_survives_a_fork_beside_a_pass() {
-  static const Bytes file = phonebit::engine::test::small_model();
+TEST_CASE("a network survives a fork beside a pass") {
+  static const Bytes file = small_model();
   Options options;
   options.threads = 2;
   Network network = Network::load_memory(file.data(), file.size(), options);
-  const Content in = phonebit::engine::test::random_inputs(network.inputs(), 1);
-  Content expected = phonebit::engine::test::room_for(network.outputs(), 1);
-  const auto run = [&](Content& out) {
-    network.forward(phonebit::engine::test::inputs_of(in), phonebit::engine::test::outputs_of(out), 1);
-  };
+  const Content in = random_inputs(network.inputs(), 1);
+  Content expected = room_for(network.outputs(), 1);
+  const auto run = [&](Content& out) { network.forward(inputs_of(in), outputs_of(out), 1); };
   run(expected);
   const auto is_right = [&] {
-    Content out = phonebit::engine::test::room_for(network.outputs(), 1);
+    Content out = room_for(network.outputs(), 1);
     run(out);
     return out == expected;
   };
-  expect(outcome_in_child(is_right) == same_result, "a fork of a resting network");
+  CHECK(outcome_in_child(is_right) == same_result);
 
   std::atomic<bool> is_over{false};
   std::thread other([&] {
-    Content out = phonebit::engine::test::room_for(network.outputs(), 1);
+    Content out = room_for(network.outputs(), 1);
     while (!is_over) run(out);
   });
   for (int i = 0; i < 30; ++i) {
     const Outcome outcome = outcome_in_child(is_right);
-    expect(outcome == same_result || outcome == told_why,
-           "a fork beside a pass: outcome " + std::to_string(outcome));
+    CHECK_MESSAGE((outcome == same_result || outcome == told_why), "a fork beside a pass: outcome ", outcome);
   }
   is_over = true;
   other.join();
 }
 
 }  // namespace
-
-int main() {
-  a_lock_that_is_held_elsewhere_is_an_error();
-  a_network_survives_a_fork_beside_a_pass();
-  return failures == 0 ? 0 : 1;
-}

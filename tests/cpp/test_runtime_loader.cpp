@@ -1,14 +1,11 @@
 // No file makes the runtime crash: damaged ones are refused with Error(format), and what is accepted runs.
-//
-// Usage: test_runtime_loader [--mutations N] [--stride N] [--seed S] [FILE.pbit ...]. Damages the built-in
-// model, or the files named. Meant to run under AddressSanitizer as well.
+// Meant to run under AddressSanitizer as well. PHONEBIT_TEST_MUTATIONS and PHONEBIT_TEST_STRIDE make it
+// shorter.
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -18,28 +15,25 @@
 #include <string>
 #include <vector>
 
+#include "doctest_strings.h"
 #include "engine/network.h"
 #include "loader/loader.h"
+#include "parameters.h"
+#include "temporary_folder.h"
 #include "test_runtime_model.h"
 
 namespace {
 
-using phonebit::engine::Error;
-using phonebit::engine::ErrorCode;
-using phonebit::engine::Network;
-using phonebit::engine::test::Bytes;
-using phonebit::engine::test::ModelWriter;
+using namespace phonebit::engine;
+using namespace phonebit::engine::test;
 
-int failures = 0;
-std::string folder;
-
-void expect(bool condition, const std::string& claim) {
-  if (condition || failures++ > 20) return;
-  std::fprintf(stderr, "FAIL %s\n", claim.c_str());
+const std::string& folder() {
+  static const TemporaryFolder own;
+  return own.path();
 }
 
 std::string store(const Bytes& bytes) {
-  const std::string path = folder + "/model.pbit";
+  const std::string path = folder() + "/model.pbit";
   std::ofstream(path, std::ios::binary)
       .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   return path;
@@ -47,12 +41,12 @@ std::string store(const Bytes& bytes) {
 
 void run(Network& network) {
   std::vector<std::vector<float>> memory;  // float: aligned
-  const auto allocate = [&](const phonebit::engine::TensorInfo& tensor) {
+  const auto allocate = [&](const TensorInfo& tensor) {
     memory.emplace_back(tensor.bytes() / sizeof(float) + 1);
     return memory.back().data();
   };
-  std::vector<phonebit::engine::InputBuffer> inputs;
-  std::vector<phonebit::engine::OutputBuffer> outputs;
+  std::vector<InputBuffer> inputs;
+  std::vector<OutputBuffer> outputs;
   for (const auto& tensor : network.inputs()) inputs.push_back({allocate(tensor), tensor.bytes()});
   for (const auto& tensor : network.outputs()) outputs.push_back({allocate(tensor), tensor.bytes()});
   network.forward(inputs, outputs);
@@ -61,65 +55,71 @@ void run(Network& network) {
 /// What happens with a file: "" when it runs, else the text of the error.
 std::string outcome(const std::string& path, ErrorCode expected_code, const std::string& what) {
   try {
-    phonebit::engine::Options options;
+    Options options;
     options.threads = 1;
     options.max_memory_bytes = uint64_t{64} << 20;
     Network network = Network::load(path, options);
     run(network);
     return "";
   } catch (const Error& error) {
-    expect(error.code() == expected_code, what + ": the code of '" + error.what() + "'");
+    CHECK_MESSAGE(error.code() == expected_code, what, ": the code of '", error.what(), "'");
     return error.what();
   }
 }
 
-void refuses_paths() {
+TEST_CASE("refuses paths") {
   const auto refuses = [](const std::string& path, ErrorCode code, const char* part) {
     const std::string text = outcome(path, code, path);
-    expect(text.find(part) != std::string::npos, path + ": '" + text + "' says '" + part + "'");
+    CHECK_MESSAGE(text.c_str() == doctest::Contains(part), path);
   };
-  refuses(folder + "/missing.pbit", ErrorCode::input, "No such file");
-  refuses(folder, ErrorCode::input, "directory");
+  refuses(folder() + "/missing.pbit", ErrorCode::input, "No such file");
+  refuses(folder(), ErrorCode::input, "directory");
   refuses(store({}), ErrorCode::format, "empty");
   refuses(store({'P', 'B', 'I', 'T'}), ErrorCode::format, "too short");
   refuses("/dev/null", ErrorCode::input, "regular file");
-  const std::string pipe = folder + "/pipe";
+  const std::string pipe = folder() + "/pipe";
   ::mkfifo(pipe.c_str(), 0600);
   refuses(pipe, ErrorCode::input, "regular file");
 }
 
-void names_unknown_version(Bytes file) {
+TEST_CASE("the intact file runs") { CHECK(outcome(store(small_model()), ErrorCode::format, "intact") == ""); }
+
+TEST_CASE("names an unknown version") {
+  Bytes file = small_model();
   file[4] = 9;
   const std::string text = outcome(store(file), ErrorCode::format, "version");
-  expect(text.find("version 9") != std::string::npos, "'" + text + "' names the version");
+  CHECK(text.c_str() == doctest::Contains("version 9"));
 }
 
-void refuses_truncation(const Bytes& file) {
+TEST_CASE("refuses truncation") {
+  const Bytes file = small_model();
   for (size_t size = 1; size < file.size(); size += 1 + file.size() / 300) {
     Bytes cut(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size));
-    expect(!outcome(store(cut), ErrorCode::format, "truncation").empty(),
-           "a file cut at " + std::to_string(size));
+    CHECK_FALSE_MESSAGE(outcome(store(cut), ErrorCode::format, "truncation").empty(), "a file cut at ", size);
     // With a consistent header the sections must be found to be missing.
     if (size < 64) continue;
     const uint64_t bytes = size;
     std::memcpy(&cut[16], &bytes, sizeof bytes);
     ModelWriter::seal(cut);
-    expect(!outcome(store(cut), ErrorCode::format, "sealed truncation").empty(),
-           "a sealed file cut at " + std::to_string(size));
+    CHECK_FALSE_MESSAGE(outcome(store(cut), ErrorCode::format, "sealed truncation").empty(),
+                        "a sealed file cut at ", size);
   }
 }
 
-void refuses_flipped_bits_without_seal(const Bytes& file) {
+TEST_CASE("refuses flipped bits without a seal") {
+  const Bytes file = small_model();
   for (size_t at = 0; at < file.size(); at += 1 + file.size() / 300) {
     Bytes damaged = file;
     damaged[at] ^= 0x10;
-    expect(!outcome(store(damaged), ErrorCode::format, "bit flip").empty(),
-           "a flipped bit at " + std::to_string(at));
+    CHECK_FALSE_MESSAGE(outcome(store(damaged), ErrorCode::format, "bit flip").empty(), "a flipped bit at ",
+                        at);
   }
 }
 
 /// Every byte, or each so many, takes values at which checks are likely to be off by one.
-void survives_mutated_bytes(const Bytes& file, size_t stride) {
+TEST_CASE("survives mutated bytes") {
+  const Bytes file = small_model();
+  const size_t stride = std::max(1u, parameter("PHONEBIT_TEST_STRIDE", 1));
   int accepted = 0;
   for (size_t at = 0; at < file.size(); at += stride) {
     for (const int value : {0, 1, 0xff, file[at] + 1, file[at] - 1}) {
@@ -129,15 +129,17 @@ void survives_mutated_bytes(const Bytes& file, size_t stride) {
       accepted += outcome(store(damaged), ErrorCode::format, "byte " + std::to_string(at)).empty() ? 1 : 0;
     }
   }
-  std::printf("  %d single-byte mutations were harmless\n", accepted);
+  MESSAGE(accepted, " single-byte mutations were harmless");
 }
 
 /// Several 32-bit words at once become extreme or take other words' values.
-void survives_mutated_words(const Bytes& file, int count, std::mt19937& random) {
+TEST_CASE("survives mutated words") {
+  const Bytes file = small_model();
+  std::mt19937 random(test_seed());
   constexpr uint32_t kValues[] = {0,          1,          2,          31,         32,
                                   33,         64,         0x7fffffff, 0x80000000, 0xffffffff,
                                   0xfffffffe, 0x00100000, 0x0000ffff, 0x40000000};
-  for (int i = 0; i < count; ++i) {
+  for (unsigned i = 0; i < parameter("PHONEBIT_TEST_MUTATIONS", 3000); ++i) {
     Bytes damaged = file;
     const int changes = 1 + static_cast<int>(random() % 3);
     for (int change = 0; change < changes; ++change) {
@@ -152,39 +154,40 @@ void survives_mutated_words(const Bytes& file, int count, std::mt19937& random) 
 }
 
 /// What a C++ program needs to show a picture to a network, without reading JSON.
-void tells_preprocessing_and_labels(const Bytes& file) {
-  const Network network = Network::load(store(file));
-  expect(network.labels().size() == 10 && network.labels()[9] == "class 9", "labels are there");
-  expect(network.preprocessing().size() == 1, "the input is described");
-  if (network.preprocessing().size() != 1) return;
-  const phonebit::engine::Preprocessing& rule = network.preprocessing()[0];
-  expect(rule.input == 0 && rule.color_order == phonebit::engine::ColorOrder::bgr, "the colour order");
-  expect(rule.resize == phonebit::engine::Resize::shorter_side && rule.resize_to == 256, "the size");
-  expect(rule.interpolation == phonebit::engine::Interpolation::bicubic, "the interpolation");
+TEST_CASE("tells preprocessing and labels") {
+  const Network network = Network::load(store(small_model()));
+  REQUIRE(network.labels().size() == 10);
+  CHECK(network.labels()[9] == "class 9");
+  REQUIRE(network.preprocessing().size() == 1);
+  const Preprocessing& rule = network.preprocessing()[0];
+  CHECK(rule.input == 0);
+  CHECK(rule.color_order == ColorOrder::bgr);
+  CHECK(rule.resize == Resize::shorter_side);
+  CHECK(rule.resize_to == 256);
+  CHECK(rule.interpolation == Interpolation::bicubic);
   for (int c = 0; c < 3; ++c) {
     for (const int level : {0, 100, 255}) {
       const double value = (level / 255.0 - rule.mean[c]) / rule.deviation[c];
       const float computed = static_cast<float>(level) * rule.scale(c) + rule.offset(c);
-      expect(std::fabs(computed - value) < 1e-6, "level " + std::to_string(level) + " stands for its value");
+      CHECK_MESSAGE(std::fabs(computed - value) < 1e-6, "level ", level, " stands for its value");
     }
   }
 }
 
 /// Damaged rules and labels, each named in the error.
-void refuses_damaged_preprocessing() {
-  using Record = phonebit::engine::format::PreprocessingRecord;
+TEST_CASE("refuses damaged preprocessing") {
+  using Record = format::PreprocessingRecord;
   const auto refuses = [](const auto& change, const char* part) {
     Record record{0, 2, 1, 8, 0, 1, 0.0, 1.0, {}, {1, 1, 1, 1}, {}};
     change(record);
     ModelWriter model;
-    const uint32_t image = model.tensor("image", phonebit::engine::format::DataType::kF32, 6, 5, 3);
-    const uint32_t copy = model.tensor("copy", phonebit::engine::format::DataType::kF32, 6, 5, 3);
-    model.op(phonebit::engine::format::OpKind::kElementwise, "copy", {image}).value_output =
-        static_cast<int32_t>(copy);
+    const uint32_t image = model.tensor("image", format::DataType::kF32, 6, 5, 3);
+    const uint32_t copy = model.tensor("copy", format::DataType::kF32, 6, 5, 3);
+    model.op(format::OpKind::kElementwise, "copy", {image}).value_output = static_cast<int32_t>(copy);
     model.preprocessing(record);
     const std::string text = outcome(store(model.bytes({image}, {copy})), ErrorCode::format, part);
-    const bool is_as_expected = *part == '\0' ? text.empty() : text.find(part) != std::string::npos;
-    expect(is_as_expected, "'" + text + "' says '" + part + "'");
+    CHECK(text.c_str() == doctest::Contains(part));
+    CHECK(text.empty() == (*part == '\0'));
   };
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   refuses([](Record&) {}, "");
@@ -203,28 +206,28 @@ void refuses_damaged_preprocessing() {
 }
 
 /// Two anchors of five numbers and one class each, with its name: read, and damaged.
-void reads_and_refuses_detection() {
-  using Record = phonebit::engine::format::DetectionRecord;
+TEST_CASE("reads and refuses detection") {
+  using Record = format::DetectionRecord;
   const auto with = [](const auto& change) {
     Record record{0, 1, 2, {1.5F, 2.0F, 3.0F, 4.5F}, {}};
     change(record);
     ModelWriter model;
-    const uint32_t map = model.tensor("map", phonebit::engine::format::DataType::kF32, 6, 5, 12);
-    const uint32_t copy = model.tensor("copy", phonebit::engine::format::DataType::kF32, 6, 5, 12);
-    model.op(phonebit::engine::format::OpKind::kElementwise, "copy", {map}).value_output =
-        static_cast<int32_t>(copy);
+    const uint32_t map = model.tensor("map", format::DataType::kF32, 6, 5, 12);
+    const uint32_t copy = model.tensor("copy", format::DataType::kF32, 6, 5, 12);
+    model.op(format::OpKind::kElementwise, "copy", {map}).value_output = static_cast<int32_t>(copy);
     model.detection(record);
     model.label("thing");
     return model.bytes({map}, {copy});
   };
   const Network network = Network::load(store(with([](Record&) {})));
-  expect(network.labels().size() == 1, "a label for each class, not for each channel");
-  expect(network.detection().size() == 1 && network.detection()[0].anchors.size() == 2, "two anchors");
-  expect(network.detection()[0].anchors[1].width == 3.0F, "the width of the second");
-  expect(network.detection()[0].anchors[1].height == 4.5F, "the height of the second");
+  CHECK(network.labels().size() == 1);
+  REQUIRE(network.detection().size() == 1);
+  CHECK(network.detection()[0].anchors.size() == 2);
+  CHECK(network.detection()[0].anchors[1].width == 3.0F);
+  CHECK(network.detection()[0].anchors[1].height == 4.5F);
   const auto refuses = [&](const auto& change, const std::string& part) {
     const std::string text = outcome(store(with(change)), ErrorCode::format, part);
-    expect(text.find(part) != std::string::npos, "'" + text + "' says '" + part + "'");
+    CHECK(text.c_str() == doctest::Contains(part.c_str()));
   };
   refuses([](Record& r) { r.output = 1; }, "output 1 does not exist");
   refuses([](Record& r) { r.kind = 0; }, "unknown kind 0");
@@ -237,36 +240,40 @@ void reads_and_refuses_detection() {
   refuses([](Record& r) { r.anchor_count = 1; }, "1 labels for the 7 classes");
 }
 
-void reads_plans() {
-  const auto plans = phonebit::engine::loader::load_model(phonebit::engine::loader::FileBytes::of_path(
-                                                              store(phonebit::engine::test::small_model())))
-                         .plans;
-  expect(plans.size() == 2 && plans[0].parts.size() == 12 && plans[1].parts.empty(), "two plans");
-  expect(plans[0].device == "cuts" && plans[1].device == "nothing", "their devices");
-  expect(plans[0].method == "user" && plans[0].predicted_ms == 0.5, "method and prediction");
-  const phonebit::engine::PlannedPart& planned = plans[0].parts[3];
-  expect(planned.stage == 1 && planned.processor == phonebit::engine::Processor::cpu && planned.layer == 1,
-         "a part");
-  expect(planned.part.row_begin == 2 && planned.part.row_end == 3, "its rows");
-  expect(planned.part.channel_begin == 0 && planned.part.channel_end == 40, "its channels");
+TEST_CASE("reads plans") {
+  const auto plans = loader::load_model(loader::FileBytes::of_path(store(small_model()))).plans;
+  REQUIRE(plans.size() == 2);
+  REQUIRE(plans[0].parts.size() == 12);
+  CHECK(plans[1].parts.empty());
+  CHECK(plans[0].device == "cuts");
+  CHECK(plans[1].device == "nothing");
+  CHECK(plans[0].method == "user");
+  CHECK(plans[0].predicted_ms == 0.5);
+  const PlannedPart& planned = plans[0].parts[3];
+  CHECK(planned.stage == 1);
+  CHECK(planned.processor == Processor::cpu);
+  CHECK(planned.layer == 1);
+  CHECK(planned.part.row_begin == 2);
+  CHECK(planned.part.row_end == 3);
+  CHECK(planned.part.channel_begin == 0);
+  CHECK(planned.part.channel_end == 40);
 }
 
 /// A copy of a map, planned by rows on both processors: read, and damaged.
-void refuses_damaged_plans() {
-  using Part = phonebit::engine::format::PlanPartRecord;
+TEST_CASE("refuses damaged plans") {
+  using Part = format::PlanPartRecord;
   const auto refuses = [](const auto& change, const std::string& part, const std::string& second_device) {
     std::vector<Part> parts = {{0, 1, 0, 0, 2, 0, 12, 0}, {0, 0, 0, 2, 6, 0, 12, 0}};
     change(parts);
     ModelWriter model;
-    const uint32_t map = model.tensor("map", phonebit::engine::format::DataType::kF32, 6, 5, 12);
-    const uint32_t copy = model.tensor("copy", phonebit::engine::format::DataType::kF32, 6, 5, 12);
-    model.op(phonebit::engine::format::OpKind::kElementwise, "copy", {map}).value_output =
-        static_cast<int32_t>(copy);
+    const uint32_t map = model.tensor("map", format::DataType::kF32, 6, 5, 12);
+    const uint32_t copy = model.tensor("copy", format::DataType::kF32, 6, 5, 12);
+    model.op(format::OpKind::kElementwise, "copy", {map}).value_output = static_cast<int32_t>(copy);
     model.plan("first", {});
     model.plan(second_device, parts);
     const std::string text = outcome(store(model.bytes({map}, {copy})), ErrorCode::format, part);
-    expect(part.empty() ? text.empty() : text.find(part) != std::string::npos,
-           "'" + text + "' says '" + part + "'");
+    CHECK(text.c_str() == doctest::Contains(part.c_str()));
+    CHECK(text.empty() == part.empty());
   };
   refuses([](auto&) {}, "", "second");
   refuses([](auto&) {}, "an earlier plan is for device 'first', too", "first");
@@ -279,54 +286,4 @@ void refuses_damaged_plans() {
   refuses([](auto& parts) { parts[1].channel_end = 0xFFFFFFFF; }, "channels 0:4294967295", "second");
 }
 
-void try_file(const Bytes& file, int mutations, std::mt19937& random) {
-  expect(outcome(store(file), ErrorCode::format, "intact").empty(), "the intact file runs");
-  names_unknown_version(file);
-  refuses_truncation(file);
-  refuses_flipped_bits_without_seal(file);
-  survives_mutated_words(file, mutations, random);
-}
-
 }  // namespace
-
-int main(int argc, char** argv) {
-  int mutations = 3000;
-  size_t stride = 1;
-  unsigned seed = 1;
-  std::vector<std::string> paths;
-  for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
-    if (argument == "--mutations" && i + 1 < argc)
-      mutations = std::atoi(argv[++i]);
-    else if (argument == "--stride" && i + 1 < argc)
-      stride = static_cast<size_t>(std::max(1, std::atoi(argv[++i])));
-    else if (argument == "--seed" && i + 1 < argc)
-      seed = static_cast<unsigned>(std::atoi(argv[++i]));
-    else
-      paths.push_back(argument);
-  }
-  std::printf("seed %u\n", seed);
-  std::mt19937 random(seed);
-  std::string pattern = (std::filesystem::temp_directory_path() / "phonebit_loader_XXXXXX").string();
-  folder = ::mkdtemp(pattern.data());
-
-  refuses_paths();
-  if (paths.empty()) {
-    const Bytes small = phonebit::engine::test::small_model();
-    try_file(small, mutations, random);
-    survives_mutated_bytes(small, stride);
-    tells_preprocessing_and_labels(small);
-    refuses_damaged_preprocessing();
-    reads_and_refuses_detection();
-    reads_plans();
-    refuses_damaged_plans();
-  }
-  for (const std::string& path : paths) {
-    std::printf("%s\n", path.c_str());
-    std::ifstream stream(path, std::ios::binary);
-    try_file(Bytes(std::istreambuf_iterator<char>(stream), {}), mutations, random);
-  }
-  for (const char* name : {"/model.pbit", "/pipe"}) ::unlink((folder + name).c_str());
-  ::rmdir(folder.c_str());
-  return failures == 0 ? 0 : 1;
-}

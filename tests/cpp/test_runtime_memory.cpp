@@ -1,30 +1,23 @@
 // Arena plans, splits of work, copies of bits and the checksum, each against its definition.
-//
-// Usage: test_runtime_memory [seed].
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <random>
 #include <vector>
 
 #include "cpu/bit_copy.h"
 #include "cpu/split.h"
+#include "doctest_strings.h"
 #include "loader/crc32.h"
 #include "memory/arena_plan.h"
 #include "memory/slot_plan.h"
+#include "parameters.h"
 
 namespace {
 
-using phonebit::engine::memory::ArenaPlan;
-using phonebit::engine::memory::Lifetime;
+using namespace phonebit::engine;
+using memory::ArenaPlan;
+using memory::Lifetime;
 
-int failures = 0;
 std::mt19937 random_number;
-
-void expect(bool condition, const char* claim) {
-  if (condition || failures++ > 20) return;
-  std::fprintf(stderr, "FAIL %s\n", claim);
-}
 
 int pick(int low, int high) {
   return low + static_cast<int>(random_number() % static_cast<unsigned>(high - low + 1));
@@ -55,33 +48,33 @@ bool is_valid(const std::vector<Lifetime>& buffers, const ArenaPlan& plan) {
   return true;
 }
 
-void arena_plans_hold() {
+TEST_CASE("arena plans hold") {
+  random_number.seed(test_seed());
   double worst = 1.0;
   for (int round = 0; round < 500; ++round) {
     const std::vector<Lifetime> buffers = random_lifetimes();
-    ArenaPlan plan = phonebit::engine::memory::plan_arena(buffers);
+    ArenaPlan plan = memory::plan_arena(buffers);
     int conflict[2];
-    expect(is_valid(buffers, plan), "no two live buffers overlap");
-    expect(phonebit::engine::memory::verify_arena(buffers, plan, conflict),
-           "the verifier accepts the planner's plan");
-    expect(plan.bytes >= plan.lower_bound_bytes, "no plan is below the lower bound");
+    CHECK_MESSAGE(is_valid(buffers, plan), "no two live buffers overlap");
+    CHECK_MESSAGE(memory::verify_arena(buffers, plan, conflict), "the verifier accepts the planner's plan");
+    CHECK(plan.bytes >= plan.lower_bound_bytes);
     if (plan.lower_bound_bytes > 0)
       worst = std::max(worst, static_cast<double>(plan.bytes) / static_cast<double>(plan.lower_bound_bytes));
     // The verifier is a second opinion only if it refuses what is wrong.
     if (buffers.empty()) continue;
     plan.offsets[static_cast<size_t>(pick(0, static_cast<int>(buffers.size()) - 1))] =
         static_cast<size_t>(pick(0, 2000)) * 32;
-    expect(phonebit::engine::memory::verify_arena(buffers, plan, conflict) == is_valid(buffers, plan),
-           "the verifier agrees with the definition on a disturbed plan");
+    CHECK(memory::verify_arena(buffers, plan, conflict) == is_valid(buffers, plan));
   }
-  std::printf("arena plans: at most %.3f of the lower bound in 500 random networks\n", worst);
+  MESSAGE("at most ", worst, " of the lower bound in 500 random networks");
 }
 
-void slot_plans_hold() {
+TEST_CASE("slot plans hold") {
+  random_number.seed(test_seed());
   double worst = 1.0;
   for (int round = 0; round < 500; ++round) {
     const std::vector<Lifetime> buffers = random_lifetimes();
-    phonebit::engine::memory::SlotPlan plan = phonebit::engine::memory::plan_slots(buffers);
+    memory::SlotPlan plan = memory::plan_slots(buffers);
     const auto is_sound = [&] {
       for (size_t a = 0; a < buffers.size(); ++a) {
         if (buffers[a].bytes > plan.slot_bytes[static_cast<size_t>(plan.slot_of[a])]) return false;
@@ -94,36 +87,35 @@ void slot_plans_hold() {
       return true;
     };
     int conflict[2];
-    expect(is_sound(), "no two live buffers share a slot, and each fits");
-    expect(phonebit::engine::memory::verify_slots(buffers, plan, conflict),
-           "the verifier accepts the planner's slots");
-    expect(plan.bytes() >= plan.lower_bound_bytes, "no plan of slots is below the lower bound");
+    CHECK_MESSAGE(is_sound(), "no two live buffers share a slot, and each fits");
+    CHECK_MESSAGE(memory::verify_slots(buffers, plan, conflict), "the verifier accepts the planner's slots");
+    CHECK(plan.bytes() >= plan.lower_bound_bytes);
     if (plan.lower_bound_bytes > 0)
       worst =
           std::max(worst, static_cast<double>(plan.bytes()) / static_cast<double>(plan.lower_bound_bytes));
     if (buffers.empty() || plan.slot_bytes.empty()) continue;
     plan.slot_of[static_cast<size_t>(pick(0, static_cast<int>(buffers.size()) - 1))] =
         pick(0, static_cast<int>(plan.slot_bytes.size()) - 1);
-    expect(phonebit::engine::memory::verify_slots(buffers, plan, conflict) == is_sound(),
-           "the verifier of slots agrees with the definition on a disturbed plan");
+    CHECK(memory::verify_slots(buffers, plan, conflict) == is_sound());
   }
-  std::printf("slot plans: at most %.3f of the lower bound in 500 random networks\n", worst);
+  MESSAGE("at most ", worst, " of the lower bound in 500 random networks");
 }
 
-void splits_cover_everything_once() {
+TEST_CASE("splits cover everything once") {
+  random_number.seed(test_seed());
   for (int round = 0; round < 20000; ++round) {
     const int total = pick(0, 3000);
     const int grain = pick(1, 50);
-    const phonebit::engine::cpu::Split split =
-        phonebit::engine::cpu::make_split(total, grain, pick(0, 1000000), pick(1, 16));
+    const cpu::Split split = cpu::make_split(total, grain, pick(0, 1000000), pick(1, 16));
     int end = 0;
     for (int part = 0; part < split.parts; ++part) {
-      expect(split.begin(part) == end && split.end(part) >= end, "parts follow one another");
-      expect(split.begin(part) % grain == 0, "parts begin at multiples of the grain");
-      expect(total == 0 || split.end(part) > split.begin(part), "no part is empty");
+      CHECK(split.begin(part) == end);
+      CHECK(split.end(part) >= end);
+      CHECK(split.begin(part) % grain == 0);
+      CHECK_MESSAGE((total == 0 || split.end(part) > split.begin(part)), "no part is empty");
       end = split.end(part);
     }
-    expect(end == total, "parts end at the total");
+    CHECK(end == total);
   }
 }
 
@@ -138,17 +130,18 @@ std::vector<uint32_t> random_bits(int count) {
   return words;
 }
 
-void bits_are_copied() {
+TEST_CASE("bits are copied") {
+  random_number.seed(test_seed());
   for (int round = 0; round < 20000; ++round) {
     const int total = pick(1, 300);
     const int from = pick(0, total - 1);
     const int count = pick(1, total - from);
     const std::vector<uint32_t> source = random_bits(total);
     std::vector<uint32_t> target(static_cast<size_t>((count + 31) / 32), 0xDEADBEEFu);
-    phonebit::engine::cpu::extract_bits(source.data(), from, count, target.data());
+    cpu::extract_bits(source.data(), from, count, target.data());
     bool is_right = count % 32 == 0 || target.back() >> (count % 32) == 0;
     for (int i = 0; i < count; ++i) is_right = is_right && bit(target, i) == bit(source, from + i);
-    expect(is_right, "extract_bits copies a run and clears the tail");
+    CHECK_MESSAGE(is_right, "extract_bits copies a run and clears the tail");
 
     const int counts[3] = {pick(1, 100), pick(1, 100), pick(1, 100)};
     const int joined = counts[0] + counts[1] + counts[2];
@@ -157,13 +150,13 @@ void bits_are_copied() {
     int at = 0;
     for (const int run : counts) {
       const std::vector<uint32_t> words = random_bits(run);
-      phonebit::engine::cpu::append_bits(row.data(), at, words.data(), run);
+      cpu::append_bits(row.data(), at, words.data(), run);
       for (int i = 0; i < run; ++i) expected.push_back(bit(words, i));
       at += run;
     }
     is_right = joined % 32 == 0 || row.back() >> (joined % 32) == 0;
     for (int i = 0; i < joined; ++i) is_right = is_right && bit(row, i) == expected[static_cast<size_t>(i)];
-    expect(is_right, "append_bits joins runs and leaves a clean tail");
+    CHECK_MESSAGE(is_right, "append_bits joins runs and leaves a clean tail");
   }
 }
 
@@ -176,28 +169,17 @@ uint32_t crc_by_bits(const std::vector<unsigned char>& bytes) {
   return ~crc;
 }
 
-void crc_equals_definition() {
-  expect(phonebit::engine::loader::crc32(0, "123456789", 9) == 0xCBF43926u, "the check value of CRC-32");
+TEST_CASE("crc equals definition") {
+  random_number.seed(test_seed());
+  CHECK(loader::crc32(0, "123456789", 9) == 0xCBF43926u);
   for (int size = 0; size < 200; ++size) {
     std::vector<unsigned char> bytes(static_cast<size_t>(size));
     for (unsigned char& byte : bytes) byte = static_cast<unsigned char>(random_number());
     const size_t cut = static_cast<size_t>(pick(0, size));
-    const uint32_t first = phonebit::engine::loader::crc32(0, bytes.data(), cut);
-    const uint32_t both = phonebit::engine::loader::crc32(first, bytes.data() + cut, bytes.size() - cut);
-    expect(both == crc_by_bits(bytes), "crc32 equals the bit-wise form, in one or two pieces");
+    const uint32_t first = loader::crc32(0, bytes.data(), cut);
+    const uint32_t both = loader::crc32(first, bytes.data() + cut, bytes.size() - cut);
+    CHECK(both == crc_by_bits(bytes));
   }
 }
 
 }  // namespace
-
-int main(int argc, char** argv) {
-  const unsigned seed = argc > 1 ? static_cast<unsigned>(std::atoi(argv[1])) : 1;
-  random_number.seed(seed);
-  std::printf("seed %u\n", seed);
-  arena_plans_hold();
-  slot_plans_hold();
-  splits_cover_everything_once();
-  bits_are_copied();
-  crc_equals_definition();
-  return failures == 0 ? 0 : 1;
-}

@@ -1,30 +1,24 @@
 // Cancelling passes and measuring them, on every processor of this machine.
-#include <unistd.h>
-
 #include <atomic>
 #include <chrono>
-#include <filesystem>
 #include <numeric>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "claims.h"
+#include "check_error.h"
 #include "engine/devices.h"
 #include "engine/network.h"
 #include "network_buffers.h"
+#include "temporary_folder.h"
 #include "test_runtime_model.h"
 #include "types/cancellation.h"
 
 namespace {
 
-using phonebit::engine::Error;
-using phonebit::engine::ErrorCode;
-using phonebit::engine::Network;
-using phonebit::engine::Options;
-using phonebit::engine::test::Bytes;
-using phonebit::engine::test::Content;
+using namespace phonebit::engine;
+using namespace phonebit::engine::test;
 using Clock = std::chrono::steady_clock;
 
 double ms_since(Clock::time_point begin) {
@@ -32,7 +26,7 @@ double ms_since(Clock::time_point begin) {
 }
 
 Network load(const Options& options) {
-  static const Bytes file = phonebit::engine::test::small_model();
+  static const Bytes file = small_model();
   return Network::load_memory(file.data(), file.size(), options);
 }
 
@@ -43,14 +37,12 @@ struct Batch {
 
   explicit Batch(int batch) : images(batch) {
     Network cpu = load({});
-    in = phonebit::engine::test::random_inputs(cpu.inputs(), batch);
-    out = phonebit::engine::test::room_for(cpu.outputs(), batch);
+    in = random_inputs(cpu.inputs(), batch);
+    out = room_for(cpu.outputs(), batch);
     expected = out;
-    cpu.forward(phonebit::engine::test::inputs_of(in), phonebit::engine::test::outputs_of(expected), batch);
+    cpu.forward(inputs_of(in), outputs_of(expected), batch);
   }
-  void run(Network& network) {
-    network.forward(phonebit::engine::test::inputs_of(in), phonebit::engine::test::outputs_of(out), images);
-  }
+  void run(Network& network) { network.forward(inputs_of(in), outputs_of(out), images); }
 };
 
 /// The code of what `action` throws; nothing if it does not.
@@ -64,17 +56,17 @@ std::optional<ErrorCode> code_of(const Action& action) {
   return std::nullopt;
 }
 
-void counts_tell_before_from_after() {
-  phonebit::engine::CancelCount count{0};
-  const phonebit::engine::Cancellation early(count);
+TEST_CASE("counts tell before from after") {
+  CancelCount count{0};
+  const Cancellation early(count);
   early.check();
   ++count;
-  const phonebit::engine::Cancellation late(count);
+  const Cancellation late(count);
   late.check();
-  expect_error(ErrorCode::cancelled, {"cancelled"}, "a request after it", [&] { early.check(); });
+  check_error(ErrorCode::cancelled, {"cancelled"}, "a request after it", [&] { early.check(); });
   ++count;
-  expect(code_of([&] { late.check(); }) == ErrorCode::cancelled, "the next request");
-  phonebit::engine::Cancellation().check();
+  CHECK(code_of([&] { late.check(); }) == ErrorCode::cancelled);
+  Cancellation().check();
 }
 
 /// As many images as this network needs some two seconds for.
@@ -87,7 +79,7 @@ int long_batch(Network& network) {
 }
 
 /// A long pass, and passes that wait behind it, all end by cancel(); what comes later does not.
-void running_and_waiting_passes_end(const Options& options, const std::string& name) {
+void running_and_waiting_passes_end(const Options& options) {
   Network network = load(options);
   Batch batch(long_batch(network));
   Batch one(1);
@@ -102,12 +94,8 @@ void running_and_waiting_passes_end(const Options& options, const std::string& n
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   std::vector<std::thread> waiters;
   for (Content& out : waiting) {
-    waiters.emplace_back([&] {
-      count(code_of([&] {
-        network.forward(phonebit::engine::test::inputs_of(one.in), phonebit::engine::test::outputs_of(out),
-                        1);
-      }));
-    });
+    waiters.emplace_back(
+        [&] { count(code_of([&] { network.forward(inputs_of(one.in), outputs_of(out), 1); })); });
   }
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   // One would do, but a thread may not have begun yet on a busy machine.
@@ -117,28 +105,28 @@ void running_and_waiting_passes_end(const Options& options, const std::string& n
   }
   runner.join();
   for (std::thread& waiter : waiters) waiter.join();
-  expect(cancelled.load() == 3, name + ": a running pass and two waiting ones are cancelled");
+  CHECK(cancelled.load() == 3);
   const size_t image_bytes = batch.out[0].size() / static_cast<size_t>(batch.images);
   bool is_untouched = true;
   for (size_t at = batch.out[0].size() - image_bytes; at < batch.out[0].size(); ++at)
     is_untouched = is_untouched && batch.out[0][at] == std::byte{0xA7};
-  expect(is_untouched, name + ": the last image was never computed");
+  CHECK_MESSAGE(is_untouched, "the last image was never computed");
   one.run(network);
-  expect(one.out == one.expected, name + ": the next pass is right");
+  CHECK(one.out == one.expected);
 }
 
-void idle_cancels_have_no_effect(const Options& options, const std::string& name) {
+void idle_cancels_have_no_effect(const Options& options) {
   Network network = load(options);
   Batch batch(3);
   for (int i = 0; i < 3; ++i) {
     network.cancel();
     batch.run(network);
-    expect(batch.out == batch.expected, name + ": a pass after a cancel");
+    CHECK(batch.out == batch.expected);
   }
 }
 
 /// Passes against cancels at any time: each is either cancelled or right.
-void cancels_at_any_time(const Options& options, const std::string& name) {
+void cancels_at_any_time(const Options& options) {
   Network network = load(options);
   Batch batch(2);
   std::atomic<bool> is_done{false};
@@ -157,21 +145,19 @@ void cancels_at_any_time(const Options& options, const std::string& name) {
   }
   is_done.store(true);
   canceller.join();
-  expect(right + cancelled == 100, name + ": " + std::to_string(right) + " passes are right and " +
-                                       std::to_string(cancelled) + " cancelled, of 100");
+  CHECK_MESSAGE(right + cancelled == 100, right, " passes are right");
   batch.run(network);
-  expect(batch.out == batch.expected, name + ": the pass after them is right");
+  CHECK(batch.out == batch.expected);
 }
 
 /// Everything else that takes a turn ends, too.
-void other_calls_end(const Options& options, const std::string& name) {
+void other_calls_end(const Options& options) {
   Network network = load(options);
   Batch batch(2);
   std::atomic<bool> is_done{false};
   std::optional<ErrorCode> code;
   std::thread runner([&] {
-    code =
-        code_of([&] { network.profile(phonebit::engine::test::inputs_of(batch.in), batch.images, 1 << 30); });
+    code = code_of([&] { network.profile(inputs_of(batch.in), batch.images, 1 << 30); });
     is_done.store(true);
   });
   while (!is_done.load()) {
@@ -179,75 +165,79 @@ void other_calls_end(const Options& options, const std::string& name) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   runner.join();
-  expect(code == ErrorCode::cancelled, name + ": profile() is cancelled");
+  CHECK(code == ErrorCode::cancelled);
 }
 
-void passes_are_measured(Options options, const std::string& name) {
+void passes_are_measured(Options options) {
   Network plain = load(options);
   Batch batch(4);
   batch.run(plain);
-  expect_error(ErrorCode::input, {"profiling"}, name + ": without profiling", [&] { plain.last_profile(); });
+  check_error(ErrorCode::input, {"profiling"}, "without profiling", [&] { plain.last_profile(); });
 
   options.profiling = true;
   Network network = load(options);
-  expect_error(ErrorCode::input, {"no forward pass yet"}, name + ": before the first pass",
-               [&] { network.last_profile(); });
+  check_error(ErrorCode::input, {"no forward pass yet"}, "before the first pass",
+              [&] { network.last_profile(); });
   std::vector<double> times;
   for (int pass = 0; pass < 3; ++pass) {
     const auto begin = Clock::now();
     batch.run(network);
     const double wall_ms = ms_since(begin);
-    expect(batch.out == batch.expected, name + ": a measured pass gives the same");
+    CHECK(batch.out == batch.expected);
     times = network.last_profile();
-    expect(times.size() == network.layers().size(), name + ": a time for each layer");
+    CHECK(times.size() == network.layers().size());
     double sum = 0.0;
-    bool is_sound = true;
     for (const double ms : times) {
-      is_sound = is_sound && ms >= 0.0;
+      CHECK(ms >= 0.0);
       sum += ms;
     }
-    expect(is_sound && sum > 0.0 && sum <= wall_ms,
-           name + ": layers take a part of the pass: " + std::to_string(sum) + " of " +
-               std::to_string(wall_ms) + " ms");
+    CHECK(sum > 0.0);
+    CHECK(sum <= wall_ms);
   }
-  network.profile(phonebit::engine::test::inputs_of(batch.in), batch.images, 1);
-  expect(code_of([&] { network.forward({}, {}, 1); }) == ErrorCode::input, name + ": a refused pass");
-  expect(network.last_profile() == times, name + ": other calls leave the last profile");
+  network.profile(inputs_of(batch.in), batch.images, 1);
+  CHECK(code_of([&] { network.forward({}, {}, 1); }) == ErrorCode::input);
+  CHECK_MESSAGE(network.last_profile() == times, "other calls leave the last profile");
 }
 
-void check(const Options& options, const std::string& name) {
-  try {
-    idle_cancels_have_no_effect(options, name);
-    cancels_at_any_time(options, name);
-    other_calls_end(options, name);
-    passes_are_measured(options, name);
-  } catch (const Error& error) {
-    expect(false, name + ": " + error.what());
+void check(const Options& options) {
+  SUBCASE("idle cancels have no effect") { idle_cancels_have_no_effect(options); }
+  SUBCASE("cancels at any time") { cancels_at_any_time(options); }
+  SUBCASE("other calls end") { other_calls_end(options); }
+  SUBCASE("passes are measured") { passes_are_measured(options); }
+}
+
+Options two_threads(const char* device) {
+  Options options;
+  options.threads = 2;
+  options.device = device;
+  return options;
+}
+
+TEST_CASE("passes of the CPU") {
+  const Options options = two_threads("cpu");
+  SUBCASE("running and waiting passes end") { running_and_waiting_passes_end(options); }
+  check(options);
+}
+
+TEST_CASE("passes of the GPU, and of both") {
+  if (opencl_devices().empty()) return;
+  static const TemporaryFolder cache;
+  Options options = two_threads("gpu+cpu");
+  options.cache_directory = cache.path();
+  SUBCASE("gpu") {
+    options.device = "gpu";
+    check(options);
+  }
+  SUBCASE("gpu+cpu") {
+    SUBCASE("running and waiting passes end") { running_and_waiting_passes_end(options); }
+    check(options);
+  }
+  SUBCASE("gpu+cpu with events") {
+    for (const auto synchronization : {Synchronization::events, Synchronization::user_events}) {
+      options.synchronization = synchronization;
+      cancels_at_any_time(options);
+    }
   }
 }
 
 }  // namespace
-
-int main() {
-  counts_tell_before_from_after();
-  Options options;
-  options.threads = 2;
-  running_and_waiting_passes_end(options, "cpu");
-  check(options, "cpu");
-  if (!phonebit::engine::opencl_devices().empty()) {
-    options.cache_directory =
-        (std::filesystem::temp_directory_path() / ("phonebit_passes_" + std::to_string(::getpid()))).string();
-    options.device = "gpu";
-    check(options, "gpu");
-    options.device = "gpu+cpu";
-    running_and_waiting_passes_end(options, "gpu+cpu");
-    check(options, "gpu+cpu");
-    for (const auto synchronization :
-         {phonebit::engine::Synchronization::events, phonebit::engine::Synchronization::user_events}) {
-      options.synchronization = synchronization;
-      cancels_at_any_time(options, "gpu+cpu with events");
-    }
-    std::filesystem::remove_all(options.cache_directory);
-  }
-  return failures == 0 ? 0 : 1;
-}

@@ -1,18 +1,16 @@
 // Pictures of every format, at every turn, against plain loops; their memory ends with their last sample, so
 // that AddressSanitizer sees a read behind it. tests/unit/images/test_native_pictures.py compares with
 // Pillow.
-//
-// Usage: test_runtime_pictures [seed].
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "check_error.h"
 #include "images/image.h"
+#include "parameters.h"
 
 namespace {
 
@@ -21,16 +19,10 @@ using pictures::Picture;
 using pictures::PictureFormat;
 using pictures::YuvColors;
 
-int failures = 0;
 std::mt19937 random_number;
 
 int pick(int low, int high) {
   return low + static_cast<int>(random_number() % static_cast<unsigned>(high - low + 1));
-}
-
-void expect(bool condition, const std::string& claim) {
-  if (condition || failures++ > 20) return;
-  std::fprintf(stderr, "FAIL %s\n", claim.c_str());
 }
 
 /// Red, green, blue, alpha a pixel.
@@ -181,8 +173,8 @@ void expect_picture(const Picture& picture, Image image, ColorOrder order, const
     const uint8_t expected = image.at(pixel % levels.width, pixel / levels.width,
                                       order == ColorOrder::bgr ? 2 - channel : channel);
     const float value = static_cast<float>(expected) * rule.scale(channel);
-    expect(got_levels[i] == expected, claim + ": levels");
-    expect(got_values[i] == value + rule.offset(channel), claim + ": values");
+    CHECK_MESSAGE(got_levels[i] == expected, claim, ": levels");
+    CHECK_MESSAGE(got_values[i] == value + rule.offset(channel), claim, ": values");
   }
 }
 
@@ -227,7 +219,7 @@ void expect_rgb(Image& image, int x, int y, double luma, double blue, double red
   const double expected[] = {luma + 1.402 * red, luma - 0.344136 * blue - 0.714136 * red,
                              luma + 1.772 * blue};
   for (int c = 0; c < 3; ++c)
-    expect(std::fabs(image.at(x, y, c) - std::clamp(expected[c], 0.0, 255.0)) <= 1.0, claim);
+    CHECK_MESSAGE(std::fabs(image.at(x, y, c) - std::clamp(expected[c], 0.0, 255.0)) <= 1.0, claim);
 }
 
 void test_frames() {
@@ -255,7 +247,7 @@ void test_frames() {
     }
     Image rgb = as_rgb(picture);
     if (pixel_bytes == 1) first = rgb;
-    expect(rgb.levels == first.levels, "i420: strides change nothing");
+    CHECK_MESSAGE(rgb.levels == first.levels, "strides change nothing");
     expect_picture(picture, rgb, ColorOrder::rgb, "i420");
   }
   for (int y = 0; y < height; ++y)
@@ -270,19 +262,17 @@ void test_frames() {
     picture.format = is_nv21 ? PictureFormat::nv21 : PictureFormat::nv12;
     picture.planes[1] = pairs.data();
     picture.row_bytes[1] = picture.pixel_bytes[1] = 0;
-    expect(as_rgb(picture).levels == first.levels, is_nv21 ? "nv21" : "nv12");
+    CHECK_MESSAGE(as_rgb(picture).levels == first.levels, (is_nv21 ? "nv21" : "nv12"));
   }
+}
+
+TEST_CASE("packed images") {
+  random_number.seed(test_seed());
+  for (int round = 0; round < 60; ++round) test_packed();
+}
+TEST_CASE("frames") {
+  random_number.seed(test_seed());
+  for (int round = 0; round < 60; ++round) test_frames();
 }
 
 }  // namespace
-
-int main(int argc, char** argv) {
-  const auto seed = static_cast<unsigned>(argc > 1 ? std::atoi(argv[1]) : 1);
-  random_number.seed(seed);
-  for (int round = 0; round < 60; ++round) {
-    test_packed();
-    test_frames();
-  }
-  std::printf("pictures: seed %u, %d failures\n", seed, failures);
-  return failures == 0 ? 0 : 1;
-}

@@ -1,6 +1,5 @@
 // The thread pool: every part runs once, whatever calls it, and starting a loop is cheap.
-//
-// Usage: test_runtime_threads [loops]. Prints the latency of a loop.
+// PHONEBIT_TEST_LOOPS says how many loops.
 #include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,27 +7,20 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <random>
 #include <thread>
 #include <vector>
 
+#include "doctest_strings.h"
+#include "parameters.h"
 #include "threads/affinity.h"
 #include "threads/thread_pool.h"
 
 namespace {
 
-using phonebit::engine::threads::ThreadPool;
+using namespace phonebit::engine;
+using threads::ThreadPool;
 using Clock = std::chrono::steady_clock;
-
-int failures = 0;
-
-void expect(bool condition, const char* claim) {
-  if (condition) return;
-  std::fprintf(stderr, "FAIL %s\n", claim);
-  ++failures;
-}
 
 /// One loop that counts how often each part runs; true if that is once for each.
 bool runs_each_part_once(ThreadPool& pool, int parts) {
@@ -38,16 +30,22 @@ bool runs_each_part_once(ThreadPool& pool, int parts) {
   return std::all_of(count.begin(), count.end(), [](int n) { return n == 1; });
 }
 
-void each_part_runs_once(int threads, int loops) {
-  ThreadPool pool(threads);
-  std::mt19937 random(static_cast<unsigned>(threads));
-  bool is_right = pool.threads() == threads;
-  for (int loop = 0; loop < loops; ++loop)
-    is_right = runs_each_part_once(pool, static_cast<int>(random() % 40)) && is_right;
-  expect(is_right, "each part runs once");
+int loops() { return static_cast<int>(parameter("PHONEBIT_TEST_LOOPS", 20000)); }
+
+TEST_CASE("each part runs once") {
+  for (const int threads : {1, 2, 3, 8}) {
+    CAPTURE(threads);
+    ThreadPool pool(threads);
+    std::mt19937 random(static_cast<unsigned>(threads));
+    CHECK(pool.threads() == threads);
+    bool is_right = true;
+    for (int loop = 0; loop < loops() / (threads <= 2 ? 1 : 10); ++loop)
+      is_right = runs_each_part_once(pool, static_cast<int>(random() % 40)) && is_right;
+    CHECK(is_right);
+  }
 }
 
-void sleeping_workers_wake_up() {
+TEST_CASE("sleeping workers wake up") {
   ThreadPool pool(3);
   bool is_right = true;
   for (int loop = 0; loop < 200; ++loop) {
@@ -55,12 +53,13 @@ void sleeping_workers_wake_up() {
     std::this_thread::sleep_for(std::chrono::microseconds(150 + loop));
     is_right = runs_each_part_once(pool, 7) && is_right;
   }
-  expect(is_right, "loops after a pause run each part once");
+  CHECK_MESSAGE(is_right, "loops after a pause run each part once");
 }
 
 /// A worker that slept is not woken on its caller's processor, where it would wait for the caller.
-void woken_workers_leave_the_caller_its_processor() {
+TEST_CASE("woken workers leave the caller its processor") {
 #if defined(__linux__)
+  if (threads::available_processors() == 1) return;
   ThreadPool pool(2);
   const std::thread::id caller = std::this_thread::get_id();
   for (int loop = 0; loop < 20; ++loop) {
@@ -77,52 +76,60 @@ void woken_workers_leave_the_caller_its_processor() {
       may_share.store(CPU_ISSET(static_cast<size_t>(before), &set));
     });
     if (sched_getcpu() != before) continue;  // the system moved the caller meanwhile
-    expect(!may_share.load(), "a woken worker leaves the caller its processor");
+    CHECK_FALSE_MESSAGE(may_share.load(), "a woken worker leaves the caller its processor");
   }
 #endif
 }
 
-void nested_loops_run() {
+TEST_CASE("nested loops run") {
   ThreadPool pool(3);
   std::atomic<int> total{0};
   pool.parallel_for(10, [&](int) { pool.parallel_for(10, [&](int) { total.fetch_add(1); }); });
-  expect(total.load() == 100, "a loop inside a loop runs each part once");
+  CHECK(total.load() == 100);
 }
 
-void concurrent_callers_do_not_mix(int loops) {
+TEST_CASE("concurrent callers do not mix") {
   ThreadPool pool(2);
   std::atomic<bool> is_right{true};
   std::vector<std::thread> callers;
   for (int caller = 0; caller < 4; ++caller) {
     callers.emplace_back([&, caller] {
-      for (int loop = 0; loop < loops; ++loop) {
+      for (int loop = 0; loop < loops() / 20; ++loop) {
         if (!runs_each_part_once(pool, caller + loop % 5)) is_right.store(false);
       }
     });
   }
   for (std::thread& caller : callers) caller.join();
-  expect(is_right.load(), "loops from several threads run each part once");
+  CHECK_MESSAGE(is_right.load(), "loops from several threads run each part once");
 }
 
 /// A forked child has no workers; loops and the destructor must still work there.
-void forked_child_runs(std::chrono::milliseconds pause) {
-  auto* pool = new ThreadPool(3);
-  runs_each_part_once(*pool, 9);
-  std::this_thread::sleep_for(pause);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const bool is_right = runs_each_part_once(*pool, 9);
+TEST_CASE("a forked child runs loops") {
+  for (const auto pause : {0, 20}) {  // workers still spin, or sleep
+    CAPTURE(pause);
+    auto* pool = new ThreadPool(3);
+    runs_each_part_once(*pool, 9);
+    std::this_thread::sleep_for(std::chrono::milliseconds(pause));
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const bool is_right = runs_each_part_once(*pool, 9);
+      delete pool;
+      ::_exit(is_right ? 0 : 1);
+    }
+    int status = -1;
+    CHECK(child > 0);
+    CHECK(::waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
     delete pool;
-    ::_exit(is_right ? 0 : 1);
   }
-  int status = -1;
-  expect(child > 0 && ::waitpid(child, &status, 0) == child && status == 0, "loops run in a forked child");
-  delete pool;
 }
 
 /// Each part waits until all have begun, so that no thread can do another one's part: the time to reach every
-/// worker and back.
-void print_latency(int threads) {
+/// worker and back. Told, not checked.
+TEST_CASE("the latency of a loop") {
+  // On fewer processors than threads the wait inside would measure the scheduler.
+  const int threads = threads::available_processors();
+  if (threads == 1) return;
   ThreadPool pool(threads);
   std::vector<double> samples;
   for (int i = 0; i < 5000; ++i) {
@@ -135,23 +142,8 @@ void print_latency(int threads) {
     samples.push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
   }
   std::sort(samples.begin(), samples.end());
-  std::printf("fork-join on %d threads: median %.2f us, 90%% %.2f us\n", threads, samples[samples.size() / 2],
-              samples[samples.size() * 9 / 10]);
+  MESSAGE("fork-join on ", threads, " threads: median ", samples[samples.size() / 2], " us, 90% ",
+          samples[samples.size() * 9 / 10], " us");
 }
 
 }  // namespace
-
-int main(int argc, char** argv) {
-  const int loops = argc > 1 ? std::atoi(argv[1]) : 20000;
-  for (const int threads : {1, 2, 3, 8}) each_part_runs_once(threads, threads <= 2 ? loops : loops / 10);
-  sleeping_workers_wake_up();
-  if (phonebit::engine::threads::available_processors() > 1) woken_workers_leave_the_caller_its_processor();
-  nested_loops_run();
-  concurrent_callers_do_not_mix(loops / 20);
-  forked_child_runs(std::chrono::milliseconds(0));   // workers still spin
-  forked_child_runs(std::chrono::milliseconds(20));  // workers sleep
-  // On fewer processors than threads the wait inside would measure the scheduler.
-  const int processors = phonebit::engine::threads::available_processors();
-  if (processors > 1) print_latency(processors);
-  return failures == 0 ? 0 : 1;
-}

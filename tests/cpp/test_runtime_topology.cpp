@@ -1,38 +1,27 @@
 // Which processors are big and little, on made-up /sys trees, and which of them options choose.
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
-#include "claims.h"
+#include "check_error.h"
 #include "engine/thread_choice.h"
+#include "temporary_folder.h"
 #include "threads/affinity.h"
 #include "threads/processor_topology.h"
 
 namespace {
 
-using phonebit::engine::Cores;
-using phonebit::engine::ErrorCode;
-using phonebit::engine::Options;
-using phonebit::engine::threads::online_processors;
-using phonebit::engine::threads::Processor;
+using namespace phonebit::engine;
+using namespace phonebit::engine::test;
+using threads::online_processors;
+using threads::Processor;
 using Numbers = std::vector<int>;
 
-/// A /sys of its own, removed at the end.
+/// A /sys of its own.
 class FakeSys {
  public:
-  FakeSys() {
-    static int count = 0;
-    root_ = std::filesystem::temp_directory_path() /
-            ("phonebit_sys_" + std::to_string(::getpid()) + "_" + std::to_string(count++));
-    std::filesystem::create_directories(root_ / "devices/system/cpu");
-  }
-  ~FakeSys() { std::filesystem::remove_all(root_); }
-  FakeSys(const FakeSys&) = delete;
-  FakeSys& operator=(const FakeSys&) = delete;
+  FakeSys() { std::filesystem::create_directories(root_ / "devices/system/cpu"); }
 
   void write(const std::string& file, const std::string& text) {
     const std::filesystem::path path = root_ / "devices/system/cpu" / file;
@@ -48,7 +37,8 @@ class FakeSys {
   std::vector<Processor> processors() const { return online_processors(root_.string()); }
 
  private:
-  std::filesystem::path root_;
+  TemporaryFolder folder_;
+  std::filesystem::path root_ = folder_.path();
 };
 
 Numbers chosen(const std::vector<Processor>& processors, bool Processor::* which) {
@@ -61,19 +51,21 @@ Numbers chosen(const std::vector<Processor>& processors, bool Processor::* which
 
 void expect_clusters(const FakeSys& sys, const Numbers& big, const Numbers& little, const std::string& what) {
   const std::vector<Processor> processors = sys.processors();
-  expect(chosen(processors, &Processor::is_big) == big, what + ": big");
-  expect(chosen(processors, &Processor::is_little) == little, what + ": little");
+  CHECK_MESSAGE(chosen(processors, &Processor::is_big) == big, what, ": big");
+  CHECK_MESSAGE(chosen(processors, &Processor::is_little) == little, what, ": little");
 }
 
-void phones() {
+TEST_CASE("phones") {
   FakeSys three;  // prime, big and little clusters
   three.write("online", "0-7\n");
   for (int i = 0; i < 4; ++i) three.processor(i, 1800000, 290);
   for (int i = 4; i < 7; ++i) three.processor(i, 2420000, 870);
   three.processor(7, 2840000, 1024);
   expect_clusters(three, {4, 5, 6, 7}, {0, 1, 2, 3}, "1+3+4");
-  expect(three.processors()[7].max_mhz == 2840 && three.processors()[7].capacity == 1024, "the prime core");
-  expect(three.processors()[0].max_mhz == 1800 && three.processors()[0].capacity == 290, "a little core");
+  CHECK(three.processors()[7].max_mhz == 2840);
+  CHECK(three.processors()[7].capacity == 1024);
+  CHECK(three.processors()[0].max_mhz == 1800);
+  CHECK(three.processors()[0].capacity == 290);
 
   FakeSys two;
   two.write("online", "0-7\n");
@@ -84,8 +76,8 @@ void phones() {
   clocks.write("online", "0-7\n");
   for (int i = 0; i < 8; ++i) clocks.processor(i, i < 4 ? 1844000 : 2362000, -1);
   expect_clusters(clocks, {4, 5, 6, 7}, {0, 1, 2, 3}, "4+4 by clock");
-  expect(clocks.processors()[7].capacity == 1024 && clocks.processors()[0].capacity == 799,
-         "capacity by clock");
+  CHECK(clocks.processors()[7].capacity == 1024);
+  CHECK(clocks.processors()[0].capacity == 799);
 
   FakeSys strong;  // two clusters, none of them weak
   strong.write("online", "0-7\n");
@@ -98,7 +90,7 @@ void phones() {
   expect_clusters(middle, {8, 9}, {0, 1, 2, 3}, "4+4+2");
 }
 
-void others() {
+TEST_CASE("others") {
   FakeSys uniform;
   uniform.write("online", "0-3\n");
   for (int i = 0; i < 4; ++i) uniform.processor(i, 3000000, 1024);
@@ -112,7 +104,8 @@ void others() {
   FakeSys silent;  // a container without cpufreq
   silent.write("online", "0-1\n");
   expect_clusters(silent, {0, 1}, {0, 1}, "nothing known");
-  expect(silent.processors()[0].max_mhz == 0 && silent.processors()[0].capacity == 0, "unknown is 0");
+  CHECK(silent.processors()[0].max_mhz == 0);
+  CHECK(silent.processors()[0].capacity == 0);
 
   FakeSys partial;  // one value is missing, so none can be compared
   partial.write("online", "0-2\n");
@@ -125,15 +118,15 @@ void others() {
   expect_clusters(offline, {6}, {0, 2, 3}, "some are offline");
 }
 
-void garbage() {
-  const Numbers mine = phonebit::engine::threads::allowed_processors();
+TEST_CASE("garbage") {
+  const Numbers mine = threads::allowed_processors();
   for (const char* list :
        {"", "\n", "none", "3-1", "0-", "-2", "0,,1", "0,", "0-99999999999", "0 1", "0x1"}) {
     FakeSys sys;
     sys.write("online", list);
     expect_clusters(sys, mine, mine, std::string("online '") + list + "'");
   }
-  expect(online_processors("/nowhere").size() == mine.size(), "no /sys");
+  CHECK(online_processors("/nowhere").size() == mine.size());
 
   FakeSys values;
   values.write("online", "0-1");
@@ -150,30 +143,22 @@ Numbers choose(Cores cores, const Numbers& list, const Numbers& allowed) {
   Options options;
   options.cores = cores;
   options.core_list = list;
-  return phonebit::engine::choose_cores(options, online, allowed);
+  return choose_cores(options, online, allowed);
 }
 
-void choices() {
+TEST_CASE("choices") {
   const Numbers all = {0, 1, 2, 3, 4, 5};
-  expect(choose(Cores::any, {}, all).empty(), "any leaves the choice to the system");
-  expect(choose(Cores::big, {}, all) == Numbers{4, 5}, "big");
-  expect(choose(Cores::little, {}, all) == Numbers{0, 1, 2, 3}, "little");
-  expect(choose(Cores::big, {}, {0, 1, 5}) == Numbers{5}, "big ones that are allowed");
-  expect(choose(Cores::little, {5, 1, 5}, all) == Numbers{1, 5}, "a list goes before a kind");
-  expect_error(ErrorCode::input, {"big", "0, 1"}, "no big one allowed",
-               [] { choose(Cores::big, {}, {0, 1}); });
-  expect_error(ErrorCode::input, {"processor 7", "0, 1, 2"}, "one that does not exist",
-               [] { choose(Cores::any, {1, 7}, {0, 1, 2}); });
-  expect_error(ErrorCode::input, {"processor -1"}, "a negative one",
-               [] { choose(Cores::any, {-1}, {0, 1, 2}); });
+  CHECK_MESSAGE(choose(Cores::any, {}, all).empty(), "any leaves the choice to the system");
+  CHECK(choose(Cores::big, {}, all) == Numbers{4, 5});
+  CHECK(choose(Cores::little, {}, all) == Numbers{0, 1, 2, 3});
+  CHECK(choose(Cores::big, {}, {0, 1, 5}) == Numbers{5});
+  CHECK(choose(Cores::little, {5, 1, 5}, all) == Numbers{1, 5});
+  check_error(ErrorCode::input, {"big", "0, 1"}, "no big one allowed",
+              [] { choose(Cores::big, {}, {0, 1}); });
+  check_error(ErrorCode::input, {"processor 7", "0, 1, 2"}, "one that does not exist",
+              [] { choose(Cores::any, {1, 7}, {0, 1, 2}); });
+  check_error(ErrorCode::input, {"processor -1"}, "a negative one",
+              [] { choose(Cores::any, {-1}, {0, 1, 2}); });
 }
 
 }  // namespace
-
-int main() {
-  phones();
-  others();
-  garbage();
-  choices();
-  return failures == 0 ? 0 : 1;
-}

@@ -1,7 +1,6 @@
 // Pools, depthwise convolutions, element-wise layers, softmax and the epilogue of every supported instruction
 // set, against plain loops written from docs/format.md.
-//
-// Usage: test_value_kernels [seed [repeats]]. All instruction sets see the same cases.
+// All instruction sets see the same cases.
 #include "kernel_check.h"
 
 namespace check {
@@ -15,7 +14,7 @@ void float_window(const Isa& isa, Random& random, Reduction reduction) {
   const std::vector<float> weights = floats(random, (size_t)s.kernel_h * s.kernel_w * s.in_c);
   const int pixels = s.out_h * s.out_w;
   const RandomEpilogue epilogue(random, pixels, s.in_c);
-  current_case += ": " + describe(s) + epilogue.text;
+  INFO(describe(s), epilogue.text);
 
   std::vector<float> main;
   for (int p = 0; p < pixels; p++) {
@@ -55,13 +54,13 @@ void check_bit_pool(const Isa& isa, Random& random, const ConvShape& s) {
   const std::vector<uint32_t> input = bits(random, (size_t)s.in_h * s.in_w, channels);
   const std::vector<uint32_t> flip = bits(random, 1, channels);
   const bool flips = random() % 2;
-  current_case += ": " + describe(s) + (flips ? " flips" : "");
+  INFO(describe(s), flips ? " flips" : "");
   Outputs out(s.out_h * s.out_w, channels, 0);
   const std::vector<int> rows = random_cuts(random, s.out_h);
   for (size_t i = 0; i + 1 < rows.size(); i++)
     isa.values->max_pool_bits(s, flips ? flip.data() : nullptr, input.data(), rows[i], rows[i + 1],
                               out.bit_words.data());
-  CHECK(out.intact(), "written outside the output");
+  REQUIRE_MESSAGE(out.intact(), "written outside the output");
   for (int p = 0; p < s.out_h * s.out_w; p++) {
     std::vector<uint32_t> expected(words(channels));
     for (int c = 0; c < channels; c++) {
@@ -107,7 +106,7 @@ void binary_depthwise(const Isa& isa, Random& random) {
   const int pixels = s.out_h * s.out_w;
   const RandomEpilogue epilogue(random, pixels, s.in_c);
   const bool threshold_form = random() % 2;
-  current_case += ": " + describe(s) + (threshold_form ? " thresholds" : epilogue.text);
+  INFO(describe(s), threshold_form ? " thresholds" : epilogue.text);
   std::vector<float> main;
   for (int p = 0; p < pixels; p++) {
     for (int c = 0; c < s.in_c; c++) {
@@ -126,7 +125,7 @@ void binary_depthwise(const Isa& isa, Random& random) {
   for (size_t i = 0; i + 1 < rows.size(); i++)
     isa.binary_depthwise(s, weights.data(), thresholds.data(), input.data(), rows[i], rows[i + 1], sink);
   if (!threshold_form) return compare(out, epilogue, main);
-  CHECK(out.intact(), "written outside the output");
+  REQUIRE_MESSAGE(out.intact(), "written outside the output");
   for (int p = 0; p < pixels; p++) {
     std::vector<uint32_t> expected(words(s.in_c));
     for (int c = 0; c < s.in_c; c++)
@@ -139,8 +138,7 @@ void elementwise(const Isa& isa, Random& random) {
   const int channels = pick_channels(random), pixels = pick(random, 1, 70);
   const RandomEpilogue epilogue(random, pixels, channels);
   const int type = pick(random, 0, 2);
-  current_case += ": type " + std::to_string(type) + " " + std::to_string(pixels) + "x" +
-                  std::to_string(channels) + epilogue.text;
+  INFO("type ", type, " ", pixels, "x", channels, epilogue.text);
   std::vector<float> main = floats(random, (size_t)pixels * channels);
   std::vector<uint8_t> bytes(main.size());
   for (uint8_t& byte : bytes) byte = (uint8_t)random();
@@ -174,8 +172,9 @@ void in_place_add(const Isa& isa, Random& random) {
   step.tensor_pixel_stride = channels;
   const Epilogue e = {&step, 1, out.value.data(), nullptr, nullptr, channels, channels, 0};
   isa.values->elementwise_f32(main.data(), 0, pixels, e);
+  INFO(pixels, "x", channels);
   for (size_t i = 0; i < main.size(); i++)
-    CHECK(out.value.data()[i] == main[i] + shortcut[i], "element %zu of %dx%d", i, pixels, channels);
+    REQUIRE_MESSAGE(out.value.data()[i] == main[i] + shortcut[i], "element ", i);
 }
 
 double relative_error(float got, double expected) {
@@ -219,14 +218,15 @@ void transcendental(const Isa& isa, Random& random) {
     std::vector<float> scalar(x.size());
     const Epilogue e_scalar = {&step, 1, scalar.data(), nullptr, nullptr, count, count, 0};
     select_isa("scalar")->values->elementwise_f32(x.data(), 0, 1, e_scalar);
-    CHECK(std::isnan(y.back()), "NaN became %g", y.back());
+    REQUIRE_MESSAGE(std::isnan(y.back()), "NaN became ", y.back());
     for (size_t i = 0; i + 1 < x.size(); i++) {
-      CHECK(std::memcmp(&y[i], &scalar[i], 4) == 0, "%.9g: %.9g, scalar %.9g", x[i], y[i], scalar[i]);
+      INFO("kind ", (int)function.kind, " of ", digits(x[i]), ": got ", digits(y[i]));
+      REQUIRE_MESSAGE(std::memcmp(&y[i], &scalar[i], 4) == 0, "scalar: ", digits(scalar[i]));
       if (std::isinf(x[i]) && x[i] < 0 && std::isnan(y[i])) continue;  // -inf times a share of 0
       const double exact = function.exact((double)x[i]);
       if ((double)y[i] == exact) continue;  // infinities among them
-      CHECK(relative_error(y[i], exact) < function.tolerance((double)x[i]),
-            "kind %d of %.9g: %.9g, expected %.9g", (int)function.kind, x[i], y[i], exact);
+      REQUIRE_MESSAGE(relative_error(y[i], exact) < function.tolerance((double)x[i]), "expected ",
+                      digits(exact));
     }
   }
 }
@@ -246,66 +246,42 @@ void rounding(const Isa& isa, Random& random) {
   const int count = (int)x.size();
   const Epilogue e = {&step, 1, y.data(), nullptr, nullptr, count, count, 0};
   isa.values->elementwise_f32(x.data(), 0, 1, e);
-  CHECK(std::isnan(y.back()), "NaN became %g", y.back());
+  REQUIRE_MESSAGE(std::isnan(y.back()), "NaN became ", y.back());
   for (size_t i = 0; i + 1 < x.size(); i++) {
     const float expected = std::nearbyint(x[i]);
-    CHECK(std::memcmp(&y[i], &expected, 4) == 0, "%.9g: %.9g, expected %.9g", x[i], y[i], expected);
+    REQUIRE_MESSAGE(std::memcmp(&y[i], &expected, 4) == 0, digits(x[i]), ": got ", digits(y[i]),
+                    ", expected ", digits(expected));
   }
 }
 
-void softmax(const Isa& isa, Random& random) {
+void softmax(const Isa& isa, Random& random, bool is_log) {
   const int channels = random() % 2 ? pick_channels(random) : 1000, pixels = pick(random, 1, 5);
   std::vector<float> x = floats(random, (size_t)pixels * channels);
   const float scale = (float)pick(random, 1, 100), shift = (float)pick(random, -1000, 1000);
   for (float& v : x) v = v * scale + shift;
-  current_case += ": " + std::to_string(pixels) + "x" + std::to_string(channels);
+  INFO(pixels, "x", channels);
   Guarded<float> out(x.size()), scalar(x.size());
-  isa.values->softmax(x.data(), 0, pixels, channels, out.data());
-  select_isa("scalar")->values->softmax(x.data(), 0, pixels, channels, scalar.data());
-  CHECK(out.intact(), "written outside the output");
-  for (int p = 0; p < pixels; p++) {
-    const float* row = x.data() + (size_t)p * channels;
-    double most = row[0], sum = 0;
-    for (int c = 0; c < channels; c++) {
-      if (row[c] > most) most = row[c];
-    }
-    for (int c = 0; c < channels; c++) sum += std::exp(row[c] - most);
-    for (int c = 0; c < channels; c++) {
-      const float got = out.data()[(size_t)p * channels + c];
-      CHECK(got == scalar.data()[(size_t)p * channels + c], "channel %d differs from the scalar result", c);
-      // x - most is rounded once: up to |x - most| * 2^-24 in the exponent, on top of the exponential and the
-      // sum.
-      const double expected = std::exp(row[c] - most) / sum;
-      const double tolerance = 2e-6 + std::fabs(row[c] - most) * 6e-8;
-      CHECK(std::fabs(got - expected) <= expected * tolerance + 1e-38, "channel %d: %.9g, expected %.9g", c,
-            got, expected);
-    }
-  }
-}
-
-void log_softmax(const Isa& isa, Random& random) {
-  const int channels = random() % 2 ? pick_channels(random) : 1000, pixels = pick(random, 1, 5);
-  std::vector<float> x = floats(random, (size_t)pixels * channels);
-  const float scale = (float)pick(random, 1, 100), shift = (float)pick(random, -1000, 1000);
-  for (float& v : x) v = v * scale + shift;
-  current_case += ": " + std::to_string(pixels) + "x" + std::to_string(channels);
-  Guarded<float> out(x.size()), scalar(x.size());
-  isa.values->log_softmax(x.data(), 0, pixels, channels, out.data());
-  select_isa("scalar")->values->log_softmax(x.data(), 0, pixels, channels, scalar.data());
-  CHECK(out.intact(), "written outside the output");
+  const ValueKernels &fast = *isa.values, &plain = *select_isa("scalar")->values;
+  (is_log ? fast.log_softmax : fast.softmax)(x.data(), 0, pixels, channels, out.data());
+  (is_log ? plain.log_softmax : plain.softmax)(x.data(), 0, pixels, channels, scalar.data());
+  REQUIRE_MESSAGE(out.intact(), "written outside the output");
   for (int p = 0; p < pixels; p++) {
     const float* row = x.data() + (size_t)p * channels;
     double most = row[0], sum = 0;
     for (int c = 0; c < channels; c++) most = row[c] > most ? row[c] : most;
     for (int c = 0; c < channels; c++) sum += std::exp(row[c] - most);
     for (int c = 0; c < channels; c++) {
-      const float got = out.data()[(size_t)p * channels + c];
-      CHECK(std::memcmp(&got, &scalar.data()[(size_t)p * channels + c], sizeof got) == 0,
-            "channel %d differs from the scalar result", c);
-      // x - most and the difference are rounded once each, and an error of the sum is one of its logarithm.
-      const double shifted = row[c] - most, expected = shifted - std::log(sum);
-      CHECK(std::fabs(got - expected) <= 2e-6 + std::fabs(shifted) * 1.2e-7,
-            "channel %d: %.9g, expected %.9g", c, got, expected);
+      const size_t at = (size_t)p * channels + c;
+      const float got = out.data()[at];
+      const double shifted = row[c] - most;
+      INFO("channel ", c, ": got ", digits(got));
+      REQUIRE_MESSAGE(std::memcmp(&got, &scalar.data()[at], 4) == 0, "scalar: ", digits(scalar.data()[at]));
+      // x - most is rounded once: up to |x - most| * 2^-24 in the exponent, on top of the exponential and the
+      // sum. Of the logarithm the difference is, too, and an error of the sum is one of its logarithm.
+      const double expected = is_log ? shifted - std::log(sum) : std::exp(shifted) / sum;
+      const double tolerance =
+          is_log ? 2e-6 + std::fabs(shifted) * 1.2e-7 : expected * (2e-6 + std::fabs(shifted) * 6e-8) + 1e-38;
+      REQUIRE_MESSAGE(std::fabs(got - expected) <= tolerance, "expected ", digits(expected));
     }
   }
 }
@@ -317,8 +293,8 @@ void logarithm(const Isa& isa, Random&) {
     std::vector<float> out(x.size());
     isa.values->log_softmax(x.data(), 0, 1, channels, out.data());
     const double expected = -std::log((double)channels);
-    CHECK(std::fabs(out[0] - expected) <= 1.2e-7 * std::fabs(expected), "-log(%d): %.9g, expected %.9g",
-          channels, out[0], expected);
+    REQUIRE_MESSAGE(std::fabs(out[0] - expected) <= 1.2e-7 * std::fabs(expected), "-log(", channels,
+                    "): got ", digits(out[0]), ", expected ", digits(expected));
   }
 }
 
@@ -328,35 +304,35 @@ void softmax_of_nan(const Isa& isa, Random&) {
     const std::vector<float> x = {1.0f, NAN, 2.0f};
     std::vector<float> out(x.size());
     function(x.data(), 0, 1, (int)x.size(), out.data());
-    for (const float v : out) CHECK(std::isnan(v), "%g", v);
+    for (const float v : out) REQUIRE_MESSAGE(std::isnan(v), v);
   }
 }
 
+TEST_CASE("depthwise_f32") {
+  for_each_isa(test_cases(150),
+               [](const Isa& isa, Random& r) { float_window(isa, r, Reduction::kDepthwise); });
+}
+TEST_CASE("max_pool_f32") {
+  for_each_isa(test_cases(150), [](const Isa& isa, Random& r) { float_window(isa, r, Reduction::kMaximum); });
+}
+TEST_CASE("average_pool_f32") {
+  for_each_isa(test_cases(150), [](const Isa& isa, Random& r) { float_window(isa, r, Reduction::kAverage); });
+}
+TEST_CASE("max_pool_bits") { for_each_isa(test_cases(150), bit_pool); }
+TEST_CASE("max_pool_bits of wide maps") { for_each_isa(test_cases(150) / 5, wide_bit_pool); }
+TEST_CASE("binary_depthwise") { for_each_isa(test_cases(150), binary_depthwise); }
+TEST_CASE("elementwise") { for_each_isa(test_cases(150), elementwise); }
+TEST_CASE("an addition in place") { for_each_isa(test_cases(150), in_place_add); }
+TEST_CASE("transcendental functions") { for_each_isa(3, transcendental); }
+TEST_CASE("rounding") { for_each_isa(3, rounding); }
+TEST_CASE("softmax") {
+  for_each_isa(test_cases(150), [](const Isa& isa, Random& r) { softmax(isa, r, false); });
+}
+TEST_CASE("log_softmax") {
+  for_each_isa(test_cases(150), [](const Isa& isa, Random& r) { softmax(isa, r, true); });
+}
+TEST_CASE("logarithm") { for_each_isa(1, logarithm); }
+TEST_CASE("softmax of NaN") { for_each_isa(1, softmax_of_nan); }
+
 }  // namespace
 }  // namespace check
-
-int main(int argc, char** argv) {
-  using namespace check;
-  const unsigned seed = argc > 1 ? (unsigned)std::atoi(argv[1]) : 1;
-  const int repeats = argc > 2 ? std::atoi(argv[2]) : 150;
-  for_each_isa("depthwise_f32", seed, repeats,
-               [](const Isa& isa, Random& r) { float_window(isa, r, Reduction::kDepthwise); });
-  for_each_isa("max_pool_f32", seed, repeats,
-               [](const Isa& isa, Random& r) { float_window(isa, r, Reduction::kMaximum); });
-  for_each_isa("average_pool_f32", seed, repeats,
-               [](const Isa& isa, Random& r) { float_window(isa, r, Reduction::kAverage); });
-  for_each_isa("max_pool_bits", seed, repeats, bit_pool);
-  for_each_isa("max_pool_bits wide", seed, repeats / 5, wide_bit_pool);
-  for_each_isa("binary_depthwise", seed, repeats, binary_depthwise);
-  for_each_isa("elementwise", seed, repeats, elementwise);
-  for_each_isa("in_place_add", seed, repeats, in_place_add);
-  for_each_isa("transcendental", seed, 3, transcendental);
-  for_each_isa("rounding", seed, 3, rounding);
-  for_each_isa("softmax", seed, repeats, softmax);
-  for_each_isa("log_softmax", seed, repeats, log_softmax);
-  for_each_isa("logarithm", seed, 1, logarithm);
-  for_each_isa("softmax_of_nan", seed, 1, softmax_of_nan);
-  if (failures)
-    std::fprintf(stderr, "%d failures; rerun with: test_value_kernels %u %d\n", failures, seed, repeats);
-  return failures != 0;
-}

@@ -1,0 +1,12 @@
+// Whether tests of OpenCL can run.
+#pragma once
+
+#include "doctest_strings.h"
+#include "engine/devices.h"
+
+/// Where it is false, its message makes ctest report the test as skipped (doctest.cmake).
+inline bool has_opencl_device() {
+  if (!phonebit::engine::opencl_devices().empty()) return true;
+  MESSAGE("skipped: no OpenCL device: ", phonebit::engine::opencl_error());
+  return false;
+}
