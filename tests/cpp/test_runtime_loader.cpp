@@ -1,11 +1,12 @@
 // No file makes the runtime crash: damaged ones are refused with Error(format), and what is accepted runs.
 // Meant to run under AddressSanitizer as well. PHONEBIT_TEST_MUTATIONS and PHONEBIT_TEST_STRIDE make it
-// shorter.
+// shorter; PHONEBIT_TEST_FILE names a .pbit file that is damaged in the built-in model's place.
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -26,6 +27,13 @@ namespace {
 
 using namespace phonebit::engine;
 using namespace phonebit::engine::test;
+
+Bytes model_to_damage() {
+  const char* const path = std::getenv("PHONEBIT_TEST_FILE");
+  if (path == nullptr) return small_model();
+  std::ifstream file(path, std::ios::binary);
+  return Bytes(std::istreambuf_iterator<char>(file), {});
+}
 
 const std::string& folder() {
   static const TemporaryFolder own;
@@ -82,17 +90,19 @@ TEST_CASE("refuses paths") {
   refuses(pipe, ErrorCode::input, "regular file");
 }
 
-TEST_CASE("the intact file runs") { CHECK(outcome(store(small_model()), ErrorCode::format, "intact") == ""); }
+TEST_CASE("the intact file runs") {
+  CHECK(outcome(store(model_to_damage()), ErrorCode::format, "intact") == "");
+}
 
 TEST_CASE("names an unknown version") {
-  Bytes file = small_model();
+  Bytes file = model_to_damage();
   file[4] = 9;
   const std::string text = outcome(store(file), ErrorCode::format, "version");
   CHECK(text.c_str() == doctest::Contains("version 9"));
 }
 
 TEST_CASE("refuses truncation") {
-  const Bytes file = small_model();
+  const Bytes file = model_to_damage();
   for (size_t size = 1; size < file.size(); size += 1 + file.size() / 300) {
     Bytes cut(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size));
     CHECK_FALSE_MESSAGE(outcome(store(cut), ErrorCode::format, "truncation").empty(), "a file cut at ", size);
@@ -107,7 +117,7 @@ TEST_CASE("refuses truncation") {
 }
 
 TEST_CASE("refuses flipped bits without a seal") {
-  const Bytes file = small_model();
+  const Bytes file = model_to_damage();
   for (size_t at = 0; at < file.size(); at += 1 + file.size() / 300) {
     Bytes damaged = file;
     damaged[at] ^= 0x10;
@@ -134,7 +144,7 @@ TEST_CASE("survives mutated bytes") {
 
 /// Several 32-bit words at once become extreme or take other words' values.
 TEST_CASE("survives mutated words") {
-  const Bytes file = small_model();
+  const Bytes file = model_to_damage();
   std::mt19937 random(test_seed());
   constexpr uint32_t kValues[] = {0,          1,          2,          31,         32,
                                   33,         64,         0x7fffffff, 0x80000000, 0xffffffff,
