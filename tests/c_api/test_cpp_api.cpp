@@ -146,8 +146,8 @@ TEST_CASE("loading") {
 TEST_CASE("ownership") {
   Network first = load_classifier();
   Network second = std::move(first);
-  CHECK(first.get() == nullptr);
-  CHECK(second.get() != nullptr);  // NOLINT: what a moved-from object does
+  CHECK(first.get() == nullptr);  // NOLINT: what a moved-from object does
+  CHECK(second.get() != nullptr);
   CHECK(first.inputs().empty());
   CHECK(first.device().empty());
   CHECK(first.threads() == 0);
@@ -270,7 +270,10 @@ TEST_CASE("the machine") {
 }
 
 TEST_CASE("both processors") {
-  if (!has_opencl()) return;
+  if (!has_opencl()) {
+    MESSAGE("not tested: ", phonebit::opencl_error());
+    return;
+  }
   const std::string path = kGolden + "/planned_classifier.pbit";
   auto network =
       Network::load(path, Options().device("gpu+cpu").cache_directory(getenv("PHONEBIT_CACHE_DIR")));

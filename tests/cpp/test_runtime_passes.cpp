@@ -220,7 +220,10 @@ TEST_CASE("passes of the CPU") {
 }
 
 TEST_CASE("passes of the GPU, and of both") {
-  if (opencl_devices().empty()) return;
+  if (opencl_devices().empty()) {
+    MESSAGE("not tested: ", opencl_error());
+    return;
+  }
   static const TemporaryFolder cache;
   Options options = two_threads("gpu+cpu");
   options.cache_directory = cache.path();
