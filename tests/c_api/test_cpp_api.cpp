@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -18,6 +17,7 @@
 #include "doctest_strings.h"
 #include "engine_reference.h"
 #include "phonebit/phonebit.h"
+#include "temporary_folder.h"
 
 namespace {
 
@@ -275,8 +275,8 @@ TEST_CASE("both processors") {
     return;
   }
   const std::string path = kGolden + "/planned_classifier.pbit";
-  auto network =
-      Network::load(path, Options().device("gpu+cpu").cache_directory(getenv("PHONEBIT_CACHE_DIR")));
+  const phonebit::engine::test::TemporaryFolder cache;
+  auto network = Network::load(path, Options().device("gpu+cpu").cache_directory(cache.path()));
   REQUIRE(network.ok());
   const std::vector<Bytes> inputs = reference::inputs_of(path, 2);
   std::vector<Bytes> got = outputs_for(*network, 2);
@@ -294,7 +294,7 @@ TEST_CASE("both processors") {
                                          .plan(plan)
                                          .sharing(phonebit::Sharing::copy)
                                          .trial(false)
-                                         .cache_directory(getenv("PHONEBIT_CACHE_DIR")));
+                                         .cache_directory(cache.path()));
   REQUIRE(planned.ok());
   CHECK(planned->plan().size() == plan.size());
   REQUIRE(planned.ok());
