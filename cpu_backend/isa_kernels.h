@@ -39,8 +39,8 @@ extern const I8ConvKernel kI8Conv_i8mm;
 #define PHONEBIT_DEPTHWISE_TRAMPOLINE(suffix)                                                                \
   static void depthwise_##suffix(const ConvShape& shape, const uint32_t* weights, const int32_t* thresholds, \
                                  const uint32_t* input, int row_begin, int row_end,                          \
-                                 const AccumulatorSink& sink) {                                              \
-    kBinaryDepthwise_##suffix(shape, weights, thresholds, input, row_begin, row_end, sink);                  \
+                                 const AccumulatorSink& sink, const Stop& stop) {                            \
+    kBinaryDepthwise_##suffix(shape, weights, thresholds, input, row_begin, row_end, sink, stop);            \
   }
 
 extern const Isa kScalarIsa;

@@ -72,6 +72,15 @@ struct OutputRange {
   int block_begin, block_end;
 };
 
+/// Whether to end early, which kernels ask between pieces of work that a file can make as large as it likes.
+/// What they were to write is then undefined.
+struct Stop {
+  bool (*is_requested)(const void* context);  // null: never
+  const void* context;
+  bool operator()() const { return is_requested != nullptr && is_requested(context); }
+};
+inline constexpr Stop kNeverStop{nullptr, nullptr};
+
 /// Output channels are worked on in blocks of this many, on every ISA, so that a block owns whole words of
 /// packed output.
 constexpr int kChannelBlock = 64;
@@ -102,7 +111,8 @@ struct BinaryConvKernel {
 
 /// One filter a channel over packed bits; weights [kernel_h][kernel_w][words(c)]. Rows are output rows.
 using BinaryDepthwiseFn = void (*)(const ConvShape&, const uint32_t* weights, const int32_t* thresholds,
-                                   const uint32_t* input, int row_begin, int row_end, const AccumulatorSink&);
+                                   const uint32_t* input, int row_begin, int row_end, const AccumulatorSink&,
+                                   const Stop&);
 
 /// Convolution of u8 pixels with weights of -1/+1: acc = sum w * (input_mul * x + input_add), padded taps
 /// count as 0. Protocol as BinaryConvKernel.
@@ -169,15 +179,18 @@ struct I8ConvKernel {
 struct ValueKernels {
   /// Float32 depthwise convolution, weights [kernel_h][kernel_w][c], FMA chain in (kh, kw) order.
   void (*depthwise_f32)(const ConvShape&, const float* weights, const float* input, int row_begin,
-                        int row_end, const Epilogue&);
-  void (*max_pool_f32)(const ConvShape&, const float* input, int row_begin, int row_end, const Epilogue&);
-  void (*average_pool_f32)(const ConvShape&, const float* input, int row_begin, int row_end, const Epilogue&);
+                        int row_end, const Epilogue&, const Stop&);
+  void (*max_pool_f32)(const ConvShape&, const float* input, int row_begin, int row_end, const Epilogue&,
+                       const Stop&);
+  void (*average_pool_f32)(const ConvShape&, const float* input, int row_begin, int row_end, const Epilogue&,
+                           const Stop&);
   /// OR over the window, AND where flip_mask (words(c), may be null) is set.
   void (*max_pool_bits)(const ConvShape&, const uint32_t* flip_mask, const uint32_t* input, int row_begin,
-                        int row_end, uint32_t* output);
-  void (*elementwise_f32)(const float* input, int pixel_begin, int pixel_end, const Epilogue&);
-  void (*elementwise_u8)(const uint8_t* input, int pixel_begin, int pixel_end, const Epilogue&);
-  void (*elementwise_bits)(const uint32_t* input, int pixel_begin, int pixel_end, const Epilogue&);
+                        int row_end, uint32_t* output, const Stop&);
+  void (*elementwise_f32)(const float* input, int pixel_begin, int pixel_end, const Epilogue&, const Stop&);
+  void (*elementwise_u8)(const uint8_t* input, int pixel_begin, int pixel_end, const Epilogue&, const Stop&);
+  void (*elementwise_bits)(const uint32_t* input, int pixel_begin, int pixel_end, const Epilogue&,
+                           const Stop&);
   void (*softmax)(const float* input, int pixel_begin, int pixel_end, int channels, float* output);
   void (*log_softmax)(const float* input, int pixel_begin, int pixel_end, int channels, float* output);
 };

@@ -157,16 +157,17 @@ void bench_window(const Isa& isa, const Layer& layer) {
   const double flops = 2.0 * pixels * s.out_c * s.kernel_h * s.kernel_w;
   const ValueKernels& k = *isa.values;
   report(isa, "depthwise " + layer.name, {flops, 0, 0},
-         [&] { k.depthwise_f32(s, weights.data(), input.data(), 0, s.out_h, epilogue); });
+         [&] { k.depthwise_f32(s, weights.data(), input.data(), 0, s.out_h, epilogue, kNeverStop); });
   report(isa, "max f32 " + layer.name, {0, 0, 4.0 * input.size()},
-         [&] { k.max_pool_f32(s, input.data(), 0, s.out_h, epilogue); });
+         [&] { k.max_pool_f32(s, input.data(), 0, s.out_h, epilogue, kNeverStop); });
   report(isa, "average f32 " + layer.name, {0, 0, 4.0 * input.size()},
-         [&] { k.average_pool_f32(s, input.data(), 0, s.out_h, epilogue); });
-  report(isa, "max bits " + layer.name, {0, 0, 4.0 * bits.size()},
-         [&] { k.max_pool_bits(s, nullptr, bits.data(), 0, s.out_h, (uint32_t*)out_bits.get()); });
+         [&] { k.average_pool_f32(s, input.data(), 0, s.out_h, epilogue, kNeverStop); });
+  report(isa, "max bits " + layer.name, {0, 0, 4.0 * bits.size()}, [&] {
+    k.max_pool_bits(s, nullptr, bits.data(), 0, s.out_h, (uint32_t*)out_bits.get(), kNeverStop);
+  });
   report(isa, "binary depthwise " + layer.name, {}, [&] {
     isa.binary_depthwise(s, bits.data(), thresholds.data(), bits.data(), 0, s.out_h,
-                         {(uint32_t*)out_bits.get(), words(s.out_c), nullptr});
+                         {(uint32_t*)out_bits.get(), words(s.out_c), nullptr}, kNeverStop);
   });
 }
 
@@ -192,9 +193,9 @@ void bench_epilogue(const Isa& isa, int size, int channels) {
   char text[100];
   std::snprintf(text, sizeof text, " %dx%dx%d", size, size, channels);
   report(isa, std::string("clamp scale bias add value bits") + text, {0, 0, 12.0 * input.size()},
-         [&] { isa.values->elementwise_f32(input.data(), 0, pixels, epilogue); });
+         [&] { isa.values->elementwise_f32(input.data(), 0, pixels, epilogue, kNeverStop); });
   report(isa, std::string("sign bits of f32") + text, {0, 0, 4.0 * input.size()},
-         [&] { isa.values->elementwise_f32(input.data(), 0, pixels, only_bits); });
+         [&] { isa.values->elementwise_f32(input.data(), 0, pixels, only_bits, kNeverStop); });
 }
 
 }  // namespace

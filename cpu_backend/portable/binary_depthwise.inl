@@ -5,6 +5,7 @@
 
 #include "bit_lanes.inl"
 #include "epilogue.inl"
+#include "pieces.inl"
 #include "whole_columns.inl"
 
 /// body(0) … body(kPlanes - 1), as a loop where only huge windows need that many.
@@ -72,9 +73,10 @@ struct BinaryDepthwiseBlock {
   const uint32_t* weights;
   const uint32_t* input;
   int count, word;  // words of a pixel; the block's first one
+  const Stop& stop;
 
   /// Counts the taps where input and weight differ; returns the number of taps that count: for pad_value 0
-  /// those inside the map.
+  /// those inside the map. Ends early, with any counts, when it is to stop in a large window.
   template <int kPlanes>
   PHONEBIT_INLINE int differences(int y, TapSpan rows, int x, TapSpan columns,
                                   BitCounters<kPlanes>* counters) const {
@@ -82,6 +84,7 @@ struct BinaryDepthwiseBlock {
     const bool skip_padding = s.pad_value == 0;
     BitCounters<kPlanes> sums;
     int taps = 0;
+    Pieces pieces(stop);
     const uint32_t* weight = weights;
     for (int ky = 0; ky < s.kernel_h; ky++) {
       const bool row_inside = ky >= rows.begin && ky < rows.end;
@@ -92,6 +95,9 @@ struct BinaryDepthwiseBlock {
         if (!inside && skip_padding) continue;
         sums.add((inside ? load_pair(pixel, word, count) : padding) ^ load_pair(weight, word, count));
         taps++;
+      }
+      if constexpr (kPlanes > 8) {
+        if (pieces.is_end_after((int64_t)s.kernel_w * kPlanes)) break;
       }
     }
     *counters = sums;
@@ -115,18 +121,21 @@ static inline void expand_counts(const BitCounters<kPlanes>& counters, int taps,
 template <int kPlanes>
 static void binary_depthwise_planes(const ConvShape& s, const uint32_t* weights, const int32_t* thresholds,
                                     const uint32_t* input, int row_begin, int row_end,
-                                    const AccumulatorSink& sink) {
+                                    const AccumulatorSink& sink, const Stop& stop) {
   constexpr int kPixels = 16;
+  const int64_t window = (int64_t)s.kernel_h * s.kernel_w * kPlanes;
+  Pieces pieces(stop);
   const TapSpan whole = whole_columns(s);
   alignas(64) float tile[kPixels * kChannelBlock];
   BitCounters<kPlanes> counters;
   for (int channel0 = 0; channel0 < s.in_c; channel0 += kChannelBlock) {
-    const BinaryDepthwiseBlock block = {s, weights, input, words(s.in_c), channel0 / 32};
+    const BinaryDepthwiseBlock block = {s, weights, input, words(s.in_c), channel0 / 32, stop};
     const int channels = s.in_c - channel0 < kChannelBlock ? s.in_c - channel0 : kChannelBlock;
     BitLimits<kPlanes> limits;
     for (int y = row_begin; y < row_end; y++) {
       const TapSpan rows = row_span(s, y);
       for (int x = 0; x < s.out_w; x++) {
+        if (pieces.is_end_after(window)) return;
         const int taps = block.differences(y, rows, x, column_taps(s, whole, x), &counters);
         if (sink.threshold_bits) {
           if (limits.for_taps != taps) limits.make(taps, thresholds + channel0, channels);
@@ -147,9 +156,11 @@ static void binary_depthwise_planes(const ConvShape& s, const uint32_t* weights,
 }
 
 static void binary_depthwise(const ConvShape& s, const uint32_t* weights, const int32_t* thresholds,
-                             const uint32_t* input, int row_begin, int row_end, const AccumulatorSink& sink) {
+                             const uint32_t* input, int row_begin, int row_end, const AccumulatorSink& sink,
+                             const Stop& stop) {
   const int64_t taps = (int64_t)s.kernel_h * s.kernel_w;
-  if (taps < 16) return binary_depthwise_planes<4>(s, weights, thresholds, input, row_begin, row_end, sink);
-  if (taps < 256) return binary_depthwise_planes<8>(s, weights, thresholds, input, row_begin, row_end, sink);
-  binary_depthwise_planes<24>(s, weights, thresholds, input, row_begin, row_end, sink);
+  const auto planes = taps < 16    ? binary_depthwise_planes<4>
+                      : taps < 256 ? binary_depthwise_planes<8>
+                                   : binary_depthwise_planes<24>;
+  planes(s, weights, thresholds, input, row_begin, row_end, sink, stop);
 }

@@ -9,11 +9,14 @@
 // Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
 #pragma once
 
+#include "pieces.inl"
 #include "simd.inl"
 #include "whole_columns.inl"
 
 /// Words of a padded row that are reduced at a time; with the flips beside them they stay in the first cache.
 constexpr int kPoolWords = 2048;
+/// Windows of more rows are reduced one by one, so that a pass over a padded row is not more than two pieces.
+constexpr int kPoolRows = 4096;
 
 template <class Unit>
 PHONEBIT_INLINE void max_pool_unit(const uint32_t* first_tap, size_t row_step, size_t tap_step, int rows,
@@ -28,8 +31,9 @@ PHONEBIT_INLINE void max_pool_unit(const uint32_t* first_tap, size_t row_step, s
 
 /// Output rows [row_begin, row_end), window by window.
 static void max_pool_windows(const ConvShape& s, const uint32_t* flip_mask, const uint32_t* input,
-                             int row_begin, int row_end, uint32_t* output) {
+                             int row_begin, int row_end, uint32_t* output, const Stop& stop) {
   const int count = words(s.in_c);
+  Pieces pieces(stop);
   const size_t row_step = (size_t)s.dilation_h * s.in_w * count, tap_step = (size_t)s.dilation_w * count;
   const TapSpan whole = whole_columns(s);
   for (int y = row_begin; y < row_end; y++) {
@@ -43,10 +47,14 @@ static void max_pool_windows(const ConvShape& s, const uint32_t* flip_mask, cons
       const int height = rows.end - rows.begin, width = columns.end - columns.begin;
       const auto flip_at = [&](int i) { return flip_mask ? flip_mask + i : nullptr; };
       int i = 0;
-      for (; i + kLanes <= count; i += kLanes)
+      for (; i + kLanes <= count; i += kLanes) {
         max_pool_unit<WordVector>(tap + i, row_step, tap_step, height, width, flip_at(i), out + i);
-      for (; i < count; i++)
+        if (pieces.is_end_after((int64_t)height * width)) return;
+      }
+      for (; i < count; i++) {
         max_pool_unit<uint32_t>(tap + i, row_step, tap_step, height, width, flip_at(i), out + i);
+        if (pieces.is_end_after((int64_t)height * width)) return;
+      }
     }
   }
 }
@@ -105,13 +113,14 @@ PHONEBIT_INLINE void pick_pixels(Words words_in, const uint32_t* from, int strid
 
 /// OR over the window, AND where flip_mask (words(c), may be null) is set.
 static void max_pool_bits(const ConvShape& s, const uint32_t* flip_mask, const uint32_t* input, int row_begin,
-                          int row_end, uint32_t* output) {
+                          int row_end, uint32_t* output, const Stop& stop) {
   const int count = words(s.in_c), reach = (s.kernel_w - 1) * s.dilation_w + 1;
-  if (count >= kLanes || (int64_t)reach * count > kPoolWords)
-    return max_pool_windows(s, flip_mask, input, row_begin, row_end, output);
+  if (count >= kLanes || (int64_t)reach * count > kPoolWords || s.kernel_h > kPoolRows)
+    return max_pool_windows(s, flip_mask, input, row_begin, row_end, output, stop);
   const int most = (kPoolWords / count - reach) / s.stride_w + 1;
   const int pass = most < s.out_w ? most : s.out_w;
   PoolRow row;
+  Pieces pieces(stop);
   __builtin_memset(row.any, 0, sizeof row.any);
   for (int i = 0; i < ((pass - 1) * s.stride_w + reach) * count + kLanes; i++)
     row.flips[i] = flip_mask ? flip_mask[i % count] : 0;
@@ -134,6 +143,7 @@ static void max_pool_bits(const ConvShape& s, const uint32_t* flip_mask, const u
         default:
           pick_pixels(count, row.any, s.stride_w, pixels, out);
       }
+      if (pieces.is_end_after((int64_t)(starts + reach) * count * (s.kernel_h + s.kernel_w))) return;
     }
   }
 }

@@ -6,11 +6,14 @@
 
 #include "bit_lanes.inl"
 #include "epilogue.inl"
+#include "pieces.inl"
 
 /// Runs the epilogue over pixels whose values fill(pixel, channel0, channels, out) provides.
 template <class Fill>
-static inline void elementwise(int pixel_begin, int pixel_end, const Epilogue& epilogue, const Fill& fill) {
+static inline void elementwise(int pixel_begin, int pixel_end, const Epilogue& epilogue, const Stop& stop,
+                               const Fill& fill) {
   constexpr int kPixels = 16;
+  Pieces pieces(stop);
   alignas(64) float tile[kPixels * kChannelBlock];
   for (int pixel = pixel_begin; pixel < pixel_end; pixel += kPixels) {
     const int count = pixel_end - pixel < kPixels ? pixel_end - pixel : kPixels;
@@ -19,37 +22,48 @@ static inline void elementwise(int pixel_begin, int pixel_end, const Epilogue& e
       const int channels = left < kChannelBlock ? left : kChannelBlock;
       for (int p = 0; p < count; p++) fill((int64_t)pixel + p, channel0, channels, tile + p * kChannelBlock);
       apply_epilogue(epilogue, tile, pixel, count, channel0, channels);
+      if (pieces.is_end_after((int64_t)count * channels * (1 + epilogue.step_count))) return;
     }
   }
 }
 
-/// The epilogue reads float32 operands where they are, a few pixels at a time so that all channels stay in
+/// The epilogue reads float32 operands where they are, a few pixels at a time so that their channels stay in
 /// the cache.
-static void elementwise_f32(const float* input, int pixel_begin, int pixel_end, const Epilogue& epilogue) {
-  constexpr int kPixels = 16;
+static void elementwise_f32(const float* input, int pixel_begin, int pixel_end, const Epilogue& epilogue,
+                            const Stop& stop) {
+  constexpr int kPixels = 16, kChannels = 64 * kChannelBlock;
+  Pieces pieces(stop);
   for (int pixel = pixel_begin; pixel < pixel_end; pixel += kPixels) {
     const int count = pixel_end - pixel < kPixels ? pixel_end - pixel : kPixels;
-    const TileSource from = {input + (int64_t)pixel * epilogue.channels, epilogue.channels};
-    finish_pixels(epilogue, from, pixel, count, 0, epilogue.channels);
+    const float* from = input + (int64_t)pixel * epilogue.channels;
+    for (int channel0 = 0; channel0 < epilogue.channels; channel0 += kChannels) {
+      const int left = epilogue.channels - channel0;
+      const int channels = left < kChannels ? left : kChannels;
+      finish_pixels(epilogue, {from + channel0, epilogue.channels}, pixel, count, channel0, channels);
+      if (pieces.is_end_after((int64_t)count * channels * (1 + epilogue.step_count))) return;
+    }
   }
 }
 
-static void elementwise_u8(const uint8_t* input, int pixel_begin, int pixel_end, const Epilogue& epilogue) {
-  elementwise(pixel_begin, pixel_end, epilogue, [&](int64_t pixel, int channel0, int channels, float* out) {
+static void elementwise_u8(const uint8_t* input, int pixel_begin, int pixel_end, const Epilogue& epilogue,
+                           const Stop& stop) {
+  const auto fill = [&](int64_t pixel, int channel0, int channels, float* out) {
     const uint8_t* from = input + pixel * epilogue.channels + channel0;
     for (int c = 0; c < channels; c++) out[c] = (float)from[c];
-  });
+  };
+  elementwise(pixel_begin, pixel_end, epilogue, stop, fill);
 }
 
-static void elementwise_bits(const uint32_t* input, int pixel_begin, int pixel_end,
-                             const Epilogue& epilogue) {
-  elementwise(pixel_begin, pixel_end, epilogue, [&](int64_t pixel, int channel0, int channels, float* out) {
+static void elementwise_bits(const uint32_t* input, int pixel_begin, int pixel_end, const Epilogue& epilogue,
+                             const Stop& stop) {
+  const auto fill = [&](int64_t pixel, int channel0, int channels, float* out) {
     const uint32_t* from = input + pixel * words(epilogue.channels) + channel0 / 32;
     for (int c = 0; c < channels; c += kLanes) {
       const FloatVector values = lanes_of_bits(from[c / 32], c % 32) ? broadcast(1.0f) : broadcast(-1.0f);
       store(out + c, values);
     }
-  });
+  };
+  elementwise(pixel_begin, pixel_end, epilogue, stop, fill);
 }
 
 /// Sixteen partial results, channel c in lane c % 16, whatever the vector width: sums come out the same on

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "epilogue.inl"
+#include "pieces.inl"
 #include "whole_columns.inl"
 
 /// Pixels whose results are collected before the epilogue runs over them.
@@ -20,11 +21,17 @@ constexpr int kSharedVectors = 4;
 constexpr int kSharedVectors = 2;
 #endif
 
-/// The taps of one output pixel that lie inside the map, and its first channel of interest.
+/// A window of more taps is reduced in pieces.
+constexpr int kPieceTaps = kPiece / kChannelBlock;
+
+/// The taps of one output pixel that lie inside the map, or a piece of them.
 struct Window {
   const float* first_tap;     // at (rows.begin, columns.begin)
   size_t row_step, tap_step;  // floats from one tap to the next
   TapSpan rows, columns;
+  bool is_begun = false;    // `out` holds what the pieces before have given
+  bool is_finished = true;  // by this piece
+  int taps = 0;             // of the whole window
 };
 
 /// sum of taps times weights, a chain of fused multiply-adds from 0. weights [kernel_h][kernel_w][channels].
@@ -71,7 +78,12 @@ PHONEBIT_INLINE void reduce_window(const Op& op, const Window& window, size_t pi
       unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { body(p, j); });
     });
   };
-  each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE { result[p][j] = Op::start(); });
+  if (window.is_begun) {
+    each([&](auto p, auto j)
+             PHONEBIT_LAMBDA_INLINE { result[p][j] = load(out + p * kChannelBlock + j * kLanes); });
+  } else {
+    each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE { result[p][j] = Op::start(); });
+  }
   const float* row = window.first_tap + channel;
   for (int ky = window.rows.begin; ky < window.rows.end; ky++, row += window.row_step) {
     const float* tap = row;
@@ -85,10 +97,11 @@ PHONEBIT_INLINE void reduce_window(const Op& op, const Window& window, size_t pi
       });
     }
   }
-  const int taps = (window.rows.end - window.rows.begin) * (window.columns.end - window.columns.begin);
-  each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE {
-    store(out + p * kChannelBlock + j * kLanes, Op::finish(result[p][j], taps));
-  });
+  if (window.is_finished)
+    each([&](auto p, auto j)
+             PHONEBIT_LAMBDA_INLINE { result[p][j] = Op::finish(result[p][j], window.taps); });
+  each([&](auto p, auto j)
+           PHONEBIT_LAMBDA_INLINE { store(out + p * kChannelBlock + j * kLanes, result[p][j]); });
 }
 
 /// kPixels pixels, `channels` <= kChannelBlock channels.
@@ -105,13 +118,37 @@ static inline void reduce_block(const Op& op, const Window& window, size_t pixel
     reduce_window<kPixels, 1, true>(op, window, pixel_step, channel0 + c, channels - c, out + c);
 }
 
+/// One pixel whose window is large: some rows at a time, or a run of one row. False if it was stopped.
+template <class Op>
+static __attribute__((noinline)) bool reduce_in_pieces(const Op& op, const Window& whole, int channel0,
+                                                       int channels, const Stop& stop, float* out) {
+  const TapSpan rows = whole.rows, columns = whole.columns;
+  const int width = columns.end - columns.begin;
+  const int piece_rows = width < kPieceTaps ? kPieceTaps / width : 1;
+  Window piece = whole;
+  for (int y = rows.begin; y < rows.end; y += piece_rows) {
+    piece.rows = {y, rows.end - y < piece_rows ? rows.end : y + piece_rows};
+    for (int x = columns.begin; x < columns.end; x += kPieceTaps) {
+      piece.columns = {x, columns.end - x < kPieceTaps ? columns.end : x + kPieceTaps};
+      piece.first_tap =
+          whole.first_tap + (y - rows.begin) * whole.row_step + (x - columns.begin) * whole.tap_step;
+      piece.is_finished = piece.rows.end == rows.end && piece.columns.end == columns.end;
+      reduce_block<1>(op, piece, 0, channel0, channels, out);
+      piece.is_begun = true;
+      if (stop()) return false;
+    }
+  }
+  return true;
+}
+
 template <class Op>
 static inline void reduce_rows(const Op& op, const ConvShape& s, const float* input, int row_begin,
-                               int row_end, const Epilogue& epilogue) {
+                               int row_end, const Epilogue& epilogue, const Stop& stop) {
   const size_t channels = s.in_c, pixel_step = s.stride_w * channels;
   const TapSpan whole = whole_columns(s);
   alignas(64) float tile[kWindowPixels * kChannelBlock];
-  Window window;
+  Window window = {};
+  Pieces pieces(stop);
   window.row_step = (size_t)s.dilation_h * s.in_w * channels;
   window.tap_step = s.dilation_w * channels;
   for (int y = row_begin; y < row_end; y++) {
@@ -129,30 +166,38 @@ static inline void reduce_rows(const Op& op, const ConvShape& s, const float* in
           window.columns = several ? TapSpan{0, s.kernel_w} : column_span(s, x);
           const int in_x = x * s.stride_w - s.pad_left + window.columns.begin * s.dilation_w;
           window.first_tap = row + in_x * (int64_t)channels;
+          window.taps = (window.rows.end - window.rows.begin) * (window.columns.end - window.columns.begin);
+          float* out = tile + p * kChannelBlock;
+          if (window.taps > kPieceTaps) {
+            if (!reduce_in_pieces(op, window, channel0, block, stop, out)) return;
+            p++;
+            continue;
+          }
           if (several) {
-            reduce_block<kSharedPixels>(op, window, pixel_step, channel0, block, tile + p * kChannelBlock);
+            reduce_block<kSharedPixels>(op, window, pixel_step, channel0, block, out);
           } else {
-            reduce_block<1>(op, window, pixel_step, channel0, block, tile + p * kChannelBlock);
+            reduce_block<1>(op, window, pixel_step, channel0, block, out);
           }
           p += several ? kSharedPixels : 1;
         }
         apply_epilogue(epilogue, tile, y * s.out_w + x0, count, channel0, block);
+        if (pieces.is_end_after((int64_t)s.kernel_h * s.kernel_w * count * block)) return;
       }
     }
   }
 }
 
 static void depthwise_f32(const ConvShape& s, const float* weights, const float* input, int row_begin,
-                          int row_end, const Epilogue& epilogue) {
-  reduce_rows(DepthwiseOp{weights, s.kernel_w, s.in_c}, s, input, row_begin, row_end, epilogue);
+                          int row_end, const Epilogue& epilogue, const Stop& stop) {
+  reduce_rows(DepthwiseOp{weights, s.kernel_w, s.in_c}, s, input, row_begin, row_end, epilogue, stop);
 }
 
 static void max_pool_f32(const ConvShape& s, const float* input, int row_begin, int row_end,
-                         const Epilogue& epilogue) {
-  reduce_rows(MaximumOp{}, s, input, row_begin, row_end, epilogue);
+                         const Epilogue& epilogue, const Stop& stop) {
+  reduce_rows(MaximumOp{}, s, input, row_begin, row_end, epilogue, stop);
 }
 
 static void average_pool_f32(const ConvShape& s, const float* input, int row_begin, int row_end,
-                             const Epilogue& epilogue) {
-  reduce_rows(AverageOp{}, s, input, row_begin, row_end, epilogue);
+                             const Epilogue& epilogue, const Stop& stop) {
+  reduce_rows(AverageOp{}, s, input, row_begin, row_end, epilogue, stop);
 }

@@ -22,8 +22,10 @@ bool is_whole(const Model& model, const Op& op, const OutputPart& part) {
          part.channel_end == whole.channel_end;
 }
 
+bool has_pixel_parts(const Op& op) { return op.traits().cuts != ops::Cuts::none; }
+
 bool can_split_rows(const Model& model, const Op& op) {
-  return op.traits().cuts != ops::Cuts::none && model.output(op).height > 1;
+  return has_pixel_parts(op) && model.output(op).height > 1;
 }
 
 bool can_split_channels(const Model&, const Op& op) {

@@ -342,13 +342,14 @@ CoexecInfo CoexecBackend::info() const {
 }
 
 LayerTimes CoexecBackend::measure_layer(size_t index, const std::optional<OutputPart>& cpu,
-                                        const std::optional<OutputPart>& gpu, int repeats) {
+                                        const std::optional<OutputPart>& gpu, int repeats,
+                                        const Cancellation& cancellation) {
   std::unique_ptr<LayerMeasurement> measurement = std::move(measurement_);
   if (!measurement || measurement->index() != index) {
     measurement.reset();  // before the next one takes memory
     measurement = std::make_unique<LayerMeasurement>(processors(), index, sharing_, synchronization_);
   }
-  const LayerTimes times = measurement->measure(cpu, gpu, repeats);
+  const LayerTimes times = measurement->measure(cpu, gpu, repeats, cancellation);
   measurement_ = std::move(measurement);  // not one that failed
   return times;
 }

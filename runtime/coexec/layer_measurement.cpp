@@ -45,12 +45,12 @@ LayerMeasurement::LayerMeasurement(const Processors& processors, size_t index, S
     : processors_(processors), index_(index), sharing_(sharing), synchronization_(synchronization) {}
 
 LayerTimes LayerMeasurement::measure(const std::optional<OutputPart>& cpu,
-                                     const std::optional<OutputPart>& gpu, int repeats) {
+                                     const std::optional<OutputPart>& gpu, int repeats,
+                                     const Cancellation& cancellation) {
   prepare(cpu, gpu);
   const std::vector<const std::byte*> in = pointers<const std::byte>(inputs_);
   const std::vector<std::byte*> out = pointers<std::byte>(outputs_);
   LayerTimes least{};
-  const Cancellation cancellation;
   const Clock::time_point first = Clock::now();
   for (int repeat = 0; repeat < repeats; ++repeat) {
     if (repeat > 0 && microseconds_since(first) > kMeasuringUs) break;

@@ -57,7 +57,7 @@ class ConvLayer final : public Layer {
         return ragged_bits_.parts();
     }
   }
-  void run(int phase, int part) override {
+  void run(int phase, int part, const Stop& /*stop*/) override {
     switch (phase) {
       case 0:
         return conv_.prepare(input_, scratch_, rows_.begin(part), rows_.end(part));
@@ -104,6 +104,7 @@ RangeSplit split_output(const ConvShape& shape, int pixel_tile, size_t weight_by
                         double work_ns, int threads) {
   const int pixels = shape.out_h * shape.out_w;
   const int blocks = (shape.out_c + kChannelBlock - 1) / kChannelBlock;
+  if (work_ns / pixels / blocks * pixel_tile > kLargestPartNs) pixel_tile = 1;
   const int tiles = (pixels + pixel_tile - 1) / pixel_tile;
   const int parts = part_count(work_ns, threads);
   const bool blocks_first = weight_bytes > input_bytes;

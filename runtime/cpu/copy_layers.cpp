@@ -13,6 +13,17 @@ using format::OpKind;
 using loader::Op;
 using loader::Tensor;
 
+/// body(row, begin, end) for the columns of each row that pixels [first, last) of a map have.
+template <class Body>
+void for_each_run(int first, int last, int width, const Body& body) {
+  for (int pixel = first; pixel < last;) {
+    const int row = pixel / width, column = pixel % width;
+    const int end = std::min(width, column + last - pixel);
+    body(row, column, end);
+    pixel += end - column;
+  }
+}
+
 /// Element is float, or uint32_t for packed bits.
 template <class Element>
 class ConcatLayer final : public Layer {
@@ -31,7 +42,7 @@ class ConcatLayer final : public Layer {
   }
 
   int parts(int /*phase*/) const override { return pixels_.parts; }
-  void run(int /*phase*/, int part) override {
+  void run(int /*phase*/, int part, const Stop& /*stop*/) override {
     for (int pixel = pixels_.begin(part); pixel < pixels_.end(part); ++pixel) {
       Element* const target = output_ + static_cast<size_t>(pixel) * output_stride_;
       int at = 0;
@@ -74,32 +85,38 @@ class PadLayer final : public Layer {
     kernel_ = "pad_f32";
     bind_operand(context, op, part, 0, &input_);
     bind_output(context, op.record.value_output, part, &output_);
-    rows_ = make_split(part.row_end - part.row_begin, 1, copy_ns(2.0 * row_bytes_of(context, op, part)),
-                       context.threads);
+    pixels_ = make_split(pixels_of(context, op, part), 1, copy_ns(2.0 * row_bytes_of(context, op, part)),
+                         context.threads);
   }
 
-  int parts(int /*phase*/) const override { return rows_.parts; }
-  void run(int /*phase*/, int part) override {
-    const auto channels = static_cast<size_t>(out_.channels);
-    const size_t row_floats = static_cast<size_t>(out_.width) * channels;
-    const size_t inner_floats = static_cast<size_t>(in_.width) * channels;
-    for (int row = rows_.begin(part); row < rows_.end(part); ++row) {
-      float* const target = output_ + static_cast<size_t>(row) * row_floats;
-      float* const end = target + row_floats;
-      const int in_row = first_row_ + row;
-      if (in_row < rows_read_.begin || in_row >= rows_read_.end) {
-        std::fill(target, end, value_);
-        continue;
-      }
-      float* const inner = target + static_cast<size_t>(left_) * channels;
-      std::fill(target, inner, value_);
-      std::memcpy(inner, input_ + static_cast<size_t>(in_row - rows_read_.begin) * inner_floats,
-                  inner_floats * sizeof(float));
-      std::fill(inner + inner_floats, end, value_);
-    }
+  int parts(int /*phase*/) const override { return pixels_.parts; }
+  void run(int /*phase*/, int part, const Stop& /*stop*/) override {
+    for_each_run(pixels_.begin(part), pixels_.end(part), out_.width,
+                 [&](int row, int begin, int end) { fill_run(row, begin, end); });
   }
 
  private:
+  /// Columns [begin, end) of a row.
+  void fill_run(int row, int begin, int end) {
+    const auto channels = static_cast<size_t>(out_.channels);
+    float* target =
+        output_ +
+        (static_cast<size_t>(row) * static_cast<size_t>(out_.width) + static_cast<size_t>(begin)) * channels;
+    const auto fill = [&](int columns) {
+      target = std::fill_n(target, static_cast<size_t>(columns) * channels, value_);
+    };
+    const int in_row = first_row_ + row;
+    if (in_row < rows_read_.begin || in_row >= rows_read_.end) return fill(end - begin);
+    const int first = std::clamp(left_, begin, end), last = std::clamp(left_ + in_.width, first, end);
+    fill(first - begin);
+    const size_t from = static_cast<size_t>(in_row - rows_read_.begin) * static_cast<size_t>(in_.width) +
+                        static_cast<size_t>(first - left_);
+    const size_t floats = static_cast<size_t>(last - first) * channels;
+    if (floats > 0) std::memcpy(target, input_ + from * channels, floats * sizeof(float));
+    target += floats;
+    fill(end - last);
+  }
+
   const Tensor& in_;
   const Tensor& out_;
   analysis::RowRange rows_read_;
@@ -108,28 +125,34 @@ class PadLayer final : public Layer {
   float value_;
   const float* input_ = nullptr;
   float* output_ = nullptr;
-  Split rows_;
+  Split pixels_;
 };
 
 /// Copies only where operand and result could not share memory (both belong to the caller).
 class ReshapeLayer final : public Layer {
  public:
   ReshapeLayer(const BuildContext& context, const Op& op, const OutputPart& part)
-      : bytes_(context.model.output(op).bytes()),
+      : pixel_bytes_(pixel_bytes(context.model.output(op))),
         is_shared_(context.slots.is_shared(op.operands[0], op.record.value_output)) {
     kernel_ = is_shared_ ? "none" : "copy";
     bind_operand(context, op, part, 0, &input_);
     bind_output(context, op.record.value_output, part, &output_);
+    pixels_ = make_split(pixels_of(context, op, part), 1, copy_ns(2.0 * row_bytes_of(context, op, part)),
+                         context.threads);
   }
 
-  int parts(int /*phase*/) const override { return is_shared_ ? 0 : 1; }
-  void run(int /*phase*/, int /*part*/) override { std::memcpy(output_, input_, bytes_); }
+  int parts(int /*phase*/) const override { return is_shared_ ? 0 : pixels_.parts; }
+  void run(int /*phase*/, int part, const Stop& /*stop*/) override {
+    const size_t at = static_cast<size_t>(pixels_.begin(part)) * pixel_bytes_;
+    std::memcpy(output_ + at, input_ + at, static_cast<size_t>(pixels_.end(part)) * pixel_bytes_ - at);
+  }
 
  private:
-  size_t bytes_;
+  size_t pixel_bytes_;
   bool is_shared_;
   const std::byte* input_ = nullptr;
   std::byte* output_ = nullptr;
+  Split pixels_;
 };
 
 /// to[i] = from[indices[i]]. Four at a time: stores of single floats would take twice as long.
@@ -161,7 +184,7 @@ class SelectChannelsLayer final : public Layer {
   }
 
   int parts(int /*phase*/) const override { return pixels_.parts; }
-  void run(int /*phase*/, int part) override {
+  void run(int /*phase*/, int part, const Stop& /*stop*/) override {
     for (int pixel = pixels_.begin(part); pixel < pixels_.end(part); ++pixel) {
       const float* const from = input_ + static_cast<size_t>(pixel) * static_cast<size_t>(in_channels_);
       float* const to = output_ + static_cast<size_t>(pixel) * static_cast<size_t>(out_channels_);
@@ -245,40 +268,46 @@ class ResizeLayer final : public Layer {
     kernel_ = op.traits().name + std::string("_f32");
     bind_operand(context, op, part, 0, &input_);
     bind_output(context, op.record.value_output, part, &output_);
-    rows_ = make_split(part.row_end - part.row_begin, 1, copy_ns(5.0 * row_bytes_of(context, op, part)),
-                       context.threads);
+    pixels_ = make_split(pixels_of(context, op, part), 1, copy_ns(5.0 * row_bytes_of(context, op, part)),
+                         context.threads);
   }
 
-  int parts(int /*phase*/) const override { return rows_.parts; }
-  void run(int /*phase*/, int part) override {
+  int parts(int /*phase*/) const override { return pixels_.parts; }
+  void run(int /*phase*/, int part, const Stop& /*stop*/) override {
+    for_each_run(pixels_.begin(part), pixels_.end(part), out_.width,
+                 [&](int row, int begin, int end) { resize_run(row, begin, end); });
+  }
+
+ private:
+  /// Columns [begin, end) of a row.
+  void resize_run(int row, int begin, int end) {
     const auto channels = static_cast<size_t>(out_.channels);
     const size_t row_floats = static_cast<size_t>(in_.width) * channels;
-    for (int row = rows_.begin(part); row < rows_.end(part); ++row) {
-      const Taps& y = row_taps_[static_cast<size_t>(first_row_ + row)];
-      const float* const above = input_ + static_cast<size_t>(y.low) * row_floats;
-      const float* const below = input_ + static_cast<size_t>(y.high) * row_floats;
-      float* to = output_ + static_cast<size_t>(row) * static_cast<size_t>(out_.width) * channels;
-      for (const Taps& x : column_taps_) {
-        const size_t left = static_cast<size_t>(x.low) * channels;
-        const size_t right = static_cast<size_t>(x.high) * channels;
-        for (size_t c = 0; c < channels; ++c) {
-          const float upper = above[left + c] + (above[right + c] - above[left + c]) * x.share;
-          const float lower = below[left + c] + (below[right + c] - below[left + c]) * x.share;
-          to[c] = upper + (lower - upper) * y.share;
-        }
-        to += channels;
+    const Taps& y = row_taps_[static_cast<size_t>(first_row_ + row)];
+    const float* const above = input_ + static_cast<size_t>(y.low) * row_floats;
+    const float* const below = input_ + static_cast<size_t>(y.high) * row_floats;
+    float* to =
+        output_ +
+        (static_cast<size_t>(row) * static_cast<size_t>(out_.width) + static_cast<size_t>(begin)) * channels;
+    for (int column = begin; column < end; ++column, to += channels) {
+      const Taps& x = column_taps_[static_cast<size_t>(column)];
+      const size_t left = static_cast<size_t>(x.low) * channels;
+      const size_t right = static_cast<size_t>(x.high) * channels;
+      for (size_t c = 0; c < channels; ++c) {
+        const float upper = above[left + c] + (above[right + c] - above[left + c]) * x.share;
+        const float lower = below[left + c] + (below[right + c] - below[left + c]) * x.share;
+        to[c] = upper + (lower - upper) * y.share;
       }
     }
   }
 
- private:
   const Tensor& in_;
   const Tensor& out_;
   int first_row_;
   std::vector<Taps> row_taps_, column_taps_;
   const float* input_ = nullptr;
   float* output_ = nullptr;
-  Split rows_;
+  Split pixels_;
 };
 
 std::unique_ptr<Layer> make_concat_layer(const BuildContext& context, const Op& op, const OutputPart& part) {

@@ -28,9 +28,9 @@ class BinaryDepthwiseLayer final : public Layer {
   }
 
   int parts(int /*phase*/) const override { return rows_.parts; }
-  void run(int /*phase*/, int part) override {
+  void run(int /*phase*/, int part, const Stop& stop) override {
     run_rows_(shape_, weights_, thresholds_.empty() ? nullptr : thresholds_.data(), input_, rows_.begin(part),
-              rows_.end(part), binding_.accumulator_sink());
+              rows_.end(part), binding_.accumulator_sink(), stop);
   }
 
  private:
@@ -55,9 +55,9 @@ class FloatDepthwiseLayer final : public Layer {
 
   size_t packed_bytes() const override { return weights_.size(); }
   int parts(int /*phase*/) const override { return rows_.parts; }
-  void run(int /*phase*/, int part) override {
+  void run(int /*phase*/, int part, const Stop& stop) override {
     values_->depthwise_f32(shape_, weights_.as<float>(), input_, rows_.begin(part), rows_.end(part),
-                           binding_.epilogue());
+                           binding_.epilogue(), stop);
   }
 
  private:

@@ -19,7 +19,9 @@ Executor::Executor(const loader::Model& model, const Isa& isa, const Options& op
   PackingList packing;
   const BuildContext context{model, isa, pool_->threads(), storage_, budget_, packing, options.precision};
   size_t scratch = 0;
+  const Cancellation cancellation;
   for (size_t i = 0; i < model.ops.size(); ++i) {
+    cancellation.check();
     layers_.push_back(make_layer(context, i));
     scratch = std::max(scratch, layers_.back()->scratch_bytes());
   }

@@ -65,7 +65,7 @@ class GroupedConvLayer final : public Layer {
     }
   }
 
-  void run(int phase, int part) override {
+  void run(int phase, int part, const Stop& stop) override {
     switch (phase) {
       case 0:
         return cut(cut_.begin(part), cut_.end(part));
@@ -79,7 +79,7 @@ class GroupedConvLayer final : public Layer {
         return convolve(part / ranges_.parts(), ranges_.range(part % ranges_.parts()));
       default:
         return is_threshold() ? join_bits(join_.begin(part), join_.end(part))
-                              : join_values(join_.begin(part), join_.end(part));
+                              : join_values(join_.begin(part), join_.end(part), stop);
     }
   }
 
@@ -169,7 +169,7 @@ class GroupedConvLayer final : public Layer {
                 {output.threshold_bits + first * output_stride, output_stride});
   }
 
-  void join_values(int pixel_begin, int pixel_end) {
+  void join_values(int pixel_begin, int pixel_end, const Stop& stop) {
     const int channels = shape_.out_c / groups_;
     const auto group_stride = static_cast<size_t>(channels), stride = static_cast<size_t>(shape_.out_c);
     const auto first = static_cast<size_t>(pixel_begin);
@@ -178,7 +178,7 @@ class GroupedConvLayer final : public Layer {
       join_slice({source, group_stride}, group * channels, channels, pixel_end - pixel_begin,
                  {values() + first * stride, stride});
     }
-    values_->elementwise_f32(values(), pixel_begin, pixel_end, binding_.epilogue());
+    values_->elementwise_f32(values(), pixel_begin, pixel_end, binding_.epilogue(), stop);
   }
 
   EpilogueBinding binding_;

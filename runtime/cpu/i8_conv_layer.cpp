@@ -87,7 +87,7 @@ class I8ConvLayer final : public Layer {
         return ragged_bits_.parts();
     }
   }
-  void run(int phase, int part) override {
+  void run(int phase, int part, const Stop& /*stop*/) override {
     switch (phase) {
       case 0: {
         const int begin = maxima_.begin(part);

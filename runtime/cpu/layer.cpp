@@ -46,10 +46,14 @@ std::unique_ptr<Layer> make_layer(const BuildContext& context, size_t index, con
 }
 
 void run_layer(Layer& layer, threads::ThreadPool& pool, const Cancellation& cancellation) {
+  const auto is_requested = [](const void* context) {
+    return static_cast<const Cancellation*>(context)->is_requested();
+  };
+  const Stop stop{is_requested, &cancellation};
   const int phases = layer.phases();
   for (int phase = 0; phase < phases; ++phase)
     pool.parallel_for(layer.parts(phase), [&](int part) {
-      if (!cancellation.is_requested()) layer.run(phase, part);
+      if (!stop()) layer.run(phase, part, stop);
     });
 }
 

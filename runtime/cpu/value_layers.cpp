@@ -24,8 +24,8 @@ class FloatPoolLayer final : public Layer {
   }
 
   int parts(int /*phase*/) const override { return rows_.parts; }
-  void run(int /*phase*/, int part) override {
-    pool_(shape_, input_, rows_.begin(part), rows_.end(part), binding_.epilogue());
+  void run(int /*phase*/, int part, const Stop& stop) override {
+    pool_(shape_, input_, rows_.begin(part), rows_.end(part), binding_.epilogue(), stop);
   }
 
  private:
@@ -50,8 +50,8 @@ class BitPoolLayer final : public Layer {
   }
 
   int parts(int /*phase*/) const override { return rows_.parts; }
-  void run(int /*phase*/, int part) override {
-    pool_(shape_, flip_mask_, input_, rows_.begin(part), rows_.end(part), output_);
+  void run(int /*phase*/, int part, const Stop& stop) override {
+    pool_(shape_, flip_mask_, input_, rows_.begin(part), rows_.end(part), output_, stop);
   }
 
  private:
@@ -67,7 +67,7 @@ class BitPoolLayer final : public Layer {
 template <class Input>
 class ElementwiseLayer final : public Layer {
  public:
-  using Function = void (*)(const Input*, int, int, const Epilogue&);
+  using Function = void (*)(const Input*, int, int, const Epilogue&, const Stop&);
 
   ElementwiseLayer(const BuildContext& context, const Op& op, const OutputPart& part, const char* name,
                    Function function)
@@ -82,8 +82,8 @@ class ElementwiseLayer final : public Layer {
   }
 
   int parts(int /*phase*/) const override { return pixels_.parts; }
-  void run(int /*phase*/, int part) override {
-    function_(input_, pixels_.begin(part), pixels_.end(part), binding_.epilogue());
+  void run(int /*phase*/, int part, const Stop& stop) override {
+    function_(input_, pixels_.begin(part), pixels_.end(part), binding_.epilogue(), stop);
   }
 
  private:
@@ -106,7 +106,7 @@ class SoftmaxLayer final : public Layer {
   }
 
   int parts(int /*phase*/) const override { return pixels_.parts; }
-  void run(int /*phase*/, int part) override {
+  void run(int /*phase*/, int part, const Stop& /*stop*/) override {
     softmax_(input_, pixels_.begin(part), pixels_.end(part), channels_, output_);
   }
 

@@ -284,7 +284,7 @@ double Network::measure_choice(size_t index, const std::string& choice, int batc
   if (batch < 1 || repeats < 1)
     fail(ErrorCode::input, "batch %d, repeats %d: expected at least 1", batch, repeats);
   const Turn turn(own);
-  return own.opencl().measure_choice(index, choice, batch, repeats, is_equal);
+  return own.opencl().measure_choice(index, choice, batch, repeats, is_equal, turn.cancellation());
 }
 
 std::string Network::tuning_line(size_t index, const std::string& choice) const {
@@ -298,7 +298,7 @@ LayerTimes Network::measure_layer(size_t index, const std::optional<OutputPart>&
   own.check_layer(index);
   if (repeats < 1) fail(ErrorCode::input, "repeats: got %d, expected at least 1", repeats);
   const Turn turn(own);
-  return own.coexec().measure_layer(index, cpu, gpu, repeats);
+  return own.coexec().measure_layer(index, cpu, gpu, repeats, turn.cancellation());
 }
 
 std::vector<DispatchInfo> Network::dispatch(size_t index, const OutputPart& gpu) {

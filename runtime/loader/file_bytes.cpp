@@ -5,11 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <limits>
 #include <utility>
 
+#include "types/cancellation.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::loader {
@@ -100,9 +102,12 @@ FileBytes FileBytes::room_for(uint64_t size, const FileAccess& access) {
 
 FileBytes FileBytes::read(int descriptor, uint64_t offset, uint64_t size, const FileAccess& access) {
   FileBytes result = room_for(size, access);
+  const Cancellation cancellation;
   for (uint64_t done = 0; done < size;) {
-    const ssize_t count = ::pread(descriptor, result.copy_.data() + done, static_cast<size_t>(size - done),
-                                  static_cast<off_t>(offset + done));
+    cancellation.check();
+    const size_t piece = std::min<uint64_t>(kPieceBytes, size - done);
+    const ssize_t count =
+        ::pread(descriptor, result.copy_.data() + done, piece, static_cast<off_t>(offset + done));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail(ErrorCode::input, "cannot read: %s", std::strerror(errno));
     if (count == 0)

@@ -4,6 +4,7 @@
 
 #include "loader/sections.h"
 #include "loader/validate.h"
+#include "types/cancellation.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::loader {
@@ -63,7 +64,11 @@ Model load_model(FileBytes file) {
   read_preprocessing(sections, model);
   read_ops(sections, model);
   ContentChecks checks;
-  for (size_t i = 0; i < model.ops.size(); ++i) validate_op(model, i, checks);
+  const Cancellation cancellation;
+  for (size_t i = 0; i < model.ops.size(); ++i) {
+    cancellation.check();
+    validate_op(model, i, checks);
+  }
   validate_order(model);
   read_plans(sections, model);
   return model;

@@ -1,9 +1,12 @@
 #include "loader/sections.h"
 
+#include <algorithm>
 #include <cinttypes>
 
 #include "loader/crc32.h"
+#include "loader/file_bytes.h"
 #include "memory/ascending.h"
+#include "types/cancellation.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::loader {
@@ -72,7 +75,12 @@ void check_crc(const Header& header, const std::byte* file, size_t size) {
   Header zeroed = header;
   zeroed.crc32 = 0;
   uint32_t crc = crc32(0, &zeroed, sizeof zeroed);
-  crc = crc32(crc, file + sizeof zeroed, size - sizeof zeroed);
+  const Cancellation cancellation;
+  for (size_t at = sizeof zeroed, count = 0; at < size; at += count) {
+    count = std::min(kPieceBytes, size - at);
+    crc = crc32(crc, file + at, count);
+    cancellation.check();
+  }
   if (crc != header.crc32) fail_damaged("checksum 0x%08" PRIX32 ", expected 0x%08" PRIX32, crc, header.crc32);
 }
 

@@ -17,9 +17,14 @@ using loader::Tensor;
 
 namespace {
 
+using Events = std::vector<Handle<cl_event>>;
+
 /// Operations (analysis::work) between two looks at a cancellation: less than a tenth of a second of a
-/// phone's GPU, and of the slowest kernels that OpenCL on a CPU has.
-double portion_of(const Device& device) { return device.is_gpu ? 5e8 : 2e7; }
+/// phone's GPU, of larger ones by their size, and of the slowest kernels that OpenCL on a CPU has.
+double portion_of(const Device& device) {
+  constexpr double kUnitsOfPhones = 16.0;
+  return device.is_gpu ? 5e8 * std::max(1.0, device.compute_units / kUnitsOfPhones) : 2e7;
+}
 
 }  // namespace
 
@@ -98,11 +103,69 @@ void Executor::enqueue_part(size_t index, const OutputPart& part) {
   enqueue_layer(index, context_->queue(), nullptr);
 }
 
+/// What is in the queue cannot be cancelled. So there are never more than two portions of work in it: one
+/// that runs, and one so that the device need not wait for the host.
+class Executor::Portions {
+ public:
+  Portions(const Device& device, cl_command_queue queue, const Cancellation& cancellation)
+      : most_(portion_of(device)), queue_(queue), cancellation_(cancellation) {}
+
+  /// `enqueue` takes a list of events, or null.
+  template <class Enqueue>
+  void add(double work, const Enqueue& enqueue) {
+    sum_ += work;
+    if (sum_ <= most_) return enqueue(nullptr);
+    sum_ = 0.0;
+    Events events;
+    enqueue(&events);
+    check(api().clFlush(queue_), "clFlush");
+    if (before_) {
+      cl_event const event = before_.get();
+      check(api().clWaitForEvents(1, &event), "clWaitForEvents");
+    }
+    cancellation_.check();
+    if (!events.empty()) before_ = std::move(events.back());
+  }
+
+ private:
+  double most_;
+  cl_command_queue queue_;
+  const Cancellation& cancellation_;
+  double sum_ = 0.0;
+  Handle<cl_event> before_;
+};
+
+/// Calls enqueue(work) for a layer that is bound, or for parts of it in turn: of whole rows where a row is
+/// less than a portion.
+template <class Enqueue>
+void Executor::for_each_part(size_t index, const Enqueue& enqueue) {
+  const Op& op = model_.ops[index];
+  const Tensor& out = model_.output(op);
+  const double work = batch_ * analysis::work(model_, op);
+  const auto pixels = static_cast<int>(out.pixels()) * batch_, rows = out.height * batch_;
+  const double wanted = 1 + work / portion_of(context_->device());
+  const int grain = wanted < rows ? out.width : 1, grains = pixels / grain;
+  const int parts = static_cast<int>(std::min<double>(grains, wanted));
+  if (parts == 1 || !analysis::has_pixel_parts(op)) return enqueue(work);
+  is_bound_ = false;
+  for (int part = 0; part < parts; ++part) {
+    const auto pixel = [&](int number) { return static_cast<int>(int64_t{grains} * number / parts) * grain; };
+    layers_.bind_pixels(index, pixel(part), pixel(part + 1), batch_);
+    enqueue(work / parts);
+  }
+}
+
 void Executor::enqueue(bool can_replay, const Cancellation* cancellation) {
   double all_work = 0.0;
   for (const Op& op : model_.ops) all_work += batch_ * analysis::work(model_, op);
-  if (cancellation != nullptr && all_work > portion_of(context_->device()))
-    return enqueue_with_waits(*cancellation);
+  if (cancellation != nullptr && all_work > portion_of(context_->device())) {
+    Portions portions(context_->device(), context_->queue(), *cancellation);
+    for (size_t i = 0; i < model_.ops.size(); ++i)
+      for_each_part(i, [&](double work) {
+        portions.add(work, [&](Events* events) { enqueue_layer(i, context_->queue(), events); });
+      });
+    return;
+  }
   if (can_replay && record()) {
     const CommandBufferApi* const buffers = command_buffer_api(context_->device().platform);
     check(buffers->enqueue(recording_.get()), "clEnqueueCommandBufferKHR");
@@ -111,43 +174,31 @@ void Executor::enqueue(bool can_replay, const Cancellation* cancellation) {
   for (size_t i = 0; i < model_.ops.size(); ++i) enqueue_layer(i, context_->queue(), nullptr);
 }
 
-/// What is in the queue cannot be cancelled. So there are never more than two portions of work in it: one
-/// that runs, and one so that the device need not wait for the host. A layer that is larger than a portion
-/// runs in parts where it can.
-void Executor::enqueue_with_waits(const Cancellation& cancellation) {
-  const cl_command_queue queue = context_->queue();
-  const double most = portion_of(context_->device());
+void Executor::run_layer(size_t index, const Cancellation& cancellation) {
+  Portions portions(context_->device(), context_->queue(), cancellation);
+  for_each_part(index, [&](double work) {
+    portions.add(work, [&](Events* events) { enqueue_layer(index, context_->queue(), events); });
+  });
+}
+
+std::vector<double> Executor::run_timed(const Cancellation& cancellation) {
+  finish();
+  const cl_command_queue queue = context_->profiling_queue();
+  std::vector<Events> events(model_.ops.size());
   double portion = 0.0;
-  Handle<cl_event> before;
-  const auto enqueue_portion = [&](size_t i, double work) {
-    portion += work;
-    if (portion <= most) return enqueue_layer(i, queue, nullptr);
-    portion = 0.0;
-    std::vector<Handle<cl_event>> events;
-    enqueue_layer(i, queue, &events);
-    check(api().clFlush(queue), "clFlush");
-    if (before) {
-      cl_event const event = before.get();
-      check(api().clWaitForEvents(1, &event), "clWaitForEvents");
-    }
-    cancellation.check();
-    if (!events.empty()) before = std::move(events.back());
-  };
-  for (size_t i = 0; i < model_.ops.size(); ++i) {
-    const double work = batch_ * analysis::work(model_, model_.ops[i]);
-    const OutputPart whole = analysis::whole_part(model_, model_.ops[i]);
-    const int parts = static_cast<int>(std::min<double>(whole.row_end, 1 + work / most));
-    if (parts == 1 || batch_ > 1 || !analysis::can_split_rows(model_, model_.ops[i])) {
-      enqueue_portion(i, work);
-      continue;
-    }
-    is_bound_ = false;
-    for (int part = 0; part < parts; ++part) {
-      const auto row = [&](int number) { return static_cast<int>(int64_t{whole.row_end} * number / parts); };
-      layers_.bind_part(i, {row(part), row(part + 1), whole.channel_begin, whole.channel_end});
-      enqueue_portion(i, work / parts);
-    }
-  }
+  for (size_t i = 0; i < events.size(); ++i)
+    for_each_part(i, [&](double work) {
+      enqueue_layer(i, queue, &events[i]);
+      portion += work;
+      if (portion <= portion_of(context_->device())) return;
+      portion = 0.0;
+      check(api().clFinish(queue), "clFinish");
+      cancellation.check();
+    });
+  check(api().clFinish(queue), "clFinish");
+  std::vector<double> milliseconds;
+  for (const Events& of_layer : events) milliseconds.push_back(event_milliseconds(of_layer));
+  return milliseconds;
 }
 
 /// Records the layers for the current batch, once. False where that is not possible: no extension, a driver

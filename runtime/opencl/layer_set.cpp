@@ -15,6 +15,22 @@ using format::OpKind;
 using loader::Model;
 using loader::Op;
 
+namespace {
+
+/// Taps that a work-item reads in turn, in a launch that nothing ends: some hundredths of a second.
+constexpr int64_t kMostTaps = 1 << 20;
+
+/// Throws Error(device) where a window is more than one work-item should read.
+void check_window(const Model& model, size_t index, const Device& device) {
+  const Op& op = model.ops[index];
+  const int64_t taps = int64_t{op.record.kernel_h} * op.record.kernel_w;
+  if (!op.traits().has_window() || taps <= kMostTaps) return;
+  fail(ErrorCode::device, "layer '%s': a window of %lld taps, at most %lld can run on %s; use the CPU",
+       op.name.c_str(), static_cast<long long>(taps), static_cast<long long>(kMostTaps), device.name.c_str());
+}
+
+}  // namespace
+
 double event_milliseconds(const std::vector<Handle<cl_event>>& events) {
   uint64_t nanoseconds = 0;
   for (const Handle<cl_event>& event : events) {
@@ -70,6 +86,7 @@ void LayerSet::prepare_channel_parts(size_t index) {
 }
 
 void LayerSet::choose(size_t index, const KernelChooser::Wish& wish) {
+  check_window(model_, index, context_->device());
   if (chooser_ == nullptr) chooser_ = std::make_unique<KernelChooser>(context_, programs_, options_);
   chooser_->choose(model_, model_.ops[index], wish,
                    [&](const KernelChoice& choice) { set(index, choice, wish.has_channel_parts); });
@@ -116,6 +133,16 @@ void LayerSet::bind_part(size_t index, const OutputPart& part) {
     range.end_row = static_cast<size_t>(rows.end);
   }
   bind_range(index, range, 1);
+}
+
+void LayerSet::bind_pixels(size_t index, int first, int end, int batch) {
+  Range range;
+  range.first_pixel = first;
+  range.end_pixel = end;
+  range.end_channel = model_.output(model_.ops[index]).channels;
+  // The image is filled once, for all parts.
+  if (first == 0) range.end_row = entries_[index].layer.image_height * static_cast<size_t>(batch);
+  bind_range(index, range, batch);
 }
 
 void LayerSet::bind_range(size_t index, const Range& range, int images) {

@@ -73,7 +73,7 @@ std::vector<KernelProgram> OpenClBackend::programs(size_t index) const {
 }
 
 double OpenClBackend::measure_choice(size_t index, const std::string& choice_text, int batch, int repeats,
-                                     bool* is_equal) {
+                                     bool* is_equal, const Cancellation& cancellation) {
   const loader::Op& op = model_.ops[index];
   const KernelChoice choice = KernelChoice::parse(choice_text);
   if (!can_serve(model_, op, executor_.layers().target(), choice))
@@ -91,7 +91,7 @@ double OpenClBackend::measure_choice(size_t index, const std::string& choice_tex
   const auto results = [&] {
     std::vector<std::vector<std::byte>> all;
     upload();
-    executor_.enqueue_layer(index, context_->queue(), nullptr);
+    executor_.run_layer(index, cancellation);
     for (const int tensor : written) {
       all.emplace_back(model_.tensor(tensor).bytes() * static_cast<size_t>(batch));
       executor_.read(tensor, all.back().data(), batch, true);
@@ -106,8 +106,10 @@ double OpenClBackend::measure_choice(size_t index, const std::string& choice_tex
 
   executor_.prepare(batch);
   const auto expected = results();
+  cancellation.check();
   executor_.set_layer(index, choice);
   try {
+    cancellation.check();
     executor_.prepare(batch);
     const auto got = results();
     *is_equal = true;
@@ -121,6 +123,7 @@ double OpenClBackend::measure_choice(size_t index, const std::string& choice_tex
       executor_.enqueue_layer(index, context_->profiling_queue(), &events);
       check(api().clFinish(context_->profiling_queue()), "clFinish");
       times.push_back(event_milliseconds(events));
+      cancellation.check();
     }
     restore();
     return median(std::move(times));

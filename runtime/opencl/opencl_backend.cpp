@@ -73,10 +73,12 @@ void OpenClBackend::forward(const std::vector<InputBuffer>& inputs, const std::v
   if (layer_ms != nullptr) std::fill(layer_ms->begin(), layer_ms->end(), 0.0);
   in_passes(batch, cancellation, [&](int first, int images) {
     upload_inputs(inputs, first, images);
-    if (layer_ms != nullptr)
-      run_timed(*layer_ms);
-    else
+    if (layer_ms != nullptr) {
+      const std::vector<double> times = executor_.run_timed(cancellation);
+      for (size_t i = 0; i < times.size(); ++i) (*layer_ms)[i] += times[i];
+    } else {
       executor_.enqueue(can_replay_, &cancellation);
+    }
     // The queue is in order, so waiting for the last copy is waiting for everything.
     for (size_t i = 0; i < outputs.size(); ++i) {
       const int tensor = model_.outputs[i];
@@ -84,15 +86,6 @@ void OpenClBackend::forward(const std::vector<InputBuffer>& inputs, const std::v
                      i + 1 == outputs.size());
     }
   });
-}
-
-void OpenClBackend::run_timed(std::vector<double>& layer_ms) {
-  executor_.finish();
-  const cl_command_queue queue = context_->profiling_queue();
-  std::vector<std::vector<Handle<cl_event>>> events(model_.ops.size());
-  for (size_t i = 0; i < events.size(); ++i) executor_.enqueue_layer(i, queue, &events[i]);
-  check(api().clFinish(queue), "clFinish");
-  for (size_t i = 0; i < events.size(); ++i) layer_ms[i] += event_milliseconds(events[i]);
 }
 
 void OpenClBackend::activations(const std::vector<InputBuffer>& inputs,
@@ -106,7 +99,7 @@ void OpenClBackend::activations(const std::vector<InputBuffer>& inputs,
     upload_inputs(inputs, first, images);
     for (const int tensor : model_.inputs) copy_out(tensor);
     for (size_t i = 0; i < model_.ops.size(); ++i) {
-      executor_.enqueue_layer(i, context_->queue(), nullptr);
+      executor_.run_layer(i, cancellation);
       for (const int tensor : analysis::tensors_written(model_.ops[i])) copy_out(tensor);
     }
   });
@@ -120,7 +113,7 @@ void OpenClBackend::run_op(size_t index, const std::vector<InputBuffer>& operand
   in_passes(batch, cancellation, [&](int first, int images) {
     for (size_t i = 0; i < operands.size(); ++i)
       executor_.write(read[i], image_of(operands[i], model_.tensor(read[i]).bytes(), first), images, true);
-    executor_.enqueue_layer(index, context_->queue(), nullptr);
+    executor_.run_layer(index, cancellation);
     for (size_t i = 0; i < results.size(); ++i)
       executor_.read(written[i], image_of(results[i], model_.tensor(written[i]).bytes(), first), images,
                      true);

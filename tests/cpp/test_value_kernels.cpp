@@ -8,8 +8,7 @@ namespace {
 
 enum class Reduction { kDepthwise, kMaximum, kAverage };
 
-void float_window(const Isa& isa, Random& random, Reduction reduction) {
-  ConvShape s = random_shape(random, pick_channels(random), 0, 12);
+void check_float_window(const Isa& isa, Random& random, const ConvShape& s, Reduction reduction) {
   const std::vector<float> input = floats_or_tiny_ones(random, (size_t)s.in_h * s.in_w * s.in_c);
   const std::vector<float> weights = floats(random, (size_t)s.kernel_h * s.kernel_w * s.in_c);
   const int pixels = s.out_h * s.out_w;
@@ -41,12 +40,36 @@ void float_window(const Isa& isa, Random& random, Reduction reduction) {
   const std::vector<int> rows = random_cuts(random, s.out_h);
   for (size_t i = 0; i + 1 < rows.size(); i++) {
     if (reduction == Reduction::kDepthwise)
-      isa.values->depthwise_f32(s, weights.data(), input.data(), rows[i], rows[i + 1], e);
-    if (reduction == Reduction::kMaximum) isa.values->max_pool_f32(s, input.data(), rows[i], rows[i + 1], e);
+      isa.values->depthwise_f32(s, weights.data(), input.data(), rows[i], rows[i + 1], e, kNeverStop);
+    if (reduction == Reduction::kMaximum)
+      isa.values->max_pool_f32(s, input.data(), rows[i], rows[i + 1], e, kNeverStop);
     if (reduction == Reduction::kAverage)
-      isa.values->average_pool_f32(s, input.data(), rows[i], rows[i + 1], e);
+      isa.values->average_pool_f32(s, input.data(), rows[i], rows[i + 1], e, kNeverStop);
   }
   compare(out, epilogue, main);
+}
+
+void float_window(const Isa& isa, Random& random, Reduction reduction) {
+  check_float_window(isa, random, random_shape(random, pick_channels(random), 0, 12), reduction);
+}
+
+/// So large that kernels ask between pieces of it whether to end: about square, or one row.
+ConvShape large_window(Random& random, int channels) {
+  ConvShape s = random_shape(random, channels, 0, 4);
+  const bool is_row = random() % 2;
+  s.kernel_h = is_row ? 1 : 280, s.kernel_w = is_row ? 70000 : 260;
+  s.dilation_h = s.dilation_w = 1;
+  s.in_h = s.kernel_h + pick(random, 0, 1), s.in_w = s.kernel_w + pick(random, 0, 2);
+  s.pad_top = s.pad_bottom = 0;
+  s.pad_left = pick(random, 0, 2), s.pad_right = pick(random, 0, 2);
+  s.out_h = (s.in_h - s.kernel_h) / s.stride_h + 1;
+  s.out_w = (s.in_w + s.pad_left + s.pad_right - s.kernel_w) / s.stride_w + 1;
+  return s;
+}
+
+void large_windows(const Isa& isa, Random& random) {
+  for (const auto reduction : {Reduction::kDepthwise, Reduction::kMaximum, Reduction::kAverage})
+    check_float_window(isa, random, large_window(random, pick_one(random, {1, 5, 17})), reduction);
 }
 
 void check_bit_pool(const Isa& isa, Random& random, const ConvShape& s) {
@@ -59,7 +82,7 @@ void check_bit_pool(const Isa& isa, Random& random, const ConvShape& s) {
   const std::vector<int> rows = random_cuts(random, s.out_h);
   for (size_t i = 0; i + 1 < rows.size(); i++)
     isa.values->max_pool_bits(s, flips ? flip.data() : nullptr, input.data(), rows[i], rows[i + 1],
-                              out.bit_words.data());
+                              out.bit_words.data(), kNeverStop);
   REQUIRE_MESSAGE(out.intact(), "written outside the output");
   for (int p = 0; p < s.out_h * s.out_w; p++) {
     std::vector<uint32_t> expected(words(channels));
@@ -96,8 +119,7 @@ void wide_bit_pool(const Isa& isa, Random& random) {
   check_bit_pool(isa, random, s);
 }
 
-void binary_depthwise(const Isa& isa, Random& random) {
-  ConvShape s = random_shape(random, pick_channels(random), 0, 12);
+void check_binary_depthwise(const Isa& isa, Random& random, ConvShape s) {
   s.pad_value = pick(random, -1, 1);
   const std::vector<uint32_t> input = bits(random, (size_t)s.in_h * s.in_w, s.in_c);
   const std::vector<uint32_t> weights = bits(random, (size_t)s.kernel_h * s.kernel_w, s.in_c);
@@ -123,7 +145,8 @@ void binary_depthwise(const Isa& isa, Random& random) {
   const AccumulatorSink sink = threshold_form ? out.threshold_sink() : AccumulatorSink{nullptr, 0, &e};
   const std::vector<int> rows = random_cuts(random, s.out_h);
   for (size_t i = 0; i + 1 < rows.size(); i++)
-    isa.binary_depthwise(s, weights.data(), thresholds.data(), input.data(), rows[i], rows[i + 1], sink);
+    isa.binary_depthwise(s, weights.data(), thresholds.data(), input.data(), rows[i], rows[i + 1], sink,
+                         kNeverStop);
   if (!threshold_form) return compare(out, epilogue, main);
   REQUIRE_MESSAGE(out.intact(), "written outside the output");
   for (int p = 0; p < pixels; p++) {
@@ -147,9 +170,9 @@ void elementwise(const Isa& isa, Random& random) {
   const Epilogue e = epilogue.make(out);
   const std::vector<int> cuts = random_cuts(random, pixels);
   for (size_t i = 0; i + 1 < cuts.size(); i++) {
-    if (type == 0) isa.values->elementwise_f32(main.data(), cuts[i], cuts[i + 1], e);
-    if (type == 1) isa.values->elementwise_u8(bytes.data(), cuts[i], cuts[i + 1], e);
-    if (type == 2) isa.values->elementwise_bits(packed.data(), cuts[i], cuts[i + 1], e);
+    if (type == 0) isa.values->elementwise_f32(main.data(), cuts[i], cuts[i + 1], e, kNeverStop);
+    if (type == 1) isa.values->elementwise_u8(bytes.data(), cuts[i], cuts[i + 1], e, kNeverStop);
+    if (type == 2) isa.values->elementwise_bits(packed.data(), cuts[i], cuts[i + 1], e, kNeverStop);
   }
   for (size_t i = 0; i < main.size(); i++) {
     if (type == 1) main[i] = (float)bytes[i];
@@ -171,7 +194,7 @@ void in_place_add(const Isa& isa, Random& random) {
   step.tensor = out.value.data();
   step.tensor_pixel_stride = channels;
   const Epilogue e = {&step, 1, out.value.data(), nullptr, nullptr, channels, channels, 0};
-  isa.values->elementwise_f32(main.data(), 0, pixels, e);
+  isa.values->elementwise_f32(main.data(), 0, pixels, e, kNeverStop);
   INFO(pixels, "x", channels);
   for (size_t i = 0; i < main.size(); i++)
     REQUIRE_MESSAGE(out.value.data()[i] == main[i] + shortcut[i], "element ", i);
@@ -214,10 +237,10 @@ void transcendental(const Isa& isa, Random& random) {
     std::vector<float> y(x.size());
     const int count = (int)x.size();
     const Epilogue e = {&step, 1, y.data(), nullptr, nullptr, count, count, 0};
-    isa.values->elementwise_f32(x.data(), 0, 1, e);
+    isa.values->elementwise_f32(x.data(), 0, 1, e, kNeverStop);
     std::vector<float> scalar(x.size());
     const Epilogue e_scalar = {&step, 1, scalar.data(), nullptr, nullptr, count, count, 0};
-    select_isa("scalar")->values->elementwise_f32(x.data(), 0, 1, e_scalar);
+    select_isa("scalar")->values->elementwise_f32(x.data(), 0, 1, e_scalar, kNeverStop);
     REQUIRE_MESSAGE(std::isnan(y.back()), "NaN became ", y.back());
     for (size_t i = 0; i + 1 < x.size(); i++) {
       INFO("kind ", (int)function.kind, " of ", digits(x[i]), ": got ", digits(y[i]));
@@ -245,7 +268,7 @@ void rounding(const Isa& isa, Random& random) {
   std::vector<float> y(x.size());
   const int count = (int)x.size();
   const Epilogue e = {&step, 1, y.data(), nullptr, nullptr, count, count, 0};
-  isa.values->elementwise_f32(x.data(), 0, 1, e);
+  isa.values->elementwise_f32(x.data(), 0, 1, e, kNeverStop);
   REQUIRE_MESSAGE(std::isnan(y.back()), "NaN became ", y.back());
   for (size_t i = 0; i + 1 < x.size(); i++) {
     const float expected = std::nearbyint(x[i]);
@@ -308,6 +331,69 @@ void softmax_of_nan(const Isa& isa, Random&) {
   }
 }
 
+void binary_depthwise(const Isa& isa, Random& random) {
+  check_binary_depthwise(isa, random, random_shape(random, pick_channels(random), 0, 12));
+}
+
+void large_windows_of_bits(const Isa& isa, Random& random) {
+  check_bit_pool(isa, random, large_window(random, pick_one(random, {1, 40})));
+  check_binary_depthwise(isa, random, large_window(random, pick_one(random, {1, 40})));
+}
+
+/// Whose work a caller may end asks for that often, and ends.
+void stopped(const Isa& isa, Random& random) {
+  ConvShape s = large_window(random, 8);
+  s.in_h = s.kernel_h = 2000, s.in_w = s.kernel_w = 1000, s.out_h = 1, s.out_w = 1,
+  s.pad_left = s.pad_right = 0;
+  const size_t values = (size_t)s.in_h * s.in_w * s.in_c;
+  const std::vector<float> input(values), weights(values);
+  const std::vector<uint32_t> packed(values / s.in_c);
+  std::vector<float> value(values);
+  std::vector<uint32_t> packed_result(1);
+  const std::vector<int32_t> thresholds(s.in_c);
+  Epilogue e = {};
+  e.value = value.data(), e.channels = e.pixel_channels = s.in_c;
+  const AccumulatorSink sink = {packed_result.data(), 1, nullptr};
+  const ValueKernels& k = *isa.values;
+  const auto check = [&](const char* what, const auto& run) {
+    int asked = 0, allowed = INT32_MAX;
+    struct Asker {
+      int &asked, &allowed;
+    } asker = {asked, allowed};
+    const Stop stop = {[](const void* context) {
+                         const auto& own = *static_cast<const Asker*>(context);
+                         return ++own.asked > own.allowed;
+                       },
+                       &asker};
+    run(stop);
+    // 16 million values, or words of 8 channels.
+    INFO(what);
+    CHECK(asked >= 1);
+    const int all = asked;
+    asked = 0, allowed = all / 2;
+    run(stop);
+    INFO("asks ", all, " times unless it is ended");
+    CHECK(asked == allowed + 1);
+  };
+  check("max_pool_f32", [&](const Stop& stop) { k.max_pool_f32(s, input.data(), 0, 1, e, stop); });
+  check("average_pool_f32", [&](const Stop& stop) { k.average_pool_f32(s, input.data(), 0, 1, e, stop); });
+  check("depthwise_f32",
+        [&](const Stop& stop) { k.depthwise_f32(s, weights.data(), input.data(), 0, 1, e, stop); });
+  check("binary_depthwise", [&](const Stop& stop) {
+    isa.binary_depthwise(s, packed.data(), thresholds.data(), packed.data(), 0, 1, sink, stop);
+  });
+  const int pixels = s.in_h * s.in_w;
+  check("elementwise_f32", [&](const Stop& stop) { k.elementwise_f32(input.data(), 0, pixels, e, stop); });
+  const std::vector<uint8_t> bytes(values);
+  check("elementwise_u8", [&](const Stop& stop) { k.elementwise_u8(bytes.data(), 0, pixels, e, stop); });
+  check("elementwise_bits", [&](const Stop& stop) { k.elementwise_bits(packed.data(), 0, pixels, e, stop); });
+  // Windows of bits are ended between pixels.
+  s.kernel_h = s.kernel_w = 500, s.out_h = 1501, s.out_w = 501;
+  std::vector<uint32_t> pooled((size_t)s.out_h * s.out_w);
+  check("max_pool_bits",
+        [&](const Stop& stop) { k.max_pool_bits(s, nullptr, packed.data(), 0, 20, pooled.data(), stop); });
+}
+
 TEST_CASE("depthwise_f32") {
   for_each_isa(test_cases(150),
                [](const Isa& isa, Random& r) { float_window(isa, r, Reduction::kDepthwise); });
@@ -318,6 +404,9 @@ TEST_CASE("max_pool_f32") {
 TEST_CASE("average_pool_f32") {
   for_each_isa(test_cases(150), [](const Isa& isa, Random& r) { float_window(isa, r, Reduction::kAverage); });
 }
+TEST_CASE("large windows") { for_each_isa(2, large_windows); }
+TEST_CASE("large windows of bits") { for_each_isa(2, large_windows_of_bits); }
+TEST_CASE("work that a caller ends") { for_each_isa(1, stopped); }
 TEST_CASE("max_pool_bits") { for_each_isa(test_cases(150), bit_pool); }
 TEST_CASE("max_pool_bits of wide maps") { for_each_isa(test_cases(150) / 5, wide_bit_pool); }
 TEST_CASE("binary_depthwise") { for_each_isa(test_cases(150), binary_depthwise); }

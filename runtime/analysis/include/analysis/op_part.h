@@ -16,6 +16,9 @@ bool can_split_rows(const loader::Model& model, const loader::Op& op);
 /// Whether it can be cut between output channels: convolutions without groups.
 bool can_split_channels(const loader::Model& model, const loader::Op& op);
 
+/// Whether each pixel of its output can be computed by itself.
+bool has_pixel_parts(const loader::Op& op);
+
 /// Output channels of packed bits are cut at multiples of this, so that both processors write whole bytes.
 inline constexpr int kChannelGrain = 8;
 

@@ -44,7 +44,8 @@ class CoexecBackend final : public Backend {
 
   // Network's functions of the same names.
   LayerTimes measure_layer(size_t index, const std::optional<OutputPart>& cpu,
-                           const std::optional<OutputPart>& gpu, int repeats);
+                           const std::optional<OutputPart>& gpu, int repeats,
+                           const Cancellation& cancellation);
   std::vector<DispatchInfo> dispatch(size_t index, const OutputPart& gpu);
   std::string plan_key() const;
   const ExecutionPlan& plan() const { return plan_; }

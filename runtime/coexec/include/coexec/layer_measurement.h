@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "coexec/executor.h"
+#include "types/cancellation.h"
 #include "types/layer.h"
 
 namespace phonebit::engine::coexec {
@@ -21,7 +22,8 @@ class LayerMeasurement {
   /// The least of up to `repeats` runs after a warm-up: whatever else the device does makes it slower. An
   /// absent part: that processor does nothing. Throws Error(input) for parts that cannot be, Error(device)
   /// when the device cannot compute its part; then this is good for nothing more.
-  LayerTimes measure(const std::optional<OutputPart>& cpu, const std::optional<OutputPart>& gpu, int repeats);
+  LayerTimes measure(const std::optional<OutputPart>& cpu, const std::optional<OutputPart>& gpu, int repeats,
+                     const Cancellation& cancellation);
 
  private:
   /// Makes what runs these parts, unless it is there from the last time.

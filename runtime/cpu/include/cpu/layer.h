@@ -30,7 +30,7 @@ struct BuildContext {
 
 /// A layer runs in phases; the parts of one phase are independent, and a phase begins when the one before it
 /// has ended. run() reads and writes only tensors that were bound at construction and the scratch memory: no
-/// allocation, no exception.
+/// allocation, no exception. It takes some milliseconds, or asks `stop` that often.
 class Layer {
  public:
   Layer() = default;
@@ -48,7 +48,7 @@ class Layer {
   virtual void set_scratch(std::byte* /*scratch*/) {}
   virtual int phases() const { return 1; }
   virtual int parts(int phase) const = 0;
-  virtual void run(int phase, int part) = 0;
+  virtual void run(int phase, int part, const Stop& stop) = 0;
 
  protected:
   std::string kernel_;

@@ -8,6 +8,7 @@
 
 #include "memory/aligned_buffer.h"
 #include "threads/thread_pool.h"
+#include "types/cancellation.h"
 
 namespace phonebit::engine::cpu {
 
@@ -28,8 +29,13 @@ class PackingList {
     return weights_.back().as<float>();
   }
 
+  /// Throws Error(cancelled) between jobs where the interrupt hook says so.
   void run(threads::ThreadPool& pool) {
-    pool.parallel_for(static_cast<int>(jobs_.size()), [&](int part) { jobs_[static_cast<size_t>(part)](); });
+    const Cancellation cancellation;
+    pool.parallel_for(static_cast<int>(jobs_.size()), [&](int part) {
+      if (!cancellation.is_requested()) jobs_[static_cast<size_t>(part)]();
+    });
+    cancellation.check();
   }
 
  private:

@@ -9,6 +9,9 @@
 
 namespace phonebit::engine::loader {
 
+/// Read between two looks at an interrupt: some milliseconds.
+inline constexpr size_t kPieceBytes = size_t{8} << 20;
+
 /// How bytes become a FileBytes.
 struct FileAccess {
   /// Used where they are: a mapping that is shared with the page cache, or the caller's memory. They must

@@ -37,8 +37,12 @@ class Executor {
 
   /// Enqueues all layers. With `can_replay`, through a recorded command buffer where the device has them.
   /// With a cancellation it waits for most of them where they are much work, and throws Error(cancelled)
-  /// between two.
+  /// between two parts of it.
   void enqueue(bool can_replay, const Cancellation* cancellation);
+  /// Runs all layers on the profiling queue; returns the milliseconds of each. Throws as enqueue.
+  std::vector<double> run_timed(const Cancellation& cancellation);
+  /// Runs one layer. Throws as enqueue.
+  void run_layer(size_t index, const Cancellation& cancellation);
   /// Enqueues one layer on `queue`; `events` (may be null) receives one for each command.
   void enqueue_layer(size_t index, cl_command_queue queue, std::vector<Handle<cl_event>>* events);
   /// Enqueues a part of a layer, of one image; the layer is bound to that part until the next prepare().
@@ -57,7 +61,9 @@ class Executor {
 
  private:
   void bind_arguments();
-  void enqueue_with_waits(const Cancellation& cancellation);
+  class Portions;
+  template <class Enqueue>
+  void for_each_part(size_t index, const Enqueue& enqueue);
   bool record();
 
   const loader::Model& model_;

@@ -48,6 +48,9 @@ class LayerSet {
   /// For a part of one image; a part of the channels needs prepare_channel_parts(). Where the kernel cannot
   /// begin at the part's first channel, the next one of the tables serves. Throws Error(device) if none can.
   void bind_part(size_t index, const OutputPart& part);
+  /// For output pixels [first, end), counted over a batch. Parts of a batch are bound and enqueued in order
+  /// from the first pixel on. The layer must be one with analysis::has_pixel_parts.
+  void bind_pixels(size_t index, int first, int end, int batch);
 
   /// Enqueues what is bound; `events` (may be null) receives one for each command.
   void enqueue(size_t index, cl_command_queue queue, std::vector<Handle<cl_event>>* events) const;

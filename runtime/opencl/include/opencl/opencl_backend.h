@@ -36,7 +36,8 @@ class OpenClBackend final : public Backend {
                          int batch);
   std::vector<std::string> candidates(size_t index) const;
   std::vector<KernelProgram> programs(size_t index) const;
-  double measure_choice(size_t index, const std::string& choice, int batch, int repeats, bool* is_equal);
+  double measure_choice(size_t index, const std::string& choice, int batch, int repeats, bool* is_equal,
+                        const Cancellation& cancellation);
   std::string tuning_line(size_t index, const std::string& choice) const;
   StartupInfo startup() const;
   OpenClHandles handles() const;
@@ -52,7 +53,6 @@ class OpenClBackend final : public Backend {
   void upload_inputs(const std::vector<InputBuffer>& inputs, int first, int images);
   /// Runs all layers on what is in the queue before them; when they are done, adds their milliseconds by the
   /// device's clock.
-  void run_timed(std::vector<double>& layer_ms);
 
   const loader::Model& model_;
   std::shared_ptr<Context> context_;
