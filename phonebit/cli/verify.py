@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,7 +20,8 @@ from phonebit.cli.import_options import (
 from phonebit.cli.options import (
     ForceOption,
     JsonOption,
-    Precision,
+    MaxMemoryOption,
+    MaxWorkOption,
     PrecisionOption,
     ThreadsOption,
 )
@@ -95,6 +96,8 @@ def verify(
     threads: ThreadsOption = 0,
     device: DevicesOption = None,
     precision: PrecisionOption = "exact",
+    max_memory: MaxMemoryOption = 0,
+    max_work: MaxWorkOption = 0.0,
     html: HtmlOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
@@ -122,7 +125,14 @@ def verify(
             raise InputError("no such folder", where=str(html.parent), hint="make it first")
         check_output(html, HTML_FILE, [source, file, dataset, plugin], force)
     options = import_options(model, input_shape, trust_lambdas, plugin)
-    networks = _load(file, device or ["auto"], threads, precision)
+    networks = _load(
+        file,
+        device or ["auto"],
+        threads=threads,
+        precision=precision,
+        max_memory_bytes=max_memory,
+        max_work=max_work,
+    )
     arrays = read_inputs(networks[0], dataset, samples, seed, input_range)
     is_file = dataset is not None and not dataset.is_dir()
     count = max(len(array) for array in arrays.values())
@@ -150,12 +160,9 @@ def verify(
         raise typer.Exit(EXIT_CHECK_FAILED)
 
 
-def _load(file: Path, devices: list[str], threads: int, precision: Precision) -> list[Network]:
+def _load(file: Path, devices: list[str], **options: Any) -> list[Network]:
     """The file on each device."""
     from phonebit.network import Network
 
     names = [name for one in devices for name in (BOTH if one == "both" else (one,))]
-    unique = list(dict.fromkeys(names))
-    return [
-        Network.load(file, device=name, threads=threads, precision=precision) for name in unique
-    ]
+    return [Network.load(file, device=name, **options) for name in dict.fromkeys(names)]

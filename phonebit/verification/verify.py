@@ -48,6 +48,8 @@ def verify(
     framework: bool = True,
     device: DeviceLike = "auto",
     precision: Precision = "exact",
+    max_memory_bytes: int = 0,
+    max_work: float = 0.0,
     progress: Callable[[str], None] | None = None,
 ) -> VerificationReport:
     """Compare a ``.pbit`` file with the checkpoint that it was made from.
@@ -72,6 +74,8 @@ def verify(
             ``Network.load``. If it is not "exact", float layers may differ by 0.1 of their
             largest value, bits where what they are the sign of is below that; the report says by
             how much they do, and what whole inferences make of it.
+        max_memory_bytes: limit of a file that is loaded, as for ``Network.load``.
+        max_work: another.
         progress: called with a text before each step.
 
     Returns:
@@ -85,7 +89,11 @@ def verify(
         InputError: if the inputs do not fit the file, or the networks are not of one file.
         VerificationError: if checkpoint and file do not belong together at all.
     """
-    networks = _networks(file, device, precision)
+    if isinstance(file, str | os.PathLike):
+        file = Network.load(
+            file, device, precision=precision, max_memory_bytes=max_memory_bytes, max_work=max_work
+        )
+    networks = _one_file([file] if isinstance(file, Network) else list(file))
     network = networks[0]
     say = progress or (lambda _text: None)
     if isinstance(source, Source):
@@ -130,14 +138,7 @@ def verify(
     )
 
 
-def _networks(
-    file: str | os.PathLike[str] | Network | Sequence[Network],
-    device: DeviceLike,
-    precision: Precision,
-) -> list[Network]:
-    if isinstance(file, str | os.PathLike):
-        return [Network.load(file, device, precision=precision)]
-    networks = [file] if isinstance(file, Network) else list(file)
+def _one_file(networks: list[Network]) -> list[Network]:
     paths = {str(network.path) for network in networks}
     if len(paths) != 1:
         raise InputError(

@@ -155,6 +155,22 @@ def test_verify_passes_with_code_0(cli: Cli, checkpoint: Path, u8_file: Path) ->
     assert document["samples"] == 2
 
 
+@pytest.mark.parametrize("command", ["run", "verify", "bench"])
+@pytest.mark.parametrize("limit", ["--max-memory", "--max-work"])
+def test_limits_of_a_file_are_the_callers(
+    cli: Cli, checkpoint: Path, u8_file: Path, pictures: list[Path], command: str, limit: str
+) -> None:
+    files = {
+        "run": [u8_file, pictures[0]],
+        "verify": [checkpoint, u8_file, "--samples", 1, "--interpreter"],
+        "bench": [u8_file, "--runs", 1],
+    }
+    refused = cli(command, *files[command], "--device", "cpu", limit, 100)
+    assert refused.code == 2
+    assert "limit of 100" in refused.err
+    assert cli(command, *files[command], "--device", "cpu", limit, 10**12).code == 0
+
+
 def test_verify_finds_damage_with_code_1(
     cli: Cli, checkpoint: Path, u8_file: Path, tmp_path: Path
 ) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from phonebit import InputError, Network, VerificationError
+from phonebit import InputError, ModelFormatError, Network, VerificationError
 from phonebit.converter.ir import Graph, Node
 from phonebit.converter.ops import BinaryConv2D
 from phonebit.converter.ops.epilogue import ScaleBias
@@ -160,6 +160,12 @@ def test_levels_without_a_meaning_are_refused(
     path.write_bytes(to_bytes(replace(read_graph(u8_file), preprocessing={}), {}))
     with pytest.raises(VerificationError, match="convert the checkpoint again"):
         check(checkpoint, path)
+
+
+def test_limits_are_the_callers(checkpoint: Path, u8_file: Path) -> None:
+    for limits in ({"max_memory_bytes": 100}, {"max_work": 1.0}):
+        with pytest.raises(ModelFormatError, match="limit"):
+            verify(checkpoint, u8_file, framework=False, **limits)
 
 
 def test_inputs_are_checked_like_forwards(checkpoint: Path, u8_file: Path) -> None:
