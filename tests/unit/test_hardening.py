@@ -1,4 +1,4 @@
-"""How the native libraries are linked: what an attacker could use of them is closed."""
+"""How the native libraries are built: what an attacker could use of them is closed."""
 
 from __future__ import annotations
 
@@ -30,6 +30,20 @@ def test_tables_are_read_only_and_stacks_hold_no_code(path: str | None) -> None:
     assert any(line.split()[:1] == ["GNU_RELRO"] for line in headers)
     (stack,) = (line for line in headers if line.split()[:1] == ["GNU_STACK"])
     assert "RWE" not in stack
+
+
+@pytest.mark.parametrize("path", [_runtime.__file__, LIBRARY])
+def test_overwritten_stacks_and_overlong_copies_end_the_process(path: str | None) -> None:
+    if path is None:
+        pytest.skip("PHONEBIT_LIBRARY names no library")
+    imported = {line.split()[7].split("@")[0] for line in undefined_symbols(path)}
+    assert "__stack_chk_fail" in imported
+    assert any(name.endswith("_chk") for name in imported), sorted(imported)
+
+
+def undefined_symbols(path: str) -> list[str]:
+    table = readelf(path, "--dyn-syms").splitlines()
+    return [line for line in table if len(line.split()) > 7 and line.split()[6] == "UND"]
 
 
 def test_the_python_module_exports_its_entry_alone() -> None:
