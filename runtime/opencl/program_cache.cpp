@@ -1,14 +1,18 @@
 #include "opencl/program_cache.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <vector>
 
 #include "opencl/cl_functions.h"
+#include "opencl/compile_hook.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::opencl {
 namespace {
+
+std::atomic<void (*)()> compile_hook{nullptr};
 
 std::string build_options(const Device& device, const char* standard) {
   // -w: a driver may print its compiler's warnings on the user's terminal (NVIDIA's: "1 warning generated.").
@@ -26,6 +30,8 @@ std::string store_key(const Device& device, const std::string& options, const st
 }
 
 }  // namespace
+
+void set_compile_hook(void (*hook)()) { compile_hook = hook; }
 
 ProgramCache::ProgramCache(std::shared_ptr<Context> context, std::string directory)
     : context_(std::move(context)),
@@ -71,6 +77,7 @@ Handle<cl_program> ProgramCache::load_or_build(const Source& source) {
       return program;
     }
   }
+  if (void (*const hook)() = compile_hook) hook();
   const auto start = std::chrono::steady_clock::now();
   Handle<cl_program> program = build(source);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;

@@ -1,7 +1,6 @@
 #include "opencl/self_test.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <set>
@@ -10,7 +9,6 @@
 #include "analysis/op_tensors.h"
 #include "cpu/cpu_backend.h"
 #include "opencl/executor.h"
-#include "opencl/self_test_hook.h"
 #include "opencl/test_problems.h"
 #include "types/fail.h"
 #include "types/interrupt.h"
@@ -22,8 +20,6 @@ using loader::Op;
 using loader::Tensor;
 
 constexpr int kImages = 2;
-
-std::atomic<void (*)()> self_test_hook{nullptr};
 
 /// Buffers for the tensors of a problem's op.
 struct Results {
@@ -111,8 +107,6 @@ std::string run_problem(const TestProblem& problem, const std::shared_ptr<Contex
 
 }  // namespace
 
-void set_self_test_hook(void (*hook)()) { self_test_hook = hook; }
-
 SelfTest::SelfTest(std::shared_ptr<Context> context, ProgramCache& programs, const std::string& directory)
     : context_(std::move(context)), programs_(programs), store_(directory) {}
 
@@ -146,7 +140,6 @@ SelfTestResult SelfTest::run(const std::string& op, const KernelChoice& choice, 
   const Target target{context_->device(), false};
   for (const auto& problem : test_problems(op)) {
     if (!can_serve(problem->model, problem->model.ops[0], target, choice)) continue;
-    if (void (*const hook)() = self_test_hook) hook();
     check_interrupt();
     try {
       result.detail = run_problem(*problem, context_, programs_, choice, has_channel_parts);

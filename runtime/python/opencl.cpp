@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/devices.h"
-#include "opencl/self_test_hook.h"
+#include "opencl/compile_hook.h"
 #include "options.h"
 
 namespace py = pybind11;
@@ -18,7 +18,7 @@ namespace phonebit::engine::python {
 namespace {
 
 /// The first time, people are told why they wait.
-void before_self_test() {
+void before_compiling() {
   const py::gil_scoped_acquire locked;
   py::module_::import("phonebit.devices.first_use").attr("announce")();
 }
@@ -71,7 +71,7 @@ void define_opencl(py::module_& module) {
   module.def("use_opencl_library", &use_opencl_library, py::arg("path"));
   module.def("opencl_devices", &opencl_devices, "OpenCL devices, GPUs first.");
   module.def("opencl_error", &opencl_error, "Why there is no OpenCL device, or an empty text.");
-  opencl::set_self_test_hook(&before_self_test);
+  opencl::set_compile_hook(&before_compiling);
   module.def("opencl_self_test", &self_test, py::arg("device"), py::arg("cache_directory") = "",
              py::arg("again") = false, "(op, choice, passed, detail) of every kernel variant.");
 }
