@@ -73,7 +73,7 @@ def real_weights(*shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float32
 
 def endless_graphs() -> list[Graph]:
     signs = real_weights(64, 1, 129, 64)
-    steps = [Clamp(float(-index - 1), float(index + 1)) for index in range(1000)]
+    steps = [Clamp(float(-index - 1), float(index + 1)) for index in range(100)]
     last = PIXEL[2] - 1
     return [
         of_bits(
