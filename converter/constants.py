@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phonebit.format.bits import pack_signs, tail_bits_are_clear, unpack_signs
+from phonebit.format.bits import pack_signs, unpack_signs
 from phonebit.format.contents import CONSTANT_TYPES, Records
 from phonebit.format.records import CONSTANT, DataType
 from phonebit.format.writer import align
@@ -58,13 +58,10 @@ def weight_words(weights: NDArray[Any], depthwise: bool) -> NDArray[np.uint32]:
 
 def weights_from_words(
     words: NDArray[np.uint32], shape: tuple[int, int, int, int], depthwise: bool
-) -> NDArray[np.int8] | None:
-    """The inverse of ``weight_words`` for weights of ``shape``; None if tail bits are set."""
+) -> NDArray[np.int8]:
+    """The inverse of ``weight_words`` for weights of ``shape``."""
     cout, kernel_h, kernel_w, per_group = shape
     count = cout if depthwise else per_group
     rows = (kernel_h, kernel_w) if depthwise else (cout, kernel_h, kernel_w)
-    table = words.reshape(*rows, -1)
-    if not tail_bits_are_clear(table, count):
-        return None
-    signs = unpack_signs(table, count)
+    signs = unpack_signs(words.reshape(*rows, -1), count)
     return signs.transpose(2, 0, 1)[..., None] if depthwise else signs

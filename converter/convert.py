@@ -23,7 +23,7 @@ from phonebit.converter.writer import to_bytes
 from phonebit.detection.head import DetectionHead
 from phonebit.errors import ConversionError, InputError
 from phonebit.floating_point import rounds_by_default
-from phonebit.format.optional_sections import MAX_LABELS, MAX_NAME_BYTES
+from phonebit.format.records import MAX_LABELS, MAX_NAME_BYTES
 from phonebit.format.writer import PBIT_FILE
 from phonebit.images.preprocessing import Preprocessing
 from phonebit.output_files import check_output, write_output

@@ -113,21 +113,13 @@ class _Reader:
         inputs = [int(index) for index in self.contents.operands[begin : begin + count]]
         value, bits = int(record["value_output"]), int(record["bits_output"])
         main, output = (self.kinds[index] for index in (inputs[0], value if bits == NONE else bits))
-        reader = RecordReader(self.contents, record, f"{self.where}: {name}", main, output, inputs)
-        least = operator.least_operands
-        if count < least if least > 1 else count != 1:
-            reader.fail("operand count", got=count)
+        reader = RecordReader(self.contents, record, main, output, inputs)
         copies_bits = operator.copies_bits and main.dtype == DataType.BIT and bits != NONE
         if copies_bits:
-            if value != NONE:
-                reader.fail("writes a value beside the bits that it copies")
             value, bits = bits, NONE
-        epilogue = self._epilogue(reader)
         op = operator.read(reader)
-        if isinstance(op, EpilogueOperator) and not copies_bits:
-            op.epilogue = epilogue
-        elif epilogue.steps or epilogue.threshold is not None:
-            reader.fail("has steps or a threshold, can have none")
+        if isinstance(op, EpilogueOperator):
+            op.epilogue = self._epilogue(reader)
         return Node(
             name,
             op,
@@ -145,5 +137,4 @@ class _Reader:
             return Epilogue(steps)
         if kind == ThresholdKind.F32 and not op.has("threshold"):
             return Epilogue(steps, np.zeros(channels, np.float32))
-        dtype = DataType.I32 if kind == ThresholdKind.I32 else DataType.F32
-        return Epilogue(steps, op.constant("threshold", dtype, channels, "threshold"))
+        return Epilogue(steps, op.constant("threshold"))

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from phonebit.converter.constants import ConstantPool
 from phonebit.converter.ir import TensorType, Window
-from phonebit.errors import ModelFormatError
 from phonebit.format.contents import FileContents, Records
-from phonebit.format.reader import RE_EXPORT, constant_array
+from phonebit.format.reader import constant_array
 from phonebit.format.records import NONE, DataType
 
 SIDES = ("top", "left", "bottom", "right")
@@ -26,7 +25,6 @@ class RecordReader:
     Attributes:
         contents: The file.
         record: The record.
-        where: Names the op in errors.
         main: Type of the op's first operand.
         output: Type of its output.
         inputs: Numbers of the tensors that it reads; epilogue operations append theirs.
@@ -34,7 +32,6 @@ class RecordReader:
 
     contents: FileContents
     record: np.void
-    where: str
     main: TensorType
     output: TensorType
     inputs: list[int]
@@ -55,39 +52,16 @@ class RecordReader:
         """Whether the record has what this field refers to."""
         return self.integer(field) != NONE
 
-    def fail(self, what: str, *, expected: object = None, got: object = None) -> NoReturn:
-        """Reports a damaged record.
-
-        Raises:
-            ModelFormatError: Always.
-        """
-        raise ModelFormatError(what, where=self.where, expected=expected, got=got, hint=RE_EXPORT)
-
-    def constant_type(self, field: str, what: str) -> DataType:
-        """Element type of the constant that a field refers to; ``what`` names it in errors."""
-        if not self.has(field):
-            self.fail(f"{what} missing")
+    def constant_type(self, field: str) -> DataType:
+        """Element type of the constant that a field refers to."""
         return DataType(int(self.contents.constants[self.integer(field)]["dtype"]))
 
-    def constant_size(self, field: str, what: str) -> int:
-        """Number of its elements."""
-        self.constant_type(field, what)
-        return int(self.contents.constants[self.integer(field)]["count"])
-
-    def constant(self, field: str, dtype: DataType, count: int, what: str) -> NDArray[Any]:
-        """Its elements, which must be ``count`` of the given type (BIT: words)."""
-        kind = self.constant_type(field, what)
-        if kind != dtype:
-            self.fail(f"type of {what}", expected=dtype.name, got=kind.name)
-        array = constant_array(self.contents, self.integer(field))
-        if array.size != count:
-            self.fail(f"size of {what}", expected=count, got=array.size)
-        return array
+    def constant(self, field: str) -> NDArray[Any]:
+        """Its elements (BIT: words)."""
+        return constant_array(self.contents, self.integer(field))
 
     def operand(self) -> int:
         """The op's input number of the tensor that an epilogue operation reads."""
-        if not self.has("tensor"):
-            self.fail("a step lacks its tensor")
         self.inputs.append(self.integer("tensor"))
         return len(self.inputs) - 1
 

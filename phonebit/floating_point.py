@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from phonebit.devices.runtime import load_runtime
+from phonebit.compiled import load_runtime
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")

@@ -20,7 +20,7 @@ from benchmarks.coexec.steps import PREPARE, Step, run_steps
 from benchmarks.coexec.testbed import ISAS, Testbed, all_cores, run
 from benchmarks.coexec.turns import Budget
 from benchmarks.command_line import parser_of
-from phonebit.devices.runtime import load_runtime
+from phonebit.compiled import load_runtime
 
 SPLITS: Final = ((1, 1), (1, 2), (2, 1), (1, 4), (4, 1), (4, 4))
 """Cores of the GPU and of the CPU; those that the machine has."""

@@ -86,11 +86,7 @@ class Numbered(ABC):
     @classmethod
     @abstractmethod
     def read(cls, record: RecordReader) -> Self:
-        """What a record holds.
-
-        Raises:
-            ModelFormatError: The record contradicts itself.
-        """
+        """What a record of a sound file holds."""
 
     @classmethod
     def by_kind(cls, kinds: type[Kind]) -> dict[Kind, type[Self]]:

@@ -40,4 +40,4 @@ class BinaryConv2D(BinaryConvolution):
     def read(cls, record: RecordReader) -> Self:
         groups = record.integer("groups")
         weights = cls.read_weights(record, groups)
-        return cls(weights, record.window(), groups, cls.read_pad_value(record))
+        return cls(weights, record.window(), groups, int(record.number("pad_value")))

@@ -40,4 +40,4 @@ class BinaryDepthwiseConv2D(BinaryConvolution):
     @classmethod
     def read(cls, record: RecordReader) -> Self:
         weights = cls.read_weights(record, record.main.shape[2])
-        return cls(weights, record.window(), cls.read_pad_value(record))
+        return cls(weights, record.window(), int(record.number("pad_value")))

@@ -33,7 +33,6 @@ class Conv2D(Convolution):
 
     kinds = (OpKind.CONV2D,)
     reads = (U8, F32)
-    weight_types = (DataType.F32, DataType.F16, DataType.I8)
     weights: FloatArray
     window: Window
     groups: int = 1
@@ -115,7 +114,7 @@ class Conv2D(Convolution):
         weights = cls.read_weights(record, groups).astype(np.float32, copy=False)
         op = cls(weights, record.window(), groups)
         op.input_mul, op.input_add = record.integer("input_mul"), record.integer("input_add")
-        stored = record.constant_type("weights", "weights")
+        stored = record.constant_type("weights")
         if stored is DataType.F16 or stored is DataType.I8:
             op.stored_as = stored
         return op

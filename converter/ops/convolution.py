@@ -16,7 +16,6 @@ from phonebit.converter.ops.with_epilogue import WindowOperator
 from phonebit.converter.records import RecordReader, RecordWriter
 from phonebit.converter.reference.convolution import convolve_integers
 from phonebit.errors import ConversionError
-from phonebit.format.bits import words_per_row
 from phonebit.format.contents import CONSTANT_TYPES
 from phonebit.format.records import DataType
 
@@ -28,8 +27,6 @@ class Convolution(WindowOperator):
     pad_value: float
     is_depthwise: ClassVar[bool] = False
     """Whether there is one filter for each channel; their bits lie side by side in words."""
-    weight_types: ClassVar[tuple[DataType, ...]] = ()
-    """How files may hold weights, other than as BIT."""
 
     @property
     def stored_type(self) -> DataType:
@@ -78,21 +75,11 @@ class Convolution(WindowOperator):
     def read_weights(cls, record: RecordReader, groups: int) -> NDArray[Any]:
         """The weights of a record; BIT as int8 -1 or +1."""
         window = record.window()
-        channels, cout = record.main.shape[2], record.output.shape[2]
-        if groups < 1 or channels % groups or (cls.is_depthwise and cout != channels):
-            record.fail("groups do not divide the channels", expected=channels, got=groups)
-        shape = (cout, *window.kernel, channels // groups)
-        stored = record.constant_type("weights", "weights")
-        if stored in cls.weight_types:
-            return record.constant("weights", stored, math.prod(shape), "weights").reshape(shape)
-        taps = shape[1] * shape[2]
-        rows = taps * words_per_row(cout) if cls.is_depthwise else 0
-        count = rows or cout * taps * words_per_row(shape[3])
-        words = record.constant("weights", BIT, count, "weights")
-        weights = weights_from_words(words, shape, cls.is_depthwise)
-        if weights is None:
-            record.fail("tail bits of the weights are set")
-        return weights
+        shape = (record.output.shape[2], *window.kernel, record.main.shape[2] // groups)
+        stored = record.constant("weights")
+        if record.constant_type("weights") != BIT:
+            return stored.reshape(shape)
+        return weights_from_words(stored, shape, cls.is_depthwise)
 
     def sign_problems(self) -> list[str]:
         """What is wrong with the weights of a convolution of integers."""
@@ -128,11 +115,3 @@ class BinaryConvolution(Convolution):
     def write(self, record: RecordWriter) -> None:
         super().write(record)
         record.put(pad_value=self.pad_value)
-
-    @staticmethod
-    def read_pad_value(record: RecordReader) -> int:
-        """What padded taps count as."""
-        value = record.number("pad_value")
-        if value not in (-1.0, 0.0, 1.0):
-            record.fail("pad value", expected="-1, 0 or 1", got=value)
-        return int(value)

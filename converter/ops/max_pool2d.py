@@ -15,7 +15,7 @@ from phonebit.converter.ops.with_epilogue import PoolOperator
 from phonebit.converter.records import RecordReader, RecordWriter
 from phonebit.converter.reference.convolution import pad_map, tap_view
 from phonebit.errors import ConversionError
-from phonebit.format.bits import pack_mask, tail_bits_are_clear, unpack_mask, words_per_row
+from phonebit.format.bits import pack_mask, unpack_mask
 from phonebit.format.records import OpKind
 
 
@@ -77,8 +77,5 @@ class MaxPool2D(PoolOperator):
     def read(cls, record: RecordReader) -> Self:
         if not record.has("flip_mask"):
             return cls(record.window())
-        channels = record.main.shape[2]
-        words = record.constant("flip_mask", BIT, words_per_row(channels), "flip mask")
-        if not tail_bits_are_clear(words, channels):
-            record.fail("tail bits of the flip mask are set")
-        return cls(record.window(), unpack_mask(words, channels))
+        flip = unpack_mask(record.constant("flip_mask"), record.main.shape[2])
+        return cls(record.window(), flip)

@@ -48,5 +48,4 @@ class SelectChannels(ValueOperator, EngineOperator):
 
     @classmethod
     def read(cls, record: RecordReader) -> Self:
-        channels = record.output.shape[2]
-        return cls(record.constant("weights", DataType.I32, channels, "channel indices"))
+        return cls(record.constant("weights"))

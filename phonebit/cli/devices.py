@@ -11,11 +11,11 @@ from rich.table import Table
 
 from phonebit.cli.console import bytes_text, output, print_json
 from phonebit.cli.options import JsonOption
+from phonebit.compiled import load_runtime
 from phonebit.devices.opencl import INSTALL_HINT, first_real_gpu, opencl_devices, opencl_runtime
 from phonebit.devices.runtime import (
     forced_isa,
     instruction_sets,
-    load_runtime,
     serving_isa,
     usable_cores,
 )

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phonebit.errors import InputError
-from phonebit.format.optional_sections import BOX_NUMBERS, MAX_ANCHOR
-from phonebit.format.records import DETECTION, MAX_ANCHORS, HeadKind
+from phonebit.format.records import BOX_NUMBERS, DETECTION, MAX_ANCHORS, MAX_SIDE, HeadKind
 from phonebit.text_files import DAMAGED, read_toml
 
 __all__ = ["DetectionHead", "HeadKind", "read_head"]
@@ -42,8 +41,8 @@ class DetectionHead:
             raise _wrong("anchors", "pairs of numbers: width, height", self.anchors) from None
         if not 1 <= len(pairs) <= MAX_ANCHORS:
             raise _wrong("number of anchors", f"1 to {MAX_ANCHORS}", len(pairs))
-        if not all(0 < side <= MAX_ANCHOR for pair in pairs for side in pair):
-            raise _wrong("anchors", f"sides above 0 and up to {MAX_ANCHOR} cells", self.anchors)
+        if not all(0 < side <= MAX_SIDE for pair in pairs for side in pair):
+            raise _wrong("anchors", f"sides above 0 and up to {MAX_SIDE} cells", self.anchors)
         object.__setattr__(self, "anchors", tuple(pairs))
 
     def classes(self, channels: int) -> int:

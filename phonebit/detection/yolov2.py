@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phonebit.detection.head import DetectionHead
-from phonebit.format.optional_sections import BOX_NUMBERS
+from phonebit.format.records import BOX_NUMBERS
 
 Values = NDArray[np.float64]
 

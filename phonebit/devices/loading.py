@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from phonebit.devices.runtime import load_runtime
+from phonebit.compiled import load_runtime
 from phonebit.devices.target import Target, find_target
 from phonebit.devices.tuning_store import cache_folder, stored_tuning, tuning_file
 from phonebit.errors import DeviceError, InputError, PhoneBitWarning

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from phonebit.devices.runtime import load_runtime
+from phonebit.compiled import load_runtime
 from phonebit.errors import DeviceError
 
 if TYPE_CHECKING:

@@ -1,11 +1,11 @@
-"""The compiled runtime, the instruction sets of its CPU backend, and their names for users."""
+"""The instruction sets of the compiled runtime's CPU backend, and their names for users."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from types import ModuleType
 
+from phonebit.compiled import load_runtime
 from phonebit.errors import DeviceError
 
 FORCING_VARIABLE = "PHONEBIT_CPU"
@@ -24,26 +24,6 @@ class InstructionSet:
     name: str
     features: str
     supported: bool
-
-
-def load_runtime() -> ModuleType:
-    """Import the compiled module.
-
-    Returns:
-        phonebit._runtime.
-
-    Raises:
-        DeviceError: if it is not there or cannot be loaded.
-    """
-    try:
-        from phonebit import _runtime
-    except ImportError as error:
-        raise DeviceError(
-            f"the compiled runtime cannot be loaded: {error}",
-            where="phonebit._runtime",
-            hint="install phonebit with `pip install .` from its source folder",
-        ) from error
-    return _runtime
 
 
 def instruction_sets() -> list[InstructionSet]:

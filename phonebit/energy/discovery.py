@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from phonebit.devices.runtime import load_runtime
+from phonebit.compiled import load_runtime
 from phonebit.energy.nvml import find_nvml
 from phonebit.energy.source import EnergyError, EnergySource
 from phonebit.energy.sysfs import SysfsSource

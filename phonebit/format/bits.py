@@ -51,10 +51,3 @@ def pack_signs(signs: ArrayLike) -> NDArray[np.uint32]:
 def unpack_signs(words: NDArray[np.uint32], count: int) -> NDArray[np.int8]:
     """The inverse of ``pack_signs``: int8 -1 or +1 of shape (..., count)."""
     return np.where(unpack_mask(words, count), np.int8(1), np.int8(-1))
-
-
-def tail_bits_are_clear(words: NDArray[np.uint32], count: int) -> bool:
-    """Whether all bits behind element ``count`` of each row are 0, as the format demands."""
-    used = count - (words.shape[-1] - 1) * WORD_BITS
-    mask = np.uint32(0xFFFFFFFF >> (WORD_BITS - used)) if used > 0 else np.uint32(0)
-    return not bool(np.any(words[..., -1] & ~mask))

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from phonebit.format.records import (
     CONSTANT,
     DETECTION,
+    NONE,
     OP,
-    OPTIONAL_SECTION,
     PLAN,
     PLAN_PART,
     PREPROCESSING,
@@ -51,8 +51,6 @@ CONSTANT_TYPES: Final[dict[int, np.dtype[Any]]] = {
     DataType.I8: np.dtype("i1"),
 }
 """How the elements of a constant lie in DATA; those of BIT are words of 32."""
-
-REQUIRED_SECTIONS: Final = tuple(kind for kind in SectionKind if kind < OPTIONAL_SECTION)
 
 CRC_OFFSET: Final = 32
 """Where the header's checksum field is."""
@@ -115,6 +113,12 @@ class FileContents:
     plans: Records = field(default_factory=lambda: np.zeros(0, PLAN))
     plan_parts: Records = field(default_factory=lambda: np.zeros(0, PLAN_PART))
     unknown: tuple[UnknownSection, ...] = ()
+
+    def output_shape(self, op: np.void) -> tuple[int, int, int]:
+        """Height, width and channels of what an op writes; its value and its bits have the same."""
+        output = int(op["value_output"])
+        tensor = self.tensors[output if output != NONE else int(op["bits_output"])]
+        return int(tensor["height"]), int(tensor["width"]), int(tensor["channels"])
 
     def name(self, offset: int) -> str:
         """The name that starts at byte ``offset`` of the strings."""

@@ -18,8 +18,16 @@ VERSION: Final = 1
 ALIGNMENT: Final = 64
 """Every section, and every constant inside the DATA section, starts at a multiple of this."""
 NONE: Final = -1
-OPTIONAL_SECTION: Final = 0x8000
-"""Readers skip unknown section kinds from here on; an unknown kind below is an error."""
+MAX_LABELS: Final = 1 << 16
+MAX_NAME_BYTES: Final = 1024
+MAX_SIDE: Final = 1 << 20
+"""Of what a picture is resized to, and of anchors, in cells."""
+MAX_LEVEL: Final = 255
+MAX_FLOAT32: Final = float(np.finfo(np.float32).max)
+PER_CHANNEL: Final = 4
+"""Means and deviations of a record: one a channel, or all alike for inputs with more channels."""
+BOX_NUMBERS: Final = 5
+"""Channels of each anchor before its classes: x, y, w, h, objectness."""
 
 
 class SectionKind(IntEnum):
@@ -119,6 +127,15 @@ class Interpolation(IntEnum):
     NEAREST = 0
     BILINEAR = 1
     BICUBIC = 2
+
+
+COLOR_CHANNELS: Final = {
+    ColorOrder.GRAY: 1,
+    ColorOrder.RGB: 3,
+    ColorOrder.BGR: 3,
+    ColorOrder.RGBA: 4,
+}
+"""Channels of an input that reads images."""
 
 
 class HeadKind(IntEnum):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from phonebit.devices.runtime import load_runtime
+from phonebit.compiled import load_runtime
 from phonebit.errors import InputError
 from phonebit.format.records import ColorOrder, Resize
 from phonebit.images.placement import Placement, Size, place_picture

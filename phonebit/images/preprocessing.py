@@ -16,14 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phonebit.errors import InputError
-from phonebit.format.optional_sections import (
+from phonebit.format.records import (
     COLOR_CHANNELS,
     MAX_FLOAT32,
     MAX_LEVEL,
     MAX_SIDE,
     PER_CHANNEL,
+    PREPROCESSING,
+    ColorOrder,
+    Interpolation,
+    Resize,
 )
-from phonebit.format.records import PREPROCESSING, ColorOrder, Interpolation, Resize
 from phonebit.images.fitting import FittedPicture, fit_picture
 from phonebit.images.settings import read_toml
 from phonebit.layer_info import TensorInfo

@@ -3,11 +3,13 @@
 #include <pybind11/stl.h>
 
 #include <optional>
+#include <string_view>
 
 #include "descriptions.h"
 #include "energy.h"
 #include "engine/devices.h"
 #include "engine/network.h"
+#include "loader/loader.h"
 #include "network.h"
 #include "opencl.h"
 #include "pictures.h"
@@ -50,6 +52,13 @@ py::list isas() {
   for (const IsaInfo& isa : instruction_sets())
     result.append(py::make_tuple(isa.name, isa.features, isa.supported));
   return result;
+}
+
+/// Throws unless the bytes are a file that a Network would be made of, on a machine that is large enough.
+void check_file(const py::bytes& content) {
+  const std::string_view bytes(content);
+  const py::gil_scoped_release unlocked;
+  loader::load_model(loader::FileBytes::of_memory(bytes.data(), bytes.size()));
 }
 
 unsigned long main_thread = 0;
@@ -100,4 +109,6 @@ PYBIND11_MODULE(_runtime, module) {
   interrupt_hook = &python::has_signal_raised;
   module.def("isas", &python::isas, "(name, features, supported) of each instruction set, best first.");
   module.def("version", &version);
+  module.def("check_file", &python::check_file, py::arg("content"),
+             "Raises ModelFormatError unless these bytes are a sound .pbit file.");
 }

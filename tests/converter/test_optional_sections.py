@@ -1,4 +1,4 @@
-"""PREPROCESSING and LABELS: they travel, and the reader and the runtime refuse the same damage."""
+"""PREPROCESSING and LABELS: they travel, and damage is refused."""
 
 from __future__ import annotations
 
@@ -141,13 +141,10 @@ def changed(field: str, value: Any) -> FileContents:
     return contents
 
 
-def refused_by_both(contents: FileContents, folder: Path) -> tuple[str, str]:
-    content = file_bytes(contents)
-    with pytest.raises(ModelFormatError) as of_reader:
-        parse_contents(content)
-    with pytest.raises(ModelFormatError) as of_runtime:
-        loaded(content, folder)
-    return str(of_reader.value), str(of_runtime.value)
+def refused(contents: FileContents) -> str:
+    with pytest.raises(ModelFormatError) as caught:
+        parse_contents(file_bytes(contents))
+    return str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -171,12 +168,9 @@ def refused_by_both(contents: FileContents, folder: Path) -> tuple[str, str]:
         ("mean", 1e300, "float32 cannot hold"),
     ],
 )
-def test_damaged_rules_are_refused_by_reader_and_runtime_in_the_same_words(
-    tmp_path: Path, field: str, value: Any, word: str
-) -> None:
-    of_reader, of_runtime = refused_by_both(changed(field, value), tmp_path)
-    assert word in of_reader
-    assert word in of_runtime
+def test_damaged_rules_are_refused(field: str, value: Any, word: str) -> None:
+    text = refused(changed(field, value))
+    assert word in text
 
 
 @pytest.mark.parametrize("resize_to", [0, 27, (1 << 20) + 1])
@@ -185,29 +179,28 @@ def test_a_shorter_side_that_the_cut_does_not_fit_into_is_refused(
 ) -> None:
     contents = changed("resize", Resize.SHORTER_SIDE)
     contents.preprocessing["resize_to"] = resize_to
-    for text in refused_by_both(contents, tmp_path):
-        assert f"resize_to is {resize_to}, expected 28 to 1048576" in text
+    text = refused(contents)
+    assert f"resize_to is {resize_to}, expected 28 to 1048576" in text
     contents.preprocessing["resize_to"] = 28
     assert loaded(file_bytes(contents), tmp_path).preprocessing
 
 
-def test_an_input_is_described_once(tmp_path: Path) -> None:
+def test_an_input_is_described_once() -> None:
     contents = parse_contents(INTACT)
     contents.preprocessing = np.repeat(contents.preprocessing, 2)
-    of_reader, of_runtime = refused_by_both(contents, tmp_path)
-    assert "twice" in of_reader
-    assert "2 records for 1 inputs" in of_runtime
+    text = refused(contents)
+    assert "2 records for 1 inputs" in text
 
 
-def test_means_of_many_channels_must_be_alike(tmp_path: Path) -> None:
+def test_means_of_many_channels_must_be_alike() -> None:
     graph = two_inputs(7, [])
     graph.preprocessing = {"first": Preprocessing((0.0, 1.0))}
     contents = parse_contents(to_bytes(graph))
     records = contents.preprocessing.copy()
     records["mean"][0, 2] = 1.0
     contents.preprocessing = records
-    for text in refused_by_both(contents, tmp_path):
-        assert "differ, but the input has 7 channels" in text
+    text = refused(contents)
+    assert "differ, but the input has 7 channels" in text
 
 
 @pytest.mark.parametrize(
@@ -218,13 +211,11 @@ def test_means_of_many_channels_must_be_alike(tmp_path: Path) -> None:
         ([0] * 9 + [1 << 20], "outside STRINGS"),
     ],
 )
-def test_damaged_labels_are_refused_by_reader_and_runtime(
-    tmp_path: Path, labels: list[int], word: str
-) -> None:
+def test_damaged_labels_are_refused(labels: list[int], word: str) -> None:
     contents = parse_contents(INTACT)
     contents.labels = np.array(labels, "<u4")
-    for text in refused_by_both(contents, tmp_path):
-        assert word in text
+    text = refused(contents)
+    assert word in text
 
 
 def test_reserved_fields_and_those_of_other_ways_to_resize_are_ignored(tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def test_padding_of_billions_is_refused_before_it_costs_time_or_memory() -> None
     for field in ("pad_top", "pad_bottom"):
         ops[field][pool] = 2**31 - 1
     contents.ops = ops
-    with pytest.raises(ModelFormatError, match="output too large"):
+    with pytest.raises(ModelFormatError, match=r"max_pool.*padding 2147483647"):
         graph_from_bytes(file_bytes(contents))
 
 
@@ -182,7 +182,7 @@ def test_channels_that_do_not_exist_are_refused(index: int) -> None:
     at = int(contents.constants[contents.ops[0]["weights"]]["offset"])
     struct.pack_into("<i", data, at, index)
     contents.data = bytes(data)
-    with pytest.raises(ModelFormatError, match=r"mixed: selects channels.*expected -1\.\.36"):
+    with pytest.raises(ModelFormatError, match=r"mixed.*expected -1 \(zeros\) to 36"):
         graph_from_bytes(file_bytes(contents))
 
 
@@ -191,14 +191,14 @@ def test_indices_are_integers_and_slopes_of_both_signs_equally_many() -> None:
     constants = contents.constants.copy()
     constants["dtype"][contents.ops[0]["weights"]] = DataType.F32
     contents.constants = constants
-    with pytest.raises(ModelFormatError, match=r"mixed: type of channel indices.*I32.*F32"):
+    with pytest.raises(ModelFormatError, match=r"mixed.*34 x f32, expected 34 x i32"):
         graph_from_bytes(file_bytes(contents))
     contents = parse_contents(to_bytes(GRAPHS["two_slopes_31"]))
     steps = contents.steps.copy()
     prelu = np.flatnonzero(steps["kind"] == StepKind.PRELU)
     steps["constant_b"][prelu[0]] = steps["constant_b"][prelu[1]]
     contents.steps = steps
-    with pytest.raises(ModelFormatError, match=r"value: size of positive slope.*31.*372"):
+    with pytest.raises(ModelFormatError, match="372 x f32, expected 31 x f32"):
         graph_from_bytes(file_bytes(contents))
 
 
@@ -223,7 +223,7 @@ def test_names_must_be_unique_utf8_text() -> None:
     tensors = contents.tensors.copy()
     tensors["name_offset"][1] = tensors["name_offset"][0]
     contents.tensors = tensors
-    with pytest.raises(ModelFormatError, match="two tensors"):
+    with pytest.raises(ModelFormatError, match="taken by an earlier tensor"):
         graph_from_bytes(file_bytes(contents))
 
 
@@ -243,7 +243,7 @@ def test_metadata_that_is_no_object_is_refused() -> None:
 def test_a_newer_version_is_refused_by_name() -> None:
     content = bytearray(FUZZED[0])
     struct.pack_into("<I", content, 4, 2)
-    with pytest.raises(ModelFormatError, match=r"version.*expected 1, got 2.*update phonebit"):
+    with pytest.raises(ModelFormatError, match="version 2, this engine reads version 1; update"):
         parse_contents(seal(content))
 
 

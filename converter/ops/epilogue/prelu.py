@@ -46,13 +46,8 @@ class PRelu(EpilogueOp):
 
     @classmethod
     def read(cls, record: RecordReader) -> Self:
-        shape = record.output.shape
-        per_channel = record.constant_size("constant_a", "slope") == shape[2]
-        count = shape[2] if per_channel else math.prod(shape)
-        slope = record.constant("constant_a", F32, count, "slope")
-        if not record.has("constant_b"):
-            return cls(slope)
-        return cls(slope, record.constant("constant_b", F32, count, "positive slope"))
+        slope = record.constant("constant_a")
+        return cls(slope, record.constant("constant_b") if record.has("constant_b") else None)
 
     def directions(self) -> Directions | None:
         rises = all(np.all(slope >= 0) for slope in arrays_of(self).values())

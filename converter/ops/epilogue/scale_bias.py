@@ -31,9 +31,7 @@ class ScaleBias(EpilogueOp):
 
     @classmethod
     def read(cls, record: RecordReader) -> Self:
-        channels = record.output.shape[2]
-        scale = record.constant("constant_a", F32, channels, "scale")
-        return cls(scale, record.constant("constant_b", F32, channels, "bias"))
+        return cls(record.constant("constant_a"), record.constant("constant_b"))
 
     def directions(self) -> Directions | None:
         return np.sign(self.scale).astype(np.int8)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from phonebit.devices.runtime import load_runtime
+from phonebit.compiled import load_runtime
 from phonebit.format.records import OpKind
 
 _TABLE: Final = load_runtime().operators()

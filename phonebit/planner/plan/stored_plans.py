@@ -9,9 +9,7 @@ import numpy as np
 
 from phonebit.errors import InputError
 from phonebit.format.contents import FileContents
-from phonebit.format.optional_sections import MAX_NAME_BYTES
-from phonebit.format.plan_sections import output_shape
-from phonebit.format.records import PLAN, PLAN_PART
+from phonebit.format.records import MAX_NAME_BYTES, PLAN, PLAN_PART
 from phonebit.planner.plan.execution_plan import ExecutionPlan, Shape
 
 
@@ -62,7 +60,7 @@ def with_plan(contents: FileContents, plan: ExecutionPlan) -> FileContents:
 def layer_outputs(contents: FileContents) -> list[tuple[str, Shape]]:
     """Name and output shape of each layer, as ``ExecutionPlan.stage_texts`` wants them."""
     return [
-        (contents.name(int(op["name_offset"])), output_shape(contents, op)) for op in contents.ops
+        (contents.name(int(op["name_offset"])), contents.output_shape(op)) for op in contents.ops
     ]
 
 

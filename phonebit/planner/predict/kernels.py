@@ -12,8 +12,8 @@ from functools import cached_property, lru_cache
 from math import prod
 from typing import Any, Final, NamedTuple
 
+from phonebit.compiled import load_runtime
 from phonebit.devices.kernel_choice import KernelChoice
-from phonebit.devices.runtime import load_runtime
 from phonebit.errors import InputError
 from phonebit.planner.plan.execution_plan import OutputPart
 from phonebit.planner.predict.layer_shape import LayerShape

@@ -12,7 +12,7 @@ import pytest
 
 import phonebit
 from phonebit import DeviceError, PhoneBitWarning
-from phonebit.devices.runtime import load_runtime
+from phonebit.compiled import load_runtime
 from phonebit.format.reader import read_contents
 from phonebit.format.writer import file_bytes
 from phonebit.planner import Processor, with_plan

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from phonebit.format.bits import (
     pack_mask,
     pack_signs,
-    tail_bits_are_clear,
     unpack_mask,
     unpack_signs,
     words_per_row,
@@ -38,16 +36,8 @@ def test_packing_follows_its_definition_and_can_be_undone(seed: int, count: int,
     np.testing.assert_array_equal(unpack_signs(words, count), signs)
     np.testing.assert_array_equal(unpack_mask(pack_mask(signs > 0), count), signs > 0)
     assert words.shape == (rows, 2, words_per_row(count))
-    assert tail_bits_are_clear(words, count)
 
 
 def test_the_first_channel_is_the_lowest_bit() -> None:
     assert pack_signs([1, -1, -1, 1]).tolist() == [0b1001]
     assert pack_signs([-1] * 32 + [1]).tolist() == [0, 1]
-
-
-@pytest.mark.parametrize("count", [1, 31, 33])
-def test_a_set_tail_bit_is_found(count: int) -> None:
-    words = pack_signs(np.ones((2, count)))
-    words[1, -1] |= np.uint32(1 << (count % 32))
-    assert not tail_bits_are_clear(words, count)

@@ -48,7 +48,6 @@ CONSTANTS = {
     "kVersion": records.VERSION,
     "kAlignment": records.ALIGNMENT,
     "kNone": records.NONE,
-    "kOptionalSection": records.OPTIONAL_SECTION,
     "kMaxAnchors": records.MAX_ANCHORS,
 }
 CPP_TYPES = {

@@ -39,14 +39,10 @@ def assert_same_but_for_plans(changed: FileContents, original: FileContents) -> 
     assert changed.strings.startswith(original.strings)
 
 
-def refused_by_both(contents: FileContents, folder: Path) -> tuple[str, str]:
-    content, path = file_bytes(contents), folder / "damaged.pbit"
-    path.write_bytes(content)
-    with pytest.raises(ModelFormatError) as of_reader:
-        parse_contents(content)
-    with pytest.raises(ModelFormatError) as of_runtime:
-        _runtime.Network(str(path), 1)
-    return str(of_reader.value), str(of_runtime.value)
+def refused(contents: FileContents) -> str:
+    with pytest.raises(ModelFormatError) as caught:
+        parse_contents(file_bytes(contents))
+    return str(caught.value)
 
 
 @settings(max_examples=100, deadline=None)
@@ -187,38 +183,37 @@ def test_inspect_shows_no_plans_where_there_are_none(cli: Cli, u8_file: Path) ->
         ("plan_parts", 0, "channel_end", 65, "channels 0:65 of an output of 64"),
     ],
 )
-def test_damaged_plans_are_refused_by_reader_and_runtime_in_the_same_words(
-    tmp_path: Path, table: str, index: int, field: str, value: float, words: str
+def test_damaged_plans_are_refused(
+    table: str, index: int, field: str, value: float, words: str
 ) -> None:
     contents = parse_contents(PLANNED)
     records = getattr(contents, table).copy()
     records[field][index] = value
-    of_reader, of_runtime = refused_by_both(replace(contents, **{table: records}), tmp_path)
-    assert words in of_runtime
-    assert words.replace("outside STRINGS", "lies outside STRINGS") in of_reader
+    text = refused(replace(contents, **{table: records}))
+    assert words in text
 
 
-def test_two_plans_of_a_device_are_refused(tmp_path: Path) -> None:
+def test_two_plans_of_a_device_are_refused() -> None:
     contents = parse_contents(PLANNED)
     plans = contents.plans.copy()
     plans["device_offset"][1] = plans["device_offset"][0]
-    for text in refused_by_both(replace(contents, plans=plans), tmp_path):
-        assert "'a phone'" in text
+    text = refused(replace(contents, plans=plans))
+    assert "'a phone'" in text
 
 
-def test_a_device_needs_a_name(tmp_path: Path) -> None:
+def test_a_device_needs_a_name() -> None:
     contents = parse_contents(PLANNED)
     plans = contents.plans.copy()
     plans["device_offset"][1] = len(contents.strings) - 1
-    for text in refused_by_both(replace(contents, plans=plans), tmp_path):
-        assert "name" in text
+    text = refused(replace(contents, plans=plans))
+    assert "name" in text
 
 
-def test_parts_without_a_plan_are_refused(tmp_path: Path) -> None:
+def test_parts_without_a_plan_are_refused() -> None:
     contents = parse_contents(PLANNED)
     empty = np.zeros(0, PLAN)
-    for text in refused_by_both(replace(contents, plans=empty), tmp_path):
-        assert "20" in text
+    text = refused(replace(contents, plans=empty))
+    assert "20" in text
 
 
 def test_a_plan_that_cannot_be_executed_loads_but_is_not_accepted(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from phonebit.compiled import load_runtime
 from phonebit.devices.kernel_choice import KernelChoice
-from phonebit.devices.runtime import load_runtime
 from phonebit.errors import InputError
 from phonebit.format.reader import parse_contents
 from phonebit.format.writer import file_bytes
