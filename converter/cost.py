@@ -12,7 +12,7 @@ from phonebit.format.records import DataType
 
 
 def macs(graph: Graph, node: Node) -> int:
-    """Multiply-accumulates of one picture in a convolution, padded taps included; else 0."""
+    """Multiply-accumulates of one image in a convolution, padded taps included; else 0."""
     if not isinstance(node.op, Convolution):
         return 0
     height, width, channels = graph.types[node.outputs[0]].shape
@@ -20,7 +20,7 @@ def macs(graph: Graph, node: Node) -> int:
 
 
 def total_macs(graph: Graph) -> int:
-    """Multiply-accumulates of the whole network, for one picture."""
+    """Multiply-accumulates of the whole network, for one image."""
     return sum(macs(graph, node) for node in graph.nodes)
 
 
@@ -48,7 +48,7 @@ def stored_bytes(node: Node) -> int:
 
 
 def bytes_moved(graph: Graph) -> int:
-    """Bytes that an engine graph reads and writes in a forward pass on one picture.
+    """Bytes that an engine graph reads and writes in a forward pass on one image.
 
     Every op reads its inputs and its constants and writes its outputs, each once: what fusion
     saves shows here as it does in the number of ops. Bits are packed, 32 to a word. Caches, padding

@@ -1,4 +1,4 @@
-"""What a network's inputs read: real values as in training, or the bytes of a picture."""
+"""What a network's inputs read: real values as in training, or the bytes of an image."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def input_rules(graph: Graph, preprocessing: Preprocessing) -> dict[str, Preproc
         for rule in rules.values()
     ):
         raise ConversionError(
-            "this network reads the levels of a picture already",
+            "this network reads the levels of an image already",
             where=graph.name,
             expected=f"range (0, {LEVELS}), mean 0, std 1",
             got=f"{preprocessing.range}, {preprocessing.mean}, {preprocessing.std}",

@@ -167,7 +167,7 @@ class Graph:
     """A network: nodes in execution order, the type of every value, and what goes in and out.
 
     ``labels`` are class names or empty. Input nodes are listed among ``nodes`` (operator Input).
-    ``preprocessing`` says by input name what pictures become before they are inputs; no node does.
+    ``preprocessing`` says by input name what images become before they are inputs; no node does.
     ``detection`` says by output name what boxes its numbers mean.
     ``expected_binary`` are the names of the nodes whose kernel and input the framework quantizes:
     strict conversion demands that each of them becomes binary. ``notes`` are what the importer had

@@ -204,7 +204,7 @@ def float_differences(before: NDArray[Any], after: NDArray[Any]) -> NDArray[np.b
 
 
 def random_input(graph: Graph, name: str, rng: np.random.Generator) -> NDArray[Any]:
-    """One random picture for an input: all bytes, or standard normal floats."""
+    """One random image for an input: all bytes, or standard normal floats."""
     kind = graph.types[name]
     if kind.dtype == DataType.U8:
         return rng.integers(0, 256, (1, *kind.shape)).astype(np.uint8)

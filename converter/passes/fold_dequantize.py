@@ -21,7 +21,7 @@ from phonebit.converter.passes.two_valued import all_ones, split_scale
 
 
 class FoldDequantize(Pass):
-    """Lets a first layer with two-valued weights read the picture's bytes.
+    """Lets a first layer with two-valued weights read the image's bytes.
 
     Given::
 

@@ -22,6 +22,16 @@ from phonebit.cli.bench_energy import (
 )
 from phonebit.cli.bench_text import print_bench
 from phonebit.cli.console import output, print_json, progress
+from phonebit.cli.image_options import (
+    ColorOption,
+    ImageFlags,
+    InterpolationOption,
+    MeanOption,
+    PreprocessingOption,
+    RangeOption,
+    ResizeOption,
+    StdOption,
+)
 from phonebit.cli.options import (
     DeviceOption,
     JsonOption,
@@ -29,16 +39,6 @@ from phonebit.cli.options import (
     MaxWorkOption,
     PrecisionOption,
     ThreadsOption,
-)
-from phonebit.cli.picture_options import (
-    ColorOption,
-    InterpolationOption,
-    MeanOption,
-    PictureFlags,
-    PreprocessingOption,
-    RangeOption,
-    ResizeOption,
-    StdOption,
 )
 from phonebit.errors import InputError
 
@@ -132,7 +132,7 @@ def bench(
         max_memory_bytes=max_memory,
         max_work=max_work,
     )
-    flags = PictureFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
+    flags = ImageFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
     inputs, origin = bench_inputs(network, batch, image, flags)
     with progress("measuring", 10, quiet=as_json) as advance:
         result = measure(network, inputs, runs, warmup, lambda: advance("measuring"))
@@ -161,41 +161,41 @@ def bench(
 
 
 def bench_inputs(
-    network: Network, batch: int, image: Path | None, flags: PictureFlags
+    network: Network, batch: int, image: Path | None, flags: ImageFlags
 ) -> tuple[dict[str, NDArray[Any]], str]:
     """What to run the network on.
 
     Args:
         network: the loaded file.
         batch: inputs a run.
-        image: the picture that every input is, or None: random ones.
-        flags: what the picture becomes, beyond the file's own rule.
+        image: the image that every input is, or None: random ones.
+        flags: what the image becomes, beyond the file's own rule.
 
     Returns:
         Arrays by input name, and where they come from, for people.
 
     Raises:
-        InputError: if there is a picture but several inputs, or the picture does not fit; if there
-            are flags without a picture.
+        InputError: if there is an image but several inputs, or the image does not fit; if there
+            are flags without an image.
     """
     from phonebit.network.random_inputs import random_inputs
 
     if image is None:
-        if flags != PictureFlags():
-            raise InputError("flags for a picture, but no picture", hint="give --image=IMAGE")
+        if flags != ImageFlags():
+            raise InputError("flags for an image, but no image", hint="give --image=IMAGE")
         return random_inputs(network.inputs, batch), "random"
     if len(network.inputs) != 1:
         raise InputError(
             "the network has several inputs", where=str(network.path), hint="leave --image out"
         )
-    from phonebit.cli.pictures import PLAIN_LEVELS, load_picture
+    from phonebit.cli.image_inputs import PLAIN_LEVELS, load_image
     from phonebit.images.rule_text import rule_text
 
     info = network.inputs[0]
     rule = flags.rule_for(network, info)
-    picture = load_picture(image, info, rule)
+    loaded = load_image(image, info, rule)
     text = rule_text((rule or PLAIN_LEVELS).for_input(info))
-    return {info.name: np.repeat(picture.array[None], batch, axis=0)}, f"{image}: {text}"
+    return {info.name: np.repeat(loaded.array[None], batch, axis=0)}, f"{image}: {text}"
 
 
 def measure(

@@ -1,4 +1,4 @@
-"""Classification of pictures for ``phonebit run`` and ``phonebit demo``."""
+"""Classification of images for ``phonebit run`` and ``phonebit demo``."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from phonebit.display import escape_markup as escape
 from phonebit.errors import InputError
 
 if TYPE_CHECKING:
-    from phonebit.cli.pictures import Picture
+    from phonebit.cli.image_inputs import ImageInput
     from phonebit.network import Network
 
 LATENCY_RUNS = 9
 LATENCY_BUDGET_MS = 100.0
-"""A picture's latency is measured this often, or until this much time is spent."""
+"""An image's latency is measured this often, or until this much time is spent."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Guess:
 
 @dataclass(frozen=True)
 class Classification:
-    """One picture's result; latency is the median of its forward passes alone."""
+    """One image's result; latency is the median of its forward passes alone."""
 
-    picture: Path
+    image: Path
     changes: tuple[str, ...]
     guesses: list[Guess]
     latency_ms: float
@@ -46,7 +46,7 @@ class Classification:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
         return {
-            "picture": str(self.picture),
+            "picture": str(self.image),
             "changes": list(self.changes),
             "top": [asdict(guess) for guess in self.guesses],
             "latency_ms": self.latency_ms,
@@ -54,7 +54,7 @@ class Classification:
 
 
 def check_classifier(network: Network) -> None:
-    """Refuse networks that do not map one picture to one vector of class scores.
+    """Refuse networks that do not map one image to one vector of class scores.
 
     Raises:
         InputError: if there are several inputs or outputs, or the output is a map or bits.
@@ -63,7 +63,7 @@ def check_classifier(network: Network) -> None:
     fits = len(inputs) == len(outputs) == 1
     if not fits or outputs[0].shape[:2] != (1, 1) or outputs[0].dtype != "f32":
         raise InputError(
-            "this network is no picture classifier",
+            "this network is no image classifier",
             where=str(network.path),
             expected="one input and one real-valued output without a map",
             got=f"{[info.shape for info in inputs]} -> {[info.shape for info in outputs]}",
@@ -71,18 +71,18 @@ def check_classifier(network: Network) -> None:
         )
 
 
-def classify(network: Network, picture: Picture, top: int) -> Classification:
-    """Run one picture and rank the classes.
+def classify(network: Network, image: ImageInput, top: int) -> Classification:
+    """Run one image and rank the classes.
 
     Args:
         network: a classifier, see ``check_classifier``.
-        picture: from ``load_picture``.
+        image: from ``load_image``.
         top: classes to keep.
 
     Returns:
         The best classes, best first, and the latency.
     """
-    result, latency_ms = timed_forward(network, picture)
+    result, latency_ms = timed_forward(network, image)
     scores = np.asarray(result, np.float64).ravel()
     probabilities = scores if ends_in_softmax(network) else softmax(scores)
     labels = network.labels
@@ -91,11 +91,11 @@ def classify(network: Network, picture: Picture, top: int) -> Classification:
         Guess(int(i), label_of(labels, int(i)), float(scores[i]), float(probabilities[i]))
         for i in order
     ]
-    return Classification(picture.path, picture.changes, guesses, latency_ms)
+    return Classification(image.path, image.changes, guesses, latency_ms)
 
 
-def timed_forward(network: Network, picture: Picture) -> tuple[NDArray[np.float32], float]:
-    """Run one picture through a network of one output.
+def timed_forward(network: Network, image: ImageInput) -> tuple[NDArray[np.float32], float]:
+    """Run one image through a network of one output.
 
     The first pass through a network touches its weights for the first time and wakes its threads,
     so the latency is the median of the passes after it.
@@ -103,7 +103,7 @@ def timed_forward(network: Network, picture: Picture) -> tuple[NDArray[np.float3
     Returns:
         The output without the batch, and the latency in ms.
     """
-    batch = picture.array[None]
+    batch = image.array[None]
     result = network.forward(batch)
     latencies: list[float] = []
     while len(latencies) < LATENCY_RUNS and sum(latencies) < LATENCY_BUDGET_MS:
@@ -130,17 +130,17 @@ def label_of(labels: list[str], index: int) -> str:
 
 
 def print_classification(console: Console, result: Classification) -> None:
-    """One picture's classes on the terminal."""
-    print_heading(console, result.picture, result.latency_ms, result.changes)
+    """One image's classes on the terminal."""
+    print_heading(console, result.image, result.latency_ms, result.changes)
     console.print(_guess_table(result.guesses))
 
 
 def print_heading(
-    console: Console, picture: Path, latency_ms: float, changes: tuple[str, ...]
+    console: Console, image: Path, latency_ms: float, changes: tuple[str, ...]
 ) -> None:
-    """The line above a picture's results: its name, its latency and what was done to it."""
+    """The line above an image's results: its name, its latency and what was done to it."""
     changed = f"  [dim]{escape(', '.join(changes))}[/]" if changes else ""
-    console.print(f"[bold]{escape(str(picture))}[/]  {latency_ms:.3f} ms{changed}", soft_wrap=True)
+    console.print(f"[bold]{escape(str(image))}[/]  {latency_ms:.3f} ms{changed}", soft_wrap=True)
 
 
 def _guess_table(guesses: list[Guess]) -> Table:

@@ -11,6 +11,16 @@ from typing import Annotated
 import typer
 
 from phonebit.cli.console import bytes_text, output, print_json, progress
+from phonebit.cli.image_options import (
+    ColorOption,
+    ImageFlags,
+    InterpolationOption,
+    MeanOption,
+    PreprocessingOption,
+    RangeOption,
+    ResizeOption,
+    StdOption,
+)
 from phonebit.cli.import_options import (
     InputShapeOption,
     ModelOption,
@@ -19,16 +29,6 @@ from phonebit.cli.import_options import (
     import_options,
 )
 from phonebit.cli.options import ForceOption, JsonOption
-from phonebit.cli.picture_options import (
-    ColorOption,
-    InterpolationOption,
-    MeanOption,
-    PictureFlags,
-    PreprocessingOption,
-    RangeOption,
-    ResizeOption,
-    StdOption,
-)
 from phonebit.display import escape_markup as escape
 
 
@@ -136,7 +136,7 @@ def convert(
     from phonebit.output_files import check_output
 
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # Lambdas need TensorFlow, which talks a lot
-    flags = PictureFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
+    flags = ImageFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
     target = to or default_output(source)
     check_output(target, PBIT_FILE, [source, labels, detection, plugin, *flags.inputs()], force)
     rule, names = flags.for_conversion()

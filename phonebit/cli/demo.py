@@ -1,4 +1,4 @@
-"""``phonebit demo``: the whole road on a network and pictures that come with the package."""
+"""``phonebit demo``: the whole road on a network and images that come with the package."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class DemoResult:
         file_bytes: size of the converted file.
         convert_s: seconds that the conversion took, its checks included.
         binary_mac_share: part of the multiply-accumulates that is binary, 0..1.
-        results: one a picture, with the class that its file name promises.
+        results: one an image, with the class that its file name promises.
     """
 
     source_bytes: int
@@ -48,7 +48,7 @@ class DemoResult:
 
     @property
     def right(self) -> int:
-        """Pictures whose best class is the promised one."""
+        """Images whose best class is the promised one."""
         return sum(result.guesses[0].label == truth for result, truth in self.results)
 
 
@@ -78,7 +78,7 @@ def demo(
 
 @contextmanager
 def model_folder() -> Iterator[Path]:
-    """The folder with the shipped checkpoint, labels and pictures.
+    """The folder with the shipped checkpoint, labels and images.
 
     Raises:
         ModelFormatError: if this installation lacks it.
@@ -98,9 +98,9 @@ def model_folder() -> Iterator[Path]:
     yield checkout
 
 
-def true_label(picture: Path) -> str:
-    """The class in a picture's name: ``12_ankle_boot.png`` is an ankle_boot."""
-    return picture.stem.partition("_")[2]
+def true_label(image: Path) -> str:
+    """The class in an image's name: ``12_ankle_boot.png`` is an ankle_boot."""
+    return image.stem.partition("_")[2]
 
 
 def _convert(folder: Path, target: Path) -> tuple[Any, float]:
@@ -121,12 +121,12 @@ def _convert(folder: Path, target: Path) -> tuple[Any, float]:
 
 
 def _classify_all(network: Network, folder: Path) -> list[tuple[Classification, str]]:
-    from phonebit.cli.pictures import load_picture, picture_files
+    from phonebit.cli.image_inputs import image_files, load_image
 
     info = network.inputs[0]
     rule = network.preprocessing[info.name]
-    pictures = [load_picture(path, info, rule) for path in picture_files(folder)]
-    return [(classify(network, picture, 1), true_label(picture.path)) for picture in pictures]
+    images = [load_image(path, info, rule) for path in image_files(folder)]
+    return [(classify(network, image, 1), true_label(image.path)) for image in images]
 
 
 def _document(network: Network, result: DemoResult) -> dict[str, Any]:
@@ -157,9 +157,9 @@ def _print(console: Console, network: Network, result: DemoResult) -> None:
         f"   {len(network.layers)} ops, {count_text(macs)} MACs, "
         f"{100 * result.binary_mac_share:.1f} % of them binary"
     )
-    console.print("[bold]2  run[/]      pictures of the Fashion-MNIST test set")
+    console.print("[bold]2  run[/]      images of the Fashion-MNIST test set")
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    table.add_column("   picture", no_wrap=True)
+    table.add_column("   image", no_wrap=True)
     table.add_column("class", no_wrap=True)
     table.add_column("probability", justify="right")
     table.add_column("latency", justify="right")
@@ -168,7 +168,7 @@ def _print(console: Console, network: Network, result: DemoResult) -> None:
         guess = classification.guesses[0]
         verdict = "[green]right[/]" if guess.label == truth else f"[red]no: {escape(truth)}[/]"
         table.add_row(
-            "   " + escape(classification.picture.name),
+            "   " + escape(classification.image.name),
             escape(guess.label),
             f"{100 * guess.probability:.1f} %",
             f"{classification.latency_ms:.3f} ms",

@@ -1,4 +1,4 @@
-"""Detection in pictures for ``phonebit run``: boxes on the terminal, as JSON, and drawn."""
+"""Detection in images for ``phonebit run``: boxes on the terminal, as JSON, and drawn."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from phonebit.cli.classify import print_heading, timed_forward
-from phonebit.cli.pictures import Picture, open_picture
+from phonebit.cli.image_inputs import ImageInput, open_image
 from phonebit.detection import Detection, Limits, detect
 from phonebit.detection.drawing import draw_detections
 from phonebit.display import escape_markup as escape
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 @dataclass
 class Detections:
-    """One picture's result; latency is the median of its forward passes alone.
+    """One image's result; latency is the median of its forward passes alone.
 
     ``drawn`` is the file that shows the boxes, if there is one.
     """
 
-    picture: Path
+    image: Path
     changes: tuple[str, ...]
     detections: list[Detection]
     latency_ms: float
@@ -40,7 +40,7 @@ class Detections:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
         return {
-            "picture": str(self.picture),
+            "picture": str(self.image),
             "changes": list(self.changes),
             "detections": [found.to_dict() for found in self.detections],
             "drawn": str(self.drawn) if self.drawn else None,
@@ -49,7 +49,7 @@ class Detections:
 
 
 def check_detector(network: Network) -> None:
-    """Refuse networks that do not map one picture to one map of boxes.
+    """Refuse networks that do not map one image to one map of boxes.
 
     Raises:
         InputError: if there are several inputs or outputs, or the file does not say what boxes the
@@ -76,22 +76,22 @@ def check_detector(network: Network) -> None:
 def drawing_targets(
     images: Sequence[Path], to: Path, inputs: Sequence[Path | None], replace_any: bool
 ) -> list[Path]:
-    """Where the drawings go: one picture to the file or folder ``to``, several to the folder.
+    """Where the drawings go: one image to the file or folder ``to``, several to the folder.
 
     Args:
-        images: the pictures.
+        images: the images.
         to: what the user named.
         inputs: what else is read.
-        replace_any: also replace files that are no picture of the drawing's format.
+        replace_any: also replace files that are no image of the drawing's format.
 
     Raises:
-        InputError: if ``to`` is no folder and there are several pictures, if its name tells no
-            picture format, if two pictures would get one name, or if a drawing would replace an
+        InputError: if ``to`` is no folder and there are several images, if its name tells no
+            image format, if two images would get one name, or if a drawing would replace an
             input or a file of another kind.
     """
     targets = _named_targets(images, to)
     for target in targets:
-        check_output(target, picture_kind(target), [*images, *inputs], replace_any)
+        check_output(target, image_kind(target), [*images, *inputs], replace_any)
     return targets
 
 
@@ -102,58 +102,58 @@ def _named_targets(images: Sequence[Path], to: Path) -> list[Path]:
             raise InputError(
                 "cannot draw into a file of this kind",
                 where=str(to),
-                expected="a name that ends in .png, .jpg or another picture format, or a folder",
+                expected="a name that ends in .png, .jpg or another image format, or a folder",
                 got=repr(to.suffix),
             )
         return [to]
     if not to.is_dir():
         raise InputError(
-            "several pictures need a folder",
+            "several images need a folder",
             where=str(to),
-            got=f"{len(images)} pictures and no such folder",
+            got=f"{len(images)} images and no such folder",
             hint="make the folder first",
         )
     targets = [to / f"{path.stem}.png" for path in images]
     twice = sorted({str(target) for target in targets if targets.count(target) > 1})
     if twice:
-        raise InputError("two pictures would be drawn into one file", where=", ".join(twice))
+        raise InputError("two images would be drawn into one file", where=", ".join(twice))
     return targets
 
 
-def detect_in(network: Network, picture: Picture, limits: Limits) -> Detections:
-    """Run one picture and decode what comes out.
+def detect_in(network: Network, image: ImageInput, limits: Limits) -> Detections:
+    """Run one image and decode what comes out.
 
     Args:
         network: a detector, see ``check_detector``.
-        picture: from ``load_picture``.
+        image: from ``load_image``.
         limits: what counts as found.
     """
-    result, latency_ms = timed_forward(network, picture)
+    result, latency_ms = timed_forward(network, image)
     head = network.detection[network.outputs[0].name]
-    found = detect(result, head, picture.placement, network.labels, limits)
-    return Detections(picture.path, picture.changes, found, latency_ms)
+    found = detect(result, head, image.placement, network.labels, limits)
+    return Detections(image.path, image.changes, found, latency_ms)
 
 
-def picture_kind(target: Path) -> FileKind:
-    """The kind of picture that a file's suffix, known to Pillow, stands for."""
+def image_kind(target: Path) -> FileKind:
+    """The kind of image that a file's suffix, known to Pillow, stands for."""
     name = Image.registered_extensions()[target.suffix.lower()]
     accept = Image.OPEN[name][1] if name in Image.OPEN else None
     return FileKind(f"a {name} image", lambda head: accept is not None and bool(accept(head[:16])))
 
 
 def draw_into(target: Path, result: Detections, replace_any: bool) -> Path:
-    """Write a copy of the picture with its boxes; an existing file is replaced when it is complete.
+    """Write a copy of the image with its boxes; an existing file is replaced when it is complete.
 
     Raises:
-        InputError: if the file is the picture or of another kind, or cannot be written.
+        InputError: if the file is the image or of another kind, or cannot be written.
     """
-    drawing = draw_detections(open_picture(result.picture).convert("RGB"), result.detections)
+    drawing = draw_detections(open_image(result.image).convert("RGB"), result.detections)
     kind = Image.registered_extensions()[target.suffix.lower()]
     stream = io.BytesIO()
     drawing.save(stream, kind)
     try:
-        inputs = [result.picture]
-        write_output(target, stream.getvalue(), picture_kind(target), inputs, replace_any)
+        inputs = [result.image]
+        write_output(target, stream.getvalue(), image_kind(target), inputs, replace_any)
     except OSError as error:
         raise InputError(
             f"cannot be written: {error.strerror}",
@@ -164,8 +164,8 @@ def draw_into(target: Path, result: Detections, replace_any: bool) -> Path:
 
 
 def print_detections(console: Console, result: Detections) -> None:
-    """One picture's boxes on the terminal."""
-    print_heading(console, result.picture, result.latency_ms, result.changes)
+    """One image's boxes on the terminal."""
+    print_heading(console, result.image, result.latency_ms, result.changes)
     table = Table(box=None, padding=(0, 2, 0, 2), header_style="dim")
     table.add_column("score", justify="right")
     table.add_column("what")

@@ -152,7 +152,7 @@ def _print(console: Console, document: dict[str, Any], rules: Mapping[str, Prepr
             text = f"{escape(info['name'])}  {info['dtype']} {shape_text(tuple(info['shape']))}"
             console.print(f"[dim]{direction[:-1]:<8}[/] {text}")
             if info["name"] in rules:
-                console.print(f"[dim]picture [/] {rule_text(rules[info['name']])}")
+                console.print(f"[dim]image [/] {rule_text(rules[info['name']])}")
             if info["name"] in document["detection"]:
                 console.print(f"[dim]boxes   [/] {_head_text(document['detection'][info['name']])}")
     _print_labels(console, document["labels"])

@@ -1,4 +1,4 @@
-"""``phonebit run``: classify pictures, or find what is in them."""
+"""``phonebit run``: classify images, or find what is in them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,16 @@ import typer
 
 from phonebit.cli.classify import check_classifier, classify, print_classification
 from phonebit.cli.console import output, print_json
+from phonebit.cli.image_options import (
+    ColorOption,
+    ImageFlags,
+    InterpolationOption,
+    MeanOption,
+    PreprocessingOption,
+    RangeOption,
+    ResizeOption,
+    StdOption,
+)
 from phonebit.cli.options import (
     DeviceOption,
     ForceOption,
@@ -19,21 +29,11 @@ from phonebit.cli.options import (
     PrecisionOption,
     ThreadsOption,
 )
-from phonebit.cli.picture_options import (
-    ColorOption,
-    InterpolationOption,
-    MeanOption,
-    PictureFlags,
-    PreprocessingOption,
-    RangeOption,
-    ResizeOption,
-    StdOption,
-)
 from phonebit.display import escape_markup as escape
 from phonebit.errors import InputError
 
 if TYPE_CHECKING:
-    from phonebit.cli.pictures import Picture
+    from phonebit.cli.image_inputs import ImageInput
     from phonebit.detection import Limits
     from phonebit.network import Network
 
@@ -114,11 +114,11 @@ def run(
     Images are preprocessed as stored in the file; options override that. With
     -o the boxes of a detector are drawn into copies of the images.
     """
-    from phonebit.cli.pictures import load_picture
+    from phonebit.cli.image_inputs import load_image
     from phonebit.images.rule_text import as_settings
     from phonebit.network import Network
 
-    flags = PictureFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
+    flags = ImageFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
     network = Network.load(
         file,
         device=device,
@@ -140,11 +140,11 @@ def run(
         check_classifier(network)
     info = network.inputs[0]
     rule = flags.rule_for(network, info)
-    pictures = [load_picture(path, info, rule) for path in images]
+    loaded = [load_image(path, info, rule) for path in images]
     if chosen is Task.detect:
-        documents = _detect(network, pictures, targets, _limits(score, iou), force, quiet=as_json)
+        documents = _detect(network, loaded, targets, _limits(score, iou), force, quiet=as_json)
     else:
-        documents = _classify(network, pictures, top or 5, quiet=as_json)
+        documents = _classify(network, loaded, top or 5, quiet=as_json)
     if as_json:
         document = {
             "file": str(file),
@@ -177,9 +177,9 @@ def refuse_unused(task: Task, classify: dict[str, object], detect: dict[str, obj
 
 
 def _classify(
-    network: Network, pictures: list[Picture], top: int, *, quiet: bool
+    network: Network, images: list[ImageInput], top: int, *, quiet: bool
 ) -> list[dict[str, Any]]:
-    results = [classify(network, picture, top) for picture in pictures]
+    results = [classify(network, image, top) for image in images]
     if not quiet:
         for result in results:
             print_classification(output(), result)
@@ -188,7 +188,7 @@ def _classify(
 
 def _detect(
     network: Network,
-    pictures: list[Picture],
+    images: list[ImageInput],
     targets: list[Path] | None,
     limits: Limits,
     force: bool,
@@ -197,7 +197,7 @@ def _detect(
 ) -> list[dict[str, Any]]:
     from phonebit.cli.detect import detect_in, draw_into, print_detections
 
-    results = [detect_in(network, picture, limits) for picture in pictures]
+    results = [detect_in(network, image, limits) for image in images]
     for index, result in enumerate(results):
         if targets is not None:
             result.drawn = draw_into(targets[index], result, force)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from phonebit.cli.console import EXIT_CHECK_FAILED, output, print_json, progress
+from phonebit.cli.image_options import RangeOption
 from phonebit.cli.import_options import (
     InputShapeOption,
     ModelOption,
@@ -25,7 +26,6 @@ from phonebit.cli.options import (
     PrecisionOption,
     ThreadsOption,
 )
-from phonebit.cli.picture_options import RangeOption
 from phonebit.display import escape_markup as escape
 from phonebit.errors import InputError
 

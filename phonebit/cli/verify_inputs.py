@@ -1,4 +1,4 @@
-"""Inputs for ``phonebit verify``: random, from a file of arrays, or from a folder of pictures."""
+"""Inputs for ``phonebit verify``: random, from a file of arrays, or from a folder of images."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phonebit.cli.picture_options import PictureFlags
-from phonebit.cli.pictures import PICTURE_SUFFIXES, load_picture, picture_files
+from phonebit.cli.image_inputs import IMAGE_SUFFIXES, image_files, load_image
+from phonebit.cli.image_options import ImageFlags
 from phonebit.errors import InputError
 from phonebit.verification.default_inputs import default_inputs
 
@@ -26,13 +26,13 @@ def read_inputs(
 
     Args:
         network: the loaded file.
-        path: None: see ``default_inputs``; a folder: its pictures, those of folders in it included;
+        path: None: see ``default_inputs``; a folder: its images, those of folders in it included;
             a file: an ``.npz`` archive with one array per input name (for a network with one input,
             any archive in which one array fits), or an ``.npy`` file.
-        samples: how many; None: 8, or all that there are. Of pictures, evenly spread ones, so that
+        samples: how many; None: 8, or all that there are. Of images, evenly spread ones, so that
             a folder per class gives all classes.
         seed: of random inputs.
-        input_range: "LOW,HIGH" that pictures get instead of the file's own range, or None.
+        input_range: "LOW,HIGH" that images get instead of the file's own range, or None.
 
     Returns:
         Arrays by input name.
@@ -44,27 +44,27 @@ def read_inputs(
     if path is None:
         return default_inputs(network, samples, seed)
     if path.is_dir():
-        return _read_pictures(network, _spread(_pictures_below(path), samples), input_range)
+        return _read_images(network, _spread(_images_below(path), samples), input_range)
     arrays = _read_arrays(path)
     if set(arrays) != {info.name for info in network.inputs}:
         arrays = _the_fitting_one(arrays, network)
     return {name: array[:samples] for name, array in arrays.items()}
 
 
-def _read_pictures(
+def _read_images(
     network: Network, files: list[Path], input_range: str | None
 ) -> dict[str, NDArray[Any]]:
-    """Pictures as the network's one input, by the file's own rule."""
+    """Images as the network's one input, by the file's own rule."""
     info = _single_input(network)
-    rule = PictureFlags(range=input_range).rule_for(network, info)
-    pictures = [load_picture(file, info, rule) for file in files]
-    return {info.name: np.stack([picture.array for picture in pictures])}
+    rule = ImageFlags(range=input_range).rule_for(network, info)
+    images = [load_image(file, info, rule) for file in files]
+    return {info.name: np.stack([image.array for image in images])}
 
 
-def _pictures_below(folder: Path) -> list[Path]:
-    """The pictures in a folder, or else in the folders in it, sorted by path."""
-    files = sorted(f for f in folder.rglob("*") if f.suffix.lower() in PICTURE_SUFFIXES)
-    return files or picture_files(folder)  # which says that there are none
+def _images_below(folder: Path) -> list[Path]:
+    """The images in a folder, or else in the folders in it, sorted by path."""
+    files = sorted(f for f in folder.rglob("*") if f.suffix.lower() in IMAGE_SUFFIXES)
+    return files or image_files(folder)  # which says that there are none
 
 
 def _spread(files: list[Path], samples: int | None) -> list[Path]:

@@ -1,4 +1,4 @@
-"""From a detector's output to named boxes in a picture, and how good they are.
+"""From a detector's output to named boxes in an image, and how good they are.
 
 NumPy only; ``docs/detection.md`` has the formulas. ``DetectionHead`` says what the numbers mean and
 travels in the ``.pbit`` file.

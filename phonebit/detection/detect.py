@@ -32,13 +32,13 @@ class Limits:
 
 @dataclass(frozen=True)
 class Detection:
-    """One thing in a picture.
+    """One thing in an image.
 
     Attributes:
         index: class.
         label: its name.
         score: objectness times class probability, 0..1.
-        box: left, top, right, bottom in pixels of the picture; (0, 0) is its upper left corner.
+        box: left, top, right, bottom in pixels of the image; (0, 0) is its upper left corner.
     """
 
     index: int
@@ -60,7 +60,7 @@ def find_boxes(
     A box is a candidate for every class that it has the score for; classes do not compete.
 
     Args:
-        output: (H, W, A * (5 + C)) of one picture.
+        output: (H, W, A * (5 + C)) of one image.
         head: its anchors.
         limits: what counts.
     """
@@ -81,21 +81,21 @@ def detect(
     labels: Sequence[str] = (),
     limits: Limits | None = None,
 ) -> list[Detection]:
-    """What is in a picture.
+    """What is in an image.
 
     Args:
         output: (H, W, A * (5 + C)): what the network gave for it.
         head: from ``Network.detection``.
-        placement: where the picture lay in the input, from ``picture_placement``.
+        placement: where the image lay in the input, from ``Preprocessing.fit``.
         labels: class names, or none.
         limits: what counts; None: the usual.
 
     Returns:
-        Detections, best first, their boxes cut at the picture's border; those outside are gone.
+        Detections, best first, their boxes cut at the image's border; those outside are gone.
     """
     detections = []
     for index, score, parts in find_boxes(output, head, limits or Limits()):
-        box = placement.to_picture(parts)
+        box = placement.to_image(parts)
         if area(box) > 0:
             label = labels[index] if index < len(labels) else f"class {index}"
             left, top, right, bottom = (float(side) for side in box)

@@ -1,4 +1,4 @@
-"""Boxes and labels drawn into a picture."""
+"""Boxes and labels drawn into an image."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GOLDEN_ANGLE: Final = 0.381966
 """Part of the colour circle between neighbouring classes: no two of the first dozens look alike."""
 LINE_PART: Final = 1 / 200
 TEXT_PART: Final = 1 / 26
-"""Thickness of lines and size of letters, as parts of the picture's longer side."""
+"""Thickness of lines and size of letters, as parts of the image's longer side."""
 MIN_TEXT_PIXELS: Final = 9
 
 
@@ -33,16 +33,16 @@ def text_color(background: Color) -> Color:
     return (0, 0, 0) if luma > 127 else (255, 255, 255)
 
 
-def draw_detections(picture: Image.Image, detections: Sequence[Detection]) -> Image.Image:
-    """A copy of a picture with boxes, labels and scores; the best are drawn last, above the others.
+def draw_detections(image: Image.Image, detections: Sequence[Detection]) -> Image.Image:
+    """A copy of an image with boxes, labels and scores; the best are drawn last, above the others.
 
     Args:
-        picture: RGB, of any size.
+        image: RGB, of any size.
         detections: boxes in its pixels, best first.
     """
     from PIL import ImageDraw, ImageFont
 
-    drawing = picture.copy()
+    drawing = image.copy()
     longer = max(drawing.size)
     line = max(1, round(longer * LINE_PART))
     font = ImageFont.load_default(max(MIN_TEXT_PIXELS, round(longer * TEXT_PART)))

@@ -12,12 +12,12 @@ from phonebit.detection.overlap import intersection_over_union
 
 Values = NDArray[np.float64]
 Found = Sequence[tuple[int, float, Values]]
-"""(class, score, box) of one picture, as ``find_boxes`` gives them."""
+"""(class, score, box) of one image, as ``find_boxes`` gives them."""
 
 
 @dataclass(frozen=True)
 class Truth:
-    """What is in one picture.
+    """What is in one image.
 
     Attributes:
         classes: (N,) integers.
@@ -33,13 +33,13 @@ def mean_average_precision(
 ) -> tuple[float, list[float]]:
     """As PASCAL VOC has measured it since 2010: all points of the curve, nothing marked difficult.
 
-    For each class the boxes of all pictures are taken in the order of their scores. One is right if
+    For each class the boxes of all images are taken in the order of their scores. One is right if
     the true box of its class that it overlaps most is overlapped by at least ``overlap`` and was
     not found before. Precision at each place is the share of right ones so far, recall the share
     of true boxes found; precision is made monotone from the right and summed over recall.
 
     Args:
-        found: what was found, one entry a picture.
+        found: what was found, one entry an image.
         truths: what is there, in the same order.
         classes: how many.
         overlap: least intersection over union.
@@ -64,19 +64,19 @@ def _average_precision(
     taken = [np.zeros(len(boxes), bool) for boxes in true_boxes]
     ranked = sorted(
         (
-            (score, picture, box)
-            for picture, items in enumerate(found)
+            (score, image, box)
+            for image, items in enumerate(found)
             for kind, score, box in items
             if kind == index
         ),
         key=lambda item: -item[0],
     )
     right = np.zeros(len(ranked), bool)
-    for place, (_, picture, box) in enumerate(ranked):
-        overlaps = intersection_over_union(box, true_boxes[picture])
+    for place, (_, image, box) in enumerate(ranked):
+        overlaps = intersection_over_union(box, true_boxes[image])
         best = int(overlaps.argmax()) if overlaps.size else -1
-        if best >= 0 and overlaps[best] >= overlap and not taken[picture][best]:
-            taken[picture][best] = right[place] = True
+        if best >= 0 and overlaps[best] >= overlap and not taken[image][best]:
+            taken[image][best] = right[place] = True
     return area_under_curve(right, total)
 
 

@@ -43,7 +43,7 @@ class Candidates:
 
 
 def decode(output: NDArray[np.floating], head: DetectionHead) -> Candidates:
-    """Boxes and scores from the numbers of one picture.
+    """Boxes and scores from the numbers of one image.
 
     Args:
         output: (H, W, A * (5 + C)), real.

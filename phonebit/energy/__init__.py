@@ -5,7 +5,7 @@
     from phonebit import Network, energy
 
     network = Network.load("model.pbit")
-    result = energy.measure(network, pictures)
+    result = energy.measure(network, images)
     print(result.mj_per_frame, result.fps_per_watt, result.source)
 
 ``EnergyMeter(source).measure(work, frames)`` measures anything else.

@@ -21,7 +21,7 @@ NONE: Final = -1
 MAX_LABELS: Final = 1 << 16
 MAX_NAME_BYTES: Final = 1024
 MAX_SIDE: Final = 1 << 20
-"""Of what a picture is resized to, and of anchors, in cells."""
+"""Of what an image is resized to, and of anchors, in cells."""
 MAX_LEVEL: Final = 255
 MAX_FLOAT32: Final = float(np.finfo(np.float32).max)
 PER_CHANNEL: Final = 4

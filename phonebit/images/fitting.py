@@ -1,6 +1,6 @@
-"""A picture of any size and colour made to fit an input: everything but its values' scale.
+"""An image of any size and colour made one image of an input.
 
-Pillow, which has decoded the picture, brings it to grey, RGB or RGBA; the C++ library does the rest
+Pillow, which has decoded the image, brings it to grey, RGB or RGBA; the C++ library does the rest
 (runtime/images).
 """
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from phonebit.compiled import load_runtime
 from phonebit.errors import InputError
 from phonebit.format.records import ColorOrder, Resize
-from phonebit.images.placement import Placement, Size, place_picture
+from phonebit.images.placement import Placement, Size
 from phonebit.layer_info import TensorInfo
 
 if TYPE_CHECKING:
@@ -31,59 +31,60 @@ MODES: Final = {
 STORAGE_MODES: Final = frozenset({"1", "P", "PA", "LA", "La", "RGBa"})
 """Forms of storage: leaving them changes nothing that a user would want to know."""
 FORMATS: Final = {"L": 0, "RGB": 1, "RGBA": 2}
-"""Numbers of the C++ library's picture formats."""
+"""Numbers of the C++ library's image formats."""
 
 
 @dataclass(frozen=True)
-class FittedPicture:
-    """A picture that fits.
+class FittedImage:
+    """An image that fits.
 
     Attributes:
-        levels: uint8 of shape (height, width, channels), in the input's colour order.
+        array: (height, width, channels) as the input reads it: uint8 levels or float32 values.
         changes: what was done to it, e.g. "resized from 640x480 to 28x28", for the user to know.
         placement: where it came to lie in the input.
     """
 
-    levels: NDArray[np.uint8]
+    array: NDArray[Any]
     changes: tuple[str, ...]
     placement: Placement
 
 
-def fit_picture(
-    picture: Image.Image | NDArray[np.uint8], info: TensorInfo, rule: Mapping[str, Any]
-) -> FittedPicture:
-    """Give a picture the colours and the size of an input.
+def fit_image(
+    given: Image.Image | NDArray[np.uint8], info: TensorInfo, rule: Mapping[str, Any]
+) -> FittedImage:
+    """Make an image one of an input.
 
     Args:
-        picture: a Pillow image, or levels (height, width) or (height, width, 3 or 4).
+        given: a Pillow image, or levels (height, width) or (height, width, 3 or 4).
         info: the input.
         rule: fields of the file's preprocessing record, its colour order chosen for the input.
 
     Returns:
-        The picture, and what had to be done.
+        The image, and what had to be done.
 
     Raises:
-        InputError: if the picture becomes too large, or the input takes no pictures.
+        InputError: if the image becomes too large, or the input takes no images.
     """
     height, width, channels = info.shape
     color = ColorOrder(rule["color_order"])
     if color is ColorOrder.NONE:
         raise InputError(
-            "this input takes no pictures",
+            "this input takes no images",
             where=f"input '{info.name}'",
             expected="1, 3 or 4 channels, and a colour order",
             got=channels,
             hint="use phonebit.Network.forward with an array",
         )
     changes: list[str] = []
-    image = _image(picture) if isinstance(picture, np.ndarray) else picture
+    image = _image(given) if isinstance(given, np.ndarray) else given
     image = _to_mode(image, MODES[color], changes)
-    placement = place_picture(image.size, (width, height), rule)
-    changes += _described(placement, rule)
     pixels = {"format": FORMATS[image.mode], "width": image.width, "height": image.height}
     planes = [np.ascontiguousarray(image, np.uint8)]
-    levels = load_runtime().prepare_picture(pixels | {"planes": planes}, rule, "u8", info.shape)
-    return FittedPicture(levels, tuple(changes), placement)
+    array, (scaled_width, scaled_height, left, top) = load_runtime().prepare_image(
+        pixels | {"planes": planes}, rule, info.dtype, info.shape
+    )
+    where = Placement(image.size, (scaled_width, scaled_height), (left, top), (width, height))
+    return FittedImage(array, (*changes, *_described(where, rule)), where)
 
 
 def _image(levels: NDArray[np.uint8]) -> Image.Image:
@@ -95,7 +96,7 @@ def _image(levels: NDArray[np.uint8]) -> Image.Image:
         or levels.shape[2:] not in ((), (1,), (3,), (4,))
     ):
         raise InputError(
-            "not a picture",
+            "not an image",
             expected="uint8 of shape (height, width), or with 1, 3 or 4 channels",
             got=f"{levels.dtype} of shape {levels.shape}",
         )
@@ -119,10 +120,10 @@ def _to_mode(image: Image.Image, mode: str, changes: list[str]) -> Image.Image:
 def _described(where: Placement, rule: Mapping[str, Any]) -> list[str]:
     """What resizing changed, for the user to know."""
     changes = []
-    resized = f"resized from {_text(where.picture)} to {_text(where.scaled)}"
-    if rule["resize"] == Resize.LETTERBOX and where.picture != where.input:
+    resized = f"resized from {_text(where.image)} to {_text(where.scaled)}"
+    if rule["resize"] == Resize.LETTERBOX and where.image != where.input:
         return [f"{resized} within {_text(where.input)}"]
-    if where.picture != where.scaled:
+    if where.image != where.scaled:
         changes.append(resized)
     if where.scaled != where.input:
         changes.append(f"cut to {_text(where.input)} in the middle")

@@ -27,7 +27,7 @@ from phonebit.format.records import (
     Interpolation,
     Resize,
 )
-from phonebit.images.fitting import FittedPicture, fit_picture
+from phonebit.images.fitting import FittedImage, fit_image
 from phonebit.images.settings import read_toml
 from phonebit.layer_info import TensorInfo
 
@@ -172,30 +172,24 @@ class Preprocessing:
         Raises:
             InputError: if the rule does not fit the input, or the input takes no images.
         """
-        return self.as_input(self.fit(image, info).levels, info)
+        return self.fit(image, info).array
 
-    def fit(self, image: Image.Image | NDArray[np.uint8], info: TensorInfo) -> FittedPicture:
-        """Make an image levels of an input's size and colours.
+    def fit(self, image: Image.Image | NDArray[np.uint8], info: TensorInfo) -> FittedImage:
+        """Make an image one of an input, as ``apply``.
 
         Args:
             image: as for ``apply``.
             info: the input.
 
         Returns:
-            The levels, and what was done to the image.
+            The image, and what was done to it.
 
         Raises:
             InputError: if the rule does not fit the input, or the input takes no images.
         """
         record = self.for_input(info).to_record(0, info.shape[2])
         rule = {name: record[name].tolist() for name in PREPROCESSING.names or ()}
-        return fit_picture(image, info, rule)
-
-    def as_input(
-        self, levels: NDArray[np.uint8], info: TensorInfo
-    ) -> NDArray[np.uint8] | FloatArray:
-        """Levels (..., channels) as an input reads them: unchanged (u8), or their values (f32)."""
-        return levels if info.dtype == "u8" else self.values(levels)
+        return fit_image(image, info, rule)
 
     def to_record(self, index: int, channels: int) -> NDArray[np.void]:
         """The file's record about input number ``index``; the colour order must be chosen."""
@@ -261,7 +255,7 @@ def make_preprocessing(fields: Mapping[str, Any], how: str) -> Preprocessing:
     """
     if "range" not in fields:
         raise InputError(
-            "the range is missing: what the levels 0 and 255 of a picture are, before mean and std",
+            "the range is missing: what the levels 0 and 255 of an image are, before mean and std",
             where="preprocessing",
             hint=f"say it with {how}, e.g. 0 and 1, -1 and 1, or 0 and 255",
         )

@@ -98,7 +98,7 @@ def std_setting(value: object, where: str) -> Fields:
 
 
 def color_setting(value: object, where: str) -> Fields:
-    """``"rgb"``, ``"bgr"``, ``"gray"``, ``"rgba"``, or ``"none"``: no picture."""
+    """``"rgb"``, ``"bgr"``, ``"gray"``, ``"rgba"``, or ``"none"``: no image."""
     return {"color": _choice(ColorOrder, value, where)}
 
 

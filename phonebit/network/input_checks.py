@@ -188,7 +188,7 @@ def _shape_advice(got: tuple[int, ...], expected: tuple[int, int, int]) -> str:
     if got[-3:] == (channels, height, width):
         return "this looks like channels first: use np.moveaxis(x, -3, -1), batch in front"
     if len(got) == 4 and got[3] == channels:
-        return f"resize to {height}x{width} first (`phonebit run` does so for pictures)"
+        return f"resize to {height}x{width} first (`phonebit run` does so for images)"
     return "the order is batch, height, width, channels"
 
 

@@ -18,7 +18,7 @@ real value is zero up to the lower precision that was asked for."""
 KEPT_PLACES = 10
 """Places of each kind that are kept, the first ones."""
 MAP_CELLS = 32
-"""Rows and columns of the picture of a map; larger maps are counted in cells of several pixels."""
+"""Rows and columns in which a map is drawn; larger maps are counted in cells of several pixels."""
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ def source_inputs(graph: Graph, network: Network, batch: Mapping[str, Array]) ->
 
     Args:
         graph: the source graph.
-        network: the file; its preprocessing says what picture levels stand for.
+        network: the file; its preprocessing says what image levels stand for.
         batch: the file's inputs by name.
 
     Returns:

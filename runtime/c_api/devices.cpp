@@ -11,6 +11,7 @@
 #include "threads/affinity.h"
 #include "threads/processor_topology.h"
 
+using namespace phonebit::engine;
 using namespace phonebit::engine::c_api;
 
 namespace {
@@ -24,16 +25,16 @@ struct Device {
   uint64_t memory_bytes = 0, local_bytes = 0;
 };
 
-Device describe(const phonebit::engine::IsaInfo& isa) {
+Device describe(const IsaInfo& isa) {
   Device device;
   device.name = "cpu:" + isa.name;
   device.description = isa.features;
   device.is_supported = isa.supported;
-  device.compute_units = phonebit::engine::threads::available_processors();
+  device.compute_units = threads::available_processors();
   return device;
 }
 
-Device describe(const phonebit::engine::OpenClDeviceInfo& info) {
+Device describe(const OpenClDeviceInfo& info) {
   Device device;
   device.name = "gpu:" + std::to_string(info.index);
   device.description = info.name;
@@ -57,10 +58,8 @@ Device describe(const phonebit::engine::OpenClDeviceInfo& info) {
 
 std::vector<Device> find_devices() {
   std::vector<Device> found;
-  for (const phonebit::engine::IsaInfo& isa : phonebit::engine::instruction_sets())
-    found.push_back(describe(isa));
-  for (const phonebit::engine::OpenClDeviceInfo& info : phonebit::engine::opencl_devices())
-    found.push_back(describe(info));
+  for (const IsaInfo& isa : instruction_sets()) found.push_back(describe(isa));
+  for (const OpenClDeviceInfo& info : opencl_devices()) found.push_back(describe(info));
   return found;
 }
 
@@ -101,26 +100,23 @@ phonebit_status phonebit_device_get(int32_t index, phonebit_device_info* info) {
 
 const char* phonebit_opencl_error(void) {
   static thread_local std::string text;
-  const phonebit_status status = guarded([] { text = phonebit::engine::opencl_error(); });
+  const phonebit_status status = guarded([] { text = opencl_error(); });
   return status == PHONEBIT_OK ? text.c_str() : phonebit_last_error();
 }
 
 phonebit_status phonebit_use_opencl_library(const char* path) {
-  return guarded([&] { phonebit::engine::use_opencl_library(given_text(path, "path")); });
+  return guarded([&] { use_opencl_library(given_text(path, "path")); });
 }
 
 phonebit_status phonebit_core_count(int32_t* count) {
-  return guarded([&] {
-    given(count, "count") = static_cast<int32_t>(phonebit::engine::threads::online_processors().size());
-  });
+  return guarded([&] { given(count, "count") = static_cast<int32_t>(threads::online_processors().size()); });
 }
 
 phonebit_status phonebit_core_get(int32_t index, phonebit_core_info* info) {
   return guarded([&] {
     phonebit_core_info& result = given(info, "info");
-    const std::vector<phonebit::engine::threads::Processor> cores =
-        phonebit::engine::threads::online_processors();
-    const phonebit::engine::threads::Processor& core = cores[checked_index(index, cores.size(), "cores")];
+    const std::vector<threads::Processor> cores = threads::online_processors();
+    const threads::Processor& core = cores[checked_index(index, cores.size(), "cores")];
     phonebit_core_info content{};
     content.index = core.index;
     content.max_mhz = core.max_mhz;

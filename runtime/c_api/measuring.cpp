@@ -11,8 +11,8 @@
 #include "handles.h"
 #include "status.h"
 
+using namespace phonebit::engine;
 using namespace phonebit::engine::c_api;
-using phonebit::engine::OutputPart;
 
 namespace {
 
@@ -25,7 +25,7 @@ std::optional<OutputPart> part_or_none(const phonebit_part* part) {
   return part_of(*part);
 }
 
-phonebit_planned_part described(const phonebit::engine::PlannedPart& planned) {
+phonebit_planned_part described(const PlannedPart& planned) {
   const OutputPart& part = planned.part;
   return {planned.stage,
           static_cast<phonebit_processor>(planned.processor),
@@ -33,7 +33,7 @@ phonebit_planned_part described(const phonebit::engine::PlannedPart& planned) {
           {part.row_begin, part.row_end, part.channel_begin, part.channel_end}};
 }
 
-phonebit_dispatch described(const phonebit::engine::DispatchInfo& info) {
+phonebit_dispatch described(const DispatchInfo& info) {
   phonebit_dispatch result{};
   result.kernel = info.kernel.c_str();
   result.choice = info.choice.c_str();
@@ -42,7 +42,7 @@ phonebit_dispatch described(const phonebit::engine::DispatchInfo& info) {
   return result;
 }
 
-size_t checked_layer(const phonebit::engine::Network& network, int32_t layer) {
+size_t checked_layer(const Network& network, int32_t layer) {
   return checked_index(layer, network.layers().size(), "layers");
 }
 
@@ -51,10 +51,9 @@ size_t checked_layer(const phonebit::engine::Network& network, int32_t layer) {
 phonebit_status phonebit_self_test(const phonebit_options* options, int32_t is_again, phonebit_tested tested,
                                    void* user) {
   return guarded([&] {
-    phonebit::engine::Options own = options_of(options);
+    Options own = options_of(options);
     if (options == nullptr) own.device = "gpu";
-    for (const phonebit::engine::SelfTestResult& result :
-         phonebit::engine::opencl_self_test(own, is_again != 0)) {
+    for (const SelfTestResult& result : opencl_self_test(own, is_again != 0)) {
       if (tested != nullptr)
         tested(user, result.op.c_str(), result.choice.c_str(), result.passed ? 1 : 0, result.detail.c_str());
     }
@@ -64,7 +63,7 @@ phonebit_status phonebit_self_test(const phonebit_options* options, int32_t is_a
 phonebit_status phonebit_network_plan(const phonebit_network* network, phonebit_planned_part* parts,
                                       int32_t capacity, int32_t* count) {
   return guarded([&] {
-    const phonebit::engine::ExecutionPlan plan = given(network, "network").network.plan();
+    const ExecutionPlan plan = given(network, "network").network.plan();
     const size_t room = checked_count(parts, capacity, "parts");
     int32_t& result = given(count, "count");
     for (size_t i = 0; i < std::min(room, plan.parts.size()); ++i) parts[i] = described(plan.parts[i]);
@@ -74,7 +73,7 @@ phonebit_status phonebit_network_plan(const phonebit_network* network, phonebit_
 
 phonebit_status phonebit_network_coexec(const phonebit_network* network, phonebit_coexec_info* info) {
   return guarded([&] {
-    const phonebit::engine::CoexecInfo coexec = given(network, "network").network.coexec();
+    const CoexecInfo coexec = given(network, "network").network.coexec();
     phonebit_coexec_info content{};
     content.sharing = static_cast<phonebit_sharing>(coexec.sharing);
     content.synchronization = static_cast<phonebit_synchronization>(coexec.synchronization);
@@ -92,9 +91,9 @@ phonebit_status phonebit_network_measure_layer(phonebit_network* network, int32_
                                                const phonebit_part* cpu, const phonebit_part* gpu,
                                                int32_t repeats, phonebit_layer_times* times) {
   return guarded([&] {
-    phonebit::engine::Network& own = given(network, "network").network;
+    Network& own = given(network, "network").network;
     phonebit_layer_times& result = given(times, "times");
-    const phonebit::engine::LayerTimes measured =
+    const LayerTimes measured =
         own.measure_layer(checked_layer(own, layer), part_or_none(cpu), part_or_none(gpu), repeats);
     phonebit_layer_times content{};
     content.total_us = measured.total;

@@ -4,7 +4,7 @@
 
 #include "types/fail.h"
 
-namespace phonebit::engine::pictures {
+namespace phonebit::engine::images {
 namespace {
 
 /// Where a kind of sample lies: plane and first byte.
@@ -21,7 +21,7 @@ struct FormatTraits {
   Place channels[4];  ///< red, green, blue, alpha; or luma, blue chroma, red chroma
 };
 
-/// In the order of PictureFormat.
+/// In the order of ImageFormat.
 constexpr FormatTraits kFormats[] = {
     {"gray", 1, {1, 0, 0}, false, {{0, 0}, {0, 0}, {0, 0}, kNowhere}},
     {"rgb", 1, {3, 0, 0}, false, {{0, 0}, {0, 1}, {0, 2}, kNowhere}},
@@ -41,87 +41,85 @@ struct Plane {
   uint64_t bytes;
 };
 
-Plane check_plane(const Picture& picture, const FormatTraits& format, int index) {
+Plane check_plane(const Image& image, const FormatTraits& format, int index) {
   const bool is_chroma = index > 0;
-  const int64_t columns = is_chroma ? (picture.width + 1) / 2 : picture.width;
-  const int64_t rows = is_chroma ? (picture.height + 1) / 2 : picture.height;
+  const int64_t columns = is_chroma ? (image.width + 1) / 2 : image.width;
+  const int64_t rows = is_chroma ? (image.height + 1) / 2 : image.height;
   const int sample = format.sample_bytes[index];
-  Plane plane{picture.planes[index], picture.row_bytes[index], picture.pixel_bytes[index], 0};
+  Plane plane{image.planes[index], image.row_bytes[index], image.pixel_bytes[index], 0};
   if (plane.data == nullptr)
-    fail(ErrorCode::input, "picture: plane %d is null, expected the %d planes of format %s", index,
+    fail(ErrorCode::input, "image: plane %d is null, expected the %d planes of format %s", index,
          format.plane_count, format.name);
   if (plane.pixel_bytes == 0) plane.pixel_bytes = sample;
   if (plane.pixel_bytes < sample)
-    fail(ErrorCode::input,
-         "picture: pixel_bytes of plane %d is %lld, expected 0 or at least %d for format %s", index,
-         static_cast<long long>(plane.pixel_bytes), sample, format.name);
+    fail(ErrorCode::input, "image: pixel_bytes of plane %d is %lld, expected 0 or at least %d for format %s",
+         index, static_cast<long long>(plane.pixel_bytes), sample, format.name);
   const int64_t row_end = (columns - 1) * plane.pixel_bytes + sample;
   if (plane.row_bytes == 0) plane.row_bytes = columns * plane.pixel_bytes;
   if (plane.row_bytes < row_end)
     fail(ErrorCode::input,
-         "picture: row_bytes of plane %d is %lld, expected 0 or at least %lld for %lld samples a row", index,
+         "image: row_bytes of plane %d is %lld, expected 0 or at least %lld for %lld samples a row", index,
          static_cast<long long>(plane.row_bytes), static_cast<long long>(row_end),
          static_cast<long long>(columns));
   plane.bytes = static_cast<uint64_t>((rows - 1) * plane.row_bytes + row_end);
   if (plane.bytes > static_cast<uint64_t>(std::numeric_limits<ptrdiff_t>::max()))
-    fail(ErrorCode::input, "picture: plane %d with row_bytes %d and pixel_bytes %d is larger than any memory",
-         index, picture.row_bytes[index], picture.pixel_bytes[index]);
+    fail(ErrorCode::input, "image: plane %d with row_bytes %d and pixel_bytes %d is larger than any memory",
+         index, image.row_bytes[index], image.pixel_bytes[index]);
   return plane;
 }
 
 /// Fills in the part that is looked at.
-void check_crop(const Picture& picture, PictureLayout& layout) {
-  if (picture.crop_width == 0) {
+void check_crop(const Image& image, ImageLayout& layout) {
+  if (image.crop_width == 0) {
     layout.left = layout.top = 0;
-    layout.width = picture.width;
-    layout.height = picture.height;
+    layout.width = image.width;
+    layout.height = image.height;
     return;
   }
-  layout.left = picture.crop_left;
-  layout.top = picture.crop_top;
-  layout.width = picture.crop_width;
-  layout.height = picture.crop_height;
+  layout.left = image.crop_left;
+  layout.top = image.crop_top;
+  layout.width = image.crop_width;
+  layout.height = image.crop_height;
   const bool is_inside = layout.left >= 0 && layout.top >= 0 && layout.width > 0 && layout.height > 0 &&
-                         layout.width <= picture.width && layout.left <= picture.width - layout.width &&
-                         layout.height <= picture.height && layout.top <= picture.height - layout.height;
+                         layout.width <= image.width && layout.left <= image.width - layout.width &&
+                         layout.height <= image.height && layout.top <= image.height - layout.height;
   if (!is_inside)
-    fail(
-        ErrorCode::input,
-        "picture: the crop has left %d, top %d, width %d, height %d; expected a part of the %dx%d pixels, or "
-        "crop_width 0 for all",
-        layout.left, layout.top, layout.width, layout.height, picture.width, picture.height);
+    fail(ErrorCode::input,
+         "image: the crop has left %d, top %d, width %d, height %d; expected a part of the %dx%d pixels, or "
+         "crop_width 0 for all",
+         layout.left, layout.top, layout.width, layout.height, image.width, image.height);
 }
 
-void check_choices(const Picture& picture) {
-  const int format = static_cast<int>(picture.format);
+void check_choices(const Image& image) {
+  const int format = static_cast<int>(image.format);
   if (format < 0 || format >= kFormatCount)
-    fail(ErrorCode::input, "picture: unknown format %d, expected 0 to %d", format, kFormatCount - 1);
-  const int yuv = static_cast<int>(picture.yuv);
+    fail(ErrorCode::input, "image: unknown format %d, expected 0 to %d", format, kFormatCount - 1);
+  const int yuv = static_cast<int>(image.yuv);
   if (yuv < 0 || yuv > static_cast<int>(YuvColors::bt709_limited))
-    fail(ErrorCode::input, "picture: unknown yuv colours %d, expected 0 to %d", yuv,
+    fail(ErrorCode::input, "image: unknown yuv colours %d, expected 0 to %d", yuv,
          static_cast<int>(YuvColors::bt709_limited));
-  if (picture.rotation != 0 && picture.rotation != 90 && picture.rotation != 180 && picture.rotation != 270)
-    fail(ErrorCode::input, "picture: rotation is %d, expected 0, 90, 180 or 270", picture.rotation);
-  if (picture.width < 1 || picture.height < 1 || picture.width > kMaxSide || picture.height > kMaxSide)
-    fail(ErrorCode::input, "picture: got %dx%d pixels, expected 1 to %d on each side", picture.width,
-         picture.height, kMaxSide);
+  if (image.rotation != 0 && image.rotation != 90 && image.rotation != 180 && image.rotation != 270)
+    fail(ErrorCode::input, "image: rotation is %d, expected 0, 90, 180 or 270", image.rotation);
+  if (image.width < 1 || image.height < 1 || image.width > kMaxSide || image.height > kMaxSide)
+    fail(ErrorCode::input, "image: got %dx%d pixels, expected 1 to %d on each side", image.width,
+         image.height, kMaxSide);
 }
 
 }  // namespace
 
-PictureLayout check_picture(const Picture& picture) {
-  check_choices(picture);
-  const FormatTraits& format = kFormats[static_cast<int>(picture.format)];
-  PictureLayout layout{};
+ImageLayout check_image(const Image& image) {
+  check_choices(image);
+  const FormatTraits& format = kFormats[static_cast<int>(image.format)];
+  ImageLayout layout{};
   layout.is_yuv = format.is_yuv;
-  layout.yuv = picture.yuv;
+  layout.yuv = image.yuv;
   layout.plane_count = format.plane_count;
   Plane planes[3] = {};
   for (int i = 0; i < format.plane_count; ++i) {
-    planes[i] = check_plane(picture, format, i);
+    planes[i] = check_plane(image, format, i);
     layout.plane_bytes[i] = planes[i].bytes;
   }
-  check_crop(picture, layout);
+  check_crop(image, layout);
   const auto samples = [&](int channel) -> Samples {
     const Place place = format.channels[channel];
     if (place.plane < 0) return {nullptr, 0, 0};
@@ -142,4 +140,4 @@ PictureLayout check_picture(const Picture& picture) {
   return layout;
 }
 
-}  // namespace phonebit::engine::pictures
+}  // namespace phonebit::engine::images

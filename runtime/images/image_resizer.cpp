@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-namespace phonebit::engine::pictures {
+namespace phonebit::engine::images {
 
-PictureResizer::PictureResizer(const PictureLayout& picture, RowColors colors, const Resampling& columns,
-                               const Resampling& rows, bool is_turned)
-    : picture_(picture), colors_(colors), columns_(columns), rows_(rows), is_turned_(is_turned) {
+ImageResizer::ImageResizer(const ImageLayout& image, RowColors colors, const Resampling& columns,
+                           const Resampling& rows, bool is_turned)
+    : image_(image), colors_(colors), columns_(columns), rows_(rows), is_turned_(is_turned) {
   const size_t source_bytes = static_cast<size_t>(columns.input_end() - columns.input_begin()) * kLanes;
   const size_t line_bytes = columns.windows.size() * kLanes;
   slot_bytes_ = is_turned ? source_bytes : line_bytes;
@@ -17,13 +17,13 @@ PictureResizer::PictureResizer(const PictureLayout& picture, RowColors colors, c
   window_rows_.resize(static_cast<size_t>(rows.stride));
 }
 
-void PictureResizer::read(int row, uint8_t* slot) {
+void ImageResizer::read(int row, uint8_t* slot) {
   uint8_t* pixels = is_turned_ ? slot : source_.data();
-  read_row(picture_, colors_, row, columns_.input_begin(), columns_.input_end(), pixels);
+  read_row(image_, colors_, row, columns_.input_begin(), columns_.input_end(), pixels);
   if (!is_turned_) resample_along(columns_, pixels, slot);
 }
 
-const uint8_t* PictureResizer::line(size_t window) {
+const uint8_t* ImageResizer::line(size_t window) {
   const Window rows = rows_.windows[window];
   const int end = rows.first + rows.count;
   for (int row = std::max(next_row_, rows.first); row < end; ++row) read(row, slot(row));
@@ -39,4 +39,4 @@ const uint8_t* PictureResizer::line(size_t window) {
   return line_.data();
 }
 
-}  // namespace phonebit::engine::pictures
+}  // namespace phonebit::engine::images

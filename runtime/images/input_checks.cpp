@@ -9,7 +9,7 @@
 #include "images/image_layout.h"
 #include "types/fail.h"
 
-namespace phonebit::engine::pictures {
+namespace phonebit::engine::images {
 namespace {
 
 int channels_of(ColorOrder order) {
@@ -63,9 +63,9 @@ void check_values(const Preprocessing& rule, const TensorInfo& input, const std:
 }  // namespace
 
 void check_input(const Preprocessing& rule, const TensorInfo& input, const void* data, size_t bytes) {
-  const std::string where = format_text("picture for input '%s'", input.name.c_str());
+  const std::string where = format_text("image for input '%s'", input.name.c_str());
   if (input.dtype == ElementType::bit)
-    fail(ErrorCode::input, "%s: it takes bits, which pictures do not become; fill its buffer by other means",
+    fail(ErrorCode::input, "%s: it takes bits, which images do not become; fill its buffer by other means",
          where.c_str());
   if (rule.color_order == ColorOrder::none)
     fail(ErrorCode::input,
@@ -84,4 +84,4 @@ void check_input(const Preprocessing& rule, const TensorInfo& input, const void*
     fail(ErrorCode::input, "%s: the buffer is not 4-byte aligned", where.c_str());
 }
 
-}  // namespace phonebit::engine::pictures
+}  // namespace phonebit::engine::images

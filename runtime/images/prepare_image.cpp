@@ -5,10 +5,9 @@
 #include "images/image_layout.h"
 #include "images/image_resizer.h"
 #include "images/input_checks.h"
-#include "images/placement.h"
 #include "threads/floating_point_scope.h"
 
-namespace phonebit::engine::pictures {
+namespace phonebit::engine::images {
 namespace {
 
 /// Writes pixels into an input as it reads them.
@@ -72,7 +71,7 @@ class InputWriter {
   float scale_[kLanes] = {}, offset_[kLanes] = {};
 };
 
-/// One axis of the upright, resized picture, and where it lies in the input.
+/// One axis of the upright, resized image, and where it lies in the input.
 struct Axis {
   Resampling resampling;
   ptrdiff_t count;        ///< pixels of the input that it covers
@@ -98,18 +97,18 @@ RowColors row_colors(ColorOrder order, bool is_multiplied) {
 
 }  // namespace
 
-void prepare_picture(const Picture& picture, const Preprocessing& rule, const TensorInfo& input, void* data,
-                     size_t bytes) {
+Placement prepare_image(const Image& image, const Preprocessing& rule, const TensorInfo& input, void* data,
+                        size_t bytes) {
   const threads::FloatingPointScope rounding;
-  const PictureLayout layout = check_picture(picture);
+  const ImageLayout layout = check_image(image);
   check_input(rule, input, data, bytes);
-  const bool is_turned = picture.rotation % 180 != 0;
+  const bool is_turned = image.rotation % 180 != 0;
   const Size upright = is_turned ? Size{layout.height, layout.width} : Size{layout.width, layout.height};
-  const Placement place = place_picture(upright, {input.width, input.height}, rule);
-  // Turned clockwise by 90 degrees, the picture's first row is the upright right edge; by 180, that and the
+  const Placement place = place_image(upright, {input.width, input.height}, rule);
+  // Turned clockwise by 90 degrees, the image's first row is the upright right edge; by 180, that and the
   // first column is the lower edge; by 270, the first row is the left and the first column the lower edge.
-  const bool is_right_first = (picture.rotation == 90 || picture.rotation == 180) != picture.is_mirrored;
-  const bool is_bottom_first = picture.rotation == 180 || picture.rotation == 270;
+  const bool is_right_first = (image.rotation == 90 || image.rotation == 180) != image.is_mirrored;
+  const bool is_bottom_first = image.rotation == 180 || image.rotation == 270;
   const Axis across = place_axis(upright.width, place.scaled.width, place.left, input.width, is_right_first,
                                  rule.interpolation);
   const Axis down = place_axis(upright.height, place.scaled.height, place.top, input.height, is_bottom_first,
@@ -124,13 +123,14 @@ void prepare_picture(const Picture& picture, const Preprocessing& rule, const Te
   const ptrdiff_t row_step = rows.step * (is_turned ? 1 : input.width);
   const ptrdiff_t corner = down.first * input.width + across.first;
 
-  PictureResizer resizer(layout, row_colors(rule.color_order, is_multiplied), columns.resampling,
-                         rows.resampling, is_turned);
+  ImageResizer resizer(layout, row_colors(rule.color_order, is_multiplied), columns.resampling,
+                       rows.resampling, is_turned);
   const InputWriter writer(rule, input, data, is_multiplied);
   if (across.count < input.width || down.count < input.height)
     writer.fill(int64_t{input.height} * input.width, rule.fill_level);
   for (ptrdiff_t row = 0; row < rows.count; ++row)
     writer.write(resizer.line(static_cast<size_t>(row)), columns.count, corner + row * row_step, column_step);
+  return place;
 }
 
-}  // namespace phonebit::engine::pictures
+}  // namespace phonebit::engine::images

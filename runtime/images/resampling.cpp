@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace phonebit::engine::pictures {
+namespace phonebit::engine::images {
 namespace {
 
 constexpr int32_t kHalf = 1 << (kWeightBits - 1);
@@ -50,4 +50,4 @@ void resample_across(const uint8_t* const* rows, const int32_t* weights, int cou
   }
 }
 
-}  // namespace phonebit::engine::pictures
+}  // namespace phonebit::engine::images

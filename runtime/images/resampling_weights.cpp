@@ -4,7 +4,7 @@
 
 #include "images/resampling.h"
 
-namespace phonebit::engine::pictures {
+namespace phonebit::engine::images {
 namespace {
 
 constexpr int32_t kOne = 1 << kWeightBits;
@@ -100,4 +100,4 @@ void reverse(Resampling& axis, int from) {
   std::reverse(axis.windows.begin(), axis.windows.end());
 }
 
-}  // namespace phonebit::engine::pictures
+}  // namespace phonebit::engine::images

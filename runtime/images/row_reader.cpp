@@ -4,7 +4,7 @@
 
 #include "images/resampling.h"
 
-namespace phonebit::engine::pictures {
+namespace phonebit::engine::images {
 namespace {
 
 // Luma Y' and chroma Cb, Cr are by definition
@@ -98,32 +98,32 @@ const uint8_t* sample(const Samples& samples, int row, int column) {
   return samples.first + row * samples.row_step + column * samples.step;
 }
 
-void read_yuv(const PictureLayout& picture, int y, int begin, int end, uint8_t* pixels) {
-  const YuvFactors& factors = kYuvFactors[static_cast<int>(picture.yuv)];
-  const ptrdiff_t chroma_step = picture.blue_chroma.step;
+void read_yuv(const ImageLayout& image, int y, int begin, int end, uint8_t* pixels) {
+  const YuvFactors& factors = kYuvFactors[static_cast<int>(image.yuv)];
+  const ptrdiff_t chroma_step = image.blue_chroma.step;
   const auto read_chroma = chroma_step == 1   ? &chroma_terms<1>
                            : chroma_step == 2 ? &chroma_terms<2>
                                               : &chroma_terms<0>;
-  const auto read_luma = picture.luma.step == 1 ? &add_luma<1> : &add_luma<0>;
+  const auto read_luma = image.luma.step == 1 ? &add_luma<1> : &add_luma<0>;
   ChromaTerms terms;
   for (int x = begin; x < end;) {
     const int pair = x / 2;
     const int piece_end = std::min(end, 2 * (pair + kPairs));
-    read_chroma(factors, sample(picture.blue_chroma, y / 2, pair), sample(picture.red_chroma, y / 2, pair),
+    read_chroma(factors, sample(image.blue_chroma, y / 2, pair), sample(image.red_chroma, y / 2, pair),
                 chroma_step, (piece_end + 1) / 2 - pair, terms);
     const int skipped = x % 2;
-    read_luma(static_cast<uint16_t>(factors.luma), sample(picture.luma, y, x), picture.luma.step,
+    read_luma(static_cast<uint16_t>(factors.luma), sample(image.luma, y, x), image.luma.step,
               terms.red + skipped, terms.green + skipped, terms.blue + skipped, piece_end - x,
               pixels + static_cast<ptrdiff_t>(x - begin) * kLanes);
     x = piece_end;
   }
 }
 
-void read_packed(const PictureLayout& picture, int y, int begin, int end, uint8_t* pixels) {
-  const uint8_t* red = sample(picture.red, y, begin);
-  const uint8_t* green = sample(picture.green, y, begin);
-  const uint8_t* blue = sample(picture.blue, y, begin);
-  const ptrdiff_t step = picture.red.step;
+void read_packed(const ImageLayout& image, int y, int begin, int end, uint8_t* pixels) {
+  const uint8_t* red = sample(image.red, y, begin);
+  const uint8_t* green = sample(image.green, y, begin);
+  const uint8_t* blue = sample(image.blue, y, begin);
+  const ptrdiff_t step = image.red.step;
   for (ptrdiff_t i = 0; i < end - begin; ++i, pixels += kLanes) {
     pixels[0] = red[i * step];
     pixels[1] = green[i * step];
@@ -132,9 +132,9 @@ void read_packed(const PictureLayout& picture, int y, int begin, int end, uint8_
   }
 }
 
-void read_alpha(const PictureLayout& picture, int y, int begin, int end, uint8_t* pixels) {
-  const uint8_t* alpha = sample(picture.alpha, y, begin);
-  for (ptrdiff_t i = 0; i < end - begin; ++i) pixels[i * kLanes + 3] = alpha[i * picture.alpha.step];
+void read_alpha(const ImageLayout& image, int y, int begin, int end, uint8_t* pixels) {
+  const uint8_t* alpha = sample(image.alpha, y, begin);
+  for (ptrdiff_t i = 0; i < end - begin; ++i) pixels[i * kLanes + 3] = alpha[i * image.alpha.step];
 }
 
 /// The weights 0.299, 0.587 and 0.114 in 16 bits, which sum to 1.
@@ -160,19 +160,19 @@ void multiply_by_alpha(uint8_t* pixels, const uint8_t* end) {
 
 }  // namespace
 
-void read_row(const PictureLayout& picture, RowColors colors, int row, int begin, int end, uint8_t* pixels) {
-  const int y = picture.top + row;
-  const int first = picture.left + begin;
-  const int last = picture.left + end;
+void read_row(const ImageLayout& image, RowColors colors, int row, int begin, int end, uint8_t* pixels) {
+  const int y = image.top + row;
+  const int first = image.left + begin;
+  const int last = image.left + end;
   const uint8_t* pixels_end = pixels + static_cast<ptrdiff_t>(end - begin) * kLanes;
-  if (picture.is_yuv)
-    read_yuv(picture, y, first, last, pixels);
+  if (image.is_yuv)
+    read_yuv(image, y, first, last, pixels);
   else
-    read_packed(picture, y, first, last, pixels);
+    read_packed(image, y, first, last, pixels);
   const bool has_alpha = colors == RowColors::rgba || colors == RowColors::rgba_multiplied;
-  if (has_alpha && picture.alpha.first != nullptr) read_alpha(picture, y, first, last, pixels);
+  if (has_alpha && image.alpha.first != nullptr) read_alpha(image, y, first, last, pixels);
   if (colors == RowColors::rgba_multiplied) multiply_by_alpha(pixels, pixels_end);
   if (colors == RowColors::gray) make_gray(pixels, pixels_end);
 }
 
-}  // namespace phonebit::engine::pictures
+}  // namespace phonebit::engine::images

@@ -1,4 +1,4 @@
-// The PREPROCESSING section: what pictures become before the network reads them. Nothing is computed with it.
+// The PREPROCESSING section: what images become before the network reads them. Nothing is computed with it.
 #include <algorithm>
 #include <cfloat>
 #include <cinttypes>
@@ -25,7 +25,7 @@ void check_choice(const std::string& where, const char* field, uint32_t value, u
          where.c_str(), field, value, last);
 }
 
-/// Channels of a picture in this order; those of the input where it is no picture.
+/// Channels of an image in this order; those of the input where it is no image.
 int channels_of(uint32_t color_order, const Tensor& input) {
   switch (static_cast<ColorOrder>(color_order)) {
     case ColorOrder::none:

@@ -9,10 +9,10 @@
 #include "energy.h"
 #include "engine/devices.h"
 #include "engine/network.h"
+#include "images.h"
 #include "loader/loader.h"
 #include "network.h"
 #include "opencl.h"
-#include "pictures.h"
 #include "selection.h"
 #include "threads/floating_point_scope.h"
 #include "types/error.h"
@@ -100,7 +100,7 @@ PYBIND11_MODULE(_runtime, module) {
   python::define_records(module);
   python::define_opencl(module);
   python::define_network(module);
-  python::define_pictures(module);
+  python::define_images(module);
   python::define_energy(module);
   python::define_selection(module);
   python::define_floating_point(module);

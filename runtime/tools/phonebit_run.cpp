@@ -1,10 +1,10 @@
-// phonebit_run: runs a network once on tensors or a picture, for adb shell. docs/android.md shows it at work.
+// phonebit_run: runs a network once on tensors or an image, for adb shell. docs/android.md shows it at work.
 #include <cstdio>
 #include <cstring>
 #include <exception>
 
 #include "engine.h"
-#include "picture_files.h"
+#include "image_files.h"
 #include "printable.h"
 #include "tensor_files.h"
 #include "top_classes.h"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* usage =
     "Runs a network once.\n\n"
-    "  phonebit_run FILE --picture cat.ppm          a picture (binary PPM or PGM): its classes\n"
+    "  phonebit_run FILE --picture cat.ppm          an image (binary PPM or PGM): its classes\n"
     "  phonebit_run FILE --picture f.nv21 --size 640x480   a raw NV21 camera frame\n"
     "  phonebit_run FILE --input x.bin --output y.bin      raw tensors, as they lie in memory\n"
     "  phonebit_run FILE --input x.bin --check y.bin       compares every bit\n\n"
@@ -65,7 +65,7 @@ std::vector<Bytes> read_inputs(const Arguments& arguments, const Network& networ
   return inputs;
 }
 
-PictureFile read_picture(const Arguments& arguments) {
+ImageFile read_image(const Arguments& arguments) {
   const std::string path = *arguments.text("--picture");
   const std::string ending = ".nv21";
   const bool is_frame =
@@ -79,7 +79,7 @@ PictureFile read_picture(const Arguments& arguments) {
   return read_nv21(path, parse_size("--size", *size));
 }
 
-/// What a picture becomes where the file does not tell: its levels, stretched to the input's size.
+/// What an image becomes where the file does not tell: its levels, stretched to the input's size.
 Preprocessing plain_levels(const TensorInfo& input) {
   Preprocessing rule;
   rule.color_order = input.channels == 1   ? ColorOrder::gray
@@ -91,11 +91,11 @@ Preprocessing plain_levels(const TensorInfo& input) {
 }
 
 /// One image of the network's only input.
-std::vector<Bytes> prepare_picture(const Arguments& arguments, const Network& network) {
+std::vector<Bytes> prepare_image(const Arguments& arguments, const Network& network) {
   const std::vector<TensorInfo> tensors = network.inputs();
   if (tensors.size() != 1) fail("--picture: the network has %zu inputs, expected one", tensors.size());
   if (arguments.has("--input")) fail("--picture and --input exclude each other");
-  const PictureFile file = read_picture(arguments);
+  const ImageFile file = read_image(arguments);
   constexpr PictureFormat formats[] = {PictureFormat::gray, PictureFormat::rgb, PictureFormat::nv21};
   Picture picture;
   picture.format = formats[static_cast<size_t>(file.layout)];
@@ -118,8 +118,8 @@ Loaded load(const Arguments& arguments) {
   Network network = load_network(arguments, engine_options(arguments));
   int batch = 1;
   if (!arguments.has("--picture")) arguments.refuse_with("no --picture", {"--size"});
-  std::vector<Bytes> inputs = arguments.has("--picture") ? prepare_picture(arguments, network)
-                                                         : read_inputs(arguments, network, batch);
+  std::vector<Bytes> inputs =
+      arguments.has("--picture") ? prepare_image(arguments, network) : read_inputs(arguments, network, batch);
   std::vector<Bytes> outputs = tensor_memory(network.outputs(), batch);
   return {std::move(network), batch, std::move(inputs), std::move(outputs)};
 }

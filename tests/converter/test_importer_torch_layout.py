@@ -153,7 +153,7 @@ def test_selected_bits_stay_bits() -> None:
 def test_pictures_of_one_batch_cannot_be_mixed() -> None:
     _, view = start((2, 4, 4))
     folded = replace(view, indices=view.indices.reshape(1, 4, 4, 4))
-    with pytest.raises(UnsupportedError, match="mixes the pictures"):
+    with pytest.raises(UnsupportedError, match="mixes the images"):
         folded.sample()
 
 

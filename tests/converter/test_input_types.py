@@ -99,7 +99,7 @@ def test_networks_that_read_bytes_already_keep_their_levels() -> None:
     rule = Preprocessing((0.0, 255.0), resize=Resize.LETTERBOX)
     engine = convert_graph(graph, preprocessing=rule).engine
     assert engine.preprocessing[name].resize is Resize.LETTERBOX
-    with pytest.raises(ConversionError, match="reads the levels of a picture already"):
+    with pytest.raises(ConversionError, match="reads the levels of an image already"):
         convert_graph(graph, input_range=(-1.0, 1.0))
 
 

@@ -13,7 +13,7 @@ import pytest
 from c_library import c_library
 
 from phonebit import Network
-from phonebit._runtime import prepare_picture
+from phonebit._runtime import prepare_image
 from phonebit.converter.writer import to_bytes
 from support.builders import described_classifier
 
@@ -126,7 +126,7 @@ def test_a_frame_is_classified_in_java_as_in_python(
         "crop": crop, "rotation": rotation, "is_mirrored": True,
     }  # fmt: skip
     fields = {name: rule[name].tolist() for name in rule.dtype.names or ()}
-    image = prepare_picture(picture, fields, info.dtype, info.shape)
+    image = prepare_image(picture, fields, info.dtype, info.shape)[0]
     scores = np.asarray(network.forward(image[None]), np.float32).reshape(-1)
     expected = " ".join(f"{bits:08x}" for bits in scores.view(np.uint32))
     assert printed[:2] == [f"device: {network.device}", f"labels: {','.join(LABELS)}"]
@@ -143,11 +143,11 @@ def assert_refusals(refused: dict[str, str], width: int, chroma_bytes: int) -> N
         "heap": f"{argument}plane Y: expected a direct ByteBuffer",
         "null": f"{argument}plane U: expected a direct ByteBuffer",
         "short": f"{argument}plane V: {lacking}",
-        "rotation": f"{argument}picture: rotation is 45, expected 0, 90, 180 or 270",
-        "crop": f"{argument}picture: the crop has left 0, top 0, width {width + 1}, height 1",
+        "rotation": f"{argument}image: rotation is 45, expected 0, 90, 180 or 270",
+        "crop": f"{argument}image: the crop has left 0, top 0, width {width + 1}, height 1",
         "crop length": f"{argument}crop: expected left, top, width, height",
         "stride": f"{argument}plane U: row stride 0, pixel stride 1; expected both above 0",
-        "size": f"{argument}picture: got -2x2 pixels",
+        "size": f"{argument}image: got -2x2 pixels",
         "descriptor": argument,
         "file": state,
         "device": argument,

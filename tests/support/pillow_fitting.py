@@ -10,7 +10,7 @@ from PIL import Image
 
 from phonebit import Preprocessing
 from phonebit.images.fitting import MODES
-from phonebit.images.placement import Placement, Size, place_picture
+from phonebit.images.placement import Placement, Size
 from phonebit.images.preprocessing import ColorOrder, Interpolation, Resize
 from phonebit.layer_info import TensorInfo
 
@@ -20,20 +20,37 @@ def apply_with_pillow(image: Image.Image, info: TensorInfo, rule: Preprocessing)
     height, width, channels = info.shape
     rule = rule.for_input(info)
     assert rule.color is not None
-    where = place_picture(image.size, (width, height), rule_fields(rule, channels))
+    where = placed(image.size, (width, height), rule)
     image = _lay(image.convert(MODES[rule.color]), where, rule)
     levels = np.asarray(image, np.uint8).reshape(height, width, channels)
-    return rule.as_input(levels[..., ::-1] if rule.color is ColorOrder.BGR else levels, info)
+    levels = levels[..., ::-1] if rule.color is ColorOrder.BGR else levels
+    return levels if info.dtype == "u8" else rule.values(levels)
 
 
-def rule_fields(rule: Preprocessing, channels: int) -> dict[str, Any]:
-    """The fields of the file's record."""
-    record = rule.to_record(0, channels)
-    return {name: record[name].tolist() for name in record.dtype.names or ()}
+def placed(size: Size, into: Size, rule: Preprocessing) -> Placement:
+    """Where an image comes to lie.
+
+    - ``STRETCH``: to the input's size as a whole.
+    - ``SHORTER_SIDE``: the shorter side to ``resize_to``, then the middle, as torchvision's Resize
+      and CenterCrop: the longer side is rounded down, and halves of the corner to the even pixel.
+    - ``LETTERBOX``: as large as fits with its proportions, in the middle.
+    """
+    if rule.resize is Resize.STRETCH:
+        return Placement(size, into, (0, 0), into)
+    if rule.resize is Resize.SHORTER_SIDE:
+        scaled = (size[0] * rule.resize_to // min(size), size[1] * rule.resize_to // min(size))
+        left, top = (round((have - want) / 2) for have, want in zip(scaled, into, strict=True))
+        return Placement(size, scaled, (-left, -top), into)
+    ratio = min(into[0] / size[0], into[1] / size[1])
+    scaled = (
+        min(into[0], max(1, round(size[0] * ratio))),
+        min(into[1], max(1, round(size[1] * ratio))),
+    )
+    return Placement(size, scaled, ((into[0] - scaled[0]) // 2, (into[1] - scaled[1]) // 2), into)
 
 
 def _lay(image: Image.Image, where: Placement, rule: Preprocessing) -> Image.Image:
-    """Resize a picture as a whole and lay it on the input, which cuts or surrounds it."""
+    """Resize an image as a whole and lay it on the input, which cuts or surrounds it."""
     if image.size != where.scaled:
         image = _resized(image, where.scaled, rule.interpolation)
     if image.size == where.input:

@@ -1,4 +1,4 @@
-"""phonebit_run: raw tensors and pictures in, the engine's bits out."""
+"""phonebit_run: raw tensors and images in, the engine's bits out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from PIL import Image
 
 from phonebit import Network
 from phonebit.cli.classify import classify
-from phonebit.cli.pictures import load_picture
+from phonebit.cli.image_inputs import load_image
 from phonebit.converter.writer import to_bytes
 from phonebit.format.bits import pack_signs
 from phonebit.images.preprocessing import Preprocessing, Resize
@@ -116,7 +116,7 @@ def test_a_picture_gives_the_classes_of_phonebit_run(run: Program, tmp_path: Pat
     picture = tmp_path / "picture.ppm"
     Image.fromarray(levels).save(picture)
     network = Network.load(CLASSIFIER, device="cpu")
-    expected = classify(network, load_picture(picture, network.inputs[0], None), top=3)
+    expected = classify(network, load_image(picture, network.inputs[0], None), top=3)
     done = run(CLASSIFIER, "--device", "cpu", "--picture", picture, "--top", 3, "--json")
     assert done.code == 0, done
     found = done.document["results"][0]["top"]
@@ -160,14 +160,14 @@ def test_the_file_s_own_rule_prepares_pictures(
     Image.fromarray(levels).save(picture)
     assert run(file, "--device", "cpu", "--picture", picture, "--output", scores).code == 0
     network = Network.load(file, device="cpu")
-    array = load_picture(picture, network.inputs[0], rule).array
+    array = load_image(picture, network.inputs[0], rule).array
     expected: Any = network.forward(array[None])
     assert scores.read_bytes() == np.asarray(expected).tobytes()
 
 
 @pytest.fixture
 def ruled_classifier(tmp_path: Path) -> tuple[Path, Preprocessing]:
-    """A classifier whose file says how pictures are prepared."""
+    """A classifier whose file says how images are prepared."""
     rule = Preprocessing((0.0, 1.0), resize=Resize.LETTERBOX, fill_level=9)
     graph = tiny_classifier()
     graph.preprocessing["image"] = rule
@@ -186,7 +186,7 @@ def ruled_classifier(tmp_path: Path) -> tuple[Path, Preprocessing]:
         ([CLASSIFIER, "--input", "no.bin"], "no.bin: No such file or directory"),
         ([CLASSIFIER, "--input", "picture=x.bin"], "expected NAME=FILE with NAME one of: image"),
         ([CLASSIFIER, "--input", CLASSIFIER], "expected a multiple of 784"),
-        ([CLASSIFIER, "--picture", CLASSIFIER], "not a binary PPM or PGM picture"),
+        ([CLASSIFIER, "--picture", CLASSIFIER], "not a binary PPM or PGM image"),
         ([CLASSIFIER, "--picture", "f.nv21"], "f.nv21: --size WxH is missing"),
         ([CLASSIFIER, "--picture", "f.nv21", "--size", "28"], "--size: got '28', expected width"),
         ([CLASSIFIER, "--picture", "f.nv21", "--size", "0x8"], "--size (width): got '0'"),

@@ -22,7 +22,7 @@ def run_exported(
     """Runs an exported program operator by operator.
 
     Straight-through estimators count as their forward value here, too: (s - c) + c is s, and not
-    what rounding makes of it. The program has a fixed batch, so that pictures are run in groups of
+    what rounding makes of it. The program has a fixed batch, so that images are run in groups of
     its size.
 
     Args:
@@ -40,7 +40,7 @@ def run_exported(
     arrays = {name: _checked(translation, name, inputs) for name in graph.inputs}
     counts = {len(array) for array in arrays.values()}
     if len(counts) != 1 or 0 in counts:
-        raise InputError("inputs must hold equally many pictures, at least one", got=counts)
+        raise InputError("inputs must hold equally many images, at least one", got=counts)
     count = counts.pop()
     groups: dict[str, list[Array]] = {}
     for begin in range(0, count, batch):

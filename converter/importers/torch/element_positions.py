@@ -41,7 +41,7 @@ class View:
         value: The graph value.
         hwc: Its shape.
         indices: Shape of the tensor with its batch; flat positions in (batch, *hwc), or ``ZERO``.
-        batch: Pictures in the exported program.
+        batch: Images in the exported program.
         quantized: Whether it is a quantized activation up to arrangement and scale.
     """
 
@@ -53,14 +53,14 @@ class View:
 
     @property
     def elements(self) -> int:
-        """Of one picture's value."""
+        """Of one image's value."""
         return int(np.prod(self.hwc))
 
     def sample(self) -> Indices:
-        """Positions of one picture, shape of the tensor without its batch.
+        """Positions of one image, shape of the tensor without its batch.
 
         Raises:
-            UnsupportedError: Pictures of one batch are mixed.
+            UnsupportedError: Images of one batch are mixed.
         """
         whole = self.indices
         if self.batch == 1:
@@ -71,7 +71,7 @@ class View:
         if first.size == 0 or not np.array_equal(
             whole, np.where(first == ZERO, ZERO, first + shift)
         ):
-            raise UnsupportedError("mixes the pictures of a batch")
+            raise UnsupportedError("mixes the images of a batch")
         return first
 
     def is_bijective(self) -> bool:
@@ -119,7 +119,7 @@ def _to_hwc(array: NDArray[Any], layout: Layout) -> NDArray[Any]:
 
 
 def in_layout(sample: NDArray[Any], layout: Layout) -> NDArray[Any]:
-    """An array of one picture's tensor shape, transposed to (height, width, channels).
+    """An array of one image's tensor shape, transposed to (height, width, channels).
 
     Raises:
         UnsupportedError: It has more than three axes.
@@ -129,7 +129,7 @@ def in_layout(sample: NDArray[Any], layout: Layout) -> NDArray[Any]:
 
 
 def without_batch(shape: tuple[int, ...], batch: int) -> tuple[int, ...]:
-    """A tensor's shape for one picture; a batch of one may be missing already."""
+    """A tensor's shape for one image; a batch of one may be missing already."""
     return shape[1:] if shape and shape[0] == batch else shape
 
 
@@ -139,7 +139,7 @@ def plain_view(value: str, shape: tuple[int, ...], batch: int, layout: Layout) -
     Args:
         value: The graph value.
         shape: The tensor's shape, with the batch (a batch of one may be missing).
-        batch: Pictures in the exported program.
+        batch: Images in the exported program.
         layout: Of the tensor.
     """
     inner = without_batch(shape, batch)

@@ -52,7 +52,7 @@ class Translation:
         graph: The graph.
         tensors: For a value, the exported node that computes it, and how the tensor's elements lie.
         estimators: See ``torch_program.Program``.
-        batch: Pictures in the exported program.
+        batch: Images in the exported program.
     """
 
     graph: Graph

@@ -93,7 +93,7 @@ def _size(rng: Random, lowest: int, highest: int, multiple: int = 1) -> int:
 
 
 def _map(rng: Random, lowest: int = 2, highest: int = 7) -> tuple[int, int]:
-    """Height and width, mostly alike, as those of pictures are."""
+    """Height and width, mostly alike, as those of images are."""
     height = _size(rng, lowest, highest)
     return height, height if rng.random() < 0.75 else _size(rng, lowest, highest)
 

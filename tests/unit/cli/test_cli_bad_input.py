@@ -34,8 +34,8 @@ def test_a_picture_where_a_network_should_be(cli: Cli, pictures: list[Path]) -> 
 
 def test_unreadable_pictures(cli: Cli, u8_file: Path, pictures: list[Path], tmp_path: Path) -> None:
     text = tmp_path / "text.png"
-    text.write_text("no picture")
-    assert "not a picture" in cli.refused("run", u8_file, text)
+    text.write_text("no image")
+    assert "not an image" in cli.refused("run", u8_file, text)
     cut = tmp_path / "cut.png"
     cut.write_bytes(pictures[0].read_bytes()[:100])
     assert "cut.png" in cli.refused("run", u8_file, cut)
@@ -130,7 +130,7 @@ def test_bad_verification_inputs(
     empty = tmp_path / "empty"
     empty.mkdir()
     options = ("--inputs", empty, "--interpreter")
-    assert "no pictures" in cli.refused("verify", checkpoint, u8_file, *options)
+    assert "no images" in cli.refused("verify", checkpoint, u8_file, *options)
 
 
 def test_usage_errors_end_with_code_2(cli: Cli, u8_file: Path) -> None:

@@ -16,7 +16,7 @@ from support.detector_graph import CELL, SIDE, cell_detector
 
 RED, BLUE = (255, 0, 0), (0, 0, 255)
 DIM = 20
-"""Scale of the picture below beside the network's input: 1280 x 640 is letterboxed to 64 x 32."""
+"""Scale of the image below beside the network's input: 1280 x 640 is letterboxed to 64 x 32."""
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,7 @@ def test_what_is_no_detector_is_refused(cli: Cli, tiny_file: Path, picture: Path
 
 
 def test_a_detector_is_no_classifier(cli: Cli, detector: Path, picture: Path) -> None:
-    assert "no picture classifier" in cli.refused("run", detector, picture, "--task", "classify")
+    assert "no image classifier" in cli.refused("run", detector, picture, "--task", "classify")
 
 
 def test_flags_of_the_other_task_are_refused(
@@ -137,7 +137,7 @@ def test_places_that_cannot_be_drawn_into_are_refused(
         text = cli.refused("run", detector, picture, "-o", tmp_path / name)
         assert "cannot draw into a file of this kind" in text
     text = cli.refused("run", detector, picture, picture, "-o", tmp_path / "none.png")
-    assert "several pictures need a folder" in text
+    assert "several images need a folder" in text
     assert "one file" in cli.refused("run", detector, picture, picture, "-o", tmp_path)
     missing = tmp_path / "none" / "boxes.png"
     done = cli("run", detector, picture, "-o", missing, "--json", "--device", "cpu")

@@ -1,4 +1,4 @@
-"""The command line: how pictures become inputs, from `convert` to `run` and `bench`."""
+"""The command line: how images become inputs, from `convert` to `run` and `bench`."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_inspect_shows_preprocessing_and_labels(cli: Cli, u8_file: Path, f32_fil
 
 @pytest.fixture(scope="module")
 def told_file(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The network reading real values, with the rule that makes pictures these."""
+    """The network reading real values, with the rule that makes images these."""
     path = tmp_path_factory.mktemp("told") / "told.pbit"
     convert(checkpoint, path, preprocessing=Preprocessing((0.0, 1.0), 0.5, 0.5))
     return path

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +25,10 @@ from phonebit.detection import (
 from phonebit.detection.overlap import intersection_over_union, suppress
 from phonebit.detection.yolov2 import decode
 from phonebit.format.records import DETECTION
-from phonebit.images.placement import Placement, place_picture
-from phonebit.images.preprocessing import ColorOrder, Resize
+from phonebit.images.placement import Placement
+from phonebit.images.preprocessing import Resize
 from phonebit.layer_info import TensorInfo
-from support.pillow_fitting import rule_fields
+from support.pillow_fitting import placed
 
 HEAD = DetectionHead(((1.5, 2.25), (4.0, 3.0), (0.5, 6.0)))
 WHOLE = Placement((416, 416), (416, 416), (0, 0), (416, 416))
@@ -151,9 +150,8 @@ def test_classes_do_not_suppress_each_other_and_the_best_comes_first() -> None:
 def test_the_whole_input_is_what_it_shows_of_the_picture(
     size: tuple[int, int], rule: Preprocessing, expected: tuple[int, ...]
 ) -> None:
-    fields = rule_fields(replace(rule, color=ColorOrder.GRAY), 1)
-    placement = place_picture(size, (416, 416), fields)
-    np.testing.assert_allclose(placement.to_picture(np.array([0.0, 0.0, 1.0, 1.0])), expected)
+    placement = placed(size, (416, 416), rule)
+    np.testing.assert_allclose(placement.to_image(np.array([0.0, 0.0, 1.0, 1.0])), expected)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +167,7 @@ def test_the_whole_input_is_what_it_shows_of_the_picture(
 def test_boxes_seen_in_the_input_are_found_in_the_picture(
     size: tuple[int, int], rule: Preprocessing
 ) -> None:
-    """A bright box is drawn, the picture is fitted, its edges are found and carried back."""
+    """A bright box is drawn, the image is fitted, its edges are found and carried back."""
     width, height = size
     # In the middle, so that the cut to a square keeps it.
     box = np.array([width / 2 - 14, height / 2 - 9, width / 2 + 12, height / 2 + 17]).round()
@@ -177,11 +175,11 @@ def test_boxes_seen_in_the_input_are_found_in_the_picture(
     levels = np.zeros((height, width), np.uint8)
     levels[top:bottom, left:right] = 255
     fitted = rule.fit(levels, TensorInfo("x", "u8", (64, 80, 1)))
-    rows = np.flatnonzero((fitted.levels > 127).any(axis=(1, 2)))
-    columns = np.flatnonzero((fitted.levels > 127).any(axis=(0, 2)))
+    rows = np.flatnonzero((fitted.array > 127).any(axis=(1, 2)))
+    columns = np.flatnonzero((fitted.array > 127).any(axis=(0, 2)))
     seen = np.array([columns[0] / 80, rows[0] / 64, (columns[-1] + 1) / 80, (rows[-1] + 1) / 64])
     pixel = max(s / c for s, c in zip(size, fitted.placement.scaled, strict=True))
-    assert np.abs(fitted.placement.to_picture(seen) - box).max() <= pixel + 1e-9
+    assert np.abs(fitted.placement.to_image(seen) - box).max() <= pixel + 1e-9
 
 
 def test_detections_are_cut_at_the_border_and_dropped_outside() -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from phonebit import InputError, Preprocessing
-from phonebit._runtime import prepare_picture
+from phonebit._runtime import prepare_image
 from phonebit.images.preprocessing import ColorOrder, Interpolation, Resize
 from phonebit.layer_info import TensorInfo
 from support.pillow_fitting import apply_with_pillow
@@ -38,7 +38,7 @@ IMAGENET = Preprocessing((0.0, 1.0), (0.485, 0.456, 0.406), (0.229, 0.224, 0.225
 
 
 def packed(levels: Levels, fmt: int, row_gap: int = 0, pixel_gap: int = 0) -> dict[str, Any]:
-    """(height, width, 4: RGBA) as a picture of a packed format, with bytes between its samples."""
+    """(height, width, 4: RGBA) as an image of a packed format, with bytes between its samples."""
     height, width, _ = levels.shape
     names = PACKED_CHANNELS[fmt]
     pixel_bytes = len(names) + pixel_gap
@@ -129,7 +129,7 @@ def random_levels(height: int, width: int, seed: int) -> Levels:
 def native(picture: dict[str, Any], info: TensorInfo, rule: Preprocessing) -> NDArray[Any]:
     record = rule.for_input(info).to_record(0, info.shape[2])
     fields = {name: record[name].tolist() for name in record.dtype.names or ()}
-    return prepare_picture(picture, fields, info.dtype, info.shape)
+    return prepare_image(picture, fields, info.dtype, info.shape)[0]
 
 
 def with_pillow(
@@ -151,7 +151,7 @@ def with_pillow(
 
 
 def as_image(levels: Levels, fmt: int) -> Image.Image:
-    """RGBA levels as Pillow would read a picture of that format."""
+    """RGBA levels as Pillow would read an image of that format."""
     if fmt == GRAY:
         return Image.fromarray(levels[..., 0])
     return Image.fromarray(levels if "A" in PACKED_CHANNELS[fmt] else levels[..., :3].copy())
@@ -402,11 +402,11 @@ def test_rules_that_cannot_be_are_refused(fields: dict[str, Any], message: str) 
     record = PLAIN.for_input(INFO).to_record(0, 3)
     rule = {name: record[name].tolist() for name in record.dtype.names or ()}
     with pytest.raises(InputError, match=message):
-        prepare_picture(SMALL, rule | fields, "f32", (4, 4, 3))
+        prepare_image(SMALL, rule | fields, "f32", (4, 4, 3))
 
 
 def test_bits_are_no_picture() -> None:
-    with pytest.raises(InputError, match="it takes bits, which pictures do not become"):
+    with pytest.raises(InputError, match="it takes bits, which images do not become"):
         native(SMALL, replace(INFO, dtype="bit"), PLAIN)
 
 

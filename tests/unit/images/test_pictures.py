@@ -1,4 +1,4 @@
-"""Pictures on disk to network inputs: colour, size, depth, orientation, values."""
+"""Images on disk to network inputs: colour, size, depth, orientation, values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from phonebit import InputError
-from phonebit.cli.pictures import PLAIN_LEVELS, load_picture, picture_files
+from phonebit.cli.image_inputs import PLAIN_LEVELS, image_files, load_image
 from phonebit.images.preprocessing import ColorOrder, Interpolation, Preprocessing, Resize
 from phonebit.layer_info import TensorInfo
 
@@ -26,7 +26,7 @@ def test_grey_and_colour_are_taken_as_they_are(tmp_path: Path) -> None:
     for info in (GREY, COLOUR):
         expected = levels(info.shape[2])
         Image.fromarray(expected.squeeze()).save(tmp_path / "x.png")
-        picture = load_picture(tmp_path / "x.png", info, None)
+        picture = load_image(tmp_path / "x.png", info, None)
         np.testing.assert_array_equal(picture.array, expected)
         assert picture.changes == ()
 
@@ -35,24 +35,24 @@ def test_palette_and_alpha_become_colour(tmp_path: Path) -> None:
     expected = levels(3)
     alpha = np.full((4, 6, 1), 255, np.uint8)
     Image.fromarray(np.concatenate([expected, alpha], axis=2)).save(tmp_path / "rgba.png")
-    picture = load_picture(tmp_path / "rgba.png", COLOUR, None)
+    picture = load_image(tmp_path / "rgba.png", COLOUR, None)
     np.testing.assert_array_equal(picture.array, expected)
     assert picture.changes == ("converted from RGBA to RGB",)
     Image.fromarray(expected).quantize(24).save(tmp_path / "palette.png")
-    assert load_picture(tmp_path / "palette.png", COLOUR, None).array.shape == (4, 6, 3)
+    assert load_image(tmp_path / "palette.png", COLOUR, None).array.shape == (4, 6, 3)
 
 
 def test_sixteen_bits_keep_their_upper_half(tmp_path: Path) -> None:
     deep = np.arange(24, dtype=np.uint16).reshape(4, 6) * 2700
     Image.fromarray(deep).save(tmp_path / "deep.png")
-    picture = load_picture(tmp_path / "deep.png", GREY, None)
+    picture = load_image(tmp_path / "deep.png", GREY, None)
     np.testing.assert_array_equal(picture.array[..., 0], deep >> 8)
     assert picture.changes == ("16-bit levels shortened to 8",)
 
 
 def test_another_size_is_resized_whole(tmp_path: Path) -> None:
     Image.new("L", (60, 40), 77).save(tmp_path / "x.png")
-    picture = load_picture(tmp_path / "x.png", GREY, None)
+    picture = load_image(tmp_path / "x.png", GREY, None)
     np.testing.assert_array_equal(picture.array, np.full((4, 6, 1), 77))
     assert picture.changes == ("resized from 60x40 to 6x4",)
 
@@ -62,13 +62,13 @@ def test_the_camera_orientation_is_followed(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 3  # turned by 180 degrees
     image.save(tmp_path / "x.png", exif=exif)
-    picture = load_picture(tmp_path / "x.png", GREY, None)
+    picture = load_image(tmp_path / "x.png", GREY, None)
     np.testing.assert_array_equal(picture.array, levels(1)[::-1, ::-1])
 
 
 def test_real_valued_inputs_get_their_values(tmp_path: Path) -> None:
     Image.fromarray(levels(1)[..., 0]).save(tmp_path / "x.png")
-    picture = load_picture(tmp_path / "x.png", REAL, Preprocessing((-1.0, 1.0)))
+    picture = load_image(tmp_path / "x.png", REAL, Preprocessing((-1.0, 1.0)))
     assert picture.array.dtype == np.float32
     np.testing.assert_allclose(picture.array, levels(1) / 127.5 - 1.0, atol=1e-6)
     ends = Preprocessing((-1.0, 1.0)).values(np.array([[0], [255]], np.uint8))
@@ -78,7 +78,7 @@ def test_real_valued_inputs_get_their_values(tmp_path: Path) -> None:
 def test_real_valued_inputs_need_a_rule(tmp_path: Path) -> None:
     Image.fromarray(levels(1)[..., 0]).save(tmp_path / "x.png")
     with pytest.raises(InputError, match=r"does not say.*--input-range"):
-        load_picture(tmp_path / "x.png", REAL, None)
+        load_image(tmp_path / "x.png", REAL, None)
 
 
 def test_means_and_deviations_are_those_of_their_channel() -> None:
@@ -126,7 +126,7 @@ def test_shorter_side_says_what_it_did_and_keeps_the_middle() -> None:
     rule = Preprocessing((0, 255), resize=Resize.SHORTER_SIDE, resize_to=8)
     fitted = rule.fit(ramp(32, 16), GREY)
     assert fitted.changes == ("resized from 32x16 to 16x8", "cut to 6x4 in the middle")
-    np.testing.assert_allclose(fitted.levels[..., 0].mean(axis=0), 10.5 + 2 * np.arange(6), atol=1)
+    np.testing.assert_allclose(fitted.array[..., 0].mean(axis=0), 10.5 + 2 * np.arange(6), atol=1)
 
 
 def test_letterbox_keeps_proportions_and_fills_the_rest() -> None:
@@ -134,9 +134,9 @@ def test_letterbox_keeps_proportions_and_fills_the_rest() -> None:
     rule = Preprocessing((0, 255), resize=Resize.LETTERBOX, fill_level=114)
     fitted = rule.fit(Image.new("RGB", (32, 16), (200, 100, 50)), info)
     assert fitted.changes == ("resized from 32x16 to 8x4 within 8x8",)
-    np.testing.assert_array_equal(fitted.levels[[0, 1, 6, 7]], np.full((4, 8, 3), 114))
-    np.testing.assert_array_equal(fitted.levels[2:6], np.broadcast_to([200, 100, 50], (4, 8, 3)))
-    strip = rule.fit(Image.new("RGB", (4000, 1), (1, 2, 3)), info).levels
+    np.testing.assert_array_equal(fitted.array[[0, 1, 6, 7]], np.full((4, 8, 3), 114))
+    np.testing.assert_array_equal(fitted.array[2:6], np.broadcast_to([200, 100, 50], (4, 8, 3)))
+    strip = rule.fit(Image.new("RGB", (4000, 1), (1, 2, 3)), info).array
     np.testing.assert_array_equal(strip[3:4], np.broadcast_to([1, 2, 3], (1, 8, 3)))
     assert np.all(strip[:3] == 114) and np.all(strip[4:] == 114)
 
@@ -152,7 +152,7 @@ def test_resampling_is_pillows(kind: Interpolation) -> None:
 @pytest.mark.parametrize("resize", [Resize.STRETCH, Resize.LETTERBOX])
 def test_a_picture_of_the_right_size_stays_as_it_is(resize: Resize) -> None:
     fitted = Preprocessing((0, 255), resize=resize).fit(levels(3), COLOUR)
-    np.testing.assert_array_equal(fitted.levels, levels(3))
+    np.testing.assert_array_equal(fitted.array, levels(3))
     assert fitted.changes == ()
 
 
@@ -171,8 +171,8 @@ def test_arrays_that_are_no_pictures_are_refused() -> None:
 def test_inputs_that_take_no_pictures_are_refused(tmp_path: Path) -> None:
     Image.new("L", (6, 4)).save(tmp_path / "x.png")
     with pytest.raises(InputError, match="1, 3 or 4 channels"):
-        load_picture(tmp_path / "x.png", TensorInfo("x", "u8", (4, 6, 2)), None)
-    with pytest.raises(InputError, match="takes no pictures"):
+        load_image(tmp_path / "x.png", TensorInfo("x", "u8", (4, 6, 2)), None)
+    with pytest.raises(InputError, match="takes no images"):
         Preprocessing((0, 255), color=ColorOrder.NONE).apply(levels(3), COLOUR)
 
 
@@ -183,7 +183,7 @@ def test_a_picture_of_monstrous_size_is_refused(
     for limit in (1600, 1000):  # a warning of Pillow, an error of Pillow
         monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
         with pytest.raises(InputError, match="too large"):
-            load_picture(tmp_path / "x.png", GREY, None)
+            load_image(tmp_path / "x.png", GREY, None)
 
 
 @pytest.mark.parametrize("name", ["x.png", "x.jpg", "x.gif", "x.bmp", "x.webp", "x.tiff"])
@@ -192,11 +192,11 @@ def test_damaged_pictures_give_one_error_of_ours(tmp_path: Path, name: str, keep
     path = tmp_path / name
     Image.fromarray(np.random.default_rng(0).integers(0, 256, (90, 90), np.uint8)).save(path)
     path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(InputError, match="not a picture that can be read"):
-        load_picture(path, GREY, None)
+    with pytest.raises(InputError, match="not an image that can be read"):
+        load_image(path, GREY, None)
 
 
 def test_folders_list_their_pictures(tmp_path: Path) -> None:
     for name in ("b.PNG", "a.jpg", "notes.txt"):
         (tmp_path / name).touch()
-    assert [path.name for path in picture_files(tmp_path)] == ["a.jpg", "b.PNG"]
+    assert [path.name for path in image_files(tmp_path)] == ["a.jpg", "b.PNG"]

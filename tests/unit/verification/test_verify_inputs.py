@@ -29,7 +29,7 @@ def test_sub_folders_are_classes_and_samples_are_spread_over_them(
         folder = tmp_path / f"class{number // 2}"
         folder.mkdir(exist_ok=True)
         shutil.copy(picture, folder / f"{number}.png")
-    (tmp_path / "class0" / "notes.txt").write_text("no picture")
+    (tmp_path / "class0" / "notes.txt").write_text("no image")
     (name,) = (info.name for info in network.inputs)
     everything = read_inputs(network, tmp_path, None, 0, None)[name]
     assert everything.shape == (6, 28, 28, 1)

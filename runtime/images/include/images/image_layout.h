@@ -1,4 +1,4 @@
-// A caller's picture, checked: where its samples lie.
+// A caller's image, checked: where its samples lie.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 #include "images/image.h"
 
-namespace phonebit::engine::pictures {
+namespace phonebit::engine::images {
 
 /// One kind of sample: that of pixel (row, column) of its plane is at first[row * row_step + column * step].
 struct Samples {
@@ -15,7 +15,7 @@ struct Samples {
 };
 
 /// Which part of which memory is looked at. Planes of chroma count in half rows and columns.
-struct PictureLayout {
+struct ImageLayout {
   bool is_yuv;
   Samples red, green, blue;               ///< equal for gray; unless is_yuv
   Samples alpha;                          ///< first is null where there is none
@@ -26,10 +26,10 @@ struct PictureLayout {
   uint64_t plane_bytes[3];  ///< from each plane's first byte to the end of its last sample
 };
 
-/// Longest side of a picture.
+/// Longest side of an image.
 constexpr int kMaxSide = 1 << 15;
 
 /// Throws Error(input) for a format, size, stride, plane, crop or turn that cannot be.
-PictureLayout check_picture(const Picture& picture);
+ImageLayout check_image(const Image& image);
 
-}  // namespace phonebit::engine::pictures
+}  // namespace phonebit::engine::images

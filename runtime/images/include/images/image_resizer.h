@@ -1,4 +1,4 @@
-// A picture turned and resized row by row, so that only rows in use are ever in memory.
+// An image turned and resized row by row, so that only rows in use are ever in memory.
 #pragma once
 
 #include <cstdint>
@@ -7,19 +7,19 @@
 #include "images/resampling.h"
 #include "images/row_reader.h"
 
-namespace phonebit::engine::pictures {
+namespace phonebit::engine::images {
 
-/// The lines of a resized picture, in the order in which the rows of the picture lie in memory.
+/// The lines of a resized image, in the order in which the rows of the image lie in memory.
 ///
-/// Pillow resamples the upright picture along its rows first and rounds the results to levels. A picture that
+/// Pillow resamples the upright image along its rows first and rounds the results to levels. An image that
 /// is turned by a quarter has its upright rows in its columns: the first pass combines its rows then, and the
 /// second goes along them. Either way it is read row by row.
-class PictureResizer {
+class ImageResizer {
  public:
-  /// Axes belong to the picture as it lies in memory: `columns` along its rows, `rows` down. `is_turned`:
+  /// Axes belong to the image as it lies in memory: `columns` along its rows, `rows` down. `is_turned`:
   /// whether its columns are the upright rows.
-  PictureResizer(const PictureLayout& picture, RowColors colors, const Resampling& columns,
-                 const Resampling& rows, bool is_turned);
+  ImageResizer(const ImageLayout& image, RowColors colors, const Resampling& columns, const Resampling& rows,
+               bool is_turned);
 
   /// Line number `window` of rows.windows: columns.windows.size() pixels of kLanes levels; valid until the
   /// next call. To be called for 0, 1, 2, ...
@@ -29,7 +29,7 @@ class PictureResizer {
   void read(int row, uint8_t* slot);
   uint8_t* slot(int row) { return slots_.data() + static_cast<size_t>(row % rows_.stride) * slot_bytes_; }
 
-  const PictureLayout& picture_;
+  const ImageLayout& image_;
   RowColors colors_;
   const Resampling &columns_, &rows_;
   bool is_turned_;
@@ -42,4 +42,4 @@ class PictureResizer {
   std::vector<const uint8_t*> window_rows_;
 };
 
-}  // namespace phonebit::engine::pictures
+}  // namespace phonebit::engine::images

@@ -1,4 +1,4 @@
-// Whether a picture can become an input at all.
+// Whether an image can become an input at all.
 #pragma once
 
 #include <cstddef>
@@ -6,9 +6,9 @@
 #include "types/preprocessing.h"
 #include "types/tensor.h"
 
-namespace phonebit::engine::pictures {
+namespace phonebit::engine::images {
 
 /// Checks a rule, the input it is for and that input's buffer. Throws Error(input).
 void check_input(const Preprocessing& rule, const TensorInfo& input, const void* data, size_t bytes);
 
-}  // namespace phonebit::engine::pictures
+}  // namespace phonebit::engine::images

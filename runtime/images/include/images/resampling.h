@@ -7,7 +7,7 @@
 
 #include "types/preprocessing.h"
 
-namespace phonebit::engine::pictures {
+namespace phonebit::engine::images {
 
 /// Levels of a pixel in a row between the passes: red, green, blue, alpha.
 constexpr int kLanes = 4;
@@ -20,7 +20,7 @@ struct Window {
   int first, count;
 };
 
-/// One axis of a resized picture.
+/// One axis of a resized image.
 struct Resampling {
   std::vector<Window> windows;   ///< ascending
   std::vector<int32_t> weights;  ///< `stride` for each window, 0 from its `count` on
@@ -36,7 +36,7 @@ struct Resampling {
 /// Output samples begin .. begin + count - 1 of `to` samples made of `from` ones.
 ///
 /// Bilinear and bicubic: an output sample's centre lies at (i + 0.5) * from / to; the weights of the samples
-/// around it are the filter's, as wide as an output sample where the picture shrinks, divided by their sum,
+/// around it are the filter's, as wide as an output sample where the image shrinks, divided by their sum,
 /// rounded to kWeightBits. Nearest: the sample in which the centre lies. Where from equals to: copies.
 Resampling make_resampling(int from, int to, int begin, int count, Interpolation interpolation);
 
@@ -50,4 +50,4 @@ void resample_along(const Resampling& axis, const uint8_t* row, uint8_t* out);
 void resample_across(const uint8_t* const* rows, const int32_t* weights, int count, size_t bytes,
                      uint8_t* out);
 
-}  // namespace phonebit::engine::pictures
+}  // namespace phonebit::engine::images

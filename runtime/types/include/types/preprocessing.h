@@ -1,4 +1,4 @@
-// What pictures become before they are inputs.
+// What images become before they are inputs.
 #pragma once
 
 #include <cstdint>
@@ -7,20 +7,20 @@ namespace phonebit::engine {
 
 // The numbers of the enumerations are those of the file (docs/format.md) and of the C interface.
 
-/// What the channels of a picture are; none: the input is no picture.
+/// What the channels of an image are; none: the input is no image.
 enum class ColorOrder : uint32_t { none = 0, gray = 1, rgb = 2, bgr = 3, rgba = 4 };
 
-/// How a picture of another size gets the size of the input (docs/preprocessing.md).
+/// How an image of another size gets the size of the input (docs/preprocessing.md).
 enum class Resize : uint32_t {
   stretch = 0,       ///< to the input's size, whatever becomes of its proportions
   shorter_side = 1,  ///< shorter side to resize_to, then the input's size out of the centre
   letterbox = 2,     ///< as large as fits with its proportions, in the centre; fill_level around it
 };
 
-/// How a picture is resampled; bilinear and bicubic widen their window when they shrink a picture.
+/// How an image is resampled; bilinear and bicubic widen their window when they shrink an image.
 enum class Interpolation : uint32_t { nearest = 0, bilinear = 1, bicubic = 2 };
 
-/// What a picture of levels 0..255 becomes before the network reads it, as the training did it. The engine
+/// What an image of levels 0..255 becomes before the network reads it, as the training did it. The engine
 /// never applies it: forward() takes what an input declares, levels (u8) or values (f32). Of a u8 input, the
 /// network computes the values itself; scale and offset tell which.
 struct Preprocessing {

@@ -1,4 +1,4 @@
-#include "picture_files.h"
+#include "image_files.h"
 
 #include <cctype>
 
@@ -43,7 +43,7 @@ class Header {
 
 }  // namespace
 
-PictureSize parse_size(const std::string& what, const std::string& text) {
+ImageSize parse_size(const std::string& what, const std::string& text) {
   const size_t times = text.find('x');
   if (times == std::string::npos)
     fail("%s: got '%s', expected width and height, as 640x480", what.c_str(), text.c_str());
@@ -51,31 +51,31 @@ PictureSize parse_size(const std::string& what, const std::string& text) {
           parse_number(what + " (height)", text.substr(times + 1), 1, largest_side)};
 }
 
-PictureFile read_netpbm(const std::string& path) {
-  PictureFile picture{PixelLayout::rgb, 0, 0, read_bytes(path), 0};
-  const Bytes& bytes = picture.bytes;
+ImageFile read_netpbm(const std::string& path) {
+  ImageFile image{PixelLayout::rgb, 0, 0, read_bytes(path), 0};
+  const Bytes& bytes = image.bytes;
   const bool is_gray = bytes.size() > 2 && bytes[0] == 'P' && bytes[1] == '5';
   const bool is_rgb = bytes.size() > 2 && bytes[0] == 'P' && bytes[1] == '6';
   if (!is_gray && !is_rgb)
-    fail("%s: not a binary PPM or PGM picture (P6, P5), nor a frame called .nv21", path.c_str());
-  if (is_gray) picture.layout = PixelLayout::gray;
+    fail("%s: not a binary PPM or PGM image (P6, P5), nor a frame called .nv21", path.c_str());
+  if (is_gray) image.layout = PixelLayout::gray;
   Header header(path, bytes);
-  picture.width = header.number("width", largest_side);
-  picture.height = header.number("height", largest_side);
+  image.width = header.number("width", largest_side);
+  image.height = header.number("height", largest_side);
   const int levels = header.number("largest level", 65535);
   if (levels != 255) fail("%s: largest level %d, expected 255 (8 bits)", path.c_str(), levels);
-  picture.first = header.end();
+  image.first = header.end();
   const size_t expected =
-      size_t{is_gray ? 1u : 3u} * static_cast<size_t>(picture.width) * static_cast<size_t>(picture.height);
-  if (bytes.size() < picture.first || bytes.size() - picture.first < expected)
+      size_t{is_gray ? 1u : 3u} * static_cast<size_t>(image.width) * static_cast<size_t>(image.height);
+  if (bytes.size() < image.first || bytes.size() - image.first < expected)
     fail("%s: %zu bytes, expected %zu for %dx%d pixels: it is cut off", path.c_str(), bytes.size(),
-         picture.first + expected, picture.width, picture.height);
-  return picture;
+         image.first + expected, image.width, image.height);
+  return image;
 }
 
-PictureFile read_nv21(const std::string& path, PictureSize size) {
+ImageFile read_nv21(const std::string& path, ImageSize size) {
   const auto width = static_cast<size_t>(size.width), height = static_cast<size_t>(size.height);
-  PictureFile frame{PixelLayout::nv21, size.width, size.height, read_bytes(path), 0};
+  ImageFile frame{PixelLayout::nv21, size.width, size.height, read_bytes(path), 0};
   const size_t expected = width * height + 2 * ((width + 1) / 2) * ((height + 1) / 2);
   if (frame.bytes.size() != expected)
     fail("%s: %zu bytes, expected %zu for an NV21 frame of %dx%d", path.c_str(), frame.bytes.size(), expected,

@@ -69,7 +69,7 @@ PreprocessingOption = Annotated[
 
 
 @dataclass(frozen=True)
-class PictureFlags:
+class ImageFlags:
     """What a user typed; None where nothing.
 
     Attributes:
@@ -128,7 +128,7 @@ class PictureFlags:
             raise InputError(
                 f"{', '.join(folded)} cannot be changed",
                 where=f"input '{info.name}'",
-                got="an input of picture levels, whose values the network computes itself",
+                got="an input of image levels, whose values the network computes itself",
                 hint="convert the network again to change them",
             )
         if stored is not None:

@@ -1,4 +1,4 @@
-#include "pictures.h"
+#include "images.h"
 
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "images/image.h"
@@ -17,7 +18,7 @@ namespace py = pybind11;
 namespace phonebit::engine::python {
 namespace {
 
-using pictures::Picture;
+using images::Image;
 
 using Plane = py::array_t<uint8_t, py::array::c_style>;
 
@@ -32,32 +33,32 @@ void copy_steps(const py::dict& fields, const char* name, int (&steps)[3]) {
   std::copy(given.begin(), given.end(), steps);
 }
 
-/// The fields of phonebit::engine::pictures::Picture by name, "planes" as arrays of uint8.
-Picture picture_of(const py::dict& fields, const std::vector<Plane>& planes) {
-  Picture picture;
-  picture.format = static_cast<pictures::PictureFormat>(fields["format"].cast<int>());
-  picture.width = fields["width"].cast<int>();
-  picture.height = fields["height"].cast<int>();
-  if (planes.size() > 3) fail(ErrorCode::input, "picture: got %zu planes, expected at most 3", planes.size());
-  for (size_t i = 0; i < planes.size(); ++i) picture.planes[i] = planes[i].data();
-  copy_steps(fields, "row_bytes", picture.row_bytes);
-  copy_steps(fields, "pixel_bytes", picture.pixel_bytes);
+/// The fields of phonebit::engine::images::Image by name, "planes" as arrays of uint8.
+Image image_of(const py::dict& fields, const std::vector<Plane>& planes) {
+  Image image;
+  image.format = static_cast<images::ImageFormat>(fields["format"].cast<int>());
+  image.width = fields["width"].cast<int>();
+  image.height = fields["height"].cast<int>();
+  if (planes.size() > 3) fail(ErrorCode::input, "image: got %zu planes, expected at most 3", planes.size());
+  for (size_t i = 0; i < planes.size(); ++i) image.planes[i] = planes[i].data();
+  copy_steps(fields, "row_bytes", image.row_bytes);
+  copy_steps(fields, "pixel_bytes", image.pixel_bytes);
   const auto crop = entry(fields, "crop", std::array<int, 4>{});
-  picture.crop_left = crop[0];
-  picture.crop_top = crop[1];
-  picture.crop_width = crop[2];
-  picture.crop_height = crop[3];
-  picture.rotation = entry(fields, "rotation", 0);
-  picture.is_mirrored = entry(fields, "is_mirrored", false);
-  picture.yuv = static_cast<pictures::YuvColors>(entry(fields, "yuv", 0));
-  const pictures::PictureLayout layout = pictures::check_picture(picture);
+  image.crop_left = crop[0];
+  image.crop_top = crop[1];
+  image.crop_width = crop[2];
+  image.crop_height = crop[3];
+  image.rotation = entry(fields, "rotation", 0);
+  image.is_mirrored = entry(fields, "is_mirrored", false);
+  image.yuv = static_cast<images::YuvColors>(entry(fields, "yuv", 0));
+  const images::ImageLayout layout = images::check_image(image);
   for (int i = 0; i < layout.plane_count; ++i) {
     const auto size = static_cast<uint64_t>(planes[static_cast<size_t>(i)].size());
     if (size < layout.plane_bytes[i])
-      fail(ErrorCode::input, "picture: plane %d has %llu bytes, expected at least %llu", i,
+      fail(ErrorCode::input, "image: plane %d has %llu bytes, expected at least %llu", i,
            static_cast<unsigned long long>(size), static_cast<unsigned long long>(layout.plane_bytes[i]));
   }
-  return picture;
+  return image;
 }
 
 /// The inverse of Network.preprocessing.
@@ -81,25 +82,29 @@ ElementType element_type(const std::string& dtype) {
   return dtype == "bit" ? ElementType::bit : dtype == "u8" ? ElementType::u8 : ElementType::f32;
 }
 
-py::array prepare_picture(const py::dict& picture, const py::dict& rule, const std::string& dtype,
-                          const std::array<int, 3>& shape) {
+/// The image of the input, and where the upright image lies: width and height as resized, left, top.
+std::pair<py::array, std::array<int, 4>> prepare_image(const py::dict& image, const py::dict& rule,
+                                                       const std::string& dtype,
+                                                       const std::array<int, 3>& shape) {
   for (const int extent : shape) {
-    if (extent < 1 || extent > pictures::kMaxSide)
-      fail(ErrorCode::input, "shape: got %d, expected 1 to %d", extent, pictures::kMaxSide);
+    if (extent < 1 || extent > images::kMaxSide)
+      fail(ErrorCode::input, "shape: got %d, expected 1 to %d", extent, images::kMaxSide);
   }
   const TensorInfo input{"input", element_type(dtype), shape[0], shape[1], shape[2]};
-  const auto planes = picture["planes"].cast<std::vector<Plane>>();
+  const auto planes = image["planes"].cast<std::vector<Plane>>();
   py::array result(input.dtype == ElementType::u8 ? py::dtype::of<uint8_t>() : py::dtype::of<float>(), shape);
   const size_t bytes = input.dtype == ElementType::bit ? input.bytes() : static_cast<size_t>(result.nbytes());
-  pictures::prepare_picture(picture_of(picture, planes), rule_of(rule), input, result.mutable_data(), bytes);
-  return result;
+  const images::Placement place =
+      images::prepare_image(image_of(image, planes), rule_of(rule), input, result.mutable_data(), bytes);
+  return {result, {place.scaled.width, place.scaled.height, place.left, place.top}};
 }
 
 }  // namespace
 
-void define_pictures(py::module_& module) {
-  module.def("prepare_picture", &prepare_picture, py::arg("picture"), py::arg("rule"), py::arg("dtype"),
-             py::arg("shape"), "A picture as one image (h, w, c) of an input; runtime/pictures/picture.h.");
+void define_images(py::module_& module) {
+  module.def("prepare_image", &prepare_image, py::arg("image"), py::arg("rule"), py::arg("dtype"),
+             py::arg("shape"),
+             "One image (h, w, c) of an input, and where the given one lies: (width, height, left, top).");
 }
 
 }  // namespace phonebit::engine::python

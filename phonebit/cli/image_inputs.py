@@ -1,4 +1,4 @@
-"""Pictures on disk to network inputs."""
+"""Images on disk to network inputs."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from phonebit.images.placement import Placement
 from phonebit.images.preprocessing import Preprocessing
 from phonebit.layer_info import TensorInfo
 
-PICTURE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"})
+IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"})
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 """What Pillow may decode; it knows forty others, of which one (EPS) runs another program."""
 PLAIN_LEVELS = Preprocessing((0.0, 255.0))
-"""How a picture becomes levels where a file says nothing."""
+"""How an image becomes levels where a file says nothing."""
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A picture in the form that a network reads.
+class ImageInput:
+    """An image in the form that a network reads.
 
     Attributes:
         path: where it came from.
@@ -40,52 +40,52 @@ class Picture:
     placement: Placement
 
 
-def load_picture(path: Path, info: TensorInfo, rule: Preprocessing | None) -> Picture:
-    """Read a picture and make it a network's input.
+def load_image(path: Path, info: TensorInfo, rule: Preprocessing | None) -> ImageInput:
+    """Read an image and make it a network's input.
 
     Args:
         path: a PNG, JPEG, BMP, GIF, WebP, TIFF or PPM file, whatever its name.
         info: the input, "u8" or "f32", with 1, 3 or 4 channels.
-        rule: what the picture becomes; None: another size is resized as a whole, bilinear, and the
+        rule: what the image becomes; None: another size is resized as a whole, bilinear, and the
             input must be "u8".
 
     Returns:
-        The picture.
+        The image.
 
     Raises:
-        InputError: if the file is no readable picture, the input takes no pictures, or a
+        InputError: if the file is no readable image, the input takes no images, or a
             real-valued input comes without a rule.
     """
     if rule is None and info.dtype != "u8":
         raise InputError(
-            "the file does not say which real values the levels 0..255 of a picture stand for",
+            "the file does not say which real values the levels 0..255 of an image stand for",
             where=f"input '{info.name}'",
             hint="say it with --input-range=LOW,HIGH, as in training, e.g. --input-range=-1,1",
         )
     rule = rule or PLAIN_LEVELS
-    fitted = rule.fit(open_picture(path), info)
-    return Picture(path, rule.as_input(fitted.levels, info), fitted.changes, fitted.placement)
+    fitted = rule.fit(open_image(path), info)
+    return ImageInput(path, fitted.array, fitted.changes, fitted.placement)
 
 
-def picture_files(folder: Path) -> list[Path]:
-    """The pictures in a folder, sorted by name.
+def image_files(folder: Path) -> list[Path]:
+    """The images in a folder, sorted by name.
 
     Raises:
         InputError: if there are none.
     """
-    files = sorted(f for f in folder.iterdir() if f.suffix.lower() in PICTURE_SUFFIXES)
+    files = sorted(f for f in folder.iterdir() if f.suffix.lower() in IMAGE_SUFFIXES)
     if not files:
         raise InputError(
-            "no pictures in this folder", where=str(folder), expected=" ".join(PICTURE_SUFFIXES)
+            "no images in this folder", where=str(folder), expected=" ".join(IMAGE_SUFFIXES)
         )
     return files
 
 
-def open_picture(path: Path) -> Image.Image:
-    """Decode the whole picture, turned upright.
+def open_image(path: Path) -> Image.Image:
+    """Decode the whole image, turned upright.
 
     Raises:
-        InputError: if the file is no readable picture.
+        InputError: if the file is no readable image.
         OSError: if it cannot be read.
     """
     with path.open("rb") as stream:  # a missing file or a folder is the operating system's to say
@@ -97,10 +97,10 @@ def open_picture(path: Path) -> Image.Image:
                 image.load()
                 return ImageOps.exif_transpose(image)
         except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-            raise InputError("the picture is too large", where=str(path), got=error) from error
+            raise InputError("the image is too large", where=str(path), got=error) from error
         except Exception as error:  # decoders of damaged files raise nearly anything
             raise InputError(
-                "not a picture that can be read",
+                "not an image that can be read",
                 where=str(path),
                 got=_first_line(error),
                 hint="give a PNG, JPEG, BMP, GIF, WebP, TIFF or PPM file",

@@ -1,5 +1,5 @@
-// Pictures of every format, at every turn, against plain loops; their memory ends with their last sample, so
-// that AddressSanitizer sees a read behind it. tests/unit/images/test_native_pictures.py compares with
+// Images of every format, at every turn, against plain loops; their memory ends with their last sample, so
+// that AddressSanitizer sees a read behind it. tests/unit/images/test_native_images.py compares with
 // Pillow.
 #include <algorithm>
 #include <cmath>
@@ -15,9 +15,9 @@
 namespace {
 
 using namespace phonebit::engine;
-using pictures::Picture;
-using pictures::PictureFormat;
-using pictures::YuvColors;
+using images::ImageFormat;
+using images::YuvColors;
+using Given = images::Image;  // an Image here is what a plain loop makes of it
 
 std::mt19937 random_number;
 
@@ -56,15 +56,15 @@ Image moved(Image& image, int width, int height, const Source& source) {
   return result;
 }
 
-Image upright(Image image, const Picture& picture) {
+Image upright(Image image, const Given& given) {
   using Point = std::pair<int, int>;
-  if (picture.crop_width > 0)
-    image = moved(image, picture.crop_width, picture.crop_height,
-                  [&](int x, int y) { return Point(picture.crop_left + x, picture.crop_top + y); });
-  for (int angle = 0; angle < picture.rotation; angle += 90)
+  if (given.crop_width > 0)
+    image = moved(image, given.crop_width, given.crop_height,
+                  [&](int x, int y) { return Point(given.crop_left + x, given.crop_top + y); });
+  for (int angle = 0; angle < given.rotation; angle += 90)
     image =
         moved(image, image.height, image.width, [&](int x, int y) { return Point(y, image.height - 1 - x); });
-  if (picture.is_mirrored)
+  if (given.is_mirrored)
     image =
         moved(image, image.width, image.height, [&](int x, int y) { return Point(image.width - 1 - x, y); });
   return image;
@@ -131,20 +131,20 @@ std::vector<uint8_t> plane_of(int columns, int rows, int row_bytes, int pixel_by
   return memory;
 }
 
-Picture random_view(PictureFormat format, int width, int height) {
-  Picture picture;
-  picture.format = format;
-  picture.width = width;
-  picture.height = height;
-  picture.rotation = 90 * pick(0, 3);
-  picture.is_mirrored = pick(0, 1) == 1;
+Given random_view(ImageFormat format, int width, int height) {
+  Given given;
+  given.format = format;
+  given.width = width;
+  given.height = height;
+  given.rotation = 90 * pick(0, 3);
+  given.is_mirrored = pick(0, 1) == 1;
   if (pick(0, 1) == 1) {
-    picture.crop_width = pick(1, width);
-    picture.crop_height = pick(1, height);
-    picture.crop_left = pick(0, width - picture.crop_width);
-    picture.crop_top = pick(0, height - picture.crop_height);
+    given.crop_width = pick(1, width);
+    given.crop_height = pick(1, height);
+    given.crop_left = pick(0, width - given.crop_width);
+    given.crop_top = pick(0, height - given.crop_height);
   }
-  return picture;
+  return given;
 }
 
 Preprocessing random_rule(ColorOrder order) {
@@ -157,16 +157,16 @@ Preprocessing random_rule(ColorOrder order) {
   return rule;
 }
 
-/// The input that `order` says, of the whole upright picture, compared in both types.
-void expect_picture(const Picture& picture, Image image, ColorOrder order, const std::string& claim) {
+/// The input that `order` says, of the whole upright given, compared in both types.
+void expect_image(const Given& given, Image image, ColorOrder order, const std::string& claim) {
   const Preprocessing rule = random_rule(order);
   const TensorInfo levels{"x", ElementType::u8, pick(1, 40), pick(1, 40), 3};
   const TensorInfo values{"x", ElementType::f32, levels.height, levels.width, 3};
-  image = resized(upright(std::move(image), picture), levels.width, levels.height, rule.interpolation);
+  image = resized(upright(std::move(image), given), levels.width, levels.height, rule.interpolation);
   std::vector<uint8_t> got_levels(levels.bytes());
   std::vector<float> got_values(got_levels.size());
-  pictures::prepare_picture(picture, rule, levels, got_levels.data(), levels.bytes());
-  pictures::prepare_picture(picture, rule, values, got_values.data(), values.bytes());
+  images::prepare_image(given, rule, levels, got_levels.data(), levels.bytes());
+  images::prepare_image(given, rule, values, got_values.data(), values.bytes());
   for (size_t i = 0; i < got_levels.size(); ++i) {
     const auto channel = static_cast<int>(i % 3);
     const auto pixel = static_cast<int>(i / 3);
@@ -180,37 +180,37 @@ void expect_picture(const Picture& picture, Image image, ColorOrder order, const
 
 void test_packed() {
   const struct {
-    PictureFormat format;
+    ImageFormat format;
     const char* name;
     std::vector<int> channels;
-  } formats[] = {{PictureFormat::rgb, "rgb", {0, 1, 2}},
-                 {PictureFormat::rgba, "rgba", {0, 1, 2, 3}},
-                 {PictureFormat::bgr, "bgr", {2, 1, 0}},
-                 {PictureFormat::bgra, "bgra", {2, 1, 0, 3}}};
+  } formats[] = {{ImageFormat::rgb, "rgb", {0, 1, 2}},
+                 {ImageFormat::rgba, "rgba", {0, 1, 2, 3}},
+                 {ImageFormat::bgr, "bgr", {2, 1, 0}},
+                 {ImageFormat::bgra, "bgra", {2, 1, 0, 3}}};
   for (const auto& [format, name, channels] : formats) {
     const int width = pick(1, 70), height = pick(1, 70);
     Image image = random_image(width, height);
-    Picture picture = random_view(format, width, height);
+    Given given = random_view(format, width, height);
     const auto sample_bytes = static_cast<int>(channels.size());
-    picture.pixel_bytes[0] = sample_bytes + pick(0, 2);
-    picture.row_bytes[0] = width * picture.pixel_bytes[0] + pick(0, 5);
+    given.pixel_bytes[0] = sample_bytes + pick(0, 2);
+    given.row_bytes[0] = width * given.pixel_bytes[0] + pick(0, 5);
     const std::vector<int>& order = channels;
     const std::vector<uint8_t> plane =
-        plane_of(width, height, picture.row_bytes[0], picture.pixel_bytes[0], sample_bytes,
+        plane_of(width, height, given.row_bytes[0], given.pixel_bytes[0], sample_bytes,
                  [&](int x, int y, int i) { return image.at(x, y, order[static_cast<size_t>(i)]); });
-    picture.planes[0] = plane.data();
-    expect_picture(picture, image, pick(0, 1) == 1 ? ColorOrder::bgr : ColorOrder::rgb, name);
+    given.planes[0] = plane.data();
+    expect_image(given, image, pick(0, 1) == 1 ? ColorOrder::bgr : ColorOrder::rgb, name);
   }
 }
 
-/// The whole picture as it is.
-Image as_rgb(const Picture& picture) {
-  Picture whole = picture;
+/// The whole image as it is.
+Image as_rgb(const Given& given) {
+  Given whole = given;
   whole.crop_width = whole.rotation = 0;
   whole.is_mirrored = false;
-  const TensorInfo input{"x", ElementType::u8, picture.height, picture.width, 4};
-  Image image{picture.width, picture.height};
-  pictures::prepare_picture(whole, random_rule(ColorOrder::rgba), input, image.levels.data(), input.bytes());
+  const TensorInfo input{"x", ElementType::u8, given.height, given.width, 4};
+  Image image{given.width, given.height};
+  images::prepare_image(whole, random_rule(ColorOrder::rgba), input, image.levels.data(), input.bytes());
   return image;
 }
 
@@ -229,10 +229,10 @@ void test_frames() {
   Image chroma = random_image(half_width, half_height);
   const std::vector<uint8_t> luma_plane =
       plane_of(width, height, width + 3, 1, 1, [&](int x, int y, int) { return luma.at(x, y, 0); });
-  Picture picture = random_view(PictureFormat::i420, width, height);
-  picture.yuv = YuvColors::bt601_full;
-  picture.planes[0] = luma_plane.data();
-  picture.row_bytes[0] = width + 3;
+  Given given = random_view(ImageFormat::i420, width, height);
+  given.yuv = YuvColors::bt601_full;
+  given.planes[0] = luma_plane.data();
+  given.row_bytes[0] = width + 3;
 
   Image first{0, 0};
   for (const int pixel_bytes : {1, 2, 3}) {  // two of these have loops of their own
@@ -241,14 +241,14 @@ void test_frames() {
     for (int i = 0; i < 2; ++i) {
       planes[i] = plane_of(half_width, half_height, row_bytes, pixel_bytes, 1,
                            [&](int x, int y, int) { return chroma.at(x, y, i); });
-      picture.planes[1 + i] = planes[i].data();
-      picture.row_bytes[1 + i] = row_bytes;
-      picture.pixel_bytes[1 + i] = pixel_bytes;
+      given.planes[1 + i] = planes[i].data();
+      given.row_bytes[1 + i] = row_bytes;
+      given.pixel_bytes[1 + i] = pixel_bytes;
     }
-    Image rgb = as_rgb(picture);
+    Image rgb = as_rgb(given);
     if (pixel_bytes == 1) first = rgb;
     CHECK_MESSAGE(rgb.levels == first.levels, "strides change nothing");
-    expect_picture(picture, rgb, ColorOrder::rgb, "i420");
+    expect_image(given, rgb, ColorOrder::rgb, "i420");
   }
   for (int y = 0; y < height; ++y)
     for (int x = 0; x < width; ++x)
@@ -259,10 +259,10 @@ void test_frames() {
     const std::vector<uint8_t> pairs =
         plane_of(half_width, half_height, 2 * half_width, 2, 2,
                  [&](int x, int y, int i) { return chroma.at(x, y, is_nv21 ? 1 - i : i); });
-    picture.format = is_nv21 ? PictureFormat::nv21 : PictureFormat::nv12;
-    picture.planes[1] = pairs.data();
-    picture.row_bytes[1] = picture.pixel_bytes[1] = 0;
-    CHECK_MESSAGE(as_rgb(picture).levels == first.levels, (is_nv21 ? "nv21" : "nv12"));
+    given.format = is_nv21 ? ImageFormat::nv21 : ImageFormat::nv12;
+    given.planes[1] = pairs.data();
+    given.row_bytes[1] = given.pixel_bytes[1] = 0;
+    CHECK_MESSAGE(as_rgb(given).levels == first.levels, (is_nv21 ? "nv21" : "nv12"));
   }
 }
 

@@ -1,4 +1,4 @@
-// Pictures that need no decoder: binary PPM and PGM (netpbm's P6 and P5, 8 bits), and raw NV21 frames.
+// Images that need no decoder: binary PPM and PGM (netpbm's P6 and P5, 8 bits), and raw NV21 frames.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@ namespace phonebit::tools {
 
 enum class PixelLayout { gray, rgb, nv21 };
 
-/// A picture in memory.
-struct PictureFile {
+/// An image in memory.
+struct ImageFile {
   PixelLayout layout;
   int width, height;
   Bytes bytes;   ///< of the whole file
@@ -19,16 +19,16 @@ struct PictureFile {
 };
 
 /// Width and height of "640x480". Throws Failure for anything else.
-struct PictureSize {
+struct ImageSize {
   int width, height;
 };
-PictureSize parse_size(const std::string& what, const std::string& text);
+ImageSize parse_size(const std::string& what, const std::string& text);
 
 /// Reads a .ppm or .pgm file by its content. Throws Failure for other files and damaged ones.
-PictureFile read_netpbm(const std::string& path);
+ImageFile read_netpbm(const std::string& path);
 
 /// Reads a camera frame: luma, then V and U interleaved for every second row and column. Throws Failure where
 /// the file is of another length.
-PictureFile read_nv21(const std::string& path, PictureSize size);
+ImageFile read_nv21(const std::string& path, ImageSize size);
 
 }  // namespace phonebit::tools

@@ -1,11 +1,11 @@
-// Pictures as inputs of networks.
+// Images as inputs of networks.
 #pragma once
 
 #include <pybind11/pybind11.h>
 
 namespace phonebit::engine::python {
 
-/// Defines prepare_picture.
-void define_pictures(pybind11::module_& module);
+/// Defines prepare_image.
+void define_images(pybind11::module_& module);
 
 }  // namespace phonebit::engine::python
