@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
+import shlex
+import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-import torch
 
 
 def now() -> str:
@@ -17,19 +19,19 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def describe_machine(device: str) -> dict[str, Any]:
+def versions(*packages: str) -> dict[str, str]:
+    """Of Python and these packages."""
+    return {"python": platform.python_version()} | {name: version(name) for name in packages}
+
+
+def describe_machine(device: str, *packages: str) -> dict[str, Any]:
     """Processor or GPU, and versions; ``device`` is PyTorch's name of it."""
-    name = torch.cuda.get_device_name(device) if device.startswith("cuda") else platform.machine()
-    return {
-        "device": name,
-        "platform": platform.platform(),
-        "versions": {
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "cuda": torch.version.cuda,
-            "numpy": np.__version__,
-        },
-    }
+    name = platform.processor() or platform.machine()
+    if device.startswith("cuda"):
+        import torch
+
+        name = torch.cuda.get_device_name(device)
+    return {"device": name, "platform": platform.platform(), "versions": versions(*packages)}
 
 
 def describe_file(path: Path) -> dict[str, Any]:
@@ -38,26 +40,45 @@ def describe_file(path: Path) -> dict[str, Any]:
     return {"file": path.name, "size_bytes": path.stat().st_size, "sha256": digest}
 
 
-def describe_evaluation(command: str, training: dict[str, Any]) -> dict[str, Any]:
-    """Head of a results file: how the evaluation and the training before it were run.
+def finish_evaluation(
+    module: str,
+    output: Path,
+    training: Mapping[str, Any],
+    more: Mapping[str, Any],
+    rows: list[dict[str, Any]],
+    compared: tuple[str, str],
+) -> int:
+    """Writes the results of an evaluation; 1, and a line of text, if something differs.
 
     Args:
-        command: of the evaluation.
+        module: the evaluation, as ``python -m`` takes it.
+        output: file to write.
         training: content of training.json.
+        more: what the results tell of the training beside its command, device and date.
+        rows: the results, one for each network.
+        compared: where a row says how many were compared, and each device how many were equal.
     """
-    import phonebit
-
-    return {
-        "command": command.strip(),
+    results = {
+        "command": f"python -m {module} {shlex.join(sys.argv[1:])}".strip(),
         "date": now()[:10],
-        "versions": {
-            "phonebit": phonebit.__version__,
-            "torch": torch.__version__,
-            "python": platform.python_version(),
-        },
+        "versions": versions("phonebit", "torch"),
         "training": {
             "command": training["command"],
             "device": training["machine"]["device"],
             "date": training["started"][:10],
+            **more,
         },
+        "networks": rows,
     }
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(json.dumps(results, indent=1) + "\n")
+    whole, equal = compared
+    unequal = [
+        f"{row['network']} on {device}: {row[whole] - result[equal]} {whole}"
+        for row in rows
+        for device, result in row["engine"].items()
+        if result[equal] != row[whole]
+    ]
+    if unequal:
+        print(f"not equal to PyTorch's: {'; '.join(unequal)}", file=sys.stderr)
+    return 1 if unequal else 0

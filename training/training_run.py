@@ -76,7 +76,7 @@ class TrainingRun:
         self.log: dict[str, Any] = {
             "command": f"python -m {module} {shlex.join(sys.argv[1:])}".strip(),
             "started": now(),
-            "machine": describe_machine(options.device),
+            "machine": describe_machine(options.device, "torch", "numpy"),
         }
 
     @property

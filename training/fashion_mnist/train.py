@@ -15,22 +15,19 @@ was used.
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import json
-import platform
 import shlex
 import sys
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import h5py  # type: ignore[import-not-found,import-untyped,unused-ignore]
-import numpy as np
 
 from training.fashion_mnist.dataset import DEFAULT_DIR, Split, load_split
 from training.fashion_mnist.fitting import Schedule, evaluate, fit
 from training.fashion_mnist.network import KerasModel, build_binary, build_float_twin, lq, tf
+from training.training_log import describe_file, describe_machine, now
 
 HERE = Path(__file__).resolve().parent
 SHIPPED = HERE.parents[1] / "models" / "fashion_mnist"
@@ -55,37 +52,18 @@ def save_binary(model: KerasModel, path: Path) -> None:
     def copy(name: str, node: Any) -> None:
         if isinstance(node, h5py.Dataset):
             packing = {"compression": "gzip", "compression_opts": 9, "shuffle": True}
-            # One chunk a kernel: h5py's own small chunks would cost a sixth more bytes.
-            options = {**packing, "chunks": node.shape} if node.size > 1 else {}
+            # One chunk a kernel: h5py's own small chunks would cost a sixth more bytes. What is
+            # smaller is not compressed, since the index of a chunk has 2 kB.
+            options = {**packing, "chunks": node.shape} if node.size > 4096 else {}
             target = packed.create_dataset(name, data=node[()], track_times=False, **options)
         else:
             target = packed.require_group(name)
         target.attrs.update(node.attrs)
 
-    with h5py.File(loose, "r") as source, h5py.File(path, "w") as packed:
+    with h5py.File(loose, "r") as source, h5py.File(path, "w", libver="v108") as packed:
         packed.attrs.update(source.attrs)
         source.visititems(copy)
     loose.unlink()
-
-
-def describe_machine() -> dict[str, Any]:
-    """CPU model, thread count and versions, for the training log."""
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return {
-        "cpu": models[0] if models else platform.processor(),
-        "logical_cpus": len(models),
-        "platform": platform.platform(),
-        "versions": {
-            "python": platform.python_version(),
-            "tensorflow": tf.__version__,
-            "tf_keras": importlib.metadata.version("tf_keras"),
-            "larq": importlib.metadata.version("larq"),
-            "numpy": np.__version__,
-            "h5py": h5py.__version__,
-        },
-    }
 
 
 def obtain_twin(
@@ -161,13 +139,9 @@ def main() -> None:
     stored = tf.keras.models.load_model(checkpoint, compile=False)
     report = {
         "command": shlex.join(["python", *sys.argv]),
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": describe_machine(),
-        "checkpoint": {
-            "file": checkpoint.name,
-            "size_bytes": checkpoint.stat().st_size,
-            "test_accuracy": evaluate(stored, test),
-        },
+        "finished": now(),
+        "machine": describe_machine("cpu", "tensorflow", "tf_keras", "larq", "numpy", "h5py"),
+        "checkpoint": describe_file(checkpoint) | {"test_accuracy": evaluate(stored, test)},
         "test_accuracy": {
             "binary": log["test_accuracy"],
             "float_twin": twin_log["test_accuracy"],

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from phonebit.converter.importers.torch.importer import import_torch
 from training.fashion_mnist_torch.networks import BINARY, NETWORKS, SIDE
 from training.fashion_mnist_torch.pictures import CLASS_NAMES, DEFAULT_DIR, INPUT_RANGE, TensorSplit
 from training.packed_checkpoint import load
-from training.training_log import describe_evaluation
+from training.training_log import finish_evaluation
 
 HERE: Final = Path(__file__).parent
 BATCH: Final = 250
@@ -153,21 +152,14 @@ def main() -> int:
         twin = training["networks"][name]["float_twin"]
         rows.append({**row, "accuracy_of_float_twin": twin["test_accuracy"]})
         print(json.dumps(rows[-1]), flush=True)
-    command = f"python -m training.fashion_mnist_torch.evaluate {shlex.join(sys.argv[1:])}"
-    results = describe_evaluation(command, training)
-    results["training"]["seconds"] = training["seconds"]
-    results["networks"] = rows
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(results, indent=1) + "\n")
-    unequal = [
-        f"{row['network']} on {device}: {row['pictures'] - result['pictures_with_equal_logits']}"
-        for row in rows
-        for device, result in row["engine"].items()
-        if result["pictures_with_equal_logits"] != row["pictures"]
-    ]
-    if unequal:
-        print(f"pictures whose logits differ from PyTorch's: {'; '.join(unequal)}", file=sys.stderr)
-    return 1 if unequal else 0
+    return finish_evaluation(
+        "training.fashion_mnist_torch.evaluate",
+        options.output,
+        training,
+        {"seconds": training["seconds"]},
+        rows,
+        ("pictures", "pictures_with_equal_logits"),
+    )
 
 
 if __name__ == "__main__":

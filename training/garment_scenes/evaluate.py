@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -36,7 +35,7 @@ from training.garment_scenes.scene_workers import make_scenes
 from training.garment_scenes.scenes import SIDE
 from training.garment_scenes.train import HERE, NETWORKS
 from training.packed_checkpoint import load
-from training.training_log import describe_evaluation
+from training.training_log import finish_evaluation
 
 BATCH: Final = 10
 FILL_LEVEL: Final = 114
@@ -175,26 +174,15 @@ def main() -> int:
     for path in options.checkpoints:
         rows.append(evaluate(path, options.devices, scenes, options.pbit))
         print(json.dumps(rows[-1]), flush=True)
-    command = "python -m training.garment_scenes.evaluate"
-    results = describe_evaluation(f"{command} {shlex.join(sys.argv[1:])}", training)
     networks = training["networks"].items()
-    results["training"] |= {
+    more = {
         "scenes": training["scenes"]["train"],
         "seconds": {name: network["seconds"] for name, network in networks},
         "steps": {name: network["steps"] for name, network in networks},
     }
-    results["networks"] = rows
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(results, indent=1) + "\n")
-    unequal = [
-        f"{row['network']} on {device}: {row['scenes'] - result['scenes_with_equal_outputs']}"
-        for row in rows
-        for device, result in row["engine"].items()
-        if result["scenes_with_equal_outputs"] != row["scenes"]
-    ]
-    if unequal:
-        print(f"scenes whose outputs differ from PyTorch's: {'; '.join(unequal)}", file=sys.stderr)
-    return 1 if unequal else 0
+    compared = ("scenes", "scenes_with_equal_outputs")
+    module = "training.garment_scenes.evaluate"
+    return finish_evaluation(module, options.output, training, more, rows, compared)
 
 
 if __name__ == "__main__":
