@@ -96,6 +96,15 @@ def test_chunks_and_gzip_are_read(options: dict[str, Any], dtype: type) -> None:
     assert_same_content(content.getvalue())
 
 
+def test_a_single_chunk_of_hdf5_1_10_is_read() -> None:
+    content = io.BytesIO()
+    with h5py.File(content, "w", libver="v110") as file:
+        for shape in [(5, 4, 3, 2), (7,), (300, 300)]:
+            values = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+            file.create_dataset(f"{shape}", data=values, chunks=shape, compression="gzip")
+    assert_same_content(content.getvalue())
+
+
 @pytest.mark.parametrize("options", [{"compression": "lzf"}, {"compression": "szip"}])
 def test_other_compression_is_named(options: dict[str, Any]) -> None:
     content = io.BytesIO()

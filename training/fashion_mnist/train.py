@@ -53,14 +53,14 @@ def save_binary(model: KerasModel, path: Path) -> None:
         if isinstance(node, h5py.Dataset):
             packing = {"compression": "gzip", "compression_opts": 9, "shuffle": True}
             # One chunk a kernel: h5py's own small chunks would cost a sixth more bytes. What is
-            # smaller is not compressed, since the index of a chunk has 2 kB.
-            options = {**packing, "chunks": node.shape} if node.size > 4096 else {}
+            # smaller is not compressed.
+            options = {**packing, "chunks": node.shape} if node.size > 2000 else {}
             target = packed.create_dataset(name, data=node[()], track_times=False, **options)
         else:
             target = packed.require_group(name)
         target.attrs.update(node.attrs)
 
-    with h5py.File(loose, "r") as source, h5py.File(path, "w", libver="v108") as packed:
+    with h5py.File(loose, "r") as source, h5py.File(path, "w", libver="v110") as packed:
         packed.attrs.update(source.attrs)
         source.visititems(copy)
     loose.unlink()

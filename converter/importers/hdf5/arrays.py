@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,6 +17,8 @@ from phonebit.converter.importers.hdf5.storage import NOWHERE, Fields, Storage, 
 COMPACT: Final = 0
 CONTIGUOUS: Final = 1
 CHUNKED: Final = 2
+FILTERED: Final = 2
+SINGLE_CHUNK: Final = 1
 DEFLATE: Final = 1
 SHUFFLE: Final = 2
 CHECKSUM: Final = 3
@@ -25,10 +28,11 @@ SMALL_CHUNK: Final = 1 << 24
 
 @dataclass(frozen=True)
 class Chunks:
-    """A tree of pieces, each of which goes through the filters."""
+    """Pieces that go through the filters: in a tree, or one alone with the key it had in a tree."""
 
-    tree: int
+    address: int
     shape: tuple[int, ...]
+    key: bytes = b""
 
 
 def layout_of(body: Fields, rank: int) -> bytes | tuple[int, int] | Chunks:
@@ -44,6 +48,12 @@ def layout_of(body: Fields, rank: int) -> bytes | tuple[int, int] | Chunks:
         return body.address(), body.address()
     if version == 3 and kind == CHUNKED and body.number(1) == rank + 1:
         return Chunks(body.address(), tuple(body.number(4) for _ in range(rank)))
+    if version == 4 and kind == CHUNKED and body.number(1) & FILTERED:
+        dimensions, width = body.number(1), body.number(1)
+        shape = tuple(body.number(width) for _ in range(dimensions))
+        if body.number(1) == SINGLE_CHUNK and dimensions == rank + 1:
+            stored, mask = body.take(8), body.take(4)
+            return Chunks(body.address(), shape[:rank], stored[:4] + mask + bytes(8 * dimensions))
     raise damaged("an array that is not stored as Keras does (save it without libver='latest')")
 
 
@@ -83,9 +93,11 @@ def read_chunks(
     if not 0 < size <= max(4 * result.nbytes, SMALL_CHUNK):
         raise damaged(f"chunks of {size} bytes")
     places = math.prod(-(-n // c) for n, c in zip(shape, chunks.shape, strict=True))
-    if chunks.tree == NOWHERE:
+    if chunks.address == NOWHERE:
         return result
-    pieces = tree_1(storage, chunks.tree, 1, 8 + 8 * (len(shape) + 1))
+    pieces: Iterable[tuple[bytes, int]] = [(chunks.key, chunks.address)]
+    if not chunks.key:
+        pieces = tree_1(storage, chunks.address, 1, 8 + 8 * (len(shape) + 1))
     for number, (key, address) in enumerate(pieces):
         fields = Fields(key)
         stored, mask = fields.number(4), fields.number(4)
