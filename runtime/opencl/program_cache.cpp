@@ -159,9 +159,12 @@ std::string ProgramCache::build_log(cl_program program) const {
 
 void ProgramCache::fail_build(const Source& source, const char* function, cl_int status,
                               const std::string& log) const {
-  fail(ErrorCode::device, "kernel %s: %s: %s (%d) on %s with options '%s'; build log:\n%s",
-       source.name.c_str(), function, name_of_status(status).c_str(), status,
-       context_->device().key().c_str(), source.options.c_str(), log.empty() ? "(empty)" : log.c_str());
+  const std::string text =
+      format_text("kernel %s: %s: %s (%d) on %s with options '%s'; build log:\n%s", source.name.c_str(),
+                  function, name_of_status(status).c_str(), status, context_->device().key().c_str(),
+                  source.options.c_str(), log.empty() ? "(empty)" : log.c_str());
+  if (status == CL_BUILD_PROGRAM_FAILURE) throw BuildError(ErrorCode::device, text);
+  throw Error(ErrorCode::device, text);
 }
 
 std::string cache_directory(const std::string& configured) {

@@ -127,14 +127,16 @@ SelfTestResult SelfTest::result(const std::string& op, const KernelChoice& choic
     result.passed = *stored.binary == "passed";
     result.detail = result.passed ? "" : *stored.binary;
   } else {
-    result = run(op, choice, has_channel_parts);
-    store_.store(test_key, result.passed ? "passed" : result.detail);
+    bool is_lasting = true;
+    result = run(op, choice, has_channel_parts, is_lasting);
+    if (is_lasting) store_.store(test_key, result.passed ? "passed" : result.detail);
   }
   known_[test_key] = result;
   return result;
 }
 
-SelfTestResult SelfTest::run(const std::string& op, const KernelChoice& choice, bool has_channel_parts) {
+SelfTestResult SelfTest::run(const std::string& op, const KernelChoice& choice, bool has_channel_parts,
+                             bool& is_lasting) {
   SelfTestResult result{op, choice.full_text(), true, ""};
   ++tests_run_;
   const Target target{context_->device(), false};
@@ -143,9 +145,12 @@ SelfTestResult SelfTest::run(const std::string& op, const KernelChoice& choice, 
     check_interrupt();
     try {
       result.detail = run_problem(*problem, context_, programs_, choice, has_channel_parts);
+    } catch (const BuildError& error) {
+      result.detail = error.what();
     } catch (const Error& error) {
       if (error.code() != ErrorCode::device) throw;
       result.detail = error.what();
+      is_lasting = false;
     }
     result.passed = result.detail.empty();
     if (!result.passed) break;

@@ -103,3 +103,45 @@ def test_a_device_that_is_lost_on_trial_costs_no_result(
     result = run_worker(model, library, str(launches), "tried", PHONEBIT_OPENCL_LIBRARY=library)
     assert all(result["equal"])
     assert not result["coexec"]["is_on_trial"]
+
+
+FAILS_ONCE = """
+import ctypes, sys
+import numpy as np
+from phonebit import DeviceError, Network
+from phonebit.devices.opencl import opencl_runtime
+path, library = sys.argv[1:]
+alone = Network.load(path, device="cpu")
+x = np.zeros((1, *alone.inputs[0].shape), np.uint8)
+fail_after = ctypes.CDLL(library).fail_after
+fail_after(0)
+try:
+    opencl_runtime().Network(path, device="gpu")
+except DeviceError as error:
+    print(error)
+fail_after(-1)
+network = opencl_runtime().Network(path, device="gpu")
+assert np.array_equal(network.forward([x])[0].ravel(), alone.forward(x).ravel())
+print(network.warnings)
+"""
+
+
+def test_a_device_that_fails_during_self_tests_is_tested_again(
+    model: Path, failing_library: Path, tmp_path: Path
+) -> None:
+    environment = {
+        "PHONEBIT_OPENCL_LIBRARY": str(failing_library),
+        "PHONEBIT_CACHE_DIR": str(tmp_path / "cache"),
+    }
+    ran = subprocess.run(
+        [sys.executable, "-P", "-c", FAILS_ONCE, model, failing_library],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    first, second = ran.stdout.splitlines()
+    assert "CL_DEVICE_NOT_AVAILABLE" in first
+    assert second == "[]"

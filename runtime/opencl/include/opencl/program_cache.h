@@ -10,8 +10,14 @@
 
 #include "opencl/binary_store.h"
 #include "opencl/context.h"
+#include "types/error.h"
 
 namespace phonebit::engine::opencl {
+
+/// The driver rejects a program's text: another try would end the same way.
+struct BuildError : Error {
+  using Error::Error;
+};
 
 /// Numbers for people and tests.
 struct ProgramStatistics {
@@ -35,7 +41,8 @@ class ProgramCache {
     atomics,  ///< 2.0 or 3.0, as the device's version says: what shares atomic variables with the host
   };
   /// The kernel `name` of a program text; a new kernel object for each call (arguments are state), programs
-  /// are shared. Throws Error(device) with the CL symbol, kernel, options, device and the build log.
+  /// are shared. Throws Error(device) with the CL symbol, kernel, options, device and the build log; a
+  /// BuildError where the program does not compile.
   Handle<cl_kernel> kernel(const std::string& name, const std::string& text,
                            Language language = Language::core);
   /// A text that kernel() was called with, as the cache keeps it: valid while the cache lives.

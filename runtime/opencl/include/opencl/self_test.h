@@ -16,7 +16,7 @@
 namespace phonebit::engine::opencl {
 
 /// Runs small random problems of an op through one choice of kernel and parameters, and through the CPU
-/// backend. Results are kept on disk by device, driver, kernel text and choice.
+/// backend. Results are kept on disk by device, driver, kernel text and choice, unless the device failed.
 class SelfTest {
  public:
   /// `directory`: empty for no disk cache. Both references must outlive this.
@@ -31,7 +31,9 @@ class SelfTest {
 
  private:
   std::string key(const std::string& op, const KernelChoice& choice, bool has_channel_parts) const;
-  SelfTestResult run(const std::string& op, const KernelChoice& choice, bool has_channel_parts);
+  /// Sets `is_lasting` to false where the device failed, which it may not do the next time.
+  SelfTestResult run(const std::string& op, const KernelChoice& choice, bool has_channel_parts,
+                     bool& is_lasting);
 
   std::shared_ptr<Context> context_;
   ProgramCache& programs_;
