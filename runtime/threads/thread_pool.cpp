@@ -52,6 +52,9 @@ ThreadPool::ThreadPool(int threads, std::vector<int> cores, std::chrono::microse
   } catch (const std::system_error& error) {
     stop();
     fail(ErrorCode::device, "cannot start %d threads: %s; ask for fewer", threads, error.what());
+  } catch (...) {  // no memory: those that run must not be left behind
+    stop();
+    throw;
   }
 }
 
