@@ -43,8 +43,13 @@ Executor::Executor(const Processors& processors, Schedule schedule, Sharing shar
       exchange_(make_exchange(sharing, processors.model, schedule_, views_)),
       synchronizer_(make_synchronizer(synchronization, *processors.context, processors.programs,
                                       std::chrono::milliseconds(processors.options.sync_limit_ms))) {
-  bind_gpu_layers();
-  make_cpu_layers();
+  try {
+    bind_gpu_layers();
+    make_cpu_layers();
+  } catch (...) {
+    recover();  // no destructor runs, and kernels in the queue use what is freed now
+    throw;
+  }
 }
 
 void Executor::bind_gpu_layers() {
