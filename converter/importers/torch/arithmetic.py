@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.element_positions import (
@@ -35,7 +36,7 @@ from phonebit.converter.ops.epilogue import (
 )
 from phonebit.converter.ops.epilogue.functions import Sigmoid
 
-Tensor = Any
+Tensor = NDArray[Any]
 Operands = dict[str, Any]
 """By argument name: values of the network, constants as tensors, everything else as it is."""
 Writer = Callable[[Context, Call, Operands], View]
@@ -57,9 +58,7 @@ def affine(context: Context, view: View, scale: Tensor, bias: Tensor, name: str)
 
 
 def _number(value: float) -> Tensor:
-    import torch
-
-    return torch.tensor([value])
+    return np.full(1, value, np.float32)
 
 
 def _sum(context: Context, call: Call, operands: Operands) -> View:
@@ -107,7 +106,7 @@ def _negative(context: Context, call: Call, operands: Operands) -> View:
 
 
 def _constant(value: Any) -> Tensor:
-    return value if hasattr(value, "numel") else _number(float(value))
+    return value if hasattr(value, "dtype") else _number(float(value))
 
 
 def _activation(context: Context, call: Call, operands: Operands) -> View:
@@ -156,7 +155,7 @@ def _full(value: float, channels: int) -> FloatArray:
 
 
 def _cast(context: Context, call: Call, operands: Operands) -> View:
-    if not call.dtype.is_floating_point or call.dtype.itemsize != 4:
+    if call.dtype != "float32":
         raise UnsupportedError(f"casts to {call.dtype}; convert the network in float32 (.float())")
     return context.real(operands["self"])
 

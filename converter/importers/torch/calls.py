@@ -1,10 +1,18 @@
-"""Calls of ATen operators: what an exported program consists of."""
+"""Calls of ATen operators: what a program consists of.
+
+Constants are NumPy arrays, so that the rules need no framework; whoever reads a framework's
+programs says how its operators are applied to them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
+
+FLOATS: Final = frozenset({"float16", "bfloat16", "float32", "float64"})
 
 
 @dataclass(eq=False)
@@ -15,12 +23,13 @@ class Call:
         name: Of the exported node, unique in the program.
         op: The operator without its overload, e.g. "conv2d"; or "input", "parameter", or "empty",
             which stands for any tensor of its shape and type.
-        target: What to call; for a parameter its tensor.
+        target: The operator on arrays, by its schema's names; for a parameter its array.
         arguments: By the names of the operator's schema, defaults filled in.
         shape: Of the result (its first tensor), with the batch; () where it is no tensor.
-        dtype: torch.dtype of the result (its first tensor), or None where it is no tensor.
+        dtype: Element type of the result (its first tensor), e.g. "float32"; None if no tensor.
         scope: Key (unique for each call of a module) and path of the innermost module around it.
         line: The user's source line, or "".
+        title: What its author calls the operator, if that is not ATen's name.
         constant: Whether it depends on no input.
         users: How many live calls read it; outputs count too.
     """
@@ -30,9 +39,10 @@ class Call:
     target: Any
     arguments: dict[str, Any]
     shape: tuple[int, ...]
-    dtype: Any
+    dtype: str | None
     scope: tuple[str, str] = ("", "")
     line: str = ""
+    title: str = ""
     constant: bool = False
     users: int = 0
 
@@ -44,10 +54,11 @@ class Call:
         return self.arguments.get(argument)
 
     def apply(self, arguments: dict[str, Any]) -> Any:
-        """Runs the operator in PyTorch."""
+        """Runs the operator on arrays."""
         if self.op == "getitem":
             return arguments["self"][arguments["index"]]
-        return self.target(**arguments)
+        with np.errstate(all="ignore"):  # any number is tried; what is no number is seen later
+            return self.target(**arguments)
 
 
 def calls_in(value: Any) -> Iterator[Call]:
@@ -66,3 +77,35 @@ def replace_calls(value: Any, replace: Any) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(replace_calls(item, replace) for item in value)
     return value
+
+
+def call_key(call: Call) -> Any:
+    """Equal for calls that compute the same."""
+
+    def frozen(value: Any) -> Any:
+        if isinstance(value, Call):
+            return ("call", id(value))
+        if isinstance(value, list | tuple):
+            return tuple(frozen(item) for item in value)
+        return (type(value).__name__, str(value))
+
+    arguments = tuple((name, frozen(value)) for name, value in call.arguments.items())
+    return (str(call.target), call.op, call.shape, str(call.dtype), arguments)
+
+
+def live(order: list[Call], inputs: list[Call], outputs: list[Call]) -> list[Call]:
+    """Those of the calls that the outputs need, in their order, with ``users`` counted."""
+    needed = set(inputs)
+    waiting = list(outputs)
+    while waiting:
+        call = waiting.pop()
+        if call not in needed:
+            needed.add(call)
+            waiting += call.operands()
+    kept = [call for call in order if call in needed]
+    for reader in kept:
+        for operand in set(reader.operands()):
+            operand.users += 1
+    for call in outputs:
+        call.users += 1
+    return kept

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from phonebit.converter.importers.torch.calls import Call
+from phonebit.converter.importers.torch.calls import FLOATS, Call
 
 Form = dict[Any, float]
 """A sum of calls (or of None, the number one) with their factors."""
@@ -38,7 +38,7 @@ class Cancellation:
         return call
 
     def _form(self, call: Call) -> Form | None:
-        if call.dtype is None or not call.dtype.is_floating_point:
+        if call.dtype not in FLOATS:
             return None
         first, second = self._operand(call["self"]), self._operand(call["other"])
         if call.op == "neg" and first is not None:
@@ -67,7 +67,7 @@ class Cancellation:
             return None
         if isinstance(value, int | float):
             return {None: float(value)}
-        if value.dtype is None or not value.dtype.is_floating_point:
+        if value.dtype not in FLOATS:
             return None
         form: Form = self._forms.get(value, {value: 1.0})
         return form

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
+import numpy as np
+
 from phonebit.converter.importers.torch.calls import Call, replace_calls
 from phonebit.errors import ConversionError
 
@@ -16,16 +18,16 @@ MAX_ELEMENTS: Final = 1 << 28
 
 
 class Constants:
-    """Evaluates constant calls in PyTorch itself, so that no rounding is ever guessed."""
+    """Evaluates constant calls in the framework itself, so that no rounding is ever guessed."""
 
     def __init__(self) -> None:
         self._values: dict[Call, Any] = {}
 
     def value(self, call: Call) -> Any:
-        """The tensor (or list of tensors) that a constant call computes.
+        """The array (or list of arrays) that a constant call computes.
 
         Raises:
-            ConversionError: PyTorch refuses to compute it.
+            ConversionError: The framework refuses to compute it.
         """
         waiting = [call]
         while waiting:
@@ -40,12 +42,10 @@ class Constants:
         return self._values[call]
 
     def _evaluated(self, call: Call) -> Any:
-        import torch
-
         if call.op == "parameter":
-            return call.target.detach()
+            return call.target
         if call.op == "empty":
-            return torch.empty(call.shape, dtype=call.dtype)
+            return np.zeros(call.shape, call.dtype)
         if math.prod(call.shape) > MAX_ELEMENTS:
             raise ConversionError(
                 "a constant is too large", where=call.name, expected=MAX_ELEMENTS, got=call.shape
@@ -55,29 +55,28 @@ class Constants:
             for name, value in call.arguments.items()
         }
         try:
-            with torch.no_grad():
-                return call.apply(arguments)
+            return call.apply(arguments)
         except (RuntimeError, TypeError, ValueError) as error:
             raise ConversionError(
-                f"PyTorch cannot compute a constant of the network: {error}", where=call.name
+                f"a constant of the network cannot be computed: {error}", where=call.name
             ) from error
 
     def compact(self, call: Call) -> Any:
         """A constant operand of element-wise operators, as small as broadcasting allows.
 
         Returns:
-            A tensor that broadcasts to the constant: without the repetitions of an expand(), and
+            An array that broadcasts to the constant: without the repetitions of an expand(), and
             of shape (1,) if it is one number. Literals that are the same everywhere are one number,
             too; parameters count by their shape, not by the values that they happen to have.
         """
         tensor = self.value(call)
-        if not hasattr(tensor, "numel") or tensor.numel() == 0:
+        if not isinstance(tensor, np.ndarray) or tensor.size == 0:
             return tensor
-        once = tuple(slice(0, 1) if step == 0 else slice(None) for step in tensor.stride())
+        once = tuple(slice(0, 1) if step == 0 else slice(None) for step in tensor.strides)
         tensor = tensor[once]
         first = tensor[(slice(0, 1),) * tensor.ndim].reshape(1)
         is_literal = not self._has(call, "parameter")
-        same = tensor.numel() == 1 or (is_literal and bool((tensor == first).all()))
+        same = tensor.size == 1 or (is_literal and bool((tensor == first).all()))
         return first if same else tensor
 
     def is_quantized(self, call: Call) -> bool:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
+import numpy as np
+
 from phonebit.converter.importers.torch.arithmetic import ARITHMETIC, Operands, affine
 from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.element_positions import UnsupportedError, View
@@ -75,20 +77,24 @@ def elementwise(context: Context, call: Call) -> Value:
 
 def _against_zero(context: Context, call: Call, operands: Operands) -> Operands:
     """A comparison with one constant a channel as one of the difference, whose sign is exact."""
-    import torch
-
-    constants = {n: o for n, o in operands.items() if hasattr(o, "numel") and o.numel() > 1}
+    arrays = {n: o for n, o in operands.items() if isinstance(o, np.ndarray)}
+    constants = {n: o for n, o in arrays.items() if o.size > 1}
     if len(constants) != 1:
         return operands
     ((name, constant),) = constants.items()
     value = operands["other" if name == "self" else "self"]
-    sign = -1.0 if name == "self" else 1.0
+    sign = -1 if name == "self" else 1
 
     def difference() -> View:
         where = f"{context.emission.name(call)}/difference"
-        return affine(context, context.real(value), torch.tensor([sign]), -sign * constant, where)
+        return affine(
+            context, context.real(value), np.full(1, sign, np.float32), -sign * constant, where
+        )
 
-    return {"self": Value(call.shape, value.dtype, emit=difference), "other": torch.zeros(1)}
+    return {
+        "self": Value(call.shape, value.dtype, emit=difference),
+        "other": np.zeros(1, np.float32),
+    }
 
 
 def _many_levels(

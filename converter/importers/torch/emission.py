@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.element_positions import UnsupportedError, View
 from phonebit.converter.importers.torch.program import Program
-from phonebit.converter.ir import Node, Operator, Shape, TensorType
+from phonebit.converter.ir import FloatArray, Node, Operator, Shape, TensorType
 from phonebit.converter.ops import Quantize, Sign
 from phonebit.format.records import DataType
 
@@ -130,6 +131,6 @@ def _main_call(calls: list[Call], path: str, modules: set[str]) -> Call | None:
     return None if has_parts else calls[-1]
 
 
-def float_array(tensor: object) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
-    """A PyTorch tensor as a float32 array of its own."""
-    return np.array(tensor.float().numpy(), np.float32)  # type: ignore[attr-defined]
+def float_array(tensor: NDArray[Any]) -> FloatArray:
+    """A constant as a float32 array of its own."""
+    return np.array(tensor, np.float32)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from phonebit.converter.importers.torch.calls import Call
+from phonebit.converter.importers.torch.calls import FLOATS, Call
 from phonebit.converter.importers.torch.jumps import (
     LARGEST_KEY,
     Function,
@@ -22,6 +23,7 @@ from phonebit.converter.importers.torch.piecewise_functions import (
     combined,
     from_levels,
     mirrored,
+    number_of,
     part_rule,
     two_slopes,
 )
@@ -29,7 +31,7 @@ from phonebit.converter.importers.torch.program import CASTS
 from phonebit.converter.importers.torch.tracked_tensors import Fact, Value
 from phonebit.converter.ir import FloatArray
 
-Tensor = Any
+Tensor = NDArray[Any]
 
 STEPS: Final = frozenset(
     {"sign", "sgn", "round", "floor", "ceil", "trunc", "fix", "heaviside", "gt", "ge", "lt", "le"}
@@ -80,7 +82,7 @@ def function_of_unrounded(call: Call, operands: dict[str, Any]) -> Fact | None:
 def _fact(call: Call, operands: dict[str, Any], facts: dict[str, Fact]) -> Fact | None:
     """The call as a function, if its operands are these functions of one tensor."""
     root = next(iter(facts.values())).root
-    if any(fact.root is not root for fact in facts.values()) or str(root.dtype) != "torch.float32":
+    if any(fact.root is not root for fact in facts.values()) or root.dtype != "float32":
         return None
     pieces = _pieces(call, operands, facts)
     function, breaks = _curve(call, operands, facts)
@@ -99,7 +101,7 @@ def _fact(call: Call, operands: dict[str, Any], facts: dict[str, Fact]) -> Fact 
 
 def _makes_steps(call: Call) -> bool:
     if call.op in CASTS:
-        return not call.dtype.is_floating_point
+        return call.dtype not in FLOATS
     return call.op in STEPS | EQUALITIES or call["rounding_mode"] is not None
 
 
@@ -115,7 +117,7 @@ def _curve(
     functions = {name: fact.function for name, fact in facts.items() if fact.function is not None}
     if len(curves) > 1 or len(functions) < len(facts):
         return None, ()
-    if any(tensor.numel() != 1 for tensor in constants.values()):
+    if any(tensor.size != 1 for tensor in constants.values()):
         return None, ()
     is_prelu = call.op in ("prelu", "_prelu_kernel")  # whose weight may not lose its axis
     numbers = {key: tensor.reshape((1,) if is_prelu else ()) for key, tensor in constants.items()}
@@ -130,7 +132,9 @@ def _curve(
         return function, breaks
     if len(facts) > 1 or call.op not in BENT_AT_ZERO | CASTS | EQUALITIES:
         return None, ()
-    turn = float(operands["other" if name == "self" else "self"]) if call.op in EQUALITIES else 0.0
+    turn = (
+        number_of(operands["other" if name == "self" else "self"]) if call.op in EQUALITIES else 0.0
+    )
     inner = functions[name]
     reaches = jumps(lambda x: inner(x) >= turn, breaks)
     exceeds = jumps(lambda x: inner(x) > turn, breaks)
@@ -140,21 +144,16 @@ def _curve(
 
 
 def _lookup(thresholds: FloatArray, levels: Tensor) -> Function:
-    """A step function in PyTorch."""
-    import torch
-
-    edges = torch.from_numpy(np.ascontiguousarray(thresholds))
-    return lambda x: levels[torch.bucketize(x, edges, right=True)]
+    """A step function."""
+    return lambda x: levels[np.searchsorted(thresholds, x, side="right")]
 
 
 def _levels(function: Function, thresholds: FloatArray) -> Pieces:
     """The steps between thresholds, by their middle numbers: thresholds next to 0 were moved."""
-    import torch
-
     keys = keys_of(thresholds)
     first = np.concatenate([[-LARGEST_KEY], keys])
     last = np.concatenate([keys - 1, [LARGEST_KEY]])
-    return from_levels(thresholds, torch.from_numpy(evaluate(function, (first + last) // 2)))
+    return from_levels(thresholds, evaluate(function, (first + last) // 2))
 
 
 def _pieces(call: Call, operands: dict[str, Any], facts: dict[str, Fact]) -> Pieces | None:
@@ -165,8 +164,8 @@ def _pieces(call: Call, operands: dict[str, Any], facts: dict[str, Fact]) -> Pie
         activation = bent(call, operands)
         inner = next(iter(facts.values())).pieces
         only = inner.parts[0] if inner is not None and len(inner.parts) == 1 else None
-        if activation is not None and only is not None and only.linear and only.factor.numel() == 1:
-            factor = float(only.factor)
+        if activation is not None and only is not None and only.linear and only.factor.size == 1:
+            factor = number_of(only.factor)
             return {1.0: activation, -1.0: mirrored(activation)}.get(factor)
     if call["alpha"] not in (None, 1) or call["rounding_mode"] is not None:
         return None
@@ -184,7 +183,7 @@ def _pieces(call: Call, operands: dict[str, Any], facts: dict[str, Fact]) -> Pie
         tensors = {n: f for n, f in given.items() if n in facts or _is_tensor(operands[n])}
         return applied(call, {**operands, **tensors})
 
-    same_type = str(call.dtype) == "torch.float32"
+    same_type = call.dtype == "float32"
     op = "where" if call.op in MASKED else "cast" if call.op in CASTS and same_type else call.op
     return combined(part_rule(op, function), list(named.values()))
 
@@ -194,35 +193,30 @@ def applied(call: Call, arguments: dict[str, Any]) -> Tensor:
 
     A constant in front of a PReLU has no channels, so that its slopes are multiplied here.
     """
-    import torch
-
-    if call.op in ("prelu", "_prelu_kernel") and arguments["weight"].numel() > 1:
+    if call.op in ("prelu", "_prelu_kernel") and arguments["weight"].size > 1:
         x = arguments["self"]
-        return torch.where(x > 0, x, x * _slopes_of(call, arguments["weight"]))
+        return np.where(x > 0, x, x * _slopes_of(call, arguments["weight"]))
     if call.op in ("masked_fill", "index_put"):
-        chosen = torch.as_tensor(arguments["self"], dtype=call.dtype)
-        return torch.where(arguments["condition"], chosen, arguments["other"])
-    return call.apply(arguments)
+        chosen = np.asarray(arguments["self"], call.dtype)
+        return np.where(arguments["condition"], chosen, arguments["other"])
+    result: Tensor = call.apply(arguments)
+    return result
 
 
 def _is_tensor(operand: Any) -> bool:
-    return hasattr(operand, "numel")
+    return hasattr(operand, "dtype") and not isinstance(operand, Value)
 
 
 def _as_tensor(operand: Any) -> Tensor:
-    import torch
-
-    return operand if _is_tensor(operand) else torch.tensor([float(operand)])
+    return operand if _is_tensor(operand) else np.full(1, float(operand), np.float32)
 
 
 def bent(call: Call, operands: dict[str, Any]) -> Pieces | None:
     """Activations of one tensor that consist of pieces."""
-    import torch
-
     if call.op == "abs":
-        return two_slopes(-torch.ones(1))
+        return two_slopes(np.full(1, -1, np.float32))
     if call.op == "leaky_relu":
-        return two_slopes(torch.tensor([float(operands["negative_slope"])]))
+        return two_slopes(np.full(1, float(operands["negative_slope"]), np.float32))
     if call.op in ("prelu", "_prelu_kernel"):
         slope = operands["weight"]
         if isinstance(slope, Value):
@@ -231,14 +225,14 @@ def bent(call: Call, operands: dict[str, Any]) -> Pieces | None:
     limits = _limits(call, operands)
     if limits is None or any(isinstance(limit, Value) for limit in limits):
         return None
-    if any(_is_tensor(limit) and limit.numel() != 1 for limit in limits):
+    if any(_is_tensor(limit) and limit.size != 1 for limit in limits):
         return None
-    return clamped(*(None if limit is None else float(limit) for limit in limits))
+    return clamped(*(None if limit is None else number_of(limit) for limit in limits))
 
 
 def _slopes_of(call: Call, weight: Tensor) -> Tensor:
     """A PReLU's slopes as they meet its operand, whose axis 1 are the channels."""
-    if weight.numel() == 1:
+    if weight.size == 1:
         return weight.reshape(1)
     is_flat = call.op == "prelu"
     return weight.reshape(1, -1, *(1,) * (len(call.shape) - 2)) if is_flat else weight

@@ -1,4 +1,4 @@
-"""Where a function of one float32 number jumps: found by asking PyTorch, not by solving for it.
+"""Where a function of one float32 number jumps: found by asking the framework, not by solving.
 
 Every float32 has a key, an integer with the same order, so that a bisection over keys visits no
 number twice and ends at the very number where PyTorch's own rounded arithmetic changes its mind.
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from phonebit.converter.ir import SMALLEST, FloatArray
 
-Function = Callable[[Any], Any]
-"""From a one-dimensional float32 tensor to a tensor of its length."""
+Function = Callable[[NDArray[Any]], NDArray[Any]]
+"""From a one-dimensional float32 array to an array of its length."""
 
 MAX_LEVELS: Final = 256
 LARGEST_KEY: Final = int(np.float32(np.finfo(np.float32).max).view(np.int32))
@@ -68,17 +68,12 @@ def jumps(function: Function, breaks: Sequence[float]) -> FloatArray | None:
 
 
 def evaluate(function: Function, keys: NDArray[np.int64]) -> NDArray[Any]:
-    """What PyTorch computes at the numbers with these keys."""
-    import torch
-
+    """What the framework computes at the numbers with these keys."""
     numbers = numbers_of(keys)
     padded = np.resize(numbers, -(-max(1, numbers.size) // VECTOR) * VECTOR)
     if not numbers.size:
         return numbers
-    with torch.no_grad():
-        result = function(torch.from_numpy(np.ascontiguousarray(padded)))
-    values: NDArray[Any] = result.numpy()[: numbers.size]
-    return values
+    return function(padded)[: numbers.size]
 
 
 def _without_subnormals(thresholds: FloatArray) -> FloatArray:

@@ -18,14 +18,19 @@ def stored_tensors(exported: Any) -> dict[str, Any]:
     return {node: tensors[name] for node, name in names.items() if name in tensors}
 
 
-def type_of(node: Any) -> tuple[tuple[int, ...], Any]:
-    """Shape and torch.dtype of a node's (first) tensor; () and None if it has none."""
+def type_of(node: Any) -> tuple[tuple[int, ...], str | None]:
+    """Shape and element type of a node's (first) tensor; () and None if it has none."""
     value = node.meta.get("val")
     if isinstance(value, list | tuple) and value:
         value = value[0]
     if not hasattr(value, "shape") or not hasattr(value, "dtype"):
         return (), None
-    return tuple(as_integer(size) or 0 for size in value.shape), value.dtype
+    return tuple(as_integer(size) or 0 for size in value.shape), name_of(value.dtype)
+
+
+def name_of(dtype: Any) -> str:
+    """The name of a torch.dtype, without PyTorch's."""
+    return str(dtype).removeprefix("torch.")
 
 
 def as_integer(value: Any) -> int | None:

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from phonebit.converter.ir import FloatArray
 
-Tensor = Any
+Tensor = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -43,18 +44,19 @@ class Pieces:
 
     def levels(self) -> Tensor | None:
         """The values, shape (n + 1,), if all parts are single constants."""
-        import torch
-
-        if any(part.linear or part.factor.numel() != 1 for part in self.parts):
+        if any(part.linear or part.factor.size != 1 for part in self.parts):
             return None
-        return torch.cat([part.factor.reshape(1) for part in self.parts])
+        return np.concatenate([part.factor.reshape(1) for part in self.parts])
+
+
+def number_of(constant: Any) -> float:
+    """A number, or the only element of an array."""
+    return float(np.asarray(constant).item())
 
 
 def identity() -> Pieces:
     """The input itself."""
-    import torch
-
-    return Pieces(np.zeros(0, np.float32), (Part(True, torch.ones(1)),))
+    return Pieces(np.zeros(0, np.float32), (Part(True, _one(1)),))
 
 
 def from_levels(thresholds: FloatArray, values: Tensor) -> Pieces:
@@ -64,23 +66,23 @@ def from_levels(thresholds: FloatArray, values: Tensor) -> Pieces:
 
 def clamped(low: float | None, high: float | None) -> Pieces:
     """min(max(x, low), high)."""
-    import torch
-
-    thresholds, parts = [], [Part(True, torch.ones(1))]
+    thresholds, parts = [], [Part(True, _one(1))]
     if low is not None:
         thresholds.append(low)
-        parts.insert(0, Part(False, torch.tensor([low])))
+        parts.insert(0, Part(False, _one(low)))
     if high is not None:
         thresholds.append(high)
-        parts.append(Part(False, torch.tensor([high])))
+        parts.append(Part(False, _one(high)))
     return Pieces(np.array(thresholds, np.float32), tuple(parts))
 
 
 def two_slopes(negative: Tensor) -> Pieces:
     """``negative`` * x below 0, x from there on."""
-    import torch
+    return Pieces(np.zeros(1, np.float32), (Part(True, negative), Part(True, _one(1))))
 
-    return Pieces(np.zeros(1, np.float32), (Part(True, negative), Part(True, torch.ones(1))))
+
+def _one(number: float) -> Tensor:
+    return np.full(1, number, np.float32)
 
 
 def mirrored(pieces: Pieces) -> Pieces:
@@ -161,7 +163,7 @@ def part_rule(
 
 def _chosen(parts: Sequence[Part]) -> Part | None:
     condition, first, second = parts
-    if condition.linear or condition.factor.numel() != 1:
+    if condition.linear or condition.factor.size != 1:
         return None
     return first if bool(condition.factor) else second
 
@@ -171,8 +173,8 @@ def _product(first: Part, second: Part) -> Part | None:
         return None
     linear, constant = (first, second) if first.linear else (second, first)
     if constant.is_zero():
-        return Part(False, constant.factor.to(linear.factor.dtype))
-    factors = linear.factor, constant.factor.to(linear.factor.dtype)
+        return Part(False, constant.factor.astype(linear.factor.dtype))
+    factors = linear.factor, constant.factor.astype(linear.factor.dtype)
     if any(_only_scales_exactly(factor) for factor in factors):
         return Part(True, factors[0] * factors[1])
     return None
@@ -186,9 +188,7 @@ def _quotient(first: Part, second: Part) -> Part | None:
 
 def _only_scales_exactly(factor: Tensor) -> bool:
     """Whether all factors are 0 or powers of two: multiplying by them rounds nothing."""
-    import torch
-
-    mantissa = torch.frexp(factor.abs())[0]
+    mantissa = np.frexp(np.abs(factor))[0]
     return bool(((mantissa == 0.5) | (factor == 0)).all())
 
 

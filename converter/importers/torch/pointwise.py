@@ -6,19 +6,20 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.element_positions import UnsupportedError, View
 from phonebit.converter.importers.torch.emission import float_array
 from phonebit.converter.importers.torch.jumps import keys_of
 from phonebit.converter.importers.torch.layout import flattened, relayout
-from phonebit.converter.importers.torch.piecewise_functions import Pieces
+from phonebit.converter.importers.torch.piecewise_functions import Pieces, number_of
 from phonebit.converter.importers.torch.tracked_tensors import Context, Value
 from phonebit.converter.ir import SMALLEST, FloatArray, Operator
 from phonebit.converter.ops import Elementwise, Quantize, Sign
 from phonebit.converter.ops.epilogue import Clamp, Epilogue, EpilogueOp, PRelu, ScaleBias
 
-Tensor = Any
+Tensor = NDArray[Any]
 ZERO_THRESHOLDS: Final = (0.0, SMALLEST)
 
 
@@ -100,7 +101,7 @@ def write_pieces(context: Context, call: Call, root: Value, pieces: Pieces) -> V
     if levels is not None and pieces.thresholds.size:
         return _quantizer(context, call, root, pieces.thresholds, float_array(levels))
     if levels is not None:
-        return _constant(context, call, root, float(levels))
+        return _constant(context, call, root, float(levels[0]))
     if len(pieces.parts) == 1:
         return context.real(root) if pieces.parts[0].is_one() else None
     limits = _limits(pieces)
@@ -150,9 +151,9 @@ def _limits(pieces: Pieces) -> tuple[float, float] | None:
     parts, limits = list(pieces.parts), [-np.inf, np.inf]
     for side, position in ((0, 0), (1, -1)):
         part = parts[position]
-        if part.linear or part.factor.numel() != 1:
+        if part.linear or part.factor.size != 1:
             continue
-        limits[side] = float(part.factor)
+        limits[side] = number_of(part.factor)
         threshold = pieces.thresholds[[position]]
         if keys_of(threshold)[0] - keys_of(np.array([limits[side]]))[0] not in (0, 1):
             return None
@@ -162,13 +163,11 @@ def _limits(pieces: Pieces) -> tuple[float, float] | None:
 
 def _slopes(context: Context, name: str, root: Value, pieces: Pieces) -> View | None:
     """PReLU: a multiple below 0 and another above."""
-    import torch
-
     if len(pieces.parts) != 2 or float(pieces.thresholds[0]) not in ZERO_THRESHOLDS:
         return None
     if any(not part.linear and not part.is_zero() for part in pieces.parts):
         return None
-    factors = [part.factor if part.linear else torch.zeros(1) for part in pieces.parts]
+    factors = [part.factor if part.linear else np.zeros(1, np.float32) for part in pieces.parts]
     view, (slope, positive) = with_channels(context, context.real(root), factors, name)
     step = PRelu(slope, None if np.all(positive == 1) else positive)
     return write_step(context, view, step, name)

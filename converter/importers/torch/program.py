@@ -11,7 +11,8 @@ import operator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from phonebit.converter.importers.torch.calls import Call
+from phonebit.converter.importers.torch.arrays import OnArrays, to_array
+from phonebit.converter.importers.torch.calls import Call, call_key, live
 from phonebit.converter.importers.torch.cancellation import Cancellation
 from phonebit.converter.importers.torch.nodes import (
     as_integer,
@@ -36,18 +37,38 @@ DROPOUTS: Final = frozenset({"dropout", "feature_dropout", "alpha_dropout", "nat
 RESHAPES: Final = frozenset({"view", "reshape", "expand", "_unsafe_view", "expand_as", "view_as"})
 
 
+@dataclass(frozen=True)
+class Problem:
+    """What keeps a network from being converted.
+
+    Attributes:
+        where: The name of the module or node.
+        operator: What is not supported, as its author calls it.
+        reason: Why, behind the operator's name.
+        line: The user's source line, or "".
+    """
+
+    where: str
+    operator: str
+    reason: str
+    line: str = ""
+
+
 @dataclass
 class Program:
     """Live calls in execution order.
 
     ``estimators`` says, for the exported node of a straight-through estimator, the node of its
-    forward value, which stands for it.
+    forward value, which stands for it. ``problems`` are what the reader could not express, and
+    ``channels_last`` the tensors among inputs and outputs whose channels are their last axis.
     """
 
     calls: list[Call] = field(default_factory=list)
     inputs: list[Call] = field(default_factory=list)
     outputs: list[Call] = field(default_factory=list)
     estimators: dict[str, str] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    channels_last: set[Call] = field(default_factory=set)
 
 
 def read_program(exported: Any) -> Program:
@@ -92,7 +113,8 @@ class _Reader:
         result.outputs = list(dict.fromkeys(outputs))
         if not result.outputs or all(call.constant for call in result.outputs):
             raise ConversionError("the network returns no tensor that depends on its input")
-        result.calls, result.estimators = _live(self._order, result), self._estimators
+        result.calls = live(self._order, result.inputs, result.outputs)
+        result.estimators = self._estimators
         return result
 
     def _read(self, node: Any) -> Call:
@@ -100,7 +122,7 @@ class _Reader:
         same = self._forwarded(call)
         if same is not None:
             return same
-        key = call if node.op == "placeholder" else _key(call)
+        key = call if node.op == "placeholder" else call_key(call)
         if key not in self._known:
             self._known[key] = left = self._cancellation.simplified(call)
             self._order.append(call)
@@ -115,7 +137,8 @@ class _Reader:
         if node.name in self._user_inputs:
             return Call(node.name, "input", None, {}, shape, dtype)
         tensor = self._tensors.get(node.name)
-        return Call(node.name, "parameter", tensor, {}, shape, dtype, constant=tensor is not None)
+        array = None if tensor is None else to_array(tensor)
+        return Call(node.name, "parameter", array, {}, shape, dtype, constant=array is not None)
 
     def _plain(self, node: Any) -> Call:
         import torch
@@ -124,11 +147,11 @@ class _Reader:
         op, target, arguments = op_name(node), node.target, self._arguments(node)
         if op == "type_as":  # which reads only its operand's type
             op, target = "to", torch.ops.aten.to.dtype
-            arguments = {"self": arguments["self"], "dtype": dtype}
+            arguments = {"self": arguments["self"], "dtype": getattr(torch, str(dtype))}
         call = Call(
             node.name,
             op,
-            target,
+            OnArrays(target),
             arguments,
             shape,
             dtype,
@@ -177,35 +200,3 @@ class _Reader:
             or (call.op == "permute" and list(call["dims"]) == sorted(call["dims"]))
         )
         return operand if passes and same else None
-
-
-def _key(call: Call) -> Any:
-    """Equal for calls that compute the same."""
-
-    def frozen(value: Any) -> Any:
-        if isinstance(value, Call):
-            return ("call", id(value))
-        if isinstance(value, list | tuple):
-            return tuple(frozen(item) for item in value)
-        return (type(value).__name__, str(value))
-
-    arguments = tuple((name, frozen(value)) for name, value in call.arguments.items())
-    return (str(call.target), call.op, call.shape, str(call.dtype), arguments)
-
-
-def _live(order: list[Call], program: Program) -> list[Call]:
-    """Those of the calls that the outputs need, in their order, with ``users`` counted."""
-    live = set(program.inputs)
-    waiting = list(program.outputs)
-    while waiting:
-        call = waiting.pop()
-        if call not in live:
-            live.add(call)
-            waiting += call.operands()
-    kept = [call for call in order if call in live]
-    for reader in kept:
-        for operand in set(reader.operands()):
-            operand.users += 1
-    for call in program.outputs:
-        call.users += 1
-    return kept

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from phonebit.converter.importers.torch.calls import Call, calls_in, replace_calls
 from phonebit.converter.importers.torch.element_positions import ZERO, UnsupportedError, View
@@ -13,7 +14,7 @@ from phonebit.converter.importers.torch.layout import flattened, relayout
 from phonebit.converter.importers.torch.tracked_tensors import Context, Value
 from phonebit.converter.ops import Concat
 
-Tensor = Any
+Tensor = NDArray[Any]
 
 REARRANGING: Final = frozenset(
     {"view", "reshape", "_unsafe_view", "view_as", "reshape_as", "_reshape_alias"}
@@ -44,11 +45,9 @@ def rearranged(context: Context, call: Call, arguments: dict[str, Any]) -> Any:
     base = next(iter(views.values()))
 
     def positions(operand: Call) -> Tensor:
-        import torch
-
         if operand in views:
             # Some operators know no integers; positions are exact in float64.
-            return torch.from_numpy(np.array(views[operand].indices, np.float64))
+            return np.array(views[operand].indices, np.float64)
         return _constant_positions(context, call, operand)
 
     given = {name: replace_calls(value, positions) for name, value in arguments.items()}
@@ -60,7 +59,7 @@ def rearranged(context: Context, call: Call, arguments: dict[str, Any]) -> Any:
         moved = call.apply(given)
     quantized = all(view.quantized for view in views.values())
     results = [
-        replace(base, indices=tensor.numpy().astype(np.int64), quantized=quantized)
+        replace(base, indices=tensor.astype(np.int64), quantized=quantized)
         for tensor in (moved if isinstance(moved, list | tuple) else [moved])
     ]
     if isinstance(moved, list | tuple):
@@ -75,7 +74,7 @@ def _constant_positions(context: Context, call: Call, operand: Call) -> Tensor:
         return tensor
     if bool((tensor != 0).any()):
         raise UnsupportedError("joins a tensor with constants other than 0")
-    return tensor.double() + ZERO
+    return tensor.astype(np.float64) + ZERO
 
 
 def _one_value(context: Context, call: Call, views: dict[Call, View]) -> dict[Call, View]:

@@ -29,7 +29,7 @@ class Fact:
 
     Attributes:
         root: The tensor that it is a function of.
-        function: The function, in PyTorch, on a one-dimensional float32 tensor; None if it has
+        function: The function, on a one-dimensional float32 array; None if it has
             other constants than single numbers.
         breaks: It is monotone between neighbouring ones of these numbers.
         stepped: Whether it is constant but for jumps.
@@ -68,7 +68,7 @@ class Value:
     def as_root(self) -> Fact:
         """Itself as a function of itself, limited to the range that is known of it."""
         low, high = self._range()
-        return Fact(self, lambda x: x.clamp(low, high), pieces=identity())
+        return Fact(self, lambda x: np.clip(x, low, high), pieces=identity())
 
     def _range(self) -> tuple[float, float]:
         if self.fact is None or self.fact.function is None:

@@ -35,7 +35,7 @@ from phonebit.format.records import DataType
 
 Rule = Callable[[Context, Call], Any]
 
-INPUT_TYPES: Final = {"torch.float32": DataType.F32, "torch.uint8": DataType.U8}
+INPUT_TYPES: Final = {"float32": DataType.F32, "uint8": DataType.U8}
 RULES: Final[dict[str, Rule]] = {
     **dict.fromkeys(ELEMENTWISE, elementwise),
     **dict.fromkeys(REARRANGING, rearrange),

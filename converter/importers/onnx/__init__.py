@@ -1,0 +1,1 @@
+"""Imports ONNX and QONNX networks, node by node."""

@@ -1,0 +1,73 @@
+"""ONNX files as data: bounded, and checked before anything computes with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from phonebit.errors import ConversionError
+
+MAX_FILE_BYTES: Final = 1 << 31
+"""What one protobuf message can have; larger networks keep their tensors in other files."""
+MAX_NODES: Final = 1 << 16
+
+
+def load_model(path: Path) -> Any:
+    """The ``ModelProto`` in a file, its tensors unread.
+
+    Args:
+        path: An ``.onnx`` file.
+
+    Raises:
+        ConversionError: The package onnx is missing, or the file, or it holds no ONNX model.
+    """
+    try:
+        import onnx
+    except ImportError as error:
+        raise ConversionError(
+            "the package onnx is not installed", hint="pip install 'phonebit[onnx]'"
+        ) from error
+    if not path.is_file():
+        raise ConversionError("no such file")
+    size = path.stat().st_size
+    if size > MAX_FILE_BYTES:
+        raise ConversionError(
+            "is too large",
+            expected=f"at most {MAX_FILE_BYTES} bytes",
+            got=size,
+            hint="save the model with external data",
+        )
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(path.read_bytes())
+    except OSError as error:
+        raise ConversionError(f"cannot be read: {error.strerror or error}") from error
+    except Exception as error:  # protobuf's own, which differ between its implementations
+        raise ConversionError("is damaged, or no ONNX file") from error
+    return check_model(model)
+
+
+def check_model(model: Any) -> Any:
+    """A model that has a graph of one name a value.
+
+    Raises:
+        ConversionError: It has not.
+    """
+    if not model.HasField("graph") or not model.graph.node:
+        raise ConversionError("holds no graph", expected="an ONNX model", got="no nodes")
+    graph = model.graph
+    if len(graph.node) > MAX_NODES:
+        raise ConversionError("too many nodes", expected=MAX_NODES, got=len(graph.node))
+    if graph.sparse_initializer:
+        raise ConversionError("has sparse tensors", hint="store them as dense initializers")
+    return model
+
+
+def opsets(model: Any) -> dict[str, int]:
+    """The version of each domain's operators; that of ONNX itself is called ""."""
+    found = {entry.domain: int(entry.version) for entry in model.opset_import}
+    if "ai.onnx" in found:
+        found[""] = found.pop("ai.onnx")
+    if "" not in found:
+        raise ConversionError("does not say which version of ONNX's operators it uses (opset)")
+    return found
