@@ -54,7 +54,7 @@ def convolution(context: Context, call: Call) -> Value:
         weights = weights[:, :, None, :]
     strides, dilation = _pair(call["stride"], axes, 1), _pair(call["dilation"], axes, 1)
     kernel = (weights.shape[2], weights.shape[3])
-    pads = _pads(call["padding"], axes, kernel, dilation)
+    pads = call["pads"] or _pads(call["padding"], axes, kernel, dilation)
     offset = None
     if call["bias"] is not None:
         offset = float_array(context.constant(call["bias"], "bias"))

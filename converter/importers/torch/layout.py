@@ -73,6 +73,9 @@ def _arranged(emission: Emission, view: View, target: Indices, name: str) -> str
         value = _windowed(emission, view, pattern, shape, name)
         if value is not None:
             return value
+    rows = _row_pattern(target, view)
+    if rows is not None:
+        return _within_rows(emission, view, rows, shape, name)
     return _gathered(emission, view, target, shape, name)
 
 
@@ -175,6 +178,32 @@ def _one_hot(hwc: Shape, shape: Shape, pattern: _Pattern, groups: int) -> Conv2D
     taps = pattern.source[filled] % per_group
     weights[filled, pattern.top[filled], pattern.left[filled], taps] = 1
     return Conv2D(weights, Window(kernel, pattern.strides), groups)
+
+
+def _row_pattern(target: Indices, view: View) -> Indices | None:
+    """The elements of one row that become one of as many equal parts of the target, if they do.
+
+    Depth to space, and the nearest pixels of larger maps, do.
+    """
+    height, width, channels = view.hwc
+    if target.size % height or height == 1 or (target == ZERO).any():
+        return None
+    rows = target.reshape(height, -1) - np.arange(height)[:, None] * (width * channels)
+    inside = rows[0].min() >= 0 and rows[0].max() < width * channels
+    same = inside and bool((rows == rows[0]).all())
+    return rows[0] if same and max(rows.shape[1], width * channels) <= MAX_GATHERED else None
+
+
+def _within_rows(emission: Emission, view: View, elements: Indices, shape: Shape, name: str) -> str:
+    """An arrangement of each row alone: a selection among its elements as channels."""
+    height, width, channels = view.hwc
+    value, hwc = view.value, (height, 1, width * channels)
+    if hwc != view.hwc:
+        value = emission.emit(Reshape(hwc), [value], hwc, f"{name}/rows")
+    hwc = (height, 1, elements.size)
+    select = SelectChannels(elements.astype(np.int32))
+    value = emission.emit(select, [value], hwc, f"{name}/select")
+    return value if hwc == shape else emission.emit(Reshape(shape), [value], shape, f"{name}/map")
 
 
 def _gathered(emission: Emission, view: View, target: Indices, shape: Shape, name: str) -> str:

@@ -216,6 +216,8 @@ def _window(context: Context, call: Call, view: View) -> Window:
         (outputs - 1) * strides[axis] + (kernel[axis] - 1) * dilation[axis] + 1
         for axis, outputs in enumerate((height, width))
     ]
+    if call["pads"] is not None:  # of a framework that has them for each side
+        return Window(kernel, strides, dilation, call["pads"])
     bottom, right = reach[0] - view.hwc[0] - top, reach[1] - view.hwc[1] - left
     return Window(kernel, strides, dilation, (top, left, max(top, bottom), max(left, right)))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -12,6 +12,7 @@ import numpy as np
 from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.constants import Constants
 from phonebit.converter.importers.torch.element_positions import (
+    Layout,
     UnsupportedError,
     View,
     hwc_of,
@@ -24,7 +25,7 @@ from phonebit.converter.importers.torch.export import first_line
 from phonebit.converter.importers.torch.layers import LAYERS
 from phonebit.converter.importers.torch.layout import relayout
 from phonebit.converter.importers.torch.pooling import POOLING
-from phonebit.converter.importers.torch.program import Program
+from phonebit.converter.importers.torch.program import Problem, Program
 from phonebit.converter.importers.torch.rearranging import REARRANGING, rearrange
 from phonebit.converter.importers.torch.tracked_tensors import Context, Value
 from phonebit.converter.infer import infer
@@ -35,6 +36,8 @@ from phonebit.format.records import DataType
 
 Rule = Callable[[Context, Call], Any]
 
+MAX_LISTED: Final = 8
+"""Names in one message."""
 INPUT_TYPES: Final = {"float32": DataType.F32, "uint8": DataType.U8}
 RULES: Final[dict[str, Rule]] = {
     **dict.fromkeys(ELEMENTWISE, elementwise),
@@ -61,28 +64,32 @@ class Translation:
     batch: int = 1
 
 
-def translate(program: Program, name: str) -> Translation:
+def translate(program: Program, name: str, rules: Mapping[str, Rule] = RULES) -> Translation:
     """The source graph of a program.
 
     Args:
         program: Live calls in order.
         name: The network's name.
+        rules: For each operator.
 
     Raises:
         UnsupportedLayerError: Operators that PhoneBit cannot express, all of them listed.
         ConversionError: The program has no input with a batch, or is inconsistent.
     """
     context = Context(_batch(program), Emission(program), Constants())
-    problems: list[str] = []
+    problems = list(program.problems)
     for call in program.inputs:
-        context.values[call] = _input(context, call)
+        layout: Layout = "channels_last" if call in program.channels_last else "channels_first"
+        context.values[call] = _input(context, call, layout)
     for call in program.calls:
         if not call.constant and call.op != "input":
-            context.values[call] = _translated(context, call, problems)
-    outputs = [_output(context, call, problems) for call in program.outputs]
+            context.values[call] = _translated(context, call, rules, problems)
+    outputs = [
+        _output(context, call, call in program.channels_last, problems) for call in program.outputs
+    ]
     if problems:
         raise UnsupportedLayerError(
-            list(dict.fromkeys(problems)),
+            described(problems),
             where=name,
             hint="replace what is listed by supported operators and convert again",
         )
@@ -111,7 +118,7 @@ def _batch(program: Program) -> int:
     return sizes.pop()
 
 
-def _input(context: Context, call: Call) -> Value:
+def _input(context: Context, call: Call, layout: Layout) -> Value:
     inner = without_batch(call.shape, context.batch)
     kind = INPUT_TYPES.get(str(call.dtype))
     if kind is None or not 1 <= len(inner) <= 3:
@@ -121,20 +128,22 @@ def _input(context: Context, call: Call) -> Value:
             got=f"{call.dtype}, {call.shape}",
         )
     emission = context.emission
-    hwc = hwc_of(inner, "channels_first")
+    hwc = hwc_of(inner, layout)
     emission.emit(Input(), [], hwc, call.name)
     emission.types[call.name] = TensorType(hwc, kind)
-    value = context.result(call, call.name, "channels_first")
+    value = context.result(call, call.name, layout)
     if kind == DataType.U8:  # whatever reads bytes computes with them as numbers
         one, zero = np.ones(hwc[2], np.float32), np.zeros(hwc[2], np.float32)
         name = f"{call.name}/float"
         emission.emit(Dequantize(one, zero, (1, 0, 1)), [call.name], hwc, name)
-        value.view = plain_view(name, call.shape, context.batch, "channels_first")
+        value.view = plain_view(name, call.shape, context.batch, layout)
     return value
 
 
-def _translated(context: Context, call: Call, problems: list[str]) -> Any:
-    rule = _item if call.op == "getitem" else RULES.get(call.op)
+def _translated(
+    context: Context, call: Call, rules: Mapping[str, Rule], problems: list[Problem]
+) -> Any:
+    rule = _item if call.op == "getitem" else rules.get(call.op)
     with _translating(call, problems):
         if rule is None:
             raise UnsupportedError("is not supported")
@@ -145,17 +154,17 @@ def _translated(context: Context, call: Call, problems: list[str]) -> Any:
 
 
 @contextmanager
-def _translating(call: Call, problems: list[str]) -> Iterator[None]:
+def _translating(call: Call, problems: list[Problem]) -> Iterator[None]:
     """Lists what cannot be expressed; any other failure is an error that names the call."""
     try:
         yield
     except UnsupportedError as error:
-        problems.append(_described(call, str(error), error.call))
+        problems.append(_problem(error.call or call, str(error)))
     except PhoneBitError:
         raise
     except Exception as error:  # a mistake of ours, or PyTorch's word on constants
         raise ConversionError(
-            _described(call, f"cannot be translated: {first_line(error)}"),
+            described([_problem(call, f"cannot be translated: {first_line(error)}")]),
             hint="this is a bug in PhoneBit: please report it",
         ) from error
 
@@ -168,12 +177,14 @@ def _item(context: Context, call: Call) -> Any:
     return value
 
 
-def _output(context: Context, call: Call, problems: list[str]) -> str | None:
+def _output(
+    context: Context, call: Call, channels_last: bool, problems: list[Problem]
+) -> str | None:
     """The value of an output, in the order in which PyTorch returns its elements."""
     value = context.values.get(call)
     if not isinstance(value, Value):
         if call.constant:
-            problems.append(f"{call.name}: an output that does not depend on an input")
+            problems.append(Problem(call.name, "an output", "that does not depend on an input"))
         return None
     with _translating(call, problems):
         view = context.real(value)
@@ -181,12 +192,26 @@ def _output(context: Context, call: Call, problems: list[str]) -> str | None:
         is_last = last.hwc == view.hwc and bool((last.indices == view.indices).all())
         if view.sample().ndim == 2 and is_last:
             return view.value
-        return relayout(context.emission, view, "channels_first", f"{view.value}/output").value
+        layout: Layout = "channels_last" if channels_last else "channels_first"
+        return relayout(context.emission, view, layout, f"{view.value}/output").value
     return None
 
 
-def _described(call: Call, problem: str, culprit: Call | None = None) -> str:
-    call = culprit or call
-    where = f"{call.scope[1] or call.name}: "
-    line = f" ({call.line})" if call.line else ""
-    return f"{where}aten.{call.op} {problem}{line}"
+def _problem(call: Call, reason: str) -> Problem:
+    operator = call.title or f"aten.{call.op}"
+    return Problem(call.scope[1] or call.name, operator, reason, call.line)
+
+
+def described(problems: list[Problem]) -> list[str]:
+    """One message for each problem of PyTorch's; for each kind of problem of other sources."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for problem in dict.fromkeys(problems):
+        own = (problem.where,) if problem.operator.startswith("aten.") else ()
+        kind = (problem.operator, problem.reason, problem.line, *own)
+        groups.setdefault(kind, []).append(problem.where)
+    messages = []
+    for (operator, reason, line, *_), names in groups.items():
+        where = ", ".join(names[:MAX_LISTED])
+        where += f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+        messages.append(f"{where}: {operator} {reason}" + (f" ({line})" if line else ""))
+    return messages

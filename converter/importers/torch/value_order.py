@@ -1,0 +1,74 @@
+"""A framework's tensors as values of the graph, and pictures in groups of its batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phonebit.converter.importers.torch.translation import Translation
+from phonebit.errors import InputError
+from phonebit.format.records import DataType
+
+Array = NDArray[Any]
+
+
+def run_in_groups(
+    translation: Translation,
+    inputs: Mapping[str, Array],
+    run: Callable[[dict[str, Array]], Mapping[str, Array]],
+) -> dict[str, Array]:
+    """Runs a program, which has a fixed batch, on groups of pictures of its size.
+
+    Args:
+        translation: What became of the program.
+        inputs: Arrays (N, H, W, C) by name.
+        run: The graph's values of one group.
+
+    Returns:
+        Arrays (N, H, W, C), by the names of the graph's values.
+
+    Raises:
+        InputError: An input is missing or has the wrong shape.
+    """
+    graph, batch = translation.graph, translation.batch
+    arrays = {name: _checked(translation, name, inputs) for name in graph.inputs}
+    counts = {len(array) for array in arrays.values()}
+    if len(counts) != 1 or 0 in counts:
+        raise InputError("inputs must hold equally many pictures, at least one", got=counts)
+    count = counts.pop()
+    groups: dict[str, list[Array]] = {}
+    for begin in range(0, count, batch):
+        chosen = np.minimum(np.arange(begin, begin + batch), count - 1)
+        group = {name: array[chosen] for name, array in arrays.items()}
+        for name, array in run(group).items():
+            groups.setdefault(name, []).append(array)
+    return {name: np.concatenate(parts)[:count] for name, parts in groups.items()}
+
+
+def _checked(translation: Translation, name: str, inputs: Mapping[str, Array]) -> Array:
+    kind = translation.graph.types[name]
+    if name not in inputs:
+        raise InputError("no array for this input", where=name, expected=kind.shape)
+    array = np.asarray(inputs[name])
+    if array.ndim != 4 or array.shape[1:] != kind.shape:
+        expected = ("N", *kind.shape)
+        raise InputError("wrong shape", where=name, expected=expected, got=array.shape)
+    return array.astype(np.uint8 if kind.dtype == DataType.U8 else np.float32)
+
+
+def in_tensor_order(translation: Translation, name: str, array: Array) -> Array:
+    """An array (N, H, W, C) as the tensor that the program takes."""
+    result: Array = array.reshape(-1)[translation.tensors[name][1].indices]
+    return result
+
+
+def in_value_order(translation: Translation, value: str, tensor: Array) -> Array | None:
+    """A tensor as the value (N, H, W, C) of the graph; None if it does not have all of it."""
+    array = translation.tensors[value][1].to_value_order(tensor)
+    if array is None:
+        return None
+    kinds = {DataType.BIT: np.int8, DataType.U8: np.uint8}
+    return array.astype(kinds.get(translation.graph.types[value].dtype, np.float32))
