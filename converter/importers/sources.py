@@ -1,4 +1,4 @@
-"""Which importer reads a trained network: Keras's or PyTorch's."""
+"""Which importer reads a trained network: Keras's, PyTorch's or ONNX's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from phonebit.converter.importers.hdf5 import is_hdf5
 from phonebit.converter.ir import Graph
 from phonebit.errors import ConversionError
 
-Framework = Literal["keras", "torch"]
+Framework = Literal["keras", "torch", "onnx"]
 
 KERAS_SUFFIXES: Final = (".h5", ".hdf5", ".keras")
 TORCH_SUFFIXES: Final = (
@@ -25,6 +25,17 @@ TORCH_SUFFIXES: Final = (
     ".tar",
     ".safetensors",
 )
+ONNX_SUFFIXES: Final = (".onnx",)
+ROADS: Final = {
+    ".tflite": "TensorFlow Lite files cannot be read: give the Keras model that it was made of "
+    "(.h5, .keras)",
+    ".pb": "TensorFlow graphs cannot be read: save the Keras model as .keras, or export it with "
+    "tf2onnx",
+    ".mlmodel": "Core ML models cannot be read: convert the network that it was made of",
+    ".mlpackage": "Core ML models cannot be read: convert the network that it was made of",
+    ".ort": "ONNX Runtime's own format cannot be read: give the .onnx file",
+}
+"""What to do about files of other kinds."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +44,8 @@ class ImportOptions:
 
     Attributes:
         input_shape: Keras: (height, width, channels), for models that leave them open. PyTorch:
-            (N, channels, height, width) of the input that the module is traced with.
+            (N, channels, height, width) of the input that the module is traced with. ONNX: of the
+            input, in the model's own order, for models that leave it open.
         model: PyTorch checkpoints: "package.module:factory", a function that builds the module
             whose parameters the file holds.
         example_input: PyTorch modules: a tensor, or a tuple of them, to trace with.
@@ -64,10 +76,13 @@ def framework_of(source: str | os.PathLike[str] | Any, options: ImportOptions) -
         hasattr(source, "forward") or hasattr(source, "graph_module")
     ):
         return "torch"
+    if hasattr(source, "SerializeToString") and hasattr(source, "opset_import"):
+        return "onnx"
     raise ConversionError(
         "cannot be imported",
         got=type(source).__name__,
-        expected="a path, a Keras model, a torch.nn.Module or a torch.export.ExportedProgram",
+        expected="a path, a Keras model, a torch.nn.Module, a torch.export.ExportedProgram or an "
+        "onnx.ModelProto",
     )
 
 
@@ -77,10 +92,17 @@ def _framework_of_file(path: Path, options: ImportOptions) -> Framework:
         return "torch"
     if suffix in KERAS_SUFFIXES or is_hdf5(path):
         return "keras"
+    if suffix in ONNX_SUFFIXES:
+        return "onnx"
+    if path.is_dir() and (path / "saved_model.pb").exists():
+        suffix = ".pb"
+    if suffix in ROADS:
+        raise ConversionError(ROADS[suffix], where=str(path))
+    kinds = {"Keras": KERAS_SUFFIXES, "PyTorch": TORCH_SUFFIXES, "ONNX": ONNX_SUFFIXES}
     raise ConversionError(
         "unknown kind of file",
         where=str(path),
-        expected="Keras: " + ", ".join(KERAS_SUFFIXES) + "; PyTorch: " + ", ".join(TORCH_SUFFIXES),
+        expected="; ".join(f"{name}: {', '.join(suffixes)}" for name, suffixes in kinds.items()),
         got=suffix or "no suffix",
     )
 
@@ -89,14 +111,19 @@ def import_source(source: str | os.PathLike[str] | Any, options: ImportOptions) 
     """Imports a trained network as a source graph.
 
     Args:
-        source: Path of a Keras or PyTorch file, or a live model of either.
+        source: Path of a Keras, PyTorch or ONNX file, or a live model of one.
         options: What the source leaves open.
 
     Raises:
         UnsupportedLayerError: What PhoneBit does not know, all of it listed.
         ConversionError: The source cannot be read, or needs an option that is missing.
     """
-    if framework_of(source, options) == "torch":
+    framework = framework_of(source, options)
+    if framework == "onnx":
+        from phonebit.converter.importers.onnx.importer import import_onnx
+
+        return import_onnx(source, input_shape=options.input_shape)
+    if framework == "torch":
         from phonebit.converter.importers.torch.importer import import_torch
 
         return import_torch(

@@ -102,7 +102,8 @@ class Tensors:
 def _kinds() -> frozenset[int]:
     from onnx import TensorProto
 
-    names = "FLOAT FLOAT16 DOUBLE BOOL INT8 INT16 INT32 INT64 UINT8 UINT16 UINT32 UINT64".split()
+    integers = [f"{sign}INT{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)]
+    names = ["FLOAT", "FLOAT16", "DOUBLE", "BOOL", *integers]
     return frozenset(getattr(TensorProto, name) for name in names)
 
 

@@ -1,0 +1,208 @@
+"""An ONNX model as calls of ATen operators, which the importer of PyTorch translates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from phonebit.converter.importers.onnx.builder import Builder
+from phonebit.converter.importers.onnx.files import opsets
+from phonebit.converter.importers.onnx.nodes import Node, attributes_of, path_of
+from phonebit.converter.importers.onnx.rules import CHOOSING, rule_of
+from phonebit.converter.importers.onnx.tensors import MAX_ELEMENTS, Tensors
+from phonebit.converter.importers.torch.calls import Call, live
+from phonebit.converter.importers.torch.element_positions import UnsupportedError
+from phonebit.converter.importers.torch.program import Problem, Program
+from phonebit.errors import ConversionError
+
+TO_CHANNELS_FIRST: Final = [0, 3, 1, 2]
+MAX_AXES: Final = 8
+
+
+@dataclass
+class Reading:
+    """A model as a program.
+
+    Attributes:
+        program: Its calls.
+        shapes: The inputs' shapes, with the batch.
+        notes: For the report.
+    """
+
+    program: Program
+    shapes: dict[str, tuple[int, ...]]
+    notes: list[str] = field(default_factory=list)
+
+
+def read_model(model: Any, folder: Path | None, input_shape: Sequence[int] | None) -> Reading:
+    """Reads a checked model.
+
+    Args:
+        model: A ``ModelProto``, see ``files.check_model``.
+        folder: Where tensors outside of it may lie; None if nowhere.
+        input_shape: Of its only input, for models that leave it open.
+
+    Raises:
+        ConversionError: It is inconsistent, or its inputs' shapes are open.
+    """
+    return _Reader(model, folder, input_shape).read()
+
+
+class _Reader:
+    def __init__(self, model: Any, folder: Path | None, input_shape: Sequence[int] | None) -> None:
+        self._graph = model.graph
+        self._opsets = opsets(model)
+        self._functions = {(f.domain, f.name) for f in model.functions}
+        self._tensors = Tensors(folder)
+        self._builder = Builder()
+        self._values: dict[str, Call | None] = {}
+        self._program = Program()
+        self._given = input_shape
+
+    def read(self) -> Reading:
+        for tensor in self._graph.initializer:
+            array = self._tensors.array(tensor, tensor.name)
+            self._define(tensor.name, self._builder.parameter(array, tensor.name))
+        inputs = [value for value in self._graph.input if value.name not in self._values]
+        for value in inputs:
+            self._define(value.name, self._input(value, len(inputs)))
+        for index, proto in enumerate(self._graph.node):
+            self._node(proto, index)
+        reading = Reading(self._program, {call.name: call.shape for call in self._program.inputs})
+        outputs = [self._output(value.name, reading) for value in self._graph.output]
+        program = self._program
+        program.outputs = list(dict.fromkeys(call for call in outputs if call is not None))
+        if not program.problems and all(call.constant for call in program.outputs):
+            raise ConversionError("the network returns no tensor that depends on its input")
+        program.calls = live(self._builder.order, program.inputs, program.outputs)
+        return reading
+
+    def _define(self, name: str, call: Call | None) -> None:
+        if name in self._values:
+            raise ConversionError("a name is defined twice", where=repr(name))
+        self._values[name] = call
+
+    def _input(self, value: Any, count: int) -> Call:
+        from onnx import TensorProto
+
+        kind = value.type.tensor_type
+        known = {TensorProto.FLOAT: "float32", TensorProto.UINT8: "uint8"}
+        shape = self._shape(value.name, kind.shape.dim, count)
+        name = TensorProto.DataType.DESCRIPTOR.values_by_number
+        other = name[kind.elem_type].name.lower() if kind.elem_type in name else "no tensor"
+        call = Call(value.name, "input", None, {}, shape, known.get(kind.elem_type, other))
+        self._program.inputs.append(call)
+        if self._is_channels_last(value.name, shape):
+            self._program.channels_last.add(call)
+        return call
+
+    def _shape(self, name: str, dims: Any, count: int) -> tuple[int, ...]:
+        """The input's shape; a batch that is left open is 1."""
+        sizes = [int(dim.dim_value) if dim.HasField("dim_value") else 0 for dim in dims]
+        if self._given is not None:
+            given = [int(size) for size in self._given]
+            sizes = sizes or [0] * len(given)
+            fits = len(sizes) == len(given) and count == 1
+            if not fits or any(a not in (0, b) for a, b in zip(sizes, given, strict=True)):
+                raise ConversionError(
+                    "input_shape does not fit", where=repr(name), expected=sizes, got=given
+                )
+            sizes = given
+        elif sizes and sizes[0] < 1:
+            sizes[0] = 1
+        size = 1
+        for axis in sizes:
+            size *= axis
+        if not 1 <= len(sizes) <= MAX_AXES or min(sizes) < 1 or size > MAX_ELEMENTS:
+            texts = [dim.dim_param or int(dim.dim_value) or "?" for dim in dims]
+            raise ConversionError(
+                f"input {name!r} has an open or impossible shape",
+                expected="sizes above 0",
+                got=texts,
+                hint="pass input_shape (--input-shape 1,3,224,224)",
+            )
+        return tuple(sizes)
+
+    def _is_channels_last(self, name: str, shape: tuple[int, ...]) -> bool:
+        """Whether all that happens to a map is that its channels are moved to the front."""
+        readers = [node for node in self._graph.node if name in node.input]
+        if len(shape) != 4 or not readers:
+            return False
+        for node in readers:
+            perm = next((list(a.ints) for a in node.attribute if a.name == "perm"), [])
+            one_channel = node.op_type == "Reshape" and shape[3] == 1
+            if not one_channel and (node.op_type != "Transpose" or perm != TO_CHANNELS_FIRST):
+                return False
+        return True
+
+    def _node(self, proto: Any, index: int) -> None:
+        path = path_of(proto, index)
+        results: list[Call | None] = [None] * len(proto.output)
+        title = f"{proto.domain}.{proto.op_type}" if proto.domain else proto.op_type
+        where = path or next(iter(proto.output), "") or title
+        inputs = [self._operand(name, where) for name in proto.input]
+        try:
+            domain = "" if proto.domain == "ai.onnx" else proto.domain
+            if (proto.domain, proto.op_type) in self._functions:
+                raise UnsupportedError(
+                    "is a function of the model's own; inline it (onnx.inliner) before conversion"
+                )
+            rule = rule_of(domain, proto.op_type)
+            attributes = attributes_of(proto, self._tensors, where)
+            if rule is None:
+                raise UnsupportedError("is not supported")
+            if None not in [self._values[name] for name in proto.input if name]:
+                version = self._opsets.get(domain, 1)
+                outputs = list(proto.output)
+                node = Node(proto.op_type, domain, version, inputs, outputs, path, attributes)
+                self._builder.begin(node)
+                made = rule(self._builder, node)
+                results = list(made) if isinstance(made, list) else [made]
+        except UnsupportedError as error:
+            self._program.problems.append(Problem(where, title, str(error)))
+        missing = [None] * len(proto.output)
+        for name, call in zip(proto.output, [*results, *missing], strict=False):
+            if name:
+                self._define(name, self._named(call, name))
+
+    def _operand(self, name: str, where: str) -> Call | None:
+        if name and name not in self._values:
+            raise ConversionError(
+                f"reads {name!r}, which nothing before it computes",
+                where=where,
+                hint="the graph has a cycle, or its nodes are not in order",
+            )
+        return self._values[name] if name else None
+
+    def _named(self, call: Call | None, name: str) -> Call | None:
+        """Gives a call that has just been made the name of the result that it is."""
+        if call is not None and call in self._builder.fresh:
+            call.name = name
+            self._builder.fresh.discard(call)
+        elif call is not None and call.name != name:
+            self._program.estimators[name] = call.name
+        return call
+
+    def _output(self, name: str, reading: Reading) -> Call | None:
+        """What the file gives: the scores, where the model gives the place of the largest."""
+        if name not in self._values:
+            raise ConversionError("an output that nothing computes", where=repr(name))
+        call = self._values[name]
+        chosen = call
+        while chosen is not None and chosen.op in ("view", "to", *CHOOSING):
+            if chosen.op in CHOOSING:
+                reading.notes.append(
+                    f"output {name!r}: the file gives the scores that {chosen.title} chooses from"
+                )
+                call = chosen["self"]
+                break
+            chosen = chosen["self"]
+        if call is not None and self._ends_channels_last(call):
+            self._program.channels_last.add(call)
+        return call
+
+    @staticmethod
+    def _ends_channels_last(call: Call) -> bool:
+        return call.op == "permute" and list(call["dims"]) == [0, 2, 3, 1]

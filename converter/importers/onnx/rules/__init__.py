@@ -1,0 +1,38 @@
+"""What each operator of ONNX is in ATen's terms: a function that makes the calls of one node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from phonebit.converter.importers.onnx.builder import Builder
+from phonebit.converter.importers.onnx.nodes import QUANTIZER_DOMAINS, Node
+from phonebit.converter.importers.onnx.rules.elementwise import ELEMENTWISE
+from phonebit.converter.importers.onnx.rules.layers import LAYERS
+from phonebit.converter.importers.onnx.rules.moving import MOVING
+from phonebit.converter.importers.onnx.rules.pooling import POOLING
+from phonebit.converter.importers.onnx.rules.quantizers import QDQ, QUANTIZERS
+from phonebit.converter.importers.onnx.rules.resizing import RESIZING
+from phonebit.converter.importers.onnx.rules.shapes import SHAPES
+from phonebit.converter.importers.torch.calls import Call
+
+Rule = Callable[[Builder, Node], Call | Sequence[Call | None]]
+
+CHOOSING: Final = ("argmax",)
+"""Calls whose operand the file gives in their place, if they are outputs."""
+STANDARD: Final[dict[str, Rule]] = {
+    **ELEMENTWISE,
+    **LAYERS,
+    **POOLING,
+    **MOVING,
+    **RESIZING,
+    **SHAPES,
+    **QDQ,
+}
+
+
+def rule_of(domain: str, op: str) -> Rule | None:
+    """The rule for an operator, if there is one."""
+    if domain in QUANTIZER_DOMAINS:
+        return QUANTIZERS.get(op)
+    return STANDARD.get(op) if domain == "" else None

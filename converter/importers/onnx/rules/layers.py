@@ -1,0 +1,144 @@
+"""Convolutions, dense layers, normalisations and softmax."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from phonebit.converter.importers.onnx.builder import Builder
+from phonebit.converter.importers.onnx.nodes import Node
+from phonebit.converter.importers.onnx.rules.elementwise import binary
+from phonebit.converter.importers.onnx.rules.moving import permuted, reshaped
+from phonebit.converter.importers.onnx.rules.windows import output_size, pads_of, window_of
+from phonebit.converter.importers.torch.calls import Call
+from phonebit.converter.importers.torch.element_positions import UnsupportedError
+
+
+def convolution(builder: Builder, node: Node) -> Call:
+    """Conv of one or two axes."""
+    call, weight, bias = node.operand(0), node.operand(1), node.input(2)
+    if len(weight.shape) != len(call.shape) or len(call.shape) not in (3, 4):
+        raise UnsupportedError(f"has a kernel of shape {weight.shape} on an input {call.shape}")
+    kernel, strides, dilation = window_of(node, weight.shape[2:])
+    if kernel != weight.shape[2:]:
+        raise UnsupportedError(f"says kernel_shape {kernel}, but its kernel is {weight.shape[2:]}")
+    pads = pads_of(node, call.shape[2:], kernel, strides, dilation)
+    groups = int(node.get("group", 1))
+    if groups < 1 or weight.shape[1] * groups != call.shape[1] or weight.shape[0] % groups:
+        raise UnsupportedError(
+            f"has a kernel of shape {weight.shape} in {groups} groups on {call.shape[1]} channels"
+        )
+    size = output_size(call.shape[2:], kernel, strides, dilation, pads)
+    arguments = {
+        "input": call,
+        "weight": weight,
+        "bias": bias,
+        "stride": list(strides),
+        "padding": [0],
+        "pads": as_map_pads(pads),
+        "dilation": list(dilation),
+        "groups": groups,
+    }
+    op = "conv2d" if len(kernel) == 2 else "conv1d"
+    return builder.emit(op, arguments, None, (call.shape[0], weight.shape[0], *size))
+
+
+def as_map_pads(pads: tuple[int, ...]) -> tuple[int, int, int, int]:
+    """(top, left, bottom, right) of ONNX's pads, all beginnings in front of all ends."""
+    if len(pads) == 2:
+        return 0, pads[0], 0, pads[1]
+    return pads[0], pads[1], pads[2], pads[3]
+
+
+def gemm(builder: Builder, node: Node) -> Call:
+    """General matrix product: alpha * A' B' + beta * C with constant B and C."""
+    call, weight, bias = node.operand(0), node.operand(1), node.input(2)
+    if node.get("transA", 0):
+        call = permuted(builder, call, [1, 0])
+    if not node.get("transB", 0):
+        weight = permuted(builder, weight, [1, 0])
+    if len(call.shape) != 2 or len(weight.shape) != 2 or call.shape[1] != weight.shape[1]:
+        raise UnsupportedError(f"has factors of shapes {call.shape} and {weight.shape}")
+    weight = _scaled(builder, weight, node.get("alpha", 1.0))
+    if bias is not None:
+        bias = _scaled(builder, bias, node.get("beta", 1.0))
+        if math.prod(bias.shape) not in (1, weight.shape[0]) or bias.shape[-1:] == ():
+            bias = reshaped(builder, bias, (1,)) if math.prod(bias.shape) == 1 else None
+            if bias is None:
+                raise UnsupportedError("has a bias that is no number for each column")
+    arguments = {"input": call, "weight": weight, "bias": bias}
+    return builder.emit("linear", arguments, None, (call.shape[0], weight.shape[0]))
+
+
+def _scaled(builder: Builder, call: Call, factor: float) -> Call:
+    if factor == 1:
+        return call
+    literal = builder.literal(np.array(factor, np.float32))
+    return binary(builder, "mul", call, literal)
+
+
+def matmul(builder: Builder, node: Node) -> Call:
+    """A product with a constant second factor."""
+    first, second = node.operand(0), node.operand(1)
+    if first.constant and second.constant:
+        shape = np.matmul(np.empty(first.shape), np.empty(second.shape)).shape
+    elif len(second.shape) != 2 or len(first.shape) < 2 or first.shape[-1] != second.shape[0]:
+        raise UnsupportedError(f"has factors of shapes {first.shape} and {second.shape}")
+    else:
+        shape = (*first.shape[:-1], second.shape[1])
+    arguments = {"self": first, "other": second}
+    return builder.emit("matmul", arguments, lambda self, other: self @ other, shape)
+
+
+def batch_norm(builder: Builder, node: Node) -> list[Call | None]:
+    """BatchNormalization by stored statistics."""
+    call = node.operand(0)
+    if node.get("training_mode", 0) or len([o for o in node.outputs if o]) > 1:
+        raise UnsupportedError("is in training mode; export the network in eval()")
+    arguments: dict[str, Any] = {
+        "input": call,
+        "weight": node.operand(1),
+        "bias": node.operand(2),
+        "running_mean": node.operand(3),
+        "running_var": node.operand(4),
+        "training": False,
+        "eps": node.get("epsilon", 1e-5),
+    }
+    op = "_native_batch_norm_legit_no_training"
+    several = builder.emit(op, arguments, None, call.shape)
+    return [builder.emit("getitem", {"self": several, "index": 0}, None, call.shape)]
+
+
+def softmax(builder: Builder, node: Node) -> Call:
+    """Softmax and LogSoftmax; before opset 13 over all axes from one on."""
+    call = node.operand(0)
+    axis = int(node.get("axis", -1 if node.version >= 13 else 1))
+    rank = len(call.shape)
+    if not -rank <= axis < rank:
+        raise UnsupportedError(f"works along axis {axis} of a tensor of shape {call.shape}")
+    axis %= rank
+    if node.version < 13 and math.prod(call.shape[axis + 1 :]) != 1:
+        raise UnsupportedError(f"works along several axes of a tensor of shape {call.shape}")
+    op = "log_softmax" if node.op == "LogSoftmax" else "softmax"
+    return builder.emit(op, {"self": call, "dim": axis}, None, call.shape)
+
+
+def chosen(builder: Builder, node: Node) -> Any:
+    """ArgMax and TopK: as an output, their operand stands for them."""
+    call = node.operand(0)
+    made = builder.emit("argmax", {"self": call}, None, call.shape, "int64")
+    return made if node.op == "ArgMax" else [None, made]
+
+
+LAYERS: Final = {
+    "Conv": convolution,
+    "Gemm": gemm,
+    "MatMul": matmul,
+    "BatchNormalization": batch_norm,
+    "Softmax": softmax,
+    "LogSoftmax": softmax,
+    "ArgMax": chosen,
+    "TopK": chosen,
+}

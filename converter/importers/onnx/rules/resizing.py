@@ -1,0 +1,110 @@
+"""Maps of another size."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phonebit.converter.importers.onnx.builder import Builder
+from phonebit.converter.importers.onnx.nodes import Node
+from phonebit.converter.importers.onnx.rules.moving import axis_of, taken
+from phonebit.converter.importers.torch.calls import Call
+from phonebit.converter.importers.torch.element_positions import UnsupportedError
+
+MOST: Final = 1 << 16
+LINEAR: Final = {"half_pixel": False, "pytorch_half_pixel": False, "align_corners": True}
+"""Coordinates of linear interpolation that the engine has, and whether corners are aligned."""
+
+
+def resize(builder: Builder, node: Node) -> Call:
+    """Resize and Upsample: the nearest pixels of any map, linear interpolation of (N, C, H, W).
+
+    Raises:
+        UnsupportedError: The interpolation is another one.
+    """
+    call = node.operand(0)
+    size, scales = _sizes(builder, node, call)
+    mode = node.get("mode", "nearest")
+    old_rules = node.op == "Upsample" or node.version < 11
+    place = "asymmetric" if old_rules else node.get("coordinate_transformation_mode", "half_pixel")
+    if mode == "nearest":
+        rounding = "floor" if old_rules else node.get("nearest_mode", "round_prefer_floor")
+        for axis, (old, new) in enumerate(zip(call.shape, size, strict=True)):
+            where = _places(place, old, new, scales[axis])
+            positions = np.clip(_rounded(where, rounding), 0, old - 1)
+            call = taken(builder, call, positions.tolist(), axis, "upsample_nearest2d")
+        return call
+    corners = LINEAR.get(place)
+    if mode != "linear" or corners is None or node.get("antialias", 0):
+        raise UnsupportedError(
+            f"interpolates in mode {mode!r} with coordinates {place!r}; expected 'nearest', or "
+            f"'linear' with one of {', '.join(LINEAR)}"
+        )
+    if len(size) != 4 or size[:2] != list(call.shape[:2]):
+        raise UnsupportedError(f"interpolates {call.shape} to {tuple(size)}")
+    for old, new, scale in zip(call.shape[2:], size[2:], scales[2:], strict=True):
+        if not corners and scale * old != new:
+            raise UnsupportedError(f"makes {new} of {old} pixels by a scale of {scale:g}")
+    arguments = {"self": call, "align_corners": corners, "scale_factors": [None, None]}
+    return builder.emit("upsample_bilinear2d", arguments, None, size)
+
+
+def _sizes(builder: Builder, node: Node, call: Call) -> tuple[list[int], list[float]]:
+    """The result's shape and the scales, for all axes."""
+    first = 1 if node.op == "Upsample" or node.version < 11 else 2
+    scales_input, sizes_input = node.input(first), node.input(first + 1)
+    given = node.get("axes")
+    rank = len(call.shape)
+    axes = list(range(rank)) if given is None else [axis_of(axis, rank) for axis in given]
+    sizes, scales = list(call.shape), [1.0] * rank
+    if sizes_input is not None:
+        wanted = builder.integers(sizes_input, "sizes")
+        if len(wanted) != len(axes) or node.get("keep_aspect_ratio_policy", "stretch") != "stretch":
+            raise UnsupportedError(f"has sizes {wanted} for {len(axes)} axes, or another policy")
+        for axis, new in zip(axes, wanted, strict=True):
+            sizes[axis], scales[axis] = new, new / max(1, call.shape[axis])
+    else:
+        factors = node.get("scales") or []
+        if scales_input is not None:
+            factors = builder.value(scales_input, "scales").reshape(-1).tolist()
+        if len(factors) != len(axes) or not all(0 < f < MOST and math.isfinite(f) for f in factors):
+            raise UnsupportedError(f"has scales {factors} for {len(axes)} axes")
+        for axis, factor in zip(axes, factors, strict=True):
+            sizes[axis], scales[axis] = math.floor(call.shape[axis] * factor), factor
+    if not all(0 < size < MOST for size in sizes):
+        raise UnsupportedError(f"has a result of shape {tuple(sizes)}")
+    return sizes, scales
+
+
+def _places(mode: str, old: int, new: int, scale: float) -> NDArray[np.float64]:
+    """Where each new pixel lies among the old ones."""
+    new_places = np.arange(new, dtype=np.float64)
+    if mode == "asymmetric":
+        return new_places / scale
+    if mode == "align_corners":
+        return new_places * ((old - 1) / (new - 1) if new > 1 else 0)
+    if mode == "half_pixel" or (mode == "pytorch_half_pixel" and new > 1):
+        return (new_places + 0.5) / scale - 0.5
+    if mode == "pytorch_half_pixel":
+        return np.zeros(new)
+    raise UnsupportedError(f"has coordinates {mode!r}")
+
+
+def _rounded(places: NDArray[np.float64], mode: str) -> NDArray[np.int64]:
+    if mode == "floor":
+        result = np.floor(places)
+    elif mode == "ceil":
+        result = np.ceil(places)
+    elif mode == "round_prefer_floor":
+        result = np.ceil(places - 0.5)
+    elif mode == "round_prefer_ceil":
+        result = np.floor(places + 0.5)
+    else:
+        raise UnsupportedError(f"rounds coordinates by {mode!r}")
+    return result.astype(np.int64)
+
+
+RESIZING: Final = {"Resize": resize, "Upsample": resize}

@@ -1,0 +1,62 @@
+"""MultiThreshold as a quantizer of the graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from phonebit.converter.importers.torch.calls import Call
+from phonebit.converter.importers.torch.element_positions import UnsupportedError, View
+from phonebit.converter.importers.torch.pointwise import whole, with_channels, write, write_step
+from phonebit.converter.importers.torch.tracked_tensors import Context, Value
+from phonebit.converter.importers.torch.uniform_quantizers import MANY_THRESHOLDS, uniform_steps
+from phonebit.converter.ir import FloatArray
+from phonebit.converter.ops import Quantize, Sign
+
+
+def multi_threshold(context: Context, call: Call) -> Value:
+    """A quantizer whose thresholds are the same for all channels, or each channel's own.
+
+    Raises:
+        UnsupportedError: It has more thresholds than planes can serve.
+    """
+    rows = np.sort(np.array(context.constant(call["thresholds"], "thresholds"), np.float32), axis=1)
+    name = context.emission.inner_name(call, "quantize")
+    view = whole(context, context.real(context.operand(call["self"])), name)
+    count = rows.shape[1]
+    numbers = np.arange(count + 1, dtype=np.float32)
+    values = np.float32(call["scale"]) * numbers + np.float32(call["bias"])
+    if bool((rows == rows[0]).all()):
+        return context.viewed(call, _common(context, view, rows[0], values, name))
+    if count >= MANY_THRESHOLDS:
+        raise UnsupportedError(
+            f"has {count} thresholds for each channel; expected at most {MANY_THRESHOLDS - 1}"
+        )
+    axes = [1] * len(call.shape)
+    axes[int(call["axis"])] = len(rows)
+    along = [column.reshape(axes) for column in rows.T]
+    view, columns = with_channels(context, view, along, name)
+    return context.viewed(
+        call, write(context, view, Quantize(np.stack(columns), values), name, quantized=True)
+    )
+
+
+def _common(
+    context: Context, view: View, thresholds: FloatArray, values: FloatArray, name: str
+) -> View:
+    ascending, counts = np.unique(thresholds, return_counts=True)
+    levels = values[np.concatenate([[0], np.cumsum(counts)])]
+    if ascending.size == 1 and levels[0] == -1 and levels[1] == 1:
+        return write(context, view, Sign(float(ascending[0])), name, quantized=True)
+    if ascending.size < MANY_THRESHOLDS:
+        return write(context, view, Quantize(ascending, levels), name, quantized=True)
+    steps: Any = uniform_steps(ascending, levels, view.hwc[2])
+    if steps is None:
+        raise UnsupportedError(
+            f"has {ascending.size} thresholds that are not evenly spaced; expected at most "
+            f"{MANY_THRESHOLDS - 1}"
+        )
+    for step in steps[:-1]:
+        view = write_step(context, view, step, f"{name}/step")
+    return write_step(context, view, steps[-1], name)
