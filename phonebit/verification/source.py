@@ -37,8 +37,11 @@ def open_source(
         ConversionError: if the checkpoint cannot be imported.
     """
     options = options or ImportOptions()
-    if framework_of(source, options) == "torch":
+    kind = framework_of(source, options)
+    if kind == "torch":
         return _open_torch(source, framework, options)
+    if kind == "onnx":
+        return _open_onnx(source, framework, options)
     return _open_keras(source, framework, options)
 
 
@@ -53,6 +56,21 @@ def _open_torch(source: PathLike | Any, framework: bool, options: ImportOptions)
     )
     activations, reason = (opened.activations, "") if framework else (None, "as asked")
     return Source(_name(source, opened.graph), opened.graph, activations, reason, "PyTorch")
+
+
+def _open_onnx(source: PathLike | Any, framework: bool, options: ImportOptions) -> Source:
+    from phonebit.converter.importers.onnx.importer import open_onnx
+
+    opened = open_onnx(source, input_shape=options.input_shape)
+    name = _name(source, opened.graph)
+    if not framework:
+        return Source(name, opened.graph, None, "as asked", "ONNX")
+    try:
+        activations = opened.runner().activations
+    except Exception as error:  # ONNX Runtime's own exceptions derive from Exception only
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        return Source(name, opened.graph, None, f"the model cannot be executed: {reason}", "ONNX")
+    return Source(name, opened.graph, activations, "", "ONNX")
 
 
 def _open_keras(source: PathLike | Any, framework: bool, options: ImportOptions) -> Source:
