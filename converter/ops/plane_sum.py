@@ -13,7 +13,7 @@ from phonebit.errors import ConversionError
 
 @dataclass
 class PlaneSum(ValueOperator):
-    """Passes only. offset[c] + sum over i of scales[i, c] * b_i: a Quantize as n planes of bits.
+    """Never in files. offset[c] + sum over i of scales[i, c] * b_i: a Quantize as n planes of bits.
 
     The node's inputs are n BIT values of one shape, the lowest threshold's first (b_i is +1 where
     v >= thresholds[i], so b_0 >= b_1 >= ...); the result is F32.

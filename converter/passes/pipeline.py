@@ -10,6 +10,7 @@ from phonebit.converter.engine_rules import check_engine
 from phonebit.converter.ir import Graph
 from phonebit.converter.passes.base import Pass, PassLog, copy_graph, refresh_types
 from phonebit.converter.passes.check import ReferenceCheck
+from phonebit.converter.passes.compute_quantizers import ComputeQuantizers
 from phonebit.converter.passes.decide_zeros import Zeros, decide_zeros
 from phonebit.converter.passes.expand_planes import ExpandPlanes
 from phonebit.converter.passes.explicit_pads import ExplicitPads
@@ -44,6 +45,7 @@ MAC_BUDGET: Final = 4_000_000_000
 PASSES: Final[tuple[Pass, ...]] = (
     RemoveDeadNodes(),  # nothing below should spend work, or report problems, on dead layers
     RemoveIdentities(),  # dropout between a sign and its convolution would hide one from the other
+    ComputeQuantizers(),  # before planes, for quantizers that do not need them
     ExpandPlanes(),  # from here on every quantizer is signs, and the sum of their bits
     MergeDuplicates(),  # two equal signs of a value look like two readers of it
     SplitBias(),  # every later pass knows biases only as steps

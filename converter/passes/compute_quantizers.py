@@ -1,0 +1,70 @@
+"""Quantizers that no binary convolution reads become arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from phonebit.converter.ir import Graph, Node
+from phonebit.converter.ops import Conv2D, Elementwise, Quantize, Sign
+from phonebit.converter.ops.epilogue import Epilogue
+from phonebit.converter.passes.base import Pass, PassLog, refresh_types, replace_node
+from phonebit.converter.passes.two_valued import factor_weights
+from phonebit.converter.passes.uniform_steps import uniform_steps
+
+LEAST_THRESHOLDS: Final = 3
+"""Fewer planes cost no more than the arithmetic."""
+MANY_THRESHOLDS: Final = 7
+"""From here on planes cost so much more that a level may be decided by rounding, as in training."""
+TIE: Final = 1e-6
+"""Relative distance from a threshold at which float32 products round to either side."""
+
+
+class ComputeQuantizers(Pass):
+    """Replaces quantizers of evenly spaced levels whose planes nothing would read as bits.
+
+    Given::
+
+        q = quantize(v; thresholds, values k * step); y = conv(q, real weights)
+
+    Result::
+
+        q = clamp(round(scale * v + bias)) * step; y = conv(q, real weights)
+
+    Of few levels, the level is the same for every float32; of more, it may be the next one where v
+    is a threshold up to rounding. The value may differ by one rounding.
+    """
+
+    rounds = True
+
+    def run(self, graph: Graph, log: PassLog) -> None:
+        """Rewrites ``graph`` in place."""
+        for node in list(graph.nodes):
+            op = node.op
+            if not isinstance(op, Quantize) or op.thresholds.size < LEAST_THRESHOLDS:
+                continue
+            channels = graph.types[node.outputs[0]].shape[2]
+            slack = TIE if op.thresholds.size >= MANY_THRESHOLDS else 0.0
+            steps = uniform_steps(op.thresholds, op.values, channels, slack)
+            if steps is not None and not _is_read_as_bits(graph, node):
+                computed = replace(node, op=Elementwise(Epilogue(steps)))
+                replace_node(graph, node, computed)
+        refresh_types(graph)
+
+
+def _is_read_as_bits(graph: Graph, node: Node) -> bool:
+    """Whether a sign, a quantizer or a convolution of few-valued weights follows."""
+    seen, waiting = {node.outputs[0]}, [node.outputs[0]]
+    while waiting:
+        value = waiting.pop()
+        for reader in graph.consumers(value):
+            if isinstance(reader.op, Sign | Quantize):
+                return True
+            if isinstance(reader.op, Conv2D):
+                if factor_weights(reader.op.weights) is not None:
+                    return True
+                continue
+            new = [output for output in reader.outputs if output not in seen]
+            seen.update(new)
+            waiting += new
+    return False
