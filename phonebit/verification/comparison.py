@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from phonebit.verification.differences import Kind, Mask
 from phonebit.verification.report import LayerCheck
+from phonebit.verification.rounding import Rounding
 
 Array = NDArray[Any]
 
@@ -29,6 +30,7 @@ def compare_reals(
     tolerance: float,
     origin: tuple[str, int],
     is_lower: bool = False,
+    rounding: Rounding | None = None,
 ) -> None:
     """Find the largest difference of real values.
 
@@ -39,6 +41,7 @@ def compare_reals(
         tolerance: allowed difference, as a share of the largest expected value.
         origin: name of the value and number of the batch's first sample.
         is_lower: whether the layer runs in a lower precision, as asked for.
+        rounding: the layer's rounding to integers, if it has one.
     """
     largest = float(np.abs(expected).max())
     allowed = (max(tolerance, LOWER_PRECISION_LIMIT) if is_lower else tolerance) * largest
@@ -50,11 +53,18 @@ def compare_reals(
         check.max_abs_difference = worst
         check.worst = _place_text(origin, int(np.argmax(difference)), difference.shape)
     wrong: Mask = ~(difference <= allowed)  # a NaN parts too
+    ties = np.zeros_like(wrong)
+    if rounding is not None and wrong.any():
+        ties = wrong & rounding.ties(result, expected, TIE_LIMIT, allowed)
+        wrong = wrong & ~ties
+        check.ties += int(np.count_nonzero(ties))
+        if ties.any():
+            check.worst_tie = max(check.worst_tie, float(rounding.distance[ties].max()))
     check.wrong_values += int(np.count_nonzero(wrong))
     if is_lower:
         check.lower += int(np.count_nonzero(difference > tolerance * largest))
-    check.differences.add(origin, expected, result, {"wrong": wrong})
-    check.mismatch |= bool(wrong.any())
+    check.differences.add(origin, expected, result, {"wrong": wrong, "float tie": ties})
+    check.mismatch |= bool(wrong.any()) or _too_many(check)
 
 
 def compare_bits(
@@ -99,8 +109,13 @@ def compare_bits(
     if is_lower:
         masks["lower precision"] = lower
     check.differences.add(origin, shown, result, masks, margin)
-    too_many = check.ties + check.zeros > max(TIE_COUNT, TIE_SHARE * check.bits)
-    check.mismatch |= (too_many and not is_lower) or bool(wrong.any())
+    check.mismatch |= (_too_many(check) and not is_lower) or bool(wrong.any())
+
+
+def _too_many(check: LayerCheck) -> bool:
+    """Whether there are more ties and zeros than an accident explains."""
+    compared = check.bits + check.values
+    return check.ties + check.zeros > max(TIE_COUNT, TIE_SHARE * compared)
 
 
 def tie_mask(margin: Array, share: float = TIE_LIMIT) -> Mask:

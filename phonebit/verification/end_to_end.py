@@ -8,9 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from phonebit.converter.ir import Graph, Node
 from phonebit.network import Network
-from phonebit.verification.comparison import tie_mask, unequal
+from phonebit.verification.comparison import TIE_LIMIT, tie_mask, unequal
+from phonebit.verification.differences import Mask
 from phonebit.verification.report import EndToEndCheck
+from phonebit.verification.rounding import rounding_of, rounds
 from phonebit.verification.source_bits import bit_sources
 from phonebit.verification.source_trace import Array, SourceTrace
 
@@ -20,12 +23,16 @@ class EndToEndChecker:
 
     Args:
         network: the loaded file.
+        graph: the same file as an engine graph.
         tolerance: allowed difference of outputs, as a share of their largest value.
         precision: with which the network was loaded, as asked for.
     """
 
-    def __init__(self, network: Network, tolerance: float, precision: str = "exact") -> None:
+    def __init__(
+        self, network: Network, graph: Graph, tolerance: float, precision: str = "exact"
+    ) -> None:
         self._network = network
+        self._graph = graph
         self._tolerance = tolerance
         self.check = EndToEndCheck(precision=precision)
 
@@ -49,7 +56,7 @@ class EndToEndChecker:
         Returns:
             The network's outputs by name.
         """
-        values = self._network.activations(inputs)
+        values = {**inputs, **self._network.activations(inputs)}
         count = len(next(iter(inputs.values())))
         same = np.ones(count, np.bool_)
         near = np.ones(count, np.bool_)
@@ -71,7 +78,7 @@ class EndToEndChecker:
             worst = float(difference.max())
             if not worst <= self.check.max_abs_difference:
                 self.check.max_abs_difference = worst
-        first = first_differences(self._network, values, trace, first_sample)
+        first = first_differences(self._network, self._graph, values, trace, first_sample)
         self.check.samples += count
         self.check.same_argmax += int(np.count_nonzero(same))
         self.check.weights_argmax += int(np.count_nonzero(weighted))
@@ -119,15 +126,20 @@ class FirstDifferences:
 
 
 def first_differences(
-    network: Network, values: Mapping[str, Array], trace: SourceTrace, first_sample: int = 0
+    network: Network,
+    graph: Graph,
+    values: Mapping[str, Array],
+    trace: SourceTrace,
+    first_sample: int = 0,
 ) -> FirstDifferences:
     """Look for the cause of every difference.
 
-    Behind the first tensor with other bits everything may legitimately differ, so for each sample
-    only that one is judged.
+    Behind the first tensor with other bits, or other integers where a layer rounds, everything may
+    legitimately differ, so for each sample only that one is judged.
 
     Args:
         network: gives the order of the layers.
+        graph: the same file as an engine graph.
         values: the engine's activations by name.
         trace: the source's values for the same inputs.
         first_sample: number of the batch's first sample.
@@ -143,8 +155,19 @@ def first_differences(
     names = [name for layer in network.layers for name in layer.outputs]
     shapes = {name: values[name].shape[1:] for name in names if values[name].dtype == np.int8}
     sources = bit_sources(trace.graph, shapes)
+    rounding = {node.value: node for node in graph.nodes if rounds(node)}
     for name in names:
         expected = sources[name].bits(trace) if name in sources else None
+        if name in rounding and name in trace.values:
+            differs, tied = _other_integers(rounding[name], values, trace.values[name])
+            apart = differs & waiting[:, None, None, None]
+            mismatch |= (apart & ~tied).any(axis=(1, 2, 3))
+            ties += (apart & tied).sum(axis=(1, 2, 3))
+            waiting &= ~apart.any(axis=(1, 2, 3))
+            shown += [
+                f"{name}{_place(place, first_sample)} is rounded to either side"
+                for place in np.argwhere(apart & tied)
+            ]
         if expected is None or expected.margins is None:
             continue
         zero = np.zeros(values[name].shape, np.bool_) if expected.zeros is None else expected.zeros
@@ -156,6 +179,21 @@ def first_differences(
         zeros += zero.sum(axis=(1, 2, 3))
         waiting &= ~(differs | zero).any(axis=(1, 2, 3))
         for place in np.argwhere(tied):
-            where = ", ".join(str(int(i)) for i in (place[0] + first_sample, *place[1:]))
-            shown.append(f"{name}[{where}] = {expected.margins[tuple(place)]:.3g}")
+            where = _place(place, first_sample)
+            shown.append(f"{name}{where} = {expected.margins[tuple(place)]:.3g}")
     return FirstDifferences(mismatch, ties, zeros, shown)
+
+
+def _other_integers(node: Node, values: Mapping[str, Array], expected: Array) -> tuple[Mask, Mask]:
+    """Where a layer that rounds gives another integer than the source, and where that is a tie."""
+    found = rounding_of(node, [values[name] for name in node.inputs])
+    assert found is not None and node.value is not None
+    result = values[node.value]
+    allowed = TIE_LIMIT * float(np.abs(expected).max())
+    differs: Mask = np.abs(result.astype(np.float64) - expected) > allowed
+    return differs, found.ties(result, expected, TIE_LIMIT, allowed)
+
+
+def _place(place: NDArray[np.intp], first_sample: int) -> str:
+    """``[sample, row, column, channel]``."""
+    return f"[{', '.join(str(int(i)) for i in (place[0] + first_sample, *place[1:]))}]"

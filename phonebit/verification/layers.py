@@ -14,6 +14,7 @@ from phonebit.format.records import DataType
 from phonebit.network import Network
 from phonebit.verification.comparison import compare_bits, compare_reals, unequal
 from phonebit.verification.report import LayerCheck, Oracle
+from phonebit.verification.rounding import Rounding, rounding_of
 from phonebit.verification.source_bits import Bits, MovedBits, PlaneBits, bit_sources
 from phonebit.verification.source_trace import Array, SourceTrace
 from phonebit.verification.stored_weights import StoredWeights
@@ -109,7 +110,8 @@ class LayerChecker:
                     check.stored_as = self._weights.layers[node.name].stored_as
                     check.rounding = max(check.rounding, expected.rounding)
                 is_lower = self._is_lower and self._has_reals(node)
-                self._judge(check, results, expected, first_sample, is_lower)
+                rounding = rounding_of(node, operands)
+                self._judge(check, results, expected, first_sample, is_lower, rounding)
                 first = first or results
                 if is_lower:
                     continue  # devices differ, each in its own precision
@@ -130,6 +132,7 @@ class LayerChecker:
         expected: Expected,
         first_sample: int,
         is_lower: bool,
+        rounding: Rounding | None,
     ) -> None:
         check.oracle = expected.oracle
         for name, result in results.items():
@@ -139,7 +142,7 @@ class LayerChecker:
                 compare_bits(check, result, bits.values, bits.margins, origin, bits.zeros, is_lower)
             else:
                 values = expected.values[name]
-                compare_reals(check, result, values, self._tolerance, origin, is_lower)
+                compare_reals(check, result, values, self._tolerance, origin, is_lower, rounding)
 
     def _pass_on(
         self, node: Node, expected: Expected, results: dict[str, Array], batch: Batch

@@ -41,8 +41,9 @@ class LayerCheck:
         bits: output bits compared.
         differing_bits: of those, float ties and exact zeros included.
         worst_bit: where the first bit differs that is neither, as ``worst``.
-        ties: differing bits that are float ties.
-        worst_tie: largest distance from zero of a tie, in the unit of the compared value.
+        ties: differing bits, and differing results of rounding, that are float ties.
+        worst_tie: largest distance of a tie from zero, or from the middle of two integers, in the
+            unit of the compared value.
         zeros: bits where the source's sign is 0, so that neither bit equals it.
         lower: values and bits that differ by more than the exact layer's could, in a layer that
             runs in the lower precision that was asked for.
@@ -84,8 +85,10 @@ class LayerCheck:
             return "mismatch"
         if self.lower:
             return "lower precision"
+        if self.ties:
+            return "float ties"
         if self.differing_bits:
-            return "float ties" if self.ties else "exact zeros"
+            return "exact zeros"
         return "within tolerance" if self.max_abs_difference > 0.0 else "equal"
 
     @property
@@ -315,7 +318,7 @@ class VerificationReport:
         if self.zeros:
             parts.append(f"{self.zeros:,} exact zeros")
         bits = sum(layer.bits for layer in self.layers)
-        counted = f" in {bits:,} bits" if self.ties or self.zeros else ""
+        counted = f" in {bits:,} bits" if bits and (self.ties or self.zeros) else ""
         return f" but for {' and '.join(parts)}{counted}" if parts else ""
 
     def to_dict(self) -> dict[str, Any]:

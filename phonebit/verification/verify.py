@@ -64,7 +64,7 @@ def verify(
         options: what an unopened source leaves open, as for the conversion; the input shape of a
             PyTorch module is the file's unless given.
         layout: order of the axes of ``inputs``: "nhwc", or "nchw"; None: as their shapes say, and
-            (N, channels, height, width) only if the source is PyTorch's.
+            (N, channels, height, width) only if the source is PyTorch's or ONNX's.
         seed: of the random ones.
         tolerance: allowed difference of float values, as a share of the layer's largest value.
         framework: use the training framework's activations where it is installed; else, or
@@ -109,7 +109,7 @@ def verify(
     weights = StoredWeights(graph, origin.graph)
     is_lower = precision != "exact"
     layers = LayerChecker(networks, graph, origin.graph, weights, tolerance, is_lower)
-    wholes = [EndToEndChecker(one, tolerance, precision) for one in networks]
+    wholes = [EndToEndChecker(one, graph, tolerance, precision) for one in networks]
     count = len(next(iter(arrays.values())))
     for begin in range(0, count, BATCH):
         say(f"inputs {begin} to {min(begin + BATCH, count) - 1} of {count}")
@@ -155,6 +155,6 @@ def _arrays(
 ) -> dict[str, Array]:
     """The inputs, checked, (N, height, width, channels) by name."""
     named = arrays_by_name(inputs, network.inputs)
-    ordered = to_nhwc(named, network.inputs, layout, origin.trained_with == "PyTorch")
+    ordered = to_nhwc(named, network.inputs, layout, origin.trained_with in ("PyTorch", "ONNX"))
     checked = check_inputs(ordered, network.inputs)
     return {info.name: array for info, array in zip(network.inputs, checked, strict=True)}

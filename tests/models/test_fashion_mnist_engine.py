@@ -16,6 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 import phonebit
+from phonebit.converter.reader import read_graph
 from phonebit.verification.end_to_end import first_differences
 from phonebit.verification.source import open_source, source_inputs
 from training.fashion_mnist import dataset
@@ -55,6 +56,7 @@ def test_predictions_and_logits_equal_keras_on_all_test_pictures(
     options: dict[str, Any] = {"input_range": (-1.0, 1.0)} if input_dtype == "u8" else {}
     phonebit.convert(FOLDER / "fashion_mnist_bnn.h5", file, input_dtype=input_dtype, **options)
     network = phonebit.Network.load(file)
+    graph = read_graph(file)
 
     count = len(split.pictures)
     assert count == 10_000
@@ -71,7 +73,7 @@ def test_predictions_and_logits_equal_keras_on_all_test_pictures(
         classes = network.forward(batch).argmax(axis=1)  # type: ignore[union-attr]
         same = classes == expected.argmax(axis=1)
         difference = np.abs(got - expected).max(axis=1)
-        first = first_differences(network, values, trace, begin)
+        first = first_differences(network, graph, {**batch, **values}, trace, begin)
         explained = (first.ties > 0) & ~first.mismatch
         ties += first.shown
         for index in np.flatnonzero(~explained & (~same | ~(difference <= LOGIT_TOLERANCE))):

@@ -30,7 +30,7 @@ def test_rounding_of_large_logits_does_not_count_as_a_difference(log: bool, tmp_
     values = run(graph, inputs, graph.types)
     values["logits"][..., 1:] += np.float32(2.0**-11)  # one unit in their last place
     values |= run(graph, {"x": values["logits"] - np.float32(4096)}, ["scores"])
-    checker = EndToEndChecker(Network.load(path), tolerance=1e-5)
+    checker = EndToEndChecker(Network.load(path), graph, tolerance=1e-5)
     engine = checker.check_batch(inputs, SourceTrace(graph, values), 0)
     assert np.abs(engine["scores"] - values["scores"]).max() > 1e-5 * np.abs(values["scores"]).max()
     assert checker.check.max_abs_difference == 2.0**-11
