@@ -10,14 +10,12 @@ from phonebit.converter.ops import Conv2D, Elementwise, Quantize, Sign
 from phonebit.converter.ops.epilogue import Epilogue
 from phonebit.converter.passes.base import Pass, PassLog, refresh_types, replace_node
 from phonebit.converter.passes.two_valued import factor_weights
-from phonebit.converter.passes.uniform_steps import uniform_steps
+from phonebit.converter.passes.uniform_steps import TIE, uniform_steps
 
 LEAST_THRESHOLDS: Final = 3
 """Fewer planes cost no more than the arithmetic."""
 MANY_THRESHOLDS: Final = 7
 """From here on planes cost so much more that a level may be decided by rounding, as in training."""
-TIE: Final = 1e-6
-"""Relative distance from a threshold at which float32 products round to either side."""
 
 
 class ComputeQuantizers(Pass):

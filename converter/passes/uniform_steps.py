@@ -10,12 +10,19 @@ from phonebit.converter.ir import FloatArray
 from phonebit.converter.ops.epilogue import Clamp, EpilogueOp, ScaleBias
 from phonebit.converter.ops.epilogue.functions import Round
 
+TIE: Final = 1e-6
+"""Relative distance from a threshold at which float32 products round to either side."""
 VALUE_TOLERANCE: Final = 1e-6
 """A level computed as k * (1 / n) instead of k / n may differ by one rounding."""
 
 
 def uniform_steps(
-    thresholds: FloatArray, values: FloatArray, channels: int, slack: float = 0.0
+    thresholds: FloatArray,
+    values: FloatArray,
+    channels: int,
+    slack: float = 0.0,
+    *,
+    reached: bool = False,
 ) -> list[EpilogueOp] | None:
     """A quantizer as clamp(round(scale * x + bias)) * step.
 
@@ -23,11 +30,13 @@ def uniform_steps(
         thresholds: Ascending, shape (n,).
         values: Shape (n + 1,), the lowest first.
         channels: Of the tensor.
-        slack: Relative distance from a threshold within which the level may be the next one.
+        slack: Distance from a threshold, as a share of the range of levels, within which the level
+            may be that on its other side.
+        reached: Whether the thresholds themselves are decided exactly nevertheless.
 
     Returns:
-        Elementwise steps that take the same level as the quantizer for every float32; None if its
-        levels are not such.
+        Elementwise steps that take the same level as the quantizer for every float32, but for the
+        slack; None if its levels are not such.
     """
     count = len(thresholds)
     step = (float(values[-1]) - float(values[0])) / count
@@ -38,34 +47,52 @@ def uniform_steps(
     if not np.allclose(integers * step, values, rtol=VALUE_TOLERANCE, atol=VALUE_TOLERANCE * step):
         return None
     scale = (count - 1) / (float(thresholds[-1]) - float(thresholds[0]))
-    bias = np.float32(round(first + 0.5 - scale * float(thresholds[0])))
-    for candidate in dict.fromkeys((np.float32(scale), np.float32(round(scale)))):
-        if _agrees(thresholds, candidate, bias, first, slack):
-            break
-    else:
-        return None
-    margin = 1 / scale
+    exact = first + 0.5 - scale * float(thresholds[0])
+    largest = max(abs(first), abs(first + count)) + 1
+    # Halves are rounded to even: some units in the last place more make all of them go up.
+    nudge = 4 * float(np.spacing(np.float32(largest))) if reached else 0.0
+    distance = np.float32(slack * largest / scale)
+    scales = dict.fromkeys((np.float32(scale), np.float32(round(scale))))
+    for shift in dict.fromkeys((round(exact), round(exact) + nudge, exact, exact + nudge)):
+        for factor in scales:
+            bias = np.float32(shift)
+            if _agrees(thresholds, factor, bias, first, (distance, 0 if reached else distance)):
+                return _steps(thresholds, (factor, bias, step), first, channels)
+    return None
+
+
+def _steps(
+    thresholds: FloatArray,
+    numbers: tuple[np.float32, np.float32, float],
+    first: int,
+    channels: int,
+) -> list[EpilogueOp]:
+    scale, bias, step = numbers
+    margin = 1 / float(scale)
     return [
         # Keeps the scale apart from one before it: merged, they might round to another level.
         Clamp(float(thresholds[0]) - margin, float(thresholds[-1]) + margin),
-        ScaleBias(_full(candidate, channels), _full(bias, channels)),
+        ScaleBias(_full(scale, channels), _full(bias, channels)),
         Round(),
-        Clamp(float(first), float(first + count)),
+        Clamp(float(first), float(first + len(thresholds))),
         ScaleBias(_full(step, channels), _full(0, channels)),
     ]
 
 
 def _agrees(
-    thresholds: FloatArray, scale: np.float32, bias: np.float32, first: int, slack: float
+    thresholds: FloatArray,
+    scale: np.float32,
+    bias: np.float32,
+    first: int,
+    slack: tuple[np.float32, np.float32 | int],
 ) -> bool:
     """Whether the level changes between each threshold and the number below it: nowhere else."""
-    distance = np.float32(slack) * np.abs(thresholds).max()
-    below = np.nextafter(thresholds - distance, np.float32(-np.inf))
-    thresholds = thresholds + distance
+    below = np.nextafter(thresholds - slack[0], np.float32(-np.inf))
+    above = thresholds + np.float32(slack[1])
     levels = np.arange(first, first + len(thresholds))
     return bool(
         np.array_equal(np.rint(below * scale + bias), levels)
-        and np.array_equal(np.rint(thresholds * scale + bias), levels + 1)
+        and np.array_equal(np.rint(above * scale + bias), levels + 1)
     )
 
 

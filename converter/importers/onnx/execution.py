@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 
 from phonebit.converter.importers.onnx.nodes import ONNX_DOMAINS, QUANTIZER_DOMAINS
 from phonebit.converter.importers.onnx.tensors import Tensors
+from phonebit.converter.importers.torch.export import first_line
 from phonebit.converter.importers.torch.translation import Translation
 from phonebit.converter.importers.torch.value_order import (
     in_tensor_order,
     in_value_order,
     run_in_groups,
 )
+from phonebit.errors import VerificationError
 
 Array = NDArray[Any]
 
@@ -45,9 +47,9 @@ class OnnxRunner:
         }
         self._model = _with_values(model, folder, translation, aliases, set(self._wanted.values()))
         standard = all(node.domain in ONNX_DOMAINS for node in model.graph.node)
-        usable = standard and find_spec("onnxruntime") is not None
-        self._run = _by_runtime(self._model) if usable else _by_reference(self._model)
-        self.executor = "ONNX Runtime" if usable else "onnx.reference"
+        run = _by_runtime(self._model) if standard else None
+        self.executor = "onnx.reference" if run is None else "ONNX Runtime"
+        self._run = run or _by_reference(self._model)
 
     def activations(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """Runs the model; straight-through estimators count as their forward value.
@@ -60,6 +62,7 @@ class OnnxRunner:
 
         Raises:
             InputError: An input is missing or has the wrong shape.
+            VerificationError: The model cannot be executed.
         """
         return run_in_groups(self._translation, inputs, self._group)
 
@@ -68,13 +71,23 @@ class OnnxRunner:
             name: in_tensor_order(self._translation, name, array) for name, array in inputs.items()
         }
         names = sorted(set(self._wanted.values()) - set(feeds))
-        tensors = {**feeds, **dict(zip(names, self._run(names, feeds), strict=True))}
+        results = self._results(names, feeds) if names else []
+        tensors = {**feeds, **dict(zip(names, results, strict=True))}
         result = {}
         for value, name in self._wanted.items():
             array = in_value_order(self._translation, value, np.asarray(tensors[name]))
             if array is not None:
                 result[value] = array
         return result
+
+    def _results(self, names: list[str], feeds: dict[str, Array]) -> Any:
+        try:
+            return self._run(names, feeds)
+        except Exception as error:  # whatever an operator stumbles over
+            raise VerificationError(
+                f"{self.executor} cannot execute the model: {first_line(error)}",
+                hint="--interpreter compares with the converter's own reference interpreter",
+            ) from error
 
 
 def _with_values(
@@ -94,6 +107,7 @@ def _with_values(
             )
     stored = {tensor.name for tensor in graph.initializer}
     for node in graph.node:
+        node.ClearField("name")  # which need not be unique, but for ONNX Runtime
         for index, name in enumerate(node.input):
             node.input[index] = aliases.get(name, name)
     inputs = [value for value in graph.input if value.name not in stored]
@@ -112,14 +126,20 @@ def _with_values(
 
 
 def _by_runtime(model: Any) -> Any:
+    """ONNX Runtime, or None where it is not installed or lacks an operator in this version."""
+    if find_spec("onnxruntime") is None:
+        return None
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
+    try:
+        session = onnxruntime.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+    except Exception:  # its exceptions have no base of their own
+        return None
     return session.run
 
 

@@ -59,13 +59,14 @@ def open_onnx(source: PathLike | Any, *, input_shape: Sequence[int] | None = Non
             path = Path(source)
             model, name, folder = load_model(path), path.stem, path.parent
         else:
-            model, name, folder = check_model(source), source.graph.name or "network", None
+            model, name, folder = check_model(source), where, None
         reading = read_model(model, folder, input_shape)
         translation = translate(reading.program, name, ONNX_RULES)
         translation.graph.notes[:0] = reading.notes
         return OnnxSource(model, folder, translation)
     except ConversionError as error:
-        inner = f"{error.where}: " if error.where and len(error.problems) == 1 else ""
+        known = (None, where, Path(where).stem)  # who raised it may have named a tensor or node
+        inner = "" if error.where in known else f"{error.where}: "
         raise type(error)(
             [f"{inner}{problem}" for problem in error.problems],
             where=where,

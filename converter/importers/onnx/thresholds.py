@@ -15,7 +15,7 @@ from phonebit.converter.ir import FloatArray
 from phonebit.converter.ops import PlaneSum, Quantize, Sign
 from phonebit.converter.ops.epilogue import ScaleBias
 from phonebit.converter.passes.planes import from_levels
-from phonebit.converter.passes.uniform_steps import uniform_steps
+from phonebit.converter.passes.uniform_steps import TIE, uniform_steps
 
 
 def multi_threshold(context: Context, call: Call) -> Value:
@@ -66,7 +66,7 @@ def _common(
         return write(context, view, Sign(float(ascending[0])), name, quantized=True)
     if ascending.size < MANY_THRESHOLDS:
         return write(context, view, Quantize(ascending, levels), name, quantized=True)
-    steps: Any = uniform_steps(ascending, levels, view.hwc[2])
+    steps: Any = uniform_steps(ascending, levels, view.hwc[2], TIE, reached=True)
     if steps is None:
         raise UnsupportedError(
             f"has {ascending.size} thresholds that are not evenly spaced; expected at most "

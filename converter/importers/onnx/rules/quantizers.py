@@ -6,6 +6,7 @@ FINN: MultiThreshold counts the thresholds that a value reaches.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -27,6 +28,13 @@ from phonebit.converter.importers.torch.element_positions import UnsupportedErro
 
 Array = NDArray[Any]
 MAX_BITS: Final = 32
+PLAIN_MODES: Final = {"ROUND": "round", "HALF_EVEN": "round", "CEIL": "ceil", "FLOOR": "floor"}
+ROUNDING_MODES: Final[dict[str, Callable[..., Any]]] = {
+    "UP": lambda self: np.sign(self) * np.ceil(np.abs(self)),
+    "DOWN": lambda self: np.trunc(self),
+    "HALF_UP": lambda self: np.sign(self) * np.floor(np.abs(self) + np.float32(0.5)),
+    "HALF_DOWN": lambda self: np.sign(self) * np.ceil(np.abs(self) - np.float32(0.5)),
+}
 LAYOUTS: Final = {2: "NC", 3: "NWC", 4: "NCHW"}
 """FINN's layouts where a node does not name one."""
 
@@ -168,19 +176,12 @@ def _signs(builder: Builder, call: Call) -> Call:
 
 def _rounded(builder: Builder, call: Call, node: Node) -> Call:
     mode = str(node.get("rounding_mode", "ROUND")).upper()
-    plain = {"ROUND": "round", "HALF_EVEN": "round", "CEIL": "ceil", "FLOOR": "floor"}
-    if mode in plain:
-        return unary(builder, plain[mode], call)
-    away = {"UP": ("ceil", 0.0), "DOWN": ("floor", 0.0)}
-    halves = {"HALF_UP": ("floor", 0.5), "HALF_DOWN": ("ceil", -0.5)}
-    if mode not in away | halves:
+    if mode in PLAIN_MODES:
+        return unary(builder, PLAIN_MODES[mode], call)
+    if mode not in ROUNDING_MODES:
         raise UnsupportedError(f"has rounding_mode {mode!r}")
-    op, shift = (away | halves)[mode]
-    magnitude = unary(builder, "abs", call)
-    if shift:
-        half = builder.literal(np.array(shift, np.float32)) if call.constant else shift
-        magnitude = binary(builder, "add", magnitude, half)
-    return binary(builder, "mul", unary(builder, "sign", call), unary(builder, op, magnitude))
+    # Whatever it rounds to, it is a monotone step function, as ATen's fix is.
+    return builder.emit("fix", {"self": call}, ROUNDING_MODES[mode], call.shape)
 
 
 def _shifted(builder: Builder, call: Call, scale: Call, zero: Call) -> Call:
