@@ -71,14 +71,15 @@ def convert(
 
         convert("larq.h5", "network.pbit")
         convert("program.pt2")
+        convert("brevitas.onnx")
         convert("weights.pth", model="package.module:factory", input_shape=(1, 3, 224, 224))
         convert(module, "network.pbit", example_input=x)  # a torch.nn.Module
         convert(module, x)  # only the report, no file
 
     Args:
         source: Path of a Keras ``.h5`` or ``.keras`` file, of a PyTorch ``.pt2`` program or, with
-            ``model``, of a PyTorch checkpoint; or a live Keras or Larq model, ``torch.nn.Module``
-            or ``torch.export.ExportedProgram``.
+            ``model``, of a PyTorch checkpoint, or of an ``.onnx`` model; or a live Keras or Larq
+            model, ``torch.nn.Module``, ``torch.export.ExportedProgram`` or ``onnx.ModelProto``.
         output_path: Where to write; by default next to the source file with the suffix ``.pbit``.
             Of a live model nothing is written without a path: the report tells what would be.
             An existing ``.pbit`` file is replaced only when the new one is complete. What is no
@@ -107,7 +108,8 @@ def convert(
             out of range.
         example_input: For a PyTorch module: a tensor, or a tuple of them, to trace it with.
         input_shape: Keras: (height, width, channels), for models that leave them open. PyTorch:
-            (N, channels, height, width), instead of ``example_input``.
+            (N, channels, height, width), instead of ``example_input``. ONNX: the shape of the only
+            input, for models that leave it open.
         model: For a PyTorch checkpoint: "package.module:factory", a function that builds the
             module whose parameters the file holds.
         custom_quantizers: What Keras quantizers of your own compute, by the name under which they

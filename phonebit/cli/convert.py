@@ -59,7 +59,8 @@ SourceArgument = Annotated[
     Path,
     typer.Argument(
         metavar="SRC",
-        help="Keras or Larq: .h5, .keras. PyTorch: .pt2, or a checkpoint with --model.",
+        help="Keras or Larq: .h5, .keras. PyTorch: .pt2, or a checkpoint with --model. "
+        "ONNX and QONNX: .onnx.",
     ),
 ]
 OutputOption = Annotated[

@@ -28,7 +28,8 @@ InputShapeOption = Annotated[
     typer.Option(
         "--input-shape",
         metavar="N,C,H,W",
-        help="PyTorch: input shape for tracing. Keras: H,W,C of models without a fixed shape.",
+        help="PyTorch: input shape for tracing. ONNX: the same, for models without a fixed shape. "
+        "Keras: H,W,C, likewise.",
         rich_help_panel=PANEL,
     ),
 ]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from onnx import helper
-from onnx_models import assert_equal_to_onnx, halves, kinds, model
 
 from phonebit.converter.importers.onnx.importer import import_onnx
+from support.onnx_models import assert_equal_to_onnx, halves, kinds, model
 
 
 def test_a_keras_export_keeps_its_own_layout() -> None:

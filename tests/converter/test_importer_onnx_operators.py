@@ -8,7 +8,13 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from onnx_models import (
+
+from phonebit.converter.importers.onnx.importer import import_onnx, open_onnx
+from phonebit.converter.interpreter import run
+from phonebit.converter.ops import Elementwise
+from phonebit.converter.ops.epilogue.functions import Gelu
+from phonebit.errors import ConversionError, UnsupportedLayerError
+from support.onnx_models import (
     assert_equal_to_onnx,
     floats,
     halves,
@@ -18,12 +24,6 @@ from onnx_models import (
     negated,
     single,
 )
-
-from phonebit.converter.importers.onnx.importer import import_onnx, open_onnx
-from phonebit.converter.interpreter import run
-from phonebit.converter.ops import Elementwise
-from phonebit.converter.ops.epilogue.functions import Gelu
-from phonebit.errors import ConversionError, UnsupportedLayerError
 
 MAP = (1, 4, 6, 8)
 VECTOR = (1, 6)

@@ -9,7 +9,6 @@ import onnx
 import pytest
 from numpy.typing import NDArray
 from onnx import helper
-from onnx_models import assert_equal_to_onnx, floats, halves, integers, kinds, model, single
 
 import phonebit
 from phonebit.converter.convert import convert_graph
@@ -17,6 +16,7 @@ from phonebit.converter.importers.onnx.importer import import_onnx, open_onnx
 from phonebit.converter.interpreter import run
 from phonebit.converter.ops import BinaryConv2D, Quantize, Sign
 from phonebit.errors import UnsupportedLayerError
+from support.onnx_models import assert_equal_to_onnx, floats, halves, integers, kinds, model, single
 
 BREVITAS = "onnx.brevitas"
 FINN = "finn.custom_op.general"

@@ -229,7 +229,7 @@ def test_branches_on_values_are_explained_with_the_line_that_branches() -> None:
     [
         (3, {}, "expected a path, an nn.Module or an ExportedProgram"),
         (nn.Linear(2, 2).half(), {"input_shape": (1, 2)}, "convert module.float()"),
-        (nn.Embedding(3, 2), {"example_input": np.zeros((1, 4), np.int64)}, "torch.int64"),
+        (nn.Embedding(3, 2), {"example_input": np.zeros((1, 4), np.int64)}, "int64"),
         (nn.Identity(), {"input_shape": (1, 2, 3, 4, 5)}, "(N, C, H, W)"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -60,7 +61,26 @@ def check_model(model: Any) -> Any:
         raise ConversionError("too many nodes", expected=MAX_NODES, got=len(graph.node))
     if graph.sparse_initializer:
         raise ConversionError("has sparse tensors", hint="store them as dense initializers")
+    if not all(isinstance(text, str) for text in _texts(model)):
+        raise ConversionError("is damaged: a name is no UTF-8 text")
     return model
+
+
+def _texts(model: Any) -> Iterator[object]:
+    """Names, which protobuf gives as bytes where they are no UTF-8."""
+    graph = model.graph
+    yield from (graph.name, *(entry.domain for entry in model.opset_import))
+    yield from (text for function in model.functions for text in (function.domain, function.name))
+    for node in graph.node:
+        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+        yield from (attribute.name for attribute in node.attribute)
+        yield from (text for entry in node.metadata_props for text in (entry.key, entry.value))
+    for value in (*graph.input, *graph.output):
+        yield value.name
+        yield from (dim.dim_param for dim in value.type.tensor_type.shape.dim)
+    for tensor in graph.initializer:
+        yield tensor.name
+        yield from (text for entry in tensor.external_data for text in (entry.key, entry.value))
 
 
 def opsets(model: Any) -> dict[str, int]:

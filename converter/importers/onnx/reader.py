@@ -159,7 +159,7 @@ class _Reader:
                 node = Node(proto.op_type, domain, version, inputs, outputs, path, attributes)
                 self._builder.begin(node)
                 made = rule(self._builder, node)
-                results = list(made) if isinstance(made, list) else [made]
+                results = [made] if isinstance(made, Call) else list(made)
         except UnsupportedError as error:
             self._program.problems.append(Problem(where, title, str(error)))
         missing = [None] * len(proto.output)

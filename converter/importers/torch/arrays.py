@@ -34,10 +34,10 @@ def to_array(tensor: Any) -> NDArray[Any]:
     return array
 
 
-def _to_tensor(array: NDArray[Any]) -> Any:
+def _to_tensor(value: NDArray[Any] | np.generic) -> Any:
     import torch
 
-    array = np.asarray(array)  # a number of NumPy's is no array
+    array: NDArray[Any] = np.asarray(value)  # a number of NumPy's is no array
     is_plain = array.flags.writeable and all(step >= 0 for step in array.strides)
     return torch.from_numpy(array if is_plain else array.copy())
 

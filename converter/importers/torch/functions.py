@@ -194,7 +194,7 @@ def applied(call: Call, arguments: dict[str, Any]) -> Tensor:
     A constant in front of a PReLU has no channels, so that its slopes are multiplied here.
     """
     if call.op in ("prelu", "_prelu_kernel") and arguments["weight"].size > 1:
-        x = arguments["self"]
+        x: Tensor = arguments["self"]
         return np.where(x > 0, x, x * _slopes_of(call, arguments["weight"]))
     if call.op in ("masked_fill", "index_put"):
         chosen = np.asarray(arguments["self"], call.dtype)

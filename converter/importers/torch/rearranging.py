@@ -69,7 +69,7 @@ def rearranged(context: Context, call: Call, arguments: dict[str, Any]) -> Any:
 
 def _constant_positions(context: Context, call: Call, operand: Call) -> Tensor:
     """Zeros that are joined to a tensor; or constant indices, as they are."""
-    tensor = context.constants.value(operand)
+    tensor: Tensor = context.constants.value(operand)
     if call.op not in ("cat", "concat", "concatenate", "stack"):
         return tensor
     if bool((tensor != 0).any()):

@@ -65,7 +65,7 @@ def broadcast(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
 def where(builder: Builder, mask: Call, chosen: Call | float, other: Call | float) -> Call:
     """``chosen`` where the mask holds, else ``other``."""
     calls = [c for c in (mask, chosen, other) if isinstance(c, Call)]
-    dtype = next((c.dtype for c in calls[1:]), "float32")
+    dtype = next((c.dtype for c in calls[1:] if c.dtype is not None), "float32")
     arguments = {"condition": mask, "self": chosen, "other": other}
     target = partial(_where, dtype)
     return builder.emit("where", arguments, target, broadcast([c.shape for c in calls]), dtype)
@@ -82,7 +82,8 @@ def _where(dtype: str, /, condition: Array, self: Any, other: Any) -> Array:
 
 
 def _clamp(self: Array, min: Any, max: Any) -> Array:
-    return np.clip(self, min, max) if (min, max) != (None, None) else self
+    limited: Array = np.clip(self, min, max) if (min, max) != (None, None) else self
+    return limited
 
 
 def _divide(self: Any, other: Any) -> Any:
@@ -92,7 +93,8 @@ def _divide(self: Any, other: Any) -> Any:
 
 
 def _sigmoid(self: Array) -> Array:
-    return 1 / (1 + np.exp(-self))
+    gate: Array = 1 / (1 + np.exp(-self))
+    return gate
 
 
 def _prelu(self: Array, weight: Array) -> Array:
@@ -117,7 +119,7 @@ UNARY: Final[dict[str, Callable[..., Any]]] = {
     "sigmoid": _sigmoid,
     "tanh": lambda self: np.tanh(self),
     "logical_not": lambda self: np.logical_not(self),
-    "erf": lambda self: ERF(self).astype(np.float32),
+    "erf": lambda self: np.asarray(ERF(self), np.float32),
     "log": lambda self: np.log(self),
 }
 BINARY: Final[dict[str, Callable[..., Any]]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -77,7 +78,8 @@ def reduced(builder: Builder, call: Call, op: str, axes: list[int], keep: bool) 
 
 
 def _reduce(op: str, /, self: Array, dim: list[int], keepdim: bool) -> Array:
-    function = {"mean": np.mean, "sum": np.sum, "amax": np.max}[op]
+    functions: dict[str, Any] = {"mean": np.mean, "sum": np.sum, "amax": np.max}
+    function = functions[op]
     return np.asarray(function(self, axis=tuple(dim), keepdims=keepdim)).astype(self.dtype)
 
 
@@ -145,7 +147,7 @@ def _pad(self: Array, pad: list[int], mode: str, value: Any) -> Array:
 
 
 REDUCTIONS: Final = {"ReduceMean": "mean", "ReduceSum": "sum", "ReduceMax": "amax"}
-POOLING: Final = {
+POOLING: Final[dict[str, Callable[[Builder, Node], Any]]] = {
     "MaxPool": pool,
     "AveragePool": pool,
     "GlobalAveragePool": whole_map,
