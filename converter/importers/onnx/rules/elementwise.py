@@ -82,8 +82,7 @@ def _where(dtype: str, /, condition: Array, self: Any, other: Any) -> Array:
 
 
 def _clamp(self: Array, min: Any, max: Any) -> Array:
-    limited: Array = np.clip(self, min, max) if (min, max) != (None, None) else self
-    return limited
+    return np.asarray(np.clip(self, min, max)) if (min, max) != (None, None) else self
 
 
 def _divide(self: Any, other: Any) -> Any:

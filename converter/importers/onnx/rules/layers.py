@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -132,7 +133,7 @@ def chosen(builder: Builder, node: Node) -> Any:
     return made if node.op == "ArgMax" else [None, made]
 
 
-LAYERS: Final = {
+LAYERS: Final[dict[str, Callable[[Builder, Node], Any]]] = {
     "Conv": convolution,
     "Gemm": gemm,
     "MatMul": matmul,

@@ -55,7 +55,7 @@ def pool(builder: Builder, node: Node) -> Any:
 
 
 def reduction(builder: Builder, node: Node) -> Call:
-    """ReduceMean, ReduceSum and ReduceMax."""
+    """ReduceMean and others of its kind."""
     call, given = node.operand(0), node.input(1)
     axes = node.get("axes") if given is None else builder.integers(given, "axes")
     if not axes:
@@ -78,8 +78,7 @@ def reduced(builder: Builder, call: Call, op: str, axes: list[int], keep: bool) 
 
 
 def _reduce(op: str, /, self: Array, dim: list[int], keepdim: bool) -> Array:
-    functions: dict[str, Any] = {"mean": np.mean, "sum": np.sum, "amax": np.max}
-    function = functions[op]
+    function = FUNCTIONS[op]
     return np.asarray(function(self, axis=tuple(dim), keepdims=keepdim)).astype(self.dtype)
 
 
@@ -146,7 +145,39 @@ def _pad(self: Array, pad: list[int], mode: str, value: Any) -> Array:
     return np.pad(self[cut], added, mode="reflect" if mode == "reflect" else "edge")
 
 
-REDUCTIONS: Final = {"ReduceMean": "mean", "ReduceSum": "sum", "ReduceMax": "amax"}
+def _magnitudes(self: Array, **options: Any) -> Array:
+    return np.asarray(np.sum(np.abs(self), **options))
+
+
+def _squares(self: Array, **options: Any) -> Array:
+    return np.asarray(np.sum(np.square(self), **options))
+
+
+def _length(self: Array, **options: Any) -> Array:
+    return np.sqrt(_squares(self, **options))
+
+
+FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
+    "mean": np.mean,
+    "sum": np.sum,
+    "amax": np.max,
+    "amin": np.min,
+    "prod": np.prod,
+    "norm1": _magnitudes,
+    "norm2": _length,
+    "squares": _squares,
+}
+"""Those without a rule are computed from weights only."""
+REDUCTIONS: Final = {
+    "ReduceMean": "mean",
+    "ReduceSum": "sum",
+    "ReduceMax": "amax",
+    "ReduceMin": "amin",
+    "ReduceProd": "prod",
+    "ReduceL1": "norm1",
+    "ReduceL2": "norm2",
+    "ReduceSumSquare": "squares",
+}
 POOLING: Final[dict[str, Callable[[Builder, Node], Any]]] = {
     "MaxPool": pool,
     "AveragePool": pool,
