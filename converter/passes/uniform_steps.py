@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from phonebit.converter.ir import FloatArray
 from phonebit.converter.ops.epilogue import Clamp, EpilogueOp, ScaleBias
@@ -12,6 +13,7 @@ from phonebit.converter.ops.epilogue.functions import Round
 
 TIE: Final = 1e-6
 """Relative distance from a threshold at which float32 products round to either side."""
+SHORT: Final = (1 << 10) - 1
 VALUE_TOLERANCE: Final = 1e-6
 """A level computed as k * (1 / n) instead of k / n may differ by one rounding."""
 
@@ -21,8 +23,6 @@ def uniform_steps(
     values: FloatArray,
     channels: int,
     slack: float = 0.0,
-    *,
-    reached: bool = False,
 ) -> list[EpilogueOp] | None:
     """A quantizer as clamp(round(scale * x + bias)) * step.
 
@@ -31,8 +31,7 @@ def uniform_steps(
         values: Shape (n + 1,), the lowest first.
         channels: Of the tensor.
         slack: Distance from a threshold, as a share of the range of levels, within which the level
-            may be that on its other side.
-        reached: Whether the thresholds themselves are decided exactly nevertheless.
+            may be that on its other side; but not for numbers of few bits, which are no accident.
 
     Returns:
         Elementwise steps that take the same level as the quantizer for every float32, but for the
@@ -50,13 +49,13 @@ def uniform_steps(
     exact = first + 0.5 - scale * float(thresholds[0])
     largest = max(abs(first), abs(first + count)) + 1
     # Halves are rounded to even: some units in the last place more make all of them go up.
-    nudge = 4 * float(np.spacing(np.float32(largest))) if reached else 0.0
+    nudge = 4 * float(np.spacing(np.float32(largest))) if slack else 0.0
     distance = np.float32(slack * largest / scale)
-    scales = dict.fromkeys((np.float32(scale), np.float32(round(scale))))
-    for shift in dict.fromkeys((round(exact), round(exact) + nudge, exact, exact + nudge)):
+    scales = dict.fromkeys(np.float32(n) for n in (scale, round(scale), 1 / step))
+    for shift in dict.fromkeys((round(exact), exact, round(exact) + nudge, exact + nudge)):
         for factor in scales:
             bias = np.float32(shift)
-            if _agrees(thresholds, factor, bias, first, (distance, 0 if reached else distance)):
+            if _agrees(thresholds, factor, bias, first, distance):
                 return _steps(thresholds, (factor, bias, step), first, channels)
     return None
 
@@ -84,16 +83,22 @@ def _agrees(
     scale: np.float32,
     bias: np.float32,
     first: int,
-    slack: tuple[np.float32, np.float32 | int],
+    slack: np.float32,
 ) -> bool:
     """Whether the level changes between each threshold and the number below it: nowhere else."""
-    below = np.nextafter(thresholds - slack[0], np.float32(-np.inf))
-    above = thresholds + np.float32(slack[1])
+    before = np.nextafter(thresholds, np.float32(-np.inf))
+    below = np.where(_is_short(before), before, before - slack)
+    above = np.where(_is_short(thresholds), thresholds, thresholds + slack)
     levels = np.arange(first, first + len(thresholds))
     return bool(
         np.array_equal(np.rint(below * scale + bias), levels)
         and np.array_equal(np.rint(above * scale + bias), levels + 1)
     )
+
+
+def _is_short(numbers: FloatArray) -> NDArray[np.bool_]:
+    """Whether the last bits of each are 0: multiples of a scale that was chosen, not trained."""
+    return np.asarray(numbers.view(np.int32) & SHORT == 0)
 
 
 def _full(value: float | np.float32, channels: int) -> FloatArray:

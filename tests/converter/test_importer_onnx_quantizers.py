@@ -16,6 +16,7 @@ from phonebit.converter.importers.onnx.importer import import_onnx, open_onnx
 from phonebit.converter.interpreter import run
 from phonebit.converter.ops import BinaryConv2D, Quantize, Sign
 from phonebit.errors import UnsupportedLayerError
+from phonebit.verification import verify
 from support.onnx_models import assert_equal_to_onnx, floats, halves, integers, kinds, model, single
 
 BREVITAS = "onnx.brevitas"
@@ -182,7 +183,7 @@ def test_weights_may_be_stored_as_integers() -> None:
     ]
     weights = np.random.default_rng(1).integers(-128, 128, (4, 4, 3, 3)).astype(np.int8)
     constants = {"w": weights, "scale": halves(4) + 2, "zero": np.arange(4).astype(np.int8)}
-    assert_equal_to_onnx(model(nodes, {"x": MAP}, constants=constants))
+    assert_equal_to_onnx(model(nodes, {"x": MAP}, constants=constants, opset=19))
 
 
 def brevitas_network(bits: float, weight_bits: float) -> onnx.ModelProto:
@@ -276,6 +277,47 @@ def test_brevitas_networks_are_binary_and_equal_to_the_last_bit(
     expected = source.runner().activations({"x": images})["fc"]
     result = phonebit.Network.load(path, device="cpu").forward(images)
     np.testing.assert_array_equal(np.asarray(result).reshape(16, 5), expected.reshape(16, 5))
+
+
+def finn_network(count: int) -> onnx.ModelProto:
+    """Two binary convolutions between quantizers with thresholds of each channel."""
+    rng = np.random.default_rng(count)
+    constants = {
+        "w1": np.where(halves(8, 4, 3, 3) >= 0, 1, -1).astype(np.float32),
+        "w2": np.where(halves(8, 8, 3, 3, seed=9) >= 0, 1, -1).astype(np.float32),
+        "t0": floats(-1, -0.5, 0.5)[None],
+        "t1": np.sort(rng.integers(-20, 20, (8, count)), axis=1).astype(np.float32),
+        "t2": np.sort(rng.integers(-40, 40, (8, count)), axis=1).astype(np.float32) + 0.5,
+        "w3": halves(8, 5),
+    }
+
+    def thresholds(index: int, before: str, after: str) -> onnx.NodeProto:
+        inputs, name = [before, f"t{index}"], f"mt{index}"
+        return helper.make_node(
+            "MultiThreshold", inputs, [after], name=name, domain=FINN, out_dtype="UINT2"
+        )
+
+    nodes = [
+        thresholds(0, "x", "a"),
+        helper.make_node("Conv", ["a", "w1"], ["b"], name="conv1", pads=[1, 1, 1, 1]),
+        thresholds(1, "b", "c"),
+        helper.make_node("MaxPool", ["c"], ["d"], kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("Conv", ["d", "w2"], ["e"], name="conv2"),
+        thresholds(2, "e", "f"),
+        helper.make_node("AveragePool", ["f"], ["g"], kernel_shape=[2, 2]),
+        helper.make_node("Flatten", ["g"], ["h"]),
+        helper.make_node("MatMul", ["h", "w3"], ["y"], name="fc"),
+    ]
+    return model(nodes, {"x": (1, 4, 8, 8)}, constants=constants)
+
+
+@pytest.mark.parametrize("count", [1, 3, 7])
+def test_finn_networks_are_binary_and_verified_layer_by_layer(count: int, tmp_path: Any) -> None:
+    made = finn_network(count)
+    report = phonebit.convert(made, tmp_path / "network.pbit")
+    assert report.binary_mac_share > 0.99
+    result = verify(made, tmp_path / "network.pbit", device="cpu")
+    assert (result.passed, result.ties, result.end_to_end.verdict) == (True, 0, "equal")
 
 
 @pytest.mark.parametrize(

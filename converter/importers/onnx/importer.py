@@ -54,19 +54,20 @@ def open_onnx(source: PathLike | Any, *, input_shape: Sequence[int] | None = Non
     """As ``import_onnx``, but keeps the model, so that its values can be computed."""
     is_path = isinstance(source, str | os.PathLike)
     where = str(source) if is_path else type(source).__name__
+    name = Path(source).stem if is_path else source.graph.name or "network"
     try:
         if is_path:
             path = Path(source)
-            model, name, folder = load_model(path), path.stem, path.parent
+            model, folder = load_model(path), path.parent
         else:
-            model, name, folder = check_model(source), where, None
+            model, folder = check_model(source), None
         reading = read_model(model, folder, input_shape)
         translation = translate(reading.program, name, ONNX_RULES)
         translation.graph.notes[:0] = reading.notes
         return OnnxSource(model, folder, translation)
     except ConversionError as error:
-        known = (None, where, Path(where).stem)  # who raised it may have named a tensor or node
-        inner = "" if error.where in known else f"{error.where}: "
+        # Who raised it may have named a tensor or a node.
+        inner = "" if error.where in (None, name) else f"{error.where}: "
         raise type(error)(
             [f"{inner}{problem}" for problem in error.problems],
             where=where,

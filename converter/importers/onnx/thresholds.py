@@ -66,7 +66,7 @@ def _common(
         return write(context, view, Sign(float(ascending[0])), name, quantized=True)
     if ascending.size < MANY_THRESHOLDS:
         return write(context, view, Quantize(ascending, levels), name, quantized=True)
-    steps: Any = uniform_steps(ascending, levels, view.hwc[2], TIE, reached=True)
+    steps: Any = uniform_steps(ascending, levels, view.hwc[2], TIE)
     if steps is None:
         raise UnsupportedError(
             f"has {ascending.size} thresholds that are not evenly spaced; expected at most "

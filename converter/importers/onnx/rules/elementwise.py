@@ -78,7 +78,7 @@ def clamp(builder: Builder, call: Call, low: float | None, high: float | None) -
 
 
 def _where(dtype: str, /, condition: Array, self: Any, other: Any) -> Array:
-    return np.where(condition, self, other).astype(dtype)
+    return np.asarray(np.where(condition, self, other), dtype)
 
 
 def _clamp(self: Array, min: Any, max: Any) -> Array:

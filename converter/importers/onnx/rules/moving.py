@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -253,7 +253,7 @@ def _to_depth(block: int, /, self: Array) -> Array:
     return parts.transpose(0, 3, 5, 1, 2, 4).reshape(n, -1, h // block, w // block)
 
 
-MOVING: Final = {
+MOVING: Final[dict[str, Callable[[Builder, Node], Any]]] = {
     "Reshape": _reshape,
     "Flatten": _flatten,
     "Squeeze": _squeeze,
