@@ -13,19 +13,21 @@ from support.onnx_models import assert_equal_to_onnx, halves, kinds, model
 def test_a_keras_export_keeps_its_own_layout() -> None:
     """tf2onnx moves channels to the front, computes, and moves them back."""
     nodes = [
-        helper.make_node("Transpose", ["x"], ["t"], perm=[0, 3, 1, 2]),
+        helper.make_node("Mul", ["x", "scale"], ["n"], name="model/rescaling/mul"),
+        helper.make_node("Transpose", ["n"], ["t"], perm=[0, 3, 1, 2]),
         helper.make_node("Conv", ["t", "w"], ["c"], name="model/conv/Conv2D"),
         helper.make_node("Sign", ["c"], ["s"], name="model/sign/Sign"),
         helper.make_node("MaxPool", ["s"], ["p"], name="model/pool", kernel_shape=[2, 2]),
         helper.make_node("Transpose", ["p"], ["y"], perm=[0, 2, 3, 1]),
     ]
-    made = model(nodes, {"x": ("n", 6, 8, 3)}, constants={"w": halves(4, 3, 3, 3)})
-    graph = assert_equal_to_onnx(made)
-    assert kinds(graph) == ["Conv2D", "Quantize", "MaxPool2D"]
+    constants = {"w": halves(4, 3, 3, 3), "scale": np.array([0.5, 1, 2], np.float32)}
+    graph = assert_equal_to_onnx(model(nodes, {"x": ("n", 6, 8, 3)}, constants=constants))
+    assert kinds(graph) == ["Elementwise", "Conv2D", "Quantize", "MaxPool2D"]
     assert graph.types["x"].shape == (6, 8, 3)
     assert graph.types[graph.outputs[0]].shape == (3, 5, 4)
     assert [node.name for node in graph.nodes] == [
         "x",
+        "model.rescaling.mul",
         "model.conv.Conv2D",
         "model.sign.Sign",
         "model.pool",

@@ -54,7 +54,7 @@ def open_onnx(source: PathLike | Any, *, input_shape: Sequence[int] | None = Non
     """As ``import_onnx``, but keeps the model, so that its values can be computed."""
     is_path = isinstance(source, str | os.PathLike)
     where = str(source) if is_path else type(source).__name__
-    name = Path(source).stem if is_path else source.graph.name or "network"
+    name = Path(source).stem if is_path else _graph_name(source)
     try:
         if is_path:
             path = Path(source)
@@ -83,6 +83,10 @@ def open_onnx(source: PathLike | Any, *, input_shape: Sequence[int] | None = Non
             where=where,
             hint="this is a bug in PhoneBit: please report it",
         ) from error
+
+
+def _graph_name(model: Any) -> str:
+    return str(model.graph.name) or "network"
 
 
 def import_onnx(source: PathLike | Any, *, input_shape: Sequence[int] | None = None) -> Graph:

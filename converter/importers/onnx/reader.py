@@ -18,6 +18,7 @@ from phonebit.converter.importers.torch.program import Problem, Program
 from phonebit.errors import ConversionError
 
 TO_CHANNELS_FIRST: Final = [0, 3, 1, 2]
+NORMALISING: Final = ("Cast", "Add", "Sub", "Mul", "Div")
 MAX_AXES: Final = 8
 
 
@@ -126,16 +127,27 @@ class _Reader:
         return tuple(sizes)
 
     def _is_channels_last(self, name: str, shape: tuple[int, ...]) -> bool:
-        """Whether all that happens to a map is that its channels are moved to the front."""
-        readers = [node for node in self._graph.node if name in node.input]
-        if len(shape) != 4 or not readers:
-            return False
-        for node in readers:
-            perm = next((list(a.ints) for a in node.attribute if a.name == "perm"), [])
-            one_channel = node.op_type == "Reshape" and shape[3] == 1
-            if not one_channel and (node.op_type != "Transpose" or perm != TO_CHANNELS_FIRST):
-                return False
-        return True
+        """Whether all that happens to a map is that its channels are moved to the front.
+
+        That exporters of channels-last networks write, perhaps behind a normalisation.
+        """
+        readers: dict[str, list[Any]] = {}
+        for node in self._graph.node:
+            for read in node.input:
+                readers.setdefault(read, []).append(node)
+        moved, seen, waiting = False, {name}, [name]
+        while waiting and len(shape) == 4:
+            for node in readers.get(waiting.pop(), ()):
+                if node.op_type in NORMALISING:
+                    waiting += [output for output in node.output if output not in seen]
+                    seen.update(node.output)
+                    continue
+                perm = next((list(a.ints) for a in node.attribute if a.name == "perm"), [])
+                one_channel = node.op_type == "Reshape" and shape[3] == 1
+                if not one_channel and (node.op_type != "Transpose" or perm != TO_CHANNELS_FIRST):
+                    return False
+                moved = True
+        return moved
 
     def _node(self, proto: Any, index: int) -> None:
         path = path_of(proto, index)

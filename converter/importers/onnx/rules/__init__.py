@@ -7,6 +7,7 @@ from typing import Final
 
 from phonebit.converter.importers.onnx.builder import Builder
 from phonebit.converter.importers.onnx.nodes import QUANTIZER_DOMAINS, Node
+from phonebit.converter.importers.onnx.rules.activations import ACTIVATIONS
 from phonebit.converter.importers.onnx.rules.elementwise import ELEMENTWISE
 from phonebit.converter.importers.onnx.rules.layers import LAYERS
 from phonebit.converter.importers.onnx.rules.moving import MOVING
@@ -22,6 +23,7 @@ CHOOSING: Final = ("argmax",)
 """Calls whose operand the file gives in their place, if they are outputs."""
 STANDARD: Final[dict[str, Rule]] = {
     **ELEMENTWISE,
+    **ACTIVATIONS,
     **LAYERS,
     **POOLING,
     **MOVING,

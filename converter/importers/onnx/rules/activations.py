@@ -1,0 +1,66 @@
+"""Activations that are more than one function of ATen's, or have parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phonebit.converter.importers.onnx.builder import Builder
+from phonebit.converter.importers.onnx.nodes import Node
+from phonebit.converter.importers.onnx.rules.elementwise import binary, clamp
+from phonebit.converter.importers.torch.calls import Call
+
+Array = NDArray[Any]
+
+
+def _prelu(self: Array, weight: Array) -> Array:
+    return np.where(self < 0, self * weight, self)
+
+
+def _leaky_relu(self: Array, negative_slope: float) -> Array:
+    return np.where(self < 0, self * negative_slope, self)
+
+
+def _leaky(builder: Builder, node: Node) -> Call:
+    call, slope = node.operand(0), float(np.float32(node.get("alpha", 0.01)))
+    arguments = {"self": call, "negative_slope": slope}
+    return builder.emit("leaky_relu", arguments, _leaky_relu, call.shape)
+
+
+def _slopes(builder: Builder, node: Node) -> Call:
+    call, weight = node.operand(0), node.operand(1)
+    arguments = {"self": call, "weight": weight}
+    return builder.emit("_prelu_kernel", arguments, _prelu, call.shape)
+
+
+def _hard_sigmoid(builder: Builder, node: Node) -> Call:
+    slope, offset = node.get("alpha", 0.2), node.get("beta", 0.5)
+    return _gate(builder, node.operand(0), slope, offset)
+
+
+def _gate(builder: Builder, call: Call, slope: float, offset: float) -> Call:
+    scaled = binary(builder, "mul", call, float(np.float32(slope)))
+    return clamp(builder, binary(builder, "add", scaled, float(np.float32(offset))), 0.0, 1.0)
+
+
+def _hard_swish(builder: Builder, node: Node) -> Call:
+    call = node.operand(0)
+    return binary(builder, "mul", call, _gate(builder, call, 1 / 6, 0.5))
+
+
+def _gelu(builder: Builder, node: Node) -> Call:
+    call = node.operand(0)
+    arguments = {"self": call, "approximate": node.get("approximate", "none")}
+    return builder.emit("gelu", arguments, None, call.shape)
+
+
+ACTIVATIONS: Final[dict[str, Callable[[Builder, Node], Any]]] = {
+    "LeakyRelu": _leaky,
+    "PRelu": _slopes,
+    "HardSigmoid": _hard_sigmoid,
+    "HardSwish": _hard_swish,
+    "Gelu": _gelu,
+}
