@@ -245,6 +245,21 @@ def test_constants_grow_within_bounds_only() -> None:
         import_onnx(model(nodes, {"x": (1, 1)}, constants=constants))
 
 
+def test_many_large_constants_are_too_large_together() -> None:
+    nodes = [helper.make_node("Add", ["row", "column"], ["c0"], name="add0")]
+    nodes += [
+        helper.make_node("Mul", [f"c{i}", "column"], [f"c{i + 1}"], name=f"mul{i}")
+        for i in range(40)
+    ]
+    nodes.append(helper.make_node("Add", ["x", "c40"], ["y"], name="last"))
+    constants = {
+        "row": np.zeros((1, 1 << 14), np.float32),
+        "column": np.zeros((1 << 12, 1), np.float32),
+    }
+    with pytest.raises(ConversionError, match="constants that are computed too large"):
+        import_onnx(model(nodes, {"x": (1, 1)}, constants=constants))
+
+
 def test_subgraphs_and_functions_are_named() -> None:
     branch = helper.make_graph(
         [helper.make_node("Identity", ["x"], ["b"])],

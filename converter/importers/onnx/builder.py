@@ -19,6 +19,8 @@ Array = NDArray[Any]
 Target = Callable[..., Any]
 
 MAX_RANK: Final = 8
+MAX_COMPUTED: Final = 1 << 30
+"""Elements of all constants that are computed, together."""
 
 
 class Builder:
@@ -38,6 +40,7 @@ class Builder:
         self._cancellation = Cancellation()
         self._node: Node | None = None
         self._made = 0
+        self._computed = 0
 
     def begin(self, node: Node) -> None:
         """The next calls belong to this node."""
@@ -68,6 +71,10 @@ class Builder:
         size = tuple(int(axis) for axis in shape)
         if math.prod(size) > MAX_ELEMENTS or len(size) > MAX_RANK or min(size, default=0) < 0:
             raise UnsupportedError(f"has a result of shape {size}")
+        constant = all(operand.constant for operand in operands)
+        self._computed += math.prod(size) if constant else 0
+        if self._computed > MAX_COMPUTED:
+            raise UnsupportedError("makes the constants that are computed too large")
         call = Call(
             self._name(op),
             op,
@@ -76,7 +83,7 @@ class Builder:
             size,
             dtype or (operands[0].dtype if operands else None),
             *self._scope(),
-            constant=all(operand.constant for operand in operands),
+            constant=constant,
         )
         key = call_key(call)
         if key not in self._known:

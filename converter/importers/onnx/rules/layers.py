@@ -83,12 +83,10 @@ def _scaled(builder: Builder, call: Call, factor: float) -> Call:
 def matmul(builder: Builder, node: Node) -> Call:
     """A product with a constant second factor."""
     first, second = node.operand(0), node.operand(1)
-    if first.constant and second.constant:
-        shape = np.matmul(np.empty(first.shape), np.empty(second.shape)).shape
-    elif len(second.shape) != 2 or len(first.shape) < 2 or first.shape[-1] != second.shape[0]:
+    fits = len(second.shape) == 2 and len(first.shape) >= 2 and first.shape[-1] == second.shape[0]
+    if not fits:
         raise UnsupportedError(f"has factors of shapes {first.shape} and {second.shape}")
-    else:
-        shape = (*first.shape[:-1], second.shape[1])
+    shape = (*first.shape[:-1], second.shape[1])
     arguments = {"self": first, "other": second}
     return builder.emit("matmul", arguments, lambda self, other: self @ other, shape)
 
