@@ -1,4 +1,4 @@
-"""A framework's tensors as values of the graph, and pictures in groups of its batch."""
+"""A framework's tensors as values of the graph, and images in groups of its batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def run_in_groups(
     inputs: Mapping[str, Array],
     run: Callable[[dict[str, Array]], Mapping[str, Array]],
 ) -> dict[str, Array]:
-    """Runs a program, which has a fixed batch, on groups of pictures of its size.
+    """Runs a program, which has a fixed batch, on groups of images of its size.
 
     Args:
         translation: What became of the program.
@@ -37,7 +37,7 @@ def run_in_groups(
     arrays = {name: _checked(translation, name, inputs) for name in graph.inputs}
     counts = {len(array) for array in arrays.values()}
     if len(counts) != 1 or 0 in counts:
-        raise InputError("inputs must hold equally many pictures, at least one", got=counts)
+        raise InputError("inputs must hold equally many images, at least one", got=counts)
     count = counts.pop()
     groups: dict[str, list[Array]] = {}
     for begin in range(0, count, batch):
