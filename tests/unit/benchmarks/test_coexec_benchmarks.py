@@ -154,6 +154,11 @@ def test_results_are_added_and_failures_forgotten(tmp_path: Path) -> None:
     [
         ("OpenCL 3.0 PoCL HSTR: pthread-x86_64-unknown-linux-gnu-znver3", "znver3"),
         ("OpenCL 3.0 PoCL HSTR: cpu-x86_64-pc-linux-gnu-haswell", "haswell"),
+        (
+            "OpenCL 3.0 PoCL HSTR: pthread-x86_64-unknown-linux-gnu-icelake-client",
+            "icelake-client",
+        ),
+        ("OpenCL 3.0 PoCL HSTR: cpu-aarch64-unknown-linux-gnu-cortex-a76", "cortex-a76"),
         ("OpenCL 3.0 CUDA", "Device X"),
     ],
 )
