@@ -55,8 +55,8 @@ def opencl_context(device: str) -> dict[str, Any]:
     if not target.is_opencl:
         return {}
     found = opencl_device(str(target.device).partition("+")[0])
-    # "... PoCL HSTR: pthread-x86_64-unknown-linux-gnu-icelake-client": the processor is what follows
-    # the triple, whose vendor may be "pc" or "unknown"; its own name may have hyphens.
+    # "... PoCL HSTR: pthread-x86_64-unknown-linux-gnu-icelake-client": the processor follows the
+    # triple, and its name may have hyphens.
     pocl_target = re.search(r"PoCL .*-linux-\w+-([\w-]+)$", found.version)
     return {
         "opencl": {

@@ -1,6 +1,6 @@
 """Whether the testbed holds: where threads may run, whether the sides disturb each other, balance.
 
-    python -m benchmarks.coexec.confinement --gpu-cores 1 --cpu-cores 1 --isa avx2
+    python -m benchmarks.coexec.confinement --testbed g1c1-avx2
 
 Fails where a thread may run on cores of the other side. How much each side slows down while the
 other one works is measured and printed: caches, memory and the clock are shared, as in a phone.
@@ -17,8 +17,7 @@ from statistics import median
 from typing import Any, Final
 
 from benchmarks.coexec.experiment import Bench, main
-from benchmarks.coexec.layer_files import REFERENCE, convolution_of, write_layer
-from benchmarks.coexec.layer_timing import MeasuredLayer
+from benchmarks.coexec.layer_files import REFERENCE, MeasuredLayer, in_turns, write_layer
 from benchmarks.coexec.testbed import TestbedError, core_list
 from phonebit import Network
 from phonebit.network.random_inputs import random_inputs
@@ -89,7 +88,7 @@ def busy(network: Network) -> Iterator[None]:
         thread.join()
 
 
-def interference(bench: Bench, path: Path) -> dict[str, float]:
+def interference(bench: Bench, path: Path, place: int) -> dict[str, float]:
     """How much longer the reference layer takes while the other side works on it, too.
 
     Kernel times by the GPU's clock; the CPU's side is measured with a thread that waits for the
@@ -98,10 +97,9 @@ def interference(bench: Bench, path: Path) -> dict[str, float]:
     cpu = Network.load(path, device=bench.cpu, threads=bench.testbed.cpu_cores)
     gpu = Network.load(path, device=bench.gpu)
     picture = random_inputs(cpu.inputs, 1)
-    layer = convolution_of(path)
 
     def layer_ms(network: Network) -> float:
-        return network.profile(picture, 3)[layer].latency_ms
+        return network.profile(picture, 3)[place].latency_ms
 
     alone: dict[str, list[float]] = {"cpu": [], "gpu": []}
     together: dict[str, list[float]] = {"cpu": [], "gpu": []}
@@ -113,29 +111,22 @@ def interference(bench: Bench, path: Path) -> dict[str, float]:
     return {side: median(together[side]) / median(alone[side]) for side in alone}
 
 
-def balance(bench: Bench, path: Path) -> dict[str, Any]:
+def balance(bench: Bench, path: Path, place: int) -> dict[str, Any]:
     """Giga multiply-accumulates a second of either side on the reference layer."""
-    layer = MeasuredLayer(bench, path, convolution_of(path))
-    repeats = 3 if bench.smoke else 15
-    cpu_us: list[float] = []
-    gpu_us: list[float] = []
-    for _ in range(3):
-        cpu_us.append(layer.on_cpu(repeats).total_us)
-        gpu_us.append(layer.on_gpu(repeats).total_us)
-    speeds = {
-        "cpu_gmacs": REFERENCE.macs / median(cpu_us) / 1e3,
-        "gpu_gmacs": REFERENCE.macs / median(gpu_us) / 1e3,
-    }
+    layer = MeasuredLayer(bench, path, place)
+    alone = {"cpu_gmacs": 0, "gpu_gmacs": layer.channels}
+    times = in_turns(layer, alone.values(), repeats=3 if bench.smoke else 15, rounds=3)
+    speeds = {side: REFERENCE.macs / times[cut] / 1e3 for side, cut in alone.items()}
     return {**speeds, "cpu_over_gpu": speeds["cpu_gmacs"] / speeds["gpu_gmacs"]}
 
 
 def measure(bench: Bench) -> dict[str, Any]:
     """The check and both measurements."""
-    path, _ = write_layer(REFERENCE, bench.networks)
-    speeds = balance(bench, path)
+    file = write_layer(REFERENCE, bench.networks)
+    speeds = balance(bench, *file)
     gpu, cpu = bench.testbed.cores()
     threads = check_threads(task_cores(), gpu, cpu)
-    slowed = interference(bench, path)
+    slowed = interference(bench, *file)
     print(f"GPU: PoCL on cores {gpu}, {speeds['gpu_gmacs']:.0f} GMAC/s on {REFERENCE.name}")
     print(
         f"CPU: {bench.testbed.isa} on cores {cpu}, {speeds['cpu_gmacs']:.0f} GMAC/s "

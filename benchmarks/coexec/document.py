@@ -6,28 +6,11 @@ the testbed with most networks.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from benchmarks.coexec.layer_tables import (
-    ALONE,
-    ablation_table,
-    layers_table,
-    sync_table,
-    testbeds_table,
-)
-from benchmarks.coexec.network_tables import (
-    balance_table,
-    chains_table,
-    dimensions_table,
-    end_to_end_table,
-    guard_text,
-    hybrid_table,
-    networks_of,
-    ulayer_table,
-)
-from benchmarks.coexec.predictor_tables import accuracy_table, errors_table
+from benchmarks.coexec import tables
+from benchmarks.coexec.tables import ALONE, networks_of
 from benchmarks.records import RESULTS, provenance, read_results
 
 Record = dict[str, Any]
@@ -35,12 +18,8 @@ Record = dict[str, Any]
 
 def section() -> str:
     """Everything that was measured, machine by machine."""
-    machines = [machine_section(document) for document in _documents()]
-    return "\n\n".join(machines or ["Not measured yet."]) + "\n"
-
-
-def _documents() -> list[Record]:
-    return [read_results(path) for path in sorted(RESULTS.glob("coexec*.json"))]
+    documents = [read_results(path) for path in sorted(RESULTS.glob("coexec*.json"))]
+    return "\n\n".join(map(machine_section, documents)) + "\n"
 
 
 def main_testbed(document: Record) -> str:
@@ -60,7 +39,7 @@ def machine_section(document: Record) -> str:
         """PoCL on some cores is the GPU, the CPU backend on others the CPU
 (`benchmarks/coexec/README.md`). Medians over interleaved rounds.""",
     ]
-    parts += _with("testbed", testbeds, testbeds_table)
+    parts += _with("testbed", testbeds, tables.testbeds_table)
     parts += _titled("Cost of a synchronization", _meetings(results, main))
     parts += _titled("Predictors", _predictors(testbeds))
     parts += _titled("Single layers", _layers(testbeds))
@@ -68,29 +47,29 @@ def machine_section(document: Record) -> str:
     balances = {name: of for name, of in testbeds.items() if networks_of(of)}
     if balances:
         sources = [_networks_source(name, of) for name, of in balances.items() if name != main]
-        parts += _titled("Balances", [*sources, balance_table(balances), guard_text(balances)])
+        parts += _titled(
+            "Balances", [*sources, tables.balance_table(balances), tables.guard_text(balances)]
+        )
     return "\n\n".join(parts)
 
 
 def _source(experiment: str, testbed: str, contexts: Iterable[Record]) -> str:
     """Where numbers of a testbed are from, each commit and day once."""
-    gpu, cpu, isa = re.fullmatch(r"g(\d+)c(\d+)-(\w+)", testbed).groups()  # type: ignore[union-attr]
-    options = f"--gpu-cores {gpu} --cpu-cores {cpu} --isa {isa}"
-    command = f"python -m benchmarks.coexec.{experiment} {options}"
+    command = f"python -m benchmarks.coexec.{experiment} --testbed {testbed}"
     texts = [provenance(context, command, by_opencl=True) for context in contexts]
     return "; ".join(dict.fromkeys(texts)) + "."
 
 
 def _with(
-    experiment: str, testbeds: Mapping[str, Record], *tables: Callable[[dict[str, Record]], str]
+    experiment: str, testbeds: Mapping[str, Record], table: Callable[[dict[str, Record]], str]
 ) -> list[str]:
-    """Tables of the testbeds that have an experiment, and their source; nothing where none has."""
+    """The table of the testbeds that have an experiment, and its source; nothing without any."""
     having = {name: results for name, results in testbeds.items() if experiment in results}
     if not having:
         return []
     script = "confinement" if experiment == "testbed" else experiment
     sources = [_source(script, name, [of[experiment]["context"]]) for name, of in having.items()]
-    return [*(table(having) for table in tables), "\n".join(f"- {text}" for text in sources)]
+    return [table(having), "\n".join(f"- {text}" for text in sources)]
 
 
 def _meetings(results: Record, testbed: str) -> list[str]:
@@ -101,23 +80,23 @@ def _meetings(results: Record, testbed: str) -> list[str]:
         text += f""" *{ALONE}*: from one of its kernels to the next without any
 synchronization; it is included in the others."""
     source = _source("sync", testbed, [results["sync"]["context"]])
-    return [text, sync_table(results["sync"]), source]
+    return [text, tables.sync_table(results["sync"]), source]
 
 
 def _predictors(testbeds: Mapping[str, Record]) -> list[str]:
     text = """Mean absolute percentage errors on layers that were held out (Fine-Grained, table 1).
 *Measured again*: the difference of a second measurement of the same partitions from the first;
 errors below that are within the noise of the machine."""
-    tables = _with("predictors", testbeds, errors_table, accuracy_table)
-    return [text, *tables] if tables else []
+    parts = _with("predictors", testbeds, tables.errors_table)
+    return [text, *parts] if parts else []
 
 
 def _layers(testbeds: Mapping[str, Record]) -> list[str]:
     text = """Mean speed-up over the better single processor (Fine-Grained, table 2: up to 1.89x of
 2.01x searched for linear layers, 1.75x of 1.87x for convolutional ones). The search measured every
-cut at a multiple of 8 channels. The second table is Fine-Grained's table 4 on the same layers."""
-    tables = _with("layers", testbeds, layers_table, ablation_table)
-    return [text, *tables] if tables else []
+cut at a multiple of 8 channels."""
+    parts = _with("layers", testbeds, tables.layers_table)
+    return [text, *parts] if parts else []
 
 
 def _networks_source(testbed: str, results: Record) -> str:
@@ -135,15 +114,7 @@ def _networks(testbed: str, results: Record) -> list[str]:
         _networks_source(testbed, results),
         """Fine-Grained, table 3. Speed-ups over the better single processor; *layer by layer* is
 the sum of the layers' times, each measured with its synchronization.""",
-        end_to_end_table(networks),
-        "µLayer, figures 16 and 17: times over those of the layer-to-processor mechanism.",
-        ulayer_table(networks),
-        "CoDL, figure 17: convolutions cut by rows / by channels / not cut, without chains.",
-        dimensions_table(networks),
-        "CoDL, figure 18.",
-        hybrid_table(networks),
-        "CoDL, figures 19 and 20: chains, and the overhead of sharing with and without them.",
-        chains_table(networks),
+        tables.end_to_end_table(networks),
     ]
 
 

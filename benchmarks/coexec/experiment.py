@@ -1,8 +1,15 @@
-"""What all experiments have in common: options, the testbed, devices, the results file."""
+"""What all experiments have in common: options, the testbed, devices, the results file.
+
+The results file has the experiments by testbed, each written as soon as it is there:
+
+{"context": {...}, "testbeds": {"g1c1-avx2": {"sync": {...}, "network_vgg16": {...}}}}
+"""
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import sys
 import tempfile
 import traceback
@@ -11,17 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from benchmarks.coexec import results_file
 from benchmarks.coexec.quiet_probe import QuietProbe
-from benchmarks.coexec.testbed import (
-    Testbed,
-    TestbedError,
-    add_arguments,
-    from_options,
-    pocl_device,
-)
+from benchmarks.coexec.testbed import Testbed, TestbedError, add_argument, pocl_device
 from benchmarks.coexec.turns import Budget
-from benchmarks.records import RESULTS
+from benchmarks.command_line import parser_of
+from benchmarks.records import RESULTS, Document, write_results
+from benchmarks.run_context import run_context
 from phonebit import Network
 from phonebit.devices.loading import EngineOptions
 from phonebit.planner.measure.engines import open_measuring_engine, open_probe
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from phonebit import _runtime
 
 FILE: Final = RESULTS / "coexec.json"
+FAILURES: Final = "failures"
 FOLDER: Final = Path(tempfile.gettempdir()) / "phonebit-coexec"
 
 
@@ -63,13 +66,15 @@ class Bench:
 
     @property
     def networks(self) -> Path:
-        """Folder of network files, for all testbeds."""
-        return networks_folder(self.folder)
+        """Folder of network files, for all testbeds; it is made."""
+        path = self.folder / "networks"
+        path.mkdir(parents=True, exist_ok=True)
+        return path
 
     @property
     def profile(self) -> Path:
         """The device profile that prepare_profile.py makes."""
-        return profile_path(self.folder, self.testbed)
+        return self.folder / self.testbed.name / "profile.json"
 
     def load(self, path: Path, **options: Any) -> Network:
         """A network on both processors; ``options`` are those of ``Network.load``."""
@@ -99,16 +104,34 @@ SEED: Final = 1
 Experiment = Callable[[Bench], dict[str, Any]]
 
 
-def networks_folder(folder: Path) -> Path:
-    """Where network files are, for all testbeds; it is made."""
-    path = folder / "networks"
-    path.mkdir(parents=True, exist_ok=True)
-    return path
+def context(device: str = "cpu") -> Document:
+    """Date, machine and commit; the machine's cores, not those that a testbed leaves."""
+    return run_context(device) | {"cores": os.cpu_count()}
 
 
-def profile_path(folder: Path, testbed: Testbed) -> Path:
-    """Where the device profile of a testbed is."""
-    return folder / testbed.name / "profile.json"
+def read(path: Path) -> Document:
+    """What a results file holds; without experiments where there is none yet."""
+    if not path.is_file():
+        return {"context": context(), "testbeds": {}}
+    document: Document = json.loads(path.read_text())
+    return document
+
+
+def store(path: Path, testbed: str, experiment: str, result: Document, device: str = "cpu") -> None:
+    """Writes a result, with date, machine, driver and commit; older ones and failures go."""
+    document = read(path)
+    results = document["testbeds"].setdefault(testbed, {FAILURES: {}})
+    results[experiment] = {"context": context(device), **result}
+    results[FAILURES].pop(experiment, None)
+    write_results(path, document)
+
+
+def store_failure(path: Path, testbed: str, experiment: str, reason: str) -> None:
+    """Notes why there is no result."""
+    document = read(path)
+    results = document["testbeds"].setdefault(testbed, {FAILURES: {}})
+    results[FAILURES][experiment] = reason
+    write_results(path, document)
 
 
 def add_run_arguments(parser: argparse.ArgumentParser, budget_s: float) -> None:
@@ -120,10 +143,7 @@ def add_run_arguments(parser: argparse.ArgumentParser, budget_s: float) -> None:
 
 
 def main(
-    experiments: Mapping[str, Experiment],
-    description: str | None,
-    budget_s: float = 300,
-    parser: argparse.ArgumentParser | None = None,
+    experiments: Mapping[str, Experiment], description: str | None, budget_s: float = 300
 ) -> int:
     """Command line of a script of experiments, which share its budget.
 
@@ -131,47 +151,53 @@ def main(
         experiments: by key of the result.
         description: the module's.
         budget_s: seconds, unless the user says otherwise.
-        parser: with further options, which the script reads itself.
 
     Returns:
         Exit code: 1 if one failed; the reason is in the results file, too.
     """
-    parser = parser or argparse.ArgumentParser()
-    parser.description = description
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    add_arguments(parser)
+    parser = parser_of(description)
+    add_argument(parser)
     add_run_arguments(parser, budget_s)
     parser.add_argument("--again", action="store_true", help="even if the result is there")
+    parser.add_argument("--only", nargs="+", choices=experiments, default=[*experiments])
     options = parser.parse_args()
-    testbed = from_options(options)
-    open_ones = [
-        name
-        for name in experiments
-        if options.again or results_file.stored(options.json, testbed.name, name) is None
-    ]
-    for name in experiments.keys() - set(open_ones):
-        print(f"{name} on {testbed.name}: already in {options.json}")
+    testbed = Testbed.named(options.testbed)
+    stored = {} if options.again else read(options.json)["testbeds"].get(testbed.name, {})
+    for key in options.only:
+        if key in stored:
+            print(f"{key} on {testbed.name}: already in {options.json}")
+    open_ones = [key for key in options.only if key not in stored][: 1 if options.smoke else None]
     if not open_ones:
         return 0
     testbed.enter()
-    folder: Path = options.folder
-    folder.mkdir(parents=True, exist_ok=True)
+    options.folder.mkdir(parents=True, exist_ok=True)
     budget = Budget(options.budget_s)
     failed = False
-    for number, name in enumerate(open_ones):
-        own = budget.share(len(open_ones) - number)
-        try:
-            bench = Bench(testbed, pocl_device(), folder, own, options.smoke)
-            result = experiments[name](bench)
-        except Exception as error:  # whatever it is, the other experiments go on
-            if not isinstance(error, TestbedError):
-                traceback.print_exc()
-            reason = f"{type(error).__name__}: {error}"
-            print(f"{name} on {testbed.name}: {reason}", file=sys.stderr)
-            results_file.store_failure(options.json, testbed.name, name, reason)
-            failed = True
-            continue
-        used = {"used_s": round(own.used_s, 1), "smoke": options.smoke}
-        results_file.store(options.json, testbed.name, name, used | result, bench.gpu)
-        print(f"{name} on {testbed.name}: {own.used_s:.0f} s")
+    for number, key in enumerate(open_ones):
+        share = budget.share(len(open_ones) - number)
+        failed |= not _run(key, experiments[key], testbed, share, options)
     return int(failed)
+
+
+def _run(
+    key: str,
+    experiment: Experiment,
+    testbed: Testbed,
+    budget: Budget,
+    options: argparse.Namespace,
+) -> bool:
+    """Stores an experiment's result, or why there is none; whether there is one."""
+    try:
+        bench = Bench(testbed, pocl_device(), options.folder, budget, options.smoke)
+        result = experiment(bench)
+    except Exception as error:  # whatever it is, the other experiments go on
+        if not isinstance(error, TestbedError):
+            traceback.print_exc()
+        reason = f"{type(error).__name__}: {error}"
+        print(f"{key} on {testbed.name}: {reason}", file=sys.stderr)
+        store_failure(options.json, testbed.name, key, reason)
+        return False
+    used = {"used_s": round(budget.used_s, 1), "smoke": options.smoke}
+    store(options.json, testbed.name, key, used | result, bench.gpu)
+    print(f"{key} on {testbed.name}: {budget.used_s:.0f} s")
+    return True

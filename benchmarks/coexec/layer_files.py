@@ -1,11 +1,14 @@
-"""Networks of one layer, as files: what the experiments on single layers measure."""
+"""Networks of one layer, as files, and such a layer measured with any parts on both processors."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from statistics import median
+from typing import Any, Final, Literal
 
+from benchmarks.coexec.experiment import Bench
 from phonebit.converter.convert import convert_graph
 from phonebit.converter.importers.keras.convolutions import same_padding
 from phonebit.converter.ir import Graph
@@ -13,8 +16,9 @@ from phonebit.format.reader import read_contents
 from phonebit.format.records import OpKind
 from phonebit.models.networks.builder import NetworkBuilder
 from phonebit.output_files import write_atomically
+from phonebit.planner.measure.measuring import LayerTimes, measure_parts
+from phonebit.planner.plan.execution_plan import OutputPart
 
-Output = Literal["bits", "values"]
 RANGE: Final = (-1.0, 1.0)
 CONVOLUTIONS: Final = (OpKind.BINARY_CONV2D, OpKind.CONV2D)
 
@@ -59,30 +63,21 @@ REFERENCE: Final = LayerCase("convolution", 28, 28, 256, 256, 3)
 """In the middle of the networks: 462 M multiply-accumulates."""
 
 
-def write_layer(case: LayerCase, folder: Path, output: Output = "bits") -> tuple[Path, int]:
+def write_layer(case: LayerCase, folder: Path) -> tuple[Path, int]:
     """Writes a network of a layer, unless the file is there.
 
     Args:
-        case: the layer.
+        case: the layer; it gives bits behind a batch normalization.
         folder: where to; it exists.
-        output: what the layer gives: bits behind a batch normalization, or values.
 
     Returns:
         The file and the layer's place in it; before it real values become bits.
     """
-    path = folder / f"{case.name}_{output}.pbit"
+    path = folder / f"{case.name}_bits.pbit"
     if not path.is_file():
-        content = convert_graph(
-            _graph(case, output), input_dtype="f32", input_range=RANGE, check=False
-        ).content
-        write_atomically(path, content)
-    return path, convolution_of(path)
-
-
-def convolution_of(path: Path) -> int:
-    """The place of a file's first convolution."""
+        _write(_graph(case), path)
     ops = read_contents(path).ops
-    return next(index for index, op in enumerate(ops) if int(op["kind"]) in CONVOLUTIONS)
+    return path, next(place for place, op in enumerate(ops) if int(op["kind"]) in CONVOLUTIONS)
 
 
 def write_values(height: int, channels: int, folder: Path) -> Path:
@@ -97,20 +92,67 @@ def write_values(height: int, channels: int, folder: Path) -> Path:
     if not path.is_file():
         net = NetworkBuilder("values", "binary")
         x = net.picture(height, 16, channels)
-        graph = net.done(net.max_pool("pool", x, 1, 1))
-        content = convert_graph(graph, input_dtype="f32", input_range=RANGE, check=False).content
-        write_atomically(path, content)
+        _write(net.done(net.max_pool("pool", x, 1, 1)), path)
     return path
 
 
-def _graph(case: LayerCase, output: Output) -> Graph:
+class MeasuredLayer:
+    """One layer of a network that is loaded on both processors.
+
+    Args:
+        bench: the testbed.
+        path: a network.
+        layer: the layer's place in it.
+        threads: of the CPU; None: one on each of its cores.
+        options: of ``Network.load``: sharing, synchronization.
+    """
+
+    def __init__(
+        self, bench: Bench, path: Path, layer: int, threads: int | None = None, **options: Any
+    ) -> None:
+        self._engine = bench.measuring_engine(path, threads, **options)
+        self._layer = layer
+        output = self._engine.layers[layer].outputs[0]
+        shapes = {tensor.name: tensor.shape for tensor in self._engine.outputs}
+        self.height, _, self.channels = shapes[output]
+
+    def channels_split(self, gpu_channels: int, repeats: int) -> LayerTimes:
+        """The least of some runs; the GPU computes the first channels; 0 or all: one side alone."""
+        gpu = OutputPart(0, self.height, 0, gpu_channels) if gpu_channels else None
+        rest = OutputPart(0, self.height, gpu_channels, self.channels)
+        cpu = rest if gpu_channels < self.channels else None
+        return measure_parts(self._engine, self._layer, cpu, gpu, repeats)
+
+    def rows_split(self, gpu_rows: int, repeats: int) -> LayerTimes:
+        """The GPU computes the first rows, neither none nor all."""
+        gpu = OutputPart(0, gpu_rows, 0, self.channels)
+        cpu = OutputPart(gpu_rows, self.height, 0, self.channels)
+        return measure_parts(self._engine, self._layer, cpu, gpu, repeats)
+
+
+def in_turns(
+    layer: MeasuredLayer, cuts: Iterable[int], repeats: int, rounds: int
+) -> dict[int, float]:
+    """Microseconds by channels of the GPU: medians over rounds in which the cuts take turns."""
+    times: dict[int, list[float]] = {cut: [] for cut in cuts}
+    for _ in range(rounds):
+        for cut, of_cut in times.items():
+            of_cut.append(layer.channels_split(cut, repeats).total_us)
+    return {cut: median(of_cut) for cut, of_cut in times.items()}
+
+
+def _write(graph: Graph, path: Path) -> None:
+    content = convert_graph(graph, input_dtype="f32", input_range=RANGE, check=False).content
+    write_atomically(path, content)
+
+
+def _graph(case: LayerCase) -> Graph:
     net = NetworkBuilder(case.name, "binary")
     x = net.activate("bits", net.picture(case.height, case.width, case.in_channels))
     x = net.conv(
         "layer", x, case.out_channels, case.kernel, stride=case.stride, padding=_padding(case)
     )
-    x = net.batch_norm("norm", x)
-    return net.done(net.activate("sign", x) if output == "bits" else x)
+    return net.done(net.activate("sign", net.batch_norm("norm", x)))
 
 
 def _padding(case: LayerCase) -> tuple[int, int, int, int]:

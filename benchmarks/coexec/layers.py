@@ -1,26 +1,22 @@
-"""Single layers: cuts by predictors beside an exhaustive search; Fine-Grained, tables 2 and 4.
+"""Single layers: cuts by predictors beside an exhaustive search; Fine-Grained, table 2.
 
-    python -m benchmarks.coexec.layers --gpu-cores 1 --cpu-cores 1 --isa avx2 --budget-s 600
+    python -m benchmarks.coexec.layers --testbed g1c1-avx2 --budget-s 600
 
 Layers are drawn at random from those of section 5.3 (layer_cases.py), for one CPU thread up to
 three. The search measures every cut at a multiple of 8 channels; the better ones, the predicted
 cuts and both processors alone are then measured again in turns, so that no contestant profits from
-having been measured in a lucky moment. Cuts of the finegrained predictor also run with events
-instead of polling, the paper's "original overhead".
+having been measured in a lucky moment.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from statistics import median
 from typing import Any, Final
 
 from benchmarks.coexec.experiment import SEED, Bench, main
 from benchmarks.coexec.layer_cases import draw
-from benchmarks.coexec.layer_files import LayerCase, write_layer
-from benchmarks.coexec.layer_timing import MeasuredLayer
-from benchmarks.coexec.plans import Planner, PredictorName
+from benchmarks.coexec.layer_files import LayerCase, MeasuredLayer, in_turns, write_layer
+from benchmarks.coexec.plans import Planner
 from benchmarks.coexec.turns import Budget
 from phonebit import DeviceError
 
@@ -34,13 +30,7 @@ SEARCH_REPEATS: Final = 2
 FINAL_REPEATS: Final = 3
 FINAL_ROUNDS: Final = 7
 MOST_LAYERS: Final = 60
-PREDICTORS: Final[tuple[PredictorName, ...]] = (
-    "finegrained",
-    "finegrained_plain",
-    "codl",
-    "ulayer",
-)
-EVENTS: Final = "events"
+METHODS: Final = ("finegrained", "codl", "ulayer")
 
 
 def search(layer: MeasuredLayer) -> dict[int, float]:
@@ -58,34 +48,23 @@ def best_of(times: dict[int, float], count: int) -> list[int]:
     return sorted(times, key=times.__getitem__)[:count]
 
 
-def in_turns(layer: MeasuredLayer, cuts: Iterable[int], rounds: int) -> dict[int, float]:
-    """Medians over rounds in which the cuts take turns."""
-    times: dict[int, list[float]] = {cut: [] for cut in cuts}
-    for _ in range(rounds):
-        for cut, of_cut in times.items():
-            of_cut.append(layer.channels_split(cut, FINAL_REPEATS).total_us)
-    return {cut: median(of_cut) for cut, of_cut in times.items()}
-
-
 def measure_layer(bench: Bench, case: LayerCase, threads: int) -> dict[str, Any]:
     """One layer with a number of CPU threads.
 
     Returns:
-        Microseconds: on "cpu", "gpu", by "search", by each predictor, and by events; the cuts, as
-        channels of the GPU.
+        Microseconds: on "cpu", "gpu", by "search" and by each predictor; the cuts, as channels of
+        the GPU.
     """
     path, place = write_layer(case, bench.networks)
     planner = Planner(bench.profile, threads)
     layer = MeasuredLayer(bench, path, place, threads)
-    cuts = {name: planner.channels(path, place, name) for name in PREDICTORS}
+    cuts = {name: planner.channels(path, place, name) for name in METHODS}
     finalists = best_of(search(layer), FINALISTS)
     alone = {"cpu": 0, "gpu": layer.channels}
     contestants = dict.fromkeys((*alone.values(), *cuts.values(), *finalists))
     rounds = 3 if bench.smoke else FINAL_ROUNDS
-    times = in_turns(layer, contestants, rounds)
+    times = in_turns(layer, contestants, FINAL_REPEATS, rounds)
     found = min(times, key=times.__getitem__)
-    by_events = MeasuredLayer(bench, path, place, threads, synchronization=EVENTS)
-    times_by_events = in_turns(by_events, [cuts["finegrained"]], rounds)
     return {
         "kind": case.kind,
         "name": case.name,
@@ -95,7 +74,6 @@ def measure_layer(bench: Bench, case: LayerCase, threads: int) -> dict[str, Any]
             **{side: times[cut] for side, cut in alone.items()},
             "search": times[found],
             **{name: times[cut] for name, cut in cuts.items()},
-            EVENTS: times_by_events[cuts["finegrained"]],
         },
         "gpu_channels": {**cuts, "search": found, "all": layer.channels},
     }

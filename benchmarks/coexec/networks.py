@@ -1,21 +1,18 @@
 """Whole networks: every way to plan, beside both processors alone, in turns.
 
-    python -m benchmarks.coexec.networks --gpu-cores 1 --cpu-cores 1 --isa avx2 --budget-s 600
-    python -m benchmarks.coexec.networks ... --networks googlenet,vgg16 --variants finegrained,codl
+    python -m benchmarks.coexec.networks --testbed g1c1-avx2 --budget-s 600
+    python -m benchmarks.coexec.networks --testbed g1c1-avx2 --only network_googlenet network_vgg16
 
-From these come Fine-Grained's table 3, CoDL's figures 17 to 20, µLayer's figures 16 and 17, and the
-guard: planned execution is not more than 2 % slower than the better single processor. The CPU alone
-takes part twice, as two loaded networks: what lies between these is not the plans' doing. Results
-of all plans are compared with the CPU's, bit for bit (but not those in precision "fast", where each
-processor has number types of its own).
+From these come Fine-Grained's table 3 and the guard: planned execution is not more than 2 % slower
+than the better single processor. The CPU alone takes part twice, as two loaded networks: what lies
+between these is not the plans' doing. Results of all plans are compared with the CPU's, bit for bit
+(but not those in precision "fast", where each processor has number types of its own).
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -23,9 +20,8 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.coexec.experiment import Bench, main
-from benchmarks.coexec.network_tables import CONTROL
-from benchmarks.coexec.network_work import StageWork, handed_over
-from benchmarks.coexec.plans import VARIANTS, Planner, Variant, convolution_cuts, split_of
+from benchmarks.coexec.plans import VARIANTS, Planner, Variant
+from benchmarks.coexec.tables import CONTROL
 from benchmarks.coexec.testbed import TestbedError
 from benchmarks.coexec.turns import Budget, compete
 from phonebit import Network, VerificationError
@@ -37,13 +33,12 @@ from phonebit.network.random_inputs import random_inputs
 from phonebit.output_files import write_atomically
 from phonebit.planner import with_plan
 from phonebit.planner.api import plan as plan_file
+from phonebit.planner.measure.measuring import measure_parts
 from phonebit.planner.search.planning import Planned
 
 NETWORKS: Final = ("vgg16", "birealnet18", "yolov2_tiny", "googlenet", "alexnet", "quicknet")
-WORK_OF: Final = ("codl_hybrid", "codl", "finegrained")
-"""Plans whose stages are measured one by one."""
-WORK_SHARE: Final = 0.4
-"""Of the budget, for that."""
+LAYERS_SHARE: Final = 0.2
+"""Of the budget, for what layers take one by one."""
 
 
 def network_file(folder: Path, name: str, precision: str) -> Path:
@@ -74,20 +69,24 @@ def planned_network(
     if variant.is_measured:
         return measured_network(bench, path, variant)
     planned, seconds = planner.plan(path, variant)
-    facts = {"is_guarded": variant.is_guarded, "planning_s": seconds}
-    facts |= split_of(planned)
+    facts = facts_of(variant, planned, seconds)
     if variant.is_tried:
         output = planned_file(bench, path)
         write_atomically(output, file_bytes(with_plan(read_contents(path), planned.plan)))
         network, outcome = tried_network(bench, output)
         return network, planned, facts | outcome
-    network = bench.load(
-        path,
-        plan=planned.plan,
-        precision=variant.precision,
-        synchronization=variant.synchronization,
-    )
+    network = bench.load(path, plan=planned.plan, precision=variant.precision)
     return network, planned, facts
+
+
+def facts_of(variant: Variant, planned: Planned, seconds: float) -> dict[str, Any]:
+    """What is to be said of a plan."""
+    return {
+        "is_guarded": variant.is_guarded,
+        "planning_s": seconds,
+        "predicted_ms": planned.total_us / 1e3,
+        "single_predicted_ms": planned.home_us / 1e3,
+    }
 
 
 def planned_file(bench: Bench, path: Path) -> Path:
@@ -120,74 +119,47 @@ def measured_network(
         device=bench.both,
         threads=bench.testbed.cpu_cores,
     )
-    seconds = time.perf_counter() - begin
-    facts = {"is_guarded": variant.is_guarded, "planning_s": seconds}
+    facts = facts_of(variant, report.planned, time.perf_counter() - begin)
     facts["measurements"] = report.measurements
     network, outcome = tried_network(bench, output)
-    return network, report.planned, facts | split_of(report.planned) | outcome
+    return network, report.planned, facts | outcome
 
 
-def measure_network(name: str, variants: Sequence[str], bench: Bench) -> dict[str, Any]:
-    """One network with some variants."""
+def measure_network(name: str, bench: Bench) -> dict[str, Any]:
+    """One network with all variants."""
     planner = Planner(bench.profile, bench.testbed.cpu_cores)
     exact = network_file(bench.networks, name, "exact")
     load_on_cpu = partial(Network.load, exact, device=bench.cpu, threads=bench.testbed.cpu_cores)
     networks = {"cpu": load_on_cpu(), "gpu": Network.load(exact, device=bench.gpu)}
     plans, facts = {}, {}
-    for key in variants:
-        networks[key], plans[key], facts[key] = planned_network(bench, name, VARIANTS[key], planner)
-    for key in variants:
-        if VARIANTS[key].precision == "exact":
+    for key, variant in VARIANTS.items():
+        networks[key], plans[key], facts[key] = planned_network(bench, name, variant, planner)
+        if variant.precision == "exact":
             check_equal(networks["cpu"], networks[key], f"{name}, {key}")
     networks[CONTROL] = load_on_cpu()
     picture = random_inputs(networks["cpu"].inputs, 1)
     calls = {key: partial(network.forward, picture) for key, network in networks.items()}
-    result = compete(calls, bench.canary(), Budget(bench.budget.left_s * (1 - WORK_SHARE)))
-    work: dict[str, Planned] = {key: plans[key] for key in WORK_OF if key in plans}
-    layers = networks["cpu"].layers
-    for plan in facts.values():
-        plan["cuts"] = convolution_cuts(plan.pop("placements"), [layer.kind for layer in layers])
+    budget = Budget(bench.budget.left_s * (1 - LAYERS_SHARE))
     return {
         "network": name,
-        "layers": len(layers),
-        **result,
+        "layers": len(networks["cpu"].layers),
+        **compete(calls, bench.canary(), budget),
         "plans": facts,
-        "work": measure_work(bench, exact, work),
+        "layer_by_layer_ms": layer_by_layer_ms(bench, exact, plans["finegrained"]),
     }
 
 
-def measure_work(bench: Bench, path: Path, plans: dict[str, Planned]) -> dict[str, Any]:
-    """Of each plan: milliseconds of its layers and of its processors' work; what is handed over."""
-    if not plans:
-        return {}
-    work = StageWork(bench.measuring_engine(path), repeats=2 if bench.smoke else 5)
-    return {key: work.of(planned) | handed_over(planned) for key, planned in plans.items()}
-
-
-def run() -> int:
-    """Command line."""
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--networks", type=_names(NETWORKS), default=NETWORKS)
-    parser.add_argument("--variants", type=_names(tuple(VARIANTS)), default=tuple(VARIANTS))
-    options, _ = parser.parse_known_args()
-    parser = argparse.ArgumentParser(parents=[parser])
-    experiments = {
-        f"network_{name}": partial(measure_network, name, options.variants)
-        for name in options.networks
-    }
-    return main(experiments, __doc__, budget_s=900, parser=parser)
-
-
-def _names(known: tuple[str, ...]) -> Any:
-    def parse(text: str) -> tuple[str, ...]:
-        names = tuple(text.split(","))
-        unknown = [name for name in names if name not in known]
-        if unknown:
-            raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: not among {', '.join(known)}")
-        return names
-
-    return parse
+def layer_by_layer_ms(bench: Bench, path: Path, planned: Planned) -> float:
+    """The sum over a plan's layers, each measured as if its result had to be handed over."""
+    engine, repeats = bench.measuring_engine(path), 2 if bench.smoke else 5
+    times = [
+        measure_parts(engine, parts.layer, parts.cpu, parts.gpu, repeats)
+        for stage in planned.stages
+        for parts in stage.parts
+    ]
+    return sum(of.total_us for of in times) / 1e3
 
 
 if __name__ == "__main__":
-    sys.exit(run())
+    experiments = {f"network_{name}": partial(measure_network, name) for name in NETWORKS}
+    sys.exit(main(experiments, __doc__, budget_s=900))

@@ -1,12 +1,11 @@
-"""The plans that are compared: the three papers' systems, whole and without one of their parts."""
+"""The plans that are compared: the three papers' systems, and those of ``phonebit plan``."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final
 
 from phonebit.devices.loading import Precision
 from phonebit.format.contents import FileContents
@@ -21,24 +20,14 @@ from phonebit.planner.search.planning import Planned, plan_network
 from phonebit.planner.search.stage_costs import StageCosts
 from phonebit.planner.search.stages import Placement, cut_in_two
 
-PredictorName = Literal["ulayer", "codl", "finegrained", "finegrained_plain"]
-
-CONVOLUTIONS: Final = ("binary_conv2d", "conv2d")
-LAYER_TO_PROCESSOR: Final = Method("user", ())
-"""µLayer, section 7.2: whole layers."""
-CODL: Final = METHODS["codl"]
-ULAYER: Final = METHODS["ulayer"]
-
 
 @dataclass(frozen=True)
 class Variant:
     """A way to plan and to run.
 
     Attributes:
-        method: how layers may be cut.
-        predictor: by what the plan is chosen; "finegrained_plain" knows nothing of dispatches.
+        method: how layers may be cut, and by which predictor.
         precision: of the network; "fast" reads the file with 8-bit real weights.
-        synchronization: as ``Network.load`` takes it.
         is_guarded: whether a plan must gain more than the predictor's typical error, as
             ``phonebit plan`` demands. The papers' systems take whatever is predicted to be faster.
         is_measured: whether what is planned is measured, as ``phonebit plan --measure`` does.
@@ -47,34 +36,20 @@ class Variant:
     """
 
     method: Method
-    predictor: PredictorName
     precision: Precision = "exact"
-    synchronization: str = "auto"
     is_guarded: bool = False
     is_measured: bool = False
     is_tried: bool = False
 
 
 FINEGRAINED: Final = METHODS["finegrained"]
-WITHOUT_BRANCHES: Final = replace(ULAYER, branches=False)
-WITHOUT_CHAINS: Final = replace(CODL, chains=False)
 VARIANTS: Final = {
-    "layer_to_processor": Variant(LAYER_TO_PROCESSOR, "ulayer"),
-    "ulayer_channels": Variant(WITHOUT_BRANCHES, "ulayer"),
-    "ulayer_types": Variant(WITHOUT_BRANCHES, "ulayer", "fast"),
-    "ulayer": Variant(ULAYER, "ulayer", "fast"),
-    "codl_rows": Variant(replace(WITHOUT_CHAINS, dimensions=(Placement.ROWS,)), "codl"),
-    "codl_channels": Variant(replace(WITHOUT_CHAINS, dimensions=(Placement.CHANNELS,)), "codl"),
-    "codl_hybrid": Variant(WITHOUT_CHAINS, "codl"),
-    "codl": Variant(CODL, "codl"),
-    "finegrained": Variant(FINEGRAINED, "finegrained"),
-    "finegrained_plain": Variant(FINEGRAINED, "finegrained_plain"),
-    "finegrained_events": Variant(FINEGRAINED, "finegrained", synchronization="events"),
-    "planned": Variant(FINEGRAINED, "finegrained", is_guarded=True),
-    "tried": Variant(FINEGRAINED, "finegrained", is_guarded=True, is_tried=True),
-    "finegrained_measured": Variant(
-        FINEGRAINED, "finegrained", is_guarded=True, is_measured=True, is_tried=True
-    ),
+    "ulayer": Variant(METHODS["ulayer"], "fast"),
+    "codl": Variant(METHODS["codl"]),
+    "finegrained": Variant(FINEGRAINED),
+    "planned": Variant(FINEGRAINED, is_guarded=True),
+    "tried": Variant(FINEGRAINED, is_guarded=True, is_tried=True),
+    "finegrained_measured": Variant(FINEGRAINED, is_guarded=True, is_measured=True, is_tried=True),
 }
 
 
@@ -90,37 +65,34 @@ class Planner:
         self._profile = read_profile(path)
         self._threads = threads
 
-    def costs(self, contents: FileContents, name: PredictorName) -> StageCosts:
-        """Predicted costs of a network's stages."""
-        return StageCosts(NetworkGraph.of(contents), *self._times_and_sharing(contents, name))
-
     def plan(self, path: Path, variant: Variant) -> tuple[Planned, float]:
         """The plan of a network, and the seconds that planning took."""
         contents = read_contents(path)
         begin = time.perf_counter()
-        times, sharing = self._times_and_sharing(contents, variant.predictor)
+        method = variant.method
+        times, sharing = self._times_and_sharing(contents, method.name)
         key = self._profile.key(self._threads)
-        method = variant.predictor.partition("_")[0]
-        margin = self._profile.margin(method) if variant.is_guarded else 0.0
-        planned = plan_network(contents, key, variant.method, times, sharing, margin)
+        margin = self._profile.margin(method.name) if variant.is_guarded else 0.0
+        planned = plan_network(contents, key, method, times, sharing, margin)
         return planned, time.perf_counter() - begin
 
     def _times_and_sharing(
-        self, contents: FileContents, name: PredictorName
+        self, contents: FileContents, method: str
     ) -> tuple[PredictedTimes, SharingCost]:
-        method, _, plain = name.partition("_")
         shapes = [LayerShape.of(contents, index) for index in range(len(contents.ops))]
-        predictor = self._profile.predictor(method, self._threads, augmented=not plain)
+        predictor = self._profile.predictor(method, self._threads)
         sharing = self._profile.sharing_cost(method, self._threads)
         return PredictedTimes(shapes, predictor), sharing
 
-    def channels(self, path: Path, layer: int, name: PredictorName) -> int:
+    def channels(self, path: Path, layer: int, method: str) -> int:
         """How many channels of a layer the GPU should compute; 0 or all where one should alone.
 
         Source: Fine-Grained, section 2.
         """
-        costs = self.costs(read_contents(path), name)
-        of = costs.graph.layers[layer]
+        contents = read_contents(path)
+        graph = NetworkGraph.of(contents)
+        costs = StageCosts(graph, *self._times_and_sharing(contents, method))
+        of = graph.layers[layer]
         channels = of.shape[2]
         fine = replace(FINEGRAINED, channel_step=CHANNEL_GRAIN)
         cuts = fine.cuts(of, Placement.CHANNELS)
@@ -130,44 +102,3 @@ class Planner:
         times[0] = costs.single_us[Processor.CPU][layer]
         times[channels] = costs.single_us[Processor.GPU][layer]
         return min(times, key=times.__getitem__)
-
-
-def convolution_cuts(placements: Sequence[str], kinds: Sequence[str]) -> list[list[int]]:
-    """CoDL, figure 17: how many convolutions a plan cuts by rows, by channels, or not at all.
-
-    Args:
-        placements: of ``split_of``.
-        kinds: of the layers.
-
-    Returns:
-        The three numbers, of each third of the convolutions in their order.
-    """
-    cuts = [cut for cut, kind in zip(placements, kinds, strict=True) if kind in CONVOLUTIONS]
-    thirds = [cuts[len(cuts) * n // 3 : len(cuts) * (n + 1) // 3] for n in range(3)]
-    counts = [(of.count("rows"), of.count("channels")) for of in thirds]
-    return [
-        [rows, channels, len(of) - rows - channels]
-        for of, (rows, channels) in zip(thirds, counts, strict=True)
-    ]
-
-
-def split_of(planned: Planned) -> dict[str, Any]:
-    """Which layers a plan puts where, and its chains.
-
-    Returns:
-        ``placements``: for each layer "cpu", "gpu", "rows", "channels", "chain" or "branches";
-        ``chains``: first layer, and the one behind the last.
-    """
-    placements = {}
-    for stage in planned.stages:
-        for parts in stage.parts:
-            placements[parts.layer] = str(stage.placement)
-    chains = [
-        [stage.begin, stage.end] for stage in planned.stages if stage.placement == Placement.CHAIN
-    ]
-    return {
-        "placements": [placements[layer] for layer in sorted(placements)],
-        "chains": chains,
-        "predicted_ms": planned.total_us / 1e3,
-        "single_predicted_ms": planned.home_us / 1e3,
-    }

@@ -1,10 +1,10 @@
-"""How well the predictors predict layers that they have not seen, and how large they are.
+"""How well the predictors predict layers that they have not seen.
 
-    python -m benchmarks.coexec.predictors --gpu-cores 1 --cpu-cores 1 --isa avx2
+    python -m benchmarks.coexec.predictors --testbed g1c1-avx2
 
 A fifth of the layers of the testbed's samples (prepare_profile.py) is held out, with all their
 parts. Fine-Grained's table 1 has 2.4 % to 11.5 % on CPUs and 3.7 % to 9.0 % on GPUs; CoDL's table 3
-has 83 % to 85 % of its predictions within 10 %, and 500 bytes of parameters.
+has 83 % to 85 % of its predictions within 10 %.
 
 Some layers are measured once more: how far that is from the first time is the error of a predictor
 that knows everything but what else the machine does.
@@ -12,7 +12,6 @@ that knows everything but what else the machine does.
 
 from __future__ import annotations
 
-import base64
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -25,8 +24,7 @@ from phonebit.planner.json_records import to_record
 from phonebit.planner.plan.execution_plan import Processor
 from phonebit.planner.predict import LayerShape
 from phonebit.planner.predict.evaluation import Accuracy, Prediction, evaluate
-from phonebit.planner.predict.latency_predictor import ALL
-from phonebit.planner.predict.profile import DeviceProfile, ProcessorModels, read_profile
+from phonebit.planner.predict.profile import DeviceProfile, read_profile
 from phonebit.planner.predict.samples import PartSample, read_samples
 from phonebit.planner.predict.training import Trainer, split_by_layer
 
@@ -36,14 +34,11 @@ NAMES: Final = {
     "finegrained": "finegrained",
     "finegrained without dispatch": "finegrained_plain",
 }
-"""The evaluation's names of predictors, and those of plans.py."""
+"""The evaluation's names of predictors, and those in results."""
 AGAIN: Final = "measured_again"
 AGAIN_LAYERS: Final = 60
 AGAIN_SHARE: Final = 0.8
 """Of the budget, for those."""
-FLOAT_BYTES: Final = 4
-NAMES_OF_FEATURES: Final = ("features", "terms")
-"""Parts of a model that hold no parameters."""
 
 
 def is_linear(layer: LayerShape) -> bool:
@@ -125,43 +120,17 @@ def differences(
     return found
 
 
-def over_all(rows: Sequence[dict[str, Any]], way: str) -> dict[str, float]:
-    """A predictor's errors over all groups."""
-    count = sum(row["parts"] for row in rows)
-    return {
-        what: sum(row["errors"][way][what] * row["parts"] for row in rows) / count
-        for what in ("mape", "within_10")
-    }
-
-
-def size_bytes(models: Sequence[ProcessorModels], way: str) -> int:
-    """Bytes of a predictor's parameters; the one without augmentation has one model a processor."""
-    total = 0
-    for of_processor in models:
-        tables = to_record(of_processor)
-        if way == "finegrained_plain":
-            total += _bytes(tables["finegrained"][ALL])
-        else:
-            total += _bytes(tables[way])
-    return total
-
-
 def measure(bench: Bench) -> dict[str, Any]:
     """Trains without a fifth of the layers, and predicts those."""
     samples = read_samples(samples_path(bench.profile))
     learning, testing = split_by_layer(samples.parts)
     profile = Trainer(samples).fit(learning, samples.handovers)
     pairs = measured_again(bench)
-    rows = errors(profile, testing, pairs)
-    models = [of for of in (profile.gpu, *profile.cpu.values()) if of is not None]
     return {
         "learnt_from": len(learning),
         "tested_with": len(testing),
         "measured_again": len(pairs),
-        "groups": rows,
-        "all": {
-            way: over_all(rows, way) | {"bytes": size_bytes(models, way)} for way in NAMES.values()
-        },
+        "groups": errors(profile, testing, pairs),
     }
 
 
@@ -171,15 +140,6 @@ def _errors(accuracy: Accuracy) -> dict[str, float]:
         "median": accuracy.median_error,
         "within_10": accuracy.within_10,
     }
-
-
-def _bytes(record: Any) -> int:
-    """Numbers of 4 bytes; arrays of trees as they are."""
-    if isinstance(record, dict):
-        return sum(_bytes(item) for name, item in record.items() if name not in NAMES_OF_FEATURES)
-    if isinstance(record, list):
-        return sum(map(_bytes, record))
-    return len(base64.b64decode(record)) if isinstance(record, str) else FLOAT_BYTES
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The device profile of a testbed: samples collected and predictors trained in there.
 
-    python -m benchmarks.coexec.prepare_profile --gpu-cores 1 --cpu-cores 1 --isa avx2 --samples 200
+    python -m benchmarks.coexec.prepare_profile --testbed g1c1-avx2 --budget-s 900
 
 `phonebit collect` for one to three CPU threads and for all cores, then `phonebit train-predictor`.
 The time is the limit: collecting is interrupted when its share of the budget is over, and goes on
@@ -9,12 +9,10 @@ there when started again with --again.
 
 from __future__ import annotations
 
-import argparse
 import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from statistics import mean
 from typing import Any, Final
@@ -27,6 +25,7 @@ from phonebit.planner.predict.samples import read_samples
 TRAINING_SHARE: Final = 0.2
 """Of the budget; the rest is for collecting."""
 ENTRY: Final = "from phonebit.cli.main import main; main()"
+LAYERS: Final = 300
 SMOKE_LAYERS: Final = 12
 TURNS: Final = 16
 """In a single round. More take the time in which there could be more layers."""
@@ -73,12 +72,12 @@ def collect(
         raise RuntimeError(f"phonebit collect ended with exit code {code}")
 
 
-def measure(count: int, bench: Bench) -> dict[str, Any]:
+def measure(bench: Bench) -> dict[str, Any]:
     """Collects and trains."""
     profile = bench.profile
     profile.parent.mkdir(parents=True, exist_ok=True)
     samples = samples_path(profile)
-    wanted = SMOKE_LAYERS if bench.smoke else count
+    wanted = SMOKE_LAYERS if bench.smoke else LAYERS
     threads = thread_counts(bench)
     collect(bench, samples, threads, wanted, (1 - TRAINING_SHARE) * bench.budget.seconds)
     train = phonebit("train-predictor", str(samples), "-o", str(profile))
@@ -98,15 +97,5 @@ def samples_path(profile: Path) -> Path:
     return profile.with_name("samples.jsonl")
 
 
-def run() -> int:
-    """Command line."""
-    own = argparse.ArgumentParser(add_help=False)
-    own.add_argument("--samples", type=int, default=300, help="layers")
-    options, _ = own.parse_known_args()
-    parser = argparse.ArgumentParser(parents=[own])
-    experiments = {"profile": partial(measure, options.samples)}
-    return main(experiments, __doc__, budget_s=900, parser=parser)
-
-
 if __name__ == "__main__":
-    sys.exit(run())
+    sys.exit(main({"profile": measure}, __doc__, budget_s=900))

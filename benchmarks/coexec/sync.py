@@ -1,6 +1,6 @@
 """What meeting costs: polling, events and user events, and sharing by SVM, mapping and copying.
 
-    python -m benchmarks.coexec.sync --gpu-cores 1 --cpu-cores 1 --isa avx2
+    python -m benchmarks.coexec.sync --testbed g1c1-avx2
 
 Every way to share memory is combined with every way to wait. A layer that only moves values is cut
 in two, for maps from 4 KB to 4 MB; what it takes inside a network, less the slower processor's own
@@ -20,9 +20,8 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.coexec.experiment import Bench, main
-from benchmarks.coexec.layer_files import write_values
-from benchmarks.coexec.layer_tables import ALONE
-from benchmarks.coexec.layer_timing import MeasuredLayer
+from benchmarks.coexec.layer_files import MeasuredLayer, write_values
+from benchmarks.coexec.tables import ALONE
 from phonebit import DeviceError
 
 SHARING: Final = ("svm", "map", "copy")
@@ -57,7 +56,7 @@ def overheads(layers: dict[str, MeasuredLayer], rounds: int) -> dict[str, dict[s
         for name, layer in layers.items():
             seen[name].append(layer.rows_split(layer.height // 2, REPEATS).sharing_us)
         for layer in list(layers.values())[:1]:
-            seen[ALONE].append(layer.on_gpu(REPEATS).sharing_us)
+            seen[ALONE].append(layer.channels_split(layer.channels, REPEATS).sharing_us)
     return {
         name: {
             "median_us": median(values),

@@ -4,10 +4,11 @@ PoCL (OpenCL on the CPU) confined to some cores is the GPU, PhoneBit's CPU backe
 with an instruction set of choice, is the CPU. Numbers of cores and instruction sets set the balance
 between both as different phones do; all that is measured there is measured, not simulated.
 
-    python -m benchmarks.coexec.testbed --gpu-cores 1 --cpu-cores 1 --isa avx2
-    python -m benchmarks.coexec.testbed --gpu-cores 1 --cpu-cores 1 --isa avx2 -- COMMAND
+    python -m benchmarks.coexec.testbed --testbed g1c1-avx2
+    python -m benchmarks.coexec.testbed --testbed g1c1-avx2 -- COMMAND
 
-checks that the confinement holds, prints the balance, and runs the command in there.
+g4c3-avx2 is a GPU of 4 cores and a CPU of 3 with AVX2. The command checks that the confinement
+holds, prints the balance, and runs COMMAND in there.
 
 PoCL honours POCL_AFFINITY=1 (its thread i runs on core i) and the number of its threads,
 POCL_CPU_MAX_CU_COUNT or, in older versions, POCL_MAX_PTHREAD_COUNT. They count when OpenCL is
@@ -18,11 +19,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -31,7 +33,6 @@ from benchmarks.command_line import parser_of
 SIBLINGS: Final = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 MARK: Final = "PHONEBIT_TESTBED"
 """Environment variable that tells a process in which testbed it runs."""
-ISAS: Final = ("scalar", "avx2", "avx512", "neon")
 
 
 class TestbedError(RuntimeError):
@@ -54,19 +55,20 @@ class Testbed:
 
     @property
     def name(self) -> str:
-        """Key in results files, such as "g1c1-avx2"."""
+        """On command lines and in results files, such as "g1c1-avx2"."""
         return f"g{self.gpu_cores}c{self.cpu_cores}-{self.isa}"
 
     @classmethod
     def named(cls, name: str) -> Testbed:
-        """The testbed of a name."""
-        cores, _, isa = name.partition("-")
-        gpu, _, cpu = cores.removeprefix("g").partition("c")
-        return cls(int(gpu), int(cpu), isa)
+        """The testbed of a name.
 
-    def options(self) -> list[str]:
-        """Command line options that name it."""
-        return [f"--{key.replace('_', '-')}={value}" for key, value in asdict(self).items()]
+        Raises:
+            TestbedError: It is not a name of one.
+        """
+        found = re.fullmatch(r"g(\d+)c(\d+)-(\w+)", name)
+        if found is None:
+            raise TestbedError(f"{name!r} is no testbed; one is called such as g1c1-avx2")
+        return cls(int(found[1]), int(found[2]), found[3])
 
     def divide(self, allowed: Sequence[int]) -> tuple[list[int], list[int]]:
         """Which cores the GPU gets, and which the CPU.
@@ -176,16 +178,9 @@ def pocl_device() -> str:
     )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options that name a testbed."""
-    parser.add_argument("--gpu-cores", type=int, default=1, help="cores of PoCL, the GPU")
-    parser.add_argument("--cpu-cores", type=int, default=1, help="cores of the CPU backend")
-    parser.add_argument("--isa", choices=ISAS, default="avx2", help="of the CPU backend")
-
-
-def from_options(options: argparse.Namespace) -> Testbed:
-    """The testbed that the options name."""
-    return Testbed(options.gpu_cores, options.cpu_cores, options.isa)
+def add_argument(parser: argparse.ArgumentParser) -> None:
+    """The option that names a testbed."""
+    parser.add_argument("--testbed", default="g1c1-avx2", help="cores of GPU and CPU, its ISA")
 
 
 def run(command: Callable[[], int]) -> NoReturn:
@@ -199,11 +194,11 @@ def run(command: Callable[[], int]) -> NoReturn:
 def main() -> int:
     """Command line."""
     parser = parser_of(__doc__)
-    add_arguments(parser)
+    add_argument(parser)
     parser.add_argument("command", nargs=argparse.REMAINDER, help="behind --; runs in the testbed")
     options = parser.parse_args()
-    testbed = from_options(options)
-    check = [sys.executable, "-m", "benchmarks.coexec.confinement", *testbed.options()]
+    testbed = Testbed.named(options.testbed)
+    check = [sys.executable, "-m", "benchmarks.coexec.confinement", f"--testbed={testbed.name}"]
     with tempfile.TemporaryDirectory() as folder:
         results = f"--json={folder}/testbed.json"
         checked = testbed.run([*check, results])

@@ -1,15 +1,29 @@
-"""Tables on whole networks: the three papers' systems end to end; Markdown from the results."""
+"""The tables of the co-execution results; Markdown from the results."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from statistics import median
+from collections.abc import Mapping
+from statistics import mean, median
 from typing import Any, Final
 
 from benchmarks.markdown_table import markdown_table
 from benchmarks.titles import TITLES
 
 Record = dict[str, Any]
+KINDS: Final = {"linear": "linear", "convolution": "convolutional"}
+METHODS: Final = {
+    "finegrained": "Fine-Grained",
+    "codl": "CoDL",
+    "ulayer": "µLayer",
+    "search": "search",
+}
+PREDICTORS: Final = {
+    "ulayer": "µLayer",
+    "codl": "CoDL",
+    "finegrained": "Fine-Grained",
+    "finegrained_plain": "Fine-Grained, no augmentation",
+    "measured_again": "measured again",
+}
 SYSTEMS: Final = {
     "ulayer": "µLayer",
     "codl": "CoDL",
@@ -20,9 +34,87 @@ SYSTEMS: Final = {
 }
 CONTROL: Final = "cpu again"
 """The contestant "cpu" a second time: another network loaded from the same file."""
+ALONE: Final = "GPU alone"
+"""Beside the ways to meet."""
 GUARD: Final = 1.02
 """Planned execution over the better single processor, at most."""
-PARTS_OF_NETWORK: Final = ("first third", "second third", "last third")
+
+
+def testbeds_table(testbeds: Mapping[str, Record]) -> str:
+    """The divisions of the machines, and how fast either side is."""
+    head = ("testbed", "GPU cores", "CPU cores", "GPU GMAC/s", "CPU GMAC/s", "CPU : GPU",
+            "GPU slower beside CPU", "CPU slower beside GPU")  # fmt: skip
+    rows = []
+    for name, results in testbeds.items():
+        facts = results["testbed"]
+        slowed = facts["slower_together"]
+        rows.append(
+            (
+                name,
+                str(len(facts["gpu_cores"])),
+                f"{len(facts['cpu_cores'])}, {facts['isa']}",
+                f"{facts['gpu_gmacs']:.0f}",
+                f"{facts['cpu_gmacs']:.0f}",
+                f"{facts['cpu_over_gpu']:.2f}",
+                f"{slowed['gpu']:.2f}x",
+                f"{slowed['cpu']:.2f}x",
+            )
+        )
+    return markdown_table(head, rows)
+
+
+def sync_table(result: Record) -> str:
+    """Microseconds of a meeting, by bytes of the map that is handed over."""
+    ways = list(dict.fromkeys(way for size in result["bytes"].values() for way in size))
+    rows = [
+        (f"{int(size) // 1024} KB", *(_us(of_size.get(way)) for way in ways))
+        for size, of_size in result["bytes"].items()
+    ]
+    return markdown_table(("map", *ways), rows)
+
+
+def _us(spread: Mapping[str, float] | None) -> str:
+    return "-" if spread is None else f"{spread['median_us']:.1f}"
+
+
+def errors_table(testbeds: Mapping[str, Record]) -> str:
+    """Fine-Grained, table 1: mean absolute percentage errors on layers held out.
+
+    The last column has CoDL's measure, the share of predictions within 10 %.
+    """
+    within = f"{PREDICTORS['finegrained']} within ±10 %"
+    head = ("testbed", "processor", "layers", "parts", *PREDICTORS.values(), within)
+    rows = []
+    for name, results in testbeds.items():
+        for group in results["predictors"]["groups"]:
+            errors = group["errors"]
+            cells = [_percent(errors.get(way), "mape") for way in PREDICTORS]
+            cells.append(_percent(errors.get("finegrained"), "within_10"))
+            rows.append((name, group["processor"], group["layers"], str(group["parts"]), *cells))
+    return markdown_table(head, rows, texts=3)
+
+
+def _percent(of: Mapping[str, float] | None, what: str) -> str:
+    return "-" if of is None else f"{of[what]:.1%}"
+
+
+def layers_table(testbeds: Mapping[str, Record]) -> str:
+    """Fine-Grained, table 2: mean speed-ups of each method beside the search's."""
+    head = ("testbed", "CPU threads", "layers", "number", *METHODS.values(),
+            "share of the searched")  # fmt: skip
+    rows = []
+    for testbed, results in testbeds.items():
+        groups: dict[tuple[int, str], list[Record]] = {}
+        for row in results["layers"]["rows"]:
+            groups.setdefault((row["threads"], row["kind"]), []).append(row["us"])
+        for (threads, kind), times in sorted(groups.items(), key=lambda group: group[0][0]):
+            ups = {
+                way: mean(min(us["cpu"], us["gpu"]) / us[way] for us in times) for way in METHODS
+            }
+            cells = (f"{up:.2f}x" for up in ups.values())
+            share = f"{ups['finegrained'] / ups['search']:.1%}"
+            rows.append((testbed, str(threads), KINDS[kind], str(len(times)), *cells, share))
+    return markdown_table(head, rows)
 
 
 def networks_of(results: Record) -> dict[str, Record]:
@@ -52,8 +144,10 @@ def end_to_end_table(networks: Mapping[str, Record]) -> str:
     head = ("network", "GPU ms", "CPU ms", "layer by layer ms", "speed-up", "end to end ms",
             "speed-up", "over the GPU")  # fmt: skip
     rows = []
-    for name, network in _with(networks, "finegrained"):
-        alone = network["work"]["finegrained"]["individual_ms"]
+    for name, network in networks.items():
+        if "finegrained" not in network["times"]:
+            continue
+        alone = network["layer_by_layer_ms"]
         both = ms(network, "finegrained")
         rows.append(
             (
@@ -67,86 +161,6 @@ def end_to_end_table(networks: Mapping[str, Record]) -> str:
             )
         )
     return markdown_table(head, rows)
-
-
-ULAYER_STEPS: Final = {
-    "cpu": "CPU",
-    "gpu": "GPU",
-    "layer_to_processor": "layer to processor",
-    "ulayer_channels": "channels",
-    "ulayer_types": "+ types",
-    "ulayer": "+ branches: µLayer",
-}
-"""µLayer, figures 16 and 17."""
-
-
-def ulayer_table(networks: Mapping[str, Record]) -> str:
-    """µLayer, figures 16 and 17: latency over that of the layer-to-processor mechanism."""
-    rows = []
-    for name, network in _with(networks, *ULAYER_STEPS):
-        base = ms(network, "layer_to_processor")
-        cells = [f"{ms(network, way) / base:.2f}" for way in ULAYER_STEPS]
-        rows.append((TITLES[name], f"{base:.2f}", *cells))
-    return markdown_table(("network", "layer to processor ms", *ULAYER_STEPS.values()), rows)
-
-
-HYBRID: Final = {
-    "codl_rows": "rows only",
-    "codl_channels": "channels only",
-    "codl_hybrid": "hybrid",
-    "codl": "hybrid with chains",
-}
-
-
-def hybrid_table(networks: Mapping[str, Record]) -> str:
-    """CoDL, figure 18, and what chains add."""
-    head = ("network", *(f"{title} ms" for title in HYBRID.values()), "hybrid over the better")
-    rows = []
-    for name, network in _with(networks, *HYBRID):
-        better = min(ms(network, "codl_rows"), ms(network, "codl_channels"))
-        cells = [f"{ms(network, way):.2f}" for way in HYBRID]
-        rows.append((TITLES[name], *cells, f"{better / ms(network, 'codl_hybrid'):.2f}x"))
-    return markdown_table(head, rows)
-
-
-def dimensions_table(networks: Mapping[str, Record]) -> str:
-    """CoDL, figure 17: rows / channels / not cut, of the convolutions."""
-    rows = []
-    for name, network in _with(networks, "codl_hybrid"):
-        thirds = network["plans"]["codl_hybrid"]["cuts"]
-        every = [sum(of) for of in zip(*thirds, strict=True)]
-        rows.append((TITLES[name], *(" / ".join(map(str, of)) for of in (*thirds, every))))
-    return markdown_table(("network", *PARTS_OF_NETWORK, "all"), rows)
-
-
-def chains_table(networks: Mapping[str, Record]) -> str:
-    """CoDL, figures 19 and 20: chains, and what sharing costs with and without them."""
-    head = ("network", "layers", "in chains", "longest chains", "synchronizations, no chains",
-            "chains", "transferred KB, no chains", "chains", "overhead ms, no chains",
-            "chains")  # fmt: skip
-    rows = []
-    for name, network in _with(networks, "codl_hybrid", "codl"):
-        lengths = sorted((end - begin for begin, end in network["plans"]["codl"]["chains"]),
-                         reverse=True)  # fmt: skip
-        work = [network["work"][way] for way in ("codl_hybrid", "codl")]
-        count = network["layers"]
-        rows.append(
-            (
-                TITLES[name],
-                str(count),
-                f"{sum(lengths) / count:.0%}",
-                ", ".join(map(str, lengths[:3])) or "none",
-                *(str(of["meetings"]) for of in work),
-                *(f"{of['bytes'] / 1024:.0f}" for of in work),
-                *(f"{overhead_ms(network, way):.2f}" for way in ("codl_hybrid", "codl")),
-            )
-        )
-    return markdown_table(head, rows)
-
-
-def overhead_ms(network: Record, way: str) -> float:
-    """What is left of the end-to-end time when both processors' computation is subtracted."""
-    return ms(network, way) - float(network["work"][way]["work_ms"])
 
 
 def balance_table(testbeds: Mapping[str, Record]) -> str:
@@ -215,12 +229,3 @@ def control_text(testbeds: Mapping[str, Record]) -> list[str]:
 {median(apart):.1%} off the first one in the median of {len(ratios)} cases, {max(apart):.1%} at
 most, and more than 2 % slower in {len(beyond)} of them"""
     return [f"{text}: {'; '.join(beyond)}." if beyond else f"{text}."]
-
-
-def _with(networks: Mapping[str, Record], *ways: str) -> Sequence[tuple[str, Record]]:
-    """The networks that ran in all these ways."""
-    return [
-        (name, network)
-        for name, network in networks.items()
-        if all(way in network["times"] for way in ways)
-    ]
