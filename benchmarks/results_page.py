@@ -22,7 +22,6 @@ from benchmarks.cpu_kernels import document as cpu_kernels
 from benchmarks.energy import document as energy
 from benchmarks.gpu_kernels import document as gpu_kernels
 from benchmarks.networks import document as networks
-from benchmarks.networks import per_layer_plot
 from benchmarks.peers import document as peers
 from benchmarks.peers.gpu import document as gpu_peers
 from benchmarks.peers.gpu import throughput_plot
@@ -74,7 +73,6 @@ def main() -> int:
     for path, text in pages.items():
         path.write_text(text)
     throughput_plot.plots()
-    per_layer_plot.plots()
     return 0
 
 

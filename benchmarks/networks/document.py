@@ -16,7 +16,7 @@ PAPER_SPEED_UP: Final = 45
 
 
 def section() -> str:
-    """Tables of sizes and of single layers, with links to the plots."""
+    """Tables of sizes and of single layers."""
     layers = [per_layer_section(read_results(f"per_layer_{kind}.json"), kind) for kind in KINDS]
     return "\n\n".join([sizes_section(read_results("sizes.json")), *layers]) + "\n"
 
@@ -78,8 +78,6 @@ GPU code of CNNdroid on a Snapdragon 855). {document["equal_tensors"]} tensors o
 network are equal to the fused one's to the last bit.""",
         "",
         _how(document, kind),
-        "",
-        f"![Speed-up of each layer over float](../images/per_layer_{kind}.svg)",
         "",
         per_layer_table(document),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from benchmarks.markdown_table import markdown_table
-from benchmarks.peers.harness.tables import three_digits
+from benchmarks.peers.document import three_digits
 from benchmarks.records import provenance, read_results
 from benchmarks.titles import TITLES
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from benchmarks.figures import save, subplots
 from benchmarks.peers.gpu.document import FILE, PLOT
 from benchmarks.records import IMAGES, read_results
 from benchmarks.titles import TITLES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 STYLES: Final = {
     "phonebit": ("#1b6ca8", "-", "o"),
@@ -30,11 +32,18 @@ def plots() -> None:
 
 
 def draw(document: dict[str, Any], path: Path) -> None:
-    """Writes the plot of a results file of ``compare.py``."""
+    """Writes the plot of a results file of ``compare.py``; equal input draws equal files."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    mpl.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "phonebit", "font.size": 9}
+    from matplotlib import pyplot as plt
+
     networks = document["networks"]
     lines = -(-len(networks) // COLUMNS)
     columns = min(COLUMNS, len(networks))
-    figure, panels = subplots(lines, columns, 3.2 * columns, 2.7 * lines + 0.5)
+    size = (3.2 * columns, 2.7 * lines + 0.5)
+    figure, panels = plt.subplots(lines, columns, figsize=size, squeeze=False)
     for panel, network in zip(panels.flat, networks, strict=False):
         _panel(panel, network)
     for panel in panels.flat[len(networks) :]:
@@ -47,8 +56,9 @@ def draw(document: dict[str, Any], path: Path) -> None:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
     }
     figure.legend(found.values(), found.keys(), loc="lower center", frameon=False, ncols=3)
-    figure.tight_layout(rect=(0, 0.5 / (2.7 * lines + 0.5), 1, 1))
-    save(figure, path)
+    figure.tight_layout(rect=(0, 0.5 / size[1], 1, 1))
+    _save(figure, path)
+    plt.close(figure)
 
 
 def _panel(axes: Axes, network: dict[str, Any]) -> None:
@@ -74,3 +84,15 @@ def _panel(axes: Axes, network: dict[str, Any]) -> None:
     axes.set_title(TITLES[network["name"]], fontsize=10)
     axes.grid(True, which="major", color="#dddddd", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def _save(figure: Figure, path: Path) -> None:
+    """Writes a small SVG: tenths of a point, a line an element."""
+    file = io.StringIO()
+    figure.savefig(file, format="svg", metadata={"Date": None})
+    path.write_text(re.sub(r"<[^>]+>", lambda tag: _shorter(tag[0]), file.getvalue()))
+
+
+def _shorter(tag: str) -> str:
+    rounded = re.sub(r"\d+\.\d\d+", lambda number: f"{float(number[0]):.1f}", tag)
+    return re.sub(r"\s*\n\s*", " ", rounded)

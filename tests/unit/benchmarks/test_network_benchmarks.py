@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -195,15 +194,6 @@ def test_the_table_of_sizes_shows_paper_and_files() -> None:
     }
     text = document.sizes_table({"networks": {"yolov2_tiny": row}})
     assert "| YOLOv2-Tiny | 63.4 | 63.46 | 2.4 | 2.50 | **2.24** | 28.3x |" in text
-
-
-def test_the_plot_is_drawn(results: dict[str, Any], tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="Matplotlib is not installed")
-    plot = importlib.import_module("benchmarks.networks.per_layer_plot")
-    plot.draw(results, tmp_path / "plot.svg")
-    text = (tmp_path / "plot.svg").read_text()
-    for expected in ("conv1", "conv9", "fused", "Toy 1 f32", "PhoneBit f32"):
-        assert expected in text
 
 
 def test_committed_sizes_are_within_the_paper_s() -> None:
