@@ -21,6 +21,7 @@ from benchmarks.coexec import document as coexec
 from benchmarks.cpu_kernels import document as cpu_kernels
 from benchmarks.energy import document as energy
 from benchmarks.gpu_kernels import document as gpu_kernels
+from benchmarks.mobile_isa import document as mobile_isa
 from benchmarks.networks import document as networks
 from benchmarks.peers import document as peers
 from benchmarks.peers.gpu import document as gpu_peers
@@ -36,6 +37,7 @@ PAGES: Final = {
     "index.md": ("Results", (peers, gpu_peers, networks, accuracy, energy)),
     "kernels.md": ("Kernel measurements", (cpu_kernels, gpu_kernels)),
     "coexecution.md": ("Co-execution measurements", (coexec,)),
+    "mobile_gpus.md": ("Mobile GPU kernels, compiled only", (mobile_isa,)),
 }
 """Title and sections of each page, in order."""
 

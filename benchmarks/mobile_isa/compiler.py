@@ -60,13 +60,6 @@ GPUS = {
 }
 
 
-@dataclass(frozen=True)
-class Failure:
-    """A program that did not compile, with the end of what the compiler said."""
-
-    message: str
-
-
 def mesa_version(folder: Path) -> str:
     """Version of the unpacked Mesa."""
     return (folder / "root" / "mesa-version").read_text().strip()
@@ -74,7 +67,7 @@ def mesa_version(folder: Path) -> str:
 
 def compile_programs(
     folder: Path, gpu: Gpu, texts: Mapping[str, str], log: Path | None = None
-) -> dict[str, MachineCode | Failure]:
+) -> dict[str, MachineCode | str]:
     """Compiles programs of one kernel each.
 
     Args:
@@ -84,7 +77,7 @@ def compile_programs(
         log: keeps the compiler's whole output, with the disassembly, here.
 
     Returns:
-        One result a text, by name.
+        By name of a text its code, or the end of what the compiler said where there is none.
 
     Raises:
         RuntimeError: the root is incomplete, or the fake device does not come up.
@@ -92,7 +85,7 @@ def compile_programs(
     root = folder / "root"
     if not (root / "mesa-version").exists():
         raise RuntimeError(f"{root} is not complete; run benchmarks/mobile_isa/setup.sh {folder}")
-    results: dict[str, MachineCode | Failure] = {}
+    results: dict[str, MachineCode | str] = {}
     output = ""
     while len(results) < len(texts):
         missing = {name: text for name, text in texts.items() if name not in results}
@@ -161,9 +154,9 @@ def _run_in(root: Path, work: Path, gpu: Gpu, texts: Mapping[str, str]) -> str:
     return output.read_bytes().decode(errors="replace").replace("MESA: info: ", "")
 
 
-def _split(gpu: Gpu, output: str) -> dict[str, MachineCode | Failure]:
+def _split(gpu: Gpu, output: str) -> dict[str, MachineCode | str]:
     """Results of the programs that a process began; one that it did not end has crashed it."""
-    results: dict[str, MachineCode | Failure] = {}
+    results: dict[str, MachineCode | str] = {}
     for part in output.split("\n=== PROGRAM ")[1:]:
         name, _, log = part.partition("\n")
         end = re.search(r"^=== (BUILT|FAILED) ", log, re.MULTILINE)
@@ -171,9 +164,9 @@ def _split(gpu: Gpu, output: str) -> dict[str, MachineCode | Failure]:
             try:
                 results[name] = machine_code.parse(gpu.core, log)
             except ValueError as error:
-                results[name] = Failure(str(error))
+                results[name] = str(error)
         else:
             said = log[: end.start()] if end else log + "\nthe compiler crashed"
             lines = [line for line in said.splitlines() if line.strip()]
-            results[name] = Failure("\n".join(lines[-12:]) or "the compiler said nothing")
+            results[name] = "\n".join(lines[-12:]) or "the compiler said nothing"
     return results

@@ -1,15 +1,15 @@
-"""Kernels on layers on GPUs: which combinations there are, compiled, as rows of numbers."""
+"""Kernels on layers on GPUs: which combinations there are, compiled, as records of numbers."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from benchmarks.mobile_isa.compiler import Failure, Gpu, compile_programs
+from benchmarks.mobile_isa.compiler import Gpu, compile_programs
 from benchmarks.mobile_isa.layers import LAYERS, TRIED, Layer, Parameters, fitted, serves
-from benchmarks.mobile_isa.machine_code import RATES, MachineCode, Statistics, trip_counts
+from benchmarks.mobile_isa.machine_code import RATES, MachineCode, trip_counts
 from benchmarks.mobile_isa.tuning import Entry, choices
 from benchmarks.mobile_isa.work import work
 from phonebit.bnn_kernels.sources import assemble
@@ -21,6 +21,15 @@ ANCHORS = {
     ("arm", "popcount"): (r"POPCOUNT", 1),
     ("arm", "multiply_add"): (r"FMA\.", 1),
 }
+
+Record = dict[str, Any]
+"""A case on a GPU, as in the results file.
+
+``unit``: "word" (32 binary MACs) or "MAC"; ``instructions_per_unit``: executed, Adreno without
+nops, Bifrost tuples; ``cycles_per_unit``: of the busiest arithmetic unit, ``bound``; Adreno issue
+slots; ``loads_per_unit``: loads, stores and texture fetches. None: no estimate. The others are
+``machine_code.Statistics``, None where it did not compile; then ``problem`` says why.
+"""
 
 
 @dataclass(frozen=True)
@@ -36,36 +45,6 @@ class Case:
     kernel: str
     parameters: Parameters
     role: str
-
-
-@dataclass(frozen=True)
-class Row:
-    """What a case became on a GPU.
-
-    Attributes:
-        statistics: None when it did not compile; then `problem` says why.
-        unit: "word" (32 binary MACs), "MAC" or "result".
-        instructions: executed per unit; Adreno without nops, Bifrost tuples. None: no estimate.
-        cycles: of the busiest arithmetic unit, per unit of work; Adreno issue slots.
-        bound: that unit's name.
-        messages: loads, stores and texture fetches per unit of work.
-    """
-
-    gpu: str
-    case: Case
-    statistics: Statistics | None
-    unit: str
-    instructions: float | None = None
-    cycles: float | None = None
-    bound: str = ""
-    messages: float | None = None
-    problem: str = ""
-
-    @property
-    def is_bad(self) -> bool:
-        """Did not compile, spills, or keeps an array in private memory."""
-        one = self.statistics
-        return one is None or bool(one.spills or one.fills or one.scratch)
 
 
 def cases(gpu: Gpu, table: Sequence[Entry]) -> list[Case]:
@@ -96,7 +75,7 @@ def _combinations(
             yield kernel, values, ""
 
 
-def compile_rows(folder: Path, gpu: Gpu, wanted: Sequence[Case], log: Path | None) -> list[Row]:
+def compiled(folder: Path, gpu: Gpu, wanted: Sequence[Case], log: Path | None) -> list[Record]:
     """Compiles cases for a GPU.
 
     Raises:
@@ -107,38 +86,51 @@ def compile_rows(folder: Path, gpu: Gpu, wanted: Sequence[Case], log: Path | Non
         for index, case in enumerate(wanted)
     }
     results = compile_programs(folder, gpu, texts, log)
-    return [_row(gpu, case, results[str(index)]) for index, case in enumerate(wanted)]
+    return [_record(gpu, case, results[str(index)]) for index, case in enumerate(wanted)]
 
 
-def _row(gpu: Gpu, case: Case, result: MachineCode | Failure) -> Row:
+def _record(gpu: Gpu, case: Case, result: MachineCode | str) -> Record:
+    statistics = None if isinstance(result, str) else result.statistics
+    return {
+        "gpu": gpu.name,
+        "layer": case.layer.name,
+        "kernel": case.kernel,
+        "parameters": " ".join(f"{name}={value}" for name, value in case.parameters),
+        "role": case.role,
+        **_estimate(gpu, case, None if isinstance(result, str) else result),
+        "static_instructions": statistics and statistics.instructions,
+        "registers": statistics and statistics.registers,
+        "occupancy": statistics and statistics.occupancy,
+        "spills": statistics and statistics.spills,
+        "fills": statistics and statistics.fills,
+        "scratch": statistics and statistics.scratch,
+        "problem": result.strip() if isinstance(result, str) else "",
+    }
+
+
+def _estimate(gpu: Gpu, case: Case, code: MachineCode | None) -> Record:
+    """What an execution takes for a unit of work, where a kernel's work is known."""
     task = work(case.layer, case.kernel, case.parameters)
-    if isinstance(result, Failure):
-        return Row(gpu.name, case, None, task.unit, problem=result.message)
-    anchor = None
-    if task.anchor is not None:
-        pattern, factor = ANCHORS[gpu.vendor, task.anchor[0]]
-        anchor = (pattern, task.anchor[1] * factor)
-    trips = trip_counts(result, task.extents, anchor, task.idle)
+    names = ("instructions_per_unit", "cycles_per_unit", "bound", "loads_per_unit")
+    nothing = {"unit": task.unit if task else "", **dict.fromkeys(names)} | {"bound": ""}
+    if task is None or code is None:
+        return nothing
+    pattern, factor = ANCHORS[gpu.vendor, task.operation]
+    trips = trip_counts(code, task.extents, (pattern, task.operations * factor), task.idle)
     if trips is None:
-        return Row(gpu.name, case, result.statistics, task.unit)
-    executed = result.executed(trips)
-    rates = RATES[gpu.core]
-    messages = sum(executed.pop(unit) * rates[unit] for unit in ("ldst", "texture"))
+        return nothing
+    executed = code.executed(trips)
+    messages = sum(executed.pop(unit) * RATES[gpu.core][unit] for unit in ("ldst", "texture"))
     bound = max(executed, key=lambda unit: executed[unit])
-    slots = zip(result.weights(trips), result.instructions, strict=True)
-    return Row(
-        gpu.name,
-        case,
-        result.statistics,
-        task.unit,
-        instructions=sum(weight * one.slots for weight, one in slots) / task.per_item,
-        cycles=executed[bound] / task.per_item,
-        bound=bound,
-        messages=messages / task.per_item,
-    )
+    slots = zip(code.weights(trips), code.instructions, strict=True)
+    instructions = sum(weight * one.slots for weight, one in slots)
+    numbers = (instructions, executed[bound], messages)
+    per_unit = [round(number / task.per_item, 4) for number in numbers]
+    return {"unit": task.unit, "instructions_per_unit": per_unit[0],
+            "cycles_per_unit": per_unit[1], "bound": bound,
+            "loads_per_unit": per_unit[2]}  # fmt: skip
 
 
-def best(rows: Sequence[Row]) -> Row | None:
-    """The fewest cycles among rows that neither spill nor use scratch memory."""
-    good = [row for row in rows if not row.is_bad and row.cycles is not None]
-    return min(good, key=lambda row: row.cycles or math.inf, default=None)
+def is_bad(record: Record) -> bool:
+    """Whether it did not compile, spills, or keeps an array in private memory."""
+    return bool(record["problem"] or record["spills"] or record["fills"] or record["scratch"])

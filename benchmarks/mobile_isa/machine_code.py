@@ -15,7 +15,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 # Operations a cycle by unit, the weights of Mesa's own cycle counts. Adreno: issue slots.
 RATES = {
@@ -42,21 +41,15 @@ class Instruction:
 
     Attributes:
         names: mnemonics.
-        slots: how often it issues (Adreno repeats).
-        nops: issue slots in which it waits (Adreno).
+        slots: how often it issues (Adreno repeats; waiting takes none).
     """
 
     names: tuple[str, ...]
     slots: int = 1
-    nops: int = 0
 
 
-@dataclass(frozen=True)
-class Loop:
-    """Indices of a loop's first and last instruction."""
-
-    first: int
-    last: int
+Loop = tuple[int, int]
+"""Indices of a loop's first and last instruction."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +62,6 @@ class Statistics:
         occupancy: Adreno waves of at most 16; Mali 2 (full) or 1 (half the threads).
         spills: registers stored to memory; fills: read back.
         scratch: instructions that touch private memory, those of spills among them.
-        cycles: static, by unit.
     """
 
     instructions: int
@@ -78,7 +70,6 @@ class Statistics:
     spills: int
     fills: int
     scratch: int
-    cycles: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -93,8 +84,8 @@ class MachineCode:
     def weights(self, trips: Sequence[int]) -> list[int]:
         """How often each instruction runs when loop i runs trips[i] times an entry."""
         weights = [1] * len(self.instructions)
-        for loop, count in zip(self.loops, trips, strict=True):
-            for index in range(loop.first, loop.last + 1):
+        for (first, last), count in zip(self.loops, trips, strict=True):
+            for index in range(first, last + 1):
                 weights[index] *= count
         return weights
 
@@ -105,22 +96,15 @@ class MachineCode:
         for index, one in enumerate(self.instructions):
             number = one.slots * sum(1 for name in one.names if pattern.match(name))
             if number:
-                around = (
-                    i for i, loop in enumerate(self.loops) if loop.first <= index <= loop.last
-                )
+                around = (i for i, (first, last) in enumerate(self.loops) if first <= index <= last)
                 found[tuple(around)] += number
         return found
-
-    @cached_property
-    def unit_counts(self) -> list[Counter[str]]:
-        """Operations of each instruction by unit."""
-        return [_units(self.core, instruction) for instruction in self.instructions]
 
     def executed(self, trips: Sequence[int]) -> dict[str, float]:
         """Cycles a work-item by unit when loop i runs trips[i] times; Adreno: issue slots."""
         totals: Counter[str] = Counter()
-        for weight, counts in zip(self.weights(trips), self.unit_counts, strict=True):
-            for unit, number in counts.items():
+        for weight, instruction in zip(self.weights(trips), self.instructions, strict=True):
+            for unit, number in _units(self.core, instruction).items():
                 totals[unit] += weight * number
         return {unit: totals[unit] / rate for unit, rate in RATES[self.core].items()}
 
@@ -149,10 +133,7 @@ def _units(core: str, instruction: Instruction) -> Counter[str]:
 
 
 def trip_counts(
-    code: MachineCode,
-    extents: Sequence[int],
-    anchor: tuple[str, float] | None = None,
-    idle: int = 1,
+    code: MachineCode, extents: Sequence[int], anchor: tuple[str, float], idle: int = 1
 ) -> tuple[int, ...] | None:
     """How often each loop runs.
 
@@ -169,10 +150,6 @@ def trip_counts(
         One count a loop; None when no assignment comes near the anchor's number.
     """
     extents = [extent for extent in extents if extent > 1]
-    if anchor is None:
-        if len(extents) < len(code.loops):
-            return None
-        return tuple(extents[: len(code.loops)])
     pattern, wanted = anchor
     products = {
         math.prod(extents[first:last])
@@ -234,7 +211,7 @@ def _parse_adreno(log: str) -> MachineCode:
         if label := re.fullmatch(r"(l\d+):", line):
             labels[label[1]] = len(instructions)
             continue
-        flags = re.match(r"((?:\([a-z]+\d*\))*)\s*(?:\(nop(\d)\)\s*)?((?:\([a-z]+\d*\))*)", line)
+        flags = re.match(r"(?:\([a-z]+\d*\)\s*)*", line)
         assert flags is not None
         name = re.match(r"[a-z][\w.]*", line[flags.end() :])
         if name is None:
@@ -242,13 +219,13 @@ def _parse_adreno(log: str) -> MachineCode:
         repeat = re.search(r"\(rpt(\d)\)", flags[0])
         slots = 1 + (int(repeat[1]) if repeat else 0)
         if name[0] == "nop":
-            instructions.append(Instruction(("nop",), 0, slots))
+            instructions.append(Instruction(("nop",), 0))
             continue
         target = re.search(r"#(l\d+)$", line)
         if target and target[1] in labels:
             first = labels[target[1]]
             loops[first] = max(loops.get(first, 0), len(instructions))
-        instructions.append(Instruction((name[0],), slots, int(flags[2] or 0)))
+        instructions.append(Instruction((name[0],), slots))
     scratch = sum(1 for one in instructions if re.match(r"stp|ldp", one.names[0]))
     statistics = Statistics(
         instructions=int(numbers["non-nops"]),
@@ -257,9 +234,8 @@ def _parse_adreno(log: str) -> MachineCode:
         spills=0,
         fills=0,
         scratch=scratch,
-        cycles={"issue": numbers["non-nops"], "nops": numbers["nops"]},
     )
-    return MachineCode("adreno", tuple(instructions), _sorted_loops(loops), statistics)
+    return MachineCode("adreno", tuple(instructions), tuple(sorted(loops.items())), statistics)
 
 
 def _parse_mali(core: str, log: str) -> MachineCode:
@@ -288,8 +264,6 @@ def _parse_mali(core: str, log: str) -> MachineCode:
         elif inside:
             _add_mali_instruction(instructions, line)
     scratch = sum(1 for one in instructions for name in one.names if ".tl" in name)
-    units = ("arith", "fma", "cvt", "sfu", "t", "ldst", "ls")
-    names = {"t": "texture", "ls": "ldst"}
     statistics = Statistics(
         instructions=int(numbers["tuples" if core == "bifrost" else "instrs"]),
         registers=int(numbers["registers used"]),
@@ -297,9 +271,8 @@ def _parse_mali(core: str, log: str) -> MachineCode:
         spills=int(moved[1]),
         fills=int(moved[2]),
         scratch=scratch,
-        cycles={names.get(unit, unit): numbers[unit] for unit in units if unit in numbers},
     )
-    return MachineCode(core, tuple(instructions), _sorted_loops(loops), statistics)
+    return MachineCode(core, tuple(instructions), tuple(sorted(loops.items())), statistics)
 
 
 def _add_mali_instruction(instructions: list[Instruction], line: str) -> None:
@@ -312,8 +285,3 @@ def _add_mali_instruction(instructions: list[Instruction], line: str) -> None:
         instructions[-1] = Instruction(instructions[-1].names + names)
     else:
         instructions.append(Instruction(names))
-
-
-def _sorted_loops(loops: dict[int, int]) -> tuple[Loop, ...]:
-    ordered = sorted(loops.items(), key=lambda loop: (loop[0], -loop[1]))
-    return tuple(Loop(first, last) for first, last in ordered)

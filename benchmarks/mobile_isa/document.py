@@ -1,0 +1,76 @@
+"""The page on mobile GPUs, from results/mobile_isa.json: what is chosen, beside the cheapest."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from benchmarks.markdown_table import markdown_table
+from benchmarks.records import read_results
+
+FILE: Final = "mobile_isa.json"
+LAYERS: Final = ("3x3 64@56", "3x3 256@14", "1x1 64-128@56", "dense 25088-4096")
+HEAD: Final = ("GPU", "layer", "chosen", "instr", "cycles", "loads", "registers", "occ",
+               "cheapest tried")  # fmt: skip
+MARKS: Final = {"VECTOR_WORDS": "v{}", "COUNT": "carry-save", "ACCUMULATOR": "u16"}
+
+Record = dict[str, Any]
+
+
+def section() -> str:
+    """Markdown."""
+    document = read_results(FILE)
+    columns = document["columns"]
+    records = [dict(zip(columns, row, strict=True)) for row in document["rows"]]
+    rows = [
+        _cells(record, [other for other in records if _place(other) == _place(record)])
+        for record in records
+        if record["role"] == "chosen" and record["layer"] in LAYERS and not record["problem"]
+    ]
+    return f"""Machine code of the OpenCL kernels by Mesa's Adreno and Mali compilers.
+Nothing here was executed or timed. `python -m benchmarks.mobile_isa.mobile_isa`;
+`benchmarks/mobile_isa/README.md` explains the columns and their limits.
+
+Compiled by {document["compiler"]}. Instructions (Bifrost: tuples), cycles of the busiest arithmetic
+unit (Adreno: issue slots) and loads for 32 binary MACs. All rows: `benchmarks/results/{FILE}`.
+
+{markdown_table(HEAD, rows, texts=3)}
+"""
+
+
+def _place(record: Record) -> tuple[str, str]:
+    return record["gpu"], record["layer"]
+
+
+def _cells(record: Record, others: list[Record]) -> list[str]:
+    """A row; the cheapest neither spills nor uses scratch memory."""
+    cheapest = min(others, key=_cost)
+    text = f"`{_short(cheapest)}` {_number(cheapest['cycles_per_unit'])}"
+    return [
+        *_place(record),
+        f"`{_short(record)}`",
+        _number(record["instructions_per_unit"]),
+        f"{_number(record['cycles_per_unit'])} ({record['bound']})",
+        _number(record["loads_per_unit"]),
+        str(record["registers"]),
+        str(record["occupancy"]),
+        "" if cheapest is record else text,
+    ]
+
+
+def _cost(record: Record) -> float:
+    is_bad = record["problem"] or record["spills"] or record["fills"] or record["scratch"]
+    return math.inf if is_bad or record["cycles_per_unit"] is None else record["cycles_per_unit"]
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}" if value < 1 else f"{value:.2f}"
+
+
+def _short(record: Record) -> str:
+    values = dict(text.split("=") for text in record["parameters"].split())
+    tile = "x".join(values[name] for name in ("TILE_PIXELS", "TILE_FILTERS") if name in values)
+    marks = [
+        mark.format(values[name]) for name, mark in MARKS.items() if values.get(name, "0") != "0"
+    ]
+    return " ".join([record["kernel"], tile, *marks]).strip()
