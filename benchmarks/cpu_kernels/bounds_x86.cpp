@@ -17,15 +17,15 @@ namespace bench {
 
 namespace {
 
-/// Median over repetitions, each against a clock measured beside it; multiply-accumulates or other operations.
-double per_cycle(void (*loop)(long), double operations_per_loop) {
+/// Median over repetitions, each against a clock measured beside it.
+double per_cycle(void (*loop)(long), double macs_per_loop) {
   constexpr long kLoops = 4000;
   std::vector<double> rates;
   for (int i = 0; i < 21; ++i) {
-    const double ghz = measure_clock().ghz;
+    const double ghz = measure_clock();
     const double start = now();
     loop(kLoops);
-    rates.push_back(operations_per_loop * kLoops / ((now() - start) * ghz * 1e9));
+    rates.push_back(macs_per_loop * kLoops / ((now() - start) * ghz * 1e9));
   }
   std::sort(rates.begin(), rates.end());
   return rates[rates.size() / 2];
@@ -56,30 +56,6 @@ __attribute__((target("avx512f"))) void carry_save_loop(long n) {
                : "+r"(n)
                :
                : VECTOR_CLOBBERS);
-}
-
-// 16 chains of 512 bits, 10 of 256; zeros, since denormals would be slow.
-#define FMA_512(A, T) \
-  "vfmadd231ps %%zmm16, %%zmm17, %%zmm" #A "\n vfmadd231ps %%zmm16, %%zmm17, %%zmm" #T "\n"
-#define FMA_256(A, T) "vfmadd231ps %%ymm14, %%ymm15, %%ymm" #A "\n"
-
-__attribute__((target("avx512f"))) void fma_512_loop(long n) {
-  asm volatile(
-      "vpxord %%zmm16, %%zmm16, %%zmm16\n vpxord %%zmm17, %%zmm17, %%zmm17\n"
-      "1:\n" EACH_8(FMA_512) "decq %0\n jnz 1b\n vzeroupper\n"
-      : "+r"(n)
-      :
-      : VECTOR_CLOBBERS);
-}
-
-__attribute__((target("avx2,fma"))) void fma_256_loop(long n) {
-  asm volatile(
-      "vpxor %%ymm14, %%ymm14, %%ymm14\n vpxor %%ymm15, %%ymm15, %%ymm15\n"
-      "1:\n" EACH_8(FMA_256) "vfmadd231ps %%ymm14, %%ymm15, %%ymm8\n vfmadd231ps %%ymm14, %%ymm15, %%ymm9\n"
-      "decq %0\n jnz 1b\n vzeroupper\n"
-      : "+r"(n)
-      :
-      : VECTOR_CLOBBERS);
 }
 
 bool has_vpopcnt() {
@@ -125,10 +101,6 @@ Bounds measure_bounds() {
   }
   if (has_amx()) bounds.amx = per_cycle(tile_loop, 5 * 16 * 16 * 64);
   return bounds;
-}
-
-double measure_fma(int vector_bits) {
-  return vector_bits == 512 ? per_cycle(fma_512_loop, 16 * 16 * 2) : per_cycle(fma_256_loop, 10 * 8 * 2);
 }
 
 }  // namespace bench

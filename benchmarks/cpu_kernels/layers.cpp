@@ -11,22 +11,18 @@ double Layer::macs() const {
   return (double)shape.out_h * shape.out_w * shape.out_c * shape.kernel_h * shape.kernel_w * shape.in_c;
 }
 
-Layer conv(int size, int in_c, int out_c, int kernel, int stride, int pad, const std::string& called) {
-  const int out = (size + 2 * pad - kernel) / stride + 1;
-  Layer layer;
-  layer.shape = {size, size, in_c, out, out, out_c, kernel, kernel, stride, stride,
-                 1,    1,    pad,  pad, pad, pad,   0,      1,      0};
-  layer.name = (called.empty() ? "" : called + " ") + std::to_string(kernel) + "x" + std::to_string(kernel) +
-               (stride > 1 ? "s" + std::to_string(stride) : "") + " " + std::to_string(size) + "x" +
-               std::to_string(size) + " " + std::to_string(in_c) + "->" + std::to_string(out_c);
-  return layer;
-}
-
 namespace {
 
 /// Zeros keep the size of odd kernels of stride 1, as PyTorch pads for stride 2.
 Layer same(int size, int in_c, int out_c, int kernel, int stride) {
-  return conv(size, in_c, out_c, kernel, stride, kernel / 2);
+  const int pad = kernel / 2, out = (size + 2 * pad - kernel) / stride + 1;
+  Layer layer;
+  layer.shape = {size, size, in_c, out, out, out_c, kernel, kernel, stride, stride,
+                 1,    1,    pad,  pad, pad, pad,   0,      1,      0};
+  layer.name = std::to_string(kernel) + "x" + std::to_string(kernel) +
+               (stride > 1 ? "s" + std::to_string(stride) : "") + " " + std::to_string(size) + "x" +
+               std::to_string(size) + " " + std::to_string(in_c) + "->" + std::to_string(out_c);
+  return layer;
 }
 
 Layer dense(int size, int in_c, int out_c) {

@@ -17,9 +17,6 @@ struct Layer {
   bool dense() const { return shape.out_h * shape.out_w == 1; }
 };
 
-/// Square layer, padded by zeros on all sides; its name begins with what it is called here, if anything.
-Layer conv(int size, int in_c, int out_c, int kernel, int stride, int pad, const std::string& called = "");
-
 /// Those of binary convolutions.
 std::vector<Layer> layers();
 

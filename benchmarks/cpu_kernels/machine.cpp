@@ -34,8 +34,7 @@ double median(std::vector<double> values) {
 #define REPEAT_16(x) x x x x x x x x x x x x x x x x
 
 // An exclusive or of two registers takes one cycle everywhere and cannot be folded (the second one never
-// holds the same value, so it is no zero idiom either); the check is a chain of 64-bit multiplications, three
-// cycles each.
+// holds the same value, so it is no zero idiom either).
 __attribute__((noinline)) void chain(long n) {
 #if defined(__x86_64__)
   uint64_t x = 1;
@@ -51,37 +50,18 @@ __attribute__((noinline)) void chain(long n) {
 #endif
 }
 
-__attribute__((noinline)) void check_chain(long n) {
-#if defined(__x86_64__)
-  uint64_t x = 3;
-  asm volatile("1:\n" REPEAT_16("imulq %0, %0\n") "decq %1\n jnz 1b\n" : "+r"(x), "+r"(n) : : "cc");
-#else
-  chain(n);
-#endif
-}
+}  // namespace
 
-#if defined(__x86_64__)
-constexpr double kCheckLatency = 3;
-#else
-constexpr double kCheckLatency = 1;
-#endif
-
-double chain_ghz(void (*run)(long), double latency) {
+double measure_clock() {
   constexpr long kLoops = 3000;
+  chain(20000);  // leave any idle state
   std::vector<double> ghz;
   for (int i = 0; i < 15; ++i) {
     const double start = now();
-    run(kLoops);
-    ghz.push_back(kLoops * 16 * latency / (now() - start) / 1e9);
+    chain(kLoops);
+    ghz.push_back(kLoops * 16 / (now() - start) / 1e9);
   }
   return median(ghz);
-}
-
-}  // namespace
-
-Clock measure_clock() {
-  chain(20000);  // leave any idle state
-  return {chain_ghz(chain, 1), chain_ghz(check_chain, kCheckLatency)};
 }
 
 namespace {
@@ -156,7 +136,6 @@ Timing time_calls(const std::function<void()>& call, int samples) {
 
 #if !defined(__x86_64__)
 Bounds measure_bounds() { return {0, 0, 0}; }
-double measure_fma(int) { return 0; }
 #endif
 
 }  // namespace bench

@@ -21,14 +21,9 @@ struct FreeAligned {
 using Aligned = std::unique_ptr<char, FreeAligned>;
 Aligned aligned(size_t bytes);
 
-struct Clock {
-  double ghz;        // the chain that a kernel's cycles are counted with
-  double check_ghz;  // another chain; far from `ghz` means that one of them is not what it seems
-};
-
-/// Core clock from chains of dependent instructions with a known latency. Additions of constants will not do:
-/// recent Intel cores fold them at register renaming, and a chain of them reads several times the clock.
-Clock measure_clock();
+/// Core clock in GHz from a chain of dependent instructions with a known latency. Additions of constants will
+/// not do: recent Intel cores fold them at register renaming, and a chain of them reads several times the clock.
+double measure_clock();
 
 /// Bytes a second that one thread reads from a buffer of this size after it has been read before.
 double measure_read_bandwidth(size_t bytes);
@@ -41,9 +36,6 @@ struct Bounds {
 };
 
 Bounds measure_bounds();
-
-/// Float operations a cycle of independent FMA chains in registers of 512 or 256 bits; 0 where unknown.
-double measure_fma(int vector_bits);
 
 /// Model name of the processor.
 std::string processor_name();
