@@ -20,6 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,68 +33,32 @@ MARCH_FEATURES = "+dotprod,+i8mm"
 MOST_LINES_BEHIND = 40  # from a loop's last mark to its branch
 
 
-@dataclass(frozen=True)
-class Target:
-    """A core with the least MAC/cycle of a loop; None where nothing is demanded."""
+Floors = dict[str, float]
+"""The least MAC/cycle of a loop by core; 0 where nothing is demanded."""
+UNWATCHED: Floors = {"neoverse-n1": 0, "cortex-a55": 0, "cortex-a53": 0}
+DOTPROD = "-march=armv8.2-a+dotprod"
 
-    core: str
-    floor: float | None = None
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """A kernel file below cpu_backend, the flags of its folder, and the cores to predict it for."""
-
-    source: str
-    targets: tuple[Target, ...]
-    flags: tuple[str, ...] = ()
-
-
-KERNELS = (
-    Kernel(
+KERNELS: tuple[tuple[str, Floors, tuple[str, ...]], ...] = (
+    (
         "neon/binary_conv_pair_table.cpp",
-        (
-            Target("neoverse-n1", 80),
-            Target("cortex-a55", 30),
-            Target("cortex-a53", 27),
-        ),
+        {"neoverse-n1": 80, "cortex-a55": 30, "cortex-a53": 27},
+        (),
     ),
-    Kernel(
-        "neon/binary_conv_count.cpp",
-        (Target("neoverse-n1"), Target("cortex-a55"), Target("cortex-a53")),
-    ),
-    Kernel(
-        "neon/u8_conv.cpp",
-        (
-            Target("neoverse-n1", 9),
-            Target("cortex-a55", 2.8),
-            Target("cortex-a53", 2.7),
-        ),
-    ),
-    Kernel(
-        "neon/value_kernels.cpp",
-        (Target("neoverse-n1"), Target("cortex-a55"), Target("cortex-a53")),
-    ),
-    Kernel(
+    ("neon/binary_conv_count.cpp", UNWATCHED, ()),
+    ("neon/u8_conv.cpp", {"neoverse-n1": 9, "cortex-a55": 2.8, "cortex-a53": 2.7}, ()),
+    ("neon/value_kernels.cpp", UNWATCHED, ()),
+    (
         "neon_dotprod/byte_kernels.cpp",
-        (
-            Target("neoverse-n1", 28),
-            Target("cortex-a76", 28),
-            Target("cortex-a55", 7),
-            Target("neoverse-v1", 56),
-        ),
-        ("-march=armv8.2-a+dotprod",),
+        {"neoverse-n1": 28, "cortex-a76": 28, "cortex-a55": 7, "neoverse-v1": 56},
+        (DOTPROD,),
     ),
-    Kernel(
+    (
         "neon_i8mm/byte_kernels.cpp",
-        (
-            Target("cortex-a710", 44),
-            Target("neoverse-v1", 86),
-            Target("cortex-a510", 20),
-        ),
-        ("-march=armv8.2-a+dotprod+i8mm",),
+        {"cortex-a710": 44, "neoverse-v1": 86, "cortex-a510": 20},
+        (DOTPROD + "+i8mm",),
     ),
 )
+"""Kernel files below cpu_backend, the cores to predict them for, and the flags of their folder."""
 
 
 @dataclass(frozen=True)
@@ -103,20 +68,6 @@ class Loop:
     name: str
     macs: int
     assembly: str
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """MAC/cycle of a loop on a core."""
-
-    loop: str
-    target: Target
-    macs_per_cycle: float
-
-    @property
-    def is_under(self) -> bool:
-        """Whether the loop is slower than its floor."""
-        return self.target.floor is not None and self.macs_per_cycle < self.target.floor
 
 
 def find_llvm_mca() -> str:
@@ -135,12 +86,11 @@ def find_llvm_mca() -> str:
     )
 
 
-def compile_loops(compiler: str, kernel: Kernel) -> list[Loop]:
+def compile_loops(compiler: str, source: Path, own_flags: Sequence[str]) -> list[Loop]:
     """Compiles a kernel file as a release build does and cuts the marked loops out of its assembly.
 
     A loop that the compiler has copied, into several callers, is there once for each copy.
     """
-    source = CPU_BACKEND / kernel.source
     with tempfile.NamedTemporaryFile(suffix=".s") as output:
         flags = [
             "-std=c++17",
@@ -150,7 +100,9 @@ def compile_loops(compiler: str, kernel: Kernel) -> list[Loop]:
             "-ffp-contract=off",
             "-DPHONEBIT_MCA_MARKERS",
             f"-I{CPU_BACKEND}",
-            *kernel.flags,
+            f"-I{CPU_BACKEND.parent}/runtime/ops/include",
+            f"-I{CPU_BACKEND.parent}/bnn_kernels",
+            *own_flags,
         ]
         subprocess.run([compiler, *flags, "-S", str(source), "-o", output.name], check=True)
         lines = Path(output.name).read_text().splitlines()
@@ -181,12 +133,12 @@ def cut_loop(lines: list[str], begin: int, name: str) -> str:
     return "\n".join(re.sub(rf"({re.escape(label)}|3b)$", "0", line) for line in body)
 
 
-def predict(llvm_mca: str, loop: Loop, target: Target) -> Prediction:
-    """Runs llvm-mca over many passes of a loop."""
+def predict(llvm_mca: str, loop: Loop, core: str) -> float:
+    """MAC/cycle of a loop on a core, by llvm-mca over many passes."""
     command = [
         llvm_mca,
         "-mtriple=aarch64",
-        f"-mcpu={target.core}",
+        f"-mcpu={core}",
         f"-mattr={MARCH_FEATURES}",
         f"-iterations={ITERATIONS}",
     ]
@@ -195,25 +147,8 @@ def predict(llvm_mca: str, loop: Loop, target: Target) -> Prediction:
     ).stdout
     cycles = re.search(r"Total Cycles:\s+(\d+)", report)
     if cycles is None:
-        sys.exit(f"neon_mca: {llvm_mca} printed no cycle count for {loop.name} on {target.core}")
-    macs_per_cycle = round(loop.macs * ITERATIONS / int(cycles[1]), 1)
-    return Prediction(loop.name, target, macs_per_cycle)
-
-
-def predict_kernel(compiler: str, llvm_mca: str, kernel: Kernel) -> list[Prediction]:
-    """Predicts a kernel's loop on its cores; of copies of the loop the slowest one counts."""
-    loops = compile_loops(compiler, kernel)
-    return [
-        min((predict(llvm_mca, loop, target) for loop in loops), key=lambda row: row.macs_per_cycle)
-        for target in kernel.targets
-    ]
-
-
-def format_row(row: Prediction) -> str:
-    """Returns a line of the table."""
-    floor = "-" if row.target.floor is None else f"{row.target.floor:g}"
-    verdict = "   UNDER THE FLOOR" if row.is_under else ""
-    return f"{row.loop:<16} {row.target.core:<12} {row.macs_per_cycle:>9} {floor:>6}{verdict}"
+        sys.exit(f"neon_mca: {llvm_mca} printed no cycle count for {loop.name} on {core}")
+    return round(loop.macs * ITERATIONS / int(cycles[1]), 1)
 
 
 def main() -> int:
@@ -227,16 +162,16 @@ def main() -> int:
             "install g++-aarch64-linux-gnu or pass --compiler"
         )
     llvm_mca = find_llvm_mca()
-    table = [
-        row for kernel in KERNELS for row in predict_kernel(arguments.compiler, llvm_mca, kernel)
-    ]
-    print(
-        f"{'loop':<16} {'core':<12} {'MAC/cycle':>9} {'floor':>6}   "
-        f"predicted by {Path(llvm_mca).name}"
-    )
-    for row in table:
-        print(format_row(row))
-    return 1 if any(row.is_under for row in table) else 0
+    print(f"{'loop':<16} {'core':<12} {'MAC/cycle':>9} {'floor':>6}   by {Path(llvm_mca).name}")
+    failed = False
+    for file, floors, flags in KERNELS:
+        loops = compile_loops(arguments.compiler, CPU_BACKEND / file, flags)
+        for core, floor in floors.items():
+            slowest, name = min((predict(llvm_mca, loop, core), loop.name) for loop in loops)
+            verdict = "   UNDER THE FLOOR" if slowest < floor else ""
+            print(f"{name:<16} {core:<12} {slowest:>9} {floor or '-':>6}{verdict}", flush=True)
+            failed |= bool(verdict)
+    return int(failed)
 
 
 if __name__ == "__main__":
