@@ -18,6 +18,7 @@ from typing import Final
 
 from benchmarks import accuracy
 from benchmarks.coexec import document as coexec
+from benchmarks.conversion import document as conversion
 from benchmarks.cpu_kernels import document as cpu_kernels
 from benchmarks.energy import document as energy
 from benchmarks.gpu_kernels import document as gpu_kernels
@@ -37,6 +38,7 @@ PAGES: Final = {
     "index.md": ("Results", (peers, gpu_peers, networks, accuracy, energy)),
     "kernels.md": ("Kernel measurements", (cpu_kernels, gpu_kernels)),
     "coexecution.md": ("Co-execution measurements", (coexec,)),
+    "networks.md": ("Networks that convert", (conversion,)),
     "mobile_gpus.md": ("Mobile GPU kernels, compiled only", (mobile_isa,)),
 }
 """Title and sections of each page, in order."""

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import phonebit
 from benchmarks.command_line import parser_of
-from benchmarks.conversion.networks import Subject, build, framework_of, missing_packages
+from benchmarks.conversion.networks import Subject, build, framework_of
 from phonebit.converter.cost import bytes_moved
 from phonebit.converter.importers.sources import ImportOptions
 from phonebit.converter.reader import read_graph
@@ -28,7 +28,7 @@ PICTURES: Final = 4
 Row = dict[str, Any]
 """What the table says of a network; ``document.HEAD`` describes its columns.
 
-Beside these: ``converts``, "yes", "no" or "not installed", and the ``reason``; ``missed``, layers
+Beside these: ``converts``, "yes" or "no", and the ``reason``; ``missed``, layers
 trained as binary that did not become so; ``tolerance`` of a difference that no rounding-sensitive
 sign explains; ``unexplained``, images whose result differs without such a cause.
 """
@@ -41,12 +41,9 @@ def row_of(name: str, converts: str, reason: str = "") -> Row:
             "pictures": 0}  # fmt: skip
 
 
-def measure(name: str, small: bool) -> Row:
+def measure(name: str) -> Row:
     """Converts and compares one network."""
-    missing = missing_packages(name)
-    if missing:
-        return row_of(name, "not installed", ", ".join(missing))
-    subject = build(name, small, PICTURES)
+    subject = build(name, PICTURES)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "network.pbit"
         begin = time.perf_counter()
@@ -94,9 +91,7 @@ def main() -> None:
     """Command line."""
     parser = parser_of(__doc__)
     parser.add_argument("network")
-    parser.add_argument("--small", action="store_true")
-    options = parser.parse_args()
-    print(json.dumps(measure(options.network, options.small)))
+    print(json.dumps(measure(parser.parse_args().network)))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from support.torch_networks import NETWORKS as PYTORCH
 
 SEED: Final = 1
-SMALL_SIZE: Final = 96
+SIZE: Final = 224
 CALIBRATION: Final = 8
 """Pictures that batch statistics are taken from; of one, dense layers would have no variance."""
 
@@ -62,40 +61,32 @@ def framework_of(name: str) -> Framework:
     return "Larq" if name in LARQ_ZOO else "PyTorch"
 
 
-def missing_packages(name: str) -> list[str]:
-    """Packages that building the network needs and that are not installed."""
-    needed = ("tensorflow", "larq", "larq_zoo") if name in LARQ_ZOO else ("torch",)
-    return [package for package in needed if find_spec(package) is None]
-
-
-def build(name: str, small: bool, count: int) -> Subject:
+def build(name: str, count: int) -> Subject:
     """A network with random weights and pictures to compare it on.
 
     Args:
         name: One of ``LARQ_ZOO`` or ``PYTORCH``.
-        small: A smaller input (Larq) or the small version (PyTorch) instead of the published one.
         count: Number of pictures.
     """
-    return _zoo(name, small, count) if name in LARQ_ZOO else _torch(name, small, count)
+    return _zoo(name, count) if name in LARQ_ZOO else _torch(name, count)
 
 
-def _zoo(name: str, small: bool, count: int) -> Subject:
+def _zoo(name: str, count: int) -> Subject:
     os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
     import larq_zoo
 
     from support.larq_networks import make_random, real_pictures
 
-    size = SMALL_SIZE if small else 224
     factory = getattr(getattr(larq_zoo, LARQ_ZOO[name]), name)
-    model = factory(input_shape=(size, size, 3), weights=None)
-    make_random(model, real_pictures(CALIBRATION, size, SEED), SEED)
-    return Subject(model, {}, real_pictures(count, size, SEED + 1))
+    model = factory(input_shape=(SIZE, SIZE, 3), weights=None)
+    make_random(model, real_pictures(CALIBRATION, SIZE, SEED), SEED)
+    return Subject(model, {}, real_pictures(count, SIZE, SEED + 1))
 
 
-def _torch(name: str, small: bool, count: int) -> Subject:
+def _torch(name: str, count: int) -> Subject:
     entry = PYTORCH[name]
-    module = entry.build("random", SEED, small)
-    pictures = entry.inputs("random", count, SEED + 1, small).numpy()
+    module = entry.build("random", SEED, small=False)
+    pictures = entry.inputs("random", count, SEED + 1, small=False).numpy()
     shape = (1, *pictures.shape[1:])
     return Subject(
         module,

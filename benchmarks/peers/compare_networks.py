@@ -58,21 +58,14 @@ def say(text: str) -> None:
 
 
 def report(entry: dict[str, Any], title: str) -> None:
-    """One case in lines."""
-    counted = "" if entry["only_quiet_rounds_count"] else ", too few quiet: all count"
+    """One case in a line, and what failed in it."""
     say(
         f"{title}, {entry['threads']} threads, batch {entry['batch']}: "
-        f"{entry['quiet_rounds']} of {entry['rounds']} rounds quiet{counted}"
+        f"{entry['quiet_rounds']} of {entry['rounds']} rounds quiet"
     )
     for row in entry["rows"]:
-        name = f"  {row['title']:22} {row['precision']:6}"
         if "reason" in row:
-            say(f"{name} failed: {row['reason']}")
-            continue
-        agreement = row["agreement"]
-        differs = "" if agreement is None or agreement["agrees"] else "  RESULT DIFFERS"
-        ratio = f"{row['ratio']:6.1f}x" if "ratio" in row else ""
-        say(f"{name} {row['median_ms']:9.3f} ms {ratio}{differs}")
+            say(f"  {row['title']} {row['precision']} failed: {row['reason']}")
 
 
 def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:

@@ -7,8 +7,7 @@ the others' with the converter's interpreter. An engine that fails is a row with
 
     python -m benchmarks.peers.gpu.compare --work DIR --json benchmarks/results/peers_gpu.json
 
-README.md here says what it needs. About 7 minutes on an H200 with the defaults. ``--rehearsal``
-tries all of it on a processor; its numbers say nothing.
+README.md here says what it needs. About 7 minutes on an H200 with the defaults.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ from benchmarks.command_line import parser_of
 from benchmarks.peers.gpu.nvml import Nvml
 from benchmarks.peers.harness.catalogue import (
     GPU_CONTENDERS,
-    REHEARSAL,
     SUBJECTS,
     Contender,
     Subject,
@@ -40,7 +38,6 @@ from benchmarks.peers.harness.files import Files
 from benchmarks.peers.harness.measure import reads_levels, start, take_worker_turns
 from benchmarks.peers.harness.worker_process import WorkerError, WorkerProcess
 from benchmarks.records import write_results
-from benchmarks.rounds import Rounds
 from benchmarks.run_context import run_context
 
 NETWORKS: Final = {
@@ -100,9 +97,6 @@ class NetworkComparison:
 
     def _start(self, contender: Contender, reason: str | None) -> None:
         key = contender.engine
-        if self.options.rehearsal and key in REHEARSAL:
-            precision, device = REHEARSAL[key]
-            contender = replace(contender, precision=precision, device=device)
         form = "binary" if contender.is_binary else "float"
         row: Row = {"key": key, "title": contender.title, "form": form, "batches": []}
         self.rows[key] = row = {**row, "agreement": [], "precision": contender.precision}
@@ -168,7 +162,7 @@ class NetworkComparison:
             row["first_ms"] = started["first_ms"]
             row["memory_mib"] = self.nvml.memory_mib(self.workers[key].ready["pid"])
             self.rows[key]["batches"].append(row)
-        self._report(batch, rounds)
+        print(f"{self.subject.name} x{batch}, {len(rounds.canary_ms)} rounds", flush=True)
 
     def _check_results(self, batch: int) -> None:
         for key in list(self.workers):
@@ -194,14 +188,6 @@ class NetworkComparison:
         self.rows[key]["failure"] = f"{request}: {error}"
         self.workers.pop(key, None)
         print(f"{self.subject.name}: {key} failed at {request}: {error}", flush=True)
-
-    def _report(self, batch: int, rounds: Rounds) -> None:
-        texts = []
-        for key in self.workers:
-            measured = [row for row in self.rows[key]["batches"] if row["batch"] == batch]
-            texts += [f"{key} {row['median_ms']:.3f}" for row in measured]
-        what = f"{self.subject.name} x{batch}, {len(rounds.canary_ms)} rounds"
-        print(f"{what}: {', '.join(texts)}", flush=True)
 
 
 def agreement(result: NDArray[Any], reference: NDArray[Any]) -> Row:
@@ -233,8 +219,8 @@ def compare(options: argparse.Namespace) -> None:
     """The whole run; the results file is written after each network, so that none is lost."""
     nvml = Nvml()
     os.environ.setdefault("PHONEBIT_CACHE_DIR", str(options.work / "cache"))
-    context = {**run_context("gpu"), **nvml.describe(), "rehearsal": options.rehearsal}
-    document: Row = {"context": {**context, "tune": options.tune}, "networks": []}
+    context = {**run_context("gpu"), **nvml.describe(), "tune": options.tune}
+    document: Row = {"context": context, "networks": []}
     pythons = {"phonebit": sys.executable, "tensorflow": options.tensorflow_python}
     files = Files(options.work.resolve(), pythons, "f32")
     for name in options.networks:
@@ -260,7 +246,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tune-timeout-s", type=float, default=30.0, help="for one network")
     parser.add_argument("--tensorflow-python", default=sys.executable, help="writes LiteRT's files")
     parser.add_argument("--skip", nargs="+", default=(), metavar="ENGINE")
-    parser.add_argument("--rehearsal", action="store_true")
     options = parser.parse_args(arguments)
     options.work.mkdir(parents=True, exist_ok=True)
     compare(options)

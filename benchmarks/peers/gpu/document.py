@@ -25,8 +25,6 @@ def render(document: Row) -> str:
     """Markdown of a results file of ``compare.py``."""
     networks, context = document["networks"], document["context"]
     parts = [_introduction(context)]
-    if context["rehearsal"]:
-        parts.append("**A rehearsal on a processor: these numbers say nothing about GPUs.**")
     batches = sorted({row["batch"] for _, entry in _entries(networks) for row in entry["batches"]})
     if batches:
         parts += [f"Batch {batches[0]}, ms:", latency_table(networks, batches[0])]

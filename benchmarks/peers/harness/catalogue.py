@@ -160,8 +160,6 @@ GPU_CONTENDERS: Final = (
         device="cuda:0",
     ),
 )
-REHEARSAL: Final = {"ncnn": ("f16", "cpu"), "litert": ("f32", "cpu"), "torch": ("f32", "cpu")}
-"""Precision and device of those where there is no GPU and only the benchmark is tried."""
 
 
 def subject(name: str) -> Subject:

@@ -17,13 +17,12 @@ def load(task: Task) -> Engine:
     """The network of a .tflite file for one picture."""
     from ai_edge_litert import compiled_model as litert
 
-    accelerators = litert.HardwareAccelerator
     options = litert.Options(
-        hardware_accelerators=accelerators.CPU if task.device == "cpu" else accelerators.GPU,
-        gpu_options=litert.GpuOptions(enforce_f32=task.precision == "f32"),
+        hardware_accelerators=litert.HardwareAccelerator.GPU,
+        gpu_options=litert.GpuOptions(enforce_f32=False),
     )
     model = litert.CompiledModel.from_file(task.model, options=options)
-    if task.device != "cpu" and not model.is_fully_accelerated():
+    if not model.is_fully_accelerated():
         raise RuntimeError("LiteRT's GPU accelerator does not take the whole network")
     (given,), (returned,) = model.create_input_buffers(0), model.create_output_buffers(0)
     signature = next(iter(model.get_signature_list()))

@@ -22,12 +22,11 @@ def load(task: Task) -> Engine:
     if ncnn.get_gpu_count() == 0:
         raise RuntimeError("ncnn finds no Vulkan device (is libvulkan.so.1 there, a driver?)")
     info = ncnn.get_gpu_info(ncnn.get_default_gpu_index())
-    if info.type() == CPU_KIND and task.device != "cpu":
+    if info.type() == CPU_KIND:
         raise RuntimeError(f"ncnn's only Vulkan device is the processor: {info.device_name()}")
     net = ncnn.Net()
-    is_half = task.precision == "f16"
     net.opt.use_vulkan_compute = True
-    net.opt.use_fp16_packed = net.opt.use_fp16_storage = net.opt.use_fp16_arithmetic = is_half
+    net.opt.use_fp16_packed = net.opt.use_fp16_storage = net.opt.use_fp16_arithmetic = True
     files = ((net.load_param, task.model), (net.load_model, Path(task.model).with_suffix(".bin")))
     for read, path in files:
         if read(str(path)):

@@ -162,7 +162,7 @@ def results() -> dict[str, Any]:
     ncnn |= {"notes": ["no batches"], "agreement": [near, wrong]}
     litert = entry("litert", "LiteRT", failure="start: RuntimeError:\nno adapter")
     context = {"cpu": "A CPU", "cores": 2, "gpu": "A GPU", "driver": "580.1", "commit": "abc"}
-    context |= {"date": "2026-11-22", "rehearsal": False}
+    context |= {"date": "2026-11-22"}
     networks = [{"name": name, "rows": [ours, ncnn]} for name in ("alexnet", "vgg16")]
     networks[1]["rows"] = [ours, ncnn, litert]
     return {"context": context, "networks": networks}
@@ -186,13 +186,6 @@ def test_document_says_what_is_exact_and_what_is_not() -> None:
     assert "- ncnn: results that are no numbers on AlexNet, VGG16." in text
     assert text.count("- ncnn: no batches.") == 1
     assert "Rounds for a number: 10 to 17; at least 6 of them" in text
-
-
-def test_rehearsal_is_marked() -> None:
-    rehearsed = results()
-    rehearsed["context"]["rehearsal"] = True
-    assert "these numbers say nothing" in document.render(rehearsed)
-    assert "these numbers say nothing" not in document.render(results())
 
 
 def test_plot_is_the_same_file_every_time(tmp_path: Path) -> None:
