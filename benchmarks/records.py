@@ -10,7 +10,6 @@ from typing import Any, Final
 from benchmarks import ROOT
 
 RESULTS: Final = ROOT / "benchmarks" / "results"
-IMAGES: Final = ROOT / "docs" / "images"
 RECORD_WIDTH: Final = 800
 """Characters: what fits stands on a line of its own."""
 

@@ -1,7 +1,6 @@
 """Writes docs/results/ and README's table from the results: nothing is typed by hand.
 
-Each section is ``section()`` of a module, Markdown made from files in ``benchmarks/results/``;
-modules that draw have ``plots()``, which writes files into ``docs/images/``.
+Each section is ``section()`` of a module, Markdown made from files in ``benchmarks/results/``.
 
     python -m benchmarks.results_page          # after any benchmark that wrote new results
     python -m benchmarks.results_page --check  # exit code 1 where a page is older than its results
@@ -26,7 +25,6 @@ from benchmarks.mobile_isa import document as mobile_isa
 from benchmarks.networks import document as networks
 from benchmarks.peers import document as peers
 from benchmarks.peers.gpu import document as gpu_peers
-from benchmarks.peers.gpu import throughput_plot
 from benchmarks.records import ROOT
 
 FOLDER: Final = ROOT / "docs" / "results"
@@ -63,7 +61,7 @@ def with_tables(page: Path, tables: str) -> str:
 
 
 def main() -> int:
-    """Writes the pages and the plots, or says which are out of date."""
+    """Writes the pages, or says which are out of date."""
     parser = argparse.ArgumentParser(description="Write the pages that show results.")
     parser.add_argument("--check", action="store_true", help="write nothing")
     options = parser.parse_args()
@@ -76,7 +74,6 @@ def main() -> int:
         return 1 if stale else 0
     for path, text in pages.items():
         path.write_text(text)
-    throughput_plot.plots()
     return 0
 
 

@@ -188,28 +188,23 @@ def guard_text(testbeds: Mapping[str, Record]) -> str:
         "otherwise everything stays on one processor; the papers' systems take what is predicted "
         "to be faster. An auto-selected plan runs only if it was the fastest during warm-up."
     ]
-    for is_tried, plans in (
-        (False, "guarded plans without auto-selection"),
-        (True, "auto-selected plans"),
-    ):
-        ratios = {
-            f"{TITLES[name]} on {testbed} by {SYSTEMS[way]}": 1 / speed_up(network, way)
-            for testbed, results in testbeds.items()
-            for name, network in networks_of(results).items()
-            for way in SYSTEMS
-            if way in network["times"]
-            and network["plans"][way]["is_guarded"]
-            and network["plans"][way].get("is_tried", False) == is_tried
-        }
+    found: dict[bool, dict[str, float]] = {False: {}, True: {}}
+    for testbed, results in testbeds.items():
+        for name, network in networks_of(results).items():
+            for way in (way for way in SYSTEMS if way in network["times"]):
+                plan = network["plans"][way]
+                if plan["is_guarded"]:
+                    what = f"{TITLES[name]} on {testbed} by {SYSTEMS[way]}"
+                    found[plan.get("is_tried", False)][what] = 1 / speed_up(network, way)
+    kinds = {False: "guarded plans without auto-selection", True: "auto-selected plans"}
+    than = "more than 2 % slower than the better single processor"
+    for is_tried, ratios in found.items():
         slower = [f"{what} ({ratio - 1:.1%})" for what, ratio in ratios.items() if ratio > GUARD]
-        than = "more than 2 % slower than the better single processor"
+        of = f"{len(ratios)} {kinds[is_tried]}"
         if slower:
-            found = f"{len(slower)} of {len(ratios)} {plans} are {than}: {'; '.join(slower)}."
+            sentences.append(f"{len(slower)} of {of} are {than}: {'; '.join(slower)}.")
         elif ratios:
-            found = f"None of {len(ratios)} {plans} is {than}."
-        else:
-            continue
-        sentences.append(found)
+            sentences.append(f"None of {of} is {than}.")
     return " ".join([*sentences, *control_text(testbeds)])
 
 

@@ -10,7 +10,6 @@ rate is known also as a share of what the popcount units can do: 64 operations a
 from __future__ import annotations
 
 import argparse
-import platform
 import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -129,7 +128,6 @@ def main() -> None:
     parser.add_argument("--device", default="gpu", help="gpu or gpu:<index>")
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=20)
-    parser.add_argument("--layers", nargs="*", help="parts of layer names")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
 
@@ -143,8 +141,6 @@ def main() -> None:
     )
     results = []
     for layer in LAYERS:
-        if arguments.layers and not any(part in layer.name for part in arguments.layers):
-            continue
         row = measure(layer, arguments)
         share = "" if peak is None else f"{100 * row['tops'] / peak:5.0f} %"
         wrong = "" if row["equal"] else "  WRONG"
@@ -159,7 +155,6 @@ def main() -> None:
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "device": device.name,
             "driver": device.driver_version,
-            "platform": platform.platform(),
             "popcount_peak_tops": peak,
             "batch": arguments.batch,
             "repeats": arguments.repeats,

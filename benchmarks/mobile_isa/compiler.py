@@ -89,7 +89,8 @@ def compile_programs(
     output = ""
     while len(results) < len(texts):
         missing = {name: text for name, text in texts.items() if name not in results}
-        part = _run(root, gpu, missing)
+        with tempfile.TemporaryDirectory(dir=root / "tmp") as work:
+            part = _run(root, Path(work), gpu, missing)
         output += part
         found = _split(gpu, part)
         if not found:
@@ -100,13 +101,8 @@ def compile_programs(
     return results
 
 
-def _run(root: Path, gpu: Gpu, texts: Mapping[str, str]) -> str:
+def _run(root: Path, work: Path, gpu: Gpu, texts: Mapping[str, str]) -> str:
     """Output of one process for as many programs as it gets through."""
-    with tempfile.TemporaryDirectory(dir=root / "tmp") as work:
-        return _run_in(root, Path(work), gpu, texts)
-
-
-def _run_in(root: Path, work: Path, gpu: Gpu, texts: Mapping[str, str]) -> str:
     inside = Path("/tmp") / work.name
     jobs = []
     for index, (name, text) in enumerate(texts.items()):

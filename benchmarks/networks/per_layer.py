@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from benchmarks.command_line import parser_of
 from benchmarks.networks.figure_layers import by_layer
-from benchmarks.networks.float_twin import float_twin
+from benchmarks.networks.sizes import float_twin
 from benchmarks.networks.unfused import unfused_network
 from benchmarks.peers.harness.worker_process import WorkerError, WorkerProcess
 from benchmarks.records import RESULTS, write_results

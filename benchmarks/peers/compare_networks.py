@@ -29,16 +29,7 @@ from benchmarks.peers.harness.catalogue import (
     kinds_for,
 )
 from benchmarks.peers.harness.files import Files
-from benchmarks.peers.harness.measure import (
-    LEAST_ROUNDS,
-    MOST_ROUNDS,
-    PAUSE_S,
-    TIMED_S,
-    TOLERANCE,
-    WARM_S,
-    Case,
-    measure,
-)
+from benchmarks.peers.harness.measure import Case, measure
 from benchmarks.records import RESULTS, write_results
 from benchmarks.rounds import CANARY_LIMIT
 from benchmarks.run_context import run_context
@@ -101,7 +92,8 @@ def main() -> None:
         },
         options.float_weights,
     )
-    document: dict[str, Any] = {"context": run_context(), "settings": settings(options)}
+    settings = {"float_weights": options.float_weights, "canary_limit": CANARY_LIMIT}
+    document: dict[str, Any] = {"context": run_context(), "settings": settings}
     document["cases"] = earlier_cases(options.json, document["context"]) if options.add else []
     for subject in (entry for entry in SUBJECTS if entry.name in options.networks):
         contenders = chosen_contenders(subject, options.engines)
@@ -130,21 +122,6 @@ def without(cases: list[dict[str, Any]], entry: dict[str, Any]) -> list[dict[str
     """The cases of other networks, threads or batch sizes."""
     key = ("network", "threads", "batch")
     return [case for case in cases if [case[name] for name in key] != [entry[name] for name in key]]
-
-
-def settings(options: argparse.Namespace) -> dict[str, Any]:
-    """What decides the numbers, for the results."""
-    return {
-        "float_weights": options.float_weights,
-        "budget_s": options.budget_s,
-        "least_rounds": LEAST_ROUNDS,
-        "most_rounds": MOST_ROUNDS,
-        "canary_limit": CANARY_LIMIT,
-        "pause_s": PAUSE_S,
-        "warm_s": WARM_S,
-        "timed_s": TIMED_S,
-        "tolerance": TOLERANCE,
-    }
 
 
 if __name__ == "__main__":

@@ -10,14 +10,13 @@ from benchmarks.records import provenance, read_results
 from benchmarks.titles import TITLES
 
 FILE: Final = "peers_gpu.json"
-PLOT: Final = "gpu_throughput.svg"
 REFERENCE: Final = "phonebit"
 
 Row = dict[str, Any]
 
 
 def section() -> str:
-    """Tables of times, ratios, start-up and failures, with the plot of throughput."""
+    """Tables of times, ratios, throughput, start-up and failures."""
     return render(read_results(FILE))
 
 
@@ -28,11 +27,9 @@ def render(document: Row) -> str:
     batches = sorted({row["batch"] for _, entry in _entries(networks) for row in entry["batches"]})
     if batches:
         parts += [f"Batch {batches[0]}, ms:", latency_table(networks, batches[0])]
-        parts += [
-            f"![Images per second against batch size](../images/{PLOT})",
-            f"Batch {batches[-1]}, thousands of images per second:",
-            throughput_table(networks, batches[-1]),
-        ]
+        for batch in sorted({*batches[2::2], batches[-1]}):
+            text = f"Batch {batch}, thousands of images per second:"
+            parts += [text, throughput_table(networks, batch)]
     parts += ["Start-up and memory:", start_table(networks)]
     parts.append("\n".join(f"- {line}" for line in remarks(networks)))
     return "\n\n".join(part for part in parts if part) + "\n"

@@ -188,17 +188,6 @@ def test_document_says_what_is_exact_and_what_is_not() -> None:
     assert "Rounds for a number: 10 to 17; at least 6 of them" in text
 
 
-def test_plot_is_the_same_file_every_time(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="Matplotlib is not installed")
-    from benchmarks.peers.gpu.throughput_plot import draw
-
-    for name in ("first.svg", "second.svg"):
-        draw(results(), tmp_path / name)
-    text = (tmp_path / "first.svg").read_text()
-    assert text == (tmp_path / "second.svg").read_text()
-    assert "AlexNet" in text and "pictures a second" in text and "ncnn" in text
-
-
 @pytest.mark.torch
 def test_operator_without_a_layer_in_pytorch_is_an_error_that_names_it() -> None:
     pytest.importorskip("torch", reason="PyTorch is not installed")
