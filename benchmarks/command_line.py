@@ -16,6 +16,12 @@ def parser_of(description: str | None) -> argparse.ArgumentParser:
     )
 
 
+def phonebit_command(*arguments: str) -> list[str]:
+    """A command of PhoneBit's, as the package that this process has would run it."""
+    entry = "from phonebit.cli.main import main; main()"
+    return [sys.executable, "-P", "-c", entry, *arguments]
+
+
 class RowError(Exception):
     """A row could not be measured; the text says why."""
 

@@ -1,4 +1,4 @@
-"""Names of networks in tables and plots."""
+"""Names of networks in tables."""
 
 from typing import Final
 

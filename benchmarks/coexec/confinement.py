@@ -127,14 +127,11 @@ def measure(bench: Bench) -> dict[str, Any]:
     gpu, cpu = bench.testbed.cores()
     threads = check_threads(task_cores(), gpu, cpu)
     slowed = interference(bench, *file)
-    print(f"GPU: PoCL on cores {gpu}, {speeds['gpu_gmacs']:.0f} GMAC/s on {REFERENCE.name}")
     print(
-        f"CPU: {bench.testbed.isa} on cores {cpu}, {speeds['cpu_gmacs']:.0f} GMAC/s "
-        f"(CPU:GPU {speeds['cpu_over_gpu']:.2f})"
-    )
-    print(
-        f"while the other side works, the CPU takes {slowed['cpu']:.2f} times as long, "
-        f"the GPU {slowed['gpu']:.2f} times"
+        f"GPU: PoCL on cores {gpu}, {speeds['gpu_gmacs']:.0f} GMAC/s on {REFERENCE.name}, "
+        f"{slowed['gpu']:.2f} times as long beside the CPU\n"
+        f"CPU: {bench.testbed.isa} on cores {cpu}, {speeds['cpu_gmacs']:.0f} GMAC/s, "
+        f"{slowed['cpu']:.2f} times as long beside the GPU"
     )
     return {
         "gpu_cores": gpu,

@@ -2,7 +2,7 @@
 
     python -m benchmarks.coexec.layers --testbed g1c1-avx2 --budget-s 600
 
-Layers are drawn at random from those of section 5.3 (layer_cases.py), for one CPU thread up to
+Layers are drawn at random from those of section 5.3 (layer_files.py), for one CPU thread up to
 three. The search measures every cut at a multiple of 8 channels; the better ones, the predicted
 cuts and both processors alone are then measured again in turns, so that no contestant profits from
 having been measured in a lucky moment.
@@ -14,8 +14,7 @@ import sys
 from typing import Any, Final
 
 from benchmarks.coexec.experiment import SEED, Bench, main
-from benchmarks.coexec.layer_cases import draw
-from benchmarks.coexec.layer_files import LayerCase, MeasuredLayer, in_turns, write_layer
+from benchmarks.coexec.layer_files import LayerCase, MeasuredLayer, draw, in_turns, write_layer
 from benchmarks.coexec.plans import Planner
 from benchmarks.coexec.turns import Budget
 from phonebit import DeviceError

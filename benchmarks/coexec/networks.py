@@ -24,6 +24,7 @@ from benchmarks.coexec.plans import VARIANTS, Planner, Variant
 from benchmarks.coexec.tables import CONTROL
 from benchmarks.coexec.testbed import TestbedError
 from benchmarks.coexec.turns import Budget, compete
+from benchmarks.titles import TITLES
 from phonebit import Network, VerificationError
 from phonebit.converter.passes.pipeline import FloatWeights
 from phonebit.format.reader import read_contents
@@ -36,7 +37,6 @@ from phonebit.planner.api import plan as plan_file
 from phonebit.planner.measure.measuring import measure_parts
 from phonebit.planner.search.planning import Planned
 
-NETWORKS: Final = ("vgg16", "birealnet18", "yolov2_tiny", "googlenet", "alexnet", "quicknet")
 LAYERS_SHARE: Final = 0.2
 """Of the budget, for what layers take one by one."""
 
@@ -161,5 +161,5 @@ def layer_by_layer_ms(bench: Bench, path: Path, planned: Planned) -> float:
 
 
 if __name__ == "__main__":
-    experiments = {f"network_{name}": partial(measure_network, name) for name in NETWORKS}
+    experiments = {f"network_{name}": partial(measure_network, name) for name in TITLES}
     sys.exit(main(experiments, __doc__, budget_s=900))

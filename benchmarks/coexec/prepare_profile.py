@@ -19,23 +19,18 @@ from typing import Any, Final
 
 from benchmarks.coexec.experiment import SEED, Bench, main
 from benchmarks.coexec.layers import THREADS
+from benchmarks.command_line import phonebit_command
 from phonebit.planner.predict.profile import read_profile
 from phonebit.planner.predict.samples import read_samples
 
 TRAINING_SHARE: Final = 0.2
 """Of the budget; the rest is for collecting."""
-ENTRY: Final = "from phonebit.cli.main import main; main()"
 LAYERS: Final = 300
 SMOKE_LAYERS: Final = 12
 TURNS: Final = 16
 """In a single round. More take the time in which there could be more layers."""
 STOP_S: Final = 30
 """How long an interrupted collection may take to end."""
-
-
-def phonebit(*arguments: str) -> list[str]:
-    """A command of PhoneBit's, as the package that this process has would run it."""
-    return [sys.executable, "-P", "-c", ENTRY, *arguments]
 
 
 def thread_counts(bench: Bench) -> Sequence[int]:
@@ -53,7 +48,7 @@ def collect(
         RuntimeError: It failed by itself.
     """
     counts = ",".join(map(str, threads))
-    command = phonebit(
+    command = phonebit_command(
         "collect", "--opencl", bench.gpu, "--threads", counts, "--seed", str(SEED),
         "--samples", str(count), "--turns", str(TURNS), "--rounds", "1",
         "-o", str(samples), "--resume",
@@ -80,7 +75,7 @@ def measure(bench: Bench) -> dict[str, Any]:
     wanted = SMOKE_LAYERS if bench.smoke else LAYERS
     threads = thread_counts(bench)
     collect(bench, samples, threads, wanted, (1 - TRAINING_SHARE) * bench.budget.seconds)
-    train = phonebit("train-predictor", str(samples), "-o", str(profile))
+    train = phonebit_command("train-predictor", str(samples), "-o", str(profile))
     subprocess.run(train, cwd=profile.parent, check=True)
     found = read_samples(samples)
     return {

@@ -2,7 +2,7 @@
 
     python -m benchmarks.energy.measure ROW
 
-ROW is a JSON object (``Row``); the last line of stdout is the result, also a JSON object.
+ROW is a JSON object, the fields of ``Row``; the last line of stdout is the result, an object, too.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from argparse import Namespace
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,30 +23,12 @@ from phonebit.energy.nvml import find_nvml, matching_gpu
 from phonebit.models.networks import NETWORKS, build
 from phonebit.network.random_inputs import random_inputs
 
+Row = Namespace
+"""What is measured: options of ``table_iv``, ``network``, ``batch`` and ``engine``.
 
-@dataclass(frozen=True)
-class Row:
-    """What is measured.
-
-    Attributes:
-        network: name in ``phonebit.models.networks``.
-        engine: "phonebit" runs the binary network, "torch" its float twin.
-        device: of PhoneBit; PyTorch takes the first CUDA device, or the CPU if this is one.
-        batch: frames at a time.
-        precision: of PhoneBit's real layers: "exact" or "f16".
-        float_weights: how PhoneBit's file stores real weights: "f32" or "f16".
-        seconds: least length of the measurement.
-        source: of energy, or "auto".
-    """
-
-    network: str
-    engine: str
-    device: str
-    batch: int
-    precision: str
-    float_weights: str
-    seconds: float
-    source: str
+"phonebit" runs the binary network, "torch" its float twin: on the first CUDA device, or on the CPU
+if ``device`` is one.
+"""
 
 
 def measure_row(row: Row) -> dict[str, Any]:

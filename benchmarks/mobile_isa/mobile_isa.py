@@ -46,7 +46,7 @@ def main() -> int:
         return compiled(arguments.isa, GPUS[name], wanted, log)
 
     records: list[Record] = []
-    with ThreadPoolExecutor(arguments.jobs) as pool:
+    with ThreadPoolExecutor(2) as pool:
         try:
             for found in pool.map(judge, arguments.gpus):
                 records += found
@@ -72,7 +72,6 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--kernels", default="", help="only kernels that match this pattern")
     parser.add_argument("--layers", default="", help="only layers that match this pattern")
-    parser.add_argument("--jobs", type=int, default=2, help="GPUs at a time (default 2)")
     parser.add_argument("--check", action="store_true", help="judge choices and defaults only")
     parser.add_argument("--json", type=Path, help="also write all rows to this file")
     parser.add_argument("--logs", type=Path, help="keep the compilers' output in this folder")

@@ -130,7 +130,7 @@ def baseline(document: dict[str, Any]) -> str:
 
 
 def float_title(document: dict[str, Any], engine: str) -> str:
-    """How a float engine is called in tables and plots."""
+    """How a float engine is called in tables."""
     return f"{document['engines'][engine]['title']} f32"
 
 

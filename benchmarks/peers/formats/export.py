@@ -162,16 +162,48 @@ def write_onnx(job: Job) -> None:
 
 def write_onnx_int8(job: Job) -> None:
     """ONNX Runtime's static quantization: QDQ, uint8 activations, int8 weights per channel."""
-    from benchmarks.peers.formats.quantization import quantize_onnx
+    import onnx
+    from onnxruntime import quantization
+    from onnxruntime.quantization.shape_inference import quant_pre_process
 
-    quantize_onnx(job.path("onnx"), job.path("onnx_int8"), job.calibration())
+    source = job.path("onnx")
+    name = onnx.load(source, load_external_data=False).graph.input[0].name
+    pictures = job.calibration()
+
+    class Reader(quantization.CalibrationDataReader):  # type: ignore[misc]
+        def get_next(self) -> dict[str, NDArray[np.float32]] | None:
+            picture = next(pictures, None)
+            return None if picture is None else {name: _planes(picture)}
+
+    with tempfile.TemporaryDirectory(dir=job.folder) as folder:
+        prepared = Path(folder) / "prepared.onnx"
+        quant_pre_process(str(source), str(prepared), skip_symbolic_shape=True)
+        quantization.quantize_static(
+            str(prepared),
+            str(job.path("onnx_int8")),
+            Reader(),
+            quant_format=quantization.QuantFormat.QDQ,
+            per_channel=True,
+            activation_type=quantization.QuantType.QUInt8,
+            weight_type=quantization.QuantType.QInt8,
+        )
 
 
 def write_openvino_int8(job: Job) -> None:
     """NNCF's post-training quantization."""
-    from benchmarks.peers.formats.quantization import quantize_openvino
+    import nncf
+    import openvino
 
-    quantize_openvino(job.path("onnx"), job.path("openvino_int8"), job.calibration())
+    planes = [_planes(picture) for picture in job.calibration()]
+    model = openvino.Core().read_model(job.path("onnx"))
+    model.reshape(list(planes[0].shape))
+    quantized = nncf.quantize(model, nncf.Dataset(planes), subset_size=len(planes))
+    openvino.save_model(quantized, job.path("openvino_int8"), compress_to_fp16=False)
+
+
+def _planes(picture: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(1, H, W, 3) as (1, 3, H, W)."""
+    return np.ascontiguousarray(picture.transpose(0, 3, 1, 2))
 
 
 def write_tflite(job: Job) -> None:
@@ -195,8 +227,8 @@ def _tflite_converter(job: Job, mirrored: bool) -> Any:
     os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
     import tensorflow as tf
 
-    from benchmarks.peers.formats.folding import fold_batch_norm
     from benchmarks.peers.formats.keras_format import to_keras
+    from benchmarks.peers.formats.source_graphs import fold_batch_norm
 
     model = to_keras(fold_batch_norm(job.float_graph()), mirrored)
     return tf.lite.TFLiteConverter.from_keras_model(model)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.peers.formats.steps import covers_map, same_pads, single_step, unsupported
+from benchmarks.peers.formats.source_graphs import covers_map, same_pads, single_step, unsupported
 from phonebit.converter import ops
 from phonebit.converter.ir import Graph, Node
 from phonebit.converter.ops.epilogue import AddTensor, Clamp, PRelu

@@ -17,8 +17,12 @@ import openvino
 from numpy.typing import NDArray
 from openvino import Type, opset1, opset8
 
-from benchmarks.peers.formats.folding import scale_and_offset
-from benchmarks.peers.formats.steps import covers_map, single_step, unsupported
+from benchmarks.peers.formats.source_graphs import (
+    covers_map,
+    scale_and_offset,
+    single_step,
+    unsupported,
+)
 from phonebit.converter import ops
 from phonebit.converter.ir import Graph, Node, Window
 from phonebit.converter.ops.epilogue import AddTensor, Clamp, MultiplyTensor, PRelu

@@ -14,8 +14,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from benchmarks.peers.formats.folding import fold_batch_norm
-from benchmarks.peers.formats.steps import covers_map, single_step, unsupported
+from benchmarks.peers.formats.source_graphs import (
+    covers_map,
+    fold_batch_norm,
+    single_step,
+    unsupported,
+)
 from phonebit.converter import ops
 from phonebit.converter.ir import Graph, Node, Shape, Window
 from phonebit.converter.ops.epilogue import AddTensor, Clamp, PRelu

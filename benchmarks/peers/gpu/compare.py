@@ -25,7 +25,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.command_line import parser_of
+from benchmarks.command_line import parser_of, phonebit_command
 from benchmarks.peers.gpu.nvml import Nvml
 from benchmarks.peers.harness.catalogue import (
     GPU_CONTENDERS,
@@ -45,10 +45,11 @@ NETWORKS: Final = {
 }
 BATCHES: Final = (1, 2, 4, 8, 16, 32, 64)
 CALL_TIMEOUT_S: Final = 120.0
+TUNING: Final = "rapid"
+TUNING_TIMEOUT_S: Final = 30.0
 PASSES_IN_FLIGHT: Final = 20
 REFERENCE: Final = GPU_CONTENDERS[0].engine
 """To whose times ratios are."""
-PHONEBIT_COMMAND: Final = "from phonebit.cli.main import main; main()"
 
 Row = dict[str, Any]
 
@@ -128,25 +129,22 @@ class NetworkComparison:
             worker.stop()
 
     def _tune(self, contender: Contender) -> Row:
-        level = self.options.tune
-        if level == "none":
-            return {"level": level}
         model = str(self.files.path(self.subject, contender.kind))
-        command = [sys.executable, "-P", "-c", PHONEBIT_COMMAND, "tune", model, "--json"]
+        command = phonebit_command("tune", model, "--json", "--level", TUNING)
         command += ["--device", contender.device, "--precision", contender.variant]
         try:
             done = subprocess.run(
-                [*command, "--level", level],
+                command,
                 capture_output=True,
                 text=True,
-                timeout=self.options.tune_timeout_s,
+                timeout=TUNING_TIMEOUT_S,
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return {"level": level, "complete": False}  # what it found is kept
+            return {"level": TUNING, "complete": False}  # what it found is kept
         if done.returncode:
-            return {"level": level, "failure": done.stderr.strip()[-300:]}
-        return {"level": level, "complete": True}
+            return {"level": TUNING, "failure": done.stderr.strip()[-300:]}
+        return {"level": TUNING, "complete": True}
 
     def _measure(self, batch: int, budget_s: float) -> None:
         first = {key: self._ask(key, f"batch {batch}") for key in list(self.workers)}
@@ -219,7 +217,7 @@ def compare(options: argparse.Namespace) -> None:
     """The whole run; the results file is written after each network, so that none is lost."""
     nvml = Nvml()
     os.environ.setdefault("PHONEBIT_CACHE_DIR", str(options.work / "cache"))
-    context = {**run_context("gpu"), **nvml.describe(), "tune": options.tune}
+    context = {**run_context("gpu"), **nvml.describe(), "tune": TUNING}
     document: Row = {"context": context, "networks": []}
     pythons = {"phonebit": sys.executable, "tensorflow": options.tensorflow_python}
     files = Files(options.work.resolve(), pythons, "f32")
@@ -240,10 +238,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))
     parser.add_argument("--batches", nargs="+", type=int, default=BATCHES, metavar="N")
     parser.add_argument("--budget-s", type=float, default=20.0, help="rounds of one network")
-    parser.add_argument(
-        "--tune", choices=("none", "rapid", "normal", "exhaustive"), default="rapid"
-    )
-    parser.add_argument("--tune-timeout-s", type=float, default=30.0, help="for one network")
     parser.add_argument("--tensorflow-python", default=sys.executable, help="writes LiteRT's files")
     parser.add_argument("--skip", nargs="+", default=(), metavar="ENGINE")
     options = parser.parse_args(arguments)

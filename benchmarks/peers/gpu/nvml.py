@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 MIB = 2**20
@@ -37,15 +38,10 @@ class Nvml:
         """Device memory of a process now, contexts included; None if the driver does not tell."""
         if self.reason:
             return None
-        library, used = self._library, 0
-        for list_processes in (
-            library.nvmlDeviceGetComputeRunningProcesses,
-            library.nvmlDeviceGetGraphicsRunningProcesses,
-        ):
-            try:
-                processes = list_processes(self._device)
-            except library.NVMLError:
-                continue
-            sizes = [entry.usedGpuMemory or 0 for entry in processes if entry.pid == pid]
-            used = max([used, *sizes])
-        return used / MIB if used else None
+        sizes = [0]
+        for kind in ("Compute", "Graphics"):
+            list_processes = getattr(self._library, f"nvmlDeviceGet{kind}RunningProcesses")
+            with contextlib.suppress(self._library.NVMLError):
+                entries = list_processes(self._device)
+                sizes += [entry.usedGpuMemory or 0 for entry in entries if entry.pid == pid]
+        return max(sizes) / MIB or None

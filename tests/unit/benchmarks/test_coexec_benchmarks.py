@@ -20,7 +20,6 @@ from benchmarks.coexec import (
     confinement,
     document,
     experiment,
-    layer_cases,
     layer_files,
     layers,
     plans,
@@ -208,8 +207,8 @@ def test_a_step_that_fails_leaves_the_others_alone(
 
 
 def test_layers_are_those_of_the_paper_within_limits() -> None:
-    cases = [*layer_cases.linear_cases(), *layer_cases.convolution_cases()]
-    low, high = layer_cases.MACS
+    cases = [*layer_files.linear_cases(), *layer_files.convolution_cases()]
+    low, high = layer_files.MACS
     assert all(low <= case.macs <= high for case in cases)
     assert {case.kernel for case in cases} == {1, 3, 5, 7}
     assert {case.stride for case in cases if case.kind == "linear"} == {1}

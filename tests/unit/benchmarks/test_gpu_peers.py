@@ -79,8 +79,8 @@ def test_ncnn_computes_what_the_source_graph_does(
 @pytest.mark.parametrize("mirrored", [False, True])
 def test_tflite_file_computes_what_the_source_graph_does(mirrored: bool) -> None:
     tf = pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
-    from benchmarks.peers.formats.folding import fold_batch_norm
     from benchmarks.peers.formats.keras_format import to_keras
+    from benchmarks.peers.formats.source_graphs import fold_batch_norm
 
     graph = twin()
     model = to_keras(fold_batch_norm(graph), mirrored)

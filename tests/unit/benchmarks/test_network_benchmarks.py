@@ -12,8 +12,8 @@ import pytest
 from benchmarks.networks import (
     document,
     figure_layers,
-    float_twin,
     per_layer,
+    sizes,
 )
 from benchmarks.networks.unfused import unfused_network
 from benchmarks.records import read_results
@@ -56,7 +56,7 @@ def test_a_network_with_other_bits_is_an_error(tmp_path: Path) -> None:
 
 
 def test_the_twin_has_its_batch_normalizations_folded(tmp_path: Path) -> None:
-    content = float_twin.float_twin("vgg_small")
+    content = sizes.float_twin("vgg_small")
     whole = converted("vgg_small", "float").content
     norms = [node.op for node in NETWORKS["vgg_small"]("outline").nodes]
     channels = sum(op.gamma.size for op in norms if isinstance(op, BatchNorm))

@@ -45,8 +45,8 @@ def assert_close(result: np.ndarray, reference: np.ndarray) -> None:
 @pytest.mark.parametrize("form", ["binary", "float"])
 def test_the_keras_model_computes_what_the_graph_means(form: Form) -> None:
     pytest.importorskip("larq", reason="Larq is not installed")
-    from benchmarks.peers.formats.folding import fold_batch_norm
     from benchmarks.peers.formats.keras_format import to_keras
+    from benchmarks.peers.formats.source_graphs import fold_batch_norm
 
     graph = small_network(form)
     picture, reference = expected(graph)
