@@ -20,7 +20,6 @@ import numpy as np
 
 from benchmarks.coexec.experiment import Bench, main
 from benchmarks.coexec.prepare_profile import collect, samples_path
-from phonebit.planner.json_records import to_record
 from phonebit.planner.plan.execution_plan import Processor
 from phonebit.planner.predict import LayerShape
 from phonebit.planner.predict.evaluation import Accuracy, Prediction, evaluate

@@ -126,5 +126,5 @@ def test_minus_128_is_refused() -> None:
     data = bytearray(contents.data)
     data[int(contents.constants[contents.ops[0]["weights"]]["offset"])] = 0x80
     contents.data = bytes(data)
-    with pytest.raises(ModelFormatError, match=r"plain.*integers from -127 to 127"):
+    with pytest.raises(ModelFormatError, match=r"plain.*weight 0 is -128, expected i8 from -127"):
         graph_from_bytes(file_bytes(contents))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
-from phonebit.bnn_kernels.sources import FOLDER, assemble, kernel_paths, tunables
+from phonebit.bnn_kernels.sources import assemble, kernel_paths, tunables
 
 KEYS = (
     "kernel",
@@ -23,7 +24,7 @@ KEYS = (
 )
 ARGUMENT = r"(?:int \w+|(?:void|atomic_int|uchar|ushort|uint|int|float)\* \w+|image2d \w+|SINK)"
 SIZES = r"(?:[A-Z][A-Z0-9_]*|pixels|channels|ceil|roundup|max|min|\d+|[-+*/(), ])+"
-README = (FOLDER / "README.md").read_text(encoding="utf-8")
+README = (Path(__file__).parents[2] / "bnn_kernels/README.md").read_text(encoding="utf-8")
 
 every_kernel = pytest.mark.parametrize("kernel", kernel_paths())
 

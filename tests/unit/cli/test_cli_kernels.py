@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from phonebit import InputError, Network
-from phonebit.bnn_kernels.sources import FOLDER, kernel_paths, tunables, with_comments
+from phonebit.bnn_kernels.sources import kernel_paths, tunables, with_comments
 from phonebit.devices.opencl import opencl_runtime
 from support.cli_process import Cli
 
-CLASSIFIER = Path(__file__).parents[2] / "golden/v1/tiny_classifier.pbit"
+ROOT = Path(__file__).parents[3]
+CLASSIFIER = ROOT / "tests/golden/v1/tiny_classifier.pbit"
 
 
 def words(program: str) -> list[str]:
@@ -84,7 +85,7 @@ def test_readmes_example_is_what_a_preprocessor_makes_of_the_program(gpu: str) -
     ((kernel, program),) = engine.programs(index)
     assert kernel == "bconv2d_tiled"
     made = subprocess.run(["cpp", "-P", "-"], input=program, capture_output=True, text=True)
-    readme = (FOLDER / "README.md").read_text(encoding="utf-8")
+    readme = (ROOT / "bnn_kernels/README.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"^```c\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
     for function in example.split("\n\n"):
         assert "".join(function.split()) in "".join(made.stdout.split())

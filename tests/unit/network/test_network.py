@@ -218,7 +218,7 @@ def test_what_is_no_array_is_refused(network: Network) -> None:
 
 
 def test_dict_problems_are_all_named(network: Network) -> None:
-    with pytest.raises(InputError, match="'image' is missing; 'image' is not an input"):
+    with pytest.raises(InputError, match="'picture' is missing; 'image' is not an input"):
         network.forward({"image": np.zeros((1, 28, 28, 1), np.uint8)})
 
 
