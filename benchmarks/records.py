@@ -13,6 +13,16 @@ RESULTS: Final = ROOT / "benchmarks" / "results"
 RECORD_WIDTH: Final = 800
 """Characters: what fits stands on a line of its own."""
 
+TITLES: Final = {
+    "vgg16": "VGG16",
+    "birealnet18": "Bi-Real-18",
+    "yolov2_tiny": "YOLOv2-Tiny",
+    "googlenet": "GoogLeNet",
+    "alexnet": "AlexNet",
+    "quicknet": "QuickNet",
+}
+"""Names of networks in tables."""
+
 Document = dict[str, Any]
 
 

@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from benchmarks.coexec.quiet_probe import QuietProbe
 from benchmarks.coexec.testbed import Testbed, TestbedError, add_argument, pocl_device
-from benchmarks.coexec.turns import Budget
+from benchmarks.coexec.turns import Budget, QuietProbe
 from benchmarks.command_line import parser_of
 from benchmarks.records import RESULTS, Document, write_results
 from benchmarks.run_context import run_context

@@ -24,7 +24,7 @@ from benchmarks.coexec.plans import VARIANTS, Planner, Variant
 from benchmarks.coexec.tables import CONTROL
 from benchmarks.coexec.testbed import TestbedError
 from benchmarks.coexec.turns import Budget, compete
-from benchmarks.titles import TITLES
+from benchmarks.records import TITLES
 from phonebit import Network, VerificationError
 from phonebit.converter.passes.pipeline import FloatWeights
 from phonebit.format.reader import read_contents

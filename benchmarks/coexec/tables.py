@@ -7,7 +7,7 @@ from statistics import mean, median
 from typing import Any, Final
 
 from benchmarks.markdown_table import markdown_table
-from benchmarks.titles import TITLES
+from benchmarks.records import TITLES
 
 Record = dict[str, Any]
 KINDS: Final = {"linear": "linear", "convolution": "convolutional"}

@@ -3,19 +3,50 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final, TypeVar
 
-from benchmarks.coexec.quiet_probe import QuietProbe
 from benchmarks.rounds import TOTAL, take_turns
 from phonebit.planner import Processor
+from phonebit.planner.measure.measuring import NoiseProbe
 
+Found = TypeVar("Found")
 MOST_ROUNDS: Final = 200
 LEAST_ROUNDS: Final = 10
 WARM_UP_S: Final = 0.02
 """Of calls that do not count, at least, before one that does."""
 CANARY_S: Final = 0.04
 """What a turn, and a round, waits for a canary, about."""
+
+
+class QuietProbe(NoiseProbe):
+    """Waits for measurements of any kind, too, until all of a testbed's cores are undisturbed."""
+
+    def measure_quietly(
+        self, processors: Collection[Processor], measure: Callable[[], Found]
+    ) -> Found:
+        """A measurement before and after which the processors are undisturbed.
+
+        Args:
+            processors: Who takes part.
+            measure: Called again until they are, or patience is over: then its answer counts, since
+                a device that stays slow is measured as it is.
+        """
+        begin = time.monotonic()
+        probe = self.layer()
+        self.learn(probe)
+        while True:
+            is_patient = self.patience_s > 0
+            found = None
+            if not is_patient or self.is_quiet(processors, probe):
+                found = (measure(),)
+            probe = self.layer()
+            seconds = time.monotonic() - begin
+            if found and (not is_patient or self.is_quiet(processors, probe)):
+                self.restore(seconds)
+                return found[0]
+            self.patience_s -= seconds
+            begin += seconds
 
 
 class Budget:

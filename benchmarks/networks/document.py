@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from benchmarks.markdown_table import markdown_table
 from benchmarks.networks.figure_layers import LAYERS
-from benchmarks.records import provenance, read_results
-from benchmarks.titles import TITLES
+from benchmarks.records import TITLES, provenance, read_results
 
 KINDS: Final = ("cpu", "gpu")
 PAPER_SPEED_UP: Final = 45

@@ -6,8 +6,7 @@ from typing import Any, Final
 
 from benchmarks.markdown_table import markdown_table
 from benchmarks.peers.document import three_digits
-from benchmarks.records import provenance, read_results
-from benchmarks.titles import TITLES
+from benchmarks.records import TITLES, provenance, read_results
 
 FILE: Final = "peers_gpu.json"
 REFERENCE: Final = "phonebit"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.coexec import quiet_probe
-from benchmarks.coexec.quiet_probe import QuietProbe
+from benchmarks.coexec import turns
+from benchmarks.coexec.turns import QuietProbe
 from phonebit.planner import Processor
 from phonebit.planner.measure import measuring
 from phonebit.planner.measure.measuring import PATIENCE_S
@@ -17,7 +17,7 @@ BOTH = tuple(Processor)
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made_up = Clock()
-    for module in (measuring, quiet_probe):
+    for module in (measuring, turns):
         monkeypatch.setattr(module, "time", made_up)
     return made_up
 
