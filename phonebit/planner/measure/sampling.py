@@ -47,8 +47,9 @@ WINDOWS: Final = (
 def sample_layers(seed: int = 0) -> Iterator[LayerShape]:
     """Layers without end."""
     number = 0
-    others = {name: partial(_values, name) for name in FAMILIES if name not in _FAMILIES}
-    samplers, cycle = _FAMILIES | others, (*FAMILY_CYCLE, *others)
+    others = [name for name in FAMILIES if name not in FAMILY_CYCLE]
+    samplers = {name: partial(_values, name) for name in others} | _FAMILIES
+    cycle = (*FAMILY_CYCLE, *others)
     while True:
         rng = np.random.default_rng([seed, number])
         name = cycle[number % len(cycle)]

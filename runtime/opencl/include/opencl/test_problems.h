@@ -27,7 +27,7 @@ class TestProblem {
   std::vector<std::vector<uint32_t>> memory_;  // of the constants
 };
 
-/// The problems of an op (a name of OpKernels::op). A choice is tested on those that it can serve; each
+/// The problems of an op (a name of KernelFamily::op). A choice is tested on those that it can serve; each
 /// choice can serve at least one.
 std::vector<std::unique_ptr<TestProblem>> test_problems(const std::string& op);
 

@@ -27,7 +27,7 @@ struct TestShape {
   };
   static constexpr Window kNoWindow = {0, 0, 1, 1, 0, 0.0f};
 
-  const char* op;  ///< OpKernels::op
+  const char* op;  ///< KernelFamily::op
   format::DataType dtype;
   Map operand;
   Window window;
