@@ -62,7 +62,9 @@ void damage(std::vector<PlannedPart>& parts, FuzzedDataProvider& bytes) {
     planned.processor = bytes.ConsumeBool() ? Processor::gpu : Processor::cpu;
   } else {
     int& field = *bytes.PickValueInArray(fields);
-    field = kind == 3 ? bytes.ConsumeIntegral<int>() : field + bytes.ConsumeIntegralInRange(-3, 3);
+    const int number = kind == 3 ? bytes.ConsumeIntegral<int>() : bytes.ConsumeIntegralInRange(-3, 3);
+    field =
+        kind == 3 ? number : static_cast<int>(static_cast<unsigned>(field) + static_cast<unsigned>(number));
   }
 }
 
