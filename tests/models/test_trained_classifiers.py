@@ -186,7 +186,7 @@ def test_a_section_is_made_of_the_results(monkeypatch: pytest.MonkeyPatch) -> No
     }
     monkeypatch.setattr(accuracy, "read_results", lambda name: results)
     expected = "| VGG-small | 94.56% | 91.23% | 91.23% | 10,000 of 10,000 | 736 kB | 901 kB |"
-    assert expected in accuracy.section().splitlines()
+    assert expected in accuracy.classification().splitlines()
 
 
 @pytest.mark.parametrize("name", NETWORKS)
