@@ -2,11 +2,11 @@
 // file, whatever is in it, passes for another.
 #include <fuzzer/FuzzedDataProvider.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <string>
 
+#include "../cpp/temporary_folder.h"
 #include "one_pass.h"
 #include "opencl/binary_store.h"
 
@@ -18,11 +18,8 @@ namespace {
 
 /// A store in a folder of this process.
 const BinaryStore& store() {
-  static const BinaryStore instance = [] {
-    std::string name = "/tmp/fuzz_cache_XXXXXX";
-    require(::mkdtemp(name.data()) != nullptr, "there is a folder for the cache");
-    return BinaryStore(name);
-  }();
+  static const phonebit::engine::test::TemporaryFolder folder;
+  static const BinaryStore instance(folder.path());
   return instance;
 }
 

@@ -1,7 +1,7 @@
 // Any text as the orders.txt of a collection: it is refused with a message, or all its numbers are in range.
-#include <cstdlib>
 #include <string>
 
+#include "../cpp/temporary_folder.h"
 #include "one_pass.h"
 #include "tools/failure.h"
 #include "tools/files.h"
@@ -14,12 +14,8 @@ namespace {
 
 /// A folder of this process.
 const std::string& folder() {
-  static const std::string path = [] {
-    std::string name = "/tmp/fuzz_orders_XXXXXX";
-    require(::mkdtemp(name.data()) != nullptr, "there is a folder for orders.txt");
-    return name;
-  }();
-  return path;
+  static const phonebit::engine::test::TemporaryFolder instance;
+  return instance.path();
 }
 
 void check(const OrderList& list) {
