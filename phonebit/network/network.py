@@ -111,8 +111,9 @@ class Network(NetworkDescription):
             in_place: whether the file is mapped, shared with the page cache, instead of read. It
                 must then stay unchanged while the network is in use (replacing it by renaming is
                 fine): results are otherwise undefined, and a file cut short ends the process.
-            max_memory_bytes: largest file, and largest sum of activations, scratch memory and
-                packed weights that it may ask for; 0: half of this machine's memory, at most 4 GiB.
+            max_memory_bytes: largest file, largest sum of activations, scratch memory and packed
+                weights that it may ask for, and largest sum of an image's inputs and outputs; 0:
+                half of this machine's memory, at most 4 GiB.
             max_work: most operations of one image that the file may ask for (multiply-adds of
                 values, xor-popcounts of 32-bit words, reads of 16 channels by pooling windows); 0:
                 10^12 for each processor.

@@ -15,4 +15,10 @@ void MemoryBudget::take(uint64_t bytes, const char* what) {
   used_ += bytes;
 }
 
+void check_arrays(const loader::Model& model, uint64_t max_bytes) {
+  MemoryBudget callers(max_bytes);
+  for (const auto* operands : {&model.inputs, &model.outputs})
+    for (const int tensor : *operands) callers.take(model.tensor(tensor).bytes(), "an input or output");
+}
+
 }  // namespace phonebit::engine::analysis

@@ -154,6 +154,7 @@ Network Network::load_from(const std::string& source, const Options& options, co
     const Options limited = with_limits(options);
     loader::Model model = loader::load_model(open(limited));
     analysis::check_work(model, limited.max_work);
+    analysis::check_arrays(model, limited.max_memory_bytes);
     return Network(std::make_unique<Implementation>(std::move(model), limited));
   } catch (...) {
     fail_to_load(source);

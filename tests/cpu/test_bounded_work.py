@@ -66,6 +66,8 @@ def test_limits_are_the_callers(tmp_path: Path) -> None:
     Network.load(path, device="cpu", max_memory_bytes=1 << 20)
     with pytest.raises(ModelFormatError, match="memory limit"):
         Network.load(path, device="cpu", max_memory_bytes=100)
+    with pytest.raises(ModelFormatError, match="an input or output"):
+        Network.load(path, device="cpu", max_memory_bytes=30_000)
     for limits in ({"max_work": -1.0}, {"max_memory_bytes": -1}):
         with pytest.raises(InputError, match="out of range"):
             Network.load(path, device="cpu", **limits)

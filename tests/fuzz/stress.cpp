@@ -1,6 +1,6 @@
 // Threads that use one network at once, run and cancel passes, load and destroy: built with ThreadSanitizer.
 //
-// Usage: stress PASSES FILE...: so many passes of each of 16 threads on each file's network. Tells how many
+// Usage: stress DEVICE PASSES FILE...: so many passes of each of 16 threads on each file's network. Tells how many
 // passes there were.
 #include <phonebit/phonebit_c.h>
 
@@ -19,12 +19,13 @@ namespace {
 constexpr int kThreads = 16;
 
 std::atomic<long> passes{0}, cancelled{0}, loads{0};
+const char* device = nullptr;
 
 phonebit_network* load(const char* path, int threads) {
   phonebit_options* options = nullptr;
   phonebit_network* network = nullptr;
   succeed(phonebit_options_create(&options), "options_create");
-  succeed(phonebit_options_set_device(options, "cpu"), "set_device");
+  succeed(phonebit_options_set_device(options, device), "set_device");
   succeed(phonebit_options_set_threads(options, threads), "set_threads");
   succeed(phonebit_network_load_path(path, options, &network), "load_path");
   phonebit_options_destroy(options);
@@ -109,10 +110,11 @@ void load_apart(const std::vector<const char*>& paths) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 3) return 2;
-  const std::vector<const char*> paths(argv + 2, argv + argc);
+  if (argc < 4) return 2;
+  device = argv[1];
+  const std::vector<const char*> paths(argv + 3, argv + argc);
   for (const char* path : paths)
-    for (const int threads : {1, 2, 4}) share(path, threads, std::atoi(argv[1]));
+    for (const int threads : {1, 2, 4}) share(path, threads, std::atoi(argv[2]));
   load_apart(paths);
   std::printf("%ld passes of %d threads, %ld of them cancelled, %ld loads\n", passes.load(), kThreads,
               cancelled.load(), loads.load());

@@ -83,8 +83,8 @@ class Options {
   Options& tuning(std::string lines) { return set(tuning_, std::move(lines)); }
   /// Whether each pass also takes the time of each layer: Network::last_profile.
   Options& profiling(bool is_on) { return set(profiling_, is_on); }
-  /// Largest sum of activations, scratch and packed weights that a file may ask for, and largest file. 0
-  /// (default): half of this machine's memory, at most 4 GiB.
+  /// Largest sum of activations, scratch and packed weights that a file may ask for, largest sum of an image's
+  /// inputs and outputs, and largest file. 0 (default): half of this machine's memory, at most 4 GiB.
   Options& max_memory(uint64_t bytes) { return set(max_memory_, bytes); }
   /// Most operations of one image that a file may ask for. 0 (default): 10^12 for each processor.
   Options& max_work(double operations) { return set(max_work_, operations); }

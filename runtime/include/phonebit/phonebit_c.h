@@ -229,8 +229,8 @@ PHONEBIT_API phonebit_status phonebit_options_set_tuning(phonebit_options* optio
 /* Whether each forward pass also takes the time of each layer: phonebit_network_last_profile. Costs some
  * time. */
 PHONEBIT_API phonebit_status phonebit_options_set_profiling(phonebit_options* options, int32_t is_on);
-/* Largest sum of activations, scratch and packed weights that a file may ask for, and largest file; 0
- * (default): half of this machine's memory, at most 4 GiB. */
+/* Largest sum of activations, scratch and packed weights that a file may ask for, largest sum of an image's
+ * inputs and outputs, and largest file; 0 (default): half of this machine's memory, at most 4 GiB. */
 PHONEBIT_API phonebit_status phonebit_options_set_max_memory(phonebit_options* options, uint64_t bytes);
 /* Most operations of one image that a file may ask for: multiply-adds of values, xor-popcounts of 32-bit
  * words, reads of 16 channels by pooling windows. 0 (default): 10^12 for each processor that may be used. */

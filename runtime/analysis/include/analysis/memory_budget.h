@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "loader/model.h"
+
 namespace phonebit::engine::analysis {
 
 /// Keeps the sum of all memory that a model makes the engine allocate below a limit, so that a small damaged
@@ -17,5 +19,9 @@ class MemoryBudget {
   uint64_t limit_;
   uint64_t used_ = 0;
 };
+
+/// Callers allocate what a file says that they must: throws Error(format) where inputs and outputs of one image
+/// together exceed the limit.
+void check_arrays(const loader::Model& model, uint64_t max_bytes);
 
 }  // namespace phonebit::engine::analysis

@@ -102,8 +102,8 @@ struct Options {
   /// Whether each forward pass takes the time of each layer: Network::last_profile. A GPU then runs layers
   /// without replay and is waited for; "gpu+cpu" works one processor after the other.
   bool profiling = false;
-  /// Largest sum of activations, scratch and packed weights that a file may ask for; on a GPU a batch that
-  /// needs more for its activations runs in several passes.
+  /// Largest sum of activations, scratch and packed weights that a file may ask for, and largest sum of an
+  /// image's inputs and outputs; on a GPU a batch that needs more for its activations runs in several passes.
   /// 0: half of this machine's memory, at most 4 GiB.
   uint64_t max_memory_bytes = 0;
   /// Most operations of one image that a file may ask for: multiply-adds of values, xor-popcounts of 32-bit
