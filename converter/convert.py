@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ from phonebit.format.writer import PBIT_FILE
 from phonebit.images.preprocessing import Preprocessing
 from phonebit.output_files import check_output, write_output
 
+_log = logging.getLogger(__name__)
+
 InputDtype = Literal["f32", "u8"]
 PathLike = str | os.PathLike[str]
 
@@ -45,8 +48,11 @@ class Conversion:
 @rounds_by_default
 def convert(
     source: PathLike | Any,
-    output_path: PathLike | Any | None = None,
+    example_or_path: Any = None,
+    path: PathLike | None = None,
+    /,
     *,
+    output_path: PathLike | None = None,
     input_dtype: InputDtype = "f32",
     input_range: tuple[float, float] | None = None,
     preprocessing: Preprocessing | None = None,
@@ -70,20 +76,19 @@ def convert(
     ::
 
         convert("larq.h5", "network.pbit")
-        convert("program.pt2")
-        convert("brevitas.onnx")
-        convert("weights.pth", model="package.module:factory", input_shape=(1, 3, 224, 224))
-        convert(module, "network.pbit", example_input=x)  # a torch.nn.Module
-        convert(module, x)  # only the report, no file
+        convert("program.pt2")  # only the report, no file
+        convert("weights.pth", "network.pbit", model="package.module:factory",
+                input_shape=(1, 3, 224, 224))
+        convert(module, x, "network.pbit")  # a torch.nn.Module
 
     Args:
         source: Path of a Keras ``.h5`` or ``.keras`` file, of a PyTorch ``.pt2`` program or, with
             ``model``, of a PyTorch checkpoint, or of an ``.onnx`` model; or a live Keras or Larq
             model, ``torch.nn.Module``, ``torch.export.ExportedProgram`` or ``onnx.ModelProto``.
-        output_path: Where to write; by default next to the source file with the suffix ``.pbit``.
-            Of a live model nothing is written without a path: the report tells what would be.
-            An existing ``.pbit`` file is replaced only when the new one is complete. What is no
-            path (a tensor) counts as ``example_input``.
+        example_or_path: ``example_input``; or, if it is a path, ``output_path``.
+        path: ``output_path``.
+        output_path: Where to write; without it no file is written, and the report tells what would
+            be. An existing ``.pbit`` file is replaced only when the new one is complete.
         input_dtype: "f32": the network reads what it read in training. "u8": it reads image
             levels, and computes their values by ``preprocessing`` or ``input_range``.
         input_range: Short for ``Preprocessing(range=input_range)``: what the levels 0 and 255 were
@@ -127,23 +132,27 @@ def convert(
         ConversionError: The source cannot be read, has unsupported layers (UnsupportedLayerError),
             options that do not fit it, or, with ``strict``, layers that are not binary; all
             problems are listed. Also if the file cannot be written.
-        InputError: The output path is the source, a folder, or a file of another kind.
+        InputError: The output path is the source, a folder, or a file of another kind; or the
+            arguments are in another order.
         VerificationError: A pass changed a result: a bug in PhoneBit.
     """
-    if output_path is not None and not isinstance(output_path, str | os.PathLike):
-        output_path, example_input = None, output_path
+    example_input, output_path = _example_and_output(
+        [argument for argument in (example_or_path, path) if argument is not None],
+        example_input,
+        output_path,
+    )
     origin: dict[str, str] = {}
     inputs: list[Path] = []
     if isinstance(source, str | os.PathLike):
         inputs = [Path(source)]
         origin["file"] = inputs[0].name
-        output_path = default_output(inputs[0]) if output_path is None else output_path
     if output_path is not None:
         check_output(output_path, PBIT_FILE, inputs, replace_any)
     options = ImportOptions(
         input_shape, model, example_input, custom_quantizers, custom_layers, trust_lambdas
     )
     graph = import_source(source, options)
+    _log.info("imported %s: %d nodes", graph.name, len(graph.nodes))
     origin["framework"] = framework_of(source, options)
     conversion = convert_graph(
         graph,
@@ -161,12 +170,30 @@ def convert(
     )
     if output_path is not None:
         write_conversion(conversion, output_path, inputs, replace_any)
+    _log.info("converted: %r", conversion.report)
     return conversion.report
 
 
-def default_output(source: Path) -> Path:
-    """Where the network of a source file goes if no path is named: next to it."""
-    return source.parent / f"{source.stem}.pbit"
+def _example_and_output(
+    arguments: Sequence[Any], example_input: Any, output_path: PathLike | None
+) -> tuple[Any, PathLike | None]:
+    """What is which of the arguments behind the source, with and without a keyword."""
+    kinds = ["path" if isinstance(a, str | os.PathLike) else "example" for a in arguments]
+    keywords = {"example": example_input is not None, "path": output_path is not None}
+    if kinds not in ([], ["path"], ["example"], ["example", "path"]) or any(
+        keywords[kind] for kind in kinds
+    ):
+        names = {"example": "example_input=...", "path": "output_path=..."}
+        given = [names[kind] for kind, is_given in keywords.items() if is_given]
+        raise InputError(
+            "wrong arguments",
+            where="convert",
+            expected='convert(source), convert(source, "net.pbit"), convert(module, example) or '
+            'convert(module, example, "net.pbit")',
+            got=f"convert({', '.join(['source', *kinds, *given])})",
+        )
+    found = dict(zip(kinds, arguments, strict=True))
+    return found.get("example", example_input), found.get("path", output_path)
 
 
 def write_conversion(

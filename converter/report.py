@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +18,15 @@ from phonebit.converter.ops import BinaryConv2D, BinaryDepthwiseConv2D, Input
 from phonebit.converter.ops.convolution import Convolution
 from phonebit.converter.passes.base import PassLog
 from phonebit.display import escape_markup as escape
+from phonebit.display import html_table, printable
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 SCHEMA_VERSION = 1
+TEXT_COLUMNS = ("layer", "kind", "binary", "output")
+NUMBER_COLUMNS = ("MMAC", "added", "kB before", "kB after")
+LAST_COLUMN = "fused layers, or why not binary"
 
 
 @dataclass
@@ -57,7 +62,7 @@ class LayerReport:
     output_shape: tuple[int, int, int]
 
 
-@dataclass
+@dataclass(repr=False)
 class ConversionReport:
     """What ``phonebit.convert`` returns.
 
@@ -126,29 +131,45 @@ class ConversionReport:
         """``to_dict`` as JSON text."""
         return json.dumps(self.to_dict(), indent=2)
 
+    def __repr__(self) -> str:
+        """One line."""
+        written = f"written to '{self.output_path}'" if self.output_path else "not written"
+        text = f"'{self.name}', {len(self.layers)} layers, {self._summary()[0]}, {written}"
+        return f"ConversionReport({printable(text)})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the table of ``render``."""
+        titles = [*TEXT_COLUMNS, *NUMBER_COLUMNS, LAST_COLUMN]
+        return html_table("; ".join([self.name, *self._summary()]), titles, self._rows())
+
     def render(self) -> Table:
         """The report as a table for the terminal."""
         from rich.table import Table
 
         table = Table(title=escape(self.name), caption="\n".join(map(escape, self._summary())))
-        for title in ("layer", "kind", "binary", "output"):
+        for title in TEXT_COLUMNS:
             table.add_column(title)
-        for title in ("MMAC", "added", "kB before", "kB after"):
+        for title in NUMBER_COLUMNS:
             table.add_column(title, justify="right")
-        table.add_column("fused layers, or why not binary")
+        table.add_column(LAST_COLUMN)
+        for layer, row in zip(self.layers, self._rows(), strict=True):
+            missed = layer.expected_binary and layer.binary is False
+            table.add_row(*map(escape, row), style="red" if missed else None)
+        return table
+
+    def _rows(self) -> Iterator[list[str]]:
         for layer in self.layers:
-            table.add_row(
-                escape(layer.name),
+            yield [
+                layer.name,
                 layer.kind,
-                _binary_text(layer),
+                {None: "", True: "yes", False: "no"}[layer.binary],
                 "x".join(str(side) for side in layer.output_shape),
                 f"{layer.macs / 1e6:.2f}" if layer.macs else "",
                 f"{layer.added_macs / 1e6:.2f}" if layer.added_macs else "",
                 f"{layer.bytes_before / 1e3:.1f}" if layer.bytes_before else "",
                 f"{layer.bytes_after / 1e3:.1f}" if layer.bytes_after else "",
-                escape(layer.reason or ", ".join(layer.sources[1:])),
-            )
-        return table
+                layer.reason or ", ".join(layer.sources[1:]),
+            ]
 
     def _summary(self) -> list[str]:
         added = (
@@ -161,14 +182,6 @@ class ConversionReport:
             f"{self.size_before_bytes / 1e3:.1f} kB become {self.size_after_bytes / 1e3:.1f} kB"
         ]
         return [*lines, *self.notes]
-
-
-def _binary_text(layer: LayerReport) -> str:
-    if layer.binary is None:
-        return ""
-    if layer.binary:
-        return "yes"
-    return "[red]no[/]" if layer.expected_binary else "no"
 
 
 def build_report(

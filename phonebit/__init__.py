@@ -6,7 +6,7 @@
 
     phonebit.convert("model.h5", "model.pbit")
     network = phonebit.Network.load("model.pbit")
-    scores = network.forward(images)  # NHWC, batch first
+    scores = network(images)  # NHWC, batch first
 
 ``import phonebit`` itself is light: neither a training framework, nor the compiled runtime, nor the
 command line's libraries are loaded before something that needs them is used.

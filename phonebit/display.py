@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterable
 from typing import Final
 
 _STEERING: Final = re.compile(
@@ -38,6 +39,17 @@ def escape_markup(text: str) -> str:
 def escape_html(text: str) -> str:
     """Printable, and no markup of HTML or SVG."""
     return html.escape(printable(text))
+
+
+def html_table(caption: str, titles: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table of plain text, as notebooks show it."""
+
+    def row(cells: Iterable[str], tag: str) -> str:
+        return f"<tr>{''.join(f'<{tag}>{escape_html(cell)}</{tag}>' for cell in cells)}</tr>"
+
+    body = "".join(row(cells, "td") for cells in rows)
+    top = f"<caption>{escape_html(caption)}</caption><thead>{row(titles, 'th')}</thead>"
+    return f"<table>{top}<tbody>{body}</tbody></table>"
 
 
 def _escape(character: re.Match[str]) -> str:

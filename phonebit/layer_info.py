@@ -156,20 +156,27 @@ def shape_text(shape: Shape) -> str:
     return str(channels) if height == width == 1 else f"{height}x{width}x{channels}"
 
 
+def layer_cells(layers: Sequence[LayerInfo]) -> list[tuple[str, ...]]:
+    """A table of layers: the titles, then a row for each."""
+    return [
+        ("layer", "kind", "kernel", "MACs", "binary", "weight bytes"),
+        *(
+            (
+                layer.name,
+                layer.kind,
+                layer.kernel,
+                f"{layer.macs:,}",
+                "yes" if layer.binary else "",
+                f"{layer.weight_bytes:,}",
+            )
+            for layer in layers
+        ),
+    ]
+
+
 def layer_table(layers: Sequence[LayerInfo]) -> str:
     """Plain-text table of layers: two blanks between columns, the header underlined."""
-    cells = [("layer", "kind", "kernel", "MACs", "binary", "weight bytes")]
-    cells += [
-        (
-            layer.name,
-            layer.kind,
-            layer.kernel,
-            f"{layer.macs:,}",
-            "yes" if layer.binary else "",
-            f"{layer.weight_bytes:,}",
-        )
-        for layer in layers
-    ]
+    cells = layer_cells(layers)
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
     numbers = {3, 5}
     lines = [

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,52 +41,6 @@ from phonebit.errors import InputError
 
 if TYPE_CHECKING:
     from phonebit.network import Network
-
-CANARY_BURST = 8
-"""Canary loops before each tenth of the runs, and after the last."""
-CANARY_LIMIT = 1.15
-"""A machine counts as disturbed above this ratio of the canary's 90th percentile to its minimum."""
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """Latencies of one network, and how steady the machine was meanwhile.
-
-    Attributes:
-        latencies_ms: one a run, in order.
-        canary_ms: times of a fixed loop that has nothing to do with the network.
-        batch: inputs a run.
-    """
-
-    latencies_ms: NDArray[np.float64]
-    canary_ms: NDArray[np.float64]
-    batch: int
-
-    @property
-    def median_ms(self) -> float:
-        """Median latency of a batch."""
-        return float(np.median(self.latencies_ms))
-
-    @property
-    def canary_ratio(self) -> float:
-        """90th percentile over minimum of the canary loop: 1 on an undisturbed machine."""
-        return float(np.percentile(self.canary_ms, 90) / self.canary_ms.min())
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready form."""
-        return {
-            "batch": self.batch,
-            "runs": len(self.latencies_ms),
-            "median_ms": self.median_ms,
-            "min_ms": float(self.latencies_ms.min()),
-            "p90_ms": float(np.percentile(self.latencies_ms, 90)),
-            "fps": 1e3 * self.batch / self.median_ms,
-            "canary": {
-                "median_ms": float(np.median(self.canary_ms)),
-                "p90_over_min": self.canary_ratio,
-                "disturbed": self.canary_ratio > CANARY_LIMIT,
-            },
-        }
 
 
 def bench(
@@ -135,7 +86,9 @@ def bench(
     flags = ImageFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
     inputs, origin = bench_inputs(network, batch, image, flags)
     with progress("measuring", 10, quiet=as_json) as advance:
-        result = measure(network, inputs, runs, warmup, lambda: advance("measuring"))
+        result = network.bench(
+            inputs, runs=runs, warmup=warmup, progress=lambda: advance("measuring")
+        )
     document = {
         "file": str(file),
         "device": network.device,
@@ -196,49 +149,3 @@ def bench_inputs(
     loaded = load_image(image, info, rule)
     text = rule_text((rule or PLAIN_LEVELS).for_input(info))
     return {info.name: np.repeat(loaded.array[None], batch, axis=0)}, f"{image}: {text}"
-
-
-def measure(
-    network: Network,
-    inputs: dict[str, NDArray[Any]],
-    runs: int,
-    warmup: int,
-    tenth_done: Callable[[], None] = lambda: None,
-) -> Measurement:
-    """Time forward passes one by one.
-
-    Args:
-        network: what to run.
-        inputs: one batch by input name.
-        runs: measured passes.
-        warmup: passes before them, and as many more as a plan is on trial.
-        tenth_done: called after each tenth of the runs.
-
-    Returns:
-        Every latency, with canary loops timed between the tenths.
-    """
-    for _ in range(warmup):
-        network.forward(inputs)
-    while network.coexec.get("is_on_trial"):
-        network.forward(inputs)
-    latencies: list[float] = []
-    canary: list[float] = []
-    for tenth in range(10):
-        canary += [_canary_ms() for _ in range(CANARY_BURST)]
-        for _ in range(runs * (tenth + 1) // 10 - runs * tenth // 10):
-            start = time.perf_counter()
-            network.forward(inputs)
-            latencies.append((time.perf_counter() - start) * 1e3)
-        tenth_done()
-    canary += [_canary_ms() for _ in range(CANARY_BURST)]
-    batch = len(next(iter(inputs.values())))
-    return Measurement(np.array(latencies), np.array(canary), batch)
-
-
-def _canary_ms() -> float:
-    """Time of a loop that always does the same: it slows down only if the machine does."""
-    start = time.perf_counter()
-    total = 0
-    for i in range(4000):
-        total += i & 7
-    return (time.perf_counter() - start) * 1e3

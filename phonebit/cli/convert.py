@@ -130,7 +130,6 @@ def convert(
 ) -> None:
     """Convert a trained network to a .pbit file."""
     from phonebit.converter.convert import convert as convert_model
-    from phonebit.converter.convert import default_output
     from phonebit.detection.head import read_head
     from phonebit.format.writer import PBIT_FILE
     from phonebit.images.labels import read_labels
@@ -138,7 +137,7 @@ def convert(
 
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # Lambdas need TensorFlow, which talks a lot
     flags = ImageFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
-    target = to or default_output(source)
+    target = to or source.parent / f"{source.stem}.pbit"
     check_output(target, PBIT_FILE, [source, labels, detection, plugin, *flags.inputs()], force)
     rule, names = flags.for_conversion()
     options = import_options(model, input_shape, trust_lambdas, plugin)

@@ -1,21 +1,21 @@
-"""What is said once where an OpenCL device takes long, since its kernels are not yet compiled."""
+"""What is logged once where an OpenCL device takes long, since its kernels are not yet compiled."""
 
 from __future__ import annotations
 
-import sys
+import logging
 from functools import cache
 
 from phonebit.devices.tuning_store import cache_folder
 
+_log = logging.getLogger(__name__)
+
 
 @cache
 def announce() -> None:
-    """Say on standard error, once a process, that kernels are compiled."""
+    """Log once a process that kernels are compiled; where nobody set up logging, it is shown."""
     kept = f"; results are kept in {folder}" if (folder := cache_folder()) else ""
-    if sys.stderr is not None:
-        print(
-            "phonebit: compiling OpenCL kernels for their first use on this device, which can take "
-            f"a minute{kept}",
-            file=sys.stderr,
-            flush=True,
-        )
+    _log.warning(
+        "phonebit: compiling OpenCL kernels for their first use on this device, which can take "
+        "a minute%s",
+        kept,
+    )

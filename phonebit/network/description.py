@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from phonebit.display import html_table, printable
 from phonebit.errors import InputError
-from phonebit.layer_info import LayerInfo, TensorInfo, summary_text
+from phonebit.layer_info import LayerInfo, TensorInfo, layer_cells, summary_text
 from phonebit.network.file_metadata import heads_of, labels_of, parse_metadata, preprocessing_of
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ class NetworkDescription:
 
     def __init__(self, engine: _runtime.Network, path: Path) -> None:
         """Wrap a runtime object; use ``Network.load`` instead."""
-        self._engine = engine
+        self._open_engine: _runtime.Network | None = engine
         self._path = path
         self._inputs = tuple(map(TensorInfo.of, engine.inputs))
         self._outputs = tuple(map(TensorInfo.of, engine.outputs))
@@ -30,6 +31,12 @@ class NetworkDescription:
         self._labels = labels_of(engine, self._metadata)
         self._preprocessing = preprocessing_of(engine, self._inputs, self._metadata)
         self._detection = heads_of(engine, self._outputs)
+
+    @property
+    def _engine(self) -> _runtime.Network:
+        if self._open_engine is None:
+            raise InputError("the network is closed", where=str(self._path), hint="load it again")
+        return self._open_engine
 
     @property
     def inputs(self) -> tuple[TensorInfo, ...]:
@@ -136,13 +143,11 @@ class NetworkDescription:
         """One line: file, inputs, outputs, what serves it."""
         inputs = ", ".join(info.text for info in self._inputs)
         outputs = ", ".join(info.text for info in self._outputs)
-        return (
-            f"Network('{self._path}', {inputs} -> {outputs}, {len(self._layers)} layers, "
-            f"{self.device}, threads={self.threads})"
-        )
+        served = f"{self.device}, threads={self.threads}" if self._open_engine else "closed"
+        path = printable(str(self._path))
+        return f"Network('{path}', {inputs} -> {outputs}, {len(self._layers)} layers, {served})"
 
-    def _check_layer(self, index: int) -> None:
-        if not 0 <= index < len(self._layers):
-            raise InputError(
-                "no such layer", where="index", expected=f"0..{len(self._layers) - 1}", got=index
-            )
+    def _repr_html_(self) -> str:
+        """For notebooks: the same line above a table of the layers."""
+        titles, *rows = layer_cells(self._layers)
+        return html_table(repr(self), titles, rows)

@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from phonebit.errors import InputError
 from phonebit.layer_info import TensorInfo
-from phonebit.network.input_checks import arrays_by_name
-
-Array = NDArray[Any]
+from phonebit.network.input_checks import Array, arrays_by_name
 
 
 def named_results(results: Sequence[Array], outputs: Sequence[TensorInfo], out: Any) -> Any:

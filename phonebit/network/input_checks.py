@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +11,25 @@ from numpy.typing import NDArray
 from phonebit.errors import InputError
 from phonebit.layer_info import TensorInfo
 
+Array = NDArray[Any]
+
+
+class SupportsDLPack(Protocol):
+    """An array that can lend its memory to NumPy: a PyTorch tensor and others."""
+
+    def __dlpack__(self, *, stream: Any = ...) -> Any:
+        """Lend it."""
+
+
+ArrayLike = Array | SupportsDLPack
+
 NUMPY_DTYPES: dict[str, np.dtype[Any]] = {
     "u8": np.dtype(np.uint8),
     "f32": np.dtype(np.float32),
 }
 DTYPE_ADVICE = {
-    "u8": "pass whole numbers 0..255 with x.astype(np.uint8)",
-    "f32": "convert it with x.astype(np.float32)",
+    "u8": "pass whole numbers 0..255 with x.astype(np.uint8), in PyTorch x.byte()",
+    "f32": "convert it with x.astype(np.float32), in PyTorch x.float()",
 }
 
 
@@ -106,7 +118,8 @@ def check_array(array: Any, info: TensorInfo) -> NDArray[Any]:
     """Check one input array.
 
     Args:
-        array: (N, height, width, channels), or (N, C) if the input's height and width are 1.
+        array: NumPy's, or one with ``__dlpack__``; (N, height, width, channels), or (N, C) if the
+            input's height and width are 1.
         info: what the network expects.
 
     Returns:
@@ -116,14 +129,7 @@ def check_array(array: Any, info: TensorInfo) -> NDArray[Any]:
         InputError: if dtype, shape or a value is not what the network can take, or is masked.
     """
     dtype = NUMPY_DTYPES[info.dtype]
-    if not isinstance(array, np.ndarray):
-        raise InputError(
-            "not a NumPy array",
-            where=f"input '{info.name}'",
-            expected=f"an array of {dtype.name}",
-            got=type(array).__name__,
-            hint=f"make one with np.asarray(x, np.{dtype.name})",
-        )
+    array = as_numpy(array, info)
     if isinstance(array, np.ma.MaskedArray):
         raise InputError(
             "a masked array has no values where it is masked",
@@ -143,6 +149,34 @@ def check_array(array: Any, info: TensorInfo) -> NDArray[Any]:
     if info.dtype == "f32":
         _check_finite(array, info)
     return np.ascontiguousarray(array)
+
+
+def as_numpy(array: Any, info: TensorInfo) -> NDArray[Any]:
+    """An array as it is if it is NumPy's, else the memory of another library's, not copied.
+
+    Raises:
+        InputError: if it is no array, or NumPy cannot read that memory.
+    """
+    if isinstance(array, np.ndarray):
+        return array
+    if not hasattr(array, "__dlpack__"):
+        name = NUMPY_DTYPES[info.dtype].name
+        raise InputError(
+            "not an array",
+            where=f"input '{info.name}'",
+            expected=f"{name}, of NumPy, PyTorch or another library with DLPack",
+            got=type(array).__name__,
+            hint=f"make one with np.asarray(x, np.{name})",
+        )
+    try:
+        return np.from_dlpack(array)
+    except Exception as error:  # of the other library: what it cannot lend
+        raise InputError(
+            f"NumPy cannot read it: {error}",
+            where=f"input '{info.name}'",
+            got=f"{type(array).__module__}.{type(array).__name__}",
+            hint="x.detach().cpu() takes it to the CPU and out of automatic differentiation",
+        ) from error
 
 
 def check_shape(shape: tuple[int, ...], info: TensorInfo) -> tuple[int, int, int, int]:
@@ -186,7 +220,8 @@ def _shape_advice(got: tuple[int, ...], expected: tuple[int, int, int]) -> str:
         added = "x[None, :, :, None]" if len(got) == 2 else "x[..., None]"
         return f"add the missing dimensions with {added}"
     if got[-3:] == (channels, height, width):
-        return "this looks like channels first: use np.moveaxis(x, -3, -1), batch in front"
+        moved = "np.moveaxis(x, -3, -1), in PyTorch x.movedim(-3, -1)"
+        return f"this looks like channels first: use {moved}, batch in front"
     if len(got) == 4 and got[3] == channels:
         return f"resize to {height}x{width} first (`phonebit run` does so for images)"
     return "the order is batch, height, width, channels"

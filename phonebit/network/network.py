@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Self, overload
 
 from phonebit.devices.loading import (
     Cores,
@@ -21,11 +20,12 @@ from phonebit.devices.loading import (
     open_engine,
 )
 from phonebit.errors import DeviceError, InputError, PhoneBitWarning
-from phonebit.layer_info import LayerProfile, make_profiles
-from phonebit.network.description import NetworkDescription
+from phonebit.network.benchmark import Benchmark, benchmark
 from phonebit.network.device_arrays import forward_on_device, holds_device_arrays
 from phonebit.network.host_outputs import named_results
-from phonebit.network.input_checks import check_inputs
+from phonebit.network.input_checks import Array, ArrayLike, check_inputs
+from phonebit.network.layers import NetworkLayers
+from phonebit.network.random_inputs import random_inputs
 
 if TYPE_CHECKING:
     import pyopencl as cl
@@ -35,25 +35,32 @@ if TYPE_CHECKING:
     from phonebit.devices.target import DeviceLike
     from phonebit.planner import ExecutionPlan
 
-Array = NDArray[Any]
+_log = logging.getLogger(__name__)
 
 
-class Network(NetworkDescription):
+class Network(NetworkLayers):
     """A ``.pbit`` file, loaded and ready to run.
 
     Weights are read from the file once, at load; an inference allocates only its results. One
     object may be used from several threads: its calls are serialised, and the interpreter lock is
     released while they compute. Threads that should run concurrently load a network each.
 
+    Pickling and copying take the path and the options along: the copy loads the file again, so that
+    worker processes can have a network each.
+
     Example::
 
         network = Network.load("model.pbit")
-        scores = network.forward(images)  # (N, classes)
+        scores = network(images)  # (N, classes)
     """
 
-    def __init__(self, engine: _runtime.Network, path: Path) -> None:
+    def __init__(
+        self, engine: _runtime.Network, path: Path, device: DeviceLike, options: EngineOptions
+    ) -> None:
         """Wrap a runtime object; use ``Network.load`` instead."""
         super().__init__(engine, path)
+        self._loaded_on = device
+        self._options = options
         self._queue: cl.CommandQueue | None = None
         self._known_warnings = len(engine.warnings)
 
@@ -129,7 +136,6 @@ class Network(NetworkDescription):
                 (with "auto" the CPU serves then).
             InputError: if an argument is out of range, or the plan does not fit the file.
         """
-        path = Path(path)
         options = EngineOptions(
             threads,
             precision,
@@ -143,7 +149,45 @@ class Network(NetworkDescription):
             max_memory_bytes=max_memory_bytes,
             max_work=max_work,
         )
-        return cls(open_engine(path, device, options), path)
+        return cls._load(Path(path), device, options)
+
+    @classmethod
+    def _load(cls, path: Path, device: DeviceLike, options: EngineOptions) -> Self:
+        begin = time.perf_counter()
+        network = cls(open_engine(path, device, options, stacklevel=4), path, device, options)
+        _log.info("loaded %r in %.1f ms", network, 1e3 * (time.perf_counter() - begin))
+        return network
+
+    def __reduce__(self) -> tuple[Callable[..., Network], tuple[object, ...]]:
+        """See the class.
+
+        Raises:
+            DeviceError: if it was loaded on a pyopencl object, which no other process has.
+            InputError: if it is closed.
+        """
+        if not isinstance(self._loaded_on, str):
+            raise DeviceError(
+                "cannot be pickled or copied",
+                where=str(self._path),
+                got=f"a network that was loaded on a {type(self._loaded_on).__name__} of pyopencl",
+                hint="load it on a device by name: device='gpu:0'",
+            )
+        _ = self._engine
+        return type(self)._load, (self._path.absolute(), self._loaded_on, self._options)
+
+    def close(self) -> None:
+        """Free the runtime's memory, as the end of a ``with`` block does.
+
+        Passes that run in other threads end first. What describes the file stays readable.
+        """
+        self._queue = self._open_engine = None
+
+    def __enter__(self) -> Self:
+        """Closed at the end of the block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def queue(self) -> cl.CommandQueue:
@@ -165,29 +209,42 @@ class Network(NetworkDescription):
             self._queue = queue
         return self._queue
 
+    @overload
     def forward(
-        self,
-        x: Array | cl_array.Array | Mapping[str, Any],
-        out: Array | cl_array.Array | Mapping[str, Any] | None = None,
-    ) -> Array | cl_array.Array | dict[str, Any]:
+        self, x: Mapping[str, ArrayLike], out: Mapping[str, Array] | None = None
+    ) -> dict[str, Array]: ...
+    @overload
+    def forward(self, x: ArrayLike, out: Array | None = None) -> Array: ...
+    @overload
+    def forward(
+        self, x: Mapping[str, cl_array.Array], out: Mapping[str, cl_array.Array] | None = None
+    ) -> dict[str, cl_array.Array]: ...
+    @overload
+    def forward(self, x: cl_array.Array, out: cl_array.Array | None = None) -> cl_array.Array: ...
+    def forward(self, x: Any, out: Any = None) -> Any:
         """Run the network on a batch.
 
-        Arrays are NumPy's, or all ``pyopencl.array.Array`` of the context of ``queue``. Those stay
-        on the device: the pass is enqueued behind what their own queues hold and the call returns;
-        work that those queues get later waits for it. Nothing looks at their values.
+        ``network(x)`` is short for it. An array gives an array, a dict by input name gives a dict
+        by output name.
+
+        Arrays are NumPy's, or of PyTorch or any other library with DLPack, whose memory on the CPU
+        is read without a copy if it is C-contiguous; or all ``pyopencl.array.Array`` of the context
+        of ``queue``. Those stay on the device: the pass is enqueued behind what their own queues
+        hold and the call returns; work that those queues get later waits for it. Nothing looks at
+        their values.
 
         Args:
             x: (N, height, width, channels), N >= 1, of the dtype that ``inputs`` says (uint8 or
                 float32); (N, C) will do where height and width are 1; on a device C-contiguous. A
-                dict from input name to array if there are several inputs.
+                dict from input name to array if there are several inputs or outputs.
             out: an array for the result, or a dict from output name to array, with the shapes and
                 dtypes of the results. The runtime writes into device arrays itself; NumPy's are
                 copied into.
 
         Returns:
-            float32 (N, height, width, channels); (N, C) where height and width are 1. A dict by
-            output name if there are several outputs. A "bit" output is int8 of -1 and +1; on a
-            device it stays packed: uint32 (N, height, width, ceil(channels / 32)), channel c is bit
+            float32 (N, height, width, channels); (N, C) where height and width are 1; NumPy's,
+            unless ``x`` is on a device. A "bit" output is int8 of -1 and +1; on a device it stays
+            packed: uint32 (N, height, width, ceil(channels / 32)), channel c is bit
             c % 32 of word c // 32, 1 stands for +1, spare bits are 0. It is ``out``, if given;
             otherwise device arrays are new ones on ``queue``.
 
@@ -197,6 +254,14 @@ class Network(NetworkDescription):
             DeviceError: for device arrays if the network runs on the CPU; if the device fails.
             CancelledError: if another thread called ``cancel``.
         """
+        by_name = isinstance(x, Mapping)
+        if not by_name and len(self._outputs) > 1:
+            names = ", ".join(f"'{info.name}'" for info in self._outputs)
+            raise InputError(
+                f"the network has {len(self._outputs)} outputs: {names}",
+                expected=f"a dict from input name to array: {{'{self._inputs[0].name}': x}}",
+                got=type(x).__name__,
+            )
         if holds_device_arrays(x):
             infos = (self._inputs, self._outputs)
             results = forward_on_device(self._engine, self.queue, infos, x, out)
@@ -204,7 +269,36 @@ class Network(NetworkDescription):
             arrays = self._engine.forward(check_inputs(x, self._inputs))
             results = named_results(arrays, self._outputs, out)
             self._warn_of_failures()
-        return next(iter(results.values())) if len(results) == 1 else results
+        return results if by_name else next(iter(results.values()))
+
+    __call__ = forward
+
+    def bench(
+        self,
+        x: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        *,
+        runs: int = 100,
+        warmup: int = 10,
+        batch: int = 1,
+        progress: Callable[[], None] = lambda: None,
+    ) -> Benchmark:
+        """Measure the latency of ``forward``, as ``phonebit bench`` does.
+
+        Args:
+            x: as for ``forward``; None: random inputs.
+            runs: measured passes, at least 1.
+            warmup: passes before them; as many more while plans are compared.
+            batch: inputs a pass, if there is no ``x``.
+            progress: called after each tenth of the runs.
+
+        Returns:
+            Every latency, and how steady the machine was.
+
+        Raises:
+            InputError: as for ``forward``, or if a number is too small.
+        """
+        inputs = random_inputs(self._inputs, batch) if x is None else x
+        return benchmark(self, inputs, runs, warmup, progress)
 
     def cancel(self) -> None:
         """End the passes that run now or wait for their turn, in whatever thread.
@@ -222,120 +316,3 @@ class Network(NetworkDescription):
         for note in notes[self._known_warnings :]:
             warnings.warn(note, PhoneBitWarning, stacklevel=3)
         self._known_warnings = len(notes)
-
-    def activations(self, x: Array | Mapping[str, Array]) -> dict[str, Array]:
-        """Run the network and keep every intermediate tensor, for debugging.
-
-        Args:
-            x: as for ``forward``.
-
-        Returns:
-            Arrays (N, height, width, channels) by tensor name: float32, uint8, or int8 of -1, +1.
-
-        Raises:
-            InputError: as for ``forward``.
-        """
-        return dict(self._engine.activations(check_inputs(x, self._inputs)))
-
-    def profile(self, x: Array | Mapping[str, Array], repeats: int = 10) -> list[LayerProfile]:
-        """Measure each layer on a batch.
-
-        Args:
-            x: as for ``forward``.
-            repeats: runs to take the median of, at least 1.
-
-        Returns:
-            One entry a layer, in execution order.
-
-        Raises:
-            InputError: as for ``forward``, or if ``repeats`` is below 1.
-        """
-        if repeats < 1:
-            raise InputError("too few", where="repeats", expected="at least 1", got=repeats)
-        arrays = check_inputs(x, self._inputs)
-        return make_profiles(self._layers, self._engine.profile(arrays, repeats), len(arrays[0]))
-
-    def run_layer(self, index: int, operands: list[Array]) -> dict[str, Array]:
-        """Run one layer alone, on given operands; ``phonebit verify`` is built on this.
-
-        Args:
-            index: place of the layer in ``layers``.
-            operands: arrays (N, height, width, channels) in the order of the layer's ``inputs``:
-                float32, uint8, or int8 of -1 and +1; of values that the layers before can give
-                (a layer that reads bits as floats may count on -1 and +1).
-
-        Returns:
-            Its outputs by tensor name.
-
-        Raises:
-            InputError: if ``index`` or an operand does not fit the layer.
-        """
-        self._check_layer(index)
-        return dict(self._engine.run_op(index, [np.ascontiguousarray(x) for x in operands]))
-
-    def candidates(self, index: int) -> list[str]:
-        """Kernels, with their parameters, that could serve a layer on this OpenCL device.
-
-        Args:
-            index: place of the layer in ``layers``.
-
-        Returns:
-            Choices as a tuning table writes them, the one that serves now first; none on the CPU.
-
-        Raises:
-            InputError: if there is no such layer.
-        """
-        self._check_layer(index)
-        return list(self._engine.candidates(index))
-
-    def programs(self, index: int) -> list[tuple[str, str]]:
-        """The OpenCL programs that compute a layer on this device.
-
-        Args:
-            index: place of the layer in ``layers``.
-
-        Returns:
-            Kernel and program text, as the driver compiles it, of each launch in order.
-
-        Raises:
-            InputError: if there is no such layer, or the network is on another kind of device.
-        """
-        self._check_layer(index)
-        return self._engine.programs(index)
-
-    def measure_choice(
-        self, index: int, choice: str, batch: int = 1, repeats: int = 10
-    ) -> tuple[float, bool]:
-        """Measure one of a layer's ``candidates``; the network itself stays as it is.
-
-        Args:
-            index: place of the layer in ``layers``.
-            choice: the candidate.
-            batch: inputs at a time.
-            repeats: runs to take the median of.
-
-        Returns:
-            Milliseconds on the device, and whether it gives what the serving kernel gives.
-
-        Raises:
-            InputError: if there is no such layer or candidate.
-            DeviceError: if the device cannot build or run it.
-        """
-        self._check_layer(index)
-        return self._engine.measure_choice(index, choice, batch, repeats)
-
-    def tuning_line(self, index: int, choice: str) -> str:
-        """The line of a tuning table that makes a choice serve layers of this shape.
-
-        Args:
-            index: place of the layer in ``layers``.
-            choice: one of its ``candidates``.
-
-        Returns:
-            Op, shape, vendor, family, device, kernel, parameters.
-
-        Raises:
-            InputError: if there is no such layer or candidate.
-        """
-        self._check_layer(index)
-        return self._engine.tuning_line(index, choice)

@@ -39,7 +39,7 @@ def to_nhwc(
     shapes = {info.name: info.shape for info in infos}
     result = {}
     for name, array in arrays.items():
-        is_map = name in shapes and isinstance(array, np.ndarray) and array.ndim == 4
+        is_map = array.ndim == 4
         moves = is_map and layout == "nchw"
         if is_map and layout is None and may_be_nchw:
             moves = _is_nchw(name, array, shapes[name])

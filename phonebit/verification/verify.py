@@ -12,7 +12,7 @@ from phonebit.converter.reader import read_graph
 from phonebit.errors import InputError
 from phonebit.floating_point import rounds_by_default
 from phonebit.network import Network
-from phonebit.network.input_checks import arrays_by_name, check_inputs
+from phonebit.network.input_checks import ArrayLike, arrays_by_name, as_numpy, check_inputs
 from phonebit.verification.default_inputs import default_inputs
 from phonebit.verification.end_to_end import EndToEndChecker
 from phonebit.verification.layers import LayerChecker
@@ -39,7 +39,7 @@ def batches(count: int) -> int:
 def verify(
     source: str | os.PathLike[str] | Any,
     file: str | os.PathLike[str] | Network | Sequence[Network],
-    inputs: Array | Mapping[str, Array] | None = None,
+    inputs: ArrayLike | Mapping[str, ArrayLike] | None = None,
     *,
     options: ImportOptions | None = None,
     layout: Layout | None = None,
@@ -151,10 +151,14 @@ def _one_file(networks: list[Network]) -> list[Network]:
 
 
 def _arrays(
-    inputs: Array | Mapping[str, Array], network: Network, layout: Layout | None, origin: Source
+    inputs: ArrayLike | Mapping[str, ArrayLike],
+    network: Network,
+    layout: Layout | None,
+    origin: Source,
 ) -> dict[str, Array]:
     """The inputs, checked, (N, height, width, channels) by name."""
     named = arrays_by_name(inputs, network.inputs)
-    ordered = to_nhwc(named, network.inputs, layout, origin.trained_with in ("PyTorch", "ONNX"))
+    arrays = {info.name: as_numpy(named[info.name], info) for info in network.inputs}
+    ordered = to_nhwc(arrays, network.inputs, layout, origin.trained_with in ("PyTorch", "ONNX"))
     checked = check_inputs(ordered, network.inputs)
     return {info.name: array for info, array in zip(network.inputs, checked, strict=True)}

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from phonebit import Network
+from phonebit.devices.loading import EngineOptions
 from phonebit.devices.opencl import opencl_runtime
 from phonebit.format.reader import read_contents
 from phonebit.format.writer import file_bytes
@@ -65,7 +66,7 @@ def main(path: str, library: str = "", launches: str = "", tried: str = "") -> N
         warnings.simplefilter("always")
         network = planned_network(path, is_tried=tried == "tried")
         assert network.coexec["is_on_trial"] == bool(tried)
-        pair = Network(network, Path(path))
+        pair = Network(network, Path(path), "gpu+cpu", EngineOptions())
         equal = [bool(np.array_equal(pair.forward(x), expected))]
         if library:
             ctypes.CDLL(library).fail_after(int(launches))

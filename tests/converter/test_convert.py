@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,13 +13,14 @@ from graphs import Source, integers
 from phonebit.converter.convert import convert, convert_graph
 from phonebit.converter.cost import total_macs
 from phonebit.converter.importers.keras.importer import import_larq
+from phonebit.converter.importers.sources import ImportOptions
 from phonebit.converter.interpreter import run
 from phonebit.converter.ir import Graph, Window
 from phonebit.converter.ops import Conv2D, Sign, Softmax
 from phonebit.converter.ops.epilogue import Clamp
 from phonebit.converter.passes import pipeline
 from phonebit.converter.reader import graph_from_bytes, read_graph
-from phonebit.errors import ConversionError, UnsupportedLayerError
+from phonebit.errors import ConversionError, InputError, UnsupportedLayerError
 from phonebit.format.reader import read_contents
 from phonebit.format.records import DataType
 from phonebit.images.preprocessing import ColorOrder, Preprocessing
@@ -79,10 +81,11 @@ def test_a_checkpoint_becomes_a_file_and_a_report(tmp_path: Path) -> None:
     assert {"name", "sources", "kind"} == set(metadata["layers"][0])
 
 
-def test_the_file_goes_next_to_its_checkpoint_by_default(tmp_path: Path) -> None:
+def test_without_a_path_nothing_is_written(tmp_path: Path) -> None:
     copy = tmp_path / "net.h5"
     copy.write_bytes(CHECKPOINT.read_bytes())
-    assert convert(copy).output_path == str(tmp_path / "net.pbit")
+    assert "not written" in repr(convert(copy))
+    assert list(tmp_path.iterdir()) == [copy]
 
 
 def test_the_report_says_what_became_binary_and_what_it_saves() -> None:
@@ -197,19 +200,62 @@ def test_a_network_above_the_budget_skips_the_check_and_says_so(
     assert any("check skipped" in note for note in convert_graph(network()).report.notes)
 
 
-def test_of_a_live_model_nothing_is_written_without_a_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The graph stands for what an importer makes of a module."""
+EXAMPLE = np.zeros((1, 3, 6, 6), np.float32)
+
+
+@pytest.fixture
+def examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The example inputs that conversions in an empty folder take; a graph is their network."""
+    taken: list[Any] = []
+
+    def imported(_: object, options: ImportOptions) -> Graph:
+        taken.append(options.example_input)
+        return network()
+
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("phonebit.converter.convert.import_source", lambda *_: network())
+    monkeypatch.setattr("phonebit.converter.convert.import_source", imported)
     monkeypatch.setattr("phonebit.converter.convert.framework_of", lambda *_: "torch")
-    for example in ((), (np.zeros((1, 3, 6, 6), np.float32),)):
-        report = convert(object(), *example)
-        assert (report.name, report.output_path) == ("little", None)
-    assert list(tmp_path.iterdir()) == []
-    assert convert(object(), "here.pbit").output_path == "here.pbit"
-    assert [path.name for path in tmp_path.iterdir()] == ["here.pbit"]
+    return taken
+
+
+@pytest.mark.parametrize(
+    ("arguments", "keywords", "has_example", "is_written"),
+    [
+        ((), {}, False, False),
+        ((EXAMPLE,), {}, True, False),
+        ((), {"example_input": EXAMPLE}, True, False),
+        (("net.pbit",), {}, False, True),
+        ((EXAMPLE, "net.pbit"), {}, True, True),
+        ((EXAMPLE, Path("net.pbit")), {}, True, True),
+        ((EXAMPLE,), {"output_path": "net.pbit"}, True, True),
+        (("net.pbit",), {"example_input": EXAMPLE}, True, True),
+        ((), {"example_input": EXAMPLE, "output_path": "net.pbit"}, True, True),
+    ],
+)
+def test_example_and_path_are_taken_as_people_pass_them(
+    examples: list[Any], arguments: Any, keywords: Any, has_example: bool, is_written: bool
+) -> None:
+    report = convert(object(), *arguments, **keywords)
+    assert [example is EXAMPLE for example in examples] == [has_example]
+    assert [path.name for path in Path().iterdir()] == (["net.pbit"] if is_written else [])
+    assert (report.output_path is not None) == is_written == ("net.pbit" in repr(report))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "keywords", "got"),
+    [
+        (("net.pbit", EXAMPLE), {}, r"got convert\(source, path, example\)"),
+        ((EXAMPLE, EXAMPLE), {}, r"got convert\(source, example, example\)"),
+        ((EXAMPLE,), {"example_input": EXAMPLE}, r"got convert\(source, example, example_input=.*"),
+        (("a.pbit",), {"output_path": "b.pbit"}, r"got convert\(source, path, output_path=.*"),
+    ],
+)
+def test_another_order_is_refused_with_the_right_one(
+    examples: list[Any], arguments: Any, keywords: Any, got: str
+) -> None:
+    with pytest.raises(InputError, match=r'convert\(module, example, "net.pbit"\).*' + got):
+        convert(object(), *arguments, **keywords)
+    assert examples == list(Path().iterdir()) == []
 
 
 # --- failures ------------------------------------------------------------------------------------

@@ -70,8 +70,7 @@ def inputs_of(network: phonebit.Network, scale: float) -> list[np.ndarray]:
 def bits_of(network: phonebit.Network, inputs: list[np.ndarray]) -> bytes:
     names = [tensor.name for tensor in network.inputs]
     results = network.forward(dict(zip(names, inputs, strict=True)))
-    arrays = results.values() if isinstance(results, dict) else [results]
-    return b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
+    return b"".join(np.ascontiguousarray(array).tobytes() for array in results.values())
 
 
 def check_modes(file: str, device: str, threads: int) -> None:

@@ -57,8 +57,7 @@ class PythonNetwork:
 
     def forward(self, inputs: Arrays) -> dict[str, Array]:
         with _errors():
-            results = self._network.forward(dict(inputs))
-        named = results if isinstance(results, dict) else {self._network.outputs[0].name: results}
+            named = self._network.forward(dict(inputs))
         return {
             info.name: np.asarray(named[info.name]).reshape(-1, *info.shape)
             for info in self._network.outputs

@@ -70,7 +70,7 @@ def test_predictions_and_logits_equal_keras_on_all_test_pictures(
         trace = source.trace(source_inputs(source.graph, network, batch))
         values = network.activations(batch)
         got, expected = values["logits"].reshape(-1, 10), trace.values["logits"].reshape(-1, 10)
-        classes = network.forward(batch).argmax(axis=1)  # type: ignore[union-attr]
+        classes = network(batch["picture"]).argmax(axis=1)
         same = classes == expected.argmax(axis=1)
         difference = np.abs(got - expected).max(axis=1)
         first = first_differences(network, graph, {**batch, **values}, trace, begin)

@@ -10,7 +10,7 @@ import pytest
 from native_program import GOLDEN, Program
 
 from phonebit import Network
-from phonebit.cli.bench import Measurement
+from phonebit.network.benchmark import Benchmark
 
 CLASSIFIER = GOLDEN / "tiny_classifier.pbit"
 SHORT = (CLASSIFIER, "--runs", 7, "--warmup", 1)
@@ -31,7 +31,7 @@ def test_json_has_the_fields_of_phonebit_bench(bench: Program) -> None:
     assert found["coexec"] == network.coexec == {}
     assert found["fps"] == pytest.approx(3e3 / found["median_ms"])
     assert found["canary"]["p90_over_min"] >= 1
-    of_python = Measurement(np.ones(1), np.ones(1), 1).to_dict()
+    of_python = Benchmark(np.ones(1), np.ones(1), 1).to_dict()
     assert set(of_python) <= set(found)
     assert set(of_python["canary"]) == set(found["canary"])
     layers = found["layers"]

@@ -30,8 +30,8 @@ def golden_files(file: Path, folder: Path) -> tuple[list[str], dict[str, Path]]:
     arrays: dict[str, NDArray[Any]] = dict(np.load(file.with_suffix(".npz")))
     if file.stem in REAL_FILES:
         inputs = {key[3:]: array for key, array in arrays.items() if key.startswith("in:")}
-        answers: Any = Network.load(file, device="cpu").forward(inputs)
-        arrays |= {f"out:{name}": array for name, array in _by_name(file, answers).items()}
+        answers = Network.load(file, device="cpu").forward(inputs)
+        arrays |= {f"out:{name}": array for name, array in answers.items()}
     options, expected = [], {}
     for number, (key, array) in enumerate(arrays.items()):
         side, name = key.split(":", 1)
@@ -43,12 +43,6 @@ def golden_files(file: Path, folder: Path) -> tuple[list[str], dict[str, Path]]:
         else:
             expected[name] = path
     return options, expected
-
-
-def _by_name(file: Path, answers: Any) -> dict[str, NDArray[Any]]:
-    if isinstance(answers, dict):
-        return answers
-    return {Network.load(file, device="cpu").outputs[0].name: answers}
 
 
 def check_golden(run: Program, device: str, file: Path, folder: Path) -> None:
@@ -161,8 +155,7 @@ def test_the_file_s_own_rule_prepares_pictures(
     assert run(file, "--device", "cpu", "--picture", picture, "--output", scores).code == 0
     network = Network.load(file, device="cpu")
     array = load_image(picture, network.inputs[0], rule).array
-    expected: Any = network.forward(array[None])
-    assert scores.read_bytes() == np.asarray(expected).tobytes()
+    assert scores.read_bytes() == network.forward(array[None]).tobytes()
 
 
 @pytest.fixture

@@ -181,10 +181,10 @@ def test_several_outputs_and_packed_bits(block_file: Path, opencl_queue: Any, gp
     cpu = Network.load(block_file, device="cpu", threads=1)
     network = Network.load(block_file, device=opencl_queue)
     x = (np.arange(2 * 6 * 5 * 33) % 7 - 3).reshape(2, 6, 5, 33).astype(np.float32)
-    expected = cpu.forward(x)
-    assert isinstance(expected, dict)
-    on_host = network.forward(x)
-    on_device = network.forward(cl_array.to_device(opencl_queue, x))
+    name = cpu.inputs[0].name
+    expected = cpu.forward({name: x})
+    on_host = network.forward({name: x})
+    on_device = network.forward({name: cl_array.to_device(opencl_queue, x)})
     assert list(on_device) == list(on_host) == list(expected)
     for info in cpu.outputs:
         result = on_device[info.name].get()

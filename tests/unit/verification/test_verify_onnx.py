@@ -55,7 +55,7 @@ def signs() -> onnx.ModelProto:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "signs.onnx").write_bytes(signs().SerializeToString())
-    phonebit.convert(tmp_path / "signs.onnx")
+    phonebit.convert(tmp_path / "signs.onnx", tmp_path / "signs.pbit")
     return tmp_path
 
 

@@ -1,0 +1,5 @@
+"""``python -m phonebit``: the command line."""
+
+from phonebit.cli.main import main
+
+main()

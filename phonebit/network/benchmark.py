@@ -1,0 +1,108 @@
+"""How fast a network is here, and how far that can be trusted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phonebit.errors import InputError
+from phonebit.network.input_checks import check_inputs
+
+if TYPE_CHECKING:
+    from phonebit.network.network import Network
+
+CANARY_BURST = 8
+"""Canary loops before each tenth of the runs, and after the last."""
+CANARY_LIMIT = 1.15
+"""A machine counts as disturbed above this ratio of the canary's 90th percentile to its minimum."""
+
+
+@dataclass(frozen=True, repr=False)
+class Benchmark:
+    """Latencies of one network, and how steady the machine was meanwhile.
+
+    Attributes:
+        latencies_ms: one a run, in order.
+        canary_ms: times of a fixed loop that has nothing to do with the network.
+        batch: inputs a run.
+    """
+
+    latencies_ms: NDArray[np.float64]
+    canary_ms: NDArray[np.float64]
+    batch: int
+
+    @property
+    def median_ms(self) -> float:
+        """Median latency of a batch."""
+        return float(np.median(self.latencies_ms))
+
+    @property
+    def canary_ratio(self) -> float:
+        """90th percentile over minimum of the canary loop: 1 on an undisturbed machine."""
+        return float(np.percentile(self.canary_ms, 90) / self.canary_ms.min())
+
+    def __repr__(self) -> str:
+        """One line."""
+        found = self.to_dict()
+        disturbed = ", on a disturbed machine" if found["canary"]["disturbed"] else ""
+        return (
+            f"Benchmark({found['median_ms']:.3f} ms median, {found['min_ms']:.3f} ms minimum of "
+            f"{found['runs']} runs, batch {self.batch}{disturbed})"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        return {
+            "batch": self.batch,
+            "runs": len(self.latencies_ms),
+            "median_ms": self.median_ms,
+            "min_ms": float(self.latencies_ms.min()),
+            "p90_ms": float(np.percentile(self.latencies_ms, 90)),
+            "fps": 1e3 * self.batch / self.median_ms,
+            "canary": {
+                "median_ms": float(np.median(self.canary_ms)),
+                "p90_over_min": self.canary_ratio,
+                "disturbed": self.canary_ratio > CANARY_LIMIT,
+            },
+        }
+
+
+def benchmark(
+    network: Network, x: Any, runs: int, warmup: int, tenth_done: Callable[[], None]
+) -> Benchmark:
+    """Time forward passes one by one, with canary loops between the tenths; ``Network.bench``."""
+    if runs < 1 or warmup < 0:
+        raise InputError("too few", expected="runs >= 1, warmup >= 0", got=f"{runs}, {warmup}")
+    inputs = dict(
+        zip((info.name for info in network.inputs), check_inputs(x, network.inputs), strict=True)
+    )
+    for _ in range(warmup):
+        network.forward(inputs)
+    while network.coexec.get("is_on_trial"):
+        network.forward(inputs)
+    latencies: list[float] = []
+    canary: list[float] = []
+    for tenth in range(10):
+        canary += [_canary_ms() for _ in range(CANARY_BURST)]
+        for _ in range(runs * (tenth + 1) // 10 - runs * tenth // 10):
+            start = time.perf_counter()
+            network.forward(inputs)
+            latencies.append((time.perf_counter() - start) * 1e3)
+        tenth_done()
+    canary += [_canary_ms() for _ in range(CANARY_BURST)]
+    batch = len(next(iter(inputs.values())))
+    return Benchmark(np.array(latencies), np.array(canary), batch)
+
+
+def _canary_ms() -> float:
+    """Time of a loop that always does the same: it slows down only if the machine does."""
+    start = time.perf_counter()
+    total = 0
+    for i in range(4000):
+        total += i & 7
+    return (time.perf_counter() - start) * 1e3
