@@ -26,7 +26,7 @@ from phonebit.cli.collect_options import (
     collection_plan,
     print_collection,
 )
-from phonebit.cli.console import bytes_text, output, print_json, progress
+from phonebit.cli.console import CommandGroup, bytes_text, output, print_json, progress
 from phonebit.cli.options import JsonOption, PrecisionOption
 from phonebit.display import escape_markup as escape
 
@@ -35,12 +35,7 @@ if TYPE_CHECKING:
     from phonebit.android.phone import Phone
     from phonebit.android.pushing import Pushed
 
-android = typer.Typer(
-    name="android",
-    help="Measure networks on an Android phone over adb.",
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+android = CommandGroup("android", "Measure networks on an Android phone over adb.")
 
 SerialOption = Annotated[
     str | None,
@@ -74,11 +69,9 @@ HintOption = Annotated[
 ]
 
 
-@android.command()
+@android.add
 def push(
-    files: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FILE]...", help=".pbit files.")
-    ] = None,
+    files: Annotated[list[Path] | None, typer.Argument(metavar="FILE", help=".pbit files.")] = None,
     serial: SerialOption = None,
     adb: AdbOption = None,
     tools: ToolsOption = None,
@@ -98,7 +91,7 @@ def push(
     )
 
 
-@android.command()
+@android.add
 def bench(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A .pbit file.")],
     device: Annotated[
@@ -163,7 +156,7 @@ def bench(
     print_bench(output(), document)
 
 
-@android.command()
+@android.add
 def collect(
     samples: Annotated[
         Path, typer.Option("-o", "--output", metavar="SAMPLES", help="A .jsonl file.")

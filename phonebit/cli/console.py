@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import math
 import os
@@ -22,7 +21,8 @@ from rich.progress import (
     SpinnerColumn,
     TextColumn,
 )
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
+from typer.models import CommandFunctionType
 
 from phonebit.display import escape_markup as escape
 from phonebit.display import printable_lines
@@ -93,7 +93,52 @@ def progress(first: str, total: int | None, quiet: bool = False) -> Iterator[Adv
         yield lambda text, pieces=1: bar.update(task, advance=pieces, description=escape(text))
 
 
-class ErrorReportingGroup(TyperGroup):
+class CommandGroup(typer.Typer):
+    """Commands that report errors alike; ``phonebit`` itself and its groups."""
+
+    def __init__(self, name: str, text: str) -> None:
+        """An empty group with its name and help."""
+        super().__init__(
+            name=name,
+            help=text,
+            cls=ErrorReportingGroup,
+            no_args_is_help=True,
+            add_completion=False,
+            pretty_exceptions_enable=False,
+            context_settings={"help_option_names": ["-h", "--help"]},
+        )
+
+    def add(self, function: CommandFunctionType, name: str | None = None) -> CommandFunctionType:
+        """Make a function a command, also as a decorator."""
+        return self.command(name, cls=JsonErrorsCommand)(function)
+
+
+class PlainFlags:
+    """Commands whose help shows flags without "<bool>"."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Options and arguments, for click's help."""
+        params = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
+
+
+class JsonErrorsCommand(PlainFlags, TyperCommand):
+    """Command whose error is a JSON document, too, if ``--json`` was given."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; an error goes on to the group."""
+        try:
+            return super().invoke(ctx)
+        except (PhoneBitError, OSError, KeyboardInterrupt) as error:
+            if ctx.params.get("as_json") and not isinstance(error, BrokenPipeError):
+                print_json({"error": _error_record(error)})
+            raise
+
+
+class ErrorReportingGroup(PlainFlags, TyperGroup):
     """Command group that ends with one clear line: code 2 for errors, 130 after Ctrl-C."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -115,8 +160,7 @@ class ErrorReportingGroup(TyperGroup):
             report_error("interrupted")
             raise typer.Exit(EXIT_INTERRUPTED) from None
         except (PhoneBitError, OSError) as error:
-            broken_pipe = isinstance(error, OSError) and error.errno == errno.EPIPE
-            if broken_pipe or ctx.params.get("debug"):
+            if isinstance(error, BrokenPipeError) or ctx.find_root().params.get("debug"):
                 raise
             report_error(_error_text(error))
             raise typer.Exit(EXIT_BAD_INPUT) from None
@@ -148,6 +192,16 @@ def warnings_as_lines() -> Iterator[None]:
         usual = warnings.showwarning
         warnings.showwarning = show
         yield
+
+
+def _error_record(error: BaseException) -> dict[str, Any]:
+    """What a program may want to know of an error."""
+    if isinstance(error, KeyboardInterrupt):
+        return {"kind": "Interrupted", "message": "interrupted"}
+    parts = ("what", "where", "expected", "got", "hint", "problems")
+    known = {part: getattr(error, part) for part in parts if getattr(error, part, None)}
+    texts = {part: value if part == "problems" else str(value) for part, value in known.items()}
+    return {"kind": type(error).__name__, "message": _error_text(error), **texts}
 
 
 def _error_text(error: BaseException) -> str:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import glob
+import io
+import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Final
 
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
@@ -19,6 +23,7 @@ from phonebit.layer_info import TensorInfo
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"})
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 """What Pillow may decode; it knows forty others, of which one (EPS) runs another program."""
+STANDARD_INPUT: Final = Path("-")
 PLAIN_LEVELS = Preprocessing((0.0, 255.0))
 """How an image becomes levels where a file says nothing."""
 
@@ -44,7 +49,7 @@ def load_image(path: Path, info: TensorInfo, rule: Preprocessing | None) -> Imag
     """Read an image and make it a network's input.
 
     Args:
-        path: a PNG, JPEG, BMP, GIF, WebP, TIFF or PPM file, whatever its name.
+        path: a PNG, JPEG, BMP, GIF, WebP, TIFF or PPM file, whatever its name; or "-".
         info: the input, "u8" or "f32", with 1, 3 or 4 channels.
         rule: what the image becomes; None: another size is resized as a whole, bilinear, and the
             input must be "u8".
@@ -65,6 +70,27 @@ def load_image(path: Path, info: TensorInfo, rule: Preprocessing | None) -> Imag
     rule = rule or PLAIN_LEVELS
     fitted = rule.fit(open_image(path), info)
     return ImageInput(path, fitted.array, fitted.changes, fitted.placement)
+
+
+def named_images(names: Iterable[Path]) -> list[Path]:
+    """The images that a user named: files, "-", all images of folders, what patterns match.
+
+    Raises:
+        InputError: if a folder has no images, or a pattern matches no file.
+    """
+    images: list[Path] = []
+    for name in names:
+        if name.is_dir():
+            images += image_files(name)
+        elif name.exists() or not glob.has_magic(str(name)):
+            images.append(name)
+        else:
+            matches = glob.glob(str(name), recursive=True)  # noqa: PTH207 - absolute ones, too
+            files = [path for path in map(Path, sorted(matches)) if path.is_file()]
+            if not files:
+                raise InputError("no file matches this pattern", where=str(name))
+            images += files
+    return images
 
 
 def image_files(folder: Path) -> list[Path]:
@@ -88,7 +114,7 @@ def open_image(path: Path) -> Image.Image:
         InputError: if the file is no readable image.
         OSError: if it cannot be read.
     """
-    with path.open("rb") as stream:  # a missing file or a folder is the operating system's to say
+    with _open(path) as stream:  # a missing file or a folder is the operating system's to say
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # odd metadata are no reason to talk
@@ -105,6 +131,16 @@ def open_image(path: Path) -> Image.Image:
                 got=_first_line(error),
                 hint="give a PNG, JPEG, BMP, GIF, WebP, TIFF or PPM file",
             ) from error
+
+
+def _open(path: Path) -> BinaryIO:
+    return io.BytesIO(_standard_input()) if path == STANDARD_INPUT else path.open("rb")
+
+
+@cache
+def _standard_input() -> bytes:
+    """Read once: an image is opened again to draw boxes into it."""
+    return sys.stdin.buffer.read()
 
 
 def _first_line(error: Exception) -> str:

@@ -8,22 +8,16 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from phonebit.cli.console import output, print_json
+from phonebit.cli.console import CommandGroup, output, print_json
 from phonebit.cli.options import JsonOption, OpenClDeviceOption, PrecisionOption
 from phonebit.display import escape_markup as escape
 from phonebit.errors import InputError
 
-kernels = typer.Typer(
-    name="kernels",
-    help="Show the OpenCL kernels and the programs that compute a layer.",
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+kernels = CommandGroup("kernels", "Show the OpenCL kernels and the programs that compute a layer.")
 
 
-@kernels.command("list")
 def list_kernels(as_json: JsonOption = False) -> None:
-    """List the OpenCL kernels with their parameters; [brackets] mark the default."""
+    """List the OpenCL kernels with their parameters; brackets mark the default."""
     from phonebit.bnn_kernels.sources import description, kernel_paths, tunables
 
     document = [
@@ -53,7 +47,10 @@ def list_kernels(as_json: JsonOption = False) -> None:
     output().print(table)
 
 
-@kernels.command()
+kernels.add(list_kernels, "list")
+
+
+@kernels.add
 def show(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A .pbit file.")],
     layer: Annotated[str, typer.Argument(metavar="LAYER", help="A layer's name or number.")],

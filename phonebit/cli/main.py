@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Annotated
 
 import typer
@@ -9,7 +10,7 @@ import typer
 from phonebit.cli.android import android
 from phonebit.cli.bench import bench
 from phonebit.cli.collect import collect
-from phonebit.cli.console import ErrorReportingGroup
+from phonebit.cli.console import CommandGroup
 from phonebit.cli.convert import convert
 from phonebit.cli.demo import demo
 from phonebit.cli.devices import devices
@@ -23,20 +24,12 @@ from phonebit.cli.train_predictor import train_predictor
 from phonebit.cli.tune import tune
 from phonebit.cli.verify import verify
 
-app = typer.Typer(
-    name="phonebit",
-    help="Convert, run, check and measure binary neural networks.",
-    cls=ErrorReportingGroup,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = CommandGroup("phonebit", "Convert, run, check and measure binary neural networks.")
 for command in (
     convert, inspect, run, verify, bench, devices, selftest, tune, collect, train_predictor, plan,
     demo, models,
 ):  # fmt: skip
-    app.command()(command)
+    app.add(command)
 app.add_typer(android)
 app.add_typer(kernels)
 
@@ -56,14 +49,16 @@ def _options(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", hidden=True, help="Show tracebacks of errors.")
+        bool, typer.Option("--debug", hidden=True, help="Show the log, and tracebacks of errors.")
     ] = False,
 ) -> None:
     """Convert, run, check and measure binary neural networks."""
+    if debug:
+        logging.basicConfig(level=logging.DEBUG, format="%(name)s: %(message)s")
 
 
 def main() -> None:
-    """Entry point of the ``phonebit`` script.
+    """The command line.
 
     Ends the process with 0, 1 (verify found a mismatch, a kernel failed its self-test), 2 (error)
     or 130 (interrupted).

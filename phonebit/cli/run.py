@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -53,6 +54,10 @@ TaskOption = Annotated[
 TopOption = Annotated[
     int | None, typer.Option(min=1, help="Number of classes to show.", show_default="5")
 ]
+ImagesArgument = Annotated[
+    list[Path],
+    typer.Argument(metavar="IMAGE", help="Image files, folders, patterns, or - for stdin."),
+]
 OutputOption = Annotated[
     Path | None,
     typer.Option(
@@ -88,7 +93,7 @@ OverlapOption = Annotated[
 
 def run(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A .pbit file.")],
-    images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Image files.")],
+    images: ImagesArgument,
     task: TaskOption = None,
     top: TopOption = None,
     to: OutputOption = None,
@@ -114,10 +119,11 @@ def run(
     Images are preprocessed as stored in the file; options override that. With
     -o the boxes of a detector are drawn into copies of the images.
     """
-    from phonebit.cli.image_inputs import load_image
+    from phonebit.cli.image_inputs import load_image, named_images
     from phonebit.images.rule_text import as_settings
     from phonebit.network import Network
 
+    images = named_images(images)
     flags = ImageFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
     network = Network.load(
         file,
@@ -140,7 +146,7 @@ def run(
         check_classifier(network)
     info = network.inputs[0]
     rule = flags.rule_for(network, info)
-    loaded = [load_image(path, info, rule) for path in images]
+    loaded = (load_image(path, info, rule) for path in images)
     if chosen is Task.detect:
         documents = _detect(network, loaded, targets, _limits(score, iou), force, quiet=as_json)
     else:
@@ -171,24 +177,26 @@ def refuse_unused(task: Task, classify: dict[str, object], detect: dict[str, obj
     if given:
         raise InputError(
             f"{', '.join(given)} cannot be used",
-            got=f"--task {task.value}",
+            got=f"a network for --task {task.value}",
             hint="leave it out, or choose the other --task",
         )
 
 
 def _classify(
-    network: Network, images: list[ImageInput], top: int, *, quiet: bool
+    network: Network, images: Iterable[ImageInput], top: int, *, quiet: bool
 ) -> list[dict[str, Any]]:
-    results = [classify(network, image, top) for image in images]
-    if not quiet:
-        for result in results:
+    documents = []
+    for image in images:
+        result = classify(network, image, top)
+        documents.append(result.to_dict())
+        if not quiet:
             print_classification(output(), result)
-    return [result.to_dict() for result in results]
+    return documents
 
 
 def _detect(
     network: Network,
-    images: list[ImageInput],
+    images: Iterable[ImageInput],
     targets: list[Path] | None,
     limits: Limits,
     force: bool,
@@ -197,13 +205,15 @@ def _detect(
 ) -> list[dict[str, Any]]:
     from phonebit.cli.detect import detect_in, draw_into, print_detections
 
-    results = [detect_in(network, image, limits) for image in images]
-    for index, result in enumerate(results):
+    documents = []
+    for index, image in enumerate(images):
+        result = detect_in(network, image, limits)
         if targets is not None:
             result.drawn = draw_into(targets[index], result, force)
+        documents.append(result.to_dict())
         if not quiet:
             print_detections(output(), result)
-    return [result.to_dict() for result in results]
+    return documents
 
 
 def _limits(score: float | None, iou: float | None) -> Limits:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from phonebit import _runtime
     from phonebit.devices.target import DeviceLike
     from phonebit.planner import ExecutionPlan
+
+_log = logging.getLogger(__name__)
 
 Precision = Literal["exact", "f16", "fast"]
 PRECISIONS: tuple[Precision, ...] = ("exact", "f16", "fast")
@@ -110,6 +114,7 @@ def open_engine(
     with path.open("rb"):  # the operating system's own error if it is absent or a directory
         pass
     notes: list[str] = []
+    begin = time.perf_counter()
     try:
         engine = _open(path, target, options, notes)
     except DeviceError as error:
@@ -117,6 +122,8 @@ def open_engine(
             raise
         notes.append(f"the CPU serves, since {target.device} cannot: {error}")
         engine = _open(path, Target("cpu"), options, notes)
+    took_ms = 1e3 * (time.perf_counter() - begin)
+    _log.info("loaded %s on %s, threads=%d, %.1f ms", path, engine.device, engine.threads, took_ms)
     for note in [*notes, *engine.warnings]:
         warnings.warn(note, PhoneBitWarning, stacklevel=stacklevel)
     return engine

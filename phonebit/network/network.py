@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import time
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -34,8 +32,6 @@ if TYPE_CHECKING:
     from phonebit import _runtime
     from phonebit.devices.target import DeviceLike
     from phonebit.planner import ExecutionPlan
-
-_log = logging.getLogger(__name__)
 
 
 class Network(NetworkLayers):
@@ -153,10 +149,7 @@ class Network(NetworkLayers):
 
     @classmethod
     def _load(cls, path: Path, device: DeviceLike, options: EngineOptions) -> Self:
-        begin = time.perf_counter()
-        network = cls(open_engine(path, device, options, stacklevel=4), path, device, options)
-        _log.info("loaded %r in %.1f ms", network, 1e3 * (time.perf_counter() - begin))
-        return network
+        return cls(open_engine(path, device, options, stacklevel=4), path, device, options)
 
     def __reduce__(self) -> tuple[Callable[..., Network], tuple[object, ...]]:
         """See the class.

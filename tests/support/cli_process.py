@@ -40,10 +40,16 @@ class Cli:
         return Done(code if isinstance(code, int) else 0, captured.out, captured.err)
 
     def refused(self, *args: object) -> str:
-        """Run a command that must end with code 2, one error and no traceback; gives its text."""
+        """Run a command that must end with code 2, one error and no traceback; gives its text.
+
+        Under --json the error is a document, too.
+        """
         done = self(*args)
         assert done.code == 2, done
-        assert done.out == ""
+        if "--json" in args:
+            assert f"error: {done.document['error']['message']}\n" == done.err
+        else:
+            assert done.out == ""
         assert "Traceback" not in done.err
         assert done.err.startswith("error: "), done.err
         assert done.err.count("error:") == 1

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -33,6 +35,7 @@ def test_every_command_has_help(cli: Cli, name: str) -> None:
     assert done.code == 0
     assert "Usage: phonebit" in done.out
     assert "--debug" not in done.out
+    assert "<bool>" not in done.out
 
 
 def test_version(cli: Cli) -> None:
@@ -111,6 +114,25 @@ def test_run_classifies_pictures(cli: Cli, u8_file: Path, pictures: list[Path]) 
         assert result["changes"] == []
     right = [r["top"][0]["label"] in r["picture"] for r in results]
     assert sum(right) >= 2
+
+
+def test_run_takes_folders_patterns_and_standard_input(
+    cli: Cli, u8_file: Path, pictures: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = pictures[0].parent
+    odd = tmp_path / "[0].png"  # a name, though it could be a pattern
+    odd.write_bytes(pictures[0].read_bytes())
+    named = [folder, folder / "*boot.png", odd, "-"]
+    boots = [path for path in pictures if path.stem.endswith("boot")]
+    image = SimpleNamespace(buffer=io.BytesIO(pictures[0].read_bytes()))
+    monkeypatch.setattr("sys.stdin", image)
+    results = cli("run", u8_file, *named, "--json").document["results"]
+    found = [result["picture"] for result in results]
+    assert found == [*map(str, [*pictures, *boots, odd]), "-"]
+    assert results[-1]["top"] == results[-2]["top"] == results[0]["top"]
+    assert "no file matches this pattern" in cli.refused("run", u8_file, folder / "*.jpg")
+    (tmp_path / "empty").mkdir()
+    assert "no images in this folder" in cli.refused("run", u8_file, tmp_path / "empty")
 
 
 def test_run_prints_classes_for_people(cli: Cli, u8_file: Path, pictures: list[Path]) -> None:

@@ -40,7 +40,7 @@ def test_unreadable_pictures(cli: Cli, u8_file: Path, pictures: list[Path], tmp_
     cut.write_bytes(pictures[0].read_bytes()[:100])
     assert "cut.png" in cli.refused("run", u8_file, cut)
     assert "No such file" in cli.refused("run", u8_file, tmp_path / "none.png")
-    assert "s a directory" in cli.refused("run", u8_file, tmp_path)
+    assert "cut.png" in cli.refused("run", u8_file, tmp_path)
 
 
 def test_a_file_name_is_never_markup(cli: Cli, u8_file: Path, tmp_path: Path) -> None:
@@ -174,12 +174,17 @@ def test_process_survives_a_closed_pipe(u8_file: Path) -> None:
     assert b"Traceback" not in errors
 
 
-def test_interruption_is_one_line(monkeypatch: pytest.MonkeyPatch, cli: Cli, u8_file: Path) -> None:
-    import phonebit.network
-
-    def interrupt(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(phonebit.network.Network, "load", interrupt)
-    done = cli("inspect", u8_file)
-    assert (done.code, done.err) == (130, "error: interrupted\n")
+def test_errors_are_documents_under_json(cli: Cli, u8_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "model.txt").write_text("no model")
+    errors = {
+        ("bench", u8_file, "--device", "tpu"): "DeviceError",
+        ("convert", tmp_path / "model.txt"): "ConversionError",
+        ("inspect", tmp_path / "none.pbit"): "FileNotFoundError",
+        ("run", u8_file, tmp_path / "model.txt"): "InputError",
+    }
+    for arguments, kind in errors.items():
+        cli.refused(*arguments, "--json")
+        assert cli(*arguments, "--json").document["error"]["kind"] == kind
+    error = cli("bench", u8_file, "--threads", 5000, "--json").document["error"]
+    assert (error["where"], error["got"]) == ("threads", "5000")
+    assert "1024" in error["expected"]
