@@ -68,7 +68,7 @@ def demo(
     with model_folder() as folder, tempfile.TemporaryDirectory(prefix="phonebit-") as scratch:
         target = Path(scratch) / "fashion_mnist.pbit"
         with progress("converting the Larq checkpoint", None, quiet=as_json):
-            report, seconds = _convert(folder, target)
+            report, seconds = convert_demo(folder, target)
         network = Network.load(target, device=device, threads=threads)
         result = DemoResult(
             (folder / CHECKPOINT).stat().st_size,
@@ -111,7 +111,8 @@ def true_label(image: Path) -> str:
     return image.stem.partition("_")[2]
 
 
-def _convert(folder: Path, target: Path) -> tuple[Any, float]:
+def convert_demo(folder: Path, target: Path) -> tuple[Any, float]:
+    """Convert the checkpoint in ``model_folder``; the report, and the seconds that it took."""
     from phonebit.converter.convert import convert
     from phonebit.images.preprocessing import Preprocessing
     from phonebit.images.settings import read_toml

@@ -33,13 +33,26 @@ _FACTS = (
 
 def devices(as_json: JsonOption = False) -> None:
     """List devices, their capabilities, the selected kernels and energy sources."""
+    document = machine()
+    if as_json:
+        print_json(document)
+    else:
+        _print(output(), document)
+
+
+def machine() -> dict[str, Any]:
+    """Processors, OpenCL devices and energy sources here, JSON-ready.
+
+    Raises:
+        DeviceError: if the compiled runtime cannot be loaded.
+    """
     from phonebit.energy import discover
 
     known = instruction_sets()
     found = opencl_devices()
     gpu = first_real_gpu(found)
     folder = cache_folder()
-    document: dict[str, Any] = {
+    return {
         "machine": platform.machine(),
         "cores": usable_cores(),
         "isas": [asdict(isa) for isa in known],
@@ -52,10 +65,6 @@ def devices(as_json: JsonOption = False) -> None:
         "cache_folder": None if folder is None else str(folder),
         "runtime_version": load_runtime().version(),
     }
-    if as_json:
-        print_json(document)
-    else:
-        _print(output(), document)
 
 
 def _describe(device: _runtime.OpenClDevice) -> dict[str, Any]:

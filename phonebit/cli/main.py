@@ -14,6 +14,7 @@ from phonebit.cli.console import CommandGroup
 from phonebit.cli.convert import convert
 from phonebit.cli.demo import demo
 from phonebit.cli.devices import devices
+from phonebit.cli.doctor import doctor
 from phonebit.cli.inspect import inspect
 from phonebit.cli.kernels import kernels
 from phonebit.cli.models import models
@@ -27,7 +28,7 @@ from phonebit.cli.verify import verify
 app = CommandGroup("phonebit", "Convert, run, check and measure binary neural networks.")
 for command in (
     convert, inspect, run, verify, bench, devices, selftest, tune, collect, train_predictor, plan,
-    demo, models,
+    demo, models, doctor,
 ):  # fmt: skip
     app.add(command)
 app.add_typer(android)

@@ -19,7 +19,7 @@ from support.cli_process import Cli
 
 COMMANDS = (
     "convert", "inspect", "run", "verify", "bench", "devices", "selftest", "tune", "models", "demo",
-    "kernels",
+    "kernels", "doctor",
 )  # fmt: skip
 
 
