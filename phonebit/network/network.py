@@ -171,7 +171,7 @@ class Network(NetworkLayers):
     def close(self) -> None:
         """Free the runtime's memory, as the end of a ``with`` block does.
 
-        Passes that run in other threads end first. What describes the file stays readable.
+        Passes that run in other threads go on to their end. What the file says stays readable.
         """
         self._queue = self._open_engine = None
 
@@ -255,13 +255,16 @@ class Network(NetworkLayers):
                 expected=f"a dict from input name to array: {{'{self._inputs[0].name}': x}}",
                 got=type(x).__name__,
             )
+        engine = (
+            self._engine
+        )  # stays until the end of the pass if another thread closes the network
         if holds_device_arrays(x):
             infos = (self._inputs, self._outputs)
-            results = forward_on_device(self._engine, self.queue, infos, x, out)
+            results = forward_on_device(engine, self.queue, infos, x, out)
         else:
-            arrays = self._engine.forward(check_inputs(x, self._inputs))
+            arrays = engine.forward(check_inputs(x, self._inputs))
             results = named_results(arrays, self._outputs, out)
-            self._warn_of_failures()
+            self._warn_of_failures(engine)
         return results if by_name else next(iter(results.values()))
 
     __call__ = forward
@@ -301,11 +304,11 @@ class Network(NetworkLayers):
         """
         self._engine.cancel()
 
-    def _warn_of_failures(self) -> None:
+    def _warn_of_failures(self, engine: _runtime.Network) -> None:
         """A GPU that failed in this pass cost no result, but will be missed."""
-        if not self.plan_key:
+        if not engine.plan_key:
             return
-        notes = self._engine.warnings
+        notes = engine.warnings
         for note in notes[self._known_warnings :]:
             warnings.warn(note, PhoneBitWarning, stacklevel=3)
         self._known_warnings = len(notes)

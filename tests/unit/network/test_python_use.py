@@ -156,6 +156,23 @@ def test_a_closed_network_tells_its_layers_and_computes_nothing(
             use()
 
 
+def test_a_pass_goes_on_when_another_thread_closes_the_network(
+    network: Network, batch: Levels
+) -> None:
+    expected, engine = network(batch), network._engine
+
+    class ClosedMeanwhile:
+        plan_key, warnings = engine.plan_key, engine.warnings
+
+        def forward(self, inputs: Any) -> Any:
+            network.close()
+            return engine.forward(inputs)
+
+    network._open_engine = ClosedMeanwhile()  # type: ignore[assignment]
+    np.testing.assert_array_equal(network(batch), expected)
+    assert repr(network).endswith("closed)")
+
+
 def test_bench_measures_as_the_command_does(network: Network, batch: Levels) -> None:
     ticks: list[None] = []
     for x, size in ((batch, 3), ({"picture": batch}, 3), (None, 2)):
