@@ -64,8 +64,8 @@ def test_the_twin_has_its_batch_normalizations_folded(tmp_path: Path) -> None:
     assert len(whole) - len(content) == pytest.approx(4 * channels - shared, abs=512)
     folded = network(content, tmp_path / "folded.pbit")
     unfolded = network(whole, tmp_path / "whole.pbit")
-    picture = random_inputs(folded.inputs, 1)
-    expected, got = np.asarray(unfolded.forward(picture)), np.asarray(folded.forward(picture))
+    picture = random_inputs(folded.inputs, 1)["picture"]
+    expected, got = unfolded(picture), folded(picture)
     np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-3)
     assert read_graph(tmp_path / "folded.pbit").inputs == ["picture"]
 

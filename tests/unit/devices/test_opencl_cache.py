@@ -36,7 +36,7 @@ def test_candidates_can_be_measured_and_chosen(tiny_file: Path, gpu: str) -> Non
     finally:
         path.unlink()
     assert tuned.candidates(index)[0] == other != serving
-    batch = random_inputs(network.inputs, 3)
+    batch = random_inputs(network.inputs, 3)[network.inputs[0].name]
     np.testing.assert_array_equal(tuned.forward(batch), network.forward(batch))
 
 

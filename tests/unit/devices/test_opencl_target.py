@@ -66,6 +66,8 @@ class FakeRuntime:
             metadata="",
             warnings=self.warnings,
             opencl_queue=0,
+            device=options["device"],
+            threads=1,
         )
 
 
