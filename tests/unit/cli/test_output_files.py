@@ -123,6 +123,7 @@ COMMANDS = {
         texts=("device", "energy_source", *PICTURE),
     ),
     "devices": Roles(),
+    "doctor": Roles(),
     "kernels list": Roles(),
     "kernels show": Roles({"file": ""}, texts=("layer", "device")),
     "selftest": Roles(texts=("device",)),
