@@ -1,7 +1,213 @@
-#include "coexec/event_synchronizer.h"
-#include "coexec/polling_synchronizer.h"
+#include "coexec/synchronizer.h"
+
+#include <algorithm>
+#include <atomic>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include "opencl/kernel_library.h"
+#include "opencl/svm.h"
+#include "types/fail.h"
 
 namespace phonebit::engine::coexec {
+namespace {
+
+/// By OpenCL events, what every device has: the CPU waits for events of the GPU. For the GPU's waiting there
+/// are two ways: commands are enqueued only when the CPU has done its part (the host decides), or they are
+/// enqueued early behind user events.
+class EventSynchronizer final : public Synchronizer {
+ public:
+  EventSynchronizer(opencl::Context& context, bool uses_user_events)
+      : context_(context), uses_user_events_(uses_user_events) {}
+  ~EventSynchronizer() override { release(); }
+
+  void begin(int stages) override {
+    release();
+    gpu_events_.clear();
+    gpu_events_.resize(static_cast<size_t>(stages));
+    user_events_.clear();
+    user_events_.resize(uses_user_events_ ? static_cast<size_t>(stages) : 0);
+    finished_ = -1;
+  }
+
+  void enqueue_point(int cpu_stage, int awaited) override {
+    const cl_command_queue queue = context_.queue();
+    if (cpu_stage >= 0)
+      check(api().clEnqueueMarkerWithWaitList(queue, 0, nullptr,
+                                              gpu_events_[static_cast<size_t>(cpu_stage)].out()),
+            "clEnqueueMarkerWithWaitList");
+    if (awaited < 0 || awaited <= finished_ || !uses_user_events_) return;
+    Handle<cl_event>& event = user_events_[static_cast<size_t>(awaited)];
+    if (!event) {
+      cl_int status = 0;
+      event = Handle<cl_event>(api().clCreateUserEvent(context_.get(), &status));
+      check(status, "clCreateUserEvent");
+    }
+    const cl_event waited_for = event.get();
+    check(api().clEnqueueBarrierWithWaitList(queue, 1, &waited_for, nullptr), "clEnqueueBarrierWithWaitList");
+  }
+
+  bool can_run_ahead() const override { return uses_user_events_; }
+
+  void wait_for_gpu(int cpu_stage) override {
+    const cl_event event = gpu_events_[static_cast<size_t>(cpu_stage)].get();
+    check(api().clWaitForEvents(1, &event), "clWaitForEvents", context_.device().name.c_str());
+  }
+
+  void finish_cpu(int stage) override {
+    finished_ = stage;
+    if (!uses_user_events_ || !user_events_[static_cast<size_t>(stage)]) return;
+    check(api().clSetUserEventStatus(user_events_[static_cast<size_t>(stage)].get(), CL_COMPLETE),
+          "clSetUserEventStatus");
+  }
+
+  void release() noexcept override {
+    for (size_t i = 0; i < user_events_.size(); ++i)
+      if (user_events_[i] && static_cast<int>(i) > finished_)
+        api().clSetUserEventStatus(user_events_[i].get(), CL_COMPLETE);
+  }
+
+ private:
+  opencl::Context& context_;
+  bool uses_user_events_;
+  std::vector<Handle<cl_event>> gpu_events_;   // by the stage that the CPU may then begin
+  std::vector<Handle<cl_event>> user_events_;  // by the CPU's stage
+  int finished_ = -1;                          // stages that the CPU has finished
+};
+
+constexpr const char* kKernel = "poll_flags";
+/// Numbers of stages start anew long before they overflow.
+constexpr int kMostStages = 1 << 30;
+
+void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__) || defined(__arm__)
+  __asm__ volatile("yield");
+#endif
+}
+
+/// By flags in shared virtual memory (Fine-Grained Co-Execution, section 4): a kernel of one work-item tells
+/// where the GPU is and waits for the CPU, which does the same: no command ends, and none is enqueued, where
+/// they meet. Both waits have a limit.
+class PollingSynchronizer final : public Synchronizer {
+ public:
+  PollingSynchronizer(opencl::Context& context, opencl::ProgramCache& programs,
+                      std::chrono::milliseconds limit)
+      : context_(context),
+        memory_(context, sizeof(Flags), "synchronization flags", opencl::SvmMemory::with_atomics),
+        kernel_(
+            programs.kernel(kKernel, opencl::assemble(kKernel, {}), opencl::ProgramCache::Language::atomics)),
+        limit_(limit),
+        spins_(0) {
+    new (memory_.data()) Flags{};
+    check(api().clSetKernelArgSVMPointer(kernel_.get(), 0, memory_.data()), "clSetKernelArgSVMPointer",
+          kKernel);
+    spins_ = calibrated_spins();
+  }
+
+  void begin(int stages) override {
+    base_ += stages_;
+    if (base_ > kMostStages) {
+      check(api().clFinish(context_.queue()), "clFinish");
+      reset_flags();
+    }
+    stages_ = stages;
+  }
+
+  void enqueue_point(int cpu_stage, int awaited) override {
+    if (cpu_stage >= 0) reached_ = base_ + cpu_stage;
+    enqueue(reached_, awaited >= 0 ? base_ + awaited : 0, spins_);
+  }
+
+  bool can_run_ahead() const override { return true; }
+
+  void wait_for_gpu(int cpu_stage) override {
+    const int reached = base_ + cpu_stage;
+    const auto deadline = std::chrono::steady_clock::now() + limit_;
+    for (int spin = 1; flags().gpu.load(std::memory_order_acquire) < reached; ++spin) {
+      relax();
+      if (spin % 1024 != 0) continue;
+      if (std::chrono::steady_clock::now() > deadline)
+        fail(ErrorCode::device, "the CPU waited more than %lld ms for the GPU at stage %d",
+             static_cast<long long>(limit_.count()), cpu_stage);
+      // The GPU may be a thread of this processor.
+      if (spin % 65536 == 0) std::this_thread::yield();
+    }
+    if (flags().is_timed_out.load(std::memory_order_acquire) != 0)
+      fail(ErrorCode::device, "the GPU waited more than about %lld ms for the CPU before stage %d",
+           static_cast<long long>(limit_.count()), cpu_stage);
+  }
+
+  void finish_cpu(int stage) override { flags().cpu.store(base_ + stage, std::memory_order_release); }
+
+  void release() noexcept override { flags().cpu.store(INT32_MAX, std::memory_order_release); }
+
+ private:
+  /// What the kernel shares with us, as bnn_kernels/coexec/poll_flags.cl lays it out.
+  struct Flags {
+    alignas(64) std::atomic<int32_t> gpu;
+    alignas(64) std::atomic<int32_t> cpu;
+    alignas(64) std::atomic<int32_t> is_timed_out;
+  };
+
+  Flags& flags() const { return *static_cast<Flags*>(memory_.data()); }
+
+  void reset_flags() {
+    flags().gpu = 0;
+    flags().cpu = 0;
+    flags().is_timed_out = 0;
+    base_ = 1;  // so that flags of 0 mean no stage
+    stages_ = reached_ = 0;
+  }
+
+  void enqueue(int reached, int awaited, int spins) {
+    const auto set = [&](cl_uint position, int value) {
+      check(api().clSetKernelArg(kernel_.get(), position, sizeof value, &value), "clSetKernelArg", kKernel);
+    };
+    set(1, reached);
+    set(2, awaited);
+    set(3, spins);
+    const size_t one = 1;
+    check(api().clEnqueueNDRangeKernel(context_.queue(), kernel_.get(), 1, nullptr, &one, &one, 0, nullptr,
+                                       nullptr),
+          "clEnqueueNDRangeKernel", kKernel);
+  }
+
+  /// How long a spin takes differs a hundredfold between devices, and a kernel has no clock. The quickest of
+  /// some trials counts, and generously: the CPU keeps the time, this only ends what it cannot.
+  int calibrated_spins() {
+    constexpr int kTrial = 1 << 14, kTrials = 4, kGenerosity = 4;
+    double quickest_ms = 1e9;
+    for (int trial = 0; trial < kTrials; ++trial) {
+      reset_flags();
+      const auto begin = std::chrono::steady_clock::now();
+      enqueue(1, 1, kTrial);
+      check(api().clFinish(context_.queue()), "clFinish");
+      const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
+      quickest_ms = std::min(quickest_ms, elapsed.count());
+      if (flags().is_timed_out != 1)
+        fail(ErrorCode::device, "%s: kernel %s does not notice a time-out", context_.device().name.c_str(),
+             kKernel);
+    }
+    reset_flags();
+    const double spins =
+        kGenerosity * kTrial * static_cast<double>(limit_.count()) / std::max(quickest_ms, 1e-3);
+    return static_cast<int>(std::min(spins + 1.0, 2e9));
+  }
+
+  opencl::Context& context_;
+  opencl::SvmMemory memory_;
+  Handle<cl_kernel> kernel_;
+  std::chrono::milliseconds limit_;
+  int spins_;
+  int base_ = 0;     // flags count stages over all passes: stage s of this pass is base_ + s
+  int stages_ = 0;   // of this pass
+  int reached_ = 0;  // what the GPU's flag will be when it has run what is enqueued
+};
+
+}  // namespace
 
 std::unique_ptr<Synchronizer> make_synchronizer(Synchronization kind, opencl::Context& context,
                                                 opencl::ProgramCache& programs,

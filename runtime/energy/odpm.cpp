@@ -9,7 +9,6 @@
 #include "energy/growing_counter.h"
 #include "energy/small_files.h"
 #include "energy/sysfs_sources.h"
-#include "energy/text_scan.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::energy {

@@ -6,8 +6,7 @@
 #include <map>
 #include <set>
 
-#include "opencl/embedded_files.h"
-#include "opencl/kernel_folder.h"
+#include "opencl/kernel_files.h"
 #include "opencl/text_fields.h"
 #include "types/fail.h"
 

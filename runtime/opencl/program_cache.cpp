@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "opencl/cl_functions.h"
-#include "opencl/compile_hook.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::opencl {

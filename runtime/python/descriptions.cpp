@@ -6,6 +6,7 @@
 #include <iterator>
 #include <vector>
 
+#include "bindings.h"
 #include "options.h"
 
 namespace py = pybind11;

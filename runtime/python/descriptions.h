@@ -7,9 +7,6 @@
 
 namespace phonebit::engine::python {
 
-/// Defines TensorInfo and LayerInfo.
-void define_records(pybind11::module_& module);
-
 /// The records with the names and numbers of the file's.
 pybind11::list preprocessing(const Network& network);
 /// The same for detection heads; "anchors" has pairs.

@@ -1,5 +1,3 @@
-#include "energy.h"
-
 #include <pybind11/stl.h>
 
 #include <memory>
@@ -7,6 +5,7 @@
 #include <tuple>
 #include <vector>
 
+#include "bindings.h"
 #include "energy/energy_source.h"
 #include "energy/energy_trace.h"
 

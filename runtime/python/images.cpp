@@ -1,5 +1,3 @@
-#include "images.h"
-
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
@@ -9,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings.h"
 #include "images/image.h"
 #include "images/image_layout.h"
 #include "types/fail.h"

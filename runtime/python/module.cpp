@@ -5,15 +5,10 @@
 #include <optional>
 #include <string_view>
 
-#include "descriptions.h"
-#include "energy.h"
+#include "bindings.h"
 #include "engine/devices.h"
 #include "engine/network.h"
-#include "images.h"
 #include "loader/loader.h"
-#include "network.h"
-#include "opencl.h"
-#include "selection.h"
 #include "threads/floating_point_scope.h"
 #include "types/error.h"
 #include "types/interrupt.h"

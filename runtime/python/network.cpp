@@ -1,4 +1,4 @@
-#include "network.h"
+#include "engine/network.h"
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "arrays.h"
+#include "bindings.h"
 #include "descriptions.h"
-#include "engine/network.h"
 #include "options.h"
 #include "types/fail.h"
 

@@ -1,5 +1,3 @@
-#include "opencl.h"
-
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -8,8 +6,9 @@
 #include <tuple>
 #include <vector>
 
+#include "bindings.h"
 #include "engine/devices.h"
-#include "opencl/compile_hook.h"
+#include "opencl/program_cache.h"
 #include "options.h"
 
 namespace py = pybind11;

@@ -1,5 +1,3 @@
-#include "selection.h"
-
 #include <pybind11/stl.h>
 
 #include <cstdint>
@@ -8,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "bindings.h"
 #include "opencl/kernel_selection.h"
 #include "ops/operators.h"
 #include "select.h"

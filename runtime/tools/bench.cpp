@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 #include <thread>
 
@@ -11,7 +12,6 @@
 #include "modes.h"
 #include "printable.h"
 #include "statistics.h"
-#include "system_facts.h"
 
 namespace phonebit::tools {
 namespace {
@@ -55,6 +55,42 @@ void time_passes(Loaded& loaded, int runs, Measurement& result) {
     }
   }
   for (int loop = 0; loop < canary_burst; ++loop) result.canary_ms.push_back(canary_ms());
+}
+
+/// The number in a small file; absent where there is none.
+std::optional<double> number_in(const std::string& path) {
+  const std::string line = first_line(path);
+  char* end = nullptr;
+  const double number = std::strtod(line.c_str(), &end);
+  if (line.empty() || *end != '\0') return std::nullopt;
+  return number;
+}
+
+/// A place whose temperature is measured.
+struct ThermalZone {
+  std::string name;  // as the driver calls it: "cpu-1-0-usr", "skin"
+  double celsius;
+};
+
+/// Zones that can be read now; none on a system that hides them.
+std::vector<ThermalZone> thermal_zones() {
+  const std::string folder = "/sys/class/thermal";
+  std::vector<ThermalZone> zones;
+  for (const std::string& name : names_in(folder)) {
+    if (name.rfind("thermal_zone", 0) != 0) continue;
+    const std::string zone = folder + "/" + name;
+    const std::optional<double> millidegrees = number_in(zone + "/temp");
+    if (!millidegrees) continue;
+    const std::string type = first_line(zone + "/type");
+    zones.push_back({type.empty() ? name : type, *millidegrees / 1000.0});
+  }
+  return zones;
+}
+
+/// Clock of a processor now, in MHz; 0: unknown.
+int current_mhz(int processor) {
+  const std::string folder = "/sys/devices/system/cpu/cpu" + std::to_string(processor);
+  return static_cast<int>(number_in(folder + "/cpufreq/scaling_cur_freq").value_or(0.0) / 1000.0);
 }
 
 /// Heat and clocks around a measurement.

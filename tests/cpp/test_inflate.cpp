@@ -10,7 +10,7 @@
 
 #include "check_error.h"
 #include "format/inflate.h"
-#include "opencl/embedded_files.h"
+#include "opencl/kernel_files.h"
 
 namespace {
 

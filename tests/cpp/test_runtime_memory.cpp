@@ -8,7 +8,6 @@
 #include "doctest_strings.h"
 #include "loader/crc32.h"
 #include "memory/arena_plan.h"
-#include "memory/slot_plan.h"
 #include "parameters.h"
 
 namespace {

@@ -1,11 +1,32 @@
 // The steps of load_model after the sections are known; each throws Error(format) naming the record at fault.
 #pragma once
 
-#include "loader/content_checks.h"
+#include <cstdint>
+#include <set>
+#include <tuple>
+
 #include "loader/model.h"
 #include "loader/sections.h"
 
 namespace phonebit::engine::loader {
+
+/// Which checks of constants' content have passed already.
+///
+/// Thousands of ops may share one constant of megabytes; each content is read once for each thing that it is
+/// checked for.
+class ContentChecks {
+ public:
+  enum class Kind { tails, halves, bytes, indices };
+
+  /// Whether this check, with this parameter, is still to be made. It counts as passed from now on, since a
+  /// check that fails ends the load.
+  bool is_due(const Constant& constant, Kind kind, int64_t parameter = 0) {
+    return passed_.insert({constant.data, constant.count, kind, parameter}).second;
+  }
+
+ private:
+  std::set<std::tuple<const std::byte*, uint64_t, Kind, int64_t>> passed_;
+};
 
 /// Fills tensors, constants, inputs, outputs, metadata, detection and labels, each checked by itself.
 void read_tables(const Sections& sections, Model& model);

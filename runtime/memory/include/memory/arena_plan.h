@@ -1,4 +1,4 @@
-// Places buffers with known life times into one block of memory.
+// Memory for buffers with known life times: one block with offsets, or a few blocks.
 #pragma once
 
 #include <cstddef>
@@ -29,5 +29,24 @@ ArenaPlan plan_arena(const std::vector<Lifetime>& buffers);
 /// Returns the indices of two buffers at fault in `conflict` (the same index twice: that one is misplaced by
 /// itself).
 bool verify_arena(const std::vector<Lifetime>& buffers, const ArenaPlan& plan, int conflict[2]);
+
+/// A few separate blocks of memory shared among buffers, where one block with offsets will not do: OpenCL
+/// drivers crash on overlapping parts of one buffer (NVIDIA's 580, when they are released).
+struct SlotPlan {
+  std::vector<int> slot_of;        // one a buffer
+  std::vector<size_t> slot_bytes;  // the largest buffer of each slot
+  /// Largest sum of buffers that live at one time: no plan can need less.
+  size_t lower_bound_bytes = 0;
+
+  size_t bytes() const;
+};
+
+/// Largest buffers first, each into the first slot that is free while it lives (so no slot grows), else into
+/// a new one. Deterministic.
+SlotPlan plan_slots(const std::vector<Lifetime>& buffers);
+
+/// An independent check: no two buffers of a slot live at the same time, and each fits. Returns the indices
+/// of two buffers at fault in `conflict` (the same index twice: that one does not fit).
+bool verify_slots(const std::vector<Lifetime>& buffers, const SlotPlan& plan, int conflict[2]);
 
 }  // namespace phonebit::engine::memory

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "analysis/tensor_homes.h"
-#include "memory/slot_plan.h"
+#include "memory/arena_plan.h"
 #include "opencl/context.h"
 #include "opencl/tensor_memory.h"
 #include "types/tensor.h"

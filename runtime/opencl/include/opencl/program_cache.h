@@ -80,6 +80,11 @@ class ProgramCache {
   ProgramStatistics statistics_;
 };
 
+/// Compiling takes seconds: whoever waits may be told. `hook` is called before each program that the cache
+/// does not have is compiled, on the thread that loads. Null: nothing is called. It counts for all networks
+/// of the process.
+void set_compile_hook(void (*hook)());
+
 /// Where caches live: `configured`, else PHONEBIT_CACHE_DIR, else XDG_CACHE_HOME/phonebit, else
 /// HOME/.cache/phonebit, else empty.
 std::string cache_directory(const std::string& configured);

@@ -1,4 +1,4 @@
-// The files of bnn_kernels/ as cmake/embed_kernels.cmake wrote them into a generated source.
+// The files of bnn_kernels/: as cmake/embed_kernels.cmake wrote them into a generated source, or of a folder.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +14,10 @@ using KernelFiles = std::map<std::string, std::string, std::less<>>;
 
 /// Expands all files. Throws Error(internal) where they are damaged.
 KernelFiles embedded_files();
+
+/// Texts of all *.cl, *.clh and *.table below a folder by their paths in it. Throws Error(input) where it is
+/// no folder or a file cannot be read.
+KernelFiles read_kernel_folder(const std::string& folder);
 
 /// What the generated source defines: for each file a line "PATH BYTES" and its text, as one raw DEFLATE
 /// stream.
