@@ -133,14 +133,6 @@ def store_failure(path: Path, testbed: str, experiment: str, reason: str) -> Non
     write_results(path, document)
 
 
-def add_run_arguments(parser: argparse.ArgumentParser, budget_s: float) -> None:
-    """The options of one experiment or of several."""
-    parser.add_argument("--budget-s", type=float, default=budget_s, help="seconds it may take")
-    parser.add_argument("--folder", type=Path, default=FOLDER, help="networks, profiles")
-    parser.add_argument("-o", "--json", type=Path, default=FILE, help="results file, added to")
-    parser.add_argument("--smoke", action="store_true", help="the least that shows that it works")
-
-
 def main(
     experiments: Mapping[str, Experiment], description: str | None, budget_s: float = 300
 ) -> int:
@@ -156,7 +148,10 @@ def main(
     """
     parser = parser_of(description)
     add_argument(parser)
-    add_run_arguments(parser, budget_s)
+    parser.add_argument("--budget-s", type=float, default=budget_s, help="seconds it may take")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="networks, profiles")
+    parser.add_argument("-o", "--json", type=Path, default=FILE, help="results file, added to")
+    parser.add_argument("--smoke", action="store_true", help="the least that shows that it works")
     parser.add_argument("--again", action="store_true", help="even if the result is there")
     parser.add_argument("--only", nargs="+", choices=experiments, default=[*experiments])
     options = parser.parse_args()

@@ -4,28 +4,104 @@
     python -m benchmarks.conversion.table --only QuickNet birealnet18 # only shown
 
 ``python -m benchmarks.results_page`` writes docs/results/networks.md from the results. Needs
-PyTorch, and tests/framework-requirements.txt for larq-zoo; what is absent is said in its row.
+PyTorch, and tests/framework-requirements.txt for larq-zoo; what is absent is said in its row. Each
+network is converted, compared with its framework and counted in a process of its own (``--row``),
+which prints a JSON object.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import argparse
+import json
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Final
 
+import phonebit
 from benchmarks.command_line import RowError, parser_of, row_of_process
 from benchmarks.conversion.document import FILE, tables
-from benchmarks.conversion.measure import Row, row_of
-from benchmarks.conversion.networks import LARQ_ZOO, PYTORCH
+from benchmarks.conversion.networks import LARQ_ZOO, PYTORCH, Subject, build, framework_of
 from benchmarks.records import RESULTS, write_results
 from benchmarks.run_context import run_context
+from phonebit.converter.cost import bytes_moved
+from phonebit.converter.importers.sources import ImportOptions
+from phonebit.converter.reader import read_graph
+from phonebit.converter.report import ConversionReport
+from phonebit.errors import PhoneBitError
+from phonebit.verification import VerificationReport, verify
 
+MODULE: Final = "benchmarks.conversion.table"
 TIMEOUT_S: Final = 1800
+PICTURES: Final = 4
+
+Row = dict[str, Any]
+"""What the table says of a network; ``document.HEAD`` describes its columns.
+
+Beside these: ``converts``, "yes" or "no", and the ``reason``; ``missed``, layers
+trained as binary that did not become so; ``tolerance`` of a difference that no rounding-sensitive
+sign explains; ``unexplained``, images whose result differs without such a cause.
+"""
+
+
+def row_of(name: str, converts: str, reason: str = "") -> Row:
+    """What every row has."""
+    framework = framework_of(name)
+    return {"network": name, "framework": framework, "converts": converts, "reason": reason,
+            "pictures": 0}  # fmt: skip
+
+
+def measure(name: str) -> Row:
+    """Converts and compares one network."""
+    subject = build(name, PICTURES)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "network.pbit"
+        begin = time.perf_counter()
+        try:
+            report = phonebit.convert(subject.model, file, **subject.options)
+        except PhoneBitError as error:
+            return row_of(name, "no", str(error))
+        row = row_of(name, "yes") | {"seconds": time.perf_counter() - begin}
+        row |= _costs(report, subject, file)
+        options = ImportOptions(input_shape=subject.options.get("input_shape"))
+        network = phonebit.Network.load(file, "cpu")
+        row |= _comparison(verify(subject.model, network, subject.inputs, options=options))
+    return row
+
+
+def _costs(report: ConversionReport, subject: Subject, file: Path) -> Row:
+    return {
+        "input_shape": subject.inputs.shape[1:],
+        "binary_share": report.binary_mac_share,
+        "missed": len(report.missed),
+        "float_bytes": report.size_before_bytes,
+        "file_bytes": report.size_after_bytes,
+        "kernels": len(report.layers),
+        "moved_bytes": bytes_moved(read_graph(file)),
+    }
+
+
+def _comparison(checked: VerificationReport) -> Row:
+    end, layers = checked.end_to_end, checked.layers
+    equal = sum(layer.verdict == "equal" for layer in layers)
+    return {
+        "pictures": end.samples,
+        "same_argmax": end.same_argmax,
+        "max_difference": end.max_abs_difference,
+        "tolerance": end.tolerance,
+        "layers": len(layers),
+        "equal_layers": equal,
+        "close_layers": len(layers) - equal - sum(layer.mismatch for layer in layers),
+        "tied_pictures": end.samples_with_ties,
+        "unexplained": len(end.unexplained),
+    }
 
 
 def measured(name: str) -> Row:
     """The network's row, from a child process; a crash is a row that says so."""
     print(name, flush=True)
     try:
-        return row_of_process("benchmarks.conversion.measure", name, timeout_s=TIMEOUT_S)
+        return row_of_process(MODULE, "--row", name, timeout_s=TIMEOUT_S)
     except RowError as error:
         return row_of(name, "no", str(error))
 
@@ -35,7 +111,11 @@ def main() -> None:
     every = [*LARQ_ZOO, *PYTORCH]
     parser = parser_of(__doc__)
     parser.add_argument("--only", nargs="+", choices=every, metavar="NAME", help=", ".join(every))
+    parser.add_argument("--row", choices=every, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.row:
+        print(json.dumps(measure(options.row)))
+        return
     rows = [measured(name) for name in options.only or every]
     print(tables(rows))
     if not options.only:

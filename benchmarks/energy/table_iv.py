@@ -1,33 +1,126 @@
 """Energy per frame, PhoneBit's table IV redone: mW, mJ/frame and FPS/W of whole networks.
 
 Binary networks run through PhoneBit, their float twins through PyTorch (cuDNN in f16 on a GPU)
-with the same meter; arrays go in and out on the host. Each row takes 15 to 20 seconds; needs the
-extra phonebit[energy], and PyTorch for the twins.
+with the same meter; arrays go in and out on the host. Each row takes 15 to 20 seconds, in a process
+of its own (``--row``, with the fields of ``Row`` as a JSON object), so that no engine warms a GPU
+for another; needs the extra phonebit[energy], and PyTorch for the twins.
 
     python -m benchmarks.energy.table_iv --device gpu --json benchmarks/results/energy.json
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
+import tempfile
+from argparse import Namespace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+import phonebit
 from benchmarks.command_line import RowError, parser_of, row_of_process
 from benchmarks.energy.document import notes, table
 from benchmarks.records import write_results
 from benchmarks.run_context import run_context
+from phonebit import energy
+from phonebit.energy.nvml import find_nvml, matching_gpu
+from phonebit.models.networks import NETWORKS as DEFINITIONS
+from phonebit.models.networks import build
+from phonebit.network.random_inputs import random_inputs
 
 NETWORKS = ("alexnet", "yolov2_tiny", "vgg16", "birealnet18", "quicknet")
 ROW_TIMEOUT_S = 300.0
+
+Row = Namespace
+"""What is measured: options of the command, ``network``, ``batch`` and ``engine``.
+
+"phonebit" runs the binary network, "torch" its float twin: on the first CUDA device, or on the CPU
+if ``device`` is one.
+"""
+
+
+def measure_row(row: Row) -> dict[str, Any]:
+    """The row's fields, and what was measured."""
+    run = _phonebit if row.engine == "phonebit" else _torch
+    return {**vars(row), **run(row)}
+
+
+def _phonebit(row: Row) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / f"{row.network}.pbit"
+        build(row.network, file, float_weights=row.float_weights)
+        network = phonebit.Network.load(file, device=row.device, precision=row.precision)
+    inputs = random_inputs(network.inputs, row.batch)
+
+    def measured() -> energy.EnergyResult:
+        return energy.measure(network, inputs, row.seconds, source=row.source)
+
+    return {
+        "form": "binary",
+        "served_by": network.device,
+        "version": phonebit.__version__,
+        "energy": _document(measured),
+    }
+
+
+def _torch(row: Row) -> dict[str, Any]:
+    import torch
+
+    from benchmarks.peers.formats.torch_format import FloatNetwork
+    from benchmarks.peers.workers.torch_gpu_worker import Torch
+
+    on_cpu = row.device.startswith("cpu")
+    precision, device = ("f32", "cpu") if on_cpu else ("f16", "cuda:0")
+    twin = DEFINITIONS[row.network]("float")
+    engine = Torch(FloatNetwork(twin).eval(), device, precision)
+    shape = (row.batch, *twin.types[twin.inputs[0]].shape)
+    engine.prepare(np.random.default_rng(0).integers(0, 256, shape, np.uint8))
+
+    def measured() -> energy.EnergyResult:
+        source, chosen = _source_of_torch(row, None if on_cpu else torch.cuda)
+        meter = energy.EnergyMeter(source, row.seconds, chosen=chosen)
+        return meter.measure(engine.forward, row.batch)
+
+    name = "cpu" if on_cpu else torch.cuda.get_device_name(0)
+    return {
+        "form": "float",
+        "precision": precision,
+        "served_by": name,
+        "version": torch.__version__,
+        "energy": _document(measured),
+    }
+
+
+def _source_of_torch(row: Row, cuda: Any) -> tuple[energy.EnergySource, str]:
+    """The source of PyTorch's device, as for PhoneBit's."""
+    if cuda is None or row.source != "auto":
+        return energy.choose_source("cpu", energy.discover(), row.source)
+    facts = cuda.get_device_properties(0)
+    address = None
+    if hasattr(facts, "pci_bus_id"):
+        address = (facts.pci_domain_id, facts.pci_bus_id, facts.pci_device_id)
+    found = matching_gpu(find_nvml(), facts.name, address, 0)
+    if found is None:
+        raise energy.NoSourceError(facts.name, {"nvml": "no GPU of this name or PCI address"})
+    return found
+
+
+def _document(measured: Callable[[], energy.EnergyResult]) -> dict[str, Any]:
+    try:
+        return measured().to_dict()
+    except energy.EnergyError as error:
+        return {"measured": False, "reason": str(error)}
 
 
 def measured(row: dict[str, Any]) -> dict[str, Any]:
     """A row, measured in a process of its own; one that fails says why."""
     try:
         text = json.dumps(row)
-        return row_of_process("benchmarks.energy.measure", text, timeout_s=ROW_TIMEOUT_S)
+        return row_of_process("benchmarks.energy.table_iv", "--row", text, timeout_s=ROW_TIMEOUT_S)
     except RowError as error:
         return {**row, "energy": {"measured": False, "reason": str(error)}}
 
@@ -50,7 +143,11 @@ def main() -> int:
     parser.add_argument("--source", default="auto", help="as `phonebit devices` lists them")
     parser.add_argument("--no-twin", action="store_true", help="without PyTorch's float twins")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results")
+    parser.add_argument("--row", type=json.loads, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.row:
+        print(json.dumps(measure_row(Row(**options.row))))
+        return 0
     shared = {
         name: getattr(options, name)
         for name in ("device", "precision", "float_weights", "seconds", "source")

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.coexec import all as everything
 from benchmarks.coexec import (
     confinement,
     document,
@@ -183,24 +182,6 @@ def test_results_name_the_driver_and_what_it_compiles_for(
         f"A CPU, 2 cores; Platform, 3.0-rc2, compiling for {processor}; commit abc; 2026-01-01: "
         "`measure`"
     )
-
-
-def test_a_step_that_fails_leaves_the_others_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fakes = tmp_path / "fakes"
-    fakes.mkdir()
-    (fakes / "good.py").write_text("import pathlib; pathlib.Path('ran').write_text('')")
-    (fakes / "bad.py").write_text("import os; os.abort()")
-    monkeypatch.setattr(everything, "PACKAGE", "fakes")
-    monkeypatch.chdir(tmp_path)
-    testbed, results = testbeds.Testbed(1, 1, "avx2"), tmp_path / "results.json"
-    both, budget = {"bad": 1, "good --only network": 1}, turns.Budget(10)
-    failed = everything.run_steps(both, testbed, budget, tmp_path, results, True)
-    assert failed == ["bad on g1c1-avx2"]
-    assert (tmp_path / "ran").exists()
-    failures = json.loads(results.read_text())["testbeds"]["g1c1-avx2"]["failures"]
-    assert failures == {"bad": "signal 6"}
 
 
 # --- layers ---------------------------------------------------------------------------------------
