@@ -94,15 +94,16 @@ def _opened(path: Path, stack: ExitStack) -> KerasModel:
             return _from_archive(stack.enter_context(zipfile.ZipFile(path)), path, stack)
     except DAMAGED as error:
         raise ConversionError(
-            f"the file is truncated or damaged: {_first_line(error)}", where=str(path)
+            f"the file is truncated or damaged: {first_line(error)}", where=str(path)
         ) from error
     raise ConversionError(
         "is neither an HDF5 file (.h5) nor a .keras archive", where=str(path), hint=_SAVE_WHOLE
     )
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0]
+def first_line(error: BaseException) -> str:
+    """The start of an exception's text."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def _from_h5(file: Group, path: Path) -> KerasModel:
@@ -197,7 +198,7 @@ def _json(value: object, what: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConversionError(f"{what} is not valid JSON: {_first_line(error)}") from error
+        raise ConversionError(f"{what} is not valid JSON: {first_line(error)}") from error
 
 
 def keras_major(version: str) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Final
 
+from phonebit.converter.importers.keras.files import first_line
 from phonebit.errors import ConversionError
 
 Function = Callable[..., Any]
@@ -70,7 +71,7 @@ def rebuilt_lambda(config: dict[str, Any], major: int) -> Any:
         return layer.from_config(config, **({"safe_mode": False} if major == 3 else {}))
     except Exception as error:  # marshalled code of another Python raises nearly anything
         raise ConversionError(
-            f"its Python code cannot be read: {_first_line(error)}",
+            f"its Python code cannot be read: {first_line(error)}",
             hint="load the model with the Python and Keras that saved it, and convert it live",
         ) from error
 
@@ -96,7 +97,7 @@ def recorded_call(layer: Any, shapes: list[tuple[int, ...]], dtypes: list[str]) 
         text: str = keras.Model(inputs, outputs).to_json()
     except Exception as error:  # user code of any kind
         raise ConversionError(
-            f"its function does not run on symbolic tensors: {_first_line(error)}"
+            f"its function does not run on symbolic tensors: {first_line(error)}"
         ) from error
     return text
 
@@ -130,7 +131,3 @@ def _with_functions_in_closure(function: Function) -> Function:
         return restored(*args, **kwargs)
 
     return call
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

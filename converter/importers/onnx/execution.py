@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from phonebit.converter.importers.errors import first_line
 from phonebit.converter.importers.onnx.nodes import ONNX_DOMAINS, QUANTIZER_DOMAINS
 from phonebit.converter.importers.onnx.tensors import Tensors
-from phonebit.converter.importers.torch.export import first_line
 from phonebit.converter.importers.torch.translation import Translation
 from phonebit.converter.importers.torch.value_order import (
     in_tensor_order,

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from phonebit.converter.importers.errors import named
 from phonebit.converter.importers.onnx.execution import OnnxRunner
 from phonebit.converter.importers.onnx.files import check_model, load_model
 from phonebit.converter.importers.onnx.reader import read_model
 from phonebit.converter.importers.onnx.thresholds import multi_threshold
-from phonebit.converter.importers.torch.export import first_line
 from phonebit.converter.importers.torch.translation import RULES, Translation, translate
 from phonebit.converter.ir import Graph
-from phonebit.errors import ConversionError, PhoneBitError
 
 PathLike = str | os.PathLike[str]
 ONNX_RULES: Final = {**RULES, "multi_threshold": multi_threshold}
@@ -55,7 +54,7 @@ def open_onnx(source: PathLike | Any, *, input_shape: Sequence[int] | None = Non
     is_path = isinstance(source, str | os.PathLike)
     where = str(source) if is_path else type(source).__name__
     name = Path(source).stem if is_path else _graph_name(source)
-    try:
+    with named(where, name):
         if is_path:
             path = Path(source)
             model, folder = load_model(path), path.parent
@@ -65,24 +64,6 @@ def open_onnx(source: PathLike | Any, *, input_shape: Sequence[int] | None = Non
         translation = translate(reading.program, name, ONNX_RULES)
         translation.graph.notes[:0] = reading.notes
         return OnnxSource(model, folder, translation)
-    except ConversionError as error:
-        # Who raised it may have named a tensor or a node.
-        inner = "" if error.where in (None, name) else f"{error.where}: "
-        raise type(error)(
-            [f"{inner}{problem}" for problem in error.problems],
-            where=where,
-            expected=error.expected,
-            got=error.got,
-            hint=error.hint,
-        ) from error
-    except PhoneBitError:
-        raise
-    except Exception as error:
-        raise ConversionError(
-            f"cannot be imported: {first_line(error)}",
-            where=where,
-            hint="this is a bug in PhoneBit: please report it",
-        ) from error
 
 
 def _graph_name(model: Any) -> str:

@@ -19,8 +19,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from phonebit.converter.importers.errors import first_line
 from phonebit.converter.importers.torch.archive_text import checked_payloads, checked_program
-from phonebit.converter.importers.torch.export import first_line, quiet
+from phonebit.converter.importers.torch.export import quiet
 from phonebit.errors import ConversionError
 
 PROGRAM_FILES: Final = ("/models/", "serialized_exported_program.json")

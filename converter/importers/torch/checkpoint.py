@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from phonebit.converter.importers.errors import first_line
 from phonebit.converter.importers.torch.archive import bounded_entries, within
-from phonebit.converter.importers.torch.export import first_line, quiet
+from phonebit.converter.importers.torch.export import quiet
 from phonebit.errors import ConversionError
 
 WRAPPERS: Final = (

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from phonebit.converter.importers.errors import first_line
 from phonebit.errors import ConversionError
 
 
@@ -93,12 +94,6 @@ def functional(exported: Any) -> Any:
                 f"PyTorch cannot make the program functional: {first_line(error)}",
                 hint="export it with the same version of PyTorch",
             ) from error
-
-
-def first_line(error: Exception) -> str:
-    """The type of an exception and the first line of its message that says something."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
 def _user_line(error: Exception) -> str:

@@ -14,19 +14,19 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from phonebit.converter.importers.errors import named
 from phonebit.converter.importers.torch.activations import run_exported
 from phonebit.converter.importers.torch.archive import is_program, load_program
 from phonebit.converter.importers.torch.checkpoint import load_module
 from phonebit.converter.importers.torch.export import (
     example_tensors,
     export_module,
-    first_line,
     functional,
 )
 from phonebit.converter.importers.torch.program import read_program
 from phonebit.converter.importers.torch.translation import Translation, translate
 from phonebit.converter.ir import Graph
-from phonebit.errors import ConversionError, PhoneBitError
+from phonebit.errors import ConversionError
 
 Array = NDArray[Any]
 PathLike = str | os.PathLike[str]
@@ -82,7 +82,7 @@ def open_torch(
             "PyTorch is not installed", where=where, hint="pip install 'phonebit[torch]'"
         ) from error
     notes: list[str] = []
-    try:
+    with named(where):
         if isinstance(source, str | os.PathLike):
             path = Path(source)
             name = path.stem
@@ -100,20 +100,6 @@ def open_torch(
         translation = translate(read_program(program), name)
         translation.graph.notes[:0] = notes
         return TorchSource(program, translation)
-    except ConversionError as error:
-        if error.where is not None:
-            raise
-        raise type(error)(
-            error.problems, where=where, expected=error.expected, got=error.got, hint=error.hint
-        ) from error
-    except PhoneBitError:
-        raise
-    except Exception as error:
-        raise ConversionError(
-            f"cannot be imported: {first_line(error)}",
-            where=where,
-            hint="this is a bug in PhoneBit: please report it",
-        ) from error
 
 
 def _open_file(

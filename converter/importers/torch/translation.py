@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from phonebit.converter.importers.errors import first_line
 from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.constants import Constants
 from phonebit.converter.importers.torch.element_positions import (
@@ -21,7 +22,6 @@ from phonebit.converter.importers.torch.element_positions import (
 )
 from phonebit.converter.importers.torch.elementwise import ELEMENTWISE, elementwise
 from phonebit.converter.importers.torch.emission import Emission
-from phonebit.converter.importers.torch.export import first_line
 from phonebit.converter.importers.torch.layers import LAYERS
 from phonebit.converter.importers.torch.layout import relayout
 from phonebit.converter.importers.torch.pooling import POOLING

@@ -1,0 +1,46 @@
+"""What importers say of a source that they cannot import."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from phonebit.errors import ConversionError, PhoneBitError
+
+
+@contextmanager
+def named(where: str, network: str | None = None) -> Iterator[None]:
+    """Names the source in what is raised inside; what is not PhoneBit's is a bug of PhoneBit.
+
+    Args:
+        where: The path of the source, or its type.
+        network: Its name, if errors name parts of the network: they are then named in the text.
+            None: an error that names a place keeps it.
+    """
+    try:
+        yield
+    except ConversionError as error:
+        if network is None and error.where is not None:
+            raise
+        inner = "" if error.where in (None, network) else f"{error.where}: "
+        raise type(error)(
+            [f"{inner}{problem}" for problem in error.problems],
+            where=where,
+            expected=error.expected,
+            got=error.got,
+            hint=error.hint,
+        ) from error
+    except PhoneBitError:
+        raise
+    except Exception as error:
+        raise ConversionError(
+            f"cannot be imported: {first_line(error)}",
+            where=where,
+            hint="this is a bug in PhoneBit: please report it",
+        ) from error
+
+
+def first_line(error: Exception) -> str:
+    """The type of an exception and the first line of its message that says something."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
