@@ -93,6 +93,13 @@ class StepKind(IntEnum):
     ROUND = 8
     GELU = 9
     GELU_TANH = 10
+    EXP = 11
+    LOG = 12
+    SQRT = 13
+    RECIPROCAL = 14
+    ELU = 15
+    SOFTPLUS = 16
+    MISH = 17
 
 
 class ThresholdKind(IntEnum):

@@ -35,7 +35,19 @@ from phonebit.converter.ops.epilogue import (
     PRelu,
     ScaleBias,
 )
-from phonebit.converter.ops.epilogue.functions import Gelu, Round, Sigmoid, Tanh
+from phonebit.converter.ops.epilogue.functions import (
+    Elu,
+    Exp,
+    Gelu,
+    Log,
+    Mish,
+    Reciprocal,
+    Round,
+    Sigmoid,
+    Softplus,
+    Sqrt,
+    Tanh,
+)
 from phonebit.errors import InputError
 from phonebit.format.records import DataType
 
@@ -184,6 +196,13 @@ def test_steps_compute_what_they_are_called() -> None:
         (Round(), np.array([-2.0, -0.0, 0.0, 3.0])),
         (Gelu(), np.array([-0.0455002639, -0.154268769, 0, 2.99595031])),
         (Gelu(approximate=True), np.array([-0.0454023059, -0.154285990, 0, 2.99636297])),
+        (Exp(), np.array([0.135335283, 0.606530660, 1, 20.0855369])),
+        (Log(), np.array([np.nan, np.nan, -np.inf, 1.09861229])),
+        (Sqrt(), np.array([np.nan, np.nan, 0, 1.73205081])),
+        (Reciprocal(), np.array([-0.5, -2, np.inf, 1 / 3])),
+        (Elu(), np.array([-0.864664717, -0.393469340, 0, 3])),
+        (Softplus(), np.array([0.126928011, 0.474076984, 0.693147181, 3.04858735])),
+        (Mish(), np.array([-0.252501483, -0.220743775, 0, 2.98653500])),
     ]
     for step, expected in cases:
         result = apply(Elementwise(Epilogue([step])), x, other)

@@ -13,7 +13,18 @@ from value_reference import Floats, Layer, rounded, stored
 from phonebit import _runtime
 from phonebit.converter.ops import Elementwise
 from phonebit.converter.ops.epilogue import Epilogue
-from phonebit.converter.ops.epilogue.functions import Gelu, Sigmoid, Tanh
+from phonebit.converter.ops.epilogue.functions import (
+    Elu,
+    Exp,
+    Gelu,
+    Log,
+    Mish,
+    Reciprocal,
+    Sigmoid,
+    Softplus,
+    Sqrt,
+    Tanh,
+)
 from phonebit.converter.writer import to_bytes
 from support.engine_net import Net
 
@@ -24,6 +35,13 @@ FUNCTIONS = {
     "hyperbolic_tangent": Tanh(),
     "gelu": Gelu(),
     "gelu_tanh": Gelu(approximate=True),
+    "exponential": Exp(),
+    "logarithm": Log(),
+    "square_root": Sqrt(),
+    "reciprocal": Reciprocal(),
+    "elu": Elu(),
+    "softplus": Softplus(),
+    "mish": Mish(),
 }
 
 

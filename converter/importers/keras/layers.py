@@ -29,6 +29,7 @@ from phonebit.converter.importers.keras.graph import (
 from phonebit.converter.importers.keras.merging import add, concatenate, multiply, subtract
 from phonebit.converter.importers.keras.pointwise import (
     activate,
+    element_function,
     is_linear,
     leaky_relu,
     prelu_slope,
@@ -248,6 +249,7 @@ LAYERS: Final[dict[str, LayerFunction]] = {
     "Conv2D": conv2d,
     "Dense": dense,
     "DepthwiseConv2D": depthwise_conv2d,
+    "ELU": activation_layer(element_function("elu")),
     "Flatten": flatten,
     "GlobalAveragePooling2D": global_average_pooling2d,
     "GlobalMaxPooling2D": global_max_pooling2d,

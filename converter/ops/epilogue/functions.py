@@ -22,10 +22,12 @@ class Function(EpilogueOp):
     Attributes:
         name: What Keras and PyTorch call it: how their importers, and plug-ins, find it.
         is_activation: Whether Keras knows it as an activation, too.
+        steepest: Its largest slope, or 1.
     """
 
     name: ClassVar[str]
     is_activation: ClassVar[bool] = True
+    steepest: ClassVar[float] = 1.0
 
     @classmethod
     def of_call(cls, arguments: Mapping[str, object]) -> Self:
@@ -45,6 +47,9 @@ class Function(EpilogueOp):
 
     def directions(self) -> Directions | None:
         return None  # exp and tanh are polynomials, which need not be monotone to the last bit
+
+    def gain(self, operands: list[Array]) -> Array | float:
+        return self.steepest
 
 
 @dataclass
@@ -101,6 +106,7 @@ class Gelu(Function):
 
     kinds = (StepKind.GELU, StepKind.GELU_TANH)
     name = "gelu"
+    steepest = 1.13
     approximate: bool = False
 
     @property
@@ -127,11 +133,114 @@ class Gelu(Function):
         with np.errstate(invalid="ignore"):  # -inf times 0 is NaN, here as in the frameworks
             return (v * share).astype(np.float32)
 
-    def gain(self, operands: list[Array]) -> Array | float:
-        return 1.13  # its steepest slope
-
 
 _ERFC: Final = np.frompyfunc(math.erfc, 1, 1)
+
+
+@dataclass
+class Exp(Function):
+    """e to the power of v."""
+
+    kinds = (StepKind.EXP,)
+    name = "exp"
+    is_activation = False
+    steepest = math.inf
+
+    def apply(self, value: FloatArray, operands: list[Array]) -> FloatArray:
+        with np.errstate(over="ignore"):
+            return np.exp(value)
+
+
+@dataclass
+class Log(Function):
+    """The natural logarithm."""
+
+    kinds = (StepKind.LOG,)
+    name = "log"
+    is_activation = False
+    steepest = math.inf
+
+    def apply(self, value: FloatArray, operands: list[Array]) -> FloatArray:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.log(value)
+
+
+@dataclass
+class Sqrt(Function):
+    """The square root."""
+
+    kinds = (StepKind.SQRT,)
+    name = "sqrt"
+    is_activation = False
+    steepest = math.inf
+
+    def apply(self, value: FloatArray, operands: list[Array]) -> FloatArray:
+        with np.errstate(invalid="ignore"):
+            return np.sqrt(value)
+
+
+@dataclass
+class Reciprocal(Function):
+    """1 / v."""
+
+    kinds = (StepKind.RECIPROCAL,)
+    name = "reciprocal"
+    is_activation = False
+    steepest = math.inf
+
+    def apply(self, value: FloatArray, operands: list[Array]) -> FloatArray:
+        with np.errstate(divide="ignore", over="ignore"):
+            return np.float32(1) / value
+
+
+@dataclass
+class Elu(Function):
+    """v, below 0 exp(v) - 1; other multiples of that are a PReLU behind it."""
+
+    kinds = (StepKind.ELU,)
+    name = "elu"
+
+    @classmethod
+    def of_call(cls, arguments: Mapping[str, object]) -> Self:
+        factors = {name: arguments.get(name, 1) for name in ("alpha", "scale", "input_scale")}
+        if any(factor != 1 for factor in factors.values()):
+            raise ValueError(f"elu with {factors}; expected 1 for all of them")
+        return cls()
+
+    def apply(self, value: FloatArray, operands: list[Array]) -> FloatArray:
+        return np.where(value < 0, np.expm1(np.minimum(value, 0)), value)
+
+
+@dataclass
+class Softplus(Function):
+    """log(1 + exp(v))."""
+
+    kinds = (StepKind.SOFTPLUS,)
+    name = "softplus"
+
+    @classmethod
+    def of_call(cls, arguments: Mapping[str, object]) -> Self:
+        # Beyond the threshold PyTorch gives v, which differs from 17 on by less than a rounding.
+        if arguments.get("beta", 1) != 1 or float(str(arguments.get("threshold", 20))) < 17:
+            raise ValueError("softplus with another beta than 1, or a threshold below 17")
+        return cls()
+
+    def apply(self, value: FloatArray, operands: list[Array]) -> FloatArray:
+        return np.logaddexp(np.float32(0), value)
+
+
+@dataclass
+class Mish(Function):
+    """v tanh(log(1 + exp(v)))."""
+
+    kinds = (StepKind.MISH,)
+    name = "mish"
+    steepest = 1.09
+
+    def apply(self, value: FloatArray, operands: list[Array]) -> FloatArray:
+        with np.errstate(invalid="ignore"):  # -inf times 0 is NaN, here as in the frameworks
+            return value * np.tanh(np.logaddexp(np.float32(0), value))
+
 
 FUNCTIONS: Final = {each.name: each for each in Function.__subclasses__()}
 """By what frameworks call them."""

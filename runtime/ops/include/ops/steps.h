@@ -32,7 +32,14 @@ enum class StepForm : uint8_t {
   FUNCTION( 7,      kTanh,      hyperbolic_tangent, 1.0f) \
   FUNCTION( 8,      kRound,     nearest_integer,    0.1f) \
   FUNCTION( 9,      kGelu,      gelu,               1.5f) \
-  FUNCTION(10,      kGeluTanh,  gelu_tanh,          1.2f)
+  FUNCTION(10,      kGeluTanh,  gelu_tanh,          1.2f) \
+  FUNCTION(11,      kExp,       exponential,        0.6f) \
+  FUNCTION(12,      kLog,       logarithm,          0.8f) \
+  FUNCTION(13,      kSqrt,      square_root,        1.0f) \
+  FUNCTION(14,      kReciprocal, reciprocal,        0.3f) \
+  FUNCTION(15,      kElu,       elu,                1.3f) \
+  FUNCTION(16,      kSoftplus,  softplus,           1.8f) \
+  FUNCTION(17,      kMish,      mish,               1.0f)
 // clang-format on
 
 namespace phonebit::engine::format {
