@@ -45,6 +45,16 @@ LAYERS: dict[str, onnx.ModelProto] = {
     "gemm with factors": single(
         "Gemm", VECTOR, halves(3, 6), halves(3), transB=1, alpha=0.5, beta=2.0
     ),
+    "conv transpose": single(
+        "ConvTranspose",
+        MAP,
+        halves(4, 6, 3, 2),
+        halves(6),
+        strides=[2, 2],
+        pads=[1, 0, 0, 1],
+        output_padding=[1, 0],
+    ),
+    "conv transpose of one axis": single("ConvTranspose", (1, 4, 5), halves(4, 2, 3), strides=[3]),
     "matmul": single("MatMul", VECTOR, halves(6, 3)),
     "matmul on pixels": single("MatMul", (1, 5, 6), halves(6, 3)),
     "batch norm": single(
@@ -86,6 +96,19 @@ POOLS: dict[str, onnx.ModelProto] = {
     "mean of pixels, opset 18": single("ReduceMean", (1, 4, 4, 8), integers(-1, -2), opset=18),
     "sum of channels": single("ReduceSum", MAP, integers(1)),
     "max of pixels": single("ReduceMax", MAP, axes=[2, 3]),
+    "argmax of channels": model(
+        [
+            helper.make_node("ArgMax", ["x"], ["a"], axis=1, keepdims=0),
+            helper.make_node("Cast", ["a"], ["b"], to=TensorProto.FLOAT),
+            helper.make_node("Sub", ["b", "half"], ["y"]),
+        ],
+        {"x": MAP},
+        constants={"half": floats(0.5)},
+    ),
+    "min of pixels": single("ReduceMin", MAP, axes=[2, 3]),
+    "max of channels": single("ReduceMax", MAP, axes=[1]),
+    "magnitudes": single("ReduceL1", MAP, axes=[1]),
+    "squares": single("ReduceSumSquare", MAP, axes=[3]),
     "pad": single("Pad", MAP, integers(0, 0, 1, 2, 0, 0, 0, 1), floats(0.5)),
     "pad, opset 2": single("Pad", MAP, pads=[0, 0, 1, 2, 0, 0, 0, 1], opset=2),
     "pad of some axes": single("Pad", MAP, integers(1, 2), None, integers(-1), opset=18),
@@ -166,6 +189,23 @@ CURVES: dict[str, onnx.ModelProto] = {
     "softmax of channels": single("Softmax", MAP, axis=1),
     "log softmax": single("LogSoftmax", VECTOR, axis=-1),
 }
+STATISTICS: dict[str, onnx.ModelProto] = {
+    "exp": single("Exp", MAP),
+    "elu": single("Elu", MAP, alpha=0.5),
+    "selu": single("Selu", MAP),
+    "celu": single("Celu", MAP, alpha=2.0),
+    "mish": single("Mish", MAP, opset=18),
+    "softplus": single("Softplus", MAP),
+    "softsign": single("Softsign", MAP),
+    "length": single("ReduceL2", MAP, axes=[1]),
+    "unit length": single("LpNormalization", MAP, axis=1),
+    "layer norm": single("LayerNormalization", MAP, halves(8), halves(8, seed=4)),
+    "layer norm of maps": single("LayerNormalization", MAP, halves(4, 6, 8), axis=1),
+    "instance norm": single("InstanceNormalization", MAP, halves(4), halves(4, seed=4)),
+    "group norm": single(
+        "GroupNormalization", MAP, halves(4), halves(4, seed=4), num_groups=2, opset=21
+    ),
+}
 EXACT = LAYERS | POOLS | MOVES | ACTIVATIONS
 
 
@@ -177,6 +217,12 @@ def test_operators_equal_the_model_to_the_last_bit(name: str) -> None:
 @pytest.mark.parametrize("name", CURVES)
 def test_curves_equal_the_model_up_to_rounding(name: str) -> None:
     assert_equal_to_onnx(CURVES[name], tolerance=1e-6)
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_normalisations_equal_the_model_up_to_rounding(name: str) -> None:
+    # Values reach exp(4) = 55, whose last place is 4e-6.
+    assert_equal_to_onnx(STATISTICS[name], tolerance=1e-5)
 
 
 def test_negative_pads_crop() -> None:

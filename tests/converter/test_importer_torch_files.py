@@ -173,26 +173,26 @@ def test_everything_unsupported_is_listed_at_once_with_its_place() -> None:
     class Network(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.features = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ELU())
-            self.up = nn.ConvTranspose2d(4, 4, 2)
-            self.norm = nn.InstanceNorm2d(4)
+            self.features = nn.Sequential(nn.Conv2d(3, 4, 3), nn.RReLU())
+            self.patches = nn.Unfold(2)
+            self.matrix = nn.Fold(4, 2)
 
         def forward(self, x: Any) -> Any:
-            x = self.norm(self.up(self.features(x)))
-            return torch.round(x).mean((2, 3)) + F.softplus(x).sum()
+            x = self.matrix(self.patches(self.features(x)))
+            return torch.round(x).mean((2, 3)) + torch.erf(x).sum()
 
     with pytest.raises(UnsupportedLayerError) as caught:
         import_torch(Network(), input_shape=SHAPE)
     problems = caught.value.problems
     assert [problem.split(" ")[:2] for problem in problems] == [
-        ["features.1:", "aten.elu"],
-        ["up:", "aten.conv_transpose2d"],
-        ["norm:", "aten.instance_norm"],
-        ["softplus:", "aten.softplus"],
+        ["features.1:", "aten.rrelu"],
+        ["patches:", "aten.im2col"],
+        ["matrix:", "aten.col2im"],
+        ["erf:", "aten.erf"],
     ]
     here = Path(__file__).name
     assert all(here in problem for problem in problems)
-    assert "x = self.norm(self.up(self.features(x)))" in problems[0]
+    assert "x = self.matrix(self.patches(self.features(x)))" in problems[0]
 
 
 @pytest.mark.parametrize(
@@ -200,8 +200,17 @@ def test_everything_unsupported_is_listed_at_once_with_its_place() -> None:
     [
         (lambda m, x: torch.floor(x), "clamp it first"),
         (lambda m, x: x.mean(), "reduces a whole tensor"),
-        (lambda m, x: x.mean((1, 3)), "reduces channels and pixels at once"),
-        (lambda m, x: x / (x + 9), "divides by a tensor that depends on an input"),
+        (lambda m, x: x.mean(0, keepdim=True), "reduces the batch"),
+        (lambda m, x: torch.div(x, x + 9, rounding_mode="floor"), "divides and rounds"),
+        (lambda m, x: x @ x.transpose(2, 3), "its second factor depends on an input"),
+        (lambda m, x: x.norm(3, dim=1), "a norm of order 3"),
+        (lambda m, x: x**2.5, "one of the exponents -2, -1, -0.5, 0.5, 1, 2, 3"),
+        (lambda m, x: F.softplus(x, beta=2), "another beta than 1"),
+        (
+            lambda m, x: F.conv_transpose2d(x, torch.ones(3, 1, 2, 2), None, 3, 0, 2),
+            "pads its output",
+        ),
+        (lambda m, x: torch.maximum(x, x.mean(1, keepdim=True)), "different shapes"),
         (lambda m, x: F.adaptive_avg_pool2d(x, 4), "which does not divide them"),
         (lambda m, x: F.conv2d(x, x), "its kernel depends on an input"),
         (lambda m, x: F.pad(x, (0, 0, 0, 0, 1, 1), value=1.0), "pads channels with 1.0"),

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phonebit.converter.importers.torch.calls import Call
+from phonebit.converter.importers.torch.curves import CURVES, Operands, write_steps
 from phonebit.converter.importers.torch.element_positions import (
     Layout,
     UnsupportedError,
@@ -16,45 +17,22 @@ from phonebit.converter.importers.torch.element_positions import (
     hwc_of,
 )
 from phonebit.converter.importers.torch.functions import bent
-from phonebit.converter.importers.torch.layout import relayout
+from phonebit.converter.importers.torch.layout import own_layout, relayout
 from phonebit.converter.importers.torch.pointwise import (
-    whole,
+    affine,
     with_channels,
     write,
     write_pieces,
     write_step,
 )
 from phonebit.converter.importers.torch.tracked_tensors import Context, Value
-from phonebit.converter.ir import FloatArray, Window
-from phonebit.converter.ops import Conv2D, Divide
-from phonebit.converter.ops.epilogue import (
-    FUNCTIONS,
-    AddTensor,
-    Clamp,
-    MultiplyTensor,
-    ScaleBias,
-)
-from phonebit.converter.ops.epilogue.functions import Sigmoid
+from phonebit.converter.ir import Window
+from phonebit.converter.ops import Concat, Conv2D, Divide, MaxPool2D, Reshape
+from phonebit.converter.ops.epilogue import AddTensor, MultiplyTensor
+from phonebit.converter.ops.epilogue.functions import Reciprocal
 
 Tensor = NDArray[Any]
-Operands = dict[str, Any]
-"""By argument name: values of the network, constants as tensors, everything else as it is."""
 Writer = Callable[[Context, Call, Operands], View]
-
-
-def affine(context: Context, view: View, scale: Tensor, bias: Tensor, name: str) -> View:
-    """Scales and shifts a tensor, which stays quantized if it was.
-
-    Args:
-        context: Receives the nodes.
-        view: The tensor.
-        scale: Broadcasts to the tensor's shape, or has one element.
-        bias: Likewise.
-        name: What the node is called.
-    """
-    quantized = view.quantized
-    view, (scales, biases) = with_channels(context, view, [scale, bias], name)
-    return write_step(context, view, ScaleBias(scales, biases), name, quantized=quantized)
 
 
 def _number(value: float) -> Tensor:
@@ -73,7 +51,7 @@ def _sum(context: Context, call: Call, operands: Operands) -> View:
         if sign * alpha != 1:
             scale = _number(sign * alpha)
             other = affine(context, other, scale, _number(0), f"{name}/scaled")
-        return _two_tensors(context, call, view, other, AddTensor)
+        return two_tensors(context, view, other, AddTensor, name)
     if isinstance(first, Value):
         bias = _constant(second) * (sign * alpha)
         return affine(context, context.real(first), _number(1), bias, name)
@@ -81,28 +59,36 @@ def _sum(context: Context, call: Call, operands: Operands) -> View:
 
 
 def _product(context: Context, call: Call, operands: Operands) -> View:
-    first, second = operands["self"], operands["other"]
+    first, second, name = operands["self"], operands["other"], context.emission.name(call)
     if isinstance(first, Value) and isinstance(second, Value):
         view, other = context.real(first), context.real(second)
-        return _two_tensors(context, call, view, other, MultiplyTensor)
+        return two_tensors(context, view, other, MultiplyTensor, name)
     value, factor = (first, second) if isinstance(first, Value) else (second, first)
-    name = context.emission.name(call)
     return affine(context, context.real(value), _constant(factor), _number(0), name)
 
 
 def _quotient(context: Context, call: Call, operands: Operands) -> View:
-    if operands.get("rounding_mode") is not None or isinstance(operands["other"], Value):
-        raise UnsupportedError("divides by a tensor that depends on an input, or rounds")
+    """Division by a constant, or multiplication by a tensor's reciprocal."""
+    if operands.get("rounding_mode") is not None:
+        raise UnsupportedError("divides and rounds")
     name = context.emission.name(call)
-    view = context.real(operands["self"])
+    value, divisor = operands["self"], operands["other"]
+    if isinstance(divisor, Value):
+        divisor = context.real(divisor)
+        divisor = write_steps(
+            context, _narrowed(divisor, divisor), [Reciprocal()], f"{name}/reciprocal"
+        )
+        if isinstance(value, Value):
+            return two_tensors(context, context.real(value), divisor, MultiplyTensor, name)
+        return affine(context, divisor, _constant(value), _number(0), name)
+    view = context.real(value)
     quantized = view.quantized
-    view, (divisor,) = with_channels(context, view, [_constant(operands["other"])], name)
+    view, (divisor,) = with_channels(context, view, [_constant(divisor)], name)
     return write(context, view, Divide(divisor), name, quantized=quantized)
 
 
 def _negative(context: Context, call: Call, operands: Operands) -> View:
-    view = context.real(operands["self"])
-    return affine(context, view, _number(-1), _number(0), context.emission.name(call))
+    return _mirrored(context, context.real(operands["self"]), context.emission.name(call))
 
 
 def _constant(value: Any) -> Tensor:
@@ -113,6 +99,8 @@ def _activation(context: Context, call: Call, operands: Operands) -> View:
     """Activations that consist of pieces, of their operand as it is."""
     pieces = bent(call, operands)
     values = [operand for operand in operands.values() if isinstance(operand, Value)]
+    if call.op in ("maximum", "minimum") and len(values) == 2:
+        return _extremes(context, call, *map(context.real, values))
     view = None
     if pieces is not None and len(values) == 1:
         view = write_pieces(context, call, values[0], pieces)
@@ -121,37 +109,30 @@ def _activation(context: Context, call: Call, operands: Operands) -> View:
     return view
 
 
-def _function(context: Context, call: Call, operands: Operands) -> View:
-    try:
-        step = FUNCTIONS[call.op].of_call(call.arguments)
-    except ValueError as error:
-        raise UnsupportedError(str(error)) from error
+def _extremes(context: Context, call: Call, *views: View) -> View:
+    """The larger or smaller ones of two tensors: a pool over both, side by side."""
     name = context.emission.name(call)
-    return write_step(context, whole(context, context.real(operands["self"]), name), step, name)
+    if any(view.indices.shape != call.shape for view in views):
+        raise UnsupportedError(f"compares tensors of different shapes to {call.shape}")
+    is_least = call.op == "minimum"
+    if is_least:
+        views = tuple(_mirrored(context, view, f"{name}/mirrored") for view in views)
+    emit, layout = context.emission.emit, own_layout(views[0])
+    parts = [relayout(context.emission, view, layout, name) for view in views]
+    height, width, channels = parts[0].hwc
+    both = [part.value for part in parts]
+    value = emit(Concat(), both, (height, width, 2 * channels), f"{name}/both")
+    hwc = (height * width, 2, channels)
+    value = emit(Reshape(hwc), [value], hwc, f"{name}/pairs")
+    pool, hwc = MaxPool2D(Window((1, 2))), (height * width, 1, channels)
+    value = emit(pool, [value], hwc, f"{name}/larger")
+    where = f"{name}/map" if is_least else name
+    result = parts[0].with_value(emit(Reshape(parts[0].hwc), [value], parts[0].hwc, where))
+    return _mirrored(context, result, name) if is_least else result
 
 
-def _silu(context: Context, call: Call, operands: Operands) -> View:
-    name = context.emission.name(call)
-    view = whole(context, context.real(operands["self"]), name)
-    gate = write_step(context, view, Sigmoid(), f"{name}/gate")
-    return write_step(context, view, MultiplyTensor(1), name, gate.value)
-
-
-def _hard_gate(context: Context, call: Call, operands: Operands) -> View:
-    """min(max(x + 3, 0), 6) / 6, and for hardswish x times that before the division."""
-    name = context.emission.name(call)
-    view = whole(context, context.real(operands["self"]), name)
-    channels = view.hwc[2]
-    shift = ScaleBias(_full(1, channels), _full(3, channels))
-    gate = write_step(context, view, shift, f"{name}/shift")
-    gate = write_step(context, gate, Clamp(0.0, 6.0), f"{name}/clamp")
-    if call.op == "hardswish":
-        gate = write_step(context, gate, MultiplyTensor(1), f"{name}/product", view.value)
-    return write(context, gate, Divide(_full(6, channels)), name)
-
-
-def _full(value: float, channels: int) -> FloatArray:
-    return np.full(channels, value, np.float32)
+def _mirrored(context: Context, view: View, name: str) -> View:
+    return affine(context, view, _number(-1), _number(0), name)
 
 
 def _cast(context: Context, call: Call, operands: Operands) -> View:
@@ -173,41 +154,38 @@ def _choice(context: Context, call: Call, operands: Operands) -> View:
         (inverse, operands["other"], "other"),
     ):
         if isinstance(choice, Value):
-            part = _two_tensors(
-                context, call, context.real(choice), view, MultiplyTensor, f"{name}/{suffix}"
+            part = two_tensors(
+                context, context.real(choice), view, MultiplyTensor, f"{name}/{suffix}"
             )
         else:
             part = affine(context, view, _constant(choice), _number(0), f"{name}/{suffix}")
         chosen.append(part)
-    return _two_tensors(context, call, chosen[0], chosen[1], AddTensor)
+    return two_tensors(context, chosen[0], chosen[1], AddTensor, name)
 
 
-def _two_tensors(
+def two_tensors(
     context: Context,
-    call: Call,
     first: View,
     second: View,
     step: type[AddTensor] | type[MultiplyTensor],
-    name: str | None = None,
+    name: str,
 ) -> View:
     """A sum or product of two tensors, one of which may have to be broadcast."""
-    name = name or context.emission.name(call)
-    if first.indices.shape != call.shape:
+    shape = np.broadcast_shapes(first.indices.shape, second.indices.shape)
+    if first.indices.shape != shape:
         first, second = second, first
+    if first.indices.shape != shape:
+        raise UnsupportedError("both operands are broadcast")
     same = first.hwc == second.hwc and np.array_equal(first.indices, second.indices)
     if not (same and first.is_bijective()):
-        first, second = _fitted(context, call, first, second, name)
+        first, second = _fitted(context, first, second, name)
     return write_step(context, first, step(1), name, second.value)
 
 
-def _fitted(
-    context: Context, call: Call, first: View, second: View, name: str
-) -> tuple[View, View]:
+def _fitted(context: Context, first: View, second: View, name: str) -> tuple[View, View]:
     """Two tensors in one layout, the second one perhaps (1, 1, C)."""
-    if first.indices.shape != call.shape:
-        raise UnsupportedError("both operands are broadcast")
     second = _narrowed(second, first)
-    layouts: tuple[Layout, ...] = ("channels_first", "channels_last")
+    layouts: tuple[Layout, ...] = (own_layout(first), "channels_first", "channels_last")
     for layout in layouts:
         height, width, channels = hwc_of(first.sample().shape, layout)
         size = hwc_of(second.sample().shape, layout)
@@ -257,9 +235,7 @@ ARITHMETIC: Final[dict[str, Writer]] = {
     **dict.fromkeys(("relu", "relu6", "hardtanh", "clamp", "clamp_min", "clamp_max"), _activation),
     **dict.fromkeys(("maximum", "minimum", "abs"), _activation),
     **dict.fromkeys(("prelu", "_prelu_kernel", "leaky_relu"), _activation),
-    **dict.fromkeys(FUNCTIONS, _function),
-    "silu": _silu,
-    **dict.fromkeys(("hardsigmoid", "hardswish"), _hard_gate),
+    **CURVES,
     **dict.fromkeys(("where", "masked_fill", "index_put"), _choice),
     **dict.fromkeys(("to", "_to_copy"), _cast),
 }

@@ -13,15 +13,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from phonebit.converter.importers.torch.arithmetic import ARITHMETIC, Operands, affine
+from phonebit.converter.importers.torch.arithmetic import ARITHMETIC
 from phonebit.converter.importers.torch.calls import Call
+from phonebit.converter.importers.torch.curves import Operands
 from phonebit.converter.importers.torch.element_positions import UnsupportedError, View
 from phonebit.converter.importers.torch.functions import (
     function_of_one_tensor,
     function_of_unrounded,
 )
 from phonebit.converter.importers.torch.piecewise_functions import Pieces
-from phonebit.converter.importers.torch.pointwise import write_pieces
+from phonebit.converter.importers.torch.pointwise import affine, write_pieces
 from phonebit.converter.importers.torch.tracked_tensors import Context, Fact, Value
 from phonebit.converter.importers.torch.uniform_quantizers import MANY_THRESHOLDS, write_uniform
 

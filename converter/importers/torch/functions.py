@@ -39,6 +39,7 @@ STEPS: Final = frozenset(
 MONOTONE: Final = (
     STEPS
     | {"add", "sub", "rsub", "mul", "div", "neg", "sigmoid", "tanh", "hardsigmoid"}
+    | {"exp", "elu", "selu", "celu", "softplus"}
     | {"relu", "relu6", "hardtanh", "clamp", "clamp_min", "clamp_max", "maximum", "minimum"}
 )
 MASKED: Final = frozenset({"where", "masked_fill", "index_put"})

@@ -31,10 +31,8 @@ def convolution(context: Context, call: Call) -> Value:
     """conv1d, conv2d and the general convolution; kernels may be computed from parameters.
 
     Raises:
-        UnsupportedError: It is transposed, three-dimensional, or its kernel depends on an input.
+        UnsupportedError: It is three-dimensional, or its kernel depends on an input.
     """
-    if call["transposed"]:
-        raise UnsupportedError("transposed convolutions are not supported")
     source = call["input"]
     weights = float_array(context.constant(call["weight"], "kernel"))
     axes = weights.ndim - 2
@@ -52,7 +50,7 @@ def convolution(context: Context, call: Call) -> Value:
         weights, order = _reordered(weights.swapaxes(0, 1), order).swapaxes(0, 1), None
     if axes == 1:
         weights = weights[:, :, None, :]
-    strides, dilation = _pair(call["stride"], axes, 1), _pair(call["dilation"], axes, 1)
+    strides, dilation = pair_of(call["stride"], axes, 1), pair_of(call["dilation"], axes, 1)
     kernel = (weights.shape[2], weights.shape[3])
     pads = call["pads"] or _pads(call["padding"], axes, kernel, dilation)
     offset = None
@@ -65,7 +63,7 @@ def convolution(context: Context, call: Call) -> Value:
         groups,
         bias=offset,
     )
-    value = _weighted(context, op, view, call["weight"], name)
+    value = weighted(context, op, view, call["weight"], name)
     result = plain_view(value, call.shape, context.batch, "channels_first")
     if order is not None:  # what comes out is shuffled alike
         result = replace(result, indices=result.indices[:, order])
@@ -94,7 +92,7 @@ def _channel_order(view: View) -> Indices | None:
     return order
 
 
-def _pair(value: Any, axes: int, default: int) -> tuple[int, int]:
+def pair_of(value: Any, axes: int, default: int) -> tuple[int, int]:
     """An argument that PyTorch writes as one number, one an axis, or nothing."""
     values = [int(v) for v in value] if isinstance(value, list | tuple) else [int(value)]
     values = values or [default]
@@ -111,11 +109,11 @@ def _pads(
         total = [(k - 1) * d for k, d in zip(kernel, dilation, strict=True)]
         top, left = total[0] // 2, total[1] // 2
         return top, left, total[0] - top, total[1] - left
-    height, width = _pair(padding, axes, 0)
+    height, width = pair_of(padding, axes, 0)
     return height, width, height, width
 
 
-def _weighted(context: Context, op: Conv2D, view: View, weight: Call, name: str) -> str:
+def weighted(context: Context, op: Conv2D, view: View, weight: Call, name: str) -> str:
     """Writes a convolution, and notes whether it was trained to be binary."""
     size = op.window.output_size(view.hwc[0], view.hwc[1])
     value = context.emission.emit(op, [view.value], (*size, op.weights.shape[0]), name)
@@ -161,7 +159,7 @@ def linear(context: Context, call: Call) -> Value:
         offset = float_array(context.constant(bias, "bias")).reshape(-1)
         offset = np.ascontiguousarray(np.broadcast_to(offset, (len(weights),)))
     op = Conv2D(np.ascontiguousarray(weights[:, None, None, :]), Window((1, 1)), bias=offset)
-    value = _weighted(context, op, view, factor, name)
+    value = weighted(context, op, view, factor, name)
     return context.result(call, value, "channels_last")
 
 
@@ -226,7 +224,7 @@ def softmax(context: Context, call: Call) -> Value:
 
 
 LAYERS: Final = {
-    **dict.fromkeys(("conv1d", "conv2d", "convolution"), convolution),
+    **dict.fromkeys(("conv1d", "conv2d"), convolution),
     **dict.fromkeys(("linear", "addmm", "mm", "matmul"), linear),
     **dict.fromkeys(("batch_norm", "native_batch_norm"), batch_norm),
     **dict.fromkeys(

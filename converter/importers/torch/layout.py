@@ -45,6 +45,13 @@ def relayout(emission: Emission, view: View, layout: Layout, name: str) -> View:
     return View(plain.value, plain.hwc, plain.indices, plain.batch, view.quantized)
 
 
+def own_layout(view: View) -> Layout:
+    """The layout in which a tensor lies already, if there is one."""
+    last = plain_view(view.value, view.indices.shape, view.batch, "channels_last")
+    is_last = last.hwc == view.hwc and np.array_equal(last.indices, view.indices)
+    return "channels_last" if is_last else "channels_first"
+
+
 def flattened(emission: Emission, view: View, name: str) -> View:
     """A view of a value (1, 1, F) that has the same elements; their order stays as it is."""
     if view.hwc[:2] == (1, 1):

@@ -46,6 +46,21 @@ def write_step(
     return write(context, view, op, name, *others, quantized=quantized)
 
 
+def affine(context: Context, view: View, scale: Tensor, bias: Tensor, name: str) -> View:
+    """Scales and shifts a tensor, which stays quantized if it was.
+
+    Args:
+        context: Receives the nodes.
+        view: The tensor.
+        scale: Broadcasts to the tensor's shape, or has one element.
+        bias: Likewise.
+        name: What the node is called.
+    """
+    quantized = view.quantized
+    view, (scales, biases) = with_channels(context, view, [scale, bias], name)
+    return write_step(context, view, ScaleBias(scales, biases), name, quantized=quantized)
+
+
 def with_channels(
     context: Context, view: View, tensors: Sequence[Tensor], name: str
 ) -> tuple[View, list[FloatArray]]:

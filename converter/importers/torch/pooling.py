@@ -1,4 +1,4 @@
-"""Pooling, reductions over pixels and padding."""
+"""Pooling, resizing and padding."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 
 from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.element_positions import (
-    Layout,
     UnsupportedError,
     View,
     hwc_of,
@@ -20,7 +19,7 @@ from phonebit.converter.importers.torch.layout import relayout
 from phonebit.converter.importers.torch.pointwise import write
 from phonebit.converter.importers.torch.rearranging import rearrange, rearranged
 from phonebit.converter.importers.torch.tracked_tensors import Context, Value
-from phonebit.converter.ir import Operator, Shape, Window
+from phonebit.converter.ir import Operator, Window
 from phonebit.converter.ops import AveragePool2D, Conv2D, Divide, MaxPool2D, Pad
 from phonebit.converter.ops.resize_bilinear import ResizeBilinear
 
@@ -88,56 +87,8 @@ def resize_bilinear(context: Context, call: Call) -> Value:
     )
 
 
-def reduction(context: Context, call: Call) -> Value:
-    """mean, sum and amax over pixels, or over channels.
-
-    Raises:
-        UnsupportedError: It is over both, or over the batch.
-    """
-    view = context.real(context.operand(call["self"]))
-    rank, inner = view.indices.ndim, view.sample().ndim
-    dims = call["dim"] if isinstance(call["dim"], list) else [call["dim"]]
-    if None in dims or not dims:
-        raise UnsupportedError("reduces a whole tensor to one number")
-    axes = {int(dim) % rank - (rank - inner) for dim in dims}
-    if {0, inner - 1} <= axes or -1 in axes:
-        raise UnsupportedError("reduces channels and pixels at once, or the batch")
-    kept = tuple(
-        1 if axis - (rank - inner) in axes else size for axis, size in enumerate(view.indices.shape)
-    )
-    over_channels = axes == {0} and inner == 3 and call.op != "amax"
-    layout: Layout = "channels_last" if 0 in axes and not over_channels else "channels_first"
-    view = relayout(context.emission, view, layout, context.emission.name(call))
-    hwc = hwc_of(without_batch(kept, context.batch), layout)
-    if over_channels:
-        result = _over_channels(context, call, view)
-    else:
-        window = Window((view.hwc[0] // hwc[0], view.hwc[1] // hwc[1]))
-        result = _over_pixels(context, call, view, window, hwc)
-    indices = plain_view(result, kept, context.batch, layout).indices.reshape(call.shape)
-    return context.viewed(call, View(result, hwc, indices, context.batch))
-
-
-def _over_pixels(context: Context, call: Call, view: View, window: Window, hwc: Shape) -> str:
-    op: Operator = MaxPool2D(window) if call.op == "amax" else AveragePool2D(window)
-    if call.op == "sum":
-        op = _sum_of_windows(view, window)
-    return context.emission.emit(op, [view.value], hwc, context.emission.name(call))
-
-
-def _over_channels(context: Context, call: Call, view: View) -> str:
-    height, width, channels = view.hwc
-    ones = Conv2D(np.ones((1, 1, 1, channels), np.float32), Window((1, 1)))
-    name, hwc = context.emission.name(call), (height, width, 1)
-    total = f"{name}/sum" if call.op == "mean" else name
-    value = context.emission.emit(ones, [view.value], hwc, total)
-    if call.op == "sum":
-        return value
-    divide = Divide(np.full(1, channels, np.float32))
-    return context.emission.emit(divide, [value], hwc, name)
-
-
-def _sum_of_windows(view: View, window: Window) -> Conv2D:
+def sum_of_windows(view: View, window: Window) -> Conv2D:
+    """A kernel of ones for each channel."""
     channels = view.hwc[2]
     return Conv2D(np.ones((channels, *window.kernel, 1), np.float32), window, channels)
 
@@ -197,7 +148,7 @@ def _padded(
 def _divided_sum(context: Context, call: Call, view: View, window: Window, divisor: float) -> Value:
     hwc = hwc_of(without_batch(call.shape, context.batch), "channels_first")
     name = context.emission.name(call)
-    op = _sum_of_windows(view, window)
+    op = sum_of_windows(view, window)
     total = context.emission.emit(op, [view.value], hwc, f"{name}/sum")
     result = plain_view(total, call.shape, context.batch, "channels_first")
     divide = Divide(np.full(hwc[2], divisor, np.float32))
@@ -236,7 +187,6 @@ POOLING: Final = {
     **dict.fromkeys(("adaptive_avg_pool1d", "adaptive_avg_pool2d"), adaptive_pool),
     **dict.fromkeys(("adaptive_max_pool1d", "adaptive_max_pool2d"), adaptive_pool),
     "_adaptive_avg_pool2d": adaptive_pool,
-    **dict.fromkeys(("mean", "sum", "amax"), reduction),
     "upsample_bilinear2d": resize_bilinear,
     **dict.fromkeys(("pad", "constant_pad_nd"), pad),
 }

@@ -24,10 +24,13 @@ from phonebit.converter.importers.torch.elementwise import ELEMENTWISE, elementw
 from phonebit.converter.importers.torch.emission import Emission
 from phonebit.converter.importers.torch.layers import LAYERS
 from phonebit.converter.importers.torch.layout import relayout
+from phonebit.converter.importers.torch.normalising import NORMALISING
 from phonebit.converter.importers.torch.pooling import POOLING
 from phonebit.converter.importers.torch.program import Problem, Program
 from phonebit.converter.importers.torch.rearranging import REARRANGING, rearrange
+from phonebit.converter.importers.torch.reducing import REDUCING
 from phonebit.converter.importers.torch.tracked_tensors import Context, Value
+from phonebit.converter.importers.torch.transposed import CONVOLUTIONS
 from phonebit.converter.infer import infer
 from phonebit.converter.ir import Graph, TensorType
 from phonebit.converter.ops import Dequantize, Input
@@ -43,7 +46,10 @@ RULES: Final[dict[str, Rule]] = {
     **dict.fromkeys(ELEMENTWISE, elementwise),
     **dict.fromkeys(REARRANGING, rearrange),
     **LAYERS,
+    **CONVOLUTIONS,
     **POOLING,
+    **REDUCING,
+    **NORMALISING,
 }
 
 

@@ -11,6 +11,7 @@ from phonebit.converter.importers.onnx.rules.activations import ACTIVATIONS
 from phonebit.converter.importers.onnx.rules.elementwise import ELEMENTWISE
 from phonebit.converter.importers.onnx.rules.layers import LAYERS
 from phonebit.converter.importers.onnx.rules.moving import MOVING
+from phonebit.converter.importers.onnx.rules.normalising import NORMALISING
 from phonebit.converter.importers.onnx.rules.pooling import POOLING
 from phonebit.converter.importers.onnx.rules.quantizers import QDQ, QUANTIZERS
 from phonebit.converter.importers.onnx.rules.resizing import RESIZING
@@ -19,13 +20,14 @@ from phonebit.converter.importers.torch.calls import Call
 
 Rule = Callable[[Builder, Node], Call | Sequence[Call | None]]
 
-CHOOSING: Final = ("argmax",)
+CHOOSING: Final = ("argmax", "topk")
 """Calls whose operand the file gives in their place, if they are outputs."""
 STANDARD: Final[dict[str, Rule]] = {
     **ELEMENTWISE,
     **ACTIVATIONS,
     **LAYERS,
     **POOLING,
+    **NORMALISING,
     **MOVING,
     **RESIZING,
     **SHAPES,

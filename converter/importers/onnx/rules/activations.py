@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from phonebit.converter.importers.onnx.builder import Builder
 from phonebit.converter.importers.onnx.nodes import Node
-from phonebit.converter.importers.onnx.rules.elementwise import binary, clamp
+from phonebit.converter.importers.onnx.rules.elementwise import binary, clamp, unary
 from phonebit.converter.importers.torch.calls import Call
 
 Array = NDArray[Any]
@@ -57,10 +57,41 @@ def _gelu(builder: Builder, node: Node) -> Call:
     return builder.emit("gelu", arguments, None, call.shape)
 
 
+def _elu(builder: Builder, node: Node) -> Call:
+    """Elu, Selu and Celu."""
+    alpha, scale, inner = float(node.get("alpha", 1.0)), 1.0, 1.0
+    if node.op == "Selu":
+        alpha, scale = node.get("alpha", 1.67326319217681884765625), node.get("gamma", SELU_SCALE)
+    elif node.op == "Celu":
+        inner = 1 / alpha
+    call = node.operand(0)
+    arguments = {"self": call, "alpha": alpha, "scale": scale, "input_scale": inner}
+    return builder.emit("elu", arguments, _elu_of, call.shape)
+
+
+def _elu_of(self: Array, alpha: float, scale: float, input_scale: float) -> Array:
+    negative = alpha * np.expm1(np.minimum(self * input_scale, 0))
+    return np.asarray(np.where(self > 0, self, negative) * scale, self.dtype)
+
+
+def _mish(builder: Builder, node: Node) -> Call:
+    call = node.operand(0)
+    return builder.emit("mish", {"self": call}, None, call.shape)
+
+
+def _softsign(builder: Builder, node: Node) -> Call:
+    call = node.operand(0)
+    return binary(builder, "div", call, binary(builder, "add", unary(builder, "abs", call), 1.0))
+
+
+SELU_SCALE: Final = 1.05070102214813232421875
 ACTIVATIONS: Final[dict[str, Callable[[Builder, Node], Any]]] = {
     "LeakyRelu": _leaky,
     "PRelu": _slopes,
     "HardSigmoid": _hard_sigmoid,
     "HardSwish": _hard_swish,
     "Gelu": _gelu,
+    **dict.fromkeys(("Elu", "Selu", "Celu"), _elu),
+    "Mish": _mish,
+    "Softsign": _softsign,
 }

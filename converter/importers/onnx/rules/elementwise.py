@@ -112,6 +112,7 @@ UNARY: Final[dict[str, Callable[..., Any]]] = {
     "logical_not": lambda self: np.logical_not(self),
     "erf": lambda self: np.asarray(ERF(self), np.float32),
     "log": lambda self: np.log(self),
+    "softplus": lambda self: np.logaddexp(np.float32(0), self),
 }
 BINARY: Final[dict[str, Callable[..., Any]]] = {
     "add": lambda self, other: np.add(self, other),
@@ -243,6 +244,7 @@ ELEMENTWISE: Final[dict[str, Callable[[Builder, Node], Any]]] = {
             "Not": "logical_not",
             "Erf": "erf",
             "Log": "log",
+            "Softplus": "softplus",
         }.items()
     },
     **{

@@ -46,6 +46,41 @@ def convolution(builder: Builder, node: Node) -> Call:
     return builder.emit(op, arguments, None, (call.shape[0], weight.shape[0], *size))
 
 
+def transposed_convolution(builder: Builder, node: Node) -> Call:
+    """ConvTranspose of one or two axes; what is cut off behind follows from the result's size."""
+    call, weight = node.operand(0), node.operand(1)
+    if len(weight.shape) != len(call.shape) or len(call.shape) not in (3, 4):
+        raise UnsupportedError(f"has a kernel of shape {weight.shape} on an input {call.shape}")
+    kernel, strides, dilation = window_of(node, weight.shape[2:])
+    pads, more = pads_of(node, call.shape[2:], kernel, strides, dilation), [0] * len(kernel)
+    more, groups = list(node.get("output_padding") or more), int(node.get("group", 1))
+    if node.get("output_shape") or node.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
+        raise UnsupportedError("leaves its pads open; expected pads instead of output_shape")
+    if kernel != weight.shape[2:] or len(more) != len(kernel) or groups < 1:
+        raise UnsupportedError(f"has kernel_shape {kernel}, but its kernel is {weight.shape}")
+    if weight.shape[0] != call.shape[1] or weight.shape[0] % groups:
+        raise UnsupportedError(f"has a kernel of shape {weight.shape} in {groups} groups")
+    size = [
+        (n - 1) * stride + (taps - 1) * step + 1 + extra - pads[axis] - pads[axis + len(kernel)]
+        for axis, (n, stride, taps, step, extra) in enumerate(
+            zip(call.shape[2:], strides, kernel, dilation, more, strict=True)
+        )
+    ]
+    if min(size) < 1:
+        raise UnsupportedError(f"has a result of size {size}")
+    arguments = {
+        "input": call,
+        "weight": weight,
+        "bias": node.input(2),
+        "stride": list(strides),
+        "padding": list(pads[: len(kernel)]),
+        "dilation": list(dilation),
+        "groups": groups,
+    }
+    shape = (call.shape[0], weight.shape[1] * groups, *size)
+    return builder.emit(f"conv_transpose{len(kernel)}d", arguments, None, shape)
+
+
 def as_map_pads(pads: tuple[int, ...]) -> tuple[int, int, int, int]:
     """(top, left, bottom, right) of ONNX's pads, all beginnings in front of all ends."""
     if len(pads) == 2:
@@ -124,20 +159,12 @@ def softmax(builder: Builder, node: Node) -> Call:
     return builder.emit(op, {"self": call, "dim": axis}, None, call.shape)
 
 
-def chosen(builder: Builder, node: Node) -> Any:
-    """ArgMax and TopK: as an output, their operand stands for them."""
-    call = node.operand(0)
-    made = builder.emit("argmax", {"self": call}, None, call.shape, "int64")
-    return made if node.op == "ArgMax" else [None, made]
-
-
 LAYERS: Final[dict[str, Callable[[Builder, Node], Any]]] = {
     "Conv": convolution,
+    "ConvTranspose": transposed_convolution,
     "Gemm": gemm,
     "MatMul": matmul,
     "BatchNormalization": batch_norm,
     "Softmax": softmax,
     "LogSoftmax": softmax,
-    "ArgMax": chosen,
-    "TopK": chosen,
 }

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from phonebit.converter.importers.onnx.builder import Builder
 from phonebit.converter.importers.onnx.nodes import Node
+from phonebit.converter.importers.onnx.rules.elementwise import binary
 from phonebit.converter.importers.onnx.rules.layers import as_map_pads
 from phonebit.converter.importers.onnx.rules.windows import output_size, pads_of, window_of
 from phonebit.converter.importers.torch.calls import Call
@@ -73,11 +74,31 @@ def reduced(builder: Builder, call: Call, op: str, axes: list[int], keep: bool) 
     dims = sorted({axis % rank for axis in axes})
     kept = [1 if axis in dims else size for axis, size in enumerate(call.shape)]
     shape = kept if keep else [size for axis, size in enumerate(kept) if axis not in dims]
-    arguments = {"self": call, "dim": dims, "keepdim": keep}
-    return builder.emit(op, arguments, partial(_reduce, op), shape)
+    if op == "squares":
+        call, op = binary(builder, "mul", call, call), "sum"
+    arguments = {"self": call, "dim": dims, "keepdim": keep, "ord": ORDERS.get(op)}
+    aten = "linalg_vector_norm" if op in ORDERS else op
+    dtype = "int64" if op == "argmax" else None
+    return builder.emit(aten, arguments, partial(_reduce, op), shape, dtype)
 
 
-def _reduce(op: str, /, self: Array, dim: list[int], keepdim: bool) -> Array:
+def best(builder: Builder, node: Node) -> Call:
+    """ArgMax; as an output, its operand stands for it."""
+    if node.get("select_last_index", 0):
+        raise UnsupportedError("chooses the last of equal elements")
+    axes, keep = [int(node.get("axis", 0))], bool(node.get("keepdims", 1))
+    return reduced(builder, node.operand(0), "argmax", axes, keep)
+
+
+def best_few(builder: Builder, node: Node) -> list[Call | None]:
+    """TopK; as an output, its operand stands for its indices."""
+    call = node.operand(0)
+    return [None, builder.emit("topk", {"self": call}, None, call.shape, "int64")]
+
+
+def _reduce(op: str, /, self: Array, dim: list[int], keepdim: bool, **_: Any) -> Array:
+    if op == "argmax":
+        return np.asarray(np.argmax(self, axis=dim[0], keepdims=keepdim))
     function = FUNCTIONS[op]
     return np.asarray(function(self, axis=tuple(dim), keepdims=keepdim)).astype(self.dtype)
 
@@ -149,12 +170,8 @@ def _magnitudes(self: Array, **options: Any) -> Array:
     return np.asarray(np.sum(np.abs(self), **options))
 
 
-def _squares(self: Array, **options: Any) -> Array:
-    return np.asarray(np.sum(np.square(self), **options))
-
-
 def _length(self: Array, **options: Any) -> Array:
-    return np.sqrt(_squares(self, **options))
+    return np.asarray(np.sqrt(np.sum(np.square(self), **options)))
 
 
 FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
@@ -165,9 +182,9 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "prod": np.prod,
     "norm1": _magnitudes,
     "norm2": _length,
-    "squares": _squares,
 }
 """Those without a rule are computed from weights only."""
+ORDERS: Final = {"norm1": 1, "norm2": 2}
 REDUCTIONS: Final = {
     "ReduceMean": "mean",
     "ReduceSum": "sum",
@@ -184,5 +201,7 @@ POOLING: Final[dict[str, Callable[[Builder, Node], Any]]] = {
     "GlobalAveragePool": whole_map,
     "GlobalMaxPool": whole_map,
     **dict.fromkeys(REDUCTIONS, reduction),
+    "ArgMax": best,
+    "TopK": best_few,
     "Pad": pad,
 }

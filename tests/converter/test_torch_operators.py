@@ -1,0 +1,173 @@
+"""Operators of PyTorch behind a convolution and in front of one, converted and executed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.torch
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+import torch.nn.functional as F  # noqa: E402, N812
+from torch import Tensor, nn  # noqa: E402
+from torch_checks import Lambda, kinds  # noqa: E402
+
+import phonebit  # noqa: E402
+from phonebit.converter.reader import read_graph  # noqa: E402
+
+MAPS = (2, 8, 6, 5)
+
+
+def curves(_: nn.Module, x: Tensor) -> list[Tensor]:
+    y = x.abs() + 0.5
+    powers = [y.sqrt(), y.rsqrt(), x**2, x.pow(3), x.square(), y**-1, y**0.5, y.pow(-2)]
+    units = [F.elu(x), F.elu(x, 0.5), F.selu(x), F.celu(x, 2.0), F.mish(x), F.softplus(x)]
+    return [x.exp(), y.log(), y.reciprocal(), F.logsigmoid(x), F.softsign(x), *powers, *units]
+
+
+def two_maps(m: nn.Module, x: Tensor) -> list[Tensor]:
+    y = m.other(x)
+    return [
+        x / (y.abs() + 1),
+        2 / (y.abs() + 1),
+        x / (x.mean(1, keepdim=True).abs() + 1),
+        torch.maximum(x, y),
+        torch.minimum(x, y),
+        torch.where(y > 0.5, x, 2 * x),
+    ]
+
+
+def extremes(_: nn.Module, x: Tensor) -> list[Tensor]:
+    return [
+        *torch.max(x, 1),
+        torch.min(x, 1, keepdim=True)[0],
+        x.min(2)[1],
+        x.flatten(2).max(2)[0],
+        x.amin((2, 3)),
+        x.amax((1, 2, 3)).reshape(-1, 1),
+        x.argmax(1),
+        x.flatten(1).argmin(1, keepdim=True),
+        x.argmax(3),
+    ]
+
+
+def moments(_: nn.Module, x: Tensor) -> list[Tensor]:
+    tokens = x.flatten(2).transpose(1, 2)
+    return [
+        x.var(1, keepdim=True),
+        x.std((2, 3), correction=0),
+        tokens.mean(2),
+        F.normalize(x, dim=1),
+        F.normalize(x, p=1.0, dim=1),
+        F.normalize(tokens, p=float("inf"), dim=2),
+        x.norm(dim=3),
+        x.mean((1, 2, 3)).reshape(-1, 1),
+    ]
+
+
+def layer_norm_by_hand(_: nn.Module, x: Tensor) -> Tensor:
+    mean = x.mean(1, keepdim=True)
+    variance = (x - mean).pow(2).mean(1, keepdim=True)
+    return (x - mean) / torch.sqrt(variance + 1e-6)
+
+
+def normalised(m: nn.Module, x: Tensor) -> list[Tensor]:
+    last = x.permute(0, 2, 3, 1)
+    tokens = x.flatten(2).transpose(1, 2)
+    return [
+        m.layer(last).permute(0, 3, 1, 2),
+        m.layer(tokens),
+        m.whole(x),
+        m.plain(x),
+        m.rms(last).permute(0, 3, 1, 2),
+        m.group(x),
+        m.one_group(x),
+        m.instance(x),
+        m.stored(x),
+        layer_norm_by_hand(m, x),
+    ]
+
+
+NORMS = {
+    "layer": nn.LayerNorm(8),
+    "whole": nn.LayerNorm((8, 6, 5)),
+    "plain": nn.LayerNorm((6, 5), elementwise_affine=False),
+    "rms": nn.RMSNorm(8),
+    "group": nn.GroupNorm(4, 8),
+    "one_group": nn.GroupNorm(1, 8, affine=False),
+    "instance": nn.InstanceNorm2d(8, affine=True),
+    "stored": nn.InstanceNorm2d(8, track_running_stats=True),
+}
+CASES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+    "curves": (curves, {}),
+    "two maps": (two_maps, {"other": nn.Conv2d(8, 8, 1)}),
+    "extremes": (extremes, {}),
+    "moments": (moments, {}),
+    "normalised": (normalised, NORMS),
+}
+TRANSPOSED = [
+    {"kernel_size": 2, "stride": 2},
+    {"kernel_size": 3, "stride": 2, "padding": 1, "output_padding": 1},
+    {"kernel_size": 3, "stride": 2},
+    {"kernel_size": 4, "stride": 2, "padding": 1, "groups": 2},
+    {"kernel_size": (4, 3), "stride": (3, 1), "padding": (2, 1)},
+    {"kernel_size": 3, "stride": 2, "padding": 2, "dilation": 2, "bias": False},
+]
+
+
+def assert_same_results(module: nn.Module, folder: Path, tolerance: float) -> None:
+    """PyTorch and the engine give the same for multiples of 1/4, two images at once."""
+    x = torch.from_numpy(np.random.default_rng(3).integers(-8, 9, MAPS).astype(np.float32) / 4)
+    phonebit.convert(module, folder / "net.pbit", example_input=x)
+    expected = module.eval()(x)
+    results = phonebit.Network.load(folder / "net.pbit", device="cpu").forward(
+        np.ascontiguousarray(np.moveaxis(x.numpy(), 1, -1))
+    )
+    expected = [expected] if isinstance(expected, Tensor) else expected
+    results = list(results.values()) if isinstance(results, dict) else [results]
+    assert len(expected) == len(results)
+    for number, (want, got) in enumerate(zip(expected, results, strict=True)):
+        array = want.detach().numpy()
+        array = np.moveaxis(array, 1, -1) if array.ndim > 2 else array
+        np.testing.assert_allclose(
+            np.asarray(got).reshape(array.shape), array, tolerance, tolerance, err_msg=str(number)
+        )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_operators_compute_what_pytorch_does(name: str, tmp_path: Path) -> None:
+    function, parts = CASES[name]
+    module = Lambda(lambda m, x: function(m, m.front(x)), front=nn.Conv2d(8, 8, 1), **parts)
+    assert_same_results(module, tmp_path, 1e-5)
+
+
+@pytest.mark.parametrize("options", TRANSPOSED, ids=str)
+def test_a_transposed_convolution_is_one_of_each_phase(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
+    module = Lambda(lambda m, x: m.up(x), up=nn.ConvTranspose2d(8, 4, **options))
+    assert_same_results(module, tmp_path, 0.0)
+
+
+def sign(x: Tensor) -> Tensor:
+    return torch.where(x >= 0, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("taps", [2, 3])
+def test_a_binary_transposed_convolution_stays_binary(taps: int, tmp_path: Path) -> None:
+    padding = taps - 2
+
+    def network(m: nn.Module, x: Tensor) -> Tensor:
+        x = F.conv_transpose2d(sign(x), sign(m.w), None, 2, padding, padding)
+        return m.norm(x)
+
+    parts = {"w": torch.ones(8, 4, taps, taps), "norm": nn.BatchNorm2d(4)}
+    module = Lambda(network, **parts)
+    assert_same_results(module, tmp_path, 1e-6)
+    written = kinds(read_graph(tmp_path / "net.pbit"))
+    convolutions = {kind for kind in written if "Conv" in kind}
+    assert convolutions == {"BinaryConv2D"}
