@@ -78,6 +78,8 @@ class OpKind(IntEnum):
     LOG_SOFTMAX = 12
     RESIZE_BILINEAR = 13
     RESIZE_BILINEAR_CORNERS = 14
+    RESIZE_BICUBIC = 15
+    RESIZE_BICUBIC_CORNERS = 16
 
 
 class StepKind(IntEnum):

@@ -1,5 +1,6 @@
 // Layers that move data: concatenation, padding, reshaping, selection of channels, resizing.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "cpu/bit_copy.h"
@@ -235,41 +236,71 @@ class SelectChannelsLayer final : public Layer {
   Split pixels_;
 };
 
-/// Two neighbours of an axis and the share of the second.
-struct Taps {
-  int low, high;
-  float share;
-};
-
-/// Of each place of an axis that is resized. Each operation is rounded once, as on a device.
-std::vector<Taps> taps_of(int in, int out, bool is_at_corners) {
+/// Where a place of an axis that is resized lies in the old one. Each operation is rounded once, as on a
+/// device.
+float old_place(int place, int in, int out, bool is_at_corners) {
   const auto extent = static_cast<float>(is_at_corners ? in - 1 : in);
   const auto places = static_cast<float>(is_at_corners ? std::max(out - 1, 1) : out);
-  const float scale = extent / places;
-  std::vector<Taps> taps;
-  for (int i = 0; i < out; ++i) {
-    const auto place = static_cast<float>(i);
-    const float at = is_at_corners ? place * scale : std::max((place + 0.5f) * scale - 0.5f, 0.0f);
-    const int low = std::min(static_cast<int>(at), in - 1);
-    taps.push_back({low, std::min(low + 1, in - 1), at - static_cast<float>(low)});
-  }
-  return taps;
+  const float scale = extent / places, at = static_cast<float>(place);
+  return is_at_corners ? at * scale : (at + 0.5f) * scale - 0.5f;
 }
 
-/// Bilinear interpolation: columns first, then rows.
+/// Two neighbours of an axis and the share of the second.
+struct LinearTaps {
+  int low, high;
+  float share;
+
+  static LinearTaps at(float place, int in) {
+    const float inside = std::max(place, 0.0f);
+    const int low = std::min(static_cast<int>(inside), in - 1);
+    return {low, std::min(low + 1, in - 1), inside - static_cast<float>(low)};
+  }
+  template <class Value>
+  float mean(const Value& value) const {
+    const float first = value(low);
+    return first + (value(high) - first) * share;
+  }
+};
+
+/// Four neighbours of an axis and their weights, by Keys' cubic of a = -0.75.
+struct CubicTaps {
+  int from[4];
+  float weight[4];
+
+  static CubicTaps at(float place, int in) {
+    const float floor = std::floor(place), share = place - floor, rest = 1.0f - share;
+    CubicTaps taps = {
+        {}, {far_weight(share + 1.0f), near_weight(share), near_weight(rest), far_weight(rest + 1.0f)}};
+    for (int i = 0; i < 4; ++i) taps.from[i] = std::clamp(static_cast<int>(floor) + i - 1, 0, in - 1);
+    return taps;
+  }
+  template <class Value>
+  float mean(const Value& value) const {
+    return value(from[0]) * weight[0] + value(from[1]) * weight[1] + value(from[2]) * weight[2] +
+           value(from[3]) * weight[3];
+  }
+
+ private:
+  static float near_weight(float x) { return (1.25f * x - 2.25f) * x * x + 1.0f; }
+  static float far_weight(float x) { return ((-0.75f * x + 3.75f) * x - 6.0f) * x + 3.0f; }
+};
+
+/// Interpolation: columns first, then rows.
+template <class Taps>
 class ResizeLayer final : public Layer {
  public:
   ResizeLayer(const BuildContext& context, const Op& op, const OutputPart& part)
       : in_(context.model.operand(op)),
         out_(context.model.output(op)),
         first_row_(part.row_begin),
-        row_taps_(taps_of(in_.height, out_.height, op.kind == OpKind::kResizeBilinearCorners)),
-        column_taps_(taps_of(in_.width, out_.width, op.kind == OpKind::kResizeBilinearCorners)) {
+        row_taps_(taps_of(op, in_.height, out_.height)),
+        column_taps_(taps_of(op, in_.width, out_.width)) {
     kernel_ = op.traits().name + std::string("_f32");
     bind_operand(context, op, part, 0, &input_);
     bind_output(context, op.record.value_output, part, &output_);
-    pixels_ = make_split(pixels_of(context, op, part), 1, copy_ns(5.0 * row_bytes_of(context, op, part)),
-                         context.threads);
+    const double taps = sizeof(Taps) > sizeof(LinearTaps) ? 16.0 : 4.0;
+    pixels_ = make_split(pixels_of(context, op, part), 1,
+                         copy_ns((taps + 1) * row_bytes_of(context, op, part)), context.threads);
   }
 
   int parts(int /*phase*/) const override { return pixels_.parts; }
@@ -279,24 +310,29 @@ class ResizeLayer final : public Layer {
   }
 
  private:
+  static std::vector<Taps> taps_of(const Op& op, int in, int out) {
+    const bool is_at_corners =
+        op.kind == OpKind::kResizeBilinearCorners || op.kind == OpKind::kResizeBicubicCorners;
+    std::vector<Taps> taps;
+    for (int i = 0; i < out; ++i) taps.push_back(Taps::at(old_place(i, in, out, is_at_corners), in));
+    return taps;
+  }
+
   /// Columns [begin, end) of a row.
   void resize_run(int row, int begin, int end) {
     const auto channels = static_cast<size_t>(out_.channels);
     const size_t row_floats = static_cast<size_t>(in_.width) * channels;
     const Taps& y = row_taps_[static_cast<size_t>(first_row_ + row)];
-    const float* const above = input_ + static_cast<size_t>(y.low) * row_floats;
-    const float* const below = input_ + static_cast<size_t>(y.high) * row_floats;
     float* to =
         output_ +
         (static_cast<size_t>(row) * static_cast<size_t>(out_.width) + static_cast<size_t>(begin)) * channels;
     for (int column = begin; column < end; ++column, to += channels) {
       const Taps& x = column_taps_[static_cast<size_t>(column)];
-      const size_t left = static_cast<size_t>(x.low) * channels;
-      const size_t right = static_cast<size_t>(x.high) * channels;
       for (size_t c = 0; c < channels; ++c) {
-        const float upper = above[left + c] + (above[right + c] - above[left + c]) * x.share;
-        const float lower = below[left + c] + (below[right + c] - below[left + c]) * x.share;
-        to[c] = upper + (lower - upper) * y.share;
+        to[c] = y.mean([&](int from_row) {
+          const float* const line = input_ + static_cast<size_t>(from_row) * row_floats + c;
+          return x.mean([&](int from) { return line[static_cast<size_t>(from) * channels]; });
+        });
       }
     }
   }
@@ -327,8 +363,12 @@ const MakeLayer LayersOf<OpKind::kReshape>::make = make_one<ReshapeLayer>;
 template <>
 const MakeLayer LayersOf<OpKind::kSelectChannels>::make = make_one<SelectChannelsLayer>;
 template <>
-const MakeLayer LayersOf<OpKind::kResizeBilinear>::make = make_one<ResizeLayer>;
+const MakeLayer LayersOf<OpKind::kResizeBilinear>::make = make_one<ResizeLayer<LinearTaps>>;
 template <>
-const MakeLayer LayersOf<OpKind::kResizeBilinearCorners>::make = make_one<ResizeLayer>;
+const MakeLayer LayersOf<OpKind::kResizeBilinearCorners>::make = make_one<ResizeLayer<LinearTaps>>;
+template <>
+const MakeLayer LayersOf<OpKind::kResizeBicubic>::make = make_one<ResizeLayer<CubicTaps>>;
+template <>
+const MakeLayer LayersOf<OpKind::kResizeBicubicCorners>::make = make_one<ResizeLayer<CubicTaps>>;
 
 }  // namespace phonebit::engine::cpu

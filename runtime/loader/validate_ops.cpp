@@ -97,7 +97,9 @@ class OpValidator {
       case OpKind::kLogSoftmax:
         return expect_shape(in.height, in.width, in.channels);
       case OpKind::kResizeBilinear:
-      case OpKind::kResizeBilinearCorners: {
+      case OpKind::kResizeBilinearCorners:
+      case OpKind::kResizeBicubic:
+      case OpKind::kResizeBicubicCorners: {
         const Tensor& out = model_.output(op_);
         return expect_shape(out.height, out.width, in.channels);
       }

@@ -101,7 +101,9 @@ Layer build_select_channels(const BuildContext& build, const Op& op, const Kerne
 
 Layer build_resize(const BuildContext& build, const Op& op, const KernelChoice& choice) {
   LayerBuilder layer(build, op, LayerBuilder::without_sink);
-  layer.defines().set("AT_CORNERS", op.kind == OpKind::kResizeBilinearCorners ? 1 : 0);
+  const bool at_corners =
+      op.kind == OpKind::kResizeBilinearCorners || op.kind == OpKind::kResizeBicubicCorners;
+  layer.defines().set("AT_CORNERS", at_corners ? 1 : 0);
   return build_copying(layer, build, op, choice, {input_of(op)});
 }
 
@@ -137,6 +139,8 @@ const OpKernels kLogSoftmaxKernels = {&kLogSoftmaxFamily, build_softmax};
 
 const OpKernels kResizeKernels = {&kResizeFamily, build_resize};
 const OpKernels kResizeCornersKernels = {&kResizeCornersFamily, build_resize};
+const OpKernels kBicubicKernels = {&kBicubicFamily, build_resize};
+const OpKernels kBicubicCornersKernels = {&kBicubicCornersFamily, build_resize};
 
 const OpKernels& max_pool_kernels(const Model& model, const Op& op) {
   return model.operand(op).dtype == DataType::kBit ? kBitPoolKernels : kMaxPoolKernels;
@@ -197,5 +201,13 @@ template <>
 const OperatorKernels KernelsOf<OpKind::kResizeBilinearCorners>::all = {
     always<kResizeCornersKernels>,
     {{"resize_bilinear_corners", DataType::kF32, {7, 4, 12}, {0, 0, 1, 1, 3, 0.0f}, 1, 12, Shape::kCopies}}};
+template <>
+const OperatorKernels KernelsOf<OpKind::kResizeBicubic>::all = {
+    always<kBicubicKernels>,
+    {{"resize_bicubic", DataType::kF32, {5, 7, 37}, {0, 0, 1, 1, 2, 0.0f}, 1, 37, Shape::kCopies}}};
+template <>
+const OperatorKernels KernelsOf<OpKind::kResizeBicubicCorners>::all = {
+    always<kBicubicCornersKernels>,
+    {{"resize_bicubic_corners", DataType::kF32, {7, 4, 12}, {0, 0, 1, 1, 3, 0.0f}, 1, 12, Shape::kCopies}}};
 
 }  // namespace phonebit::engine::opencl

@@ -190,6 +190,7 @@ CURVES: dict[str, onnx.ModelProto] = {
     "log softmax": single("LogSoftmax", VECTOR, axis=-1),
 }
 STATISTICS: dict[str, onnx.ModelProto] = {
+    "cubic": single("Resize", MAP, None, floats(1, 1, 2, 2), mode="cubic"),
     "exp": single("Exp", MAP),
     "elu": single("Elu", MAP, alpha=0.5),
     "selu": single("Selu", MAP),

@@ -1,4 +1,4 @@
-"""Bilinear resize: the reference against a plain loop, the CPU and OpenCL against the reference."""
+"""Resize: the reference against a plain loop, the CPU and OpenCL against the reference."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 
 from phonebit.converter.interpreter import run
 from phonebit.converter.ir import Graph
-from phonebit.converter.ops.resize_bilinear import ResizeBilinear
+from phonebit.converter.ops.resize_bicubic import ResizeBicubic
+from phonebit.converter.ops.resize_bilinear import Resize, ResizeBilinear
 from phonebit.converter.reader import graph_from_bytes
 from phonebit.converter.writer import to_bytes
 from phonebit.devices.opencl import opencl_runtime
@@ -19,13 +20,20 @@ from support.engine_net import Net
 _runtime = opencl_runtime()
 
 SIZES = [((5, 7), (10, 14)), ((5, 7), (3, 4)), ((4, 6), (9, 6)), ((1, 1), (3, 2)), ((3, 2), (1, 1))]
-CASES = [(old, new, corners) for old, new in SIZES for corners in (False, True)]
+KINDS = [ResizeBilinear, ResizeBicubic]
+CASES = [(*sizes, corners, kind) for sizes in SIZES for corners in (False, True) for kind in KINDS]
 ISAS = [name for name, _, supported in _runtime.isas() if supported]
 
 
-def resized(old: tuple[int, int], new: tuple[int, int], corners: bool, channels: int = 5) -> Graph:
+def resized(
+    old: tuple[int, int],
+    new: tuple[int, int],
+    corners: bool,
+    kind: type[Resize] = ResizeBilinear,
+    channels: int = 5,
+) -> Graph:
     net = Net("resize")
-    return net.done(net.op("y", ResizeBilinear(new, corners), net.input("x", (*old, channels))))
+    return net.done(net.op("y", kind(new, corners), net.input("x", (*old, channels))))
 
 
 def pixels(graph: Graph, batch: int = 2) -> dict[str, np.ndarray]:
@@ -36,33 +44,50 @@ def pixels(graph: Graph, batch: int = 2) -> dict[str, np.ndarray]:
 def place(index: int, old: int, new: int, corners: bool) -> float:
     if corners:
         return index * (old - 1) / (new - 1) if new > 1 else 0.0
-    return min(max((index + 0.5) * old / new - 0.5, 0.0), old - 1)
+    return (index + 0.5) * old / new - 0.5
 
 
-@pytest.mark.parametrize(("old", "new", "corners"), CASES)
-def test_the_reference_is_the_mean_of_four_pixels_by_their_nearness(
-    old: tuple[int, int], new: tuple[int, int], corners: bool
+def shares(at: float, size: int, kind: type[Resize]) -> np.ndarray:
+    """How much each pixel of an axis has of one at a place."""
+    result, a = np.zeros(size), -0.75
+    for pixel in range(int(np.floor(at)) - 1, int(np.floor(at)) + 3):
+        d = abs(pixel - at)
+        share = max(0.0, 1 - d)
+        if kind is ResizeBicubic and d < 1:
+            share = (a + 2) * d**3 - (a + 3) * d**2 + 1
+        elif kind is ResizeBicubic and d < 2:
+            share = a * (d**3 - 5 * d**2 + 8 * d - 4)
+        result[min(max(pixel, 0), size - 1)] += share
+    return result
+
+
+@pytest.mark.parametrize(("old", "new", "corners", "kind"), CASES)
+def test_the_reference_is_the_mean_of_pixels_by_their_nearness(
+    old: tuple[int, int], new: tuple[int, int], corners: bool, kind: type[Resize]
 ) -> None:
-    graph = resized(old, new, corners)
+    graph = resized(old, new, corners, kind)
     x = pixels(graph)
-    expected = np.zeros((2, *new, 5))
-    for row in range(new[0]):
-        for column in range(new[1]):
-            at = (place(row, old[0], new[0], corners), place(column, old[1], new[1], corners))
-            for y in range(old[0]):
-                for z in range(old[1]):
-                    near = max(0.0, 1 - abs(y - at[0])) * max(0.0, 1 - abs(z - at[1]))
-                    expected[:, row, column] += near * x["x"][:, y, z]
+    rows, columns = (
+        [shares(place(i, old[axis], new[axis], corners), old[axis], kind) for i in range(new[axis])]
+        for axis in range(2)
+    )
+    expected = np.einsum("yh,xw,nhwc->nyxc", rows, columns, x["x"])
     (result,) = run(graph, x).values()
-    np.testing.assert_allclose(result, expected, rtol=0, atol=3e-6)  # places are float32
+    tolerance = 3e-6 if kind is ResizeBilinear else 6e-6  # places are float32; cubics are steeper
+    np.testing.assert_allclose(result, expected, rtol=0, atol=tolerance)
 
 
 @pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize(("old", "new", "corners"), CASES)
+@pytest.mark.parametrize(("old", "new", "corners", "kind"), CASES)
 def test_every_instruction_set_has_the_bits_of_the_reference(
-    old: tuple[int, int], new: tuple[int, int], corners: bool, isa: str, tmp_path: Path
+    old: tuple[int, int],
+    new: tuple[int, int],
+    corners: bool,
+    kind: type[Resize],
+    isa: str,
+    tmp_path: Path,
 ) -> None:
-    graph = resized(old, new, corners)
+    graph = resized(old, new, corners, kind)
     path = tmp_path / "resize.pbit"
     path.write_bytes(to_bytes(graph))
     x = pixels(graph)
@@ -73,10 +98,13 @@ def test_every_instruction_set_has_the_bits_of_the_reference(
 
 @pytest.mark.parametrize("channels", [1, 4, 37])
 @pytest.mark.parametrize("corners", [False, True])
-def test_opencl_has_the_bits_of_the_cpu(corners: bool, channels: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_opencl_has_the_bits_of_the_cpu(
+    kind: type[Resize], corners: bool, channels: int, tmp_path: Path
+) -> None:
     if not _runtime.opencl_devices():
         pytest.skip(f"no OpenCL device: {_runtime.opencl_error()}")
-    graph = resized((5, 7), (11, 8), corners, channels)
+    graph = resized((5, 7), (11, 8), corners, kind, channels)
     path = tmp_path / "resize.pbit"
     path.write_bytes(to_bytes(graph))
     x = [pixels(graph, 3)["x"]]
@@ -87,9 +115,10 @@ def test_opencl_has_the_bits_of_the_cpu(corners: bool, channels: int, tmp_path: 
 
 
 @pytest.mark.parametrize("corners", [False, True])
-def test_a_file_holds_it(corners: bool) -> None:
-    graph = graph_from_bytes(to_bytes(resized((5, 7), (9, 3), corners)))
-    assert graph.nodes[-1].op == ResizeBilinear((9, 3), corners)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_holds_it(kind: type[Resize], corners: bool) -> None:
+    graph = graph_from_bytes(to_bytes(resized((5, 7), (9, 3), corners, kind)))
+    assert graph.nodes[-1].op == kind((9, 3), corners)
 
 
 def test_an_empty_map_is_refused() -> None:

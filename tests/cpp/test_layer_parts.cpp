@@ -199,7 +199,7 @@ class RandomOp {
       record.pad_value = pick_float(random_);
       height += (int)(record.pad_top + record.pad_bottom), width += (int)(record.pad_left + record.pad_right);
     }
-    if (op.kind == OpKind::kResizeBilinear || op.kind == OpKind::kResizeBilinearCorners)
+    if (op.kind >= OpKind::kResizeBilinear && op.kind <= OpKind::kResizeBicubicCorners)
       height = pick(random_, 1, 2 * height + 1), width = pick(random_, 1, 2 * width + 1);
     if (op.kind == OpKind::kSelectChannels) {
       std::vector<int32_t> indices((size_t)pick_channels(random_));
@@ -390,6 +390,8 @@ constexpr Kind kKinds[] = {
     {"select_channels", OpKind::kSelectChannels, DataType::kF32, DataType::kBit},
     {"resize_bilinear", OpKind::kResizeBilinear, DataType::kF32, DataType::kBit},
     {"resize_bilinear_corners", OpKind::kResizeBilinearCorners, DataType::kF32, DataType::kBit},
+    {"resize_bicubic", OpKind::kResizeBicubic, DataType::kF32, DataType::kBit},
+    {"resize_bicubic_corners", OpKind::kResizeBicubicCorners, DataType::kF32, DataType::kBit},
 };
 
 TEST_CASE("parts are the whole") {

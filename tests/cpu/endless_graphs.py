@@ -23,6 +23,7 @@ from phonebit.converter.ops import (
     Softmax,
 )
 from phonebit.converter.ops.epilogue import Clamp, Epilogue
+from phonebit.converter.ops.resize_bicubic import ResizeBicubic
 from phonebit.converter.ops.resize_bilinear import ResizeBilinear
 from phonebit.format.records import DataType
 from support.engine_net import Net, sign_of
@@ -110,4 +111,6 @@ def endless_graphs() -> list[Graph]:
         chained("select_channels", PIXEL, SelectChannels(np.arange(last, -1, -1, dtype=np.int32))),
         chained("resize_bilinear", (1, 1 << 18, 16), ResizeBilinear((1, 1 << 18))),
         chained("resize_bilinear_corners", (1, 1 << 18, 16), ResizeBilinear((1, 1 << 18), True)),
+        chained("resize_bicubic", (1, 1 << 18, 16), ResizeBicubic((1, 1 << 18))),
+        chained("resize_bicubic_corners", (1, 1 << 18, 16), ResizeBicubic((1, 1 << 18), True)),
     ]

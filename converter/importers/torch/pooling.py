@@ -21,6 +21,7 @@ from phonebit.converter.importers.torch.rearranging import rearrange, rearranged
 from phonebit.converter.importers.torch.tracked_tensors import Context, Value
 from phonebit.converter.ir import Operator, Window
 from phonebit.converter.ops import AveragePool2D, Conv2D, Divide, MaxPool2D, Pad
+from phonebit.converter.ops.resize_bicubic import ResizeBicubic
 from phonebit.converter.ops.resize_bilinear import ResizeBilinear
 
 Pair = tuple[int, int]
@@ -67,8 +68,8 @@ def adaptive_pool(context: Context, call: Call) -> Any:
     return _pooled(context, call, AveragePool2D(window), view)
 
 
-def resize_bilinear(context: Context, call: Call) -> Value:
-    """upsample_bilinear2d.
+def resize(context: Context, call: Call) -> Value:
+    """upsample_bilinear2d and upsample_bicubic2d.
 
     Raises:
         UnsupportedError: Its scale factor is not the ratio of the sizes, which PyTorch then takes
@@ -82,9 +83,8 @@ def resize_bilinear(context: Context, call: Call) -> Value:
             raise UnsupportedError(
                 f"scale_factor={factor} makes {new} of {old} pixels; give size= instead"
             )
-    return _pooled(
-        context, call, ResizeBilinear((height, width), bool(call["align_corners"])), view
-    )
+    op = ResizeBicubic if "bicubic" in call.op else ResizeBilinear
+    return _pooled(context, call, op((height, width), bool(call["align_corners"])), view)
 
 
 def sum_of_windows(view: View, window: Window) -> Conv2D:
@@ -187,7 +187,7 @@ POOLING: Final = {
     **dict.fromkeys(("adaptive_avg_pool1d", "adaptive_avg_pool2d"), adaptive_pool),
     **dict.fromkeys(("adaptive_max_pool1d", "adaptive_max_pool2d"), adaptive_pool),
     "_adaptive_avg_pool2d": adaptive_pool,
-    "upsample_bilinear2d": resize_bilinear,
+    **dict.fromkeys(("upsample_bilinear2d", "upsample_bicubic2d"), resize),
     **dict.fromkeys(("pad", "constant_pad_nd"), pad),
 }
 """Rules by the names of PyTorch's operators."""

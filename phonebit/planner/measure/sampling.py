@@ -31,8 +31,10 @@ FAMILY_CYCLE: Final = (
     "pad", "select_channels", "binary_conv2d", "reshape", "log_softmax",
     "binary_conv2d", "conv2d_f32_grouped", "conv2d_u8", "binary_conv2d", "conv2d_f32",
 )  # fmt: skip
-"""Which family comes when, in the shares in which networks spend their time; behind them come those
-that this does not name, once each."""
+"""Which family comes when, in the shares in which networks spend their time."""
+OTHERS_A_CYCLE: Final = 2
+"""Behind each cycle, of the families that it does not name, in turn: however many there are, they
+take no more of the samples."""
 
 MOST_OPERATIONS: Final = {"bit": 1_000_000_000, "u8": 150_000_000, "f32": 100_000_000}
 """Of a layer, by what it reads; larger ones would only be slower."""
@@ -49,10 +51,11 @@ def sample_layers(seed: int = 0) -> Iterator[LayerShape]:
     number = 0
     others = [name for name in FAMILIES if name not in FAMILY_CYCLE]
     samplers = {name: partial(_values, name) for name in others} | _FAMILIES
-    cycle = (*FAMILY_CYCLE, *others)
     while True:
         rng = np.random.default_rng([seed, number])
-        name = cycle[number % len(cycle)]
+        cycles, place = divmod(number, len(FAMILY_CYCLE) + OTHERS_A_CYCLE)
+        turn = OTHERS_A_CYCLE * cycles + place - len(FAMILY_CYCLE)
+        name = FAMILY_CYCLE[place] if place < len(FAMILY_CYCLE) else others[turn % len(others)]
         layer = samplers[name](rng)
         while not _is_moderate(layer):
             layer = samplers[name](rng)

@@ -20,7 +20,12 @@ from phonebit.planner import OutputPart
 from phonebit.planner.json_records import from_record, to_record
 from phonebit.planner.measure.engines import PROBE, device_facts, gpu_facts
 from phonebit.planner.measure.sampled_files import layer_file
-from phonebit.planner.measure.sampling import FAMILY_CYCLE, sample_cuts, sample_layers
+from phonebit.planner.measure.sampling import (
+    FAMILY_CYCLE,
+    OTHERS_A_CYCLE,
+    sample_cuts,
+    sample_layers,
+)
 from phonebit.planner.predict import LayerShape
 from phonebit.planner.predict.kernels import (
     FAMILIES,
@@ -36,7 +41,7 @@ CONV = replace(PROBE, in_h=56, in_w=56, out_h=56, out_w=56, in_c=64, operand_cha
 DENSE = replace(
     PROBE, in_h=1, in_w=1, out_h=1, out_w=1, kernel_h=1, kernel_w=1, pad_top=0, pad_left=0
 )
-SAMPLED = list(islice(sample_layers(7), 2 * len(FAMILY_CYCLE)))
+SAMPLED = list(islice(sample_layers(7), 2 * (len(FAMILY_CYCLE) + OTHERS_A_CYCLE)))
 
 
 def kernels_of(gpu: GpuFacts, layer: LayerShape) -> list[str]:

@@ -15,12 +15,13 @@ from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.element_positions import UnsupportedError
 
 MOST: Final = 1 << 16
-LINEAR: Final = {"half_pixel": False, "pytorch_half_pixel": False, "align_corners": True}
-"""Coordinates of linear interpolation that the engine has, and whether corners are aligned."""
+CORNERS: Final = {"half_pixel": False, "pytorch_half_pixel": False, "align_corners": True}
+"""Coordinates of interpolation that the engine has, and whether corners are aligned."""
+SMOOTH: Final = {"linear": "upsample_bilinear2d", "cubic": "upsample_bicubic2d"}
 
 
 def resize(builder: Builder, node: Node) -> Call:
-    """Resize and Upsample: the nearest pixels of any map, linear interpolation of (N, C, H, W).
+    """Resize and Upsample: the nearest pixels of any map, interpolation of (N, C, H, W).
 
     Raises:
         UnsupportedError: The interpolation is another one.
@@ -37,11 +38,12 @@ def resize(builder: Builder, node: Node) -> Call:
             positions = np.clip(_rounded(where, rounding), 0, old - 1)
             call = taken(builder, call, positions.tolist(), axis, "upsample_nearest2d")
         return call
-    corners = LINEAR.get(place)
-    if mode != "linear" or corners is None or node.get("antialias", 0):
+    corners = CORNERS.get(place)
+    is_other_cubic = node.get("cubic_coeff_a", -0.75) != -0.75 or node.get("exclude_outside", 0)
+    if mode not in SMOOTH or corners is None or node.get("antialias", 0) or is_other_cubic:
         raise UnsupportedError(
             f"interpolates in mode {mode!r} with coordinates {place!r}; expected 'nearest', or "
-            f"'linear' with one of {', '.join(LINEAR)}"
+            f"'linear' or 'cubic' of a = -0.75 with one of {', '.join(CORNERS)}"
         )
     if len(size) != 4 or size[:2] != list(call.shape[:2]):
         raise UnsupportedError(f"interpolates {call.shape} to {tuple(size)}")
@@ -49,7 +51,7 @@ def resize(builder: Builder, node: Node) -> Call:
         if not corners and scale * old != new:
             raise UnsupportedError(f"makes {new} of {old} pixels by a scale of {scale:g}")
     arguments = {"self": call, "align_corners": corners, "scale_factors": [None, None]}
-    return builder.emit("upsample_bilinear2d", arguments, None, size)
+    return builder.emit(SMOOTH[mode], arguments, None, size)
 
 
 def _sizes(builder: Builder, node: Node, call: Call) -> tuple[list[int], list[float]]:

@@ -61,7 +61,9 @@ struct KernelFamily {
   FAMILY(kSoftmaxFamily,          "softmax",                 serves_all,        "softmax") \
   FAMILY(kLogSoftmaxFamily,       "log_softmax",             serves_all,        "softmax") \
   FAMILY(kResizeFamily,           "resize_bilinear",         serves_all,        "resize_bilinear") \
-  FAMILY(kResizeCornersFamily,    "resize_bilinear_corners", serves_all,        "resize_bilinear")
+  FAMILY(kResizeCornersFamily,    "resize_bilinear_corners", serves_all,        "resize_bilinear") \
+  FAMILY(kBicubicFamily,          "resize_bicubic",          serves_all,        "resize_bicubic") \
+  FAMILY(kBicubicCornersFamily,   "resize_bicubic_corners",  serves_all,        "resize_bicubic")
 // clang-format on
 
 #define PHONEBIT_DECLARE(family, ...) extern const KernelFamily family;

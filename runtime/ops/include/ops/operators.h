@@ -60,7 +60,9 @@ enum class Cuts : uint8_t {
   OPERATOR(11, kSelectChannels,        "select_channels",         Weights::channel_indices,      kFloats,          kNoType, kNoType,  Rows::same,   Cuts::rows,              true)  \
   OPERATOR(12, kLogSoftmax,            "log_softmax",             Weights::none,                 kFloats,          kNoType, kNoType,  Rows::same,   Cuts::rows,              false) \
   OPERATOR(13, kResizeBilinear,         "resize_bilinear",         Weights::none,                 kFloats,          kNoType, kNoType,  Rows::all,    Cuts::rows,              false) \
-  OPERATOR(14, kResizeBilinearCorners,  "resize_bilinear_corners", Weights::none,                 kFloats,          kNoType, kNoType,  Rows::all,    Cuts::rows,              false)
+  OPERATOR(14, kResizeBilinearCorners,  "resize_bilinear_corners", Weights::none,                 kFloats,          kNoType, kNoType,  Rows::all,    Cuts::rows,              false) \
+  OPERATOR(15, kResizeBicubic,          "resize_bicubic",          Weights::none,                 kFloats,          kNoType, kNoType,  Rows::all,    Cuts::rows,              false) \
+  OPERATOR(16, kResizeBicubicCorners,   "resize_bicubic_corners",  Weights::none,                 kFloats,          kNoType, kNoType,  Rows::all,    Cuts::rows,              false)
 // clang-format on
 
 namespace phonebit::engine::format {
