@@ -1,4 +1,4 @@
-"""Which importer reads a trained network: Keras's, PyTorch's or ONNX's."""
+"""Which importer reads a trained network: Keras's, PyTorch's, ONNX's or TensorFlow Lite's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from phonebit.converter.importers.hdf5 import is_hdf5
 from phonebit.converter.ir import Graph
 from phonebit.errors import ConversionError
 
-Framework = Literal["keras", "torch", "onnx"]
+Framework = Literal["keras", "torch", "onnx", "tflite"]
 
 KERAS_SUFFIXES: Final = (".h5", ".hdf5", ".keras")
 TORCH_SUFFIXES: Final = (
@@ -26,9 +26,8 @@ TORCH_SUFFIXES: Final = (
     ".safetensors",
 )
 ONNX_SUFFIXES: Final = (".onnx",)
+TFLITE_SUFFIXES: Final = (".tflite",)
 ROADS: Final = {
-    ".tflite": "TensorFlow Lite files cannot be read: give the Keras model that it was made of "
-    "(.h5, .keras)",
     ".pb": "TensorFlow graphs cannot be read: save the Keras model as .keras, or export it with "
     "tf2onnx",
     ".mlmodel": "Core ML models cannot be read: convert the network that it was made of",
@@ -94,11 +93,18 @@ def _framework_of_file(path: Path, options: ImportOptions) -> Framework:
         return "keras"
     if suffix in ONNX_SUFFIXES:
         return "onnx"
+    if suffix in TFLITE_SUFFIXES:
+        return "tflite"
     if path.is_dir() and (path / "saved_model.pb").exists():
         suffix = ".pb"
     if suffix in ROADS:
         raise ConversionError(ROADS[suffix], where=str(path))
-    kinds = {"Keras": KERAS_SUFFIXES, "PyTorch": TORCH_SUFFIXES, "ONNX": ONNX_SUFFIXES}
+    kinds = {
+        "Keras": KERAS_SUFFIXES,
+        "PyTorch": TORCH_SUFFIXES,
+        "ONNX": ONNX_SUFFIXES,
+        "TensorFlow Lite": TFLITE_SUFFIXES,
+    }
     raise ConversionError(
         "unknown kind of file",
         where=str(path),
@@ -111,7 +117,8 @@ def import_source(source: str | os.PathLike[str] | Any, options: ImportOptions) 
     """Imports a trained network as a source graph.
 
     Args:
-        source: Path of a Keras, PyTorch or ONNX file, or a live model of one.
+        source: Path of a Keras, PyTorch, ONNX or TensorFlow Lite file, or a live model of one of
+            the first three.
         options: What the source leaves open.
 
     Raises:
@@ -123,6 +130,10 @@ def import_source(source: str | os.PathLike[str] | Any, options: ImportOptions) 
         from phonebit.converter.importers.onnx.importer import import_onnx
 
         return import_onnx(source, input_shape=options.input_shape)
+    if framework == "tflite":
+        from phonebit.converter.importers.tflite.importer import import_tflite
+
+        return import_tflite(source, input_shape=options.input_shape)
     if framework == "torch":
         from phonebit.converter.importers.torch.importer import import_torch
 

@@ -10,12 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from phonebit.converter.importers.sources import ImportOptions, framework_of, import_source
+from phonebit.converter.importers.sources import (
+    Framework,
+    ImportOptions,
+    framework_of,
+    import_source,
+)
 from phonebit.converter.ir import Graph
 from phonebit.errors import VerificationError
 from phonebit.format.records import DataType
 from phonebit.network import Network
-from phonebit.verification.source_trace import Array, Source
+from phonebit.verification.source_trace import Array, FrameworkName, Source
 
 PathLike = str | os.PathLike[str]
 
@@ -40,8 +45,8 @@ def open_source(
     kind = framework_of(source, options)
     if kind == "torch":
         return _open_torch(source, framework, options)
-    if kind == "onnx":
-        return _open_onnx(source, framework, options)
+    if kind in ("onnx", "tflite"):
+        return _open_graph(kind, source, framework, options)
     return _open_keras(source, framework, options)
 
 
@@ -58,19 +63,28 @@ def _open_torch(source: PathLike | Any, framework: bool, options: ImportOptions)
     return Source(_name(source, opened.graph), opened.graph, activations, reason, "PyTorch")
 
 
-def _open_onnx(source: PathLike | Any, framework: bool, options: ImportOptions) -> Source:
+def _open_graph(
+    kind: Framework, source: PathLike | Any, framework: bool, options: ImportOptions
+) -> Source:
+    """A file that is a graph itself, which needs something else to execute it."""
     from phonebit.converter.importers.onnx.importer import open_onnx
+    from phonebit.converter.importers.tflite.importer import open_tflite
 
-    opened = open_onnx(source, input_shape=options.input_shape)
+    opened: Any
+    origin: FrameworkName
+    if kind == "onnx":
+        opened, origin = open_onnx(source, input_shape=options.input_shape), "ONNX"
+    else:
+        opened, origin = open_tflite(source, input_shape=options.input_shape), "TensorFlow Lite"
     name = _name(source, opened.graph)
     if not framework:
-        return Source(name, opened.graph, None, "as asked", "ONNX")
+        return Source(name, opened.graph, None, "as asked", origin)
     try:
         activations = opened.runner().activations
-    except Exception as error:  # ONNX Runtime's own exceptions derive from Exception only
+    except Exception as error:  # the executors' own exceptions derive from Exception only
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        return Source(name, opened.graph, None, f"the model cannot be executed: {reason}", "ONNX")
-    return Source(name, opened.graph, activations, "", "ONNX")
+        return Source(name, opened.graph, None, f"the model cannot be executed: {reason}", origin)
+    return Source(name, opened.graph, activations, "", origin)
 
 
 def _open_keras(source: PathLike | Any, framework: bool, options: ImportOptions) -> Source:

@@ -23,7 +23,7 @@ from phonebit.format.records import DataType
 Array = NDArray[Any]
 Activations = Callable[[Mapping[str, Array]], Mapping[str, Array]]
 """Function from source inputs to the framework's layer outputs by layer name."""
-FrameworkName = Literal["Keras", "PyTorch", "ONNX"]
+FrameworkName = Literal["Keras", "PyTorch", "ONNX", "TensorFlow Lite"]
 
 
 @dataclass

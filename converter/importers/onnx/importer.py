@@ -16,6 +16,7 @@ from typing import Any, Final
 from phonebit.converter.importers.errors import named
 from phonebit.converter.importers.onnx.execution import OnnxRunner
 from phonebit.converter.importers.onnx.files import check_model, load_model
+from phonebit.converter.importers.onnx.node_reader import Reading
 from phonebit.converter.importers.onnx.reader import read_model
 from phonebit.converter.importers.onnx.thresholds import multi_threshold
 from phonebit.converter.importers.torch.translation import RULES, Translation, translate
@@ -61,9 +62,14 @@ def open_onnx(source: PathLike | Any, *, input_shape: Sequence[int] | None = Non
         else:
             model, folder = check_model(source), None
         reading = read_model(model, folder, input_shape)
-        translation = translate(reading.program, name, ONNX_RULES)
-        translation.graph.notes[:0] = reading.notes
-        return OnnxSource(model, folder, translation)
+        return OnnxSource(model, folder, translated(reading, name))
+
+
+def translated(reading: Reading, name: str) -> Translation:
+    """The source graph of a program that was read from nodes."""
+    translation = translate(reading.program, name, ONNX_RULES)
+    translation.graph.notes[:0] = reading.notes
+    return translation
 
 
 def _graph_name(model: Any) -> str:

@@ -3,38 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from phonebit.converter.importers.onnx.builder import Builder
 from phonebit.converter.importers.onnx.files import opsets
+from phonebit.converter.importers.onnx.node_reader import NodeReader, Reading
 from phonebit.converter.importers.onnx.nodes import Node, attributes_of, path_of
-from phonebit.converter.importers.onnx.rules import CHOOSING, rule_of
+from phonebit.converter.importers.onnx.rules import rule_of
 from phonebit.converter.importers.onnx.tensors import MAX_ELEMENTS, Tensors
-from phonebit.converter.importers.torch.calls import Call, live
+from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.element_positions import UnsupportedError
-from phonebit.converter.importers.torch.program import Problem, Program
 from phonebit.errors import ConversionError
 
 TO_CHANNELS_FIRST: Final = [0, 3, 1, 2]
 NORMALISING: Final = ("Cast", "Add", "Sub", "Mul", "Div")
 MAX_AXES: Final = 8
-
-
-@dataclass
-class Reading:
-    """A model as a program.
-
-    Attributes:
-        program: Its calls.
-        shapes: The inputs' shapes, with the batch.
-        notes: For the report.
-    """
-
-    program: Program
-    shapes: dict[str, tuple[int, ...]]
-    notes: list[str] = field(default_factory=list)
 
 
 def read_model(model: Any, folder: Path | None, input_shape: Sequence[int] | None) -> Reading:
@@ -51,15 +34,13 @@ def read_model(model: Any, folder: Path | None, input_shape: Sequence[int] | Non
     return _Reader(model, folder, input_shape).read()
 
 
-class _Reader:
+class _Reader(NodeReader):
     def __init__(self, model: Any, folder: Path | None, input_shape: Sequence[int] | None) -> None:
+        super().__init__()
         self._graph = model.graph
         self._opsets = opsets(model)
         self._functions = {(f.domain, f.name) for f in model.functions}
         self._tensors = Tensors(folder)
-        self._builder = Builder()
-        self._values: dict[str, Call | None] = {}
-        self._program = Program()
         self._given = input_shape
 
     def read(self) -> Reading:
@@ -71,19 +52,7 @@ class _Reader:
             self._define(value.name, self._input(value, len(inputs)))
         for index, proto in enumerate(self._graph.node):
             self._node(proto, index)
-        reading = Reading(self._program, {call.name: call.shape for call in self._program.inputs})
-        outputs = [self._output(value.name, reading) for value in self._graph.output]
-        program = self._program
-        program.outputs = list(dict.fromkeys(call for call in outputs if call is not None))
-        if not program.problems and all(call.constant for call in program.outputs):
-            raise ConversionError("the network returns no tensor that depends on its input")
-        program.calls = live(self._builder.order, program.inputs, program.outputs)
-        return reading
-
-    def _define(self, name: str, call: Call | None) -> None:
-        if name in self._values:
-            raise ConversionError("a name is defined twice", where=repr(name))
-        self._values[name] = call
+        return self._finished((value.name for value in self._graph.output), _ends_channels_last)
 
     def _input(self, value: Any, count: int) -> Call:
         from onnx import TensorProto
@@ -151,11 +120,12 @@ class _Reader:
 
     def _node(self, proto: Any, index: int) -> None:
         path = path_of(proto, index)
-        results: list[Call | None] = [None] * len(proto.output)
         title = f"{proto.domain}.{proto.op_type}" if proto.domain else proto.op_type
         where = path or next(iter(proto.output), "") or title
         inputs = [self._operand(name, where) for name in proto.input]
-        try:
+        outputs = list(proto.output)
+
+        def make() -> object:
             domain = "" if proto.domain == "ai.onnx" else proto.domain
             if (proto.domain, proto.op_type) in self._functions:
                 raise UnsupportedError(
@@ -165,56 +135,15 @@ class _Reader:
             attributes = attributes_of(proto, self._tensors, where)
             if rule is None:
                 raise UnsupportedError("is not supported")
-            if None not in [self._values[name] for name in proto.input if name]:
-                version = self._opsets.get(domain, 1)
-                outputs = list(proto.output)
-                node = Node(proto.op_type, domain, version, inputs, outputs, path, attributes)
-                self._builder.begin(node)
-                made = rule(self._builder, node)
-                results = [made] if isinstance(made, Call) else list(made)
-        except UnsupportedError as error:
-            self._program.problems.append(Problem(where, title, str(error)))
-        missing = [None] * len(proto.output)
-        for name, call in zip(proto.output, [*results, *missing], strict=False):
-            if name:
-                self._define(name, self._named(call, name))
+            if None in [self._values[name] for name in proto.input if name]:
+                return None
+            version = self._opsets.get(domain, 1)
+            node = Node(proto.op_type, domain, version, inputs, outputs, path, attributes)
+            self._builder.begin(node)
+            return rule(self._builder, node)
 
-    def _operand(self, name: str, where: str) -> Call | None:
-        if name and name not in self._values:
-            raise ConversionError(
-                f"reads {name!r}, which nothing before it computes",
-                where=where,
-                hint="the graph has a cycle, or its nodes are not in order",
-            )
-        return self._values[name] if name else None
+        self._apply(where, title, outputs, make)
 
-    def _named(self, call: Call | None, name: str) -> Call | None:
-        """Gives a call that has just been made the name of the result that it is."""
-        if call is not None and call in self._builder.fresh:
-            call.name = name
-            self._builder.fresh.discard(call)
-        elif call is not None and call.name != name:
-            self._program.estimators[name] = call.name
-        return call
 
-    def _output(self, name: str, reading: Reading) -> Call | None:
-        """What the file gives: the scores, where the model gives the place of the largest."""
-        if name not in self._values:
-            raise ConversionError("an output that nothing computes", where=repr(name))
-        call = self._values[name]
-        chosen = call
-        while chosen is not None and chosen.op in ("view", "to", *CHOOSING):
-            if chosen.op in CHOOSING:
-                reading.notes.append(
-                    f"output {name!r}: the file gives the scores that {chosen.title} chooses from"
-                )
-                call = chosen["self"]
-                break
-            chosen = chosen["self"]
-        if call is not None and self._ends_channels_last(call):
-            self._program.channels_last.add(call)
-        return call
-
-    @staticmethod
-    def _ends_channels_last(call: Call) -> bool:
-        return call.op == "permute" and list(call["dims"]) == [0, 2, 3, 1]
+def _ends_channels_last(call: Call) -> bool:
+    return call.op == "permute" and list(call["dims"]) == [0, 2, 3, 1]

@@ -53,11 +53,11 @@ class Tensors:
         if tensor.data_location == TensorProto.EXTERNAL:
             return self._external(tensor, name, dims, dtype)
         if tensor.HasField("raw_data"):
-            _check_size(name, math.prod(dims) * dtype.itemsize, len(tensor.raw_data), dims)
+            check_size(name, math.prod(dims) * dtype.itemsize, len(tensor.raw_data), dims)
             little = dtype.newbyteorder("<")
             return np.frombuffer(tensor.raw_data, little).astype(dtype).reshape(dims)
         stored = [len(getattr(tensor, field)) for field in FIELDS]
-        _check_size(name, math.prod(dims), max(stored), dims, "elements")
+        check_size(name, math.prod(dims), max(stored), dims, "elements")
         return np.array(numpy_helper.to_array(tensor))
 
     def _external(self, tensor: Any, name: str, dims: tuple[int, ...], dtype: Any) -> Array:
@@ -66,7 +66,7 @@ class Tensors:
         size = math.prod(dims) * dtype.itemsize
         offset = _number(entries.get("offset", "0"), name)
         length = _number(entries.get("length", str(size)), name)
-        _check_size(name, size, length, dims)
+        check_size(name, size, length, dims)
         if offset + size > path.stat().st_size:
             got = f"{path.stat().st_size} bytes in {path.name}"
             raise ConversionError(
@@ -120,9 +120,10 @@ def _number(text: str, name: str) -> int:
     return int(text)
 
 
-def _check_size(
+def check_size(
     name: str, expected: int, got: int, dims: tuple[int, ...], unit: str = "bytes"
 ) -> None:
+    """Raises a ConversionError unless a tensor has as much data as its shape asks for."""
     if expected != got:
         raise ConversionError(
             f"a tensor of shape {dims} with data of another size",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Final
 
-from phonebit.converter.importers.onnx.builder import Builder
-from phonebit.converter.importers.onnx.nodes import QUANTIZER_DOMAINS, Node
+from phonebit.converter.importers.onnx.node_reader import Rule
+from phonebit.converter.importers.onnx.nodes import QUANTIZER_DOMAINS
 from phonebit.converter.importers.onnx.rules.activations import ACTIVATIONS
 from phonebit.converter.importers.onnx.rules.elementwise import ELEMENTWISE
 from phonebit.converter.importers.onnx.rules.layers import LAYERS
@@ -16,12 +15,7 @@ from phonebit.converter.importers.onnx.rules.pooling import POOLING
 from phonebit.converter.importers.onnx.rules.quantizers import QDQ, QUANTIZERS
 from phonebit.converter.importers.onnx.rules.resizing import RESIZING
 from phonebit.converter.importers.onnx.rules.shapes import SHAPES
-from phonebit.converter.importers.torch.calls import Call
 
-Rule = Callable[[Builder, Node], Call | Sequence[Call | None]]
-
-CHOOSING: Final = ("argmax", "topk")
-"""Calls whose operand the file gives in their place, if they are outputs."""
 STANDARD: Final[dict[str, Rule]] = {
     **ELEMENTWISE,
     **ACTIVATIONS,

@@ -46,7 +46,7 @@ def quant(builder: Builder, node: Node) -> Call:
     signed, narrow = bool(node.get("signed", 1)), bool(node.get("narrow", 0))
     result = _shifted(builder, call, scale, zero)
     if bits == 1 and signed:
-        result = _signs(builder, result)
+        result = signs(builder, result)
     else:
         low, high = _limits(bits, signed, narrow)
         result = _rounded(builder, clamp(builder, result, low, high), node)
@@ -55,7 +55,7 @@ def quant(builder: Builder, node: Node) -> Call:
 
 def bipolar(builder: Builder, node: Node) -> Call:
     """BipolarQuant: scale * (1 if x >= 0 else -1)."""
-    return _times(builder, _signs(builder, node.operand(0)), _scale(builder, node, 1))
+    return times(builder, signs(builder, node.operand(0)), _scale(builder, node, 1))
 
 
 def trunc(builder: Builder, node: Node) -> Call:
@@ -125,10 +125,10 @@ def quantize(builder: Builder, node: Node) -> Call:
     if dtype.kind not in "iu":
         raise UnsupportedError(f"quantizes to {dtype}")
     limits = np.iinfo(dtype)
-    result = unary(builder, "round", _over(builder, call, scale))
+    result = unary(builder, "round", over(builder, call, scale))
     if zero_call is not None:
         zero = cast(builder, _along(builder, node, zero_call), "float32")
-        result = _plus(builder, result, zero)
+        result = plus(builder, result, zero)
     return clamp(builder, result, float(limits.min), float(limits.max))
 
 
@@ -138,8 +138,8 @@ def dequantize(builder: Builder, node: Node) -> Call:
     result = cast(builder, call, "float32")
     if zero_call is not None:
         zero = cast(builder, _along(builder, node, zero_call), "float32")
-        result = _minus(builder, result, zero)
-    return _times(builder, result, _along(builder, node, node.operand(1)))
+        result = minus(builder, result, zero)
+    return times(builder, result, _along(builder, node, node.operand(1)))
 
 
 def _along(builder: Builder, node: Node, call: Call) -> Call:
@@ -166,7 +166,8 @@ def _limits(bits: float, signed: bool, narrow: bool) -> tuple[float, float]:
     return 0.0, 2.0**bits - 1 - narrow
 
 
-def _signs(builder: Builder, call: Call) -> Call:
+def signs(builder: Builder, call: Call) -> Call:
+    """1 where a call is at least 0, else -1."""
     if call.constant:
         zero = builder.literal(np.zeros((), np.float32))
         ones = [builder.literal(np.full((), one, np.float32)) for one in (1, -1)]
@@ -185,11 +186,11 @@ def _rounded(builder: Builder, call: Call, node: Node) -> Call:
 
 
 def _shifted(builder: Builder, call: Call, scale: Call, zero: Call) -> Call:
-    return _plus(builder, _over(builder, call, scale), zero)
+    return plus(builder, over(builder, call, scale), zero)
 
 
 def _back(builder: Builder, call: Call, scale: Call, zero: Call) -> Call:
-    return _times(builder, _minus(builder, call, zero), scale)
+    return times(builder, minus(builder, call, zero), scale)
 
 
 def _unless(neutral: float, op: str, builder: Builder, call: Call, constant: Call) -> Call:
@@ -199,10 +200,10 @@ def _unless(neutral: float, op: str, builder: Builder, call: Call, constant: Cal
     return call if fits and (values == neutral).all() else binary(builder, op, call, constant)
 
 
-_over = partial(_unless, 1.0, "div")
-_times = partial(_unless, 1.0, "mul")
-_plus = partial(_unless, 0.0, "add")
-_minus = partial(_unless, 0.0, "sub")
+over = partial(_unless, 1.0, "div")
+times = partial(_unless, 1.0, "mul")
+plus = partial(_unless, 0.0, "add")
+minus = partial(_unless, 0.0, "sub")
 
 QUANTIZERS: Final = {
     "Quant": quant,

@@ -1,0 +1,136 @@
+"""Executes a TensorFlow Lite file by Larq Compute Engine's interpreter."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phonebit.converter.importers.tflite.files import Model, Tensor
+from phonebit.converter.importers.tflite.rules.as_onnx import TO_BACK, TO_FRONT
+from phonebit.converter.importers.errors import first_line
+from phonebit.converter.importers.torch.program import Program
+from phonebit.converter.importers.torch.translation import Translation
+from phonebit.converter.importers.torch.value_order import (
+    in_tensor_order,
+    in_value_order,
+    run_in_groups,
+)
+from phonebit.errors import VerificationError
+
+Array = NDArray[Any]
+
+
+class TFLiteRunner:
+    """A file that gives all its values."""
+
+    def __init__(
+        self, content: bytes, model: Model, program: Program, translation: Translation
+    ) -> None:
+        self._translation = translation
+        self._tensors = {tensor.name: tensor for tensor in model.tensors}
+        computed = {place for operator in model.operators for place in operator.outputs}
+        places = {model.tensors[place].name: place for place in computed}
+        moved = {  # maps that the program computes with their channels in front
+            call["self"].name: call.name
+            for call in program.calls
+            if call.op == "permute" and tuple(call["dims"]) == TO_BACK
+        }
+        names = {value: name for value, (name, _) in translation.tensors.items()}
+        self._wanted = {
+            value: (moved.get(name, name), name not in places)
+            for value, name in names.items()
+            if moved.get(name, name) in places
+        }
+        self._names = sorted({name for name, _ in self._wanted.values()})
+        self._inputs = [model.tensors[place].name for place in model.inputs]
+        self._interpreter = _interpreter(
+            _with_outputs(content, [places[name] for name in self._names])
+        )
+
+    def activations(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Runs the file.
+
+        Args:
+            inputs: One array (N, H, W, C) for each of the graph's inputs, by name.
+
+        Returns:
+            Arrays (N, H, W, C), by the names of the graph's values, of those that the file has.
+
+        Raises:
+            InputError: An input is missing or has the wrong shape.
+            VerificationError: The file cannot be executed.
+        """
+        return run_in_groups(self._translation, inputs, self._group)
+
+    def _group(self, inputs: dict[str, Array]) -> dict[str, Array]:
+        feeds = {
+            name: in_tensor_order(self._translation, name, array) for name, array in inputs.items()
+        }
+        try:
+            results = self._interpreter.interpreter.predict([feeds[n] for n in self._inputs])
+        except RuntimeError as error:
+            raise VerificationError(
+                f"Larq Compute Engine cannot execute the file: {first_line(error)}",
+                hint="--interpreter compares with the converter's own reference interpreter",
+            ) from error
+        tensors = dict(zip(self._names, results, strict=True))
+        result = dict(inputs)
+        for value, (name, is_moved) in self._wanted.items():
+            indices = self._translation.tensors[value][1].indices
+            channels = indices.shape[1 if is_moved else -1]
+            array = _numbers(self._tensors[name], np.asarray(tensors[name]), channels)
+            array = array.transpose(TO_FRONT) if is_moved else array
+            ordered = in_value_order(self._translation, value, array)
+            if ordered is not None:
+                result[value] = ordered
+        return result
+
+
+def _numbers(tensor: Tensor, array: Array, channels: int) -> Array:
+    """What bits and quantized integers stand for."""
+    if tensor.is_quantized:
+        real: Array = (array.astype(np.float32) - np.float32(tensor.zeros[0])) * tensor.scales[0]
+        return real
+    if tensor.dtype == "int32":
+        octets = np.ascontiguousarray(array, "<i4").view(np.uint8)
+        return 1 - 2 * np.unpackbits(octets, -1, bitorder="little")[..., :channels].astype(np.int8)
+    return array
+
+
+def _with_outputs(content: bytes, places: list[int]) -> bytes:
+    """The same model with other tensors as outputs: a list of them, put behind its other data."""
+    import tflite
+
+    table = tflite.Model.GetRootAs(content, 0).Subgraphs(0)._tab
+    field = table.Pos + table.Offset(8)  # the field "outputs"
+    changed = bytearray(content)
+    changed += bytes(-len(changed) % 4)
+    struct.pack_into("<I", changed, field, len(changed) - field)
+    changed += struct.pack(f"<I{len(places)}i", len(places), *places)
+    return bytes(changed)
+
+
+def _interpreter(content: bytes) -> Any:
+    """The interpreter with its reference kernels, or with the fast ones where those refuse a layer.
+
+    The fast ones are wrong on maps that are smaller than a kernel and padded with 0.
+
+    Raises:
+        VerificationError: It is not installed.
+    """
+    missing = [name for name in ("tensorflow", "larq_compute_engine") if find_spec(name) is None]
+    if missing:
+        raise VerificationError(
+            f"{' and '.join(missing)} not installed: pip install larq-compute-engine"
+        )
+    from larq_compute_engine.tflite.python.interpreter import Interpreter
+
+    try:
+        return Interpreter(content, use_reference_bconv=True)
+    except RuntimeError:
+        return Interpreter(content)
