@@ -167,7 +167,7 @@ class _Parser:
 
     def _text(self, text: bytes | None) -> str:
         self._count(len(text or b""))
-        return (text or b"").decode()
+        return "".join(c if c.isprintable() else "?" for c in (text or b"").decode())
 
     def _count(self, items: int) -> None:
         self._items += items

@@ -23,6 +23,8 @@ from phonebit.errors import ConversionError
 
 Array = NDArray[Any]
 WORD_BITS: Final = 32
+MAX_INPUT: Final = 1 << 26
+"""Elements of an input."""
 
 
 def read_model(model: Model, input_shape: Sequence[int] | None) -> Reading:
@@ -63,7 +65,7 @@ class _Reader(NodeReader):
             raise ConversionError(
                 "input_shape does not fit", where=repr(tensor.name), expected=shape, got=self._given
             )
-        if not shape or min(shape) < 1 or math.prod(shape) > MAX_ELEMENTS:
+        if not shape or min(shape) < 1 or math.prod(shape) > MAX_INPUT:
             raise ConversionError(
                 f"input {tensor.name!r} has an open or impossible shape",
                 expected="sizes above 0",
@@ -94,7 +96,10 @@ class _Reader(NodeReader):
                 "a tensor of impossible size", where=name, expected=MAX_ELEMENTS, got=shape
             )
         check_size(name, math.prod(shape) * dtype.itemsize, content.size, shape)
-        call = self._builder.parameter(content.view(dtype.newbyteorder("<")).reshape(shape), name)
+        array = content.view(dtype.newbyteorder("<")).reshape(shape)
+        if dtype.kind == "f" and np.isnan(array).any():
+            raise ConversionError("a constant that is not a number", where=name, got="NaN")
+        call = self._builder.parameter(array, name)
         call.dtype = tensor.dtype
         if not tensor.is_quantized:
             return call
@@ -123,9 +128,9 @@ class _Reader(NodeReader):
                 raise UnsupportedError("is not supported")
             if operator.name not in LARQ and any(each.name in self._bits for each in read):
                 raise UnsupportedError("reads bit-packed values")
+            _check_quantized(operator.name, [*read, *results])
             if None in [self._values[each.name] for each in read]:
                 return None
-            _check_quantized(operator.name, [*read, *results])
             attributes = {**operator.options, "operand": read[0] if read else None}
             attributes["result"] = results[0]
             node = Node(operator.name, "", 1, inputs, names, where, attributes)

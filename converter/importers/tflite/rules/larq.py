@@ -93,12 +93,12 @@ def _convolution(builder: Builder, node: Node) -> Call:
     if result.dtype == "int32":
         return _thresholds(builder, sums, node.operand(4), depth)
     multiplier, bias = node.operand(2), node.operand(3)
-    if not multiplier.shape == bias.shape == (out,):
-        raise UnsupportedError(f"has factors of shapes {multiplier.shape} and {bias.shape}")
+    factors = [builder.value(each, "factors").astype(np.float64) for each in (multiplier, bias)]
+    if not all(each.shape == (out,) and np.isfinite(each).all() for each in factors):
+        raise UnsupportedError(f"has no finite factor and offset for each of {out} channels")
     sums = limited(builder, sums, node.get("fused_activation_function", 0))
     if result.dtype == "float32":
         return plus(builder, times(builder, sums, multiplier), bias)
-    factors = [builder.value(each, "factors").astype(np.float64) for each in (multiplier, bias)]
     return _integers(builder, sums, factors, depth, result)
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from phonebit.converter.importers.onnx.builder import Builder
 from phonebit.converter.importers.onnx.nodes import Node
-from phonebit.converter.importers.onnx.rules.elementwise import binary, cast, clamp
-from phonebit.converter.importers.onnx.rules.quantizers import ROUNDING_MODES, minus, plus, times
+from phonebit.converter.importers.onnx.rules.elementwise import binary, cast, clamp, unary
+from phonebit.converter.importers.onnx.rules.quantizers import minus, plus, times
 from phonebit.converter.importers.tflite.files import Tensor
 from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.element_positions import UnsupportedError
@@ -52,11 +52,15 @@ def scale_of(tensor: Tensor) -> tuple[np.float32, int]:
 
 
 def rounded(builder: Builder, call: Call, tensor: Tensor, add_zero: bool) -> Call:
-    """The nearest integers of a quantized tensor, as the numbers that they stand for."""
+    """The nearest integers of a quantized tensor, as the numbers that they stand for.
+
+    Exactly between two it is the even one; interpreters differ there from processor to processor.
+    """
     scale, zero = scale_of(tensor)
     limits = np.iinfo(np.dtype(tensor.dtype))
-    offset = builder.literal(np.array(zero, np.float32))
-    call = builder.emit("fix", {"self": call}, ROUNDING_MODES["HALF_UP"], call.shape)
+    # One number for each channel is no part of a quantizer: the integers are rounded as they are.
+    offset = builder.parameter(np.full(call.shape[-1], zero, np.float32), f"{tensor.name}/zero")
+    call = unary(builder, "round", call)
     call = plus(builder, call, offset) if add_zero else call
     call = clamp(builder, call, float(limits.min), float(limits.max))
     return times(builder, minus(builder, call, offset), builder.literal(np.array(scale)))
