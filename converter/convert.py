@@ -83,8 +83,9 @@ def convert(
 
     Args:
         source: Path of a Keras ``.h5`` or ``.keras`` file, of a PyTorch ``.pt2`` program or, with
-            ``model``, of a PyTorch checkpoint, or of an ``.onnx`` model; or a live Keras or Larq
-            model, ``torch.nn.Module``, ``torch.export.ExportedProgram`` or ``onnx.ModelProto``.
+            ``model``, of a PyTorch checkpoint, of an ``.onnx`` model or of a ``.tflite`` file; or
+            a live Keras or Larq model, ``torch.nn.Module``, ``torch.export.ExportedProgram`` or
+            ``onnx.ModelProto``.
         example_or_path: ``example_input``; or, if it is a path, ``output_path``.
         path: ``output_path``.
         output_path: Where to write; without it no file is written, and the report tells what would

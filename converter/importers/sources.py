@@ -44,7 +44,8 @@ class ImportOptions:
     Attributes:
         input_shape: Keras: (height, width, channels), for models that leave them open. PyTorch:
             (N, channels, height, width) of the input that the module is traced with. ONNX: of the
-            input, in the model's own order, for models that leave it open.
+            input, in the model's own order, for models that leave it open. TensorFlow Lite: the
+            file's own.
         model: PyTorch checkpoints: "package.module:factory", a function that builds the module
             whose parameters the file holds.
         example_input: PyTorch modules: a tensor, or a tuple of them, to trace with.

@@ -60,7 +60,7 @@ SourceArgument = Annotated[
     typer.Argument(
         metavar="SRC",
         help="Keras or Larq: .h5, .keras. PyTorch: .pt2, or a checkpoint with --model. "
-        "ONNX and QONNX: .onnx.",
+        "ONNX and QONNX: .onnx. Larq Compute Engine: .tflite.",
     ),
 ]
 OutputOption = Annotated[

@@ -84,7 +84,10 @@ HtmlOption = Annotated[
 
 def verify(
     source: Annotated[
-        Path, typer.Argument(metavar="SRC", help="The checkpoint: Keras or Larq, PyTorch, or ONNX.")
+        Path,
+        typer.Argument(
+            metavar="SRC", help="The checkpoint: Keras or Larq, PyTorch, ONNX or TensorFlow Lite."
+        ),
     ],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The .pbit file made from it.")],
     dataset: DatasetOption = None,
@@ -109,7 +112,8 @@ def verify(
     """Compare a .pbit file with its checkpoint, layer by layer, then end to end.
 
     Each layer receives the activations of the checkpoint, computed by TensorFlow
-    or PyTorch if installed, or of an ONNX model, otherwise by the reference interpreter.
+    or PyTorch if installed, or of an ONNX or TensorFlow Lite model, otherwise by
+    the reference interpreter.
     Exit code 0: match, 1: mismatch, 2: bad input.
     """
     from phonebit.cli.verify_inputs import read_inputs

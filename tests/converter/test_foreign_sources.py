@@ -16,7 +16,6 @@ from phonebit.errors import ConversionError
 @pytest.mark.parametrize(
     ("name", "road"),
     [
-        ("model.tflite", "give the Keras model that it was made of"),
         ("frozen.pb", "save the Keras model as .keras"),
         ("model.mlmodel", "convert the network that it was made of"),
         ("model.ort", "give the .onnx file"),
@@ -49,12 +48,13 @@ class Missing(importlib.abc.MetaPathFinder):
             raise ModuleNotFoundError(name)
 
 
-def test_onnx_without_its_package_names_the_extra(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", ["onnx", "tflite"])
+def test_a_missing_package_names_its_extra(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "model.onnx").write_bytes(b"")
-    for module in [m for m in sys.modules if m.partition(".")[0] == "onnx"]:
+    (tmp_path / f"model.{name}").write_bytes(b"")
+    for module in [m for m in sys.modules if m.partition(".")[0] == name]:
         monkeypatch.delitem(sys.modules, module)
-    monkeypatch.setattr(sys, "meta_path", [Missing("onnx"), *sys.meta_path])
-    with pytest.raises(ConversionError, match=r"pip install 'phonebit\[onnx\]'"):
-        convert(tmp_path / "model.onnx")
+    monkeypatch.setattr(sys, "meta_path", [Missing(name), *sys.meta_path])
+    with pytest.raises(ConversionError, match=rf"pip install 'phonebit\[{name}\]'"):
+        convert(tmp_path / f"model.{name}")
