@@ -42,9 +42,9 @@ class TFLiteRunner:
         }
         names = {value: name for value, (name, _) in translation.tensors.items()}
         self._wanted = {
-            value: (moved.get(name, name), name not in places)
+            value: (name if name in places else moved[name], name not in places)
             for value, name in names.items()
-            if moved.get(name, name) in places
+            if name in places or moved.get(name) in places
         }
         self._names = sorted({name for name, _ in self._wanted.values()})
         self._inputs = [model.tensors[place].name for place in model.inputs]
