@@ -33,8 +33,7 @@ def test_networks_compute_what_larqs_interpreter_computes(name: str, tmp_path: P
     graph = import_tflite(LCE / f"{name}.tflite")
     values = run(graph, {graph.inputs[0]: x}, graph.outputs)
     convert(LCE / f"{name}.tflite", tmp_path / "net.pbit")
-    results = Network.load(tmp_path / "net.pbit", device="cpu").forward(x)
-    results = results if isinstance(results, dict) else {graph.outputs[0]: results}
+    results = Network.load(tmp_path / "net.pbit", device="cpu").forward({graph.inputs[0]: x})
     for output, array in zip(graph.outputs, expected.values(), strict=True):
         for made in (values[output], results[output]):
             np.testing.assert_allclose(made.reshape(array.shape), array, 0, tolerance, True, output)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from phonebit.converter.importers.errors import first_line
 from phonebit.converter.importers.tflite.files import Model, Tensor
 from phonebit.converter.importers.tflite.rules.as_onnx import TO_BACK, TO_FRONT
-from phonebit.converter.importers.errors import first_line
 from phonebit.converter.importers.torch.program import Program
 from phonebit.converter.importers.torch.translation import Translation
 from phonebit.converter.importers.torch.value_order import (
