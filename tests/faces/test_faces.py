@@ -181,7 +181,7 @@ def test_not_a_number_gets_the_same_words_from_python(load: Load) -> None:
     [image] = stored(file, "in", 2).values()
     [nan], text = bad_buffers(image)["nan"]
     with pytest.raises(InputError, match="1 of 1860 values are not finite"):
-        Network.load(file, device="cpu").forward(nan)
+        Network.load(file, device="cpu").forward({"x": nan})
     with pytest.raises(InputError) as of_binding:  # where Python's own check is left out
         opencl_runtime().Network(str(file)).forward([nan])
     assert str(of_binding.value) == text
