@@ -124,13 +124,11 @@ def assert_same_results(module: nn.Module, folder: Path, tolerance: float) -> No
     x = torch.from_numpy(np.random.default_rng(3).integers(-8, 9, MAPS).astype(np.float32) / 4)
     phonebit.convert(module, folder / "net.pbit", example_input=x)
     expected = module.eval()(x)
-    results = phonebit.Network.load(folder / "net.pbit", device="cpu").forward(
-        np.ascontiguousarray(np.moveaxis(x.numpy(), 1, -1))
-    )
+    network = phonebit.Network.load(folder / "net.pbit", device="cpu")
+    images = np.ascontiguousarray(np.moveaxis(x.numpy(), 1, -1))
+    results = network.forward({network.inputs[0].name: images})
     expected = [expected] if isinstance(expected, Tensor) else expected
-    results = list(results.values()) if isinstance(results, dict) else [results]
-    assert len(expected) == len(results)
-    for number, (want, got) in enumerate(zip(expected, results, strict=True)):
+    for number, (want, got) in enumerate(zip(expected, results.values(), strict=True)):
         array = want.detach().numpy()
         array = np.moveaxis(array, 1, -1) if array.ndim > 2 else array
         np.testing.assert_allclose(
