@@ -12,7 +12,6 @@ import pytest
 
 from phonebit import _runtime
 from phonebit.converter.writer import to_bytes, to_contents
-from phonebit.devices.opencl import opencl_devices
 from phonebit.errors import ModelFormatError
 from phonebit.format.records import NONE, DataType, StepKind
 from phonebit.format.writer import file_bytes, seal
@@ -31,12 +30,12 @@ def refusal(content: bytes, folder: Path) -> str:
     return str(caught.value)
 
 
-def refuse_or_run_damaged_files(seed: int, count: int, folder: Path, *options: str) -> None:
+def refuse_or_run_damaged_files(seed: int, count: int, folder: Path) -> None:
     # In a process of its own, so that a crash is a failure and not the end of the test run.
     worker = subprocess.run(
         [
             *(sys.executable, "-P", str(HERE / "fuzz_worker.py")),
-            *(str(seed), str(count), str(folder), *options),
+            *(str(seed), str(count), str(folder)),
         ],
         env=os.environ
         | {"PYTHONPATH": ":".join([str(HERE), str(HERE.parent), *filter(None, sys.path)])},
@@ -57,13 +56,6 @@ def test_damaged_files_are_refused_or_run(seed: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(100, 104))
 def test_many_damaged_files_are_refused_or_run(seed: int, tmp_path: Path) -> None:
     refuse_or_run_damaged_files(seed, 15_000, tmp_path)
-
-
-@pytest.mark.slow
-def test_damaged_files_that_run_give_the_same_on_an_opencl_device(tmp_path: Path) -> None:
-    if not opencl_devices():
-        pytest.skip("no OpenCL device")
-    refuse_or_run_damaged_files(200, 2000, tmp_path, "opencl")
 
 
 def test_every_truncation_is_refused(tmp_path: Path) -> None:

@@ -187,7 +187,6 @@ print(json.dumps({
     "equal": equal,
     "warnings": gpu.warnings,
     "kernels": [layer.kernel.split()[0] for layer in gpu.layers],
-    "failed": [row[1].split()[0] for row in _runtime.opencl_self_test("gpu", cache) if not row[2]],
 }))
 """
 
@@ -216,11 +215,10 @@ def test_the_self_test_disables_a_wrong_kernel_and_the_next_one_serves(tmp_path:
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout.splitlines()[-1])
     assert document["equal"], "the kernel that took over computes what the CPU computes"
-    assert any(
-        "bconv2d_tiled" in text and "failed the self-test" in text for text in document["warnings"]
-    )
+    failed = [text for text in document["warnings"] if "failed the self-test" in text]
+    assert failed
+    assert all("bconv2d_tiled" in text for text in failed)
     assert "bconv2d_tiled" not in document["kernels"]
-    assert set(document["failed"]) == {"bconv2d_tiled"}
 
 
 def test_a_broken_kernel_error_names_kernel_options_and_build_log(tmp_path: Path) -> None:
