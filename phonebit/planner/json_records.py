@@ -52,6 +52,8 @@ def from_record(declared: Any, record: Any, where: str) -> Any:
             dataclass refuses its values.
     """
     kind, arguments = get_origin(declared) or declared, get_args(declared)
+    if meaning := getattr(kind, "__value__", None):  # of an alias, as NumPy 2.5's NDArray
+        return from_record(meaning[arguments], record, where)
     if kind is UnionType:  # of something and None
         (declared,) = (argument for argument in arguments if argument is not NoneType)
         return None if record is None else from_record(declared, record, where)

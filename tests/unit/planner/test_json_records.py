@@ -6,10 +6,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from typing_extensions import TypeAliasType
 
 from phonebit.errors import InputError
 from phonebit.planner import OutputPart, Processor
@@ -75,6 +77,16 @@ def test_records_survive_json() -> None:
 def test_damage_is_named(change: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         from_record(Outer, to_record(WHOLE) | change, "outer")
+
+
+def test_an_alias_is_what_it_stands_for() -> None:
+    scalar = TypeVar("scalar", bound=np.generic)
+    array = np.ndarray[tuple[int, ...], np.dtype[scalar]]
+    vector = TypeAliasType("vector", array, type_params=(scalar,))  # as NumPy 2.5 has NDArray
+    numbers = np.arange(3, dtype=np.float32)
+    np.testing.assert_array_equal(
+        from_record(vector[np.float32], to_record(numbers), "numbers"), numbers
+    )
 
 
 def test_lines_are_read_up_to_one_that_was_cut_off(tmp_path: Path) -> None:
