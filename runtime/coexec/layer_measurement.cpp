@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <climits>
 #include <random>
 #include <utility>
 
@@ -42,7 +43,15 @@ LayerTimes least_of(const LayerTimes& a, const LayerTimes& b) {
 
 LayerMeasurement::LayerMeasurement(const Processors& processors, size_t index, Sharing sharing,
                                    Synchronization synchronization)
-    : processors_(processors), index_(index), sharing_(sharing), synchronization_(synchronization) {}
+    : options_(processors.options),
+      processors_{processors.model,   processors.isa,      processors.pool,
+                  processors.context, processors.programs, options_},
+      index_(index),
+      sharing_(sharing),
+      synchronization_(synchronization) {
+  // The GPU may be late by all stages at the end, where a pass would have waited at each.
+  options_.sync_limit_ms = std::min(options_.sync_limit_ms, INT_MAX / kMeasuredStages) * kMeasuredStages;
+}
 
 LayerTimes LayerMeasurement::measure(const std::optional<OutputPart>& cpu,
                                      const std::optional<OutputPart>& gpu, int repeats,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,10 @@ from phonebit.devices.opencl import opencl_devices, opencl_runtime
 from phonebit.errors import InputError
 from phonebit.format.reader import parse_contents
 from phonebit.format.records import OpKind
+from phonebit.format.writer import file_bytes
 from phonebit.planner import ExecutionPlan, OutputPart, PlannedPart, Processor
+from phonebit.planner.measure.engines import PROBE
+from phonebit.planner.measure.sampled_files import layer_file
 from support.builders import engine_graphs, integer_inputs
 from support.opencl_device import check_warnings, device_name, pyopencl_device
 from support.random_plans import random_plan, whole_plan
@@ -189,6 +193,21 @@ def test_a_layer_is_measured_with_any_parts(device: str, cache: str, tmp_path: P
     assert launch["kernel"] in launch["choice"]
     for items, group in zip(launch["global"], launch["local"], strict=True):
         assert items % group == 0
+
+
+def test_a_slow_gpu_is_measured(device: str, cache: str, tmp_path: Path) -> None:
+    """It may take the limit for each of the stages that a measurement has, not for all of them."""
+    contents, index = layer_file(replace(PROBE, in_h=48, in_w=48, out_h=48, out_w=48, out_c=256))
+    path = tmp_path / "slow.pbit"
+    path.write_bytes(file_bytes(contents))
+
+    def measured_us(limit_ms: int) -> float:
+        network = opencl_runtime().Network(
+            path, device=device, threads=1, cache_directory=cache, sync_limit_ms=limit_ms
+        )
+        return float(network.measure_layer(index, None, (0, 48, 0, 256), 1)["total_us"])
+
+    assert measured_us(max(int(4e-3 * measured_us(2000)), 1)) > 0
 
 
 def test_a_plan_that_does_not_fit_is_refused(device: str, cache: str, tmp_path: Path) -> None:

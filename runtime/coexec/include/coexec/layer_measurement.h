@@ -31,6 +31,7 @@ class LayerMeasurement {
   /// Of the tensors that the layer reads and writes, whichever part.
   void make_content();
 
+  Options options_;
   Processors processors_;
   size_t index_;
   Sharing sharing_;
