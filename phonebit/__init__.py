@@ -32,6 +32,7 @@ from phonebit.errors import (
 if TYPE_CHECKING:
     from phonebit.converter.convert import convert
     from phonebit.devices.tuning import tune
+    from phonebit.evaluation.evaluate import evaluate
     from phonebit.images.preprocessing import Preprocessing
     from phonebit.network import Network
     from phonebit.planner.api import collect, plan
@@ -53,6 +54,7 @@ __all__ = [
     "__version__",
     "collect",
     "convert",
+    "evaluate",
     "plan",
     "tune",
 ]
@@ -62,6 +64,7 @@ _HOMES = {
     "Preprocessing": "phonebit.images.preprocessing",
     "collect": "phonebit.planner.api",
     "convert": "phonebit.converter.convert",
+    "evaluate": "phonebit.evaluation.evaluate",
     "plan": "phonebit.planner.api",
     "tune": "phonebit.devices.tuning",
 }

@@ -141,7 +141,7 @@ def bench_inputs(
         raise InputError(
             "the network has several inputs", where=str(network.path), hint="leave --image out"
         )
-    from phonebit.cli.image_inputs import PLAIN_LEVELS, load_image
+    from phonebit.images.image_files import PLAIN_LEVELS, load_image
     from phonebit.images.rule_text import rule_text
 
     info = network.inputs[0]

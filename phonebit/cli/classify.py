@@ -13,10 +13,9 @@ from rich.console import Console
 from rich.table import Table
 
 from phonebit.display import escape_markup as escape
-from phonebit.errors import InputError
 
 if TYPE_CHECKING:
-    from phonebit.cli.image_inputs import ImageInput
+    from phonebit.images.image_files import ImageInput
     from phonebit.network import Network
 
 LATENCY_RUNS = 9
@@ -53,29 +52,11 @@ class Classification:
         }
 
 
-def check_classifier(network: Network) -> None:
-    """Refuse networks that do not map one image to one vector of class scores.
-
-    Raises:
-        InputError: if there are several inputs or outputs, or the output is a map or bits.
-    """
-    inputs, outputs = network.inputs, network.outputs
-    fits = len(inputs) == len(outputs) == 1
-    if not fits or outputs[0].shape[:2] != (1, 1) or outputs[0].dtype != "f32":
-        raise InputError(
-            "this network is no image classifier",
-            where=str(network.path),
-            expected="one input and one real-valued output without a map",
-            got=f"{[info.shape for info in inputs]} -> {[info.shape for info in outputs]}",
-            hint="use phonebit.Network.forward with arrays",
-        )
-
-
 def classify(network: Network, image: ImageInput, top: int) -> Classification:
     """Run one image and rank the classes.
 
     Args:
-        network: a classifier, see ``check_classifier``.
+        network: a classifier.
         image: from ``load_image``.
         top: classes to keep.
 

@@ -130,7 +130,7 @@ def convert_demo(folder: Path, target: Path) -> tuple[Any, float]:
 
 
 def _classify_all(network: Network, folder: Path) -> list[tuple[Classification, str]]:
-    from phonebit.cli.image_inputs import image_files, load_image
+    from phonebit.images.image_files import image_files, load_image
 
     info = network.inputs[0]
     rule = network.preprocessing[info.name]

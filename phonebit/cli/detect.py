@@ -13,11 +13,11 @@ from rich.console import Console
 from rich.table import Table
 
 from phonebit.cli.classify import print_heading, timed_forward
-from phonebit.cli.image_inputs import ImageInput, open_image
 from phonebit.detection import Detection, Limits, detect
 from phonebit.detection.drawing import draw_detections
 from phonebit.display import escape_markup as escape
 from phonebit.errors import InputError
+from phonebit.images.image_files import ImageInput, open_image
 from phonebit.output_files import FileKind, check_output, write_output
 
 if TYPE_CHECKING:
@@ -46,31 +46,6 @@ class Detections:
             "drawn": str(self.drawn) if self.drawn else None,
             "latency_ms": self.latency_ms,
         }
-
-
-def check_detector(network: Network) -> None:
-    """Refuse networks that do not map one image to one map of boxes.
-
-    Raises:
-        InputError: if there are several inputs or outputs, or the file does not say what boxes the
-            output means.
-    """
-    inputs, outputs = network.inputs, network.outputs
-    if len(inputs) != 1 or len(outputs) != 1:
-        raise InputError(
-            "this network is no detector",
-            where=str(network.path),
-            expected="one input and one output",
-            got=f"{[info.shape for info in inputs]} -> {[info.shape for info in outputs]}",
-            hint="use phonebit.Network.forward with arrays",
-        )
-    if not network.detection:
-        raise InputError(
-            "the file does not say what boxes the output means",
-            where=str(network.path),
-            got=f"an output {outputs[0].text} without anchors",
-            hint="if it is a detector, convert it again with --detection anchors.toml",
-        )
 
 
 def drawing_targets(
@@ -124,7 +99,7 @@ def detect_in(network: Network, image: ImageInput, limits: Limits) -> Detections
     """Run one image and decode what comes out.
 
     Args:
-        network: a detector, see ``check_detector``.
+        network: a detector.
         image: from ``load_image``.
         limits: what counts as found.
     """

@@ -15,6 +15,7 @@ from phonebit.cli.convert import convert
 from phonebit.cli.demo import demo
 from phonebit.cli.devices import devices
 from phonebit.cli.doctor import doctor
+from phonebit.cli.eval import evaluate
 from phonebit.cli.inspect import inspect
 from phonebit.cli.kernels import kernels
 from phonebit.cli.models import models
@@ -31,6 +32,7 @@ for command in (
     demo, models, doctor,
 ):  # fmt: skip
     app.add(command)
+app.add(evaluate, "eval")
 app.add_typer(android)
 app.add_typer(kernels)
 

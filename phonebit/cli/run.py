@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from phonebit.cli.classify import check_classifier, classify, print_classification
+from phonebit.cli.classify import classify, print_classification
 from phonebit.cli.console import output, print_json
 from phonebit.cli.image_options import (
     ColorOption,
@@ -34,8 +34,8 @@ from phonebit.display import escape_markup as escape
 from phonebit.errors import InputError
 
 if TYPE_CHECKING:
-    from phonebit.cli.image_inputs import ImageInput
     from phonebit.detection import Limits
+    from phonebit.images.image_files import ImageInput
     from phonebit.network import Network
 
 DETECTION_PANEL = "Detectors"
@@ -119,9 +119,10 @@ def run(
     Images are preprocessed as stored in the file; options override that. With
     -o the boxes of a detector are drawn into copies of the images.
     """
-    from phonebit.cli.image_inputs import load_image, named_images
+    from phonebit.images.image_files import load_image, named_images
     from phonebit.images.rule_text import as_settings
     from phonebit.network import Network
+    from phonebit.network.tasks import check_classifier, check_detector
 
     images = named_images(images)
     flags = ImageFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
@@ -137,7 +138,7 @@ def run(
     refuse_unused(chosen, {"--top": top}, {"-o": to, "--score": score, "--iou": iou})
     targets: list[Path] | None = None
     if chosen is Task.detect:
-        from phonebit.cli.detect import check_detector, drawing_targets
+        from phonebit.cli.detect import drawing_targets
 
         check_detector(network)
         if to is not None:

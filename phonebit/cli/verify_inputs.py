@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from phonebit.cli.image_inputs import IMAGE_SUFFIXES, image_files, load_image
 from phonebit.cli.image_options import ImageFlags
 from phonebit.errors import InputError
+from phonebit.images.array_files import fits, read_arrays
+from phonebit.images.image_files import evenly_spread, images_below, load_image
 from phonebit.verification.default_inputs import default_inputs
 
 if TYPE_CHECKING:
-    from phonebit.layer_info import TensorInfo
     from phonebit.network import Network
 
 
@@ -44,8 +43,8 @@ def read_inputs(
     if path is None:
         return default_inputs(network, samples, seed)
     if path.is_dir():
-        return _read_images(network, _spread(_images_below(path), samples), input_range)
-    arrays = _read_arrays(path)
+        return _read_images(network, evenly_spread(images_below(path), samples), input_range)
+    arrays = read_arrays(path)
     if set(arrays) != {info.name for info in network.inputs}:
         arrays = _the_fitting_one(arrays, network)
     return {name: array[:samples] for name, array in arrays.items()}
@@ -61,30 +60,12 @@ def _read_images(
     return {info.name: np.stack([image.array for image in images])}
 
 
-def _images_below(folder: Path) -> list[Path]:
-    """The images in a folder, or else in the folders in it, sorted by path."""
-    files = sorted(f for f in folder.rglob("*") if f.suffix.lower() in IMAGE_SUFFIXES)
-    return files or image_files(folder)  # which says that there are none
-
-
-def _spread(files: list[Path], samples: int | None) -> list[Path]:
-    """So many files, evenly spread over the list."""
-    count = min(samples or len(files), len(files))
-    return [files[index * len(files) // count] for index in range(count)]
-
-
 def _the_fitting_one(arrays: dict[str, NDArray[Any]], network: Network) -> dict[str, NDArray[Any]]:
     """Of an archive with names of its own the array that the network can read, if it is one."""
     fitting = list(arrays.values())
     if len(fitting) > 1:
-        fitting = [array for array in fitting if _fits(array, network.inputs[0])]
+        fitting = [array for array in fitting if fits(array, network.inputs[0])]
     return {_single_input(network).name: fitting[0]} if len(fitting) == 1 else arrays
-
-
-def _fits(array: NDArray[Any], info: TensorInfo) -> bool:
-    """Whether an array holds whole inputs, its axes in whatever order."""
-    got, wanted = ([n for n in sorted(shape) if n > 1] for shape in (array.shape[1:], info.shape))
-    return got == wanted
 
 
 def _single_input(network: Network) -> Any:
@@ -96,25 +77,3 @@ def _single_input(network: Network) -> Any:
             expected=f"an .npz file with the arrays {names}",
         )
     return network.inputs[0]
-
-
-def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """All arrays of a file; object arrays, which would run code, are refused."""
-    try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            arrays = {"array": loaded}
-        else:
-            with loaded as archive:
-                arrays = {name: archive[name] for name in archive.files}
-    except (ValueError, zipfile.BadZipFile, EOFError) as error:
-        raise InputError(
-            "not a file of arrays",
-            where=str(path),
-            expected="an .npz or .npy file, as np.savez and np.save write them, or a folder",
-        ) from error
-    if not arrays or any(array.ndim == 0 for array in arrays.values()):
-        raise InputError(
-            "no arrays in it", where=str(path), expected="(N, height, width, channels)"
-        )
-    return arrays

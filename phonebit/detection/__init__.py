@@ -6,13 +6,14 @@ travels in the ``.pbit`` file.
 
 from phonebit.detection.detect import Detection, Limits, detect, find_boxes
 from phonebit.detection.head import DetectionHead, read_head
-from phonebit.detection.precision import Truth, mean_average_precision
+from phonebit.detection.precision import Truth, coco_precision, mean_average_precision
 
 __all__ = [
     "Detection",
     "DetectionHead",
     "Limits",
     "Truth",
+    "coco_precision",
     "detect",
     "find_boxes",
     "mean_average_precision",

@@ -13,9 +13,9 @@ from PIL import Image
 
 from phonebit import Network
 from phonebit.cli.classify import classify
-from phonebit.cli.image_inputs import load_image
 from phonebit.converter.writer import to_bytes
 from phonebit.format.bits import pack_signs
+from phonebit.images.image_files import load_image
 from phonebit.images.preprocessing import Preprocessing, Resize
 from support.builders import tiny_classifier
 

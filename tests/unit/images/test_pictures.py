@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from phonebit import InputError
-from phonebit.cli.image_inputs import PLAIN_LEVELS, image_files, load_image
+from phonebit.images.image_files import PLAIN_LEVELS, image_files, load_image
 from phonebit.images.preprocessing import ColorOrder, Interpolation, Preprocessing, Resize
 from phonebit.layer_info import TensorInfo
 

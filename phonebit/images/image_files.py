@@ -6,11 +6,12 @@ import glob
 import io
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, TypeVar
 
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
@@ -20,6 +21,7 @@ from phonebit.images.placement import Placement
 from phonebit.images.preprocessing import Preprocessing
 from phonebit.layer_info import TensorInfo
 
+Item = TypeVar("Item")
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"})
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 """What Pillow may decode; it knows forty others, of which one (EPS) runs another program."""
@@ -48,6 +50,8 @@ class ImageInput:
 def load_image(path: Path, info: TensorInfo, rule: Preprocessing | None) -> ImageInput:
     """Read an image and make it a network's input.
 
+    Not for several threads at once, see ``image_warnings``.
+
     Args:
         path: a PNG, JPEG, BMP, GIF, WebP, TIFF or PPM file, whatever its name; or "-".
         info: the input, "u8" or "f32", with 1, 3 or 4 channels.
@@ -61,15 +65,23 @@ def load_image(path: Path, info: TensorInfo, rule: Preprocessing | None) -> Imag
         InputError: if the file is no readable image, the input takes no images, or a
             real-valued input comes without a rule.
     """
+    fitted = rule_for_levels(rule, info).fit(open_image(path), info)
+    return ImageInput(path, fitted.array, fitted.changes, fitted.placement)
+
+
+def rule_for_levels(rule: Preprocessing | None, info: TensorInfo) -> Preprocessing:
+    """The rule, or a plain one for an input that reads levels.
+
+    Raises:
+        InputError: if there is no rule for a real-valued input.
+    """
     if rule is None and info.dtype != "u8":
         raise InputError(
             "the file does not say which real values the levels 0..255 of an image stand for",
             where=f"input '{info.name}'",
             hint="say it with --input-range=LOW,HIGH, as in training, e.g. --input-range=-1,1",
         )
-    rule = rule or PLAIN_LEVELS
-    fitted = rule.fit(open_image(path), info)
-    return ImageInput(path, fitted.array, fitted.changes, fitted.placement)
+    return rule or PLAIN_LEVELS
 
 
 def named_images(names: Iterable[Path]) -> list[Path]:
@@ -107,8 +119,47 @@ def image_files(folder: Path) -> list[Path]:
     return files
 
 
+def images_below(folder: Path) -> list[Path]:
+    """The images in a folder and in the folders in it, sorted by path.
+
+    Raises:
+        InputError: if there are none.
+    """
+    files = sorted(f for f in folder.rglob("*") if f.suffix.lower() in IMAGE_SUFFIXES)
+    return files or image_files(folder)  # which says that there are none
+
+
+def evenly_spread(items: Sequence[Item], count: int | None) -> list[Item]:
+    """So many of a list, evenly spread over it; None: all."""
+    count = min(count or len(items), len(items))
+    return [items[index * len(items) // count] for index in range(count)]
+
+
+@contextmanager
+def image_warnings() -> Iterator[None]:
+    """Image files that are too large are errors, odd metadata no reason to talk.
+
+    Python's filters of warnings are the process's: several threads need one such block around all.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        yield
+
+
 def open_image(path: Path) -> Image.Image:
-    """Decode the whole image, turned upright.
+    """Decode the whole image, turned upright; not for several threads, see ``image_warnings``.
+
+    Raises:
+        InputError: if the file is no readable image.
+        OSError: if it cannot be read.
+    """
+    with image_warnings():
+        return decode_image(path)
+
+
+def decode_image(path: Path) -> Image.Image:
+    """``open_image`` for threads, within ``image_warnings``.
 
     Raises:
         InputError: if the file is no readable image.
@@ -116,12 +167,9 @@ def open_image(path: Path) -> Image.Image:
     """
     with _open(path) as stream:  # a missing file or a folder is the operating system's to say
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # odd metadata are no reason to talk
-                warnings.simplefilter("error", Image.DecompressionBombWarning)
-                image = Image.open(stream, formats=FORMATS)
-                image.load()
-                return ImageOps.exif_transpose(image)
+            image = Image.open(stream, formats=FORMATS)
+            image.load()
+            return ImageOps.exif_transpose(image)
         except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
             raise InputError("the image is too large", where=str(path), got=error) from error
         except Exception as error:  # decoders of damaged files raise nearly anything

@@ -1,0 +1,165 @@
+"""``phonebit eval``: how good a network is on a data set."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from phonebit.cli.console import EXIT_BAD_INPUT, output, print_json, progress
+from phonebit.cli.image_options import (
+    ColorOption,
+    ImageFlags,
+    InterpolationOption,
+    MeanOption,
+    PreprocessingOption,
+    RangeOption,
+    ResizeOption,
+    StdOption,
+)
+from phonebit.cli.import_options import (
+    InputShapeOption,
+    ModelOption,
+    PluginOption,
+    TrustLambdasOption,
+    import_options,
+)
+from phonebit.cli.options import (
+    DeviceOption,
+    JsonOption,
+    MaxMemoryOption,
+    MaxWorkOption,
+    PrecisionOption,
+    ThreadsOption,
+)
+from phonebit.cli.run import DETECTION_PANEL, OverlapOption
+from phonebit.errors import InputError
+
+SourceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--source",
+        metavar="SRC",
+        help="Also evaluate the checkpoint that the file was converted from.",
+    ),
+]
+ImagesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--images",
+        metavar="DIR",
+        help="Folder of the images of a COCO file.",
+        show_default="the file's folder",
+        rich_help_panel=DETECTION_PANEL,
+    ),
+]
+ScoreOption = Annotated[
+    float | None,
+    typer.Option(
+        min=0.0,
+        max=1.0,
+        help="Minimum score of a box.",
+        show_default="0.005",
+        rich_help_panel=DETECTION_PANEL,
+    ),
+]
+SamplesOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1, metavar="N", help="Number of images, evenly spaced.", show_default="the whole set"
+    ),
+]
+WorkersOption = Annotated[
+    int,
+    typer.Option(min=0, metavar="N", help="Threads that read images; 0: one per usable core."),
+]
+
+
+def evaluate(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .pbit file.")],
+    data: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DATA",
+            help="Classifiers: a folder with a folder per class, a CSV file of lines image,class, "
+            "or an .npz file. Detectors: annotations of PASCAL VOC (XML) or COCO (JSON).",
+        ),
+    ],
+    source: SourceOption = None,
+    samples: SamplesOption = None,
+    workers: WorkersOption = 0,
+    threads: ThreadsOption = 0,
+    device: DeviceOption = "auto",
+    precision: PrecisionOption = "exact",
+    max_memory: MaxMemoryOption = 0,
+    max_work: MaxWorkOption = 0.0,
+    as_json: JsonOption = False,
+    images: ImagesOption = None,
+    score: ScoreOption = None,
+    iou: OverlapOption = None,
+    input_range: RangeOption = None,
+    mean: MeanOption = None,
+    std: StdOption = None,
+    color: ColorOption = None,
+    resize: ResizeOption = None,
+    interpolation: InterpolationOption = None,
+    preprocessing: PreprocessingOption = None,
+    model: ModelOption = None,
+    input_shape: InputShapeOption = None,
+    trust_lambdas: TrustLambdasOption = False,
+    plugin: PluginOption = None,
+) -> None:
+    """Measure accuracy, or a detector's mean average precision, on a data set.
+
+    Images that cannot be read are listed and not counted.
+    Exit code 0: evaluated, 2: bad input, or not one image could be read.
+    """
+    from phonebit.cli.eval_text import print_evaluation
+    from phonebit.detection import Limits
+    from phonebit.evaluation import evaluate as evaluate_network
+    from phonebit.evaluation.evaluate import LIMITS
+    from phonebit.network import Network
+
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow talks of its build otherwise
+    flags = ImageFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
+    options = import_options(model, input_shape, trust_lambdas, plugin)
+    network = Network.load(
+        file,
+        device=device,
+        threads=threads,
+        precision=precision,
+        max_memory_bytes=max_memory,
+        max_work=max_work,
+    )
+    _refuse_unused(bool(network.detection), {"--images": images, "--score": score, "--iou": iou})
+    limits = Limits(
+        LIMITS.score if score is None else score, LIMITS.overlap if iou is None else iou
+    )
+    with progress("reading the data set", None, quiet=as_json) as advance:
+        found = evaluate_network(
+            network,
+            data,
+            source=source,
+            options=options,
+            images=images,
+            preprocessing=flags.rule_for(network, network.inputs[0]),
+            limits=limits,
+            samples=samples,
+            workers=workers,
+            progress=advance,
+        )
+    if as_json:
+        served = {"device": network.device, "isa": network.isa, "threads": network.threads}
+        print_json({**found.to_dict(), **served, "precision": precision})
+    else:
+        print_evaluation(output(), found, network)
+    if len(found.errors) == len(found.images):
+        raise typer.Exit(EXIT_BAD_INPUT)
+
+
+def _refuse_unused(is_detector: bool, flags: dict[str, object]) -> None:
+    given = [flag for flag, value in flags.items() if value is not None]
+    if given and not is_detector:
+        raise InputError(f"{', '.join(given)} cannot be used", got="a network that is no detector")
