@@ -49,7 +49,7 @@ RoundsOption = Annotated[
     ),
 ]
 SeedOption = Annotated[
-    int, typer.Option("--seed", min=0, help="Random seed of layers and weights.")
+    int, typer.Option("--seed", min=0, metavar="N", help="Random seed of layers and weights.")
 ]
 
 

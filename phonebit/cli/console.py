@@ -113,19 +113,30 @@ class CommandGroup(typer.Typer):
         return self.command(name, cls=JsonErrorsCommand)(function)
 
 
-class PlainFlags:
-    """Commands whose help shows flags without "<bool>"."""
+class PlainHelp:
+    """Commands whose help shows FILE, not {FILE} <path>, and a|b, not <a|b> or <bool>."""
 
     def get_params(self, ctx: Any) -> Any:
         """Options and arguments, for click's help."""
         params = super().get_params(ctx)  # type: ignore[misc]
         for param in params:
-            if getattr(param, "is_flag", False):
+            if param.param_type_name == "argument":
+                _plain_argument(param)
+            elif getattr(param, "is_flag", False):
                 param.metavar = ""
+            elif param.metavar is None and hasattr(param, "display_type"):  # else an older Typer
+                param.metavar = param.display_type(ctx).strip("<>")
         return params
 
 
-class JsonErrorsCommand(PlainFlags, TyperCommand):
+def _plain_argument(param: Any) -> None:
+    name = param.metavar or param.name.upper()
+    shown = name if param.required else f"[{name}]"
+    param.get_usage_pieces = lambda _ctx: [shown if param.nargs == 1 else f"{shown}..."]
+    param.display_type_rich = lambda ctx: ""
+
+
+class JsonErrorsCommand(PlainHelp, TyperCommand):
     """Command whose error is a JSON document, too, if ``--json`` was given."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -138,7 +149,7 @@ class JsonErrorsCommand(PlainFlags, TyperCommand):
             raise
 
 
-class ErrorReportingGroup(PlainFlags, TyperGroup):
+class ErrorReportingGroup(PlainHelp, TyperGroup):
     """Command group that ends with one clear line: code 2 for errors, 130 after Ctrl-C."""
 
     def invoke(self, ctx: Any) -> Any:

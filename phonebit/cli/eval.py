@@ -60,6 +60,7 @@ ScoreOption = Annotated[
     typer.Option(
         min=0.0,
         max=1.0,
+        metavar="X",
         help="Minimum score of a box.",
         show_default="0.005",
         rich_help_panel=DETECTION_PANEL,

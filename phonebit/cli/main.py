@@ -10,6 +10,7 @@ import typer
 from phonebit.cli.android import android
 from phonebit.cli.bench import bench
 from phonebit.cli.collect import collect
+from phonebit.cli.completion import completion
 from phonebit.cli.console import CommandGroup
 from phonebit.cli.convert import convert
 from phonebit.cli.demo import demo
@@ -28,11 +29,10 @@ from phonebit.cli.verify import verify
 
 app = CommandGroup("phonebit", "Convert, run, check and measure binary neural networks.")
 for command in (
-    convert, inspect, run, verify, bench, devices, selftest, tune, collect, train_predictor, plan,
-    demo, models, doctor,
+    convert, inspect, run, verify, evaluate, bench, devices, selftest, tune, collect,
+    train_predictor, plan, demo, models, doctor, completion,
 ):  # fmt: skip
-    app.add(command)
-app.add(evaluate, "eval")
+    app.add(command, "eval" if command is evaluate else None)  # a function eval would hide Python's
 app.add_typer(android)
 app.add_typer(kernels)
 

@@ -52,7 +52,8 @@ TaskOption = Annotated[
     Task | None, typer.Option("--task", help="Task.", show_default="as stored in the file")
 ]
 TopOption = Annotated[
-    int | None, typer.Option(min=1, help="Number of classes to show.", show_default="5")
+    int | None,
+    typer.Option(min=1, metavar="N", help="Number of classes shown.", show_default="5"),
 ]
 ImagesArgument = Annotated[
     list[Path],
@@ -73,6 +74,7 @@ ScoreOption = Annotated[
     typer.Option(
         min=0.0,
         max=1.0,
+        metavar="X",
         help="Minimum score (objectness times class probability).",
         show_default="0.3",
         rich_help_panel=DETECTION_PANEL,
@@ -84,6 +86,7 @@ OverlapOption = Annotated[
         "--iou",
         min=0.0,
         max=1.0,
+        metavar="X",
         help="Overlap threshold of non-maximum suppression.",
         show_default="0.45",
         rich_help_panel=DETECTION_PANEL,

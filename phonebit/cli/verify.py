@@ -93,7 +93,7 @@ def verify(
     dataset: DatasetOption = None,
     layout: LayoutOption = None,
     samples: SamplesOption = None,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed of the inputs.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Random seed of the inputs.")] = 0,
     input_range: RangeOption = None,
     interpreter: InterpreterOption = False,
     threads: ThreadsOption = 0,

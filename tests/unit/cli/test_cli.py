@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,7 +20,7 @@ from support.cli_process import Cli
 
 COMMANDS = (
     "convert", "inspect", "run", "verify", "bench", "devices", "selftest", "tune", "models", "demo",
-    "kernels", "doctor",
+    "kernels", "doctor", "eval", "completion",
 )  # fmt: skip
 
 
@@ -35,7 +36,26 @@ def test_every_command_has_help(cli: Cli, name: str) -> None:
     assert done.code == 0
     assert "Usage: phonebit" in done.out
     assert "--debug" not in done.out
-    assert "<bool>" not in done.out
+    assert not re.search(r"<\w|\{|int range|float range", done.out)
+
+
+@pytest.mark.parametrize(
+    ("shell", "variables"),
+    [
+        ("bash", {"COMP_WORDS": "phonebit eval --so", "COMP_CWORD": "2"}),
+        ("zsh", {"_TYPER_COMPLETE_ARGS": "phonebit eval --so"}),
+        ("fish", {"_TYPER_COMPLETE_ARGS": "phonebit eval --so",
+                  "_TYPER_COMPLETE_FISH_ACTION": "get-args"}),
+    ],
+)  # fmt: skip
+def test_shells_complete(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, shell: str, variables: dict[str, str]
+) -> None:
+    script = cli("completion", shell).out
+    assert f"_PHONEBIT_COMPLETE=complete_{shell}" in script
+    for name, value in {**variables, "_PHONEBIT_COMPLETE": f"complete_{shell}"}.items():
+        monkeypatch.setenv(name, value)
+    assert "--source" in cli().out
 
 
 def test_version(cli: Cli) -> None:
