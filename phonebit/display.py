@@ -52,5 +52,22 @@ def html_table(caption: str, titles: Iterable[str], rows: Iterable[Iterable[str]
     return f"<table>{top}<tbody>{body}</tbody></table>"
 
 
+def bytes_text(count: int) -> str:
+    """``512 B``, ``12.3 kB``, ``1.20 MB``, ``150.02 GB``; decimal prefixes."""
+    if count < 1000:
+        return f"{count} B"
+    if count < 1e6:
+        return f"{count / 1e3:.1f} kB"
+    return f"{count / 1e6:.2f} MB" if count < 1e9 else f"{count / 1e9:.2f} GB"
+
+
+def count_text(count: int) -> str:
+    """``512``, ``12.3 k``, ``1.20 M``, ``3.4 G``."""
+    for limit, divisor, prefix in ((1e3, 1, ""), (1e6, 1e3, " k"), (1e9, 1e6, " M")):
+        if count < limit:
+            return f"{count:,}" if divisor == 1 else f"{count / divisor:.1f}{prefix}"
+    return f"{count / 1e9:.2f} G"
+
+
 def _escape(character: re.Match[str]) -> str:
     return character[0].encode("unicode_escape").decode()

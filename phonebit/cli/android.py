@@ -26,8 +26,9 @@ from phonebit.cli.collect_options import (
     collection_plan,
     print_collection,
 )
-from phonebit.cli.console import CommandGroup, bytes_text, output, print_json, progress
+from phonebit.cli.console import CommandGroup, output, print_json, progress
 from phonebit.cli.options import JsonOption, PrecisionOption
+from phonebit.display import bytes_text
 from phonebit.display import escape_markup as escape
 
 if TYPE_CHECKING:

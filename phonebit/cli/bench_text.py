@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from phonebit.cli.bench_energy import print_energy
-from phonebit.cli.console import count_text
 from phonebit.cli.run import served_by
+from phonebit.display import count_text
 from phonebit.display import escape_markup as escape
 
 

@@ -18,7 +18,8 @@ from phonebit.cli.collect_options import (
     collection_plan,
     print_collection,
 )
-from phonebit.cli.console import bytes_text, output, progress
+from phonebit.cli.console import output, progress
+from phonebit.display import bytes_text
 from phonebit.display import escape_markup as escape
 from phonebit.errors import InputError
 

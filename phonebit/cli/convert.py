@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from phonebit.cli.console import bytes_text, output, print_json, progress
+from phonebit.cli.console import output, print_json, progress
 from phonebit.cli.image_options import (
     ColorOption,
     ImageFlags,
@@ -29,6 +29,7 @@ from phonebit.cli.import_options import (
     import_options,
 )
 from phonebit.cli.options import ForceOption, JsonOption
+from phonebit.display import bytes_text
 from phonebit.display import escape_markup as escape
 
 

@@ -18,9 +18,10 @@ from rich.console import Console
 from rich.table import Table
 
 from phonebit.cli.classify import Classification, classify
-from phonebit.cli.console import bytes_text, count_text, output, print_json, progress
+from phonebit.cli.console import output, print_json, progress
 from phonebit.cli.options import DeviceOption, JsonOption, ThreadsOption
 from phonebit.cli.run import served_by
+from phonebit.display import bytes_text, count_text
 from phonebit.display import escape_markup as escape
 from phonebit.errors import ModelFormatError
 

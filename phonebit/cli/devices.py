@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from phonebit.cli.console import bytes_text, output, print_json
+from phonebit.cli.console import output, print_json
 from phonebit.cli.options import JsonOption
 from phonebit.compiled import load_runtime
 from phonebit.devices.opencl import INSTALL_HINT, first_real_gpu, opencl_devices, opencl_runtime
@@ -20,6 +20,7 @@ from phonebit.devices.runtime import (
     usable_cores,
 )
 from phonebit.devices.tuning_store import cache_folder
+from phonebit.display import bytes_text
 from phonebit.display import escape_markup as escape
 
 if TYPE_CHECKING:

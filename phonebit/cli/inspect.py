@@ -11,8 +11,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from phonebit.cli.console import bytes_text, count_text, output, print_json
-from phonebit.cli.options import JsonOption
+from phonebit.cli.console import output, print_json
+from phonebit.cli.options import ForceOption, JsonOption
+from phonebit.display import bytes_text, count_text
 from phonebit.display import escape_markup as escape
 from phonebit.layer_info import binary_mac_share, shape_text
 
@@ -25,21 +26,50 @@ if TYPE_CHECKING:
 
 def inspect(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A .pbit file.")],
+    html: Annotated[
+        Path | None, typer.Option(metavar="PAGE", help="Write a page that shows the network.")
+    ] = None,
+    svg: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the network's graph as an image.")
+    ] = None,
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a .pbit file's inputs, outputs, layers, sizes and metadata."""
+    """Show a .pbit file's inputs, outputs, layers, sizes and metadata.
+
+    With --html or --svg the network is drawn as a graph.
+    """
     from phonebit.converter.reader import graph_from_contents
     from phonebit.format.reader import read_contents
+    from phonebit.html_page import HTML_FILE
     from phonebit.network import Network
+    from phonebit.output_files import check_output, write_output
+    from phonebit.pages.graph_svg import SVG_FILE, svg_file
+    from phonebit.pages.network_graph import network_graph
+    from phonebit.pages.network_page import network_page
+
+    if html is not None:
+        check_output(html, HTML_FILE, [file, svg], force)
+    if svg is not None:
+        check_output(svg, SVG_FILE, [file], force)
 
     network = Network.load(file, device="cpu", threads=1)
     contents = read_contents(file)
     document = describe(network, graph_from_contents(contents, str(file)))
     document["plans"] = describe_plans(contents)
+    if html is not None:
+        write_output(html, network_page(document).encode(), HTML_FILE, [file], force)
+    if svg is not None:
+        write_output(svg, svg_file(network_graph(document)).encode(), SVG_FILE, [file], force)
     if as_json:
         print_json(document)
-    else:
-        _print(output(), document, network.preprocessing)
+        return
+    console = output()
+    if html is None and svg is None:
+        _print(console, document, network.preprocessing)
+    for path in (html, svg):
+        if path is not None:
+            console.print(f"wrote [bold]{escape(str(path))}[/]", soft_wrap=True)
 
 
 def describe(network: Network, graph: Graph) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from phonebit.cli.console import bytes_text, count_text, output, print_json, progress
+from phonebit.cli.console import output, print_json, progress
 from phonebit.cli.options import ForceOption, JsonOption
+from phonebit.display import bytes_text, count_text
 from phonebit.display import escape_markup as escape
 from phonebit.errors import InputError
 from phonebit.layer_info import shape_text

@@ -118,10 +118,11 @@ def verify(
     """
     from phonebit.cli.verify_inputs import read_inputs
     from phonebit.cli.verify_text import print_report
+    from phonebit.html_page import HTML_FILE
     from phonebit.output_files import check_output
     from phonebit.verification import batches
     from phonebit.verification import verify as verify_model
-    from phonebit.verification.html import HTML_FILE, write_html
+    from phonebit.verification.html import write_html
 
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow talks of its build otherwise
     if html is not None:

@@ -11,38 +11,16 @@ from pathlib import Path
 from typing import Final
 
 from phonebit.display import escape_html as escape
-from phonebit.output_files import FileKind, write_output
+from phonebit.html_page import HTML_FILE, facts_table, figure, html_page
+from phonebit.output_files import write_output
 from phonebit.verification.differences import Place
 from phonebit.verification.drawings import channel_bars, map_cells
 from phonebit.verification.report import LayerCheck, VerificationReport
 
-HTML_FILE: Final = FileKind(
-    "an HTML page", lambda head: head.lstrip().lower().startswith(b"<!doctype html")
-)
 STYLE: Final = """
-:root { color-scheme: light dark; --ink: #1c2128; --soft: #5b6470; --paper: #fff; --line: #d8dde3;
-  --band: #f3f5f7; --good: #14733b; --mild: #8a5a00; --bad: #b3261e; --badband: #fdeceb; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e4e8ed; --soft: #9aa4b0; --paper: #14171b;
-  --line: #343b44; --band: #1d2127; --good: #5fcf8d; --mild: #e0b050; --bad: #ff8a80;
-  --badband: #3a1c1b; } }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
-  margin: 2rem auto; padding: 0 1rem; max-width: 75rem; }
-h1 { font-size: 1.5rem; margin: 0 0 .25rem; } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
-h3 { font-size: 1rem; margin: 1.5rem 0 .25rem; } p { margin: .25rem 0; } a { color: inherit; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .2rem .7rem .2rem 0; text-align: left; vertical-align: top;
-  border-bottom: 1px solid var(--line); }
-thead th { background: var(--band); padding-top: .35rem; }
-th:first-child, td:first-child { padding-left: .5rem; }
-.scroll { overflow-x: auto; } .number { text-align: right; }
-.number, .verdict { white-space: nowrap; }
-.soft { color: var(--soft); } .good { color: var(--good); } .mild { color: var(--mild); }
-.bad { color: var(--bad); font-weight: 600; } code { font: 13px/1.4 ui-monospace, monospace; }
 tr.mismatch td { background: var(--badband); } tr.first td { border-block: 2px solid var(--bad); }
 svg { background: var(--band); max-width: 100%; margin: .25rem 1rem .25rem 0; }
 svg rect { fill: var(--bad); }
-figure { display: inline-block; margin: .25rem 0; vertical-align: top; max-width: 100%; }
-figcaption { color: var(--soft); font-size: .85rem; }
 """
 COLOURS: Final = {
     "equal": "good",
@@ -99,13 +77,7 @@ def html_report(report: VerificationReport) -> str:
         *_differing_layers(report),
         *_end_to_end(report),
     ]
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
-        + "\n".join(body)
-        + "\n</body>\n</html>\n"
-    )
+    return html_page(title, body, STYLE)
 
 
 def _headlines(report: VerificationReport) -> Iterable[str]:
@@ -152,8 +124,7 @@ def _summary(report: VerificationReport) -> str:
             f"{device.zeros:,} exact zeros"
         )
         rows.append((device.device, text))
-    cells = "".join(f"<tr><th>{escape(a)}</th><td>{escape(b)}</td></tr>\n" for a, b in rows)
-    return f'<div class="scroll"><table>\n{cells}</table></div>'
+    return facts_table(rows)
 
 
 def _layer_table(report: VerificationReport) -> str:
@@ -238,20 +209,16 @@ def _layer_details(anchor: str, devices: str, check: LayerCheck) -> str:
         f'<span class="{COLOURS[check.verdict]}">{check.verdict}</span> '
         f'<span class="soft">on {escape(devices)}</span></h3>',
         f"<p>{escape(check.explanation)}</p>",
-        _figure(
+        figure(
             channel_bars(found.channels),
             f"by channel, 0 to {len(found.channels) - 1}; the highest bar is {tallest:,}",
         ),
     ]
     if height * width > 1:
         parts.append(
-            _figure(map_cells(found.cells), f"by row and column of the {height}x{width} map")
+            figure(map_cells(found.cells), f"by row and column of the {height}x{width} map")
         )
     return "\n".join([*parts, _place_table(found.places)])
-
-
-def _figure(drawing: str, caption: str) -> str:
-    return f"<figure>{drawing}<figcaption>{caption}</figcaption></figure>"
 
 
 def _place_table(places: Sequence[Place]) -> str:

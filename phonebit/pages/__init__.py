@@ -1,0 +1,1 @@
+"""Networks and measurements as pages for a browser."""
