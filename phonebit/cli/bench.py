@@ -32,6 +32,7 @@ from phonebit.cli.image_options import (
 from phonebit.cli.options import (
     DeviceOption,
     JsonOption,
+    KernelsOption,
     MaxMemoryOption,
     MaxWorkOption,
     PrecisionOption,
@@ -55,6 +56,7 @@ def bench(
     ] = None,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "exact",
+    kernels: KernelsOption = "tuned",
     max_memory: MaxMemoryOption = 0,
     max_work: MaxWorkOption = 0.0,
     energy: EnergyOption = False,
@@ -82,6 +84,7 @@ def bench(
         precision=precision,
         max_memory_bytes=max_memory,
         max_work=max_work,
+        kernels=kernels,
     )
     flags = ImageFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
     inputs, origin = bench_inputs(network, batch, image, flags)
@@ -94,6 +97,7 @@ def bench(
         "device": network.device,
         "isa": network.isa,
         "precision": precision,
+        "kernels": kernels,
         "threads": network.threads,
         "warmup": warmup,
         "input": origin,

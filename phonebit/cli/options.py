@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 Precision = Literal["exact", "f16", "fast"]
+Kernels = Literal["tuned", "paper"]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 ForceOption = Annotated[
     bool, typer.Option("--force", help="Replace an existing file of another kind.")
@@ -29,6 +30,12 @@ PrecisionOption = Annotated[
         "--precision",
         help="Of full-precision layers. f16: half precision on a GPU; fast: also int8 on a CPU for "
         "layers with f16 or i8 weights.",
+    ),
+]
+KernelsOption = Annotated[
+    Kernels,
+    typer.Option(
+        "--kernels", help="Of an OpenCL device; paper: the forms of the PhoneBit paper, to compare."
     ),
 ]
 MaxMemoryOption = Annotated[

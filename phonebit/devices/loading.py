@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from phonebit.compiled import load_runtime
+from phonebit.devices.kernel_presets import KERNELS, Kernels, preset_lines
 from phonebit.devices.target import Target, find_target
 from phonebit.devices.tuning_store import cache_folder, stored_tuning, tuning_file
 from phonebit.errors import DeviceError, InputError, PhoneBitWarning
@@ -50,6 +51,7 @@ class EngineOptions:
     in_place: bool = False
     max_memory_bytes: int = 0
     max_work: float = 0.0
+    kernels: Kernels = "tuned"
 
     def check(self) -> None:
         """Raises InputError if one is out of range."""
@@ -77,6 +79,7 @@ class EngineOptions:
             ("synchronization", SYNCHRONIZATIONS),
             ("cores", CORES),
             ("hint", HINTS),
+            ("kernels", KERNELS),
         ):
             if name == "cores" and not isinstance(self.cores, str) and len(self.cores) > 0:
                 continue  # the runtime knows which processors there are
@@ -150,6 +153,15 @@ def _open(path: Path, target: Target, options: EngineOptions, notes: list[str]) 
         )
         return engine
 
+    if options.kernels != "tuned":
+        if not target.is_opencl:
+            raise InputError(
+                "this choice of kernels is for OpenCL devices",
+                where=f"kernels {options.kernels!r}",
+                got=f"device {target.device!r}",
+                hint="use device 'gpu'; `phonebit devices` lists what there is",
+            )
+        return construct(preset_lines(options.kernels, target.key))
     tuning = stored_tuning(target.key) if target.is_opencl else ""
     if not tuning:
         return construct("")

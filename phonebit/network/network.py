@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
 
+from phonebit.devices.kernel_presets import Kernels
 from phonebit.devices.loading import (
     Cores,
     EngineOptions,
@@ -76,6 +77,7 @@ class Network(NetworkLayers):
         in_place: bool = False,
         max_memory_bytes: int = 0,
         max_work: float = 0.0,
+        kernels: Kernels = "tuned",
     ) -> Network:
         """Load a ``.pbit`` file.
 
@@ -120,6 +122,9 @@ class Network(NetworkLayers):
             max_work: most operations of one image that the file may ask for (multiply-adds of
                 values, xor-popcounts of 32-bit words, reads of 16 channels by pooling windows); 0:
                 10^12 for each processor.
+            kernels: of an OpenCL device: "tuned", what the tuning table and ``phonebit tune``
+                found; "paper", the forms of the PhoneBit paper (bnn_kernels/paper.table). Results
+                are the same, but for the order of float sums with precision "f16" or "fast".
 
         Returns:
             The network. A ``PhoneBitWarning`` tells what does not work as well as it could, for
@@ -144,6 +149,7 @@ class Network(NetworkLayers):
             in_place=in_place,
             max_memory_bytes=max_memory_bytes,
             max_work=max_work,
+            kernels=kernels,
         )
         return cls._load(Path(path), device, options)
 

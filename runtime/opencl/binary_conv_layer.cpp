@@ -74,7 +74,8 @@ class BinaryConvBuilder {
         layer_(build, op),
         weights_(build.model.constant(op.record.weights).words()),
         thresholds_(analysis::integer_thresholds(build.model, op)),
-        group_shape_(layer_.shape()) {
+        group_shape_(layer_.shape()),
+        positive_(static_cast<size_t>(cpu::words(group_shape_.out_c)), ~0u) {
     group_shape_.in_c /= static_cast<int>(op.record.groups);
   }
 
@@ -97,6 +98,7 @@ class BinaryConvBuilder {
       launch_accumulate_and_pack();
     } else {
       if (kernel == "bconv2d_byte") fit_granularity();
+      if (is_karnaugh()) invert_filters();
       if (!layer_.sink().is_threshold) layer_.defines().set("COMPARE", 0);
       launch(input(), canonical_weights());
     }
@@ -148,22 +150,36 @@ class BinaryConvBuilder {
     }
   }
 
-  /// The converter has inverted the filters of channels with gamma < 0, so all of them count as gamma > 0.
-  Argument positive_channels() {
-    return layer_.upload(std::vector<uint32_t>(static_cast<size_t>(cpu::words(group_shape_.out_c)), ~0u),
-                         "signs of gamma");
+  bool is_karnaugh() const {
+    return choice_.kernel == "bconv2d_byte" && layer_.sink().is_threshold &&
+           choice_.parameter("COMPARE") == 1;
+  }
+
+  /// Gives PhoneBit's eq. 9 filters of both signs of gamma. The converter has inverted those with gamma < 0 and
+  /// the file does not keep which; here those with T < 0 are inverted: acc >= T <=> -acc <= -T, the same bit.
+  void invert_filters() {
+    const size_t words = window_words(group_shape_), filters = thresholds_.size();
+    const auto pixel_words = static_cast<size_t>(cpu::words(group_shape_.in_c));
+    const uint32_t last_word = ~0u >> (32 * cpu::words(group_shape_.in_c) - group_shape_.in_c);
+    inverted_.assign(weights_, weights_ + words * filters);
+    for (size_t filter = 0; filter < filters; ++filter) {
+      if (thresholds_[filter] >= 0) continue;
+      thresholds_[filter] = -thresholds_[filter];
+      positive_[filter / 32] &= ~(1u << filter % 32);
+      for (size_t i = 0; i < words; ++i)
+        inverted_[filter * words + i] ^= (i + 1) % pixel_words == 0 ? last_word : ~0u;
+    }
+    weights_ = inverted_.data();
   }
 
   void launch(Argument image_or_tensor, Argument weights) {
     const bool is_threshold = layer_.sink().is_threshold;
-    const bool is_byte = choice_.kernel == "bconv2d_byte";
-    const bool is_karnaugh = is_byte && is_threshold && choice_.parameter("COMPARE") == 1;
-    const BorderEntry entry = !is_threshold ? BorderEntry::base
-                              : is_karnaugh ? BorderEntry::room
-                                            : BorderEntry::limit;
+    const BorderEntry entry = !is_threshold   ? BorderEntry::base
+                              : is_karnaugh() ? BorderEntry::room
+                                              : BorderEntry::limit;
     std::vector<Argument> arguments{image_or_tensor, weights, table(entry),
                                     layer_.upload_borders(group_shape_)};
-    if (is_byte) arguments.push_back(positive_channels());
+    if (choice_.kernel == "bconv2d_byte") arguments.push_back(layer_.upload(positive_, "gamma > 0"));
     layer_.append_sink(arguments);
     layer_.launch(choice_.kernel, choice_, std::move(arguments));
   }
@@ -185,7 +201,9 @@ class BinaryConvBuilder {
   LayerBuilder layer_;
   const uint32_t* weights_;
   std::vector<int32_t> thresholds_;
-  cpu::ConvShape group_shape_;  // in_c is that of one group
+  cpu::ConvShape group_shape_;      // in_c is that of one group
+  std::vector<uint32_t> positive_;  // bits of the channels: gamma > 0
+  std::vector<uint32_t> inverted_;  // weights, where filters are inverted
 };
 
 Layer build(const BuildContext& build, const Op& op, const KernelChoice& choice) {

@@ -46,6 +46,10 @@ bool serves_image(const cpu::ConvShape& shape, const Device& device) {
          static_cast<size_t>(shape.out_c) <= device.image2d_max_height;
 }
 
+/// PhoneBit VI-B: with more channels, a work-item of the paper's form makes one filter, and bits are packed
+/// separately.
+constexpr int kMostIntegratedChannels = 256;
+
 bool serves_binary(const LayerFacts& layer, const Target& target, const KernelChoice& choice) {
   const cpu::ConvShape& shape = layer.shape;
   const std::string& kernel = choice.kernel;
@@ -57,6 +61,8 @@ bool serves_binary(const LayerFacts& layer, const Target& target, const KernelCh
   if (kernel == "bconv2d_mma") return serves_mma(shape, target.device, choice);
   if (kernel == "bconv2d_image") return serves_image(shape, target.device);
   if (kernel == "bconv2d_accumulate") return layer.is_threshold;
+  if (kernel == "bconv2d_byte" && choice.parameter("COMPARE") == 1 && layer.is_threshold)
+    return shape.in_c <= kMostIntegratedChannels;
   return kernel != "bgemv" || cpu::is_dense(shape);
 }
 
