@@ -1,99 +1,39 @@
-"""Times the GPU kernels layer by layer with the device's own clock (events), through the engine.
+"""Layers of the paper's networks on a GPU: the tuned kernels, and the paper's own beside them.
 
-Each layer is a network of its own, measured with the kernel that the tuning table gives it
-(``phonebit tune`` measures the others). Speed is 2 x MACs / time in TOPS; on devices whose popcount
-rate is known also as a share of what the popcount units can do: 64 operations a counted word.
+Both kernel sets (`phonebit bench --kernels`) take turns on each network. Layers are timed by the
+device's own clock (events), networks from array to array. Speed is 2 x MACs / time in TOPS; where
+the device's popcount rate is known also as a share of what the popcount units can do: 64 operations
+a counted word. Float tensors are halves, so that `dot` may serve; all bits must be equal.
 
-    python -m benchmarks.gpu_kernels.bench_gpu_kernels --device gpu --json out.json
+    python -m benchmarks.gpu_kernels.bench_gpu_kernels      # writes results/gpu_kernels.json
 """
 
 from __future__ import annotations
 
 import argparse
 import tempfile
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
 
 from benchmarks.command_line import parser_of
-from benchmarks.records import write_results
-from benchmarks.run_context import opencl_context
-from phonebit.converter.convert import convert_graph
-from phonebit.devices.opencl import opencl_runtime
-from phonebit.format.records import DataType
-from phonebit.models.networks import INPUT_RANGE
-from phonebit.models.networks.builder import NetworkBuilder
+from benchmarks.gpu_kernels.document import kernels_section
+from benchmarks.records import RESULTS, TITLES, write_results
+from benchmarks.rounds import TOTAL, Times, take_turns
+from benchmarks.run_context import run_context
+from phonebit import Network, VerificationError
+from phonebit.devices.opencl import opencl_device
+from phonebit.models.networks import build
+from phonebit.network.random_inputs import random_inputs
 
-_runtime = opencl_runtime()
-
-POPCOUNTS_PER_CLOCK = {"nvidia": 16}
+KERNELS: Final = ("tuned", "paper")
+NETWORKS: Final = ("alexnet", "yolov2_tiny", "vgg16")
+WHOLE_RUNS: Final = 20
+POPCOUNTS_PER_CLOCK: Final = {"nvidia": 16}
 """32-bit population counts that a compute unit does in a cycle (CUDA C++ Programming Guide,
 arithmetic instructions, compute capability 9.0)."""
-
-
-@dataclass(frozen=True)
-class Layer:
-    """One convolution with integer thresholds, square map and window, padded to keep the map."""
-
-    name: str
-    size: int
-    channels: int
-    filters: int
-    kernel: int = 3
-    stride: int = 1
-    dtype: DataType = DataType.BIT
-
-    @property
-    def out_size(self) -> int:
-        """Height and width of the output map."""
-        if self.is_dense:
-            return 1
-        return (self.size - 1) // self.stride + 1
-
-    @property
-    def is_dense(self) -> bool:
-        """Whether the window is the whole map."""
-        return self.kernel == self.size
-
-    @property
-    def macs(self) -> int:
-        """Multiply-accumulates of one image."""
-        return self.out_size**2 * self.filters * self.kernel**2 * self.channels
-
-
-LAYERS = (
-    Layer("3x3 224x224 256->256", 224, 256, 256),
-    Layer("3x3 56x56 256->256", 56, 256, 256),
-    Layer("3x3 56x56 64->64", 56, 64, 64),
-    Layer("3x3 28x28 128->128", 28, 128, 128),
-    Layer("3x3 14x14 256->256", 14, 256, 256),
-    Layer("3x3 7x7 512->512", 7, 512, 512),
-    Layer("3x3s2 56x56 64->128", 56, 64, 128, 3, 2),
-    Layer("1x1 56x56 256->256", 56, 256, 256, 1),
-    Layer("5x5 27x27 96->256", 27, 96, 256, 5),
-    Layer("3x3 13x13 1024->1024", 13, 1024, 1024),
-    Layer("dense 7x7x512->4096", 7, 512, 4096, 7),
-    Layer("dense 4096->4096", 1, 4096, 4096, 1),
-    Layer("u8 3x3 224x224 3->64", 224, 3, 64, 3, 1, DataType.U8),
-    Layer("u8 7x7s2 224x224 3->64", 224, 3, 64, 7, 2, DataType.U8),
-)
-
-
-def content_of(layer: Layer) -> bytes:
-    """The layer as a .pbit file; binary ones get their bits from the signs of a float input."""
-    is_u8 = layer.dtype == DataType.U8
-    net = NetworkBuilder(layer.name, "binary")
-    x = net.picture(layer.size, layer.size, layer.channels)
-    x = x if is_u8 else net.activate("sign", x)
-    if layer.is_dense:
-        x = net.dense("layer", x, layer.filters)
-    else:
-        pad = (layer.kernel - 1) // 2
-        x = net.conv("layer", x, layer.filters, layer.kernel, stride=layer.stride, padding=pad)
-    graph = net.done(net.activate("bits", net.batch_norm("norm", x)))
-    dtype = "u8" if is_u8 else "f32"
-    return convert_graph(graph, input_dtype=dtype, input_range=INPUT_RANGE, check=False).content
 
 
 def popcount_peak_tops(device: Any) -> float | None:
@@ -104,64 +44,75 @@ def popcount_peak_tops(device: Any) -> float | None:
     return float(device.compute_units * rate * device.clock_mhz * 1e6 * 64 / 1e12)
 
 
-def measure(layer: Layer, arguments: argparse.Namespace) -> dict[str, Any]:
-    """A layer's row, by the kernel that serves it."""
+def check_bits(name: str, results: list[dict[str, Any]]) -> int:
+    """How many tensors of bits there are.
+
+    Raises:
+        VerificationError: One is not the same in both results.
+    """
+    tuned, paper = ({key: x for key, x in one.items() if x.dtype == np.int8} for one in results)
+    for key, bits in tuned.items():
+        if not np.array_equal(bits, paper[key]):
+            raise VerificationError("the kernel sets compute different bits", where=f"{name} {key}")
+    return len(tuned)
+
+
+def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """A network's record: milliseconds of the whole, a row for each layer that multiplies."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "layer.pbit"
-        path.write_bytes(content_of(layer))
-        network = _runtime.Network(path, device=arguments.device)
-    index = len(network.layers) - 1
-    choice = network.candidates(index)[0]
-    time_ms, is_equal = network.measure_choice(index, choice, arguments.batch, arguments.repeats)
+        file = Path(folder) / f"{name}.pbit"
+        build(name, file)
+        networks = {
+            kernels: Network.load(file, options.device, precision="f16", kernels=kernels)
+            for kernels in KERNELS
+        }
+    inputs = random_inputs(networks["tuned"].inputs, 1)
+    bits = check_bits(name, [network.activations(inputs) for network in networks.values()])
+
+    def turn(network: Network) -> Callable[[], Times]:
+        def times() -> Times:
+            layers = {row.name: row.latency_ms for row in network.profile(inputs, options.repeats)}
+            return {**layers, TOTAL: network.bench(inputs, runs=WHOLE_RUNS).median_ms}
+
+        return times
+
+    rounds = take_turns({key: turn(one) for key, one in networks.items()}, options.rounds)
+    times = {key: rounds.spread(key) for key in networks}
+    layers = {key: {layer.name: layer for layer in one.layers} for key, one in networks.items()}
     return {
-        "layer": layer.name,
-        "choice": choice,
-        "time_us": 1e3 * time_ms,
-        "tops": 2 * arguments.batch * layer.macs / (time_ms * 1e9),
-        "equal": is_equal,
+        "network": name,
+        "equal_bits": bits,
+        **rounds.describe(),
+        "whole": {key: times[key][TOTAL] for key in KERNELS},
+        "rows": [
+            {
+                "layer": f"{TITLES[name]} {layer}",
+                "macs": found.macs,
+                "choice": {key: layers[key][layer].kernel for key in KERNELS},
+                "time_us": {key: 1e3 * times[key][layer]["median_ms"] for key in KERNELS},
+            }
+            for layer, found in layers["tuned"].items()
+            if found.macs
+        ],
     }
 
 
 def main() -> None:
     """Command line."""
     parser = parser_of(__doc__)
-    parser.add_argument("--device", default="gpu", help="gpu or gpu:<index>")
-    parser.add_argument("--batch", type=int, default=1)
-    parser.add_argument("--repeats", type=int, default=20)
-    parser.add_argument("--json", type=Path)
-    arguments = parser.parse_args()
-
-    devices = _runtime.opencl_devices()
-    if not devices:
-        raise SystemExit(_runtime.opencl_error())
-    device = devices[int(arguments.device.partition(":")[2] or 0)]
-    peak = popcount_peak_tops(device)
-    print(
-        f"{device.name}, driver {device.driver_version}, popcount peak {peak and round(peak)} TOPS"
-    )
-    results = []
-    for layer in LAYERS:
-        row = measure(layer, arguments)
-        share = "" if peak is None else f"{100 * row['tops'] / peak:5.0f} %"
-        wrong = "" if row["equal"] else "  WRONG"
-        print(
-            f"{layer.name:26s} {row['time_us']:9.1f} us {row['tops']:7.1f} TOPS {share}"
-            f"  {row['choice']}{wrong}",
-            flush=True,
-        )
-        results.append(row)
-    if arguments.json:
-        document = {
-            "date": datetime.now(UTC).isoformat(timespec="seconds"),
-            "device": device.name,
-            "driver": device.driver_version,
-            "popcount_peak_tops": peak,
-            "batch": arguments.batch,
-            "repeats": arguments.repeats,
-            **opencl_context(arguments.device),
-            "rows": results,
-        }
-        write_results(arguments.json, document)
+    parser.add_argument("--device", default="gpu", help="gpu or gpu:N")
+    parser.add_argument("--networks", nargs="+", default=NETWORKS, metavar="NAME")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--repeats", type=int, default=5, help="passes of a turn; medians count")
+    parser.add_argument("--json", type=Path, default=RESULTS / "gpu_kernels.json")
+    options = parser.parse_args()
+    peak = popcount_peak_tops(opencl_device(options.device))
+    context = run_context(options.device)
+    document: dict[str, Any] = {"context": context, "popcount_peak_tops": peak, "networks": []}
+    for name in options.networks:
+        document["networks"].append(measure(name, options))
+        write_results(options.json, document)
+    print(kernels_section(document))
 
 
 if __name__ == "__main__":

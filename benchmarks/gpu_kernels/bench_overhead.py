@@ -10,21 +10,19 @@ plain enqueueing, once by replaying a command buffer where the device has them.
 from __future__ import annotations
 
 import tempfile
-import time
 from pathlib import Path
-from typing import Any
+from timeit import repeat
 
 import numpy as np
 
 from benchmarks.command_line import parser_of
+from benchmarks.gpu_kernels.document import overhead_table
 from benchmarks.records import write_results
-from benchmarks.run_context import opencl_context
+from benchmarks.run_context import run_context
 from phonebit.converter.convert import convert_graph
-from phonebit.devices.opencl import opencl_runtime
+from phonebit.devices.opencl import opencl_device, opencl_runtime
 from phonebit.models.networks import INPUT_RANGE
 from phonebit.models.networks.builder import NetworkBuilder
-
-_runtime = opencl_runtime()
 
 CHANNELS = 32
 
@@ -44,16 +42,10 @@ def forward_us(layers: int, device: str, command_buffer: bool, runs: int) -> tup
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "chain.pbit"
         path.write_bytes(chain(layers))
-        network = _runtime.Network(path, device=device, command_buffer=command_buffer)
+        network = opencl_runtime().Network(path, device=device, command_buffer=command_buffer)
     x = [np.ones((1, 1, 1, CHANNELS), np.float32)]
-    for _ in range(runs // 5 + 1):
-        network.forward(x)
-    times = []
-    for _ in range(runs):
-        begin = time.perf_counter()
-        network.forward(x)
-        times.append(time.perf_counter() - begin)
-    return 1e6 * float(np.median(times)), bool(network.startup["uses_command_buffer"])
+    times = repeat(lambda: network.forward(x), number=1, repeat=runs + runs // 5 + 1)
+    return 1e6 * float(np.median(times[-runs:])), bool(network.startup["uses_command_buffer"])
 
 
 def main() -> None:
@@ -63,31 +55,22 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=300)
     parser.add_argument("--layers", type=int, default=41, help="of the long chain")
     parser.add_argument("--json", type=Path)
-    arguments = parser.parse_args()
-    device = _runtime.opencl_devices()[int(arguments.device.partition(":")[2] or 0)]
-    rows: list[dict[str, Any]] = []
-    for command_buffer in (False, True):
-        short, _ = forward_us(1, arguments.device, command_buffer, arguments.runs)
-        long, replays = forward_us(
-            arguments.layers, arguments.device, command_buffer, arguments.runs
+    options = parser.parse_args()
+    rows = []
+    for mode, command_buffer in (("plain enqueue", False), ("command buffer", True)):
+        (short, _), (long, replays) = (
+            forward_us(layers, options.device, command_buffer, options.runs)
+            for layers in (1, options.layers)
         )
-        if command_buffer and not replays:
-            print("command buffer: the device has none")
-            continue
-        row = {
-            "mode": "command buffer" if command_buffer else "plain enqueue",
-            "one_layer_us": short,
-            "per_layer_us": (long - short) / (arguments.layers - 1),
-        }
-        rows.append(row)
-        print(
-            f"{row['mode']:15s} {short:8.1f} us for one layer, "
-            f"{row['per_layer_us']:6.2f} us more for each"
-        )
-    if arguments.json:
-        document = {"device": device.name, "driver": device.driver_version, "runs": arguments.runs}
-        document |= opencl_context(arguments.device)
-        write_results(arguments.json, {**document, "rows": rows})
+        if replays or not command_buffer:  # else the device has none
+            per_layer = (long - short) / (options.layers - 1)
+            rows.append({"mode": mode, "one_layer_us": short, "per_layer_us": per_layer})
+    device = opencl_device(options.device)
+    document = {"device": device.name, "driver": device.driver_version, "runs": options.runs}
+    document |= {"context": run_context(options.device), "rows": rows}
+    print(overhead_table([document]))
+    if options.json:
+        write_results(options.json, document)
 
 
 if __name__ == "__main__":

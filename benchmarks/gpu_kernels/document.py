@@ -2,46 +2,113 @@
 
 from __future__ import annotations
 
+from statistics import geometric_mean
+from typing import Any, Final
+
 from benchmarks.markdown_table import markdown_table
-from benchmarks.records import RESULTS, read_results
+from benchmarks.peers.document import three_digits
+from benchmarks.records import RESULTS, TITLES, read_results
+
+COMMAND: Final = "python -m benchmarks.gpu_kernels.bench_gpu_kernels"
+Document = dict[str, Any]
 
 
 def section() -> str:
     """Kernels of a GPU, and what enqueueing costs."""
-    document = read_results("gpu_kernels.json")
-    peak = document["popcount_peak_tops"]
-    rows = [
-        (
-            row["layer"],
-            row["choice"].split()[0],
-            f"{row['time_us']:.1f}",
-            f"{row['tops']:.0f}",
-            f"{row['tops'] / peak:.0%}",
-        )
-        for row in document["rows"]
-    ]
-    head = ("layer", "kernel", "us", "TOPS", "share of the popcount peak")
     return "\n\n".join(
         [
-            "## Kernels on a GPU",
-            f"{document['device']}, driver {document['driver']}, {document['date'][:10]}. "
-            "`python -m benchmarks.gpu_kernels.bench_gpu_kernels`, "
-            "`benchmarks/results/gpu_kernels.json`. Kernel time by events, batch "
-            f"{document['batch']}, median of {document['repeats']}. The peak of the popcount units "
-            f"is {peak:.0f} TOPS; `bconv2d_mma` uses the tensor cores.",
-            markdown_table(head, rows, texts=2),
+            kernels_section(read_results("gpu_kernels.json")),
             "### Overhead of a layer",
             "`python -m benchmarks.gpu_kernels.bench_overhead`. Microseconds from enqueueing to "
             "the result for a network of one layer, and for each further layer.",
-            _overhead(),
+            overhead_table([read_results(path) for path in sorted(RESULTS.glob("gpu_overhead_*"))]),
         ]
     )
 
 
-def _overhead() -> str:
+def kernels_section(document: Document) -> str:
+    """Layers by tuned kernels and, where they were measured, by the paper's; whole networks."""
+    context, peak = document["context"], document["popcount_peak_tops"]
+    driver = context["opencl"]
+    text = (
+        f"{driver['device']}, driver {driver['driver']}; {context.get('cpu', 'CPU not recorded')}; "
+        f"commit {context.get('commit') or 'not recorded'}; {context['date']}: `{COMMAND}`. "
+        "Kernel times by events, batch 1, medians."
+    )
+    if peak is not None:
+        text += f" The peak of the popcount units is {peak:.0f} TOPS; `bconv2d_mma` uses the "
+        text += "tensor cores."
+    parts = ["## Kernels on a GPU", text]
+    whole = [network for network in document["networks"] if "whole" in network]
+    if whole:
+        parts += [_COMPARED, _networks_table(whole)]
+    rows = [row for network in document["networks"] for row in network["rows"]]
+    return "\n\n".join([*parts, _layers_table(rows, peak)])
+
+
+_COMPARED: Final = """*Paper*: the forms of the PhoneBit paper (`--kernels paper`,
+[OpenCL](../gpu.md#kernels-of-the-phonebit-paper)). Both sets take turns; float tensors are halves,
+so that `dot` may serve. GRANULARITY is the most; the widest load that divides a pixel is taken. All
+tensors of bits are equal. Networks: milliseconds from array to array;
+*kernels* is the sum over the layers below, *binary convolutions* the geometric mean over those that
+have another kernel."""
+
+
+def _networks_table(networks: list[Document]) -> str:
     rows = []
-    for path in sorted(RESULTS.glob("gpu_overhead_*.json")):
-        document = read_results(path.name)
+    for network in networks:
+        whole = [network["whole"][key]["median_ms"] for key in ("tuned", "paper")]
+        sums = [sum(row["time_us"][key] for row in network["rows"]) for key in ("tuned", "paper")]
+        ratios = [
+            row["time_us"]["paper"] / row["time_us"]["tuned"]
+            for row in network["rows"]
+            if row["choice"]["paper"].startswith(("bconv2d_byte", "bconv2d_accumulate"))
+        ]
+        rows.append(
+            (
+                TITLES[network["network"]],
+                *(f"{value:.3f}" for value in whole),
+                f"**{whole[1] / whole[0]:.2f}x**",
+                *(f"{value:.0f}" for value in sums),
+                f"**{sums[1] / sums[0]:.1f}x**",
+                f"**{geometric_mean(ratios):.1f}x**",
+            )
+        )
+    head = ("network", "tuned, ms", "paper, ms", "paper over tuned", "kernels: tuned, us",
+            "paper, us", "paper over tuned", "binary convolutions")  # fmt: skip
+    return markdown_table(head, rows)
+
+
+def _layers_table(rows: list[Document], peak: float | None) -> str:
+    head = ["layer", "kernel", "us", "TOPS"]
+    head += ["share of the popcount peak"] if peak is not None else []
+    is_compared = any("paper" in row["choice"] for row in rows)
+    head += ["paper's kernel, us", "over"] if is_compared else []
+    return markdown_table(head, [_cells(row, peak, is_compared) for row in rows], texts=2)
+
+
+def _cells(row: Document, peak: float | None, is_compared: bool) -> list[str]:
+    choice, time_us = row["choice"], row["time_us"]
+    tops = 2 * row["macs"] / (time_us["tuned"] * 1e6)
+    cells = [
+        row["layer"],
+        choice["tuned"].split()[0],
+        f"{time_us['tuned']:.1f}",
+        three_digits(tops),
+    ]
+    if peak is not None:
+        cells.append(f"{tops / peak:.0%}")
+    if is_compared:
+        same = choice["paper"] == choice["tuned"]
+        cells.append("the same" if same else f"`{choice['paper']}` {time_us['paper']:.1f}")
+        cells.append("" if same else f"**{time_us['paper'] / time_us['tuned']:.1f}x**")
+    return cells
+
+
+def overhead_table(documents: list[Document]) -> str:
+    """Markdown of what bench_overhead.py measured."""
+    rows = []
+    for document in documents:
         for row in document["rows"]:
             times = (f"{row[name]:.1f}" for name in ("one_layer_us", "per_layer_us"))
             rows.append((document["device"], document["driver"], row["mode"], *times))

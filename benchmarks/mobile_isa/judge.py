@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from benchmarks.mobile_isa.compiler import Gpu, compile_programs
 from benchmarks.mobile_isa.layers import LAYERS, TRIED, Layer, Parameters, fitted, serves
 from benchmarks.mobile_isa.machine_code import RATES, MachineCode, trip_counts
-from benchmarks.mobile_isa.tuning import Entry, choices
 from benchmarks.mobile_isa.work import work
 from phonebit.bnn_kernels.sources import assemble
+from phonebit.compiled import load_runtime
+from phonebit.devices.kernel_choice import KernelChoice
 
 # One of a kind: Mesa's name on Adreno and Mali, and how many of them it takes.
 ANCHORS = {
@@ -21,6 +23,8 @@ ANCHORS = {
     ("arm", "popcount"): (r"POPCOUNT", 1),
     ("arm", "multiply_add"): (r"FMA\.", 1),
 }
+
+LOCAL_BYTES = 32768
 
 Record = dict[str, Any]
 """A case on a GPU, as in the results file.
@@ -37,7 +41,7 @@ class Case:
     """A kernel with parameters on a layer.
 
     Attributes:
-        role: "chosen" for what tuning.table gives this GPU, "default" for the @tune defaults,
+        role: "chosen" for what the runtime takes on this GPU, "default" for the @tune defaults,
             "" for what is tried besides.
     """
 
@@ -47,11 +51,11 @@ class Case:
     role: str
 
 
-def cases(gpu: Gpu, table: Sequence[Entry]) -> list[Case]:
+def cases(gpu: Gpu) -> list[Case]:
     """All cases of a GPU without repetition; the first role of a combination is the one it has."""
     found: dict[tuple[str, str, Parameters], Case] = {}
     for layer in LAYERS:
-        for kernel, values, role in _combinations(gpu, layer, table):
+        for kernel, values, role in _combinations(gpu, layer):
             parameters = fitted(layer, kernel, values)
             if serves(layer, kernel, parameters):
                 found.setdefault(
@@ -60,19 +64,32 @@ def cases(gpu: Gpu, table: Sequence[Entry]) -> list[Case]:
     return list(found.values())
 
 
-def _combinations(
-    gpu: Gpu, layer: Layer, table: Sequence[Entry]
-) -> Iterable[tuple[str, dict[str, int], str]]:
-    for entry in choices(table, layer.op, layer.shape, gpu.vendor, gpu.family):
-        values = dict(entry.parameters)
-        if serves(layer, entry.kernel, fitted(layer, entry.kernel, values)):
-            yield entry.kernel, values, "chosen"
+def _combinations(gpu: Gpu, layer: Layer) -> Iterable[tuple[str, dict[str, int], str]]:
+    for choice in _choices(gpu, layer):
+        values = dict(choice.parameters)
+        if serves(layer, choice.kernel, fitted(layer, choice.kernel, values)):
+            yield choice.kernel, values, "chosen"
             break
     for kernel in layer.kernels:
         yield kernel, {}, "default"
     for kernel in layer.kernels:
         for values in TRIED.get(kernel, []):
             yield kernel, values, ""
+
+
+def _choices(gpu: Gpu, layer: Layer) -> list[KernelChoice]:
+    """What the runtime tries on a layer, in order; nothing where nothing is chosen."""
+    if not layer.op:
+        return []
+    runtime = load_runtime()
+    table = runtime.built_in_tuning_table()
+    kernels = runtime.GpuKernels("", gpu.vendor, gpu.family, LOCAL_BYTES, True, table)
+    facts = {name.lower(): value for name, value in layer.defines.items()}
+    is_threshold = "THRESHOLD" in layer.defines
+    facts |= {"thresholds": is_threshold, "bits": is_threshold or "HAS_BITS" in layer.defines}
+    facts |= {"family": layer.op, "operand_channels": [layer.defines["IN_C"]]}
+    found = kernels.candidates(SimpleNamespace(**facts))
+    return [KernelChoice.parse(text) for text, _ in found]
 
 
 def compiled(folder: Path, gpu: Gpu, wanted: Sequence[Case], log: Path | None) -> list[Record]:

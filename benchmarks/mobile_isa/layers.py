@@ -21,16 +21,6 @@ class Layer:
     defines: Defines
     kernels: tuple[str, ...]
 
-    @property
-    def shape(self) -> str:
-        """Shape class of tuning.table."""
-        pixels = int(self.defines["OUT_H"]) * int(self.defines["OUT_W"])
-        if pixels == 1:
-            return "dense"
-        if self.defines["KERNEL_H"] == self.defines["KERNEL_W"] == 1:
-            return "small_pointwise" if pixels <= 256 else "pointwise"
-        return "small" if pixels <= 256 else "large" if pixels > 4096 else "window"
-
 
 def _window(
     in_hw: int, in_c: int, out_c: int, kernel: int, stride: int = 1, groups: int = 1, pad: int = -1

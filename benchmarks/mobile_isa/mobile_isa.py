@@ -22,9 +22,7 @@ from benchmarks.command_line import parser_of
 from benchmarks.markdown_table import markdown_table
 from benchmarks.mobile_isa.compiler import GPUS, mesa_version
 from benchmarks.mobile_isa.judge import Record, cases, compiled, is_bad
-from benchmarks.mobile_isa.tuning import parse
 from benchmarks.records import write_results
-from phonebit.bnn_kernels.sources import FOLDER
 
 REPRESENTATIVES = ("adreno-730", "mali-g610")
 
@@ -32,12 +30,11 @@ REPRESENTATIVES = ("adreno-730", "mali-g610")
 def main() -> int:
     """Returns 1 when --check finds a choice that spills or uses scratch memory."""
     arguments = _arguments()
-    table = parse((FOLDER / "tuning.table").read_text())
 
     def judge(name: str) -> list[Record]:
         wanted = [
             case
-            for case in cases(GPUS[name], table)
+            for case in cases(GPUS[name])
             if (case.role or (name in arguments.try_on and not arguments.check))
             and re.search(arguments.kernels, case.kernel)
             and re.search(arguments.layers, case.layer.name)

@@ -13,6 +13,7 @@ README.md here says what it needs. About 7 minutes on an H200 with the defaults.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import subprocess
 import sys
@@ -26,7 +27,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.command_line import parser_of, phonebit_command
-from benchmarks.peers.gpu.nvml import Nvml
 from benchmarks.peers.harness.catalogue import (
     GPU_CONTENDERS,
     SUBJECTS,
@@ -61,19 +61,15 @@ class NetworkComparison:
         subject: the network.
         files: of it.
         options: of the command line.
-        nvml: of the GPU.
 
     Attributes:
         rows: by contender, JSON-ready.
     """
 
-    def __init__(
-        self, subject: Subject, files: Files, options: argparse.Namespace, nvml: Nvml
-    ) -> None:
+    def __init__(self, subject: Subject, files: Files, options: argparse.Namespace) -> None:
         self.subject = subject
         self.files = files
         self.options = options
-        self.nvml = nvml
         self.rows: dict[str, Row] = {}
         self.workers: dict[str, WorkerProcess] = {}
 
@@ -158,7 +154,7 @@ class NetworkComparison:
             row = {"batch": batch, **rounds.summary(key, REFERENCE), "device_ms": device["ms"]}
             row |= {"rounds": len(rounds.canary_ms), "quiet_rounds": len(rounds.steady)}
             row["first_ms"] = started["first_ms"]
-            row["memory_mib"] = self.nvml.memory_mib(self.workers[key].ready["pid"])
+            row["memory_mib"] = memory_mib(self.workers[key].ready["pid"])
             self.rows[key]["batches"].append(row)
         print(f"{self.subject.name} x{batch}, {len(rounds.canary_ms)} rounds", flush=True)
 
@@ -188,6 +184,23 @@ class NetworkComparison:
         print(f"{self.subject.name}: {key} failed at {request}: {error}", flush=True)
 
 
+def memory_mib(pid: int) -> float | None:
+    """A process's memory on the first GPU of NVIDIA, contexts included; None if it is not told."""
+    sizes = [0]
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        device = pynvml.nvmlDeviceGetHandleByIndex(0)
+        for kind in ("Compute", "Graphics"):
+            with contextlib.suppress(pynvml.NVMLError):
+                entries = getattr(pynvml, f"nvmlDeviceGet{kind}RunningProcesses")(device)
+                sizes += [entry.usedGpuMemory or 0 for entry in entries if entry.pid == pid]
+    except Exception:  # absent package, library, driver or device: all alike here
+        return None
+    return max(sizes) / 2**20 or None
+
+
 def agreement(result: NDArray[Any], reference: NDArray[Any]) -> Row:
     """How a result compares with the reference: equal, or how far from it.
 
@@ -215,15 +228,14 @@ def _start_row(worker: WorkerProcess, first: Row) -> Row:
 
 def compare(options: argparse.Namespace) -> None:
     """The whole run; the results file is written after each network, so that none is lost."""
-    nvml = Nvml()
     os.environ.setdefault("PHONEBIT_CACHE_DIR", str(options.work / "cache"))
-    context = {**run_context("gpu"), **nvml.describe(), "tune": TUNING}
+    context = {**run_context("gpu"), "tune": TUNING}
     document: Row = {"context": context, "networks": []}
     pythons = {"phonebit": sys.executable, "tensorflow": options.tensorflow_python}
     files = Files(options.work.resolve(), pythons, "f32")
     for name in options.networks:
         subject = NETWORKS[name]
-        rows = NetworkComparison(subject, files, options, nvml).run()
+        rows = NetworkComparison(subject, files, options).run()
         shape = [subject.size, subject.size, 3]
         document["networks"].append({"name": name, "input": shape, "rows": rows})
         if options.json is not None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.mobile_isa import machine_code, tuning
+from benchmarks.mobile_isa import judge, machine_code
+from benchmarks.mobile_isa.compiler import GPUS
 
 # Three words a texel, a hundred texels; the part before "Native code" is of the first compilation.
 ADRENO = """\
@@ -168,20 +169,10 @@ def test_output_without_code_is_an_error() -> None:
             machine_code.parse(core, "clBuildProgram: out of registers\n")
 
 
-def test_the_most_specific_entry_of_the_table_comes_first() -> None:
-    table = tuning.parse(
-        "# comment\n"
-        "binary_conv2d * * * * a\n"
-        "binary_conv2d dense * * * b TILE=1 # why\n"
-        "binary_conv2d * arm * * c\n"
-        "binary_conv2d * arm valhall * d X=2 Y=-1\n"
-        "binary_conv2d * arm valhall Mali-G610 e\n"
-        "conv2d_u8 * arm valhall * f\n"
-    )
-    found = tuning.choices(table, "binary_conv2d", "dense", "arm", "valhall")
-    assert [entry.kernel for entry in found] == ["d", "c", "b", "a"]
-    assert found[0].parameters == (("X", 2), ("Y", -1))
-    assert [e.kernel for e in tuning.choices(table, "binary_conv2d", "small", "arm", "x")] == [
-        "c",
-        "a",
-    ]
+def test_cases_have_what_the_runtime_takes_on_a_gpu_that_is_not_here() -> None:
+    found = judge.cases(GPUS["adreno-730"])
+    chosen = {case.layer.name: case for case in found if case.role == "chosen"}
+    assert chosen["u8 3x3 3-64@224"].kernel == "conv2d_u8_planes"
+    tile = dict(chosen["3x3 64@56"].parameters)
+    assert (tile["TILE_PIXELS"], tile["TILE_FILTERS"], tile["ACCUMULATOR"]) == (2, 16, 1)
+    assert "pad f32 64@56" not in chosen
