@@ -86,7 +86,11 @@ def notes(rows: Rows) -> list[str]:
 
 def section() -> str:
     """Markdown, from the results file."""
-    document = read_results("energy.json")
+    return render(read_results("energy.json"))
+
+
+def render(document: dict[str, Any]) -> str:
+    """Markdown of a results file of ``table_iv.py``."""
     rows, context = document["rows"], document["context"]
     lines = [HEAD, table(rows)]
     lines += ["", *(f"- {note}" for note in notes(rows)), *(f"- {r}" for r in ratios(rows)), ""]

@@ -125,12 +125,6 @@ def measured(row: dict[str, Any]) -> dict[str, Any]:
         return {**row, "energy": {"measured": False, "reason": str(error)}}
 
 
-def asked(results: Path | None) -> list[str]:
-    """The arguments without where results go."""
-    place = ("--json", str(results), f"--json={results}")
-    return [argument for argument in sys.argv[1:] if argument not in place]
-
-
 def main() -> int:
     """Measures all rows; exit code 1 if one could not be measured."""
     parser = parser_of(__doc__)
@@ -154,7 +148,7 @@ def main() -> int:
     }
     document: dict[str, Any] = {
         "context": run_context(options.device),
-        "command": asked(options.json),
+        "command": sys.argv[1:],
         "rows": [],
     }
     rows = document["rows"]

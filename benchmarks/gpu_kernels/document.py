@@ -28,22 +28,21 @@ def section() -> str:
 
 def kernels_section(document: Document) -> str:
     """Layers by tuned kernels and, where they were measured, by the paper's; whole networks."""
-    context, peak = document["context"], document["popcount_peak_tops"]
+    context, networks = document["context"], document["networks"]
     driver = context["opencl"]
     text = (
         f"{driver['device']}, driver {driver['driver']}; {context.get('cpu', 'CPU not recorded')}; "
         f"commit {context.get('commit') or 'not recorded'}; {context['date']}: `{COMMAND}`. "
-        "Kernel times by events, batch 1, medians."
+        "Kernel times by events, batch 1, medians; TOPS: 2 x multiply-accumulates over time. "
+        "`bconv2d_mma` uses the tensor cores."
     )
-    if peak is not None:
-        text += f" The peak of the popcount units is {peak:.0f} TOPS; `bconv2d_mma` uses the "
-        text += "tensor cores."
-    parts = ["## Kernels on a GPU", text]
-    whole = [network for network in document["networks"] if "whole" in network]
-    if whole:
-        parts += [_COMPARED, _networks_table(whole)]
-    rows = [row for network in document["networks"] for row in network["rows"]]
-    return "\n\n".join([*parts, _layers_table(rows, peak)])
+    whole = [network for network in networks if "whole" in network]
+    compared = [_COMPARED, _networks_table(whole)] if whole else []
+    rows = [_cells(row) for network in networks for row in network["rows"]]
+    head = ("layer", "kernel", "us", "TOPS", "paper's kernel, us", "over")
+    return "\n\n".join(
+        ["## Kernels on a GPU", text, *compared, markdown_table(head, rows, texts=2)]
+    )
 
 
 _COMPARED: Final = """*Paper*: the forms of the PhoneBit paper (`--kernels paper`,
@@ -79,30 +78,17 @@ def _networks_table(networks: list[Document]) -> str:
     return markdown_table(head, rows)
 
 
-def _layers_table(rows: list[Document], peak: float | None) -> str:
-    head = ["layer", "kernel", "us", "TOPS"]
-    head += ["share of the popcount peak"] if peak is not None else []
-    is_compared = any("paper" in row["choice"] for row in rows)
-    head += ["paper's kernel, us", "over"] if is_compared else []
-    return markdown_table(head, [_cells(row, peak, is_compared) for row in rows], texts=2)
-
-
-def _cells(row: Document, peak: float | None, is_compared: bool) -> list[str]:
+def _cells(row: Document) -> list[str]:
     choice, time_us = row["choice"], row["time_us"]
     tops = 2 * row["macs"] / (time_us["tuned"] * 1e6)
-    cells = [
-        row["layer"],
-        choice["tuned"].split()[0],
-        f"{time_us['tuned']:.1f}",
-        three_digits(tops),
-    ]
-    if peak is not None:
-        cells.append(f"{tops / peak:.0%}")
-    if is_compared:
-        same = choice["paper"] == choice["tuned"]
-        cells.append("the same" if same else f"`{choice['paper']}` {time_us['paper']:.1f}")
-        cells.append("" if same else f"**{time_us['paper'] / time_us['tuned']:.1f}x**")
-    return cells
+    cells = [row["layer"], choice["tuned"].split()[0], f"{time_us['tuned']:.1f}"]
+    cells.append(three_digits(tops))
+    if "paper" not in choice:
+        return [*cells, "not measured", ""]
+    if choice["paper"] == choice["tuned"]:
+        return [*cells, "the same", ""]
+    over = f"**{time_us['paper'] / time_us['tuned']:.1f}x**"
+    return [*cells, f"`{choice['paper']}` {time_us['paper']:.1f}", over]
 
 
 def overhead_table(documents: list[Document]) -> str:

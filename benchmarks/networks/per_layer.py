@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -52,15 +51,10 @@ def write_networks(folder: Path) -> dict[str, Path]:
     return files
 
 
-def write_onnx(path: Path) -> None:
-    """The file that the peers run."""
-    from benchmarks.peers.formats.torch_format import save_onnx
-
-    save_onnx(NETWORKS[NETWORK]("float"), path)
-
-
-def check_equal(fused: Network, unfused: Network, picture: dict[str, NDArray[Any]]) -> int:
-    """Compares every tensor that both networks have, the result among them.
+def check_equal(
+    one: Network, other: Network, picture: dict[str, NDArray[Any]], only_bits: bool = False
+) -> int:
+    """Compares every tensor that both networks have, the result among them, or those of bits.
 
     Returns:
         How many.
@@ -68,24 +62,21 @@ def check_equal(fused: Network, unfused: Network, picture: dict[str, NDArray[Any
     Raises:
         VerificationError: One is not equal to the last bit.
     """
-    ours, plain = fused.activations(picture), unfused.activations(picture)
-    shared = [name for name in ours if name in plain]
-    assert {info.name for info in fused.outputs} <= set(shared)
+    ours, others = one.activations(picture), other.activations(picture)
+    shared = [name for name in ours if name in others]
+    assert {info.name for info in one.outputs} <= set(shared)
+    if only_bits:
+        shared = [name for name in shared if ours[name].dtype == np.int8]
     for name in shared:
-        if not np.array_equal(ours[name], plain[name]):
-            count = int(np.sum(ours[name] != plain[name]))
+        if not np.array_equal(ours[name], others[name]):
+            count = int(np.sum(ours[name] != others[name]))
             raise VerificationError(
-                "the unfused network computes something else",
+                "the other network computes something else",
                 where=name,
                 expected="equal elements",
                 got=f"{count} of {ours[name].size} differ",
             )
     return len(shared)
-
-
-def profiled(network: Network, picture: dict[str, NDArray[Any]], repeats: int) -> Times:
-    """Milliseconds of each layer: medians of some passes, summed over the layer's ops."""
-    return by_layer((op.name, op.latency_ms) for op in network.profile(picture, repeats))
 
 
 def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
@@ -101,10 +92,11 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     pictures = {"fused": levels, "unfused": levels, "float": reals}
     equal = check_equal(networks["fused"], networks["unfused"], levels)
 
-    def turn(form: str) -> Callable[[], Times]:
-        return lambda: profiled(networks[form], pictures[form], options.repeats)
+    def layer_times(form: str) -> Times:
+        ops = networks[form].profile(pictures[form], options.repeats)
+        return by_layer((op.name, op.latency_ms) for op in ops)
 
-    contestants = {form: turn(form) for form in FORMS}
+    contestants = {form: partial(layer_times, form) for form in FORMS}
     peers, failures = _start_peers(options, folder, reals[name])
     contestants |= {
         engine: partial(peer_times, peer, options.repeats) for engine, peer in peers.items()
@@ -151,7 +143,9 @@ def _start_peers(
     task = {"model": str(model), "picture": str(data), "threads": options.threads}
     task["variant"] = "nodes"
     try:
-        write_onnx(model)
+        from benchmarks.peers.formats.torch_format import save_onnx
+
+        save_onnx(NETWORKS[NETWORK]("float"), model)
     except ImportError as error:
         return {}, dict.fromkeys(PEER_ENGINES, f"no ONNX file of the float twin: {error}")
     np.save(data, picture)

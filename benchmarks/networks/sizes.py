@@ -54,9 +54,10 @@ def measure(name: str) -> dict[str, Any]:
 def main() -> None:
     """Command line."""
     parser = parser_of(__doc__)
+    parser.add_argument("--networks", nargs="+", choices=PAPER_MB, default=list(PAPER_MB))
     parser.add_argument("--json", type=Path, default=FILE)
     options = parser.parse_args()
-    rows = {name: measure(name) for name in PAPER_MB}
+    rows = {name: measure(name) for name in options.networks}
     document = {"context": run_context(), "networks": rows}
     write_results(options.json, document)
     print(sizes_table(document))

@@ -43,7 +43,7 @@ def render(document: Document) -> str:
     parts = [
         "## Whole networks on the CPU beside other engines",
         f"{provenance(context, 'python -m benchmarks.peers.compare_networks')}, "
-        "see `benchmarks/peers/README.md`; raw numbers: `benchmarks/results/peers_cpu.json`.",
+        "see `benchmarks/peers/README.md`.",
         "All engines run in turn, each in its own process pinned to as many cores as it has "
         "threads. Milliseconds are medians, from array to array; in brackets the 10th and 90th "
         "percentile; *over* is the median of the ratios to PhoneBit within a round. Rounds count "

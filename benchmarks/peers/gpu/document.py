@@ -41,8 +41,7 @@ PhoneBit (OpenCL) runs the binary network, the other engines its float twin in h
 are host to host, NumPy arrays in and out, medians over interleaved rounds; in brackets the
 time on the device alone, where an engine reports it: inferences queued back to back, nothing
 copied. Ratios are medians of the rounds' own.
-{provenance(context, "python -m benchmarks.peers.gpu.compare")}; raw numbers:
-`benchmarks/results/{FILE}`."""
+{provenance(context, "python -m benchmarks.peers.gpu.compare")}."""
 
 
 def latency_table(networks: list[Row], batch: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -130,7 +131,8 @@ def test_a_peer_s_times_are_medians_of_its_passes() -> None:
 def test_a_peer_that_does_not_start_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(per_layer, "write_onnx", lambda path: path.touch())
+    writer = SimpleNamespace(save_onnx=lambda graph, path: path.touch())
+    monkeypatch.setitem(sys.modules, "benchmarks.peers.formats.torch_format", writer)
     picture = np.zeros((1, 4, 4, 3), np.float32)
     options = SimpleNamespace(device="cpu", threads=1, peer_python=str(tmp_path / "python"))
     peers, failures = per_layer._start_peers(options, tmp_path, picture)
