@@ -1,4 +1,4 @@
-"""``phonebit models``: the networks that come with PhoneBit, with seeded weights."""
+"""``phonebit models``: the networks that come with PhoneBit, trained or with seeded weights."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from phonebit.layer_info import shape_text
 
 if TYPE_CHECKING:
     from phonebit.models.networks import NetworkFacts
+    from phonebit.models.trained import TrainedNetwork
 
 
 class ModelForm(StrEnum):
@@ -66,20 +67,50 @@ def models(
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List the networks of PhoneBit, or write one with seeded weights."""
+    """List the networks of PhoneBit, or write one: trained, or with seeded weights."""
+    from phonebit.models.networks import NETWORKS
+    from phonebit.models.trained import TRAINED
+
+    if name in TRAINED:
+        if form is not None or float_weights is not None:
+            raise InputError(f"{name} is trained: it has one form, and its own weights")
+        _write_trained(name, to or Path(f"{name}.pbit"), force, as_json)
+        return
     if name is not None:
+        if name not in NETWORKS:
+            known = ", ".join((*TRAINED, *NETWORKS))
+            raise InputError("no such network", expected=f"one of {known}", got=repr(name))
         weights = float_weights or FloatWeights.f32
         _write(name, to, form or ModelForm.binary, weights, force, as_json)
         return
     if to is not None or form is not None or float_weights is not None:
         raise InputError("options for a file, but no network", hint="say which: NAME -o OUT")
-    from phonebit.models.networks import NETWORKS
-
     facts = {known: definition.facts() for known, definition in NETWORKS.items()}
     if as_json:
-        print_json({known: _as_dict(entry) for known, entry in facts.items()})
+        trained = {known: asdict(entry) for known, entry in TRAINED.items()}
+        print_json(trained | {known: _as_dict(entry) for known, entry in facts.items()})
     else:
+        output().print(_trained_table(TRAINED), "")
         output().print(_table(facts))
+
+
+def _write_trained(name: str, target: Path, force: bool, as_json: bool) -> None:
+    from phonebit.format.writer import PBIT_FILE
+    from phonebit.models.trained import TRAINED, trained_file
+    from phonebit.output_files import write_output
+
+    content = trained_file(name).read_bytes()
+    write_output(target, content, PBIT_FILE, replace_any=force)
+    network = TRAINED[name]
+    if as_json:
+        facts = asdict(network)
+        print_json({**facts, "output_path": str(target), "size_after_bytes": len(content)})
+        return
+    size = bytes_text(len(content))
+    output().print(
+        f"wrote [bold]{escape(str(target))}[/], {size}: {network.result}, {network.task}",
+        soft_wrap=True,
+    )
 
 
 def _write(
@@ -108,9 +139,21 @@ def _as_dict(facts: NetworkFacts) -> dict[str, Any]:
     return {**asdict(facts), "binary_mac_share": facts.binary_mac_share}
 
 
+def _trained_table(trained: dict[str, TrainedNetwork]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("trained network", no_wrap=True, style="bold")
+    table.add_column("input", no_wrap=True)
+    table.add_column("result", justify="right", no_wrap=True)
+    for title in ("on", "recipe"):
+        table.add_column(title, overflow="fold")
+    for name, entry in trained.items():
+        table.add_row(name, entry.input, entry.result, entry.task, entry.recipe)
+    return table
+
+
 def _table(facts: dict[str, NetworkFacts]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("network", no_wrap=True, style="bold")
+    table.add_column("seeded weights", no_wrap=True, style="bold")
     for title in ("input", "output"):
         table.add_column(title, no_wrap=True)
     for title in ("parameters", "MACs", "binary"):

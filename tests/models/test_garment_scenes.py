@@ -19,6 +19,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip insta
 from phonebit import Network  # noqa: E402
 from phonebit.detection import read_head  # noqa: E402
 from phonebit.detection.yolov2 import decode  # noqa: E402
+from phonebit.models.trained import trained_file  # noqa: E402
 from training import packed_checkpoint  # noqa: E402
 from training.fashion_mnist.dataset import CLASS_NAMES, DEFAULT_DIR, Split  # noqa: E402
 from training.garment_scenes import evaluate, fitting, scenes, train  # noqa: E402
@@ -234,9 +235,12 @@ def test_the_shipped_checkpoint_finds_garments(tmp_path: Path) -> None:
     if not (DEFAULT_DIR / "t10k-images-idx3-ubyte.gz").is_file():
         pytest.skip(f"no Fashion-MNIST in {DEFAULT_DIR}: apt-get install dataset-fashion-mnist")
     assert path.stat().st_size < MAX_BYTES
-    made = train.make_scenes(DEFAULT_DIR, "t10k", SCENES, train.SEED)
-    row = evaluate.evaluate(path, ["cpu"], SceneSet.collect(made, SCENES))
+    made = list(train.make_scenes(DEFAULT_DIR, "t10k", SCENES, train.SEED))
+    row = evaluate.evaluate(path, ["cpu"], SceneSet.collect(iter(made), SCENES))
     assert row["engine"]["cpu"]["scenes_with_equal_outputs"] == SCENES
     assert row["engine"]["cpu"]["map"] == row["map_in_torch"]
+    _, module = packed_checkpoint.load(path, train.NETWORKS)
+    shipped = Network.load(trained_file("garments-yolov2-tiny"), "cpu")
+    assert evaluate.compare(module, [shipped], SceneSet.collect(iter(made[:2]), 2)).equal() == [2]
     log = json.loads((train.HERE / "training.json").read_text())["networks"][SHIPPED]
     assert abs(row["map_in_torch"] - log["map"]) < MAP_MARGIN

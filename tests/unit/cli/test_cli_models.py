@@ -1,21 +1,28 @@
-"""``phonebit models``: the list, the file that it writes, and what it refuses."""
+"""``phonebit models``: the list, the files that it writes, and what it refuses."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from phonebit import Network
+from phonebit.cli.demo import model_folder, true_label
 from phonebit.models.networks import NETWORKS
+from phonebit.models.trained import TRAINED
 from support.cli_process import Cli
+
+ROOT = Path(__file__).parents[3]
+LABELS = (ROOT / "models" / "fashion_mnist" / "labels.txt").read_text().split()
 
 
 def test_the_list_names_every_network_with_its_size(cli: Cli) -> None:
     done = cli("models")
     assert done.code == 0, done.err
     lines = done.out.splitlines()
-    for name in NETWORKS:
+    for name in (*TRAINED, *NETWORKS):
         assert any(line.startswith(f"{name} ") for line in lines), name
     alexnet = next(line for line in lines if line.startswith("alexnet "))
     for text in ("u8 227x227x3", "62.4 M", "90.4 %", "Krizhevsky"):
@@ -24,9 +31,53 @@ def test_the_list_names_every_network_with_its_size(cli: Cli) -> None:
 
 def test_the_list_as_json(cli: Cli) -> None:
     document = cli("models", "--json").document
-    assert list(document) == list(NETWORKS)
+    assert list(document) == [*TRAINED, *NETWORKS]
     assert document["yolov2_tiny"]["output_shape"] == [13, 13, 125]
     assert 0.97 < document["yolov2_tiny"]["binary_mac_share"] < 0.98
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_a_trained_network_is_written_with_preprocessing_and_labels(
+    name: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = cli("models", name)
+    assert done.code == 0, done.err
+    assert TRAINED[name].result in done.out
+    network = Network.load(f"{name}.pbit", device="cpu")
+    (info,) = network.inputs
+    height, width, _ = info.shape
+    assert TRAINED[name].input.startswith(f"{height}x{width} ")
+    assert info.name in network.preprocessing
+    assert network.labels == LABELS
+    with model_folder() as folder:
+        images = sorted((folder / "pictures").glob("*.png"))
+        document = cli("run", f"{name}.pbit", "--device", "cpu", "--json", *images).document
+    if "yolo" not in name:
+        best = [image["top"][0]["label"] for image in document["results"]]
+        assert sum(map(str.__eq__, best, map(true_label, images))) >= 17
+
+
+def trained(recipe: str) -> Any:
+    return json.loads((ROOT / "training" / recipe / "training.json").read_text())
+
+
+def test_the_listed_results_are_those_of_the_trainings() -> None:
+    torch = trained("fashion_mnist_torch")["networks"]
+    accuracies = {
+        "fashion-larq": trained("fashion_mnist")["binary"]["test_accuracy"],
+        "fashion-vgg-small": torch["vgg_small"]["binary"]["test_accuracy"],
+        "fashion-alexnet": torch["alexnet_small"]["binary"]["test_accuracy"],
+        "fashion-resnet18": torch["resnet18_small"]["binary"]["test_accuracy"],
+    }
+    expected = {name: f"{100 * accuracy:.2f} %" for name, accuracy in accuracies.items()}
+    precision = trained("garment_scenes")["networks"]["yolov2_tiny_half"]["map"]
+    expected["garments-yolov2-tiny"] = f"mAP {100 * precision:.1f} %"
+    assert {name: network.result for name, network in TRAINED.items()} == expected
+
+
+def test_a_trained_network_has_one_form(cli: Cli) -> None:
+    assert "is trained" in cli.refused("models", "fashion-larq", "--form", "float")
 
 
 def test_a_network_is_written(cli: Cli, tmp_path: Path) -> None:
@@ -59,7 +110,7 @@ def test_the_float_twin_and_half_weights(cli: Cli, tmp_path: Path) -> None:
 def test_an_unknown_network_is_refused_with_the_known_ones(cli: Cli) -> None:
     text = cli.refused("models", "resnet50")
     assert "'resnet50'" in text
-    for name in NETWORKS:
+    for name in (*TRAINED, *NETWORKS):
         assert name in text
 
 
