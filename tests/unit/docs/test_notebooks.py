@@ -1,0 +1,49 @@
+"""Notebooks in examples/: their cells run in order and find what they compare to be equal."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).parents[3] / "examples" / "notebooks"
+
+
+def run(notebook: str) -> tuple[dict[str, Any], list[Any]]:
+    """Runs the cells; gives their names, and the values that a notebook would show."""
+    document = json.loads((FOLDER / f"{notebook}.ipynb").read_text(encoding="utf-8"))
+    names: dict[str, Any] = {}
+    shown = []
+    for cell in document["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        assert cell["outputs"] == [], "stored outputs depend on the machine: clear them"
+        code = ast.parse("".join(cell["source"]))
+        last = code.body.pop() if isinstance(code.body[-1], ast.Expr) else None
+        exec(compile(code, f"{notebook}.ipynb", "exec"), names)
+        if last is not None:
+            shown.append(eval(compile(ast.Expression(last.value), notebook, "eval"), names))
+    return names, shown
+
+
+@pytest.mark.parametrize(
+    ("notebook", "framework"),
+    [
+        pytest.param("pytorch", "torch", marks=pytest.mark.torch),
+        pytest.param("larq", "larq", marks=pytest.mark.framework),
+    ],
+)
+def test_notebook(
+    notebook: str, framework: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip(framework)
+    monkeypatch.chdir(tmp_path)
+    names, shown = run(notebook)
+    assert names["report"].binary_mac_share > 0.9
+    equal = names["scores"].argmax(1) == names["expected"]
+    assert equal.mean() >= 0.99  # ties in float32 aside
+    tables = [value._repr_html_() for value in shown if hasattr(value, "_repr_html_")]
+    assert len(tables) >= 2 and all("<table" in table for table in tables)
