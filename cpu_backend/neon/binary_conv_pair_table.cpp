@@ -259,7 +259,7 @@ struct Neon {
 /// run on.
 bool looks_up_fast() {
 #if defined(__linux__)
-  if (!PHONEBIT_HAS_HWCAP(AT_HWCAP, HWCAP_CPUID)) return true;
+  if (!PHONEBIT_HAS_HWCAP(AT_HWCAP, HWCAP_CPUID, "")) return true;
   uint64_t midr;
   asm("mrs %0, MIDR_EL1" : "=r"(midr));
   const unsigned implementer = midr >> 24 & 0xff, part = midr >> 4 & 0xfff;

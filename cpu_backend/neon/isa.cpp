@@ -13,7 +13,7 @@ static bool supported() { return true; }
 #else
 static constexpr const char kFeatures[] = "Advanced SIMD, VFPv4";
 static bool supported() {
-  return PHONEBIT_HAS_HWCAP(AT_HWCAP, HWCAP_NEON) && PHONEBIT_HAS_HWCAP(AT_HWCAP, HWCAP_VFPv4);
+  return PHONEBIT_HAS_HWCAP(AT_HWCAP, HWCAP_NEON, "") && PHONEBIT_HAS_HWCAP(AT_HWCAP, HWCAP_VFPv4, "");
 }
 #endif
 

@@ -6,7 +6,9 @@ namespace phonebit::engine::cpu {
 
 PHONEBIT_DEPTHWISE_TRAMPOLINE(neon)
 
-static bool supported() { return PHONEBIT_HAS_HWCAP(AT_HWCAP, HWCAP_ASIMDDP); }
+static bool supported() {
+  return PHONEBIT_HAS_HWCAP(AT_HWCAP, HWCAP_ASIMDDP, "hw.optional.arm.FEAT_DotProd");
+}
 
 const Isa kNeonDotprodIsa = {
     kNeonDotprodName,    "Advanced SIMD, dot products",

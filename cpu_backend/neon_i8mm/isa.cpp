@@ -7,7 +7,7 @@ namespace phonebit::engine::cpu {
 
 PHONEBIT_DEPTHWISE_TRAMPOLINE(neon)
 
-static bool supported() { return PHONEBIT_HAS_HWCAP(AT_HWCAP2, HWCAP2_I8MM); }
+static bool supported() { return PHONEBIT_HAS_HWCAP(AT_HWCAP2, HWCAP2_I8MM, "hw.optional.arm.FEAT_I8MM"); }
 
 const Isa kNeonI8mmIsa = {
     kNeonI8mmName,       "Advanced SIMD, 8-bit matrix products",

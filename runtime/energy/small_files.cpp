@@ -1,8 +1,6 @@
 #include "energy/small_files.h"
 
 #include <dirent.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,6 +8,7 @@
 #include <memory>
 #include <system_error>
 
+#include "system/calls.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::energy {
@@ -26,7 +25,7 @@ constexpr size_t kLargestBytes = 65536;  // the kernel's own are a page
 
 /// The file's text; gives 0, or errno's reason why it cannot be read.
 int read_file(const std::string& path, std::string& text) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int file = system::open_to_read(path);
   if (file < 0) return errno;
   char page[4096];
   int reason = 0;

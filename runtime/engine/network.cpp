@@ -13,7 +13,7 @@
 #include "engine/descriptions.h"
 #include "engine/make_backend.h"
 #include "loader/loader.h"
-#include "memory/physical_memory.h"
+#include "system/calls.h"
 #include "threads/affinity.h"
 #include "threads/floating_point_scope.h"
 #include "threads/fork_generation.h"
@@ -128,7 +128,7 @@ loader::FileAccess access_of(const Options& options) { return {options.in_place,
 Options with_limits(Options options) {
   constexpr uint64_t kMostBytes = uint64_t{4} << 30;
   if (options.max_memory_bytes == 0)
-    options.max_memory_bytes = std::min(kMostBytes, memory::physical_bytes() / 2);
+    options.max_memory_bytes = std::min(kMostBytes, system::physical_bytes() / 2);
   if (options.max_work == 0.0) options.max_work = 1e12 * threads::available_processors();
   return options;
 }

@@ -1,16 +1,12 @@
 #include "loader/file_bytes.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <limits>
 #include <utility>
 
+#include "system/calls.h"
 #include "types/cancellation.h"
 #include "types/fail.h"
 
@@ -44,8 +40,7 @@ void check_not_empty(uint64_t size) {
 }  // namespace
 
 FileBytes FileBytes::of_path(const std::string& path, const FileAccess& access) {
-  // O_NONBLOCK: opening a named pipe must fail below, not wait for a writer.
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  const Descriptor file{system::open_to_read(path)};
   if (file.fd < 0) {
     const char* advice = errno == ENOENT ? "; check the path" : "";
     fail(ErrorCode::input, "cannot open: %s%s", std::strerror(errno), advice);
@@ -106,8 +101,7 @@ FileBytes FileBytes::read(int descriptor, uint64_t offset, uint64_t size, const 
   for (uint64_t done = 0; done < size;) {
     cancellation.check();
     const size_t piece = std::min<uint64_t>(kPieceBytes, size - done);
-    const ssize_t count =
-        ::pread(descriptor, result.copy_.data() + done, piece, static_cast<off_t>(offset + done));
+    const int64_t count = system::read_at(descriptor, result.copy_.data() + done, piece, offset + done);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail(ErrorCode::input, "cannot read: %s", std::strerror(errno));
     if (count == 0)
@@ -121,14 +115,14 @@ FileBytes FileBytes::read(int descriptor, uint64_t offset, uint64_t size, const 
 /// Mappings start at a page, so the page that holds `offset` is mapped from its beginning.
 FileBytes FileBytes::mapped(int descriptor, uint64_t offset, uint64_t size) {
   check_not_empty(size);
-  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  const uint64_t page = system::mapping_granularity();
   const uint64_t skipped = offset % page, first = offset - skipped;
   if (size > std::numeric_limits<size_t>::max() - skipped ||
       first > static_cast<uint64_t>(std::numeric_limits<off_t>::max()))
     fail(ErrorCode::device, "the file does not fit into this machine's address space");
   const auto bytes = static_cast<size_t>(skipped + size);
-  void* const address = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, descriptor, static_cast<off_t>(first));
-  if (address == MAP_FAILED)
+  void* const address = system::map(descriptor, first, bytes);
+  if (address == nullptr)
     fail(errno == EACCES ? ErrorCode::input : ErrorCode::device, "cannot map %zu bytes: %s", bytes,
          std::strerror(errno));
   FileBytes result;
@@ -140,7 +134,7 @@ FileBytes FileBytes::mapped(int descriptor, uint64_t offset, uint64_t size) {
 }
 
 FileBytes::~FileBytes() {
-  if (mapping_ != nullptr) ::munmap(mapping_, mapping_bytes_);
+  if (mapping_ != nullptr) system::unmap(mapping_, mapping_bytes_);
 }
 
 FileBytes::FileBytes(FileBytes&& other) noexcept

@@ -1,8 +1,7 @@
 #include "memory/aligned_buffer.h"
 
-#include <cstdlib>
-
 #include "memory/arena_plan.h"
+#include "system/calls.h"
 #include "types/fail.h"
 
 #if defined(__linux__)
@@ -19,9 +18,8 @@ constexpr size_t kHugePage = size_t{2} << 20;
 AlignedBuffer::AlignedBuffer(size_t size, const char* what) {
   if (size == 0) return;
   const bool is_large = size >= 2 * kHugePage;
-  void* address = nullptr;
-  if (::posix_memalign(&address, is_large ? kHugePage : kArenaAlignment, size) != 0)
-    fail(ErrorCode::device, "not enough memory: %zu bytes for %s", size, what);
+  void* const address = system::allocate(is_large ? kHugePage : kArenaAlignment, size);
+  if (address == nullptr) fail(ErrorCode::device, "not enough memory: %zu bytes for %s", size, what);
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   // Only a hint, so its result does not matter.
   if (is_large) static_cast<void>(::madvise(address, size / kHugePage * kHugePage, MADV_HUGEPAGE));
@@ -30,6 +28,6 @@ AlignedBuffer::AlignedBuffer(size_t size, const char* what) {
   size_ = size;
 }
 
-AlignedBuffer::~AlignedBuffer() { std::free(data_); }
+AlignedBuffer::~AlignedBuffer() { system::release(data_); }
 
 }  // namespace phonebit::engine::memory

@@ -1,15 +1,11 @@
 #include "opencl/binary_store.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 
 #include "loader/crc32.h"
+#include "system/calls.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::opencl {
@@ -53,8 +49,7 @@ uint64_t fnv1a(const std::string& text, uint64_t hash) {
 /// False for anything but a regular file of a plausible size that can be read to its end. `exists`: whether
 /// there is something.
 bool read_file(const std::string& path, std::string& into, bool& exists) {
-  // O_NONBLOCK: a named pipe must not make us wait for a writer.
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  const Descriptor file{system::open_to_read(path)};
   exists = file.fd >= 0;
   struct stat status{};
   if (!exists || ::fstat(file.fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > max_bytes)
@@ -85,7 +80,7 @@ bool write_all(int fd, const void* data, size_t bytes) {
 void create_directories(const std::string& path) {
   for (size_t end = 1; end != std::string::npos;) {
     end = path.find('/', end);
-    ::mkdir(path.substr(0, end).c_str(), 0700);
+    system::make_folder(path.substr(0, end));
     if (end != std::string::npos) ++end;
   }
 }
@@ -131,15 +126,15 @@ void BinaryStore::store(const std::string& key, const std::string& binary) const
   create_directories(directory_);
   static std::atomic<unsigned> count{0};
   const std::string target = path(key);
-  const std::string temporary = target + format_text(".%ld.%u", static_cast<long>(::getpid()), count++);
+  const std::string temporary = target + format_text(".%ld.%u", system::process_number(), count++);
   bool is_written = false;
   {
-    const Descriptor file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};
+    const Descriptor file{system::create(temporary, 0600)};
     if (file.fd < 0) return;
     is_written = write_all(file.fd, &header, sizeof header) && write_all(file.fd, key.data(), key.size()) &&
                  write_all(file.fd, binary.data(), binary.size());
   }
-  if (!is_written || ::rename(temporary.c_str(), target.c_str()) != 0) ::unlink(temporary.c_str());
+  if (!is_written || system::replace(temporary, target) != 0) system::remove(temporary);
 }
 
 }  // namespace phonebit::engine::opencl

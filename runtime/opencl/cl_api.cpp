@@ -1,7 +1,5 @@
 #include "opencl/cl_api.h"
 
-#include <dlfcn.h>
-
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "opencl/cl_functions.h"
+#include "system/calls.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::opencl {
@@ -31,8 +30,14 @@ Library& library() {
 /// Names of the loader first, then, where there is none (Android before version 12, or without a loader), of
 /// the drivers themselves.
 const char* const default_names[] = {
+#if defined(_WIN32)
+    "OpenCL.dll",
+#elif defined(__APPLE__)
+    "/System/Library/Frameworks/OpenCL.framework/OpenCL",
+#else
     "libOpenCL.so.1",
     "libOpenCL.so",
+#endif
 #if defined(__ANDROID__)
 #if defined(__LP64__)
     "/vendor/lib64/libOpenCL.so",
@@ -62,8 +67,8 @@ using FindFunction = void* (*)(const char* name);
 /// libOpenCL-pixel.so of Google's Tensor exports no function of OpenCL, but one that finds them once it was
 /// told to. Null for other libraries.
 FindFunction finder(void* handle) {
-  const auto enable = reinterpret_cast<void (*)()>(::dlsym(handle, "enableOpenCL"));
-  const auto find = reinterpret_cast<FindFunction>(::dlsym(handle, "loadOpenCLPointer"));
+  const auto enable = reinterpret_cast<void (*)()>(system::find_symbol(handle, "enableOpenCL"));
+  const auto find = reinterpret_cast<FindFunction>(system::find_symbol(handle, "loadOpenCLPointer"));
   if (enable == nullptr || find == nullptr) return nullptr;
   enable();
   return find;
@@ -80,7 +85,7 @@ struct Symbols {
 };
 
 void* Symbols::optional(const char* name) const {
-  return find != nullptr ? find(name) : ::dlsym(handle, name);
+  return find != nullptr ? find(name) : system::find_symbol(handle, name);
 }
 
 void* Symbols::required(const char* name) {
@@ -105,16 +110,16 @@ const char* resolve(void* handle, Api& functions) {
 
 /// Loads one library; on failure appends to `problem`. It is never closed: drivers leave threads behind.
 bool load(const std::string& path, Library& into) {
-  void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  std::string problem;
+  void* const handle = system::load_library(path.c_str(), problem);
   if (handle == nullptr) {
-    const char* const reason = ::dlerror();
-    into.problem += "\n  " + path + ": " + (reason != nullptr ? reason : "cannot be loaded");
+    into.problem += "\n  " + path + ": " + problem;
     return false;
   }
   Api functions;
   if (const char* const missing = resolve(handle, functions)) {
     into.problem += "\n  " + path + ": has no function " + missing + "; OpenCL 1.2 is needed";
-    ::dlclose(handle);
+    system::unload_library(handle);
     return false;
   }
   into.functions = functions;

@@ -175,7 +175,12 @@ std::string cache_directory(const std::string& configured) {
   if (const std::string named = variable("PHONEBIT_CACHE_DIR"); !named.empty()) return named;
   // The XDG specification has relative paths ignored.
   if (const std::string base = variable("XDG_CACHE_HOME"); base[0] == '/') return base + "/phonebit";
-  if (const std::string home = variable("HOME"); !home.empty()) return home + "/.cache/phonebit";
+#if defined(_WIN32)
+  constexpr const char* kHome = "USERPROFILE";
+#else
+  constexpr const char* kHome = "HOME";
+#endif
+  if (const std::string home = variable(kHome); !home.empty()) return home + "/.cache/phonebit";
   return "";
 }
 

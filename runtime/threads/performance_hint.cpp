@@ -1,10 +1,9 @@
 #include "threads/performance_hint.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <vector>
 
+#include "system/calls.h"
 #include "threads/affinity.h"
 
 namespace phonebit::engine::threads {
@@ -16,7 +15,7 @@ int64_t target_ns(int64_t fastest_ns) { return std::max<int64_t>(fastest_ns / 10
 
 template <class Function>
 bool find_function(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(library, name));
+  function = reinterpret_cast<Function>(system::find_symbol(library, name));
   return function != nullptr;
 }
 
@@ -36,12 +35,13 @@ struct PerformanceHint::Functions {
   Functions(const Functions&) = delete;
   Functions& operator=(const Functions&) = delete;
   ~Functions() {
-    if (library != nullptr) ::dlclose(library);
+    if (library != nullptr) system::unload_library(library);
   }
 
   /// False where something is missing.
   bool load(const char* name) {
-    library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    std::string problem;
+    library = system::load_library(name, problem);
     if (library == nullptr || !find_function(library, "APerformanceHint_getManager", get_manager) ||
         !find_function(library, "APerformanceHint_createSession", create_session) ||
         !find_function(library, "APerformanceHint_updateTargetWorkDuration", update_target) ||

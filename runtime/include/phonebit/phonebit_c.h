@@ -32,7 +32,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(_WIN32)
+#if defined(_WIN32) && defined(PHONEBIT_BUILDS_LIBRARY)
+#define PHONEBIT_API __declspec(dllexport)
+#elif defined(_WIN32)
 #define PHONEBIT_API
 #else
 #define PHONEBIT_API __attribute__((visibility("default")))
