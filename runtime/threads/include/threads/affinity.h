@@ -36,7 +36,7 @@ class AffinityScope {
 #if defined(__linux__)
   cpu_set_t before_;
 #endif
-  bool is_changed_ = false;
+  [[maybe_unused]] bool is_changed_ = false;
   bool is_in_force_ = true;
 };
 

@@ -86,7 +86,7 @@ class ThreadPool {
   std::chrono::microseconds patience_;
   /// All that workers may use, and the one of them that they were last told to leave alone.
   std::vector<int> processors_;
-  int caller_processor_ = -1;
+  [[maybe_unused]] int caller_processor_ = -1;
   unsigned fork_generation_;
 };
 
