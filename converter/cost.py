@@ -58,11 +58,12 @@ def bytes_moved(graph: Graph) -> int:
     for node in graph.nodes:
         if not isinstance(node.op, Input):
             values = {*node.inputs, *node.outputs}
-            total += sum(_tensor_bytes(graph.types[name]) for name in values) + stored_bytes(node)
+            total += sum(tensor_bytes(graph.types[name]) for name in values) + stored_bytes(node)
     return total
 
 
-def _tensor_bytes(kind: TensorType) -> int:
+def tensor_bytes(kind: TensorType) -> int:
+    """Bytes of an activation of one image; bits are packed, 32 channels to a word."""
     height, width, channels = kind.shape
     if kind.dtype == DataType.BIT:
         return height * width * -(-channels // 32) * 4

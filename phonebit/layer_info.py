@@ -109,6 +109,25 @@ class LayerProfile:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class PartProfile:
+    """Measured time of what one processor computes of a layer, as a plan says.
+
+    Attributes:
+        stage: of the plan.
+        processor: "cpu" or "gpu".
+        layer: index among the network's layers.
+        part: of the layer's output: rows from, up to, channels from, up to.
+        latency_ms: milliseconds for one input, waiting for the other processor not included.
+    """
+
+    stage: int
+    processor: str
+    layer: int
+    part: tuple[int, int, int, int]
+    latency_ms: float
+
+
 def make_profiles(
     layers: Sequence[LayerInfo], latencies_ms: Sequence[float], batch: int
 ) -> list[LayerProfile]:

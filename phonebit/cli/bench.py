@@ -73,6 +73,7 @@ def bench(
     preprocessing: PreprocessingOption = None,
 ) -> None:
     """Measure latency, throughput and energy on random inputs or on an image."""
+    from phonebit.devices.environment import environment
     from phonebit.network import Network
 
     energy_flags = EnergyFlags(energy, energy_source, energy_seconds, idle)
@@ -105,6 +106,7 @@ def bench(
         "memory": network.memory,
         "startup": network.startup,
         "coexec": network.coexec,
+        "environment": environment(device),
     }
     if energy:
         document["energy"] = bench_energy(network, inputs, energy_flags, quiet=as_json)

@@ -119,6 +119,7 @@ def evaluate(
     """
     from phonebit.cli.eval_text import print_evaluation
     from phonebit.detection import Limits
+    from phonebit.devices.environment import environment
     from phonebit.evaluation import evaluate as evaluate_network
     from phonebit.evaluation.evaluate import LIMITS
     from phonebit.network import Network
@@ -153,7 +154,8 @@ def evaluate(
         )
     if as_json:
         served = {"device": network.device, "isa": network.isa, "threads": network.threads}
-        print_json({**found.to_dict(), **served, "precision": precision})
+        more = {**served, "precision": precision, "environment": environment(device)}
+        print_json({**found.to_dict(), **more})
     else:
         print_evaluation(output(), found, network)
     if len(found.errors) == len(found.images):

@@ -10,6 +10,7 @@ import typer
 from phonebit.cli.android import android
 from phonebit.cli.bench import bench
 from phonebit.cli.collect import collect
+from phonebit.cli.compare import compare
 from phonebit.cli.completion import completion
 from phonebit.cli.console import CommandGroup
 from phonebit.cli.convert import convert
@@ -21,6 +22,7 @@ from phonebit.cli.inspect import inspect
 from phonebit.cli.kernels import kernels
 from phonebit.cli.models import models
 from phonebit.cli.plan import plan
+from phonebit.cli.profile import profile
 from phonebit.cli.run import run
 from phonebit.cli.selftest import selftest
 from phonebit.cli.train_predictor import train_predictor
@@ -29,8 +31,8 @@ from phonebit.cli.verify import verify
 
 app = CommandGroup("phonebit", "Convert, run, check and measure binary neural networks.")
 for command in (
-    convert, inspect, run, verify, evaluate, bench, devices, selftest, tune, collect,
-    train_predictor, plan, demo, models, doctor, completion,
+    convert, inspect, run, verify, evaluate, bench, profile, compare, devices, selftest, tune,
+    collect, train_predictor, plan, demo, models, doctor, completion,
 ):  # fmt: skip
     app.add(command, "eval" if command is evaluate else None)  # a function eval would hide Python's
 app.add_typer(android)

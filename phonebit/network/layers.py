@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from phonebit.errors import InputError
-from phonebit.layer_info import LayerProfile, make_profiles
+from phonebit.layer_info import LayerProfile, PartProfile, make_profiles
 from phonebit.network.description import NetworkDescription
 from phonebit.network.input_checks import Array, ArrayLike, check_inputs
+
+if TYPE_CHECKING:
+    from phonebit.planner.plan.execution_plan import PlannedPart
 
 
 class NetworkLayers(NetworkDescription):
@@ -48,6 +52,38 @@ class NetworkLayers(NetworkDescription):
             raise InputError("too few", where="repeats", expected="at least 1", got=repeats)
         arrays = check_inputs(x, self._inputs)
         return make_profiles(self._layers, self._engine.profile(arrays, repeats), len(arrays[0]))
+
+    def profile_parts(self, repeats: int = 10) -> list[PartProfile]:
+        """Measure what each processor of "gpu+cpu" computes of each layer, as the plan says.
+
+        Layers are measured one by one on random content.
+
+        Args:
+            repeats: runs to take the least of, at least 1.
+
+        Returns:
+            One entry per part of the plan, in its order; none on one processor.
+
+        Raises:
+            InputError: if ``repeats`` is below 1.
+            DeviceError: if the GPU fails.
+        """
+        if repeats < 1:
+            raise InputError("too few", where="repeats", expected="at least 1", got=repeats)
+        parts = self.plan.parts if self.plan else ()
+        shares: dict[int, dict[str, PlannedPart]] = {}
+        for part in parts:
+            shares.setdefault(part.layer, {})[part.processor.name.lower()] = part
+        times = {}
+        for index, both in shares.items():
+            cpu, gpu = (both[s].part if s in both else None for s in ("cpu", "gpu"))
+            times[index] = self._engine.measure_layer(index, cpu, gpu, repeats)
+        profiles = []
+        for part in parts:
+            side = part.processor.name.lower()
+            latency_ms = times[part.layer][f"{side}_us"] / 1e3
+            profiles.append(PartProfile(part.stage, side, part.layer, part.part, latency_ms))
+        return profiles
 
     def run_layer(self, index: int, operands: list[Array]) -> dict[str, Array]:
         """Run one layer alone, on given operands; ``phonebit verify`` is built on this.

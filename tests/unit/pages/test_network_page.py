@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -16,37 +14,7 @@ from phonebit.pages.graph_svg import svg_file
 from phonebit.pages.network_graph import Line, network_graph
 from phonebit.pages.network_page import network_page
 from support.cli_process import Cli
-
-HOSTILE = "<script>alert('&')</script>\x1b[31m\u202e"
-VOID = {"meta"}
-
-
-class Checker(HTMLParser):
-    """Every element is closed by its own end; no element that could load or run anything."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert tag not in {"script", "link", "img", "iframe", "object", "use", "image"}
-        assert not [name for name, _ in attrs if name.startswith("on") or name == "src"]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-
-def check_page(page: str) -> None:
-    """Of any page: it parses, loads nothing and shows no character that steers."""
-    checker = Checker()
-    checker.feed(page)
-    assert checker.open == []
-    references = re.findall(r"\w+://[^\s\"'<>]*|url\([^)]*\)|@import", page)
-    assert set(references) <= {"http://www.w3.org/2000/svg"}
-    assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e]", page)
-    assert "prefers-color-scheme: dark" in page
+from support.pages import HOSTILE, check_page
 
 
 def test_runs_hide_as_much_as_they_can() -> None:
