@@ -35,7 +35,7 @@ th:first-child, td:first-child { padding-left: .5rem; }
 .bad { color: var(--bad); font-weight: 600; } code { font: 13px/1.4 ui-monospace, monospace; }
 figure { display: inline-block; margin: .25rem 0; vertical-align: top; max-width: 100%; }
 figcaption { color: var(--soft); font-size: .85rem; }
-h1, td, p { overflow-wrap: break-word; }
+h1, p, .facts th, .facts td { overflow-wrap: anywhere; } .facts th { min-width: 6.5rem; }
 """
 
 
@@ -66,7 +66,7 @@ def facts_table(rows: Iterable[tuple[str, str]]) -> str:
         f"<tr><th>{escape_html(name)}</th><td>{escape_html(text)}</td></tr>\n"
         for name, text in rows
     )
-    return f'<div class="scroll"><table>\n{cells}</table></div>'
+    return f'<table class="facts">\n{cells}</table>'
 
 
 def data_table(titles: Sequence[str], rows: Iterable[Sequence[str]], numbers: set[int]) -> str:

@@ -38,7 +38,7 @@ from phonebit.cli.run import DETECTION_PANEL, OverlapOption
 from phonebit.errors import InputError
 
 SourceOption = Annotated[
-    str | None,
+    Path | None,
     typer.Option(
         "--source",
         metavar="SRC",

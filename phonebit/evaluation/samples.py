@@ -172,9 +172,8 @@ def _pair(arrays: dict[str, Array], info: TensorInfo, path: Path) -> tuple[str, 
 
 def _are_classes(array: Array) -> bool:
     """Numbers or names, in a row or a column, or one-hot."""
-    return array.dtype.kind in "iufU" and (
-        array.ndim == 1 or (array.ndim == 2 and array.dtype.kind != "U")
-    )
+    is_row = array.ndim == 1 or (array.ndim == 2 and array.dtype.kind != "U")
+    return array.dtype.kind in "iufU" and is_row and array.size > 0
 
 
 def _as_inputs(array: Array, info: TensorInfo) -> Array | None:

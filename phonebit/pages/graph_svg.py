@@ -25,7 +25,8 @@ GAP: Final = 30
 FOLD: Final = 26
 """Above and below folded blocks."""
 LETTER: Final = 6.6
-"""Typical width of a letter of 12 pixels."""
+BOLD_LETTER: Final = 7.6
+"""Typical widths of letters of 12 pixels."""
 STYLE: Final = """
 .network text { font: 12px system-ui, sans-serif; fill: var(--ink); }
 .network .name { font-weight: 600; } .network .soft { fill: var(--soft); }
@@ -106,7 +107,7 @@ def _card(card: Card, place: int, column: _Column) -> str:
     height = column.bottoms[place] - top
     fits = int((width - 20) / LETTER)
     kind = "end" if card.kind in ("input", "output") else "binary" if card.is_binary else "card"
-    title = _cut(card.title, fits - len(card.kind) - 2)
+    title = _end(card.title, int((width - 30 - LETTER * len(card.kind)) / BOLD_LETTER))
     texts = [
         f'<text class="name" x="{left + 10:g}" y="{top + 18:g}">{title}</text>',
         f'<text class="{"bits" if kind == "binary" else "soft"}" text-anchor="end" '
@@ -125,6 +126,11 @@ def _card(card: Card, place: int, column: _Column) -> str:
 
 def _cut(text: str, letters: int) -> str:
     return escape(text if len(text) <= letters else text[: max(letters - 1, 1)] + "…")
+
+
+def _end(text: str, letters: int) -> str:
+    """Names of layers are paths, whose ends tell them apart."""
+    return escape(text if len(text) <= letters else "…" + text[-max(letters - 1, 1) :])
 
 
 def _line(line: Line, column: _Column) -> str:

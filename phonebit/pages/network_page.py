@@ -15,9 +15,9 @@ from phonebit.pages.network_graph import Document, network_graph
 
 STYLE: Final = f"""{GRAPH_STYLE}
 .network {{ max-width: 100%; height: auto; }}
-.columns > * {{ min-width: 0; }} section > h2:first-child {{ margin-top: 0; }}
+.columns > * {{ min-width: 0; }}
 @media (min-width: 60rem) {{ .columns {{ display: grid; gap: 2rem;
-  grid-template-columns: 358px minmax(0, 1fr); }} }}
+  grid-template-columns: 358px minmax(0, 1fr); }} section > h2:first-child {{ margin-top: 0; }} }}
 """
 MOST_LABELS: Final = 12
 
@@ -57,7 +57,7 @@ def _facts(document: Document) -> Iterable[tuple[str, str]]:
             text = f"{info['name']}, {shape_text((height, width, channels))} {info['dtype']}"
             yield direction, text
     for name, rule in document["preprocessing"].items():
-        yield f"images for {name}", ", ".join(f"{key} {value}" for key, value in rule.items())
+        yield "images", f"for {name}: " + ", ".join(f"{key} {value}" for key, value in rule.items())
     yield (
         "operations",
         f"{count_text(document['macs'])} MACs, {100 * document['binary_mac_share']:.1f} % binary",
@@ -71,9 +71,9 @@ def _facts(document: Document) -> Iterable[tuple[str, str]]:
         more = ", …" if len(labels) > MOST_LABELS else ""
         yield "labels", f"{len(labels)}: {', '.join(labels[:MOST_LABELS])}{more}"
     for name, head in document["detection"].items():
-        yield f"boxes of {name}", f"{head['kind']}, {len(head['anchors'])} anchors"
+        yield "boxes", f"{name}: {head['kind']}, {len(head['anchors'])} anchors"
     for plan in document["plans"]:
-        yield f"plan for {plan['device']}", f"{plan['method']}: {'; '.join(plan['stages'])}"
+        yield "plan", f"for {plan['device']}, {plan['method']}: {'; '.join(plan['stages'])}"
     for key, value in document["metadata"].items():
         if key not in {"labels", "layers", "name", "input"}:
             yield (
