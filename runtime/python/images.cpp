@@ -93,8 +93,13 @@ std::pair<py::array, std::array<int, 4>> prepare_image(const py::dict& image, co
   const auto planes = image["planes"].cast<std::vector<Plane>>();
   py::array result(input.dtype == ElementType::u8 ? py::dtype::of<uint8_t>() : py::dtype::of<float>(), shape);
   const size_t bytes = input.dtype == ElementType::bit ? input.bytes() : static_cast<size_t>(result.nbytes());
-  const images::Placement place =
-      images::prepare_image(image_of(image, planes), rule_of(rule), input, result.mutable_data(), bytes);
+  const images::Image given = image_of(image, planes);
+  const Preprocessing steps = rule_of(rule);
+  void* target = result.mutable_data();
+  const images::Placement place = [&] {
+    const py::gil_scoped_release unlocked;
+    return images::prepare_image(given, steps, input, target, bytes);
+  }();
   return {result, {place.scaled.width, place.scaled.height, place.left, place.top}};
 }
 
