@@ -71,7 +71,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_from_training_to_python(folder: Path) -> None:
-    assert (folder / "garments.pbit").is_file()
+    assert "<svg" in (folder / "profile.html").read_text()
 
 
 def test_on_to_cpp_and_a_phone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
