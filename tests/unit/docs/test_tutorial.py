@@ -8,6 +8,7 @@ import re
 import runpy
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ def run(text: str) -> str:
     names: dict[str, Any] = {}
     for language, title, skip, content in BLOCK.findall(text):
         if title:
-            Path(title).write_text(content.replace("STEPS = 2000", "STEPS = 30"))
+            Path(title).write_text(content.replace("STEPS = 2000", "STEPS = 10"))
         elif language == "sh" and not skip:
             printed += "".join(map(command, content.splitlines()))
         elif language == "python":
@@ -86,7 +87,8 @@ def test_on_to_cpp_and_a_phone(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     phones = FakePhones(folder)
     abi = ABIS[platform.machine()]
     phones.attach("HOST", properties={**PROPERTIES, "ro.product.cpu.abilist": abi})
-    monkeypatch.setenv("PATH", f"{phones.adb.parent}{os.pathsep}{os.environ['PATH']}")
+    programs = (str(phones.adb.parent), str(Path(sys.executable).parent), os.environ["PATH"])
+    monkeypatch.setenv("PATH", os.pathsep.join(programs))
     monkeypatch.chdir(folder)
     printed = run(NATIVE)
     assert printed.splitlines()[0] in (folder / "labels.txt").read_text().split()
