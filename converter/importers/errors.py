@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from phonebit.errors import ConversionError, PhoneBitError
+
+MAX_LISTED: Final = 8
+"""Names in one message."""
 
 
 @contextmanager
@@ -44,3 +48,19 @@ def first_line(error: Exception) -> str:
     """The type of an exception and the first line of its message that says something."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def listed(problems: Iterable[tuple[str, str]]) -> list[str]:
+    """One message for each kind of problem, behind the names of all layers that have it.
+
+    Args:
+        problems: Names of layers, and what is wrong with them.
+    """
+    layers: dict[str, list[str]] = {}
+    for layer, problem in dict.fromkeys(problems):
+        layers.setdefault(problem, []).append(layer)
+    messages = []
+    for problem, names in layers.items():
+        more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+        messages.append(f"{', '.join(names[:MAX_LISTED])}{more}: {problem}")
+    return messages

@@ -144,6 +144,8 @@ class JsonErrorsCommand(PlainHelp, TyperCommand):
         try:
             return super().invoke(ctx)
         except (PhoneBitError, OSError, KeyboardInterrupt) as error:
+            if not ctx.params.get("verbose"):
+                vars(error).pop("__notes__", None)
             if ctx.params.get("as_json") and not isinstance(error, BrokenPipeError):
                 print_json({"error": _error_record(error)})
             raise
@@ -219,4 +221,5 @@ def _error_text(error: BaseException) -> str:
     if isinstance(error, OSError) and not isinstance(error, PhoneBitError):
         reason = error.strerror or str(error)
         return f"{os.fsdecode(error.filename)}: {reason}" if error.filename else reason
-    return str(error)
+    return "
+".join([str(error), *getattr(error, "__notes__", ())])

@@ -103,6 +103,9 @@ FloatWeightsOption = Annotated[
         help="Storage of full-precision weights. f32: exact; f16, i8: rounded to 2 or 1 bytes."
     ),
 ]
+VerboseOption = Annotated[
+    bool, typer.Option("--verbose", help="Show the source lines of operators that are refused.")
+]
 
 
 def convert(
@@ -117,6 +120,7 @@ def convert(
     float_weights: FloatWeightsOption = WeightType.f32,
     force: ForceOption = False,
     as_json: JsonOption = False,
+    verbose: VerboseOption = False,
     model: ModelOption = None,
     input_shape: InputShapeOption = None,
     trust_lambdas: TrustLambdasOption = False,

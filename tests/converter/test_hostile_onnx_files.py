@@ -45,6 +45,11 @@ def text_weight(made: onnx.ModelProto) -> None:
     )
 
 
+def nan_weight(made: onnx.ModelProto) -> None:
+    weight = made.graph.initializer[0]
+    weight.raw_data = b"\0\0\xc0\x7f" + weight.raw_data[4:]
+
+
 def unknown_type(made: onnx.ModelProto) -> None:
     made.graph.initializer[0].data_type = 999
 
@@ -111,6 +116,7 @@ CHANGES: dict[str, tuple[Callable[[onnx.ModelProto], None], str]] = {
     "short weight": (short_weight, "c0: a tensor of shape .* with data of another size"),
     "short list": (short_list, r"c0: a tensor of shape .* \(expected 180 elements, got 2\)"),
     "text weight": (text_weight, "c0: a tensor of no numbers .*string"),
+    "weight that is NaN": (nan_weight, "conv: Conv reads 'c0', which has NaN"),
     "unknown type": (unknown_type, "c0: a tensor of no numbers .*999"),
     "two weights": (two_weights, "'c0': a name is defined twice"),
     "two results": (two_results, "'y': a name is defined twice"),

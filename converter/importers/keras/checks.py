@@ -14,7 +14,7 @@ from phonebit.converter.importers.keras.plugin import LayerFunction
 from phonebit.converter.importers.keras.pointwise import activation_problem
 from phonebit.converter.importers.keras.quantizer_functions import UnsupportedQuantizerError
 from phonebit.converter.importers.keras.quantizers import QuantizerResolver
-from phonebit.converter.importers.keras.weights import Path, describe
+from phonebit.converter.importers.keras.weights import Path
 
 QUANTIZER_KEYS: Final = (
     "input_quantizer",
@@ -85,10 +85,10 @@ def config_problems(
             continue
         reason = unsupported_reason(layer, knowledge)
         if reason is not None:
-            yield here, f"{describe(here)}: {reason}"
+            yield here, reason
             continue
         for problem in _layer_problems(layer, knowledge.quantizers, here):
-            yield here, f"{describe(here)}: {problem}"
+            yield here, problem
 
 
 def _layer_problems(layer: LayerSpec, quantizers: QuantizerResolver, path: Path) -> Iterator[str]:

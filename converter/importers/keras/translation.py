@@ -7,6 +7,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Final
 
+from phonebit.converter.importers.errors import listed
 from phonebit.converter.importers.keras.call_arguments import TensorRef, map_refs
 from phonebit.converter.importers.keras.checks import RECORDED, Knowledge, config_problems
 from phonebit.converter.importers.keras.config import LayerSpec, ModelSpec, call_name
@@ -69,7 +70,7 @@ def translate(
             raise
     if problems:
         raise UnsupportedLayerError(
-            [problem for found in problems.values() for problem in found],
+            listed((describe(here), text) for here, found in problems.items() for text in found),
             hint="replace what is listed by supported layers and convert again",
         )
     return run.graph([output for output in outputs if output is not None])
@@ -144,7 +145,7 @@ class _Translation:
             try:
                 outputs = self._call(layer, number, here, name, values)
             except UnsupportedError as error:
-                self._problems.setdefault(here, []).append(f"{describe(here)}: {error}")
+                self._problems.setdefault(here, []).append(str(error))
                 outputs = [None]
             except MALFORMED as error:
                 raise ConversionError(

@@ -6,7 +6,6 @@ knows QONNX's and FINN's quantizers, too, by the classes below.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,29 +13,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phonebit.converter.importers.errors import first_line
 from phonebit.converter.importers.onnx.nodes import ONNX_DOMAINS, QUANTIZER_DOMAINS
 from phonebit.converter.importers.onnx.tensors import Tensors
 from phonebit.converter.importers.torch.translation import Translation
-from phonebit.converter.importers.torch.value_order import (
-    in_tensor_order,
-    in_value_order,
-    run_in_groups,
-)
-from phonebit.errors import VerificationError
+from phonebit.converter.importers.torch.value_order import Runner
 
 Array = NDArray[Any]
 
 
-class OnnxRunner:
-    """A model that gives all its values.
-
-    Attributes:
-        executor: "ONNX Runtime" or "onnx.reference".
-    """
+class OnnxRunner(Runner):
+    """A model; it is executed by "ONNX Runtime" or "onnx.reference"."""
 
     def __init__(self, model: Any, folder: Path | None, translation: Translation) -> None:
-        self._translation = translation
+        super().__init__(translation)
         known = {output for node in model.graph.node for output in node.output}
         known |= {value.name for value in (*model.graph.input, *model.graph.initializer)}
         aliases = {a: b for a, b in translation.estimators.items() if b in known}
@@ -51,43 +40,11 @@ class OnnxRunner:
         self.executor = "onnx.reference" if run is None else "ONNX Runtime"
         self._run = run or _by_reference(self._model)
 
-    def activations(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """Runs the model; straight-through estimators count as their forward value.
-
-        Args:
-            inputs: One array (N, H, W, C) for each of the graph's inputs, by name.
-
-        Returns:
-            Arrays (N, H, W, C), by the names of the graph's values, of those that the model has.
-
-        Raises:
-            InputError: An input is missing or has the wrong shape.
-            VerificationError: The model cannot be executed.
-        """
-        return run_in_groups(self._translation, inputs, self._group)
-
-    def _group(self, inputs: dict[str, Array]) -> dict[str, Array]:
-        feeds = {
-            name: in_tensor_order(self._translation, name, array) for name, array in inputs.items()
-        }
+    def _tensors(self, feeds: dict[str, Array]) -> dict[str, Array]:
         names = sorted(set(self._wanted.values()) - set(feeds))
-        results = self._results(names, feeds) if names else []
+        results = self._run(names, feeds) if names else []
         tensors = {**feeds, **dict(zip(names, results, strict=True))}
-        result = {}
-        for value, name in self._wanted.items():
-            array = in_value_order(self._translation, value, np.asarray(tensors[name]))
-            if array is not None:
-                result[value] = array
-        return result
-
-    def _results(self, names: list[str], feeds: dict[str, Array]) -> Any:
-        try:
-            return self._run(names, feeds)
-        except Exception as error:  # whatever an operator stumbles over
-            raise VerificationError(
-                f"{self.executor} cannot execute the model: {first_line(error)}",
-                hint="--interpreter compares with the converter's own reference interpreter",
-            ) from error
+        return {value: np.asarray(tensors[name]) for value, name in self._wanted.items()}
 
 
 def _with_values(

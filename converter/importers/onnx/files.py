@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from phonebit.converter.importers.files import read_file
 from phonebit.errors import ConversionError
 
 MAX_FILE_BYTES: Final = 1 << 31
@@ -22,27 +23,12 @@ def load_model(path: Path) -> Any:
     Raises:
         ConversionError: The package onnx is missing, or the file, or it holds no ONNX model.
     """
-    try:
-        import onnx
-    except ImportError as error:
-        raise ConversionError(
-            "the package onnx is not installed", hint="pip install 'phonebit[onnx]'"
-        ) from error
-    if not path.is_file():
-        raise ConversionError("no such file")
-    size = path.stat().st_size
-    if size > MAX_FILE_BYTES:
-        raise ConversionError(
-            "is too large",
-            expected=f"at most {MAX_FILE_BYTES} bytes",
-            got=size,
-            hint="save the model with external data",
-        )
+    content = read_file(path, "onnx", MAX_FILE_BYTES, "save the model with external data")
+    import onnx
+
     model = onnx.ModelProto()
     try:
-        model.ParseFromString(path.read_bytes())
-    except OSError as error:
-        raise ConversionError(f"cannot be read: {error.strerror or error}") from error
+        model.ParseFromString(content)
     except Exception as error:  # protobuf's own, which differ between its implementations
         raise ConversionError("is damaged, or no ONNX file") from error
     return check_model(model)

@@ -14,6 +14,8 @@ from phonebit.converter.importers.torch.program import Problem, Program
 from phonebit.errors import ConversionError
 
 Rule = Callable[[Builder, Node], Call | Sequence[Call | None]]
+MAX_INPUT: Final = 1 << 25
+"""Elements of an input, a place of 8 bytes for each of which is computed."""
 CHOOSING: Final = ("argmax", "topk")
 """Calls whose operand the file gives in their place, if they are outputs."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -67,7 +68,7 @@ def attributes_of(proto: Any, tensors: Tensors, where: str) -> dict[str, Any]:
     """The attributes of a ``NodeProto``.
 
     Raises:
-        UnsupportedError: One is a graph.
+        UnsupportedError: One is a graph, or NaN.
         ConversionError: A tensor is damaged.
     """
     from onnx import AttributeProto
@@ -77,6 +78,8 @@ def attributes_of(proto: Any, tensors: Tensors, where: str) -> dict[str, Any]:
         kind = attribute.type
         if kind == AttributeProto.FLOAT:
             result[attribute.name] = float(attribute.f)
+            if math.isnan(attribute.f):
+                raise UnsupportedError(f"has an attribute {attribute.name!r} that is NaN")
         elif kind == AttributeProto.INT:
             result[attribute.name] = int(attribute.i)
         elif kind == AttributeProto.STRING:

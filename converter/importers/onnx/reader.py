@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from phonebit.converter.importers.onnx.files import opsets
-from phonebit.converter.importers.onnx.node_reader import NodeReader, Reading
+from phonebit.converter.importers.onnx.node_reader import MAX_INPUT, NodeReader, Reading
 from phonebit.converter.importers.onnx.nodes import Node, attributes_of, path_of
 from phonebit.converter.importers.onnx.rules import rule_of
-from phonebit.converter.importers.onnx.tensors import MAX_ELEMENTS, Tensors
+from phonebit.converter.importers.onnx.tensors import Tensors
 from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.element_positions import UnsupportedError
 from phonebit.errors import ConversionError
@@ -82,14 +83,11 @@ class _Reader(NodeReader):
             sizes = given
         elif sizes and sizes[0] < 1:
             sizes[0] = 1
-        size = 1
-        for axis in sizes:
-            size *= axis
-        if not 1 <= len(sizes) <= MAX_AXES or min(sizes) < 1 or size > MAX_ELEMENTS:
+        if not 1 <= len(sizes) <= MAX_AXES or min(sizes) < 1 or math.prod(sizes) > MAX_INPUT:
             texts = [dim.dim_param or int(dim.dim_value) or "?" for dim in dims]
             raise ConversionError(
                 f"input {name!r} has an open or impossible shape",
-                expected="sizes above 0",
+                expected=f"sizes above 0, at most {MAX_INPUT} elements",
                 got=texts,
                 hint="pass input_shape (--input-shape 1,3,224,224)",
             )

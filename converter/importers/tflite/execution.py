@@ -3,36 +3,32 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from phonebit.converter.importers.errors import first_line
 from phonebit.converter.importers.tflite.files import Model, Tensor
 from phonebit.converter.importers.tflite.rules.as_onnx import TO_BACK, TO_FRONT
 from phonebit.converter.importers.torch.program import Program
 from phonebit.converter.importers.torch.translation import Translation
-from phonebit.converter.importers.torch.value_order import (
-    in_tensor_order,
-    in_value_order,
-    run_in_groups,
-)
+from phonebit.converter.importers.torch.value_order import Runner
 from phonebit.errors import VerificationError
 
 Array = NDArray[Any]
 
 
-class TFLiteRunner:
-    """A file that gives all its values."""
+class TFLiteRunner(Runner):
+    """A file, executed by Larq Compute Engine."""
+
+    executor = "Larq Compute Engine"
 
     def __init__(
         self, content: bytes, model: Model, program: Program, translation: Translation
     ) -> None:
-        self._translation = translation
-        self._tensors = {tensor.name: tensor for tensor in model.tensors}
+        super().__init__(translation)
+        self._by_name = {tensor.name: tensor for tensor in model.tensors}
         computed = {place for operator in model.operators for place in operator.outputs}
         places = {model.tensors[place].name: place for place in computed}
         moved = {  # maps that the program computes with their channels in front
@@ -52,43 +48,16 @@ class TFLiteRunner:
             _with_outputs(content, [places[name] for name in self._names])
         )
 
-    def activations(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """Runs the file.
-
-        Args:
-            inputs: One array (N, H, W, C) for each of the graph's inputs, by name.
-
-        Returns:
-            Arrays (N, H, W, C), by the names of the graph's values, of those that the file has.
-
-        Raises:
-            InputError: An input is missing or has the wrong shape.
-            VerificationError: The file cannot be executed.
-        """
-        return run_in_groups(self._translation, inputs, self._group)
-
-    def _group(self, inputs: dict[str, Array]) -> dict[str, Array]:
-        feeds = {
-            name: in_tensor_order(self._translation, name, array) for name, array in inputs.items()
-        }
-        try:
-            results = self._interpreter.interpreter.predict([feeds[n] for n in self._inputs])
-        except RuntimeError as error:
-            raise VerificationError(
-                f"Larq Compute Engine cannot execute the file: {first_line(error)}",
-                hint="--interpreter compares with the converter's own reference interpreter",
-            ) from error
-        tensors = dict(zip(self._names, results, strict=True))
-        result = dict(inputs)
+    def _tensors(self, feeds: dict[str, Array]) -> dict[str, Array]:
+        results = self._interpreter.interpreter.predict([feeds[name] for name in self._inputs])
+        computed = dict(zip(self._names, map(np.asarray, results), strict=True))
+        tensors = {}
         for value, (name, is_moved) in self._wanted.items():
             indices = self._translation.tensors[value][1].indices
             channels = indices.shape[1 if is_moved else -1]
-            array = _numbers(self._tensors[name], np.asarray(tensors[name]), channels)
-            array = array.transpose(TO_FRONT) if is_moved else array
-            ordered = in_value_order(self._translation, value, array)
-            if ordered is not None:
-                result[value] = ordered
-        return result
+            array = _numbers(self._by_name[name], computed[name], channels)
+            tensors[value] = array.transpose(TO_FRONT) if is_moved else array
+        return {**feeds, **tensors}
 
 
 def _numbers(tensor: Tensor, array: Array, channels: int) -> Array:

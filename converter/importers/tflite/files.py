@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from phonebit.converter.importers.files import read_file
 from phonebit.errors import ConversionError
 
 Array = NDArray[Any]
@@ -91,21 +92,7 @@ def load_model(path: Path) -> tuple[Model, bytes]:
     Raises:
         ConversionError: The package tflite is missing, or the file, or it holds no sound model.
     """
-    try:
-        import tflite  # noqa: F401
-    except ImportError as error:
-        raise ConversionError(
-            "the package tflite is not installed", hint="pip install 'phonebit[tflite]'"
-        ) from error
-    if not path.is_file():
-        raise ConversionError("no such file")
-    size = path.stat().st_size
-    if size > MAX_FILE_BYTES:
-        raise ConversionError("is too large", expected=f"at most {MAX_FILE_BYTES} bytes", got=size)
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise ConversionError(f"cannot be read: {error.strerror or error}") from error
+    content = read_file(path, "tflite", MAX_FILE_BYTES)
     if content[4:8] != IDENTIFIER:
         raise ConversionError("is no TensorFlow Lite file", expected=IDENTIFIER, got=content[4:8])
     try:

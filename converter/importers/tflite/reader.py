@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from phonebit.converter.importers.onnx.node_reader import CHOOSING, NodeReader, Reading
+from phonebit.converter.importers.onnx.node_reader import CHOOSING, MAX_INPUT, NodeReader, Reading
 from phonebit.converter.importers.onnx.nodes import Node
 from phonebit.converter.importers.onnx.tensors import MAX_ELEMENTS, check_size
 from phonebit.converter.importers.tflite.files import Model, Operator, Tensor
@@ -23,8 +23,6 @@ from phonebit.errors import ConversionError
 
 Array = NDArray[Any]
 WORD_BITS: Final = 32
-MAX_INPUT: Final = 1 << 26
-"""Elements of an input."""
 
 
 def read_model(model: Model, input_shape: Sequence[int] | None) -> Reading:
@@ -68,7 +66,7 @@ class _Reader(NodeReader):
         if not shape or min(shape) < 1 or math.prod(shape) > MAX_INPUT:
             raise ConversionError(
                 f"input {tensor.name!r} has an open or impossible shape",
-                expected="sizes above 0",
+                expected=f"sizes above 0, at most {MAX_INPUT} elements",
                 got=shape,
                 hint="convert the model with a fixed input shape",
             )
@@ -97,8 +95,6 @@ class _Reader(NodeReader):
             )
         check_size(name, math.prod(shape) * dtype.itemsize, content.size, shape)
         array = content.view(dtype.newbyteorder("<")).reshape(shape)
-        if dtype.kind == "f" and np.isnan(array).any():
-            raise ConversionError("a constant that is not a number", where=name, got="NaN")
         call = self._builder.parameter(array, name)
         call.dtype = tensor.dtype
         if not tensor.is_quantized:

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from phonebit.converter.importers.torch.calls import Call, replace_calls
+from phonebit.converter.importers.torch.element_positions import UnsupportedError
 from phonebit.errors import ConversionError
 
 QUANTIZING: Final = frozenset({"sign", "sgn", "where", "gt", "ge", "lt", "le", "heaviside"})
@@ -28,6 +29,7 @@ class Constants:
 
         Raises:
             ConversionError: The framework refuses to compute it.
+            UnsupportedError: An element of it is NaN.
         """
         waiting = [call]
         while waiting:
@@ -39,7 +41,13 @@ class Constants:
             waiting.pop()
             if top not in self._values:
                 self._values[top] = self._evaluated(top)
-        return self._values[call]
+        value = self._values[call]
+        if isinstance(value, np.ndarray | np.floating) and (value != value).any():
+            raise UnsupportedError(
+                f"reads {call.name!r}, which has NaN: the checkpoint is damaged or its training "
+                "diverged"
+            )
+        return value
 
     def _evaluated(self, call: Call) -> Any:
         if call.op == "parameter":

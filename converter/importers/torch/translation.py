@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from phonebit.converter.importers.errors import first_line
+from phonebit.converter.importers.errors import first_line, listed
 from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.constants import Constants
 from phonebit.converter.importers.torch.element_positions import (
@@ -39,8 +39,6 @@ from phonebit.format.records import DataType
 
 Rule = Callable[[Context, Call], Any]
 
-MAX_LISTED: Final = 8
-"""Names in one message."""
 INPUT_TYPES: Final = {"float32": DataType.F32, "uint8": DataType.U8}
 RULES: Final[dict[str, Rule]] = {
     **dict.fromkeys(ELEMENTWISE, elementwise),
@@ -94,11 +92,14 @@ def translate(program: Program, name: str, rules: Mapping[str, Rule] = RULES) ->
         _output(context, call, call in program.channels_last, problems) for call in program.outputs
     ]
     if problems:
-        raise UnsupportedLayerError(
+        error = UnsupportedLayerError(
             described(problems),
             where=name,
             hint="replace what is listed by supported operators and convert again",
         )
+        for problem in dict.fromkeys(problem for problem in problems if problem.line):
+            error.add_note(f"{problem.where}: {problem.operator}: {problem.line}")
+        raise error
     emission = context.emission
     graph = Graph(
         name,
@@ -209,15 +210,5 @@ def _problem(call: Call, reason: str) -> Problem:
 
 
 def described(problems: list[Problem]) -> list[str]:
-    """One message for each problem of PyTorch's; for each kind of problem of other sources."""
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for problem in dict.fromkeys(problems):
-        own = (problem.where,) if problem.operator.startswith("aten.") else ()
-        kind = (problem.operator, problem.reason, problem.line, *own)
-        groups.setdefault(kind, []).append(problem.where)
-    messages = []
-    for (operator, reason, line, *_), names in groups.items():
-        where = ", ".join(names[:MAX_LISTED])
-        where += f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
-        messages.append(f"{where}: {operator} {reason}" + (f" ({line})" if line else ""))
-    return messages
+    """One message for each kind of problem."""
+    return listed((problem.where, f"{problem.operator} {problem.reason}") for problem in problems)

@@ -2,17 +2,68 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from phonebit.converter.importers.errors import first_line
 from phonebit.converter.importers.torch.translation import Translation
-from phonebit.errors import InputError
+from phonebit.errors import InputError, VerificationError
 from phonebit.format.records import DataType
 
 Array = NDArray[Any]
+
+
+class Runner(ABC):
+    """What executes a source and gives all its values.
+
+    Attributes:
+        executor: Its name in messages.
+    """
+
+    executor: str
+
+    def __init__(self, translation: Translation) -> None:
+        self._translation = translation
+
+    def activations(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Runs the source; straight-through estimators count as their forward value.
+
+        Args:
+            inputs: One array (N, H, W, C) for each of the graph's inputs, by name.
+
+        Returns:
+            Arrays (N, H, W, C), by the names of the graph's values, of those that the source has.
+
+        Raises:
+            InputError: An input is missing or has the wrong shape.
+            VerificationError: The source cannot be executed.
+        """
+        return run_in_groups(self._translation, inputs, self._group)
+
+    @abstractmethod
+    def _tensors(self, feeds: dict[str, Array]) -> dict[str, Array]:
+        """The source's tensors, by the names of the graph's values, of one group of images."""
+
+    def _group(self, inputs: dict[str, Array]) -> dict[str, Array]:
+        feeds = {
+            name: in_tensor_order(self._translation, name, array) for name, array in inputs.items()
+        }
+        try:
+            tensors = self._tensors(feeds)
+        except Exception as error:  # whatever an operator stumbles over
+            raise VerificationError(
+                f"{self.executor} cannot execute the model: {first_line(error)}",
+                hint="--interpreter compares with the converter's own reference interpreter",
+            ) from error
+        values = {
+            value: in_value_order(self._translation, value, tensor)
+            for value, tensor in tensors.items()
+        }
+        return {value: array for value, array in values.items() if array is not None}
 
 
 def run_in_groups(

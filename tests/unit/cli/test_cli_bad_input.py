@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from phonebit.cli.main import app
+from phonebit.errors import UnsupportedLayerError
 from support.cli_process import Cli
 
 
@@ -65,6 +66,20 @@ def test_sources_that_are_no_larq_networks(cli: Cli, tmp_path: Path) -> None:
         assert source.name in message
     assert target.read_bytes() == b"PBIT precious"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bare.h5", "out.pbit", "text.h5"]
+
+
+def test_source_lines_are_shown_on_request(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        error = UnsupportedLayerError("a, b: aten.erf is not supported", where="net")
+        error.add_note("a: aten.erf: net.py:3")
+        raise error
+
+    monkeypatch.setattr("phonebit.converter.convert.convert", refuse)
+    command = ("convert", tmp_path / "net.pt2")
+    assert cli.refused(*command) == "error: net: a, b: aten.erf is not supported\n"
+    assert cli.refused(*command, "--verbose").endswith("supported\na: aten.erf: net.py:3\n")
 
 
 def test_a_truncated_checkpoint_leaves_the_previous_output(
