@@ -169,7 +169,7 @@ class LayerChecker:
             if name in self._bits:
                 reads.update(self._bits[name].reads)
         trace = batch.trace
-        kept = [name for name in node.inputs if self._is_same(name)]
+        kept = [name for name in batch.values if self._is_same(name)]  # what layers are fed
         rounded = self._weights.layers.get(node.name)
         if batch.changed:
             wanted = reads | set(rounded.node.inputs if rounded is not None else ())
