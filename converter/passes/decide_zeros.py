@@ -51,7 +51,7 @@ def decide_zeros(graph: Graph, zeros: Zeros, log: PassLog) -> None:
         log: Receives a fate for every sign.
     """
     signs = [n for n in graph.nodes if isinstance(n.op, Quantize) and _has_zero_level(n.op)]
-    occurrences = [zeros_before(graph, node.inputs[0]) for node in signs]
+    occurrences = zeros_before(graph, [node.inputs[0] for node in signs])
     if zeros == "auto" and "possible" in occurrences:
         constant = zeros_of_constants(graph, [node.inputs[0] for node in signs])
         occurrences = [

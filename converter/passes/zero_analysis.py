@@ -38,6 +38,7 @@ from phonebit.converter.passes.two_valued import split_scale
 Occurrence = Literal["impossible", "possible", "likely"]
 """likely: zeros are among the few values that occur, something saturates there, or a region of one
 colour becomes zero."""
+Known = dict[str, Occurrence]
 
 MAX_TRIED = 1 << 24
 """Above this many (accumulator, channel) pairs an integer layer counts as real-valued."""
@@ -75,9 +76,22 @@ class Tail:
         return Tail(tuple(replace(n, op=n.op.sliced(channels)) for n in self.nodes))
 
 
-def zeros_before(graph: Graph, value: str, tail: Tail | None = None) -> Occurrence:
-    """Whether a value, or what the nodes of ``tail`` make of it, can be exactly zero."""
-    tail = tail or Tail()
+def zeros_before(graph: Graph, values: Sequence[str]) -> list[Occurrence]:
+    """Whether each of the values can be exactly zero."""
+    known: Known = {}
+    return [_zeros_before(graph, value, Tail(), known) for value in values]
+
+
+def _zeros_before(graph: Graph, value: str, tail: Tail, known: Known) -> Occurrence:
+    """The same of what the nodes of ``tail`` make of a value."""
+    if tail.nodes:
+        return _analysed(graph, value, tail, known)
+    if value not in known:  # shortcuts lead to the same values again and again
+        known[value] = _analysed(graph, value, tail, known)
+    return known[value]
+
+
+def _analysed(graph: Graph, value: str, tail: Tail, known: Known) -> Occurrence:
     node = graph.producer(value)
     op = node.op
     channels = graph.types[value].shape[2]
@@ -92,11 +106,11 @@ def zeros_before(graph: Graph, value: str, tail: Tail | None = None) -> Occurren
     if is_per_channel(node, channels):
         if _gathers_at_zero(node, tail, channels):
             return "likely"
-        return zeros_before(graph, node.inputs[0], tail.after(node))
+        return _zeros_before(graph, node.inputs[0], tail.after(node), known)
     if isinstance(op, Conv2D):
         values = integer_values(graph, node, op)
         return "possible" if values is None else _tried(tail, values)
-    return _arranged(graph, node, tail, channels)
+    return _arranged(graph, node, tail, channels, known)
 
 
 def zeros_of_constants(graph: Graph, values: Sequence[str]) -> set[str]:
@@ -133,7 +147,7 @@ def _tried(tail: Tail, values: NDArray[np.floating]) -> Occurrence:
     return "likely" if tail.has_zero(values) else "impossible"
 
 
-def _arranged(graph: Graph, node: Node, tail: Tail, channels: int) -> Occurrence:
+def _arranged(graph: Graph, node: Node, tail: Tail, channels: int, known: Known) -> Occurrence:
     """Behind layers that move values around, or combine them."""
     op = node.op
     zero = np.zeros((1, channels))
@@ -141,29 +155,29 @@ def _arranged(graph: Graph, node: Node, tail: Tail, channels: int) -> Occurrence
         before = graph.types[node.inputs[0]].shape[2]
         if channels % before:
             return "possible"
-        return zeros_before(graph, node.inputs[0], tail.after(node))
+        return _zeros_before(graph, node.inputs[0], tail.after(node), known)
     if isinstance(op, MaxPool2D):
-        return zeros_before(graph, node.inputs[0], tail)
+        return _zeros_before(graph, node.inputs[0], tail, known)
     if isinstance(op, Pad):
         if tail.has_zero(zero + op.value):
             return "likely"
-        return zeros_before(graph, node.inputs[0], tail)
+        return _zeros_before(graph, node.inputs[0], tail, known)
     if isinstance(op, Concat):
-        return _worst_part(graph, node, tail)
+        return _worst_part(graph, node, tail, known)
     if not tail.has_zero(zero):
         return "possible"
     # From here on zeros in mean zeros out: sums of zeros, products with them, their averages.
-    inner = [zeros_before(graph, value) == "likely" for value in node.inputs]
+    inner = [_zeros_before(graph, value, Tail(), known) == "likely" for value in node.inputs]
     return "likely" if op.makes_zeros(inner) else "possible"
 
 
-def _worst_part(graph: Graph, node: Node, tail: Tail) -> Occurrence:
+def _worst_part(graph: Graph, node: Node, tail: Tail, known: Known) -> Occurrence:
     found: list[Occurrence] = []
     begin = 0
     for value in node.inputs:
         end = begin + graph.types[value].shape[2]
         part = tail.sliced(slice(begin, end))
-        found.append("possible" if part is None else zeros_before(graph, value, part))
+        found.append("possible" if part is None else _zeros_before(graph, value, part, known))
         begin = end
     order: tuple[Occurrence, ...] = ("likely", "possible", "impossible")
     return next(occurrence for occurrence in order if occurrence in found)

@@ -202,6 +202,14 @@ def test_sums_and_products_of_zeros_are_exact() -> None:
         assert fate(net, net.step("sum", step, left, right)) == expected
 
 
+def test_a_hundred_shortcuts_are_walked_once() -> None:
+    net = Source((4, 4, 4))
+    value = black(net)
+    for number in range(100):
+        value = net.step(f"add{number}", AddTensor(1), value, value)
+    assert fate(net, value) == "exact"
+
+
 def test_the_worst_part_of_a_concatenation_decides() -> None:
     net = Source()
     a, b = real(net, "a"), net.step("b", Clamp(0, INFINITY), real(net, "c"))
