@@ -5,14 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from phonebit.converter.ir import Graph, Node, Operator, TensorType
-from phonebit.converter.ops import Input
+from phonebit.converter.ops import Input, MatMul
 from phonebit.converter.ops.convolution import Convolution
 from phonebit.converter.ops.with_epilogue import epilogue_of
 from phonebit.format.records import DataType
 
 
 def macs(graph: Graph, node: Node) -> int:
-    """Multiply-accumulates of one image in a convolution, padded taps included; else 0."""
+    """Multiply-accumulates of an image in a convolution, padded taps included, or a product."""
+    if isinstance(node.op, MatMul):
+        size = int(np.prod(graph.types[node.outputs[0]].shape))
+        return size * graph.types[node.inputs[0]].shape[2] // node.op.groups
     if not isinstance(node.op, Convolution):
         return 0
     height, width, channels = graph.types[node.outputs[0]].shape

@@ -14,11 +14,12 @@ from phonebit.converter.cost import (
     stored_bytes,
 )
 from phonebit.converter.ir import Graph, Node
-from phonebit.converter.ops import BinaryConv2D, BinaryDepthwiseConv2D, Input
+from phonebit.converter.ops import BinaryConv2D, BinaryDepthwiseConv2D, Input, MatMul
 from phonebit.converter.ops.convolution import Convolution
 from phonebit.converter.passes.base import PassLog
 from phonebit.display import escape_markup as escape
 from phonebit.display import html_table, printable
+from phonebit.format.records import DataType
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -242,6 +243,8 @@ def _layer(
     binary = None
     if isinstance(op, Convolution):
         binary = isinstance(op, BinaryConv2D | BinaryDepthwiseConv2D)
+    elif isinstance(op, MatMul):
+        binary = graph.types[node.inputs[0]].dtype == DataType.BIT
     return LayerReport(
         name=node.name,
         kind=type(op).__name__,

@@ -17,15 +17,6 @@
 #define GROUP_OUT_C (OUT_C / GROUPS)
 #define FILTER_WORDS (KERNEL_H * KERNEL_W * GROUP_WORDS)
 
-// Bits [first, first + count) of a pixel, 1 <= count <= 32, as the low bits of a word. They may lie across two words; the
-// second one is read only if so, for it may be behind the buffer.
-uint read_bits(__global const uint* pixel_words, int first, int count) {
-  const int word = first / 32, shift = first % 32;
-  uint found = pixel_words[word] >> shift;
-  if (shift + count > 32) found |= pixel_words[word + 1] << (32 - shift);
-  return found & (0xffffffffu >> (32 - count));
-}
-
 uint count_window(__global const uint* image, __global const uint* filter_words, int y, int x, int group) {
   uint d = 0;
   for (int ky = 0; ky < KERNEL_H; ++ky) {

@@ -23,6 +23,7 @@ from phonebit.converter.ops.dequantize import Dequantize as Dequantize
 from phonebit.converter.ops.divide import Divide as Divide
 from phonebit.converter.ops.elementwise import Elementwise as Elementwise
 from phonebit.converter.ops.input import Input as Input
+from phonebit.converter.ops.matmul import MatMul as MatMul
 from phonebit.converter.ops.max_pool2d import MaxPool2D as MaxPool2D
 from phonebit.converter.ops.pad import Pad as Pad
 from phonebit.converter.ops.plane_sum import PlaneSum as PlaneSum

@@ -30,6 +30,7 @@ from phonebit.converter.passes.merge_pads import MergePads
 from phonebit.converter.passes.merge_scale_bias import MergeScaleBias
 from phonebit.converter.passes.quantize_float_weights import QuantizeFloatWeights
 from phonebit.converter.passes.recognise_binary import RecogniseBinary
+from phonebit.converter.passes.recognise_products import RecogniseProducts
 from phonebit.converter.passes.remove_dead_nodes import RemoveDeadNodes
 from phonebit.converter.passes.remove_identities import RemoveIdentities
 from phonebit.converter.passes.round_float_weights import RoundFloatWeights
@@ -60,7 +61,8 @@ PASSES: Final[tuple[Pass, ...]] = (
     MergeDequantize(),  # a rescaling layer would hide the input from its convolution
     FoldDequantize(),  # behind MergePads: the fold needs to see what the padding is
     RecogniseBinary(),  # behind all that changes inputs and weights of convolutions
-    LowerPlanes(),  # behind RecogniseBinary, which reads the planes
+    RecogniseProducts(),  # likewise, of two activations
+    LowerPlanes(),  # behind both, which read the planes
     RemoveDeadNodes(),  # quantized values that nobody needs as numbers
     FuseIntegerThresholds(),  # on the framework's own formula, so before LowerArithmetic
     FuseFloatThresholds(),  # likewise; takes the signs that no integer layer could

@@ -80,6 +80,8 @@ class OpKind(IntEnum):
     RESIZE_BILINEAR_CORNERS = 14
     RESIZE_BICUBIC = 15
     RESIZE_BICUBIC_CORNERS = 16
+    MATMUL = 17
+    MATMUL_TRANSPOSED = 18
 
 
 class StepKind(IntEnum):

@@ -18,6 +18,11 @@ double main_work(const loader::Model& model, const loader::Op& op) {
   const loader::Tensor& out = model.output(op);
   const bool is_of_words = in.dtype == format::DataType::kBit;
   const double elements = static_cast<double>(out.elements());
+  if (facts.is_product()) {
+    const int depth = in.channels / static_cast<int>(op.record.groups);
+    return elements * (is_of_words ? (depth + 31) / 32 : depth) +
+           static_cast<double>(model.operand(op, 1).elements());
+  }
   if (!facts.has_window()) return elements;
   if (facts.weights == ops::Weights::none) {
     const int groups = is_of_words ? out.words() : (out.channels + 15) / 16;

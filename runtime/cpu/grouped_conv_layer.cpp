@@ -1,6 +1,7 @@
-// Grouped convolutions: each group is a convolution of its own on a slice of the channels.
+// Grouped convolutions: each group is a convolution of its own on a slice of the channels. Products of two
+// activations are such convolutions of the first one; the filters of a group are its part of the second.
 //
-//   phase 0   cut every input pixel into the groups' slices
+//   phase 0   cut every input pixel into the groups' slices; of a product, make and pack each group's filters
 //   phase 1   let each group's kernel recode its slice
 //   phase 2   convolve, each group into memory of its own
 //   phase 3   join the groups: packed bits as they are (threshold form), or float32 values, which then go
@@ -32,6 +33,8 @@ class GroupedConvLayer final : public Layer {
       : binding_(context, op, part),
         shape_(conv_shape(context, op, part)),
         groups_(static_cast<int>(op.record.groups)),
+        is_product_(op.traits().is_product()),
+        is_transposed_(op.kind == format::OpKind::kMatmulTransposed),
         values_(context.isa.values) {
     ConvShape group_shape = shape_;
     group_shape.in_c /= groups_;
@@ -39,23 +42,31 @@ class GroupedConvLayer final : public Layer {
     for (int group = 0; group < groups_; ++group) {
       const int32_t* limits = thresholds == nullptr ? nullptr : thresholds + group * group_shape.out_c;
       convs_.push_back(std::make_unique<PreparedConv<Family>>(
-          context, group_shape, weights + static_cast<size_t>(group) * weights_per_group, limits));
+          context, group_shape,
+          is_product_ ? nullptr : weights + static_cast<size_t>(group) * weights_per_group, limits));
     }
     kernel_ = std::string(convs_[0]->name()) + ", " + std::to_string(groups_) + " groups";
-    bind_operand(context, op, part, 0, &input_);
+    if (is_product_) {  // its operands' rows are all read, but not all of the first one's by a part
+      context.slots.bind(op.operands[0], &input_, offset_in(context.model.operand(op), part.row_begin, 0));
+      context.slots.bind(op.operands[1], &factor_);
+    } else {
+      bind_operand(context, op, part, 0, &input_);
+    }
     lay_out();
     cut_work(conv_macs(group_shape) * groups_ / Family::kMacsPerNs, context.threads);
   }
 
   size_t packed_bytes() const override { return convs_[0]->packed_bytes() * convs_.size(); }
-  size_t scratch_bytes() const override { return values_at_ + values_bytes(); }
+  size_t scratch_bytes() const override {
+    return filters_at_ + static_cast<size_t>(groups_) * filters_stride_;
+  }
   void set_scratch(std::byte* scratch) override { scratch_ = scratch; }
   int phases() const override { return 4; }
 
   int parts(int phase) const override {
     switch (phase) {
       case 0:
-        return cut_.parts;
+        return cut_.parts + (is_product_ ? groups_ : 0);
       case 1:
         return rows_.total > 0 ? rows_.parts * groups_ : 0;
       case 2:
@@ -68,6 +79,7 @@ class GroupedConvLayer final : public Layer {
   void run(int phase, int part, const Stop& stop) override {
     switch (phase) {
       case 0:
+        if (part >= cut_.parts) return pack_factor(part - cut_.parts);
         return cut(cut_.begin(part), cut_.end(part));
       case 1: {
         const int group = part / rows_.parts;
@@ -109,7 +121,7 @@ class GroupedConvLayer final : public Layer {
   }
   float* values() const { return reinterpret_cast<float*>(scratch_ + values_at_); }
 
-  /// Places the four arrays in the scratch memory.
+  /// Places the arrays in the scratch memory.
   void lay_out() {
     const auto count = static_cast<size_t>(groups_);
     slice_stride_ =
@@ -119,6 +131,10 @@ class GroupedConvLayer final : public Layer {
     result_at_ = kernel_at_ + count * kernel_stride_;
     result_stride_ = align_up(static_cast<size_t>(out_pixels()) * static_cast<size_t>(result_elements()) * 4);
     values_at_ = result_at_ + count * result_stride_;
+    filters_at_ = align_up(values_at_ + values_bytes());
+    const size_t filters =
+        static_cast<size_t>(shape_.out_c / groups_) * static_cast<size_t>(slice_elements());
+    filters_stride_ = is_product_ ? align_up(filters * sizeof(Input)) : 0;
   }
 
   void cut_work(double work_ns, int threads) {
@@ -143,6 +159,25 @@ class GroupedConvLayer final : public Layer {
     for (int group = 0; group < groups_; ++group)
       cut_slice(pixels, group * channels, channels, pixel_end - pixel_begin,
                 {slice(group) + first * slice_stride, slice_stride});
+  }
+
+  /// Makes one group's filters, [n][k], of the second operand and packs them.
+  void pack_factor([[maybe_unused]] int group) {
+    if constexpr (!std::is_same_v<Input, uint8_t>) {
+      const int depth = shape_.in_c / groups_, filters = shape_.out_c / groups_;
+      auto* const made =
+          reinterpret_cast<Input*>(scratch_ + filters_at_ + static_cast<size_t>(group) * filters_stride_);
+      if (is_transposed_) {
+        cut_slice(PixelRow<const Input>{factor_, static_cast<size_t>(pixel_elements<Family>(shape_.in_c))},
+                  group * depth, depth, filters, {made, static_cast<size_t>(slice_elements())});
+      } else if constexpr (is_real<Family>) {
+        const float* from = factor_ + group * filters;
+        for (int k = 0; k < depth; ++k, from += shape_.out_c)
+          for (int n = 0; n < filters; ++n)
+            made[static_cast<size_t>(n) * static_cast<size_t>(depth) + k] = from[n];
+      }
+      convs_[static_cast<size_t>(group)]->pack(made, nullptr);
+    }
   }
 
   void convolve(int group, const OutputRange& range) {
@@ -184,9 +219,11 @@ class GroupedConvLayer final : public Layer {
   EpilogueBinding binding_;
   ConvShape shape_;
   int groups_;
+  bool is_product_, is_transposed_;
   const ValueKernels* values_;
   std::vector<std::unique_ptr<PreparedConv<Family>>> convs_;
   const Input* input_ = nullptr;
+  const Input* factor_ = nullptr;
   std::byte* scratch_ = nullptr;
   size_t slice_stride_ = 0;
   size_t kernel_at_ = 0;
@@ -194,13 +231,26 @@ class GroupedConvLayer final : public Layer {
   size_t result_at_ = 0;
   size_t result_stride_ = 0;
   size_t values_at_ = 0;
+  size_t filters_at_ = 0;
+  size_t filters_stride_ = 0;
   Split cut_;
   Split rows_;
   RangeSplit ranges_;
   Split join_;
 };
 
+std::unique_ptr<Layer> make_product_layer(const BuildContext& context, const Op& op, const OutputPart& part) {
+  if (context.model.operand(op).dtype == DataType::kBit)
+    return std::make_unique<GroupedConvLayer<BinaryFamily>>(context, op, part, nullptr, 0, nullptr);
+  return std::make_unique<GroupedConvLayer<F32Family>>(context, op, part, nullptr, 0, nullptr);
+}
+
 }  // namespace
+
+template <>
+const MakeLayer LayersOf<format::OpKind::kMatmul>::make = make_product_layer;
+template <>
+const MakeLayer LayersOf<format::OpKind::kMatmulTransposed>::make = make_product_layer;
 
 std::unique_ptr<Layer> make_grouped_conv_layer(const BuildContext& context, const Op& op,
                                                const OutputPart& part) {

@@ -75,12 +75,12 @@ void check_output_types(const Model& model, const Op& op, const std::string& whe
                  name_of(model.tensor(bits).dtype));
 }
 
-/// Ops that copy: one output of the operand's type and nothing else.
+/// Ops without an epilogue: one output, of the operand's type where they copy, and nothing else.
 void check_plain(const Model& model, const Op& op, const std::string& where) {
-  const bool is_bit = model.operand(op).dtype == DataType::kBit;
+  const bool is_bit = model.operand(op).dtype == DataType::kBit && !op.traits().is_product();
   if ((op.record.value_output != format::kNone) == is_bit ||
       (op.record.bits_output != format::kNone) != is_bit)
-    fail_damaged("%s: must have one output of the operand's type", where.c_str());
+    fail_damaged("%s: must have one output, of %s", where.c_str(), is_bit ? "bits" : "floats");
   if (!op.steps.empty() || op.threshold_kind() != ThresholdKind::kNone ||
       op.record.threshold != format::kNone)
     fail_damaged("%s: takes no steps and no threshold", where.c_str());

@@ -66,15 +66,16 @@ class OpValidator {
 
   void check_operand_types() const {
     const bool takes_many = op_.traits().takes_many_operands();
-    if (takes_many ? op_.operands.size() < 2 : op_.operands.size() != 1)
-      fail_damaged("%s: %zu operands, expected %s", where(), op_.operands.size(),
-                   takes_many ? "two or more" : "one");
+    const size_t least = takes_many || op_.traits().is_product() ? 2 : 1;
+    if (takes_many ? op_.operands.size() < least : op_.operands.size() != least)
+      fail_damaged("%s: %zu operands, expected %zu%s", where(), op_.operands.size(), least,
+                   takes_many ? " or more" : "");
     for (size_t i = 0; i < op_.operands.size(); ++i) {
       const DataType dtype = model_.operand(op_, i).dtype;
       if (!ops::has_type(op_.traits().operands, dtype) || dtype != input().dtype)
         fail_damaged("%s: operand '%s' is %s, which this op does not take%s", where(),
                      model_.operand(op_, i).name.c_str(), name_of(dtype),
-                     takes_many ? " (all f32 or all bit)" : "");
+                     least > 1 ? " (all f32 or all bit)" : "");
     }
   }
 
@@ -112,6 +113,9 @@ class OpValidator {
         return check_reshape();
       case OpKind::kSelectChannels:
         return check_select_channels();
+      case OpKind::kMatmul:
+      case OpKind::kMatmulTransposed:
+        return check_product();
     }
   }
 
@@ -299,6 +303,32 @@ class OpValidator {
       channels += operand.channels;
     }
     expect_shape(input().height, input().width, channels);
+  }
+
+  void check_product() const {
+    const Tensor& factor = model_.operand(op_, 1);
+    const bool is_transposed = op_.kind == OpKind::kMatmulTransposed;
+    const int64_t groups = record_.groups;
+    if (groups < 1 || input().channels % groups != 0 || factor.channels % groups != 0)
+      fail_damaged("%s: groups=%" PRId64 " does not divide %d and %d channels", where(), groups,
+                   input().channels, factor.channels);
+    const int64_t rows = factor.pixels(), columns = factor.channels / groups;
+    const int64_t depth = input().channels / groups;
+    if ((is_transposed ? columns : rows) != depth)
+      fail_damaged("%s: %s by %s in %" PRId64 " groups: sums of %" PRId64 " and of %" PRId64 " products",
+                   where(), input().describe().c_str(), factor.describe().c_str(), groups, depth,
+                   is_transposed ? columns : rows);
+    if (rows * columns > Limits::kFactor)
+      fail(ErrorCode::format,
+           "%s: the second operand has more than %" PRId64 " elements a group, this engine's limit", where(),
+           Limits::kFactor);
+    const auto is_one = [](uint32_t extent) { return extent == 1; };
+    const OpRecord& r = record_;
+    if (!is_one(r.kernel_h) || !is_one(r.kernel_w) || !is_one(r.stride_h) || !is_one(r.stride_w) ||
+        !is_one(r.dilation_h) || !is_one(r.dilation_w) ||
+        (r.pad_top | r.pad_left | r.pad_bottom | r.pad_right) != 0)
+      fail_damaged("%s: takes no window", where());
+    expect_shape(input().height, input().width, groups * (is_transposed ? rows : columns));
   }
 
   void check_reshape() const {

@@ -182,11 +182,10 @@ std::vector<PlannedLaunch> planned_launches(const KernelFamily& family, const La
     launches.push_back(planned_launch(kernel, layer, choice, in_c, pixels, channels));
   };
   if (choice.kernel == "conv2d_u8_planes") add(kSplitPlanes, layer.shape.in_c);
-  // A reshape copies what it writes; others are launched once an operand.
-  if (&family == &kReshapeFamily)
-    add(choice.kernel, layer.shape.out_c);
-  else
+  if (&family == &kFloatConcatFamily || &family == &kBitConcatFamily)
     for (const int operand : layer.operand_channels) add(choice.kernel, operand);
+  else  // a reshape copies what it writes
+    add(choice.kernel, &family == &kReshapeFamily ? layer.shape.out_c : layer.shape.in_c);
   if (choice.kernel == "bconv2d_accumulate") add(kPackThresholds, layer.shape.in_c);
   return launches;
 }

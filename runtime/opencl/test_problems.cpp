@@ -70,9 +70,14 @@ class ProblemBuilder {
   }
 
   std::unique_ptr<TestProblem> build() {
-    add_operand(problem_.operand.channels);
+    const TestShape::Map& map = problem_.operand;
+    add_operand(map.height, map.width, map.channels);
     if (ops::traits(problem_.kind).takes_many_operands())
-      add_operand(problem_.out_channels - problem_.operand.channels);
+      add_operand(map.height, map.width, problem_.out_channels - map.channels);
+    if (problem_.kind == OpKind::kMatmul)
+      add_operand(1, map.channels / problem_.groups, problem_.out_channels);
+    if (problem_.kind == OpKind::kMatmulTransposed)
+      add_operand(1, problem_.out_channels / problem_.groups, map.channels);
     add_weights();
     add_output();
     result_->description = description();
@@ -83,7 +88,8 @@ class ProblemBuilder {
 
  private:
   std::string description() const {
-    static constexpr const char* kOutputs[] = {"thresholds", "epilogue", "rounded, epilogue", "copies"};
+    static constexpr const char* kOutputs[] = {"thresholds", "epilogue", "rounded, epilogue", "copies",
+                                               "values"};
     const TestShape::Window& window = problem_.window;
     return format_text(
         "%dx%dx%d -> %d channels, window %dx%d, stride %d, dilation %d, padding %d of %g, %d groups, %s",
@@ -98,9 +104,8 @@ class ProblemBuilder {
   int output(const char* name, DataType dtype) {
     return tensor(name, dtype, out_h_, out_w_, problem_.out_channels);
   }
-  void add_operand(int channels) {
-    op_.operands.push_back(
-        tensor("operand", problem_.dtype, problem_.operand.height, problem_.operand.width, channels));
+  void add_operand(int height, int width, int channels) {
+    op_.operands.push_back(tensor("operand", problem_.dtype, height, width, channels));
   }
 
   void add_weights() {
@@ -145,6 +150,9 @@ class ProblemBuilder {
           record.bits_output = output("bits", kBit);
         else
           record.value_output = output("values", kF32);
+        break;
+      case TestShape::kValues:
+        record.value_output = output("values", kF32);
         break;
     }
   }

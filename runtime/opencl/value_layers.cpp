@@ -107,6 +107,13 @@ Layer build_resize(const BuildContext& build, const Op& op, const KernelChoice& 
   return build_copying(layer, build, op, choice, {input_of(op)});
 }
 
+Layer build_product(const BuildContext& build, const Op& op, const KernelChoice& choice) {
+  LayerBuilder layer(build, op, LayerBuilder::without_sink);
+  layer.defines().set("TRANSPOSED", op.kind == OpKind::kMatmulTransposed ? 1 : 0);
+  layer.defines().set("FACTOR_HALF", build.is_half(op.operands[1]) ? 1 : 0);
+  return build_copying(layer, build, op, choice, {input_of(op), Argument::of_tensor(op.operands[1])});
+}
+
 /// Operand and output mostly share their memory. Where they do not, because both belong to the caller or
 /// differ in precision, this is a concatenation of one: the same elements in the same order.
 Layer build_reshape(const BuildContext& build, const Op& op, const KernelChoice& choice) {
@@ -142,6 +149,13 @@ const OpKernels kResizeCornersKernels = {&kResizeCornersFamily, build_resize};
 const OpKernels kBicubicKernels = {&kBicubicFamily, build_resize};
 const OpKernels kBicubicCornersKernels = {&kBicubicCornersFamily, build_resize};
 
+const OpKernels kMatmulKernels = {&kMatmulFamily, build_product};
+const OpKernels kMatmulTransposedKernels = {&kMatmulTransposedFamily, build_product};
+const OpKernels kBitMatmulKernels = {&kBitMatmulFamily, build_product};
+
+const OpKernels& matmul_transposed_kernels(const Model& model, const Op& op) {
+  return model.operand(op).dtype == DataType::kBit ? kBitMatmulKernels : kMatmulTransposedKernels;
+}
 const OpKernels& max_pool_kernels(const Model& model, const Op& op) {
   return model.operand(op).dtype == DataType::kBit ? kBitPoolKernels : kMaxPoolKernels;
 }
@@ -191,6 +205,16 @@ template <>
 const OperatorKernels KernelsOf<OpKind::kLogSoftmax>::all = {
     always<kLogSoftmaxKernels>,
     {{"log_softmax", DataType::kF32, {2, 3, 37}, Shape::kNoWindow, 1, 37, Shape::kCopies}}};
+
+template <>
+const OperatorKernels KernelsOf<OpKind::kMatmul>::all = {
+    always<kMatmulKernels>,
+    {{"matmul", DataType::kF32, {5, 7, 39}, {1, 1, 1, 1, 0, 0.0f}, 3, 33, Shape::kValues}}};
+template <>
+const OperatorKernels KernelsOf<OpKind::kMatmulTransposed>::all = {
+    matmul_transposed_kernels,
+    {{"matmul_transposed", DataType::kF32, {5, 7, 39}, {1, 1, 1, 1, 0, 0.0f}, 3, 33, Shape::kValues},
+     {"matmul_bits", DataType::kBit, {5, 7, 210}, {1, 1, 1, 1, 0, 0.0f}, 3, 33, Shape::kValues}}};
 
 // The map grows by its padding on all sides.
 template <>

@@ -199,6 +199,16 @@ class RandomOp {
       record.pad_value = pick_float(random_);
       height += (int)(record.pad_top + record.pad_bottom), width += (int)(record.pad_left + record.pad_right);
     }
+    if (op.traits().is_product()) {
+      // Of as many columns as the operand has channels in a group, or has pixels.
+      const int groups = channels % 2 == 0 ? 2 : 1, depth = channels / groups, columns = pick(random_, 1, 40);
+      record.groups = (uint32_t)groups;
+      const bool is_plain = op.kind == OpKind::kMatmul;
+      op.operands.push_back(is_plain ? tensor(input, 1, depth, groups * columns)
+                                     : tensor(input, columns, 1, channels));
+      record.value_output = tensor(DataType::kF32, height, width, groups * columns);
+      return;
+    }
     if (op.kind >= OpKind::kResizeBilinear && op.kind <= OpKind::kResizeBicubicCorners)
       height = pick(random_, 1, 2 * height + 1), width = pick(random_, 1, 2 * width + 1);
     if (op.kind == OpKind::kSelectChannels) {
@@ -392,6 +402,9 @@ constexpr Kind kKinds[] = {
     {"resize_bilinear_corners", OpKind::kResizeBilinearCorners, DataType::kF32, DataType::kBit},
     {"resize_bicubic", OpKind::kResizeBicubic, DataType::kF32, DataType::kBit},
     {"resize_bicubic_corners", OpKind::kResizeBicubicCorners, DataType::kF32, DataType::kBit},
+    {"matmul", OpKind::kMatmul, DataType::kF32, DataType::kBit},
+    {"matmul_transposed", OpKind::kMatmulTransposed, DataType::kF32, DataType::kBit},
+    {"matmul_bits", OpKind::kMatmulTransposed, DataType::kBit, DataType::kBit},
 };
 
 TEST_CASE("parts are the whole") {

@@ -16,6 +16,7 @@ from phonebit.converter.ops import (
     Concat,
     Conv2D,
     Elementwise,
+    MatMul,
     MaxPool2D,
     Pad,
     Reshape,
@@ -68,6 +69,14 @@ def concatenated() -> Graph:
     return net.done(value)
 
 
+def product(name: str, op: MatMul, made: Callable[[Net, str], str] | None = None) -> Graph:
+    """Of a map with itself; the last one multiplies bits."""
+    net = Net(name)
+    value = net.input("x", (1, 2048, 2048))
+    value = made(net, value) if made else value
+    return net.done(net.op("op", op, value, value))
+
+
 def real_weights(*shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
     return np.full(shape, 0.5, np.float32)
 
@@ -109,6 +118,9 @@ def endless_graphs() -> list[Graph]:
         chained("softmax", PIXEL, Softmax()),
         chained("log_softmax", PIXEL, Softmax(log=True)),
         chained("select_channels", PIXEL, SelectChannels(np.arange(last, -1, -1, dtype=np.int32))),
+        product("matmul", MatMul()),
+        product("matmul_transposed", MatMul(transposed=True)),
+        product("matmul_bits", MatMul(transposed=True), sign_of),
         chained("resize_bilinear", (1, 1 << 18, 16), ResizeBilinear((1, 1 << 18))),
         chained("resize_bilinear_corners", (1, 1 << 18, 16), ResizeBilinear((1, 1 << 18), True)),
         chained("resize_bicubic", (1, 1 << 18, 16), ResizeBicubic((1, 1 << 18))),

@@ -100,6 +100,14 @@ class View:
         return flat.reshape(self.batch, *self.hwc)
 
 
+def distance(indices: Indices, axis: int) -> int:
+    """How far apart neighbours along an axis lie; 0 if there are none."""
+    if indices.shape[axis] < 2:
+        return 0
+    first, second = (indices.take(number, axis).reshape(-1)[0] for number in range(2))
+    return int(abs(second - first))
+
+
 def hwc_of(shape: tuple[int, ...], layout: Layout) -> Shape:
     """(height, width, channels) of a tensor's shape without the batch.
 

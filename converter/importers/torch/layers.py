@@ -10,9 +10,9 @@ import numpy as np
 from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.element_positions import (
     Indices,
-    Layout,
     UnsupportedError,
     View,
+    distance,
     plain_view,
 )
 from phonebit.converter.importers.torch.emission import float_array
@@ -208,24 +208,38 @@ def batch_norm(context: Context, call: Call) -> list[Any]:
 
 
 def softmax(context: Context, call: Call) -> Value:
-    """Both softmax and log_softmax, along the channels."""
-    name = context.emission.name(call)
+    """Both softmax and log_softmax, along any axis."""
+    name, axis = context.emission.name(call), int(call["dim"]) % len(call.shape)
     view = context.real(context.operand(call["self"]))
-    axis = int(call["dim"]) % len(call.shape)
-    layout: Layout = "channels_last" if axis == len(call.shape) - 1 else "channels_first"
-    inner = len(call.shape) - view.sample().ndim
-    if layout == "channels_first" and axis != inner:
-        raise UnsupportedError(f"along axis {axis} of {call.shape}; expected the channels")
-    single_pixel = view.hwc[:2] == (1, 1) and view.sample().size == max(view.sample().shape)
-    if not (single_pixel and view.is_bijective()):
-        view = relayout(context.emission, view, layout, name)
-    op = Softmax(log="log" in call.op)
-    return context.viewed(call, write(context, view, op, name))
+    return context.viewed(call, softmax_along(context, view, axis, "log" in call.op, name))
+
+
+def softmax_along(context: Context, view: View, axis: int, log: bool, name: str) -> View:
+    """Softmax or its logarithm along an axis, which becomes the channels.
+
+    Raises:
+        UnsupportedError: It is along the batch.
+    """
+    sample, shape = view.sample(), view.indices.shape
+    if axis < len(shape) - sample.ndim:
+        raise UnsupportedError("is along the batch")
+    single_pixel = view.hwc[:2] == (1, 1) and sample.size == max(sample.shape)
+    if single_pixel and sample.size == shape[axis] and view.is_bijective():
+        return write(context, view, Softmax(log=log), name)
+    rest = [number for number in range(len(shape)) if number != axis]
+    rest.sort(key=lambda number: distance(view.indices, number), reverse=True)
+    lead = [shape[number] for number in rest if number >= len(shape) - sample.ndim]
+    moved = view.indices.transpose(*rest, axis)
+    flat = moved.reshape(view.batch, *((lead) if len(lead) == 2 else (-1,)), shape[axis])
+    view = relayout(context.emission, replace(view, indices=flat), "channels_last", name)
+    view = write(context, view, Softmax(log=log), name)
+    back = np.argsort([*rest, axis])
+    return replace(view, indices=view.indices.reshape(moved.shape).transpose(*back))
 
 
 LAYERS: Final = {
     **dict.fromkeys(("conv1d", "conv2d"), convolution),
-    **dict.fromkeys(("linear", "addmm", "mm", "matmul"), linear),
+    **dict.fromkeys(("linear", "addmm"), linear),
     **dict.fromkeys(("batch_norm", "native_batch_norm"), batch_norm),
     **dict.fromkeys(
         ("_native_batch_norm_legit", "_native_batch_norm_legit_functional"), batch_norm

@@ -52,6 +52,26 @@ def own_layout(view: View) -> Layout:
     return "channels_last" if is_last else "channels_first"
 
 
+def some_channels(emission: Emission, view: View, name: str) -> View | None:
+    """The view of a selection of channels, if the tensor has all pixels of some channels once."""
+    height, width, channels = view.hwc
+    sample = view.sample()
+    chosen = np.unique(sample % channels)
+    pixels = height * width
+    if (
+        sample.size != pixels * chosen.size
+        or np.unique(sample).size != sample.size
+        or ZERO in sample
+    ):
+        return None
+    hwc = (height, width, chosen.size)
+    target = (np.arange(pixels)[:, None] * channels + chosen).reshape(hwc)
+    value = _arranged(emission, view, target, name)
+    places = np.searchsorted(chosen, view.indices % channels)
+    indices = view.indices // channels * chosen.size + places
+    return View(value, hwc, indices, view.batch, view.quantized)
+
+
 def flattened(emission: Emission, view: View, name: str) -> View:
     """A view of a value (1, 1, F) that has the same elements; their order stays as it is."""
     if view.hwc[:2] == (1, 1):

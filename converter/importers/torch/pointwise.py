@@ -12,7 +12,7 @@ from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.element_positions import UnsupportedError, View
 from phonebit.converter.importers.torch.emission import float_array
 from phonebit.converter.importers.torch.jumps import keys_of
-from phonebit.converter.importers.torch.layout import flattened, relayout
+from phonebit.converter.importers.torch.layout import flattened, relayout, some_channels
 from phonebit.converter.importers.torch.piecewise_functions import Pieces, number_of
 from phonebit.converter.importers.torch.tracked_tensors import Context, Value
 from phonebit.converter.ir import SMALLEST, FloatArray, Operator
@@ -27,7 +27,9 @@ def whole(context: Context, view: View, name: str) -> View:
     """A view that has every element of its value once, so that elements can be treated alike."""
     if view.is_bijective():
         return view
-    return relayout(context.emission, view, "channels_first", name)
+    return some_channels(context.emission, view, name) or relayout(
+        context.emission, view, "channels_first", name
+    )
 
 
 def write(

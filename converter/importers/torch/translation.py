@@ -26,6 +26,7 @@ from phonebit.converter.importers.torch.layers import LAYERS
 from phonebit.converter.importers.torch.layout import relayout
 from phonebit.converter.importers.torch.normalising import NORMALISING
 from phonebit.converter.importers.torch.pooling import POOLING
+from phonebit.converter.importers.torch.products import PRODUCTS
 from phonebit.converter.importers.torch.program import Problem, Program
 from phonebit.converter.importers.torch.rearranging import REARRANGING, rearrange
 from phonebit.converter.importers.torch.reducing import REDUCING
@@ -45,6 +46,7 @@ RULES: Final[dict[str, Rule]] = {
     **dict.fromkeys(REARRANGING, rearrange),
     **LAYERS,
     **CONVOLUTIONS,
+    **PRODUCTS,
     **POOLING,
     **REDUCING,
     **NORMALISING,

@@ -62,10 +62,7 @@ class _File:
         self.data = bytearray()
 
     def build(self, layer: LayerShape) -> FileContents:
-        operands = [
-            self.source(layer.input, layer.in_h, layer.in_w, count)
-            for count in layer.operand_channels
-        ]
+        operands = [self.source(layer.input, *size) for size in layer.operand_sizes]
         record = _op(layer)
         self.begin(record, layer.op, operands)
         if layer.values:

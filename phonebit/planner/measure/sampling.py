@@ -254,6 +254,15 @@ def _softmax(op: str, rng: Random) -> LayerShape:
     return _layer(op, "f32", size, channels, channels, values=True)
 
 
+def _product(op: str, dtype: str, rng: Random) -> LayerShape:
+    """As in attention: each pixel with each, or with as many vectors."""
+    pixels, groups, depth = _size(rng, 3, 9), int(rng.choice([1, 4, 8])), _size(rng, 4, 7, 8)
+    channels, columns = groups * depth, groups * pixels
+    in_c, out_c = (columns, channels) if op == "matmul" else (channels, columns)
+    more = {"operand_channels": (in_c, channels), "groups": groups, "values": True}
+    return _layer(op, dtype, (1, pixels), in_c, out_c, **more)
+
+
 def _values(op: str, rng: Random) -> LayerShape:
     """An op that makes a map of floats of one, of any size."""
     size, channels = _map(rng), _channels(rng, 4, 8)
@@ -283,4 +292,7 @@ _FAMILIES: Final[dict[str, Callable[[Random], LayerShape]]] = {
     "select_channels": _select_channels,
     "softmax": partial(_softmax, "softmax"),
     "log_softmax": partial(_softmax, "log_softmax"),
+    "matmul": partial(_product, "matmul", "f32"),
+    "matmul_transposed": partial(_product, "matmul_transposed", "f32"),
+    "matmul_bits": partial(_product, "matmul_transposed", "bit"),
 }

@@ -31,12 +31,12 @@ class LayerShape:
         in_h: Rows of the first operand.
         in_c: Its channels.
         input: Element type of the operands: "bit", "u8" or "f32".
-        operand_channels: Channels of each operand; several only for a concatenation.
+        operand_channels: Channels of each operand; several for a concatenation or a product.
         kernel_h: Rows of the window; 1 for ops without one, as the other window fields.
         stride_h: Rows from one window to the next.
         dilation_h: Rows from tap to tap.
         pad_top: Rows of padding above the map.
-        groups: Of a convolution.
+        groups: Of a convolution or a product.
         values: Whether it writes float32 values.
         bits: Whether it writes packed bits.
         thresholds: Whether the bits come from integer comparisons, without an epilogue.
@@ -120,6 +120,8 @@ class LayerShape:
                 return "depthwise_conv2d_f32" if is_depthwise else "conv2d_f32_grouped"
         elif self.input == "bit" and name in ("max_pool2d", "concat"):
             name += "_bits"
+        elif self.input == "bit" and self.is_product:
+            name = "matmul_bits"
         return name
 
     @property
@@ -128,10 +130,25 @@ class LayerShape:
         return self.op in _CONVOLUTIONS
 
     @property
+    def is_product(self) -> bool:
+        """Whether it multiplies its two operands as matrices."""
+        return self.op in ("matmul", "matmul_transposed")
+
+    @property
+    def operand_sizes(self) -> tuple[tuple[int, int, int], ...]:
+        """Height, width and channels of each operand."""
+        sizes = [(self.in_h, self.in_w, channels) for channels in self.operand_channels]
+        if self.is_product:
+            rows = self.taps if self.op == "matmul" else self.out_c // self.groups
+            sizes[1] = (1, rows, self.operand_channels[1])
+        return tuple(sizes)
+
+    @property
     def taps(self) -> int:
         """Input elements under the window of one output element."""
         taps = self.kernel_h * self.kernel_w
-        if self.op == "binary_depthwise_conv2d" or not self.is_convolution:
+        is_weighted = self.is_convolution or self.is_product
+        if self.op == "binary_depthwise_conv2d" or not is_weighted:
             return taps
         return taps * (self.in_c // self.groups)
 

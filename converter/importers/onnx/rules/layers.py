@@ -116,14 +116,40 @@ def _scaled(builder: Builder, call: Call, factor: float) -> Call:
 
 
 def matmul(builder: Builder, node: Node) -> Call:
-    """A product with a constant second factor."""
+    """The product of two tensors of two axes or more."""
     first, second = node.operand(0), node.operand(1)
-    fits = len(second.shape) == 2 and len(first.shape) >= 2 and first.shape[-1] == second.shape[0]
-    if not fits:
-        raise UnsupportedError(f"has factors of shapes {first.shape} and {second.shape}")
-    shape = (*first.shape[:-1], second.shape[1])
+    one, other = first.shape, second.shape
+    try:
+        lead = np.broadcast_shapes(one[:-2], other[:-2])
+    except ValueError:
+        lead = ()
+    ranks = min(len(one), len(other))
+    if ranks < 2 or one[-1] != other[-2] or len(lead) + 2 < max(len(one), len(other)):
+        raise UnsupportedError(f"has factors of shapes {one} and {other}")
+    shape = (*lead, one[-2], other[-1])
     arguments = {"self": first, "other": second}
     return builder.emit("matmul", arguments, lambda self, other: self @ other, shape)
+
+
+def einsum(builder: Builder, node: Node) -> Call:
+    """Einsum of two tensors, or of one."""
+    tensors = [node.operand(number) for number in range(len(node.inputs))]
+    equation = str(node.get("equation", "")).replace(" ", "")
+    terms, arrow, result = equation.partition("->")
+    labels = terms.split(",")
+    ranks = [len(tensor.shape) for tensor in tensors]
+    if not arrow or [len(term) for term in labels] != ranks or set(result) - set("".join(labels)):
+        raise UnsupportedError(f"has the equation {equation!r} for tensors of {ranks} axes")
+    sizes: dict[str, int] = {}
+    for term, tensor in zip(labels, tensors, strict=True):
+        for label, size in zip(term, tensor.shape, strict=True):
+            if sizes.setdefault(label, size) != size:
+                raise UnsupportedError(f"has sizes {sizes[label]} and {size} for {label!r}")
+    shape = [sizes[label] for label in result]
+    arguments = {"equation": equation, "tensors": tensors}
+    return builder.emit(
+        "einsum", arguments, lambda equation, tensors: np.einsum(equation, *tensors), shape
+    )
 
 
 def batch_norm(builder: Builder, node: Node) -> list[Call | None]:
@@ -164,6 +190,7 @@ LAYERS: Final[dict[str, Callable[[Builder, Node], Any]]] = {
     "ConvTranspose": transposed_convolution,
     "Gemm": gemm,
     "MatMul": matmul,
+    "Einsum": einsum,
     "BatchNormalization": batch_norm,
     "Softmax": softmax,
     "LogSoftmax": softmax,

@@ -93,14 +93,14 @@ class PreparedConv {
   using Weight = typename Family::Weight;
 
   /// `thresholds`: one a channel, or null for the epilogue form. Both arrays are read when the packing list
-  /// runs, into this object, which therefore never moves.
+  /// runs, into this object, which therefore never moves. Without weights, each image needs pack().
   PreparedConv(const BuildContext& context, const ConvShape& shape, const Weight* weights,
                const int32_t* thresholds)
       : kernel_(&kernel_for(Family{}, context.isa, shape)), shape_(shape) {
     const size_t bytes = kernel_->packed_bytes(shape_);
     context.budget.take(bytes, "packed weights");
     packed_ = memory::AlignedBuffer(bytes, "packed weights");
-    context.packing.add([this, weights, thresholds] { pack(weights, thresholds); });
+    if (weights != nullptr) context.packing.add([this, weights, thresholds] { pack(weights, thresholds); });
   }
   PreparedConv(const PreparedConv&) = delete;
   PreparedConv& operator=(const PreparedConv&) = delete;
@@ -112,6 +112,12 @@ class PreparedConv {
   size_t scratch_bytes() const { return kernel_->scratch_bytes(shape_); }
   int prepare_rows() const { return kernel_->prepare_rows(shape_); }
 
+  void pack(const Weight* weights, [[maybe_unused]] const int32_t* thresholds) const {
+    if constexpr (is_real<Family>)
+      kernel_->pack_weights(shape_, weights, packed_.data());
+    else
+      kernel_->pack_weights(shape_, weights, thresholds, packed_.data());
+  }
   void prepare(const Input* input, std::byte* scratch, int row_begin, int row_end) const {
     kernel_->prepare_input(shape_, input, scratch, row_begin, row_end);
   }
@@ -121,13 +127,6 @@ class PreparedConv {
   }
 
  private:
-  void pack(const Weight* weights, [[maybe_unused]] const int32_t* thresholds) const {
-    if constexpr (is_real<Family>)
-      kernel_->pack_weights(shape_, weights, packed_.data());
-    else
-      kernel_->pack_weights(shape_, weights, thresholds, packed_.data());
-  }
-
   const typename Family::Kernel* kernel_;
   ConvShape shape_;
   memory::AlignedBuffer packed_;

@@ -13,6 +13,7 @@ struct Limits {
   static constexpr int64_t kTaps = 1ll << 24;            // of a window
   static constexpr int64_t kWindow = 1ll
                                      << 29;  // values under a convolution's window: sums of +-2 x fit int32
+  static constexpr int64_t kFactor = 1ll << 22;  // elements of one group of a product's second operand
   static constexpr int64_t kAccumulator = (1ll << 31) - 1;
   static constexpr size_t kRecords = 1u << 14;      // tensors, ops
   static constexpr size_t kListEntries = 1u << 20;  // operands and steps of all ops

@@ -63,7 +63,10 @@ struct KernelFamily {
   FAMILY(kResizeFamily,           "resize_bilinear",         serves_all,        "resize_bilinear") \
   FAMILY(kResizeCornersFamily,    "resize_bilinear_corners", serves_all,        "resize_bilinear") \
   FAMILY(kBicubicFamily,          "resize_bicubic",          serves_all,        "resize_bicubic") \
-  FAMILY(kBicubicCornersFamily,   "resize_bicubic_corners",  serves_all,        "resize_bicubic")
+  FAMILY(kBicubicCornersFamily,   "resize_bicubic_corners",  serves_all,        "resize_bicubic") \
+  FAMILY(kMatmulFamily,           "matmul",                  serves_all,        "matmul") \
+  FAMILY(kMatmulTransposedFamily, "matmul_transposed",       serves_all,        "matmul") \
+  FAMILY(kBitMatmulFamily,        "matmul_bits",             serves_all,        "matmul_bits")
 // clang-format on
 
 #define PHONEBIT_DECLARE(family, ...) extern const KernelFamily family;

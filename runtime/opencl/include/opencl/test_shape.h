@@ -24,6 +24,7 @@ struct TestShape {
     kEpilogue,         ///< values and bits, after steps
     kRoundedEpilogue,  ///< the same, the first step rounds
     kCopies,           ///< of the kind that the operands are
+    kValues,           ///< floats
   };
   static constexpr Window kNoWindow = {0, 0, 1, 1, 0, 0.0f};
 

@@ -62,7 +62,9 @@ enum class Cuts : uint8_t {
   OPERATOR(13, kResizeBilinear,         "resize_bilinear",         Weights::none,                 kFloats,          kNoType, kNoType,  Rows::all,    Cuts::rows,              false) \
   OPERATOR(14, kResizeBilinearCorners,  "resize_bilinear_corners", Weights::none,                 kFloats,          kNoType, kNoType,  Rows::all,    Cuts::rows,              false) \
   OPERATOR(15, kResizeBicubic,          "resize_bicubic",          Weights::none,                 kFloats,          kNoType, kNoType,  Rows::all,    Cuts::rows,              false) \
-  OPERATOR(16, kResizeBicubicCorners,   "resize_bicubic_corners",  Weights::none,                 kFloats,          kNoType, kNoType,  Rows::all,    Cuts::rows,              false)
+  OPERATOR(16, kResizeBicubicCorners,   "resize_bicubic_corners",  Weights::none,                 kFloats,          kNoType, kNoType,  Rows::all,    Cuts::rows,              false) \
+  OPERATOR(17, kMatmul,                 "matmul",                  Weights::none,                 kFloats,          kNoType, kNoType,  Rows::all,    Cuts::rows,              false) \
+  OPERATOR(18, kMatmulTransposed,       "matmul_transposed",       Weights::none,                 kFloats | kBits,  kNoType, kNoType,  Rows::all,    Cuts::rows,              false)
 // clang-format on
 
 namespace phonebit::engine::format {
@@ -91,6 +93,10 @@ struct Operator {
   /// Convolutions of bits: they read nothing else.
   constexpr bool is_binary() const { return operands == kBits; }
   constexpr bool takes_many_operands() const { return kind == format::OpKind::kConcat; }
+  /// Matrix products of its two operands.
+  constexpr bool is_product() const {
+    return kind == format::OpKind::kMatmul || kind == format::OpKind::kMatmulTransposed;
+  }
 };
 
 inline constexpr Operator kOperators[] = {
