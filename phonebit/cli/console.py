@@ -221,5 +221,4 @@ def _error_text(error: BaseException) -> str:
     if isinstance(error, OSError) and not isinstance(error, PhoneBitError):
         reason = error.strerror or str(error)
         return f"{os.fsdecode(error.filename)}: {reason}" if error.filename else reason
-    return "
-".join([str(error), *getattr(error, "__notes__", ())])
+    return "\n".join([str(error), *getattr(error, "__notes__", ())])

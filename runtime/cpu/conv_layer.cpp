@@ -115,6 +115,11 @@ RangeSplit split_output(const ConvShape& shape, int pixel_tile, size_t weight_by
   return {{pixels, pixel_tile, blocks_first ? second : first}, {blocks, 1, blocks_first ? first : second}};
 }
 
+memory::AlignedBuffer packed_buffer(const BuildContext& context, size_t bytes) {
+  context.budget.take(bytes, "packed weights");
+  return memory::AlignedBuffer(bytes, "packed weights");
+}
+
 double conv_macs(const ConvShape& shape) {
   return 1.0 * shape.out_h * shape.out_w * shape.out_c * shape.kernel_h * shape.kernel_w * shape.in_c;
 }

@@ -15,6 +15,7 @@
 #include "cpu/group_slices.h"
 #include "cpu/part_slots.h"
 #include "cpu/prepared_conv.h"
+#include "types/fail.h"
 
 namespace phonebit::engine::cpu {
 namespace {
@@ -45,7 +46,7 @@ class GroupedConvLayer final : public Layer {
           context, group_shape,
           is_product_ ? nullptr : weights + static_cast<size_t>(group) * weights_per_group, limits));
     }
-    kernel_ = std::string(convs_[0]->name()) + ", " + std::to_string(groups_) + " groups";
+    kernel_ = format_text("%s, %d groups", convs_[0]->name(), groups_);
     if (is_product_) {  // its operands' rows are all read, but not all of the first one's by a part
       context.slots.bind(op.operands[0], &input_, offset_in(context.model.operand(op), part.row_begin, 0));
       context.slots.bind(op.operands[1], &factor_);

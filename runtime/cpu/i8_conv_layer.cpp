@@ -112,9 +112,7 @@ class I8ConvLayer final : public Layer {
   static constexpr int kMaximaGrain = 1024;
 
   void add_packing(const BuildContext& context, const Op& op, const OutputPart& part) {
-    const size_t packed_bytes = conv_.packed_bytes(shape_);
-    context.budget.take(packed_bytes, "packed weights");
-    packed_ = memory::AlignedBuffer(packed_bytes, "packed weights");
+    packed_ = packed_buffer(context, conv_.packed_bytes(shape_));
     const loader::Constant& stored = context.model.constant(op.record.weights);
     const size_t taps = static_cast<size_t>(shape_.kernel_h) * static_cast<size_t>(shape_.kernel_w) *
                         static_cast<size_t>(shape_.in_c);

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
+import torch.nn.functional as F  # noqa: E402, N812
 from torch import nn  # noqa: E402
-from torch.nn import functional as F  # noqa: E402
 from torch_checks import Lambda, assert_equal_to_pytorch, imported, pictures  # noqa: E402
 
 import phonebit  # noqa: E402

@@ -69,9 +69,12 @@ def _run_group(
             return result
 
     tensors = stored_tensors(exported)
+    placeholders = {
+        n.name: n.meta.get("val") for n in exported.graph.nodes if n.op == "placeholder"
+    }
     for name, array in inputs.items():
-        tensors[name] = torch.from_numpy(in_tensor_order(translation, name, array))
-    placeholders = [node.name for node in exported.graph.nodes if node.op == "placeholder"]
+        tensor = torch.from_numpy(in_tensor_order(translation, name, array))
+        tensors[name] = tensor.to(placeholders[name].dtype)  # of whole numbers, too
     with torch.no_grad():
         Recorder(exported.graph_module).run(*map(tensors.get, placeholders))
     return results

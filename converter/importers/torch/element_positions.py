@@ -7,6 +7,7 @@ element, so that views cost nothing until an operator needs a layout.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, Literal
@@ -94,9 +95,11 @@ class View:
             None if the tensor does not have all elements of the value.
         """
         flat: NDArray[Any] = np.zeros(self.batch * self.elements, array.dtype)
-        if not self.is_bijective():
+        places, seen = self.indices.reshape(-1), np.zeros(flat.size, np.bool_)
+        seen[places[places != ZERO]] = True
+        if places.size != flat.size or not seen.all():
             return None
-        flat[self.indices.reshape(-1)] = array.reshape(-1)
+        flat[places] = array.reshape(-1)
         return flat.reshape(self.batch, *self.hwc)
 
 
@@ -111,11 +114,8 @@ def distance(indices: Indices, axis: int) -> int:
 def hwc_of(shape: tuple[int, ...], layout: Layout) -> Shape:
     """(height, width, channels) of a tensor's shape without the batch.
 
-    Raises:
-        UnsupportedError: It has more than three axes.
+    Of more than three axes all but the last one and the channels are the height.
     """
-    if len(shape) > 3:
-        raise UnsupportedError(f"a tensor of {len(shape)} axes besides the batch, {shape}")
     height, width, channels = _to_hwc(np.empty(shape, np.bool_), layout).shape
     return height, width, channels
 
@@ -123,16 +123,12 @@ def hwc_of(shape: tuple[int, ...], layout: Layout) -> Shape:
 def _to_hwc(array: NDArray[Any], layout: Layout) -> NDArray[Any]:
     if layout == "channels_first" and array.ndim > 1:
         array = np.moveaxis(array, 0, -1)
-    return array.reshape((1,) * (3 - array.ndim) + array.shape)
+    lead = (1,) * (3 - array.ndim) if array.ndim < 3 else (math.prod(array.shape[:-2]),)
+    return array.reshape(*lead, *array.shape[-2:])
 
 
 def in_layout(sample: NDArray[Any], layout: Layout) -> NDArray[Any]:
-    """An array of one image's tensor shape, transposed to (height, width, channels).
-
-    Raises:
-        UnsupportedError: It has more than three axes.
-    """
-    hwc_of(sample.shape, layout)
+    """An array of one image's tensor shape, transposed to (height, width, channels)."""
     return _to_hwc(sample, layout)
 
 

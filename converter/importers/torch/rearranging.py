@@ -82,7 +82,9 @@ def _one_value(context: Context, call: Call, views: dict[Call, View]) -> dict[Ca
     if len({view.value for view in views.values()}) <= 1:
         return views
     name = context.emission.name(call)
-    parts = {operand: _joinable(context, view, name) for operand, view in views.items()}
+    parts = views
+    if not _are_joinable(list(views.values())):
+        parts = {operand: _joinable(context, view, name) for operand, view in views.items()}
     if len({part.hwc[:2] for part in parts.values()}) > 1:
         shapes = [operand.shape for operand in parts]
         raise UnsupportedError(f"joins maps of different sizes: {shapes}")
@@ -97,6 +99,14 @@ def _one_value(context: Context, call: Call, views: dict[Call, View]) -> dict[Ca
         result[operand] = replace(part, value=value, hwc=hwc, indices=indices)
         offset += channels
     return result
+
+
+def _are_joinable(views: list[View]) -> bool:
+    """Whether they are maps of one size, in any arrangement."""
+    return all(
+        view.hwc[:2] == views[0].hwc[:2] and view.sample().ndim > 1 and view.is_bijective()
+        for view in views
+    )
 
 
 def _joinable(context: Context, view: View, name: str) -> View:

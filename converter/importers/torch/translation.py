@@ -12,6 +12,7 @@ import numpy as np
 from phonebit.converter.importers.errors import first_line, listed
 from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.constants import Constants
+from phonebit.converter.importers.torch.depth import DEPTH
 from phonebit.converter.importers.torch.element_positions import (
     Layout,
     UnsupportedError,
@@ -24,11 +25,13 @@ from phonebit.converter.importers.torch.elementwise import ELEMENTWISE, elementw
 from phonebit.converter.importers.torch.emission import Emission
 from phonebit.converter.importers.torch.layers import LAYERS
 from phonebit.converter.importers.torch.layout import relayout
+from phonebit.converter.importers.torch.lookups import LOOKUPS
 from phonebit.converter.importers.torch.normalising import NORMALISING
 from phonebit.converter.importers.torch.pooling import POOLING
 from phonebit.converter.importers.torch.products import PRODUCTS
 from phonebit.converter.importers.torch.program import Problem, Program
 from phonebit.converter.importers.torch.rearranging import REARRANGING, rearrange
+from phonebit.converter.importers.torch.recurrent import RECURRENT
 from phonebit.converter.importers.torch.reducing import REDUCING
 from phonebit.converter.importers.torch.tracked_tensors import Context, Value
 from phonebit.converter.importers.torch.transposed import CONVOLUTIONS
@@ -40,13 +43,21 @@ from phonebit.format.records import DataType
 
 Rule = Callable[[Context, Call], Any]
 
-INPUT_TYPES: Final = {"float32": DataType.F32, "uint8": DataType.U8}
+INPUT_TYPES: Final = {
+    "float32": DataType.F32,
+    "uint8": DataType.U8,
+    **dict.fromkeys(("int32", "int64"), DataType.F32),
+}
+"""Whole numbers of more bytes, as embeddings read them, are given as floats."""
 RULES: Final[dict[str, Rule]] = {
     **dict.fromkeys(ELEMENTWISE, elementwise),
     **dict.fromkeys(REARRANGING, rearrange),
     **LAYERS,
     **CONVOLUTIONS,
     **PRODUCTS,
+    **RECURRENT,
+    **LOOKUPS,
+    **DEPTH,
     **POOLING,
     **REDUCING,
     **NORMALISING,
@@ -130,10 +141,11 @@ def _batch(program: Program) -> int:
 def _input(context: Context, call: Call, layout: Layout) -> Value:
     inner = without_batch(call.shape, context.batch)
     kind = INPUT_TYPES.get(str(call.dtype))
-    if kind is None or not 1 <= len(inner) <= 3:
+    if kind is None or not 1 <= len(inner) <= 4:
         raise ConversionError(
             f"input {call.name!r} cannot be expressed",
-            expected="float32 or uint8, (N, C, H, W), (N, C, L) or (N, features)",
+            expected="float32, uint8 or integers, (N, C, D, H, W), (N, C, H, W), (N, C, L) or "
+            "(N, features)",
             got=f"{call.dtype}, {call.shape}",
         )
     emission = context.emission

@@ -41,7 +41,8 @@ CONV = replace(PROBE, in_h=56, in_w=56, out_h=56, out_w=56, in_c=64, operand_cha
 DENSE = replace(
     PROBE, in_h=1, in_w=1, out_h=1, out_w=1, kernel_h=1, kernel_w=1, pad_top=0, pad_left=0
 )
-SAMPLED = list(islice(sample_layers(7), 2 * (len(FAMILY_CYCLE) + OTHERS_A_CYCLE)))
+CYCLES = -(-len(set(FAMILIES) - set(FAMILY_CYCLE)) // OTHERS_A_CYCLE)
+SAMPLED = list(islice(sample_layers(7), CYCLES * (len(FAMILY_CYCLE) + OTHERS_A_CYCLE)))
 
 
 def kernels_of(gpu: GpuFacts, layer: LayerShape) -> list[str]:
@@ -112,7 +113,7 @@ def test_kernels_of_several_launches() -> None:
     assert len(dispatch.launches(joined, joined.whole)) == 3
 
 
-@pytest.mark.parametrize("layer", SAMPLED, ids=lambda layer: layer.family)
+@pytest.mark.parametrize("layer", SAMPLED[-100:], ids=lambda layer: layer.family)
 def test_a_sampled_layer_is_what_its_file_says(layer: LayerShape) -> None:
     contents, index = layer_file(layer)
     again = parse_contents(file_bytes(contents))

@@ -86,6 +86,9 @@ inline const F32ConvKernel& kernel_for(F32Family, const Isa& isa, const ConvShap
 inline const F16ConvKernel& kernel_for(F16Family, const Isa& isa, const ConvShape&) { return *isa.f16_conv; }
 inline const W8ConvKernel& kernel_for(W8Family, const Isa& isa, const ConvShape&) { return *isa.w8_conv; }
 
+/// Memory for weights in a kernel's layout.
+memory::AlignedBuffer packed_buffer(const BuildContext& context, size_t bytes);
+
 template <class Family>
 class PreparedConv {
  public:
@@ -97,9 +100,7 @@ class PreparedConv {
   PreparedConv(const BuildContext& context, const ConvShape& shape, const Weight* weights,
                const int32_t* thresholds)
       : kernel_(&kernel_for(Family{}, context.isa, shape)), shape_(shape) {
-    const size_t bytes = kernel_->packed_bytes(shape_);
-    context.budget.take(bytes, "packed weights");
-    packed_ = memory::AlignedBuffer(bytes, "packed weights");
+    packed_ = packed_buffer(context, kernel_->packed_bytes(shape_));
     if (weights != nullptr) context.packing.add([this, weights, thresholds] { pack(weights, thresholds); });
   }
   PreparedConv(const PreparedConv&) = delete;
