@@ -17,6 +17,7 @@ from phonebit.detection import (
     DetectionHead,
     Limits,
     Truth,
+    coco_precision,
     detect,
     find_boxes,
     mean_average_precision,
@@ -247,6 +248,25 @@ def test_the_overlap_decides() -> None:
     assert mean_average_precision(half, truths, 1, overlap=0.5)[0] == 1.0
     assert mean_average_precision(half, truths, 1, overlap=0.51)[0] == 0.0
     assert math.isnan(mean_average_precision([[]], [truth()], 1)[0])
+
+
+def test_precision_as_coco_measures_it() -> None:
+    """0.72 is enough for five of ten overlaps; what lies in a crowd is neither right nor wrong."""
+    boxes = np.array([[0, 0, 10, 10], [20, 0, 30, 10], [50, 50, 90, 90]], np.float64)
+    what = Truth(np.zeros(3, np.int64), boxes, np.array([False, False, True]))
+    found = [
+        (0, 0.95, np.array([60.0, 60, 65, 65])),
+        (0, 0.9, np.array([0, 0, 10, 7.2])),
+        (0, 0.8, np.array([0.0, 30, 10, 40])),
+        (0, 0.7, boxes[1]),
+    ]
+    precision = coco_precision([found], [what], 2)
+    assert precision.at_50 == pytest.approx((51 + 50 * 2 / 3) / 101)
+    assert precision.at_75 == pytest.approx(51 * 1 / 3 / 101)
+    assert precision.mean == pytest.approx((precision.at_50 + precision.at_75) / 2)
+    assert precision.classes[0] == precision.mean and math.isnan(precision.classes[1])
+    difficult = [(0, 0.95, boxes[2]), *found[1:]]
+    assert mean_average_precision([difficult], [what], 1)[0] == pytest.approx((1 + 2 / 3) / 2)
 
 
 # --- the facts ---
