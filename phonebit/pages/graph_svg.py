@@ -14,7 +14,7 @@ from phonebit.html_page import COLOURS
 from phonebit.output_files import FileKind
 from phonebit.pages.network_graph import Block, Card, Line, NetworkGraph
 
-SVG_FILE: Final = FileKind("an SVG image", lambda head: b"<svg" in head)
+SVG_FILE: Final = FileKind("an SVG image", lambda head: head.startswith(b"<svg"))
 WIDTH: Final = 358
 """Of the whole drawing in pixels: a phone's 390 without a page's margins."""
 MOST_LANES_WIDTH: Final = 80

@@ -124,7 +124,7 @@ def commands(group: Any, *names: str) -> Iterator[tuple[str, ...]]:
         for param in command.params:
             if param.required:
                 option = [param.opts[0]] if param.opts[0].startswith("-") else []
-                words += [*option, "1"]
+                words += [*option, "bash" if param.name == "shell" else "1"]
         yield (*names, name, *words)
 
 

@@ -109,7 +109,7 @@ COMMANDS = {
          "preprocessing": "--preprocessing"},
         {"to": "-o"}, texts=("model", "input_shape", *PICTURE),
     ),
-    "inspect": Roles({"file": ""}),
+    "inspect": Roles({"file": ""}, {"html": "--html", "svg": "--svg"}),
     "run": Roles(
         {"file": "", "images": "", "preprocessing": "--preprocessing"}, {"to": "-o"},
         texts=("device", *PICTURE), more=("--device", "cpu"),
@@ -122,6 +122,14 @@ COMMANDS = {
         {"file": "", "image": "--image", "preprocessing": "--preprocessing"},
         texts=("device", "energy_source", *PICTURE),
     ),
+    "eval": Roles(
+        {"file": "", "data": "", "source": "--source", "images": "--images", "plugin": "--plugin",
+         "preprocessing": "--preprocessing"},
+        texts=("device", "model", "input_shape", *PICTURE),
+    ),
+    "profile": Roles({"file": "", "image": "--image"}, {"html": "--html"}, texts=("device",)),
+    "compare": Roles({"first": "", "second": ""}),
+    "completion": Roles(),
     "devices": Roles(),
     "doctor": Roles(),
     "kernels list": Roles(),
