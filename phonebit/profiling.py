@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import accumulate
 from typing import Any
 
 from phonebit.converter.cost import tensor_bytes
@@ -108,14 +109,12 @@ def _live_bytes(network: Network, graph: Graph) -> list[int]:
         for name in (*layer.inputs, *layer.outputs):
             first.setdefault(name, index)
             last[name] = index
-    return [
-        sum(
-            tensor_bytes(graph.types[name])
-            for name in first
-            if name not in ends and first[name] <= index <= last[name]
-        )
-        for index in range(len(network.layers))
-    ]
+    changes = [0] * (len(network.layers) + 1)
+    for name in first.keys() - ends:
+        size = tensor_bytes(graph.types[name])
+        changes[first[name]] += size
+        changes[last[name] + 1] -= size
+    return list(accumulate(changes[:-1]))
 
 
 def _spans_in_a_row(processor: str, latencies_ms: Sequence[float]) -> list[Span]:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import Final
+
+LONGEST_BLOCK: Final = 100
+"""Layers; keeps the time linear in the size of a network."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ def find_runs(layers: Sequence[Hashable]) -> list[Run]:
     place = 0
     while place < len(layers):
         run = Run(place, 1, 1)
-        for length in range(1, (len(layers) - place) // 2 + 1):
+        for length in range(1, min((len(layers) - place) // 2, LONGEST_BLOCK) + 1):
             found = Run(place, length, _repeats(layers, place, length))
             if found.length * (found.repeats - 1) > run.length * (run.repeats - 1):
                 run = found
