@@ -41,8 +41,6 @@ def _metrics(found: Evaluation) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 2), header_style="dim")
     table.add_column("")
     shown = [name for name in TITLES if name in found.engine]
-    if found.task == "classify" and len(found.engine["classes"]) <= 5:
-        shown.remove("top5")
     for name in shown:
         table.add_column(TITLES[name], justify="right")
     table.add_row(escape(found.file), *(_percent(found.engine[name]) for name in shown))
