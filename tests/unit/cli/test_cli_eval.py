@@ -164,3 +164,24 @@ def test_nothing_but_broken_images(cli: Cli, tiny_file: Path, tmp_path: Path) ->
     assert done.code == 2
     assert (done.document["errors"], done.document["engine"]["top1"]) == (2, None)
     assert "2 of 2 images could not be read" in cli("eval", tiny_file, tmp_path).out
+
+
+@pytest.mark.torch
+def test_pytorch_beside_the_file(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 4 * 4, 6)).eval()
+    file, rng = tmp_path / "net.pbit", np.random.default_rng(0)
+    rule = phonebit.Preprocessing((0.0, 1.0))
+    phonebit.convert(module, torch.zeros(1, 3, 4, 4), file, preprocessing=rule)
+    levels = rng.integers(0, 256, (20, 4, 4, 3), np.uint8)
+    with torch.no_grad():
+        scores = module(torch.from_numpy(levels).permute(0, 3, 1, 2) / 255)
+    classes = scores.argmax(1).numpy()
+    classes[:5] = (classes[:5] + 1) % 6
+    np.savez(tmp_path / "data.npz", images=levels, classes=classes)
+    found = phonebit.evaluate(file, tmp_path / "data.npz", source=module)
+    assert found.source is not None
+    assert (found.source.computed_by, found.source.reason) == ("PyTorch", "")
+    assert found.engine["top1"] == found.source.metrics["top1"] == 0.75
+    assert found.source.same == 20 and found.source.max_abs_difference < 1e-5
