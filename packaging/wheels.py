@@ -72,7 +72,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             wheel = build(arguments.platform, python, folder)
             repair = [sys.executable, "-m", "auditwheel", "repair", "--only-plat"]
-            where = ["--plat", arguments.platform, "--wheel-dir", ROOT / "dist"]
+            where = ["--wheel-dir", ROOT / "dist"]
             path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
             subprocess.run([*repair, *where, wheel], env=os.environ | {"PATH": path}, check=True)
 
