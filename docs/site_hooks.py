@@ -1,4 +1,4 @@
-"""Pages of the site that are made from source files: the C API from its header."""
+"""The C API as a page, made from its header; code blocks without what only tests read."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 HEADER = Path(__file__).parents[1] / "runtime" / "include" / "phonebit" / "phonebit_c.h"
 SECTION = re.compile(r"^/\* -+ (.*?) -+ \*/$", re.MULTILINE)
+TEST_NOTE = re.compile(r'^(```\w+) (?:skip|needs|without)="[^"]*"$', re.MULTILINE)
 COMMENT = re.compile(r"^/\*(.*?)\*/$", re.MULTILINE | re.DOTALL)
 
 
@@ -21,6 +22,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
     files.append(File.generated(config, "api/c.md", content=c_api_page(HEADER.read_text("utf-8"))))
     return files
+
+
+def on_page_markdown(markdown: str, **_: object) -> str:
+    """Removes what tests read beside a code block's language: the site would show it as text."""
+    return TEST_NOTE.sub(r"\1", markdown)
 
 
 def c_api_page(header: str) -> str:
