@@ -39,7 +39,9 @@ def embedding(context: Context, call: Call) -> Value:
     view = relayout(context.emission, view, "channels_last", name)
     rows, hwc = len(table), (1, count, len(table))
     one = np.ones(rows, np.float32)
-    numbers = Conv2D(one[:, None, None, None], Window((1, 1)), bias=-np.arange(rows) * one)
+    numbers = Conv2D(
+        one[:, None, None, None], Window((1, 1)), bias=-np.arange(rows, dtype=np.float32)
+    )
     value = emit(numbers, [view.value], hwc, f"{name}/distance")
     steps: list[EpilogueOp] = [PRelu(-one), ScaleBias(-one, one), Clamp(0.0, 1.0)]
     for step in steps:

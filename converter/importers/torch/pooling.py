@@ -49,25 +49,6 @@ def average_pool(context: Context, call: Call) -> Value:
     return _pooled(context, call, AveragePool2D(window), view)
 
 
-def adaptive_pool(context: Context, call: Call) -> Any:
-    """Adaptive pooling to a size that divides the map's.
-
-    Raises:
-        UnsupportedError: It does not: windows of different sizes would be needed.
-    """
-    view = _source(context, call)
-    height, width, _ = hwc_of(without_batch(call.shape, context.batch), "channels_first")
-    if view.hwc[0] % height or view.hwc[1] % width:
-        raise UnsupportedError(
-            f"pools {view.hwc[:2]} pixels to {(height, width)}, which does not divide them"
-        )
-    kernel = (view.hwc[0] // height, view.hwc[1] // width)
-    window = Window(kernel, kernel)
-    if "max" in call.op:
-        return [_pooled(context, call, MaxPool2D(window), view, view.quantized), None]
-    return _pooled(context, call, AveragePool2D(window), view)
-
-
 def resize(context: Context, call: Call) -> Value:
     """upsample_bilinear2d and upsample_bicubic2d.
 
@@ -184,9 +165,6 @@ def _pair(value: Any, one: bool, default: Pair) -> Pair:
 POOLING: Final = {
     **dict.fromkeys(("max_pool1d", "max_pool2d", "max_pool2d_with_indices"), max_pool),
     **dict.fromkeys(("avg_pool1d", "avg_pool2d"), average_pool),
-    **dict.fromkeys(("adaptive_avg_pool1d", "adaptive_avg_pool2d"), adaptive_pool),
-    **dict.fromkeys(("adaptive_max_pool1d", "adaptive_max_pool2d"), adaptive_pool),
-    "_adaptive_avg_pool2d": adaptive_pool,
     **dict.fromkeys(("upsample_bilinear2d", "upsample_bicubic2d"), resize),
     **dict.fromkeys(("pad", "constant_pad_nd"), pad),
 }

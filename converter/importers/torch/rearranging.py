@@ -9,7 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phonebit.converter.importers.torch.calls import Call, calls_in, replace_calls
-from phonebit.converter.importers.torch.element_positions import ZERO, UnsupportedError, View
+from phonebit.converter.importers.torch.element_positions import (
+    ZERO,
+    UnsupportedError,
+    View,
+    hwc_of,
+)
 from phonebit.converter.importers.torch.layout import flattened, relayout
 from phonebit.converter.importers.torch.tracked_tensors import Context, Value
 from phonebit.converter.ops import Concat
@@ -24,7 +29,7 @@ REARRANGING: Final = frozenset(
     | {"flip", "roll", "repeat", "tile", "repeat_interleave", "index_select", "index"}
     | {"pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "native_channel_shuffle"}
     | {"upsample_nearest1d", "upsample_nearest2d"}
-    | {"cat", "concat", "concatenate", "stack"}
+    | {"cat", "concat", "concatenate", "stack", "unfold", "im2col"}
 )
 
 
@@ -53,7 +58,9 @@ def rearranged(context: Context, call: Call, arguments: dict[str, Any]) -> Any:
     given = {name: replace_calls(value, positions) for name, value in arguments.items()}
     if call.op in ("pad", "constant_pad_nd"):
         given["value"] = ZERO if call["mode"] in (None, "constant") else None
-    if call.op in ("view", "_unsafe_view"):  # not contiguous where a copy was dropped
+    if call.op == "im2col":  # pads with 0, which is a position
+        moved = call.apply({**given, "self": given["self"] - ZERO}) + ZERO
+    elif call.op in ("view", "_unsafe_view"):  # not contiguous where a copy was dropped
         moved = given["self"].reshape(call.shape)
     else:
         moved = call.apply(given)
@@ -84,7 +91,8 @@ def _one_value(context: Context, call: Call, views: dict[Call, View]) -> dict[Ca
     name = context.emission.name(call)
     parts = views
     if not _are_joinable(list(views.values())):
-        parts = {operand: _joinable(context, view, name) for operand, view in views.items()}
+        axis = _joined_axis(call, list(views.values()))
+        parts = {operand: _joinable(context, view, name, axis) for operand, view in views.items()}
     if len({part.hwc[:2] for part in parts.values()}) > 1:
         shapes = [operand.shape for operand in parts]
         raise UnsupportedError(f"joins maps of different sizes: {shapes}")
@@ -109,9 +117,22 @@ def _are_joinable(views: list[View]) -> bool:
     )
 
 
-def _joinable(context: Context, view: View, name: str) -> View:
+def _joined_axis(call: Call, views: list[View]) -> int | None:
+    """The axis that is to become the channels, if maps would differ in size otherwise."""
+    shapes = [view.sample().shape for view in views]
+    sizes = {hwc_of(shape, "channels_first")[:2] for shape in shapes}
+    if len(sizes) == 1 or min(map(len, shapes)) < 2 or call.op == "stack":
+        return None
+    return int(call["dim"] or 0) % len(call.shape) - len(call.shape)
+
+
+def _joinable(context: Context, view: View, name: str, axis: int | None) -> View:
     """A view of all of a value, of one pixel where the tensor has no pixels."""
     emission = context.emission
+    if axis is not None:
+        moved = replace(view, indices=np.moveaxis(view.indices, axis, -1))
+        plain = relayout(emission, moved, "channels_last", f"{name}/operand")
+        return replace(plain, indices=np.moveaxis(plain.indices, -1, axis))
     if view.sample().ndim <= 1:
         if view.is_bijective():
             return flattened(emission, view, f"{name}/operand")

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from phonebit.converter.importers.errors import first_line, listed
+from phonebit.converter.importers.torch.adaptive import ADAPTIVE
 from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.constants import Constants
 from phonebit.converter.importers.torch.depth import DEPTH
@@ -59,6 +60,7 @@ RULES: Final[dict[str, Rule]] = {
     **LOOKUPS,
     **DEPTH,
     **POOLING,
+    **ADAPTIVE,
     **REDUCING,
     **NORMALISING,
 }
