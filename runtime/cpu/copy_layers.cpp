@@ -276,8 +276,9 @@ struct CubicTaps {
   }
   template <class Value>
   float mean(const Value& value) const {
-    return value(from[0]) * weight[0] + value(from[1]) * weight[1] + value(from[2]) * weight[2] +
-           value(from[3]) * weight[3];
+    float total = value(from[0]) * weight[0];
+    for (int i = 1; i < 4; ++i) total += value(from[i]) * weight[i];
+    return total;
   }
 
  private:

@@ -57,6 +57,21 @@ LAYERS: dict[str, onnx.ModelProto] = {
     "conv transpose of one axis": single("ConvTranspose", (1, 4, 5), halves(4, 2, 3), strides=[3]),
     "matmul": single("MatMul", VECTOR, halves(6, 3)),
     "matmul on pixels": single("MatMul", (1, 5, 6), halves(6, 3)),
+    "matmul of heads": single("MatMul", (1, 4, 6, 8), halves(4, 8, 3)),
+    "matmul of maps": model(
+        [
+            helper.make_node("Transpose", ["x"], ["t"], perm=[0, 1, 3, 2]),
+            helper.make_node("MatMul", ["x", "t"], ["y"]),
+        ],
+        {"x": MAP},
+    ),
+    "einsum": model(
+        [
+            helper.make_node("Einsum", ["x", "x"], ["m"], equation="bchw,bdhw->bcd"),
+            helper.make_node("Neg", ["m"], ["y"]),
+        ],
+        {"x": MAP},
+    ),
     "batch norm": single(
         "BatchNormalization",
         MAP,
@@ -188,6 +203,7 @@ CURVES: dict[str, onnx.ModelProto] = {
     "softmax, opset 11": single("Softmax", VECTOR, opset=11),
     "softmax of channels": single("Softmax", MAP, axis=1),
     "log softmax": single("LogSoftmax", VECTOR, axis=-1),
+    "softmax of columns": single("Softmax", MAP, axis=2),
 }
 STATISTICS: dict[str, onnx.ModelProto] = {
     "cubic": single("Resize", MAP, None, floats(1, 1, 2, 2), mode="cubic"),
@@ -314,15 +330,15 @@ def test_scores_stand_for_the_class_that_they_choose(op: str) -> None:
 
 def test_everything_unsupported_is_listed_by_operator() -> None:
     nodes = [
-        helper.make_node("Einsum", ["x"], ["a"], name="first", equation="nchw->nchw"),
-        helper.make_node("Einsum", ["a"], ["b"], name="second", equation="nchw->nchw"),
+        helper.make_node("Shrink", ["x"], ["a"], name="first"),
+        helper.make_node("Shrink", ["a"], ["b"], name="second"),
         helper.make_node("Mystery", ["b"], ["c"], name="third", domain="my.domain"),
         helper.make_node("MatMul", ["x", "x"], ["y"], name="fourth"),
     ]
     with pytest.raises(UnsupportedLayerError) as caught:
         import_onnx(model(nodes, {"x": MAP}, outputs=["y", "c"]))
     assert caught.value.problems == [
-        "first, second: Einsum is not supported",
+        "first, second: Shrink is not supported",
         "third: my.domain.Mystery is not supported",
         "fourth: MatMul has factors of shapes (1, 4, 6, 8) and (1, 4, 6, 8)",
     ]

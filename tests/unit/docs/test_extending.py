@@ -29,6 +29,7 @@ EXAMPLES = {
             "converter/importers/keras/slicing.py",
             "converter/importers/torch/layout.py",
             "converter/importers/keras/plugin.py",
+            "converter/importers/torch/recurrent.py",
             "converter/passes/recognise_products.py",
             "phonebit/planner/measure/sampled_files.py",
             "phonebit/planner/measure/sampling.py",
