@@ -82,9 +82,10 @@ class Subject:
 
     @cached_property
     def program(self) -> Any:
-        """The module, exported once for all tests."""
+        """The module, exported once for all tests; functional, as the importer needs it."""
         with torch.no_grad():
-            return torch.export.export(self.module, (self.inputs[:1],), strict=False)
+            exported = torch.export.export(self.module, (self.inputs[:1],), strict=False)
+            return exported.run_decompositions({})
 
     @cached_property
     def conversion(self) -> Conversion:
