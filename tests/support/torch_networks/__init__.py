@@ -1,8 +1,8 @@
 """Published binary networks in PyTorch, written here from the papers' formulas.
 
 Each family is a file and keeps its authors' way of writing quantizers: custom autograd functions,
-detach tricks, comparisons, ``where``. ``NETWORKS`` lists them all; PyTorch is imported only when
-one is built.
+detach tricks, comparisons, ``where``. ``NETWORKS`` lists those that classify pictures, ``TASKS``
+the others; PyTorch is imported only when one is built.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor, nn
 
-Shape = tuple[int, int, int]
+Shape = tuple[int, ...]
 Kind = Literal["dyadic", "random"]
 
 CIFAR: Shape = (3, 32, 32)
@@ -30,7 +32,7 @@ class Entry:
 
     Attributes:
         factory: "module:function" in this package; ``function(small)`` makes the untrained network.
-        shape: Of its input, (C, H, W), as published.
+        shape: Of its input, (C, H, W) or (C, L), as published.
         small_shape: Of the small network's input.
         binary_share: Share of the multiply-accumulates that must become binary, at least.
         small_binary_share: The same for the small network.
@@ -49,13 +51,13 @@ class Entry:
     unit_input: bool = False
 
     def input_shape(self, small: bool, kind: Kind) -> Shape:
-        """(C, H, W) of the input."""
+        """(C, H, W) or (C, L) of the input."""
         if small:
             return self.small_shape
         return self.dyadic_shape or self.shape if kind == "dyadic" else self.shape
 
     def inputs(self, kind: Kind, count: int, seed: int, small: bool) -> Tensor:
-        """Pictures (count, C, H, W), float32; exact numbers if ``kind`` is "dyadic"."""
+        """Inputs (count, C, H, W) or (count, C, L), float32; exact if ``kind`` is "dyadic"."""
         from . import statistics
 
         shape = self.input_shape(small, kind)
@@ -104,3 +106,22 @@ NETWORKS: dict[str, Entry] = {
 """By name. The shares are counted on the definitions: what is not binary is the stem, shortcuts of
 1x1 convolutions, gates and the last layer; in AdaBin also the windows' sums of pixel sums, which
 its shifted sets of values need."""
+
+TASKS: dict[str, Entry] = {
+    "binary_unet": Entry("unet:binary_unet", POWER_OF_TWO, (3, 16, 16), 0.97, 0.8),
+    "bisrnet": Entry("bisrnet:bisrnet", (56, 256, 256), (16, 16, 16), 0.89, 0.87),
+    "tc_resnet": Entry("keywords:tc_resnet", (40, 128), (10, 32), 0.95, 0.9),
+    "bipointnet": Entry("pointnet:bipointnet", (3, 1024), (3, 64), 0.95, 0.8),
+    "brevitas_live_w1a1": Entry("brevitas_live:w1a1", CIFAR, (3, 8, 8), 0.97, 0.9),
+    "brevitas_live_w1a2": Entry("brevitas_live:w1a2", CIFAR, (3, 8, 8), 0.97, 0.9),
+    "brevitas_live_w1a4": Entry("brevitas_live:w1a4", CIFAR, (3, 8, 8), 0.97, 0.9),
+}
+"""Segmentation, restoration, keywords, point clouds, and layers of the package brevitas."""
+
+
+def channels_last(inputs: Tensor) -> NDArray[np.float32]:
+    """Inputs as PhoneBit reads them, (N, H, W, C) or (N, 1, L, C)."""
+    import numpy as np
+
+    array = inputs.numpy() if inputs.dim() == 4 else inputs.numpy()[:, :, None]
+    return np.ascontiguousarray(array.transpose(0, 2, 3, 1))

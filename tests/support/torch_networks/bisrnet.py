@@ -133,7 +133,7 @@ class Halved(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """To four times the channels and back, around a grouped 3x3 unit; channels are the last axis."""
+    """To four times the channels and back, around a grouped 3x3 unit; channels come last."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -178,16 +178,16 @@ class Block(nn.Module):
 
 
 class Body(nn.Module):
-    """The U-Net: two stages down, a bottleneck, two stages up."""
+    """The U-Net: stages down, a bottleneck, as many stages up."""
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, channels: int, stages: int) -> None:
         super().__init__()
-        wide = (channels, 2 * channels)
+        wide = [channels * 2**stage for stage in range(stages)]
         self.embedding = Unit(channels, 3)
         self.encoder_layers = nn.ModuleList(
             nn.ModuleList([Block(width), Doubled(width, 3, pooled=True)]) for width in wide
         )
-        self.bottleneck = Block(4 * channels)
+        self.bottleneck = Block(channels * 2**stages)
         self.decoder_layers = nn.ModuleList(
             nn.ModuleList([Halved(2 * width, 3, enlarged=True), Halved(2 * width, 1), Block(width)])
             for width in reversed(wide)
@@ -211,11 +211,11 @@ class Body(nn.Module):
 class BiSRNet(nn.Module):
     """Reads the measurement's bands and behind them the mask's; sides are multiples of 8."""
 
-    def __init__(self, bands: int) -> None:
+    def __init__(self, bands: int, stages: int) -> None:
         super().__init__()
         self.conv_in = nn.Conv2d(bands, bands, 3, padding=1, bias=False)
         self.fution = nn.Conv2d(2 * bands, bands, 1)
-        self.body = nn.Sequential(Body(bands))
+        self.body = nn.Sequential(Body(bands, stages))
         self.conv_out = nn.Conv2d(bands, bands, 3, padding=1, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -224,5 +224,5 @@ class BiSRNet(nn.Module):
 
 
 def bisrnet(small: bool = False) -> nn.Module:
-    """The network of one stage for 28 bands; small: for 8."""
-    return BiSRNet(8 if small else BANDS)
+    """The network for 28 bands, halved twice; small: for 8 bands, halved once."""
+    return BiSRNet(8, 1) if small else BiSRNet(BANDS, 2)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -22,27 +22,29 @@ Rng = np.random.Generator
 Values = NDArray[np.float64]
 
 NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
-REAL_LAYERS = (nn.Conv2d, nn.Linear)
+REAL_LAYERS = (nn.Conv1d, nn.Conv2d, nn.Linear)
 
 
-def pictures(shape: tuple[int, int, int], count: int, seed: int) -> Tensor:
-    """Random pictures (count, C, H, W), float32 of mean 0 and deviation about 1.
+def pictures(shape: Sequence[int], count: int, seed: int) -> Tensor:
+    """Random pictures (count, C, H, W) or sequences (count, C, L), float32 of mean 0 and deviation
+    about 1.
 
     Smooth at a scale of an eighth of the picture, as photographs are, with some noise.
     """
     rng = np.random.default_rng(seed)
-    channels, height, width = shape
+    channels, height, width = shape if len(shape) == 3 else (shape[0], 1, shape[1])
     coarse = torch.from_numpy(rng.normal(0, 1.2, (count, channels, 9, 9)))
     smooth = F.interpolate(coarse, (height, width), mode="bilinear", align_corners=True)
-    return (smooth + torch.from_numpy(rng.normal(0, 0.5, tuple(smooth.shape)))).float()
+    noisy = smooth + torch.from_numpy(rng.normal(0, 0.5, tuple(smooth.shape)))
+    return noisy.float().reshape(count, *shape)
 
 
-def integer_pictures(shape: tuple[int, int, int], count: int, seed: int) -> Tensor:
+def integer_pictures(shape: Sequence[int], count: int, seed: int) -> Tensor:
     """The same as integers -8..8: their 4 bits leave room for exact sums."""
     return (pictures(shape, count, seed) * 4).round().clamp(-8, 8)
 
 
-def unit_pictures(shape: tuple[int, int, int], count: int, seed: int) -> Tensor:
+def unit_pictures(shape: Sequence[int], count: int, seed: int) -> Tensor:
     """The same as multiples of 1/256 from 0 to 255/256."""
     return (pictures(shape, count, seed) * 64 + 128).round().clamp(0, 255) / 256
 
