@@ -39,10 +39,12 @@ class ComputeQuantizers(Pass):
         """Rewrites ``graph`` in place."""
         for node in list(graph.nodes):
             op = node.op
-            if not isinstance(op, Quantize) or op.thresholds.size < LEAST_THRESHOLDS:
+            if not isinstance(op, Quantize) or op.count < LEAST_THRESHOLDS:
+                continue
+            if op.has_own_thresholds:
                 continue
             channels = graph.types[node.outputs[0]].shape[2]
-            slack = TIE if op.thresholds.size >= MANY_THRESHOLDS else 0.0
+            slack = TIE if op.count >= MANY_THRESHOLDS else 0.0
             steps = uniform_steps(op.thresholds, op.values, channels, slack)
             if steps is not None and not _is_read_as_bits(graph, node):
                 computed = replace(node, op=Elementwise(Epilogue(steps)))

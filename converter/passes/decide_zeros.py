@@ -88,7 +88,7 @@ def _summary(fates: Mapping[str, ZeroFate]) -> str:
 
 def _has_zero_level(op: Quantize) -> bool:
     """Whether the middle one of three levels is taken at exact zeros only."""
-    return op.thresholds.size == 2 and op.thresholds[0] == 0 and op.thresholds[1] == SMALLEST
+    return op.thresholds.tolist() == [0, SMALLEST]
 
 
 def _fate(occurrence: Occurrence, zeros: Zeros) -> ZeroFate:

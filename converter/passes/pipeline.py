@@ -23,6 +23,7 @@ from phonebit.converter.passes.hoist_steps import HoistSteps
 from phonebit.converter.passes.lower_arithmetic import LowerArithmetic
 from phonebit.converter.passes.lower_planes import LowerPlanes
 from phonebit.converter.passes.materialise_floats import MaterialiseFloats
+from phonebit.converter.passes.merge_comparisons import MergeComparisons
 from phonebit.converter.passes.merge_dequantize import MergeDequantize
 from phonebit.converter.passes.merge_duplicates import MergeDuplicates
 from phonebit.converter.passes.merge_flatten import MergeFlatten
@@ -46,6 +47,8 @@ MAC_BUDGET: Final = 4_000_000_000
 PASSES: Final[tuple[Pass, ...]] = (
     RemoveDeadNodes(),  # nothing below should spend work, or report problems, on dead layers
     RemoveIdentities(),  # dropout between a sign and its convolution would hide one from the other
+    MergeComparisons(),  # before all that treats quantizers
+    RemoveDeadNodes(),  # the comparisons
     ComputeQuantizers(),  # before planes, for quantizers that do not need them
     ExpandPlanes(),  # from here on every quantizer is signs, and the sum of their bits
     MergeDuplicates(),  # two equal signs of a value look like two readers of it

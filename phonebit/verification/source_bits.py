@@ -180,7 +180,7 @@ def _find(name: str, shape: Shape, source: Graph, files: Collection[str]) -> Bit
         return None
     op = _levels_of(plane["value"], source)
     index = int(plane["index"] or 0)
-    if op is None or index >= op.thresholds.size:
+    if op is None or index >= op.count:
         return None
     node = source.producer(plane["value"])
     real = node.inputs[0] if isinstance(node.op, Quantize) else None
@@ -210,7 +210,7 @@ def _tells_level(op: Quantize) -> bool:
 
 def _drops_zeros(name: str, op: Quantize, files: Collection[str]) -> bool:
     """Whether ``name`` is the only plane, among the ``files`` tensors, of a sign with sign(0)."""
-    if op.thresholds.size != 2 or op.thresholds[0] != 0 or op.thresholds[1] != SMALLEST:
+    if op.thresholds.tolist() != [0, SMALLEST]:
         return False
     second = re.sub(r"/(bits|plane0)$", "/plane1", name)
     return not any(other == second or other.startswith(f"{second}/") for other in files)
@@ -251,7 +251,7 @@ def _sign(name: str, source: Graph, files: Collection[str]) -> tuple[Node, bool]
         return None
     node = source.producer(plane["value"])
     index = int(plane["index"] or 0)
-    if not isinstance(node.op, Quantize) or index >= node.op.thresholds.size:
+    if not isinstance(node.op, Quantize) or index >= node.op.count or node.op.has_own_thresholds:
         return None
     sign = replace(node, op=Sign(float(node.op.thresholds[index])), value=name)
     return sign, _drops_zeros(name, node.op, files)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from graphs import Source, integers, kinds, node_of
+from graphs import Source, applied, integers, kinds, node_of
 from numpy.typing import NDArray
 
 from phonebit.converter.convert import convert_graph
@@ -22,6 +22,7 @@ from phonebit.converter.ops import (
     Reshape,
 )
 from phonebit.converter.ops.epilogue import AddTensor, Clamp, ScaleBias
+from phonebit.converter.passes.merge_comparisons import MergeComparisons
 from phonebit.network import Network
 
 SAME = Window((3, 3), pads=(1, 1, 1, 1))
@@ -195,3 +196,36 @@ def test_batch_norm_between_two_quantized_convolutions_becomes_thresholds(
     engine = equal_on_the_engine(net.done(d), tmp_path)
     assert isinstance(node_of(engine, "d").op, BinaryConv2D)
     assert "BatchNorm" not in kinds(engine) and "Quantize" not in kinds(engine)
+
+
+@pytest.mark.parametrize("above", [False, True], ids=["at least", "above"])
+@pytest.mark.parametrize("own", [False, True], ids=["one for all", "for each channel"])
+def test_a_sum_of_comparisons_is_the_quantizer_that_it_spells_out(
+    own: bool, above: bool, tmp_path: Path
+) -> None:
+    net = Source()
+    compare = quantizer([SMALLEST if above else 0], [0, 0.5])
+    total = ""
+    for index, threshold in enumerate([1.0, -1.0, 2.0]):
+        limits = np.full(4, threshold, np.float32)
+        if own:
+            limits = np.array([threshold, 0, 2 * threshold, 1], np.float32)
+        shift = net.step(f"d{index}", ScaleBias(np.ones(4, np.float32), -limits), "x")
+        term = net.add(f"b{index}", compare, shift)
+        total = net.step(f"s{index}", AddTensor(1), total, term) if total else term
+    c = net.add("c", Conv2D(net.signs(6, 3, 3, 4), SAME), total)
+    merged = applied(MergeComparisons(), net.done(c))
+    found = node_of(merged, total)
+    assert isinstance(found.op, Quantize) and found.inputs == ["x"]
+    assert found.op.has_own_thresholds == own
+    engine = equal_on_the_engine(net.done(c), tmp_path)
+    assert isinstance(node_of(engine, "c").op, BinaryConv2D)
+
+
+def test_sums_of_comparisons_of_two_tensors_stay() -> None:
+    net = Source()
+    first, second = (net.add(name, quantizer([1], [0, 1]), "x") for name in "ab")
+    y = net.step("y", ScaleBias(np.full(4, 2, np.float32), np.zeros(4, np.float32)), "x")
+    third = net.add("d", quantizer([1], [0, 1]), y)
+    total = net.step("s1", AddTensor(1), net.step("s0", AddTensor(1), first, second), third)
+    assert kinds(applied(MergeComparisons(), net.done(total))).count("Quantize") == 3

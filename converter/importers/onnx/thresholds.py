@@ -12,9 +12,7 @@ from phonebit.converter.importers.torch.pointwise import whole, with_channels, w
 from phonebit.converter.importers.torch.tracked_tensors import Context, Value
 from phonebit.converter.importers.torch.uniform_quantizers import MANY_THRESHOLDS
 from phonebit.converter.ir import FloatArray
-from phonebit.converter.ops import PlaneSum, Quantize, Sign
-from phonebit.converter.ops.epilogue import ScaleBias
-from phonebit.converter.passes.planes import from_levels
+from phonebit.converter.ops import Quantize, Sign
 from phonebit.converter.passes.uniform_steps import TIE, uniform_steps
 
 
@@ -40,21 +38,8 @@ def multi_threshold(context: Context, call: Call) -> Value:
     axes[int(call["axis"])] = len(rows)
     along = [column.reshape(axes) for column in rows.T]
     view, columns = with_channels(context, view, along, name)
-    return context.viewed(call, _own(context, view, columns, values, name))
-
-
-def _own(
-    context: Context, view: View, columns: list[FloatArray], values: FloatArray, name: str
-) -> View:
-    """Each channel's own thresholds: x >= t where x - t >= 0, which float32 rounds to no zero."""
-    planes = []
-    for index, column in enumerate(columns):
-        shift = ScaleBias(np.ones_like(column), -column)
-        shifted = write_step(context, view, shift, f"{name}/shift{index}")
-        planes.append(write(context, shifted, Sign(), f"{name}/plane{index}").value)
-    scales, offset = from_levels(np.repeat(values[:, None], view.hwc[2], axis=1))
-    total = context.emission.emit(PlaneSum(scales, offset), planes, view.hwc, name)
-    return view.with_value(total, quantized=True)
+    op = Quantize(np.stack(columns), values)
+    return context.viewed(call, write(context, view, op, name, quantized=True))
 
 
 def _common(
