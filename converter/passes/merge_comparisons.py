@@ -9,7 +9,7 @@ import numpy as np
 
 from phonebit.converter.ir import SMALLEST, FloatArray, Graph, Node
 from phonebit.converter.ops import Elementwise, Quantize, Sign
-from phonebit.converter.ops.epilogue import AddTensor, Epilogue, EpilogueOp, ScaleBias
+from phonebit.converter.ops.epilogue import AddTensor, EpilogueOp, ScaleBias
 from phonebit.converter.passes.base import (
     Pass,
     PassLog,
