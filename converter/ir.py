@@ -140,6 +140,7 @@ class Node:
     output, ``value``, of whatever type (Sign: BIT; MaxPool2D and Concat keep their input's type).
     In an engine graph the BIT output of MaxPool2D and Concat is still called ``value`` (the writer
     stores it as bits_output).
+    ``planes`` are the outputs of BitPlanes, which has no other.
     ``name`` is the framework's layer name: errors, reports and verify speak of it.
     ``sources`` are the names of all framework layers that were fused into this node, in order.
     """
@@ -150,11 +151,12 @@ class Node:
     value: str | None = None
     bits: str | None = None
     sources: list[str] = field(default_factory=list)
+    planes: list[str] = field(default_factory=list)
 
     @property
     def outputs(self) -> list[str]:
         """Names of the values that this node defines."""
-        return [name for name in (self.value, self.bits) if name is not None]
+        return [*(name for name in (self.value, self.bits) if name is not None), *self.planes]
 
     @property
     def main_inputs(self) -> list[str]:

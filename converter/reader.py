@@ -9,7 +9,7 @@ import numpy as np
 from phonebit.converter.engine_rules import check_engine
 from phonebit.converter.infer import infer
 from phonebit.converter.ir import Graph, Node, TensorType
-from phonebit.converter.ops import OPERATORS, Input
+from phonebit.converter.ops import OPERATORS, BitPlanes, Input
 from phonebit.converter.ops.epilogue import EPILOGUE_OPS, Epilogue
 from phonebit.converter.ops.with_epilogue import EpilogueOperator
 from phonebit.converter.records import RecordReader
@@ -120,12 +120,14 @@ class _Reader:
         op = operator.read(reader)
         if isinstance(op, EpilogueOperator):
             op.epilogue = self._epilogue(reader)
+        planes = self.names[bits : bits + op.count] if isinstance(op, BitPlanes) else []
         return Node(
             name,
             op,
             [self.names[index] for index in inputs],
             value=None if value == NONE else self.names[value],
-            bits=None if bits == NONE else self.names[bits],
+            bits=None if bits == NONE or planes else self.names[bits],
+            planes=planes,
         )
 
     def _epilogue(self, op: RecordReader) -> Epilogue:

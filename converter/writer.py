@@ -154,7 +154,7 @@ class _Writer:
 
     def _outputs(self, record: Records, node: Node) -> None:
         """The bits that max-pooling and concatenation copy are an op's bits output in the file."""
-        value, bits = node.value, node.bits
+        value, bits = node.value, node.planes[0] if node.planes else node.bits
         if value is not None and self.graph.types[value].dtype == DataType.BIT:
             value, bits = None, value
         record["value_output"] = NONE if value is None else self.tensors[value]

@@ -34,12 +34,14 @@ using format::StepKind;
 /// One epilogue step, docs/format.md. Pointers are resolved by the executor; c counts channels of the layer.
 struct EpilogueStep {
   StepKind kind;
-  const float* a;               // scale, or slope
+  const float* a;               // scale, slope, or thresholds
   const float* b;               // bias, or slope of values >= 0; null: those stay as they are
   int64_t slope_pixel_stride;   // floats from one pixel's slopes to the next; 0: the same for all pixels
   const float* tensor;          // operand of kAdd and kMultiply
   int64_t tensor_pixel_stride;  // floats from one pixel to the next; 0: (1, 1, C) broadcast
   float low, high;              // kClamp
+  int count;                    // kCount: rows of `a`
+  int64_t count_stride;         // from one row to the next
 };
 
 /// What happens to the main values of a layer. Each arithmetic sign is one float32 rounding, never
@@ -193,6 +195,9 @@ struct ValueKernels {
                            const Stop&);
   void (*softmax)(const float* input, int pixel_begin, int pixel_end, int channels, float* output);
   void (*log_softmax)(const float* input, int pixel_begin, int pixel_end, int channels, float* output);
+  /// outputs[b]: bit b of each value, cut to a whole number from 0 to 255 (NaN: 0); at most eight.
+  void (*bit_planes)(const float* input, int pixel_begin, int pixel_end, int channels, int planes,
+                     uint32_t* const* outputs);
 };
 
 /// One instruction set: everything the executor needs. Lists are best first and end with nullptr; their last

@@ -17,6 +17,7 @@ from phonebit.converter.ops.binary_conv2d import BinaryConv2D as BinaryConv2D
 from phonebit.converter.ops.binary_depthwise_conv2d import (
     BinaryDepthwiseConv2D as BinaryDepthwiseConv2D,
 )
+from phonebit.converter.ops.bit_planes import BitPlanes as BitPlanes
 from phonebit.converter.ops.concat import Concat as Concat
 from phonebit.converter.ops.conv2d import Conv2D as Conv2D
 from phonebit.converter.ops.dequantize import Dequantize as Dequantize

@@ -15,12 +15,14 @@ from phonebit.errors import ConversionError
 class PlaneSum(ValueOperator):
     """Never in files. offset[c] + sum over i of scales[i, c] * b_i: a Quantize as n planes of bits.
 
-    The node's inputs are n BIT values of one shape, the lowest threshold's first (b_i is +1 where
-    v >= thresholds[i], so b_0 >= b_1 >= ...); the result is F32.
+    The node's inputs are n BIT values of one shape; the result is F32. As a thermometer, the lowest
+    threshold's is the first (b_i is +1 where v >= thresholds[i], so b_0 >= b_1 >= ...). If
+    ``binary``, they are the bits of the level, the lowest first, and scales[i] is 2^i scales[0].
     """
 
     scales: FloatArray
     offset: FloatArray
+    binary: bool = False
 
     def value_type(self, operands: list[TensorType]) -> TensorType:
         shape = operands[0].shape

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -55,6 +56,11 @@ class Quantize(ValueOperator):
             reached = np.searchsorted(self.thresholds, x, side="right")
         chosen: Array = self.values[reached]
         return chosen
+
+    def borders(self, value: Array) -> FloatArray:
+        """How far each value is from the nearest threshold."""
+        distances = (np.abs(as_float(value) - row) for row in self.thresholds)
+        return reduce(np.minimum, distances)
 
     def levels(self) -> FloatArray:
         return self.values

@@ -39,6 +39,24 @@ struct TileSource {
   int64_t stride;
 };
 
+/// How many of its channel's thresholds each result reaches.
+template <bool kPartial>
+PHONEBIT_NOINLINE FloatVector count_reached(FloatVector v, const EpilogueStep& step, int channel,
+                                            [[maybe_unused]] int valid) {
+  const float* row = step.a + channel;
+  IntVector reached = {};
+  for (int i = 0; i < step.count; i++, row += step.count_stride) {
+    FloatVector limit;
+    if constexpr (kPartial) {
+      limit = load_partial(row, valid);
+    } else {
+      limit = load(row);
+    }
+    reached = v >= limit ? reached + 1 : reached;
+  }
+  return __builtin_convertvector(reached, FloatVector);
+}
+
 /// Runs the steps over kPixels x kVectors vectors, stores the value output and returns the bits of each
 /// pixel. kPartial: the only vector holds `valid` < kLanes channels; nothing beyond them is read or written.
 template <int kPixels, int kVectors, bool kPartial>
@@ -111,6 +129,11 @@ PHONEBIT_INLINE void epilogue_tile(const Epilogue& epilogue, const TileSource& f
         });
         break;
       }
+      case StepKind::kCount:
+        each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE {
+          tile[p][j] = count_reached<kPartial>(tile[p][j], step, channel + j * kLanes, valid);
+        });
+        break;
 #define PHONEBIT_FUNCTION(number, kind, ...) case StepKind::kind:
 #define PHONEBIT_OTHER(...)
         PHONEBIT_STEPS(PHONEBIT_OTHER, PHONEBIT_FUNCTION) {

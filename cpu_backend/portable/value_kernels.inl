@@ -10,5 +10,5 @@
 
 constexpr ValueKernels kValueKernels = {
     depthwise_f32,  max_pool_f32,     average_pool_f32, max_pool_bits, elementwise_f32,
-    elementwise_u8, elementwise_bits, softmax<false>,   softmax<true>,
+    elementwise_u8, elementwise_bits, softmax<false>,   softmax<true>, bit_planes,
 };

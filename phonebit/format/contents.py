@@ -20,6 +20,7 @@ from phonebit.format.records import (
     STEP,
     TENSOR,
     DataType,
+    OpKind,
     SectionKind,
 )
 
@@ -119,6 +120,14 @@ class FileContents:
         output = int(op["value_output"])
         tensor = self.tensors[output if output != NONE else int(op["bits_output"])]
         return int(tensor["height"]), int(tensor["width"]), int(tensor["channels"])
+
+    @staticmethod
+    def outputs_of(op: np.void) -> tuple[int, ...]:
+        """The tensors that an op writes: its value, then its bits."""
+        value, bits = int(op["value_output"]), int(op["bits_output"])
+        planes = int(op["planes"]) if op["kind"] == OpKind.BIT_PLANES else 1
+        values = () if value == NONE else (value,)
+        return values if bits == NONE else (*values, *range(bits, bits + planes))
 
     def name(self, offset: int) -> str:
         """The name that starts at byte ``offset`` of the strings."""

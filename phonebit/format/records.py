@@ -82,6 +82,7 @@ class OpKind(IntEnum):
     RESIZE_BICUBIC_CORNERS = 16
     MATMUL = 17
     MATMUL_TRANSPOSED = 18
+    BIT_PLANES = 19
 
 
 class StepKind(IntEnum):
@@ -104,6 +105,7 @@ class StepKind(IntEnum):
     ELU = 15
     SOFTPLUS = 16
     MISH = 17
+    COUNT = 18
 
 
 class ThresholdKind(IntEnum):
@@ -239,7 +241,8 @@ OP = np.dtype(
         ("groups", "<u4"),
         ("input_mul", "<i4"),
         ("input_add", "<i4"),
-        ("reserved", "<u4", (6,)),
+        ("planes", "<u4"),
+        ("reserved", "<u4", (5,)),
     ]
 )
 

@@ -12,12 +12,6 @@ std::vector<int> tensors_read(const Op& op) {
   return result;
 }
 
-std::vector<int> tensors_written(const Op& op) {
-  std::vector<int> result;
-  for (const int tensor : {op.record.value_output, op.record.bits_output}) {
-    if (tensor >= 0) result.push_back(tensor);
-  }
-  return result;
-}
+std::vector<int> tensors_written(const Op& op) { return op.outputs(); }
 
 }  // namespace phonebit::engine::analysis

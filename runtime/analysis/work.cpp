@@ -38,7 +38,13 @@ double main_work(const loader::Model& model, const loader::Op& op) {
 
 double work(const loader::Model& model, const loader::Op& op) {
   const double elements = static_cast<double>(model.output(op).elements());
-  return main_work(model, op) + elements * static_cast<double>(op.steps.size());
+  double steps = 0.0;
+  for (const format::StepRecord& step : op.steps) {
+    const bool counts = loader::traits(step).form == ops::StepForm::count;
+    steps +=
+        counts ? static_cast<double>(model.constant(step.constant_a).count) / model.output(op).channels : 1.0;
+  }
+  return main_work(model, op) + elements * steps;
 }
 
 void check_work(const loader::Model& model, double max_work) {

@@ -24,6 +24,11 @@ EpilogueBinding::EpilogueBinding(const BuildContext& context, const Op& op, cons
     step.high = record.value_b;
     if (record.constant_a >= 0) step.a = from_channel(record.constant_a);
     if (record.constant_b >= 0) step.b = from_channel(record.constant_b);
+    if (step.kind == StepKind::kCount) {
+      step.count_stride = out.channels;
+      step.count =
+          static_cast<int>(model.constant(record.constant_a).count / static_cast<uint64_t>(out.channels));
+    }
     const bool is_per_element =
         step.kind == StepKind::kPrelu && out.pixels() > 1 &&
         model.constant(record.constant_a).count == static_cast<uint64_t>(out.elements());

@@ -1,4 +1,6 @@
 // Memory-bound layers: pooling by output rows, elementwise ops and softmax by pixels.
+#include <algorithm>
+
 #include "cpu/epilogue_binding.h"
 #include "cpu/part_slots.h"
 
@@ -118,6 +120,37 @@ class SoftmaxLayer final : public Layer {
   Split pixels_;
 };
 
+class BitPlanesLayer final : public Layer {
+ public:
+  BitPlanesLayer(const BuildContext& context, const Op& op, const OutputPart& part)
+      : bit_planes_(context.isa.values->bit_planes),
+        channels_(context.model.output(op).channels),
+        planes_(static_cast<int>(op.record.planes)) {
+    kernel_ = std::string("bit_planes__") + context.isa.name;
+    bind_operand(context, op, part, 0, &input_);
+    for (int plane = 0; plane < planes_; ++plane)
+      bind_output(context, op.record.bits_output + plane, part, &outputs_[plane]);
+    pixels_ =
+        make_split(pixels_of(context, op, part), 1, elements_of(context, op, part) * 0.1, context.threads);
+  }
+
+  int parts(int /*phase*/) const override { return pixels_.parts; }
+  void run(int /*phase*/, int part, const Stop& stop) override {
+    const int block = std::max(1, kBlockElements / channels_), end = pixels_.end(part);
+    for (int first = pixels_.begin(part); first < end && !stop(); first += block)
+      bit_planes_(input_, first, std::min(first + block, end), channels_, planes_, outputs_);
+  }
+
+ private:
+  static constexpr int kBlockElements = 1 << 20;
+
+  decltype(ValueKernels::bit_planes) bit_planes_;
+  int channels_, planes_;
+  const float* input_ = nullptr;
+  uint32_t* outputs_[ops::kMostPlanes] = {};
+  Split pixels_;
+};
+
 std::unique_ptr<Layer> make_max_pool_layer(const BuildContext& context, const Op& op,
                                            const OutputPart& part) {
   const bool is_float = context.model.operand(op).dtype == DataType::kF32;
@@ -146,6 +179,8 @@ template <>
 const MakeLayer LayersOf<OpKind::kAveragePool2d>::make = make_one<FloatPoolLayer>;
 template <>
 const MakeLayer LayersOf<OpKind::kElementwise>::make = make_elementwise_layer;
+template <>
+const MakeLayer LayersOf<OpKind::kBitPlanes>::make = make_one<BitPlanesLayer>;
 template <>
 const MakeLayer LayersOf<OpKind::kSoftmax>::make = make_one<SoftmaxLayer>;
 template <>

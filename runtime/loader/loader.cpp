@@ -49,9 +49,7 @@ void validate_order(const Model& model) {
     for (const format::StepRecord& step : op.steps) {
       if (traits(step).reads_tensor()) order.read(step.tensor, where.c_str());
     }
-    for (const int output : {op.record.value_output, op.record.bits_output}) {
-      if (output >= 0) order.write(output, where.c_str());
-    }
+    for (const int output : op.outputs()) order.write(output, where.c_str());
   }
   order.finish();
 }

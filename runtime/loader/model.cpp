@@ -19,6 +19,15 @@ std::string Tensor::describe() const {
   return format_text("%dx%dx%d %s", height, width, channels, name_of(dtype));
 }
 
+std::vector<int> Op::outputs() const {
+  std::vector<int> result;
+  if (record.value_output >= 0) result.push_back(record.value_output);
+  if (record.bits_output < 0) return result;
+  const int planes = kind == format::OpKind::kBitPlanes ? static_cast<int>(record.planes) : 1;
+  for (int plane = 0; plane < planes; ++plane) result.push_back(record.bits_output + plane);
+  return result;
+}
+
 int64_t Model::macs(const Op& op) const {
   const int64_t taps = int64_t{op.record.kernel_h} * op.record.kernel_w;
   switch (op.traits().weights) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cinttypes>
 
 #include "loader/validate.h"
@@ -58,6 +59,17 @@ void check_step(const Model& model, const Op& op, const StepRecord& step, const 
         require_constant(model, step.constant_b, DataType::kF32, count, where, "slopes of values >= 0");
       return;
     }
+    case StepForm::count: {
+      const bool exists =
+          step.constant_a >= 0 && static_cast<size_t>(step.constant_a) < model.constants.size();
+      const uint64_t given = exists ? model.constant(step.constant_a).count : 0;
+      const int64_t rows = static_cast<int64_t>(given / static_cast<uint64_t>(out.channels));
+      require_constant(model, step.constant_a, DataType::kF32,
+                       std::clamp(rows, int64_t{1}, ops::kMostCounted) * out.channels, where, "thresholds");
+      if (step.constant_b != format::kNone)
+        fail_damaged("%s: refers to a constant that it does not use", where.c_str());
+      return;
+    }
     case StepForm::clamp:
     case StepForm::function:
       return;
@@ -66,18 +78,21 @@ void check_step(const Model& model, const Op& op, const StepRecord& step, const 
 
 void check_output_types(const Model& model, const Op& op, const std::string& where) {
   const int32_t value = op.record.value_output;
-  const int32_t bits = op.record.bits_output;
   if (value != format::kNone && model.tensor(value).dtype != DataType::kF32)
     fail_damaged("%s: value_output '%s' is %s, expected f32", where.c_str(), model.tensor(value).name.c_str(),
                  name_of(model.tensor(value).dtype));
-  if (bits != format::kNone && model.tensor(bits).dtype != DataType::kBit)
-    fail_damaged("%s: bits_output '%s' is %s, expected bit", where.c_str(), model.tensor(bits).name.c_str(),
-                 name_of(model.tensor(bits).dtype));
+  for (const int output : op.outputs()) {
+    if (output != value && model.tensor(output).dtype != DataType::kBit)
+      fail_damaged("%s: bits_output '%s' is %s, expected bit", where.c_str(),
+                   model.tensor(output).name.c_str(), name_of(model.tensor(output).dtype));
+  }
 }
 
-/// Ops without an epilogue: one output, of the operand's type where they copy, and nothing else.
+/// Ops without an epilogue: one output, of the operand's type where they copy, and nothing else. BIT_PLANES has
+/// bits instead.
 void check_plain(const Model& model, const Op& op, const std::string& where) {
-  const bool is_bit = model.operand(op).dtype == DataType::kBit && !op.traits().is_product();
+  const bool is_bit = op.kind == format::OpKind::kBitPlanes ||
+                      (model.operand(op).dtype == DataType::kBit && !op.traits().is_product());
   if ((op.record.value_output != format::kNone) == is_bit ||
       (op.record.bits_output != format::kNone) != is_bit)
     fail_damaged("%s: must have one output, of %s", where.c_str(), is_bit ? "bits" : "floats");

@@ -54,6 +54,7 @@ class OpValidator {
         fail_damaged("%s: output tensor %" PRId32 " does not exist, there are %zu", where_.c_str(), output,
                      model_.tensors.size());
     }
+    if (op_.kind == OpKind::kBitPlanes) check_planes();
     check_kind();
     check_unused();
     validate_epilogue(model_, op_, where_);
@@ -79,6 +80,15 @@ class OpValidator {
     }
   }
 
+  void check_planes() const {
+    const int64_t first = record_.bits_output, end = first + record_.planes;
+    if (first < 0 || record_.planes < 1 || record_.planes > ops::kMostPlanes ||
+        end > static_cast<int64_t>(model_.tensors.size()))
+      fail_damaged("%s: %" PRIu32 " planes from tensor %" PRId64 " on, expected 1 to %" PRIu32
+                   " and tensors below %zu",
+                   where(), record_.planes, first, ops::kMostPlanes, model_.tensors.size());
+  }
+
   void check_kind() {
     const Tensor& in = input();
     switch (op_.kind) {
@@ -96,6 +106,7 @@ class OpValidator {
       case OpKind::kElementwise:
       case OpKind::kSoftmax:
       case OpKind::kLogSoftmax:
+      case OpKind::kBitPlanes:
         return expect_shape(in.height, in.width, in.channels);
       case OpKind::kResizeBilinear:
       case OpKind::kResizeBilinearCorners:
@@ -179,8 +190,7 @@ class OpValidator {
   }
 
   void expect_shape(int64_t height, int64_t width, int64_t channels) const {
-    for (const int32_t output : {record_.value_output, record_.bits_output}) {
-      if (output == format::kNone) continue;
+    for (const int output : op_.outputs()) {
       const Tensor& tensor = model_.tensor(output);
       if (tensor.height != height || tensor.width != width || tensor.channels != channels)
         fail_damaged("%s: output '%s' is declared %s, but the op makes %" PRId64 "x%" PRId64 "x%" PRId64,

@@ -59,6 +59,10 @@ std::string step_text(const BuildContext& build, const Op& op, const StepRecord&
       return format_text("STEP_TWO_SLOPES(W, %d, %d, %d) ", below, place(step.constant_b),
                          is_pixelwise ? 1 : 0);
     }
+    case StepForm::count: {
+      const uint64_t rows = model.constant(step.constant_a).count / static_cast<uint64_t>(out.channels);
+      return format_text("STEP_COUNT(W, %d, %d) ", place(step.constant_a), static_cast<int>(rows));
+    }
     case StepForm::function:
       break;
   }

@@ -88,8 +88,8 @@ class ProblemBuilder {
 
  private:
   std::string description() const {
-    static constexpr const char* kOutputs[] = {"thresholds", "epilogue", "rounded, epilogue", "copies",
-                                               "values"};
+    static constexpr const char* kOutputs[] = {"thresholds", "epilogue", "rounded, epilogue",
+                                               "copies",     "values",   "planes"};
     const TestShape::Window& window = problem_.window;
     return format_text(
         "%dx%dx%d -> %d channels, window %dx%d, stride %d, dilation %d, padding %d of %g, %d groups, %s",
@@ -144,6 +144,11 @@ class ProblemBuilder {
         break;
       case TestShape::kEpilogue:
         add_epilogue();
+        break;
+      case TestShape::kPlanes:
+        record.planes = ops::kMostPlanes;
+        record.bits_output = output("plane", kBit);
+        for (uint32_t plane = 1; plane < record.planes; ++plane) output("plane", kBit);
         break;
       case TestShape::kCopies:
         if (problem_.dtype == kBit)

@@ -114,6 +114,19 @@ Layer build_product(const BuildContext& build, const Op& op, const KernelChoice&
   return build_copying(layer, build, op, choice, {input_of(op), Argument::of_tensor(op.operands[1])});
 }
 
+/// Buffers of planes that the op does not have are those of its first.
+Layer build_bit_planes(const BuildContext& build, const Op& op, const KernelChoice& choice) {
+  LayerBuilder layer(build, op, LayerBuilder::without_sink);
+  layer.defines().set("INPUT_HALF", build.is_half(op.operands[0]) ? 1 : 0);
+  const auto planes = static_cast<int>(op.record.planes);
+  layer.defines().set("PLANES", planes);
+  std::vector<Argument> arguments{input_of(op)};
+  for (int b = 0; b < static_cast<int>(ops::kMostPlanes); ++b)
+    arguments.push_back(Argument::of_tensor(op.record.bits_output + (b < planes ? b : 0)));
+  layer.launch(choice.kernel, choice, std::move(arguments));
+  return layer.finish(choice.text());
+}
+
 /// Operand and output mostly share their memory. Where they do not, because both belong to the caller or
 /// differ in precision, this is a concatenation of one: the same elements in the same order.
 Layer build_reshape(const BuildContext& build, const Op& op, const KernelChoice& choice) {
@@ -156,6 +169,8 @@ const OpKernels kBitMatmulKernels = {&kBitMatmulFamily, build_product};
 const OpKernels& matmul_transposed_kernels(const Model& model, const Op& op) {
   return model.operand(op).dtype == DataType::kBit ? kBitMatmulKernels : kMatmulTransposedKernels;
 }
+const OpKernels kBitPlanesKernels = {&kBitPlanesFamily, build_bit_planes};
+
 const OpKernels& max_pool_kernels(const Model& model, const Op& op) {
   return model.operand(op).dtype == DataType::kBit ? kBitPoolKernels : kMaxPoolKernels;
 }
@@ -215,6 +230,10 @@ const OperatorKernels KernelsOf<OpKind::kMatmulTransposed>::all = {
     matmul_transposed_kernels,
     {{"matmul_transposed", DataType::kF32, {5, 7, 39}, {1, 1, 1, 1, 0, 0.0f}, 3, 33, Shape::kValues},
      {"matmul_bits", DataType::kBit, {5, 7, 210}, {1, 1, 1, 1, 0, 0.0f}, 3, 33, Shape::kValues}}};
+template <>
+const OperatorKernels KernelsOf<OpKind::kBitPlanes>::all = {
+    always<kBitPlanesKernels>,
+    {{"bit_planes", DataType::kF32, {5, 7, 37}, Shape::kNoWindow, 1, 37, Shape::kPlanes}}};
 
 // The map grows by its padding on all sides.
 template <>

@@ -219,6 +219,13 @@ class RandomOp {
       record.weights = constant(DataType::kI32, indices);
       channels = (int)indices.size();
     }
+    if (op.kind == OpKind::kBitPlanes) {
+      record.planes = (uint32_t)pick(random_, 1, (int)phonebit::engine::ops::kMostPlanes);
+      record.bits_output = tensor(DataType::kBit, height, width, channels);
+      for (uint32_t plane = 1; plane < record.planes; plane++)
+        tensor(DataType::kBit, height, width, channels);
+      return;
+    }
     const int output = tensor(input, height, width, channels);
     (input == DataType::kBit ? record.bits_output : record.value_output) = output;
   }
@@ -405,6 +412,7 @@ constexpr Kind kKinds[] = {
     {"matmul", OpKind::kMatmul, DataType::kF32, DataType::kBit},
     {"matmul_transposed", OpKind::kMatmulTransposed, DataType::kF32, DataType::kBit},
     {"matmul_bits", OpKind::kMatmulTransposed, DataType::kBit, DataType::kBit},
+    {"bit_planes", OpKind::kBitPlanes, DataType::kF32, DataType::kBit},
 };
 
 TEST_CASE("parts are the whole") {

@@ -13,6 +13,7 @@ from phonebit.converter.ops import (
     AveragePool2D,
     BinaryConv2D,
     BinaryDepthwiseConv2D,
+    BitPlanes,
     Concat,
     Conv2D,
     Elementwise,
@@ -23,7 +24,7 @@ from phonebit.converter.ops import (
     SelectChannels,
     Softmax,
 )
-from phonebit.converter.ops.epilogue import Clamp, Epilogue
+from phonebit.converter.ops.epilogue import Clamp, Count, Epilogue
 from phonebit.converter.ops.resize_bicubic import ResizeBicubic
 from phonebit.converter.ops.resize_bilinear import ResizeBilinear
 from phonebit.format.records import DataType
@@ -47,6 +48,17 @@ def one(name: str, shape: Shape, op: Operator, dtype: DataType = DataType.F32) -
 def of_bits(name: str, shape: Shape, make: Callable[[Net], Operator]) -> Graph:
     net = Net(name)
     return net.done(net.op("op", make(net), sign_of(net, net.input("x", shape))))
+
+
+def bit_planes() -> Graph:
+    """Thresholds, and bits of numbers, of many elements."""
+    net = Net("bit_planes")
+    x = net.input("x", (1, 1 << 14, 64))
+    count = Count(np.zeros((64, 255), np.float32))
+    level = net.op("level", Elementwise(Epilogue([count])), x)
+    planes = [f"bit{index}" for index in range(8)]
+    net.graph.nodes.append(Node("bits", BitPlanes(8), [level], planes=planes))
+    return net.done(*planes)
 
 
 def chained(name: str, shape: Shape, *ops: Operator) -> Graph:
@@ -112,6 +124,7 @@ def endless_graphs() -> list[Graph]:
         one("max_pool2d_one_window", (4097, 4097, 1), MaxPool2D(Window((4096, 4096)))),
         one("average_pool2d", WIDE, AveragePool2D(WHOLE)),
         one("elementwise", PIXEL, Elementwise(Epilogue(steps))),
+        bit_planes(),
         concatenated(),
         chained("pad", (1, 1 << 19, 8), Pad((0, 1, 0, 1), 2.0)),
         chained("reshape", PIXEL, Reshape((1, 1 << 20, 1)), Reshape(PIXEL)),

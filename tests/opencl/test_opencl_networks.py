@@ -33,7 +33,7 @@ _runtime = opencl_runtime()
 NETWORKS = (
     "binary_conv_groups3_93_33", "residual_block_64", "pooled_bits_33", "float_layers",
     "selected_channels", "log_softmax", "two_slopes_31", "rounded_31", "half_weights",
-    "byte_weights",
+    "byte_weights", "binary_planes_33",
 )  # fmt: skip
 
 

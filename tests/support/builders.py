@@ -36,6 +36,7 @@ from phonebit.images.preprocessing import Preprocessing, Resize
 from phonebit.planner import ExecutionPlan, OutputPart, PlannedPart, Processor, with_plan
 from support.engine_net import SAME3, Net, sign_of
 from support.value_graphs import (
+    binary_planes,
     byte_weights,
     float_layers,
     half_weights,
@@ -201,6 +202,7 @@ def all_graphs() -> Iterator[Graph]:
     yield tiny_classifier()
     yield selected_channels()
     yield log_softmax()
+    yield binary_planes()
     yield from map(two_slopes, (31, 32))
     yield from map(rounded, (31, 32))
     yield half_weights()

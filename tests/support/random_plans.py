@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from phonebit.format.contents import FileContents
-from phonebit.format.records import NONE, OpKind, StepKind
+from phonebit.format.records import OpKind, StepKind
 from phonebit.planner import ExecutionPlan, OutputPart, PlannedPart, Processor
 
 Random = np.random.Generator
@@ -69,7 +69,7 @@ class Layers:
                 self.all[writer].readers.append(i)
 
     def _layer(self, contents: FileContents, op: np.void) -> Layer:
-        outputs = [int(op[side]) for side in ("value_output", "bits_output") if op[side] != NONE]
+        outputs = list(contents.outputs_of(op))
         first, first_step = int(op["operand_begin"]), int(op["step_begin"])
         steps = contents.steps[first_step : first_step + int(op["step_count"])]
         return Layer(

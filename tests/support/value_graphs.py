@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from phonebit.converter.ir import FloatArray, Graph, Window
+from phonebit.converter.ir import FloatArray, Graph, Node, Window
 from phonebit.converter.ops import (
     AveragePool2D,
     BinaryConv2D,
+    BitPlanes,
     Concat,
     Conv2D,
     Elementwise,
@@ -19,7 +20,15 @@ from phonebit.converter.ops import (
     SelectChannels,
     Softmax,
 )
-from phonebit.converter.ops.epilogue import Clamp, Epilogue, EpilogueOp, PRelu, ScaleBias
+from phonebit.converter.ops.epilogue import (
+    AddTensor,
+    Clamp,
+    Count,
+    Epilogue,
+    EpilogueOp,
+    PRelu,
+    ScaleBias,
+)
 from phonebit.converter.ops.epilogue.functions import Round, Sigmoid, Tanh
 from phonebit.format.records import DataType
 from support.engine_net import SAME3, Net, sign_of
@@ -114,6 +123,23 @@ def selected_channels() -> Graph:
     floats = net.op("unpacked", Elementwise(), sign_of(net, mixed))
     wide = np.r_[np.arange(20), np.arange(-1, 33)].astype(np.int32)
     return net.done(mixed, one, net.op("wide", SelectChannels(wide), floats))
+
+
+def binary_planes() -> Graph:
+    """Levels of four bits as four planes, and the weighted sum of their convolutions."""
+    net = Net("binary_planes_33")
+    x = net.input("x", (5, 4, 33))
+    thresholds = np.sort(net.dyadic(33, 15, limit=32), axis=1)
+    level = net.op("level", Elementwise(Epilogue([Count(thresholds)])), x)
+    planes = [f"bit{index}" for index in range(4)]
+    net.graph.nodes.append(Node("bits", BitPlanes(4), [level], planes=planes))
+    signs, zeros = net.signs(40, 3, 3, 33), np.zeros(40, np.float32)
+    total = net.op("sum0", BinaryConv2D(signs, SAME3, 1, -1), planes[0])
+    for index, plane in enumerate(planes[1:], 1):
+        scale = ScaleBias(np.full(40, 2.0**index, np.float32), zeros)
+        op = BinaryConv2D(signs, SAME3, 1, -1, Epilogue([scale, AddTensor(1)]))
+        total = net.op(f"sum{index}", op, plane, total)
+    return net.done(total, level)
 
 
 def log_softmax() -> Graph:

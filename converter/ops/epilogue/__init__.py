@@ -12,6 +12,7 @@ from typing import Final
 from phonebit.converter.ops.epilogue.base import Epilogue as Epilogue
 from phonebit.converter.ops.epilogue.base import EpilogueOp as EpilogueOp
 from phonebit.converter.ops.epilogue.clamp import Clamp as Clamp
+from phonebit.converter.ops.epilogue.count import Count as Count
 from phonebit.converter.ops.epilogue.functions import FUNCTIONS as FUNCTIONS
 from phonebit.converter.ops.epilogue.prelu import PRelu as PRelu
 from phonebit.converter.ops.epilogue.scale_bias import ScaleBias as ScaleBias

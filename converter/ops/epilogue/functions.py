@@ -93,6 +93,11 @@ class Round(Function):
     def apply(self, value: FloatArray, operands: list[Array]) -> FloatArray:
         return np.rint(value)
 
+    def borders(self, value: FloatArray) -> FloatArray:
+        """How far each value is from where its integer changes."""
+        distance: FloatArray = np.abs(value - np.floor(value) - 0.5)
+        return distance
+
     def directions(self) -> Directions | None:
         return np.ones(1, np.int8)
 

@@ -69,6 +69,7 @@ class _File:
             record["value_output"] = self.tensor("f32", layer.out_h, layer.out_w, layer.out_c)
         if layer.bits:
             record["bits_output"] = self.tensor("bit", layer.out_h, layer.out_w, layer.out_c)
+            record["planes"] = 1
         self.weigh(record, layer)
         self.finish_epilogue(record, layer)
         self.ops.append(record)
@@ -125,7 +126,7 @@ class _File:
             limits = self.rng.integers(-reach, reach + 1, layer.out_c)
             record["threshold"] = self.constant(DataType.I32, limits)
             record["threshold_kind"] = ThresholdKind.I32
-        elif layer.bits and layer.op not in ("max_pool2d", "concat"):
+        elif layer.bits and layer.op not in ("max_pool2d", "concat", "bit_planes"):
             record["threshold_kind"] = ThresholdKind.F32
         record["step_begin"], record["step_count"] = len(self.steps), layer.steps
         for place in range(layer.steps):

@@ -263,6 +263,11 @@ def _product(op: str, dtype: str, rng: Random) -> LayerShape:
     return _layer(op, dtype, (1, pixels), in_c, out_c, **more)
 
 
+def _bit_planes(rng: Random) -> LayerShape:
+    channels = _channels(rng, 4, 8)
+    return _layer("bit_planes", "f32", _map(rng), channels, channels, bits=True)
+
+
 def _values(op: str, rng: Random) -> LayerShape:
     """An op that makes a map of floats of one, of any size."""
     size, channels = _map(rng), _channels(rng, 4, 8)
@@ -283,6 +288,7 @@ _FAMILIES: Final[dict[str, Callable[[Random], LayerShape]]] = {
     "max_pool2d": partial(_pool, "max_pool2d", "f32"),
     "max_pool2d_bits": partial(_pool, "max_pool2d", "bit"),
     "average_pool2d": partial(_pool, "average_pool2d", "f32"),
+    "bit_planes": _bit_planes,
     "elementwise": _elementwise,
     "elementwise_bits": _elementwise_bits,
     "concat": partial(_concat, "f32"),

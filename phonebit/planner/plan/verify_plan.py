@@ -11,7 +11,7 @@ from typing import Final, NoReturn
 
 from phonebit.errors import InputError
 from phonebit.format.contents import FileContents
-from phonebit.format.records import NONE, OpKind, StepKind
+from phonebit.format.records import OpKind, StepKind
 from phonebit.planner.plan.execution_plan import ExecutionPlan, OutputPart, PlannedPart, Processor
 from phonebit.planner.plan.operators import CUTS, ROWS_READ
 
@@ -219,7 +219,7 @@ def _layer(contents: FileContents, index: int) -> _Layer:
     op = contents.ops[index]
     first, count = int(op["operand_begin"]), int(op["operand_count"])
     first_step, steps = int(op["step_begin"]), int(op["step_count"])
-    outputs = tuple(int(op[side]) for side in ("value_output", "bits_output") if op[side] != NONE)
+    outputs = contents.outputs_of(op)
     out = contents.tensors[outputs[0]]
     return _Layer(
         index,

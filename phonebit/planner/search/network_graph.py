@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from phonebit.format.contents import FileContents
-from phonebit.format.records import NONE, DataType, OpKind
+from phonebit.format.records import DataType, OpKind
 from phonebit.planner.plan.execution_plan import OutputPart, Shape
 from phonebit.planner.plan.operators import CUTS, ROWS_READ
 from phonebit.planner.predict.layer_shape import (
@@ -169,5 +169,5 @@ def _layer(contents: FileContents, index: int) -> GraphLayer:
         LayerShape.of(contents, index),
         operands_of(contents, op),
         step_tensors_of(contents, op),
-        tuple(int(op[side]) for side in ("value_output", "bits_output") if op[side] != NONE),
+        contents.outputs_of(op),
     )

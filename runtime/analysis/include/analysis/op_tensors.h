@@ -9,7 +9,7 @@ namespace phonebit::engine::analysis {
 
 /// Operands, then the tensors of its steps, in order; a tensor may be listed twice.
 std::vector<int> tensors_read(const loader::Op& op);
-/// Value output, then bits output, where they exist.
+/// Value output, then bits outputs, where they exist.
 std::vector<int> tensors_written(const loader::Op& op);
 
 }  // namespace phonebit::engine::analysis

@@ -117,7 +117,8 @@ struct OpRecord {
   uint32_t groups;
   int32_t input_mul;
   int32_t input_add;
-  uint32_t reserved[6];
+  uint32_t planes;
+  uint32_t reserved[5];
 };
 
 struct PreprocessingRecord {

@@ -62,6 +62,8 @@ struct Op {
     return static_cast<format::ThresholdKind>(record.threshold_kind);
   }
   /// The output that exists; when there are two, both have the same shape.
+  /// Value output, then bits outputs, where they exist.
+  std::vector<int> outputs() const;
   int any_output() const { return record.value_output >= 0 ? record.value_output : record.bits_output; }
 };
 

@@ -66,7 +66,8 @@ struct KernelFamily {
   FAMILY(kBicubicCornersFamily,   "resize_bicubic_corners",  serves_all,        "resize_bicubic") \
   FAMILY(kMatmulFamily,           "matmul",                  serves_all,        "matmul") \
   FAMILY(kMatmulTransposedFamily, "matmul_transposed",       serves_all,        "matmul") \
-  FAMILY(kBitMatmulFamily,        "matmul_bits",             serves_all,        "matmul_bits")
+  FAMILY(kBitMatmulFamily,        "matmul_bits",             serves_all,        "matmul_bits") \
+  FAMILY(kBitPlanesFamily,        "bit_planes",              serves_all,        "bit_planes")
 // clang-format on
 
 #define PHONEBIT_DECLARE(family, ...) extern const KernelFamily family;

@@ -25,6 +25,7 @@ struct TestShape {
     kRoundedEpilogue,  ///< the same, the first step rounds
     kCopies,           ///< of the kind that the operands are
     kValues,           ///< floats
+    kPlanes,           ///< all bits outputs that an operator can have
   };
   static constexpr Window kNoWindow = {0, 0, 1, 1, 0, 0.0f};
 

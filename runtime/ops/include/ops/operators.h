@@ -64,7 +64,8 @@ enum class Cuts : uint8_t {
   OPERATOR(15, kResizeBicubic,          "resize_bicubic",          Weights::none,                 kFloats,          kNoType, kNoType,  Rows::all,    Cuts::rows,              false) \
   OPERATOR(16, kResizeBicubicCorners,   "resize_bicubic_corners",  Weights::none,                 kFloats,          kNoType, kNoType,  Rows::all,    Cuts::rows,              false) \
   OPERATOR(17, kMatmul,                 "matmul",                  Weights::none,                 kFloats,          kNoType, kNoType,  Rows::all,    Cuts::rows,              false) \
-  OPERATOR(18, kMatmulTransposed,       "matmul_transposed",       Weights::none,                 kFloats | kBits,  kNoType, kNoType,  Rows::all,    Cuts::rows,              false)
+  OPERATOR(18, kMatmulTransposed,       "matmul_transposed",       Weights::none,                 kFloats | kBits,  kNoType, kNoType,  Rows::all,    Cuts::rows,              false) \
+  OPERATOR(19, kBitPlanes,              "bit_planes",              Weights::none,                 kFloats,          kNoType, kNoType,  Rows::same,   Cuts::rows,              false)
 // clang-format on
 
 namespace phonebit::engine::format {
@@ -104,6 +105,9 @@ inline constexpr Operator kOperators[] = {
     PHONEBIT_OPERATORS(PHONEBIT_ROW)
 #undef PHONEBIT_ROW
 };
+
+/// Of the bits outputs of BIT_PLANES: whole numbers of 8 bits.
+inline constexpr uint32_t kMostPlanes = 8;
 
 inline constexpr uint32_t kOperatorCount = sizeof kOperators / sizeof kOperators[0];
 

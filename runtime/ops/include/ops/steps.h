@@ -13,6 +13,7 @@ enum class StepForm : uint8_t {
   multiply,    ///< v * tensor
   clamp,       ///< v, limited to value_a … value_b
   prelu,       ///< v times a slope by its sign: constant_a, constant_b, of each channel or element
+  count,       ///< how many of constant_a's numbers, some for each channel, v reaches
   function,    ///< a function of v alone, of bnn_kernels/common/functions.clh
 };
 
@@ -39,7 +40,8 @@ enum class StepForm : uint8_t {
   FUNCTION(14,      kReciprocal, reciprocal,        0.3f) \
   FUNCTION(15,      kElu,       elu,                1.3f) \
   FUNCTION(16,      kSoftplus,  softplus,           1.8f) \
-  FUNCTION(17,      kMish,      mish,               1.0f)
+  FUNCTION(17,      kMish,      mish,               1.0f) \
+  STEP    (18,      kCount,     count,              0.3f)
 // clang-format on
 
 namespace phonebit::engine::format {
@@ -64,7 +66,9 @@ struct Step {
   /// Whether its record refers to a tensor.
   constexpr bool reads_tensor() const { return form == StepForm::add || form == StepForm::multiply; }
   /// Whether its record refers to constants.
-  constexpr bool reads_constants() const { return form == StepForm::scale_bias || form == StepForm::prelu; }
+  constexpr bool reads_constants() const {
+    return form == StepForm::scale_bias || form == StepForm::prelu || form == StepForm::count;
+  }
 };
 
 inline constexpr Step kSteps[] = {
@@ -75,6 +79,9 @@ inline constexpr Step kSteps[] = {
 #undef PHONEBIT_STEP
 #undef PHONEBIT_FUNCTION
 };
+/// Thresholds of a count for one channel: 256 levels.
+inline constexpr int64_t kMostCounted = 255;
+
 inline constexpr uint32_t kStepCount = sizeof kSteps / sizeof kSteps[0];
 
 /// Whether StepRecord::kind is one of them.
