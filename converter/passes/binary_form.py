@@ -1,18 +1,18 @@
 """The arithmetic of convolutions over quantized values: which binary form they have, if any.
 
-A quantized input is x = offset[c] + s[c] * sum_i b_i with bits b_i of -1/+1 (passes/planes.py), and
-the weights, after s has been multiplied into them, are w * s = alpha[o] * sum_j w_j + beta[o] with
-signs w_j. With p as the value that padded taps have in every plane, and z the real number that the
-network pads with::
+A quantized input is x = offset[c] + s[c] * sum_i u_i b_i with bits b_i of -1/+1 and units u_i: all
+1, or 2^i (passes/planes.py). The weights, after s has been multiplied into them, are
+w * s = alpha[o] * sum_j w_j + beta[o] with signs w_j. With p_i as the value that padded taps have
+in plane i, and z the real number that the network pads with::
 
-    sum w x = alpha * sum_ij conv(b_i, w_j; p)         xor and popcount
+    sum w x = alpha * sum_ij u_i conv(b_i, w_j; p_i)   xor and popcount
             + beta * sum_i window_sum(b_i)             one number a pixel, for all channels
             + sum over taps in the map of w * (offset - z)
             + sum over all taps of w * z
 
 The last two are constants per channel except at the border, where taps are missing. If padding is
-one of the input's own levels (offset + n * p * s = z for p in {-1, 0, 1}, n planes) that p does the
-same to every pixel, and the constant is sum w * offset everywhere.
+one of the input's own levels (offset + s * sum u_i p_i = z; all p_i alike, or the bits of a level)
+that does the same to every pixel, and the constant is sum w * offset everywhere.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class BinaryForm:
 
     Attributes:
         factors: Of the weights, with the planes' scale multiplied in.
-        pad_value: What padded taps count as in every plane: -1, 0 or 1.
+        pads: What padded taps count as in each plane: -1, 0 or 1.
         constant: (Cout,), added everywhere.
         border: (Cout, KH, KW): what each tap adds where it lies in the map; None if that is the
             same everywhere and part of ``constant``.
     """
 
     factors: SignFactors
-    pad_value: int
+    pads: list[int]
     constant: FloatArray
     border: FloatArray | None
 
@@ -72,27 +72,28 @@ def binary_form(op: Conv2D, planes: Planes) -> BinaryForm | str:
         return "weights are not a scale per filter times -1/+1"
     offset = planes.offset.astype(np.float64)
     weights = op.weights.astype(np.float64)
-    beta = np.any(factors.beta)
-    if not any(op.window.pads):
-        pad: int | None = 0
-    else:
-        pad = None if beta else _pad_level(op.pad_value, planes, scale)
-    if pad is not None:
+    beta = bool(np.any(factors.beta))
+    if beta and planes.binary:
+        return "weights of two values that are not opposite, on binary planes"
+    pads: list[int] | None = [0] * planes.count
+    if any(op.window.pads):
+        pads = None if beta else _pad_levels(op.pad_value, planes, scale)
+    if pads is not None:
         taps = weights * _per_tap(offset, *groups)
-        form = BinaryForm(factors, pad, _float32(taps.sum(axis=(1, 2, 3))), None)
+        form = BinaryForm(factors, pads, _float32(taps.sum(axis=(1, 2, 3))), None)
     else:
         taps = (weights * _per_tap(offset - op.pad_value, *groups)).sum(axis=3)
         constant = weights.sum(axis=(1, 2, 3)) * op.pad_value
         border = _float32(taps) if np.any(taps) else None
-        form = BinaryForm(factors, 0, _float32(constant), border)
+        form = BinaryForm(factors, [0] * planes.count, _float32(constant), border)
     if form.needs_maps and op.groups != 1:
         return "a grouped convolution whose quantized values are not symmetric about zero"
     return form
 
 
 def _common_scale(planes: Planes) -> NDArray[np.float64] | None:
-    """s[c], if all planes of a channel have the same scale."""
-    scales = planes.scales.astype(np.float64)
+    """s[c], if the scales of a channel are its multiples by the units."""
+    scales = planes.scales.astype(np.float64) / planes.units[:, None]
     mean: NDArray[np.float64] = scales.mean(axis=0)
     even = np.abs(scales - mean) <= RELATIVE_SPREAD * np.abs(mean)
     return mean if even.all() else None
@@ -107,14 +108,24 @@ def _per_tap(
     return repeated.reshape(cout, 1, 1, channels // groups)
 
 
-def _pad_level(pad_value: float, planes: Planes, scale: NDArray[np.float64]) -> int | None:
-    """The p in {0, -1, 1} with offset + n * p * s = pad_value for every channel."""
-    size = np.abs(planes.offset) + planes.count * np.abs(scale)
+def _pad_levels(pad_value: float, planes: Planes, scale: NDArray[np.float64]) -> list[int] | None:
+    """The p_i with offset + s * sum u_i p_i = pad_value for every channel."""
+    total = int(planes.units.sum())
+    size = np.abs(planes.offset) + total * np.abs(scale)
+
+    def fits(weighted: int) -> bool:
+        distance = planes.offset + weighted * scale - pad_value
+        return bool(np.all(np.abs(distance) <= 1e-6 * size))
+
     for candidate in (0, -1, 1):
-        level = planes.offset + planes.count * candidate * scale
-        if np.all(np.abs(level - pad_value) <= 1e-6 * size):
-            return candidate
-    return None
+        if fits(total * candidate):
+            return [candidate] * planes.count
+    if not planes.binary or not scale[0]:
+        return None
+    code = round(((pad_value - float(planes.offset[0])) / float(scale[0]) + total) / 2)
+    if not 0 <= code <= total or not fits(2 * code - total):
+        return None
+    return [1 if code >> plane & 1 else -1 for plane in range(planes.count)]
 
 
 def _float32(values: NDArray[np.float64]) -> FloatArray:

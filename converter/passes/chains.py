@@ -22,7 +22,7 @@ from phonebit.converter.passes.base import only_consumer
 
 @dataclass
 class Chain:
-    """Per-channel nodes in order, and the Sign that ends them; they read ``value``."""
+    """Per-channel nodes in order, and the Sign (or Count) that ends them; they read ``value``."""
 
     value: str
     steps: list[Node]
@@ -35,10 +35,14 @@ class Chain:
 
     def decide(self, values: NDArray[Any]) -> NDArray[np.bool_]:
         """Whether the chain's sign is +1 for values of shape (A, C), by the interpreter itself."""
+        return self.results(values) > 0
+
+    def results(self, values: NDArray[Any]) -> NDArray[Any]:
+        """What the chain makes of values of shape (A, C)."""
         array = values.reshape(values.shape[0], 1, 1, values.shape[1]).astype(np.float32)
         for node in self.nodes:
             array = evaluate_node(node, [array])[node.outputs[0]]
-        return array.reshape(values.shape) > 0
+        return array.reshape(values.shape)
 
 
 def chain_to_sign(graph: Graph, value: str, first: Node) -> Chain | None:

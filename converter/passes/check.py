@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from phonebit.converter.interpreter import evaluate_node
 from phonebit.converter.ir import Graph, Node, Values
-from phonebit.converter.ops import Input
-from phonebit.converter.ops.epilogue import Epilogue, EpilogueOp
+from phonebit.converter.ops import Input, Quantize
+from phonebit.converter.ops.epilogue import Count, Epilogue, EpilogueOp
 from phonebit.converter.ops.epilogue.functions import Round
 from phonebit.converter.ops.with_epilogue import EpilogueOperator
 from phonebit.errors import VerificationError
@@ -171,6 +171,9 @@ def rounding_behind_steps(node: Node, operands: list[NDArray[Any]]) -> Callable[
 
     def noise() -> NDArray[Any]:
         op = node.op
+        if isinstance(op, Quantize):
+            near = _within_rounding(op.borders(operands[0]))
+            return np.float32(np.abs(np.diff(op.values)).max()) * near
         if not isinstance(op, EpilogueOperator):
             return np.zeros(1, np.float32)
 
@@ -181,9 +184,8 @@ def rounding_behind_steps(node: Node, operands: list[NDArray[Any]]) -> Callable[
         steps = op.epilogue.steps
         size: NDArray[Any] = np.full(1, FLOAT_TOLERANCE * np.abs(behind([])).max(), np.float32)
         for index, step in enumerate(steps):
-            if isinstance(step, Round):
-                rounded = behind(steps[:index])
-                border = np.abs(rounded - np.floor(rounded) - 0.5)
+            if isinstance(step, Round | Count):
+                border = step.borders(behind(steps[:index]))
                 size = np.float32(1) * (border <= size * (TIE_MARGIN / FLOAT_TOLERANCE))
             else:
                 size = size * step.gain(operands)

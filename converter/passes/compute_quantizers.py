@@ -9,6 +9,7 @@ from phonebit.converter.ir import Graph, Node
 from phonebit.converter.ops import Conv2D, Elementwise, Quantize, Sign
 from phonebit.converter.ops.epilogue import Epilogue
 from phonebit.converter.passes.base import Pass, PassLog, refresh_types, replace_node
+from phonebit.converter.passes.planes import MAX_PLANES
 from phonebit.converter.passes.two_valued import factor_weights
 from phonebit.converter.passes.uniform_steps import TIE, uniform_steps
 
@@ -46,7 +47,8 @@ class ComputeQuantizers(Pass):
             channels = graph.types[node.outputs[0]].shape[2]
             slack = TIE if op.count >= MANY_THRESHOLDS else 0.0
             steps = uniform_steps(op.thresholds, op.values, channels, slack)
-            if steps is not None and not _is_read_as_bits(graph, node):
+            computes = op.count > MAX_PLANES or not _is_read_as_bits(graph, node)
+            if steps is not None and computes:
                 computed = replace(node, op=Elementwise(Epilogue(steps)))
                 replace_node(graph, node, computed)
         refresh_types(graph)

@@ -88,7 +88,7 @@ def _summary(fates: Mapping[str, ZeroFate]) -> str:
 
 def _has_zero_level(op: Quantize) -> bool:
     """Whether the middle one of three levels is taken at exact zeros only."""
-    return op.thresholds.tolist() == [0, SMALLEST]
+    return bool(op.thresholds.tolist() == [0, SMALLEST])
 
 
 def _fate(occurrence: Occurrence, zeros: Zeros) -> ZeroFate:

@@ -7,11 +7,12 @@ from numpy.typing import NDArray
 
 from phonebit.converter.ir import Directions, FloatArray, Graph, Node
 from phonebit.converter.ops import Elementwise, Sign
-from phonebit.converter.ops.epilogue import Epilogue, EpilogueOp, ScaleBias
+from phonebit.converter.ops.epilogue import Count, Epilogue, EpilogueOp, ScaleBias
 from phonebit.converter.passes.base import (
     Pass,
     PassLog,
     merged_sources,
+    only_consumer,
     refresh_types,
     remove_node,
     replace_node,
@@ -40,6 +41,8 @@ class FuseFloatThresholds(Pass):
         b = elementwise(v): v >= t[c]     # or v * (-1 where n decreases) >= t[c]
         c = elementwise(u): u >= 0
 
+    Counts of thresholds take the steps before them likewise.
+
     t is the smallest float32 that the chain maps to a non-negative number, found by bisection over
     all float32, so the decision is the framework's for every value v, bit for bit. (A channel that
     never fires gets t = +inf.) FuseEpilogues moves the comparison into the op that computes v.
@@ -48,7 +51,7 @@ class FuseFloatThresholds(Pass):
     def run(self, graph: Graph, log: PassLog) -> None:
         """Rewrites ``graph`` in place."""
         for node in list(graph.nodes):
-            if isinstance(node.op, Sign):
+            if isinstance(node.op, Sign) or _counted(node) is not None:
                 self._fuse(graph, self._longest_chain(graph, node))
         refresh_types(graph)
 
@@ -61,7 +64,11 @@ class FuseFloatThresholds(Pass):
         best = Chain(sign.inputs[0], [], sign)
         while True:
             above = graph.producer(best.value)
-            if not above.inputs or not _only_signs_read(graph, best.value):
+            if _counted(sign) is None:
+                is_free = _only_signs_read(graph, best.value)
+            else:
+                is_free = only_consumer(graph, best.value) is not None
+            if not above.inputs or not is_free:
                 return best
             value = above.inputs[0]
             channels = graph.types[value].shape[2]
@@ -79,11 +86,18 @@ class FuseFloatThresholds(Pass):
         if np.any(trend < 0):
             flip = np.where(trend < 0, np.float32(-1), np.float32(1))
             steps.append(ScaleBias(flip, np.zeros_like(flip)))
+        counted = _counted(chain.sign)
+        rows = float_thresholds(chain, trend, 1 if counted is None else counted.thresholds.shape[1])
+        if counted is None:
+            epilogue = Epilogue(steps, rows[0])
+        else:
+            epilogue = Epilogue([*steps, Count(np.ascontiguousarray(rows.T))])
         fused = Node(
             chain.sign.name,
-            Elementwise(Epilogue(steps, float_thresholds(chain, trend))),
+            Elementwise(epilogue),
             [chain.value],
-            bits=chain.sign.outputs[0],
+            value=None if counted is None else chain.sign.outputs[0],
+            bits=chain.sign.outputs[0] if counted is None else None,
             sources=merged_sources(*chain.nodes),
         )
         replace_node(graph, chain.sign, fused)
@@ -107,21 +121,31 @@ def _is_comparison(node: Node) -> bool:
     return isinstance(node.op, Elementwise) and node.value is None and len(node.inputs) == 1
 
 
-def float_thresholds(chain: Chain, trend: Directions) -> FloatArray:
-    """Smallest t per channel with chain(t) >= 0; on decreasing channels, of chain(-t)."""
-    channels = trend.size
+def _counted(node: Node) -> Count | None:
+    """The count that is a node's only step."""
+    steps = node.op.epilogue.steps if isinstance(node.op, Elementwise) else []
+    return steps[0] if len(steps) == 1 and isinstance(steps[0], Count) else None
+
+
+def float_thresholds(chain: Chain, trend: Directions, count: int = 1) -> FloatArray:
+    """Smallest t, in row i, with chain(t) > i; on decreasing channels, of chain(-t).
+
+    A sign is above 0 where it is +1, so it has one row.
+    """
+    shape = (count, trend.size)
     sign = np.where(trend < 0, np.float32(-1), np.float32(1))
+    rank = np.arange(count)[:, None]
 
     def fires(key: NDArray[np.int64]) -> NDArray[np.bool_]:
         with np.errstate(all="ignore"):  # the search visits huge values on purpose
-            row: NDArray[np.bool_] = chain.decide((_float_of_key(key) * sign)[None])[0]
-        return row
+            reached: NDArray[np.bool_] = chain.results(_float_of_key(key) * sign) > rank
+        return reached
 
-    low = np.full(channels, -INFINITY_KEY, np.int64)
-    high = np.full(channels, INFINITY_KEY, np.int64)
+    low = np.full(shape, -INFINITY_KEY, np.int64)
+    high = np.full(shape, INFINITY_KEY, np.int64)
     # 0 * inf is not a number: channels without a trend are constant and asked at 0.
     constant = trend == 0
-    at_zero = fires(np.zeros(channels, np.int64))
+    at_zero = fires(np.zeros(shape, np.int64))
     always = np.where(constant, at_zero, fires(low))
     never = np.where(constant, ~at_zero, ~fires(high))
     while np.any(high - low > 1):

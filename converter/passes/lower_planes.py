@@ -23,6 +23,8 @@ class LowerPlanes(Pass):
 
         t = b0 * scale0 + offset; u = b1 * scale1 + 0; q = u + t
 
+    Of binary planes, whose level is there, the result is q = level * 2 scale0 + lowest.
+
     Each product and sum is rounded, so q may differ by float rounding.
     """
 
@@ -32,7 +34,12 @@ class LowerPlanes(Pass):
         """Rewrites ``graph`` in place."""
         for node in list(graph.nodes):
             if isinstance(node.op, PlaneSum):
-                self._lower(graph, node, node.op)
+                level = _level_of(graph, node)
+                if level is None:
+                    self._lower(graph, node, node.op)
+                else:
+                    low, step = node.op.offset - node.op.scales.sum(axis=0), 2 * node.op.scales[0]
+                    replace_node(graph, node, _scaled(node, level, step, low, node.value))
         refresh_types(graph)
 
     @staticmethod
@@ -52,6 +59,12 @@ class LowerPlanes(Pass):
                 added.append(Node(f"{name}/add", Elementwise(step), [term, total], value=value))
             total = value or ""
         replace_node(graph, node, *added)
+
+
+def _level_of(graph: Graph, node: Node) -> str | None:
+    """The number of which a sum has all the bits."""
+    above = graph.producer(node.inputs[0])
+    return above.inputs[0] if above.planes == node.inputs else None
 
 
 def _scaled(node: Node, bits: str, scale: FloatArray, bias: FloatArray, value: str | None) -> Node:

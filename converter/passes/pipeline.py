@@ -9,6 +9,7 @@ from phonebit.converter.cost import total_macs
 from phonebit.converter.engine_rules import check_engine
 from phonebit.converter.ir import Graph
 from phonebit.converter.passes.base import Pass, PassLog, copy_graph, refresh_types
+from phonebit.converter.passes.binary_planes import BinaryPlanes
 from phonebit.converter.passes.check import ReferenceCheck
 from phonebit.converter.passes.compute_quantizers import ComputeQuantizers
 from phonebit.converter.passes.decide_zeros import Zeros, decide_zeros
@@ -49,6 +50,7 @@ PASSES: Final[tuple[Pass, ...]] = (
     RemoveIdentities(),  # dropout between a sign and its convolution would hide one from the other
     MergeComparisons(),  # before all that treats quantizers
     RemoveDeadNodes(),  # the comparisons
+    BinaryPlanes(),  # takes those of which fewer planes are cheaper
     ComputeQuantizers(),  # before planes, for quantizers that do not need them
     ExpandPlanes(),  # from here on every quantizer is signs, and the sum of their bits
     MergeDuplicates(),  # two equal signs of a value look like two readers of it

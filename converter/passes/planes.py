@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from phonebit.converter.ir import FloatArray, Graph
 from phonebit.converter.ops import PlaneSum, Quantize
+from phonebit.converter.passes.two_valued import RELATIVE_SPREAD
 from phonebit.format.records import DataType
 
 MAX_PLANES = 15
@@ -19,12 +20,14 @@ MAX_PLANES = 15
 class Planes:
     """A value as offset[c] + sum over i of scales[i, c] * bits_i, with bits of -1/+1.
 
-    ``bits`` are names of BIT values; ``scales`` has shape (planes, C), ``offset`` (C,).
+    ``bits`` are names of BIT values; ``scales`` has shape (planes, C), ``offset`` (C,). ``binary``
+    as in PlaneSum.
     """
 
     bits: list[str]
     scales: FloatArray
     offset: FloatArray
+    binary: bool = False
 
     @property
     def count(self) -> int:
@@ -32,23 +35,35 @@ class Planes:
         return len(self.bits)
 
     @property
+    def units(self) -> NDArray[np.int64]:
+        """What the planes count, in multiples of one scale."""
+        return 2 ** np.arange(self.count) if self.binary else np.ones(self.count, np.int64)
+
+    @property
     def levels(self) -> FloatArray:
-        """What each level is worth, shape (planes + 1, C): level k has the first k bits set."""
+        """What each level is worth, shape (levels, C).
+
+        Level k of a thermometer has the first k bits set, a binary one the bits of k.
+        """
+        if self.binary:
+            codes = np.arange(2**self.count)[:, None]
+            signs = np.where(codes & self.units, 1.0, -1.0)
+            exact: FloatArray = (signs @ self.scales.astype(np.float64) + self.offset).astype(
+                np.float32
+            )
+            return exact
         steps = np.concatenate([-self.scales.sum(axis=0, keepdims=True), 2 * self.scales])
         total: FloatArray = (np.cumsum(steps, axis=0) + self.offset).astype(np.float32)
         return total
 
-    @property
-    def lowest(self) -> FloatArray:
-        """What the value is where no bit is set, (C,)."""
-        lowest: FloatArray = self.levels[0]
-        return lowest
-
-    @property
-    def highest(self) -> FloatArray:
-        """What the value is where all bits are set, (C,)."""
-        highest: FloatArray = self.levels[-1]
-        return highest
+    def with_levels(self, levels: FloatArray) -> PlaneSum | None:
+        """The sum whose levels are worth something else; None if the planes cannot express it."""
+        if not self.binary:
+            return PlaneSum(*from_levels(levels))
+        found = binary_sum(levels.astype(np.float64)[0], levels.astype(np.float64)[-1], self.count)
+        given = replace(self, scales=found.scales, offset=found.offset).levels
+        spread = RELATIVE_SPREAD * np.abs(found.scales).sum(axis=0)
+        return found if np.all(np.abs(given - levels) <= spread) else None
 
 
 def planes_of(graph: Graph, value: str) -> Planes | None:
@@ -60,7 +75,18 @@ def planes_of(graph: Graph, value: str) -> Planes | None:
     node = graph.producer(value)
     if not isinstance(node.op, PlaneSum):
         return None
-    return Planes(list(node.inputs), node.op.scales, node.op.offset)
+    return Planes(list(node.inputs), node.op.scales, node.op.offset, node.op.binary)
+
+
+def binary_sum(low: NDArray[np.float64], high: NDArray[np.float64], count: int) -> PlaneSum:
+    """The sum of ``count`` binary planes that is low[c] where no bit is set, high[c] where all are.
+
+    The value is low + s * sum of 2^i (b_i + 1) / 2, with s = (high - low) / (2^count - 1).
+    """
+    step = (high - low) / (2**count - 1)
+    scales = step * 2.0 ** np.arange(-1, count - 1)[:, None]
+    offset = (low + high) / 2
+    return PlaneSum(scales.astype(np.float32), offset.astype(np.float32), binary=True)
 
 
 def from_levels(levels: NDArray[np.floating]) -> tuple[FloatArray, FloatArray]:

@@ -126,22 +126,31 @@ class _Rewrite:
         return fresh_value(self.graph, f"{self._value}/{suffix}")
 
     def _integers(self, total: str) -> list[Node]:
-        """sum_ij conv(b_i, w_j)."""
-        pairs = [(bits, signs) for bits in self.planes.bits for signs in self.form.factors.signs]
+        """sum_ij u_i conv(b_i, w_j)."""
+        planes, factors = self.planes, self.form.factors
+        pairs = [(plane, signs) for plane in range(planes.count) for signs in factors.signs]
         if len(pairs) == 1:
-            return [self._convolution(self.node.name, pairs[0][0], pairs[0][1], total)]
-        if self.op.groups == 1:
-            stacked = Node(self._name("planes"), Concat(), [bits for bits, _ in pairs])
+            return [self._convolution(self.node.name, planes.bits[0], pairs[0], total)]
+        if self.op.groups == 1 and not planes.binary:
+            stacked = Node(
+                self._name("planes"), Concat(), [planes.bits[plane] for plane, _ in pairs]
+            )
             stacked.value = stacked.name
             weights = np.concatenate([signs for _, signs in pairs], axis=3)
-            return [stacked, self._convolution(self.node.name, stacked.name, weights, total)]
-        # Channels of a group must stay together, so grouped planes are added up instead.
+            return [stacked, self._convolution(self.node.name, stacked.name, (0, weights), total)]
+        # Channels of a group must stay together, and planes of different units apart.
         added: list[Node] = []
         last = ""
-        for index, (bits, signs) in enumerate(pairs):
+        for index, (plane, signs) in enumerate(pairs):
             name = self.node.name if index == 0 else f"{self.node.name}/plane{index}"
             own = self._name(f"sum{index}")
-            added.append(self._convolution(name, bits, signs, own))
+            added.append(self._convolution(name, planes.bits[plane], (plane, signs), own))
+            unit = np.full(len(self.op.weights), planes.units[plane], np.float32)
+            if not all_ones(unit):
+                step, counted = ScaleBias(unit, np.zeros_like(unit)), own
+                own = self._name(f"weighted{index}")
+                op = Elementwise(Epilogue([step]))
+                added.append(Node(f"{name}/weight", op, [counted], value=own))
             if index:
                 result = total if index == len(pairs) - 1 else self._name(f"partial{index}")
                 op = Elementwise(Epilogue([AddTensor(1)]))
@@ -150,14 +159,17 @@ class _Rewrite:
             last = own
         return added
 
-    def _convolution(self, name: str, bits: str, signs: FloatArray, value: str) -> Node:
-        weights = signs.astype(np.int8)
+    def _convolution(
+        self, name: str, bits: str, filters: tuple[int, FloatArray], value: str
+    ) -> Node:
+        """Of ``bits`` with the signs for a plane, which are padded as it is."""
+        weights, pad_value = filters[1].astype(np.int8), self.form.pads[filters[0]]
         op: BinaryConv2D | BinaryDepthwiseConv2D
         channels = self.planes.offset.size
         if self.op.groups == channels == len(weights) and weights.shape[3] == 1:
-            op = BinaryDepthwiseConv2D(weights, self.op.window, self.form.pad_value)
+            op = BinaryDepthwiseConv2D(weights, self.op.window, pad_value)
         else:
-            op = BinaryConv2D(weights, self.op.window, self.op.groups, self.form.pad_value)
+            op = BinaryConv2D(weights, self.op.window, self.op.groups, pad_value)
         return replace(self.node, name=name, op=op, inputs=[bits], value=value)
 
     def _maps(self) -> list[Node]:

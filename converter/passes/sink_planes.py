@@ -18,7 +18,7 @@ from phonebit.converter.passes.base import (
     replace_node,
 )
 from phonebit.converter.passes.chains import is_per_channel
-from phonebit.converter.passes.planes import Planes, from_levels, planes_of
+from phonebit.converter.passes.planes import Planes, planes_of
 from phonebit.format.records import DataType
 
 
@@ -65,14 +65,15 @@ class SinkPlanes(Pass):
             return
         levels = planes.levels[:, None, None, :]
         result = evaluate_node(node, [levels])[node.outputs[0]]
-        scales, offset = from_levels(result.reshape(planes.levels.shape))
-        replace_node(graph, node, _sum_node(node, planes.bits, scales, offset))
+        total = planes.with_levels(result.reshape(planes.levels.shape))
+        if total is not None:
+            replace_node(graph, node, replace(node, op=total, inputs=list(planes.bits)))
 
     @staticmethod
     def _pool(graph: Graph, node: Node, op: MaxPool2D) -> None:
         planes = planes_of(graph, node.inputs[0])
-        if planes is None:
-            return
+        if planes is None or planes.binary:
+            return  # the maximum is no matter of single bits of a number
         rising = np.all(planes.scales >= 0, axis=0)
         falling = np.all(planes.scales <= 0, axis=0) & ~rising
         if not np.all(rising | falling):
@@ -95,7 +96,8 @@ class SinkPlanes(Pass):
     def _concat(graph: Graph, node: Node) -> None:
         parts = [planes_of(graph, value) for value in node.inputs]
         known = [part for part in parts if part is not None]
-        if len(known) != len(parts) or any(part.count != known[0].count for part in known):
+        kinds = {(part.count, part.binary) for part in known}
+        if len(known) != len(parts) or len(kinds) != 1:
             return
         planes = []
         for index in range(known[0].count):
@@ -104,7 +106,8 @@ class SinkPlanes(Pass):
             planes.append(replace(node, name=name, inputs=inputs, value=name))
         scales = np.concatenate([part.scales for part in known], axis=1)
         offset = np.concatenate([part.offset for part in known])
-        total = _sum_node(node, [plane.name for plane in planes], scales, offset)
+        op = PlaneSum(scales, offset, known[0].binary)
+        total = replace(node, op=op, inputs=[plane.name for plane in planes])
         replace_node(graph, node, *planes, total)
         refresh_types(graph)
 
@@ -114,10 +117,6 @@ def _reshaped(numbers: NDArray[np.float32], before: int, after: int) -> FloatArr
     if np.all(numbers == numbers[:, :1]):
         return np.repeat(numbers[:, :1], after, axis=1)
     return np.tile(numbers, (1, after // before)) if after % before == 0 else None
-
-
-def _sum_node(node: Node, bits: list[str], scales: FloatArray, offset: FloatArray) -> Node:
-    return replace(node, op=PlaneSum(scales, offset), inputs=list(bits))
 
 
 def _arrange(
@@ -133,6 +132,7 @@ def _arrange(
     for index, bits in enumerate(planes.bits):
         name = fresh_value(graph, f"{node.value}/plane{index}")
         moved.append(replace(node, name=name, op=op, inputs=[bits], value=name))
-    total = _sum_node(node, [plane.name for plane in moved], scales, offset)
+    sum_op = PlaneSum(scales, offset, planes.binary)
+    total = replace(node, op=sum_op, inputs=[plane.name for plane in moved])
     replace_node(graph, node, *moved, total)
     refresh_types(graph)

@@ -6,13 +6,15 @@ Bits bear names that say what they are:
 ``b``                  the source has a sign, or an arrangement of bits, of this name
 ``q/plane1``           plane 1 of a value that a quantizer with several thresholds made: whether it
                        has passed threshold 1 (``phonebit.converter.passes.expand_planes``)
+``q/bit1``             bit 1 of the level that such a quantizer chose, perhaps behind a max-pooling
+                       (``phonebit.converter.passes.binary_planes``)
 ``q/bits``             all of a ternary sign whose exact zeros count as +1 (or cannot occur)
 ``…/hoisted``          a sign that moved in front of a pooling, concatenation, reshape or padding:
                        ``b = sign(steps(pool(x)))`` in the source, ``pool(sign(steps(x)))`` in the
                        file (``phonebit.converter.passes.hoist_signs``)
 =====================  ==========================================================================
 
-The source holds none of the last three, but its own values and operators say what they must be: so
+The source holds none of the last four, but its own values and operators say what they must be: so
 a wrong threshold shows at its layer, not behind it.
 """
 
@@ -32,7 +34,7 @@ from phonebit.format.records import DataType
 from phonebit.verification.differences import Mask
 from phonebit.verification.source_trace import Array, SourceTrace
 
-_PLANE = re.compile(r"(?P<value>.+)/(?:bits|plane(?P<index>\d+))")
+_PLANE = re.compile(r"(?P<value>.+)/(?:bits|(?P<form>plane|bit)(?P<index>\d+))")
 _MOVED = re.compile(r"(?P<sign>.+?)(?P<hops>(?:/hoisted(?:/\d+)?(?::\d+)?)+)")
 _HOP = re.compile(r"/hoisted(?:/(\d+))?")
 
@@ -126,6 +128,32 @@ class PlaneBits:
 
 
 @dataclass(frozen=True)
+class LevelBits:
+    """Bit ``index`` of the level that the quantizer ``op`` chose of ``real``, behind ``pools``."""
+
+    value: str
+    real: str
+    op: Quantize
+    index: int
+    pools: tuple[Node, ...]
+
+    @property
+    def reads(self) -> list[str]:
+        """See ``BitSource``."""
+        return [self.value, self.real]
+
+    def bits(self, trace: SourceTrace) -> Bits:
+        """See ``BitSource``; margins are distances from the nearest threshold."""
+        real = trace.values[self.real]
+        for pool in self.pools:
+            real = evaluate_node(pool, [real])[pool.outputs[0]]
+        middles = (self.op.values[:-1] + self.op.values[1:]) / 2
+        levels = np.searchsorted(middles, trace.values[self.value])
+        values = np.where(levels >> self.index & 1, np.int8(1), np.int8(-1))
+        return Bits(values, self.op.borders(real))
+
+
+@dataclass(frozen=True)
 class MovedBits:
     """A sign in front of the layers that it follows in the source: ``chain`` applied to ``start``.
 
@@ -183,10 +211,24 @@ def _find(name: str, shape: Shape, source: Graph, files: Collection[str]) -> Bit
     if op is None or index >= op.count:
         return None
     node = source.producer(plane["value"])
+    if plane["form"] == "bit":
+        return _level_bits(plane["value"], source, index)
     real = node.inputs[0] if isinstance(node.op, Quantize) else None
     if real is None and not _tells_level(op):
         return None
     return PlaneBits(plane["value"], real, op, index, _drops_zeros(name, op, files))
+
+
+def _level_bits(value: str, source: Graph, index: int) -> LevelBits | None:
+    """As BinaryPlanes makes them: max-pooling moves above the quantizer."""
+    pools: list[Node] = []
+    node = source.producer(value)
+    while isinstance(node.op, MaxPool2D):
+        pools.insert(0, node)
+        node = source.producer(node.inputs[0])
+    if not isinstance(node.op, Quantize) or not _tells_level(node.op):
+        return None
+    return LevelBits(value, node.inputs[0], node.op, index, tuple(pools))
 
 
 def _levels_of(value: str, source: Graph) -> Quantize | None:

@@ -166,7 +166,7 @@ def test_float_thresholds_decide_like_the_chain_next_to_the_threshold_and_anywhe
     chain = chain_of(norm)
     trend = directions(chain, CHANNELS)
     assert trend is not None
-    threshold = float_thresholds(chain, trend)
+    (threshold,) = float_thresholds(chain, trend)
     sign = np.where(trend < 0, np.float32(-1), np.float32(1))
     around = neighbours(np.clip(threshold, -3e38, 3e38)) * sign
     rng = np.random.default_rng(seed)
@@ -182,6 +182,6 @@ def test_a_bare_sign_has_the_threshold_zero() -> None:
     chain = chain_of(channels=3)
     trend = directions(chain, 3)
     assert trend is not None
-    threshold = float_thresholds(chain, trend)
+    (threshold,) = float_thresholds(chain, trend)
     assert threshold.tolist() == [0.0, 0.0, 0.0]
     assert not np.signbit(threshold).any()

@@ -22,7 +22,7 @@ from phonebit.converter.ops import (
     MaxPool2D,
     Quantize,
 )
-from phonebit.converter.ops.epilogue import AddTensor, Epilogue, ScaleBias
+from phonebit.converter.ops.epilogue import AddTensor, Count, Epilogue, ScaleBias
 from phonebit.converter.passes.decide_zeros import Zeros
 from phonebit.converter.reader import read_graph
 from phonebit.converter.writer import to_bytes
@@ -192,12 +192,8 @@ def test_planes_of_quantizers_are_judged_by_the_sources_levels(tmp_path: Path) -
     assert report.passed, report.to_dict()
     assert report.end_to_end.verdict == "equal"
     bits = {name for name, kind in read_graph(file).types.items() if kind.dtype == DataType.BIT}
-    assert {"q/plane0", "pool/plane2", "q2/plane1"} <= bits, bits
-    oracles = {
-        name: layer_of(report, name, file).oracle
-        for name in bits
-        if not name.endswith("/planes")  # planes side by side, which no source has
-    }
+    assert {"pool/bit0", "pool/bit1", "q2/bit1"} <= bits, bits
+    oracles = {name: layer_of(report, name, file).oracle for name in bits}
     assert set(oracles.values()) == {"source"}, oracles
 
 
@@ -226,22 +222,44 @@ def test_every_changed_threshold_is_found_at_its_layer(tmp_path: Path, make: Any
         file.write_bytes(content)
         graph = read_graph(file)
         node = [node for node in graph.nodes if threshold_of(node) is not None][number]
-        bits = Network.load(file, "cpu").activations(inputs())[str(node.bits)].astype(np.float64)
-        channel = int(np.argmin(np.abs(bits.mean(axis=(0, 1, 2)))))
+        name = str(node.outputs[0])
+        bits = Network.load(file, "cpu").activations(inputs())[name].astype(np.float64)
+        middle = (bits.min() + bits.max()) / 2
+        channel = int(np.argmin(np.abs(bits.mean(axis=(0, 1, 2)) - middle)))
         epilogue = node.op.epilogue  # type: ignore[union-attr]
-        moved = epilogue.threshold.copy()
+        threshold = threshold_of(node)
+        assert threshold is not None
+        moved = threshold.copy()
         moved[channel] += 64 if moved.dtype == np.int32 else 8
-        node.op = replace(node.op, epilogue=replace(epilogue, threshold=moved))  # type: ignore
+        if node.bits is None:
+            changed = replace(epilogue, steps=[*epilogue.steps[:-1], Count(moved)])
+            name, channel = bits_behind(graph, name, channel)
+        else:
+            changed = replace(epilogue, threshold=moved)
+        node.op = replace(node.op, epilogue=changed)  # type: ignore
         file.write_bytes(to_bytes(graph, {}))
         report = verify(source, file, inputs())
         assert report.first_mismatch is not None, node.name
-        assert report.first_mismatch is layer_of(report, str(node.bits), file)
+        assert report.first_mismatch is layer_of(report, name, file)
         assert report.first_mismatch.worst_bit.endswith(f", {channel}]")
+
+
+def bits_behind(graph: Graph, level: str, channel: int) -> tuple[str, int]:
+    """The first bits of a level, which may be part of a concatenation, and its channel there."""
+    (reader,) = graph.consumers(level)
+    if reader.planes:
+        return reader.planes[0], channel
+    before = reader.inputs[: reader.inputs.index(level)]
+    channel += sum(graph.types[name].shape[2] for name in before)
+    return bits_behind(graph, reader.outputs[0], channel)
 
 
 def threshold_of(node: Node) -> NDArray[Any] | None:
     epilogue = getattr(node.op, "epilogue", None)
-    return epilogue.threshold if epilogue is not None else None
+    if epilogue is None:
+        return None
+    last = epilogue.steps[-1] if epilogue.steps else None
+    return last.thresholds if isinstance(last, Count) else epilogue.threshold
 
 
 def test_a_zero_is_neither_a_tie_nor_hidden_whatever_the_bit() -> None:

@@ -1,0 +1,195 @@
+"""Quantizers of evenly spaced levels become the bits of their levels, where that is cheaper."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from phonebit.converter.ir import FloatArray, Graph, Node, Operator
+from phonebit.converter.ops import BitPlanes, Concat, Conv2D, Elementwise, MaxPool2D, Quantize
+from phonebit.converter.ops.bit_planes import MAX_PLANES as MAX_BITS
+from phonebit.converter.ops.epilogue import Clamp, Count, Epilogue, ScaleBias
+from phonebit.converter.ops.epilogue.functions import Round
+from phonebit.converter.passes.base import (
+    Pass,
+    PassLog,
+    fresh_value,
+    only_consumer,
+    refresh_types,
+    replace_node,
+)
+from phonebit.converter.passes.chains import is_per_channel
+from phonebit.converter.passes.planes import MAX_PLANES, binary_sum
+from phonebit.converter.passes.two_valued import RELATIVE_SPREAD, factor_weights
+
+LEAST_THRESHOLDS: Final = 3
+"""Two planes serve three levels in either form."""
+LARGEST_SUM: Final = 1 << 24
+"""Weighted sums stay below, so that float32 holds them."""
+
+# Nanoseconds of a core with AVX-512, roughly.
+BINARY_MACS: Final = 1100.0
+FLOAT_MACS: Final = 60.0
+ADDED_NS: Final = 0.2
+"""A partial sum, written and read again, for each output."""
+PLANE_NS: Final = 0.1
+"""A comparison and its share of a concatenation, for each input."""
+
+
+class BinaryPlanes(Pass):
+    """Puts quantizers that binary convolutions read into k planes of weights 1, 2, 4, ...
+
+    Given::
+
+        q = quantize(v; thresholds t0 < t1 < ..., values low + step * level)
+
+    Result::
+
+        q/level = how many of t0, t1, ... are <= v
+        q/bit0, q/bit1, ... = bit_planes(q/level)
+        q = offset + step / 2 * (q/bit0 + 2 * q/bit1 + ...)
+
+    A convolution of q is then k binary convolutions, where a thermometer (passes/expand_planes.py)
+    is one over as many channels as 2^k - 1. Levels that are computed already, as
+    clamp(round(v), low, high), are taken as they are. A maximum of levels is none of their bits,
+    so max-pooling moves above the quantizer.
+    """
+
+    rounds = True
+
+    def run(self, graph: Graph, log: PassLog) -> None:
+        """Rewrites ``graph`` in place."""
+        for node in list(graph.nodes):
+            count = _threshold_count(graph, node)
+            if count is None or not _pays(graph, node, count):
+                continue
+            node = _behind_pools(graph, node) if isinstance(node.op, Quantize) else node
+            self._split(graph, node, count)
+            refresh_types(graph)
+
+    @staticmethod
+    def _split(graph: Graph, node: Node, count: int) -> None:
+        value = node.outputs[0]
+        channels = graph.types[value].shape[2]
+        planes = count.bit_length()
+        level = fresh_value(graph, f"{value}/level")
+        bits = [fresh_value(graph, f"{value}/bit{index}") for index in range(planes)]
+        op = node.op
+        added = [replace(node, name=level, value=level)]
+        if isinstance(op, Quantize):
+            rows = op.thresholds.reshape(count, -1)
+            each = np.broadcast_to(rows, (count, channels)).T
+            added[0].op = Elementwise(Epilogue([Count(np.ascontiguousarray(each))]))
+            low, high = float(op.values[0]), float(op.values[-1])
+        else:
+            low, high = _limits(node)
+            whole = fresh_value(graph, f"{value}/whole")
+            shift = ScaleBias(_full(channels, 1), _full(channels, -low))
+            added = [replace(node, name=whole, value=whole)]
+            step = Elementwise(Epilogue([shift]))
+            added.append(replace(node, name=level, op=step, inputs=[whole], value=level))
+        top = low + (high - low) / count * (2**planes - 1)
+        split = replace(node, op=BitPlanes(planes), inputs=[level], value=None, planes=bits)
+        split.name = f"{value}/bits"
+        ends = np.full(channels, low, np.float64), np.full(channels, top, np.float64)
+        total = replace(node, op=binary_sum(*ends, planes), inputs=bits)
+        replace_node(graph, node, *added, split, total)
+
+
+def _full(channels: int, number: float) -> FloatArray:
+    return np.full(channels, number, np.float32)
+
+
+def _threshold_count(graph: Graph, node: Node) -> int | None:
+    """Of a quantizer whose levels are evenly spaced and ascend; None if the node is none."""
+    op = node.op
+    if isinstance(op, Quantize):
+        steps = np.diff(op.values.astype(np.float64))
+        even = np.abs(steps - steps.mean()) <= RELATIVE_SPREAD * steps.mean()
+        count = op.count if steps.mean() > 0 and bool(even.all()) else 0
+    elif isinstance(_step(node), Clamp) and isinstance(
+        _step(graph.producer(node.inputs[0])), Round
+    ):
+        low, high = _limits(node)
+        whole = np.isfinite(high - low) and low == round(low) and high == round(high)
+        count = int(high - low) if whole else 0
+    else:
+        return None
+    return count if LEAST_THRESHOLDS <= count < 2**MAX_BITS else None
+
+
+def _step(node: Node) -> object:
+    """The only step of an element-wise node, or None."""
+    steps = node.op.epilogue.steps if isinstance(node.op, Elementwise) else []
+    return steps[0] if len(steps) == 1 and len(node.inputs) == 1 else None
+
+
+def _limits(node: Node) -> tuple[float, float]:
+    step = _step(node)
+    assert isinstance(step, Clamp)
+    return step.low, step.high
+
+
+def _pays(graph: Graph, node: Node, count: int) -> bool:
+    """Whether convolutions read the value, and binary planes are cheaper than the other form."""
+    convolutions = _reading_convolutions(graph, node.outputs[0])
+    if not convolutions:
+        return False
+    planes, binary, other = count.bit_length(), 0.0, 0.0
+    for convolution, op in convolutions:
+        factors = factor_weights(op.weights)
+        if factors is None or np.any(factors.beta):
+            return False
+        taps, channels = int(np.prod(op.weights.shape[1:3])), op.weights.shape[3]
+        arrays = len(factors.signs)
+        if taps * channels * arrays * 2**planes >= LARGEST_SUM:
+            return False
+        outputs = float(np.prod(graph.types[convolution.outputs[0]].shape))
+        sums = planes * arrays
+        binary += outputs * (sums * _words(channels) * taps / BINARY_MACS + (sums - 1) * ADDED_NS)
+        if count > MAX_PLANES:
+            other += outputs * taps * channels / FLOAT_MACS
+        elif op.groups == 1:
+            other += outputs * _words(count * arrays * channels) * taps / BINARY_MACS
+        else:
+            own = _words(channels) * taps / BINARY_MACS + ADDED_NS
+            other += outputs * count * arrays * own
+    inputs = float(np.prod(graph.types[node.outputs[0]].shape))
+    binary += inputs * PLANE_NS * planes
+    return binary < other + (inputs * PLANE_NS * count if count <= MAX_PLANES else 0.0)
+
+
+def _words(channels: int) -> int:
+    """Channels, as many as fill the words of packed bits."""
+    return -(-channels // 32) * 32
+
+
+def _reading_convolutions(graph: Graph, value: str) -> list[tuple[Node, Conv2D]]:
+    """Those behind nodes that only arrange or rescale the value."""
+    found: list[tuple[Node, Conv2D]] = []
+    for reader in graph.consumers(value):
+        if isinstance(reader.op, Conv2D):
+            found.append((reader, reader.op))
+        elif _passes_on(reader.op) or is_per_channel(reader, graph.types[value].shape[2]):
+            found += _reading_convolutions(graph, reader.outputs[0])
+    return found
+
+
+def _passes_on(op: Operator) -> bool:
+    return isinstance(op, MaxPool2D | Concat) or type(op).__name__ in ("Reshape", "Pad")
+
+
+def _behind_pools(graph: Graph, node: Node) -> Node:
+    """Swaps the quantizer and the max-pooling that alone reads it; returns it where it is now."""
+    value = node.outputs[0]
+    pool = only_consumer(graph, value)
+    if pool is None or not isinstance(pool.op, MaxPool2D):
+        return node
+    pooled = fresh_value(graph, f"{pool.outputs[0]}/unquantized")
+    moved = replace(node, inputs=[pooled], value=pool.outputs[0])
+    replace_node(graph, node)
+    replace_node(graph, pool, replace(pool, inputs=list(node.inputs), value=pooled), moved)
+    refresh_types(graph)
+    return _behind_pools(graph, moved)

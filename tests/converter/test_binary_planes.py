@@ -1,0 +1,140 @@
+"""Activations of k bits in k planes: the engine's bits are those of the source graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from graphs import Source, integers, node_of
+
+from phonebit.converter.convert import convert_graph
+from phonebit.converter.interpreter import run
+from phonebit.converter.ir import Graph, Window
+from phonebit.converter.ops import (
+    BinaryConv2D,
+    BitPlanes,
+    Concat,
+    Conv2D,
+    Elementwise,
+    MaxPool2D,
+    Quantize,
+)
+from phonebit.converter.ops.epilogue import AddTensor, Clamp, Epilogue, ScaleBias
+from phonebit.converter.ops.epilogue.functions import Round
+from phonebit.converter.reader import graph_from_bytes
+from phonebit.devices.opencl import opencl_runtime
+from phonebit.network import Network
+
+_runtime = opencl_runtime()
+ISAS = [name for name, _, supported in _runtime.isas() if supported]
+SAME = Window((3, 3), pads=(1, 1, 1, 1))
+
+
+def uniform(bits: int, *, signed: bool = False, own: int = 0) -> Quantize:
+    """Steps of 1/2 at integers and halves; each of ``own`` channels has thresholds of its own."""
+    count = 2**bits - 1
+    numbers = np.arange(count + 1, dtype=np.float32) - (2 ** (bits - 1) if signed else 0)
+    thresholds = (numbers[1:] - 0.5) / 2
+    if own:
+        thresholds = thresholds[:, None] * np.resize(np.float32([1, 2, 4]), own)
+    return Quantize(thresholds.astype(np.float32), (numbers / 2).astype(np.float32))
+
+
+def planes(engine: Graph) -> list[int]:
+    return [node.op.count for node in engine.nodes if isinstance(node.op, BitPlanes)]
+
+
+def everywhere(graph: Graph, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Graph:
+    """Converts; every instruction set gives the source graph's numbers, to the bit."""
+    conversion = convert_graph(graph, zeros="exact")
+    again = graph_from_bytes(conversion.content)
+    assert planes(again) == planes(conversion.engine)
+    path = folder / "net.pbit"
+    path.write_bytes(conversion.content)
+    x = {name: array * np.float32(0.75) for name, array in integers(graph).items()}
+    expected = run(graph, x)
+    for isa in ISAS:
+        monkeypatch.setenv("PHONEBIT_CPU", isa)
+        outputs = Network.load(path, device="cpu").forward(x)
+        for name, array in expected.items():
+            got = outputs[name].reshape(array.shape)
+            np.testing.assert_array_equal(got, array, err_msg=f"{name} on {isa}")
+    return conversion.engine
+
+
+@pytest.mark.parametrize("bits", [2, 3, 4])
+@pytest.mark.parametrize("form", ["unsigned", "signed", "own thresholds"])
+def test_two_layers_of_k_bits_are_k_planes(
+    bits: int, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batch norms fall on some channels; zero padding is a level of its own."""
+    net = Source((5, 4, 64))
+    channels = 50
+    first = uniform(bits, signed=form == "signed", own=64 if form == "own thresholds" else 0)
+    q = net.add("q", first, "x")
+    c = net.add("c", Conv2D(net.signs(channels, 3, 3, 64), SAME), q)
+    n = net.add("n", net.norm(channels), c)
+    r = net.add("r", uniform(bits, own=channels if form == "own thresholds" else 0), n)
+    d = net.add("d", Conv2D(net.signs(33, 3, 3, channels), SAME), r)
+    engine = everywhere(net.done(d), tmp_path, monkeypatch)
+    assert planes(engine) == [bits, bits]
+    assert isinstance(node_of(engine, "c").op, BinaryConv2D)
+
+
+@pytest.mark.parametrize("bits", [5, 8])
+def test_levels_that_are_rounded_are_bits_up_to_eight(
+    bits: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = Source((5, 4, 64))
+    low = -float(2 ** (bits - 1))
+    limits = Clamp(low, -low - 1)
+    quarter = np.full(64, 0.25, np.float32)
+    value = "x"
+    for index in range(2):
+        value = net.step(f"u{index}", ScaleBias(16 * quarter, quarter), value)
+        value = net.step(f"round{index}", Round(), value)
+        value = net.step(f"clamp{index}", limits, value)
+        value = net.step(f"s{index}", ScaleBias(quarter, 0 * quarter), value)
+        value = net.add(f"c{index}", Conv2D(net.signs(64, 3, 3, 64), SAME), value)
+    engine = everywhere(net.done(value), tmp_path, monkeypatch)
+    assert planes(engine) == [bits, bits]
+
+
+@pytest.mark.parametrize("groups", [1, 2, 64])
+def test_pooled_joined_and_grouped_levels(
+    groups: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also a level that is needed as a number, and weights of two bits."""
+    net = Source((6, 6, 32))
+    y = net.step("y", ScaleBias(np.full(32, -1, np.float32), np.ones(32, np.float32)), "x")
+    parts = [net.add(f"q{value}", uniform(4), value) for value in ("x", y)]
+    pooled = [net.add(f"p{q}", MaxPool2D(Window((2, 2), (2, 2))), q) for q in parts]
+    joined = net.add("k", Concat(), *pooled)
+    weights = net.rng.choice(np.float32([-1.5, -0.5, 0.5, 1.5]), (64, 3, 3, 64 // groups))
+    c = net.add("c", Conv2D(weights, SAME, groups), joined)
+    s = net.step("s", AddTensor(1), c, joined)
+    engine = everywhere(net.done(s), tmp_path, monkeypatch)
+    assert planes(engine) == [4, 4]
+
+
+def test_thermometers_stay_where_they_are_cheaper_or_levels_uneven() -> None:
+    net = Source((5, 4, 64))
+    uneven = Quantize(np.float32([0, 1, 2]), np.float32([0, 1, 2, 4]))
+    narrow = net.add("few", Conv2D(net.signs(8, 1, 1, 64), Window((1, 1))), "x")
+    sources = {"x": uneven, narrow: uniform(2)}
+    ends = []
+    for value, op in sources.items():
+        q = net.add(f"q{value}", op, value)
+        channels = net.graph.types[value].shape[2]
+        ends.append(net.add(f"c{value}", Conv2D(net.signs(4, 3, 3, channels), SAME), q))
+    engine = convert_graph(net.done(*ends)).engine
+    assert planes(engine) == []
+
+
+def test_an_eight_bit_image_keeps_its_float_layer() -> None:
+    net = Source((8, 8, 3))
+    r = net.step("r", Round(), "x")
+    q = net.add("q", Elementwise(Epilogue([Clamp(0, 255)])), r)
+    c = net.add("c", Conv2D(net.signs(8, 3, 3, 3), SAME), q)
+    assert planes(convert_graph(net.done(c)).engine) == []
