@@ -126,20 +126,17 @@ def selected_channels() -> Graph:
 
 
 def binary_planes() -> Graph:
-    """Levels of four bits as four planes, and the weighted sum of their convolutions."""
+    """Levels of two bits as two planes, and the weighted sum of their convolutions."""
     net = Net("binary_planes_33")
     x = net.input("x", (5, 4, 33))
-    thresholds = np.sort(net.dyadic(33, 15, limit=32), axis=1)
+    thresholds = np.sort(net.dyadic(33, 3, limit=16), axis=1)
     level = net.op("level", Elementwise(Epilogue([Count(thresholds)])), x)
-    planes = [f"bit{index}" for index in range(4)]
-    net.graph.nodes.append(Node("bits", BitPlanes(4), [level], planes=planes))
-    signs, zeros = net.signs(40, 3, 3, 33), np.zeros(40, np.float32)
-    total = net.op("sum0", BinaryConv2D(signs, SAME3, 1, -1), planes[0])
-    for index, plane in enumerate(planes[1:], 1):
-        scale = ScaleBias(np.full(40, 2.0**index, np.float32), zeros)
-        op = BinaryConv2D(signs, SAME3, 1, -1, Epilogue([scale, AddTensor(1)]))
-        total = net.op(f"sum{index}", op, plane, total)
-    return net.done(total, level)
+    net.graph.nodes.append(Node("bits", BitPlanes(2), [level], planes=["bit0", "bit1"]))
+    signs = net.signs(40, 3, 3, 33)
+    low = net.op("low", BinaryConv2D(signs, SAME3, 1, -1), "bit0")
+    steps: list[EpilogueOp] = [ScaleBias(np.full(40, 2, np.float32), np.zeros(40, np.float32))]
+    high = BinaryConv2D(signs, SAME3, 1, -1, Epilogue([*steps, AddTensor(1)]))
+    return net.done(net.op("sum", high, "bit1", low), level)
 
 
 def log_softmax() -> Graph:
