@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -61,13 +61,13 @@ class BinaryPlanes(Pass):
 
     def run(self, graph: Graph, log: PassLog) -> None:
         """Rewrites ``graph`` in place."""
-        for node in list(graph.nodes):
-            count = _threshold_count(graph, node)
-            if count is None or not _pays(graph, node, count):
+        for quantizers in _groups(graph):
+            if not quantizers.pay(graph):
                 continue
-            node = _behind_pools(graph, node) if isinstance(node.op, Quantize) else node
-            self._split(graph, node, count)
-            refresh_types(graph)
+            for node, count in quantizers.members:
+                moved = _behind_pools(graph, node) if isinstance(node.op, Quantize) else node
+                self._split(graph, moved, count)
+                refresh_types(graph)
 
     @staticmethod
     def _split(graph: Graph, node: Node, count: int) -> None:
@@ -132,33 +132,65 @@ def _limits(node: Node) -> tuple[float, float]:
     return step.low, step.high
 
 
-def _pays(graph: Graph, node: Node, count: int) -> bool:
-    """Whether convolutions read the value, and binary planes are cheaper than the other form."""
-    convolutions = _reading_convolutions(graph, node.outputs[0])
-    if not convolutions:
-        return False
-    planes, binary, other = count.bit_length(), 0.0, 0.0
-    for convolution, op in convolutions:
-        factors = factor_weights(op.weights)
-        if factors is None or np.any(factors.beta):
+@dataclass
+class _Quantizers:
+    """Quantizers whose values meet in convolutions, with their numbers of thresholds."""
+
+    members: list[tuple[Node, int]]
+    convolutions: dict[str, Node]
+
+    def pay(self, graph: Graph) -> bool:
+        """Whether binary planes are cheaper than the other form."""
+        counts = {count for _, count in self.members}
+        if len(counts) != 1:
             return False
-        taps, channels = int(np.prod(op.weights.shape[1:3])), op.weights.shape[3]
-        arrays = len(factors.signs)
-        if taps * channels * arrays * 2**planes >= LARGEST_SUM:
-            return False
-        outputs = float(np.prod(graph.types[convolution.outputs[0]].shape))
-        sums = planes * arrays
-        binary += outputs * (sums * _words(channels) * taps / BINARY_MACS + (sums - 1) * ADDED_NS)
-        if count > MAX_PLANES:
-            other += outputs * taps * channels / FLOAT_MACS
-        elif op.groups == 1:
-            other += outputs * _words(count * arrays * channels) * taps / BINARY_MACS
-        else:
-            own = _words(channels) * taps / BINARY_MACS + ADDED_NS
-            other += outputs * count * arrays * own
-    inputs = float(np.prod(graph.types[node.outputs[0]].shape))
-    binary += inputs * PLANE_NS * planes
-    return binary < other + (inputs * PLANE_NS * count if count <= MAX_PLANES else 0.0)
+        costs = [_costs(graph, node, *counts) for node in self.convolutions.values()]
+        known = [cost for cost in costs if cost is not None]
+        binary, other = np.sum(known, axis=0) if known else (0.0, 0.0)
+        return len(known) == len(costs) and bool(binary < other)
+
+
+def _groups(graph: Graph) -> list[_Quantizers]:
+    groups: list[_Quantizers] = []
+    for node in graph.nodes:
+        count = _threshold_count(graph, node)
+        if count is None:
+            continue
+        own = _Quantizers([(node, count)], _reading_convolutions(graph, node.outputs[0]))
+        apart = []
+        for group in groups:
+            if own.convolutions.keys() & group.convolutions.keys():
+                own.members = group.members + own.members
+                own.convolutions |= group.convolutions
+            else:
+                apart.append(group)
+        groups = [*apart, own]
+    return groups
+
+
+def _costs(graph: Graph, node: Node, count: int) -> tuple[float, float] | None:
+    """Of a convolution on binary planes, and on what else there is; None if it needs that."""
+    op = node.op
+    assert isinstance(op, Conv2D)
+    factors = factor_weights(op.weights)
+    if factors is None or np.any(factors.beta):
+        return None
+    planes, arrays = count.bit_length(), len(factors.signs)
+    taps, channels = int(np.prod(op.weights.shape[1:3])), op.weights.shape[3]
+    if taps * channels * arrays * 2**planes >= LARGEST_SUM:
+        return None
+    outputs, inputs = (
+        float(np.prod(graph.types[v].shape)) for v in (node.outputs[0], node.inputs[0])
+    )
+    sums, one = planes * arrays, _words(channels) * taps / BINARY_MACS
+    binary = outputs * (sums * one + (sums - 1) * ADDED_NS) + inputs * PLANE_NS * planes
+    if count > MAX_PLANES:
+        return binary, outputs * taps * channels / FLOAT_MACS
+    if op.groups == 1:
+        other = outputs * _words(count * arrays * channels) * taps / BINARY_MACS
+    else:
+        other = outputs * count * arrays * (one + ADDED_NS)
+    return binary, other + inputs * PLANE_NS * count
 
 
 def _words(channels: int) -> int:
@@ -166,14 +198,14 @@ def _words(channels: int) -> int:
     return -(-channels // 32) * 32
 
 
-def _reading_convolutions(graph: Graph, value: str) -> list[tuple[Node, Conv2D]]:
-    """Those behind nodes that only arrange or rescale the value."""
-    found: list[tuple[Node, Conv2D]] = []
+def _reading_convolutions(graph: Graph, value: str) -> dict[str, Node]:
+    """Those behind nodes that only arrange or rescale the value, by name."""
+    found: dict[str, Node] = {}
     for reader in graph.consumers(value):
         if isinstance(reader.op, Conv2D):
-            found.append((reader, reader.op))
+            found[reader.outputs[0]] = reader
         elif _passes_on(reader.op) or is_per_channel(reader, graph.types[value].shape[2]):
-            found += _reading_convolutions(graph, reader.outputs[0])
+            found |= _reading_convolutions(graph, reader.outputs[0])
     return found
 
 

@@ -138,3 +138,17 @@ def test_an_eight_bit_image_keeps_its_float_layer() -> None:
     q = net.add("q", Elementwise(Epilogue([Clamp(0, 255)])), r)
     c = net.add("c", Conv2D(net.signs(8, 3, 3, 3), SAME), q)
     assert planes(convert_graph(net.done(c)).engine) == []
+
+
+@pytest.mark.parametrize("bits", [2, 3])
+def test_quantizers_that_meet_in_a_convolution_take_one_form(bits: int) -> None:
+    """The narrow one alone would stay a thermometer."""
+    net = Source((5, 4, 64))
+    few = net.add("few", Conv2D(net.signs(8, 1, 1, 64), Window((1, 1))), "x")
+    parts = [net.add(f"q{value}", uniform(bits), value) for value in ("x", few)]
+    own = net.add("own", Conv2D(net.signs(4, 1, 1, 8), Window((1, 1))), parts[1])
+    joined = net.add("k", Concat(), *parts)
+    c = net.add("c", Conv2D(net.signs(64, 3, 3, 72), SAME), joined)
+    engine = convert_graph(net.done(c, own)).engine
+    assert planes(engine) in ([], [bits, bits])
+    assert isinstance(node_of(engine, "c").op, BinaryConv2D)
