@@ -1,4 +1,4 @@
-"""Writes docs/results/ and README's table from the results: nothing is typed by hand.
+"""Writes docs/results/, docs/networks.md and README's table: nothing is typed by hand.
 
 Each section is ``section()`` of a module, Markdown made from files in ``benchmarks/results/``.
 
@@ -67,6 +67,7 @@ def main() -> int:
     options = parser.parse_args()
     pages = {FOLDER / name: results_page(*content) for name, content in PAGES.items()}
     pages[README] = with_tables(README, peers.readme_table())
+    pages[ROOT / "docs" / "networks.md"] = conversion.overview()
     if options.check:
         stale = [path for path, text in pages.items() if path.read_text() != text]
         for path in stale:

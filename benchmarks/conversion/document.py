@@ -1,13 +1,16 @@
-"""The table as people read it: docs/results/networks.md, from results/conversion.json."""
+"""The tables as people read them: docs/networks.md and docs/results/networks.md."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+from benchmarks.conversion.papers import PAPERS, TRAINED
 from benchmarks.markdown_table import markdown_table
 from benchmarks.records import provenance, read_results
 
 FILE: Final = "conversion.json"
+TASKS_FILE: Final = "conversion_tasks.json"
+"""Networks that do not classify pictures."""
 
 Rows = list[dict[str, Any]]
 
@@ -74,13 +77,62 @@ def _unexplained(row: dict[str, Any]) -> str:
     return f", {row['unexplained']} unexplained" if row["unexplained"] else ""
 
 
+COMMAND: Final = "python -m benchmarks.conversion.table"
+
+OVERVIEW_COLUMNS = (
+    "network",
+    "paper",
+    "framework",
+    "weights",
+    "layers compared",
+    "binary MACs",
+    ".pbit",
+)
+
+OVERVIEW = f"""# Networks
+
+Larq-zoo's networks, and PyTorch networks written from their papers, all of which convert. Each
+operator is compared alone, on the framework's own values. Tests also make float32 arithmetic exact,
+where the network permits it, and demand the framework's results to the last bit.
+[Measurements](results/networks.md) has the differences end to end, and what causes them; networks
+trained for this project are on the [results page](results/index.md#accuracy).
+
+`{COMMAND}` measures and prints all networks, and the operators of each source. This page is written
+by `python -m benchmarks.results_page`.
+"""
+
+
 def section() -> str:
     """What the columns are, and the tables."""
-    document = read_results(FILE)
+    document, tasks = read_results(FILE), read_results(TASKS_FILE)
     rows = document["networks"]
     pictures = max(row["pictures"] for row in rows)
-    source = provenance(document["context"], "python -m benchmarks.conversion.table")
-    return HEAD.format(pictures=pictures, source=source) + "\n" + tables(rows)
+    source = provenance(document["context"], COMMAND)
+    others = provenance(tasks["context"], COMMAND)
+    parts = [HEAD.format(pictures=pictures, source=source), tables(rows)]
+    parts += [f"## Other tasks, and Brevitas\n\n{others}.\n", _table(tasks["networks"])]
+    return "\n".join(parts)
+
+
+def overview() -> str:
+    """The page that lists all networks."""
+    rows = [*read_results(FILE)["networks"], *read_results(TASKS_FILE)["networks"]]
+    return f"{OVERVIEW}\n{markdown_table(OVERVIEW_COLUMNS, map(_overview_cells, rows), texts=5)}\n"
+
+
+def _overview_cells(row: dict[str, Any]) -> list[str]:
+    name = row["network"]
+    close = row["close_layers"]
+    compared = f"{row['equal_layers']} equal" + (f", {close} within 1e-5" if close else "")
+    return [
+        name,
+        PAPERS[name],
+        row["framework"],
+        TRAINED.get(name, "random"),
+        compared,
+        f"{100 * row['binary_share']:.1f} %",
+        f"{row['file_bytes'] / 1e6:.2f} MB",
+    ]
 
 
 def tables(rows: Rows) -> str:
@@ -90,8 +142,12 @@ def tables(rows: Rows) -> str:
         chosen = [row for row in rows if row["framework"] == framework]
         if not chosen:
             continue
-        parts += [f"## {framework}", markdown_table(COLUMNS, map(cells, chosen), texts=2)]
-        failed = [row for row in chosen if row["converts"] != "yes"]
-        reasons = [f"- {row['network']}: {' '.join(row['reason'].split())}" for row in failed]
-        parts += ["\n".join(reasons)] if reasons else []
+        parts += [f"## {framework}", _table(chosen)]
     return "\n\n".join(parts) + "\n"
+
+
+def _table(rows: Rows) -> str:
+    parts = [markdown_table(COLUMNS, map(cells, rows), texts=2)]
+    failed = [row for row in rows if row["converts"] != "yes"]
+    reasons = [f"- {row['network']}: {' '.join(row['reason'].split())}" for row in failed]
+    return "\n\n".join(parts + (["\n".join(reasons)] if reasons else []))

@@ -1,4 +1,4 @@
-"""The networks of the table: larq-zoo's and the PyTorch ones of ``tests/support/torch_networks``.
+"""The networks of the tables: larq-zoo's and the PyTorch ones of ``tests/support/torch_networks``.
 
 A network comes with random weights and statistics as training would leave them; nothing is
 downloaded. Frameworks are imported only for the network that is asked for.
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from support.torch_networks import NETWORKS as PYTORCH
+from support.torch_networks import TASKS, channels_last
 
 SEED: Final = 1
 SIZE: Final = 224
@@ -65,7 +66,7 @@ def build(name: str, count: int) -> Subject:
     """A network with random weights and pictures to compare it on.
 
     Args:
-        name: One of ``LARQ_ZOO`` or ``PYTORCH``.
+        name: One of ``LARQ_ZOO``, ``PYTORCH`` or ``TASKS``.
         count: Number of pictures.
     """
     return _zoo(name, count) if name in LARQ_ZOO else _torch(name, count)
@@ -84,12 +85,7 @@ def _zoo(name: str, count: int) -> Subject:
 
 
 def _torch(name: str, count: int) -> Subject:
-    entry = PYTORCH[name]
+    entry = {**PYTORCH, **TASKS}[name]
     module = entry.build("random", SEED, small=False)
-    pictures = entry.inputs("random", count, SEED + 1, small=False).numpy()
-    shape = (1, *pictures.shape[1:])
-    return Subject(
-        module,
-        {"input_shape": shape},
-        np.ascontiguousarray(pictures.transpose(0, 2, 3, 1)),
-    )
+    inputs = entry.inputs("random", count, SEED + 1, small=False)
+    return Subject(module, {"input_shape": (1, *inputs.shape[1:])}, channels_last(inputs))

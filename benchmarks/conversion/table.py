@@ -3,8 +3,9 @@
     python -m benchmarks.conversion.table                             # all
     python -m benchmarks.conversion.table --only QuickNet birealnet18 # only shown
 
-``python -m benchmarks.results_page`` writes docs/results/networks.md from the results. Needs
-PyTorch, and tests/framework-requirements.txt for larq-zoo; what is absent is said in its row. Each
+It ends with the operators of each source. ``python -m benchmarks.results_page`` writes
+docs/networks.md and docs/results/networks.md from the results. Needs PyTorch and brevitas, and
+tests/framework-requirements.txt for larq-zoo; what is absent is said in its row. Each
 network is converted, compared with its framework and counted in a process of its own (``--row``),
 which prints a JSON object.
 """
@@ -20,12 +21,23 @@ from typing import Any, Final
 
 import phonebit
 from benchmarks.command_line import RowError, parser_of, row_of_process
-from benchmarks.conversion.document import FILE, tables
-from benchmarks.conversion.networks import LARQ_ZOO, PYTORCH, Subject, build, framework_of
+from benchmarks.conversion.document import FILE, TASKS_FILE, tables
+from benchmarks.conversion.networks import (
+    LARQ_ZOO,
+    PYTORCH,
+    TASKS,
+    Subject,
+    build,
+    framework_of,
+)
+from benchmarks.markdown_table import markdown_table
 from benchmarks.records import RESULTS, write_results
 from benchmarks.run_context import run_context
 from phonebit.converter.cost import bytes_moved
+from phonebit.converter.importers.onnx.rules import QUANTIZERS, STANDARD
 from phonebit.converter.importers.sources import ImportOptions
+from phonebit.converter.importers.tflite.rules import RULES as TFLITE
+from phonebit.converter.importers.torch.translation import RULES as ATEN
 from phonebit.converter.reader import read_graph
 from phonebit.converter.report import ConversionReport
 from phonebit.errors import PhoneBitError
@@ -34,6 +46,8 @@ from phonebit.verification import VerificationReport, verify
 MODULE: Final = "benchmarks.conversion.table"
 TIMEOUT_S: Final = 1800
 PICTURES: Final = 4
+FILES: Final = {FILE: [*LARQ_ZOO, *PYTORCH], TASKS_FILE: [*TASKS]}
+"""Networks of each file of results."""
 
 Row = dict[str, Any]
 """What the table says of a network; ``document.HEAD`` describes its columns.
@@ -106,9 +120,17 @@ def measured(name: str) -> Row:
         return row_of(name, "no", str(error))
 
 
+def operators() -> str:
+    """The operators of each source that have a rule, by name."""
+    onnx = {**STANDARD, **QUANTIZERS}
+    sources = {"PyTorch (aten)": ATEN, "ONNX and QONNX": onnx, "TensorFlow Lite": TFLITE}
+    rows = [(name, str(len(rules)), ", ".join(sorted(rules))) for name, rules in sources.items()]
+    return markdown_table(("source", "operators", "names"), rows, texts=3)
+
+
 def main() -> None:
-    """Measures and prints; writes the results if everything was measured."""
-    every = [*LARQ_ZOO, *PYTORCH]
+    """Measures and prints; writes the files of results whose networks were all measured."""
+    every = [name for names in FILES.values() for name in names]
     parser = parser_of(__doc__)
     parser.add_argument("--only", nargs="+", choices=every, metavar="NAME", help=", ".join(every))
     parser.add_argument("--row", choices=every, help=argparse.SUPPRESS)
@@ -116,10 +138,13 @@ def main() -> None:
     if options.row:
         print(json.dumps(measure(options.row)))
         return
-    rows = [measured(name) for name in options.only or every]
-    print(tables(rows))
-    if not options.only:
-        write_results(RESULTS / FILE, {"context": run_context(), "networks": rows})
+    rows = {name: measured(name) for name in options.only or every}
+    print(tables(list(rows.values())))
+    print(operators())
+    for file, names in FILES.items():
+        if rows.keys() >= set(names):
+            content = {"context": run_context(), "networks": [rows[name] for name in names]}
+            write_results(RESULTS / file, content)
 
 
 if __name__ == "__main__":

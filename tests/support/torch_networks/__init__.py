@@ -108,13 +108,13 @@ NETWORKS: dict[str, Entry] = {
 its shifted sets of values need."""
 
 TASKS: dict[str, Entry] = {
-    "binary_unet": Entry("unet:binary_unet", POWER_OF_TWO, (3, 16, 16), 0.97, 0.8),
-    "bisrnet": Entry("bisrnet:bisrnet", (56, 256, 256), (16, 16, 16), 0.89, 0.87),
-    "tc_resnet": Entry("keywords:tc_resnet", (40, 128), (10, 32), 0.95, 0.9),
-    "bipointnet": Entry("pointnet:bipointnet", (3, 1024), (3, 64), 0.95, 0.8),
-    "brevitas_live_w1a1": Entry("brevitas_live:w1a1", CIFAR, (3, 8, 8), 0.97, 0.9),
-    "brevitas_live_w1a2": Entry("brevitas_live:w1a2", CIFAR, (3, 8, 8), 0.97, 0.9),
-    "brevitas_live_w1a4": Entry("brevitas_live:w1a4", CIFAR, (3, 8, 8), 0.97, 0.9),
+    "binary_unet": Entry("unet:binary_unet", SMALL, (3, 16, 16), 0.94, 0.8),
+    "bisrnet": Entry("bisrnet:bisrnet", (56, 64, 64), (16, 16, 16), 0.89, 0.87),
+    "tc_resnet": Entry("keywords:tc_resnet", (40, 128), (10, 32), 0.92, 0.9),
+    "bipointnet": Entry("pointnet:bipointnet", (3, 1024), (3, 64), 0.99, 0.8),
+    "brevitas_live_w1a1": Entry("brevitas_live:w1a1", CIFAR, (3, 8, 8), 0.99, 0.9),
+    "brevitas_live_w1a2": Entry("brevitas_live:w1a2", CIFAR, (3, 8, 8), 0.99, 0.9),
+    "brevitas_live_w1a4": Entry("brevitas_live:w1a4", CIFAR, (3, 8, 8), 0.99, 0.9),
 }
 """Segmentation, restoration, keywords, point clouds, and layers of the package brevitas."""
 
