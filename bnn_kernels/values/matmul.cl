@@ -11,10 +11,15 @@
 
 #define DEPTH (IN_C / GROUPS)
 #define GROUP_OUT_C (OUT_C / GROUPS)
+#define FACTOR(index) LOAD_VALUE(FACTOR_HALF, factor, index)
+
+// Where the second operand of channel c begins.
 #if TRANSPOSED
 #define FACTOR_STEP 1
+#define FIRST_OF(image, c) (((image) * GROUP_OUT_C + (c) % GROUP_OUT_C) * IN_C + (c) / GROUP_OUT_C * DEPTH)
 #else
 #define FACTOR_STEP OUT_C
+#define FIRST_OF(image, c) ((image) * DEPTH * OUT_C + (c))
 #endif
 
 __kernel void matmul(int first_pixel, int end_pixel, __global const void* restrict input,
@@ -22,24 +27,31 @@ __kernel void matmul(int first_pixel, int end_pixel, __global const void* restri
   const int id = first_pixel * CHANNEL_TILES + (int)get_global_id(0);
   const int pixel = id / CHANNEL_TILES, channel = id % CHANNEL_TILES * 4;
   if (pixel >= end_pixel) return;
-  const int image = PIXEL_IMAGE(pixel);
-  float sum[4];
-#pragma unroll
+  const int image = PIXEL_IMAGE(pixel), row = pixel * IN_C;
+#if GROUP_OUT_C % 4 == 0  // one group
+  float4 sum = (float4)(0.0f);
+  const int left = row + channel / GROUP_OUT_C * DEPTH, first = FIRST_OF(image, channel);
+  for (int k = 0; k < DEPTH; k++) {
+#if TRANSPOSED
+    const int at = first + k;
+    const float4 b = (float4)(FACTOR(at), FACTOR(at + IN_C), FACTOR(at + 2 * IN_C), FACTOR(at + 3 * IN_C));
+#else
+    const float4 b = load_four(FACTOR_HALF, factor, first + k * OUT_C, 4, OUT_C);
+#endif
+    sum = fma((float4)(LOAD_VALUE(INPUT_HALF, input, left + k)), b, sum);
+  }
+#else
+  float sums[4];
   for (int i = 0; i < 4; i++) {
     // Channels beyond the last one repeat it; their results go nowhere.
-    const int c = min(channel + i, OUT_C - 1), group = c / GROUP_OUT_C;
-    const int row = pixel * IN_C + group * DEPTH;
-#if TRANSPOSED
-    const int column = (image * GROUP_OUT_C + c % GROUP_OUT_C) * IN_C + group * DEPTH;
-#else
-    const int column = image * DEPTH * OUT_C + c;
-#endif
-    sum[i] = 0.0f;
+    const int c = min(channel + i, OUT_C - 1);
+    const int left = row + c / GROUP_OUT_C * DEPTH, first = FIRST_OF(image, c);
+    sums[i] = 0.0f;
     for (int k = 0; k < DEPTH; k++) {
-      const float b = LOAD_VALUE(FACTOR_HALF, factor, column + k * FACTOR_STEP);
-      sum[i] = fma(LOAD_VALUE(INPUT_HALF, input, row + k), b, sum[i]);
+      sums[i] = fma(LOAD_VALUE(INPUT_HALF, input, left + k), FACTOR(first + k * FACTOR_STEP), sums[i]);
     }
   }
-  const float4 result = (float4)(sum[0], sum[1], sum[2], sum[3]);
-  store_four(VALUES_HALF, values, pixel * OUT_C + channel, OUT_C - channel, OUT_C, result);
+  const float4 sum = (float4)(sums[0], sums[1], sums[2], sums[3]);
+#endif
+  store_four(VALUES_HALF, values, pixel * OUT_C + channel, OUT_C - channel, OUT_C, sum);
 }

@@ -274,8 +274,9 @@ struct CubicTaps {
     for (int i = 0; i < 4; ++i) taps.from[i] = std::clamp(static_cast<int>(floor) + i - 1, 0, in - 1);
     return taps;
   }
+  /// A function of its own: sixteen taps side by side are a lot of code for a phone's library.
   template <class Value>
-  float mean(const Value& value) const {
+  [[gnu::noinline]] float mean(const Value& value) const {
     float total = value(from[0]) * weight[0];
     for (int i = 1; i < 4; ++i) total += value(from[i]) * weight[i];
     return total;

@@ -332,11 +332,10 @@ class OpValidator {
       fail(ErrorCode::format,
            "%s: the second operand has more than %" PRId64 " elements a group, this engine's limit", where(),
            Limits::kFactor);
-    const auto is_one = [](uint32_t extent) { return extent == 1; };
     const OpRecord& r = record_;
-    if (!is_one(r.kernel_h) || !is_one(r.kernel_w) || !is_one(r.stride_h) || !is_one(r.stride_w) ||
-        !is_one(r.dilation_h) || !is_one(r.dilation_w) ||
-        (r.pad_top | r.pad_left | r.pad_bottom | r.pad_right) != 0)
+    const uint32_t any = r.kernel_h | r.kernel_w | r.stride_h | r.stride_w | r.dilation_h | r.dilation_w;
+    const uint32_t all = r.kernel_h & r.kernel_w & r.stride_h & r.stride_w & r.dilation_h & r.dilation_w;
+    if (any != 1 || all != 1 || (r.pad_top | r.pad_left | r.pad_bottom | r.pad_right) != 0)
       fail_damaged("%s: takes no window", where());
     expect_shape(input().height, input().width, groups * (is_transposed ? rows : columns));
   }

@@ -224,11 +224,13 @@ const OperatorKernels KernelsOf<OpKind::kLogSoftmax>::all = {
 template <>
 const OperatorKernels KernelsOf<OpKind::kMatmul>::all = {
     always<kMatmulKernels>,
-    {{"matmul", DataType::kF32, {5, 7, 39}, {1, 1, 1, 1, 0, 0.0f}, 3, 33, Shape::kValues}}};
+    {{"matmul", DataType::kF32, {5, 7, 39}, {1, 1, 1, 1, 0, 0.0f}, 3, 33, Shape::kValues},
+     {"matmul", DataType::kF32, {5, 7, 39}, {1, 1, 1, 1, 0, 0.0f}, 3, 36, Shape::kValues}}};
 template <>
 const OperatorKernels KernelsOf<OpKind::kMatmulTransposed>::all = {
     matmul_transposed_kernels,
     {{"matmul_transposed", DataType::kF32, {5, 7, 39}, {1, 1, 1, 1, 0, 0.0f}, 3, 33, Shape::kValues},
+     {"matmul_transposed", DataType::kF32, {5, 7, 39}, {1, 1, 1, 1, 0, 0.0f}, 3, 36, Shape::kValues},
      {"matmul_bits", DataType::kBit, {5, 7, 210}, {1, 1, 1, 1, 0, 0.0f}, 3, 33, Shape::kValues}}};
 template <>
 const OperatorKernels KernelsOf<OpKind::kBitPlanes>::all = {

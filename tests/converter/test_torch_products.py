@@ -21,6 +21,8 @@ from phonebit.converter.passes.pipeline import run_pipeline  # noqa: E402
 from phonebit.errors import UnsupportedLayerError  # noqa: E402
 from phonebit.format.records import DataType  # noqa: E402
 
+pytestmark = pytest.mark.torch
+
 MAPS, TOKENS = (2, 4, 6, 6), (2, 9, 32)
 COUNTS = torch.arange(54.0).reshape(6, 9) / 8
 
@@ -31,9 +33,7 @@ def heads(x: torch.Tensor) -> torch.Tensor:
 
 PRODUCTS: dict[str, tuple[tuple[int, ...], Callable[[Any, torch.Tensor], torch.Tensor]]] = {
     "maps": (MAPS, lambda _, x: torch.matmul(x, x)),
-    "by its transpose": (MAPS, lambda _, x: x @ x.transpose(-1, -2)),
     "one for all": (MAPS, lambda _, x: x @ x[:, :1]),
-    "bmm": (TOKENS, lambda _, x: torch.bmm(x, x.transpose(1, 2)) + 1),
     "heads": (TOKENS, lambda _, x: heads(x) @ heads(x).transpose(-1, -2)),
     "first constant": (TOKENS, lambda _, x: torch.matmul(COUNTS, x) + 1),
     "constant of heads": (MAPS, lambda _, x: x @ (torch.arange(96.0).reshape(4, 6, 4) / 8)),
@@ -100,17 +100,16 @@ class BinaryAttention(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("levels", "products"),
+    ("levels", "products", "device"),
     [
-        (lambda a: (a > 0.1).float(), 2),
-        (lambda a: torch.where(a > 0.1, 0.5, 0.0), 2),
-        (lambda a: torch.where(a > 0.1, 1.0, -1.0), 2),
-        (lambda a: (a > 0.05).float() + (a > 0.1).float() + (a > 0.2).float(), 4),
-        (lambda a: a, 1),
+        (lambda a: (a > 0.1).float(), 2, "cpu"),
+        (lambda a: (a > 0.1).float(), 2, "gpu"),
+        (lambda a: torch.where(a > 0.1, 1.0, -1.0), 2, "cpu"),
+        (lambda a: (a > 0.05).float() + (a > 0.1).float() + (a > 0.2).float(), 4, "cpu"),
+        (lambda a: a, 1, "cpu"),
     ],
-    ids=["0 and 1", "0 and a half", "-1 and 1", "four levels", "real"],
+    ids=["0 and 1", "0 and 1, OpenCL", "-1 and 1", "four levels", "real"],
 )
-@pytest.mark.parametrize("device", ["cpu", "gpu"])
 def test_binary_attention_is_pytorchs(
     levels: Callable[[torch.Tensor], torch.Tensor], products: int, device: str, tmp_path: Path
 ) -> None:

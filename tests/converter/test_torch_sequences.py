@@ -17,6 +17,8 @@ from phonebit.converter.importers.torch.importer import open_torch  # noqa: E402
 from phonebit.converter.passes.pipeline import run_pipeline  # noqa: E402
 from phonebit.errors import UnsupportedLayerError  # noqa: E402
 
+pytestmark = pytest.mark.torch
+
 SEQUENCE, MAPS = (2, 5, 8), (2, 3, 8, 7)
 RECURRENT: dict[str, nn.Module] = {
     "lstm": nn.LSTM(8, 6, 2, batch_first=True, bidirectional=True),

@@ -32,9 +32,9 @@ def depth_convolution(context: Context, call: Call) -> Value:
     strides, dilation = ([int(n) for n in call[key]] * 3 for key in ("stride", "dilation"))
     pads = _pads(call["padding"], weights.shape[2:], dilation)
     bias = None if call["bias"] is None else float_array(context.constant(call["bias"], "bias"))
-    window = Window(
-        weights.shape[3:], tuple(strides[1:3]), tuple(dilation[1:3]), (*pads[1:], *pads[1:])
-    )
+    rows, columns = weights.shape[3:]
+    sides = (pads[1], pads[2], pads[1], pads[2])
+    window = Window((rows, columns), (strides[1], strides[2]), (dilation[1], dilation[2]), sides)
     view = context.real(context.operand(call["input"]))
     outputs, slices, height, width = call.shape[1:]
     values = []
