@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from training.fashion_mnist_torch.networks import is_binary
+from training.fashion_mnist_torch.layers import is_binary
 
 KEYS = {"network", "bits", "numbers"}
 

@@ -23,7 +23,8 @@ from phonebit.models.trained import trained_file  # noqa: E402
 from training import packed_checkpoint  # noqa: E402
 from training.fashion_mnist_torch import evaluate, fitting  # noqa: E402
 from training.fashion_mnist_torch.dyadic import check_exact, make_dyadic  # noqa: E402
-from training.fashion_mnist_torch.networks import BINARY, NETWORKS, is_binary  # noqa: E402
+from training.fashion_mnist_torch.layers import is_binary  # noqa: E402
+from training.fashion_mnist_torch.networks import BINARY, NETWORKS  # noqa: E402
 from training.fashion_mnist_torch.pictures import DEFAULT_DIR, TensorSplit  # noqa: E402
 from training.trained_files import CLASSIFIERS  # noqa: E402
 
@@ -33,6 +34,7 @@ ACCURACY_MARGIN = 0.06
 """Three standard deviations of the accuracy on 200 pictures, where about 92 % are right."""
 FOLDER = Path(evaluate.__file__).parent
 MAX_BYTES = 1_000_000
+TRAINED = json.loads((FOLDER / "training.json").read_text())["networks"]
 
 
 def made_up_split(count: int) -> TensorSplit:
@@ -191,13 +193,13 @@ def test_a_section_is_made_of_the_results(monkeypatch: pytest.MonkeyPatch) -> No
     assert expected in accuracy.classification().splitlines()
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", TRAINED)
 def test_shipped_files_equal_pytorch_and_reach_their_accuracy(name: str) -> None:
     path = FOLDER / f"{name}.pth"
     if not DEFAULT_DIR.is_dir():
         pytest.skip(f"{DEFAULT_DIR} is absent: apt-get install dataset-fashion-mnist")
     assert path.stat().st_size < MAX_BYTES
-    log = json.loads((FOLDER / "training.json").read_text())["networks"][name]["binary"]
+    log = TRAINED[name]["binary"]
     _, module = packed_checkpoint.load(path, BINARY)
     (file,) = (trained_file(key) for key, known in CLASSIFIERS.items() if known == name)
     split = TensorSplit.load(DEFAULT_DIR, "t10k", limit=PICTURES)

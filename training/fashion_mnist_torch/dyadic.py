@@ -18,7 +18,7 @@ from typing import Final
 import torch
 from torch import Tensor, nn
 
-from training.fashion_mnist_torch.networks import EPSILON, is_binary
+from training.fashion_mnist_torch.layers import EPSILON, is_binary
 
 UNIT: Final = 2.0**-16
 """Of what batch normalizations give."""

@@ -24,7 +24,8 @@ from torch import nn
 import phonebit
 from phonebit.converter.convert import Conversion, convert_graph
 from phonebit.converter.importers.torch.importer import import_torch
-from training.fashion_mnist_torch.networks import BINARY, NETWORKS, SIDE
+from training.fashion_mnist_torch.layers import SIDE
+from training.fashion_mnist_torch.networks import BINARY
 from training.fashion_mnist_torch.pictures import CLASS_NAMES, DEFAULT_DIR, INPUT_RANGE, TensorSplit
 from training.packed_checkpoint import load
 from training.training_log import finish_evaluation
@@ -147,7 +148,7 @@ def main() -> int:
     training = json.loads((options.folder / "training.json").read_text())
     test = TensorSplit.load(options.data, "t10k", limit=options.limit)
     rows = []
-    for name in NETWORKS:
+    for name in training["networks"]:
         row = evaluate(options.folder / f"{name}.pth", options.devices, test)
         twin = training["networks"][name]["float_twin"]
         rows.append({**row, "accuracy_of_float_twin": twin["test_accuracy"]})

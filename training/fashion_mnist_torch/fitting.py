@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from training.fashion_mnist_torch.networks import is_binary
+from training.fashion_mnist_torch.layers import is_binary
 from training.fashion_mnist_torch.pictures import TensorSplit
 
 TEST_BATCH = 250

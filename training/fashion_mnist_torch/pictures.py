@@ -16,7 +16,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from training.fashion_mnist.dataset import CLASS_NAMES, DEFAULT_DIR, load_split
-from training.fashion_mnist_torch.networks import SIDE
+from training.fashion_mnist_torch.layers import SIDE
 
 __all__ = ["CLASS_NAMES", "DEFAULT_DIR", "INPUT_RANGE", "TensorSplit"]
 

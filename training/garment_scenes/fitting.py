@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from phonebit.detection import DetectionHead, Limits, find_boxes, mean_average_precision
-from training.fashion_mnist_torch.networks import is_binary
+from training.fashion_mnist_torch.layers import is_binary
 from training.garment_scenes.loss import detection_loss
 from training.garment_scenes.network import CLASS_COUNT
 from training.garment_scenes.scene_set import SceneSet

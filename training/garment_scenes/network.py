@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from training.fashion_mnist_torch.networks import EPSILON, BinaryConv2d, Sign
+from training.fashion_mnist_torch.layers import EPSILON, BinaryConv2d, Sign
 
 FILTERS: Final = (16, 32, 64, 128, 256, 512, 1024, 1024)
 POOLED: Final = 6
