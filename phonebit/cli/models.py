@@ -108,7 +108,7 @@ def _write_trained(name: str, target: Path, force: bool, as_json: bool) -> None:
         return
     size = bytes_text(len(content))
     output().print(
-        f"wrote [bold]{escape(str(target))}[/], {size}: {network.result}, {network.task}",
+        f"wrote [bold]{escape(str(target))}[/], {size}: {network.result} on {network.task}",
         soft_wrap=True,
     )
 
