@@ -9,6 +9,8 @@
 #include "portable/intrinsics.h"
 #if defined(__aarch64__)
 #include "neon/shared_epilogue.h"  // as scalar/isa.cpp takes the other kernels from there
+#elif defined(__x86_64__)
+#include "x86_features.h"
 #endif
 
 namespace phonebit::engine::cpu {
@@ -121,10 +123,7 @@ __attribute__((target("popcnt"))) void run_popcnt(const ConvShape& s, const void
   run_blocks(s, packed, input, scratch, range, sink);
 }
 
-bool has_popcnt(const ConvShape&) {
-  __builtin_cpu_init();
-  return __builtin_cpu_supports("popcnt");
-}
+bool has_popcnt(const ConvShape&) { return x86_has_popcnt(); }
 
 const BinaryConvKernel kPopcnt = {
     "bconv2d_b64__popcnt", has_popcnt, packed_bytes,  pack_weights, padded_bytes,
