@@ -63,9 +63,11 @@ def classify(network: Network, image: ImageInput, top: int) -> Classification:
     Returns:
         The best classes, best first, and the latency.
     """
+    from phonebit.network.tasks import class_probabilities, label_of
+
     result, latency_ms = timed_forward(network, image)
     scores = np.asarray(result, np.float64).ravel()
-    probabilities = scores if ends_in_softmax(network) else softmax(scores)
+    probabilities = class_probabilities(network, scores)
     labels = network.labels
     order = np.argsort(-scores, kind="stable")[:top]
     guesses = [
@@ -92,22 +94,6 @@ def timed_forward(network: Network, image: ImageInput) -> tuple[NDArray[np.float
         network.forward(batch)
         latencies.append((time.perf_counter() - start) * 1e3)
     return np.asarray(result)[0], float(np.median(latencies))
-
-
-def ends_in_softmax(network: Network) -> bool:
-    """Whether the network's scores are probabilities already."""
-    return network.layers[-1].kind == "softmax"
-
-
-def softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Probabilities from scores: exp(s_i) / sum_j exp(s_j), the maximum taken off first."""
-    powers = np.exp(scores - scores.max())
-    return np.asarray(powers / powers.sum(), np.float64)
-
-
-def label_of(labels: list[str], index: int) -> str:
-    """Class name, or "class N" where the file has none."""
-    return labels[index] if index < len(labels) else f"class {index}"
 
 
 def print_classification(console: Console, result: Classification) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from phonebit.cli.android import android
+from phonebit.cli.batch import batch
 from phonebit.cli.bench import bench
 from phonebit.cli.collect import collect
 from phonebit.cli.compare import compare
@@ -31,8 +32,8 @@ from phonebit.cli.verify import verify
 
 app = CommandGroup("phonebit", "Convert, run, check and measure binary neural networks.")
 for command in (
-    convert, inspect, run, verify, evaluate, bench, profile, compare, devices, selftest, tune,
-    collect, train_predictor, plan, demo, models, doctor, completion,
+    convert, inspect, run, verify, evaluate, batch, bench, profile, compare, devices, selftest,
+    tune, collect, train_predictor, plan, demo, models, doctor, completion,
 ):  # fmt: skip
     app.add(command, "eval" if command is evaluate else None)  # a function eval would hide Python's
 app.add_typer(android)

@@ -152,7 +152,9 @@ def run(
     rule = flags.rule_for(network, info)
     loaded = (load_image(path, info, rule) for path in images)
     if chosen is Task.detect:
-        documents = _detect(network, loaded, targets, _limits(score, iou), force, quiet=as_json)
+        documents = _detect(
+            network, loaded, targets, detection_limits(score, iou), force, quiet=as_json
+        )
     else:
         documents = _classify(network, loaded, top or 5, quiet=as_json)
     if as_json:
@@ -220,7 +222,8 @@ def _detect(
     return documents
 
 
-def _limits(score: float | None, iou: float | None) -> Limits:
+def detection_limits(score: float | None, iou: float | None) -> Limits:
+    """What the flags say, or the usual."""
     from phonebit.detection import Limits
 
     usual = Limits()

@@ -7,17 +7,14 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from phonebit.errors import InputError
 from phonebit.evaluation.samples import Sample
 from phonebit.images.fitting import FittedImage
-from phonebit.images.image_files import decode_image, rule_for_levels
-from phonebit.images.placement import Placement
+from phonebit.images.image_files import rule_for_levels
 from phonebit.images.preprocessing import Preprocessing
+from phonebit.images.reading import read_image
 from phonebit.layer_info import TensorInfo
 
 
@@ -66,26 +63,5 @@ def read_ahead(
 
 
 def _read(sample: Sample, info: TensorInfo, rule: Preprocessing | None) -> Read:
-    try:
-        return Read(sample, _fitted(sample.image, info, rule))
-    except OSError as error:
-        return Read(sample, None, error.strerror or str(error))
-    except InputError as error:
-        return Read(
-            sample, None, error.what if error.got is None else f"{error.what} ({error.got})"
-        )
-
-
-def _fitted(
-    image: Path | NDArray[Any], info: TensorInfo, rule: Preprocessing | None
-) -> FittedImage:
-    if isinstance(image, Path):
-        assert rule is not None
-        return rule.fit(decode_image(image), info)
-    if image.dtype == np.uint8:
-        assert rule is not None
-        return rule.fit(image, info)
-    if not np.isfinite(image).all():
-        raise InputError("values that are not finite")
-    size = (info.shape[1], info.shape[0])
-    return FittedImage(image, (), Placement(size, size, (0, 0), size))
+    image = read_image(sample.image, info, rule)
+    return Read(sample, None, image) if isinstance(image, str) else Read(sample, image)

@@ -158,31 +158,34 @@ def open_image(path: Path) -> Image.Image:
         return decode_image(path)
 
 
-def decode_image(path: Path) -> Image.Image:
-    """``open_image`` for threads, within ``image_warnings``.
+def decode_image(image: Path | bytes) -> Image.Image:
+    """``open_image`` for threads, within ``image_warnings``; also of a file's bytes.
 
     Raises:
         InputError: if the file is no readable image.
         OSError: if it cannot be read.
     """
-    with _open(path) as stream:  # a missing file or a folder is the operating system's to say
+    where = f"{len(image)} bytes" if isinstance(image, bytes) else str(image)
+    with _open(image) as stream:  # a missing file or a folder is the operating system's to say
         try:
-            image = Image.open(stream, formats=FORMATS)
-            image.load()
-            return ImageOps.exif_transpose(image)
+            opened = Image.open(stream, formats=FORMATS)
+            opened.load()
+            return ImageOps.exif_transpose(opened)
         except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-            raise InputError("the image is too large", where=str(path), got=error) from error
+            raise InputError("the image is too large", where=where, got=error) from error
         except Exception as error:  # decoders of damaged files raise nearly anything
             raise InputError(
                 "not an image that can be read",
-                where=str(path),
+                where=where,
                 got=_first_line(error),
                 hint="give a PNG, JPEG, BMP, GIF, WebP, TIFF or PPM file",
             ) from error
 
 
-def _open(path: Path) -> BinaryIO:
-    return io.BytesIO(_standard_input()) if path == STANDARD_INPUT else path.open("rb")
+def _open(image: Path | bytes) -> BinaryIO:
+    if isinstance(image, bytes):
+        return io.BytesIO(image)
+    return io.BytesIO(_standard_input()) if image == STANDARD_INPUT else image.open("rb")
 
 
 @cache

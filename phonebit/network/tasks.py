@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
 from phonebit.errors import InputError
 from phonebit.network.network import Network
 
@@ -47,3 +52,25 @@ def check_detector(network: Network) -> None:
             got=f"an output {outputs[0].text} without anchors",
             hint="if it is a detector, convert it again with --detection anchors.toml",
         )
+
+
+def class_probabilities(network: Network, scores: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Probabilities of a classifier's outputs, which are probabilities already, or logits.
+
+    Args:
+        network: a classifier.
+        scores: (..., classes).
+
+    Returns:
+        The same shape: exp(s_i) / sum_j exp(s_j), the maximum taken off first.
+    """
+    scores = np.asarray(scores, np.float64)
+    if network.layers[-1].kind == "softmax":
+        return scores
+    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=-1, keepdims=True), np.float64)
+
+
+def label_of(labels: Sequence[str], index: int) -> str:
+    """Class name, or "class N" where the file has none."""
+    return labels[index] if index < len(labels) else f"class {index}"

@@ -1,0 +1,222 @@
+"""A batch on Ray Data: source, actors with a network each, folder of results."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from phonebit.batch.predictor import BatchPredictor
+from phonebit.batch.results import Format, ResultFolder
+from phonebit.batch.sources import Source, listed_paths, open_paths, open_table, without_done
+from phonebit.devices.runtime import usable_cores
+from phonebit.errors import DeviceError, InputError
+from phonebit.images.rule_text import as_settings
+
+if TYPE_CHECKING:
+    from ray.data import Dataset
+
+LOCAL_STORE_BYTES: Final = 1 << 29
+"""Of Ray's shared memory on this machine: images on their way."""
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Who computes.
+
+    Attributes:
+        address: of the Ray cluster; None: this machine.
+        actors: at most; 0: as many as there is room for.
+        cpus: of each, which are its threads.
+        gpus: of each, also a part of one.
+        batch: images at a time.
+    """
+
+    address: str | None = None
+    actors: int = 0
+    cpus: int = 1
+    gpus: float = 0.0
+    batch: int = 64
+
+
+@dataclass(frozen=True)
+class BatchSummary:
+    """What a batch did.
+
+    Attributes:
+        images: rows that it wrote.
+        errors: rows of these with an error.
+        done_before: rows that were there.
+        seconds: from the first image on.
+    """
+
+    images: int
+    errors: int
+    done_before: int
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        rate = self.images / self.seconds if self.seconds else 0.0
+        return {**asdict(self), "images_per_second": rate}
+
+
+def run_batch(
+    location: str,
+    folder: Path,
+    model: Path,
+    *,
+    options: Mapping[str, Any],
+    workers: Workers,
+    form: Format = "parquet",
+    reader: str | None = None,
+    column: str | None = None,
+    key: str | None = None,
+    progress: Callable[[int | None, int], None] = lambda total, rows: None,
+) -> BatchSummary:
+    """Label all images of a source; those that have a row in the folder are not computed again.
+
+    Args:
+        location: a folder of images, a list file, Parquet, or what ``reader`` reads.
+        folder: of the results.
+        model: the ``.pbit`` file; the actors get its bytes.
+        options: keyword arguments of ``BatchPredictor``.
+        workers: who computes.
+        form: of the results.
+        reader: of Ray Data, by the end of its name.
+        column: the images in a table.
+        key: the column that tells them apart.
+        progress: called with the number of images, if it is known, and of new rows.
+
+    Raises:
+        InputError: if source, folder and network do not fit.
+        ModelFormatError: if the file is not sound.
+        DeviceError: if Ray is not installed or not reached, or the actors fail.
+        OSError: if a file cannot be read or written.
+    """
+    content = model.read_bytes()
+    judge = BatchPredictor(model, column or "image", **{**options, "device": "cpu", "threads": 1})
+    paths = listed_paths(location) if reader is None else None
+    if paths and (column or key):
+        raise InputError("--column and --id cannot be used", got="images in files")
+    with _connected(workers):
+        source = open_table(location, reader, column, key) if paths is None else None
+        results = ResultFolder(
+            folder, form, source.id if source else "path", _job(content, judge, options)
+        )
+        done = results.done()
+        source = without_done(source, done) if source else open_paths(paths or [], done)
+        judge.column = source.column
+        judge.check_columns({source.column, source.id})
+        begin = time.monotonic()
+        progress(source.total, 0)
+        if source.total != 0:
+            _fill(results, _predicted(source, content, options, workers), source.total, progress)
+        return BatchSummary(results.rows, results.errors, len(done), time.monotonic() - begin)
+
+
+def _job(content: bytes, judge: BatchPredictor, options: Mapping[str, Any]) -> dict[str, Any]:
+    """What results depend on."""
+    rule, limits = judge.rule, options.get("limits")
+    return {
+        "model_sha256": hashlib.sha256(content).hexdigest(),
+        "preprocessing": as_settings(rule.for_input(judge.network.inputs[0])) if rule else None,
+        "precision": options.get("precision", "exact"),
+        "limits": asdict(limits) if limits else None,
+    }
+
+
+def _predicted(
+    source: Source, model: bytes, options: Mapping[str, Any], workers: Workers
+) -> Dataset:
+    import ray
+    from ray.data import ActorPoolStrategy
+
+    have = ray.cluster_resources()
+    room = have.get("CPU", 1) / workers.cpus
+    if workers.gpus:
+        room = min(room, have.get("GPU", 0) / workers.gpus)
+    if room < 1:
+        raise DeviceError(
+            "no room for one actor",
+            expected=f"{workers.cpus} CPUs and {workers.gpus:g} GPUs",
+            got=f"{have.get('CPU', 0):g} CPUs and {have.get('GPU', 0):g} GPUs",
+        )
+    most = min(int(room), workers.actors or int(room))
+    return source.dataset.map_batches(
+        BatchPredictor,
+        fn_constructor_args=[model, source.column],
+        fn_constructor_kwargs=dict(options),
+        batch_size=workers.batch,
+        batch_format="numpy",
+        num_cpus=workers.cpus,
+        num_gpus=workers.gpus or None,
+        compute=ActorPoolStrategy(min_size=1, max_size=most),
+    )
+
+
+def _fill(
+    results: ResultFolder,
+    dataset: Dataset,
+    total: int | None,
+    progress: Callable[[int | None, int], None],
+) -> None:
+    """Ray gives each block once, whichever actors computed it; rows in memory are never lost."""
+    import ray
+
+    try:
+        for rows in dataset.iter_batches(batch_size=None, batch_format="numpy"):
+            before = results.rows
+            results.add({name: column.tolist() for name, column in rows.items()})
+            progress(total, results.rows - before)
+    except ray.exceptions.RayError as error:
+        cause = getattr(error, "cause", None) or error
+        lines = str(cause).strip().splitlines()
+        raise DeviceError(
+            "the batch ended early",
+            where=str(results.path),
+            got=lines[-1] if lines else type(cause).__name__,
+            hint="the same command computes what is missing",
+        ) from error
+    finally:
+        results.write()
+
+
+@contextmanager
+def _connected(workers: Workers) -> Iterator[None]:
+    """Ray, quiet; one that runs in this process already stays."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+        from ray.data import DataContext
+    except ImportError:
+        raise DeviceError(
+            "Ray Data is not installed", hint="install it with pip install 'phonebit[ray]'"
+        ) from None
+    is_ours = not ray.is_initialized()
+    if is_ours:
+        local = {"num_cpus": usable_cores(), "object_store_memory": LOCAL_STORE_BYTES}
+        try:
+            ray.init(
+                workers.address or "local",
+                logging_level=logging.ERROR,
+                log_to_driver=False,
+                **({} if workers.address else {**local, "include_dashboard": False}),
+            )
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise DeviceError(
+                "no Ray cluster there", where=workers.address, got=str(error)
+            ) from error
+    DataContext.get_current().enable_progress_bars = False
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        if is_ours:
+            ray.shutdown()
