@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 LOCAL_STORE_BYTES: Final = 1 << 29
 """Of Ray's shared memory on this machine: images on their way."""
 
+BLOCK_BATCHES: Final = 4
+"""Batches of a task: what is computed again when an actor dies."""
+
 
 @dataclass(frozen=True)
 class Workers:
@@ -53,7 +56,7 @@ class BatchSummary:
         images: rows that it wrote.
         errors: rows of these with an error.
         done_before: rows that were there.
-        seconds: from the first image on.
+        seconds: that it took, the start of the actors included.
     """
 
     images: int
@@ -85,7 +88,7 @@ def run_batch(
     Args:
         location: a folder of images, a list file, Parquet, or what ``reader`` reads.
         folder: of the results.
-        model: the ``.pbit`` file; the actors get its bytes.
+        model: the ``.pbit`` file; the actors of a cluster get its bytes.
         options: keyword arguments of ``BatchPredictor``.
         workers: who computes.
         form: of the results.
@@ -111,13 +114,19 @@ def run_batch(
             folder, form, source.id if source else "path", _job(content, judge, options)
         )
         done = results.done()
-        source = without_done(source, done) if source else open_paths(paths or [], done)
+        block = workers.batch * BLOCK_BATCHES
+        if source:
+            source = without_done(source, done, block)
+        else:
+            source = open_paths(paths or [], done, block)
         judge.column = source.column
         judge.check_columns({source.column, source.id})
         begin = time.monotonic()
         progress(source.total, 0)
         if source.total != 0:
-            _fill(results, _predicted(source, content, options, workers), source.total, progress)
+            everywhere = content if workers.address else model.absolute()
+            dataset = _predicted(source, everywhere, options, workers)
+            _fill(results, dataset, source.total, progress)
         return BatchSummary(results.rows, results.errors, len(done), time.monotonic() - begin)
 
 
@@ -133,7 +142,7 @@ def _job(content: bytes, judge: BatchPredictor, options: Mapping[str, Any]) -> d
 
 
 def _predicted(
-    source: Source, model: bytes, options: Mapping[str, Any], workers: Workers
+    source: Source, model: Path | bytes, options: Mapping[str, Any], workers: Workers
 ) -> Dataset:
     import ray
     from ray.data import ActorPoolStrategy

@@ -23,8 +23,6 @@ IMAGE_COLUMNS: Final = ("image", "bytes", "path")
 """The first of these that a source has are its images, unless the user says otherwise."""
 ID_COLUMNS: Final = ("id", "path")
 PATH: Final = "path"
-BLOCK_ROWS: Final = 1024
-MOST_BLOCKS: Final = 20_000
 
 
 @dataclass(frozen=True)
@@ -64,15 +62,14 @@ def listed_paths(location: str) -> list[str] | None:
     return [os.path.abspath(file) for file in files]  # noqa: PTH100 - links stay as they are
 
 
-def open_paths(paths: Sequence[str], done: Sequence[Any]) -> Source:
-    """A data set of image files."""
+def open_paths(paths: Sequence[str], done: Sequence[Any], block: int) -> Source:
+    """A data set of image files, so many a block, without those that are done."""
     import pyarrow as pa
     import ray.data
 
     rest = missing(paths, done)
     table = pa.table({PATH: pa.array(rest, pa.string())})
-    rows = max(BLOCK_ROWS, len(rest) // MOST_BLOCKS)
-    blocks = [table.slice(start, rows) for start in range(0, len(rest), rows)]
+    blocks = [table.slice(start, block) for start in range(0, len(rest), block)]
     return Source(ray.data.from_arrow(blocks or table), PATH, PATH, len(rest))
 
 
@@ -118,18 +115,19 @@ def _chosen(
     return chosen
 
 
-def without_done(source: Source, done: Sequence[Any]) -> Source:
-    """The images of a table that have no row yet."""
+def without_done(source: Source, done: Sequence[Any], block: int) -> Source:
+    """The images of a table that have no row yet, so many a block."""
     import pyarrow as pa
     import ray
 
-    if not done:
-        return source
-    dataset = source.dataset.map_batches(
-        _rest,
-        batch_format="pyarrow",
-        fn_kwargs={"key": source.id, "done": [ray.put(pa.array(done))]},
-    )
+    dataset = source.dataset
+    if done:
+        dataset = dataset.map_batches(
+            _rest,
+            batch_format="pyarrow",
+            fn_kwargs={"key": source.id, "done": [ray.put(pa.array(done))]},
+        )
+    dataset = dataset.repartition(target_num_rows_per_block=block)
     total = None if source.total is None else source.total - len(done)
     return Source(dataset, source.column, source.id, total)
 
