@@ -8,24 +8,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from PIL import Image
 
+from phonebit import InputError
 from phonebit.batch.pipeline import Workers, run_batch
-from phonebit.converter.writer import to_bytes
-from support.cli_process import Cli
-from support.detector_graph import CELL, SIDE, cell_detector
+from phonebit.batch.results import ResultFolder
+from phonebit.batch.sources import _rest, open_table
 
 pytestmark = pytest.mark.ray
 ray = pytest.importorskip("ray", reason="Ray is not installed")
-FILES, ROWS = 12, 200
+IMAGES = 1500
 
 
 @pytest.fixture(scope="module", autouse=True)
 def small_ray() -> Iterator[None]:
     ray.init(
-        "local", num_cpus=2, object_store_memory=100 << 20, include_dashboard=False,
+        "local", num_cpus=1, object_store_memory=100 << 20, include_dashboard=False,
         log_to_driver=False,
     )  # fmt: skip
     yield
@@ -35,16 +33,14 @@ def small_ray() -> Iterator[None]:
 def test_a_killed_actor_and_an_interruption_lose_and_repeat_nothing(
     u8_file: Path, pictures: list[Path], tmp_path: Path
 ) -> None:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    contents = [picture.read_bytes() for picture in pictures] + [b"broken"]
     source, out = tmp_path / "source", tmp_path / "out"
     source.mkdir()
-    for file in range(FILES):
-        ids = list(range(file * ROWS, (file + 1) * ROWS))
-        table = {"id": ids, "image": [contents[i % len(contents)] for i in ids]}
-        pq.write_table(pa.table(table), source / f"{file}.parquet")
+    (tmp_path / "broken").write_text("broken")
+    files = [*pictures, tmp_path / "broken"]
+    for number in range(IMAGES):
+        (source / f"{number}.png").symlink_to(files[number % len(files)])
     killed: list[int] = []
 
     def interrupt(total: int | None, rows: int) -> None:
@@ -58,23 +54,24 @@ def test_a_killed_actor_and_an_interruption_lose_and_repeat_nothing(
 
     def start(progress: Any) -> Any:
         return run_batch(
-            str(source), out, u8_file, options={}, workers=Workers(batch=50), progress=progress
+            str(source), out, u8_file, options={}, workers=Workers(batch=15), progress=progress
         )
 
     with pytest.raises(KeyboardInterrupt):
         start(interrupt)
     before = pq.read_table(out).num_rows
-    assert 0 < before < FILES * ROWS
+    assert 0 < before < IMAGES
     summary = start(kill)
-    assert killed and (summary.done_before, summary.images) == (before, FILES * ROWS - before)
+    assert killed and (summary.done_before, summary.images) == (before, IMAGES - before)
     found = pq.read_table(out).to_pydict()
-    assert sorted(found["id"]) == list(range(FILES * ROWS))
-    broken = [i for i, error in zip(found["id"], found["error"], strict=True) if error]
-    assert sorted(broken) == list(range(len(pictures), FILES * ROWS, len(contents)))
+    numbers = [int(Path(path).stem) for path in found["path"]]
+    assert sorted(numbers) == list(range(IMAGES))
+    broken = [n for n, error in zip(numbers, found["error"], strict=True) if error]
+    assert sorted(broken) == list(range(len(pictures), IMAGES, len(files)))
     classes: dict[int, set[int]] = {}
-    for number, index in zip(found["id"], found["class_index"], strict=True):
-        classes.setdefault(number % len(contents), set()).add(index)
-    assert all(len(indices) == 1 for indices in classes.values()) and len(classes) == len(contents)
+    for number, index in zip(numbers, found["class_index"], strict=True):
+        classes.setdefault(number % len(files), set()).add(index)
+    assert all(len(indices) == 1 for indices in classes.values()) and len(classes) == len(files)
     assert start(interrupt).images == 0
 
 
@@ -84,29 +81,22 @@ def own_actor() -> int:
     return next(
         process.pid
         for process in psutil.Process().children(recursive=True)
-        if "BatchPredictor" in process.name() + " ".join(process.cmdline())
+        if "BatchPredictor" in " ".join(process.cmdline())
     )
 
 
-def test_boxes_of_files_by_the_command(cli: Cli, tmp_path: Path) -> None:
+def test_tables_without_done_rows_and_boxes_in_parquet(tmp_path: Path) -> None:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    (tmp_path / "cells.pbit").write_bytes(to_bytes(cell_detector()))
-    (tmp_path / "images").mkdir()
-    levels = np.zeros((SIDE, SIDE, 3), np.uint8)
-    Image.fromarray(levels).save(tmp_path / "images" / "a.png")
-    levels[:CELL, :CELL] = (255, 0, 0)
-    Image.fromarray(levels).save(tmp_path / "images" / "b.png")
-    (tmp_path / "images" / "c.png").write_text("broken")
-    command = ("batch", tmp_path / "images", "-o", tmp_path / "out", "--batch", 1, "--model",
-               tmp_path / "cells.pbit")  # fmt: skip
-    done = cli(*command, "--json")
-    assert done.code == 0, done.err
-    assert (done.document["images"], done.document["errors"]) == (3, 1)
-    found = pq.read_table(tmp_path / "out").to_pydict()
-    assert [Path(path).name for path in found["path"]] == ["a.png", "b.png", "c.png"]
-    assert [len(boxes) for boxes in found["detections"]] == [0, 1, 0]
-    assert found["detections"][1][0]["box"] == [0.0, 0.0, CELL, CELL]
-    assert "3 done before" in cli(*command).out
-    assert "another limits" in cli.refused(*command, "--score", 0.5)
-    assert "no such reader" in cli.refused(*command, "--reader", "pictures")
+    table = pa.table({"id": pa.array([1, 2, 3], pa.int32()), "image": [b"", b"", b""]})
+    assert _rest(table, "id", [ray.put(pa.array([3, 1, 9]))])["id"].to_pylist() == [2]
+    folder = ResultFolder(tmp_path / "out", "parquet", "id", {})
+    box = {"index": 0, "label": "car", "score": 0.5, "box": [0.0, 1.0, 2.0, 3.0]}
+    for number, boxes in enumerate(([], [box])):
+        folder.add({"id": [number], "detections": [boxes], "error": [""]})
+        folder.write()
+    assert pq.read_table(folder.path)["detections"].to_pylist() == [[], [box]]
+    assert folder.done() == [0, 1]
+    with pytest.raises(InputError, match=r"no such reader .*parquet"):
+        open_table("x", "pictures", None, None)

@@ -20,7 +20,7 @@ from support.cli_process import Cli
 
 COMMANDS = (
     "convert", "inspect", "run", "verify", "bench", "devices", "selftest", "tune", "models", "demo",
-    "kernels", "doctor", "eval", "completion", "profile", "compare",
+    "kernels", "doctor", "eval", "completion", "profile", "compare", "batch",
 )  # fmt: skip
 
 
