@@ -58,6 +58,8 @@ def listed_paths(location: str) -> list[str] | None:
         if not files:
             raise InputError("no images in it", where=location, expected="a path per line")
     else:
+        if "://" not in location:
+            path.stat()  # a missing file is the operating system's to say, before Ray starts
         return None
     return [os.path.abspath(file) for file in files]  # noqa: PTH100 - links stay as they are
 
