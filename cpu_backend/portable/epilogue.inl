@@ -39,22 +39,21 @@ struct TileSource {
   int64_t stride;
 };
 
-/// How many of its channel's thresholds each result reaches.
-template <bool kPartial>
-PHONEBIT_NOINLINE FloatVector count_reached(FloatVector v, const EpilogueStep& step, int channel,
-                                            [[maybe_unused]] int valid) {
-  const float* row = step.a + channel;
-  IntVector reached = {};
-  for (int i = 0; i < step.count; i++, row += step.count_stride) {
-    FloatVector limit;
-    if constexpr (kPartial) {
-      limit = load_partial(row, valid);
-    } else {
-      limit = load(row);
+/// How many of its channel's thresholds each result reaches. The tile has rows of `vectors`, `pixels` of
+/// them; `valid` channels where it is partial. Loops keep the code small.
+__attribute__((unused)) PHONEBIT_NOINLINE void count_reached(FloatVector* tile, int pixels, int vectors,
+                                                             const EpilogueStep& step, int channel,
+                                                             int valid) {
+  for (int j = 0; j < vectors; j++) {
+    IntVector reached[4] = {};  // a tile's pixels
+    const float* row = step.a + channel + j * kLanes;
+    for (int i = 0; i < step.count; i++, row += step.count_stride) {
+      const FloatVector limit = valid < kLanes ? load_partial(row, valid) : load(row);
+      for (int p = 0; p < pixels; p++)
+        reached[p] = tile[p * vectors + j] >= limit ? reached[p] + 1 : reached[p];
     }
-    reached = v >= limit ? reached + 1 : reached;
+    for (int p = 0; p < pixels; p++) tile[p * vectors + j] = __builtin_convertvector(reached[p], FloatVector);
   }
-  return __builtin_convertvector(reached, FloatVector);
 }
 
 /// Runs the steps over kPixels x kVectors vectors, stores the value output and returns the bits of each
@@ -129,11 +128,12 @@ PHONEBIT_INLINE void epilogue_tile(const Epilogue& epilogue, const TileSource& f
         });
         break;
       }
-      case StepKind::kCount:
-        each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE {
-          tile[p][j] = count_reached<kPartial>(tile[p][j], step, channel + j * kLanes, valid);
-        });
-        break;
+      case StepKind::kCount: {
+        FloatVector results[kPixels][kVectors];
+        each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE { results[p][j] = tile[p][j]; });
+        count_reached(results[0], kPixels, kVectors, step, channel, kPartial ? valid : kLanes);
+        each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE { tile[p][j] = results[p][j]; });
+      } break;
 #define PHONEBIT_FUNCTION(number, kind, ...) case StepKind::kind:
 #define PHONEBIT_OTHER(...)
         PHONEBIT_STEPS(PHONEBIT_OTHER, PHONEBIT_FUNCTION) {
