@@ -17,7 +17,9 @@ Finding look(const char* kind, SourceList (*find)(const std::string&), const std
 
 std::vector<Finding> discover(const std::string& root) {
   std::vector<Finding> findings;
+#if defined(__x86_64__) || defined(__i386__) || defined(_M_X64)  // no other processors have it
   findings.push_back(look("rapl", find_rapl, root));
+#endif
   findings.push_back(look("ina", find_ina, root));
   findings.push_back(look("odpm", find_odpm, root));
   findings.push_back(look("battery", find_battery, root));

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -74,38 +75,24 @@ FindFunction finder(void* handle) {
   return find;
 }
 
-/// Addresses in an open library. The functions stay out of line: there are sixty calls.
-struct Symbols {
-  void* handle;
-  FindFunction find;
-  const char* missing;  // the first required function that is, or null
-
-  void* optional(const char* name) const;
-  void* required(const char* name);
-};
-
-void* Symbols::optional(const char* name) const {
-  return find != nullptr ? find(name) : system::find_symbol(handle, name);
-}
-
-void* Symbols::required(const char* name) {
-  void* const address = optional(name);
-  if (address == nullptr && missing == nullptr) missing = name;
-  return address;
-}
-
 /// Fills `functions` from an open library; the name of the first required function that is missing, else
-/// null.
+/// null. One text and a loop: a call for each function would take 1 kB more of a phone's library.
 const char* resolve(void* handle, Api& functions) {
-  Symbols symbols{handle, finder(handle), nullptr};
-#define PHONEBIT_CL_OPTIONAL(RESULT, NAME, PARAMETERS) \
-  functions.NAME = reinterpret_cast<RESULT(*) PARAMETERS noexcept>(symbols.optional(#NAME));
-#define PHONEBIT_CL_REQUIRED(RESULT, NAME, PARAMETERS) \
-  functions.NAME = reinterpret_cast<RESULT(*) PARAMETERS noexcept>(symbols.required(#NAME));
-  PHONEBIT_CL_FUNCTIONS(PHONEBIT_CL_REQUIRED, PHONEBIT_CL_OPTIONAL)
+#define PHONEBIT_CL_OPTIONAL(RESULT, NAME, PARAMETERS) "?" #NAME "\0"
+#define PHONEBIT_CL_REQUIRED(RESULT, NAME, PARAMETERS) "!" #NAME "\0"
+  const char* name = PHONEBIT_CL_FUNCTIONS(PHONEBIT_CL_REQUIRED, PHONEBIT_CL_OPTIONAL);
 #undef PHONEBIT_CL_REQUIRED
 #undef PHONEBIT_CL_OPTIONAL
-  return symbols.missing;
+  void* addresses[sizeof functions / sizeof(void*)];  // in the order of the names
+  const FindFunction find = finder(handle);
+  for (void*& address : addresses) {
+    const bool is_required = *name++ == '!';
+    address = find != nullptr ? find(name) : system::find_symbol(handle, name);
+    if (address == nullptr && is_required) return name;
+    name += std::strlen(name) + 1;
+  }
+  std::memcpy(&functions, addresses, sizeof functions);
+  return nullptr;
 }
 
 /// Loads one library; on failure appends to `problem`. It is never closed: drivers leave threads behind.
