@@ -1,4 +1,4 @@
-"""The results page's section on OpenCL kernels, from results/gpu_*.json."""
+"""The results page's section on OpenCL kernels, from results/gpu_kernels.json."""
 
 from __future__ import annotations
 
@@ -7,23 +7,15 @@ from typing import Any, Final
 
 from benchmarks.markdown_table import markdown_table
 from benchmarks.peers.document import three_digits
-from benchmarks.records import RESULTS, TITLES, read_results
+from benchmarks.records import TITLES, read_results
 
 COMMAND: Final = "python -m benchmarks.gpu_kernels.bench_gpu_kernels"
 Document = dict[str, Any]
 
 
 def section() -> str:
-    """Kernels of a GPU, and what enqueueing costs."""
-    return "\n\n".join(
-        [
-            kernels_section(read_results("gpu_kernels.json")),
-            "### Overhead of a layer",
-            "`python -m benchmarks.gpu_kernels.bench_overhead`. Microseconds from enqueueing to "
-            "the result for a network of one layer, and for each further layer.",
-            overhead_table([read_results(path) for path in sorted(RESULTS.glob("gpu_overhead_*"))]),
-        ]
-    )
+    """Kernels of a GPU."""
+    return kernels_section(read_results("gpu_kernels.json"))
 
 
 def kernels_section(document: Document) -> str:
@@ -91,14 +83,3 @@ def _cells(row: Document) -> list[str]:
         return [*cells, "the same", ""]
     over = f"**{time_us['paper'] / time_us['tuned']:.1f}x**"
     return [*cells, f"`{choice['paper']}` {time_us['paper']:.1f}", over]
-
-
-def overhead_table(documents: list[Document]) -> str:
-    """Markdown of what bench_overhead.py measured."""
-    rows = []
-    for document in documents:
-        for row in document["rows"]:
-            times = (f"{row[name]:.1f}" for name in ("one_layer_us", "per_layer_us"))
-            rows.append((document["device"], document["driver"], row["mode"], *times))
-    head = ("device", "driver", "mode", "one layer", "each further layer")
-    return markdown_table(head, rows, texts=3)
