@@ -25,28 +25,30 @@ from training.garment_scenes.train import NETWORKS
 from training.packed_checkpoint import load
 
 HERE: Final = Path(__file__).parent
-CLASSIFIERS: Final = {
-    "fashion-vgg-small": "vgg_small",
-    "fashion-alexnet": "alexnet_small",
-    "fashion-resnet18": "resnet18_small",
-}
+CLASSIFIERS: Final = {"fashion-resnet18": "resnet18_small"}
+"""The smallest checkpoint is the most accurate one, too."""
+
+
+def write_classifier(checkpoint: str, path: Path) -> None:
+    """Converts a checkpoint of training/fashion_mnist_torch, by its name."""
+    _, network = load(HERE / "fashion_mnist_torch" / f"{checkpoint}.pth", BINARY)
+    border = nn.ConstantPad2d(2, INPUT_RANGE[0])
+    phonebit.convert(
+        nn.Sequential(OrderedDict(border=border, network=network)).eval(),
+        torch.zeros(1, 1, 28, 28),
+        path,
+        input_dtype="u8",
+        input_range=INPUT_RANGE,
+        labels=CLASS_NAMES,
+        strict=True,
+    )
 
 
 def main() -> None:
     """Writes all files."""
     convert_demo(HERE.parent / "models" / "fashion_mnist", trained_file("fashion-larq"))
     for name, checkpoint in CLASSIFIERS.items():
-        _, network = load(HERE / "fashion_mnist_torch" / f"{checkpoint}.pth", BINARY)
-        border = nn.ConstantPad2d(2, INPUT_RANGE[0])
-        phonebit.convert(
-            nn.Sequential(OrderedDict(border=border, network=network)).eval(),
-            torch.zeros(1, 1, 28, 28),
-            trained_file(name),
-            input_dtype="u8",
-            input_range=INPUT_RANGE,
-            labels=CLASS_NAMES,
-            strict=True,
-        )
+        write_classifier(checkpoint, trained_file(name))
     name, network = load(HERE / "garment_scenes" / "yolov2_tiny_half.pth", NETWORKS)
     trained_file("garments-yolov2-tiny").write_bytes(convert_detector(network, name).content)
 

@@ -31,13 +31,10 @@ class TrainedNetwork:
 
 
 _GARMENTS: Final = ("28x28 gray", "Fashion-MNIST, 10,000 test images")
-_TORCH: Final = "training/fashion_mnist_torch"
 
 TRAINED: Final[dict[str, TrainedNetwork]] = {
     "fashion-larq": TrainedNetwork(*_GARMENTS, "92.27 %", "training/fashion_mnist"),
-    "fashion-vgg-small": TrainedNetwork(*_GARMENTS, "93.23 %", _TORCH),
-    "fashion-alexnet": TrainedNetwork(*_GARMENTS, "93.18 %", _TORCH),
-    "fashion-resnet18": TrainedNetwork(*_GARMENTS, "93.44 %", _TORCH),
+    "fashion-resnet18": TrainedNetwork(*_GARMENTS, "93.44 %", "training/fashion_mnist_torch"),
     "garments-yolov2-tiny": TrainedNetwork(
         "416x416 rgb", "garments, 500 test scenes", "mAP 68.6 %", "training/garment_scenes"
     ),
