@@ -71,19 +71,19 @@ def decide_zeros(graph: Graph, zeros: Zeros, log: PassLog) -> None:
 def _summary(fates: Mapping[str, ZeroFate]) -> str:
     """One sentence for the report."""
     by_fate = {fate: [name for name in fates if fates[name] == fate] for fate in fates.values()}
-    parts = [f"sign(0) is 0 for {len(fates)} signs"]
+    parts = [f"signs with sign(0) = 0: {len(fates)}"]
     if "impossible" in by_fate:
-        parts.append(f"{len(by_fate['impossible'])} provably never read a zero")
+        parts.append(f"provably without zeros: {len(by_fate['impossible'])}")
     if "exact" in by_fate:
-        parts.append(f"{len(by_fate['exact'])} keep it, with two bits a value")
+        parts.append(f"exact, with two bits a value: {len(by_fate['exact'])}")
     counted = by_fate.get("counted as +", [])
     if counted:
         shown = ", ".join(counted[:3]) + (", ..." if len(counted) > 3 else "")
         parts.append(
-            f"{len(counted)} read sums of real numbers, where a zero, should one occur, counts as "
-            f"+1 ({shown}; zeros='exact' keeps it, at twice the cost of what reads it)"
+            f"behind sums of real numbers, where a zero counts as +1: {len(counted)} ({shown}; "
+            "zeros='exact' keeps it, at twice the cost of what reads it)"
         )
-    return ": ".join([parts[0], "; ".join(parts[1:])])
+    return "; ".join(parts)
 
 
 def _has_zero_level(op: Quantize) -> bool:
