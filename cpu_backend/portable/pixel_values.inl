@@ -8,12 +8,20 @@
 #include "epilogue.inl"
 #include "pieces.inl"
 
+/// Operations on one value, for Pieces.
+static int64_t operations_of(const Epilogue& epilogue) {
+  int64_t operations = 1 + epilogue.step_count;
+  for (int i = 0; i < epilogue.step_count; i++) operations += epilogue.steps[i].count;
+  return operations;
+}
+
 /// Runs the epilogue over pixels whose values fill(pixel, channel0, channels, out) provides.
 template <class Fill>
 static inline void elementwise(int pixel_begin, int pixel_end, const Epilogue& epilogue, const Stop& stop,
                                const Fill& fill) {
   constexpr int kPixels = 16;
   Pieces pieces(stop);
+  const int64_t operations = operations_of(epilogue);
   alignas(64) float tile[kPixels * kChannelBlock];
   for (int pixel = pixel_begin; pixel < pixel_end; pixel += kPixels) {
     const int count = pixel_end - pixel < kPixels ? pixel_end - pixel : kPixels;
@@ -22,7 +30,7 @@ static inline void elementwise(int pixel_begin, int pixel_end, const Epilogue& e
       const int channels = left < kChannelBlock ? left : kChannelBlock;
       for (int p = 0; p < count; p++) fill((int64_t)pixel + p, channel0, channels, tile + p * kChannelBlock);
       apply_epilogue(epilogue, tile, pixel, count, channel0, channels);
-      if (pieces.is_end_after((int64_t)count * channels * (1 + epilogue.step_count))) return;
+      if (pieces.is_end_after((int64_t)count * channels * operations)) return;
     }
   }
 }
@@ -33,6 +41,7 @@ static void elementwise_f32(const float* input, int pixel_begin, int pixel_end, 
                             const Stop& stop) {
   constexpr int kPixels = 16, kChannels = 64 * kChannelBlock;
   Pieces pieces(stop);
+  const int64_t operations = operations_of(epilogue);
   for (int pixel = pixel_begin; pixel < pixel_end; pixel += kPixels) {
     const int count = pixel_end - pixel < kPixels ? pixel_end - pixel : kPixels;
     const float* from = input + (int64_t)pixel * epilogue.channels;
@@ -40,7 +49,7 @@ static void elementwise_f32(const float* input, int pixel_begin, int pixel_end, 
       const int left = epilogue.channels - channel0;
       const int channels = left < kChannels ? left : kChannels;
       finish_pixels(epilogue, {from + channel0, epilogue.channels}, pixel, count, channel0, channels);
-      if (pieces.is_end_after((int64_t)count * channels * (1 + epilogue.step_count))) return;
+      if (pieces.is_end_after((int64_t)count * channels * operations)) return;
     }
   }
 }

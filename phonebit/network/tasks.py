@@ -64,10 +64,10 @@ def class_probabilities(network: Network, scores: NDArray[np.floating]) -> NDArr
     Returns:
         The same shape: exp(s_i) / sum_j exp(s_j), the maximum taken off first.
     """
-    scores = np.asarray(scores, np.float64)
+    given: NDArray[np.float64] = np.asarray(scores, np.float64)
     if network.layers[-1].kind == "softmax":
-        return scores
-    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        return given
+    powers = np.exp(given - given.max(axis=-1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=-1, keepdims=True), np.float64)
 
 

@@ -118,6 +118,10 @@ COMMANDS = {
         {"source": "", "file": "", "dataset": "--dataset", "plugin": "--plugin"},
         {"html": "--html"}, texts=("input_range", "device", "model", "input_shape"),
     ),
+    "batch": Roles(
+        {"model": "--model", "preprocessing": "--preprocessing"}, folders={"to": "-o"},
+        texts=("source", "reader", "column", "key", "address", "device", *PICTURE),
+    ),
     "bench": Roles(
         {"file": "", "image": "--image", "preprocessing": "--preprocessing"},
         texts=("device", "energy_source", *PICTURE),
@@ -398,6 +402,8 @@ def test_nothing_else_in_the_package_writes_files() -> None:
     }
     assert places == {
         "phonebit/output_files.py",
+        "phonebit/batch/results.py",  # new files in a folder of its own
+        "phonebit/batch/predictor.py",  # into a temporary folder
         "phonebit/devices/tuning_store.py",  # the cache, and tables that are checked first
         "phonebit/planner/predict/samples.py",  # adds lines
         "phonebit/planner/measure/collect.py",  # into a temporary folder, as the next one
