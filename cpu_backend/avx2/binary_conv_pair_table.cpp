@@ -13,6 +13,7 @@
 // The loop is written in assembly because it needs all 16 registers: gcc 12 spills from the same loop in
 // intrinsics, which then reaches 175 MAC a cycle where this one reaches 208 (Golden Cove, 64 channels).
 #include "binary_conv_kernels.h"
+#include "pair_table.h"
 #include "portable/intrinsics.h"
 
 namespace phonebit::engine::cpu {

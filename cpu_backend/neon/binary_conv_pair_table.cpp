@@ -14,6 +14,7 @@
 // llvm-mca's cycles for Cortex-A53 and A55; benchmarks/cpu_kernels/neon_mca.py shows what it reaches.
 #include "binary_conv_kernels.h"
 #include "hwcaps.h"
+#include "pair_table.h"
 #include "portable/intrinsics.h"
 #include "shared_epilogue.h"
 

@@ -37,18 +37,6 @@ constexpr uint8_t kFiller = 0x80;
 constexpr size_t kWeightSlack = 64;        // loops may load one step ahead
 constexpr size_t kPassBytes = 512 * 1024;  // of the prepared map that a pass over all blocks reads
 
-/// Filled when the library is loaded: 4 KB less of a phone's library.
-struct PairTable {
-  alignas(64) uint8_t rows[256][16];
-  PHONEBIT_RARE PairTable() {
-    for (int a = 0; a < 256; ++a) {
-      for (int i = 0; i < 16; ++i)
-        rows[a][i] = (uint8_t)(__builtin_popcount((a & 15) ^ i) + 16 * __builtin_popcount((a >> 4) ^ i));
-    }
-  }
-};
-const PairTable kPairTable;
-
 /// Steps that lie together, for the inner loops: pointer + end_offset is one behind the last step's entry,
 /// and an index runs from minus_bytes up to 0.
 struct Segment {

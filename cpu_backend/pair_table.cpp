@@ -1,0 +1,14 @@
+#include "pair_table.h"
+
+namespace phonebit::engine::cpu {
+
+PairTable::PairTable() {
+  constexpr uint8_t kBits[16] = {0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4};
+  for (int a = 0; a < 256; ++a) {
+    for (int i = 0; i < 16; ++i) rows[a][i] = (uint8_t)(kBits[(a & 15) ^ i] + 16 * kBits[(a >> 4) ^ i]);
+  }
+}
+
+const PairTable kPairTable;
+
+}  // namespace phonebit::engine::cpu

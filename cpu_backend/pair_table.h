@@ -1,0 +1,16 @@
+// Counts of the lookup kernels (portable/pair_table.inl).
+#pragma once
+
+#include <stdint.h>
+
+namespace phonebit::engine::cpu {
+
+/// For 4 bits of each of two pixels, and 4 bits of a filter: how many differ, of the second pixel times 16. Filled when
+/// the library is loaded, which takes 4 KB less of it. Not by code of an instruction set: this one runs everywhere.
+struct PairTable {
+  alignas(64) uint8_t rows[256][16];
+  PairTable();
+};
+extern const PairTable kPairTable;
+
+}  // namespace phonebit::engine::cpu
