@@ -21,13 +21,16 @@ IMAGES = 1500
 
 
 @pytest.fixture(scope="module", autouse=True)
-def small_ray() -> Iterator[None]:
-    ray.init(
-        "local", num_cpus=1, object_store_memory=100 << 20, include_dashboard=False,
-        log_to_driver=False,
-    )  # fmt: skip
-    yield
-    ray.shutdown()
+def small_ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        # Actors import from where Ray was started, and a checkout has no compiled package.
+        patch.chdir(tmp_path_factory.mktemp("ray"))
+        ray.init(
+            "local", num_cpus=1, object_store_memory=100 << 20, include_dashboard=False,
+            log_to_driver=False,
+        )  # fmt: skip
+        yield
+        ray.shutdown()
 
 
 def test_a_killed_actor_and_an_interruption_lose_and_repeat_nothing(
