@@ -28,6 +28,8 @@ from benchmarks.peers.harness.worker_process import WorkerError, WorkerProcess
 from benchmarks.records import ROOT
 from benchmarks.rounds import take_turns
 
+pytestmark = pytest.mark.slow
+
 PATIENCE_S = 60.0
 """For a Python process to start and import NumPy on a busy machine."""
 
