@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -68,7 +69,10 @@ def main() -> None:
     if platform.system() != "Linux" or sys.maxsize < 2**32:
         # The headers of Python are then those of the target in all that matters.
         parser.error("needs a 64-bit Python on Linux")
-    for python in arguments.python:
+    for name in arguments.python:
+        python = shutil.which(name)  # older versions of pip do not look for it themselves
+        if python is None:
+            parser.error(f"there is no {name} on the PATH: install it, with its headers")
         with tempfile.TemporaryDirectory() as folder:
             wheel = build(arguments.platform, python, folder)
             repair = [sys.executable, "-m", "auditwheel", "repair", "--only-plat"]
