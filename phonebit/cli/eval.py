@@ -34,7 +34,7 @@ from phonebit.cli.options import (
     PrecisionOption,
     ThreadsOption,
 )
-from phonebit.cli.run import DETECTION_PANEL, OverlapOption
+from phonebit.cli.run import DETECTION_PANEL, OverlapOption, detection_limits
 from phonebit.errors import InputError
 
 SourceOption = Annotated[
@@ -118,7 +118,6 @@ def evaluate(
     Exit code 0: evaluated, 2: bad input, or not one image could be read.
     """
     from phonebit.cli.eval_text import print_evaluation
-    from phonebit.detection import Limits
     from phonebit.devices.environment import environment
     from phonebit.evaluation import evaluate as evaluate_network
     from phonebit.evaluation.evaluate import LIMITS
@@ -136,9 +135,6 @@ def evaluate(
         max_work=max_work,
     )
     _refuse_unused(bool(network.detection), {"--images": images, "--score": score, "--iou": iou})
-    limits = Limits(
-        LIMITS.score if score is None else score, LIMITS.overlap if iou is None else iou
-    )
     with progress("reading the data set", None, quiet=as_json) as advance:
         found = evaluate_network(
             network,
@@ -147,7 +143,7 @@ def evaluate(
             options=options,
             images=images,
             preprocessing=flags.rule_for(network, network.inputs[0]),
-            limits=limits,
+            limits=detection_limits(score, iou, LIMITS),
             samples=samples,
             workers=workers,
             progress=advance,

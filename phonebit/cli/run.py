@@ -222,11 +222,11 @@ def _detect(
     return documents
 
 
-def detection_limits(score: float | None, iou: float | None) -> Limits:
+def detection_limits(score: float | None, iou: float | None, usual: Limits | None = None) -> Limits:
     """What the flags say, or the usual."""
     from phonebit.detection import Limits
 
-    usual = Limits()
+    usual = usual or Limits()
     return Limits(usual.score if score is None else score, usual.overlap if iou is None else iou)
 
 
