@@ -37,7 +37,7 @@ constexpr int kTileChannels = 64, kTileRows = 16;
 constexpr int kStepChannels = 4, kRunSteps = 6;
 /// `pixel_tile` of the kernels.
 constexpr int kDensePixels = 1, kMatrixPixels = 64, kCarrySavePixels = 7, kPopcountPixels = 28,
-              kPairTablePixels = 4, kCountPixels = 4, kScalarPixels = 1;
+              kPairTablePixels = 4, kCountPixels = 2, kScalarPixels = 1;
 
 /// A processor, as far as it decides about kernels beside its instruction set.
 struct CpuTraits {
