@@ -15,8 +15,10 @@ PHONEBIT_INLINE uint8x16_t vpaddq_u8(uint8x16_t a, uint8x16_t b) {
 PHONEBIT_INLINE uint8x16_t vuzp1q_u8(uint8x16_t a, uint8x16_t b) { return vuzpq_u8(a, b).val[0]; }
 PHONEBIT_INLINE uint16x8_t vuzp1q_u16(uint16x8_t a, uint16x8_t b) { return vuzpq_u16(a, b).val[0]; }
 
-PHONEBIT_INLINE uint32x4_t vaddw_high_u16(uint32x4_t a, uint16x8_t b) {
-  return vaddw_u16(a, vget_high_u16(b));
+PHONEBIT_INLINE uint16x8_t vaddw_high_u8(uint16x8_t a, uint8x16_t b) { return vaddw_u8(a, vget_high_u8(b)); }
+
+PHONEBIT_INLINE uint32x4_t vmlsl_high_n_u16(uint32x4_t a, uint16x8_t b, uint16_t factor) {
+  return vmlsl_n_u16(a, vget_high_u16(b), factor);
 }
 
 }  // namespace phonebit::engine::cpu
