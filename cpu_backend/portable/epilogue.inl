@@ -30,8 +30,9 @@ constexpr int kPartialPixels = 1;
 #else
 constexpr int kPartialPixels = 4;
 #endif
-/// A block's 64 channels in one tile, where that leaves registers for more than one pixel.
-constexpr bool kWideEpilogue = 2 * (kChannelBlock / kLanes) <= kEpilogueVectors;
+/// A block's 64 channels in one tile. On NEON they would fill it with one pixel; two pixels of 32 channels share
+/// the loads of scales and biases.
+constexpr bool kWideEpilogue = kChannelBlock / kLanes <= 8;
 
 /// Where a tile's results come from: pixel p, channel c at v[p * stride + c].
 struct TileSource {
