@@ -146,7 +146,7 @@ class JsonErrorsCommand(PlainHelp, TyperCommand):
         except (PhoneBitError, OSError, KeyboardInterrupt) as error:
             if not ctx.params.get("verbose"):
                 vars(error).pop("__notes__", None)
-            if ctx.params.get("as_json") and not isinstance(error, BrokenPipeError):
+            if ctx.params.get("as_json"):
                 print_json({"error": _error_record(error)})
             raise
 
@@ -173,7 +173,7 @@ class ErrorReportingGroup(PlainHelp, TyperGroup):
             report_error("interrupted")
             raise typer.Exit(EXIT_INTERRUPTED) from None
         except (PhoneBitError, OSError) as error:
-            if isinstance(error, BrokenPipeError) or ctx.find_root().params.get("debug"):
+            if ctx.find_root().params.get("debug"):
                 raise
             report_error(_error_text(error))
             raise typer.Exit(EXIT_BAD_INPUT) from None

@@ -35,7 +35,6 @@ from phonebit.cli.options import (
     ThreadsOption,
 )
 from phonebit.cli.run import DETECTION_PANEL, OverlapOption, detection_limits
-from phonebit.errors import InputError
 
 SourceOption = Annotated[
     Path | None,
@@ -122,6 +121,7 @@ def evaluate(
     from phonebit.evaluation import evaluate as evaluate_network
     from phonebit.evaluation.evaluate import LIMITS
     from phonebit.network import Network
+    from phonebit.network.tasks import check_detector
 
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow talks of its build otherwise
     flags = ImageFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
@@ -134,7 +134,8 @@ def evaluate(
         max_memory_bytes=max_memory,
         max_work=max_work,
     )
-    _refuse_unused(bool(network.detection), {"--images": images, "--score": score, "--iou": iou})
+    if (images, score, iou) != (None, None, None):
+        check_detector(network)
     with progress("reading the data set", None, quiet=as_json) as advance:
         found = evaluate_network(
             network,
@@ -156,9 +157,3 @@ def evaluate(
         print_evaluation(output(), found, network)
     if len(found.errors) == len(found.images):
         raise typer.Exit(EXIT_BAD_INPUT)
-
-
-def _refuse_unused(is_detector: bool, flags: dict[str, object]) -> None:
-    given = [flag for flag, value in flags.items() if value is not None]
-    if given and not is_detector:
-        raise InputError(f"{', '.join(given)} cannot be used", got="a network that is no detector")

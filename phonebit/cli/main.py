@@ -22,6 +22,7 @@ from phonebit.cli.eval import evaluate
 from phonebit.cli.inspect import inspect
 from phonebit.cli.kernels import kernels
 from phonebit.cli.models import models
+from phonebit.cli.pipes import end_with_reader
 from phonebit.cli.plan import plan
 from phonebit.cli.profile import profile
 from phonebit.cli.run import run
@@ -67,6 +68,7 @@ def main() -> None:
     """The command line.
 
     Ends the process with 0, 1 (verify found a mismatch, a kernel failed its self-test), 2 (error)
-    or 130 (interrupted).
+    or 130 (interrupted); by SIGPIPE if what reads its output ends first.
     """
+    end_with_reader()
     app()

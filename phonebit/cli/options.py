@@ -18,7 +18,9 @@ ThreadsOption = Annotated[
 DeviceOption = Annotated[
     str,
     typer.Option(
-        "--device", metavar="DEVICE", help="auto, cpu, cpu:ISA, gpu or gpu:N; see `devices`."
+        "--device",
+        metavar="DEVICE",
+        help="auto, cpu, cpu:ISA, gpu, gpu:N, or both: gpu+cpu; see `devices`.",
     ),
 ]
 OpenClDeviceOption = Annotated[

@@ -10,7 +10,16 @@ import typer
 from phonebit.cli.bench import bench_inputs
 from phonebit.cli.bench_text import print_bench
 from phonebit.cli.console import output, print_json, progress
-from phonebit.cli.image_options import ImageFlags
+from phonebit.cli.image_options import (
+    ColorOption,
+    ImageFlags,
+    InterpolationOption,
+    MeanOption,
+    PreprocessingOption,
+    RangeOption,
+    ResizeOption,
+    StdOption,
+)
 from phonebit.cli.options import (
     DeviceOption,
     ForceOption,
@@ -42,6 +51,13 @@ def profile(
     max_memory: MaxMemoryOption = 0,
     max_work: MaxWorkOption = 0.0,
     as_json: JsonOption = False,
+    input_range: RangeOption = None,
+    mean: MeanOption = None,
+    std: StdOption = None,
+    color: ColorOption = None,
+    resize: ResizeOption = None,
+    interpolation: InterpolationOption = None,
+    preprocessing: PreprocessingOption = None,
 ) -> None:
     """Measure every layer: time by processor, operations, bytes, memory.
 
@@ -55,8 +71,10 @@ def profile(
     from phonebit.pages.profile_page import profile_page
     from phonebit.profiling import profile_network
 
+    flags = ImageFlags(input_range, mean, std, color, resize, interpolation, preprocessing)
+    sources = [file, image, *flags.inputs()]
     if html is not None:
-        check_output(html, HTML_FILE, [file, image], force)
+        check_output(html, HTML_FILE, sources, force)
     network = Network.load(
         file,
         device=device,
@@ -65,7 +83,7 @@ def profile(
         max_memory_bytes=max_memory,
         max_work=max_work,
     )
-    inputs, origin = bench_inputs(network, batch, image, ImageFlags())
+    inputs, origin = bench_inputs(network, batch, image, flags)
     with progress("measuring", 10, quiet=as_json) as advance:
         measured = profile_network(
             network, inputs, runs=runs, warmup=warmup, progress=lambda: advance("measuring")
@@ -82,7 +100,7 @@ def profile(
         "environment": environment(device),
     }
     if html is not None:
-        write_output(html, profile_page(document).encode(), HTML_FILE, [file, image], force)
+        write_output(html, profile_page(document).encode(), HTML_FILE, sources, force)
     if as_json:
         print_json(document)
         return

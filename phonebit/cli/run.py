@@ -138,7 +138,7 @@ def run(
         max_work=max_work,
     )
     chosen = task or (Task.detect if network.detection else Task.classify)
-    refuse_unused(chosen, {"--top": top}, {"-o": to, "--score": score, "--iou": iou})
+    _refuse_unused(chosen, {"--top": top}, {"-o": to, "--score": score, "--iou": iou})
     targets: list[Path] | None = None
     if chosen is Task.detect:
         from phonebit.cli.detect import drawing_targets
@@ -172,7 +172,7 @@ def run(
     output().print(f"[dim]{escape(served_by(network.device, network.isa, network.threads))}[/]")
 
 
-def refuse_unused(task: Task, classify: dict[str, object], detect: dict[str, object]) -> None:
+def _refuse_unused(task: Task, classify: dict[str, object], detect: dict[str, object]) -> None:
     """Refuse flags that would change nothing.
 
     Raises:

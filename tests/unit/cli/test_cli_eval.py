@@ -76,6 +76,7 @@ def test_every_form_of_data_gives_the_same(
     few = classes > 0
     np.savez(tmp_path / "values.npz", images=values[few], names=np.array(labels)[classes[few]])
     assert "'ankle_boot'" in cli.refused("eval", f32_file, tmp_path / "values.npz")
+    assert "boxes" in cli.refused("eval", f32_file, tmp_path / "values.npz", "--iou", 0.5)
     np.savez(tmp_path / "values.npz", images=values, classes=classes)
     shown = cli("eval", f32_file, tmp_path / "values.npz", "--device", "cpu", "--samples", 10)
     assert shown.code == 0 and "10 images" in shown.out and "%" in shown.out

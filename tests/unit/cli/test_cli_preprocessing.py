@@ -124,13 +124,14 @@ def test_a_file_that_tells_nothing_takes_levels_by_the_usual_rule(
     assert told["results"][0]["top"] == done.document["results"][0]["top"]
 
 
-def test_bench_runs_on_a_picture_and_says_how_it_was_read(
-    cli: Cli, u8_file: Path, pictures: list[Path]
+@pytest.mark.parametrize("command", ["bench", "profile"])
+def test_measurements_on_a_picture_say_how_it_was_read(
+    cli: Cli, u8_file: Path, pictures: list[Path], command: str
 ) -> None:
-    options = ("--runs", 10, "--warmup", 0, "--threads", 1, "--batch", 2)
-    document = cli("bench", u8_file, *options, "--image", pictures[0], "--json").document
-    rule = "gray, stretch, bilinear, levels 0..255 are -1..1"
-    assert document["input"] == f"{pictures[0]}: {rule}"
-    assert rule in cli("bench", u8_file, *options, "--image", pictures[0]).out
-    assert cli("bench", u8_file, *options, "--json").document["input"] == "random"
-    assert "--image" in cli.refused("bench", u8_file, *options, "--resize", "stretch")
+    measure = (command, u8_file, "--runs", 10, "--warmup", 0, "--threads", 1, "--batch", 2)
+    image = (*measure, "--image", pictures[0], "--interpolation", "nearest")
+    rule = "gray, stretch, nearest, levels 0..255 are -1..1"
+    assert cli(*image, "--json").document["input"] == f"{pictures[0]}: {rule}"
+    assert rule in cli(*image).out
+    assert cli(*measure, "--json").document["input"] == "random"
+    assert "--image" in cli.refused(*measure, "--resize", "stretch")

@@ -131,7 +131,10 @@ COMMANDS = {
          "preprocessing": "--preprocessing"},
         texts=("device", "model", "input_shape", *PICTURE),
     ),
-    "profile": Roles({"file": "", "image": "--image"}, {"html": "--html"}, texts=("device",)),
+    "profile": Roles(
+        {"file": "", "image": "--image", "preprocessing": "--preprocessing"}, {"html": "--html"},
+        texts=("device", *PICTURE),
+    ),
     "compare": Roles({"first": "", "second": ""}),
     "completion": Roles(),
     "devices": Roles(),
