@@ -13,6 +13,7 @@ The wheels appear in dist/. With uv, "uv run" in place of "python" also installs
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import shutil
@@ -32,6 +33,11 @@ TARGETS = {
     "musllinux_1_2_x86_64": ("x86_64-linux-musl", "x86_64-linux-musl"),
     "musllinux_1_2_aarch64": ("aarch64-linux-musl", "aarch64-linux-musl"),
 }
+QUESTIONS = """
+import json, sys, sysconfig
+tag = "%d%d" % sys.version_info[:2]
+print(json.dumps([tag, sysconfig.get_path("include"), sysconfig.get_config_var("MULTIARCH")]))
+"""
 
 
 def build(name: str, python: str, folder: str) -> Path:
@@ -46,23 +52,29 @@ def build(name: str, python: str, folder: str) -> Path:
         "cmake.define.ZIG": Path(ziglang.__path__[0], "zig"),
         "cmake.define.ZIG_PYTHON": sys.executable,
     }
-    version = "import sys; print('%d%d' % sys.version_info[:2])"
-    tag = subprocess.run([python, "-c", version], check=True, capture_output=True, text=True)
+    answer = subprocess.run([python, "-c", QUESTIONS], check=True, capture_output=True, text=True)
+    tag, include, host = json.loads(answer.stdout)
+    processor = name.split("_", 3)[3]
+    # Debian's pyconfig.h includes x86_64-linux-gnu/python3.11/pyconfig.h, after the target's name.
+    headers = Path(folder, "headers")
+    headers.mkdir()
+    (headers / f"{processor}-linux-gnu").symlink_to(Path(include).parent / str(host))
     environment = os.environ | {
-        "_PYTHON_HOST_PLATFORM": f"linux-{name.split('_', 3)[3]}",
-        "SETUPTOOLS_EXT_SUFFIX": f".cpython-{tag.stdout.strip()}-{system}.so",
+        "_PYTHON_HOST_PLATFORM": f"linux-{processor}",
+        "SETUPTOOLS_EXT_SUFFIX": f".cpython-{tag}-{system}.so",
+        "CPATH": str(headers),
     }
     pip = [sys.executable, "-m", "pip", "--python", python, "wheel", "--no-deps"]
     options = [word for key, value in settings.items() for word in ("-C", f"{key}={value}")]
     subprocess.run([*pip, "--wheel-dir", folder, *options, ROOT], env=environment, check=True)
     (wheel,) = Path(folder).glob("*.whl")
     if "musl" in name:
-        _name_libc_as_alpine(wheel, f"libc.musl-{name.split('_', 3)[3]}.so.1")
+        _name_libc_as_alpine(wheel, f"libc.musl-{processor}.so.1")
     return wheel
 
 
 def _name_libc_as_alpine(wheel: Path, libc: str) -> None:
-    """musl's loader takes every libc.* for itself; auditwheel knows the name on Alpine only."""
+    """Loaders of musl take any libc.* for themselves; auditwheel knows the name on Alpine."""
     with InWheel(wheel, wheel):
         for library in Path().rglob("*.so"):
             subprocess.run(["patchelf", "--replace-needed", "libc.so", libc, library], check=True)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from phonebit.batch.predictor import BatchPredictor
 from phonebit.batch.results import Format, ResultFolder
@@ -27,6 +29,8 @@ LOCAL_STORE_BYTES: Final = 1 << 29
 
 BLOCK_BATCHES: Final = 4
 """Batches of a task: what is computed again when an actor dies."""
+
+CONNECT_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True)
@@ -212,13 +216,15 @@ def _connected(workers: Workers) -> Iterator[None]:
     if is_ours:
         local = {"num_cpus": usable_cores(), "object_store_memory": LOCAL_STORE_BYTES}
         try:
+            if workers.address:
+                _check_reachable(workers.address)
             ray.init(
                 workers.address or "local",
                 logging_level=logging.ERROR,
                 log_to_driver=False,
                 **({} if workers.address else {**local, "include_dashboard": False}),
             )
-        except (ConnectionError, ValueError, RuntimeError) as error:
+        except (OSError, ValueError, RuntimeError) as error:
             raise DeviceError(
                 "no Ray cluster there", where=workers.address, got=str(error)
             ) from error
@@ -229,3 +235,10 @@ def _connected(workers: Workers) -> Iterator[None]:
     finally:
         if is_ours:
             ray.shutdown()
+
+
+def _check_reachable(address: str) -> None:
+    """Ray would try for minutes, then end the process."""
+    place = urlsplit(address if "://" in address else f"//{address}")
+    if place.port is not None:
+        socket.create_connection((place.hostname, place.port), CONNECT_SECONDS).close()

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from phonebit import InputError
+from phonebit import DeviceError, InputError
+from phonebit.batch import pipeline
 from phonebit.batch.pipeline import Workers, run_batch
 from phonebit.batch.results import ResultFolder
 from phonebit.batch.sources import _rest, open_table
@@ -86,6 +87,16 @@ def own_actor() -> int:
         for process in psutil.Process().children(recursive=True)
         if "BatchPredictor" in " ".join(process.cmdline())
     )
+
+
+def test_a_cluster_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    for address in ("127.0.0.1:1", "ray://127.0.0.1:1"):
+        with (
+            pytest.raises(DeviceError, match=rf"^{address}: no Ray cluster there .*refused"),
+            pipeline._connected(Workers(address)),
+        ):
+            pass
 
 
 def test_tables_without_done_rows_and_boxes_in_parquet(tmp_path: Path) -> None:
