@@ -7,13 +7,12 @@ followed, and the configuration is parsed as JSON and nothing else.
 from __future__ import annotations
 
 import json
-import lzma
 import struct
 import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
@@ -32,7 +31,7 @@ MAX_CONFIG_BYTES: Final = 64 << 20
 MAX_ENTRIES: Final = 10_000
 MAX_RATIO: Final = 16
 """How much larger than an archive its weights may be; Keras does not compress them."""
-DAMAGED: Final = (
+DAMAGED: tuple[type[Exception], ...] = (
     OSError,
     EOFError,
     RuntimeError,
@@ -43,9 +42,12 @@ DAMAGED: Final = (
     struct.error,
     zipfile.BadZipFile,
     zlib.error,
-    lzma.LZMAError,
 )
 """What zipfile raises on files that are not as they should be."""
+with suppress(ImportError):  # Python built without liblzma: zipfile then refuses such entries
+    from lzma import LZMAError
+
+    DAMAGED += (LZMAError,)
 _COPY_BYTES: Final = 1 << 20
 _SAVE_WHOLE: Final = 'save the whole model, architecture and weights: model.save("model.h5")'
 
