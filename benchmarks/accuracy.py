@@ -12,6 +12,7 @@ TITLES = {
     "vgg_small": "VGG-small",
     "alexnet_small": "AlexNet-small",
     "resnet18_small": "ResNet-18-small",
+    "vit_small": "ViT-small",
     "yolov2_tiny_quarter": "YOLOv2-Tiny, a quarter of the filters",
     "yolov2_tiny_half": "YOLOv2-Tiny, half of the filters",
     "yolov2_tiny": "YOLOv2-Tiny, as in the paper",
@@ -48,7 +49,7 @@ equal to PyTorch's to the last bit.
 
 {markdown_table(head, cells)}
 
-Trained on {training["device"]} in {training["seconds"] / 60:.1f} minutes, all six, \
+Trained on {training["device"]} in {training["seconds"] / 60:.1f} minutes, all eight, \
 {_commands(results)} Recipe: `training/fashion_mnist_torch/README.md`.
 """
 
