@@ -25,6 +25,8 @@ class OnnxRunner(Runner):
     """A model; it is executed by "ONNX Runtime" or "onnx.reference"."""
 
     def __init__(self, model: Any, folder: Path | None, translation: Translation) -> None:
+        from onnx.helper import tensor_dtype_to_np_dtype
+
         super().__init__(translation)
         known = {output for node in model.graph.node for output in node.output}
         known |= {value.name for value in (*model.graph.input, *model.graph.initializer)}
@@ -39,8 +41,13 @@ class OnnxRunner(Runner):
         run = _by_runtime(self._model) if standard else None
         self.executor = "onnx.reference" if run is None else "ONNX Runtime"
         self._run = run or _by_reference(self._model)
+        self._types = {
+            value.name: tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+            for value in self._model.graph.input
+        }
 
     def _tensors(self, feeds: dict[str, Array]) -> dict[str, Array]:
+        feeds = {name: array.astype(self._types[name]) for name, array in feeds.items()}
         names = sorted(set(self._wanted.values()) - set(feeds))
         results = self._run(names, feeds) if names else []
         tensors = {**feeds, **dict(zip(names, results, strict=True))}

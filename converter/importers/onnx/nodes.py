@@ -84,6 +84,8 @@ def attributes_of(proto: Any, tensors: Tensors, where: str) -> dict[str, Any]:
             result[attribute.name] = int(attribute.i)
         elif kind == AttributeProto.STRING:
             result[attribute.name] = attribute.s.decode("utf-8", "replace")
+        elif kind == AttributeProto.STRINGS:
+            result[attribute.name] = [text.decode("utf-8", "replace") for text in attribute.strings]
         elif kind == AttributeProto.TENSOR:
             result[attribute.name] = tensors.array(attribute.t, where)
         elif kind == AttributeProto.FLOATS:

@@ -13,6 +13,7 @@ from phonebit.converter.importers.onnx.rules.moving import MOVING
 from phonebit.converter.importers.onnx.rules.normalising import NORMALISING
 from phonebit.converter.importers.onnx.rules.pooling import POOLING
 from phonebit.converter.importers.onnx.rules.quantizers import QDQ, QUANTIZERS
+from phonebit.converter.importers.onnx.rules.recurrent import RECURRENT
 from phonebit.converter.importers.onnx.rules.resizing import RESIZING
 from phonebit.converter.importers.onnx.rules.shapes import SHAPES
 
@@ -20,6 +21,7 @@ STANDARD: Final[dict[str, Rule]] = {
     **ELEMENTWISE,
     **ACTIVATIONS,
     **LAYERS,
+    **RECURRENT,
     **POOLING,
     **NORMALISING,
     **MOVING,

@@ -18,11 +18,11 @@ from phonebit.converter.importers.torch.element_positions import UnsupportedErro
 
 
 def convolution(builder: Builder, node: Node) -> Call:
-    """Conv of one or two axes."""
+    """Conv of one, two or three axes."""
     call, weight, bias = node.operand(0), node.operand(1), node.input(2)
-    if len(weight.shape) != len(call.shape) or len(call.shape) not in (3, 4):
+    if len(weight.shape) != len(call.shape) or len(call.shape) not in (3, 4, 5):
         raise UnsupportedError(f"has a kernel of shape {weight.shape} on an input {call.shape}")
-    kernel, strides, dilation = window_of(node, weight.shape[2:])
+    kernel, strides, dilation = window_of(node, weight.shape[2:], most=3)
     if kernel != weight.shape[2:]:
         raise UnsupportedError(f"says kernel_shape {kernel}, but its kernel is {weight.shape[2:]}")
     pads = pads_of(node, call.shape[2:], kernel, strides, dilation)
@@ -32,18 +32,23 @@ def convolution(builder: Builder, node: Node) -> Call:
             f"has a kernel of shape {weight.shape} in {groups} groups on {call.shape[1]} channels"
         )
     size = output_size(call.shape[2:], kernel, strides, dilation, pads)
-    arguments = {
+    arguments: dict[str, Any] = {
         "input": call,
         "weight": weight,
         "bias": bias,
         "stride": list(strides),
         "padding": [0],
-        "pads": as_map_pads(pads),
         "dilation": list(dilation),
         "groups": groups,
     }
-    op = "conv2d" if len(kernel) == 2 else "conv1d"
-    return builder.emit(op, arguments, None, (call.shape[0], weight.shape[0], *size))
+    axes = len(kernel)
+    if axes < 3:
+        arguments["pads"] = as_map_pads(pads)
+    elif pads[:axes] == pads[axes:]:
+        arguments["padding"] = list(pads[:axes])
+    else:
+        raise UnsupportedError(f"has pads {pads}; expected the same on both sides of each axis")
+    return builder.emit(f"conv{axes}d", arguments, None, (call.shape[0], weight.shape[0], *size))
 
 
 def transposed_convolution(builder: Builder, node: Node) -> Call:

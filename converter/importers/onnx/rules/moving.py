@@ -152,8 +152,14 @@ def _take(indices: Array, /, self: Array, dim: int) -> Array:
 
 
 def _gather(builder: Builder, node: Node) -> Call:
-    call, indices = node.operand(0), builder.value(node.operand(1), "indices")
+    call, chosen = node.operand(0), node.operand(1)
     axis = axis_of(int(node.get("axis", 0)), len(call.shape))
+    if call.constant and not chosen.constant and axis == 0 and len(call.shape) == 2:
+        shape = (*chosen.shape, call.shape[1])
+        return builder.emit(
+            "embedding", {"weight": call, "indices": chosen}, None, shape, call.dtype
+        )
+    indices = builder.value(chosen, "indices")
     size = call.shape[axis]
     if indices.dtype.kind not in "iu" or (np.abs(indices + 0.5) > size).any():
         raise UnsupportedError(f"has indices outside of an axis of {size} elements")

@@ -12,8 +12,8 @@ Sizes = tuple[int, ...]
 MOST: Final = 1 << 16
 
 
-def window_of(node: Node, kernel: Sequence[int] = ()) -> tuple[Sizes, Sizes, Sizes]:
-    """Kernel, strides and dilations of a node.
+def window_of(node: Node, kernel: Sequence[int] = (), most: int = 2) -> tuple[Sizes, Sizes, Sizes]:
+    """Kernel, strides and dilations of a node, of at most ``most`` axes.
 
     Raises:
         UnsupportedError: They are no positive sizes for the same axes.
@@ -23,10 +23,10 @@ def window_of(node: Node, kernel: Sequence[int] = ()) -> tuple[Sizes, Sizes, Siz
     dilation = tuple(node.get("dilations") or [1] * len(size))
     sizes = (*size, *strides, *dilation)
     same = len(size) == len(strides) == len(dilation)
-    if not same or len(size) not in (1, 2) or not all(0 < n < MOST for n in sizes):
+    if not same or not 1 <= len(size) <= most or not all(0 < n < MOST for n in sizes):
         raise UnsupportedError(
-            f"has a window of {size} with strides {strides} and dilations {dilation}; expected one "
-            "or two axes"
+            f"has a window of {size} with strides {strides} and dilations {dilation}; expected 1 "
+            f"to {most} axes"
         )
     return size, strides, dilation
 

@@ -1,0 +1,97 @@
+"""Recurrent layers, embeddings and convolutions of three axes of ONNX."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from phonebit.converter.importers.onnx.importer import import_onnx, open_onnx
+from phonebit.converter.passes.pipeline import run_pipeline
+from phonebit.errors import UnsupportedLayerError
+from support.onnx_models import assert_equal_to_onnx, halves, model, negated, single
+
+SEQUENCE = (2, 5, 6)
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+
+
+def recurrent(op: str, directions: int = 1, **attributes: Any) -> onnx.ModelProto:
+    """A layer of 4 channels whose sequence and last state are read."""
+    rows = GATES[op] * 4
+    weights = {
+        "w": halves(directions, rows, 6),
+        "r": halves(directions, rows, 4, seed=4),
+        "b": halves(directions, 2 * rows, seed=5),
+    }
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["q"], perm=[1, 0, 2]),
+        helper.make_node(op, ["q", "w", "r", "b"], ["s", "h"], hidden_size=4, **attributes),
+        helper.make_node("Transpose", ["s"], ["t"], perm=[2, 0, 1, 3]),
+        helper.make_node("Neg", ["t"], ["y"]),
+        helper.make_node("Transpose", ["h"], ["g"], perm=[1, 0, 2]),
+        helper.make_node("Neg", ["g"], ["z"]),
+    ]
+    return model(nodes, {"x": SEQUENCE}, ("y", "z"), weights)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        recurrent("LSTM"),
+        recurrent("LSTM", 2, direction="bidirectional"),
+        recurrent("GRU", 2, direction="bidirectional", linear_before_reset=1),
+        recurrent("GRU", direction="reverse", linear_before_reset=1),
+        recurrent("RNN"),
+        recurrent("RNN", activations=["Relu"]),
+    ],
+    ids=["lstm", "lstm both", "gru both", "gru reverse", "rnn", "rnn of relus"],
+)
+def test_recurrent_layers_are_within_rounding(made: onnx.ModelProto) -> None:
+    # Sums of relus grow to thousands, exactly; other states are at most 1.
+    graph = assert_equal_to_onnx(made, tolerance=1e-5)
+    run_pipeline(graph)
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (recurrent("GRU"), "linear_before_reset"),
+        (recurrent("LSTM", clip=1.0), "clip"),
+        (recurrent("LSTM", 2), "weights of shapes"),
+        (recurrent("RNN", activations=["Elu"]), "functions"),
+    ],
+)
+def test_other_recurrent_layers_are_refused(made: onnx.ModelProto, message: str) -> None:
+    with pytest.raises(UnsupportedLayerError, match=message):
+        import_onnx(made)
+
+
+def test_an_embedding_is_a_row_of_its_table() -> None:
+    nodes = [
+        helper.make_node("Gather", ["table", "x"], ["rows"]),
+        helper.make_node("Neg", ["rows"], ["y"]),
+    ]
+    made = model(nodes, {"x": (1, 5)}, constants={"table": halves(10, 6)}, kind=TensorProto.INT64)
+    source = open_onnx(made)
+    numbers = np.array([[0, 9, 3, 3, 1], [2, 3, 4, 5, 6]], np.float32).reshape(2, 1, 1, 5)
+    assert_equal_to_onnx(source, {"x": numbers})
+    run_pipeline(source.graph)
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [{}, {"strides": [2, 1, 2], "pads": [1, 0, 1, 1, 0, 1], "group": 2}, {"dilations": [1, 2, 1]}],
+)
+def test_convolutions_of_three_axes_are_exact(attributes: dict[str, Any]) -> None:
+    weights = halves(6, 4 // attributes.get("group", 1), 3, 2, 3)
+    made = single("Conv", (1, 4, 5, 6, 7), weights, halves(6), **attributes)
+    assert_equal_to_onnx(negated(made))
+
+
+def test_pads_of_one_side_of_three_axes_are_refused() -> None:
+    made = single("Conv", (1, 4, 5, 6, 7), halves(6, 4, 3, 3, 3), pads=[1, 0, 0, 0, 0, 0])
+    with pytest.raises(UnsupportedLayerError, match="the same on both sides"):
+        import_onnx(made)
