@@ -41,6 +41,7 @@ EXAMPLES = {
             "bnn_kernels/README.md",
             "converter/importers/keras/pointwise.py",
             "converter/importers/torch/curves.py",
+            "converter/importers/onnx/rules/recurrent.py",
             "converter/importers/torch/recurrent.py",
             "converter/importers/keras/plugin.py",
             "runtime/builder/build_convolution.cpp",
