@@ -77,23 +77,29 @@ static void elementwise_bits(const uint32_t* input, int pixel_begin, int pixel_e
 
 static void bit_planes(const float* input, int pixel_begin, int pixel_end, int channels, int planes,
                        uint32_t* const* outputs) {
+  constexpr int kVectors = 32 / kLanes;
   const float* from = input + (int64_t)pixel_begin * channels;
   for (int64_t pixel = pixel_begin; pixel < pixel_end; pixel++, from += channels) {
     for (int c = 0; c < channels; c += 32) {
-      uint32_t packed[8] = {};
-      for (int lane = 0; lane < 32 && c + lane < channels; lane += kLanes) {
-        const int at = c + lane, left = channels - at;
-        const FloatVector v = left >= kLanes ? load(from + at) : load_partial(from + at, left);
-        const IntVector whole =
-            __builtin_convertvector(minimum(maximum(v, FloatVector{}), broadcast(255.0f)), IntVector);
-        const FloatVector one[1] = {broadcast(1.0f)};
-        for (int plane = 0; plane < planes; plane++) {
-          const FloatVector bits[1] = {__builtin_convertvector(whole & (1 << plane), FloatVector)};
-          packed[plane] |= (uint32_t)greater_equal_bits(bits, one) << lane;
-        }
+      float padded[32] = {};
+      const float* word = from + c;
+      if (channels - c < 32) {
+        __builtin_memcpy(padded, word, (size_t)(channels - c) * sizeof(float));
+        word = padded;
       }
-      for (int plane = 0; plane < planes; plane++)
-        outputs[plane][pixel * words(channels) + c / 32] = packed[plane];
+      IntVector whole[kVectors];
+      FloatVector one[kVectors], bits[kVectors];
+      unroll<kVectors>([&](auto i) PHONEBIT_LAMBDA_INLINE {
+        const FloatVector v = minimum(maximum(load(word + i * kLanes), FloatVector{}), broadcast(255.0f));
+        whole[i] = __builtin_convertvector(v, IntVector);
+        one[i] = broadcast(1.0f);
+      });
+      for (int plane = 0; plane < planes; plane++) {
+        unroll<kVectors>([&](auto i) PHONEBIT_LAMBDA_INLINE {
+          bits[i] = __builtin_convertvector(whole[i] & (1 << plane), FloatVector);
+        });
+        outputs[plane][pixel * words(channels) + c / 32] = (uint32_t)greater_equal_bits(bits, one);
+      }
     }
   }
 }
