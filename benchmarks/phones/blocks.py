@@ -1,0 +1,105 @@
+"""Executed instructions of an AArch64 program, block by block, counted under qemu-user."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+PLUGIN_SOURCE = Path(__file__).with_name("count_blocks.c")
+QEMU = "qemu-aarch64"
+SHORT_PASSES, LONG_PASSES = 1, 3
+LEAST_EXECUTIONS = 0.4  # a pass; what is below is the start of the program
+
+
+class Block(NamedTuple):
+    """Instructions that run one after the other.
+
+    Args:
+        function: Where they are, as the compiler calls it; "?": unknown.
+        code: The instructions as hexadecimal words.
+    """
+
+    function: str
+    code: tuple[str, ...]
+
+
+Blocks = Counter[Block]
+"""Executions by block."""
+
+
+def executed_blocks(command: Sequence[str], cpu: str) -> Blocks:
+    """What a program executes on an emulated CPU.
+
+    Args:
+        command: A program for AArch64 Linux, best linked statically, that uses one thread.
+        cpu: A name of ``qemu-aarch64 -cpu help``.
+
+    Raises:
+        RuntimeError: qemu or a C compiler is missing, or the program failed.
+    """
+    with tempfile.NamedTemporaryFile() as counts:
+        plugin = f"{_plugin()},out={counts.name}"
+        run = [_tool(QEMU, "qemu-user"), "-cpu", cpu, "-plugin", plugin, *command]
+        done = subprocess.run(run, capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"{' '.join(run)} ended with {done.returncode}:\n{done.stderr}")
+        return _parse(Path(counts.name).read_text())
+
+
+def blocks_of_a_pass(command: Callable[[int], Sequence[str]], cpu: str) -> Blocks:
+    """What one pass executes: many passes less few, so that neither start nor end counts.
+
+    Args:
+        command: The program that makes a number of passes.
+        cpu: As for ``executed_blocks``.
+    """
+    short, long = (executed_blocks(command(passes), cpu) for passes in (SHORT_PASSES, LONG_PASSES))
+    found: Blocks = Counter()
+    for block, count in long.items():
+        executions = (count - short[block]) / (LONG_PASSES - SHORT_PASSES)
+        if executions > LEAST_EXECUTIONS:
+            found[block] = executions  # type: ignore[assignment]
+    return found
+
+
+def _parse(text: str) -> Blocks:
+    found: Blocks = Counter()
+    for line in text.splitlines():
+        count, function, *code = line.split()
+        found[Block(function, tuple(code))] += int(count)
+    return found
+
+
+@lru_cache(maxsize=1)
+def _plugin() -> Path:
+    folder = tempfile.mkdtemp(prefix="count_blocks")
+    plugin = Path(folder) / "count_blocks.so"
+    compiler = _tool("cc", "gcc")
+    subprocess.run(
+        [compiler, "-O2", "-shared", "-fPIC", str(PLUGIN_SOURCE), "-o", str(plugin)], check=True
+    )
+    return plugin
+
+
+def _tool(name: str, package: str) -> str:
+    path = shutil.which(name)
+    if path is None:
+        raise RuntimeError(f"{name} not found; apt-get install {package}")
+    return path
+
+
+def readable(functions: Sequence[str]) -> list[str]:
+    """Names of functions without namespaces and arguments."""
+    filtered = subprocess.run(
+        [_tool("c++filt", "binutils"), "-p"], input="\n".join(functions), capture_output=True,
+        text=True, check=True,
+    )  # fmt: skip
+    noise = r"phonebit::(engine::)?|\bcpu::|\(anonymous namespace\)::|\(\.\w+\)|\[clone [^]]*\]"
+    return [re.sub(noise, "", name).strip() for name in filtered.stdout.splitlines()]
