@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from phonebit.bnn_kernels.sources import tunables
+from phonebit.planner.predict.layer_shape import LayerShape
 
 Defines = dict[str, int | str]
 Parameters = tuple[tuple[str, int], ...]
@@ -220,3 +221,25 @@ def serves(layer: Layer, kernel: str, parameters: Parameters) -> bool:
     if kernel in ("bconv2d_split", "bgemv", "bdepthwise2d", "conv2d_f32_dot"):
         return True
     return not (makes_bits and channels < 8)
+
+
+def layer_of(shape: LayerShape, kernel: str) -> Layer:
+    """A layer of a network for a kernel that serves it."""
+    padding = bool(shape.pad_top or shape.pad_left)
+    square = _window(shape.in_h, shape.in_c, shape.out_c, shape.kernel_h, shape.stride_h,
+                     shape.groups, pad=shape.pad_top)  # fmt: skip
+    geometry = square | {
+        name.upper(): getattr(shape, name)
+        for name in ("in_w", "out_h", "out_w", "kernel_w", "stride_w", "dilation_h", "dilation_w",
+                     "pad_left")
+    } | {"PADDED": int(padding)}  # fmt: skip
+    defines = geometry | (
+        _THRESHOLD
+        if shape.thresholds
+        else _epilogue(shape.out_c, shape.values, shape.bits, bool(shape.step_tensors))
+    )
+    if shape.family == "conv2d_u8":
+        defines |= _U8
+    if shape.op == "elementwise":
+        defines["INPUT_KIND"] = 2 if shape.input == "bit" else 0
+    return Layer(shape.family, "", defines, (kernel,))

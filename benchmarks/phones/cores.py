@@ -13,17 +13,19 @@ class Core(NamedTuple):
             server cores of the same designs stand in for them.
         emulated: qemu's name of a CPU with the same instruction sets.
         isa: What the runtime takes there.
+        has_fast_lookup: Whether a table lookup is one operation.
     """
 
     model: str
     emulated: str
     isa: str
+    has_fast_lookup: bool = True
 
 
 CORES = {
     "a53": Core("cortex-a53", "cortex-a53", "neon"),
     "a55": Core("cortex-a55", "cortex-a76", "neon_dotprod"),
-    "a72": Core("cortex-a72", "cortex-a72", "neon"),
+    "a72": Core("cortex-a72", "cortex-a72", "neon", has_fast_lookup=False),
     "kryo": Core("kryo", "cortex-a53", "neon"),
     "n1": Core("neoverse-n1", "cortex-a76", "neon_dotprod"),  # Cortex-A76, A77, A78
     "x1": Core("neoverse-v1", "cortex-a76", "neon_dotprod"),

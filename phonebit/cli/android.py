@@ -121,6 +121,15 @@ def bench(
         typer.Option(metavar="DIRS", help="LD_LIBRARY_PATH on the phone, e.g. /vendor/lib64."),
     ] = None,
     timeout: Annotated[float, typer.Option(min=1, metavar="S", help="Timeout.")] = 900.0,
+    phone_name: Annotated[
+        str | None,
+        typer.Option(
+            "--phone",
+            metavar="PHONE",
+            help="Show this phone's estimate beside the measurement; see `estimate`.",
+            show_default="by the chip, if it is known",
+        ),
+    ] = None,
     as_json: JsonOption = False,
     serial: SerialOption = None,
     adb: AdbOption = None,
@@ -128,10 +137,14 @@ def bench(
 ) -> None:
     """Measure a network on the phone: latency, throughput, energy.
 
-    Pushes missing files first.
+    Pushes missing files first. The modelled time of a known phone is shown
+    beside the measured one.
     """
     from phonebit.android.benching import bench_on_phone
     from phonebit.cli.bench_energy import EnergyFlags
+    from phonebit.cli.estimate import total_text
+    from phonebit.estimate.network_times import estimate
+    from phonebit.estimate.phones import phone_named, phone_of_soc
 
     EnergyFlags(energy, energy_source, energy_seconds, idle).check()
     flags = _tool_flags(
@@ -143,18 +156,26 @@ def bench(
             "no-idle": idle is False,
         }
     )  # fmt: skip
+    described = None if phone_name is None else phone_named(phone_name)
     connected, phone = _connect(adb, serial)
+    described = described or phone_of_soc(phone.soc)
     _install(connected, phone, tools, [file], quiet=as_json)
     with progress("measuring on the phone", None, quiet=as_json) as advance:
         document = bench_on_phone(
             connected, phone, file, flags,
             limit_s=timeout, library_path=library_path, on_message=advance,
         )  # fmt: skip
+    modelled = None if described is None else estimate(file, described)
     if as_json:
-        print_json(document)
+        estimated = {} if modelled is None else {"estimate": modelled.to_dict()}
+        print_json(document | estimated)
         return
     output().print(f"[dim]{escape(phone.text)}[/]", soft_wrap=True)
     print_bench(output(), document)
+    if modelled is not None:
+        output().print(f"measured: {document['median_ms']:.2f} ms on {escape(document['device'])}")
+        for each in modelled.processors:
+            output().print(total_text(each), soft_wrap=True)
 
 
 @android.add

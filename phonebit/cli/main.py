@@ -18,6 +18,7 @@ from phonebit.cli.convert import convert
 from phonebit.cli.demo import demo
 from phonebit.cli.devices import devices
 from phonebit.cli.doctor import doctor
+from phonebit.cli.estimate import estimate
 from phonebit.cli.eval import evaluate
 from phonebit.cli.inspect import inspect
 from phonebit.cli.kernels import kernels
@@ -33,8 +34,8 @@ from phonebit.cli.verify import verify
 
 app = CommandGroup("phonebit", "Convert, run, check and measure binary neural networks.")
 for command in (
-    convert, inspect, run, verify, evaluate, batch, bench, profile, compare, devices, selftest,
-    tune, collect, train_predictor, plan, demo, models, doctor, completion,
+    convert, inspect, run, verify, evaluate, batch, bench, profile, compare, estimate, devices,
+    selftest, tune, collect, train_predictor, plan, demo, models, doctor, completion,
 ):  # fmt: skip
     app.add(command, "eval" if command is evaluate else None)  # a function eval would hide Python's
 app.add_typer(android)

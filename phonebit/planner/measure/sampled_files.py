@@ -126,7 +126,7 @@ class _File:
             limits = self.rng.integers(-reach, reach + 1, layer.out_c)
             record["threshold"] = self.constant(DataType.I32, limits)
             record["threshold_kind"] = ThresholdKind.I32
-        elif layer.bits and layer.op not in ("max_pool2d", "concat", "bit_planes"):
+        elif layer.bits and layer.family not in ("max_pool2d_bits", "concat_bits", "bit_planes"):
             record["threshold_kind"] = ThresholdKind.F32
         record["step_begin"], record["step_count"] = len(self.steps), layer.steps
         for place in range(layer.steps):

@@ -109,7 +109,9 @@ def test_bench_prints_what_the_phone_measured_as_bench_does(
     phones.attach("R58M", plays=played.plays)
     done = android("bench", tiny_file)
     assert done.code == 0, done.err
-    for text in ("Pixel 8, Android 14", str(tiny_file), "median", "FPS", "canary", "conv"):
+    estimated = "Mali-G715"  # what a Pixel 8 has
+    for text in ("Pixel 8, Android 14", str(tiny_file), "median", "FPS", "canary", "conv",
+                 estimated, "modelled, not measured"):  # fmt: skip
         assert text in done.out
     assert f"{measured_here['median_ms']:.3f} ms" in done.out
     document = android("bench", tiny_file, "--json").document
@@ -117,6 +119,7 @@ def test_bench_prints_what_the_phone_measured_as_bench_does(
         "model": "Pixel 8", "android": "14", "api": 34, "soc": "Google Tensor G3",
         "abis": ["arm64-v8a", "armeabi-v7a"],
     }  # fmt: skip
+    assert document["estimate"]["phone"] == "pixel-8"
     assert {name: document[name] for name in measured_here} == measured_here
 
 

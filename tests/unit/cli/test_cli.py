@@ -21,6 +21,7 @@ from support.cli_process import Cli
 COMMANDS = (
     "convert", "inspect", "run", "verify", "bench", "devices", "selftest", "tune", "models", "demo",
     "kernels", "doctor", "eval", "completion", "profile", "compare", "batch",
+    "estimate",
 )  # fmt: skip
 
 

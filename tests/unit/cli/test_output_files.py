@@ -136,6 +136,7 @@ COMMANDS = {
         texts=("device", *PICTURE),
     ),
     "compare": Roles({"first": "", "second": ""}),
+    "estimate": Roles({"file": ""}, texts=("phone",)),
     "completion": Roles(),
     "devices": Roles(),
     "doctor": Roles(),
@@ -157,7 +158,7 @@ COMMANDS = {
     "android push": Roles({"files": "", **PHONE}, texts=("serial",)),
     "android bench": Roles(
         {"file": "", **PHONE},
-        texts=("device", "cores", "energy_source", "library_path", "serial"),
+        texts=("device", "cores", "energy_source", "library_path", "phone_name", "serial"),
     ),
     "android collect": Roles(
         PHONE, {"samples": "-o"}, {"orders": "--orders"}, texts=("threads", "cores", "serial")

@@ -1,0 +1,1 @@
+"""Modelled times of a network on phones that are not at hand."""
