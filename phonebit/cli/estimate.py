@@ -62,7 +62,7 @@ def total_text(time: ProcessorTime) -> str:
     rest = f"; {time.uncounted} layers by bytes only" if time.uncounted else ""
     return (
         f"{escape(time.processor)}: [bold]{time.total_ms:.2f} ms[/], {BASIS}: "
-        f"{low:.2g} to {high:.2g} ms[dim]{rest}[/]"
+        f"{low:.2f} to {high:.2f} ms[dim]{rest}[/]"
     )
 
 
