@@ -22,7 +22,10 @@ bool serves_tile(const LayerFacts& layer, const Target&, const KernelChoice& cho
   return has_whole_bytes(layer, choice, "TILE_CHANNELS");
 }
 
-bool serves_mma(const cpu::ConvShape& shape, const Device& device, const KernelChoice& choice) {
+/// NVIDIA's tensor cores. A lane holds a tile's share in registers, and warps that split a window meet in
+/// local memory.
+bool serves_mma(const cpu::ConvShape& shape, const Device& device, const KernelChoice& choice, int most_tile,
+                int most_shared) {
   // Those that count `and` on tensor cores: Turing has `xor` only.
   static const char* const families[] = {"ampere", "ada", "hopper", "blackwell"};
   const bool has_instruction =
@@ -30,8 +33,8 @@ bool serves_mma(const cpu::ConvShape& shape, const Device& device, const KernelC
                                                [&](const char* name) { return device.family == name; });
   const int warps = choice.parameter("WARPS"), split = choice.parameter("SPLIT");
   const int tile = choice.parameter("TILE_PIXELS") * choice.parameter("TILE_FILTERS");
-  return has_instruction && tile <= 4096 && warps * split <= 8 &&
-         (split == 1 || warps * split * tile <= 8192) &&
+  return has_instruction && tile <= most_tile && warps * split <= 8 &&
+         (split == 1 || warps * split * tile <= most_shared) &&
          (!analysis::reaches_padding(shape) || (shape.kernel_h <= 15 && shape.kernel_w <= 15));
 }
 
@@ -58,7 +61,7 @@ bool serves_binary(const LayerFacts& layer, const Target& target, const KernelCh
   const int64_t window = int64_t{shape.kernel_h} * shape.kernel_w * shape.in_c;
   const bool is_tile = kernel == "bconv2d_tiled" || kernel == "bconv2d_image";
   if (is_tile && choice.parameter("ACCUMULATOR") == 1 && window >= 65536) return false;  // counts in 16 bits
-  if (kernel == "bconv2d_mma") return serves_mma(shape, target.device, choice);
+  if (kernel == "bconv2d_mma") return serves_mma(shape, target.device, choice, 4096, 8192);
   if (kernel == "bconv2d_image") return serves_image(shape, target.device);
   if (kernel == "bconv2d_accumulate") return layer.is_threshold;
   if (kernel == "bconv2d_byte" && choice.parameter("COMPARE") == 1 && layer.is_threshold)
@@ -93,9 +96,32 @@ uint64_t staged_bytes(const KernelChoice& choice) {
   return (2 * chunk * (pixels + filters) + pixels * filters) * sizeof(float);
 }
 
+/// conv2d_f32_mma: lanes own whole bytes of packed bits, and a table of places lies in local memory.
+bool serves_float_mma(const LayerFacts& layer, const Target& target, const KernelChoice& choice) {
+  const int window = layer.shape.kernel_h * layer.shape.kernel_w * layer.shape.in_c;
+  const int places = layer.shape.in_c % 8 == 0 ? window / 8 : window;
+  return serves_mma(layer.shape, target.device, choice, 2048, 4096) && places <= 3584 &&
+         (!layer.makes_bits || choice.parameter("TILE_FILTERS") >= 32);
+}
+
+/// conv2d_f32_run: the map under a work-item's pixels lies in registers, two window rows of a group's weights
+/// in local memory.
+bool serves_run(const cpu::ConvShape& shape, const Device& device, const KernelChoice& choice) {
+  const int64_t row = int64_t{shape.kernel_w} * shape.in_c;
+  const int64_t run = (choice.parameter("TILE_PIXELS") - 1) * int64_t{shape.stride_w} * shape.in_c + row;
+  const int64_t weights = 2 * row * choice.parameter("GROUP_FILTERS");
+  return shape.dilation_w == 1 && run <= 96 &&
+         static_cast<uint64_t>(weights) * sizeof(float) <= device.local_bytes;
+}
+
 bool serves_float_tile(const LayerFacts& layer, const Target& target, const KernelChoice& choice) {
+  const bool may_halve = !target.is_exact && layer.has_small_weights;
+  if (choice.kernel == "conv2d_f32_mma") return may_halve && serves_float_mma(layer, target, choice);
+  if (choice.kernel == "conv2d_f32_run")
+    return serves_run(layer.shape, target.device, choice) &&
+           (!target.is_exact || choice.parameter("FUSED") == 1);
   if (choice.kernel == "conv2d_f32" && choice.parameter("ARITHMETIC") == 1 &&
-      (target.is_exact || !target.device.has_half || layer.shape.in_c % 4 != 0))
+      (!may_halve || !target.device.has_half || layer.shape.in_c % 4 != 0))
     return false;
   if (choice.kernel == "conv2d_f32_staged" &&
       (!has_windows_of_one_run(layer.shape) || staged_bytes(choice) > target.device.local_bytes))
@@ -123,6 +149,7 @@ PlannedLaunch planned_launch(const std::string& kernel, const LayerFacts& layer,
   defines.set("IN_C", in_c);
   defines.set("IN_WORDS", cpu::words(in_c));
   defines.set("OUT_C", shape.out_c);
+  defines.set("OUT_W", shape.out_w);
   defines.set("OUT_WORDS", cpu::words(shape.out_c));
   defines.set("WINDOW_WORDS", cpu::words(shape.kernel_h * shape.kernel_w * (shape.in_c / layer.groups)));
   for (const Tunable& tunable : tunables(kernel)) {

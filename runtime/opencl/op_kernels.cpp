@@ -28,6 +28,10 @@ LayerFacts layer_facts(const Model& model, const Op& op) {
                    op.record.bits_output >= 0,
                    op.threshold_kind() == format::ThresholdKind::kI32,
                    {}};
+  if (op.record.weights >= 0) {
+    const format::DataType stored = model.constant(op.record.weights).dtype;
+    facts.has_small_weights = stored == format::DataType::kF16 || stored == format::DataType::kI8;
+  }
   for (const int operand : op.operands) facts.operand_channels.push_back(model.tensor(operand).channels);
   return facts;
 }

@@ -36,6 +36,26 @@ std::vector<float> transposed(const std::vector<float>& filters, size_t channels
   return result;
 }
 
+/// The kernels' `@weights mma of halves`: what the lanes of a warp load, step by step, as conv2d_f32_mma.cl deals
+/// elements to lanes and filters to columns.
+std::vector<uint16_t> mma_halves(const std::vector<float>& weights, size_t filters,
+                                 const KernelChoice& choice) {
+  const auto tile = static_cast<size_t>(choice.parameter("TILE_FILTERS"));
+  const auto ways = static_cast<size_t>(choice.parameter("SPLIT"));
+  const size_t window = weights.size() / filters, tiles = (filters + tile - 1) / tile;
+  const size_t chunks = (window + 32 * ways - 1) / (32 * ways) * ways;
+  std::vector<float> dealt(tiles * chunks * tile * 32, 0.0f);
+  for (size_t filter = 0; filter < filters; ++filter) {
+    const size_t quarter = filter % tile / (tile / 4), place = filter % (tile / 4);
+    const size_t block = place / 2, column = 2 * quarter + place % 2;
+    for (size_t k = 0; k < window; ++k) {
+      const size_t chunk = filter / tile * chunks + k / 32, lane = 4 * column + k % 32 / 8;
+      dealt[((chunk * (tile / 8) + block) * 32 + lane) * 8 + k % 8] = weights[filter * window + k];
+    }
+  }
+  return format::to_halves(dealt.data(), dealt.size());
+}
+
 Argument input_of(const Op& op) { return Argument::of_tensor(op.operands[0]); }
 
 class FloatConvBuilder {
@@ -47,6 +67,10 @@ class FloatConvBuilder {
   }
 
   Layer build(const std::vector<float>& weights) { return finish(layer_.upload(weights, "weights")); }
+  Layer build_mma() {
+    const auto filters = static_cast<size_t>(layer_.shape().out_c);
+    return finish(layer_.upload(mma_halves(weights_, filters, choice_), "weights"));
+  }
   Layer build_tiled() {
     const std::vector<float> tiled = transposed(weights_, static_cast<size_t>(layer_.shape().out_c), 4);
     if (choice_.kernel != "conv2d_f32" || choice_.parameter("ARITHMETIC") == 0) return build(tiled);
@@ -73,8 +97,9 @@ class FloatConvBuilder {
 
 Layer build_float(const BuildContext& build, const Op& op, const KernelChoice& choice) {
   FloatConvBuilder builder(build, op, choice);
-  const bool is_tiled = choice.kernel == "conv2d_f32" || choice.kernel == "conv2d_f32_staged";
-  return is_tiled ? builder.build_tiled() : builder.build_canonical();
+  if (choice.kernel == "conv2d_f32_mma") return builder.build_mma();
+  const bool is_canonical = choice.kernel == "conv2d_f32_dot" || choice.kernel == "conv2d_f32_grouped";
+  return is_canonical ? builder.build_canonical() : builder.build_tiled();
 }
 
 Layer build_float_depthwise(const BuildContext& build, const Op& op, const KernelChoice& choice) {
@@ -148,7 +173,7 @@ const OpKernels& conv_kernels(const Model& model, const Op& op) {
 template <>
 const OperatorKernels KernelsOf<OpKind::kConv2d>::all = {
     conv_kernels,
-    {{"conv2d_f32", DataType::kF32, {6, 9, 12}, {3, 3, 1, 1, 1, 0.0f}, 1, 20, Shape::kEpilogue},
+    {{"conv2d_f32", DataType::kF32, {6, 9, 24}, {3, 3, 1, 1, 1, 0.0f}, 1, 20, Shape::kEpilogue},
      {"conv2d_f32", DataType::kF32, {6, 9, 3}, {3, 3, 1, 1, 1, 0.0f}, 1, 17, Shape::kEpilogue},
      {"conv2d_f32", DataType::kF32, {9, 7, 37}, {1, 1, 2, 1, 0, 0.0f}, 1, 50, Shape::kEpilogue},
      {"conv2d_f32", DataType::kF32, {4, 5, 29}, {4, 5, 1, 1, 0, 0.0f}, 1, 44, Shape::kEpilogue},

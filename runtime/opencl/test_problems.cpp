@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "format/half.h"
 #include "opencl/layer.h"
 #include "opencl/random_content.h"
 #include "types/fail.h"
@@ -115,7 +116,7 @@ class ProblemBuilder {
     switch (ops::traits(problem_.kind).weights) {
       case ops::Weights::filters:
         op_.record.weights =
-            problem_.dtype == kF32 ? floats(rows * static_cast<size_t>(depth), 8) : bits(rows, depth);
+            problem_.dtype == kF32 ? halves(rows * static_cast<size_t>(depth)) : bits(rows, depth);
         break;
       case ops::Weights::one_filter_a_channel:
         op_.record.weights = bits(taps, problem_.operand.channels);
@@ -207,6 +208,15 @@ class ProblemBuilder {
     }
     return constant(kF32, std::move(words));
   }
+  /// The same from -1 to 1, stored as halves, of which every kernel may make use.
+  int halves(size_t count) {
+    std::vector<float> values(count);
+    for (float& value : values) value = static_cast<float>(between(-8, 8)) / 8;
+    const std::vector<uint16_t> stored = format::to_halves(values.data(), count);
+    std::vector<uint32_t> words((count + 1) / 2);
+    std::memcpy(words.data(), stored.data(), count * sizeof(uint16_t));
+    return constant(DataType::kF16, std::move(words), count);
+  }
   int integers(size_t count, int low, int high) {
     std::vector<uint32_t> words(count);
     for (uint32_t& word : words) word = static_cast<uint32_t>(between(low, high));
@@ -216,8 +226,12 @@ class ProblemBuilder {
     return low + static_cast<int>(random_() % static_cast<uint32_t>(high - low + 1));
   }
   int constant(DataType dtype, std::vector<uint32_t> words) {
+    const size_t count = words.size();
+    return constant(dtype, std::move(words), count);
+  }
+  int constant(DataType dtype, std::vector<uint32_t> words, uint64_t count) {
     std::vector<loader::Constant>& constants = result_->model.constants;
-    constants.push_back({dtype, words.size(), reinterpret_cast<const std::byte*>(words.data())});
+    constants.push_back({dtype, count, reinterpret_cast<const std::byte*>(words.data())});
     result_->memory_.push_back(std::move(words));  // which leaves the words where they are
     return static_cast<int>(constants.size()) - 1;
   }

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kernel_driver import opencl_queue
+from numpy.typing import NDArray
+from test_binary_mma import has_tensor_cores
 from value_launch import Sink, assert_layer, run_layer
 from value_reference import (
     Floats,
@@ -182,6 +184,79 @@ def test_split_sums_are_near_the_chain(
     # Sums of up to 600 products of about 1: the order of additions moves them by some 600 * 2^-24.
     inputs = [stored(x, bool(half)), weights.reshape(layer.out_c, -1)]
     assert_layer("conv2d_f32_dot", sink, main, defines, inputs, tolerance=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("layer", "tile", "bits", "half"),
+    [
+        (Layer((9, 19), 3, 45, (7, 7), (2, 2), pads=(3, 3, 3, 3), batch=2), (8, 32), True, 0),
+        (EVEN, (4, 16), False, 1),
+        (Layer((7, 5), 2, 70, (3, 2), (1, 3), (2, 1), (0, 2, 2, 1)), (4, 64), True, 0),
+    ],
+)
+def test_runs_of_the_map_have_the_bits_of_the_chain(
+    layer: Layer, tile: tuple[int, int], bits: bool, half: int
+) -> None:
+    x, weights = layer.random(RNG), filters(layer)
+    main = convolution(layer, rounded(x, bool(half)), weights)
+    sink = Sink(layer, bits=bits, threshold=main[0, 0, 0] if bits else None)
+    defines = {"INPUT_HALF": half, "TILE_PIXELS": tile[0], "GROUP_FILTERS": tile[1]}
+    assert_layer("conv2d_f32_run", sink, main, defines, [stored(x, bool(half)), tiled(weights)])
+
+
+def mma_halves(weights: Floats, tile_filters: int, split: int = 1) -> NDArray[np.float16]:
+    """Weights in the order of ``@weights mma of halves``."""
+    flat = weights.reshape(weights.shape[0], -1)
+    filters, window = flat.shape
+    tiles, chunks = -(-filters // tile_filters), -(-window // (32 * split)) * split
+    padded = np.zeros((tiles * tile_filters, chunks * 32), np.float16)
+    padded[:filters, :window] = flat
+    # tile, quarter q, block, i; chunk, part, element
+    axes = padded.reshape(tiles, 4, tile_filters // 8, 2, chunks, 4, 8)
+    # tile, chunk, block, column 2 q + i, part, element
+    return np.ascontiguousarray(axes.transpose(0, 4, 2, 1, 3, 5, 6))
+
+
+def mma_tune(pixels: int, filters: int, warps: int = 1, split: int = 1) -> dict[str, int]:
+    tune = {"TILE_PIXELS": pixels, "TILE_FILTERS": filters, "WARPS": warps, "SPLIT": split}
+    return tune if has_tensor_cores() else tune | {"PHONEBIT_EMULATE_MMA": 1}
+
+
+@pytest.mark.parametrize(
+    ("layer", "tune", "bits", "half"),
+    [
+        # Places of one element and of eight; chunks that are full and not; padding.
+        (Layer((9, 7), 3, 45, (5, 5), (2, 1), pads=(2, 2, 1, 2), batch=2), (16, 32), True, 0),
+        (Layer((5, 6), 24, 33, (3, 2), (1, 2), (2, 1), (2, 0, 1, 1)), (16, 32, 2), True, 1),
+        (Layer((4, 5), 5, 15, (2, 2)), (16, 16), False, 1),
+        pytest.param(Layer((6, 6), 32, 70), (32, 64), True, 0, marks=pytest.mark.slow),
+        # A window that warps share: evenly, not, fewer chunks than warps.
+        (Layer((3, 7), 64, 40), (16, 32, 2, 2), True, 1),
+        (Layer((1, 1), 100, 17, batch=3), (16, 16, 1, 8), False, 0),
+    ],
+)
+def test_tensor_cores_add_products_of_halves(
+    layer: Layer, tune: tuple[int, ...], bits: bool, half: int
+) -> None:
+    # Exact in any order: multiples of 1/64.
+    x, weights = np.round(8 * layer.random(RNG)) / 8, filters(layer, dyadic=True)
+    main = convolution(layer, x, weights)
+    sink = Sink(layer, bits=bits, half=bool(half), threshold=main[0, 0, 0] if bits else None)
+    sink.tensor("ADD", np.round(RNG.standard_normal(layer.output_shape, np.float32)))
+    inputs = [stored(x, bool(half)), mma_halves(weights, tune[1], *tune[3:])]
+    defines = {"INPUT_HALF": half} | mma_tune(*tune)
+    assert_layer("conv2d_f32_mma", sink, main, defines, inputs)
+
+
+@pytest.mark.parametrize("in_c", [3, 16])
+def test_tensor_cores_round_inputs_to_the_nearest_half(in_c: int) -> None:
+    layer = Layer((6, 5), in_c, 20, (3, 3), pads=(1, 1, 1, 1))
+    x, weights = layer.random(RNG), rounded(filters(layer), True)
+    main = convolution(layer, rounded(x, True), weights)
+    # Sums of up to 144 products of about 1: the order of additions moves them by some 144 * 2^-24.
+    inputs = [x, mma_halves(weights, 16)]
+    defines = FLOAT | mma_tune(16, 16)
+    assert_layer("conv2d_f32_mma", Sink(layer), main, defines, inputs, tolerance=1e-4)
 
 
 def staged(tile: tuple[int, int], chunk: int, group: int, half: int = 0) -> dict[str, int]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from kernel_driver import pack_bits, run_kernel, run_pixels, work_sizes
 from kernel_parts import Part, check_parts, random_parts
-from test_value_convolutions import filters, tiled
+from test_value_convolutions import filters, mma_halves, mma_tune, tiled
 from test_value_u8 import affine, operands, plane_weights, split
 from value_launch import Sink, assert_layer, guarded, launch
 from value_reference import Layer, convolution, depthwise, integer_convolution, pool
@@ -37,6 +37,8 @@ def tile(pixels: int, filters: int, **more: int) -> dict[str, int]:
         ("conv2d_f32_staged", POINTS, tile(4, 8, CHUNK=64, GROUP_SIZE=64), True),
         ("conv2d_f32_staged", POINTS, tile(8, 16, CHUNK=64, GROUP_SIZE=64), False),
         ("conv2d_f32_staged", POINTS, tile(4, 32, CHUNK=64, GROUP_SIZE=64), True),
+        ("conv2d_f32_run", WINDOWS, {"TILE_PIXELS": 4, "GROUP_FILTERS": 16}, True),
+        ("conv2d_f32_mma", POINTS, mma_tune(16, 32), True),
         ("conv2d_f32_dot", WINDOWS, tile(2, 16, SPLIT=16), True),
         ("conv2d_f32_dot", POINTS, tile(1, 8, SPLIT=16), False),
         ("conv2d_f32_grouped", WINDOWS, {"TILE_FILTERS": 8}, True),
@@ -44,6 +46,9 @@ def tile(pixels: int, filters: int, **more: int) -> dict[str, int]:
 )
 def test_float_convolutions(kernel: str, layer: Layer, tune: dict[str, int], bits: bool) -> None:
     x, weights = layer.random(RNG), filters(layer)
+    is_mma = kernel == "conv2d_f32_mma"
+    if is_mma:  # exact in any order
+        x, weights = np.round(8 * x) / 8, filters(layer, dyadic=True)
     main = convolution(layer, x, weights)
     scale, bias = RNG.standard_normal((2, layer.out_c), np.float32)
     sink = Sink(layer, bits=bits).scale_bias(scale, bias)
@@ -51,11 +56,12 @@ def test_float_convolutions(kernel: str, layer: Layer, tune: dict[str, int], bit
     is_dot = kernel == "conv2d_f32_dot"
     if is_dot:  # its sums are near: bits of them need not be those of the reference
         sink.threshold = np.full(layer.out_c, -np.inf, np.float32)
-    if kernel in ("conv2d_f32", "conv2d_f32_staged"):
+    if kernel in ("conv2d_f32", "conv2d_f32_staged", "conv2d_f32_run"):
         weights = tiled(weights)
     parts = parts_of(kernel, layer, tune)
     defines = {"INPUT_HALF": 0, **tune}
-    assert_layer(kernel, sink, main, defines, [x, weights], 1e-4 if is_dot else 0.0, parts)
+    held = mma_halves(weights, tune["TILE_FILTERS"]) if is_mma else weights
+    assert_layer(kernel, sink, main, defines, [x, held], 1e-4 if is_dot else 0.0, parts)
 
 
 @pytest.mark.parametrize("sink", ["threshold", "values", "values+bits"])
