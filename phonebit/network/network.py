@@ -96,10 +96,10 @@ class Network(NetworkLayers):
                 on which the network then works.
             threads: CPU threads of an inference; 0: one per usable processor.
             precision: "exact": float32, binary layers with the same bits everywhere; "f16": an
-                OpenCL device keeps float tensors in half precision (the CPU stays exact);
-                "fast": an OpenCL device as with "f16"; the CPU computes full-precision layers in
-                int8 if the file stores their weights as F16 or I8. Other layers stay exact, and a
-                warning names them.
+                OpenCL device keeps float tensors in half precision and multiplies halves in
+                full-precision layers if the file stores their weights as F16 or I8 (the CPU stays
+                exact); "fast": an OpenCL device as with "f16"; the CPU computes such layers in
+                int8. Other layers stay exact, and a warning names them.
             plan: for "gpu+cpu": who computes what; None: the plan that the file has for these two
                 processors (``phonebit plan`` writes it), or else everything on the GPU.
             sharing: for "gpu+cpu": how one reaches what the other wrote: "svm" (fine-grained shared

@@ -72,9 +72,7 @@ KernelChoice KernelChoice::parse(const std::string& text) {
   KernelChoice choice;
   if (!take_word(fields, choice.kernel))
     fail(ErrorCode::input, "expected a kernel and its parameters, got nothing");
-  const auto& names = kernel_names();
-  if (!std::binary_search(names.begin(), names.end(), choice.kernel))
-    fail(ErrorCode::input, "there is no kernel '%s'", choice.kernel.c_str());
+  if (!has_kernel(choice.kernel)) fail(ErrorCode::input, "there is no kernel '%s'", choice.kernel.c_str());
   for (std::string field; take_word(fields, field);) {
     auto parameter = parse_parameter(choice.kernel, field);
     for (const auto& [name, value] : choice.parameters) {

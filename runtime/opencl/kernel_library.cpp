@@ -67,7 +67,6 @@ bool parse_tunable(std::string_view line, Tunable& into) {
 struct Library {
   KernelFiles files = embedded_files();
   std::map<std::string, Kernel, std::less<>> kernels;
-  std::vector<std::string> names;
 
   Library() {
     // For work on kernels without building, and for tests that plant a fault.
@@ -84,7 +83,6 @@ struct Library {
         if (parse_tunable(line, tunable)) kernel.tunables.push_back(std::move(tunable));
       }
     }
-    for (const auto& [name, kernel] : kernels) names.push_back(name);
   }
 
   const Kernel& kernel(std::string_view name) const {
@@ -136,7 +134,7 @@ const std::string* Defines::find(std::string_view name) const {
   return nullptr;
 }
 
-const std::vector<std::string>& kernel_names() { return library().names; }
+bool has_kernel(std::string_view kernel) { return library().kernels.count(kernel) > 0; }
 
 const std::vector<Tunable>& tunables(std::string_view kernel) { return library().kernel(kernel).tunables; }
 

@@ -188,7 +188,9 @@ bool can_serve(const KernelFamily& family, const LayerFacts& layer, const Target
 std::vector<KernelChoice> serving_choices(const KernelFamily& family, const LayerFacts& layer,
                                           const Target& target, const TuningTable& table) {
   std::vector<KernelChoice> all = table.choices(tuning_query(family, layer), target.device), serving;
-  for (const char* const kernel : family.kernels) all.push_back({kernel, {}});
+  for (const char* const kernel : family.kernels) {
+    if (has_kernel(kernel)) all.push_back({kernel, {}});
+  }
   std::set<std::string> seen;
   for (KernelChoice& choice : all) {
     if (can_serve(family, layer, target, choice) && seen.insert(choice.full_text()).second)

@@ -179,6 +179,7 @@ std::vector<SelfTestResult> test_all_kernels(const std::shared_ptr<Context>& con
       }
       // Each tunable away from its default by itself.
       for (const char* kernel : op_kernels(problem->model, problem_op).family->kernels) {
+        if (!has_kernel(kernel)) continue;
         std::vector<KernelChoice> choices{{kernel, {}}};
         for (const Tunable& tunable : tunables(kernel)) {
           for (const int value : tunable.values) choices.push_back({kernel, {{tunable.name, value}}});

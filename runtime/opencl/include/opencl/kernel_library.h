@@ -29,8 +29,8 @@ class Defines {
   std::vector<std::pair<std::string, std::string>> all_;
 };
 
-/// All kernel names, sorted.
-const std::vector<std::string>& kernel_names();
+/// Whether there is a kernel. A library for phones has none of tensor cores (CMakeLists.txt).
+bool has_kernel(std::string_view kernel);
 /// Throws Error(internal) for an unknown kernel.
 const std::vector<Tunable>& tunables(std::string_view kernel);
 /// The text of tuning.table.

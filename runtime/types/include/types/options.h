@@ -21,7 +21,8 @@ struct OpenClHandles {
 /// How real-valued layers compute. Binary layers are exact in all.
 enum class Precision {
   exact,  ///< float32; results have the bits of the CPU backend on devices with IEEE arithmetic
-  f16,    ///< a GPU stores float tensors between layers as halves: half the memory traffic; a CPU stays exact
+  f16,    ///< a GPU stores float tensors between layers as halves: half the memory traffic, and multiplies
+          ///< halves where the file has f16 or i8 weights; a CPU stays exact
   fast,   ///< what suits the processor: a GPU as f16, a CPU in 8-bit integers where the file has f16 or i8
           ///< weights
 };
