@@ -79,7 +79,9 @@ def old(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", ["dense_layers.h5", "keras3_plain.keras"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("dense_layers.h5", marks=pytest.mark.slow), "keras3_plain.keras"]
+)
 def test_convert(failing_files: Path, folder: Path, old: Path, name: str) -> None:
     source = shutil.copy(FIXTURES / name, folder)
     output = folder / "out.pbit"

@@ -265,26 +265,25 @@ def staged(tile: tuple[int, int], chunk: int, group: int, half: int = 0) -> dict
 
 
 @pytest.mark.parametrize(
-    ("layer", "defines", "bits"),
+    ("layer", "defines", "bits", "half"),
     [
         # Pixels, filters and K below, at and above a tile and a chunk.
-        (Layer((3, 5), 63, 15, batch=1), staged((16, 16), 64, 128), True),
-        (Layer((4, 4), 64, 16, batch=1), staged((16, 16), 64, 128), True),
-        (Layer((17, 1), 65, 17, batch=1), staged((16, 16), 64, 128), True),
-        (Layer((1, 1), 127, 7, batch=3), staged((4, 8), 128, 128), True),
-        (Layer((1, 1), 128, 8, batch=4), staged((4, 8), 128, 128), True),
-        (Layer((1, 1), 129, 9, batch=5), staged((4, 8), 128, 128), True),
-        (Layer((1, 1), 520, 33), staged((1, 32), 64, 64), True),
+        (Layer((3, 5), 63, 15, batch=1), staged((16, 16), 64, 128), True, 0),
+        (Layer((4, 4), 64, 16, batch=1), staged((16, 16), 64, 128), True, 1),
+        (Layer((17, 1), 65, 17, batch=1), staged((16, 16), 64, 128), True, 0),
+        (Layer((1, 1), 127, 7, batch=3), staged((4, 8), 128, 128), True, 1),
+        (Layer((1, 1), 128, 8, batch=4), staged((4, 8), 128, 128), True, 0),
+        (Layer((1, 1), 129, 9, batch=5), staged((4, 8), 128, 128), True, 1),
+        (Layer((1, 1), 520, 33), staged((1, 32), 64, 64), True, 0),
         # More results than lanes, and far fewer.
-        (Layer((5, 7), 36, 65, batch=2), staged((16, 32), 64, 64), True),
-        (Layer((1, 1), 600, 10), staged((1, 8), 256, 256), False),
+        (Layer((5, 7), 36, 65, batch=2), staged((16, 32), 64, 64), True, 1),
+        (Layer((1, 1), 600, 10), staged((1, 8), 256, 256), False, 0),
         # Strides, whole maps, rows of a map.
-        (Layer((7, 8), 5, 12, (1, 1), (3, 2), batch=2), staged((4, 8), 64, 64), False),
-        (Layer((4, 5), 13, 31, (4, 5), batch=3), staged((8, 16), 64, 64), True),
-        (Layer((9, 4), 6, 20, (3, 4), (2, 1)), staged((8, 8), 64, 64), True),
+        (Layer((7, 8), 5, 12, (1, 1), (3, 2), batch=2), staged((4, 8), 64, 64), False, 0),
+        (Layer((4, 5), 13, 31, (4, 5), batch=3), staged((8, 16), 64, 64), True, 1),
+        (Layer((9, 4), 6, 20, (3, 4), (2, 1)), staged((8, 8), 64, 64), True, 1),
     ],
 )
-@pytest.mark.parametrize("half", [0, 1])
 def test_staged_chains_are_the_same_chains(
     layer: Layer, defines: dict[str, int], bits: bool, half: int
 ) -> None:
