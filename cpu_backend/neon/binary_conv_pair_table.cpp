@@ -6,8 +6,8 @@
 // @source   own; portable/pair_table.inl has the derivation
 //
 // What bounds it: three steps of a pair of pixels and 16 channels (384 MAC) take 3 TBL, 3 ADD and 1 USRA: 55
-// MAC an operation of 128 bits, where EOR, CNT and ADD give 43. Cores that split a TBL into several operations
-// (Cortex-A57 and A72) are better off with CNT: binary_conv_count.cpp.
+// MAC an operation of 128 bits, where EOR, CNT and ADD give 43. Cores that split a TBL into several
+// operations (Cortex-A57 and A72) are better off with CNT: binary_conv_count.cpp.
 //
 // The loop is written in assembly for the in-order cores, which run it in the order in which it stands: loads
 // are spread between operations, and results are used late. The order was found by hill climbing on

@@ -12,12 +12,13 @@ from contextlib import contextmanager
 def end_with_reader() -> None:
     """From now on, writing what nobody reads ends the process by SIGPIPE, as in other programs.
 
-    Only standard output and standard error do so. A broken connection to a phone or to a cluster
-    stays an error.
+    Only standard output and standard error do so, unless a caller has put others in their place. A
+    broken connection to a phone or to a cluster stays an error.
     """
     if sys.platform != "win32":
         for name in ("stdout", "stderr"):
-            if (stream := getattr(sys, name)) is not None:
+            stream = getattr(sys, name)
+            if type(stream) is io.TextIOWrapper:
                 setattr(sys, name, _Stream(stream))
 
 

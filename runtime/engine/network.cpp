@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <mutex>
-#include <new>
 #include <numeric>
 #include <utility>
 
@@ -13,9 +12,9 @@
 #include "backend/level_model.h"
 #include "engine/buffer_checks.h"
 #include "engine/descriptions.h"
+#include "engine/load_options.h"
 #include "engine/make_backend.h"
 #include "loader/loader.h"
-#include "system/calls.h"
 #include "threads/affinity.h"
 #include "threads/floating_point_scope.h"
 #include "threads/fork_generation.h"
@@ -145,27 +144,6 @@ class Network::Turn {
 namespace {
 
 loader::FileAccess access_of(const Options& options) { return {options.in_place, options.max_memory_bytes}; }
-
-/// The options with this machine's limits where they name none.
-Options with_limits(Options options) {
-  constexpr uint64_t kMostBytes = uint64_t{4} << 30;
-  if (options.max_memory_bytes == 0)
-    options.max_memory_bytes = std::min(kMostBytes, system::physical_bytes() / 2);
-  if (options.max_work == 0.0) options.max_work = 1e12 * threads::available_processors();
-  return options;
-}
-
-/// Throws the exception in flight again, as an Error that names the source of the model. Only inside a
-/// handler.
-[[noreturn]] void fail_to_load(const std::string& source) {
-  try {
-    throw;
-  } catch (const Error& error) {
-    fail(error.code(), "%s: %s", source.c_str(), error.what());
-  } catch (const std::bad_alloc&) {
-    fail(ErrorCode::device, "%s: not enough memory to load the model", source.c_str());
-  }
-}
 
 }  // namespace
 
