@@ -20,9 +20,8 @@ void Job::attempt(const Step& step) noexcept {
     if (!is_cancelled_.load()) step();
     if (is_cancelled_.load()) fail(ErrorCode::cancelled, "the pass was cancelled; its results are undefined");
   });
-  if (result_ == PHONEBIT_OK) return;
-  // A copy: what `done` calls may fail, and change this thread's last error. A short text needs no memory.
-  if (guarded([&] { error_ = phonebit_last_error(); }) != PHONEBIT_OK) error_ = "no memory";
+  // A copy: what `done` calls may fail, and change this thread's last error.
+  if (result_ != PHONEBIT_OK) guarded([&] { error_ = phonebit_last_error(); });
 }
 
 void Job::begin(Network& network) noexcept {
