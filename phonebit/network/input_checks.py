@@ -34,7 +34,7 @@ DTYPE_ADVICE = {
 }
 
 LEVELS_ADVICE = (
-    "convert the model with --input-range or --preprocessing, or normalise the image as in "
+    "convert the model with --input-range or --preprocessing, or normalise the picture as in "
     "training and pass float32"
 )
 
@@ -189,7 +189,7 @@ def check_array(array: Any, info: TensorInfo, has_rule: bool = False) -> NDArray
     is_levels = info.dtype == "f32" and array.dtype == np.uint8
     if array.dtype != dtype and not (is_levels and has_rule):
         raise InputError(
-            "the file does not say which values the levels of an image stand for"
+            "the file does not say which values the levels of a picture stand for"
             if is_levels
             else "wrong element type",
             where=f"input '{info.name}'",

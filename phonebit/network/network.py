@@ -237,7 +237,7 @@ class Network(NetworkLayers):
             x: (N, height, width, channels), N >= 1, of the dtype that ``inputs`` says (uint8 or
                 float32); (N, C) will do where height and width are 1; on a device C-contiguous. A
                 dict from input name to array if there are several inputs or outputs. NumPy's may
-                also be uint8 levels of images in the size of a float32 input for which
+                also be uint8 levels of pictures in the size of a float32 input for which
                 ``preprocessing`` has a rule: they are copied to the device as bytes, and their
                 values computed there, with the bits of ``Preprocessing.values``.
             out: an array for the result, or a dict from output name to array, with the shapes and

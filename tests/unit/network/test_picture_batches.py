@@ -107,6 +107,6 @@ def test_a_pass_that_was_begun_can_be_cancelled(network: Network) -> None:
 def test_levels_need_a_rule(f32_file: Path) -> None:
     with (
         Network.load(f32_file, device="cpu") as network,
-        pytest.raises(InputError, match=r"levels of an image.*float32.*uint8.*--input-range"),
+        pytest.raises(InputError, match=r"levels of a picture.*float32.*uint8.*--input-range"),
     ):
         network.forward(LEVELS)
