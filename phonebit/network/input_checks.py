@@ -65,22 +65,6 @@ def check_inputs(
     return checked
 
 
-def check_form(x: Any, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]) -> None:
-    """Check that what a user passed to ``forward`` says what form the results have.
-
-    Raises:
-        InputError: if it is no mapping, but there are several outputs.
-    """
-    if isinstance(x, Mapping) or len(outputs) == 1:
-        return
-    names = ", ".join(f"'{info.name}'" for info in outputs)
-    raise InputError(
-        f"the network has {len(outputs)} outputs: {names}",
-        expected=f"a dict from input name to array: {{'{inputs[0].name}': x}}",
-        got=type(x).__name__,
-    )
-
-
 def check_finite(arrays: Sequence[NDArray[Any]], expected: Sequence[TensorInfo]) -> None:
     """Check the values of arrays that passed ``check_inputs``.
 

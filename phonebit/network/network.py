@@ -18,11 +18,11 @@ from phonebit.devices.loading import (
     Synchronization,
     open_engine,
 )
-from phonebit.errors import DeviceError, PhoneBitWarning
+from phonebit.errors import DeviceError, InputError, PhoneBitWarning
 from phonebit.network.benchmark import Benchmark, benchmark
 from phonebit.network.device_arrays import forward_on_device, holds_device_arrays
 from phonebit.network.host_outputs import named_results
-from phonebit.network.input_checks import Array, ArrayLike, check_form, check_inputs, explained
+from phonebit.network.input_checks import Array, ArrayLike, check_inputs, explained
 from phonebit.network.layers import NetworkLayers
 from phonebit.network.random_inputs import random_inputs
 from phonebit.network.stream import Finish, Stream
@@ -257,7 +257,7 @@ class Network(NetworkLayers):
             DeviceError: for device arrays if the network runs on the CPU; if the device fails.
             CancelledError: if another thread called ``cancel``.
         """
-        check_form(x, self._inputs, self._outputs)
+        self._check_form(x)
         engine = (
             self._engine
         )  # stays until the end of the pass if another thread closes the network
@@ -297,7 +297,7 @@ class Network(NetworkLayers):
 
     def _begin(self, x: Any) -> Finish:
         """Begin a pass of ``stream``."""
-        check_form(x, self._inputs, self._outputs)
+        self._check_form(x)
         engine = self._engine
         arrays = check_inputs(x, self._inputs, self._preprocessing)
         with explained(arrays, self._inputs):
@@ -309,6 +309,17 @@ class Network(NetworkLayers):
             return results if isinstance(x, Mapping) else next(iter(results.values()))
 
         return finish
+
+    def _check_form(self, x: Any) -> None:
+        """Only a dict goes with several outputs."""
+        if isinstance(x, Mapping) or len(self._outputs) == 1:
+            return
+        names = ", ".join(f"'{info.name}'" for info in self._outputs)
+        raise InputError(
+            f"the network has {len(self._outputs)} outputs: {names}",
+            expected=f"a dict from input name to array: {{'{self._inputs[0].name}': x}}",
+            got=type(x).__name__,
+        )
 
     def bench(
         self,

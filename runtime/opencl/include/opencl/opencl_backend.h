@@ -1,7 +1,6 @@
 // An OpenCL device behind the Backend interface: chooses kernels, then drives an Executor.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -101,7 +100,7 @@ class OpenClBackend final : public Backend {
   std::vector<std::unique_ptr<Levels>> levels_;  // of each input; null before it gets any
   std::vector<std::unique_ptr<Lane>> free_lanes_;
   Handle<cl_command_queue> upload_queue_, download_queue_;  // of passes that are begun
-  std::atomic<int> begun_{0};                               // passes; any thread may drop one
+  int begun_ = 0;                                           // passes
   std::vector<Handle<cl_mem>> caller_parts_;                // sub-buffers of callers' buffers
 };
 
