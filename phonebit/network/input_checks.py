@@ -177,7 +177,7 @@ def check_array(array: Any, info: TensorInfo, has_rule: bool = False) -> NDArray
             if is_levels
             else "wrong element type",
             where=f"input '{info.name}'",
-            expected="float32 or uint8" if has_rule and info.dtype == "f32" else dtype.name,
+            expected=f"{dtype.name} or uint8" if has_rule else dtype.name,
             got=array.dtype,
             hint=LEVELS_ADVICE if is_levels else DTYPE_ADVICE[info.dtype],
         )

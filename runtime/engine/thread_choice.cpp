@@ -12,7 +12,7 @@ namespace phonebit::engine {
 namespace {
 
 constexpr int kMaxThreads = 1024;
-constexpr int kCopyingThreads = 8;  // no more on an H100 with 16 processors
+constexpr int kCopyingThreads = 4;
 
 std::string list_text(const std::vector<int>& numbers) {
   std::string text;

@@ -147,7 +147,6 @@ void OpenClBackend::enter_inputs(Lane& lane, const std::vector<InputBuffer>& inp
       levels_[i]->executor.prepare(images);
       levels_[i]->executor.bind_terminals({from}, {to});
       levels_[i]->executor.enqueue(false, nullptr);
-      levels_[i]->executor.bind_terminals({}, {});  // `to` may be replaced
     } else if (is_apart) {
       copy(context_->queue(), from, to,
            executor_.storage().image_bytes(tensor) * static_cast<size_t>(images));

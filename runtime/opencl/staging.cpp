@@ -17,15 +17,6 @@ int pieces_of(size_t bytes) { return static_cast<int>((bytes + kPieceBytes - 1) 
 
 size_t piece_begin(int piece) { return static_cast<size_t>(piece) * kPieceBytes; }
 
-/// Calls copy(piece) for each; few are done before other threads would be awake.
-template <class Copy>
-void for_each_piece(size_t bytes, threads::ThreadPool& pool, const Copy& copy) {
-  constexpr int kWorthWaking = 4;
-  const int pieces = pieces_of(bytes);
-  if (pieces > kWorthWaking) return pool.parallel_for(pieces, copy);
-  for (int piece = 0; piece < pieces; ++piece) copy(piece);
-}
-
 template <class T>
 void keep_least(std::atomic<T>& least, T value) {
   T seen = least.load(std::memory_order_relaxed);
@@ -81,7 +72,7 @@ size_t Staging::upload(cl_command_queue queue, cl_mem to, const std::byte* data,
     reserve(bytes);
   std::atomic<size_t> first{bytes};
   std::atomic<cl_int> status{CL_SUCCESS};
-  for_each_piece(bytes, pool, [&](int piece) {
+  pool.parallel_for(pieces_of(bytes), [&](int piece) {
     const size_t begin = piece_begin(piece), end = std::min(bytes, begin + kPieceBytes);
     std::memcpy(host_ + begin, data + begin, end - begin);
     if (is_f32) {
@@ -122,7 +113,7 @@ void Staging::download(cl_command_queue queue, cl_mem from, size_t bytes) {
 
 void Staging::take(std::byte* data, threads::ThreadPool& pool) {
   std::atomic<cl_int> status{CL_SUCCESS};
-  for_each_piece(bytes_, pool, [&](int piece) {
+  pool.parallel_for(pieces_of(bytes_), [&](int piece) {
     const size_t begin = piece_begin(piece);
     cl_event const event = arrived_[way_ == Way::mapped ? 0 : static_cast<size_t>(piece)].get();
     const cl_int waited = api().clWaitForEvents(1, &event);

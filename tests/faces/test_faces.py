@@ -155,10 +155,7 @@ def bad_buffers(image: Array) -> dict[str, tuple[list[Array], str]]:
         ),
         "none": ([], "inputs: got 0 buffers, expected 1"),
         "two": ([image, image], "inputs: got 2 buffers, expected 1"),
-        "nan": (
-            [nan],
-            "input 'x': NaN at image 1, row 2, column 3, channel 4; expected finite numbers",
-        ),
+        "nan": ([nan], "input 'x': NaN at image 1, row 2, column 3, channel 4; expected numbers"),
     }
 
 
