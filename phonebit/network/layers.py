@@ -10,7 +10,7 @@ import numpy as np
 from phonebit.errors import InputError
 from phonebit.layer_info import LayerProfile, PartProfile, make_profiles
 from phonebit.network.description import NetworkDescription
-from phonebit.network.input_checks import Array, ArrayLike, check_inputs, explained
+from phonebit.network.input_checks import Array, ArrayLike, check_inputs
 
 if TYPE_CHECKING:
     from phonebit.planner.plan.execution_plan import PlannedPart
@@ -31,9 +31,7 @@ class NetworkLayers(NetworkDescription):
         Raises:
             InputError: as for ``forward``.
         """
-        arrays = check_inputs(x, self._inputs, self._preprocessing)
-        with explained(arrays, self._inputs):
-            return dict(self._engine.activations(arrays))
+        return dict(self._engine.activations(check_inputs(x, self._inputs)))
 
     def profile(
         self, x: ArrayLike | Mapping[str, ArrayLike], repeats: int = 10
@@ -52,10 +50,8 @@ class NetworkLayers(NetworkDescription):
         """
         if repeats < 1:
             raise InputError("too few", where="repeats", expected="at least 1", got=repeats)
-        arrays = check_inputs(x, self._inputs, self._preprocessing)
-        with explained(arrays, self._inputs):
-            milliseconds = self._engine.profile(arrays, repeats)
-        return make_profiles(self._layers, milliseconds, len(arrays[0]))
+        arrays = check_inputs(x, self._inputs)
+        return make_profiles(self._layers, self._engine.profile(arrays, repeats), len(arrays[0]))
 
     def profile_parts(self, repeats: int = 10) -> list[PartProfile]:
         """Measure what each processor of "gpu+cpu" computes of each layer, as the plan says.

@@ -5,7 +5,6 @@
 
 #include "backend/backend.h"
 #include "cpu/executor.h"
-#include "cpu/level_inputs.h"
 
 namespace phonebit::engine::cpu {
 
@@ -36,7 +35,6 @@ class CpuBackend final : public Backend {
   const loader::Model& model_;
   const Isa& isa_;
   Executor executor_;
-  LevelInputs levels_;
   Precision precision_;
   std::vector<const std::byte*> bound_inputs_;
   std::vector<std::byte*> bound_outputs_;
