@@ -46,7 +46,6 @@ KERNELS: tuple[tuple[str, Floors, tuple[str, ...]], ...] = (
         "neon/binary_conv_pair_table.cpp",
         {
             "neoverse-n1": 80,
-            "cortex-a76": 80,
             "neoverse-v1": 80,
             "cortex-a55": 30,
             "cortex-a53": 27,
