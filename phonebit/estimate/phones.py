@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -70,7 +70,7 @@ class PhoneModel:
     bandwidth_gbs: float
     cpu: tuple[CpuCore, ...]
     gpu: PhoneGpu | None = None
-    soc: tuple[str, ...] = field(default=())
+    soc: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=1)
