@@ -30,7 +30,7 @@ from benchmarks.peers.gpu import document as gpu_peers
 from benchmarks.peers.harness.files import last_error
 from benchmarks.records import ROOT, TITLES, provenance, read_results
 from benchmarks.run_context import run_context
-from phonebit.devices.opencl import opencl_devices, opencl_runtime
+from phonebit.devices.opencl import opencl_devices, opencl_error
 
 Document = dict[str, Any]
 PAPER_MS: Final = {
@@ -118,7 +118,7 @@ def measured(name: str, options: argparse.Namespace) -> tuple[str, str]:
     if options.smoke and smoke is None:
         return "left out by --smoke", ""
     if name.endswith("-gpu") and not opencl_devices():
-        return f"no OpenCL device: {opencl_runtime().opencl_error()}", ""
+        return f"no OpenCL device: {opencl_error()}", ""
     places = {"WORK": str(options.work), "PEERS": options.peers_python,
               "TENSORFLOW": options.tensorflow_python}  # fmt: skip
     results = options.work / f"{name}.json"

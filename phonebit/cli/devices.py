@@ -12,7 +12,7 @@ from rich.table import Table
 from phonebit.cli.console import output, print_json
 from phonebit.cli.options import JsonOption
 from phonebit.compiled import load_runtime
-from phonebit.devices.opencl import INSTALL_HINT, first_real_gpu, opencl_devices, opencl_runtime
+from phonebit.devices.opencl import first_real_gpu, opencl_devices, opencl_error
 from phonebit.devices.runtime import (
     forced_isa,
     instruction_sets,
@@ -61,7 +61,7 @@ def machine() -> dict[str, Any]:
         "forced_by_environment": forced_isa(),
         "auto": "cpu" if gpu is None else f"gpu:{gpu.index}",
         "opencl": [_describe(device) for device in found],
-        "opencl_error": opencl_runtime().opencl_error(),
+        "opencl_error": opencl_error(),
         "energy": [finding.to_dict() for finding in discover()],
         "cache_folder": None if folder is None else str(folder),
         "runtime_version": load_runtime().version(),
@@ -76,9 +76,8 @@ def _describe(device: _runtime.OpenClDevice) -> dict[str, Any]:
 def _print(console: Console, document: dict[str, Any]) -> None:
     console.print(f"[bold]cpu[/]  {document['machine']}, {document['cores']} usable cores")
     console.print(_isa_table(document))
-    if not document["opencl"]:
-        reason = escape(document["opencl_error"] or "no device")
-        console.print(f"[bold]gpu[/]  no OpenCL here: {reason}; {escape(INSTALL_HINT)}")
+    for line in document["opencl_error"].splitlines():
+        console.print(f"[bold]gpu[/]  {escape(line.strip())}", soft_wrap=True)
     for device in document["opencl"]:
         console.print()
         _print_device(console, device, serves=device["device"] == document["auto"])

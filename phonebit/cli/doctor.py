@@ -22,11 +22,10 @@ from phonebit.cli.console import EXIT_CHECK_FAILED, output, print_json
 from phonebit.cli.demo import convert_demo, model_folder
 from phonebit.cli.devices import machine
 from phonebit.cli.options import JsonOption
-from phonebit.devices.opencl import INSTALL_HINT
 from phonebit.display import printable
 from phonebit.errors import DeviceError
 
-PROGRAMS: Final = ("c++", "g++", "clang++", "cmake", "ninja", "adb")
+PROGRAMS: Final = ("c++", "g++", "clang++", "ld", "cmake", "ninja", "adb")
 FRAMEWORKS: Final = ("tensorflow", "keras", "tf-keras", "larq", "brevitas", "onnxruntime")
 """What networks come from or are checked with; no extra installs them."""
 DEVELOPERS_EXTRAS: Final = ("test", "docs", "dev")
@@ -151,8 +150,9 @@ def _trials(here: dict[str, Any] | None) -> Iterator[tuple[str, dict[str, Any]]]
 
 def _print(console: Console, lines: Iterable[tuple[str, str]]) -> None:
     for name, text in lines:
-        shown = printable(text.replace(str(Path.home()), "~"))
-        console.print(f"{name:<12} {shown}", markup=False, soft_wrap=True)
+        for line in text.strip().splitlines() or [""]:
+            shown = printable(line.strip().replace(str(Path.home()), "~"))
+            console.print(f"{name:<12} {shown}", markup=False, soft_wrap=True)
 
 
 def _lines(document: dict[str, Any]) -> list[tuple[str, str]]:
@@ -183,8 +183,8 @@ def _machine_lines(here: dict[str, Any]) -> list[tuple[str, str]]:
         ("runtime", f"{here['runtime_version']}, cache {here['cache_folder'] or 'none'}"),
         ("cpu", f"{here['machine']}, {here['cores']} usable cores; {here['serving']} serves"),
     ]
-    if not here["opencl"]:
-        lines.append(("gpu", f"{here['opencl_error'] or 'no OpenCL device'}; {INSTALL_HINT}"))
+    if here["opencl_error"]:
+        lines.append(("gpu", here["opencl_error"]))
     for device in here["opencl"]:
         facts = (device[fact] for fact in ("name", "platform", "version", "driver_version"))
         lines.append((device["device"], ", ".join(facts)))

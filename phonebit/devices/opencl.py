@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from phonebit.compiled import load_runtime
+from phonebit.devices.drivers import obstacle
 from phonebit.errors import DeviceError
 
 if TYPE_CHECKING:
@@ -125,15 +126,24 @@ def _mapped_library() -> Path | None:
 
 
 def opencl_devices() -> list[_runtime.OpenClDevice]:
-    """All OpenCL devices: GPUs first, then others; a device's place is the n of "gpu:n".
+    """The OpenCL devices that can be used: GPUs first, then others; "gpu:n" has the index n.
 
     Returns:
-        An empty list where there is no OpenCL.
+        An empty list where there is none, of which ``opencl_error`` says why.
 
     Raises:
         DeviceError: if the compiled module cannot be loaded.
     """
-    return list(opencl_runtime().opencl_devices())
+    return [device for device in opencl_runtime().opencl_devices() if not obstacle(device)]
+
+
+def opencl_error() -> str:
+    """Why there is no OpenCL, or devices of it cannot be used; "" if neither."""
+    runtime = opencl_runtime()
+    devices = runtime.opencl_devices()
+    if not devices:
+        return f"{runtime.opencl_error() or 'no OpenCL device'}; {INSTALL_HINT}"
+    return "\n".join(f"{device.name}: {why}" for device in devices if (why := obstacle(device)))
 
 
 def first_real_gpu(devices: list[_runtime.OpenClDevice]) -> _runtime.OpenClDevice | None:
@@ -173,14 +183,20 @@ def opencl_device(name: str) -> _runtime.OpenClDevice:
         raise DeviceError(
             "there is no OpenCL device here",
             where=f"device '{name}'",
-            got=opencl_runtime().opencl_error() or None,
-            hint=f"install a driver, or use device 'cpu'; {INSTALL_HINT}",
+            got=opencl_error(),
+            hint="use device 'cpu'",
         )
     if name == "gpu":
         return min(devices, key=_is_simulator)
-    if len(number) > 9 or int(number) >= len(devices):
-        raise DeviceError("there is no such device", where=f"device '{name}'", expected=listed)
-    return devices[int(number)]
+    found = [device for device in devices if len(number) < 10 and device.index == int(number)]
+    if not found:
+        raise DeviceError(
+            "there is no such device",
+            where=f"device '{name}'",
+            expected=listed,
+            got=opencl_error() or None,
+        )
+    return found[0]
 
 
 def is_pyopencl_object(device: object) -> bool:
@@ -201,7 +217,8 @@ def borrow(device: Any) -> tuple[_runtime.OpenClHandles, str, object]:
         references to what the handles name, which it does when it loads a network.
 
     Raises:
-        DeviceError: if the context has several devices, or the queue is out of order.
+        DeviceError: if the context has several devices, the queue is out of order, or the driver
+            cannot compile.
     """
     import pyopencl as cl
 
@@ -233,8 +250,10 @@ def borrow(device: Any) -> tuple[_runtime.OpenClHandles, str, object]:
 
 
 def _key_of(device: Any) -> str:
-    for known in opencl_devices():
+    for known in opencl_runtime().opencl_devices():
         if known.id == device.int_ptr:
+            if why := obstacle(known):
+                raise DeviceError("the device cannot be used", where=known.name, got=why)
             return device_key(known)
     parts = (device.name, device.platform.name, device.driver_version)
     return " | ".join(part.strip() for part in parts)

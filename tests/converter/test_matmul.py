@@ -12,7 +12,7 @@ from phonebit.converter.ir import Graph
 from phonebit.converter.ops import MatMul
 from phonebit.converter.reader import graph_from_bytes
 from phonebit.converter.writer import to_bytes
-from phonebit.devices.opencl import opencl_runtime
+from phonebit.devices.opencl import opencl_devices, opencl_error, opencl_runtime
 from phonebit.errors import ConversionError
 from support.engine_net import Net, sign_of
 
@@ -47,8 +47,8 @@ def maps(graph: Graph, batch: int = 2) -> dict[str, np.ndarray]:
 
 def on(device: str, graph: Graph, x: dict[str, np.ndarray], folder: Path) -> np.ndarray:
     """The result of a backend."""
-    if device == "gpu" and not _runtime.opencl_devices():
-        pytest.skip(f"no OpenCL device: {_runtime.opencl_error()}")
+    if device == "gpu" and not opencl_devices():
+        pytest.skip(f"no OpenCL device: {opencl_error()}")
     path = folder / "product.pbit"
     path.write_bytes(to_bytes(graph))
     (result,) = _runtime.Network(path, 2, device).forward([x["a"], x["b"]])

@@ -13,7 +13,7 @@ from phonebit.converter.ops.resize_bicubic import ResizeBicubic
 from phonebit.converter.ops.resize_bilinear import Resize, ResizeBilinear
 from phonebit.converter.reader import graph_from_bytes
 from phonebit.converter.writer import to_bytes
-from phonebit.devices.opencl import opencl_runtime
+from phonebit.devices.opencl import opencl_devices, opencl_error, opencl_runtime
 from phonebit.errors import ConversionError
 from support.engine_net import Net
 
@@ -102,8 +102,8 @@ def test_every_instruction_set_has_the_bits_of_the_reference(
 def test_opencl_has_the_bits_of_the_cpu(
     kind: type[Resize], corners: bool, channels: int, tmp_path: Path
 ) -> None:
-    if not _runtime.opencl_devices():
-        pytest.skip(f"no OpenCL device: {_runtime.opencl_error()}")
+    if not opencl_devices():
+        pytest.skip(f"no OpenCL device: {opencl_error()}")
     graph = resized((5, 7), (11, 8), corners, kind, channels)
     path = tmp_path / "resize.pbit"
     path.write_bytes(to_bytes(graph))

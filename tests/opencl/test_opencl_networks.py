@@ -22,7 +22,7 @@ from phonebit import bnn_kernels
 from phonebit.converter.ir import Window
 from phonebit.converter.ops import Conv2D
 from phonebit.converter.writer import to_bytes
-from phonebit.devices.opencl import opencl_runtime
+from phonebit.devices.opencl import opencl_devices, opencl_error, opencl_runtime
 from phonebit.errors import DeviceError, InputError
 from support.builders import engine_graphs, integer_inputs
 from support.engine_net import SAME3, Net
@@ -39,8 +39,8 @@ NETWORKS = (
 
 @pytest.fixture(scope="module", autouse=True)
 def _needs_a_device() -> None:
-    if not _runtime.opencl_devices():
-        pytest.skip(f"no OpenCL device: {_runtime.opencl_error()}")
+    if not opencl_devices():
+        pytest.skip(f"no OpenCL device: {opencl_error()}")
 
 
 @pytest.fixture(scope="module")

@@ -110,6 +110,21 @@ def test_devices_says_why_there_is_no_opencl(cli: Cli, monkeypatch: pytest.Monke
     assert "shared" in document["opencl_error"]
 
 
+@pytest.mark.parametrize("command", ["devices", "doctor"])
+def test_a_driver_that_cannot_compile_is_named(
+    command: str, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pocl = FakeDevice(
+        name="pthread", driver_version="3.0-rc2", version="PoCL HSTR: x86_64-linux-gnu-generic"
+    )
+    pretend(monkeypatch, pocl)
+    done = cli(command)
+    assert done.code == 0
+    (line,) = (line for line in done.out.splitlines() if line.startswith("gpu"))
+    assert "pthread: PoCL 3.0-rc2 is older than this processor" in line
+    assert "\\n" not in done.out
+
+
 def test_selftest_shows_the_table_and_ends_with_1_when_one_failed(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, cache_folder: Path
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from phonebit import DeviceError, InputError, Network, PhoneBitWarning
+from phonebit.devices.opencl import opencl_devices, opencl_error
 from phonebit.devices.target import find_opencl_target, find_target
 from phonebit.devices.tuning_store import store_tuning
 
@@ -22,6 +23,7 @@ class FakeDevice:
     platform: str = "Some Platform"
     is_gpu: bool = True
     driver_version: str = "1.0"
+    version: str = "OpenCL 3.0"
     id: int = 0
 
 
@@ -141,6 +143,39 @@ def test_no_opencl_says_why_and_what_to_install(runtime: FakeRuntime, name: str)
     runtime.devices, runtime.error = [], "libOpenCL.so.1: not found"
     with pytest.raises(DeviceError, match=r"libOpenCL\.so\.1: not found.*phonebit\[opencl\]"):
         find_target(name)
+
+
+GENERIC = "OpenCL 3.0 PoCL HSTR: pthread-x86_64-unknown-linux-gnu-generic"
+
+
+@pytest.fixture
+def linker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A linker, all that the PATH has."""
+    path = tmp_path / "bin" / "ld"
+    path.parent.mkdir()
+    path.touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(path.parent))
+    return path
+
+
+def test_a_driver_that_cannot_compile_here_is_left_out(runtime: FakeRuntime, linker: Path) -> None:
+    """PoCL ends the process where ld is missing; where it does not know the processor, it fails."""
+    known = GENERIC.replace("generic", "haswell")
+    arm = GENERIC.replace("x86_64", "aarch64")
+    pocl = replace(POCL, driver_version="3.0-rc2", version=GENERIC)
+    runtime.devices = [NVIDIA, pocl, replace(pocl, index=2, version=known)]
+    assert [device.index for device in opencl_devices()] == [0, 2]
+    assert find_target("gpu:2").device == "gpu:2"
+    with pytest.raises(DeviceError, match=r"PoCL 3.0-rc2 is older than.*install pocl-opencl-icd"):
+        find_target("gpu:1")
+    runtime.devices = [replace(pocl, version=arm)]
+    assert opencl_devices() and not opencl_error()
+    linker.unlink()
+    assert not opencl_devices()
+    with pytest.raises(DeviceError, match=r"cpu-haswell: PoCL 3.*program ld.*install binutils"):
+        find_target("gpu")
+    runtime.devices = [replace(pocl, driver_version="6.0", version=known)]
+    assert opencl_devices() and not opencl_error()
 
 
 @pytest.mark.parametrize("name", ["tpu", "GPU", "", "cpu:sse9", "cuda:0"])
