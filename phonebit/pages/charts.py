@@ -167,5 +167,6 @@ def live_memory(layers: Sequence[Layer], arena_bytes: int) -> str:
     return (
         f'<svg class="chart" role="img" viewBox="0 0 {WIDTH} {top + height + 2:g}">{bars}'
         f'<path class="roof" d="M0 {line:.1f}H{WIDTH}"/>'
-        f'<text x="2" y="{line - 5:.1f}">arena {bytes_text(arena_bytes)}</text></svg>'
+        f'<text x="{WIDTH}" y="{line - 5:.1f}" text-anchor="end">arena {bytes_text(arena_bytes)}'
+        "</text></svg>"
     )

@@ -15,7 +15,7 @@ from phonebit.pages.network_graph import Document, network_graph
 
 STYLE: Final = f"""{GRAPH_STYLE}
 .network {{ max-width: 100%; height: auto; }}
-.columns > * {{ min-width: 0; }}
+.columns > * {{ min-width: 0; }} .scroll td {{ white-space: nowrap; }}
 @media (min-width: 60rem) {{ .columns {{ display: grid; gap: 2rem;
   grid-template-columns: 358px minmax(0, 1fr); }} section > h2:first-child {{ margin-top: 0; }} }}
 """

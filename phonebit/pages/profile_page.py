@@ -41,7 +41,8 @@ def profile_page(document: Mapping[str, Any]) -> str:
         figure(
             live_memory(layers, memory["arena_bytes"]),
             "Intermediate tensors of one image that are live in each layer, in order of "
-            f"execution; at least {bytes_text(memory['lower_bound_bytes'])} are needed.",
+            f"execution; at least {bytes_text(memory['lower_bound_bytes'])} are needed. A bar is "
+            "above the arena where a sum is stored in place of its operand: both are counted.",
         ),
         "<h2>Layers</h2>",
         _layer_table(document),
