@@ -20,14 +20,14 @@ def read_file(path: Path, package: str, most: int, hint: str | None = None) -> b
     Raises:
         ConversionError: The package is not installed, or the file is missing or too large.
     """
+    if not path.is_file():
+        raise ConversionError("no such file")
     try:
         import_module(package)
     except ImportError as error:
         raise ConversionError(
             f"the package {package} is not installed", hint=f"pip install 'phonebit[{package}]'"
         ) from error
-    if not path.is_file():
-        raise ConversionError("no such file")
     size = path.stat().st_size
     if size > most:
         raise ConversionError("is too large", expected=f"at most {most} bytes", got=size, hint=hint)

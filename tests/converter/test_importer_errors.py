@@ -16,6 +16,7 @@ import h5py
 import numpy as np
 import pytest
 
+import phonebit
 from phonebit.converter.importers.keras import weights
 from phonebit.converter.importers.keras.importer import import_larq
 from phonebit.errors import ConversionError, PhoneBitError, UnsupportedLayerError
@@ -69,6 +70,12 @@ def test_missing_files_and_folders_are_refused(tmp_path: Path) -> None:
         import_larq(tmp_path)
     with pytest.raises(ConversionError, match="a path or a Keras model"):
         import_larq(3)
+
+
+@pytest.mark.parametrize("name", ["nothing.pt2", "nothing.onnx", "nothing.tflite"])
+def test_a_missing_file_is_named_before_a_missing_framework(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ConversionError, match=rf"{name}: no such file"):
+        phonebit.convert(tmp_path / name)
 
 
 def test_an_hdf5_file_of_another_kind_is_refused(tmp_path: Path) -> None:
