@@ -9,9 +9,11 @@
 // An accumulator becomes float32 once, in phase 2, without steps, so the result is that of an ungrouped
 // kernel.
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "analysis/conv_shape.h"
+#include "analysis/float_weights.h"
 #include "cpu/group_slices.h"
 #include "cpu/part_slots.h"
 #include "cpu/prepared_conv.h"
@@ -23,15 +25,13 @@ namespace {
 using format::DataType;
 using loader::Op;
 
-template <class Family>
 class GroupedConvLayer final : public Layer {
  public:
-  using Input = typename Family::Input;
-
+  /// `weights`: null for a product.
   GroupedConvLayer(const BuildContext& context, const Op& op, const OutputPart& part,
-                   const typename Family::Weight* weights, size_t weights_per_group,
-                   const int32_t* thresholds)
+                   const std::byte* weights, size_t group_bytes, const int32_t* thresholds)
       : binding_(context, op, part),
+        input_type_(context.model.operand(op).dtype),
         shape_(conv_shape(context, op, part)),
         groups_(static_cast<int>(op.record.groups)),
         is_product_(op.traits().is_product()),
@@ -42,9 +42,9 @@ class GroupedConvLayer final : public Layer {
     group_shape.out_c /= groups_;
     for (int group = 0; group < groups_; ++group) {
       const int32_t* limits = thresholds == nullptr ? nullptr : thresholds + group * group_shape.out_c;
-      convs_.push_back(std::make_unique<PreparedConv<Family>>(
-          context, group_shape,
-          is_product_ ? nullptr : weights + static_cast<size_t>(group) * weights_per_group, limits));
+      convs_.push_back(prepare_conv(context, group_shape, input_type_, DataType::kF32));
+      if (!is_product_)
+        convs_.back()->add_packing(context, weights + static_cast<size_t>(group) * group_bytes, limits);
     }
     kernel_ = format_text("%s, %d groups", convs_[0]->name(), groups_);
     if (is_product_) {  // its operands' rows are all read, but not all of the first one's by a part
@@ -54,7 +54,7 @@ class GroupedConvLayer final : public Layer {
       bind_operand(context, op, part, 0, &input_);
     }
     lay_out();
-    cut_work(conv_macs(group_shape) * groups_ / Family::kMacsPerNs, context.threads);
+    cut_work(conv_macs(group_shape) * groups_ / convs_[0]->macs_per_ns(), context.threads);
   }
 
   size_t packed_bytes() const override { return convs_[0]->packed_bytes() * convs_.size(); }
@@ -100,7 +100,12 @@ class GroupedConvLayer final : public Layer {
   bool is_threshold() const { return binding_.has_integer_threshold(); }
   int in_pixels() const { return shape_.in_h * shape_.in_w; }
   int out_pixels() const { return shape_.out_h * shape_.out_w; }
-  int slice_elements() const { return pixel_elements<Family>(shape_.in_c / groups_); }
+  /// Elements, and bytes of one, that so many channels of a pixel take.
+  size_t pixel_elements(int channels) const {
+    return static_cast<size_t>(input_type_ == DataType::kBit ? words(channels) : channels);
+  }
+  size_t element_bytes() const { return input_type_ == DataType::kU8 ? 1 : sizeof(float); }
+  size_t slice_elements() const { return pixel_elements(shape_.in_c / groups_); }
   /// u32 words or floats that one group writes for one pixel.
   int result_elements() const {
     return is_threshold() ? words(shape_.out_c / groups_) : shape_.out_c / groups_;
@@ -111,9 +116,7 @@ class GroupedConvLayer final : public Layer {
                : static_cast<size_t>(out_pixels()) * static_cast<size_t>(shape_.out_c) * sizeof(float);
   }
 
-  Input* slice(int group) const {
-    return reinterpret_cast<Input*>(scratch_ + static_cast<size_t>(group) * slice_stride_);
-  }
+  std::byte* slice(int group) const { return scratch_ + static_cast<size_t>(group) * slice_stride_; }
   std::byte* kernel_scratch(int group) const {
     return scratch_ + kernel_at_ + static_cast<size_t>(group) * kernel_stride_;
   }
@@ -125,17 +128,15 @@ class GroupedConvLayer final : public Layer {
   /// Places the arrays in the scratch memory.
   void lay_out() {
     const auto count = static_cast<size_t>(groups_);
-    slice_stride_ =
-        align_up(static_cast<size_t>(in_pixels()) * static_cast<size_t>(slice_elements()) * sizeof(Input));
+    slice_stride_ = align_up(static_cast<size_t>(in_pixels()) * slice_elements() * element_bytes());
     kernel_at_ = count * slice_stride_;
     kernel_stride_ = align_up(convs_[0]->scratch_bytes());
     result_at_ = kernel_at_ + count * kernel_stride_;
     result_stride_ = align_up(static_cast<size_t>(out_pixels()) * static_cast<size_t>(result_elements()) * 4);
     values_at_ = result_at_ + count * result_stride_;
     filters_at_ = align_up(values_at_ + values_bytes());
-    const size_t filters =
-        static_cast<size_t>(shape_.out_c / groups_) * static_cast<size_t>(slice_elements());
-    filters_stride_ = is_product_ ? align_up(filters * sizeof(Input)) : 0;
+    const size_t filters = static_cast<size_t>(shape_.out_c / groups_) * slice_elements();
+    filters_stride_ = is_product_ ? align_up(filters * element_bytes()) : 0;
   }
 
   void cut_work(double work_ns, int threads) {
@@ -152,46 +153,52 @@ class GroupedConvLayer final : public Layer {
   }
 
   void cut(int pixel_begin, int pixel_end) {
-    const int channels = shape_.in_c / groups_;
-    const auto pixel_stride = static_cast<size_t>(pixel_elements<Family>(shape_.in_c));
-    const auto slice_stride = static_cast<size_t>(slice_elements());
-    const auto first = static_cast<size_t>(pixel_begin);
-    const PixelRow<const Input> pixels{input_ + first * pixel_stride, pixel_stride};
     for (int group = 0; group < groups_; ++group)
-      cut_slice(pixels, group * channels, channels, pixel_end - pixel_begin,
-                {slice(group) + first * slice_stride, slice_stride});
+      cut_group(input_, group, pixel_begin, pixel_end, slice(group));
+  }
+
+  /// Copies a group's channels of some pixels, each to where it lies among all of them.
+  void cut_group(const std::byte* from, int group, int pixel_begin, int pixel_end, std::byte* to) const {
+    const auto cut_elements = [&](const auto* elements) {
+      using Element = std::remove_const_t<std::remove_pointer_t<decltype(elements)>>;
+      const size_t stride = pixel_elements(shape_.in_c), first = static_cast<size_t>(pixel_begin);
+      cut_slice(PixelRow<const Element>{elements + first * stride, stride}, group * (shape_.in_c / groups_),
+                shape_.in_c / groups_, pixel_end - pixel_begin,
+                {reinterpret_cast<Element*>(to) + first * slice_elements(), slice_elements()});
+    };
+    switch (input_type_) {
+      case DataType::kBit:
+        return cut_elements(reinterpret_cast<const uint32_t*>(from));
+      case DataType::kU8:
+        return cut_elements(reinterpret_cast<const uint8_t*>(from));
+      default:
+        return cut_elements(reinterpret_cast<const float*>(from));
+    }
   }
 
   /// Makes one group's filters, [n][k], of the second operand and packs them.
-  void pack_factor([[maybe_unused]] int group) {
-    if constexpr (!std::is_same_v<Input, uint8_t>) {
-      const int depth = shape_.in_c / groups_, filters = shape_.out_c / groups_;
-      auto* const made =
-          reinterpret_cast<Input*>(scratch_ + filters_at_ + static_cast<size_t>(group) * filters_stride_);
-      if (is_transposed_) {
-        cut_slice(PixelRow<const Input>{factor_, static_cast<size_t>(pixel_elements<Family>(shape_.in_c))},
-                  group * depth, depth, filters, {made, static_cast<size_t>(slice_elements())});
-      } else if constexpr (is_real<Family>) {
-        const float* from = factor_ + group * filters;
-        for (int k = 0; k < depth; ++k, from += shape_.out_c)
-          for (int n = 0; n < filters; ++n)
-            made[static_cast<size_t>(n) * static_cast<size_t>(depth) + k] = from[n];
-      }
-      convs_[static_cast<size_t>(group)]->pack(made, nullptr);
+  void pack_factor(int group) {
+    const int depth = shape_.in_c / groups_, filters = shape_.out_c / groups_;
+    std::byte* const made = scratch_ + filters_at_ + static_cast<size_t>(group) * filters_stride_;
+    if (is_transposed_) {
+      cut_group(factor_, group, 0, filters, made);
+    } else {  // of values only: a word of bits holds several filters
+      auto* const values = reinterpret_cast<float*>(made);
+      const auto* from = reinterpret_cast<const float*>(factor_) + group * filters;
+      for (int k = 0; k < depth; ++k, from += shape_.out_c)
+        for (int n = 0; n < filters; ++n)
+          values[static_cast<size_t>(n) * static_cast<size_t>(depth) + static_cast<size_t>(k)] = from[n];
     }
+    convs_[static_cast<size_t>(group)]->pack(made, nullptr);
   }
 
   void convolve(int group, const OutputRange& range) {
     Epilogue plain{};
     plain.channels = plain.pixel_channels = shape_.out_c / groups_;
     if (!is_threshold()) plain.value = reinterpret_cast<float*>(result(group));
-    const auto& conv = *convs_[static_cast<size_t>(group)];
-    if constexpr (is_real<Family>) {
-      conv.run(slice(group), kernel_scratch(group), range, plain);
-    } else {
-      uint32_t* const bits = is_threshold() ? reinterpret_cast<uint32_t*>(result(group)) : nullptr;
-      conv.run(slice(group), kernel_scratch(group), range, {bits, words(plain.channels), &plain});
-    }
+    uint32_t* const bits = is_threshold() ? reinterpret_cast<uint32_t*>(result(group)) : nullptr;
+    convs_[static_cast<size_t>(group)]->run(slice(group), kernel_scratch(group), range,
+                                            {bits, words(plain.channels), &plain});
   }
 
   void join_bits(int pixel_begin, int pixel_end) {
@@ -218,13 +225,14 @@ class GroupedConvLayer final : public Layer {
   }
 
   EpilogueBinding binding_;
+  DataType input_type_;
   ConvShape shape_;
   int groups_;
   bool is_product_, is_transposed_;
   const ValueKernels* values_;
-  std::vector<std::unique_ptr<PreparedConv<Family>>> convs_;
-  const Input* input_ = nullptr;
-  const Input* factor_ = nullptr;
+  std::vector<std::unique_ptr<PreparedConv>> convs_;
+  const std::byte* input_ = nullptr;
+  const std::byte* factor_ = nullptr;
   std::byte* scratch_ = nullptr;
   size_t slice_stride_ = 0;
   size_t kernel_at_ = 0;
@@ -241,9 +249,7 @@ class GroupedConvLayer final : public Layer {
 };
 
 std::unique_ptr<Layer> make_product_layer(const BuildContext& context, const Op& op, const OutputPart& part) {
-  if (context.model.operand(op).dtype == DataType::kBit)
-    return std::make_unique<GroupedConvLayer<BinaryFamily>>(context, op, part, nullptr, 0, nullptr);
-  return std::make_unique<GroupedConvLayer<F32Family>>(context, op, part, nullptr, 0, nullptr);
+  return std::make_unique<GroupedConvLayer>(context, op, part, nullptr, 0, nullptr);
 }
 
 }  // namespace
@@ -256,26 +262,14 @@ const MakeLayer LayersOf<format::OpKind::kMatmulTransposed>::make = make_product
 std::unique_ptr<Layer> make_grouped_conv_layer(const BuildContext& context, const Op& op,
                                                const OutputPart& part) {
   const int32_t* thresholds = context.packing.keep(analysis::integer_thresholds(context.model, op));
-  const loader::Constant& weights = context.model.constant(op.record.weights);
-  const int groups = static_cast<int>(op.record.groups);
-  const auto words_per_group = static_cast<size_t>(weights.count) / static_cast<size_t>(groups);
-  switch (context.model.operand(op).dtype) {
-    case DataType::kBit:
-      return std::make_unique<GroupedConvLayer<BinaryFamily>>(context, op, part, weights.words(),
-                                                              words_per_group, thresholds);
-    case DataType::kU8:
-      return std::make_unique<GroupedConvLayer<U8Family>>(context, op, part, weights.words(), words_per_group,
-                                                          thresholds);
-    default:
-      break;
+  const loader::Constant& constant = context.model.constant(op.record.weights);
+  const std::byte* weights = constant.data;
+  size_t bytes = constant.bytes();
+  if (context.model.operand(op).dtype == DataType::kF32) {
+    weights = reinterpret_cast<const std::byte*>(float_weights(context, op));
+    bytes = analysis::weight_count(context.model, op) * sizeof(float);
   }
-  const float* values = float_weights(context, op);
-  const ConvShape shape = analysis::conv_shape(context.model, op);
-  const size_t values_per_group = static_cast<size_t>(shape.out_c / groups) *
-                                  static_cast<size_t>(shape.kernel_h) * static_cast<size_t>(shape.kernel_w) *
-                                  static_cast<size_t>(shape.in_c / groups);
-  return std::make_unique<GroupedConvLayer<F32Family>>(context, op, part, values, values_per_group,
-                                                       thresholds);
+  return std::make_unique<GroupedConvLayer>(context, op, part, weights, bytes / op.record.groups, thresholds);
 }
 
 }  // namespace phonebit::engine::cpu

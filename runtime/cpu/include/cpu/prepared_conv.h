@@ -1,9 +1,9 @@
-// One convolution without groups: kernel, geometry and packed weights. The families of convolution
-// kernels differ only in types; the code that drives them is written once.
+// One convolution without groups: kernel, geometry and packed weights. The families of convolution kernels
+// differ only in types, which end here: the code that drives them is compiled once.
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
+#include <memory>
 
 #include "cpu/epilogue_binding.h"
 #include "cpu/layer.h"
@@ -17,121 +17,55 @@ inline size_t align_up(size_t bytes) {
   return (bytes + memory::kArenaAlignment - 1) / memory::kArenaAlignment * memory::kArenaAlignment;
 }
 
-struct BinaryFamily {
-  using Kernel = BinaryConvKernel;
-  using Input = uint32_t;
-  using Weight = uint32_t;
-  using Sink = AccumulatorSink;
-  static constexpr double kMacsPerNs = 1000.0;
-};
-
-struct U8Family {
-  using Kernel = U8ConvKernel;
-  using Input = uint8_t;
-  using Weight = uint32_t;
-  using Sink = AccumulatorSink;
-  static constexpr double kMacsPerNs = 200.0;
-};
-
-struct F32Family {
-  using Kernel = F32ConvKernel;
-  using Input = float;
-  using Weight = float;
-  using Sink = Epilogue;
-  static constexpr double kMacsPerNs = 40.0;
-};
-
-/// The same convolution with weights that stay halves in memory.
-struct F16Family {
-  using Kernel = F16ConvKernel;
-  using Input = float;
-  using Weight = uint16_t;
-  using Sink = Epilogue;
-  static constexpr double kMacsPerNs = F32Family::kMacsPerNs;
-};
-
-/// The same with weights that stay 8-bit integers in memory.
-struct W8Family {
-  using Kernel = W8ConvKernel;
-  using Input = float;
-  using Weight = int8_t;
-  using Sink = Epilogue;
-  static constexpr double kMacsPerNs = F32Family::kMacsPerNs;
-};
-
-/// Real weights: sums are float32, so there are no integer thresholds.
-template <class Family>
-constexpr bool is_real = std::is_same_v<typename Family::Sink, Epilogue>;
-
-/// Elements of Input that one pixel takes.
-template <class Family>
-constexpr int pixel_elements(int channels) {
-  return std::is_same_v<Family, BinaryFamily> ? words(channels) : channels;
-}
-
-/// The first kernel of a list that serves the shape; the last one serves all.
-template <class Kernel>
-const Kernel& choose_kernel(const Kernel* const* list, const ConvShape& shape) {
-  while (list[1] != nullptr && !(*list)->supports(shape)) ++list;
-  return **list;
-}
-
-inline const BinaryConvKernel& kernel_for(BinaryFamily, const Isa& isa, const ConvShape& shape) {
-  return choose_kernel(isa.binary_conv, shape);
-}
-inline const U8ConvKernel& kernel_for(U8Family, const Isa& isa, const ConvShape& shape) {
-  return choose_kernel(isa.u8_conv, shape);
-}
-inline const F32ConvKernel& kernel_for(F32Family, const Isa& isa, const ConvShape&) { return *isa.f32_conv; }
-inline const F16ConvKernel& kernel_for(F16Family, const Isa& isa, const ConvShape&) { return *isa.f16_conv; }
-inline const W8ConvKernel& kernel_for(W8Family, const Isa& isa, const ConvShape&) { return *isa.w8_conv; }
-
 /// Memory for weights in a kernel's layout.
 memory::AlignedBuffer packed_buffer(const BuildContext& context, size_t bytes);
 
-template <class Family>
 class PreparedConv {
  public:
-  using Input = typename Family::Input;
-  using Weight = typename Family::Weight;
+  /// What its kernel says about the shape.
+  struct Facts {
+    const char* name;
+    int pixel_tile, prepare_rows;
+    size_t packed_bytes, scratch_bytes;
+    double macs_per_ns;  // to decide how to split work
+  };
 
-  /// `thresholds`: one a channel, or null for the epilogue form. Both arrays are read when the packing list
-  /// runs, into this object, which therefore never moves. Without weights, each image needs pack().
-  PreparedConv(const BuildContext& context, const ConvShape& shape, const Weight* weights,
-               const int32_t* thresholds)
-      : kernel_(&kernel_for(Family{}, context.isa, shape)), shape_(shape) {
-    packed_ = packed_buffer(context, kernel_->packed_bytes(shape_));
-    if (weights != nullptr) context.packing.add([this, weights, thresholds] { pack(weights, thresholds); });
-  }
+  virtual ~PreparedConv() = default;
   PreparedConv(const PreparedConv&) = delete;
   PreparedConv& operator=(const PreparedConv&) = delete;
 
-  const char* name() const { return kernel_->name; }
+  const char* name() const { return facts_.name; }
   const ConvShape& shape() const { return shape_; }
-  int pixel_tile() const { return kernel_->pixel_tile; }
+  int pixel_tile() const { return facts_.pixel_tile; }
   size_t packed_bytes() const { return packed_.size(); }
-  size_t scratch_bytes() const { return kernel_->scratch_bytes(shape_); }
-  int prepare_rows() const { return kernel_->prepare_rows(shape_); }
+  size_t scratch_bytes() const { return facts_.scratch_bytes; }
+  int prepare_rows() const { return facts_.prepare_rows; }
+  double macs_per_ns() const { return facts_.macs_per_ns; }
 
-  void pack(const Weight* weights, [[maybe_unused]] const int32_t* thresholds) const {
-    if constexpr (is_real<Family>)
-      kernel_->pack_weights(shape_, weights, packed_.data());
-    else
-      kernel_->pack_weights(shape_, weights, thresholds, packed_.data());
-  }
-  void prepare(const Input* input, std::byte* scratch, int row_begin, int row_end) const {
-    kernel_->prepare_input(shape_, input, scratch, row_begin, row_end);
-  }
-  void run(const Input* input, const std::byte* scratch, const OutputRange& range,
-           const typename Family::Sink& sink) const {
-    kernel_->run(shape_, packed_.data(), input, scratch, range, sink);
-  }
+  /// Has the weights packed with all others, when the packing list runs, which reads both arrays then.
+  /// `thresholds`: one a channel, or null for the epilogue form.
+  void add_packing(const BuildContext& context, const void* weights, const int32_t* thresholds) const;
+  /// Packs weights of the type that prepare_conv was told.
+  virtual void pack(const void* weights, const int32_t* thresholds) const = 0;
+  virtual void prepare(const void* input, std::byte* scratch, int row_begin, int row_end) const = 0;
+  /// Of float32 values, the sink's epilogue form.
+  virtual void run(const void* input, const std::byte* scratch, const OutputRange& range,
+                   const AccumulatorSink& sink) const = 0;
+
+ protected:
+  PreparedConv(const BuildContext& context, const ConvShape& shape, const Facts& facts)
+      : shape_(shape), packed_(packed_buffer(context, facts.packed_bytes)), facts_(facts) {}
+
+  const ConvShape shape_;
+  const memory::AlignedBuffer packed_;
 
  private:
-  const typename Family::Kernel* kernel_;
-  ConvShape shape_;
-  memory::AlignedBuffer packed_;
+  const Facts facts_;
 };
+
+/// For inputs of packed bits, u8 levels or float32 values. Weights are bits, or of real values f32, f16 or i8.
+std::unique_ptr<PreparedConv> prepare_conv(const BuildContext& context, const ConvShape& shape,
+                                           format::DataType input, format::DataType weights);
 
 /// A convolution's output cut in two directions: pixels and blocks of channels.
 struct RangeSplit {

@@ -1,0 +1,126 @@
+#include "cpu/prepared_conv.h"
+
+#include <type_traits>
+
+#include "analysis/float_weights.h"
+
+namespace phonebit::engine::cpu {
+namespace {
+
+using format::DataType;
+
+/// Elements of its arrays, and multiply-accumulates a nanosecond.
+template <class KernelType, class InputType, class WeightType, int macs_per_ns>
+struct Family {
+  using Kernel = KernelType;
+  using Input = InputType;
+  using Weight = WeightType;
+  /// Real weights: sums are float32, so there are no integer thresholds.
+  static constexpr bool kIsReal = std::is_same_v<Input, float>;
+  static constexpr double kMacsPerNs = macs_per_ns;
+};
+
+using BinaryFamily = Family<BinaryConvKernel, uint32_t, uint32_t, 1000>;
+using U8Family = Family<U8ConvKernel, uint8_t, uint32_t, 200>;
+// Weights stay in memory as they are.
+using F32Family = Family<F32ConvKernel, float, float, 40>;
+using F16Family = Family<F16ConvKernel, float, uint16_t, 40>;
+using W8Family = Family<W8ConvKernel, float, int8_t, 40>;
+
+/// The first kernel of a list that serves the shape; the last one serves all.
+template <class Kernel>
+const Kernel& choose_kernel(const Kernel* const* list, const ConvShape& shape) {
+  while (list[1] != nullptr && !(*list)->supports(shape)) ++list;
+  return **list;
+}
+
+template <class Family>
+class ConvOf final : public PreparedConv {
+ public:
+  using Kernel = typename Family::Kernel;
+
+  ConvOf(const BuildContext& context, const ConvShape& shape, const Kernel& kernel)
+      : PreparedConv(context, shape,
+                     {kernel.name, kernel.pixel_tile, kernel.prepare_rows(shape), kernel.packed_bytes(shape),
+                      kernel.scratch_bytes(shape), Family::kMacsPerNs}),
+        kernel_(kernel) {}
+
+  void pack(const void* weights, [[maybe_unused]] const int32_t* thresholds) const override {
+    const auto* const own = static_cast<const typename Family::Weight*>(weights);
+    if constexpr (Family::kIsReal)
+      kernel_.pack_weights(shape_, own, packed_.data());
+    else
+      kernel_.pack_weights(shape_, own, thresholds, packed_.data());
+  }
+  void prepare(const void* input, std::byte* scratch, int row_begin, int row_end) const override {
+    kernel_.prepare_input(shape_, static_cast<const Input*>(input), scratch, row_begin, row_end);
+  }
+  void run(const void* input, const std::byte* scratch, const OutputRange& range,
+           const AccumulatorSink& sink) const override {
+    const auto* const own = static_cast<const Input*>(input);
+    if constexpr (Family::kIsReal)
+      kernel_.run(shape_, packed_.data(), own, scratch, range, *sink.epilogue);
+    else
+      kernel_.run(shape_, packed_.data(), own, scratch, range, sink);
+  }
+
+ private:
+  using Input = typename Family::Input;
+
+  const Kernel& kernel_;
+};
+
+}  // namespace
+
+memory::AlignedBuffer packed_buffer(const BuildContext& context, size_t bytes) {
+  context.budget.take(bytes, "packed weights");
+  return memory::AlignedBuffer(bytes, "packed weights");
+}
+
+void PreparedConv::add_packing(const BuildContext& context, const void* weights,
+                               const int32_t* thresholds) const {
+  context.packing.add([this, weights, thresholds] { pack(weights, thresholds); });
+}
+
+std::unique_ptr<PreparedConv> prepare_conv(const BuildContext& context, const ConvShape& shape,
+                                           DataType input, DataType weights) {
+  const Isa& isa = context.isa;
+  if (input == DataType::kBit)
+    return std::make_unique<ConvOf<BinaryFamily>>(context, shape, choose_kernel(isa.binary_conv, shape));
+  if (input == DataType::kU8)
+    return std::make_unique<ConvOf<U8Family>>(context, shape, choose_kernel(isa.u8_conv, shape));
+  if (weights == DataType::kI8) return std::make_unique<ConvOf<W8Family>>(context, shape, *isa.w8_conv);
+  if (weights == DataType::kF16) return std::make_unique<ConvOf<F16Family>>(context, shape, *isa.f16_conv);
+  return std::make_unique<ConvOf<F32Family>>(context, shape, *isa.f32_conv);
+}
+
+RangeSplit split_output(const ConvShape& shape, int pixel_tile, size_t weight_bytes, size_t input_bytes,
+                        double work_ns, int threads) {
+  const int pixels = shape.out_h * shape.out_w;
+  const int blocks = (shape.out_c + kChannelBlock - 1) / kChannelBlock;
+  if (work_ns / pixels / blocks * pixel_tile > kLargestPartNs) pixel_tile = 1;
+  const int tiles = (pixels + pixel_tile - 1) / pixel_tile;
+  const int parts = part_count(work_ns, threads);
+  const bool blocks_first = weight_bytes > input_bytes;
+  const int first_units = blocks_first ? blocks : tiles;
+  const int second_units = blocks_first ? tiles : blocks;
+  const int first = std::min(parts, first_units);
+  const int second = std::min((parts + first - 1) / first, second_units);
+  return {{pixels, pixel_tile, blocks_first ? second : first}, {blocks, 1, blocks_first ? first : second}};
+}
+
+double conv_macs(const ConvShape& shape) {
+  return 1.0 * shape.out_h * shape.out_w * shape.out_c * shape.kernel_h * shape.kernel_w * shape.in_c;
+}
+
+const float* float_weights(const BuildContext& context, const loader::Op& op) {
+  const loader::Constant& weights = context.model.constant(op.record.weights);
+  if (weights.dtype == DataType::kF32) return weights.f32();
+  const size_t bytes = analysis::weight_count(context.model, op) * sizeof(float);
+  context.budget.take(bytes, "expanded weights");
+  float* const expanded = context.packing.keep(memory::AlignedBuffer(bytes, "expanded weights"));
+  analysis::write_float_weights(context.model, op, expanded);
+  return expanded;
+}
+
+}  // namespace phonebit::engine::cpu
