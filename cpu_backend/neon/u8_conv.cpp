@@ -12,6 +12,10 @@ namespace {
 void neon_u8_line(const ConvShape& s, const uint8_t* input, int y, uint8_t* out) {
   fill_line(s, u8_line(s), input, y, out);
 }
+void neon_u8_pack(const ConvShape& s, const uint32_t* weights, const int32_t* thresholds, void* packed,
+                  int tap_group, int offset, int positive, int negative) {
+  direct_pack(s, weights, thresholds, packed, tap_group, offset, positive, negative);
+}
 
 const U8ConvKernel* const kU8Conv_neon[] = {&kU8ConvDirect, nullptr};
 

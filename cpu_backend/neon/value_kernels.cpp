@@ -20,6 +20,17 @@ void neon_epilogue(const Epilogue& epilogue, float* v, int pixel0, int count, in
   apply_epilogue(epilogue, v, pixel0, count, channel0, channels);
 }
 
+// Of neon/shared_bytes.h, for 64-bit Arm.
+void neon_pack_bytes(const ConvShape& s, const int8_t* weights, const float* scales, void* packed,
+                     int group_taps, int most_vectors) {
+  pack_bytes(s, weights, scales, packed, group_taps, most_vectors);
+}
+float neon_largest(const float* values, size_t count) { return i8_largest(values, count); }
+void neon_prepare_bytes(const ConvShape& s, const float* input, float multiplier, void* scratch,
+                        int row_begin, int row_end) {
+  i8_prepare_input(s, input, multiplier, scratch, row_begin, row_end);
+}
+
 const F32ConvKernel kF32Conv_neon = kF32Convolution;
 const F16ConvKernel kF16Conv_neon = kF16Convolution;
 const W8ConvKernel kW8Conv_neon = kW8Convolution;

@@ -1,5 +1,6 @@
 // Convolutions of bytes by dot products, compiled with this folder's flags.
 #include "isa_kernels.h"
+#include "neon/shared_bytes.h"
 #include "neon/shared_epilogue.h"
 #include "neon/shared_lines.h"
 #include "portable/intrinsics.h"

@@ -43,9 +43,9 @@ static inline RunGeometry byte_runs(const ConvShape& s) {
 }
 
 /// Groups of taps in a window, each run's last one filled up.
-static inline size_t window_groups(const ConvShape& s) {
+static inline size_t window_groups(const ConvShape& s, int group_taps = kGroupTaps) {
   const RunGeometry runs = byte_runs(s);
-  return (size_t)s.kernel_h * runs.runs_per_row * ((runs.run_length + kGroupTaps - 1) / kGroupTaps);
+  return (size_t)s.kernel_h * runs.runs_per_row * ((runs.run_length + group_taps - 1) / group_taps);
 }
 
 static inline size_t whole_vectors(const ConvShape& s) { return (s.out_c + kLanes - 1) / kLanes * kLanes; }
@@ -73,31 +73,32 @@ PHONEBIT_RARE static size_t i8_packed_bytes(const ConvShape& s) {
   return 2 * channel_array_bytes(s) + window_groups(s) * whole_vectors(s) * kGroupTaps;
 }
 
-static inline int byte_slice_vectors(const ConvShape& s, int channel) {
+static inline int byte_slice_vectors(const ConvShape& s, int channel, int most = kByteVectors) {
   const int left = (s.out_c - channel + kLanes - 1) / kLanes;
-  return left < kByteVectors ? left : kByteVectors;
+  return left < most ? left : most;
 }
 
-PHONEBIT_RARE static void i8_pack_weights(const ConvShape& s, const int8_t* weights, const float* scales,
-                                          void* packed) {
+/// i8_pack_weights for groups of so many taps and slices of so many vectors.
+PHONEBIT_RARE static inline void pack_bytes(const ConvShape& s, const int8_t* weights, const float* scales,
+                                            void* packed, int group_taps, int most_vectors) {
   const ByteConstants at(s, packed);
   const RunGeometry runs = byte_runs(s);
   const int run_count = s.kernel_h * runs.runs_per_row;
-  const size_t taps = window_taps(s), groups = window_groups(s);
-  __builtin_memset(packed, 0, i8_packed_bytes(s));
+  const size_t taps = window_taps(s), groups = window_groups(s, group_taps);
+  __builtin_memset(packed, 0, 2 * channel_array_bytes(s) + groups * whole_vectors(s) * group_taps);
   for (int channel = 0, lanes; channel < s.out_c; channel += lanes) {
-    lanes = byte_slice_vectors(s, channel) * kLanes;
-    int8_t* slice = (int8_t*)at.weights + channel * groups * kGroupTaps;
+    lanes = byte_slice_vectors(s, channel, most_vectors) * kLanes;
+    int8_t* slice = (int8_t*)at.weights + channel * groups * group_taps;
     for (int lane = 0; lane < lanes && channel + lane < s.out_c; lane++) {
       const int8_t* from = weights + (channel + lane) * taps;
-      int8_t* to = slice + lane * kGroupTaps;
+      int8_t* to = slice + lane * group_taps;
       int32_t sum = 0;
       for (int run = 0; run < run_count; run++) {
         for (int tap = 0; tap < runs.run_length; tap++, from++) {
-          to[tap / kGroupTaps * lanes * kGroupTaps + tap % kGroupTaps] = *from;
+          to[tap / group_taps * lanes * group_taps + tap % group_taps] = *from;
           sum += *from;
         }
-        to += (runs.run_length + kGroupTaps - 1) / kGroupTaps * lanes * kGroupTaps;
+        to += (runs.run_length + group_taps - 1) / group_taps * lanes * group_taps;
       }
       ((int32_t*)at.excess)[channel + lane] = kByteOffset * sum;
       ((float*)at.scales)[channel + lane] = scales ? scales[channel + lane] : 1.0f;
@@ -105,10 +106,28 @@ PHONEBIT_RARE static void i8_pack_weights(const ConvShape& s, const int8_t* weig
   }
 }
 
-static size_t i8_scratch_bytes(const ConvShape& s) {
-  return (size_t)map_rows(s) * map_columns(s) * s.in_c + kGroupTaps - 1;  // the last group may reach beyond
+static void i8_pack_weights(const ConvShape& s, const int8_t* weights, const float* scales, void* packed) {
+#if defined(PHONEBIT_SHARED_BYTES)
+  neon_pack_bytes(s, weights, scales, packed, kGroupTaps, kByteVectors);
+#else
+  pack_bytes(s, weights, scales, packed, kGroupTaps, kByteVectors);
+#endif
 }
 
+/// What the last group may read behind the map.
+constexpr int kMapSlack = 7;
+static_assert(kGroupTaps <= kMapSlack + 1);
+
+static size_t i8_scratch_bytes(const ConvShape& s) {
+  return (size_t)map_rows(s) * map_columns(s) * s.in_c + kMapSlack;
+}
+
+static int i8_prepare_rows(const ConvShape& s) { return map_rows(s); }
+
+#if defined(PHONEBIT_SHARED_BYTES)
+constexpr auto i8_largest = neon_largest;
+constexpr auto i8_prepare_input = neon_prepare_bytes;
+#else
 static float i8_largest(const float* values, size_t count) {
   FloatVector largest = {};
   size_t i = 0;
@@ -141,8 +160,6 @@ static inline void quantize_run(const float* from, size_t count, float multiplie
   __builtin_memcpy(to + i, bytes, count - i);
 }
 
-static int i8_prepare_rows(const ConvShape& s) { return map_rows(s); }
-
 static void i8_prepare_input(const ConvShape& s, const float* input, float multiplier, void* scratch,
                              int row_begin, int row_end) {
   const int width = map_columns(s);
@@ -162,8 +179,9 @@ static void i8_prepare_input(const ConvShape& s, const float* input, float multi
     __builtin_memset(row + (left + inside) * channels, kByteOffset, (width - left - inside) * channels);
   }
   if (row_end == map_rows(s))
-    __builtin_memset((uint8_t*)scratch + row_end * width * channels, kByteOffset, kGroupTaps - 1);
+    __builtin_memset((uint8_t*)scratch + row_end * width * channels, kByteOffset, kMapSlack);
 }
+#endif
 
 /// What the tiles of one slice share.
 struct ByteSlice {

@@ -91,18 +91,29 @@ static size_t direct_packed_bytes(const ConvShape& s) {
   return u8_constants_bytes(s) + u8_limits_bytes(s) + filters;
 }
 
-PHONEBIT_RARE static void direct_pack_weights(const ConvShape& s, const uint32_t* weights,
-                                              const int32_t* thresholds, void* packed) {
-  u8_pack_constants(s, weights, thresholds, packed);
+/// direct_pack_weights for groups of so many taps, lines that hold x - offset, and bytes for +1 and -1.
+PHONEBIT_RARE static inline void direct_pack(const ConvShape& s, const uint32_t* weights,
+                                             const int32_t* thresholds, void* packed, int tap_group,
+                                             int offset, int positive, int negative) {
+  u8_pack_constants(s, weights, thresholds, packed, offset);
   uint8_t* filters = (uint8_t*)packed + u8_constants_bytes(s) + u8_limits_bytes(s);
-  const size_t block_bytes = (size_t)tap_groups(s) * kChannelBlock * kTapGroup;
+  const size_t block_bytes = (size_t)tap_groups(s, tap_group) * kChannelBlock * tap_group;
   __builtin_memset(filters, 0, block_count(s) * block_bytes);
   for_each_u8_weight(s, weights, [&](int channel, int tap, int weight) {
     uint8_t* group =
-        filters + channel / kChannelBlock * block_bytes + tap / kTapGroup * kChannelBlock * kTapGroup;
-    const int value = weight > 0 ? kU8Positive : kU8Negative;
-    group[channel % kChannelBlock * kTapGroup + tap % kTapGroup] = (uint8_t)value;
+        filters + channel / kChannelBlock * block_bytes + tap / tap_group * kChannelBlock * tap_group;
+    const int value = weight > 0 ? positive : negative;
+    group[channel % kChannelBlock * tap_group + tap % tap_group] = (uint8_t)value;
   });
+}
+
+static void direct_pack_weights(const ConvShape& s, const uint32_t* weights, const int32_t* thresholds,
+                                void* packed) {
+#if defined(PHONEBIT_SHARED_LINES)
+  neon_u8_pack(s, weights, thresholds, packed, kTapGroup, kLineOffset, kU8Positive, kU8Negative);
+#else
+  direct_pack(s, weights, thresholds, packed, kTapGroup, kLineOffset, kU8Positive, kU8Negative);
+#endif
 }
 
 /// A pixel's bits of kVectors vectors of channels from `first` on, in order: the first of a word clears the

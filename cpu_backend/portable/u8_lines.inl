@@ -43,8 +43,8 @@ static inline U8Line u8_line(const ConvShape& s) {
   return line;
 }
 
-static inline int tap_groups(const ConvShape& s) {
-  return (s.kernel_h * s.kernel_w * s.in_c + kTapGroup - 1) / kTapGroup;
+static inline int tap_groups(const ConvShape& s, int group = kTapGroup) {
+  return (s.kernel_h * s.kernel_w * s.in_c + group - 1) / group;
 }
 
 static size_t u8_scratch_bytes(const ConvShape& s) { return s.out_h * u8_line(s).line_bytes; }
