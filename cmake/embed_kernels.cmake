@@ -4,7 +4,7 @@
 #
 # LEFT_OUT: lines of the table that name a kernel that ends so are not written.
 #
-# Without what nobody reads: comments, indentation and runs of blanks, a third of the bytes. The runtime reads @tune, @geometry and @channels
+# Without what nobody reads: comments, indentation, runs of blanks and those around operators, a third of the bytes. The runtime reads @tune, @geometry and @channels
 # lines, and @kernel says whose text it is; what these explain goes, too. Lines stay, so that those of a build log are those of the files.
 # Then all of them are compressed together, which makes a fifth of that.
 file(STRINGS "${LIST}" PATHS)
@@ -18,6 +18,9 @@ foreach(PATH IN LISTS PATHS)
     string(REGEX REPLACE "@kernel|@tune|@geometry|@channels" "// \\0" TEXT "${TEXT}")
     string(REGEX REPLACE "(@kernel [^ \n]+|@tune [^}\n]+} = -?[0-9]+)[^\n]*" "\\1" TEXT "${TEXT}")
     string(REPLACE "\n " "\n" TEXT "${TEXT}")
+    string(REGEX REPLACE "([,;]) " "\\1" TEXT "${TEXT}")
+    # Behind a brace ends what a @tune line may be.
+    string(REGEX REPLACE "([^}]) (=|==|<|<=|>|>=|!=|&&|[|][|]|[?]|:|<<|>>|[*+]|[|&^+*-]=) " "\\1\\2" TEXT "${TEXT}")
   else()
     string(REGEX REPLACE "#[^\n]*" "" TEXT "${TEXT}")
     if(LEFT_OUT)

@@ -100,12 +100,12 @@ bool load(const std::string& path, Library& into) {
   std::string problem;
   void* const handle = system::load_library(path.c_str(), problem);
   if (handle == nullptr) {
-    into.problem += "\n  " + path + ": " + problem;
+    into.problem += format_text("\n  %s: %s", path.c_str(), problem.c_str());
     return false;
   }
   Api functions;
   if (const char* const missing = resolve(handle, functions)) {
-    into.problem += "\n  " + path + ": has no function " + missing + "; OpenCL 1.2 is needed";
+    into.problem += format_text("\n  %s: has no function %s; OpenCL 1.2 is needed", path.c_str(), missing);
     system::unload_library(handle);
     return false;
   }
@@ -166,79 +166,90 @@ const std::string& library_path() {
 }
 
 std::string name_of_status(cl_int status) {
-  static const std::pair<cl_int, const char*> names[] = {
-      {0, "CL_SUCCESS"},
-      {-1, "CL_DEVICE_NOT_FOUND"},
-      {-2, "CL_DEVICE_NOT_AVAILABLE"},
-      {-3, "CL_COMPILER_NOT_AVAILABLE"},
-      {-4, "CL_MEM_OBJECT_ALLOCATION_FAILURE"},
-      {-5, "CL_OUT_OF_RESOURCES"},
-      {-6, "CL_OUT_OF_HOST_MEMORY"},
-      {-7, "CL_PROFILING_INFO_NOT_AVAILABLE"},
-      {-8, "CL_MEM_COPY_OVERLAP"},
-      {-9, "CL_IMAGE_FORMAT_MISMATCH"},
-      {-10, "CL_IMAGE_FORMAT_NOT_SUPPORTED"},
-      {-11, "CL_BUILD_PROGRAM_FAILURE"},
-      {-12, "CL_MAP_FAILURE"},
-      {-13, "CL_MISALIGNED_SUB_BUFFER_OFFSET"},
-      {-14, "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST"},
-      {-15, "CL_COMPILE_PROGRAM_FAILURE"},
-      {-16, "CL_LINKER_NOT_AVAILABLE"},
-      {-17, "CL_LINK_PROGRAM_FAILURE"},
-      {-18, "CL_DEVICE_PARTITION_FAILED"},
-      {-19, "CL_KERNEL_ARG_INFO_NOT_AVAILABLE"},
-      {-30, "CL_INVALID_VALUE"},
-      {-31, "CL_INVALID_DEVICE_TYPE"},
-      {-32, "CL_INVALID_PLATFORM"},
-      {-33, "CL_INVALID_DEVICE"},
-      {-34, "CL_INVALID_CONTEXT"},
-      {-35, "CL_INVALID_QUEUE_PROPERTIES"},
-      {-36, "CL_INVALID_COMMAND_QUEUE"},
-      {-37, "CL_INVALID_HOST_PTR"},
-      {-38, "CL_INVALID_MEM_OBJECT"},
-      {-39, "CL_INVALID_IMAGE_FORMAT_DESCRIPTOR"},
-      {-40, "CL_INVALID_IMAGE_SIZE"},
-      {-41, "CL_INVALID_SAMPLER"},
-      {-42, "CL_INVALID_BINARY"},
-      {-43, "CL_INVALID_BUILD_OPTIONS"},
-      {-44, "CL_INVALID_PROGRAM"},
-      {-45, "CL_INVALID_PROGRAM_EXECUTABLE"},
-      {-46, "CL_INVALID_KERNEL_NAME"},
-      {-47, "CL_INVALID_KERNEL_DEFINITION"},
-      {-48, "CL_INVALID_KERNEL"},
-      {-49, "CL_INVALID_ARG_INDEX"},
-      {-50, "CL_INVALID_ARG_VALUE"},
-      {-51, "CL_INVALID_ARG_SIZE"},
-      {-52, "CL_INVALID_KERNEL_ARGS"},
-      {-53, "CL_INVALID_WORK_DIMENSION"},
-      {-54, "CL_INVALID_WORK_GROUP_SIZE"},
-      {-55, "CL_INVALID_WORK_ITEM_SIZE"},
-      {-56, "CL_INVALID_GLOBAL_OFFSET"},
-      {-57, "CL_INVALID_EVENT_WAIT_LIST"},
-      {-58, "CL_INVALID_EVENT"},
-      {-59, "CL_INVALID_OPERATION"},
-      {-60, "CL_INVALID_GL_OBJECT"},
-      {-61, "CL_INVALID_BUFFER_SIZE"},
-      {-62, "CL_INVALID_MIP_LEVEL"},
-      {-63, "CL_INVALID_GLOBAL_WORK_SIZE"},
-      {-64, "CL_INVALID_PROPERTY"},
-      {-65, "CL_INVALID_IMAGE_DESCRIPTOR"},
-      {-66, "CL_INVALID_COMPILER_OPTIONS"},
-      {-67, "CL_INVALID_LINKER_OPTIONS"},
-      {-68, "CL_INVALID_DEVICE_PARTITION_COUNT"},
-      {-69, "CL_INVALID_PIPE_SIZE"},
-      {-70, "CL_INVALID_DEVICE_QUEUE"},
-      {-71, "CL_INVALID_SPEC_ID"},
-      {-72, "CL_MAX_SIZE_RESTRICTION_EXCEEDED"},
-      {-1001, "CL_PLATFORM_NOT_FOUND_KHR"},
-      {-1138, "CL_INVALID_COMMAND_BUFFER_KHR"},
-      {-1139, "CL_INVALID_SYNC_POINT_WAIT_LIST_KHR"},
-      {-1140, "CL_INCOMPATIBLE_COMMAND_QUEUE_KHR"},
+  // One text for each run of numbers: a table of addresses would take 2 kB of a phone's library.
+  struct Run {
+    cl_int first, last;
+    const char* names;
   };
-  for (const auto& [number, name] : names) {
-    if (number == status) return name;
+  static const Run runs[] = {
+      {0, -19,
+       "SUCCESS\0"
+       "DEVICE_NOT_FOUND\0"
+       "DEVICE_NOT_AVAILABLE\0"
+       "COMPILER_NOT_AVAILABLE\0"
+       "MEM_OBJECT_ALLOCATION_FAILURE\0"
+       "OUT_OF_RESOURCES\0"
+       "OUT_OF_HOST_MEMORY\0"
+       "PROFILING_INFO_NOT_AVAILABLE\0"
+       "MEM_COPY_OVERLAP\0"
+       "IMAGE_FORMAT_MISMATCH\0"
+       "IMAGE_FORMAT_NOT_SUPPORTED\0"
+       "BUILD_PROGRAM_FAILURE\0"
+       "MAP_FAILURE\0"
+       "MISALIGNED_SUB_BUFFER_OFFSET\0"
+       "EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST\0"
+       "COMPILE_PROGRAM_FAILURE\0"
+       "LINKER_NOT_AVAILABLE\0"
+       "LINK_PROGRAM_FAILURE\0"
+       "DEVICE_PARTITION_FAILED\0"
+       "KERNEL_ARG_INFO_NOT_AVAILABLE\0"},
+      {-30, -72,
+       "INVALID_VALUE\0"
+       "INVALID_DEVICE_TYPE\0"
+       "INVALID_PLATFORM\0"
+       "INVALID_DEVICE\0"
+       "INVALID_CONTEXT\0"
+       "INVALID_QUEUE_PROPERTIES\0"
+       "INVALID_COMMAND_QUEUE\0"
+       "INVALID_HOST_PTR\0"
+       "INVALID_MEM_OBJECT\0"
+       "INVALID_IMAGE_FORMAT_DESCRIPTOR\0"
+       "INVALID_IMAGE_SIZE\0"
+       "INVALID_SAMPLER\0"
+       "INVALID_BINARY\0"
+       "INVALID_BUILD_OPTIONS\0"
+       "INVALID_PROGRAM\0"
+       "INVALID_PROGRAM_EXECUTABLE\0"
+       "INVALID_KERNEL_NAME\0"
+       "INVALID_KERNEL_DEFINITION\0"
+       "INVALID_KERNEL\0"
+       "INVALID_ARG_INDEX\0"
+       "INVALID_ARG_VALUE\0"
+       "INVALID_ARG_SIZE\0"
+       "INVALID_KERNEL_ARGS\0"
+       "INVALID_WORK_DIMENSION\0"
+       "INVALID_WORK_GROUP_SIZE\0"
+       "INVALID_WORK_ITEM_SIZE\0"
+       "INVALID_GLOBAL_OFFSET\0"
+       "INVALID_EVENT_WAIT_LIST\0"
+       "INVALID_EVENT\0"
+       "INVALID_OPERATION\0"
+       "INVALID_GL_OBJECT\0"
+       "INVALID_BUFFER_SIZE\0"
+       "INVALID_MIP_LEVEL\0"
+       "INVALID_GLOBAL_WORK_SIZE\0"
+       "INVALID_PROPERTY\0"
+       "INVALID_IMAGE_DESCRIPTOR\0"
+       "INVALID_COMPILER_OPTIONS\0"
+       "INVALID_LINKER_OPTIONS\0"
+       "INVALID_DEVICE_PARTITION_COUNT\0"
+       "INVALID_PIPE_SIZE\0"
+       "INVALID_DEVICE_QUEUE\0"
+       "INVALID_SPEC_ID\0"
+       "MAX_SIZE_RESTRICTION_EXCEEDED\0"},
+      {-1001, -1001, "PLATFORM_NOT_FOUND_KHR"},
+      {-1138, -1140,
+       "INVALID_COMMAND_BUFFER_KHR\0"
+       "INVALID_SYNC_POINT_WAIT_LIST_KHR\0"
+       "INCOMPATIBLE_COMMAND_QUEUE_KHR"},
+  };
+  for (const Run& run : runs) {
+    if (status > run.first || status < run.last) continue;
+    const char* name = run.names;
+    for (cl_int at = run.first; at > status; --at) name += std::strlen(name) + 1;
+    return format_text("CL_%s", name);
   }
-  return "CL error " + std::to_string(status);
+  return format_text("CL error %d", status);
 }
 
 void check(cl_int status, const char* function, const char* what) {
