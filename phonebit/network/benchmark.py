@@ -78,9 +78,8 @@ def benchmark(
     """Time forward passes one by one, with canary loops between the tenths; ``Network.bench``."""
     if runs < 1 or warmup < 0:
         raise InputError("too few", expected="runs >= 1, warmup >= 0", got=f"{runs}, {warmup}")
-    inputs = dict(
-        zip((info.name for info in network.inputs), check_inputs(x, network.inputs), strict=True)
-    )
+    arrays = check_inputs(x, network.inputs, network.preprocessing)
+    inputs = dict(zip((info.name for info in network.inputs), arrays, strict=True))
     for _ in range(warmup):
         network.forward(inputs)
     while network.coexec.get("is_on_trial"):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,26 +33,73 @@ DTYPE_ADVICE = {
     "f32": "convert it with x.astype(np.float32), in PyTorch x.float()",
 }
 
+LEVELS_ADVICE = (
+    "convert the model with --input-range or --preprocessing, or normalise the image as in "
+    "training and pass float32"
+)
 
-def check_inputs(x: Any, expected: Sequence[TensorInfo]) -> list[NDArray[Any]]:
+
+def check_inputs(
+    x: Any, expected: Sequence[TensorInfo], with_rule: Collection[str] = ()
+) -> list[NDArray[Any]]:
     """Bring what a user passed to ``forward`` into the order and layout that the runtime reads.
+
+    Values are not looked at: the runtime does that while it copies them.
 
     Args:
         x: one array, or a mapping from input name to array; (N, height, width, channels), or (N, C)
             for an input without a map.
         expected: the network's inputs.
+        with_rule: names of inputs with a preprocessing rule, which also take levels (uint8).
 
     Returns:
         C-contiguous arrays of shape (N, height, width, channels), one an input, the same N >= 1.
 
     Raises:
-        InputError: if an input is missing or unknown, or an array has another dtype or shape, is
-            empty, or holds NaN or infinity.
+        InputError: if an input is missing or unknown, or an array has another dtype or shape, or is
+            empty.
     """
     arrays = arrays_by_name(x, expected)
-    checked = [check_array(arrays[info.name], info) for info in expected]
+    checked = [check_array(arrays[info.name], info, info.name in with_rule) for info in expected]
     check_batches({info.name: len(array) for info, array in zip(expected, checked, strict=True)})
     return checked
+
+
+def check_form(x: Any, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]) -> None:
+    """Check that what a user passed to ``forward`` says what form the results have.
+
+    Raises:
+        InputError: if it is no mapping, but there are several outputs.
+    """
+    if isinstance(x, Mapping) or len(outputs) == 1:
+        return
+    names = ", ".join(f"'{info.name}'" for info in outputs)
+    raise InputError(
+        f"the network has {len(outputs)} outputs: {names}",
+        expected=f"a dict from input name to array: {{'{inputs[0].name}': x}}",
+        got=type(x).__name__,
+    )
+
+
+def check_finite(arrays: Sequence[NDArray[Any]], expected: Sequence[TensorInfo]) -> None:
+    """Check the values of arrays that passed ``check_inputs``.
+
+    Raises:
+        InputError: if one holds NaN or infinity.
+    """
+    for array, info in zip(arrays, expected, strict=True):
+        if array.dtype == np.float32:
+            _check_finite(array, info)
+
+
+@contextmanager
+def explained(arrays: Sequence[NDArray[Any]], expected: Sequence[TensorInfo]) -> Iterator[None]:
+    """Where the runtime refuses arrays for their values, count these and say what to do."""
+    try:
+        yield
+    except InputError:
+        check_finite(arrays, expected)
+        raise
 
 
 def check_batches(batches: Mapping[str, int]) -> int:
@@ -114,19 +162,20 @@ def arrays_by_name(
     return x
 
 
-def check_array(array: Any, info: TensorInfo) -> NDArray[Any]:
+def check_array(array: Any, info: TensorInfo, has_rule: bool = False) -> NDArray[Any]:
     """Check one input array.
 
     Args:
         array: NumPy's, or one with ``__dlpack__``; (N, height, width, channels), or (N, C) if the
             input's height and width are 1.
         info: what the network expects.
+        has_rule: whether uint8 will do where it expects float32.
 
     Returns:
         The same values, C-contiguous, (N, height, width, channels).
 
     Raises:
-        InputError: if dtype, shape or a value is not what the network can take, or is masked.
+        InputError: if dtype or shape is not what the network can take, or values are masked.
     """
     dtype = NUMPY_DTYPES[info.dtype]
     array = as_numpy(array, info)
@@ -137,18 +186,18 @@ def check_array(array: Any, info: TensorInfo) -> NDArray[Any]:
             expected="a plain NumPy array",
             hint="say what these values are with x.filled(value)",
         )
-    if array.dtype != dtype:
+    is_levels = info.dtype == "f32" and array.dtype == np.uint8
+    if array.dtype != dtype and not (is_levels and has_rule):
         raise InputError(
-            "wrong element type",
+            "the file does not say which values the levels of an image stand for"
+            if is_levels
+            else "wrong element type",
             where=f"input '{info.name}'",
-            expected=dtype.name,
+            expected="float32 or uint8" if has_rule and info.dtype == "f32" else dtype.name,
             got=array.dtype,
-            hint=DTYPE_ADVICE[info.dtype],
+            hint=LEVELS_ADVICE if is_levels else DTYPE_ADVICE[info.dtype],
         )
-    array = np.asarray(array).reshape(check_shape(array.shape, info))
-    if info.dtype == "f32":
-        _check_finite(array, info)
-    return np.ascontiguousarray(array)
+    return np.ascontiguousarray(np.asarray(array).reshape(check_shape(array.shape, info)))
 
 
 def as_numpy(array: Any, info: TensorInfo) -> NDArray[Any]:

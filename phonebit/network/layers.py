@@ -10,7 +10,7 @@ import numpy as np
 from phonebit.errors import InputError
 from phonebit.layer_info import LayerProfile, PartProfile, make_profiles
 from phonebit.network.description import NetworkDescription
-from phonebit.network.input_checks import Array, ArrayLike, check_inputs
+from phonebit.network.input_checks import Array, ArrayLike, check_inputs, explained
 
 if TYPE_CHECKING:
     from phonebit.planner.plan.execution_plan import PlannedPart
@@ -31,7 +31,9 @@ class NetworkLayers(NetworkDescription):
         Raises:
             InputError: as for ``forward``.
         """
-        return dict(self._engine.activations(check_inputs(x, self._inputs)))
+        arrays = check_inputs(x, self._inputs, self._preprocessing)
+        with explained(arrays, self._inputs):
+            return dict(self._engine.activations(arrays))
 
     def profile(
         self, x: ArrayLike | Mapping[str, ArrayLike], repeats: int = 10
@@ -50,8 +52,10 @@ class NetworkLayers(NetworkDescription):
         """
         if repeats < 1:
             raise InputError("too few", where="repeats", expected="at least 1", got=repeats)
-        arrays = check_inputs(x, self._inputs)
-        return make_profiles(self._layers, self._engine.profile(arrays, repeats), len(arrays[0]))
+        arrays = check_inputs(x, self._inputs, self._preprocessing)
+        with explained(arrays, self._inputs):
+            milliseconds = self._engine.profile(arrays, repeats)
+        return make_profiles(self._layers, milliseconds, len(arrays[0]))
 
     def profile_parts(self, repeats: int = 10) -> list[PartProfile]:
         """Measure what each processor of "gpu+cpu" computes of each layer, as the plan says.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -18,13 +18,14 @@ from phonebit.devices.loading import (
     Synchronization,
     open_engine,
 )
-from phonebit.errors import DeviceError, InputError, PhoneBitWarning
+from phonebit.errors import DeviceError, PhoneBitWarning
 from phonebit.network.benchmark import Benchmark, benchmark
 from phonebit.network.device_arrays import forward_on_device, holds_device_arrays
 from phonebit.network.host_outputs import named_results
-from phonebit.network.input_checks import Array, ArrayLike, check_inputs
+from phonebit.network.input_checks import Array, ArrayLike, check_form, check_inputs, explained
 from phonebit.network.layers import NetworkLayers
 from phonebit.network.random_inputs import random_inputs
+from phonebit.network.stream import Finish, Stream
 
 if TYPE_CHECKING:
     import pyopencl as cl
@@ -235,7 +236,10 @@ class Network(NetworkLayers):
         Args:
             x: (N, height, width, channels), N >= 1, of the dtype that ``inputs`` says (uint8 or
                 float32); (N, C) will do where height and width are 1; on a device C-contiguous. A
-                dict from input name to array if there are several inputs or outputs.
+                dict from input name to array if there are several inputs or outputs. NumPy's may
+                also be uint8 levels of images in the size of a float32 input for which
+                ``preprocessing`` has a rule: they are copied to the device as bytes, and their
+                values computed there, with the bits of ``Preprocessing.values``.
             out: an array for the result, or a dict from output name to array, with the shapes and
                 dtypes of the results. The runtime writes into device arrays itself; NumPy's are
                 copied into.
@@ -253,14 +257,7 @@ class Network(NetworkLayers):
             DeviceError: for device arrays if the network runs on the CPU; if the device fails.
             CancelledError: if another thread called ``cancel``.
         """
-        by_name = isinstance(x, Mapping)
-        if not by_name and len(self._outputs) > 1:
-            names = ", ".join(f"'{info.name}'" for info in self._outputs)
-            raise InputError(
-                f"the network has {len(self._outputs)} outputs: {names}",
-                expected=f"a dict from input name to array: {{'{self._inputs[0].name}': x}}",
-                got=type(x).__name__,
-            )
+        check_form(x, self._inputs, self._outputs)
         engine = (
             self._engine
         )  # stays until the end of the pass if another thread closes the network
@@ -268,12 +265,50 @@ class Network(NetworkLayers):
             infos = (self._inputs, self._outputs)
             results = forward_on_device(engine, self.queue, infos, x, out)
         else:
-            arrays = engine.forward(check_inputs(x, self._inputs))
+            inputs = check_inputs(x, self._inputs, self._preprocessing)
+            with explained(inputs, self._inputs):
+                arrays = engine.forward(inputs)
             results = named_results(arrays, self._outputs, out)
             self._warn_of_failures(engine)
-        return results if by_name else next(iter(results.values()))
+        return results if isinstance(x, Mapping) else next(iter(results.values()))
 
     __call__ = forward
+
+    def stream(self, batches: Iterable[Any] | AsyncIterable[Any]) -> Stream:
+        """Run the network on batch after batch, for high throughput on a GPU.
+
+        The device computes a batch while the next one is uploaded and the last result is copied
+        back. ::
+
+            for scores in network.stream(batches):
+                ...
+            async for scores in network.stream(batches):
+                ...
+
+        Args:
+            batches: NumPy arrays or dicts as for ``forward``, of any batch sizes; a batch may
+                change when the next one is asked for. For ``async for`` also an async source.
+
+        Returns:
+            What ``forward`` returns for each batch, in order. Errors are raised as in ``forward``
+            and end the stream.
+        """
+        return Stream(self._begin, batches)
+
+    def _begin(self, x: Any) -> Finish:
+        """Begin a pass of ``stream``."""
+        check_form(x, self._inputs, self._outputs)
+        engine = self._engine
+        arrays = check_inputs(x, self._inputs, self._preprocessing)
+        with explained(arrays, self._inputs):
+            begun = engine.begin(arrays)
+
+        def finish() -> Any:
+            results = named_results(begun.finish(), self._outputs, None)
+            self._warn_of_failures(engine)
+            return results if isinstance(x, Mapping) else next(iter(results.values()))
+
+        return finish
 
     def bench(
         self,

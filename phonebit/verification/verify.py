@@ -12,7 +12,13 @@ from phonebit.converter.reader import read_graph
 from phonebit.errors import InputError
 from phonebit.floating_point import rounds_by_default
 from phonebit.network import Network
-from phonebit.network.input_checks import ArrayLike, arrays_by_name, as_numpy, check_inputs
+from phonebit.network.input_checks import (
+    ArrayLike,
+    arrays_by_name,
+    as_numpy,
+    check_finite,
+    check_inputs,
+)
 from phonebit.verification.default_inputs import default_inputs
 from phonebit.verification.end_to_end import EndToEndChecker
 from phonebit.verification.layers import LayerChecker
@@ -161,4 +167,5 @@ def _arrays(
     arrays = {info.name: as_numpy(named[info.name], info) for info in network.inputs}
     ordered = to_nhwc(arrays, network.inputs, layout, origin.trained_with in ("PyTorch", "ONNX"))
     checked = check_inputs(ordered, network.inputs)
+    check_finite(checked, network.inputs)
     return {info.name: array for info, array in zip(network.inputs, checked, strict=True)}

@@ -22,6 +22,7 @@ void copy_buffers(const Given* list, int32_t count, size_t expected, const char*
 inline void copy_inputs(const Network& network, const phonebit_input* inputs, int32_t count,
                         std::vector<InputBuffer>& copy) {
   copy_buffers(inputs, count, network.inputs().size(), "inputs", copy);
+  for (size_t i = 0; i < copy.size(); ++i) copy[i].is_levels = network.takes_levels(i);
 }
 
 inline void copy_outputs(const Network& network, const phonebit_output* outputs, int32_t count,

@@ -11,22 +11,30 @@
 
 namespace phonebit::engine::c_api {
 
-phonebit_status Job::forward(Network& network) noexcept {
-  return guarded([&] {
+template <class Step>
+void Job::attempt(const Step& step) noexcept {
+  if (result_ != PHONEBIT_OK) return;
+  result_ = guarded([&] {
     // A request between the engine's look at its count of cancellations and here would be lost, hence the
-    // look at the flag on both sides of the pass.
-    if (!is_cancelled_.load()) network.forward(pass_.inputs, pass_.outputs, pass_.batch);
+    // look at the flag on both sides of the step.
+    if (!is_cancelled_.load()) step();
     if (is_cancelled_.load()) fail(ErrorCode::cancelled, "the pass was cancelled; its results are undefined");
   });
+  if (result_ == PHONEBIT_OK) return;
+  // A copy: what `done` calls may fail, and change this thread's last error. A short text needs no memory.
+  if (guarded([&] { error_ = phonebit_last_error(); }) != PHONEBIT_OK) error_ = "no memory";
 }
 
-void Job::run(Network& network) noexcept {
-  const phonebit_status status = forward(network);
-  if (status != PHONEBIT_OK) guarded([&] { error_ = phonebit_last_error(); });
-  // A copy: what `done` calls may fail, and change this thread's last error.
-  if (pass_.done != nullptr) pass_.done(pass_.user, status, error_.c_str());
+void Job::begin(Network& network) noexcept {
+  attempt([&] { begun_ = network.begin(pass_.inputs, pass_.outputs, pass_.batch); });
+}
+
+void Job::finish(Network& network) noexcept {
+  attempt([&] { network.finish(*begun_); });
+  begun_.reset();
+  if (pass_.done != nullptr) pass_.done(pass_.user, result_, error_.c_str());
   const std::lock_guard<std::mutex> lock(mutex_);
-  status_ = status;
+  status_ = result_;
   done_.notify_all();
 }
 
@@ -89,7 +97,8 @@ void JobQueue::cancel() {
   if (!is_left_behind()) {
     const std::lock_guard<std::mutex> lock(own_->mutex);
     for (const std::shared_ptr<Job>& job : own_->waiting) job->cancel();
-    if (own_->running != nullptr) own_->running->cancel();
+    for (const std::shared_ptr<Job>& job : {own_->begun, own_->running})
+      if (job != nullptr) job->cancel();
   }
   network_.cancel();
 }
@@ -98,12 +107,17 @@ void JobQueue::work() {
   Shared& own = *own_;
   std::unique_lock<std::mutex> lock(own.mutex);
   for (;;) {
-    own.woken.wait(lock, [&] { return own.is_stopping || !own.waiting.empty(); });
-    if (own.waiting.empty()) return;
-    own.running = std::move(own.waiting.front());
-    own.waiting.pop_front();
+    if (own.begun == nullptr) own.woken.wait(lock, [&] { return own.is_stopping || !own.waiting.empty(); });
+    own.running = std::move(own.begun);
+    if (!own.waiting.empty()) {
+      own.begun = std::move(own.waiting.front());
+      own.waiting.pop_front();
+    }
+    if (own.begun == nullptr && own.running == nullptr) return;
+    const std::shared_ptr<Job> begun = own.begun, running = own.running;
     lock.unlock();
-    own.running->run(network_);
+    if (begun != nullptr) begun->begin(network_);
+    if (running != nullptr) running->finish(network_);
     lock.lock();
     own.running.reset();
   }

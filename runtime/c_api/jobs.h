@@ -27,13 +27,15 @@ struct Pass {
 };
 
 /// One pass, shared by the queue and the caller's handle: either may go first. Members may be called from any
-/// thread, run() once.
+/// thread, begin() and finish() once.
 class Job {
  public:
   explicit Job(Pass&& pass) : pass_(std::move(pass)) {}
 
-  /// Runs the pass, calls its `done`, and then counts as done.
-  void run(Network& network) noexcept;
+  /// Begins the pass.
+  void begin(Network& network) noexcept;
+  /// Ends the pass, calls its `done`, and then counts as done.
+  void finish(Network& network) noexcept;
 
   /// Makes PHONEBIT_CANCELLED of a job that is not done. One that has begun also needs Network::cancel.
   void cancel() { is_cancelled_.store(true); }
@@ -46,9 +48,13 @@ class Job {
   const std::string& error() const { return error_; }
 
  private:
-  phonebit_status forward(Network& network) noexcept;
+  /// Does a step of the pass, and keeps why it failed. Nothing where one before it did.
+  template <class Step>
+  void attempt(const Step& step) noexcept;
 
   Pass pass_;
+  std::shared_ptr<Network::Pass> begun_;
+  phonebit_status result_ = PHONEBIT_OK;
   const unsigned generation_ = threads::fork_generation();
   std::atomic<bool> is_cancelled_{false};
   std::string error_;
@@ -79,7 +85,7 @@ class JobQueue {
     std::mutex mutex;  // guards all below
     std::condition_variable woken;
     std::list<std::shared_ptr<Job>> waiting;
-    std::shared_ptr<Job> running;
+    std::shared_ptr<Job> begun, running;  // one begins while the one before it is finished
     bool is_stopping = false;
     std::thread thread;
   };

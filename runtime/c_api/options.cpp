@@ -99,6 +99,10 @@ phonebit_status phonebit_options_set_in_place(phonebit_options* options, int32_t
   return guarded([&] { of(options).in_place = is_on != 0; });
 }
 
+phonebit_status phonebit_options_set_levels(phonebit_options* options, int32_t is_on) {
+  return guarded([&] { of(options).levels = is_on != 0; });
+}
+
 phonebit_status phonebit_options_set_trial(phonebit_options* options, int32_t is_on) {
   return guarded([&] { of(options).trial = is_on != 0; });
 }

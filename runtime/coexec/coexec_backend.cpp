@@ -59,6 +59,7 @@ CoexecBackend::CoexecBackend(const Model& model, std::shared_ptr<opencl::Context
       isa_(isa),
       options_(options),
       pool_(std::move(pool)),
+      levels_(model, isa, pool_),
       programs_(context_, opencl::cache_directory(options.cache_directory)),
       sharing_(choose_sharing(context_->device(), options.sharing)),
       synchronization_(choose_synchronization(context_->device(), options.synchronization)) {
@@ -129,8 +130,7 @@ void CoexecBackend::make_alone(Runner runner) {
   if (runner == Runner::cpu)
     cpu_alone_ = std::make_unique<cpu::CpuBackend>(model_, isa_, options_, pool_);
   else
-    gpu_alone_ =
-        std::make_unique<opencl::OpenClBackend>(model_, context_, gpu_label_, pool_->cores(), options_);
+    gpu_alone_ = std::make_unique<opencl::OpenClBackend>(model_, context_, gpu_label_, pool_, options_);
   add_warnings(alone(runner)->warnings());
 }
 
@@ -219,11 +219,9 @@ void CoexecBackend::recover(const Error& error) {
   leave_to(Runner::cpu);
 }
 
-std::vector<const std::byte*> CoexecBackend::inputs_of(const std::vector<InputBuffer>& inputs,
-                                                       int image) const {
+std::vector<const std::byte*> CoexecBackend::inputs_of(const std::vector<InputBuffer>& inputs, int image) {
   std::vector<const std::byte*> result;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    result.push_back(image_of(inputs[i], model_.tensor(model_.inputs[i]).bytes(), image));
+  for (size_t i = 0; i < inputs.size(); ++i) result.push_back(levels_.image(inputs[i], i, image));
   return result;
 }
 

@@ -14,7 +14,8 @@ CpuBackend::CpuBackend(const loader::Model& model, const Isa& isa, const Options
                        std::shared_ptr<threads::ThreadPool> pool)
     : model_(model),
       isa_(isa),
-      executor_(model, isa, options, std::move(pool)),
+      executor_(model, isa, options, pool),
+      levels_(model, isa, std::move(pool)),
       precision_(options.precision),
       bound_inputs_(model.inputs.size()),
       bound_outputs_(model.outputs.size()) {}
@@ -71,8 +72,7 @@ MemoryInfo CpuBackend::memory() const {
 }
 
 void CpuBackend::bind(const std::vector<InputBuffer>& in, const std::vector<OutputBuffer>& out, int image) {
-  for (size_t i = 0; i < in.size(); ++i)
-    bound_inputs_[i] = image_of(in[i], model_.tensor(model_.inputs[i]).bytes(), image);
+  for (size_t i = 0; i < in.size(); ++i) bound_inputs_[i] = levels_.image(in[i], i, image);
   for (size_t i = 0; i < out.size(); ++i)
     bound_outputs_[i] = image_of(out[i], model_.tensor(model_.outputs[i]).bytes(), image);
   executor_.bind(bound_inputs_.data(), bound_outputs_.data());

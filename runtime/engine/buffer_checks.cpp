@@ -1,8 +1,6 @@
 #include "engine/buffer_checks.h"
 
-#include <algorithm>
-#include <atomic>
-#include <cstring>
+#include <cstdint>
 #include <limits>
 
 #include "types/fail.h"
@@ -10,37 +8,21 @@
 namespace phonebit::engine {
 namespace {
 
-/// A float32 is NaN when its exponent is all ones and its mantissa is not zero: as an integer without the
-/// sign bit, above infinity.
-bool is_nan_pattern(const float* value) {
-  uint32_t bits;
-  std::memcpy(&bits, value, sizeof bits);
-  return (bits & 0x7fffffffu) > 0x7f800000u;
-}
+bool holds_levels(const InputBuffer& buffer) { return buffer.is_levels; }
+bool holds_levels(const OutputBuffer& /*buffer*/) { return false; }
 
-/// Index of the first NaN in [begin, end), or `end`. Blocks are tested without branches, which compilers turn
-/// into vector code.
-size_t find_nan(const float* values, size_t begin, size_t end) {
-  constexpr size_t kBlock = 1024;
-  while (begin < end) {
-    const size_t block_end = end - begin < kBlock ? end : begin + kBlock;
-    uint32_t found = 0;
-    for (size_t i = begin; i < block_end; ++i) found |= is_nan_pattern(values + i) ? 1u : 0u;
-    while (found != 0 && !is_nan_pattern(values + begin)) ++begin;
-    if (found != 0) return begin;
-    begin = block_end;
-  }
-  return end;
-}
-
-void check_buffer(const char* role, const TensorInfo& tensor, const void* data, size_t bytes, int batch) {
+template <class Buffer>
+void check_buffer(const char* role, const TensorInfo& tensor, const Buffer& buffer, int batch) {
+  const bool is_bytes = tensor.dtype == ElementType::u8 || holds_levels(buffer);
+  const size_t image_bytes = is_bytes ? static_cast<size_t>(tensor.elements()) : tensor.bytes();
   const auto images = static_cast<size_t>(batch);
-  const bool is_countable = images <= std::numeric_limits<size_t>::max() / tensor.bytes();
-  if (!is_countable || bytes != images * tensor.bytes())
+  const bool is_countable = images <= std::numeric_limits<size_t>::max() / image_bytes;
+  if (!is_countable || buffer.bytes != images * image_bytes)
     fail(ErrorCode::input, "%s '%s': got a buffer of %zu bytes, expected %zu for each of %d images", role,
-         tensor.name.c_str(), bytes, tensor.bytes(), batch);
-  if (data == nullptr) fail(ErrorCode::input, "%s '%s': the buffer is null", role, tensor.name.c_str());
-  if (tensor.dtype != ElementType::u8 && reinterpret_cast<uintptr_t>(data) % sizeof(float) != 0)
+         tensor.name.c_str(), buffer.bytes, image_bytes, batch);
+  if (buffer.data == nullptr)
+    fail(ErrorCode::input, "%s '%s': the buffer is null", role, tensor.name.c_str());
+  if (!is_bytes && reinterpret_cast<uintptr_t>(buffer.data) % sizeof(float) != 0)
     fail(ErrorCode::input, "%s '%s': the buffer is not 4-byte aligned; copy it first", role,
          tensor.name.c_str());
 }
@@ -61,7 +43,7 @@ void check_buffers(const char* role, const std::vector<Buffer>& buffers,
   if (buffers.size() != which.size())
     fail(ErrorCode::input, "%ss: got %zu buffers, expected %zu", role, buffers.size(), which.size());
   for (size_t i = 0; i < buffers.size(); ++i)
-    check_buffer(role, tensors[static_cast<size_t>(which[i])], buffers[i].data, buffers[i].bytes, batch);
+    check_buffer(role, tensors[static_cast<size_t>(which[i])], buffers[i], batch);
 }
 
 template void check_buffers(const char*, const std::vector<InputBuffer>&, const std::vector<TensorInfo>&,
@@ -80,30 +62,6 @@ void check_disjoint(const std::vector<InputBuffer>& inputs, const std::vector<Ou
         fail(ErrorCode::input, "output %zu overlaps output %zu in memory; give it a buffer of its own", i, j);
     }
   }
-}
-
-void check_no_nan(const TensorInfo& tensor, const float* values, size_t count, threads::ThreadPool& pool) {
-  constexpr size_t kPart = size_t{1} << 15;  // about 4 us
-  const size_t parts = (count + kPart - 1) / kPart;
-  std::atomic<size_t> first{count};
-  const auto search = [&](int part) {
-    const size_t begin = static_cast<size_t>(part) * kPart;
-    const size_t end = std::min(count, begin + kPart);
-    const size_t found = find_nan(values, begin, end);
-    size_t seen = first.load(std::memory_order_relaxed);
-    while (found < end && found < seen && !first.compare_exchange_weak(seen, found)) {
-    }
-  };
-  // More than 2^31 parts would be 2^46 floats.
-  pool.parallel_for(static_cast<int>(parts), search);
-  const size_t at = first.load();
-  if (at == count) return;
-  const auto channels = static_cast<size_t>(tensor.channels);
-  const auto width = static_cast<size_t>(tensor.width);
-  const auto height = static_cast<size_t>(tensor.height);
-  const size_t pixel = at / channels;
-  fail(ErrorCode::input, "input '%s': NaN at image %zu, row %zu, column %zu, channel %zu; expected numbers",
-       tensor.name.c_str(), pixel / width / height, pixel / width % height, pixel % width, at % channels);
 }
 
 }  // namespace phonebit::engine

@@ -29,8 +29,8 @@ ChosenBackend make_backend(const loader::Model& model, const Options& options) {
         chosen, std::make_unique<coexec::CoexecBackend>(model, std::move(context), label,
                                                         choose_isa(device.isa), make_pool(options), options));
   else
-    chosen.opencl = keep(chosen, std::make_unique<opencl::OpenClBackend>(model, std::move(context), label,
-                                                                         choose_cores(options), options));
+    chosen.opencl = keep(chosen, std::make_unique<opencl::OpenClBackend>(
+                                     model, std::move(context), label, make_copying_pool(options), options));
   return chosen;
 }
 

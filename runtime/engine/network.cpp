@@ -8,6 +8,8 @@
 #include "analysis/op_tensors.h"
 #include "analysis/work.h"
 #include "backend/host_buffers.h"
+#include "backend/input_values.h"
+#include "backend/level_model.h"
 #include "engine/buffer_checks.h"
 #include "engine/descriptions.h"
 #include "engine/load_options.h"
@@ -51,7 +53,10 @@ class Network::Implementation {
     chosen = make_backend(model, options);
     if (options.hint == Hint::performance) performance_hint = std::make_unique<threads::PerformanceHint>();
     for (const loader::Tensor& tensor : model.tensors) tensors.push_back(describe_tensor(tensor));
-    for (const int tensor : model.inputs) inputs.push_back(tensors[static_cast<size_t>(tensor)]);
+    for (size_t i = 0; i < model.inputs.size(); ++i) {
+      inputs.push_back(tensors[static_cast<size_t>(model.inputs[i])]);
+      if (options.levels && level_rule(model, i) != nullptr) inputs[i].dtype = ElementType::u8;
+    }
     for (const int tensor : model.outputs) outputs.push_back(tensors[static_cast<size_t>(tensor)]);
     for (size_t i = 0; i < model.ops.size(); ++i) {
       layers.push_back(describe_layer(model, model.ops[i]));
@@ -63,14 +68,29 @@ class Network::Implementation {
     std::iota(all_tensors.begin(), all_tensors.end(), 0);
   }
 
-  /// The caller holds `turn`.
-  void check_inputs(const std::vector<InputBuffer>& in, int batch) {
-    check_buffers("input", in, tensors, model.inputs, batch);
-    for (size_t i = 0; i < in.size(); ++i) {
-      if (inputs[i].dtype == ElementType::f32)
-        check_no_nan(inputs[i], static_cast<const float*>(in[i].data), in[i].bytes / sizeof(float),
-                     backend().pool());
+  void check_terminals(const std::vector<InputBuffer>& in, const std::vector<OutputBuffer>& out,
+                       int batch) const {
+    check_buffers("output", out, tensors, model.outputs, batch);
+    check_disjoint(in, out);
+    check_inputs(in, batch);
+  }
+
+  void check_inputs(const std::vector<InputBuffer>& in, int batch) const {
+    for (size_t i = 0; i < std::min(in.size(), model.inputs.size()); ++i) {
+      if (in[i].is_levels && level_rule(model, i) == nullptr)
+        fail(
+            ErrorCode::input,
+            "input '%s': got levels (u8), but the file does not say what values they stand for; pass float32 "
+            "values, or convert the model again with --input-range or --preprocessing",
+            inputs[i].name.c_str());
     }
+    check_buffers("input", in, tensors, model.inputs, batch);
+  }
+
+  /// The caller holds `turn`.
+  void check_values(const std::vector<InputBuffer>& in) {
+    for (size_t i = 0; i < in.size(); ++i)
+      check_finite(model.tensor(model.inputs[i]), in[i], backend().pool());
   }
 
   /// Drivers do not outlive a fork, and would wait for threads that are gone.
@@ -162,6 +182,10 @@ Network& Network::operator=(Network&&) noexcept = default;
 Network::~Network() = default;
 
 const std::vector<TensorInfo>& Network::inputs() const { return implementation_->inputs; }
+bool Network::takes_levels(size_t input) const {
+  const Implementation& own = *implementation_;
+  return own.inputs[input].dtype != own.tensors[static_cast<size_t>(own.model.inputs[input])].dtype;
+}
 const std::vector<TensorInfo>& Network::outputs() const { return implementation_->outputs; }
 const std::vector<TensorInfo>& Network::tensors() const { return implementation_->tensors; }
 const std::vector<LayerInfo>& Network::layers() const { return implementation_->layers; }
@@ -174,10 +198,9 @@ const std::vector<std::string>& Network::labels() const { return implementation_
 void Network::forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
                       int batch) {
   Implementation& own = *implementation_;
-  check_buffers("output", outputs, own.tensors, own.model.outputs, batch);
-  check_disjoint(inputs, outputs);
+  own.check_terminals(inputs, outputs, batch);
   const Turn turn(own);
-  own.check_inputs(inputs, batch);
+  if (!own.backend().checks_values(batch)) own.check_values(inputs);
   const auto begin = std::chrono::steady_clock::now();
   own.backend().forward(inputs, outputs, batch, turn.cancellation(),
                         own.is_profiling ? &own.pass_ms : nullptr);
@@ -186,6 +209,36 @@ void Network::forward(const std::vector<InputBuffer>& inputs, const std::vector<
   if (!own.is_profiling) return;
   const std::lock_guard<threads::TurnLock> lock(own.last_ms_lock);
   own.last_ms = own.pass_ms;
+}
+
+/// A pass between its begin and its finish.
+class Network::Pass {
+ public:
+  explicit Pass(const Implementation& own) : cancellation(own.cancel_count) {}
+  const Cancellation cancellation;
+  std::unique_ptr<Backend::Pass> running;  // null: it is over
+};
+
+std::shared_ptr<Network::Pass> Network::begin(const std::vector<InputBuffer>& inputs,
+                                              const std::vector<OutputBuffer>& outputs, int batch) {
+  Implementation& own = *implementation_;
+  auto pass = std::make_shared<Pass>(own);
+  if (own.is_profiling) {
+    forward(inputs, outputs, batch);
+    return pass;
+  }
+  own.check_terminals(inputs, outputs, batch);
+  const Turn turn(own);
+  if (!own.backend().checks_values(batch)) own.check_values(inputs);
+  pass->running = own.backend().begin(inputs, outputs, batch, turn.cancellation());
+  return pass;
+}
+
+void Network::finish(Pass& pass) {
+  if (!pass.running) return;
+  const Turn turn(*implementation_);
+  const std::unique_ptr<Backend::Pass> running = std::move(pass.running);
+  running->finish(pass.cancellation);
 }
 
 void Network::cancel() { implementation_->cancel_count.fetch_add(1); }
@@ -204,6 +257,7 @@ std::vector<double> Network::profile(const std::vector<InputBuffer>& inputs, int
   if (repeats < 1) fail(ErrorCode::input, "repeats: got %d, expected at least 1", repeats);
   const Turn turn(*implementation_);
   implementation_->check_inputs(inputs, batch);
+  implementation_->check_values(inputs);
   const OwnTerminals own(implementation_->model, batch);
   std::vector<std::vector<double>> times(layers().size());
   std::vector<double> of_pass(times.size());
@@ -223,6 +277,7 @@ void Network::activations(const std::vector<InputBuffer>& inputs, const std::vec
   check_disjoint(inputs, tensors);
   const Turn turn(own);
   own.check_inputs(inputs, batch);
+  own.check_values(inputs);
   own.backend().activations(inputs, tensors, batch, turn.cancellation());
 }
 

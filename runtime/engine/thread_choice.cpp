@@ -12,6 +12,7 @@ namespace phonebit::engine {
 namespace {
 
 constexpr int kMaxThreads = 1024;
+constexpr int kCopyingThreads = 8;  // no more on an H100 with 16 processors
 
 std::string list_text(const std::vector<int>& numbers) {
   std::string text;
@@ -66,14 +67,26 @@ std::vector<int> choose_cores(const Options& options, const std::vector<threads:
   return {ordered.begin(), ordered.end()};
 }
 
-std::shared_ptr<threads::ThreadPool> make_pool(const Options& options) {
+namespace {
+
+std::shared_ptr<threads::ThreadPool> make_pool_of(const Options& options, int most) {
   const int threads = options.threads;
   if (threads < 0 || threads > kMaxThreads)
     fail(ErrorCode::input, "threads: got %d, expected 0 (all processors) to %d", threads, kMaxThreads);
   std::vector<int> cores = choose_cores(options);
   const int processors = cores.empty() ? threads::available_processors() : static_cast<int>(cores.size());
-  return std::make_shared<threads::ThreadPool>(threads > 0 ? threads : processors, std::move(cores),
-                                               patience(options.hint));
+  return std::make_shared<threads::ThreadPool>(std::min(threads > 0 ? threads : processors, most),
+                                               std::move(cores), patience(options.hint));
+}
+
+}  // namespace
+
+std::shared_ptr<threads::ThreadPool> make_pool(const Options& options) {
+  return make_pool_of(options, kMaxThreads);
+}
+
+std::shared_ptr<threads::ThreadPool> make_copying_pool(const Options& options) {
+  return make_pool_of(options, kCopyingThreads);
 }
 
 }  // namespace phonebit::engine

@@ -100,6 +100,8 @@ std::shared_ptr<Context> Context::borrow(cl_context context, cl_device_id device
   return result;
 }
 
+Handle<cl_command_queue> Context::new_queue() const { return create_queue(get(), device_, 0, hint_); }
+
 cl_command_queue Context::profiling_queue() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!profiling_queue_) profiling_queue_ = create_queue(get(), device_, CL_QUEUE_PROFILING_ENABLE, hint_);

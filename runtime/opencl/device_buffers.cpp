@@ -40,7 +40,7 @@ void OpenClBackend::forward_on_device(const std::vector<DeviceBuffer>& inputs,
   if (inputs.size() != model_.inputs.size() || outputs.size() != model_.outputs.size())
     fail(ErrorCode::input, "got %zu inputs and %zu outputs, expected %zu and %zu", inputs.size(),
          outputs.size(), model_.inputs.size(), model_.outputs.size());
-  executor_.prepare(batch);
+  prepare(batch);
   // Sub-buffers stay until the next call: kernels do not retain their arguments before they are enqueued.
   caller_parts_.clear();
   struct Copy {

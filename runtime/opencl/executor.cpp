@@ -23,7 +23,8 @@ using Events = std::vector<Handle<cl_event>>;
 /// phone's GPU, of larger ones by their size, and of the slowest kernels that OpenCL on a CPU has.
 double portion_of(const Device& device) {
   constexpr double kUnitsOfPhones = 16.0;
-  return device.is_gpu ? 5e8 * std::max(1.0, device.compute_units / kUnitsOfPhones) : 2e7;
+  const double phones_in_a_unit = device.has_unified_memory ? 1.0 : 8.0;  // of a card
+  return device.is_gpu ? 5e8 * std::max(1.0, phones_in_a_unit * device.compute_units / kUnitsOfPhones) : 2e7;
 }
 
 }  // namespace

@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstring>
 
-#include "analysis/op_tensors.h"
-#include "backend/host_buffers.h"
 #include "opencl/cl_functions.h"
 #include "types/fail.h"
 
@@ -28,96 +25,18 @@ std::vector<std::pair<std::string, std::string>> table_choices(const Device& dev
 }
 
 OpenClBackend::OpenClBackend(const Model& model, std::shared_ptr<Context> context, std::string label,
-                             std::vector<int> cores, const Options& options)
+                             std::shared_ptr<threads::ThreadPool> pool, const Options& options)
     : model_(model),
       context_(std::move(context)),
       label_(std::move(label)),
       programs_(context_, cache_directory(options.cache_directory)),
       executor_(model, context_, programs_, options),
-      pool_(1, std::move(cores)),
-      can_replay_(options.command_buffer) {
+      pool_(std::move(pool)),
+      cache_directory_(options.cache_directory),
+      can_replay_(options.command_buffer),
+      levels_(model.inputs.size()) {
   for (size_t i = 0; i < model.ops.size(); ++i) executor_.prepare_layer(i);
   executor_.prepare(1);
-}
-
-template <class Body>
-void OpenClBackend::in_passes(int batch, const Cancellation& cancellation, const Body& body) {
-  const int most = executor_.largest_batch();
-  for (int first = 0; first < batch; first += most) {
-    cancellation.check();
-    const int images = std::min(most, batch - first);
-    executor_.prepare(images);
-    guarded([&] { body(first, images); });
-  }
-}
-
-template <class Body>
-void OpenClBackend::guarded(const Body& body) {
-  try {
-    body();
-  } catch (...) {
-    api().clFinish(context_->queue());
-    throw;
-  }
-}
-
-void OpenClBackend::upload_inputs(const std::vector<InputBuffer>& inputs, int first, int images) {
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const int tensor = model_.inputs[i];
-    executor_.write(tensor, image_of(inputs[i], model_.tensor(tensor).bytes(), first), images, false);
-  }
-}
-
-void OpenClBackend::forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
-                            int batch, const Cancellation& cancellation, std::vector<double>* layer_ms) {
-  if (layer_ms != nullptr) std::fill(layer_ms->begin(), layer_ms->end(), 0.0);
-  in_passes(batch, cancellation, [&](int first, int images) {
-    upload_inputs(inputs, first, images);
-    if (layer_ms != nullptr) {
-      const std::vector<double> times = executor_.run_timed(cancellation);
-      for (size_t i = 0; i < times.size(); ++i) (*layer_ms)[i] += times[i];
-    } else {
-      executor_.enqueue(can_replay_, &cancellation);
-    }
-    // The queue is in order, so waiting for the last copy is waiting for everything.
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      const int tensor = model_.outputs[i];
-      executor_.read(tensor, image_of(outputs[i], model_.tensor(tensor).bytes(), first), images,
-                     i + 1 == outputs.size());
-    }
-  });
-}
-
-void OpenClBackend::activations(const std::vector<InputBuffer>& inputs,
-                                const std::vector<OutputBuffer>& tensors, int batch,
-                                const Cancellation& cancellation) {
-  in_passes(batch, cancellation, [&](int first, int images) {
-    const auto copy_out = [&](int tensor) {
-      const OutputBuffer& target = tensors[static_cast<size_t>(tensor)];
-      executor_.read(tensor, image_of(target, model_.tensor(tensor).bytes(), first), images, true);
-    };
-    upload_inputs(inputs, first, images);
-    for (const int tensor : model_.inputs) copy_out(tensor);
-    for (size_t i = 0; i < model_.ops.size(); ++i) {
-      executor_.run_layer(i, cancellation);
-      for (const int tensor : analysis::tensors_written(model_.ops[i])) copy_out(tensor);
-    }
-  });
-}
-
-void OpenClBackend::run_op(size_t index, const std::vector<InputBuffer>& operands,
-                           const std::vector<OutputBuffer>& results, int batch,
-                           const Cancellation& cancellation) {
-  const std::vector<int> read = analysis::tensors_read(model_.ops[index]);
-  const std::vector<int> written = analysis::tensors_written(model_.ops[index]);
-  in_passes(batch, cancellation, [&](int first, int images) {
-    for (size_t i = 0; i < operands.size(); ++i)
-      executor_.write(read[i], image_of(operands[i], model_.tensor(read[i]).bytes(), first), images, true);
-    executor_.run_layer(index, cancellation);
-    for (size_t i = 0; i < results.size(); ++i)
-      executor_.read(written[i], image_of(results[i], model_.tensor(written[i]).bytes(), first), images,
-                     true);
-  });
 }
 
 MemoryInfo OpenClBackend::memory() const {

@@ -65,21 +65,24 @@ std::vector<uint32_t> pack(const char* role, const TensorInfo& tensor, const int
 }  // namespace
 
 InputArrays::InputArrays(const char* role, const py::sequence& arrays, const std::vector<TensorInfo>& tensors,
-                         const std::vector<int>& which) {
+                         const std::vector<int>& which, bool takes_levels) {
   if (arrays.size() != which.size())
     fail(ErrorCode::input, "%ss: got %zu arrays, expected %zu", role, static_cast<size_t>(arrays.size()),
          which.size());
   for (size_t i = 0; i < which.size(); ++i)
-    take(role, py::object(arrays[i]), tensors[static_cast<size_t>(which[i])]);
+    take(role, py::object(arrays[i]), tensors[static_cast<size_t>(which[i])], takes_levels);
 }
 
-void InputArrays::take(const char* role, const py::handle& object, const TensorInfo& tensor) {
+void InputArrays::take(const char* role, const py::handle& object, const TensorInfo& tensor,
+                       bool takes_levels) {
   const char* name = tensor.name.c_str();
   if (!py::isinstance<py::array>(object))
     fail(ErrorCode::input, "%s '%s': got %s, expected a NumPy array", role, name,
          py::str(py::type::of(object).attr("__name__")).cast<std::string>().c_str());
   const auto array = py::reinterpret_borrow<py::array>(object);
-  if (!has_dtype(array, tensor.dtype))
+  const bool is_levels =
+      takes_levels && tensor.dtype == ElementType::f32 && has_dtype(array, ElementType::u8);
+  if (!is_levels && !has_dtype(array, tensor.dtype))
     fail(ErrorCode::input, "%s '%s': got dtype %s, expected %s", role, name,
          py::str(array.dtype()).cast<std::string>().c_str(), dtype_name(tensor.dtype));
   if (!has_image_shape(array, tensor))
@@ -101,7 +104,7 @@ void InputArrays::take(const char* role, const py::handle& object, const TensorI
     packed_.push_back(pack(role, tensor, static_cast<const int8_t*>(array.data()), pixels));
     buffers_.push_back({packed_.back().data(), packed_.back().size() * sizeof(uint32_t)});
   } else {
-    buffers_.push_back({array.data(), static_cast<size_t>(array.nbytes())});
+    buffers_.push_back({array.data(), static_cast<size_t>(array.nbytes()), is_levels});
   }
   arrays_.push_back(array);
 }

@@ -15,15 +15,15 @@ class InputArrays {
  public:
   /// Checks that there is one array for each tensor, each NHWC of that tensor's shape and type (bit: int8 of
   /// -1 and +1), C-contiguous, all with the same batch of at least 1. Throws Error(input) naming `role` and
-  /// tensor, got and expected. `which` indexes `tensors`.
+  /// tensor, got and expected. `which` indexes `tensors`. With `takes_levels`, uint8 will do for float32.
   InputArrays(const char* role, const pybind11::sequence& arrays, const std::vector<TensorInfo>& tensors,
-              const std::vector<int>& which);
+              const std::vector<int>& which, bool takes_levels = false);
 
   int batch() const { return batch_; }
   const std::vector<InputBuffer>& buffers() const { return buffers_; }
 
  private:
-  void take(const char* role, const pybind11::handle& object, const TensorInfo& tensor);
+  void take(const char* role, const pybind11::handle& object, const TensorInfo& tensor, bool takes_levels);
 
   std::vector<pybind11::array> arrays_;
   std::vector<std::vector<uint32_t>> packed_;

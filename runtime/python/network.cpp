@@ -69,7 +69,13 @@ std::vector<int> indices_of(const Network& network, const std::vector<TensorInfo
 }
 
 InputArrays input_arrays(const Network& network, const py::sequence& arrays) {
-  return {"input", arrays, network.tensors(), indices_of(network, network.inputs())};
+  return {"input", arrays, network.tensors(), indices_of(network, network.inputs()), true};
+}
+
+py::list list_of(const OutputArrays& outputs) {
+  py::list result;
+  for (const py::array& array : outputs.arrays()) result.append(array);
+  return result;
 }
 
 py::list forward(Network& network, const py::sequence& arrays) {
@@ -80,10 +86,35 @@ py::list forward(Network& network, const py::sequence& arrays) {
     network.forward(inputs.buffers(), outputs.buffers(), inputs.batch());
     outputs.unpack();
   }
-  py::list result;
-  for (const py::array& array : outputs.arrays()) result.append(array);
-  return result;
+  return list_of(outputs);
 }
+
+/// A pass that was begun; the network must outlive it.
+class BegunPass {
+ public:
+  BegunPass(Network& network, const py::sequence& arrays)
+      : network_(network),
+        inputs_(input_arrays(network, arrays)),
+        outputs_(network.tensors(), indices_of(network, network.outputs()), inputs_.batch()) {
+    const py::gil_scoped_release unlocked;
+    pass_ = network_.begin(inputs_.buffers(), outputs_.buffers(), inputs_.batch());
+  }
+
+  py::list finish() {
+    {
+      const py::gil_scoped_release unlocked;
+      network_.finish(*pass_);
+      outputs_.unpack();
+    }
+    return list_of(outputs_);
+  }
+
+ private:
+  Network& network_;
+  InputArrays inputs_;
+  OutputArrays outputs_;
+  std::shared_ptr<Network::Pass> pass_;
+};
 
 std::vector<double> profile(Network& network, const py::sequence& arrays, int repeats) {
   const InputArrays inputs = input_arrays(network, arrays);
@@ -209,6 +240,8 @@ py::list dispatch(Network& network, int index, const PartTuple& gpu) {
 }  // namespace
 
 void define_network(py::module_& module) {
+  py::class_<BegunPass>(module, "Pass", "A pass that was begun.")
+      .def("finish", &BegunPass::finish, "Waits for it; the outputs, in the order of `outputs`.");
   py::class_<Network>(module, "Network",
                       "A loaded network. Arrays are NHWC; bit tensors are int8 of -1 and +1.")
       .def(py::init(&load), py::arg("path"), py::arg("threads") = 0, py::arg("device") = "cpu",
@@ -248,6 +281,12 @@ void define_network(py::module_& module) {
       .def_property_readonly("isa", &Network::isa)
       .def_property_readonly("threads", &Network::threads)
       .def("forward", &forward, py::arg("inputs"), "Outputs for a batch, in the order of `outputs`.")
+      .def(
+          "begin",
+          [](Network& network, const py::sequence& inputs) {
+            return std::make_unique<BegunPass>(network, inputs);
+          },
+          py::arg("inputs"), py::keep_alive<0, 1>(), "Begins a pass; the inputs may change afterwards.")
       .def("cancel", &Network::cancel, "Ends passes that run or wait, with CancelledError.")
       .def("profile", &profile, py::arg("inputs"), py::arg("repeats") = 10,
            "Milliseconds of each layer for the batch, median of the repeats.")

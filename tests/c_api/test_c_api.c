@@ -85,6 +85,7 @@ static void test_options(void) {
   OK(phonebit_options_set_sync_limit(options, 500));
   REFUSED(phonebit_options_set_sync_limit(options, -1), "limit_ms: got -1");
   OK(phonebit_options_set_in_place(options, 0));
+  OK(phonebit_options_set_levels(options, 0));
   OK(phonebit_options_set_max_work(options, 1e9));
   OK(phonebit_options_set_trial(options, 0));
   OK(phonebit_options_set_command_buffer(options, 0));

@@ -50,15 +50,15 @@ def test_wrong_arrays_are_refused(
     assert len(network.forward([image()])) == 1  # still usable
 
 
-def test_nan_is_named_with_its_position(tmp_path: Path) -> None:
+def test_values_that_are_not_finite_are_named_with_their_position(tmp_path: Path) -> None:
     graph = long_lives()
     network = load(graph, tmp_path)
     inputs = integer_inputs(graph, batch=3)
-    inputs["x"][2, 4, 7, 3] = np.nan
-    with pytest.raises(InputError, match="input 'x': NaN at image 2, row 4, column 7, channel 3"):
-        network.forward([inputs[info.name] for info in network.inputs])
-    inputs["x"][2, 4, 7, 3] = np.inf
-    network.forward([inputs[info.name] for info in network.inputs])
+    for value, name in ((np.nan, "NaN"), (-np.inf, "infinity")):
+        inputs["x"][2, 4, 7, 3] = value
+        place = f"input 'x': {name} at image 2, row 4, column 7, channel 3"
+        with pytest.raises(InputError, match=place):
+            network.forward([inputs[info.name] for info in network.inputs])
 
 
 def test_batches_must_agree(tmp_path: Path) -> None:

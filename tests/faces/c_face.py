@@ -34,7 +34,9 @@ PICTURE_FORMATS = {1: 0, 3: 1, 4: 2}
 class CNetwork:
     """A network loaded by ``phonebit_network_load_path``."""
 
-    def __init__(self, file: Path, device: str, threads: int, cache: Path) -> None:
+    def __init__(
+        self, file: Path, device: str, threads: int, cache: Path, levels: bool = False
+    ) -> None:
         self._library = c_library()
         self._handle = Handle()
         options = Handle()
@@ -43,6 +45,7 @@ class CNetwork:
             self._call("options_set_device", options, device.encode())
             self._call("options_set_threads", options, threads)
             self._call("options_set_cache_directory", options, str(cache).encode())
+            self._call("options_set_levels", options, int(levels))
             name = str(file).encode()
             self._call("network_load_path", name, options, ctypes.byref(self._handle))
         finally:

@@ -78,6 +78,7 @@ _FUNCTIONS = {
     "options_set_device": (Handle, c_char_p),
     "options_set_threads": (Handle, c_int32),
     "options_set_cache_directory": (Handle, c_char_p),
+    "options_set_levels": (Handle, c_int32),
     "options_set_profiling": (Handle, c_int32),
     "use_opencl_library": (c_char_p,),
     "network_load_path": (c_char_p, Handle, POINTER(Handle)),

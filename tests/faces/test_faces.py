@@ -42,11 +42,11 @@ def load(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Load]:
         assert library.phonebit_use_opencl_library(str(loader).encode()) == 0
     cache = tmp_path_factory.mktemp("cache")
 
-    def load_by(face: str, file: Path, device: str = "cpu") -> FacedNetwork:
+    def load_by(face: str, file: Path, device: str = "cpu", levels: bool = False) -> FacedNetwork:
         named = device.replace("gpu", _gpu()) if device in DEVICES[1:] else device
         if face == "python":
             return PythonNetwork(file, named, THREADS)
-        return CNetwork(file, named, THREADS, cache)
+        return CNetwork(file, named, THREADS, cache, levels)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PHONEBIT_CACHE_DIR", str(cache))
@@ -155,7 +155,10 @@ def bad_buffers(image: Array) -> dict[str, tuple[list[Array], str]]:
         ),
         "none": ([], "inputs: got 0 buffers, expected 1"),
         "two": ([image, image], "inputs: got 2 buffers, expected 1"),
-        "nan": ([nan], "input 'x': NaN at image 1, row 2, column 3, channel 4; expected numbers"),
+        "nan": (
+            [nan],
+            "input 'x': NaN at image 1, row 2, column 3, channel 4; expected finite numbers",
+        ),
     }
 
 
@@ -234,6 +237,26 @@ def test_labels_and_the_rule_for_pictures_are_the_files_by_either_face(
     np.testing.assert_array_equal(pictures[0], pictures[1])
     np.testing.assert_array_equal(pictures[1], of_c.prepare_picture(levels, of_c.rule))
     assert all(load(face, TINY).rule is None for face in FACES)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_levels_in_place_of_values_give_the_same_bits(
+    load: Load, tmp_path: Path, device: str
+) -> None:
+    graph = engine_graphs()["float_layers"]
+    rule = Preprocessing((0.0, 1.0), mean=(0.45,), std=(0.22,))
+    graph.preprocessing = dict.fromkeys(graph.inputs, rule)
+    path = tmp_path / "ruled.pbit"
+    path.write_bytes(to_bytes(graph, {}))
+    of_values, of_levels = load("c", path, device), load("c", path, device, levels=True)
+    [info], [told] = of_values.facts.inputs, of_levels.facts.inputs
+    assert (info.dtype, told.dtype) == ("f32", "u8")
+    levels = np.random.default_rng(1).integers(0, 256, (3, *info.shape), np.uint8)
+    expected = of_values.forward({info.name: rule.values(levels)})
+    for name, result in of_levels.forward({info.name: levels}).items():
+        np.testing.assert_array_equal(result, expected[name])
+    with pytest.raises(FaceError, match=f"expected {levels[0].nbytes} for each of 3 images"):
+        of_levels.forward({info.name: rule.values(levels)})
 
 
 @pytest.fixture(scope="module")

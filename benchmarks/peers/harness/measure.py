@@ -169,10 +169,10 @@ def start(
 def picture_file(subject: Subject, contender: Contender, files: Files) -> Path:
     """The input of a contender: levels for PhoneBit where its network reads such, else reals.
 
-    PyTorch scales levels on the GPU.
+    On a GPU, PhoneBit and PyTorch scale levels there.
     """
     takes_levels = contender.worker == "torch_gpu" or (
-        contender.worker == OURS.worker and reads_levels(subject)
+        contender.worker == OURS.worker and (contender.device == "gpu" or reads_levels(subject))
     )
     return files.folder(subject) / f"picture_{'u8' if takes_levels else 'f32'}.npy"
 

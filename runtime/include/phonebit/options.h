@@ -65,6 +65,9 @@ class Options {
   /// must then stay unchanged as long as the network lives. phonebit_options_set_in_place says what else
   /// happens. Default false.
   Options& in_place(bool is_on) { return set(in_place_, is_on); }
+  /// Whether f32 inputs take levels of pictures (u8) instead, where the file has a rule for them, as
+  /// phonebit_options_set_levels says. Default false.
+  Options& levels(bool is_on) { return set(levels_, is_on); }
   Options& precision(Precision precision) { return set(precision_, precision); }
   /// Folder for GPU program binaries and self-test results; an Android app gives its getCacheDir().
   Options& cache_directory(std::string path) { return set(cache_directory_, std::move(path)); }
@@ -141,6 +144,7 @@ class Options {
     });
     give(status, sync_limit_ms_, [&](int limit) { return phonebit_options_set_sync_limit(to, limit); });
     give(status, in_place_, [&](bool is_on) { return phonebit_options_set_in_place(to, is_on ? 1 : 0); });
+    give(status, levels_, [&](bool is_on) { return phonebit_options_set_levels(to, is_on ? 1 : 0); });
     give(status, trial_, [&](bool is_on) { return phonebit_options_set_trial(to, is_on ? 1 : 0); });
     give(status, command_buffer_,
          [&](bool is_on) { return phonebit_options_set_command_buffer(to, is_on ? 1 : 0); });
@@ -170,7 +174,7 @@ class Options {
   std::optional<std::vector<PlannedPart>> plan_;
   std::optional<Sharing> sharing_;
   std::optional<Synchronization> synchronization_;
-  std::optional<bool> in_place_, trial_, command_buffer_, profiling_;
+  std::optional<bool> in_place_, levels_, trial_, command_buffer_, profiling_;
   std::optional<uint64_t> max_memory_;
   std::optional<double> max_work_;
   std::optional<OpenCl> opencl_;

@@ -242,6 +242,11 @@ PHONEBIT_API phonebit_status phonebit_options_set_max_work(phonebit_options* opt
  * unchanged until the network is destroyed (replacing a file by renaming is fine): results are otherwise
  * undefined, and a file that is cut short ends the process with SIGBUS. Default 0. */
 PHONEBIT_API phonebit_status phonebit_options_set_in_place(phonebit_options* options, int32_t is_on);
+/* Whether f32 inputs take levels of pictures instead, where the file has a rule for them
+ * (phonebit_network_preprocessing): the type of such an input is then PHONEBIT_TYPE_U8, a byte an element, and
+ * phonebit_network_prepare_picture writes levels. A GPU gets the bytes and computes the values itself. The bits
+ * of all results are those of values that phonebit_network_prepare_picture writes. Default 0. */
+PHONEBIT_API phonebit_status phonebit_options_set_levels(phonebit_options* options, int32_t is_on);
 /* The caller's cl_context, cl_device_id and in-order cl_command_queue (may be NULL), in place of a device
  * name; retained. */
 PHONEBIT_API phonebit_status phonebit_options_set_opencl(phonebit_options* options, void* context,
@@ -397,8 +402,8 @@ PHONEBIT_API phonebit_status phonebit_network_warning_get(phonebit_network* netw
 /* ---- Running ---- */
 
 /* The caller's memory: `batch` images of one tensor, one after the other, exactly batch * bytes of its info;
- * at a multiple of 4 unless u8. An output must not overlap another output or an input. f32 inputs must not
- * hold NaN. All of that is checked, and so are the numbers of buffers, before the arrays are read. What
+ * at a multiple of 4 unless u8. An output must not overlap another output or an input. f32 inputs must hold
+ * neither NaN nor infinity. All of that is checked, and so are the numbers of buffers, before an output is written. What
  * cannot be checked: that the memory is there, and that its bytes are of the type that the tensor's info
  * names. */
 typedef struct phonebit_input {
@@ -426,7 +431,7 @@ typedef struct phonebit_job phonebit_job;
 typedef void (*phonebit_done)(void* user, phonebit_status status, const char* error);
 
 /* Returns at once; passes of one network run in the order of their calls, in a thread that the first call
- * starts. Buffers must stay until the job is done; the two arrays are copied. Wrong numbers of buffers
+ * starts. While a GPU computes one, the next one's inputs and the last one's outputs are copied. Buffers must stay until the job is done; the two arrays are copied. Wrong numbers of buffers
  * are errors here, errors in the buffers are the job's.
  * `done` may be NULL. `job` may be NULL; else it must be destroyed, at any time; destroying it does not
  * cancel it. Any thread; allocates. PHONEBIT_CANCELLED while the network is being destroyed. */

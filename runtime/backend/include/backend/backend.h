@@ -19,12 +19,29 @@ namespace phonebit::engine {
 /// others.
 class Backend {
  public:
+  /// A pass that was begun. Destroying one that is not finished waits for it; its backend must outlive it.
+  class Pass {
+   public:
+    virtual ~Pass() = default;
+    /// Waits until the outputs are written.
+    virtual void finish(const Cancellation& cancellation) = 0;
+  };
+
   virtual ~Backend() = default;
 
+  /// Whether forward and begin look for values that are not finite while they copy inputs.
+  virtual bool checks_values(int /*batch*/) const { return false; }
   /// Buffers of network inputs and outputs, `batch` images each. `layer_ms` gets the milliseconds of each
   /// layer in this pass; null: they are not measured.
   virtual void forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
                        int batch, const Cancellation& cancellation, std::vector<double>* layer_ms) = 0;
+  /// A pass whose outputs need not be written before its finish(). Inputs were read when this returns. Null: the pass is over.
+  virtual std::unique_ptr<Pass> begin(const std::vector<InputBuffer>& inputs,
+                                      const std::vector<OutputBuffer>& outputs, int batch,
+                                      const Cancellation& cancellation) {
+    forward(inputs, outputs, batch, cancellation, nullptr);
+    return nullptr;
+  }
   /// `tensors`: one buffer for each tensor of the model.
   virtual void activations(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& tensors,
                            int batch, const Cancellation& cancellation) = 0;

@@ -11,6 +11,7 @@
 #include "coexec/executor.h"
 #include "coexec/layer_measurement.h"
 #include "coexec/trial.h"
+#include "cpu/level_inputs.h"
 
 namespace phonebit::engine::coexec {
 
@@ -77,7 +78,7 @@ class CoexecBackend final : public Backend {
   void recover(const Error& error);
   void stop_polling(const Error& error);
   /// The images' first bytes in buffers of the network's inputs or outputs.
-  std::vector<const std::byte*> inputs_of(const std::vector<InputBuffer>& inputs, int image) const;
+  std::vector<const std::byte*> inputs_of(const std::vector<InputBuffer>& inputs, int image);
   std::vector<std::byte*> outputs_of(const std::vector<OutputBuffer>& outputs, int image) const;
   /// One image with both processors measured; adds the slower one's milliseconds of each layer.
   void run_timed(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs, int image,
@@ -89,6 +90,7 @@ class CoexecBackend final : public Backend {
   const cpu::Isa& isa_;
   Options options_;
   std::shared_ptr<threads::ThreadPool> pool_;  // one for all: of two, one would spin where the other works
+  cpu::LevelInputs levels_;
   opencl::ProgramCache programs_;
   ExecutionPlan plan_;
   Sharing sharing_;

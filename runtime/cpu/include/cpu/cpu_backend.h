@@ -5,6 +5,7 @@
 
 #include "backend/backend.h"
 #include "cpu/executor.h"
+#include "cpu/level_inputs.h"
 
 namespace phonebit::engine::cpu {
 
@@ -35,6 +36,7 @@ class CpuBackend final : public Backend {
   const loader::Model& model_;
   const Isa& isa_;
   Executor executor_;
+  LevelInputs levels_;
   Precision precision_;
   std::vector<const std::byte*> bound_inputs_;
   std::vector<std::byte*> bound_outputs_;

@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include "threads/thread_pool.h"
 #include "types/tensor.h"
 
 namespace phonebit::engine {
@@ -17,8 +16,5 @@ void check_buffers(const char* role, const std::vector<Buffer>& buffers,
 /// No output shares memory with another output or with an input; inputs may with each other. Throws
 /// Error(input).
 void check_disjoint(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs);
-
-/// Throws Error(input) naming the tensor and the position of its first NaN.
-void check_no_nan(const TensorInfo& tensor, const float* values, size_t count, threads::ThreadPool& pool);
 
 }  // namespace phonebit::engine

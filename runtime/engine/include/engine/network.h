@@ -44,7 +44,9 @@ class Network {
   Network& operator=(Network&&) noexcept;
   ~Network();
 
+  /// As callers give them; with Options::levels, of type u8 where takes_levels().
   const std::vector<TensorInfo>& inputs() const;
+  bool takes_levels(size_t input) const;
   const std::vector<TensorInfo>& outputs() const;
   /// All activation tensors, inputs and outputs among them.
   const std::vector<TensorInfo>& tensors() const;
@@ -59,10 +61,19 @@ class Network {
   const std::vector<std::string>& labels() const;
 
   /// Runs `batch` images. Buffer i holds `batch` images of tensor i, one after the other: exactly batch *
-  /// bytes() bytes, 4-byte aligned unless u8. Inputs of type f32 must not contain NaN. Blocks; allocates
-  /// nothing. Throws Error(input), naming the tensor, before anything is computed.
+  /// bytes() bytes, 4-byte aligned unless u8. Inputs of type f32 must be finite, or levels
+  /// (InputBuffer::is_levels). Blocks; allocates nothing for batches seen before. Throws Error(input), naming
+  /// the tensor, before anything is computed.
   void forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
                int batch = 1);
+
+  /// The same in two steps, so that a device computes one pass while the next one's inputs and the last one's
+  /// outputs are copied. `inputs` were read when begin returns; `outputs` are written by finish. Passes may be
+  /// finished in any order, and must not outlive the network; dropping one waits for it.
+  class Pass;
+  std::shared_ptr<Pass> begin(const std::vector<InputBuffer>& inputs,
+                              const std::vector<OutputBuffer>& outputs, int batch = 1);
+  void finish(Pass& pass);
 
   /// Passes that run or wait for their turn now throw Error(cancelled) as soon as they can: the CPU stops
   /// within a layer, a GPU finishes the layers that it was given. Other measurements

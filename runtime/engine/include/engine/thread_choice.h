@@ -21,5 +21,7 @@ std::vector<int> choose_cores(const Options& options, const std::vector<threads:
 /// number, one for each of those processors. Throws Error(input) when it is out of range, and as
 /// choose_cores.
 std::shared_ptr<threads::ThreadPool> make_pool(const Options& options);
+/// The same, but no more than it takes to copy a batch as fast as memory allows.
+std::shared_ptr<threads::ThreadPool> make_copying_pool(const Options& options);
 
 }  // namespace phonebit::engine

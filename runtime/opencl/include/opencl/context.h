@@ -29,6 +29,8 @@ class Context {
   cl_context get() const { return context_.get(); }
   const Device& device() const { return device_; }
   cl_command_queue queue() const { return queue_.get(); }
+  /// Another queue of the device.
+  Handle<cl_command_queue> new_queue() const;
   /// A queue that records times of events, created on first use.
   cl_command_queue profiling_queue();
 

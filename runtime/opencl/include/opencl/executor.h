@@ -32,6 +32,8 @@ class Executor {
 
   /// The largest batch that one pass can take: limits of memory, images and 32-bit indices. At least 1.
   int largest_batch() const;
+  /// Images that it is prepared for; 0: none yet.
+  int batch() const { return batch_; }
   /// Makes everything ready for passes over `batch` images (up to largest_batch()).
   void prepare(int batch);
 

@@ -1,25 +1,32 @@
 // An OpenCL device behind the Backend interface: chooses kernels, then drives an Executor.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/level_model.h"
 #include "opencl/executor.h"
+#include "opencl/staging.h"
 #include "types/layer.h"
 
 namespace phonebit::engine::opencl {
 
 class OpenClBackend final : public Backend {
  public:
-  /// `model` must stay where it is. `label`: "gpu:0 NVIDIA H200". The caller is kept on `cores`; none: any.
-  /// Throws Error(device).
+  /// `model` must stay where it is. `label`: "gpu:0 NVIDIA H200". `pool` copies inputs and outputs. Throws
+  /// Error(device).
   OpenClBackend(const loader::Model& model, std::shared_ptr<Context> context, std::string label,
-                std::vector<int> cores, const Options& options);
+                std::shared_ptr<threads::ThreadPool> pool, const Options& options);
 
+  bool checks_values(int batch) const override { return batch <= executor_.largest_batch(); }
   void forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs, int batch,
                const Cancellation& cancellation, std::vector<double>* layer_ms) override;
+  std::unique_ptr<Pass> begin(const std::vector<InputBuffer>& inputs,
+                              const std::vector<OutputBuffer>& outputs, int batch,
+                              const Cancellation& cancellation) override;
   void activations(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& tensors,
                    int batch, const Cancellation& cancellation) override;
   void run_op(size_t index, const std::vector<InputBuffer>& operands,
@@ -28,7 +35,7 @@ class OpenClBackend final : public Backend {
   MemoryInfo memory() const override;
   std::string device() const override { return label_; }
   const char* isa() const override { return "opencl"; }
-  threads::ThreadPool& pool() override { return pool_; }
+  threads::ThreadPool& pool() override { return *pool_; }
   std::vector<std::string> warnings() const override { return executor_.layers().warnings(); }
 
   // Network's functions of the same names.
@@ -47,21 +54,55 @@ class OpenClBackend final : public Backend {
   /// Error(cancelled) before a run.
   template <class Body>
   void in_passes(int batch, const Cancellation& cancellation, const Body& body);
-  /// Runs body, and empties the queue if it throws: commands may still use the caller's memory.
+  /// Prepares the executor, whose memory passes that were begun may still use.
+  void prepare(int batch);
+  /// Runs body, and empties all queues if it throws: commands may still use memory that goes.
   template <class Body>
   void guarded(const Body& body);
-  void upload_inputs(const std::vector<InputBuffer>& inputs, int first, int images);
-  /// Runs all layers on what is in the queue before them; when they are done, adds their milliseconds by the
-  /// device's clock.
+
+  /// An input or output on its way between a caller and the device.
+  struct Way {
+    Way(std::shared_ptr<Context> context, Staging::Way way) : staging(std::move(context), way) {}
+    Handle<cl_mem> own;  // on the device: an input's levels, or what other passes must not overwrite
+    size_t own_bytes = 0;
+    Staging staging;  // ends first: it may have mapped `own`
+  };
+  /// The ways of one pass.
+  struct Lane {
+    std::vector<Way> inputs, outputs;
+  };
+  class BegunPass;
+  /// An input's values from its levels.
+  struct Levels {
+    Levels(const loader::Tensor& input, const Preprocessing& rule, std::shared_ptr<Context> context,
+           ProgramCache& programs, const std::string& cache_directory);
+    LevelModel level_model;
+    Executor executor;
+  };
+
+  std::unique_ptr<Lane> free_lane();
+  cl_mem own_memory(Way& way, size_t bytes);
+  /// Enqueues copies of all inputs on `queue`: to the network's own memory, or, for levels and where the lane
+  /// `is_apart` from it, to the lane's. Throws Error(input) for values that are not finite.
+  void upload_inputs(Lane& lane, cl_command_queue queue, const std::vector<InputBuffer>& inputs, int first,
+                     int images, bool is_apart);
+  /// Enqueues what brings the inputs in the lane's memory to the network's.
+  void enter_inputs(Lane& lane, const std::vector<InputBuffer>& inputs, int images, bool is_apart);
+  void upload(const std::vector<InputBuffer>& inputs, int first, int images);
 
   const loader::Model& model_;
   std::shared_ptr<Context> context_;
   std::string label_;
   ProgramCache programs_;
   Executor executor_;
-  threads::ThreadPool pool_;  // the caller alone
+  std::shared_ptr<threads::ThreadPool> pool_;
+  std::string cache_directory_;
   bool can_replay_;
-  std::vector<Handle<cl_mem>> caller_parts_;  // sub-buffers of callers' buffers
+  std::vector<std::unique_ptr<Levels>> levels_;  // of each input; null before it gets any
+  std::vector<std::unique_ptr<Lane>> free_lanes_;
+  Handle<cl_command_queue> upload_queue_, download_queue_;  // of passes that are begun
+  std::atomic<int> begun_{0};                               // passes; any thread may drop one
+  std::vector<Handle<cl_mem>> caller_parts_;                // sub-buffers of callers' buffers
 };
 
 /// For each op and shape class of the built-in table, the choice that comes first on a device.

@@ -86,6 +86,9 @@ struct Options {
   Synchronization synchronization = Synchronization::automatic;
   /// Longest wait of one processor for the other by polling, before the network goes on without polling.
   int sync_limit_ms = 2000;
+  /// Whether inputs of type f32 take levels (u8) instead, where the file has a preprocessing rule for them:
+  /// Network::inputs then tells that type.
+  bool levels = false;
   /// Whether forward passes replay a recorded command buffer where the device has cl_khr_command_buffer.
   bool command_buffer = true;
   /// Lines of a tuning table (bnn_kernels/README.md) that go before the built-in ones.

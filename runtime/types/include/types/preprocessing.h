@@ -20,9 +20,8 @@ enum class Resize : uint32_t {
 /// How an image is resampled; bilinear and bicubic widen their window when they shrink an image.
 enum class Interpolation : uint32_t { nearest = 0, bilinear = 1, bicubic = 2 };
 
-/// What an image of levels 0..255 becomes before the network reads it, as the training did it. The engine
-/// never applies it: forward() takes what an input declares, levels (u8) or values (f32). Of a u8 input, the
-/// network computes the values itself; scale and offset tell which.
+/// What an image of levels 0..255 becomes before the network reads it, as the training did it. Of a u8 input,
+/// the network computes the values itself; of an f32 input, the engine does for InputBuffer::is_levels.
 struct Preprocessing {
   int input;  ///< index in Network::inputs()
   ColorOrder color_order;

@@ -30,6 +30,9 @@ struct TensorInfo {
 struct InputBuffer {
   const void* data;
   size_t bytes;
+  /// Of a network input of type f32 for which the file has a preprocessing rule: levels (u8), a byte each, in
+  /// place of the values that they stand for.
+  bool is_levels = false;
 };
 struct OutputBuffer {
   void* data;

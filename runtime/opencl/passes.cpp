@@ -1,0 +1,251 @@
+// Forward passes on arrays of the host. Inputs go through staging memory to the device, levels of pictures
+// as bytes; outputs come back in the same way. Passes that are begun have memory and queues of their own for
+// that, so that one is copied while another computes.
+#include <algorithm>
+#include <limits>
+
+#include "analysis/op_tensors.h"
+#include "backend/host_buffers.h"
+#include "backend/input_values.h"
+#include "opencl/cl_functions.h"
+#include "opencl/opencl_backend.h"
+#include "types/fail.h"
+
+namespace phonebit::engine::opencl {
+namespace {
+
+Options without_limits(const std::string& cache_directory) {
+  Options options;
+  options.max_memory_bytes = std::numeric_limits<uint64_t>::max();  // checked at load
+  options.cache_directory = cache_directory;
+  return options;
+}
+
+/// Lets later commands of `queue` wait for those that `other` has now.
+void follow(cl_command_queue queue, cl_command_queue other) {
+  Handle<cl_event> reached;
+  check(api().clEnqueueMarkerWithWaitList(other, 0, nullptr, reached.out()), "clEnqueueMarkerWithWaitList");
+  check(api().clFlush(other), "clFlush");
+  cl_event const event = reached.get();
+  check(api().clEnqueueBarrierWithWaitList(queue, 1, &event, nullptr), "clEnqueueBarrierWithWaitList");
+}
+
+void copy(cl_command_queue queue, cl_mem from, cl_mem to, size_t bytes) {
+  check(api().clEnqueueCopyBuffer(queue, from, to, 0, 0, bytes, 0, nullptr, nullptr), "clEnqueueCopyBuffer");
+}
+
+}  // namespace
+
+OpenClBackend::Levels::Levels(const loader::Tensor& input, const Preprocessing& rule,
+                              std::shared_ptr<Context> context, ProgramCache& programs,
+                              const std::string& cache_directory)
+    : level_model(input, rule),
+      executor(level_model.model(), std::move(context), programs, without_limits(cache_directory)) {
+  executor.prepare_layer(0);
+}
+
+/// A pass whose outputs are on their way.
+class OpenClBackend::BegunPass final : public Pass {
+ public:
+  BegunPass(OpenClBackend& backend, std::unique_ptr<Lane> lane, const std::vector<OutputBuffer>& outputs)
+      : backend_(backend), lane_(std::move(lane)), outputs_(outputs) {
+    ++backend_.begun_;
+  }
+  ~BegunPass() override { --backend_.begun_; }
+
+  void finish(const Cancellation& cancellation) override {
+    for (size_t i = 0; i < outputs_.size(); ++i)
+      lane_->outputs[i].staging.take(static_cast<std::byte*>(outputs_[i].data), *backend_.pool_);
+    backend_.free_lanes_.push_back(std::move(lane_));
+    cancellation.check();
+  }
+
+  Lane& lane() { return *lane_; }
+
+ private:
+  OpenClBackend& backend_;
+  std::unique_ptr<Lane> lane_;
+  std::vector<OutputBuffer> outputs_;
+};
+
+void OpenClBackend::prepare(int batch) {
+  if (begun_ > 0 && batch != executor_.batch()) executor_.finish();
+  executor_.prepare(batch);
+}
+
+template <class Body>
+void OpenClBackend::in_passes(int batch, const Cancellation& cancellation, const Body& body) {
+  const int most = executor_.largest_batch();
+  for (int first = 0; first < batch; first += most) {
+    cancellation.check();
+    const int images = std::min(most, batch - first);
+    prepare(images);
+    guarded([&] { body(first, images); });
+  }
+}
+
+template <class Body>
+void OpenClBackend::guarded(const Body& body) {
+  try {
+    body();
+  } catch (...) {
+    for (const cl_command_queue queue : {upload_queue_.get(), context_->queue(), download_queue_.get()})
+      if (queue != nullptr) api().clFinish(queue);
+    throw;
+  }
+}
+
+std::unique_ptr<OpenClBackend::Lane> OpenClBackend::free_lane() {
+  if (!free_lanes_.empty()) {
+    std::unique_ptr<Lane> lane = std::move(free_lanes_.back());
+    free_lanes_.pop_back();
+    return lane;
+  }
+  auto lane = std::make_unique<Lane>();
+  const Staging::Way way = Staging::way_of(context_->device());
+  for (size_t i = 0; i < model_.inputs.size(); ++i) lane->inputs.emplace_back(context_, way);
+  for (size_t i = 0; i < model_.outputs.size(); ++i) lane->outputs.emplace_back(context_, way);
+  return lane;
+}
+
+cl_mem OpenClBackend::own_memory(Way& way, size_t bytes) {
+  if (bytes > way.own_bytes) {
+    way.own = Handle<cl_mem>();
+    way.own_bytes = 0;
+    way.own = context_->buffer(bytes, nullptr, "inputs and outputs on their way");
+    way.own_bytes = bytes;
+  }
+  return way.own.get();
+}
+
+void OpenClBackend::upload_inputs(Lane& lane, cl_command_queue queue, const std::vector<InputBuffer>& inputs,
+                                  int first, int images, bool is_apart) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const loader::Tensor& tensor = model_.tensor(model_.inputs[i]);
+    const bool is_levels = inputs[i].is_levels;
+    const size_t image_bytes = is_levels ? static_cast<size_t>(tensor.elements()) : tensor.bytes();
+    const size_t bytes = image_bytes * static_cast<size_t>(images);
+    const cl_mem to = is_levels || is_apart ? own_memory(lane.inputs[i], bytes)
+                                            : executor_.storage().memory(model_.inputs[i]).buffer;
+    const bool is_f32 = tensor.dtype == format::DataType::kF32 && !is_levels;
+    const std::byte* const data = image_of(inputs[i], image_bytes, first);
+    const size_t at = lane.inputs[i].staging.upload(queue, to, data, bytes, is_f32, *pool_);
+    if (is_f32 && at < bytes / sizeof(float))
+      fail_for_value(tensor, static_cast<const float*>(inputs[i].data),
+                     at + static_cast<size_t>(first) * static_cast<size_t>(tensor.elements()));
+  }
+}
+
+void OpenClBackend::enter_inputs(Lane& lane, const std::vector<InputBuffer>& inputs, int images,
+                                 bool is_apart) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const int tensor = model_.inputs[i];
+    const cl_mem from = lane.inputs[i].own.get(), to = executor_.storage().memory(tensor).buffer;
+    if (inputs[i].is_levels) {
+      if (!levels_[i])
+        levels_[i] = std::make_unique<Levels>(model_.tensor(tensor), *level_rule(model_, i), context_,
+                                              programs_, cache_directory_);
+      levels_[i]->executor.prepare(images);
+      levels_[i]->executor.bind_terminals({from}, {to});
+      levels_[i]->executor.enqueue(false, nullptr);
+      levels_[i]->executor.bind_terminals({}, {});  // `to` may be replaced
+    } else if (is_apart) {
+      copy(context_->queue(), from, to,
+           executor_.storage().image_bytes(tensor) * static_cast<size_t>(images));
+    }
+  }
+}
+
+void OpenClBackend::upload(const std::vector<InputBuffer>& inputs, int first, int images) {
+  std::unique_ptr<Lane> lane = free_lane();
+  upload_inputs(*lane, context_->queue(), inputs, first, images, false);
+  enter_inputs(*lane, inputs, images, false);
+  executor_.finish();
+  free_lanes_.push_back(std::move(lane));
+}
+
+void OpenClBackend::forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
+                            int batch, const Cancellation& cancellation, std::vector<double>* layer_ms) {
+  if (layer_ms != nullptr) std::fill(layer_ms->begin(), layer_ms->end(), 0.0);
+  std::unique_ptr<Lane> lane = free_lane();
+  const cl_command_queue queue = context_->queue();
+  in_passes(batch, cancellation, [&](int first, int images) {
+    upload_inputs(*lane, queue, inputs, first, images, false);
+    enter_inputs(*lane, inputs, images, false);
+    if (layer_ms != nullptr) {
+      const std::vector<double> times = executor_.run_timed(cancellation);
+      for (size_t i = 0; i < times.size(); ++i) (*layer_ms)[i] += times[i];
+    } else {
+      executor_.enqueue(can_replay_ && begun_ == 0, &cancellation);
+    }
+    const auto bytes_of = [&](size_t i) { return executor_.storage().image_bytes(model_.outputs[i]); };
+    for (size_t i = 0; i < outputs.size(); ++i)
+      lane->outputs[i].staging.download(queue, executor_.storage().memory(model_.outputs[i]).buffer,
+                                        bytes_of(i) * static_cast<size_t>(images));
+    for (size_t i = 0; i < outputs.size(); ++i)
+      lane->outputs[i].staging.take(image_of(outputs[i], bytes_of(i), first), *pool_);
+  });
+  free_lanes_.push_back(std::move(lane));
+}
+
+std::unique_ptr<Backend::Pass> OpenClBackend::begin(const std::vector<InputBuffer>& inputs,
+                                                    const std::vector<OutputBuffer>& outputs, int batch,
+                                                    const Cancellation& cancellation) {
+  if (batch > executor_.largest_batch()) return Backend::begin(inputs, outputs, batch, cancellation);
+  if (!upload_queue_) {
+    upload_queue_ = context_->new_queue();
+    download_queue_ = context_->new_queue();
+  }
+  const cl_command_queue queue = context_->queue(), up = upload_queue_.get(), down = download_queue_.get();
+  auto pass = std::make_unique<BegunPass>(*this, free_lane(), outputs);
+  Lane& lane = pass->lane();
+  guarded([&] {
+    upload_inputs(lane, up, inputs, 0, batch, true);
+    prepare(batch);
+    follow(queue, up);
+    enter_inputs(lane, inputs, batch, true);
+    executor_.enqueue(can_replay_ && begun_ == 1, &cancellation);
+    for (size_t i = 0; i < outputs.size(); ++i)
+      copy(queue, executor_.storage().memory(model_.outputs[i]).buffer,
+           own_memory(lane.outputs[i], outputs[i].bytes), outputs[i].bytes);
+    follow(down, queue);
+    for (size_t i = 0; i < outputs.size(); ++i)
+      lane.outputs[i].staging.download(down, lane.outputs[i].own.get(), outputs[i].bytes);
+    check(api().clFlush(down), "clFlush");
+  });
+  return pass;
+}
+
+void OpenClBackend::activations(const std::vector<InputBuffer>& inputs,
+                                const std::vector<OutputBuffer>& tensors, int batch,
+                                const Cancellation& cancellation) {
+  in_passes(batch, cancellation, [&](int first, int images) {
+    const auto copy_out = [&](int tensor) {
+      const OutputBuffer& target = tensors[static_cast<size_t>(tensor)];
+      executor_.read(tensor, image_of(target, model_.tensor(tensor).bytes(), first), images, true);
+    };
+    upload(inputs, first, images);
+    for (const int tensor : model_.inputs) copy_out(tensor);
+    for (size_t i = 0; i < model_.ops.size(); ++i) {
+      executor_.run_layer(i, cancellation);
+      for (const int tensor : analysis::tensors_written(model_.ops[i])) copy_out(tensor);
+    }
+  });
+}
+
+void OpenClBackend::run_op(size_t index, const std::vector<InputBuffer>& operands,
+                           const std::vector<OutputBuffer>& results, int batch,
+                           const Cancellation& cancellation) {
+  const std::vector<int> read = analysis::tensors_read(model_.ops[index]);
+  const std::vector<int> written = analysis::tensors_written(model_.ops[index]);
+  in_passes(batch, cancellation, [&](int first, int images) {
+    for (size_t i = 0; i < operands.size(); ++i)
+      executor_.write(read[i], image_of(operands[i], model_.tensor(read[i]).bytes(), first), images, true);
+    executor_.run_layer(index, cancellation);
+    for (size_t i = 0; i < results.size(); ++i)
+      executor_.read(written[i], image_of(results[i], model_.tensor(written[i]).bytes(), first), images,
+                     true);
+  });
+}
+
+}  // namespace phonebit::engine::opencl

@@ -1,0 +1,137 @@
+#include "opencl/staging.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "backend/input_values.h"
+#include "opencl/cl_functions.h"
+
+namespace phonebit::engine::opencl {
+namespace {
+
+/// Fits the second-level cache, so that values are checked there.
+constexpr size_t kPieceBytes = size_t{512} << 10;
+
+int pieces_of(size_t bytes) { return static_cast<int>((bytes + kPieceBytes - 1) / kPieceBytes); }
+
+size_t piece_begin(int piece) { return static_cast<size_t>(piece) * kPieceBytes; }
+
+/// Calls copy(piece) for each; few are done before other threads would be awake.
+template <class Copy>
+void for_each_piece(size_t bytes, threads::ThreadPool& pool, const Copy& copy) {
+  constexpr int kWorthWaking = 4;
+  const int pieces = pieces_of(bytes);
+  if (pieces > kWorthWaking) return pool.parallel_for(pieces, copy);
+  for (int piece = 0; piece < pieces; ++piece) copy(piece);
+}
+
+template <class T>
+void keep_least(std::atomic<T>& least, T value) {
+  T seen = least.load(std::memory_order_relaxed);
+  while (value < seen && !least.compare_exchange_weak(seen, value)) {
+  }
+}
+
+std::byte* map(cl_command_queue queue, cl_mem memory, bool is_blocking, cl_bitfield flags, size_t bytes,
+               cl_event* event) {
+  cl_int status = CL_SUCCESS;
+  void* const host = api().clEnqueueMapBuffer(queue, memory, is_blocking ? 1 : 0, flags, 0, bytes, 0, nullptr,
+                                              event, &status);
+  check(status, "clEnqueueMapBuffer");
+  return static_cast<std::byte*>(host);
+}
+
+void unmap(cl_command_queue queue, cl_mem memory, void* host) {
+  check(api().clEnqueueUnmapMemObject(queue, memory, host, 0, nullptr, nullptr), "clEnqueueUnmapMemObject");
+}
+
+}  // namespace
+
+Staging::Staging(std::shared_ptr<Context> context, Way way) : context_(std::move(context)), way_(way) {}
+
+Staging::~Staging() {
+  for (const Handle<cl_event>& event : arrived_) {
+    cl_event const waited = event.get();
+    api().clWaitForEvents(1, &waited);
+  }
+  if (memory_)
+    api().clEnqueueUnmapMemObject(context_->queue(), memory_.get(), host_, 0, nullptr, nullptr);
+  else if (!arrived_.empty())
+    api().clEnqueueUnmapMemObject(queue_, from_, host_, 0, nullptr, nullptr);
+}
+
+/// The memory stays mapped: the host writes and reads it while copies use its address.
+void Staging::reserve(size_t bytes) {
+  if (bytes <= capacity_) return;
+  if (memory_) unmap(context_->queue(), memory_.get(), host_);
+  capacity_ = 0;
+  memory_ = Handle<cl_mem>();
+  memory_ = context_->host_accessible_buffer(bytes, "copies between host and device");
+  host_ = map(context_->queue(), memory_.get(), true, CL_MAP_READ | CL_MAP_WRITE, bytes, nullptr);
+  capacity_ = bytes;
+}
+
+size_t Staging::upload(cl_command_queue queue, cl_mem to, const std::byte* data, size_t bytes, bool is_f32,
+                       threads::ThreadPool& pool) {
+  const bool is_mapped = way_ == Way::mapped;
+  if (is_mapped)
+    host_ = map(queue, to, true, CL_MAP_WRITE_INVALIDATE_REGION, bytes, nullptr);
+  else
+    reserve(bytes);
+  std::atomic<size_t> first{bytes};
+  std::atomic<cl_int> status{CL_SUCCESS};
+  for_each_piece(bytes, pool, [&](int piece) {
+    const size_t begin = piece_begin(piece), end = std::min(bytes, begin + kPieceBytes);
+    std::memcpy(host_ + begin, data + begin, end - begin);
+    if (is_f32) {
+      const size_t end_value = end / sizeof(float);
+      const size_t found =
+          find_not_finite(reinterpret_cast<const float*>(data), begin / sizeof(float), end_value);
+      if (found < end_value) keep_least(first, found);
+    }
+    if (is_mapped) return;
+    const cl_int enqueued =
+        api().clEnqueueWriteBuffer(queue, to, 0, begin, end - begin, host_ + begin, 0, nullptr, nullptr);
+    keep_least(status, enqueued);  // errors are negative
+  });
+  if (is_mapped) unmap(queue, to, host_);
+  check(status.load(), "clEnqueueWriteBuffer");
+  return first.load();
+}
+
+void Staging::download(cl_command_queue queue, cl_mem from, size_t bytes) {
+  queue_ = queue;
+  from_ = from;
+  bytes_ = bytes;
+  if (way_ == Way::mapped) {
+    Handle<cl_event> event;
+    host_ = map(queue, from, false, CL_MAP_READ, bytes, event.out());
+    arrived_.push_back(std::move(event));
+    return;
+  }
+  reserve(bytes);
+  for (int piece = 0; piece < pieces_of(bytes); ++piece) {
+    const size_t begin = piece_begin(piece), size = std::min(bytes - begin, kPieceBytes);
+    Handle<cl_event> event;
+    check(api().clEnqueueReadBuffer(queue, from, 0, begin, size, host_ + begin, 0, nullptr, event.out()),
+          "clEnqueueReadBuffer");
+    arrived_.push_back(std::move(event));
+  }
+}
+
+void Staging::take(std::byte* data, threads::ThreadPool& pool) {
+  std::atomic<cl_int> status{CL_SUCCESS};
+  for_each_piece(bytes_, pool, [&](int piece) {
+    const size_t begin = piece_begin(piece);
+    cl_event const event = arrived_[way_ == Way::mapped ? 0 : static_cast<size_t>(piece)].get();
+    const cl_int waited = api().clWaitForEvents(1, &event);
+    keep_least(status, waited);
+    if (waited == CL_SUCCESS) std::memcpy(data + begin, host_ + begin, std::min(bytes_ - begin, kPieceBytes));
+  });
+  arrived_.clear();
+  if (way_ == Way::mapped) unmap(queue_, from_, host_);
+  check(status.load(), "clWaitForEvents");
+}
+
+}  // namespace phonebit::engine::opencl

@@ -1,0 +1,67 @@
+// Copies between arrays of the host and buffers of a device, by either way.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "opencl/cl_functions.h"
+#include "opencl/staging.h"
+#include "opencl_device.h"
+
+namespace {
+
+using namespace phonebit::engine;
+using namespace phonebit::engine::opencl;
+
+TEST_CASE("what is uploaded comes back, in pieces and by several threads") {
+  if (!has_opencl_device()) return;
+  const auto context = Context::create(devices().front());
+  threads::ThreadPool pool(3);
+  std::mt19937 random(5);
+  for (const Staging::Way way : {Staging::Way::pinned, Staging::Way::mapped}) {
+    Staging up(context, way), down(context, way);
+    for (const size_t bytes :
+         {size_t{1}, size_t{512} << 10, (size_t{512} << 10) + 3, size_t{5000001}, size_t{7}}) {
+      CAPTURE(static_cast<int>(way));
+      CAPTURE(bytes);
+      const Handle<cl_mem> buffer = context->buffer(bytes, nullptr, "test");
+      std::vector<std::byte> data(bytes), back(bytes);
+      for (std::byte& byte : data) byte = static_cast<std::byte>(random());
+      const std::vector<std::byte> sent = data;
+      CHECK(up.upload(context->queue(), buffer.get(), data.data(), bytes, false, pool) == bytes);
+      std::fill(data.begin(), data.end(), std::byte{0});  // it was read
+      down.download(context->queue(), buffer.get(), bytes);
+      down.take(back.data(), pool);
+      CHECK(back == sent);
+    }
+    const Handle<cl_mem> buffer = context->buffer(64, nullptr, "test");
+    Staging abandoned(context, way);
+    abandoned.download(context->queue(), buffer.get(), 64);  // its end waits
+  }
+}
+
+TEST_CASE("the first value that is not finite is found while values are copied") {
+  if (!has_opencl_device()) return;
+  const auto context = Context::create(devices().front());
+  threads::ThreadPool pool(3);
+  constexpr size_t kCount = 1000003, kBytes = kCount * sizeof(float);
+  const Handle<cl_mem> buffer = context->buffer(kBytes, nullptr, "test");
+  for (const Staging::Way way : {Staging::Way::pinned, Staging::Way::mapped}) {
+    std::vector<float> values(kCount, 1.5f);
+    const auto first_bad = [&] {
+      Staging staging(context, way);
+      const size_t at = staging.upload(context->queue(), buffer.get(),
+                                       reinterpret_cast<const std::byte*>(values.data()), kBytes, true, pool);
+      check(api().clFinish(context->queue()), "clFinish");
+      return at;
+    };
+    CHECK(first_bad() >= kCount);
+    values[kCount - 1] = std::nanf("");
+    CHECK(first_bad() == kCount - 1);
+    values[131072] = -INFINITY;
+    CHECK(first_bad() == 131072);
+  }
+}
+
+}  // namespace
