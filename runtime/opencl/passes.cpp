@@ -14,6 +14,10 @@
 namespace phonebit::engine::opencl {
 namespace {
 
+/// A batch of twice as many images and more runs in pieces, each of which is copied while others compute. On
+/// an H100 fewer images would leave it idle, and more pieces gain nothing.
+constexpr int kLeastPiece = 32, kMostPieces = 4;
+
 Options without_limits(const std::string& cache_directory) {
   Options options;
   options.max_memory_bytes = std::numeric_limits<uint64_t>::max();  // checked at load
@@ -167,6 +171,8 @@ void OpenClBackend::upload(const std::vector<InputBuffer>& inputs, int first, in
 void OpenClBackend::forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
                             int batch, const Cancellation& cancellation, std::vector<double>* layer_ms) {
   if (layer_ms != nullptr) std::fill(layer_ms->begin(), layer_ms->end(), 0.0);
+  if (layer_ms == nullptr && batch >= 2 * kLeastPiece && batch <= executor_.largest_batch())
+    return forward_in_pieces(inputs, outputs, batch, cancellation);
   std::unique_ptr<Lane> lane = free_lane();
   const cl_command_queue queue = context_->queue();
   in_passes(batch, cancellation, [&](int first, int images) {
@@ -188,29 +194,52 @@ void OpenClBackend::forward(const std::vector<InputBuffer>& inputs, const std::v
   free_lanes_.push_back(std::move(lane));
 }
 
+/// Outputs are written when all inputs have been read, and so found to be finite.
+void OpenClBackend::forward_in_pieces(const std::vector<InputBuffer>& inputs,
+                                      const std::vector<OutputBuffer>& outputs, int batch,
+                                      const Cancellation& cancellation) {
+  const int pieces = std::min(batch / kLeastPiece, kMostPieces), most = (batch + pieces - 1) / pieces;
+  std::vector<std::unique_ptr<Pass>> passes;
+  for (int first = 0; first < batch; first += most)
+    passes.push_back(begin_images(inputs, outputs, first, std::min(most, batch - first), cancellation));
+  for (const std::unique_ptr<Pass>& pass : passes) pass->finish(cancellation);
+}
+
 std::unique_ptr<Backend::Pass> OpenClBackend::begin(const std::vector<InputBuffer>& inputs,
                                                     const std::vector<OutputBuffer>& outputs, int batch,
                                                     const Cancellation& cancellation) {
   if (batch > executor_.largest_batch()) return Backend::begin(inputs, outputs, batch, cancellation);
+  return begin_images(inputs, outputs, 0, batch, cancellation);
+}
+
+std::unique_ptr<Backend::Pass> OpenClBackend::begin_images(const std::vector<InputBuffer>& inputs,
+                                                           const std::vector<OutputBuffer>& outputs,
+                                                           int first, int images,
+                                                           const Cancellation& cancellation) {
   if (!upload_queue_) {
     upload_queue_ = context_->new_queue();
     download_queue_ = context_->new_queue();
   }
+  std::vector<OutputBuffer> targets;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const size_t image_bytes = executor_.storage().image_bytes(model_.outputs[i]);
+    targets.push_back({image_of(outputs[i], image_bytes, first), image_bytes * static_cast<size_t>(images)});
+  }
   const cl_command_queue queue = context_->queue(), up = upload_queue_.get(), down = download_queue_.get();
-  auto pass = std::make_unique<BegunPass>(*this, free_lane(), outputs);
+  auto pass = std::make_unique<BegunPass>(*this, free_lane(), targets);
   Lane& lane = pass->lane();
   guarded([&] {
-    upload_inputs(lane, up, inputs, 0, batch, true);
-    prepare(batch);
+    upload_inputs(lane, up, inputs, first, images, true);
+    prepare(images);
     follow(queue, up);
-    enter_inputs(lane, inputs, batch, true);
+    enter_inputs(lane, inputs, images, true);
     executor_.enqueue(can_replay_ && begun_ == 1, &cancellation);
-    for (size_t i = 0; i < outputs.size(); ++i)
+    for (size_t i = 0; i < targets.size(); ++i)
       copy(queue, executor_.storage().memory(model_.outputs[i]).buffer,
-           own_memory(lane.outputs[i], outputs[i].bytes), outputs[i].bytes);
+           own_memory(lane.outputs[i], targets[i].bytes), targets[i].bytes);
     follow(down, queue);
-    for (size_t i = 0; i < outputs.size(); ++i)
-      lane.outputs[i].staging.download(down, lane.outputs[i].own.get(), outputs[i].bytes);
+    for (size_t i = 0; i < targets.size(); ++i)
+      lane.outputs[i].staging.download(down, lane.outputs[i].own.get(), targets[i].bytes);
     check(api().clFlush(down), "clFlush");
   });
   return pass;

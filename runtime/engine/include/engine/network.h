@@ -62,8 +62,8 @@ class Network {
 
   /// Runs `batch` images. Buffer i holds `batch` images of tensor i, one after the other: exactly batch *
   /// bytes() bytes, 4-byte aligned unless u8. Inputs of type f32 must be finite, or levels
-  /// (InputBuffer::is_levels). Blocks; allocates nothing for batches seen before. Throws Error(input), naming
-  /// the tensor, before anything is computed.
+  /// (InputBuffer::is_levels). Blocks; a CPU allocates nothing. Throws Error(input), naming the tensor, before
+  /// any output is written.
   void forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
                int batch = 1);
 

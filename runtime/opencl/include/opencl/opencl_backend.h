@@ -80,6 +80,12 @@ class OpenClBackend final : public Backend {
     Executor executor;
   };
 
+  void forward_in_pieces(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
+                         int batch, const Cancellation& cancellation);
+  /// begin() for images of a batch.
+  std::unique_ptr<Pass> begin_images(const std::vector<InputBuffer>& inputs,
+                                     const std::vector<OutputBuffer>& outputs, int first, int images,
+                                     const Cancellation& cancellation);
   std::unique_ptr<Lane> free_lane();
   cl_mem own_memory(Way& way, size_t bytes);
   /// Enqueues copies of all inputs on `queue`: to the network's own memory, or, for levels and where the lane
