@@ -1,4 +1,4 @@
-"""The results page's section on GPU peers, from the results file: nothing typed by hand."""
+"""The results page's section on GPU peers, from the results files: nothing typed by hand."""
 
 from __future__ import annotations
 
@@ -9,14 +9,71 @@ from benchmarks.peers.document import three_digits
 from benchmarks.records import TITLES, provenance, read_results
 
 FILE: Final = "peers_gpu.json"
+BATCHES_FILE: Final = "peers_gpu_cudnn.json"
+"""PhoneBit and cuDNN alone, in large batches."""
 REFERENCE: Final = "phonebit"
+BATCH_PEER: Final = "torch"
+"""The engine that computes a batch as one pass."""
+COMMAND: Final = "python -m benchmarks.peers.gpu.compare"
+SATURATED: Final = 0.9
+"""Share of the highest throughput."""
 
 Row = dict[str, Any]
 
 
 def section() -> str:
-    """Tables of times, ratios, throughput, start-up and failures."""
-    return render(read_results(FILE))
+    """Batches beside cuDNN; times, ratios, throughput, start-up and failures of all engines."""
+    return f"{render_batches(read_results(BATCHES_FILE))}\n{render(read_results(FILE))}"
+
+
+def render_batches(document: Row) -> str:
+    """Markdown of a results file of PhoneBit and cuDNN: the throughput curve and its reasons."""
+    networks, context = document["networks"], document["context"]
+    parts = [
+        "## Batches on a GPU, beside cuDNN",
+        "As below. Thousands of images per second, host to host, by batch size; how many times "
+        f"those of cuDNN in bold.\n{provenance(context, COMMAND)}.",
+        curve_table(networks),
+        "Batch 1, ms:",
+        latency_table(networks, 1),
+        "\n".join(f"- {line}" for line in [*saturation(networks), *remarks(networks)[1:]]),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def curve_table(networks: list[Row]) -> str:
+    """Batch sizes by network: throughput, and the ratio to cuDNN's."""
+    sizes = sorted({row["batch"] for _, entry in _entries(networks) for row in entry["batches"]})
+
+    def cell(network: Row, batch: int) -> str:
+        ours, peer = (at_batch(_row_of(network, key), batch) for key in (REFERENCE, BATCH_PEER))
+        if ours is None or peer is None:
+            return "failed"
+        return f"{three_digits(batch / ours['median_ms'])} **{peer['ratio']:.2g}x**"
+
+    head = ("batch", *(TITLES[network["name"]] for network in networks))
+    rows = [(str(batch), *(cell(each, batch) for each in networks)) for batch in sizes]
+    return markdown_table(head, rows)
+
+
+def saturation(networks: list[Row]) -> list[str]:
+    """From which batch size on more images gain little, and how busy the device is then."""
+    lines = []
+    for network in networks:
+        rows = _row_of(network, REFERENCE)["batches"]
+        most = max(row["batch"] / row["median_ms"] for row in rows)
+        enough = (row for row in rows if row["batch"] / row["median_ms"] >= SATURATED * most)
+        first, last = min(row["batch"] for row in enough), rows[-1]
+        share = min(1.0, last["device_ms"] / last["median_ms"])
+        lines.append(
+            f"{TITLES[network['name']]}: {SATURATED:.0%} of the highest throughput from batch "
+            f"{first} on. At batch {last['batch']} kernels take {share:.0%} of the time; the rest "
+            "is copies that do not overlap with them."
+        )
+        if "context" in network:
+            own = network["context"]
+            lines[-1] += f" In a run of its own: commit {own['commit']}, {own['date']}."
+    return lines
 
 
 def render(document: Row) -> str:
@@ -41,7 +98,7 @@ PhoneBit (OpenCL) runs the binary network, the other engines its float twin in h
 are host to host, NumPy arrays in and out, medians over interleaved rounds; in brackets the
 time on the device alone, where an engine reports it: inferences queued back to back, nothing
 copied. Ratios are medians of the rounds' own.
-{provenance(context, "python -m benchmarks.peers.gpu.compare")}."""
+{provenance(context, COMMAND)}."""
 
 
 def latency_table(networks: list[Row], batch: int) -> str:
@@ -164,6 +221,11 @@ def at_batch(entry: Row, batch: int) -> Row | None:
 
 def _entries(networks: list[Row]) -> list[tuple[str, Row]]:
     return [(network["name"], entry) for network in networks for entry in network["rows"]]
+
+
+def _row_of(network: Row, key: str) -> Row:
+    row: Row = next(row for row in network["rows"] if row["key"] == key)
+    return row
 
 
 def _by_engine(networks: list[Row], cell: Any) -> str:

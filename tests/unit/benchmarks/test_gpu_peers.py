@@ -179,6 +179,20 @@ def test_document_shows_times_ratios_and_reasons() -> None:
     assert "| AlexNet | PhoneBit | 0.50 | 9.50 | 14, then 0 | 512 |" in text
 
 
+def test_document_of_batches_shows_the_curve_and_where_it_ends() -> None:
+    found = results()
+    for network in found["networks"]:
+        network["rows"][1] |= {"key": "torch", "title": "PyTorch"}
+    found["networks"][1]["context"] = {"commit": "def", "date": "2026-11-23"}
+    text = document.render_batches(found)
+    assert "| 8 | 16 **56x** | 16 **56x** |" in text
+    assert "| PhoneBit | 0.25 (0.2) | 0.25 (0.2) |" in text
+    told = "90% of the highest throughput from batch 8 on. At batch 8 kernels take 80% of the time"
+    assert f"- AlexNet: {told}" in text
+    assert f"- VGG16: {told}" in text
+    assert text.count("In a run of its own: commit def, 2026-11-23.") == 1
+
+
 def test_document_says_what_is_exact_and_what_is_not() -> None:
     text = document.render(results())
     assert "- PhoneBit: results equal to the CPU backend's to the last bit." in text
