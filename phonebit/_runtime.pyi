@@ -101,6 +101,7 @@ class Network:
     def measure_layer(
         self, index: int, cpu_part: PartTuple | None, gpu_part: PartTuple | None, repeats: int = 10
     ) -> dict[str, float]: ...  # total_us, cpu_us, gpu_us
+    def measure_pass(self, repeats: int) -> dict[str, Any]: ...  # likewise; lists by layer
     def dispatch(
         self, index: int, gpu_part: PartTuple
     ) -> list[dict[str, Any]]: ...  # kernel, choice, global, local

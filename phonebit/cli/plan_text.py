@@ -13,7 +13,9 @@ from phonebit.display import escape_markup as escape
 
 if TYPE_CHECKING:
     from phonebit.planner.api import PlanReport
+    from phonebit.planner.measure.in_network import PassCheck
     from phonebit.planner.search.explain import CutTime, LayerChoice, LayerTimes
+    from phonebit.planner.search.planning import Planned
 
 ROUGH: Final = 0.1
 """Typical error of predictions from which on the user hears of it."""
@@ -33,21 +35,7 @@ def print_report(console: Console, report: PlanReport, layers: Sequence[LayerCho
         console.print(
             "microseconds of stages and best cuts with synchronization; [green]green[/]: measured"
         )
-    home = planned.home.name
-    if planned.is_split:
-        both = sum(len(stage.parts) for stage in planned.stages if stage.processor is None)
-        total = sum(len(stage.parts) for stage in planned.stages)
-        gain = planned.home_us / planned.total_us
-        console.print(
-            f"[bold]{planned.total_us / 1000:.3f} ms[/], {gain:.2f} x the {home} alone "
-            f"({planned.home_us / 1000:.3f} ms); "
-            f"{both} of {total} layers in stages of both processors"
-        )
-    else:
-        console.print(
-            f"[bold]{planned.home_us / 1000:.3f} ms[/] on the {home} alone: "
-            "no plan for both gains enough"
-        )
+    _print_times(console, planned, report.check)
     console.print(
         f"planned by {planned.plan.method} for {escape(planned.plan.device)}, "
         f"kept in {escape(str(report.output))}",
@@ -58,6 +46,41 @@ def print_report(console: Console, report: PlanReport, layers: Sequence[LayerCho
             f"[yellow]rough:[/] predictions of this profile are typically "
             f"{report.typical_error:.0%} off; plan with --measure, or collect and train with more "
             "layers",
+            soft_wrap=True,
+        )
+
+
+def _print_times(console: Console, planned: Planned, check: PassCheck | None) -> None:
+    """How long the network takes: measured where it was, else predicted."""
+    from phonebit.planner.measure.in_network import AGREEMENT
+
+    home = planned.home.name
+    ms, home_ms, by = planned.total_us / 1000, planned.home_us / 1000, "predicted"
+    if check is not None:
+        ms, home_ms, by = check.pass_us / 1000, check.home_us / 1000, "measured"
+    if planned.is_split:
+        both = sum(len(stage.parts) for stage in planned.stages if stage.processor is None)
+        total = sum(len(stage.parts) for stage in planned.stages)
+        console.print(
+            f"[bold]{ms:.3f} ms[/] {by}, {home_ms / ms:.2f} x the {home} alone "
+            f"({home_ms:.3f} ms); {both} of {total} layers in stages of both processors",
+            soft_wrap=True,
+        )
+    else:
+        console.print(
+            f"[bold]{ms:.3f} ms[/] {by}, on the {home} alone: no plan for both gains enough"
+        )
+    if check is None:
+        return
+    side = "long" if check.error > 0 else "short"
+    console.print(
+        f"predicted {check.predicted_us / 1000:.3f} ms, {abs(check.error):.1%} too {side}, after "
+        f"{check.rounds} {'round' if check.rounds == 1 else 'rounds'} of planning and measuring"
+    )
+    if not check.agrees:
+        console.print(
+            f"[yellow]prediction and measurement differ by more than {AGREEMENT:.0%}:[/] other "
+            "work on this machine disturbs the measurements; plan again when it is idle",
             soft_wrap=True,
         )
 

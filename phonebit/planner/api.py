@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from phonebit.devices.loading import EngineOptions
 from phonebit.devices.opencl import device_key, opencl_device
@@ -21,14 +21,14 @@ from phonebit.planner.measure.engines import (
     open_measuring_engine,
     open_probe,
 )
-from phonebit.planner.measure.measuring import NoiseProbe, measure_parts
+from phonebit.planner.measure.in_network import Correction, PassCheck, plan_in_network
+from phonebit.planner.measure.on_device import NetworkOnDevice
 from phonebit.planner.measure.orders import CollectionPlan
 from phonebit.planner.measure.sync_layers import Way
-from phonebit.planner.plan.execution_plan import OutputPart, Processor
 from phonebit.planner.plan.stored_plans import with_plan
-from phonebit.planner.predict import LayerShape
 from phonebit.planner.predict.evaluation import Accuracy, evaluate, typical_errors
 from phonebit.planner.predict.profile import (
+    LEAST_MARGIN,
     PROFILE_FILE,
     DeviceProfile,
     profile_path,
@@ -40,15 +40,13 @@ from phonebit.planner.predict.training import Trainer, split_by_layer
 from phonebit.planner.search.explain import LayerChoice, explain
 from phonebit.planner.search.methods import method_named
 from phonebit.planner.search.network_graph import NetworkGraph
-from phonebit.planner.search.part_times import MeasuredTimes, PredictedTimes
+from phonebit.planner.search.part_times import PartTimes, PredictedTimes
 from phonebit.planner.search.planning import Planned, plan_network
 
 if TYPE_CHECKING:
     from phonebit import _runtime
 
 MethodName = Literal["search", "ulayer", "codl", "finegrained"]
-TURNS: Final = 8
-"""Interleaved repetitions of a measurement, of which the least counts."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +56,7 @@ class PlanReport:
     Args:
         layers: Why, layer by layer.
         measurements: Pairs of parts that were measured; 0: the plan is from predictions.
+        check: The prediction beside the pass that was measured for it; None where nothing was.
         typical_error: Of the predictions, as a share; None where times were measured, or it is not
             known.
     """
@@ -67,6 +66,7 @@ class PlanReport:
     planned: Planned
     layers: list[LayerChoice]
     measurements: int
+    check: PassCheck | None
     typical_error: float | None
 
     def to_dict(self) -> dict[str, Any]:
@@ -82,6 +82,7 @@ class PlanReport:
             "plan_us": planned.total_us,
             "split": planned.is_split,
             "measurements": self.measurements,
+            "check": None if self.check is None else self.check.to_dict(),
             "typical_error": self.typical_error,
             "layers": [choice.to_dict() for choice in self.layers],
         }
@@ -109,8 +110,8 @@ def plan(
         profile: Cost models of the device: a file, or the key of a device that was profiled here.
         output: Where the network with its plan goes; None: to ``path``.
         method: "search" measures every cut; the others predict.
-        measure: Whether what is predicted to be best is measured. None: where the profile's device
-            is this one.
+        measure: Whether what is predicted to be best is measured, alone and in whole passes, until
+            prediction and pass agree. None: where the profile's device is this one.
         device: Where to measure, as "gpu:1+cpu".
         threads: CPU threads; 0: the most that were profiled.
         replace_any: Also replace an output that is no ``.pbit`` file.
@@ -132,15 +133,26 @@ def plan(
     contents = read_contents(path)
     shapes = [layer.geometry for layer in NetworkGraph.of(contents).layers]
     is_asked = way.measures or bool(measure)
-    engine = None
+    here = None
     if is_asked or (measure is None and _is_here(known, device)):
-        engine = _engine_of(path, key, device, count, is_asked)
-    measured = None if engine is None else _measured_times(engine, shapes, device, progress)
+        here = _network_here(path, key, device, count, is_asked)
+    measured = None if here is None else here.part_times(shapes, progress)
     if measured is not None and way.measures:
-        planned = plan_network(contents, key, way, measured, cost)
+        times: PartTimes = measured
+        margin, again = LEAST_MARGIN, None
     else:
         times = PredictedTimes(shapes, known.predictor(method, count))
-        planned = plan_network(contents, key, way, times, cost, known.margin(method), measured)
+        margin, again = known.margin(method), measured
+
+    def make(correction: Correction) -> Planned:
+        first, then = correction.times(times), again and correction.times(again)
+        return plan_network(contents, key, way, first, correction.sharing(cost), margin, then)
+
+    check = None
+    if here is None or measured is None:
+        planned = make(Correction())
+    else:
+        planned, check = plan_in_network(make, measured, here.passes)
     content = file_bytes(with_plan(contents, planned.plan))
     write_output(output, content, PBIT_FILE, [Path(profile)], replace_any)
     return PlanReport(
@@ -149,6 +161,7 @@ def plan(
         planned,
         explain(planned, is_predicted=not way.measures),
         0 if measured is None else measured.measurements,
+        check,
         known.errors.get(method) if measured is None else None,
     )
 
@@ -179,18 +192,18 @@ def _is_here(profile: DeviceProfile, device: str) -> bool:
         return False
 
 
-def _engine_of(
+def _network_here(
     path: Path, key: str, device: str, threads: int, is_asked: bool
-) -> _runtime.Network | None:
+) -> NetworkOnDevice | None:
     """A network to measure, if this is the device of the key."""
     try:
-        engine = open_measuring_engine(path, device, EngineOptions(threads))
-        if engine.plan_key == key:
-            return engine
+        here = NetworkOnDevice(path, device, threads)
+        if here.plan_key == key:
+            return here
         raise DeviceError(
             "the profile is of another device, driver or number of threads",
             where="--profile",
-            expected=engine.plan_key,
+            expected=here.plan_key,
             got=key,
             hint="measure on that device, or plan without measuring",
         )
@@ -198,22 +211,6 @@ def _engine_of(
         if is_asked:
             raise
         return None
-
-
-def _measured_times(
-    engine: _runtime.Network, shapes: list[LayerShape], device: str, progress: Progress
-) -> MeasuredTimes:
-    probe = NoiseProbe(*open_probe(device, EngineOptions(engine.threads)))
-
-    def measure(layer: int, cpu: OutputPart | None, gpu: OutputPart | None) -> tuple[float, float]:
-        at_work = [side for side in Processor if (cpu, gpu)[side] is not None]
-        times = probe.measure_times(
-            at_work, lambda: measure_parts(engine, layer, cpu, gpu, repeats=1), TURNS
-        )
-        return times.cpu_us, times.gpu_us
-
-    names = [layer.name for layer in engine.layers]
-    return MeasuredTimes(shapes, measure, lambda layer: progress(names[layer]))
 
 
 def collect(

@@ -8,6 +8,7 @@
 #include "analysis/op_tensors.h"
 #include "analysis/plan_check.h"
 #include "backend/host_buffers.h"
+#include "coexec/pass_measurement.h"
 #include "cpu/cpu_backend.h"
 #include "opencl/opencl_backend.h"
 #include "types/fail.h"
@@ -249,10 +250,13 @@ void CoexecBackend::run(Runner runner, const std::vector<InputBuffer>& inputs,
     return backend->forward(inputs, outputs, batch, cancellation, layer_ms);
   if (layer_ms != nullptr) std::fill(layer_ms->begin(), layer_ms->end(), 0.0);
   for (int image = 0; image < batch; ++image) {
-    if (layer_ms != nullptr)
-      run_timed(inputs, outputs, image, cancellation, *layer_ms);
-    else
+    if (layer_ms != nullptr) {
+      std::vector<double> cpu_us, gpu_us;
+      run_timed(inputs, outputs, image, cancellation, cpu_us, gpu_us);
+      for (size_t i = 0; i < layer_ms->size(); ++i) (*layer_ms)[i] += 1e-3 * std::max(cpu_us[i], gpu_us[i]);
+    } else {
       executor_->run(inputs_of(inputs, image).data(), outputs_of(outputs, image).data(), cancellation);
+    }
     // Not inside an image, where one processor would wait for the other: there the CPU skips what is left.
     cancellation.check();
   }
@@ -260,11 +264,12 @@ void CoexecBackend::run(Runner runner, const std::vector<InputBuffer>& inputs,
 
 void CoexecBackend::run_timed(const std::vector<InputBuffer>& inputs,
                               const std::vector<OutputBuffer>& outputs, int image,
-                              const Cancellation& cancellation, std::vector<double>& layer_ms) {
-  std::vector<double> cpu_us(model_.ops.size(), 0.0), gpu_us(model_.ops.size(), 0.0);
+                              const Cancellation& cancellation, std::vector<double>& cpu_us,
+                              std::vector<double>& gpu_us) {
+  cpu_us.assign(model_.ops.size(), 0.0);
+  gpu_us = cpu_us;
   executor_->run_timed(inputs_of(inputs, image).data(), outputs_of(outputs, image).data(), cancellation,
                        cpu_us, gpu_us);
-  for (size_t i = 0; i < layer_ms.size(); ++i) layer_ms[i] += 1e-3 * std::max(cpu_us[i], gpu_us[i]);
 }
 
 void CoexecBackend::activations(const std::vector<InputBuffer>& inputs,
@@ -350,6 +355,24 @@ LayerTimes CoexecBackend::measure_layer(size_t index, const std::optional<Output
   const LayerTimes times = measurement->measure(cpu, gpu, repeats, cancellation);
   measurement_ = std::move(measurement);  // not one that failed
   return times;
+}
+
+PassTimes CoexecBackend::measure_pass(int repeats, const Cancellation& cancellation) {
+  try {
+    return coexec::measure_pass(
+        model_, repeats, [&](const auto& inputs, const auto& outputs, PassTimes* parts) {
+          cancellation.check();
+          if (parts == nullptr) return run(runner_, inputs, outputs, 1, cancellation, nullptr);
+          if (runner_ == Runner::plan)
+            return run_timed(inputs, outputs, 0, cancellation, parts->cpu, parts->gpu);
+          std::vector<double>& alone = runner_ == Runner::cpu ? parts->cpu : parts->gpu;
+          run(runner_, inputs, outputs, 1, cancellation, &alone);
+          for (double& us : alone) us *= 1e3;  // of milliseconds
+        });
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::device) recover(error);
+    throw;
+  }
 }
 
 std::vector<DispatchInfo> CoexecBackend::dispatch(size_t index, const OutputPart& gpu) {

@@ -42,7 +42,8 @@ Executor::Executor(const Processors& processors, Schedule schedule, Sharing shar
       gpu_layers_(processors.model, processors.context, processors.programs, processors.options, views_),
       exchange_(make_exchange(sharing, processors.model, schedule_, views_)),
       synchronizer_(make_synchronizer(synchronization, *processors.context, processors.programs,
-                                      std::chrono::milliseconds(processors.options.sync_limit_ms))) {
+                                      std::chrono::milliseconds(processors.options.sync_limit_ms))),
+      queue_(processors.context->queue()) {
   try {
     bind_gpu_layers();
     make_cpu_layers();
@@ -106,43 +107,52 @@ cpu::Layer* Executor::find_cpu_layer(const PlacedPart& placed) const {
 
 void Executor::run(const std::byte* const* inputs, std::byte* const* outputs,
                    const Cancellation& cancellation) {
+  queue_ = processors_.context->queue();
+  run_pass(inputs, outputs, cancellation, nullptr);
+}
+
+void Executor::run_pass(const std::byte* const* inputs, std::byte* const* outputs,
+                        const Cancellation& cancellation, PassClock* clock) {
   const std::vector<Stage>& stages = schedule_.stages();
-  synchronizer_->begin(static_cast<int>(stages.size()));
+  synchronizer_->begin(static_cast<int>(stages.size()), queue_);
   handed_ = -1;
   size_t enqueued = 0;
   for (size_t i = 0; i < stages.size(); ++i) {
     const size_t before = enqueued;
     while (enqueued < stages.size() &&
            (synchronizer_->can_run_ahead() || stages[enqueued].gpu_waits_for < static_cast<int>(i)))
-      enqueue_stage(enqueued++);
-    if (enqueued > before) check(api().clFlush(processors_.context->queue()), "clFlush");
-    run_cpu_stage(i, inputs, outputs, cancellation, nullptr);
+      enqueue_stage(enqueued++, clock);
+    if (enqueued > before) check(api().clFlush(queue_), "clFlush");
+    run_cpu_stage(i, inputs, outputs, cancellation, clock);
   }
   enqueue_from_cpu(static_cast<int>(stages.size()) - 1);
 }
 
-void Executor::enqueue_stage(size_t index) {
+void Executor::enqueue_stage(size_t index, PassClock* clock) {
   const Stage& stage = schedule_.stages()[index];
-  const cl_command_queue queue = processors_.context->queue();
-  exchange_->enqueue_for_cpu(stage, queue);
+  exchange_->enqueue_for_cpu(stage, queue_);
   const bool cpu_waits = stage.cpu_waits || exchange_->has_commands_for_cpu(stage);
   const bool gpu_waits = stage.gpu_waits_for > handed_;
   if (cpu_waits || gpu_waits)
     synchronizer_->enqueue_point(cpu_waits ? static_cast<int>(index) : -1,
                                  gpu_waits ? stage.gpu_waits_for : -1);
   enqueue_from_cpu(stage.gpu_waits_for);
-  for (const PlacedPart& placed : stage.gpu) gpu_layers_.enqueue(placed.op, queue, nullptr);
+  bool waits = gpu_waits;
+  for (const PlacedPart& placed : stage.gpu) {
+    if (clock != nullptr) clock->gpu.push_back({placed.op, waits, {}});
+    gpu_layers_.enqueue(placed.op, queue_, clock != nullptr ? &clock->gpu.back().events : nullptr);
+    waits = false;
+  }
 }
 
 /// What the CPU hands over in all stages up to `last` that are not yet in the queue.
 void Executor::enqueue_from_cpu(int last) {
   for (; handed_ < last; ++handed_)
-    exchange_->enqueue_from_cpu(schedule_.stages()[static_cast<size_t>(handed_ + 1)],
-                                processors_.context->queue());
+    exchange_->enqueue_from_cpu(schedule_.stages()[static_cast<size_t>(handed_ + 1)], queue_);
 }
 
 void Executor::run_cpu_stage(size_t index, const std::byte* const* inputs, std::byte* const* outputs,
-                             const Cancellation& cancellation, std::vector<double>* microseconds) {
+                             const Cancellation& cancellation, PassClock* clock) {
   const Stage& stage = schedule_.stages()[index];
   const bool is_first = index == 0, is_last = index + 1 == schedule_.stages().size();
   if (stage.cpu_waits || exchange_->has_commands_for_cpu(stage))
@@ -157,7 +167,7 @@ void Executor::run_cpu_stage(size_t index, const std::byte* const* inputs, std::
     const auto begin = std::chrono::steady_clock::now();
     cpu::run_layer(*cpu_work_[index][i], processors_.pool, cancellation);
     const double us = Microseconds(std::chrono::steady_clock::now() - begin).count();
-    if (microseconds != nullptr) keep_least((*microseconds)[stage.cpu[i].op], us);
+    if (clock != nullptr) keep_least(clock->cpu_us[stage.cpu[i].op], us);
   }
   for (size_t i = 0; is_last && i < schedule_.outputs().size(); ++i) {
     const int tensor = schedule_.outputs()[i];
@@ -190,24 +200,19 @@ void Executor::read(int tensor, std::byte* to) {
 void Executor::run_timed(const std::byte* const* inputs, std::byte* const* outputs,
                          const Cancellation& cancellation, std::vector<double>& cpu,
                          std::vector<double>& gpu) {
-  const cl_command_queue queue = processors_.context->queue();
-  const cl_command_queue profiling = processors_.context->profiling_queue();
-  const std::vector<Stage>& stages = schedule_.stages();
-  synchronizer_->begin(static_cast<int>(stages.size()));
-  for (size_t i = 0; i < stages.size(); ++i) {
-    exchange_->enqueue_for_cpu(stages[i], queue);
-    synchronizer_->enqueue_point(static_cast<int>(i), -1);
-    check(api().clFinish(queue), "clFinish");
-    for (const PlacedPart& placed : stages[i].gpu) {
-      std::vector<Handle<cl_event>> events;
-      gpu_layers_.enqueue(placed.op, profiling, &events);
-      check(api().clFinish(profiling), "clFinish");
-      keep_least(gpu[placed.op], 1e3 * opencl::event_milliseconds(events));
-    }
-    run_cpu_stage(i, inputs, outputs, cancellation, &cpu);
-    exchange_->enqueue_from_cpu(stages[i], queue);
+  check(api().clFinish(processors_.context->queue()), "clFinish");  // it may still hand over
+  queue_ = processors_.context->profiling_queue();
+  PassClock clock{cpu, {}};
+  run_pass(inputs, outputs, cancellation, &clock);
+  check(api().clFinish(queue_), "clFinish");
+  uint64_t ended = 0;
+  for (const TimedPart& part : clock.gpu) {
+    if (part.events.empty()) continue;
+    const uint64_t began = opencl::event_span(part.events.front()).begin;
+    const uint64_t from = part.waits || ended == 0 ? began : ended;
+    ended = opencl::event_span(part.events.back()).end;
+    keep_least(gpu[part.op], 1e-3 * static_cast<double>(ended - from));
   }
-  check(api().clFinish(queue), "clFinish");
 }
 
 std::string Executor::kernel(size_t op) const {
@@ -235,7 +240,7 @@ size_t Executor::weight_bytes() const {
 
 void Executor::recover() noexcept {
   synchronizer_->release();
-  api().clFinish(processors_.context->queue());
+  api().clFinish(queue_);
 }
 
 }  // namespace phonebit::engine::coexec

@@ -22,8 +22,9 @@ class EventSynchronizer final : public Synchronizer {
       : context_(context), uses_user_events_(uses_user_events) {}
   ~EventSynchronizer() override { release(); }
 
-  void begin(int stages) override {
+  void begin(int stages, cl_command_queue queue) override {
     release();
+    queue_ = queue;
     gpu_events_.clear();
     gpu_events_.resize(static_cast<size_t>(stages));
     user_events_.clear();
@@ -32,9 +33,8 @@ class EventSynchronizer final : public Synchronizer {
   }
 
   void enqueue_point(int cpu_stage, int awaited) override {
-    const cl_command_queue queue = context_.queue();
     if (cpu_stage >= 0)
-      check(api().clEnqueueMarkerWithWaitList(queue, 0, nullptr,
+      check(api().clEnqueueMarkerWithWaitList(queue_, 0, nullptr,
                                               gpu_events_[static_cast<size_t>(cpu_stage)].out()),
             "clEnqueueMarkerWithWaitList");
     if (awaited < 0 || awaited <= finished_ || !uses_user_events_) return;
@@ -45,7 +45,8 @@ class EventSynchronizer final : public Synchronizer {
       check(status, "clCreateUserEvent");
     }
     const cl_event waited_for = event.get();
-    check(api().clEnqueueBarrierWithWaitList(queue, 1, &waited_for, nullptr), "clEnqueueBarrierWithWaitList");
+    check(api().clEnqueueBarrierWithWaitList(queue_, 1, &waited_for, nullptr),
+          "clEnqueueBarrierWithWaitList");
   }
 
   bool can_run_ahead() const override { return uses_user_events_; }
@@ -71,6 +72,7 @@ class EventSynchronizer final : public Synchronizer {
  private:
   opencl::Context& context_;
   bool uses_user_events_;
+  cl_command_queue queue_ = nullptr;           // of this pass
   std::vector<Handle<cl_event>> gpu_events_;   // by the stage that the CPU may then begin
   std::vector<Handle<cl_event>> user_events_;  // by the CPU's stage
   int finished_ = -1;                          // stages that the CPU has finished
@@ -96,6 +98,7 @@ class PollingSynchronizer final : public Synchronizer {
   PollingSynchronizer(opencl::Context& context, opencl::ProgramCache& programs,
                       std::chrono::milliseconds limit)
       : context_(context),
+        queue_(context.queue()),
         memory_(context, sizeof(Flags), "synchronization flags", opencl::SvmMemory::with_atomics),
         kernel_(
             programs.kernel(kKernel, opencl::assemble(kKernel, {}), opencl::ProgramCache::Language::atomics)),
@@ -107,13 +110,14 @@ class PollingSynchronizer final : public Synchronizer {
     spins_ = calibrated_spins();
   }
 
-  void begin(int stages) override {
+  void begin(int stages, cl_command_queue queue) override {
     base_ += stages_;
     if (base_ > kMostStages) {
-      check(api().clFinish(context_.queue()), "clFinish");
+      check(api().clFinish(queue_), "clFinish");
       reset_flags();
     }
     stages_ = stages;
+    queue_ = queue;
   }
 
   void enqueue_point(int cpu_stage, int awaited) override {
@@ -170,8 +174,7 @@ class PollingSynchronizer final : public Synchronizer {
     set(2, awaited);
     set(3, spins);
     const size_t one = 1;
-    check(api().clEnqueueNDRangeKernel(context_.queue(), kernel_.get(), 1, nullptr, &one, &one, 0, nullptr,
-                                       nullptr),
+    check(api().clEnqueueNDRangeKernel(queue_, kernel_.get(), 1, nullptr, &one, &one, 0, nullptr, nullptr),
           "clEnqueueNDRangeKernel", kKernel);
   }
 
@@ -184,7 +187,7 @@ class PollingSynchronizer final : public Synchronizer {
       reset_flags();
       const auto begin = std::chrono::steady_clock::now();
       enqueue(1, 1, kTrial);
-      check(api().clFinish(context_.queue()), "clFinish");
+      check(api().clFinish(queue_), "clFinish");
       const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
       quickest_ms = std::min(quickest_ms, elapsed.count());
       if (flags().is_timed_out != 1)
@@ -198,6 +201,7 @@ class PollingSynchronizer final : public Synchronizer {
   }
 
   opencl::Context& context_;
+  cl_command_queue queue_;  // of this pass
   opencl::SvmMemory memory_;
   Handle<cl_kernel> kernel_;
   std::chrono::milliseconds limit_;

@@ -335,6 +335,13 @@ LayerTimes Network::measure_layer(size_t index, const std::optional<OutputPart>&
   return own.coexec().measure_layer(index, cpu, gpu, repeats, turn.cancellation());
 }
 
+PassTimes Network::measure_pass(int repeats) {
+  Implementation& own = *implementation_;
+  if (repeats < 1) fail(ErrorCode::input, "repeats: got %d, expected at least 1", repeats);
+  const Turn turn(own);
+  return own.coexec().measure_pass(repeats, turn.cancellation());
+}
+
 std::vector<DispatchInfo> Network::dispatch(size_t index, const OutputPart& gpu) {
   Implementation& own = *implementation_;
   own.check_layer(index);

@@ -31,16 +31,21 @@ void check_window(const Model& model, size_t index, const Device& device) {
 
 }  // namespace
 
+EventSpan event_span(const Handle<cl_event>& event) {
+  const auto at = [&](cl_uint which) {
+    uint64_t nanoseconds = 0;
+    check(api().clGetEventProfilingInfo(event.get(), which, sizeof nanoseconds, &nanoseconds, nullptr),
+          "clGetEventProfilingInfo");
+    return nanoseconds;
+  };
+  return {at(CL_PROFILING_COMMAND_START), at(CL_PROFILING_COMMAND_END)};
+}
+
 double event_milliseconds(const std::vector<Handle<cl_event>>& events) {
   uint64_t nanoseconds = 0;
   for (const Handle<cl_event>& event : events) {
-    uint64_t begin = 0, end = 0;
-    check(
-        api().clGetEventProfilingInfo(event.get(), CL_PROFILING_COMMAND_START, sizeof begin, &begin, nullptr),
-        "clGetEventProfilingInfo");
-    check(api().clGetEventProfilingInfo(event.get(), CL_PROFILING_COMMAND_END, sizeof end, &end, nullptr),
-          "clGetEventProfilingInfo");
-    nanoseconds += end - begin;
+    const EventSpan span = event_span(event);
+    nanoseconds += span.end - span.begin;
   }
   return static_cast<double>(nanoseconds) * 1e-6;
 }

@@ -224,6 +224,19 @@ py::dict measure_layer(Network& network, int index, const std::optional<PartTupl
   return result;
 }
 
+py::dict measure_pass(Network& network, int repeats) {
+  PassTimes times{};
+  {
+    const py::gil_scoped_release unlocked;
+    times = network.measure_pass(repeats);
+  }
+  py::dict result;
+  result["total_us"] = times.total;
+  result["cpu_us"] = times.cpu;
+  result["gpu_us"] = times.gpu;
+  return result;
+}
+
 py::list dispatch(Network& network, int index, const PartTuple& gpu) {
   py::list result;
   for (const DispatchInfo& info : network.dispatch(checked_layer(index, network), part_of(gpu))) {
@@ -263,6 +276,7 @@ void define_network(py::module_& module) {
       .def("programs", &programs, py::arg("index"))
       .def("measure_choice", &measure_choice, py::arg("index"), py::arg("choice"), py::arg("batch") = 1,
            py::arg("repeats") = 10)
+      .def("measure_pass", &measure_pass, py::arg("repeats"))
       .def("measure_layer", &measure_layer, py::arg("index"), py::arg("cpu_part"), py::arg("gpu_part"),
            py::arg("repeats") = 10)
       .def("dispatch", &dispatch, py::arg("index"), py::arg("gpu_part"))

@@ -25,9 +25,12 @@ from phonebit.format.reader import parse_contents
 from phonebit.format.records import OpKind
 from phonebit.format.writer import file_bytes
 from phonebit.planner import ExecutionPlan, OutputPart, PlannedPart, Processor
+from phonebit.planner.api import plan as plan_file
 from phonebit.planner.measure.engines import PROBE
 from phonebit.planner.measure.sampled_files import layer_file
+from phonebit.planner.predict.profile import write_profile
 from support.builders import engine_graphs, integer_inputs
+from support.made_up_profile import made_up_profile
 from support.opencl_device import check_warnings, device_name, pyopencl_device
 from support.random_plans import random_plan, whole_plan
 
@@ -218,6 +221,55 @@ def test_a_layer_is_measured_with_any_parts(device: str, cache: str, tmp_path: P
     assert launch["kernel"] in launch["choice"]
     for items, group in zip(launch["global"], launch["local"], strict=True):
         assert items % group == 0
+
+
+@pytest.mark.parametrize("sharing", SHARINGS)
+@pytest.mark.parametrize("synchronization", SYNCHRONIZATIONS)
+def test_a_pass_is_measured_as_planned(
+    device: str, cache: str, tmp_path: Path, sharing: str, synchronization: str
+) -> None:
+    """Each processor has a time where it has a part, and results stay right."""
+    pair = Pair("tiny_classifier", tmp_path, device, cache)
+    plan = halves(pair, by_rows=False)
+    network = pair.load(plan, sharing, synchronization)
+    times = network.measure_pass(2)
+    assert times["total_us"] > 0
+    for side, of_side in ((CPU, times["cpu_us"]), (GPU, times["gpu_us"])):
+        at_work = {part.layer for part in plan.parts if part.processor == side}
+        assert [us > 0 for us in of_side] == [i in at_work for i in range(len(of_side))]
+    pair.check(network)
+
+
+def test_passes_of_one_processor_are_measured(device: str, cache: str, tmp_path: Path) -> None:
+    pair = Pair("tiny_classifier", tmp_path, device, cache)
+    for side in Processor:
+        times = pair.load(whole_plan(pair.contents, side)).measure_pass(1)
+        sums = sum(times["cpu_us"]), sum(times["gpu_us"])
+        assert sums[side] > 0 and sums[1 - side] == 0
+    with pytest.raises(InputError, match="gpu\\+cpu"):
+        pair.alone.measure_pass(1)
+    with pytest.raises(InputError, match="at least 1"):
+        network = pair.load(whole_plan(pair.contents, CPU))
+        network.measure_pass(0)
+
+
+def test_a_plan_is_timed_inside_the_network(
+    device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a profile to a file that is planned, timed in whole passes, and runs."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    pair = Pair("tiny_classifier", tmp_path, device, str(tmp_path))
+    key = pair.load(whole_plan(pair.contents, GPU)).plan_key
+    profile = made_up_profile()
+    facts = replace(profile.device, keys={1: key})
+    write_profile(tmp_path / "device.json", replace(profile, device=facts))
+    report = plan_file(pair.path, tmp_path / "device.json", device=device, measure=True)
+    assert report.check is not None
+    assert min(report.check.predicted_us, report.check.pass_us, report.check.home_us) > 0
+    assert report.measurements > 0
+    planned = _runtime.Network(pair.path, device=device, threads=1, cache_directory=str(tmp_path))
+    assert ExecutionPlan.from_tuple(planned.plan).parts == report.planned.plan.parts
+    pair.check(planned)
 
 
 def test_a_slow_gpu_is_measured(device: str, cache: str, tmp_path: Path) -> None:

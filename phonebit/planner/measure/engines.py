@@ -12,16 +12,12 @@ from phonebit.devices.loading import EngineOptions, open_engine
 from phonebit.format.reader import read_contents
 from phonebit.format.writer import file_bytes
 from phonebit.planner.measure.sampled_files import layer_file
-from phonebit.planner.plan.execution_plan import Processor
+from phonebit.planner.plan.execution_plan import ExecutionPlan, Processor
 from phonebit.planner.predict.kernels import CpuFacts, GpuFacts
 from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.predict.samples import DeviceFacts
 from phonebit.planner.search.network_graph import NetworkGraph
 from phonebit.planner.search.stages import as_plan, on_one
-
-if TYPE_CHECKING:
-    from phonebit import _runtime
-
 
 if TYPE_CHECKING:
     from phonebit import _runtime
@@ -62,13 +58,14 @@ def device_facts(
     return DeviceFacts(dict(keys), gpu, CpuFacts(isa, cores, has_tiles, not counts))
 
 
-def open_measuring_engine(path: Path, device: str, options: EngineOptions) -> _runtime.Network:
-    """Loads a file; on both processors with a plan of no importance, all of it on the GPU.
+def open_measuring_engine(
+    path: Path, device: str, options: EngineOptions, plan: ExecutionPlan | None = None
+) -> _runtime.Network:
+    """Loads a file; on both processors without a plan, all of it on the GPU.
 
     Layers are measured one by one in parts of the caller's choice, so no plan is missing.
     """
-    plan = None
-    if "+" in device:
+    if plan is None and "+" in device:
         layers = NetworkGraph.of(read_contents(path)).layers
         plan = as_plan([on_one(layer, Processor.GPU) for layer in layers], device, "user", 0.0)
     return open_engine(path, device, replace(options, plan=plan))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self, TypeVar
 
 from phonebit.planner.measure.engines import PROBE
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
@@ -12,6 +12,24 @@ from phonebit.planner.predict.samples import usual_us
 
 if TYPE_CHECKING:
     from phonebit import _runtime
+
+
+class Timed(Protocol):
+    """Times of both processors, measured together."""
+
+    def least(self, other: Self, /) -> Self:
+        """The less disturbed."""
+
+    def at_usual_speed(self, cpu_slowness: float, gpu_slowness: float) -> Self:
+        """The times of processors that were not slower than they usually are.
+
+        Args:
+            cpu_slowness: How many times as long as usual the CPU took for all it did.
+            gpu_slowness: The GPU.
+        """
+
+
+AnyTimes = TypeVar("AnyTimes", bound=Timed)
 
 
 class LayerTimes(NamedTuple):
@@ -36,12 +54,7 @@ class LayerTimes(NamedTuple):
         return LayerTimes(*map(min, self, other))
 
     def at_usual_speed(self, cpu_slowness: float, gpu_slowness: float) -> LayerTimes:
-        """The times of processors that were not slower than they usually are.
-
-        Args:
-            cpu_slowness: How many times as long as usual the CPU took for all it did.
-            gpu_slowness: The GPU.
-        """
+        """Likewise; the total is as slow as who took longer."""
         slowness = cpu_slowness if self.cpu_us > self.gpu_us else gpu_slowness
         return LayerTimes(
             self.total_us / slowness, self.cpu_us / cpu_slowness, self.gpu_us / gpu_slowness
@@ -51,6 +64,33 @@ class LayerTimes(NamedTuple):
     def sharing_us(self) -> float:
         """What waiting for each other and handing over take."""
         return max(self.total_us - max(self.cpu_us, self.gpu_us), 0.0)
+
+
+class PassTimes(NamedTuple):
+    """A whole pass over one image, and its layers' parts inside it, by the processors' own clocks.
+
+    Args:
+        total_us: From the call to its results.
+        cpu_us: The CPU's part of each layer; 0 without one.
+        gpu_us: The GPU's.
+    """
+
+    total_us: float
+    cpu_us: tuple[float, ...]
+    gpu_us: tuple[float, ...]
+
+    def least(self, other: PassTimes) -> PassTimes:
+        """The quicker pass: times of its layers belong together."""
+        return min(self, other, key=lambda times: times.total_us)
+
+    def at_usual_speed(self, cpu_slowness: float, gpu_slowness: float) -> PassTimes:
+        """Likewise; the total is as slow as who took longer."""
+        slowness = cpu_slowness if sum(self.cpu_us) > sum(self.gpu_us) else gpu_slowness
+        return PassTimes(
+            self.total_us / slowness,
+            tuple(us / cpu_slowness for us in self.cpu_us),
+            tuple(us / gpu_slowness for us in self.gpu_us),
+        )
 
 
 def measure_parts(
@@ -67,6 +107,15 @@ def measure_parts(
     """
     times = engine.measure_layer(index, cpu, gpu, repeats)
     return LayerTimes(*(float(times[name]) for name in LayerTimes._fields))
+
+
+def measure_pass(engine: _runtime.Network) -> PassTimes:
+    """A pass as the network's plan says.
+
+    The first of two finds in the caches what ran before it; a network that is used does not.
+    """
+    times = engine.measure_pass(2)
+    return PassTimes(times["total_us"], tuple(times["cpu_us"]), tuple(times["gpu_us"]))
 
 
 TOLERANCE: Final = 1.1
@@ -99,37 +148,46 @@ class NoiseProbe:
     def measure_in_turns(
         self,
         processors: Collection[Processor],
-        measures: Sequence[Callable[[], LayerTimes]],
+        measures: Sequence[Callable[[], AnyTimes]],
         turns: int,
-    ) -> tuple[list[LayerTimes], LayerTimes]:
-        """The least times of parts of layers, and those of the probe.
+    ) -> tuple[list[AnyTimes], LayerTimes]:
+        """The least of some times, and that of the probe.
 
         Everything has its turn before anything has its next one, the probe first: what disturbs
         for milliseconds spoils a turn of some. There are more turns while the probe has not once
         been undisturbed, until patience is over. Where a core is slow for half of the time, few
         turns are without a quick one.
         """
-        turn = [self.layer, *measures]
+
+        def turn() -> tuple[LayerTimes, list[AnyTimes]]:
+            return self.layer(), [measure() for measure in measures]
+
+        def least_with_another() -> tuple[LayerTimes, list[AnyTimes]]:
+            now, new = turn()
+            return probe.least(now), [a.least(b) for a, b in zip(times, new, strict=True)]
+
         begin = time.monotonic()
-        least = [measure() for measure in turn]
+        probe, times = turn()
         for _ in range(turns - 1):
-            least = [known.least(measure()) for known, measure in zip(least, turn, strict=True)]
-        self.learn(least[0])
+            probe, times = least_with_another()
+        self.learn(probe)
         self.restore(time.monotonic() - begin)
-        while self.patience_s > 0 and not self.is_quiet(processors, least[0]):
+        while self.patience_s > 0 and not self.is_quiet(processors, probe):
             begin = time.monotonic()
-            least = [known.least(measure()) for known, measure in zip(least, turn, strict=True)]
+            probe, times = least_with_another()
             self.patience_s -= time.monotonic() - begin
-        probe, *times = least
         return times, probe
 
     def measure_times(
-        self, processors: Collection[Processor], measure: Callable[[], LayerTimes], turns: int
-    ) -> LayerTimes:
-        """Of parts of a layer, as if the processors had been as fast as they usually are so far."""
-        [times], probe = self.measure_in_turns(processors, [measure], turns)
+        self,
+        processors: Collection[Processor],
+        measures: Sequence[Callable[[], AnyTimes]],
+        turns: int,
+    ) -> list[AnyTimes]:
+        """The least times, as if the processors had been as fast as they usually are so far."""
+        times, probe = self.measure_in_turns(processors, measures, turns)
         cpu, gpu = (probe.of(side) / usual_us(self._known_us[side]) for side in Processor)
-        return times.at_usual_speed(cpu, gpu)
+        return [of.at_usual_speed(cpu, gpu) for of in times]
 
     def restore(self, seconds: float) -> None:
         """Patience, for so long a measurement."""

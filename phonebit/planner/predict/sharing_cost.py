@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,6 +31,10 @@ class SharingCost:
         """Cost of one meeting."""
         moved = bytes_to_cpu * self.us_per_byte_to_cpu + bytes_to_gpu * self.us_per_byte_to_gpu
         return self.sync_us + moved
+
+    def scaled(self, times: float) -> SharingCost:
+        """The cost where everything takes so many times as long."""
+        return SharingCost(*(times * us for us in astuple(self)))
 
     @classmethod
     def fit(cls, moved: ArrayLike, times_us: ArrayLike) -> SharingCost:

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
 from phonebit.planner.predict import LatencyPredictor, LayerShape
 from phonebit.planner.search.stages import LayerParts
+
+
+class PartTimes(Protocol):
+    """Where the times of parts of layers come from."""
+
+    def microseconds(self, parts: Sequence[LayerParts], /) -> list[tuple[float, float]]:
+        """Times of the CPU and of the GPU for parts of one layer, without any exchange.
+
+        Returns:
+            For each entry (CPU's, GPU's) microseconds; 0 for a processor without a part, infinity
+            for one that has no kernel for it.
+        """
 
 
 class PredictedTimes:
@@ -18,14 +31,7 @@ class PredictedTimes:
         self._known: dict[tuple[LayerShape, Processor, OutputPart], float] = {}
 
     def microseconds(self, parts: Sequence[LayerParts]) -> list[tuple[float, float]]:
-        """Times of the CPU and of the GPU for parts of one layer, without any exchange.
-
-        A predictor takes the processors as undisturbed by each other.
-
-        Returns:
-            For each entry (CPU's, GPU's) microseconds; 0 for a processor without a part, infinity
-            for one that has no kernel for it.
-        """
+        """What ``PartTimes`` asks for, of processors that do not disturb each other."""
         shape = self._shapes[parts[0].layer]
         cpu = [entry.cpu and entry.cpu.from_whole_word() for entry in parts]
         sides = {Processor.CPU: cpu, Processor.GPU: [entry.gpu for entry in parts]}
@@ -77,7 +83,3 @@ class MeasuredTimes:
             self._report(entry.layer)
             self._known[key] = self._measure(entry.layer, entry.cpu, entry.gpu)
         return self._known[key]
-
-
-PartTimes = PredictedTimes | MeasuredTimes
-"""Where the times of parts of layers come from."""

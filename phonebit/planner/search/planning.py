@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from heapq import nsmallest
 from typing import Final, NamedTuple
@@ -97,6 +97,24 @@ class Planned:
     def is_split(self) -> bool:
         """Whether the plan uses both processors."""
         return any(stage.processor != self.home for stage in self.stages)
+
+    def plan_of(self, stages: Sequence[Stage]) -> ExecutionPlan:
+        """Other stages as a plan for the same device."""
+        predicted_ms = self.costs.total_us(stages) / 1000
+        return as_plan(stages, self.plan.device, self.plan.method, predicted_ms)
+
+    def at_home(self, home: Processor) -> Planned:
+        """All layers on one processor instead."""
+        stages = self.costs.single_processor(home)
+        us = self.costs.total_us(stages)
+        return replace(
+            self,
+            plan=self.plan_of(stages),
+            stages=tuple(stages),
+            home=home,
+            home_us=us,
+            total_us=us,
+        )
 
 
 def plan_network(

@@ -67,7 +67,7 @@ def test_times_are_those_of_the_usual_speed(clock: Clock) -> None:
     raw, times = [], []
     for _ in range(12):
         raw.append(device.measure())
-        times.append(bird.measure_times(BOTH, device.measure, TURNS))
+        times += bird.measure_times(BOTH, [device.measure], TURNS)
     assert {round(found.cpu_us, 1) for found in raw} == {10.0, 10.9}
     assert {round(found.gpu_us, 1) for found in raw} == {10.0, 10.9}
     for found in times:  # the clock may change between the probe and the layer

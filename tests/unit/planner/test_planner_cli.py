@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from phonebit.converter.ops import Softmax
+from phonebit.devices.loading import EngineOptions
 from phonebit.format.reader import read_contents
 from phonebit.format.writer import file_bytes
-from phonebit.planner import api, stored_plans, verify_plan
+from phonebit.planner import ExecutionPlan, Processor, api, stored_plans, verify_plan
 from phonebit.planner.measure import engines
 from phonebit.planner.predict.profile import profile_path, write_profile
 from support.cli_process import Cli
@@ -133,13 +136,27 @@ def test_a_network_without_layers_to_cut_is_refused(
 
 
 class FakeEngine:
-    """An engine on both processors that takes a microsecond for each row and channel."""
+    """An engine on both processors that takes a microsecond for each row and channel.
 
-    def __init__(self, plan_key: str) -> None:
+    Args:
+        plan_key: Of the device.
+        times_as_long: Of a pass, as its layers take by themselves.
+    """
+
+    def __init__(self, plan_key: str, times_as_long: float = 1.0) -> None:
         self.plan_key = plan_key
+        self.times_as_long = times_as_long
+        self.plan: ExecutionPlan | None = None
         self.threads = 1
         self.layers = [type("Layer", (), {"name": f"layer{index}"})() for index in range(4)]
-        self.measured = 0
+        self.measured: list[int] = []
+        self.passes: list[ExecutionPlan | None] = []
+
+    def open(self, _path: Path, _device: str, options: EngineOptions) -> FakeEngine:
+        """The same device with another plan."""
+        other = copy(self)
+        other.plan = options.plan
+        return other
 
     def measure_layer(
         self,
@@ -148,12 +165,27 @@ class FakeEngine:
         gpu: tuple[int, int, int, int] | None,
         repeats: int,
     ) -> Mapping[str, float]:
-        self.measured += 1
+        self.measured.append(index)
         cpu_us, gpu_us = (
             0.0 if side is None else 1.0 * (side[1] - side[0]) * (side[3] - side[2])
             for side in (cpu, gpu)
         )
         return {"cpu_us": cpu_us, "gpu_us": gpu_us, "total_us": max(cpu_us, gpu_us) + 5}
+
+    def measure_pass(self, repeats: int) -> Mapping[str, Any]:
+        assert repeats > 0 and self.plan is not None
+        self.passes.append(self.plan)
+        sides = {side: [0.0] * len(self.layers) for side in Processor}
+        for part in self.plan.parts:
+            us = part.part.rows * part.part.channels
+            sides[part.processor][part.layer] = us * self.times_as_long
+        layers = zip(*sides.values(), strict=True)
+        total_us = sum(max(us) + (5 if min(us) else 0) for us in layers)
+        return {
+            "total_us": total_us,
+            "cpu_us": sides[Processor.CPU],
+            "gpu_us": sides[Processor.GPU],
+        }
 
 
 @pytest.mark.parametrize("options", [[], ["--measure"], ["--method", "search"], ["--predict"]])
@@ -167,17 +199,45 @@ def test_measuring_asks_the_device(
 ) -> None:
     """By default the profile's device, where it is here."""
     engine = FakeEngine(KEY)
-    monkeypatch.setattr(engines, "open_engine", lambda *_: engine)
+    monkeypatch.setattr(engines, "open_engine", engine.open)
     gpu = type("Device", (), {"name": "Test GPU"})
     monkeypatch.setattr(api, "opencl_device", lambda _name: gpu)
     out = tmp_path / "planned.pbit"
     document = cli("plan", model, "--profile", profile, "-o", out, "--json", *options).document
     is_measured = "--predict" not in options
-    assert (engine.measured > 0) == (document["measurements"] > 0) == is_measured
+    assert bool(engine.measured) == (document["measurements"] > 0) == is_measured
+    assert bool(engine.passes) == (document["check"] is not None) == is_measured
     conv = document["layers"][1]
     assert (conv["predicted"] is None) == ("search" in options)
     if is_measured:
         assert conv["measured"]["gpu_us"] == 16 * 64
+        assert engine.passes[-1] is not None
+        assert stored_plans(read_contents(out))[0].parts in {
+            plan.parts for plan in engine.passes if plan is not None
+        }
+
+
+@pytest.mark.parametrize("times_as_long", [1.0, 1.4])
+def test_the_prediction_is_printed_beside_the_pass(
+    cli: Cli,
+    model: Path,
+    profile: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    times_as_long: float,
+) -> None:
+    """Layers that take longer inside the network are corrected, and predicted again."""
+    engine = FakeEngine(KEY, times_as_long)
+    monkeypatch.setattr(engines, "open_engine", engine.open)
+    arguments = ("plan", model, "--profile", profile, "--measure", "-o", tmp_path / "planned.pbit")
+    check = cli(*arguments, "--json").document["check"]
+    assert abs(check["error"]) <= 0.05
+    assert check["predicted_us"] / check["pass_us"] - 1 == pytest.approx(check["error"])
+    out = cli(*arguments).out
+    assert f"{check['pass_us'] / 1000:.3f} ms measured" in out
+    assert f"predicted {check['predicted_us'] / 1000:.3f} ms" in out
+    assert f"{abs(check['error']):.1%} too" in out
+    assert "differ by more than" not in out
 
 
 def test_elsewhere_plans_are_predicted(
@@ -186,7 +246,7 @@ def test_elsewhere_plans_are_predicted(
     """Also where a GPU of the same name has another driver."""
     gpu = type("Device", (), {"name": "Test GPU"})
     monkeypatch.setattr(api, "opencl_device", lambda _name: gpu)
-    monkeypatch.setattr(engines, "open_engine", lambda *_: FakeEngine("another driver"))
+    monkeypatch.setattr(engines, "open_engine", FakeEngine("another driver").open)
     out = tmp_path / "planned.pbit"
     document = cli("plan", model, "--profile", profile, "-o", out, "--json").document
     assert document["measurements"] == 0
@@ -196,7 +256,7 @@ def test_measuring_on_another_device_is_refused(
     cli: Cli, model: Path, profile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = FakeEngine("another device")
-    monkeypatch.setattr(engines, "open_engine", lambda *_: other)
+    monkeypatch.setattr(engines, "open_engine", other.open)
     out = tmp_path / "planned.pbit"
     text = cli.refused("plan", model, "--profile", profile, "-o", out, "--measure")
     assert "another device" in text

@@ -47,6 +47,7 @@ class CoexecBackend final : public Backend {
   LayerTimes measure_layer(size_t index, const std::optional<OutputPart>& cpu,
                            const std::optional<OutputPart>& gpu, int repeats,
                            const Cancellation& cancellation);
+  PassTimes measure_pass(int repeats, const Cancellation& cancellation);
   std::vector<DispatchInfo> dispatch(size_t index, const OutputPart& gpu);
   std::string plan_key() const;
   const ExecutionPlan& plan() const { return plan_; }
@@ -80,9 +81,9 @@ class CoexecBackend final : public Backend {
   /// The images' first bytes in buffers of the network's inputs or outputs.
   std::vector<const std::byte*> inputs_of(const std::vector<InputBuffer>& inputs, int image);
   std::vector<std::byte*> outputs_of(const std::vector<OutputBuffer>& outputs, int image) const;
-  /// One image with both processors measured; adds the slower one's milliseconds of each layer.
+  /// One image with both processors measured: microseconds of each layer.
   void run_timed(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs, int image,
-                 const Cancellation& cancellation, std::vector<double>& layer_ms);
+                 const Cancellation& cancellation, std::vector<double>& cpu_us, std::vector<double>& gpu_us);
 
   const loader::Model& model_;
   std::shared_ptr<opencl::Context> context_;

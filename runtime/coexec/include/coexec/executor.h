@@ -43,8 +43,10 @@ class Executor {
   void run(const std::byte* const* inputs, std::byte* const* outputs, const Cancellation& cancellation);
   /// After run(): a tensor as the processors left it, from the parts that each of them wrote.
   void read(int tensor, std::byte* to);
-  /// The same, one processor after the other, with the microseconds of each planned part: those of the GPU by
-  /// its own clock, and of an op in several stages the least. Fills `cpu` and `gpu`, by op, zeros before.
+  /// The same on a queue that keeps time, with the microseconds of each planned part, by op: both processors
+  /// work at the same time, each by its own clock. Of an op in several stages the least counts. Fills `cpu`
+  /// and `gpu`, zeros before. A part of the GPU begins when what was enqueued before it has ended, so gaps
+  /// between launches are its own, but waiting for the CPU is not.
   void run_timed(const std::byte* const* inputs, std::byte* const* outputs, const Cancellation& cancellation,
                  std::vector<double>& cpu, std::vector<double>& gpu);
 
@@ -68,12 +70,26 @@ class Executor {
   void make_cpu_layers();
   cpu::Layer* find_cpu_layer(const PlacedPart& placed) const;
   void bind_gpu_layers();
-  void enqueue_stage(size_t index);
+  /// A part in the queue that keeps time.
+  struct TimedPart {
+    size_t op;
+    bool waits;  // for the CPU, before it
+    std::vector<Handle<cl_event>> events;
+  };
+  /// What a pass that keeps time finds.
+  struct PassClock {
+    std::vector<double>& cpu_us;  // by op
+    std::vector<TimedPart> gpu;   // in order
+  };
+
+  /// `clock` may be null.
+  void run_pass(const std::byte* const* inputs, std::byte* const* outputs, const Cancellation& cancellation,
+                PassClock* clock);
+  void enqueue_stage(size_t index, PassClock* clock);
   void enqueue_from_cpu(int last);
-  /// The CPU's part of a stage: its layers' parts, inputs and outputs. `microseconds` (may be null) gets the
-  /// times of the layers, by op.
+  /// The CPU's part of a stage: its layers' parts, inputs and outputs.
   void run_cpu_stage(size_t index, const std::byte* const* inputs, std::byte* const* outputs,
-                     const Cancellation& cancellation, std::vector<double>* microseconds);
+                     const Cancellation& cancellation, PassClock* clock);
 
   Processors processors_;
   Schedule schedule_;
@@ -85,7 +101,8 @@ class Executor {
   std::vector<CpuLayer> cpu_layers_;
   std::vector<std::vector<cpu::Layer*>> cpu_work_;  // by stage
   memory::AlignedBuffer scratch_;
-  int handed_ = -1;  // the last stage whose results from the CPU are in the queue
+  cl_command_queue queue_;  // of this pass
+  int handed_ = -1;         // the last stage whose results from the CPU are in the queue
 };
 
 }  // namespace phonebit::engine::coexec

@@ -19,8 +19,9 @@ class Synchronizer {
   Synchronizer(const Synchronizer&) = delete;
   Synchronizer& operator=(const Synchronizer&) = delete;
 
-  /// Begins a pass over so many stages; everything of the pass before has been waited for.
-  virtual void begin(int stages) = 0;
+  /// Begins a pass over so many stages whose commands go to `queue`; everything of the pass before has been
+  /// waited for.
+  virtual void begin(int stages, cl_command_queue queue) = 0;
   /// Enqueues: when all before this has run, the CPU may begin `cpu_stage` (-1: no such stage); what follows
   /// begins when the CPU has finished `awaited` (-1: at once).
   virtual void enqueue_point(int cpu_stage, int awaited) = 0;

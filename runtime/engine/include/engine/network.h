@@ -124,6 +124,9 @@ class Network {
   /// Error(input) for parts that cannot be, or on other devices.
   LayerTimes measure_layer(size_t index, const std::optional<OutputPart>& cpu,
                            const std::optional<OutputPart>& gpu, int repeats);
+  /// For a network on "gpu+cpu": the least of `repeats` passes over random content as the plan says, and the
+  /// layers' times in the quickest of as many passes that keep time. Throws Error(input) on other devices.
+  PassTimes measure_pass(int repeats);
   /// The launches by which the GPU would compute a part. Throws as measure_layer.
   std::vector<DispatchInfo> dispatch(size_t index, const OutputPart& gpu);
   /// What plans for these two processors are kept under: GPU, driver, instruction set, threads. Empty on one

@@ -22,6 +22,12 @@ struct Dispatch {
 /// Milliseconds that a layer's commands ran, without the gaps between them. The events are complete.
 double event_milliseconds(const std::vector<Handle<cl_event>>& events);
 
+/// When a command began and ended by the device's clock, in nanoseconds. The event is complete.
+struct EventSpan {
+  uint64_t begin, end;
+};
+EventSpan event_span(const Handle<cl_event>& event);
+
 /// Bytes of weights and tables that an op will need on a device at most, before any of it is allocated.
 uint64_t most_weight_bytes(const loader::Model& model, const loader::Op& op);
 

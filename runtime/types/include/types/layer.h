@@ -26,6 +26,12 @@ struct LayerTimes {
   double cpu, gpu;  ///< the parts alone; 0: no part
 };
 
+/// What a whole network takes on two processors, in microseconds of one image.
+struct PassTimes {
+  double total;                  ///< from the call to its results
+  std::vector<double> cpu, gpu;  ///< of each layer the parts alone, in one pass; 0: no part
+};
+
 /// One kernel launch of a layer.
 struct DispatchInfo {
   std::string kernel, choice;  ///< kernel file; the choice with its parameters

@@ -1,0 +1,217 @@
+"""Plans that are timed inside the network, corrected, and made again until they hold.
+
+A layer alone finds its weights in the caches and the other processor idle; in a network it does
+not. So the layers of either processor alone, then those of each plan, are timed in whole passes.
+What a layer took there stands in place of what it took alone, and how many times as long it took
+corrects its other parts on that processor. What a pass takes beyond its stages is what its meetings
+cost. A prediction is always older than the pass that it is compared with.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from statistics import median
+from typing import Any, Final, Protocol
+
+from phonebit.planner.measure.measuring import PassTimes
+from phonebit.planner.plan.execution_plan import ExecutionPlan, Processor
+from phonebit.planner.predict import SharingCost
+from phonebit.planner.predict.profile import LEAST_MARGIN
+from phonebit.planner.search.part_times import PartTimes
+from phonebit.planner.search.planning import Planned
+from phonebit.planner.search.stages import LayerParts, Stage
+
+AGREEMENT: Final = 0.05
+"""Prediction and pass agree if they differ by less than this share of the pass."""
+ROUNDS: Final = 5
+"""Plans that are tried at most until they do."""
+LEAST_MEETINGS: Final = 0.01
+"""Meetings are never free: stages may overlap, so that a pass takes less than their sum."""
+
+
+class Correction:
+    """What passes have told of times inside a network."""
+
+    def __init__(self) -> None:
+        self.inside: dict[LayerParts, tuple[float, float]] = {}
+        """Times of the CPU and the GPU in the last pass that had these parts."""
+        self.slowness: dict[tuple[int, Processor, bool], float] = {}
+        """How many times as long as alone a layer took on a processor, without the other one and
+        beside it, in the last pass that had some of it there."""
+        self.contention = dict.fromkeys(Processor, 1.0)
+        """Of those the typical ratio of beside to without."""
+        self.meetings = 1.0
+        """How many times as long as measured alone meetings took."""
+
+    def times(self, alone: PartTimes) -> CorrectedTimes:
+        """Times of parts inside the network."""
+        return CorrectedTimes(alone, self)
+
+    def sharing(self, alone: SharingCost) -> SharingCost:
+        """Costs of meetings inside the network."""
+        return alone.scaled(self.meetings)
+
+    def learn(self, stages: Iterable[Stage], alone: PartTimes, found: PassTimes) -> None:
+        """Takes in the layers' times of a pass through these stages.
+
+        Args:
+            stages: Of all layers.
+            alone: Times of parts by themselves.
+            found: What the pass took.
+        """
+        for parts in (parts for stage in stages for parts in stage.parts):
+            inside = found.cpu_us[parts.layer], found.gpu_us[parts.layer]
+            [alone_us] = alone.microseconds([parts])
+            self.inside[parts] = inside
+            for side in Processor:
+                if inside[side] > 0 and 0 < alone_us[side] < math.inf:
+                    key = parts.layer, side, _are_both(parts)
+                    self.slowness[key] = inside[side] / alone_us[side]
+        for side in Processor:
+            ratios = [
+                beside / without
+                for (layer, of, is_beside), beside in self.slowness.items()
+                if of == side and is_beside and (without := self.slowness.get((layer, side, False)))
+            ]
+            self.contention[side] = median(ratios) if ratios else 1.0
+
+    def slowness_of(self, parts: LayerParts, side: Processor) -> float:
+        """How many times as long as alone a part takes that no pass had."""
+        without = self.slowness.get((parts.layer, side, False), 1.0)
+        if not _are_both(parts):
+            return without
+        return self.slowness.get((parts.layer, side, True), without * self.contention[side])
+
+    def learn_meetings(self, planned: Planned, found: PassTimes) -> None:
+        """Takes in what the pass of a plan took beyond its stages."""
+        expected_us = planned.total_us - sum(map(planned.costs.work_us, planned.stages))
+        if expected_us <= 0:
+            return
+        work_us = 0.0
+        for stage in planned.stages:
+            layers = slice(stage.begin, stage.end)
+            work_us += max(sum(found.cpu_us[layers]), sum(found.gpu_us[layers]))
+        times_as_long = (found.total_us - work_us) / expected_us
+        self.meetings = max(self.meetings * times_as_long, LEAST_MEETINGS)
+
+
+def _are_both(parts: LayerParts) -> bool:
+    return parts.cpu is not None and parts.gpu is not None
+
+
+class CorrectedTimes:
+    """Times of parts as passes have corrected them."""
+
+    def __init__(self, alone: PartTimes, correction: Correction) -> None:
+        self._alone = alone
+        self._correction = correction
+
+    def microseconds(self, parts: Sequence[LayerParts]) -> list[tuple[float, float]]:
+        """What ``PartTimes`` asks for."""
+        inside, slowness_of = self._correction.inside, self._correction.slowness_of
+        unknown = [entry for entry in parts if entry not in inside]
+        alone = (
+            dict(zip(unknown, self._alone.microseconds(unknown), strict=True)) if unknown else {}
+        )
+
+        def corrected(entry: LayerParts) -> tuple[float, float]:
+            if entry in inside:
+                return inside[entry]
+            cpu, gpu = (alone[entry][side] * slowness_of(entry, side) for side in Processor)
+            return cpu, gpu
+
+        return [corrected(entry) for entry in parts]
+
+
+@dataclass(frozen=True)
+class PassCheck:
+    """A prediction beside the pass that it was for; microseconds of an image.
+
+    Args:
+        predicted_us: Before the pass.
+        pass_us: What the network took as planned.
+        home_us: What it took in the same turns on the better single processor, ``home``.
+        rounds: Plans that were tried.
+    """
+
+    predicted_us: float
+    pass_us: float
+    home_us: float
+    home: Processor
+    rounds: int
+
+    @property
+    def error(self) -> float:
+        """By how much of the pass the prediction is too long; negative: too short."""
+        return self.predicted_us / self.pass_us - 1
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the prediction held."""
+        return abs(self.error) <= AGREEMENT
+
+    @property
+    def gain(self) -> float:
+        """How many times as fast as home."""
+        return self.home_us / self.pass_us
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form; times in microseconds, the error as a share of the pass."""
+        return {**asdict(self), "home": self.home.name.lower(), "error": self.error}
+
+
+class Passes(Protocol):
+    """Times passes of plans, in turns."""
+
+    def __call__(self, plans: Sequence[ExecutionPlan], /) -> list[PassTimes]:
+        """Of each plan."""
+
+
+def plan_in_network(
+    make: Callable[[Correction], Planned], alone: PartTimes, passes: Passes
+) -> tuple[Planned, PassCheck]:
+    """Plans until prediction and pass agree.
+
+    Args:
+        make: Plans with what is known of the network.
+        alone: Times of parts by themselves, which ``make`` corrects.
+        passes: Times plans on the device.
+
+    Returns:
+        The plan that agrees with its prediction; where none does in ``ROUNDS``, the one that gained
+        most. If it gains less than ``LEAST_MARGIN``, all on one processor.
+    """
+    correction = Correction()
+    first = make(correction)
+    singles = {
+        side: stages
+        for side in Processor
+        if math.isfinite(first.costs.total_us(stages := first.costs.single_processor(side)))
+    }
+    found = passes([first.plan_of(stages) for stages in singles.values()])
+    for stages, times in zip(singles.values(), found, strict=True):
+        correction.learn(stages, alone, times)
+    home = min(zip(singles, found, strict=True), key=lambda of_side: of_side[1].total_us)[0]
+    tried: list[tuple[Planned, PassCheck]] = []
+    for number in range(1, ROUNDS + 1):
+        planned = make(correction)
+        at_home, of_plan = passes([planned.plan_of(singles[home]), planned.plan])
+        check = PassCheck(planned.total_us, of_plan.total_us, at_home.total_us, home, number)
+        tried.append((planned, check))
+        if check.agrees:
+            break
+        correction.learn(singles[home], alone, at_home)
+        correction.learn(planned.stages, alone, of_plan)
+        correction.learn_meetings(planned, of_plan)
+    planned, check = tried[-1]
+    if not (check.agrees and planned.is_split):
+        planned, check = max(tried, key=lambda one: one[1].gain)
+    is_at_home = planned.home == home and not planned.is_split
+    if is_at_home or check.pass_us <= (1 - LEAST_MARGIN) * check.home_us:
+        return planned, replace(check, rounds=len(tried))
+    planned = planned.at_home(home)
+    return planned, replace(
+        check, predicted_us=planned.total_us, pass_us=check.home_us, rounds=len(tried)
+    )

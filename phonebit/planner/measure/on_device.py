@@ -1,0 +1,96 @@
+"""A network that is planned where it runs: its layers one by one, and whole passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from phonebit.devices.loading import EngineOptions
+from phonebit.planner.measure.engines import open_measuring_engine, open_probe
+from phonebit.planner.measure.measuring import (
+    LayerTimes,
+    NoiseProbe,
+    PassTimes,
+    measure_parts,
+    measure_pass,
+)
+from phonebit.planner.plan.execution_plan import ExecutionPlan, OutputPart, PlannedPart, Processor
+from phonebit.planner.predict import LayerShape
+from phonebit.planner.search.part_times import MeasuredTimes
+
+if TYPE_CHECKING:
+    from phonebit import _runtime
+
+TURNS: Final = 8
+"""Interleaved repetitions of a measurement, of which the least counts."""
+
+
+class NetworkOnDevice:
+    """A file on both processors of this machine.
+
+    Args:
+        path: The file.
+        device: As "gpu:1+cpu".
+        threads: Of the CPU.
+
+    Raises:
+        DeviceError: There is no such device, or it cannot run the network.
+    """
+
+    def __init__(self, path: Path, device: str, threads: int) -> None:
+        self._path, self._device = path, device
+        self._options = EngineOptions(threads)
+        self._engine = open_measuring_engine(path, device, self._options)
+        self._probe: NoiseProbe | None = None
+        self._planned: dict[tuple[PlannedPart, ...], _runtime.Network] = {}
+
+    @property
+    def plan_key(self) -> str:
+        """What its plans are kept under."""
+        return self._engine.plan_key
+
+    @property
+    def probe(self) -> NoiseProbe:
+        """Tells whether the device is disturbed."""
+        if self._probe is None:
+            self._probe = NoiseProbe(*open_probe(self._device, self._options))
+        return self._probe
+
+    def part_times(
+        self, shapes: Sequence[LayerShape], progress: Callable[[str], None]
+    ) -> MeasuredTimes:
+        """Times of parts of layers by themselves, measured as they are asked for.
+
+        Args:
+            shapes: Of the network's layers.
+            progress: Called with the name of each layer that is measured.
+        """
+
+        def measure(
+            layer: int, cpu: OutputPart | None, gpu: OutputPart | None
+        ) -> tuple[float, float]:
+            at_work = [side for side in Processor if (cpu, gpu)[side] is not None]
+
+            def once() -> LayerTimes:
+                return measure_parts(self._engine, layer, cpu, gpu, repeats=1)
+
+            [times] = self.probe.measure_times(at_work, [once], TURNS)
+            return times.cpu_us, times.gpu_us
+
+        names = [layer.name for layer in self._engine.layers]
+        return MeasuredTimes(shapes, measure, lambda layer: progress(names[layer]))
+
+    def passes(self, plans: Sequence[ExecutionPlan]) -> list[PassTimes]:
+        """Times of whole passes as planned, which take turns."""
+        known, self._planned = self._planned, {}
+        for plan in plans:
+            self._planned[plan.parts] = known.get(plan.parts) or open_measuring_engine(
+                self._path, self._device, self._options, plan
+            )
+        del known  # networks that are not asked for any more
+        distinct = list(self._planned)
+        measures = [partial(measure_pass, network) for network in self._planned.values()]
+        times = self.probe.measure_times(list(Processor), measures, TURNS)
+        return [times[distinct.index(plan.parts)] for plan in plans]
