@@ -50,6 +50,9 @@ def machine_section(document: Record) -> str:
         parts += _titled(
             "Balances", [*sources, tables.balance_table(balances), tables.guard_text(balances)]
         )
+        text = "Whole networks: predicted against measured milliseconds, over all their networks."
+        errors = tables.predictions_table(balances)
+        parts += _titled("Predictions of networks", [text, errors] if errors else [])
     return "\n\n".join(parts)
 
 
@@ -113,7 +116,9 @@ def _networks(testbed: str, results: Record) -> list[str]:
     return [
         _networks_source(testbed, results),
         """Fine-Grained, table 3. Speed-ups over the better single processor; *layer by layer* is
-the sum of the layers' times, each measured with its synchronization.""",
+the sum of the layers' times, each measured with its synchronization; *layer to processor* has whole
+layers on either processor by µLayer's predictor; *rates added* is what both would reach if their
+speeds on the whole network added up (more is possible where layers suit different processors).""",
         tables.end_to_end_table(networks),
     ]
 

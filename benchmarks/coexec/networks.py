@@ -122,6 +122,8 @@ def measured_network(
     )
     facts = facts_of(variant, report.planned, time.perf_counter() - begin)
     facts["measurements"] = report.measurements
+    if report.check is not None:
+        facts |= {"predicted_ms": report.check.predicted_us / 1e3, "check": report.check.to_dict()}
     network, outcome = tried_network(bench, output)
     return network, report.planned, facts | outcome
 

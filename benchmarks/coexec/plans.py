@@ -43,7 +43,10 @@ class Variant:
 
 
 FINEGRAINED: Final = METHODS["finegrained"]
+LAYER_TO_PROCESSOR: Final = Method("ulayer", ())
+"""Whole layers, by its predictor: µLayer, section 7.2."""
 VARIANTS: Final = {
+    "layer_to_processor": Variant(LAYER_TO_PROCESSOR),
     "ulayer": Variant(METHODS["ulayer"], "fast"),
     "codl": Variant(METHODS["codl"]),
     "finegrained": Variant(FINEGRAINED),

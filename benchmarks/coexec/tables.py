@@ -25,6 +25,7 @@ PREDICTORS: Final = {
     "measured_again": "measured again",
 }
 SYSTEMS: Final = {
+    "layer_to_processor": "layer to processor",
     "ulayer": "µLayer",
     "codl": "CoDL",
     "finegrained": "Fine-Grained",
@@ -139,10 +140,38 @@ def speed_up(network: Record, way: str) -> float:
     return better_single_ms(network) / ms(network, way)
 
 
+def rates_added(network: Record) -> float:
+    """The speed-up of two processors whose rates on the whole network add up: c g / (c + g)."""
+    return better_single_ms(network) * (1 / ms(network, "cpu") + 1 / ms(network, "gpu"))
+
+
+def _speed_up_text(network: Record, way: str) -> str:
+    return f"{speed_up(network, way):.2f}x" if way in network["times"] else "-"
+
+
+def predictions_table(testbeds: Mapping[str, Record]) -> str:
+    """How far whole networks are from their predictions, beside the errors on single layers."""
+    head = ("testbed", "plan", "networks", "mean error", "largest", "predicted over measured")
+    rows = []
+    for testbed, results in testbeds.items():
+        networks = networks_of(results).values()
+        for way, title in SYSTEMS.items():
+            ratios = [
+                network["plans"][way]["predicted_ms"] / ms(network, way)
+                for network in networks
+                if network["plans"].get(way, {}).get("predicted_ms")
+            ]
+            if ratios:
+                errors = [abs(ratio - 1) for ratio in ratios]
+                numbers = (f"{mean(errors):.1%}", f"{max(errors):.1%}", f"{mean(ratios):.2f}")
+                rows.append((testbed, title, str(len(ratios)), *numbers))
+    return markdown_table(head, rows, texts=2) if rows else ""
+
+
 def end_to_end_table(networks: Mapping[str, Record]) -> str:
     """Fine-Grained, table 3."""
     head = ("network", "GPU ms", "CPU ms", "layer by layer ms", "speed-up", "end to end ms",
-            "speed-up", "over the GPU")  # fmt: skip
+            "speed-up", "layer to processor", "rates added", "over the GPU")  # fmt: skip
     rows = []
     for name, network in networks.items():
         if "finegrained" not in network["times"]:
@@ -157,6 +186,8 @@ def end_to_end_table(networks: Mapping[str, Record]) -> str:
                 f"{better_single_ms(network) / alone:.2f}x",
                 f"{both:.2f}",
                 f"**{better_single_ms(network) / both:.2f}x**",
+                _speed_up_text(network, "layer_to_processor"),
+                f"{rates_added(network):.2f}x",
                 f"{ms(network, 'gpu') / both:.2f}x",
             )
         )
@@ -174,9 +205,7 @@ def balance_table(testbeds: Mapping[str, Record]) -> str:
         ratio = f"{results['testbed']['cpu_over_gpu']:.2f}" if "testbed" in results else "-"
         for name, network in networks_of(results).items():
             sides = (f"{ms(network, side):.2f}" for side in ("cpu", "gpu"))
-            ups = (
-                f"{speed_up(network, way):.2f}x" if way in network["times"] else "-" for way in ways
-            )
+            ups = (_speed_up_text(network, way) for way in ways)
             rows.append((testbed, ratio, TITLES[name], *sides, *ups))
     return markdown_table(head, rows, texts=3)
 

@@ -265,6 +265,7 @@ def test_every_variant_makes_a_plan_that_it_may_make(
         assert planned.plan.device == "a device, 2 threads"
         assert planned.total_us <= planned.home_us
         assert seconds > 0
+    assert found["layer_to_processor"] <= {"cpu", "gpu"}
     assert "chain" in found["codl"]
     assert "channels" in found["finegrained"]
 
@@ -294,12 +295,13 @@ def layer_row(kind: str, threads: int, **us: float) -> dict[str, Any]:
 
 
 def network(**times: float) -> dict[str, Any]:
-    ways = {"cpu": 4.0, "gpu": 8.0, "ulayer": 3.0, "codl": 2.4, "finegrained": 2.0,
-            "planned": 2.1, "tried": 2.0} | times  # fmt: skip
+    ways = {"cpu": 4.0, "gpu": 8.0, "layer_to_processor": 3.2, "ulayer": 3.0, "codl": 2.4,
+            "finegrained": 2.0, "planned": 2.1, "tried": 2.0} | times  # fmt: skip
     plans: dict[str, dict[str, Any]] = {
+        "layer_to_processor": {"predicted_ms": 3.2},
         "codl": {},
         "ulayer": {},
-        "finegrained": {},
+        "finegrained": {"predicted_ms": 1.5},
         "planned": {"is_guarded": True},
         "tried": {"is_guarded": True, "is_tried": True},
     }
@@ -359,7 +361,11 @@ def test_tables_are_made_of_the_results(
         "`python -m benchmarks.coexec.sync --testbed g1c1-avx2`.",
         "| g1c1-avx2 | gpu | linear | 9 | - | 4.0% | 4.0% | - | 3.0% |",
         "| g1c1-avx2 | 1 | linear | 1 | 1.60x | 1.25x | 1.00x | 2.00x | 80.0% |",
-        "| VGG16 | 8.00 | 4.00 | 1.90 | 2.11x | 2.00 | **2.00x** | 4.00x |",
+        "| VGG16 | 8.00 | 4.00 | 1.90 | 2.11x | 2.00 | **2.00x** | 1.25x | 1.50x | 4.00x |",
+        "| g1c1-avx2 | 2.00 | VGG16 | 4.00 | 8.00 | 1.25x | 1.33x | 1.67x | "
+        "2.00x | 1.90x | 2.00x |",
+        "| g1c1-avx2 | layer to processor | 2 | 0.0% | 0.0% | 1.00 |",
+        "| g1c1-avx2 | Fine-Grained | 2 | 25.0% | 25.0% | 0.75 |",
         "1 of 2 guarded plans without auto-selection are more than 2 % slower than the better "
         "single processor: GoogLeNet on g1c1-avx2 by phonebit plan (12.5%). None of 2 "
         "auto-selected plans is more than 2 % slower than the better single processor.",
