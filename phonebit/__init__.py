@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from phonebit.evaluation.evaluate import evaluate
     from phonebit.images.preprocessing import Preprocessing
     from phonebit.network import Network
-    from phonebit.planner.api import collect, plan
+    from phonebit.planner.api import collect
+    from phonebit.planner.planning_files import plan
 
     __version__: str
 
@@ -65,7 +66,7 @@ _HOMES = {
     "collect": "phonebit.planner.api",
     "convert": "phonebit.converter.convert",
     "evaluate": "phonebit.evaluation.evaluate",
-    "plan": "phonebit.planner.api",
+    "plan": "phonebit.planner.planning_files",
     "tune": "phonebit.devices.tuning",
 }
 """Where public names are that are loaded on first use."""

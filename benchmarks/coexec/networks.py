@@ -33,8 +33,8 @@ from phonebit.models.networks import build
 from phonebit.network.random_inputs import random_inputs
 from phonebit.output_files import write_atomically
 from phonebit.planner import with_plan
-from phonebit.planner.api import plan as plan_file
 from phonebit.planner.measure.measuring import measure_parts
+from phonebit.planner.planning_files import plan as plan_file
 from phonebit.planner.search.planning import Planned
 
 LAYERS_SHARE: Final = 0.2

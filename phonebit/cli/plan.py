@@ -12,23 +12,29 @@ from phonebit.cli.options import ForceOption, JsonOption
 from phonebit.cli.plan_text import print_report
 
 ProfileOption = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--profile",
         metavar="DEVICE",
         help="Cost model written by `train-predictor`: a file, or the key of a device.",
+        show_default="measure everything here",
     ),
 ]
 MethodOption = Annotated[
-    Literal["search", "ulayer", "codl", "finegrained"],
+    Literal["search", "ulayer", "codl", "finegrained"] | None,
     typer.Option(
-        "--method", help="search measures every split; the others predict. See docs/coexecution.md."
+        "--method",
+        help="search measures every split; the others predict. See docs/coexecution.md.",
+        show_default="finegrained; without a profile search",
     ),
 ]
 ThreadsOption = Annotated[
     int,
     typer.Option(
-        "--threads", min=0, metavar="N", help="CPU threads; 0: the most that were profiled."
+        "--threads",
+        min=0,
+        metavar="N",
+        help="CPU threads; 0: the most that were profiled, without a profile one per core.",
     ),
 ]
 MeasureOption = Annotated[
@@ -51,11 +57,11 @@ PairOption = Annotated[
 
 def plan(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A .pbit file.")],
-    profile: ProfileOption,
     output_path: Annotated[
         Path, typer.Option("-o", "--output", metavar="PLANNED", help="The file with the plan.")
     ],
-    method: MethodOption = "finegrained",
+    profile: ProfileOption = None,
+    method: MethodOption = None,
     explain: Annotated[
         bool,
         typer.Option("--explain", help="Show the selection and its alternatives for each layer."),
@@ -73,7 +79,7 @@ def plan(
     network. During the first inferences the runtime compares the plan with
     CPU-only and GPU-only execution and keeps the fastest.
     """
-    from phonebit.planner.api import plan as plan_file
+    from phonebit.planner.planning_files import plan as plan_file
 
     with progress("planning", None, quiet=as_json) as advance:
         report = plan_file(

@@ -12,8 +12,8 @@ from rich.table import Table
 from phonebit.display import escape_markup as escape
 
 if TYPE_CHECKING:
-    from phonebit.planner.api import PlanReport
     from phonebit.planner.measure.in_network import PassCheck
+    from phonebit.planner.planning_files import PlanReport
     from phonebit.planner.search.explain import CutTime, LayerChoice, LayerTimes
     from phonebit.planner.search.planning import Planned
 

@@ -1,19 +1,17 @@
-"""Planning, collecting and training as one call each: what the command line does."""
+"""Collecting and training as one call each: what the command line does."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from phonebit.devices.loading import EngineOptions
 from phonebit.devices.opencl import device_key, opencl_device
 from phonebit.devices.runtime import usable_cores
 from phonebit.devices.tuning_store import stored_tuning
-from phonebit.errors import DeviceError, InputError
-from phonebit.format.reader import read_contents
-from phonebit.format.writer import PBIT_FILE, file_bytes
-from phonebit.output_files import check_output, write_output
+from phonebit.errors import InputError
+from phonebit.output_files import check_output
 from phonebit.planner.measure.collect import CollectionReport, Progress, collect_here
 from phonebit.planner.measure.engines import (
     device_facts,
@@ -21,196 +19,20 @@ from phonebit.planner.measure.engines import (
     open_measuring_engine,
     open_probe,
 )
-from phonebit.planner.measure.in_network import Correction, PassCheck, plan_in_network
-from phonebit.planner.measure.on_device import NetworkOnDevice
 from phonebit.planner.measure.orders import CollectionPlan
 from phonebit.planner.measure.sync_layers import Way
-from phonebit.planner.plan.stored_plans import with_plan
 from phonebit.planner.predict.evaluation import Accuracy, evaluate, typical_errors
 from phonebit.planner.predict.profile import (
-    LEAST_MARGIN,
     PROFILE_FILE,
     DeviceProfile,
     profile_path,
-    read_profile,
     write_profile,
 )
 from phonebit.planner.predict.samples import SAMPLES_FILE, DeviceFacts, read_samples
 from phonebit.planner.predict.training import Trainer, split_by_layer
-from phonebit.planner.search.explain import LayerChoice, explain
-from phonebit.planner.search.methods import method_named
-from phonebit.planner.search.network_graph import NetworkGraph
-from phonebit.planner.search.part_times import PartTimes, PredictedTimes
-from phonebit.planner.search.planning import Planned, plan_network
 
 if TYPE_CHECKING:
     from phonebit import _runtime
-
-MethodName = Literal["search", "ulayer", "codl", "finegrained"]
-
-
-@dataclass(frozen=True)
-class PlanReport:
-    """What planning gave.
-
-    Args:
-        layers: Why, layer by layer.
-        measurements: Pairs of parts that were measured; 0: the plan is from predictions.
-        check: The prediction beside the pass that was measured for it; None where nothing was.
-        typical_error: Of the predictions, as a share; None where times were measured, or it is not
-            known.
-    """
-
-    file: Path
-    output: Path
-    planned: Planned
-    layers: list[LayerChoice]
-    measurements: int
-    check: PassCheck | None
-    typical_error: float | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready form; times in microseconds."""
-        planned = self.planned
-        return {
-            "file": str(self.file),
-            "output": str(self.output),
-            "device": planned.plan.device,
-            "method": planned.plan.method,
-            "home": planned.home.name.lower(),
-            "home_us": planned.home_us,
-            "plan_us": planned.total_us,
-            "split": planned.is_split,
-            "measurements": self.measurements,
-            "check": None if self.check is None else self.check.to_dict(),
-            "typical_error": self.typical_error,
-            "layers": [choice.to_dict() for choice in self.layers],
-        }
-
-
-def plan(
-    path: str | Path,
-    profile: str | Path,
-    output: str | Path | None = None,
-    *,
-    method: MethodName = "finegrained",
-    measure: bool | None = None,
-    device: str = "gpu+cpu",
-    threads: int = 0,
-    replace_any: bool = False,
-    progress: Progress = lambda _text: None,
-) -> PlanReport:
-    """Plans a network for a CPU and a GPU that work on one image together.
-
-    The plan is kept in the file, beside plans for other devices. In the first inferences the
-    runtime compares it with either processor alone and keeps the fastest.
-
-    Args:
-        path: The network, a ``.pbit`` file.
-        profile: Cost models of the device: a file, or the key of a device that was profiled here.
-        output: Where the network with its plan goes; None: to ``path``.
-        method: "search" measures every cut; the others predict.
-        measure: Whether what is predicted to be best is measured, alone and in whole passes, until
-            prediction and pass agree. None: where the profile's device is this one.
-        device: Where to measure, as "gpu:1+cpu".
-        threads: CPU threads; 0: the most that were profiled.
-        replace_any: Also replace an output that is no ``.pbit`` file.
-        progress: Called with the name of each layer that is measured.
-
-    Raises:
-        InputError: There is no such profile, it does not know what is asked for, the network has no
-            layer that can be cut, or the output is the profile or a file of another kind.
-        ModelFormatError: The file is no sound ``.pbit`` file.
-        DeviceError: Something is to be measured and this is not the profile's device.
-        OSError: A file cannot be read or written.
-    """
-    path, output = Path(path), Path(path if output is None else output)
-    check_output(output, PBIT_FILE, [Path(profile)], replace_any)
-    way = method_named(method)
-    known = find_profile(profile)
-    count = threads or max(known.threads)
-    key, cost = known.key(count), known.sharing_cost(method, count)
-    contents = read_contents(path)
-    shapes = [layer.geometry for layer in NetworkGraph.of(contents).layers]
-    is_asked = way.measures or bool(measure)
-    here = None
-    if is_asked or (measure is None and _is_here(known, device)):
-        here = _network_here(path, key, device, count, is_asked)
-    measured = None if here is None else here.part_times(shapes, progress)
-    if measured is not None and way.measures:
-        times: PartTimes = measured
-        margin, again = LEAST_MARGIN, None
-    else:
-        times = PredictedTimes(shapes, known.predictor(method, count))
-        margin, again = known.margin(method), measured
-
-    def make(correction: Correction) -> Planned:
-        first, then = correction.times(times), again and correction.times(again)
-        return plan_network(contents, key, way, first, correction.sharing(cost), margin, then)
-
-    check = None
-    if here is None or measured is None:
-        planned = make(Correction())
-    else:
-        planned, check = plan_in_network(make, measured, here.passes)
-    content = file_bytes(with_plan(contents, planned.plan))
-    write_output(output, content, PBIT_FILE, [Path(profile)], replace_any)
-    return PlanReport(
-        path,
-        output,
-        planned,
-        explain(planned, is_predicted=not way.measures),
-        0 if measured is None else measured.measurements,
-        check,
-        known.errors.get(method) if measured is None else None,
-    )
-
-
-def find_profile(device: str | Path) -> DeviceProfile:
-    """A device's profile: a file, or that of a key in the cache folder.
-
-    Raises:
-        InputError: There is no such profile, or it is damaged.
-    """
-    for path in (Path(device), profile_path(str(device))):
-        if path is not None and path.is_file():
-            return read_profile(path)
-    raise InputError(
-        "no such device profile",
-        where="--profile",
-        expected="a file, or the key of a device that was profiled here",
-        got=repr(str(device)),
-        hint="make one with `phonebit collect` and `phonebit train-predictor`",
-    )
-
-
-def _is_here(profile: DeviceProfile, device: str) -> bool:
-    """Whether the profile's GPU may be this one; what a plan is kept under decides."""
-    try:
-        return opencl_device(device.partition("+")[0]).name == profile.device.gpu.name
-    except DeviceError:
-        return False
-
-
-def _network_here(
-    path: Path, key: str, device: str, threads: int, is_asked: bool
-) -> NetworkOnDevice | None:
-    """A network to measure, if this is the device of the key."""
-    try:
-        here = NetworkOnDevice(path, device, threads)
-        if here.plan_key == key:
-            return here
-        raise DeviceError(
-            "the profile is of another device, driver or number of threads",
-            where="--profile",
-            expected=here.plan_key,
-            got=key,
-            hint="measure on that device, or plan without measuring",
-        )
-    except DeviceError:
-        if is_asked:
-            raise
-        return None
 
 
 def collect(

@@ -25,9 +25,9 @@ from phonebit.format.reader import parse_contents
 from phonebit.format.records import OpKind
 from phonebit.format.writer import file_bytes
 from phonebit.planner import ExecutionPlan, OutputPart, PlannedPart, Processor
-from phonebit.planner.api import plan as plan_file
 from phonebit.planner.measure.engines import PROBE
 from phonebit.planner.measure.sampled_files import layer_file
+from phonebit.planner.planning_files import plan as plan_file
 from phonebit.planner.predict.profile import write_profile
 from support.builders import engine_graphs, integer_inputs
 from support.made_up_profile import made_up_profile

@@ -17,7 +17,7 @@ from phonebit.planner.measure.measuring import (
     measure_pass,
 )
 from phonebit.planner.plan.execution_plan import ExecutionPlan, OutputPart, PlannedPart, Processor
-from phonebit.planner.predict import LayerShape
+from phonebit.planner.predict import LayerShape, SharingCost
 from phonebit.planner.search.part_times import MeasuredTimes
 
 if TYPE_CHECKING:
@@ -57,6 +57,11 @@ class NetworkOnDevice:
         if self._probe is None:
             self._probe = NoiseProbe(*open_probe(self._device, self._options))
         return self._probe
+
+    def sharing_cost(self) -> SharingCost:
+        """What a meeting costs, by the probe's layer; passes correct it."""
+        [times] = self.probe.measure_times(list(Processor), [self.probe.layer], TURNS)
+        return SharingCost(times.sharing_us)
 
     def part_times(
         self, shapes: Sequence[LayerShape], progress: Callable[[str], None]

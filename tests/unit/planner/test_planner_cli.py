@@ -14,7 +14,7 @@ from phonebit.converter.ops import Softmax
 from phonebit.devices.loading import EngineOptions
 from phonebit.format.reader import read_contents
 from phonebit.format.writer import file_bytes
-from phonebit.planner import ExecutionPlan, Processor, api, stored_plans, verify_plan
+from phonebit.planner import ExecutionPlan, Processor, planning_files, stored_plans, verify_plan
 from phonebit.planner.measure import engines
 from phonebit.planner.predict.profile import profile_path, write_profile
 from support.cli_process import Cli
@@ -201,7 +201,7 @@ def test_measuring_asks_the_device(
     engine = FakeEngine(KEY)
     monkeypatch.setattr(engines, "open_engine", engine.open)
     gpu = type("Device", (), {"name": "Test GPU"})
-    monkeypatch.setattr(api, "opencl_device", lambda _name: gpu)
+    monkeypatch.setattr(planning_files, "opencl_device", lambda _name: gpu)
     out = tmp_path / "planned.pbit"
     document = cli("plan", model, "--profile", profile, "-o", out, "--json", *options).document
     is_measured = "--predict" not in options
@@ -240,12 +240,29 @@ def test_the_prediction_is_printed_beside_the_pass(
     assert "differ by more than" not in out
 
 
+def test_without_a_profile_everything_is_measured_here(
+    cli: Cli, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = FakeEngine("this device")
+    monkeypatch.setattr(engines, "open_engine", engine.open)
+    out = tmp_path / "planned.pbit"
+    document = cli("plan", model, "-o", out, "--json").document
+    assert (document["device"], document["method"]) == ("this device", "search")
+    assert document["check"]["rounds"] == 1
+    assert document["split"]
+    verify_plan(read_contents(out), stored_plans(read_contents(out))[0])
+    for options in (["--predict"], ["--method", "codl"]):
+        text = cli.refused("plan", model, "-o", out, *options)
+        assert "phonebit train-predictor" in text
+        assert "--method search" in text
+
+
 def test_elsewhere_plans_are_predicted(
     cli: Cli, model: Path, profile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where a GPU of the same name has another driver."""
     gpu = type("Device", (), {"name": "Test GPU"})
-    monkeypatch.setattr(api, "opencl_device", lambda _name: gpu)
+    monkeypatch.setattr(planning_files, "opencl_device", lambda _name: gpu)
     monkeypatch.setattr(engines, "open_engine", FakeEngine("another driver").open)
     out = tmp_path / "planned.pbit"
     document = cli("plan", model, "--profile", profile, "-o", out, "--json").document
