@@ -118,11 +118,10 @@ void Executor::run_pass(const std::byte* const* inputs, std::byte* const* output
   handed_ = -1;
   size_t enqueued = 0;
   for (size_t i = 0; i < stages.size(); ++i) {
-    const size_t before = enqueued;
-    while (enqueued < stages.size() &&
-           (synchronizer_->can_run_ahead() || stages[enqueued].gpu_waits_for < static_cast<int>(i)))
-      enqueue_stage(enqueued++, clock);
-    if (enqueued > before) check(api().clFlush(queue_), "clFlush");
+    const size_t end = schedule_.end_of_queue(enqueued, i, synchronizer_->can_run_ahead());
+    const bool is_more = enqueued < end;
+    while (enqueued < end) enqueue_stage(enqueued++, clock);
+    if (is_more) check(api().clFlush(queue_), "clFlush");
     run_cpu_stage(i, inputs, outputs, cancellation, clock);
   }
   enqueue_from_cpu(static_cast<int>(stages.size()) - 1);

@@ -1,6 +1,7 @@
 #include "coexec/schedule.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <set>
 
 #include "analysis/op_part.h"
@@ -78,6 +79,13 @@ Schedule::Schedule(const Model& model, size_t op, const std::optional<OutputPart
     for (const int tensor : outputs_) stages_[i].to_gpu.push_back({tensor, *cpu});
   }
   for (const int tensor : outputs_) mutable_use(tensor).is_read_by_gpu = true;
+}
+
+size_t Schedule::end_of_queue(size_t from, size_t index, bool runs_ahead) const {
+  const int awaited = static_cast<int>(index) - (runs_ahead ? 0 : 1);
+  const auto waits = [&](const Stage& stage) { return stage.gpu_waits_for > awaited; };
+  const auto begin = stages_.begin() + static_cast<std::ptrdiff_t>(from);
+  return static_cast<size_t>(std::find_if(begin, stages_.end(), waits) - stages_.begin());
 }
 
 /// Who writes and reads what. Results are read by the CPU, which gives them out; what comes in it has

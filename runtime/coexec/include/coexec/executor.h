@@ -1,4 +1,4 @@
-// Runs a schedule: the GPU's work is enqueued first, the CPU computes meanwhile.
+// Runs a schedule: the GPU's work of some stages is enqueued, the CPU computes meanwhile.
 #pragma once
 
 #include <memory>
