@@ -17,15 +17,15 @@ ProfileOption = Annotated[
         "--profile",
         metavar="DEVICE",
         help="Cost model written by `train-predictor`: a file, or the key of a device.",
-        show_default="measure everything here",
+        show_default="measure here",
     ),
 ]
 MethodOption = Annotated[
-    Literal["search", "ulayer", "codl", "finegrained"] | None,
+    Literal["search", "ulayer", "codl", "finegrained"],
     typer.Option(
         "--method",
-        help="search measures every split; the others predict. See docs/coexecution.md.",
-        show_default="finegrained; without a profile search",
+        help="search measures every split; the others predict, if there is a profile. See "
+        "docs/coexecution.md.",
     ),
 ]
 ThreadsOption = Annotated[
@@ -61,7 +61,7 @@ def plan(
         Path, typer.Option("-o", "--output", metavar="PLANNED", help="The file with the plan.")
     ],
     profile: ProfileOption = None,
-    method: MethodOption = None,
+    method: MethodOption = "finegrained",
     explain: Annotated[
         bool,
         typer.Option("--explain", help="Show the selection and its alternatives for each layer."),

@@ -75,7 +75,7 @@ def plan(
     profile: str | Path | None = None,
     output: str | Path | None = None,
     *,
-    method: MethodName | None = None,
+    method: MethodName = "finegrained",
     measure: bool | None = None,
     device: str = "gpu+cpu",
     threads: int = 0,
@@ -90,10 +90,9 @@ def plan(
     Args:
         path: The network, a ``.pbit`` file.
         profile: Cost models of the device: a file, or the key of a device that was profiled here.
-            None: everything is measured on this device.
+            None: the method's cuts are measured on this device.
         output: Where the network with its plan goes; None: to ``path``.
-        method: "search" measures every cut; the others predict. None: "finegrained", without a
-            profile "search".
+        method: "search" measures every cut; the others predict, where there is a profile.
         measure: Whether what is predicted to be best is measured, alone and in whole passes, until
             prediction and pass agree. None: where the profile's device is this one.
         device: Where to measure, as "gpu:1+cpu".
@@ -102,9 +101,9 @@ def plan(
         progress: Called with the name of each layer that is measured.
 
     Raises:
-        InputError: There is no such profile, it does not know what is asked for, the method needs
-            one, the network has no layer that can be cut, or the output is the profile or a file of
-            another kind.
+        InputError: There is no such profile, it does not know what is asked for, nothing may be
+            measured without one, the network has no layer that can be cut, or the output is the
+            profile or a file of another kind.
         ModelFormatError: The file is no sound ``.pbit`` file.
         DeviceError: Something is to be measured and this is not the profile's device.
         OSError: A file cannot be read or written.
@@ -112,9 +111,9 @@ def plan(
     path, output = Path(path), Path(path if output is None else output)
     inputs = [] if profile is None else [Path(profile)]
     check_output(output, PBIT_FILE, inputs, replace_any)
-    way = method_named(method or ("search" if profile is None else "finegrained"))
+    way = method_named(method)
     basis = (
-        _measured_basis(path, way, measure, device, threads)
+        _measured_basis(path, measure, device, threads)
         if profile is None
         else _basis_of(find_profile(profile), path, way, measure, device, threads)
     )
@@ -172,16 +171,13 @@ class _Basis:
     typical_error: float | None = None
 
 
-def _measured_basis(
-    path: Path, way: Method, measure: bool | None, device: str, threads: int
-) -> _Basis:
+def _measured_basis(path: Path, measure: bool | None, device: str, threads: int) -> _Basis:
     """Without a profile."""
-    if not way.measures or measure is False:
+    if measure is False:
         raise InputError(
             "predicting needs the cost models of a device",
             where="profile",
-            hint="make them with `phonebit collect` and `phonebit train-predictor`, or measure: "
-            "--method search without --profile",
+            hint="make them with `phonebit collect` and `phonebit train-predictor`, or measure",
         )
     here = NetworkOnDevice(path, device, threads)
     return _Basis(here.plan_key, here.sharing_cost(), here)
