@@ -109,7 +109,8 @@ class Network(NetworkLayers):
                 "user_events", or "auto": polling where the device can.
             trial: for "gpu+cpu" in exact precision: whether the first inferences compare the file's
                 plan with either processor alone, and the fastest runs all others. All give the same
-                results. A plan that is given here is used without comparison.
+                results. The verdict is kept in the cache folder. A plan that is given here is used
+                without comparison.
             cores: which processors those threads stay on, the calling one for the time of a call:
                 "any"; "big" or "little": a phone's strong or weakest ones; or a list of numbers.
             hint: "performance": threads spin for up to 50 ms after an inference, and Android is

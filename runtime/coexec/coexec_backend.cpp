@@ -1,7 +1,6 @@
 #include "coexec/coexec_backend.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 #include "analysis/op_part.h"
@@ -80,15 +79,20 @@ CoexecBackend::CoexecBackend(const Model& model, std::shared_ptr<opencl::Context
                     key.c_str()));
   }
   analysis::check_plan(model, plan_);
-  const bool uses_gpu = std::any_of(plan_.parts.begin(), plan_.parts.end(),
-                                    [](const PlannedPart& part) { return part.processor == Processor::gpu; });
-  if (uses_gpu) {
-    make_first_executor();
-  } else {  // a layer of its own for each processor would only cost time
-    make_alone(Runner::cpu);
-    runner_ = Runner::cpu;
-  }
+  uses_gpu_ = std::any_of(plan_.parts.begin(), plan_.parts.end(),
+                          [](const PlannedPart& part) { return part.processor == Processor::gpu; });
+  runner_ = planned_runner();  // a CPU's layers of its own would only cost time
+  if (is_tried_) kept_verdict_.emplace(model, key, options);
+  if (take_kept_verdict()) return;
+  make(runner_);
   start_trial();
+}
+
+void CoexecBackend::make(Runner runner) {
+  if (runner == Runner::plan)
+    make_first_executor();
+  else
+    make_alone(runner);
 }
 
 void CoexecBackend::make_first_executor() {
@@ -133,50 +137,6 @@ void CoexecBackend::make_alone(Runner runner) {
   else
     gpu_alone_ = std::make_unique<opencl::OpenClBackend>(model_, context_, gpu_label_, pool_, options_);
   add_warnings(alone(runner)->warnings());
-}
-
-void CoexecBackend::start_trial() {
-  if (!is_tried_) return;
-  for (const Runner runner : {Runner::cpu, Runner::gpu}) {
-    try {
-      make_alone(runner);
-    } catch (const Error& error) {  // e.g. more memory than it may take
-      warnings_.push_back(
-          format_text("%s: cannot be compared with the plan: %s", label_.c_str(), error.what()));
-    }
-  }
-  trial_.emplace(std::array{executor_ != nullptr, cpu_alone_ != nullptr, gpu_alone_ != nullptr});
-}
-
-void CoexecBackend::run_on_trial(const std::vector<InputBuffer>& inputs,
-                                 const std::vector<OutputBuffer>& outputs, int batch,
-                                 const Cancellation& cancellation) {
-  using Milliseconds = std::chrono::duration<double, std::milli>;
-  const auto begin = std::chrono::steady_clock::now();
-  run(trial_->next(), inputs, outputs, batch, cancellation, nullptr);
-  trial_->record(Milliseconds(std::chrono::steady_clock::now() - begin).count() / batch);
-  if (trial_->is_over()) end_trial();
-}
-
-void CoexecBackend::end_trial() {
-  static constexpr const char* kNames[] = {"the plan", "the CPU alone", "the GPU alone"};
-  const Runner fastest = trial_->next();
-  for (size_t i = 0; i < kRunners; ++i) trial_ms_[i] = trial_->median_ms(static_cast<Runner>(i));
-  const auto before = static_cast<size_t>(runner_), after = static_cast<size_t>(fastest);
-  if (fastest != runner_)
-    warnings_.push_back(format_text(
-        "%s: tried here, %s takes %.3g ms, %s %.3g ms; %s does everything from now "
-        "on; 'phonebit plan --measure' makes a plan by measuring",
-        label_.c_str(), kNames[before], trial_ms_[before], kNames[after], trial_ms_[after], kNames[after]));
-  trial_.reset();
-  leave_to(fastest);
-}
-
-void CoexecBackend::leave_to(Runner runner) {
-  runner_ = runner;
-  if (runner != Runner::plan) executor_.reset();
-  if (runner != Runner::cpu) cpu_alone_.reset();
-  if (runner != Runner::gpu) gpu_alone_.reset();
 }
 
 Backend* CoexecBackend::alone(Runner runner) const {

@@ -1,5 +1,8 @@
 #include "coexec/trial.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace phonebit::engine::coexec {
 
 namespace {
@@ -9,58 +12,57 @@ constexpr int kUncounted = 1;
 /// A turn lasts at least so long: of small networks several passes.
 constexpr int kTurnPasses = 2;
 constexpr double kTurnMs = 4.0;
+/// So many rounds more than the other decide, and nothing does after so many rounds.
+constexpr int kLead = 3;
+constexpr int kMostRounds = 9;
 /// After so many counted rounds who is hopelessly slow takes no more turns, each of which is a late result.
 constexpr int kRoundsOfAll = 2;
 constexpr double kHopeless = 1.5;
 
 }  // namespace
 
-Trial::Trial(const std::array<bool, kRunners>& takes_part) : is_in_(takes_part) {
-  while (!is_in_[next_]) ++next_;
-}
-
-void Trial::Turns::add(double milliseconds) {
-  size_t at = count++;
-  for (; at > 0 && ms[at - 1] > milliseconds; --at) ms[at] = ms[at - 1];
-  ms[at] = milliseconds;
-}
+Trial::Trial(Runner champion, std::vector<Runner> rivals) : champion_(champion), rivals_(std::move(rivals)) {}
 
 void Trial::record(double milliseconds) {
-  if (is_over_) return;
+  if (is_over()) return;
   ++passes_;
   turn_ms_ += milliseconds;
   if (passes_ < kTurnPasses || turn_ms_ < kTurnMs) return;
-  if (round_ >= kUncounted) turns_[next_].add(milliseconds);
-  end_turn();
-}
-
-void Trial::end_turn() {
+  if (round_ >= kUncounted) {
+    Turns& of_runner = turns(next());
+    of_runner.insert(std::upper_bound(of_runner.begin(), of_runner.end(), milliseconds), milliseconds);
+  }
   passes_ = 0;
   turn_ms_ = 0.0;
-  do {
-    next_ = (next_ + 1) % kRunners;
-    if (next_ == 0) end_round();
-  } while (!is_in_[next_]);
-  if (is_over_) next_ = fastest();
+  champions_ms_ = std::exchange(last_ms_, milliseconds);  // of the rival's turn: the one before it
+  is_rivals_turn_ = !is_rivals_turn_;
+  if (!is_rivals_turn_) end_round();
 }
 
 void Trial::end_round() {
-  ++round_;
-  if (round_ == kUncounted + kRoundsOfAll) drop_slow();
-  const int left = is_in_[0] + is_in_[1] + is_in_[2];
-  is_over_ = round_ == kUncounted + kCounted || left == 1;
+  if (++round_ <= kUncounted) return;
+  lead_ += (champions_ms_ < last_ms_) - (last_ms_ < champions_ms_);
+  const int counted = round_ - kUncounted;
+  // Of a champion that won a duel before this one, the least of all its turns counts.
+  const double ratio = turns(champion_).front() / turns(rival()).front();
+  if (lead_ <= -kLead || (counted >= kRoundsOfAll && ratio > kHopeless)) return end_duel(true);
+  if (lead_ >= kLead || (counted >= kRoundsOfAll && ratio * kHopeless < 1.0) || counted == kMostRounds)
+    end_duel(false);
 }
 
-void Trial::drop_slow() {
-  const double best = turns_[fastest()].least_ms();
-  for (size_t i = 0; i < kRunners; ++i) is_in_[i] = is_in_[i] && turns_[i].least_ms() <= kHopeless * best;
+void Trial::forfeit() { end_duel(false); }
+
+void Trial::end_duel(bool has_rival_won) {
+  if (has_rival_won) champion_ = rival();
+  rivals_.erase(rivals_.begin());
+  is_rivals_turn_ = false;
+  round_ = lead_ = passes_ = 0;
+  turn_ms_ = 0.0;
 }
 
-size_t Trial::fastest() const {
-  size_t best = kRunners;
-  for (size_t i = 0; i < kRunners; ++i)
-    if (is_in_[i] && (best == kRunners || turns_[i].median_ms() < turns_[best].median_ms())) best = i;
-  return best;
+double Trial::median_ms(Runner runner) const {
+  const Turns& of_runner = turns_[static_cast<size_t>(runner)];
+  return of_runner.empty() ? 0.0 : of_runner[of_runner.size() / 2];
 }
 
 }  // namespace phonebit::engine::coexec

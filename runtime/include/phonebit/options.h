@@ -76,7 +76,8 @@ class Options {
   Options& sharing(Sharing sharing) { return set(sharing_, sharing); }
   Options& synchronization(Synchronization way) { return set(synchronization_, way); }
   /// Whether the first passes take turns between the file's plan and either processor alone, and the fastest
-  /// runs all others; default true. Only in exact precision; not of a plan() given here.
+  /// runs all others; default true. Only in exact precision; not of a plan() given here. The verdict is kept
+  /// in the cache directory.
   Options& trial(bool is_on) { return set(trial_, is_on); }
   /// Longest wait of one processor for the other by polling.
   Options& sync_limit(int limit_ms) { return set(sync_limit_ms_, limit_ms); }

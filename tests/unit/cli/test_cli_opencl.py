@@ -219,14 +219,12 @@ def test_bench_measures_behind_the_trial_of_a_plan(
     options = ("--device", f"{gpu}+cpu", "--threads", 1, "--runs", 10, "--warmup", 0)
     found = cli("bench", planned, *options, "--json").document["coexec"]
     assert not found["is_on_trial"]
-    times = {name: found[f"{name}_ms"] for name in ("plan", "cpu", "gpu")}
-    assert min(times.values()) > 0
-    fastest = min(times, key=lambda name: times[name])
-    assert [found["is_on_cpu_alone"], found["is_on_gpu_alone"]] == [
-        fastest == "cpu", fastest == "gpu"
-    ]  # fmt: skip
+    assert min(found[f"{name}_ms"] for name in ("plan", "cpu", "gpu")) > 0
+    is_alone = {"CPU": found["is_on_cpu_alone"], "GPU": found["is_on_gpu_alone"]}
+    winner = next((f"the {side} alone" for side, alone in is_alone.items() if alone), "the plan")
+    # The verdict is kept: the same runs again.
     text = " ".join(cli("bench", planned, *options).out.split())
-    assert "trial: the plan " in text and "; measured: the " in text
+    assert "trial: the plan " in text and f"; measured: {winner}" in text
 
 
 def test_verify_passes(cli: Cli, gpu: str, checkpoint: Path, u8_file: Path) -> None:

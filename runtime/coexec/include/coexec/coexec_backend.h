@@ -12,13 +12,16 @@
 #include "coexec/layer_measurement.h"
 #include "coexec/trial.h"
 #include "cpu/level_inputs.h"
+#include "coexec/verdict.h"
 
 namespace phonebit::engine::coexec {
 
 /// A batch is worked on image by image, where the plan runs it.
 ///
 /// A plan that the file brings is on trial in the first passes (Options::trial): they take turns between the
-/// plan and either processor alone, and who is the fastest runs the others. A plan of options is an order.
+/// plan and one processor alone, then between the faster of these and the other, and the fastest runs all
+/// others. The verdict is kept on disk: networks that are loaded later begin with it. A plan of options is an
+/// order.
 ///
 /// Nothing that goes wrong on the device costs a result: a time-out of polling makes the network wait by
 /// events from then on; any other failure of the device leaves it to the CPU. The image is run again, and a
@@ -55,13 +58,22 @@ class CoexecBackend final : public Backend {
 
  private:
   Processors processors() { return {model_, isa_, *pool_, context_, programs_, options_}; }
+  Runner planned_runner() const { return uses_gpu_ ? Runner::plan : Runner::cpu; }
   void make_first_executor();
   void make_executor();
   /// Those that are not there already.
   void add_warnings(const std::vector<std::string>& warnings);
   /// The network on one processor, if it is not there already.
   void make_alone(Runner runner);
+  /// The runner, ready: both processors for the plan, else one.
+  void make(Runner runner);
+  /// Begins with what an earlier trial has found; false where there is none, or it cannot be done.
+  bool take_kept_verdict();
+  /// Where the plan has lost.
+  void warn_of_verdict();
   void start_trial();
+  /// Makes the rival of the duel at hand; one that cannot be made is passed over.
+  void make_rival();
   /// A pass of the trial; at its end the fastest becomes who runs all others.
   void run_on_trial(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
                     int batch, const Cancellation& cancellation);
@@ -98,11 +110,12 @@ class CoexecBackend final : public Backend {
   Synchronization synchronization_;
   std::vector<std::string> warnings_;
   Runner runner_ = Runner::plan;
-  // Of who runs the network, and of all who take part in a trial.
+  // Of who runs the network, and of its rival in a trial.
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Backend> cpu_alone_, gpu_alone_;
-  bool is_tried_ = false;
+  bool is_tried_ = false, uses_gpu_ = true;  // of the plan
   std::optional<Trial> trial_;               // while it lasts
+  std::optional<KeptVerdict> kept_verdict_;  // of a plan that is tried
   std::array<double, kRunners> trial_ms_{};  // what it found; zeros before
   /// The layer measured last: measuring it again finds its programs and memory in place.
   std::unique_ptr<LayerMeasurement> measurement_;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <vector>
 
 namespace phonebit::engine::coexec {
 
@@ -10,44 +11,43 @@ namespace phonebit::engine::coexec {
 enum class Runner { plan = 0, cpu = 1, gpu = 2 };
 constexpr int kRunners = 3;
 
-/// The contestants take turns of some passes. What a turn counts is its last pass: the first one finds the
-/// other contestants' weights in the caches. The fastest is who has the least median of seven rounds.
+/// The champion meets its rivals one after the other; who wins a duel is the champion of the next, and the
+/// loser is not needed again. In a duel both take turns of some passes. What a turn counts is its last pass:
+/// the first one finds the other's weights in the caches. Who has been faster in three rounds more than the
+/// other has won. If nobody has after nine rounds, they differ by less than the noise, and the champion stays.
 class Trial {
  public:
-  explicit Trial(const std::array<bool, kRunners>& takes_part);
+  /// `rivals` in the order of their duels; none: it is over at once.
+  Trial(Runner champion, std::vector<Runner> rivals);
 
-  /// Who is to run the next pass; at the end, the fastest.
-  Runner next() const { return static_cast<Runner>(next_); }
+  /// Who is to run the next pass; at the end, the champion.
+  Runner next() const { return is_over() || !is_rivals_turn_ ? champion_ : rivals_.front(); }
+  Runner champion() const { return champion_; }
+  /// Who must be ready now, beside the champion; only while the trial lasts.
+  Runner rival() const { return rivals_.front(); }
   /// What next() took for an image.
   void record(double milliseconds);
-  bool is_over() const { return is_over_; }
+  /// The rival cannot run: it loses.
+  void forfeit();
+  bool is_over() const { return rivals_.empty(); }
   /// Median milliseconds of an image so far; 0 of one without a turn that counts.
-  double median_ms(Runner runner) const { return turns_[static_cast<size_t>(runner)].median_ms(); }
+  double median_ms(Runner runner) const;
 
  private:
-  static constexpr int kCounted = 7;
+  using Turns = std::vector<double>;  // milliseconds, ascending
 
-  /// What the turns of one contestant took.
-  struct Turns {
-    std::array<double, kCounted> ms{};  // ascending
-    size_t count = 0;
-
-    void add(double milliseconds);
-    double least_ms() const { return ms[0]; }
-    double median_ms() const { return ms[count / 2]; }
-  };
-
-  void end_turn();
+  Turns& turns(Runner runner) { return turns_[static_cast<size_t>(runner)]; }
   void end_round();
-  void drop_slow();
-  size_t fastest() const;
+  void end_duel(bool has_rival_won);
 
-  std::array<bool, kRunners> is_in_;
+  Runner champion_;
+  std::vector<Runner> rivals_;
   std::array<Turns, kRunners> turns_;
-  size_t next_ = 0;
-  int round_ = 0, passes_ = 0;  // passes of this turn
+  bool is_rivals_turn_ = false;
+  int round_ = 0, lead_ = 0;  // of this duel: rounds that the champion has won more than the rival
+  int passes_ = 0;            // of this turn
   double turn_ms_ = 0.0;
-  bool is_over_ = false;
+  double champions_ms_ = 0.0, last_ms_ = 0.0;  // what the turns of this round count
 };
 
 }  // namespace phonebit::engine::coexec

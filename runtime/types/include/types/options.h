@@ -80,7 +80,7 @@ struct Options {
   std::optional<ExecutionPlan> plan;
   /// "gpu+cpu": whether the first passes take turns between the file's plan and either processor alone, and
   /// the fastest runs all others; a plan given here is followed. Only in exact precision, where all give the
-  /// same bits, and without profiling. Until then all three take memory.
+  /// same bits, and without profiling. Two at a time take memory. The verdict is kept in cache_directory.
   bool trial = true;
   Sharing sharing = Sharing::automatic;
   Synchronization synchronization = Synchronization::automatic;
@@ -104,7 +104,7 @@ struct Options {
   std::vector<int> core_list;
   Hint hint = Hint::none;
   /// Whether each forward pass takes the time of each layer: Network::last_profile. A GPU then runs layers
-  /// without replay and is waited for; "gpu+cpu" works one processor after the other.
+  /// without replay.
   bool profiling = false;
   /// Largest sum of activations, scratch and packed weights that a file may ask for, and largest sum of an
   /// image's inputs and outputs; on a GPU a batch that needs more for its activations runs in several passes.

@@ -1,0 +1,61 @@
+#include "coexec/verdict.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include "format/pbit_records.h"
+#include "opencl/binary_store.h"
+#include "opencl/program_cache.h"
+
+namespace phonebit::engine::coexec {
+namespace {
+
+static_assert(std::is_trivially_copyable_v<Verdict>, "it is kept as its bytes");
+
+/// Each part with its length in front, so that no two lists make one key.
+void append(std::string& key, const std::string& part) {
+  key += std::to_string(part.size()) + ":" + part + "\n";
+}
+
+std::string key_of(const loader::Model& model, const std::string& plan_key, const Options& options) {
+  format::Header header;  // its checksum is of the whole file, plan included
+  std::memcpy(&header, model.file.data(), sizeof header);
+  std::string key;
+  for (const std::string& part :
+       {std::string("trial of " PHONEBIT_VERSION), plan_key, std::to_string(header.crc32),
+        std::to_string(model.file.size()), options.tuning})
+    append(key, part);
+  for (const int option : {static_cast<int>(options.sharing), static_cast<int>(options.synchronization),
+                           static_cast<int>(options.cores), static_cast<int>(options.hint)})
+    append(key, std::to_string(option));
+  for (const int core : options.core_list) append(key, std::to_string(core));
+  return key;
+}
+
+}  // namespace
+
+KeptVerdict::KeptVerdict(const loader::Model& model, const std::string& plan_key, const Options& options)
+    : directory_(opencl::cache_directory(options.cache_directory)) {
+  if (!directory_.empty()) key_ = key_of(model, plan_key, options);
+}
+
+std::optional<Verdict> KeptVerdict::load() const {
+  if (directory_.empty()) return std::nullopt;
+  const opencl::StoredBinary stored = opencl::BinaryStore(directory_).load(key_);
+  if (!stored.binary || stored.binary->size() != sizeof(Verdict)) return std::nullopt;
+  Verdict verdict{};
+  std::memcpy(static_cast<void*>(&verdict), stored.binary->data(), sizeof verdict);
+  const auto winner = static_cast<int>(verdict.winner);
+  const bool is_time = std::all_of(verdict.ms.begin(), verdict.ms.end(), [](double ms) { return ms >= 0.0; });
+  if (winner < 0 || winner >= kRunners || !is_time) return std::nullopt;
+  return verdict;
+}
+
+void KeptVerdict::store(const Verdict& verdict) const {
+  if (directory_.empty()) return;
+  const std::string bytes(reinterpret_cast<const char*>(&verdict), sizeof verdict);
+  opencl::BinaryStore(directory_).store(key_, bytes);
+}
+
+}  // namespace phonebit::engine::coexec
