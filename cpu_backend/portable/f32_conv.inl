@@ -104,6 +104,100 @@ PHONEBIT_NOINLINE void add_segment(const RunGeometry& runs, const Segment& segme
   });
 }
 
+#if defined(__aarch64__)
+/// The full tile, two taps at a time, in an order that suits in-order cores: loads together, then multiply-adds, none of
+/// which waits for another. Compilers load late and mix them, where llvm-mca's Cortex-A53 waits: 2.8 cycles a
+/// multiply-add, here 1.6.
+template <>
+inline __attribute__((noinline)) void add_segment<float, 5, 4>(const RunGeometry& runs,
+                                                               const Segment& segment, const void* weights,
+                                                               const float* const* pixels, float* sums,
+                                                               bool from_zero) {
+  // Runs at equal distances: all, or those of a row.
+  const bool is_even = runs.runs_per_row == 1;
+  const size_t step = sizeof(float) * (is_even ? runs.row_step : runs.column_step);
+  for (int run = segment.run_begin, end; run < segment.run_end; run = end) {
+    end = is_even ? segment.run_end : run - run % runs.runs_per_row + runs.runs_per_row;
+    if (end > segment.run_end) end = segment.run_end;
+    size_t offset = sizeof(float) * (runs.offset(run) + segment.first), at;
+    int count = end - run, left;
+    const float *p0, *p1, *p2, *p3, *p4;
+    // clang-format off
+// v0-19 sums, pixel by pixel; v20-23 a tap's weights; v24-28 one or two values of each pixel.
+#define ZERO(V) "movi v" #V ".4s, #0\n"
+#define SUMS(OP, P, A, B, C, D)                                                                            \
+  "add %[at], %[sums], #256*" #P "\n"                                                                     \
+  #OP " q" #A ", q" #B ", [%[at]]\n"                                                                      \
+  #OP " q" #C ", q" #D ", [%[at], #32]\n"
+#define ALL_SUMS(OP)                                                                                       \
+  SUMS(OP, 0, 0, 1, 2, 3) SUMS(OP, 1, 4, 5, 6, 7) SUMS(OP, 2, 8, 9, 10, 11) SUMS(OP, 3, 12, 13, 14, 15)    \
+  SUMS(OP, 4, 16, 17, 18, 19)
+#define WEIGHTS                                                                                            \
+  "ldr q20, [%[weights]]\n"                                                                               \
+  "ldr q21, [%[weights], #16]\n"                                                                          \
+  "ldr q22, [%[weights], #32]\n"                                                                          \
+  "ldr q23, [%[weights], #48]\n"                                                                          \
+  "add %[weights], %[weights], #64\n"
+#define PIXEL(P) "ldr %[p" #P "], [%[pixels], #8*" #P "]\n"
+#define VALUES(SIZE)                                                                                       \
+  "ldr " #SIZE "24, [%[p0], %[at]]\n"                                                                     \
+  "ldr " #SIZE "25, [%[p1], %[at]]\n"                                                                     \
+  "ldr " #SIZE "26, [%[p2], %[at]]\n"                                                                     \
+  "ldr " #SIZE "27, [%[p3], %[at]]\n"                                                                     \
+  "ldr " #SIZE "28, [%[p4], %[at]]\n"
+#define ADD(V, W, X, I) "fmla v" #V ".4s, v" #W ".4s, v" #X ".s[" #I "]\n"
+#define ADDS(A, B, C, D, E, W, I) ADD(A, W, 24, I) ADD(B, W, 25, I) ADD(C, W, 26, I) ADD(D, W, 27, I) ADD(E, W, 28, I)
+#define TAP(I)                                                                                             \
+  ADDS(0, 4, 8, 12, 16, 20, I) ADDS(1, 5, 9, 13, 17, 21, I) ADDS(2, 6, 10, 14, 18, 22, I)                  \
+  ADDS(3, 7, 11, 15, 19, 23, I)
+    asm volatile(
+        "cbnz %w[zero], 1f\n"
+        ALL_SUMS(ldp)
+        "b 2f\n"
+        "1:\n"
+        ZERO(0) ZERO(1) ZERO(2) ZERO(3) ZERO(4) ZERO(5) ZERO(6) ZERO(7) ZERO(8) ZERO(9)
+        ZERO(10) ZERO(11) ZERO(12) ZERO(13) ZERO(14) ZERO(15) ZERO(16) ZERO(17) ZERO(18) ZERO(19)
+        "2:\n"
+        PIXEL(0) PIXEL(1) PIXEL(2) PIXEL(3) PIXEL(4)
+        "mov %[at], %[offset]\n"
+        "lsr %w[left], %w[length], #1\n"
+        "cbz %w[left], 4f\n"
+        "3:\n"
+        WEIGHTS VALUES(d)
+        "add %[at], %[at], #8\n"
+        "subs %w[left], %w[left], #1\n"
+        TAP(0) WEIGHTS TAP(1)
+        "b.ne 3b\n"
+        "4:\n"
+        "tbz %w[length], #0, 5f\n"
+        WEIGHTS VALUES(s) TAP(0)
+        "5:\n"
+        "subs %w[count], %w[count], #1\n"
+        "add %[offset], %[offset], %[step]\n"
+        "b.ne 2b\n"
+        ALL_SUMS(stp)
+        : [weights] "+&r"(weights), [offset] "+&r"(offset), [count] "+&r"(count), [left] "=&r"(left),
+          [at] "=&r"(at), [p0] "=&r"(p0), [p1] "=&r"(p1), [p2] "=&r"(p2), [p3] "=&r"(p3), [p4] "=&r"(p4)
+        : [sums] "r"(sums), [pixels] "r"(pixels), [step] "r"(step), [length] "r"(segment.length),
+          [zero] "r"((int)from_zero)
+        : "cc", "memory", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12",
+          "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26",
+          "v27", "v28");
+#undef ZERO
+#undef SUMS
+#undef ALL_SUMS
+#undef WEIGHTS
+#undef PIXEL
+#undef VALUES
+#undef ADD
+#undef ADDS
+#undef TAP
+    // clang-format on
+    from_zero = false;
+  }
+}
+#endif
+
 using AddSegment = void (*)(const RunGeometry&, const Segment&, const void*, const float* const*, float*,
                             bool);
 
