@@ -175,6 +175,7 @@ PHONEBIT_INLINE void store_values(__m256i d, const int32_t* bases, float* values
 }
 
 struct Avx2 {
+  static constexpr int32_t kBaseBias = 0;
   /// Order of 16-bit sums: per 32 channels the even ones, then the odd ones.
   static constexpr int short_slot(int lane) { return lane / 32 * 32 + lane % 2 * 16 + lane % 32 / 2; }
 
@@ -239,6 +240,14 @@ struct Avx2 {
     for (int c = 0; c < kChannelBlock; c += 8) {
       store_values(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)(d + c))), bases + c, out + c);
     }
+  }
+
+  template <class Sums>
+  static void finish(const Sums& sums, const PairTile& tile, const int32_t* const* bases,
+                     const BlockSink& sink) {
+    alignas(64) float results[kTilePixels][kChannelBlock];
+    for (int p = 0; p < tile.count; ++p) values(sums, p, bases[p], results[p]);
+    sink.put_values(results, tile);
   }
 
   /// Bytes of two pixels to 2 table offsets each: low nibbles of both side by side, then high nibbles,

@@ -10,6 +10,7 @@
 // byte holds 31 steps; then sums are widened to 16 bits. The pair table does better where TBL is cheap, and
 // worse for a single pixel, where this reads half as many bytes.
 #include "binary_conv_kernels.h"
+#include "finish_counts.h"
 #include "intrinsics_32.h"
 #include "portable/intrinsics.h"
 #include "shared_epilogue.h"
@@ -76,11 +77,11 @@ PHONEBIT_RARE void pack_weights(const ConvShape& s, const uint32_t* weights, con
     for_each_border_class(s, borders, [&](int index, TapSpan rows, TapSpan columns) {
       int32_t* of_class = entries + ((size_t)block * borders.count() + index) * kChannelBlock;
       const int32_t base = border_base(s, filter, rows, columns);
+      const bool is_short = runs.is_one_part();
       if (thresholds == nullptr) {
-        of_class[lane] = base;
+        of_class[lane] = base + (is_short ? kBaseBias : 0);
         return;
       }
-      const bool is_short = runs.is_one_part();
       const uint32_t limit =
           c < s.out_c ? popcount_limit(base, thresholds[c], is_short ? UINT16_MAX : INT32_MAX) : 0;
       if (is_short) ((uint16_t*)of_class)[lane] = (uint16_t)limit;
@@ -92,11 +93,20 @@ PHONEBIT_RARE void pack_weights(const ConvShape& s, const uint32_t* weights, con
   }
 }
 
-/// Sums of kPixels windows. They stay in registers: 8 + 16 of them for two pixels.
-template <int kPixels>
-struct Sums {
-  uint8x16_t bytes[kPixels][kVectors];
-  uint16x8_t shorts[kPixels][2 * kVectors];
+/// Runs to count: `rows` times `columns`, each of `length` bytes. Pointers advance by a run's length, then by
+/// `column_skip`, behind the last one of a row by `row_skip`, too.
+struct RunLoop {
+  int rows, columns, length;
+  int64_t column_skip, row_skip;
+
+  /// All of them.
+  explicit RunLoop(const Runs& runs)
+      : rows(runs.count / runs.per_row), columns(runs.per_row), length(runs.length) {
+    column_skip = 4 * (int64_t)runs.column_step - length;
+    row_skip = 4 * ((int64_t)runs.row_step - (int64_t)runs.column_step * columns);
+  }
+  /// Some bytes of one run.
+  explicit RunLoop(int bytes) : rows(1), columns(1), length(bytes), column_skip(0), row_skip(0) {}
 };
 
 template <int kPixels, class Body>
@@ -106,23 +116,42 @@ PHONEBIT_INLINE void each_vector(const Body& body) {
   });
 }
 
-/// Adds the counts of `steps` bytes, a multiple of kUnrolledSteps, and advances all pointers.
+/// sums[kPixels][kChannelBlock] = start + counts of the windows' differing bits.
 template <int kPixels>
-PHONEBIT_INLINE void count_steps(const uint8_t* (&from)[kPixels], int steps, const uint8_t*& weights,
-                                 uint8x16_t (&sums)[kPixels][kVectors]) {
-  for (; steps > 0; steps -= kUnrolledSteps) {
-    if (kPixels == 1) {
-      for (int line = 0; line < kUnrolledSteps; ++line)
-        __builtin_prefetch(weights + kPrefetchBytes + line * kChannelBlock);
+PHONEBIT_INLINE void count_runs(const RunLoop& runs, const uint8_t* const* windows, const uint8_t* weights,
+                                uint16_t start, uint16_t* sums) {
+  const uint8_t* from[kPixels];
+  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { from[p] = windows[p]; });
+  uint16x8_t shorts[kPixels][2 * kVectors];
+  each_vector<kPixels>([&](auto p, auto q) PHONEBIT_LAMBDA_INLINE {
+    shorts[p][2 * q] = shorts[p][2 * q + 1] = vdupq_n_u16(start);
+  });
+  for (int row = 0; row < runs.rows; ++row) {
+    for (int column = 0; column < runs.columns; ++column) {
+      for (int left = runs.length; left > 0; left -= kChunkSteps) {
+        uint8x16_t bytes[kPixels][kVectors];
+        each_vector<kPixels>([&](auto p, auto q) PHONEBIT_LAMBDA_INLINE { bytes[p][q] = vdupq_n_u8(0); });
+        for (int step = left < kChunkSteps ? left : kChunkSteps; step > 0; --step, weights += kChannelBlock) {
+          if (kPixels == 1) __builtin_prefetch(weights + kPrefetchBytes);
+          uint8x16_t x[kPixels];
+          unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { x[p] = vld1q_dup_u8(from[p]++); });
+          each_vector<kPixels>([&](auto p, auto q) PHONEBIT_LAMBDA_INLINE {
+            bytes[p][q] = vaddq_u8(bytes[p][q], vcntq_u8(veorq_u8(x[p], vld1q_u8(weights + 16 * q))));
+          });
+        }
+        each_vector<kPixels>([&](auto p, auto q) PHONEBIT_LAMBDA_INLINE {
+          shorts[p][2 * q] = vaddw_u8(shorts[p][2 * q], vget_low_u8(bytes[p][q]));
+          shorts[p][2 * q + 1] = vaddw_high_u8(shorts[p][2 * q + 1], bytes[p][q]);
+        });
+      }
+      unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { from[p] += runs.column_skip; });
     }
-    for (int step = 0; step < kUnrolledSteps; ++step, weights += kChannelBlock) {
-      uint8x16_t x[kPixels];
-      unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { x[p] = vld1q_dup_u8(from[p]++); });
-      each_vector<kPixels>([&](auto p, auto q) PHONEBIT_LAMBDA_INLINE {
-        sums[p][q] = vaddq_u8(sums[p][q], vcntq_u8(veorq_u8(x[p], vld1q_u8(weights + 16 * q))));
-      });
-    }
+    unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { from[p] += runs.row_skip; });
   }
+  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+    unroll<2 * kVectors>(
+        [&](auto i) PHONEBIT_LAMBDA_INLINE { vst1q_u16(sums + p * kChannelBlock + 8 * i, shorts[p][i]); });
+  });
 }
 
 #if defined(__aarch64__)
@@ -138,18 +167,21 @@ const SameBytes kSameBytes;
 
 /// In assembly, because compilers keep too few of the sums in registers.
 template <>
-PHONEBIT_INLINE void count_steps(const uint8_t* (&from)[2], int steps, const uint8_t*& weights,
-                                 uint8x16_t (&sums)[2][kVectors]) {
+PHONEBIT_INLINE void count_runs<2>(const RunLoop& runs, const uint8_t* const* windows, const uint8_t* weights,
+                                   uint16_t start, uint16_t* sums) {
+  static_assert(kChunkSteps == 28 && kUnrolledSteps == 4);
+  const uint8_t *p0 = windows[0], *p1 = windows[1];
   int64_t i0, i1;
+  int rows = runs.rows, columns, left, steps;
   // clang-format off
-// v24-27 the step's weights, v28-29 the pixels, v30-31 scratch.
-#define COUNT(Q, W, T)                                                                                    \
+// v0-7 the chunk's sums as bytes, v8-23 all sums, v24-27 the step's weights, v28-29 the pixels, v30-31 scratch.
+#define COUNT(A, B, W, T)                                                                                 \
   "eor v" #T ".16b, v28.16b, v" #W ".16b\n"                                                               \
   "eor v" #W ".16b, v29.16b, v" #W ".16b\n"                                                               \
   "cnt v" #T ".16b, v" #T ".16b\n"                                                                        \
   "cnt v" #W ".16b, v" #W ".16b\n"                                                                        \
-  "add %[a" #Q "].16b, %[a" #Q "].16b, v" #T ".16b\n"                                                     \
-  "add %[b" #Q "].16b, %[b" #Q "].16b, v" #W ".16b\n"
+  "add v" #A ".16b, v" #A ".16b, v" #T ".16b\n"                                                           \
+  "add v" #B ".16b, v" #B ".16b, v" #W ".16b\n"
 #define STEP(I)                                                                                           \
   "ldrb %w[i0], [%[p0], #" #I "]\n"                                                                       \
   "ldrb %w[i1], [%[p1], #" #I "]\n"                                                                       \
@@ -159,8 +191,25 @@ PHONEBIT_INLINE void count_steps(const uint8_t* (&from)[2], int steps, const uin
   "ldr q29, [%[table], %[i1], lsl #4]\n"                                                                  \
   "ldr q26, [%[weights], #64*" #I "+32]\n"                                                                \
   "ldr q27, [%[weights], #64*" #I "+48]\n"                                                                \
-  COUNT(0, 24, 30) COUNT(1, 25, 31) COUNT(2, 26, 30) COUNT(3, 27, 31)
-  asm("1:\n"
+  COUNT(0, 4, 24, 30) COUNT(1, 5, 25, 31) COUNT(2, 6, 26, 30) COUNT(3, 7, 27, 31)
+#define START(LOW, HIGH) "dup v" #LOW ".8h, %w[start]\n" "dup v" #HIGH ".8h, %w[start]\n"
+#define ZERO(V) "movi v" #V ".16b, #0\n"
+#define WIDEN(V, LOW, HIGH)                                                                               \
+  "uaddw v" #LOW ".8h, v" #LOW ".8h, v" #V ".8b\n"                                                        \
+  "uaddw2 v" #HIGH ".8h, v" #HIGH ".8h, v" #V ".16b\n"
+#define STORE(LOW, HIGH, AT) "stp q" #LOW ", q" #HIGH ", [%[sums], #" #AT "]\n"
+  asm volatile(
+      START(8, 9) START(10, 11) START(12, 13) START(14, 15) START(16, 17) START(18, 19) START(20, 21) START(22, 23)
+      "1:\n"
+      "mov %w[columns], %w[row_columns]\n"
+      "2:\n"
+      "mov %w[left], %w[length]\n"
+      "3:\n"
+      "cmp %w[left], #28\n"
+      "csel %w[steps], %w[left], %w[chunk], lt\n"
+      "sub %w[left], %w[left], %w[steps]\n"
+      ZERO(0) ZERO(1) ZERO(2) ZERO(3) ZERO(4) ZERO(5) ZERO(6) ZERO(7)
+      "4:\n"
       "// begin count 4096 MAC\n"
       "subs %w[steps], %w[steps], #4\n"
       STEP(0) STEP(1) STEP(2) STEP(3)
@@ -168,75 +217,50 @@ PHONEBIT_INLINE void count_steps(const uint8_t* (&from)[2], int steps, const uin
       "add %[p1], %[p1], #4\n"
       "add %[weights], %[weights], #256\n"
       "// end count\n"
+      "b.ne 4b\n"
+      WIDEN(0, 8, 9) WIDEN(1, 10, 11) WIDEN(2, 12, 13) WIDEN(3, 14, 15)
+      WIDEN(4, 16, 17) WIDEN(5, 18, 19) WIDEN(6, 20, 21) WIDEN(7, 22, 23)
+      "cbnz %w[left], 3b\n"
+      "subs %w[columns], %w[columns], #1\n"
+      "add %[p0], %[p0], %[column_skip]\n"
+      "add %[p1], %[p1], %[column_skip]\n"
+      "b.ne 2b\n"
+      "subs %w[rows], %w[rows], #1\n"
+      "add %[p0], %[p0], %[row_skip]\n"
+      "add %[p1], %[p1], %[row_skip]\n"
       "b.ne 1b\n"
-      : [a0] "+w"(sums[0][0]), [a1] "+w"(sums[0][1]), [a2] "+w"(sums[0][2]), [a3] "+w"(sums[0][3]),
-        [b0] "+w"(sums[1][0]), [b1] "+w"(sums[1][1]), [b2] "+w"(sums[1][2]), [b3] "+w"(sums[1][3]),
-        [p0] "+r"(from[0]), [p1] "+r"(from[1]), [weights] "+r"(weights), [steps] "+r"(steps),
-        [i0] "=&r"(i0), [i1] "=&r"(i1)
-      : [table] "r"(kSameBytes.rows)
-      : "cc", "memory", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31");
+      STORE(8, 9, 0) STORE(10, 11, 32) STORE(12, 13, 64) STORE(14, 15, 96)
+      STORE(16, 17, 128) STORE(18, 19, 160) STORE(20, 21, 192) STORE(22, 23, 224)
+      : [p0] "+&r"(p0), [p1] "+&r"(p1), [weights] "+&r"(weights), [rows] "+&r"(rows), [columns] "=&r"(columns),
+        [left] "=&r"(left), [steps] "=&r"(steps), [i0] "=&r"(i0), [i1] "=&r"(i1)
+      : [table] "r"(kSameBytes.rows), [start] "r"(start), [chunk] "r"(kChunkSteps), [length] "r"(runs.length),
+        [row_columns] "r"(runs.columns), [column_skip] "r"(runs.column_skip), [row_skip] "r"(runs.row_skip),
+        [sums] "r"(sums)
+      : "cc", "memory", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13",
+        "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28",
+        "v29", "v30", "v31");
 #undef COUNT
 #undef STEP
+#undef START
+#undef ZERO
+#undef WIDEN
+#undef STORE
   // clang-format on
 }
 #endif
 
-template <int kPixels>
-PHONEBIT_INLINE void widen(Sums<kPixels>& sums) {
-  each_vector<kPixels>([&](auto p, auto q) PHONEBIT_LAMBDA_INLINE {
-    sums.shorts[p][2 * q] = vaddw_u8(sums.shorts[p][2 * q], vget_low_u8(sums.bytes[p][q]));
-    sums.shorts[p][2 * q + 1] = vaddw_high_u8(sums.shorts[p][2 * q + 1], sums.bytes[p][q]);
-    sums.bytes[p][q] = vdupq_n_u8(0);
-  });
-}
-
-/// Adds the counts of runs [begin, end), `length` bytes of each from `first` on.
-template <int kPixels>
-PHONEBIT_INLINE void count_runs(const Runs& runs, int begin, int end, int first, int length,
-                                const uint32_t* const* windows, const uint8_t* weights, Sums<kPixels>& sums) {
-  int room = kChunkSteps;
-  for (int run = begin; run < end; ++run) {
-    const uint8_t* from[kPixels];
-    const size_t offset = runs.offset(run);
-    unroll<kPixels>([&](auto p)
-                        PHONEBIT_LAMBDA_INLINE { from[p] = (const uint8_t*)(windows[p] + offset) + first; });
-    for (int left = length, steps; left > 0; left -= steps) {
-      steps = left < kChunkSteps ? left : kChunkSteps;
-      if (steps > room) {
-        widen(sums);
-        room = kChunkSteps;
-      }
-      room -= steps;
-      count_steps(from, steps, weights, sums.bytes);
-    }
-  }
-  widen(sums);
-}
-
 /// Bit c: sum c is below limits[c], of 64.
-PHONEBIT_INLINE uint64_t bits_below(const uint16x8_t (&sums)[2 * kVectors], const uint16_t* limits) {
+PHONEBIT_INLINE uint64_t bits_below(const uint16_t* sums, const uint16_t* limits) {
   const uint8x16_t bit = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201));
   uint8x16_t set[kVectors];
-  for (int q = 0; q < kVectors; ++q) {
-    const uint16x8_t low = vcltq_u16(sums[2 * q], vld1q_u16(limits + 16 * q));
-    const uint16x8_t high = vcltq_u16(sums[2 * q + 1], vld1q_u16(limits + 16 * q + 8));
+  for (int q = 0; q < kVectors; ++q, sums += 16, limits += 16) {
+    const uint16x8_t low = vcltq_u16(vld1q_u16(sums), vld1q_u16(limits));
+    const uint16x8_t high = vcltq_u16(vld1q_u16(sums + 8), vld1q_u16(limits + 8));
     set[q] = vandq_u8(vuzp1q_u8(vreinterpretq_u8_u16(low), vreinterpretq_u8_u16(high)), bit);
   }
   // Pairwise additions gather 8 lanes into a byte each.
   const uint8x16_t quarters = vpaddq_u8(vpaddq_u8(set[0], set[1]), vpaddq_u8(set[2], set[3]));
   return vgetq_lane_u64(vreinterpretq_u64_u8(vpaddq_u8(quarters, quarters)), 0);
-}
-
-/// base - 2 d of 64 channels.
-PHONEBIT_INLINE void store_values(const uint16x8_t (&sums)[2 * kVectors], const int32_t* bases,
-                                  float* values) {
-  unroll<2 * kVectors>([&](auto i) PHONEBIT_LAMBDA_INLINE {
-    const uint32x4_t low =
-        vmlsl_n_u16(vreinterpretq_u32_s32(vld1q_s32(bases + 8 * i)), vget_low_u16(sums[i]), 2);
-    const uint32x4_t high = vmlsl_high_n_u16(vreinterpretq_u32_s32(vld1q_s32(bases + 8 * i + 4)), sums[i], 2);
-    vst1q_f32(values + 8 * i, vcvtq_f32_s32(vreinterpretq_s32_u32(low)));
-    vst1q_f32(values + 8 * i + 4, vcvtq_f32_s32(vreinterpretq_s32_u32(high)));
-  });
 }
 
 /// Where a block's results go.
@@ -256,15 +280,32 @@ struct BlockSink {
   }
 };
 
-/// A pixel whose window has several parts.
-PHONEBIT_RARE PHONEBIT_NOINLINE uint64_t finish_parts(const int32_t* counts, const int32_t* entries,
-                                                      float* values) {
+/// A window of several parts: a run, or some of it, is one. Counts fill 32 bits.
+PHONEBIT_RARE PHONEBIT_NOINLINE void finish_parts(const Runs& runs, const uint8_t* window,
+                                                  const uint8_t* weights, const int32_t* entries, int pixel,
+                                                  const BlockSink& sink) {
+  int32_t counts[kChannelBlock] = {};
+  float values[kChannelBlock];
+  for (int run = 0; run < runs.count; ++run) {
+    for (int first = 0, length; first < runs.length; first += length) {
+      length = runs.length - first < kPartSteps ? runs.length - first : kPartSteps;
+      const uint8_t* from = window + 4 * runs.offset(run) + first;
+      uint16_t sums[kChannelBlock];
+      count_runs<1>(RunLoop(length), &from, weights, 0, sums);
+      weights += (size_t)length * kChannelBlock;
+      for (int c = 0; c < kChannelBlock; ++c) counts[c] += sums[c];
+    }
+  }
   uint64_t bits = 0;
   for (int c = 0; c < kChannelBlock; ++c) {
     bits |= (uint64_t)(counts[c] < entries[c]) << c;
     values[c] = (float)(entries[c] - 2 * counts[c]);
   }
-  return bits;
+  if (sink.wants_bits()) {
+    sink.put_bits(bits, pixel);
+  } else {
+    apply_epilogue(*sink.sink.epilogue, values, pixel, 1, sink.block * kChannelBlock, sink.channels);
+  }
 }
 
 template <int kPixels>
@@ -272,64 +313,40 @@ PHONEBIT_NOINLINE void run_block(const ConvShape& s, const void* packed, const W
                                  int end, const BlockSink& sink) {
   const BorderTable& borders = *(const BorderTable*)packed;
   const Runs runs(s, map);
-  // A run, or some of it, is a part where the window is too long.
+  const RunLoop loop(runs);
   const bool is_one_part = runs.is_one_part();
-  const int part_runs = is_one_part ? runs.count : 1;
-  const int part_length = runs.length < kPartSteps ? runs.length : kPartSteps;
   const int32_t* entries = (const int32_t*)((const char*)packed + border_table_bytes(s));
   const uint8_t* weights =
       (const uint8_t*)entries + entries_bytes(s) + runs.steps() * kChannelBlock * sink.block;
   entries += (size_t)sink.block * borders.count() * kChannelBlock;
-  int32_t counts[kPixels][kChannelBlock];
-  alignas(64) float values[kFinishedPixels][kChannelBlock];
+  alignas(64) uint16_t sums[kFinishedPixels][kChannelBlock];
+  const int32_t* of_class[kFinishedPixels];
   int y = begin / s.out_w, x = begin % s.out_w, waiting = 0;
   for (int pixel = begin; pixel < end; pixel += kPixels) {
     const int pixels = end - pixel < kPixels ? end - pixel : kPixels;
-    const uint32_t* windows[kPixels];
-    const int32_t* of_class[kPixels];
+    const uint8_t* windows[kPixels];
     for (int p = 0; p < kPixels; ++p) {
-      windows[p] =
-          map.words + (size_t)y * s.stride_h * map.row_stride + (size_t)x * s.stride_w * map.pixel_stride;
-      of_class[p] = entries + (size_t)borders.class_of(s, y, x) * kChannelBlock;
+      windows[p] = (const uint8_t*)(map.words + (size_t)y * s.stride_h * map.row_stride +
+                                    (size_t)x * s.stride_w * map.pixel_stride);
+      of_class[waiting + p] = entries + (size_t)borders.class_of(s, y, x) * kChannelBlock;
       // A pixel beyond the range repeats the last one and is not written.
       if (pixel + p + 1 < end && ++x == s.out_w) x = 0, ++y;
     }
-    if (!is_one_part) __builtin_memset(counts, 0, sizeof(counts));
-    Sums<kPixels> sums;
-    const uint8_t* part = weights;
-    for (int run = 0; run < runs.count; run += part_runs) {
-      for (int first = 0; first < runs.length; first += part_length) {
-        const int rest = runs.length - first, length = rest < part_length ? rest : part_length;
-        sums = {};
-        count_runs<kPixels>(runs, run, run + part_runs, first, length, windows, part, sums);
-        if (is_one_part) break;
-        part += length * kChannelBlock;
-        uint16_t shorts[8];
-        unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
-          unroll<2 * kVectors>([&](auto i) PHONEBIT_LAMBDA_INLINE {
-            vst1q_u16(shorts, sums.shorts[p][i]);
-            for (int lane = 0; lane < 8; ++lane) counts[p][8 * i + lane] += shorts[lane];
-          });
-        });
-      }
+    if (!is_one_part) {
+      for (int p = 0; p < pixels; ++p) finish_parts(runs, windows[p], weights, of_class[p], pixel + p, sink);
+      continue;
     }
-    unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
-      if (p >= pixels) return;
-      float* to = values[waiting + p];
-      if (!is_one_part) {
-        const uint64_t bits = finish_parts(counts[p], of_class[p], to);
-        if (sink.wants_bits()) sink.put_bits(bits, pixel + p);
-      } else if (sink.wants_bits()) {
-        sink.put_bits(bits_below(sums.shorts[p], (const uint16_t*)of_class[p]), pixel + p);
-      } else {
-        store_values(sums.shorts[p], of_class[p], to);
-      }
-    });
-    if (sink.wants_bits()) continue;
+    // The epilogue's counts begin at -2^15.
+    count_runs<kPixels>(loop, windows, weights, sink.wants_bits() ? 0 : 0x8000, sums[waiting]);
+    if (sink.wants_bits()) {
+      for (int p = 0; p < pixels; ++p)
+        sink.put_bits(bits_below(sums[p], (const uint16_t*)of_class[p]), pixel + p);
+      continue;
+    }
     waiting += pixels;
     if (waiting < kFinishedPixels && pixel + kPixels < end) continue;
-    apply_epilogue(*sink.sink.epilogue, values[0], pixel + pixels - waiting, waiting,
-                   sink.block * kChannelBlock, sink.channels);
+    finish_counts(*sink.sink.epilogue, {(const int16_t*)sums[0], of_class, pixel + pixels - waiting, waiting},
+                  sink.block * kChannelBlock, sink.channels);
     waiting = 0;
   }
 }

@@ -13,6 +13,7 @@
 // are spread between operations, and results are used late. The order was found by hill climbing on
 // llvm-mca's cycles for Cortex-A53 and A55; benchmarks/cpu_kernels/neon_mca.py shows what it reaches.
 #include "binary_conv_kernels.h"
+#include "finish_counts.h"
 #include "hwcaps.h"
 #include "pair_table.h"
 #include "portable/intrinsics.h"
@@ -184,15 +185,8 @@ PHONEBIT_INLINE uint64_t gather_bits(const uint8x16_t (&lanes)[4]) {
   return vgetq_lane_u64(vreinterpretq_u64_u8(vpaddq_u8(quarters, quarters)), 0);
 }
 
-/// base - 2 d of 8 channels.
-PHONEBIT_INLINE void store_values(uint16x8_t d, const int32_t* bases, float* values) {
-  const uint32x4_t low = vmlsl_n_u16(vreinterpretq_u32_s32(vld1q_s32(bases)), vget_low_u16(d), 2);
-  const uint32x4_t high = vmlsl_high_n_u16(vreinterpretq_u32_s32(vld1q_s32(bases + 4)), d, 2);
-  vst1q_f32(values, vcvtq_f32_s32(vreinterpretq_s32_u32(low)));
-  vst1q_f32(values + 4, vcvtq_f32_s32(vreinterpretq_s32_u32(high)));
-}
-
 struct Neon {
+  static constexpr int32_t kBaseBias = cpu::kBaseBias;
   static constexpr int short_slot(int lane) { return lane; }
   static int count(const uint16_t* sums, int lane) { return (uint16_t)(sums[lane] - ShortSums::kBias); }
 
@@ -224,17 +218,17 @@ struct Neon {
     return gather_bits(below);
   }
 
-  static void values(const ShortSums& sums, int pixel, const int32_t* bases, float* out) {
-    const uint16x8_t bias = vdupq_n_u16(ShortSums::kBias);
-    for (int c = 0; c < kChannelBlock; c += 8) {
-      store_values(veorq_u16(vld1q_u16(sums.lanes + pixel * kChannelBlock + c), bias), bases + c, out + c);
-    }
+  static void finish(const ShortSums& sums, const PairTile& tile, const int32_t* const* bases,
+                     const BlockSink& sink) {
+    finish_counts(*sink.sink.epilogue, {(const int16_t*)sums.lanes, bases, tile.first, tile.count},
+                  sink.block * kChannelBlock, sink.channels);
   }
 
-  static void values(const ByteSums& sums, int pixel, const int32_t* bases, float* out) {
-    for (int c = 0; c < kChannelBlock; c += 8) {
-      store_values(vmovl_u8(vld1_u8(sums.lanes + pixel * kChannelBlock + c)), bases + c, out + c);
-    }
+  static void finish(const ByteSums& sums, const PairTile& tile, const int32_t* const* bases,
+                     const BlockSink& sink) {
+    ShortSums wide;
+    for (int i = 0; i < kTilePixels * kChannelBlock; ++i) wide.lanes[i] = sums.lanes[i] + ShortSums::kBias;
+    finish(wide, tile, bases, sink);
   }
 
   /// Bytes of two pixels to 2 table offsets each: low nibbles of both side by side, then high nibbles,

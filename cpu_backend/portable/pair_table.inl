@@ -176,7 +176,7 @@ PHONEBIT_RARE void pair_pack_weights(const ConvShape& s, const uint32_t* weights
       int32_t* entries = (int32_t*)layer.entries(block, borders.count()) + (size_t)index * kChannelBlock;
       const int32_t base = border_base(s, filter, rows, columns);
       if (thresholds == nullptr) {
-        entries[lane] = base;
+        entries[lane] = base + (layer.form == SumForm::kParts ? 0 : Simd::kBaseBias);
         return;
       }
       const uint32_t most = layer.form == SumForm::kBytes    ? 4 * kChunkSteps + 1
@@ -244,6 +244,7 @@ struct alignas(64) ShortSums {
   static constexpr uint16_t kBias = 0x8000;
   uint16_t lanes[kTilePixels * kChannelBlock];
   void clear() {
+#pragma GCC unroll 64
     for (uint16_t& lane : lanes) lane = kBias;
   }
 };
@@ -272,21 +273,18 @@ template <class Simd, class Sums>
 PHONEBIT_NOINLINE void run_block(const PairLayer& layer, const uint8_t* weights, const int32_t* entries,
                                  PairWalk walk, const BlockSink& sink) {
   const Segment *begin = layer.segments(), *end = begin + layer.segment_count;
-  alignas(64) float values[kTilePixels][kChannelBlock];
   Sums sums;
   PairTile tile;
   while (walk.next(tile)) {
     sums.clear();
     Simd::accumulate(tile, weights, begin, end, sums);
-    for (int p = 0; p < tile.count; ++p) {
-      const int32_t* of_class = entries + (size_t)tile.borders[p] * kChannelBlock;
-      if (sink.wants_bits()) {
-        sink.put_bits(Simd::bits(sums, p, of_class), tile.first + p);
-      } else {
-        Simd::values(sums, p, of_class, values[p]);
-      }
+    const int32_t* of_class[kTilePixels];
+    for (int p = 0; p < tile.count; ++p) of_class[p] = entries + (size_t)tile.borders[p] * kChannelBlock;
+    if (!sink.wants_bits()) {
+      Simd::finish(sums, tile, of_class, sink);
+      continue;
     }
-    if (!sink.wants_bits()) sink.put_values(values, tile);
+    for (int p = 0; p < tile.count; ++p) sink.put_bits(Simd::bits(sums, p, of_class[p]), tile.first + p);
   }
 }
 
