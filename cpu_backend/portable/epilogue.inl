@@ -108,8 +108,10 @@ PHONEBIT_INLINE void epilogue_tile(const Epilogue& epilogue, const TileSource& f
       }
       case StepKind::kClamp: {
         const FloatVector low = broadcast(step.low), high = broadcast(step.high);
-        each([&](auto p, auto j)
-                 PHONEBIT_LAMBDA_INLINE { tile[p][j] = minimum(maximum(tile[p][j], low), high); });
+        each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE { tile[p][j] = maximum(tile[p][j], low); });
+        if (step.low <= step.high && step.high == __builtin_inff())
+          break;  // ReLU: nothing is above, or a NaN
+        each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE { tile[p][j] = minimum(tile[p][j], high); });
         break;
       }
       case StepKind::kPrelu: {
@@ -148,9 +150,11 @@ PHONEBIT_INLINE void epilogue_tile(const Epilogue& epilogue, const TileSource& f
   }
 
   if (epilogue.value) {
-    float* value = epilogue.value + pixel * epilogue.pixel_channels + channel;
+    const int64_t pixel_channels =
+        epilogue.pixel_channels;  // stores could change what is read through a pointer
+    float* value = epilogue.value + pixel * pixel_channels + channel;
     each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE {
-      float* to = value + (int64_t)p * epilogue.pixel_channels + j * kLanes;
+      float* to = value + p * pixel_channels + j * kLanes;
       if constexpr (kPartial) {
         store_partial(to, tile[p][j], valid);
       } else {

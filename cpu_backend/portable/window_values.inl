@@ -15,7 +15,7 @@ constexpr int kWindowPixels = 16;
 constexpr int kWindowVectors = kChannelBlock / kLanes < 8 ? kChannelBlock / kLanes : 8;
 /// Neighbours inside a row that are reduced together, and the vectors of each.
 constexpr int kSharedPixels = 4;
-#if defined(__AVX512F__) || defined(__aarch64__)
+#if defined(__AVX512F__)
 constexpr int kSharedVectors = 4;
 #else
 constexpr int kSharedVectors = 2;
@@ -32,6 +32,14 @@ struct Window {
   bool is_begun = false;    // `out` holds what the pieces before have given
   bool is_finished = true;  // by this piece
   int taps = 0;             // of the whole window
+};
+
+/// Where results go, the first channel of the block first: a tile that waits for the epilogue, or the output.
+struct Results {
+  float* values;
+  size_t pixel_step;
+
+  Results from(int pixel, int channel) const { return {values + pixel * pixel_step + channel, pixel_step}; }
 };
 
 /// sum of taps times weights, a chain of fused multiply-adds from 0. weights [kernel_h][kernel_w][channels].
@@ -64,7 +72,7 @@ struct AverageOp {
 /// taps and start pixel_step floats apart. kPartial: one vector with `valid` channels.
 template <int kPixels, int kVectors, bool kPartial, class Op>
 PHONEBIT_INLINE void reduce_window(const Op& op, const Window& window, size_t pixel_step, int channel,
-                                   [[maybe_unused]] int valid, float* out) {
+                                   [[maybe_unused]] int valid, const Results& out) {
   const auto fetch = [&](const float* from) PHONEBIT_LAMBDA_INLINE {
     if constexpr (kPartial) {
       return load_partial(from, valid);
@@ -80,7 +88,7 @@ PHONEBIT_INLINE void reduce_window(const Op& op, const Window& window, size_t pi
   };
   if (window.is_begun) {
     each([&](auto p, auto j)
-             PHONEBIT_LAMBDA_INLINE { result[p][j] = load(out + p * kChannelBlock + j * kLanes); });
+             PHONEBIT_LAMBDA_INLINE { result[p][j] = load(out.values + p * out.pixel_step + j * kLanes); });
   } else {
     each([&](auto p, auto j) PHONEBIT_LAMBDA_INLINE { result[p][j] = Op::start(); });
   }
@@ -101,27 +109,27 @@ PHONEBIT_INLINE void reduce_window(const Op& op, const Window& window, size_t pi
     each([&](auto p, auto j)
              PHONEBIT_LAMBDA_INLINE { result[p][j] = Op::finish(result[p][j], window.taps); });
   each([&](auto p, auto j)
-           PHONEBIT_LAMBDA_INLINE { store(out + p * kChannelBlock + j * kLanes, result[p][j]); });
+           PHONEBIT_LAMBDA_INLINE { store(out.values + p * out.pixel_step + j * kLanes, result[p][j]); });
 }
 
 /// kPixels pixels, `channels` <= kChannelBlock channels.
 template <int kPixels, class Op>
 static inline void reduce_block(const Op& op, const Window& window, size_t pixel_step, int channel0,
-                                int channels, float* out) {
+                                int channels, const Results& out) {
   constexpr int kVectors = kPixels == 1 ? kWindowVectors : kSharedVectors;
   int c = 0;
   for (; c + kVectors * kLanes <= channels; c += kVectors * kLanes)
-    reduce_window<kPixels, kVectors, false>(op, window, pixel_step, channel0 + c, kLanes, out + c);
+    reduce_window<kPixels, kVectors, false>(op, window, pixel_step, channel0 + c, kLanes, out.from(0, c));
   for (; c + kLanes <= channels; c += kLanes)
-    reduce_window<kPixels, 1, false>(op, window, pixel_step, channel0 + c, kLanes, out + c);
+    reduce_window<kPixels, 1, false>(op, window, pixel_step, channel0 + c, kLanes, out.from(0, c));
   if (c < channels)
-    reduce_window<kPixels, 1, true>(op, window, pixel_step, channel0 + c, channels - c, out + c);
+    reduce_window<kPixels, 1, true>(op, window, pixel_step, channel0 + c, channels - c, out.from(0, c));
 }
 
 /// One pixel whose window is large: some rows at a time, or a run of one row. False if it was stopped.
 template <class Op>
 static __attribute__((noinline)) bool reduce_in_pieces(const Op& op, const Window& whole, int channel0,
-                                                       int channels, const Stop& stop, float* out) {
+                                                       int channels, const Stop& stop, const Results& out) {
   const TapSpan rows = whole.rows, columns = whole.columns;
   const int width = columns.end - columns.begin;
   const int piece_rows = width < kPieceTaps ? kPieceTaps / width : 1;
@@ -146,6 +154,7 @@ static inline void reduce_rows(const Op& op, const ConvShape& s, const float* in
                                int row_end, const Epilogue& epilogue, const Stop& stop) {
   const size_t channels = s.in_c, pixel_step = s.stride_w * channels;
   const TapSpan whole = whole_columns(s);
+  const bool has_epilogue = epilogue.step_count > 0 || epilogue.bits || channels % kLanes != 0;
   alignas(64) float tile[kWindowPixels * kChannelBlock];
   Window window = {};
   Pieces pieces(stop);
@@ -159,6 +168,11 @@ static inline void reduce_rows(const Op& op, const ConvShape& s, const float* in
       const int count = s.out_w - x0 < kWindowPixels ? s.out_w - x0 : kWindowPixels;
       for (int channel0 = 0; channel0 < s.in_c; channel0 += kChannelBlock) {
         const int block = s.in_c - channel0 < kChannelBlock ? s.in_c - channel0 : kChannelBlock;
+        const int first = y * s.out_w + x0;
+        const Results results =
+            has_epilogue ? Results{tile, kChannelBlock}
+                         : Results{epilogue.value + (int64_t)first * epilogue.pixel_channels + channel0,
+                                   (size_t)epilogue.pixel_channels};
         for (int p = 0; p < count;) {
           const int x = x0 + p;
           const bool several =
@@ -167,7 +181,7 @@ static inline void reduce_rows(const Op& op, const ConvShape& s, const float* in
           const int in_x = x * s.stride_w - s.pad_left + window.columns.begin * s.dilation_w;
           window.first_tap = row + in_x * (int64_t)channels;
           window.taps = (window.rows.end - window.rows.begin) * (window.columns.end - window.columns.begin);
-          float* out = tile + p * kChannelBlock;
+          const Results out = results.from(p, 0);
           if (window.taps > kPieceTaps) {
             if (!reduce_in_pieces(op, window, channel0, block, stop, out)) return;
             p++;
@@ -180,7 +194,7 @@ static inline void reduce_rows(const Op& op, const ConvShape& s, const float* in
           }
           p += several ? kSharedPixels : 1;
         }
-        apply_epilogue(epilogue, tile, y * s.out_w + x0, count, channel0, block);
+        if (has_epilogue) apply_epilogue(epilogue, tile, first, count, channel0, block);
         if (pieces.is_end_after((int64_t)s.kernel_h * s.kernel_w * count * block)) return;
       }
     }
