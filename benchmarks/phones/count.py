@@ -25,7 +25,7 @@ from pathlib import Path
 from benchmarks.command_line import parser_of
 from benchmarks.markdown_table import markdown_table
 from benchmarks.phones.blocks import blocks_of_a_pass, readable
-from benchmarks.phones.cores import CORES, Core
+from benchmarks.phones.cores import ALIKE, CORES, Core, core_of
 from benchmarks.phones.cycles import Weigher
 from benchmarks.records import write_results
 
@@ -45,7 +45,9 @@ def main() -> None:
     what.add_argument("--network", type=Path, help="a .pbit file")
     what.add_argument("--command", help='another program: "bench --num_runs={passes} model.tflite"')
     parser.add_argument("--program", type=Path, default=PROGRAM, help="phonebit_bench for AArch64")
-    parser.add_argument("--cores", default="a53,a72,n1,kryo", help=f"of {','.join(CORES)}")
+    parser.add_argument(
+        "--cores", default="a53,a72,n1,kryo", help=f"of {','.join((*CORES, *ALIKE))}"
+    )
     parser.add_argument("--emulate", help="a CPU of qemu for all cores, to count its kernels there")
     parser.add_argument("--functions", type=int, default=20, help="how many are shown")
     parser.add_argument("--json", type=Path, help="also write all functions to this file")
@@ -57,7 +59,8 @@ def main() -> None:
     )
     emulated: dict[str, dict[str, Core]] = defaultdict(dict)
     for name in arguments.cores.split(","):
-        emulated[arguments.emulate or CORES[name].emulated][name] = CORES[name]
+        core = core_of(name)
+        emulated[arguments.emulate or core.emulated][name] = core
     documents = []
     for cpu, cores in emulated.items():
         weigher = Weigher(core.model for core in cores.values())

@@ -26,9 +26,10 @@ class Weigher:
     """Cycles of blocks; those that were weighed before are remembered."""
 
     def __init__(self, models: Iterable[str]) -> None:
-        """Args: models: llvm-mca's names of the cores."""
+        """Args: models: llvm-mca's names of the cores, which may share one."""
         self.mca = find_llvm_mca()
-        self.known: dict[str, dict[Code, float]] = {model: {} for model in models}
+        self.models = list(models)
+        self.known: dict[str, dict[Code, float]] = {model: {} for model in self.models}
 
     def by_function(self, blocks: Blocks) -> dict[str, list[float]]:
         """Instructions, then cycles on each core, by function.
@@ -40,12 +41,12 @@ class Weigher:
         self._weigh({block.code for block in hot})
         total = sum(len(block.code) * count for block, count in blocks.items())
         weighed = sum(len(block.code) * count for block, count in hot.items())
-        found: dict[str, list[float]] = defaultdict(lambda: [0.0] * (1 + len(self.known)))
+        found: dict[str, list[float]] = defaultdict(lambda: [0.0] * (1 + len(self.models)))
         for block, count in hot.items():
             row = found[block.function]
             row[0] += count * len(block.code) * total / weighed
-            for place, cycles in enumerate(self.known.values()):
-                row[1 + place] += count * cycles[block.code] * total / weighed
+            for place, model in enumerate(self.models):
+                row[1 + place] += count * self.known[model][block.code] * total / weighed
         return dict(found)
 
     def _weigh(self, wanted: Iterable[Code]) -> None:
