@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import ast
 import os
+import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,7 +30,10 @@ NAMES = ("tiny_classifier", "u8_first_layer_3_64")
 # Cut between rows and between channels: real and binary convolutions, and pools.
 SHARED = ("tiny_classifier",)
 RUN, SHARING_TEST = Path("runtime/tools/phonebit_run"), Path("tests/cpp/test_coexec")
-LIMIT_S = 600
+LIMIT_S = 300
+"""Of processor time a run, about ten times what one takes: a busy machine changes little of it."""
+WALL_LIMIT_S = 1800
+"""A run that waits for ever takes no processor time."""
 
 
 def packed_bits(signs: bytes, channels: int) -> bytes:
@@ -68,6 +73,11 @@ def write_arrays(arrays: Path, folder: Path) -> list[str]:
     return options
 
 
+def limit_processor_time() -> None:
+    """Ends this process by SIGXCPU after LIMIT_S of processor time."""
+    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT_S, LIMIT_S + 5))
+
+
 @dataclass
 class Phone:
     """The emulator with what programs there need."""
@@ -92,11 +102,14 @@ class Phone:
                 env=environment,
                 capture_output=True,
                 text=True,
-                timeout=LIMIT_S,
+                timeout=WALL_LIMIT_S,
                 check=False,
+                preexec_fn=limit_processor_time,
             )
         except subprocess.TimeoutExpired:
-            return f"no result within {LIMIT_S} s"
+            return f"no result within {WALL_LIMIT_S} s"
+        if done.returncode == -signal.SIGXCPU:
+            return f"no result within {LIMIT_S} s of processor time"
         texts = f"{done.stdout}{done.stderr}"
         if "skipped: " in done.stdout:
             return f"OpenCL is missing\n{texts}"
