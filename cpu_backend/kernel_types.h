@@ -44,6 +44,8 @@ struct EpilogueStep {
   int64_t count_stride;         // from one row to the next
 };
 
+constexpr int kMostEpiloguePlanes = 4;
+
 /// What happens to the main values of a layer. Each arithmetic sign is one float32 rounding, never
 /// contracted. Pixels and channels count from the first one that the kernel computes, where all pointers
 /// lead: the layer may be a part of a larger one, so neighbouring pixels are as far apart as the whole
@@ -57,6 +59,12 @@ struct Epilogue {
   int channels;
   int pixel_channels;  // floats from one pixel of `value` to the next; `channels` in a whole layer
   int pixel_words;     // words from one pixel of `bits` to the next; words(channels) in a whole layer
+  // Bits of a level, in place of `bits`, of a multiple of 32 channels: the level is how many of its channel's thresholds v reaches, level_count
+  // ascending rows of level_stride floats; its bit b goes to planes[b].
+  int plane_count = 0;
+  uint32_t* planes[kMostEpiloguePlanes] = {};
+  int level_count = 0;
+  int64_t level_stride = 0;
 };
 
 /// Where accumulators go: exactly one of the two forms.

@@ -27,8 +27,10 @@ constexpr int kEpilogueVectors = 8;
 /// Pixels of a tile of channels that fill no vector; they are too few to be worth a phone's memory.
 #if defined(__aarch64__) || defined(__arm__)
 constexpr int kPartialPixels = 1;
+#define PHONEBIT_PLANES PHONEBIT_NOINLINE
 #else
 constexpr int kPartialPixels = 4;
+#define PHONEBIT_PLANES PHONEBIT_INLINE
 #endif
 /// A block's 64 channels in one tile. On NEON they would fill it with one pixel; two pixels of 32 channels share
 /// the loads of scales and biases.
@@ -54,6 +56,29 @@ __attribute__((unused)) PHONEBIT_NOINLINE void count_reached(FloatVector* tile, 
         reached[p] = tile[p * vectors + j] >= limit ? reached[p] + 1 : reached[p];
     }
     for (int p = 0; p < pixels; p++) tile[p * vectors + j] = __builtin_convertvector(reached[p], FloatVector);
+  }
+}
+
+/// Stores the planes of a tile's levels. Bit b of a level changes at every threshold whose number, from 1 on, is
+/// a multiple of 2^b.
+template <int kPixels, int kVectors>
+PHONEBIT_PLANES void store_planes(const Epilogue& epilogue, const FloatVector (&tile)[kPixels][kVectors],
+                                  int64_t pixel, int channel) {
+  uint64_t planes[kMostEpiloguePlanes][kPixels] = {};
+  const float* row = epilogue.threshold + channel;
+  for (int level = 1; level <= epilogue.level_count; level++, row += epilogue.level_stride) {
+    FloatVector limits[kVectors];
+    unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE { limits[j] = load(row + j * kLanes); });
+    uint64_t reached[kPixels];
+    unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { reached[p] = greater_equal_bits(tile[p], limits); });
+    for (int b = 0; b < epilogue.plane_count && level % (1 << b) == 0; b++)
+      unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { planes[b][p] ^= reached[p]; });
+  }
+  for (int b = 0; b < epilogue.plane_count; b++) {
+    uint32_t* to = epilogue.planes[b] + pixel * epilogue.pixel_words + channel / 32;
+    unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+      __builtin_memcpy(to + p * epilogue.pixel_words, &planes[b][p], kVectors * kLanes / 8);
+    });
   }
 }
 
@@ -161,6 +186,19 @@ PHONEBIT_INLINE void epilogue_tile(const Epilogue& epilogue, const TileSource& f
         store(to, tile[p][j]);
       }
     });
+  }
+  if constexpr (kVectors * kLanes >= 32) {
+    if (epilogue.plane_count) {
+#if defined(__aarch64__) || defined(__arm__)
+      unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+        FloatVector results[1][kVectors];
+        unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE { results[0][j] = tile[p][j]; });
+        store_planes(epilogue, results, pixel + p, channel);
+      });
+#else
+      store_planes(epilogue, tile, pixel, channel);
+#endif
+    }
   }
   if (epilogue.bits) {
     FloatVector threshold[kVectors] = {};

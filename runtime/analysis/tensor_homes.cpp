@@ -88,6 +88,24 @@ void TensorHomes::find_lifetimes(const Model& model) {
     for (const int tensor : tensors_read(op)) touch(tensor, step);
     for (const int tensor : tensors_written(op)) touch(tensor, step);
   }
+  for (size_t i = 0; i < model.ops.size(); ++i) {
+    if (!are_planes_of_the_op_before(model, i)) continue;
+    for (const int plane : tensors_written(model.ops[i])) {
+      const TensorHome& place = home(plane);
+      if (place.place == Place::arena)
+        lifetimes_[static_cast<size_t>(place.index)].first = static_cast<int>(i) - 1;
+    }
+  }
+}
+
+bool TensorHomes::are_planes_of_the_op_before(const Model& model, size_t index) const {
+  const Op& op = model.ops[index];
+  if (op.kind != OpKind::kBitPlanes || index == 0) return false;
+  const format::OpRecord& before = model.ops[index - 1].record;
+  const int value = op.operands[0];
+  if (value != before.value_output || before.bits_output >= 0 || home(value).place != Place::arena)
+    return false;
+  return lifetimes_[static_cast<size_t>(home(value).index)].last == static_cast<int>(index);
 }
 
 }  // namespace phonebit::engine::analysis

@@ -18,6 +18,7 @@ class ConvLayer final : public Layer {
             std::unique_ptr<PreparedConv> conv)
       : binding_(context, op, part), ragged_bits_(context, op, part), conv_(std::move(conv)) {
     kernel_ = conv_->name();
+    levels_ = &binding_;
     bind_operand(context, op, part, 0, &input_);
     const ConvShape& shape = conv_->shape();
     const size_t input_bytes = static_cast<size_t>(shape.in_h) * static_cast<size_t>(shape.in_w) *

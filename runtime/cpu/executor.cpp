@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "cpu/epilogue_binding.h"
+
 namespace phonebit::engine::cpu {
 
 Executor::Executor(const loader::Model& model, const Isa& isa, const Options& options,
@@ -24,6 +26,8 @@ Executor::Executor(const loader::Model& model, const Isa& isa, const Options& op
     cancellation.check();
     layers_.push_back(make_layer(context, i));
     scratch = std::max(scratch, layers_.back()->scratch_bytes());
+    if (storage_.homes().are_planes_of_the_op_before(model, i) && layers_[i - 1]->levels() != nullptr)
+      layers_[i - 1]->levels()->bind_planes(context, model.ops[i]);
   }
   budget_.take(scratch, "scratch memory");
   scratch_ = memory::AlignedBuffer(scratch, "scratch memory");
@@ -37,15 +41,24 @@ void Executor::bind(const std::byte* const* inputs, std::byte* const* outputs) {
     std::memcpy(outputs[tensor.output], inputs[tensor.input], tensor.bytes);
 }
 
+void Executor::run(size_t index, bool as_planes, const Cancellation& cancellation) {
+  EpilogueBinding* const levels = layers_[index]->levels();
+  if (levels != nullptr) levels->write_planes(as_planes);
+  cpu::run_layer(*layers_[index], *pool_, cancellation);
+  cancellation.check();
+}
+
 void Executor::run_image(const Cancellation& cancellation, std::vector<double>* layer_ms) {
   using Milliseconds = std::chrono::duration<double, std::milli>;
   for (size_t i = 0; i < layers_.size(); ++i) {
+    const EpilogueBinding* const before = i > 0 ? layers_[i - 1]->levels() : nullptr;
+    if (before != nullptr && before->writes_planes()) continue;
     if (layer_ms == nullptr) {
-      run_layer(i, cancellation);
+      run(i, true, cancellation);
       continue;
     }
     const auto begin = std::chrono::steady_clock::now();
-    run_layer(i, cancellation);
+    run(i, true, cancellation);
     (*layer_ms)[i] += Milliseconds(std::chrono::steady_clock::now() - begin).count();
   }
 }

@@ -70,7 +70,7 @@ def test_two_layers_of_k_bits_are_k_planes(
 ) -> None:
     """Batch norms fall on some channels; zero padding is a level of its own."""
     net = Source((5, 4, 64))
-    channels = 50
+    channels = 50 if bits == 3 else 96
     first = uniform(bits, signed=form == "signed", own=64 if form == "own thresholds" else 0)
     q = net.add("q", first, "x")
     c = net.add("c", Conv2D(net.signs(channels, 3, 3, 64), SAME), q)

@@ -348,6 +348,43 @@ void large_windows_of_bits(const Isa& isa, Random& random) {
   check_binary_depthwise(isa, random, large_window(random, pick_one(random, {1, 40})));
 }
 
+/// Planes of the epilogue: bit b of how many of its channel's thresholds a value reaches.
+void planes_of_levels(const Isa& isa, Random& random) {
+  const int pixels = pick(random, 1, 40), channels = 32 * pick(random, 1, 5), planes = pick(random, 1, 4);
+  const int count = pick(random, 1, (1 << planes) - 1);
+  const std::vector<float> input = floats(random, (size_t)pixels * channels);
+  std::vector<float> thresholds((size_t)count * channels);
+  for (int c = 0; c < channels; c++) {
+    std::vector<float> own = floats(random, count);
+    std::sort(own.begin(), own.end());
+    if (random() % 4 == 0) own.back() = INFINITY;
+    if (random() % 4 == 0) own[0] = input[c];  // reached exactly
+    std::sort(own.begin(), own.end());
+    for (int i = 0; i < count; i++) thresholds[(size_t)i * channels + c] = own[i];
+  }
+  std::vector<Outputs> outputs;
+  for (int plane = 0; plane < planes; plane++) outputs.emplace_back(pixels, channels, 40);
+  Epilogue e = {};
+  for (int plane = 0; plane < planes; plane++) e.planes[plane] = outputs[plane].bit_words.data();
+  e.threshold = thresholds.data(), e.level_count = count, e.level_stride = channels, e.plane_count = planes;
+  e.channels = channels, e.pixel_words = outputs[0].pixel_words;
+  isa.values->elementwise_f32(input.data(), 0, pixels, e, kNeverStop);
+  INFO(planes, " planes of ", count, " thresholds, ", channels, " channels");
+  for (int plane = 0; plane < planes; plane++) {
+    REQUIRE_MESSAGE(outputs[plane].intact(), "written outside the output");
+    for (int p = 0; p < pixels; p++) {
+      std::vector<uint32_t> expected(words(channels));
+      for (int c = 0; c < channels; c++) {
+        int level = 0;
+        for (int i = 0; i < count; i++)
+          level += input[(size_t)p * channels + c] >= thresholds[(size_t)i * channels + c];
+        expected[c / 32] |= (uint32_t)(level >> plane & 1) << (c % 32);
+      }
+      outputs[plane].compare_bits(p, expected);
+    }
+  }
+}
+
 /// Whose work a caller may end asks for that often, and ends.
 void stopped(const Isa& isa, Random& random) {
   ConvShape s = large_window(random, 8);
@@ -412,6 +449,7 @@ TEST_CASE("max_pool_f32") {
 TEST_CASE("average_pool_f32") {
   for_each_isa(test_cases(150), [](const Isa& isa, Random& r) { float_window(isa, r, Reduction::kAverage); });
 }
+TEST_CASE("planes of levels") { for_each_isa(test_cases(150), planes_of_levels); }
 TEST_CASE("large windows") { for_each_isa(2, large_windows); }
 TEST_CASE("large windows of bits") { for_each_isa(2, large_windows_of_bits); }
 TEST_CASE("work that a caller ends") { for_each_isa(1, stopped); }

@@ -30,6 +30,9 @@ class TensorHomes {
   bool is_shared(int a, int b) const { return root(a) == root(b); }
   /// Buffers of the arena, with the bytes of one image, in steps of ops.
   const std::vector<memory::Lifetime>& lifetimes() const { return lifetimes_; }
+  /// Whether op `index` is a BIT_PLANES that alone reads the only output of the op before it. That op may write
+  /// the planes itself: they live while it runs.
+  bool are_planes_of_the_op_before(const loader::Model& model, size_t index) const;
 
  private:
   TensorHome& mutable_home(int tensor) { return homes_[static_cast<size_t>(root(tensor))]; }

@@ -15,14 +15,23 @@ class EpilogueBinding {
   EpilogueBinding(const EpilogueBinding&) = delete;
   EpilogueBinding& operator=(const EpilogueBinding&) = delete;
 
-  const Epilogue& epilogue() const { return epilogue_; }
+  /// Lets the epilogue of a whole layer write the planes of BIT_PLANES `op` in place of the levels that it counts
+  /// last, where it can.
+  void bind_planes(const BuildContext& context, const loader::Op& op);
+  /// Whether to do so from now on.
+  void write_planes(bool on) { writes_planes_ = on && planes_.plane_count > 0; }
+  bool writes_planes() const { return writes_planes_; }
+
+  const Epilogue& epilogue() const { return writes_planes_ ? planes_ : epilogue_; }
   /// For kernels with integer accumulators; thresholds of type I32 select the threshold form.
-  AccumulatorSink accumulator_sink() const { return {threshold_bits_, epilogue_.pixel_words, &epilogue_}; }
+  AccumulatorSink accumulator_sink() const { return {threshold_bits_, epilogue_.pixel_words, &epilogue()}; }
   bool has_integer_threshold() const { return has_integer_threshold_; }
 
  private:
   std::vector<EpilogueStep> steps_;
   Epilogue epilogue_{};
+  Epilogue planes_{};
+  bool writes_planes_ = false;
   uint32_t* threshold_bits_ = nullptr;
   bool has_integer_threshold_;
 };

@@ -23,12 +23,9 @@ class Executor {
   /// here.
   void bind(const std::byte* const* inputs, std::byte* const* outputs);
   /// Runs one layer on what its operands hold. Throws Error(cancelled).
-  void run_layer(size_t index, const Cancellation& cancellation) {
-    cpu::run_layer(*layers_[index], *pool_, cancellation);
-    cancellation.check();
-  }
-  /// Runs all layers on the bound image. Adds their milliseconds to `layer_ms` where that is not null. Throws
-  /// Error(cancelled).
+  void run_layer(size_t index, const Cancellation& cancellation) { run(index, false, cancellation); }
+  /// Runs all layers on the bound image. Adds their milliseconds to `layer_ms` where that is not null. Levels of
+  /// which only the planes are read may not be written. Throws Error(cancelled).
   void run_image(const Cancellation& cancellation, std::vector<double>* layer_ms);
 
   /// Where a tensor lies; see Storage::address.
@@ -43,6 +40,8 @@ class Executor {
   struct PassedThrough {
     size_t input, output, bytes;
   };
+
+  void run(size_t index, bool as_planes, const Cancellation& cancellation);
 
   analysis::MemoryBudget budget_;
   Storage storage_;

@@ -28,6 +28,8 @@ struct BuildContext {
   Precision precision = Precision::exact;
 };
 
+class EpilogueBinding;
+
 /// A layer runs in phases; the parts of one phase are independent, and a phase begins when the one before it
 /// has ended. run() reads and writes only tensors that were bound at construction and the scratch memory: no
 /// allocation, no exception. It takes some milliseconds, or asks `stop` that often.
@@ -46,12 +48,15 @@ class Layer {
   virtual size_t scratch_bytes() const { return 0; }
   /// Called once before the first run with 64-byte aligned memory of that size.
   virtual void set_scratch(std::byte* /*scratch*/) {}
+  /// The epilogue of a layer that can write planes in place of levels; else null.
+  EpilogueBinding* levels() const { return levels_; }
   virtual int phases() const { return 1; }
   virtual int parts(int phase) const = 0;
   virtual void run(int phase, int part, const Stop& stop) = 0;
 
  protected:
   std::string kernel_;
+  EpilogueBinding* levels_ = nullptr;
 };
 
 /// Prepares op `index`. Throws Error when memory is short.

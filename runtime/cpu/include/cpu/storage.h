@@ -28,6 +28,7 @@ class Storage final : public TensorSlots {
   std::byte* address(int tensor) const;
   bool is_shared(int a, int b) const override { return homes_.is_shared(a, b); }
 
+  const analysis::TensorHomes& homes() const { return homes_; }
   size_t arena_bytes() const { return plan_.bytes; }
   size_t lower_bound_bytes() const { return plan_.lower_bound_bytes; }
 
