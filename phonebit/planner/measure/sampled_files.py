@@ -68,13 +68,13 @@ class _File:
         if layer.values:
             record["value_output"] = self.tensor("f32", layer.out_h, layer.out_w, layer.out_c)
         if layer.bits:
-            record["bits_output"] = self.tensor("bit", layer.out_h, layer.out_w, layer.out_c)
-            record["planes"] = 1
+            size = layer.out_h, layer.out_w, layer.out_c
+            planes = [self.tensor("bit", *size) for _ in range(layer.planes)]
+            record["bits_output"], record["planes"] = planes[0], len(planes)
         self.weigh(record, layer)
         self.finish_epilogue(record, layer)
         self.ops.append(record)
-        outputs = (int(record[side]) for side in ("value_output", "bits_output"))
-        return self.contents([output for output in outputs if output != NONE])
+        return self.contents([*FileContents.outputs_of(record)])
 
     def source(self, dtype: str, *size: int) -> int:
         """An input of the network, or the bits that an element-wise op makes of one."""

@@ -265,7 +265,8 @@ def _product(op: str, dtype: str, rng: Random) -> LayerShape:
 
 def _bit_planes(rng: Random) -> LayerShape:
     channels = _channels(rng, 4, 8)
-    return _layer("bit_planes", "f32", _map(rng), channels, channels, bits=True)
+    planes = int(rng.integers(2, 9))
+    return _layer("bit_planes", "f32", _map(rng), channels, channels, bits=True, planes=planes)
 
 
 def _values(op: str, rng: Random) -> LayerShape:

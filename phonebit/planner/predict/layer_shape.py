@@ -44,6 +44,7 @@ class LayerShape:
         step_tensors: How many of them read a tensor.
         weight_bits: Bits of a stored weight; 0: it has none.
         input_add: Of u8 convolutions, which see ``input_mul * x + input_add``.
+        planes: Tensors of packed bits, where it writes bits: several of BIT_PLANES.
     """
 
     op: str
@@ -71,6 +72,7 @@ class LayerShape:
     step_tensors: int = 0
     weight_bits: int = 0
     input_add: int = 0
+    planes: int = 1
 
     @classmethod
     def of(cls, contents: FileContents, index: int) -> LayerShape:
@@ -102,6 +104,7 @@ class LayerShape:
             step_tensors=len(step_tensors_of(contents, op)),
             weight_bits=0 if weights is None else TYPE_BITS[DataType(int(weights))],
             input_add=int(op["input_add"]) if kind == OpKind.CONV2D else 0,
+            planes=int(op["planes"]) if kind == OpKind.BIT_PLANES else 1,
         )
 
     @property
@@ -180,7 +183,7 @@ class LayerShape:
 
     def output_bytes(self, part: OutputPart) -> float:
         """Bytes that a part writes."""
-        bits = 32 * self.values + self.bits
+        bits = 32 * self.values + self.bits * self.planes
         return self.outputs_of(part) * bits / 8
 
     def weight_bytes(self, part: OutputPart) -> float:
