@@ -89,6 +89,14 @@ def test_other_recurrent_layers_are_refused(made: onnx.ModelProto, message: str)
         import_onnx(made)
 
 
+def test_steps_on_the_first_axis_of_the_input_are_refused() -> None:
+    made = recurrent("RNN")
+    del made.graph.node[0]
+    made.graph.node[0].input[0] = "x"
+    with pytest.raises(UnsupportedLayerError, match="steps on the first axis of the net"):
+        import_onnx(made)
+
+
 def test_an_embedding_is_a_row_of_its_table() -> None:
     nodes = [
         helper.make_node("Gather", ["table", "x"], ["rows"]),

@@ -176,6 +176,11 @@ def _sequence(context: Context, call: Call) -> View:
     view = context.real(context.operand(call["input"]))
     if not call["batch_first"]:
         view = replace(view, indices=np.moveaxis(view.indices, 1, 0))
+    if view.indices.shape[0] != context.batch:
+        raise UnsupportedError(
+            f"has its steps on the first axis of the network's input, {call['input'].shape}, where "
+            "images are; let the network take (batch, steps, channels), as with batch_first=True"
+        )
     if view.indices.shape[1] > MAX_STEPS:
         count = view.indices.shape[1]
         raise UnsupportedError(f"reads {count} elements one by one; expected at most {MAX_STEPS}")
