@@ -22,7 +22,8 @@ from phonebit.converter.passes.base import (
 )
 from phonebit.converter.passes.chains import is_per_channel
 from phonebit.converter.passes.planes import MAX_PLANES, binary_sum
-from phonebit.converter.passes.two_valued import RELATIVE_SPREAD, factor_weights
+from phonebit.converter.passes.two_valued import factor_weights
+from phonebit.converter.passes.uniform_steps import even_step
 
 LEAST_THRESHOLDS: Final = 3
 """Two planes serve three levels in either form."""
@@ -106,9 +107,7 @@ def _threshold_count(graph: Graph, node: Node) -> int | None:
     """Of a quantizer whose levels are evenly spaced and ascend; None if the node is none."""
     op = node.op
     if isinstance(op, Quantize):
-        steps = np.diff(op.values.astype(np.float64))
-        even = np.abs(steps - steps.mean()) <= RELATIVE_SPREAD * steps.mean()
-        count = op.count if steps.mean() > 0 and bool(even.all()) else 0
+        count = op.count if even_step(op.values) is not None else 0
     elif isinstance(_step(node), Clamp) and isinstance(
         _step(graph.producer(node.inputs[0])), Round
     ):

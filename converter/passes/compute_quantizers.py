@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+import numpy as np
+
 from phonebit.converter.ir import Graph, Node
 from phonebit.converter.ops import Conv2D, Elementwise, Quantize, Sign
-from phonebit.converter.ops.epilogue import Epilogue
+from phonebit.converter.ops.epilogue import Count, Epilogue, EpilogueOp, ScaleBias
 from phonebit.converter.passes.base import Pass, PassLog, refresh_types, replace_node
 from phonebit.converter.passes.planes import MAX_PLANES
 from phonebit.converter.passes.two_valued import factor_weights
-from phonebit.converter.passes.uniform_steps import TIE, uniform_steps
+from phonebit.converter.passes.uniform_steps import TIE, even_step, uniform_steps
 
 LEAST_THRESHOLDS: Final = 3
 """Fewer planes cost no more than the arithmetic."""
@@ -31,7 +33,8 @@ class ComputeQuantizers(Pass):
         q = clamp(round(scale * v + bias)) * step; y = conv(q, real weights)
 
     Of few levels, the level is the same for every float32; of more, it may be the next one where v
-    is a threshold up to rounding. The value may differ by one rounding.
+    is a threshold up to rounding. The value may differ by one rounding. Thresholds of each
+    channel's own are counted, where they are more than planes serve.
     """
 
     rounds = True
@@ -42,16 +45,27 @@ class ComputeQuantizers(Pass):
             op = node.op
             if not isinstance(op, Quantize) or op.count < LEAST_THRESHOLDS:
                 continue
-            if op.has_own_thresholds:
-                continue
             channels = graph.types[node.outputs[0]].shape[2]
             slack = TIE if op.count >= MANY_THRESHOLDS else 0.0
-            steps = uniform_steps(op.thresholds, op.values, channels, slack)
+            steps: list[EpilogueOp] | None
+            if op.has_own_thresholds:
+                steps = _counting(op, channels)
+            else:
+                steps = uniform_steps(op.thresholds, op.values, channels, slack)
             computes = op.count > MAX_PLANES or not _is_read_as_bits(graph, node)
             if steps is not None and computes:
                 computed = replace(node, op=Elementwise(Epilogue(steps)))
                 replace_node(graph, node, computed)
         refresh_types(graph)
+
+
+def _counting(op: Quantize, channels: int) -> list[EpilogueOp] | None:
+    """How many thresholds a value reaches, and what that is worth; None of uneven levels."""
+    step = even_step(op.values)
+    if step is None or op.count <= MAX_PLANES:
+        return None
+    worth = np.full(channels, step, np.float32), np.full(channels, op.values[0], np.float32)
+    return [Count(np.ascontiguousarray(op.thresholds.T)), ScaleBias(*worth)]
 
 
 def _is_read_as_bits(graph: Graph, node: Node) -> bool:

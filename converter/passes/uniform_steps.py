@@ -10,12 +10,21 @@ from numpy.typing import NDArray
 from phonebit.converter.ir import FloatArray
 from phonebit.converter.ops.epilogue import Clamp, EpilogueOp, ScaleBias
 from phonebit.converter.ops.epilogue.functions import Round
+from phonebit.converter.passes.two_valued import RELATIVE_SPREAD
 
 TIE: Final = 1e-6
 """Relative distance from a threshold at which float32 products round to either side."""
 SHORT: Final = (1 << 10) - 1
 VALUE_TOLERANCE: Final = 1e-6
 """A level computed as k * (1 / n) instead of k / n may differ by one rounding."""
+
+
+def even_step(values: FloatArray) -> float | None:
+    """What lies between neighbours of ascending, evenly spaced values; None of other values."""
+    steps = np.diff(values.astype(np.float64))
+    step = float(steps.mean())
+    is_even = step > 0 and bool(np.all(np.abs(steps - step) <= RELATIVE_SPREAD * step))
+    return step if is_even else None
 
 
 def uniform_steps(

@@ -83,6 +83,21 @@ def test_two_layers_of_k_bits_are_k_planes(
 
 
 @pytest.mark.parametrize("bits", [5, 8])
+def test_many_thresholds_of_each_channel(
+    bits: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are planes for a binary convolution, and counted for one of real weights."""
+    net = Source((5, 4, 64))
+    q = net.add("q", uniform(bits, signed=True, own=64), "x")
+    c = net.add("c", Conv2D(net.signs(64, 3, 3, 64), SAME), q)
+    r = net.add("r", uniform(bits, signed=True, own=64), c)
+    weights = net.rng.integers(-9, 9, (16, 1, 1, 64)).astype(np.float32) / 4
+    d = net.add("d", Conv2D(weights, Window((1, 1))), r)
+    engine = everywhere(net.done(d), tmp_path, monkeypatch)
+    assert planes(engine) == [bits]
+
+
+@pytest.mark.parametrize("bits", [5, 8])
 def test_levels_that_are_rounded_are_bits_up_to_eight(
     bits: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -82,6 +82,16 @@ OTHERS: dict[str, onnx.ModelProto] = {
         out_scale=0.5,
         out_bias=-0.5,
     ),
+    "many thresholds of each channel": single(
+        "MultiThreshold", MAP, np.sort(halves(4, 40), axis=1), domain=FINN, out_dtype="UINT6"
+    ),
+    "many uneven thresholds": single(
+        "MultiThreshold",
+        MAP,
+        np.arange(40, dtype=np.float32)[None] ** 2 / 64 - 4,
+        domain=FINN,
+        out_dtype="UINT6",
+    ),
     "thresholds, channels last": single(
         "MultiThreshold",
         (1, 5, 5, 4),
@@ -331,8 +341,8 @@ def test_finn_networks_are_binary_and_verified_layer_by_layer(count: int, tmp_pa
             "has 3 rows of thresholds for 4 channels",
         ),
         (
-            single("MultiThreshold", MAP, np.cumsum(np.abs(halves(4, 40)), 1), domain=FINN),
-            "has 40 thresholds for each channel; expected at most 15",
+            single("MultiThreshold", MAP, np.cumsum(np.abs(halves(4, 300)), 1), domain=FINN),
+            "has 300 thresholds for each channel; expected at most 255",
         ),
     ],
 )

@@ -13,7 +13,8 @@ from phonebit.converter.importers.torch.tracked_tensors import Context, Value
 from phonebit.converter.importers.torch.uniform_quantizers import MANY_THRESHOLDS
 from phonebit.converter.ir import FloatArray
 from phonebit.converter.ops import Quantize, Sign
-from phonebit.converter.passes.uniform_steps import TIE, uniform_steps
+from phonebit.converter.ops.epilogue.count import MAX_COUNTED
+from phonebit.converter.passes.uniform_steps import TIE, even_step, uniform_steps
 
 
 def multi_threshold(context: Context, call: Call) -> Value:
@@ -29,11 +30,12 @@ def multi_threshold(context: Context, call: Call) -> Value:
     numbers = np.arange(count + 1, dtype=np.float32)
     values = np.float32(call["scale"]) * numbers + np.float32(call["bias"])
     if bool((rows == rows[0]).all()):
-        return context.viewed(call, _common(context, view, rows[0], values, name))
-    if count >= MANY_THRESHOLDS:
-        raise UnsupportedError(
-            f"has {count} thresholds for each channel; expected at most {MANY_THRESHOLDS - 1}"
-        )
+        common = _common(context, view, rows[0], values, name)
+        if common is not None:
+            return context.viewed(call, common)
+    if count > MAX_COUNTED or (count >= MANY_THRESHOLDS and even_step(values) is None):
+        most = MAX_COUNTED if even_step(values) is not None else MANY_THRESHOLDS - 1
+        raise UnsupportedError(f"has {count} thresholds for each channel; expected at most {most}")
     axes = [1] * len(call.shape)
     axes[int(call["axis"])] = len(rows)
     along = [column.reshape(axes) for column in rows.T]
@@ -44,7 +46,8 @@ def multi_threshold(context: Context, call: Call) -> Value:
 
 def _common(
     context: Context, view: View, thresholds: FloatArray, values: FloatArray, name: str
-) -> View:
+) -> View | None:
+    """None where levels are many, and neither arithmetic."""
     ascending, counts = np.unique(thresholds, return_counts=True)
     levels = values[np.concatenate([[0], np.cumsum(counts)])]
     if ascending.size == 1 and levels[0] == -1 and levels[1] == 1:
@@ -53,10 +56,7 @@ def _common(
         return write(context, view, Quantize(ascending, levels), name, quantized=True)
     steps: Any = uniform_steps(ascending, levels, view.hwc[2], TIE)
     if steps is None:
-        raise UnsupportedError(
-            f"has {ascending.size} thresholds that are not evenly spaced; expected at most "
-            f"{MANY_THRESHOLDS - 1}"
-        )
+        return None
     for step in steps[:-1]:
         view = write_step(context, view, step, f"{name}/step")
     return write_step(context, view, steps[-1], name)
