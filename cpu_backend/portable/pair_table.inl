@@ -244,7 +244,9 @@ struct alignas(64) ShortSums {
   static constexpr uint16_t kBias = 0x8000;
   uint16_t lanes[kTilePixels * kChannelBlock];
   void clear() {
+#ifndef __clang__  // which unrolls all of run_block for it
 #pragma GCC unroll 64
+#endif
     for (uint16_t& lane : lanes) lane = kBias;
   }
 };
