@@ -60,11 +60,19 @@ struct ChromaTerms {
   int16_t red[2 * kPairs], green[2 * kPairs], blue[2 * kPairs];
 };
 
-/// Each chroma sample for two pixels. A step that is known at compile time becomes vector code; 0: any.
-template <ptrdiff_t known_step>
-void chroma_terms(const YuvFactors& factors, const uint8_t* blue_chroma, const uint8_t* red_chroma,
-                  ptrdiff_t any_step, int pairs, ChromaTerms& terms) {
-  const ptrdiff_t step = known_step != 0 ? known_step : any_step;
+// The loops below become vector code where the step is known at compile time. Other steps are rare: small code
+// in a phone's library.
+#if defined(__clang__)
+#define PHONEBIT_ANY_STEP __attribute__((minsize))
+#define PHONEBIT_ONE_STEP inline __attribute__((always_inline))
+#else
+#define PHONEBIT_ANY_STEP
+#define PHONEBIT_ONE_STEP inline
+#endif
+
+/// Each chroma sample for two pixels.
+PHONEBIT_ONE_STEP void add_chroma(const YuvFactors& factors, const uint8_t* blue_chroma,
+                                  const uint8_t* red_chroma, ptrdiff_t step, int pairs, ChromaTerms& terms) {
   constexpr int kShift = kChromaBits - kSumBits;
   const int32_t constant = (1 << (kShift - 1)) + (((1 << (kSumBits - 1)) - factors.black) * (1 << kShift));
   for (ptrdiff_t i = 0; i < pairs; ++i) {
@@ -79,11 +87,22 @@ void chroma_terms(const YuvFactors& factors, const uint8_t* blue_chroma, const u
   }
 }
 
+template <ptrdiff_t step>
+void chroma_terms(const YuvFactors& factors, const uint8_t* blue_chroma, const uint8_t* red_chroma,
+                  ptrdiff_t /*step*/, int pairs, ChromaTerms& terms) {
+  add_chroma(factors, blue_chroma, red_chroma, step, pairs, terms);
+}
+
+PHONEBIT_ANY_STEP void chroma_terms_of_any(const YuvFactors& factors, const uint8_t* blue_chroma,
+                                           const uint8_t* red_chroma, ptrdiff_t step, int pairs,
+                                           ChromaTerms& terms) {
+  add_chroma(factors, blue_chroma, red_chroma, step, pairs, terms);
+}
+
 /// Adds luma to the terms from `red`, `green` and `blue` on.
-template <ptrdiff_t known_step>
-void add_luma(uint16_t factor, const uint8_t* luma, ptrdiff_t any_step, const int16_t* red,
-              const int16_t* green, const int16_t* blue, int count, uint8_t* __restrict pixels) {
-  const ptrdiff_t step = known_step != 0 ? known_step : any_step;
+PHONEBIT_ONE_STEP void add_luma(uint16_t factor, const uint8_t* luma, ptrdiff_t step, const int16_t* red,
+                                const int16_t* green, const int16_t* blue, int count,
+                                uint8_t* __restrict pixels) {
   for (ptrdiff_t i = 0; i < count; ++i) {
     const auto product = static_cast<uint16_t>(luma[i * step] * factor);
     const auto y = static_cast<int16_t>(product >> (kLumaBits - kSumBits));
@@ -92,6 +111,17 @@ void add_luma(uint16_t factor, const uint8_t* luma, ptrdiff_t any_step, const in
     pixels[i * kLanes + 2] = level(static_cast<int16_t>(y + blue[i]));
     pixels[i * kLanes + 3] = 255;
   }
+}
+
+void add_luma_of_one(uint16_t factor, const uint8_t* luma, ptrdiff_t /*step*/, const int16_t* red,
+                     const int16_t* green, const int16_t* blue, int count, uint8_t* __restrict pixels) {
+  add_luma(factor, luma, 1, red, green, blue, count, pixels);
+}
+
+PHONEBIT_ANY_STEP void add_luma_of_any(uint16_t factor, const uint8_t* luma, ptrdiff_t step,
+                                       const int16_t* red, const int16_t* green, const int16_t* blue,
+                                       int count, uint8_t* __restrict pixels) {
+  add_luma(factor, luma, step, red, green, blue, count, pixels);
 }
 
 const uint8_t* sample(const Samples& samples, int row, int column) {
@@ -103,8 +133,8 @@ void read_yuv(const ImageLayout& image, int y, int begin, int end, uint8_t* pixe
   const ptrdiff_t chroma_step = image.blue_chroma.step;
   const auto read_chroma = chroma_step == 1   ? &chroma_terms<1>
                            : chroma_step == 2 ? &chroma_terms<2>
-                                              : &chroma_terms<0>;
-  const auto read_luma = image.luma.step == 1 ? &add_luma<1> : &add_luma<0>;
+                                              : &chroma_terms_of_any;
+  const auto read_luma = image.luma.step == 1 ? &add_luma_of_one : &add_luma_of_any;
   ChromaTerms terms;
   for (int x = begin; x < end;) {
     const int pair = x / 2;
