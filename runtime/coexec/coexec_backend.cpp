@@ -21,7 +21,8 @@ namespace {
 ExecutionPlan everything_on_gpu(const Model& model, const std::string& device) {
   ExecutionPlan plan{device, "user", 0.0, {}};
   for (size_t i = 0; i < model.ops.size(); ++i)
-    plan.parts.push_back({0, Processor::gpu, static_cast<int>(i), analysis::whole_part(model, model.ops[i])});
+    plan.parts.push_back({static_cast<int>(i), Processor::gpu, static_cast<int>(i),
+                          analysis::whole_part(model, model.ops[i])});
   return plan;
 }
 
@@ -240,12 +241,13 @@ void CoexecBackend::activations(const std::vector<InputBuffer>& inputs,
   };
   with_recovery([&] {
     if (Backend* const backend = alone()) return backend->activations(inputs, tensors, batch, cancellation);
+    Executor keeping(processors(), Schedule(model_, plan_), sharing_, synchronization_, Reuse::none);
     for (int image = 0; image < batch; ++image) {
       std::vector<std::byte*> out;
       for (const int tensor : model_.outputs) out.push_back(of_image(static_cast<size_t>(tensor), image));
-      executor_->run(inputs_of(inputs, image).data(), out.data(), cancellation);
+      keeping.run(inputs_of(inputs, image).data(), out.data(), cancellation);
       cancellation.check();
-      for (size_t i = 0; i < tensors.size(); ++i) executor_->read(static_cast<int>(i), of_image(i, image));
+      for (size_t i = 0; i < tensors.size(); ++i) keeping.read(static_cast<int>(i), of_image(i, image));
     }
   });
 }

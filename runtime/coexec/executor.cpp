@@ -34,11 +34,11 @@ std::string describe(const loader::Model& model, const loader::Op& op, const Out
 }  // namespace
 
 Executor::Executor(const Processors& processors, Schedule schedule, Sharing sharing,
-                   Synchronization synchronization)
+                   Synchronization synchronization, Reuse reuse)
     : processors_(processors),
       schedule_(std::move(schedule)),
       budget_(processors.options.max_memory_bytes),
-      views_(processors.model, schedule_, *processors.context, sharing, budget_),
+      views_(processors.model, schedule_, *processors.context, sharing, reuse, budget_),
       gpu_layers_(processors.model, processors.context, processors.programs, processors.options, views_),
       exchange_(make_exchange(sharing, processors.model, schedule_, views_)),
       synchronizer_(make_synchronizer(synchronization, *processors.context, processors.programs,
@@ -138,8 +138,8 @@ void Executor::enqueue_stage(size_t index, PassClock* clock) {
   enqueue_from_cpu(stage.gpu_waits_for);
   bool waits = gpu_waits;
   for (const PlacedPart& placed : stage.gpu) {
-    if (clock != nullptr) clock->gpu.push_back({placed.op, waits, {}});
-    gpu_layers_.enqueue(placed.op, queue_, clock != nullptr ? &clock->gpu.back().events : nullptr);
+    if (clock != nullptr) clock->gpu.push_back({placed.op, waits, clock->events.size()});
+    gpu_layers_.enqueue(placed.op, queue_, clock != nullptr ? &clock->events : nullptr);
     waits = false;
   }
 }
@@ -201,15 +201,17 @@ void Executor::run_timed(const std::byte* const* inputs, std::byte* const* outpu
                          std::vector<double>& gpu) {
   check(api().clFinish(processors_.context->queue()), "clFinish");  // it may still hand over
   queue_ = processors_.context->profiling_queue();
-  PassClock clock{cpu, {}};
+  PassClock clock{cpu, {}, {}};
   run_pass(inputs, outputs, cancellation, &clock);
   check(api().clFinish(queue_), "clFinish");
   uint64_t ended = 0;
-  for (const TimedPart& part : clock.gpu) {
-    if (part.events.empty()) continue;
-    const uint64_t began = opencl::event_span(part.events.front()).begin;
+  for (size_t i = 0; i < clock.gpu.size(); ++i) {
+    const TimedPart& part = clock.gpu[i];
+    const size_t end = i + 1 < clock.gpu.size() ? clock.gpu[i + 1].begin : clock.events.size();
+    if (part.begin == end) continue;
+    const uint64_t began = opencl::event_span(clock.events[part.begin]).begin;
     const uint64_t from = part.waits || ended == 0 ? began : ended;
-    ended = opencl::event_span(part.events.back()).end;
+    ended = opencl::event_span(clock.events[end - 1]).end;
     keep_least(gpu[part.op], 1e-3 * static_cast<double>(ended - from));
   }
 }

@@ -5,6 +5,7 @@
 
 #include "analysis/op_tensors.h"
 #include "coexec/region.h"
+#include "memory/arena_plan.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::coexec {
@@ -16,6 +17,8 @@ namespace {
 
 /// Caches work in lines: a line that both write at a time belongs to one memory only where it is coherent.
 constexpr size_t kCacheLine = 64;
+/// For errors.
+constexpr const char* kWhat = "activations";
 
 bool begins_at_whole_words(const OutputPart& part) { return part.channel_begin % 32 == 0; }
 
@@ -38,7 +41,7 @@ OutputPart from_whole_words(const OutputPart& part) {
 }
 
 TensorViews::TensorViews(const Model& model, const Schedule& schedule, opencl::Context& context,
-                         Sharing sharing, analysis::MemoryBudget& budget)
+                         Sharing sharing, Reuse reuse, analysis::MemoryBudget& budget)
     : roots_(model.tensors.size()), views_(model.tensors.size()) {
   const size_t count = model.tensors.size();
   for (size_t i = 0; i < count; ++i) roots_[i] = static_cast<int>(i);
@@ -46,12 +49,10 @@ TensorViews::TensorViews(const Model& model, const Schedule& schedule, opencl::C
     if (op.kind != format::OpKind::kReshape) continue;
     roots_[static_cast<size_t>(op.record.value_output)] = root(op.operands[0]);
   }
-  std::vector<bool> for_cpu(count, false), for_gpu(count, false), is_one(count, true);
+  std::vector<bool> is_one(count, true);
   for (size_t i = 0; i < count; ++i) {
     const TensorUse& use = schedule.use(static_cast<int>(i));
     const auto of_root = static_cast<size_t>(roots_[i]);
-    for_cpu[of_root] = for_cpu[of_root] || use.is_touched_by_cpu();
-    for_gpu[of_root] = for_gpu[of_root] || use.is_touched_by_gpu();
     if (use.is_touched_by_cpu() || use.is_touched_by_gpu())
       is_one[of_root] = is_one[of_root] && may_be_one(model.tensors[i], use, sharing);
   }
@@ -62,41 +63,124 @@ TensorViews::TensorViews(const Model& model, const Schedule& schedule, opencl::C
                                  [&](int t) { return is_one[static_cast<size_t>(root(t))]; });
     for (const int tensor : written) is_one[static_cast<size_t>(root(tensor))] = all;
   }
+  allocate(wishes_of(is_one, model, schedule, sharing), schedule, context, reuse, budget);
+}
+
+/// Who uses which view when. A command of the queue that copies to the CPU's view before stage i, or maps it,
+/// follows what the GPU does in stage i - 1, before it waits for anything else.
+std::vector<TensorViews::Wish> TensorViews::wishes_of(const std::vector<bool>& is_one, const Model& model,
+                                                      const Schedule& schedule, Sharing sharing) {
+  const TouchOrder order(schedule);
+  const size_t count = model.tensors.size();
+  std::vector<Touches> cpu(count), gpu(count);
+  const auto touches = [&](std::vector<Touches>& of, int tensor) -> Touches& {
+    return of[static_cast<size_t>(root(tensor))];
+  };
+  const auto computes = [&](int tensor, int stage) {
+    touches(cpu, tensor).by_cpu(stage);
+    if (sharing != Sharing::map) return;
+    touches(cpu, tensor).by_gpu(stage - 1, stage);
+    const int unmapped = order.stage_of_hand_over(stage);
+    touches(cpu, tensor).by_gpu(unmapped, unmapped);
+  };
+  const auto tensors_of = [&](const PlacedPart& placed) {
+    std::vector<int> tensors = analysis::tensors_read(model.ops[placed.op]);
+    const std::vector<int> written = analysis::tensors_written(model.ops[placed.op]);
+    tensors.insert(tensors.end(), written.begin(), written.end());
+    return tensors;
+  };
+  const auto hands_over = [&](int tensor, int stage, int first, int last) {
+    for (std::vector<Touches>* const side : {&cpu, &gpu}) {
+      if (sharing == Sharing::svm)
+        touches(*side, tensor).by_cpu(stage);
+      else
+        touches(*side, tensor).by_gpu(first, last);
+    }
+  };
+  const int stages = static_cast<int>(schedule.stages().size());
+  for (int i = 0; i < stages; ++i) {
+    const Stage& stage = schedule.stages()[static_cast<size_t>(i)];
+    for (const PlacedPart& placed : stage.cpu)
+      for (const int tensor : tensors_of(placed)) computes(tensor, i);
+    for (const PlacedPart& placed : stage.gpu)
+      for (const int tensor : tensors_of(placed)) touches(gpu, tensor).by_gpu(i, i);
+    for (const Handover& handover : stage.to_cpu) hands_over(handover.tensor, i, i - 1, i);
+    const int handed = order.stage_of_hand_over(i);
+    for (const Handover& handover : stage.to_gpu) hands_over(handover.tensor, i, handed, handed);
+  }
+  for (const int tensor : schedule.inputs()) computes(tensor, 0);
+  for (const int tensor : schedule.outputs()) computes(tensor, stages - 1);
+
+  std::vector<Wish> wishes;
   for (size_t i = 0; i < count; ++i) {
-    if (roots_[i] != static_cast<int>(i) || !(for_cpu[i] || for_gpu[i])) continue;
-    views_[i].is_one = for_cpu[i] && for_gpu[i] && is_one[i];
+    const bool for_cpu = cpu[i].last_cpu >= 0, for_gpu = gpu[i].last_gpu >= 0;
+    if (roots_[i] != static_cast<int>(i) || !(for_cpu || for_gpu)) continue;
     const size_t bytes = model.tensors[i].bytes();
-    const size_t views = for_cpu[i] && for_gpu[i] && !is_one[i] ? 2 : 1;
-    budget.take(bytes * views, "activations");
-    bytes_ += bytes * views;
-    allocate(static_cast<int>(i), for_cpu[i], for_gpu[i], bytes, context, sharing);
+    const Kind of_gpu = sharing == Sharing::svm ? Kind::svm : Kind::device;
+    if (for_cpu && for_gpu && is_one[i]) {
+      Touches both = cpu[i];
+      both.by_gpu(gpu[i].first_gpu, gpu[i].last_gpu);
+      const Kind kind = sharing == Sharing::svm ? Kind::svm : Kind::host_accessible;
+      wishes.push_back({kind, bytes, both, i, true, true});
+      continue;
+    }
+    const bool is_mapped = for_gpu && sharing == Sharing::map;
+    const Kind of_cpu = is_mapped ? Kind::host_accessible : Kind::host;
+    if (for_cpu) wishes.push_back({of_cpu, bytes, cpu[i], i, true, false});
+    if (for_gpu) wishes.push_back({of_gpu, bytes, gpu[i], i, false, true});
+  }
+  return wishes;
+}
+
+void TensorViews::allocate(const std::vector<Wish>& wishes, const Schedule& schedule,
+                           opencl::Context& context, Reuse reuse, analysis::MemoryBudget& budget) {
+  const TouchOrder order(schedule);
+  std::vector<size_t> bytes;
+  for (const Wish& wish : wishes) bytes.push_back(wish.bytes);
+  const auto conflict = [&](size_t a, size_t b) {
+    return reuse == Reuse::none || wishes[a].kind != wishes[b].kind ||
+           !order.can_share(wishes[a].touches, wishes[b].touches);
+  };
+  const memory::SlotPlan plan = memory::plan_slots(bytes, conflict);
+  for (const size_t of_slot : plan.slot_bytes) budget.take(of_slot, kWhat);
+  bytes_ = plan.bytes();
+  memories_ = std::vector<Memory>(plan.slot_bytes.size());
+  for (size_t i = 0; i < wishes.size(); ++i) {
+    const Wish& wish = wishes[i];
+    const auto slot = static_cast<size_t>(plan.slot_of[i]);
+    Memory& memory = memories_[slot];
+    if (memory.bytes == 0) make(memory, wish.kind, plan.slot_bytes[slot], context);
+    View& view = views_[wish.tensor];
+    if (wish.for_gpu) view.gpu = &memory;
+    if (!wish.for_cpu) continue;
+    view.cpu = &memory;
+    view.address = memory.svm ? static_cast<std::byte*>(memory.svm->data()) : memory.host.data();
   }
 }
 
-void TensorViews::allocate(int tensor, bool for_cpu, bool for_gpu, size_t bytes, opencl::Context& context,
-                           Sharing sharing) {
-  View& view = mutable_view(tensor);
-  if (for_gpu && sharing == Sharing::svm) {
-    view.svm = std::make_unique<opencl::SvmMemory>(context, bytes, "activations");
-    view.device = context.buffer_over(view.svm->data(), bytes, "activations");
-  } else if (for_gpu) {
-    view.device = view.is_one ? context.host_accessible_buffer(bytes, "activations")
-                              : context.buffer(bytes, nullptr, "activations");
-  }
-  if (view.is_one) {
-    view.address = view.svm ? static_cast<std::byte*>(view.svm->data()) : nullptr;
-  } else if (for_cpu && for_gpu && sharing == Sharing::map) {
-    view.host_accessible = context.host_accessible_buffer(bytes, "activations");
-  } else if (for_cpu) {
-    view.host = memory::AlignedBuffer(bytes, "activations");
-    view.address = view.host.data();
+void TensorViews::make(Memory& memory, Kind kind, size_t bytes, opencl::Context& context) {
+  memory.kind = kind;
+  memory.bytes = bytes;
+  switch (kind) {
+    case Kind::host:
+      memory.host = memory::AlignedBuffer(bytes, kWhat);
+      break;
+    case Kind::host_accessible:
+      memory.buffer = context.host_accessible_buffer(bytes, kWhat);
+      break;
+    case Kind::device:
+      memory.buffer = context.buffer(bytes, nullptr, kWhat);
+      break;
+    case Kind::svm:
+      memory.svm = std::make_unique<opencl::SvmMemory>(context, bytes, kWhat);
+      memory.buffer = context.buffer_over(memory.svm->data(), bytes, kWhat);
+      break;
   }
 }
 
 cl_mem TensorViews::mapped(int tensor) const {
-  const View& of_tensor = view(tensor);
-  if (of_tensor.host_accessible) return of_tensor.host_accessible.get();
-  return of_tensor.is_one && !of_tensor.svm ? of_tensor.device.get() : nullptr;
+  const Memory* const of_cpu = view(tensor).cpu;
+  return of_cpu != nullptr && of_cpu->kind == Kind::host_accessible ? of_cpu->buffer.get() : nullptr;
 }
 
 void TensorViews::set_address(int tensor, std::byte* address) {
@@ -111,8 +195,9 @@ void TensorViews::set_address(int tensor, std::byte* address) {
 }
 
 opencl::DeviceMemory TensorViews::memory(int tensor) const {
-  const View& of_tensor = view(tensor);
-  return {of_tensor.device.get(), of_tensor.svm ? of_tensor.svm->data() : nullptr};
+  const Memory* const of_gpu = view(tensor).gpu;
+  if (of_gpu == nullptr) return {};
+  return {of_gpu->buffer.get(), of_gpu->svm ? of_gpu->svm->data() : nullptr};
 }
 
 void TensorViews::bind_slot(int tensor, size_t offset, void* pointer_variable) {

@@ -1,6 +1,5 @@
 #include "coexec/trial.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace phonebit::engine::coexec {
@@ -12,9 +11,8 @@ constexpr int kUncounted = 1;
 /// A turn lasts at least so long: of small networks several passes.
 constexpr int kTurnPasses = 2;
 constexpr double kTurnMs = 4.0;
-/// So many rounds more than the other decide, and nothing does after so many rounds.
+/// So many rounds more than the other decide.
 constexpr int kLead = 3;
-constexpr int kMostRounds = 9;
 /// After so many counted rounds who is hopelessly slow takes no more turns, each of which is a late result.
 constexpr int kRoundsOfAll = 2;
 constexpr double kHopeless = 1.5;
@@ -23,15 +21,18 @@ constexpr double kHopeless = 1.5;
 
 Trial::Trial(Runner champion, std::vector<Runner> rivals) : champion_(champion), rivals_(std::move(rivals)) {}
 
+void Trial::Turns::add(double milliseconds) {
+  size_t at = count++;
+  for (; at > 0 && ms[at - 1] > milliseconds; --at) ms[at] = ms[at - 1];
+  ms[at] = milliseconds;
+}
+
 void Trial::record(double milliseconds) {
   if (is_over()) return;
   ++passes_;
   turn_ms_ += milliseconds;
   if (passes_ < kTurnPasses || turn_ms_ < kTurnMs) return;
-  if (round_ >= kUncounted) {
-    Turns& of_runner = turns(next());
-    of_runner.insert(std::upper_bound(of_runner.begin(), of_runner.end(), milliseconds), milliseconds);
-  }
+  if (round_ >= kUncounted) turns(next()).add(milliseconds);
   passes_ = 0;
   turn_ms_ = 0.0;
   champions_ms_ = std::exchange(last_ms_, milliseconds);  // of the rival's turn: the one before it
@@ -44,7 +45,7 @@ void Trial::end_round() {
   lead_ += (champions_ms_ < last_ms_) - (last_ms_ < champions_ms_);
   const int counted = round_ - kUncounted;
   // Of a champion that won a duel before this one, the least of all its turns counts.
-  const double ratio = turns(champion_).front() / turns(rival()).front();
+  const double ratio = turns(champion_).ms[0] / turns(rival()).ms[0];
   if (lead_ <= -kLead || (counted >= kRoundsOfAll && ratio > kHopeless)) return end_duel(true);
   if (lead_ >= kLead || (counted >= kRoundsOfAll && ratio * kHopeless < 1.0) || counted == kMostRounds)
     end_duel(false);
@@ -62,7 +63,7 @@ void Trial::end_duel(bool has_rival_won) {
 
 double Trial::median_ms(Runner runner) const {
   const Turns& of_runner = turns_[static_cast<size_t>(runner)];
-  return of_runner.empty() ? 0.0 : of_runner[of_runner.size() / 2];
+  return of_runner.ms[of_runner.count / 2];  // zeros before
 }
 
 }  // namespace phonebit::engine::coexec

@@ -7,30 +7,22 @@
 #include "format/pbit_records.h"
 #include "opencl/binary_store.h"
 #include "opencl/program_cache.h"
+#include "types/fail.h"
 
 namespace phonebit::engine::coexec {
 namespace {
 
 static_assert(std::is_trivially_copyable_v<Verdict>, "it is kept as its bytes");
 
-/// Each part with its length in front, so that no two lists make one key.
-void append(std::string& key, const std::string& part) {
-  key += std::to_string(part.size()) + ":" + part + "\n";
-}
-
 std::string key_of(const loader::Model& model, const std::string& plan_key, const Options& options) {
   format::Header header;  // its checksum is of the whole file, plan included
   std::memcpy(&header, model.file.data(), sizeof header);
-  std::string key;
-  for (const std::string& part :
-       {std::string("trial of " PHONEBIT_VERSION), plan_key, std::to_string(header.crc32),
-        std::to_string(model.file.size()), options.tuning})
-    append(key, part);
-  for (const int option : {static_cast<int>(options.sharing), static_cast<int>(options.synchronization),
-                           static_cast<int>(options.cores), static_cast<int>(options.hint)})
-    append(key, std::to_string(option));
-  for (const int core : options.core_list) append(key, std::to_string(core));
-  return key;
+  std::string key = format_text("trial of " PHONEBIT_VERSION "\n%s\n%08x %zu %d %d %d %d", plan_key.c_str(),
+                                static_cast<unsigned>(header.crc32), model.file.size(),
+                                static_cast<int>(options.sharing), static_cast<int>(options.synchronization),
+                                static_cast<int>(options.cores), static_cast<int>(options.hint));
+  for (const int core : options.core_list) key += format_text(" %d", core);
+  return key + "\n" + options.tuning;
 }
 
 }  // namespace

@@ -72,10 +72,17 @@ size_t lower_bound(const std::vector<Lifetime>& buffers) {
   return most;
 }
 
-std::vector<size_t> largest_first(const std::vector<Lifetime>& buffers) {
+std::vector<size_t> bytes_of(const std::vector<Lifetime>& buffers) {
+  std::vector<size_t> bytes;
+  bytes.reserve(buffers.size());
+  for (const Lifetime& buffer : buffers) bytes.push_back(buffer.bytes);
+  return bytes;
+}
+
+std::vector<size_t> largest_first(const std::vector<size_t>& bytes) {
   std::vector<uint64_t> keys;
-  keys.reserve(buffers.size());
-  for (const Lifetime& buffer : buffers) keys.push_back(~uint64_t{buffer.bytes});
+  keys.reserve(bytes.size());
+  for (const size_t of_buffer : bytes) keys.push_back(~uint64_t{of_buffer});
   return ascending(keys);
 }
 
@@ -96,7 +103,7 @@ size_t largest_live_sum(const std::vector<Lifetime>& buffers) {
 
 ArenaPlan plan_arena(const std::vector<Lifetime>& buffers) {
   const size_t bound = lower_bound(buffers);
-  const std::vector<size_t> by_size = largest_first(buffers);
+  const std::vector<size_t> by_size = largest_first(bytes_of(buffers));
   ArenaPlan best = place_in_order(buffers, by_size);
   if (best.bytes > bound) {
     // Of those that begin together, the largest first.
@@ -138,25 +145,30 @@ bool verify_arena(const std::vector<Lifetime>& buffers, const ArenaPlan& plan, i
 
 size_t SlotPlan::bytes() const { return std::accumulate(slot_bytes.begin(), slot_bytes.end(), size_t{0}); }
 
-SlotPlan plan_slots(const std::vector<Lifetime>& buffers) {
+SlotPlan plan_slots(const std::vector<size_t>& bytes, const Conflict& conflict) {
   SlotPlan plan;
-  plan.slot_of.assign(buffers.size(), -1);
-  plan.lower_bound_bytes = largest_live_sum(buffers);
+  plan.slot_of.assign(bytes.size(), -1);
   std::vector<std::vector<size_t>> tenants;
-  for (const size_t buffer : largest_first(buffers)) {
+  for (const size_t buffer : largest_first(bytes)) {
     const auto is_free = [&](const std::vector<size_t>& slot) {
-      return std::none_of(slot.begin(), slot.end(),
-                          [&](size_t other) { return live_together(buffers[buffer], buffers[other]); });
+      return std::none_of(slot.begin(), slot.end(), [&](size_t other) { return conflict(buffer, other); });
     };
     const auto slot = std::find_if(tenants.begin(), tenants.end(), is_free);
     plan.slot_of[buffer] = static_cast<int>(slot - tenants.begin());
     if (slot == tenants.end()) {
       tenants.push_back({buffer});
-      plan.slot_bytes.push_back(buffers[buffer].bytes);
+      plan.slot_bytes.push_back(bytes[buffer]);
     } else {
       slot->push_back(buffer);
     }
   }
+  return plan;
+}
+
+SlotPlan plan_slots(const std::vector<Lifetime>& buffers) {
+  SlotPlan plan = plan_slots(bytes_of(buffers),
+                             [&](size_t a, size_t b) { return live_together(buffers[a], buffers[b]); });
+  plan.lower_bound_bytes = largest_live_sum(buffers);
   return plan;
 }
 

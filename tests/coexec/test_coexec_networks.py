@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from phonebit.converter.writer import to_bytes
 from phonebit.devices.opencl import opencl_devices, opencl_runtime
 from phonebit.errors import InputError
+from phonebit.format.contents import FileContents
 from phonebit.format.reader import parse_contents
 from phonebit.format.records import OpKind
 from phonebit.format.writer import file_bytes
@@ -32,6 +33,7 @@ from phonebit.planner.predict.profile import write_profile
 from support.builders import engine_graphs, integer_inputs
 from support.made_up_profile import made_up_profile
 from support.opencl_device import check_warnings, device_name, pyopencl_device
+from support.planner_times import residual
 from support.random_plans import random_plan, whole_plan
 
 _runtime = opencl_runtime()
@@ -85,13 +87,27 @@ class Pair:
     """Networks of one graph: on the CPU, and on both with any plan."""
 
     def __init__(self, name: str, folder: Path, device: str, cache: str) -> None:
-        self.path = folder / f"{name}.pbit"
-        content = to_bytes(GRAPHS[name], {})
-        self.path.write_bytes(content)
-        self.contents = parse_contents(content)
+        self._load(parse_contents(to_bytes(GRAPHS[name], {})), folder / f"{name}.pbit")
         self.device, self.cache = device, cache
         self.inputs = list(integer_inputs(GRAPHS[name], batch=2).values())
-        self.alone = _runtime.Network(self.path, device="cpu")
+
+    @classmethod
+    def of(cls, contents: FileContents, path: Path, device: str, cache: str) -> Pair:
+        """Of a file, with small integers as inputs."""
+        pair = cls.__new__(cls)
+        pair._load(contents, path)
+        pair.device, pair.cache = device, cache
+        random = np.random.default_rng(0)
+        pair.inputs = [
+            random.integers(-3, 4, (2, *info.shape)).astype(np.float32)
+            for info in pair.alone.inputs
+        ]
+        return pair
+
+    def _load(self, contents: FileContents, path: Path) -> None:
+        self.path, self.contents = path, contents
+        path.write_bytes(file_bytes(contents))
+        self.alone = _runtime.Network(path, device="cpu")
 
     def load(
         self,
@@ -181,6 +197,20 @@ def test_random_plans(
     pair = Pair(name, folder, device, cache)
     plan = random_plan(pair.contents, np.random.default_rng(seed))
     pair.check(pair.load(plan, *way))
+
+
+@pytest.mark.parametrize("by_rows", [True, False], ids=["rows", "channels"])
+def test_memory_is_shared_over_time(by_rows: bool, device: str, cache: str, tmp_path: Path) -> None:
+    """A plan that cuts every layer takes at most 1.5 times the activations of one processor.
+
+    The GPU has inputs and outputs beside its arena.
+    """
+    pair = Pair.of(residual(6), tmp_path / "residual.pbit", device, cache)
+    gpu = _runtime.Network(pair.path, device=device.partition("+")[0], cache_directory=cache)
+    network = pair.load(halves(pair, by_rows), "svm")
+    terminals = sum(tensor.nbytes for tensor in [*pair.inputs, *gpu.forward(pair.inputs)]) // 2
+    assert network.memory["arena_bytes"] <= 1.5 * (terminals + gpu.memory["arena_bytes"])
+    pair.check(network)
 
 
 def test_layers_run_alone(device: str, cache: str, tmp_path: Path) -> None:

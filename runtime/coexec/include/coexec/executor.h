@@ -32,7 +32,8 @@ struct Times {
 class Executor {
  public:
   /// Throws Error(device) when the device cannot, Error(format) when memory is short.
-  Executor(const Processors& processors, Schedule schedule, Sharing sharing, Synchronization synchronization);
+  Executor(const Processors& processors, Schedule schedule, Sharing sharing, Synchronization synchronization,
+           Reuse reuse = Reuse::over_time);
   /// Waits for the queue: what a failed run has left in it uses this memory.
   ~Executor() { recover(); }
   Executor(const Executor&) = delete;
@@ -41,7 +42,7 @@ class Executor {
   /// One image: a buffer for each of the schedule's inputs and outputs. After a cancellation the CPU skips
   /// what is left of its parts, and results are undefined.
   void run(const std::byte* const* inputs, std::byte* const* outputs, const Cancellation& cancellation);
-  /// After run(): a tensor as the processors left it, from the parts that each of them wrote.
+  /// After run(), with Reuse::none: a tensor as the processors left it, from the parts that each of them wrote.
   void read(int tensor, std::byte* to);
   /// The same on a queue that keeps time, with the microseconds of each planned part, by op: both processors
   /// work at the same time, each by its own clock. Of an op in several stages the least counts. Fills `cpu`
@@ -73,13 +74,14 @@ class Executor {
   /// A part in the queue that keeps time.
   struct TimedPart {
     size_t op;
-    bool waits;  // for the CPU, before it
-    std::vector<Handle<cl_event>> events;
+    bool waits;    // for the CPU, before it
+    size_t begin;  // its first event
   };
   /// What a pass that keeps time finds.
   struct PassClock {
     std::vector<double>& cpu_us;  // by op
     std::vector<TimedPart> gpu;   // in order
+    std::vector<Handle<cl_event>> events;
   };
 
   /// `clock` may be null.

@@ -7,6 +7,7 @@
 #include "analysis/memory_budget.h"
 #include "coexec/opencl_names.h"
 #include "coexec/schedule.h"
+#include "coexec/touches.h"
 #include "cpu/tensor_slots.h"
 #include "memory/aligned_buffer.h"
 #include "opencl/layer_set.h"
@@ -15,16 +16,23 @@
 
 namespace phonebit::engine::coexec {
 
+/// Whether views of different tensors may be one memory.
+enum class Reuse {
+  over_time,  ///< where one is not used any more when the other is used for the first time
+  none,       ///< every tensor can be read when a pass has ended
+};
+
 /// Each processor has a view of a tensor it touches, of the whole tensor's geometry. Both are the same memory
-/// where that is safe; else what one writes is copied to the other's view. Nothing is shared between tensors
-/// (except by RESHAPE): the processors run apart from each other, so no tensor's life ends at a known time.
+/// where that is safe; else what one writes is copied to the other's view.
 class TensorViews final : public cpu::TensorSlots, public opencl::TensorMemory {
  public:
   TensorViews(const loader::Model& model, const Schedule& schedule, opencl::Context& context, Sharing sharing,
-              analysis::MemoryBudget& budget);
+              Reuse reuse, analysis::MemoryBudget& budget);
 
   /// Whether both processors' views are one memory.
-  bool is_one(int tensor) const { return view(tensor).is_one; }
+  bool is_one(int tensor) const {
+    return view(tensor).cpu != nullptr && view(tensor).cpu == view(tensor).gpu;
+  }
   /// The CPU's view; null where it has none. Sharing::map: valid while mapped.
   std::byte* cpu_address(int tensor) const { return view(tensor).address; }
   /// The memory object that is mapped for the CPU; null where there is nothing to map.
@@ -36,17 +44,32 @@ class TensorViews final : public cpu::TensorSlots, public opencl::TensorMemory {
   opencl::DeviceMemory memory(int tensor) const override;
   bool is_half(int) const override { return false; }
 
-  /// Bytes of all views.
+  /// Bytes of all memories.
   size_t bytes() const { return bytes_; }
 
  private:
+  enum class Kind { host, host_accessible, device, svm };
+  /// A piece of memory, for one view or several.
+  struct Memory {
+    Kind kind = Kind::host;
+    size_t bytes = 0;
+    memory::AlignedBuffer host;
+    Handle<cl_mem> buffer;                   // all other kinds
+    std::unique_ptr<opencl::SvmMemory> svm;  // under the buffer
+  };
+  /// Of a tensor; `cpu` and `gpu` are the same where both views are.
   struct View {
-    bool is_one = false;
+    const Memory* cpu = nullptr;
+    const Memory* gpu = nullptr;
     std::byte* address = nullptr;
-    memory::AlignedBuffer host;              // the CPU's own
-    Handle<cl_mem> host_accessible;          // the CPU's, mapped: Sharing::map
-    Handle<cl_mem> device;                   // the GPU's
-    std::unique_ptr<opencl::SvmMemory> svm;  // the GPU's, or both: Sharing::svm
+  };
+  /// A view's wish for memory.
+  struct Wish {
+    Kind kind;
+    size_t bytes;
+    Touches touches;
+    size_t tensor;
+    bool for_cpu, for_gpu;
   };
   struct Slot {
     int tensor;
@@ -58,11 +81,15 @@ class TensorViews final : public cpu::TensorSlots, public opencl::TensorMemory {
   int root(int tensor) const { return roots_[static_cast<size_t>(tensor)]; }
   const View& view(int tensor) const { return views_[static_cast<size_t>(root(tensor))]; }
   View& mutable_view(int tensor) { return views_[static_cast<size_t>(root(tensor))]; }
-  void allocate(int tensor, bool for_cpu, bool for_gpu, size_t bytes, opencl::Context& context,
-                Sharing sharing);
+  std::vector<Wish> wishes_of(const std::vector<bool>& is_one, const loader::Model& model,
+                              const Schedule& schedule, Sharing sharing);
+  void allocate(const std::vector<Wish>& wishes, const Schedule& schedule, opencl::Context& context,
+                Reuse reuse, analysis::MemoryBudget& budget);
+  static void make(Memory& memory, Kind kind, size_t bytes, opencl::Context& context);
 
   std::vector<int> roots_;
   std::vector<View> views_;
+  std::vector<Memory> memories_;
   std::vector<Slot> slots_;
   size_t bytes_ = 0;
 };

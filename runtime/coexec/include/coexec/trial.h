@@ -34,7 +34,15 @@ class Trial {
   double median_ms(Runner runner) const;
 
  private:
-  using Turns = std::vector<double>;  // milliseconds, ascending
+  /// So many rounds of a duel count at most; a champion has two.
+  static constexpr int kMostRounds = 9;
+  /// What the turns of a contestant that count took.
+  struct Turns {
+    std::array<double, 2 * kMostRounds> ms{};  // ascending
+    size_t count = 0;
+
+    void add(double milliseconds);
+  };
 
   Turns& turns(Runner runner) { return turns_[static_cast<size_t>(runner)]; }
   void end_round();

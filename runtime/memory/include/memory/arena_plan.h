@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 namespace phonebit::engine::memory {
@@ -44,6 +45,11 @@ struct SlotPlan {
 /// Largest buffers first, each into the first slot that is free while it lives (so no slot grows), else into
 /// a new one. Deterministic.
 SlotPlan plan_slots(const std::vector<Lifetime>& buffers);
+
+/// The same for buffers of these sizes, of which `conflict` says whether two need memory of their own; without
+/// a lower bound.
+using Conflict = std::function<bool(size_t, size_t)>;
+SlotPlan plan_slots(const std::vector<size_t>& bytes, const Conflict& conflict);
 
 /// An independent check: no two buffers of a slot live at the same time, and each fits. Returns the indices
 /// of two buffers at fault in `conflict` (the same index twice: that one does not fit).

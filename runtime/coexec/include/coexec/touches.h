@@ -1,0 +1,52 @@
+// When the processors use a piece of memory in a pass, and which pieces can be one.
+#pragma once
+
+#include <algorithm>
+#include <climits>
+#include <vector>
+
+#include "coexec/schedule.h"
+
+namespace phonebit::engine::coexec {
+
+/// The first and last stages in which a processor uses some memory. The GPU's queue counts as the GPU, also
+/// where it copies or maps.
+struct Touches {
+  int first_cpu = INT_MAX, last_cpu = -1;
+  int first_gpu = INT_MAX, last_gpu = -1;
+
+  void by_cpu(int stage) {
+    first_cpu = std::min(first_cpu, stage);
+    last_cpu = std::max(last_cpu, stage);
+  }
+  void by_gpu(int first, int last) {
+    first_gpu = std::min(first_gpu, first);
+    last_gpu = std::max(last_gpu, last);
+  }
+};
+
+/// The processors run apart from each other, so that a stage in which something was used last does not tell
+/// that it is free in the next one: the other processor may be stages behind. What is known to have happened
+/// is what a processor has waited for.
+class TouchOrder {
+ public:
+  explicit TouchOrder(const Schedule& schedule);
+
+  /// Whether both can be one memory: all of one's uses come before all of the other's, in this pass and, as
+  /// the next pass begins anew, before that one.
+  bool can_share(const Touches& a, const Touches& b) const {
+    return is_over_at_end(a) && is_over_at_end(b) && (is_before(a, b) || is_before(b, a));
+  }
+  /// The stage before which the queue hands over what the CPU has written in `stage`; the number of stages:
+  /// at the end.
+  int stage_of_hand_over(int stage) const;
+
+ private:
+  bool is_before(const Touches& a, const Touches& b) const;
+  bool is_over_at_end(const Touches& a) const { return a.last_gpu <= gpu_done_.back(); }
+
+  std::vector<int> gpu_done_;  // by stage of the CPU: the last of the GPU that is over when it begins
+  std::vector<int> cpu_done_;  // likewise by stage of the GPU
+};
+
+}  // namespace phonebit::engine::coexec

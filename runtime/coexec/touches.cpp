@@ -1,0 +1,33 @@
+#include "coexec/touches.h"
+
+#include <cstddef>
+
+namespace phonebit::engine::coexec {
+
+TouchOrder::TouchOrder(const Schedule& schedule) {
+  int gpu_done = -1, cpu_done = -1;
+  for (size_t i = 0; i < schedule.stages().size(); ++i) {
+    const Stage& stage = schedule.stages()[i];
+    if (stage.cpu_waits) gpu_done = static_cast<int>(i) - 1;
+    cpu_done = std::max(cpu_done, stage.gpu_waits_for);
+    gpu_done_.push_back(gpu_done);
+    cpu_done_.push_back(cpu_done);
+  }
+}
+
+int TouchOrder::stage_of_hand_over(int stage) const {
+  const auto found = std::lower_bound(cpu_done_.begin(), cpu_done_.end(), stage);  // never falls
+  return static_cast<int>(found - cpu_done_.begin());
+}
+
+bool TouchOrder::is_before(const Touches& a, const Touches& b) const {
+  const auto done = [](const std::vector<int>& by_stage, int stage) {
+    const int last = static_cast<int>(by_stage.size()) - 1;
+    return stage < 0 ? -1 : by_stage[static_cast<size_t>(std::min(stage, last))];
+  };
+  if (b.first_cpu != INT_MAX && (a.last_cpu >= b.first_cpu || a.last_gpu > done(gpu_done_, b.first_cpu)))
+    return false;
+  return b.first_gpu == INT_MAX || (a.last_gpu < b.first_gpu && a.last_cpu <= done(cpu_done_, b.first_gpu));
+}
+
+}  // namespace phonebit::engine::coexec
