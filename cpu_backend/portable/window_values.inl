@@ -154,7 +154,8 @@ static inline void reduce_rows(const Op& op, const ConvShape& s, const float* in
                                int row_end, const Epilogue& epilogue, const Stop& stop) {
   const size_t channels = s.in_c, pixel_step = s.stride_w * channels;
   const TapSpan whole = whole_columns(s);
-  const bool has_epilogue = epilogue.step_count > 0 || epilogue.bits || channels % kLanes != 0;
+  const bool has_epilogue =
+      epilogue.step_count > 0 || epilogue.bits || !epilogue.value || channels % kLanes != 0;
   alignas(64) float tile[kWindowPixels * kChannelBlock];
   Window window = {};
   Pieces pieces(stop);
