@@ -40,6 +40,7 @@ PAPERS: Final = {
     "bisrnet": "BiSRNet, Cai et al. 2023",
     "tc_resnet": "TC-ResNet, Choi et al. 2019, binarised",
     "bipointnet": "BiPointNet, Qin et al. 2021",
+    "binary_vit": "a transformer like BiViT, He et al. 2023, and BHViT, Gao et al. 2025",
     "brevitas_live_w1a1": "layers of Brevitas",
     "brevitas_live_w1a2": "layers of Brevitas",
     "brevitas_live_w1a4": "layers of Brevitas",

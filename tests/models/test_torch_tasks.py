@@ -40,7 +40,7 @@ def converted(program: Any, file: Path, zeros: Any) -> tuple[Network, Conversion
     return Network.load(file, "cpu"), conversion.report
 
 
-@pytest.mark.parametrize("name", ["binary_unet", "tc_resnet", "bipointnet"])
+@pytest.mark.parametrize("name", ["binary_unet", "tc_resnet", "bipointnet", "binary_vit"])
 def test_dyadic_results_equal_pytorch_to_the_last_bit(name: str, tmp_path: Path) -> None:
     entry = TASKS[name]
     module = entry.build("dyadic", SEED, small=True)

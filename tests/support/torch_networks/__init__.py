@@ -112,11 +112,12 @@ TASKS: dict[str, Entry] = {
     "bisrnet": Entry("bisrnet:bisrnet", (56, 64, 64), (16, 16, 16), 0.89, 0.87),
     "tc_resnet": Entry("keywords:tc_resnet", (40, 128), (10, 32), 0.92, 0.9),
     "bipointnet": Entry("pointnet:bipointnet", (3, 1024), (3, 64), 0.99, 0.8),
+    "binary_vit": Entry("vit:binary_vit", (1, 32, 32), (1, 16, 16), 0.98, 0.95),
     "brevitas_live_w1a1": Entry("brevitas_live:w1a1", CIFAR, (3, 8, 8), 0.99, 0.9),
     "brevitas_live_w1a2": Entry("brevitas_live:w1a2", CIFAR, (3, 8, 8), 0.99, 0.9),
     "brevitas_live_w1a4": Entry("brevitas_live:w1a4", CIFAR, (3, 8, 8), 0.99, 0.9),
 }
-"""Segmentation, restoration, keywords, point clouds, and layers of the package brevitas."""
+"""Segmentation, restoration, keywords, point clouds, attention, and layers of the package brevitas."""
 
 
 def channels_last(inputs: Tensor) -> NDArray[np.float32]:
