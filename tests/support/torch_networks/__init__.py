@@ -117,7 +117,7 @@ TASKS: dict[str, Entry] = {
     "brevitas_live_w1a2": Entry("brevitas_live:w1a2", CIFAR, (3, 8, 8), 0.99, 0.9),
     "brevitas_live_w1a4": Entry("brevitas_live:w1a4", CIFAR, (3, 8, 8), 0.99, 0.9),
 }
-"""Segmentation, restoration, keywords, point clouds, attention, and layers of the package brevitas."""
+"""Segmentation, restoration, keywords, points, attention, and layers of the package brevitas."""
 
 
 def channels_last(inputs: Tensor) -> NDArray[np.float32]:

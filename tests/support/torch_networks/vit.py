@@ -1,4 +1,4 @@
-"""A vision transformer of binary attention and binary dense layers: the one that ``training`` trains."""
+"""A vision transformer of binary attention and dense layers: the one that ``training`` trains."""
 
 from __future__ import annotations
 
