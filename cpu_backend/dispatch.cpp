@@ -13,6 +13,9 @@ static const Isa* const kAllIsas[] = {
 #ifdef PHONEBIT_HAVE_AVX2
     &kAvx2Isa,
 #endif
+#ifdef PHONEBIT_HAVE_SME2
+    &kSme2Isa,
+#endif
 #ifdef PHONEBIT_HAVE_NEON_I8MM
     &kNeonI8mmIsa,
 #endif

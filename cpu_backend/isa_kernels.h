@@ -32,6 +32,8 @@ extern const U8ConvKernel* const kU8Conv_dotprod[];
 extern const I8ConvKernel kI8Conv_dotprod;
 extern const U8ConvKernel* const kU8Conv_i8mm[];
 extern const I8ConvKernel kI8Conv_i8mm;
+// Shares all but its binary convolutions with neon_i8mm/.
+extern const BinaryConvKernel* const kBinaryConv_sme2[];
 
 /// A pointer to the depthwise function is a constant of its own, so an Isa can only take its value at run
 /// time in another translation unit: isa.cpp goes through this call instead, and Isa stays a compile-time
@@ -49,5 +51,6 @@ extern const Isa kAvx512Isa;
 extern const Isa kNeonIsa;
 extern const Isa kNeonDotprodIsa;
 extern const Isa kNeonI8mmIsa;
+extern const Isa kSme2Isa;
 
 }  // namespace phonebit::engine::cpu

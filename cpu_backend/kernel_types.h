@@ -1,6 +1,6 @@
 // What the CPU kernels of every instruction set have in common: geometry, epilogue, function tables.
 //
-// Files under avx2/, avx512/, neon/ are compiled with their own ISA flags. They must not instantiate
+// Files under avx2/, avx512/, neon/, sme2/ are compiled with their own ISA flags. They must not instantiate
 // anything from the standard library (the linker could pick such a copy for code that runs on a CPU without
 // the ISA): plain pointers, PODs and function tables only; helpers are static or in an anonymous namespace.
 // Kernels never allocate, never throw, and trust their arguments: the loader has checked every shape.

@@ -8,6 +8,8 @@ namespace {
 #include "portable/border_classes.inl"
 
 constexpr int kCarrySaveChannels = 128;
+/// Multiply-accumulates of a layer: some 2000 cycles of NEON.
+constexpr int64_t kLeastStreamedMacs = 1 << 17;
 
 int rounded_up(int count, int multiple) { return (count + multiple - 1) / multiple * multiple; }
 
@@ -15,6 +17,7 @@ bool serves_all(const ConvShape&, const CpuTraits&) { return true; }
 bool serves_dense(const ConvShape& s, const CpuTraits&) { return is_dense(s); }
 bool serves_by_tiles(const ConvShape& s, const CpuTraits& cpu) { return cpu.has_tiles && fills_tiles(s); }
 bool serves_by_carries(const ConvShape& s, const CpuTraits&) { return saves_carries(s); }
+bool serves_by_outer_products(const ConvShape& s, const CpuTraits&) { return pays_outer_products(s); }
 bool serves_one_pixel(const ConvShape& s, const CpuTraits&) { return !has_several_pixels(s); }
 bool serves_by_lookup(const ConvShape&, const CpuTraits& cpu) { return cpu.has_fast_lookup; }
 
@@ -28,12 +31,18 @@ constexpr BinaryConvRule kAvx2Rules[] = {{"dense", serves_dense, kDensePixels, f
 constexpr BinaryConvRule kNeonRules[] = {{"dense", serves_one_pixel, kDensePixels, false},
                                          {"window", serves_by_lookup, kPairTablePixels, true},
                                          {"count", serves_all, kCountPixels, false}};
+constexpr BinaryConvRule kSme2Rules[] = {
+    {"outer_products", serves_by_outer_products, kOuterProductPixels, false},
+    {"dense", serves_one_pixel, kDensePixels, false},
+    {"window", serves_by_lookup, kPairTablePixels, true},
+    {"count", serves_all, kCountPixels, false}};
 constexpr BinaryConvRule kScalarRules[] = {{"popcount", serves_all, kScalarPixels, false}};
 
 const BinaryConvRule* rules_of(const char* isa) {
   const auto is = [isa](const char* name) { return strcmp(isa, name) == 0; };
   if (is(kAvx512Name)) return kAvx512Rules;
   if (is(kAvx2Name)) return kAvx2Rules;
+  if (is(kSme2Name)) return kSme2Rules;
   if (is(kScalarName)) return kScalarRules;
   return is(kNeonI8mmName) || is(kNeonDotprodName) || is(kNeonName) ? kNeonRules : nullptr;
 }
@@ -53,6 +62,11 @@ bool fills_tiles(const ConvShape& s) {
 bool saves_carries(const ConvShape& s) {
   return s.kernel_h == 3 && s.kernel_w == 3 && s.stride_h == 1 && s.stride_w == 1 && s.dilation_h == 1 &&
          s.dilation_w == 1 && s.in_c % 32 == 0 && s.in_c >= kCarrySaveChannels;
+}
+
+bool pays_outer_products(const ConvShape& s) {
+  const int64_t window = int64_t{s.kernel_h} * s.kernel_w * s.in_c;
+  return window * s.out_c * s.out_h * s.out_w >= kLeastStreamedMacs;
 }
 
 bool has_several_pixels(const ConvShape& s) { return s.out_h * s.out_w > 1; }

@@ -9,14 +9,15 @@ namespace phonebit::engine::cpu {
 
 constexpr char kAvx512Name[] = "avx512";
 constexpr char kAvx2Name[] = "avx2";
+constexpr char kSme2Name[] = "sme2";
 constexpr char kNeonI8mmName[] = "neon_i8mm";
 constexpr char kNeonDotprodName[] = "neon_dotprod";
 constexpr char kNeonName[] = "neon";
 constexpr char kScalarName[] = "scalar";
 
 /// The instruction sets of all builds, best first; ends with nullptr.
-constexpr const char* kIsaNames[] = {kAvx512Name, kAvx2Name,   kNeonI8mmName, kNeonDotprodName,
-                                     kNeonName,   kScalarName, nullptr};
+constexpr const char* kIsaNames[] = {kAvx512Name,      kAvx2Name, kSme2Name,   kNeonI8mmName,
+                                     kNeonDotprodName, kNeonName, kScalarName, nullptr};
 
 /// Whether the window is the whole map, so that there is one output pixel.
 bool is_dense(const ConvShape& shape);
@@ -28,6 +29,9 @@ bool fills_tiles(const ConvShape& shape);
 /// short: what is done once a tile, and the re-coded map, nine times as large as the map, cost what the
 /// carries save.
 bool saves_carries(const ConvShape& shape);
+/// Whether outer products pay: not where entering and leaving streaming mode takes as long as NEON takes for the
+/// whole layer.
+bool pays_outer_products(const ConvShape& shape);
 /// A single pixel uses each weight once: then the layout with half as many bytes wins over tables.
 bool has_several_pixels(const ConvShape& shape);
 
@@ -36,8 +40,8 @@ constexpr int kTileChannels = 64, kTileRows = 16;
 /// Channels of a step of table lookups, and steps that a row of the window is filled up to multiples of.
 constexpr int kStepChannels = 4, kRunSteps = 6;
 /// `pixel_tile` of the kernels.
-constexpr int kDensePixels = 1, kMatrixPixels = 64, kCarrySavePixels = 7, kPopcountPixels = 28,
-              kPairTablePixels = 4, kCountPixels = 2, kScalarPixels = 1;
+constexpr int kDensePixels = 1, kOuterProductPixels = 64, kMatrixPixels = 64, kCarrySavePixels = 7,
+              kPopcountPixels = 28, kPairTablePixels = 4, kCountPixels = 2, kScalarPixels = 1;
 
 /// A processor, as far as it decides about kernels beside its instruction set.
 struct CpuTraits {

@@ -1,52 +1,15 @@
-// The map as the matrix unit reads it: a byte for each bit, laid out so that tiles are stretches of
-// consecutive bytes.
-//
-// A tile's rows must be equally far apart, so a tile is a stretch of the map in row-major order, across the
-// ends of rows; the results between one output row and the next are thrown away. To keep this waste small and
-// to serve any stride, the expanded map is
-//   [channel chunk of 64][stride_h x stride_w phase planes][plane row][pitch][64 bytes]:
-// pixel (y, x) of the padded map is at (y / stride_h, x / stride_w) of plane (y % stride_h, x % stride_w).
-// Output (y, x) is then position q = y * pitch + x, and tap (ky, kx) adds a constant to it. For stride_w 1
-// the padding right of one row is also the padding left of the next, so the pitch exceeds the row by only one
-// of the two. Behind the chunks lies the number of ones of each position, in the same order.
+// The map as the matrix unit reads it: a byte for each bit, in the positions of portable/phase_planes.inl, so
+// that tiles are stretches of consecutive bytes. Behind the chunks lies the number of ones of each position, in
+// the same order.
 //
 // Include inside an anonymous namespace of phonebit::engine::cpu, after portable/intrinsics.h and kernel_types.h.
 #pragma once
-
-#include "portable/padded_map.inl"
 
 constexpr int kChunk = kTileChannels;  // of a position, and of a tile
 constexpr int kTiles = 6;              // tiles of A that are multiplied with one tile of B
 constexpr int kMostRows = kTiles * kTileRows;
 
-/// How the expanded map is laid out, in positions of kChunk bytes.
-struct Planes {
-  int chunks, taps, pitch, rows;
-  size_t plane, chunk;  // positions of one plane, of one chunk's planes
-
-  explicit Planes(const ConvShape& s)
-      : chunks((s.in_c + kChunk - 1) / kChunk),
-        taps(s.kernel_h * s.kernel_w),
-        pitch((touched_columns(s) + s.stride_w - 1) / s.stride_w),
-        rows((touched_rows(s) + s.stride_h - 1) / s.stride_h) {
-    const int right = touched_columns(s) - s.pad_left - s.in_w;
-    if (s.stride_w == 1 && right > 0) pitch -= right < s.pad_left ? right : s.pad_left;
-    // The last row's right padding has no next row to be part of.
-    plane = (size_t)rows * pitch + touched_columns(s);
-    chunk = plane * s.stride_h * s.stride_w;
-  }
-
-  int steps() const { return chunks * taps; }
-  /// Where the row `y` of the padded map begins in plane column 0 (first chunk).
-  size_t row(const ConvShape& s, int y) const {
-    return (size_t)(y % s.stride_h) * s.stride_w * plane + (size_t)(y / s.stride_h) * pitch;
-  }
-  /// What step (chunk, tap) adds to an output position.
-  size_t step(const ConvShape& s, int of_chunk, int tap) const {
-    const int y = tap / s.kernel_w * s.dilation_h, x = tap % s.kernel_w * s.dilation_w;
-    return of_chunk * chunk + row(s, y) + (size_t)(x % s.stride_w) * plane + x / s.stride_w;
-  }
-};
+#include "portable/phase_planes.inl"
 
 /// Where the numbers of ones begin in scratch. The last tiles of a range may read past the last position;
 /// what they compute there is thrown away.
@@ -125,9 +88,7 @@ void prepare_input(const ConvShape& s, const uint32_t* input, void* scratch, int
   for (int y = row_begin; y < row_end; ++y) {
     const int in_y = y - s.pad_top;
     const bool inside = in_y >= 0 && in_y < s.in_h;
-    // A row leaves the padding that it shares with the plane's next row to that one.
-    const bool last = y + s.stride_h >= touched_rows(s);
-    const int columns = s.stride_w == 1 && !last ? planes.pitch : touched_columns(s);
+    const int columns = planes.columns(s, y);
     for (int phase = 0; phase < s.stride_w && phase < columns; ++phase) {
       // Position i of this plane's row is column phase + i * stride_w of the padded map.
       const auto positions_before = [&](int column) {

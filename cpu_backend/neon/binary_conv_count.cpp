@@ -13,6 +13,7 @@
 #include "finish_counts.h"
 #include "intrinsics_32.h"
 #include "portable/intrinsics.h"
+#include "shared_entries.h"
 #include "shared_epilogue.h"
 
 namespace phonebit::engine::cpu {
@@ -53,41 +54,20 @@ struct Runs {
 
 int block_count(const ConvShape& s) { return (s.out_c + kChannelBlock - 1) / kChannelBlock; }
 
-PHONEBIT_RARE size_t entries_bytes(const ConvShape& s) {
-  return sizeof(int32_t) * kChannelBlock * border_class_count(s) * block_count(s);
-}
-
-/// Packed: [border table][per block, per border class: 64 limits (bit = d < limit) or bases][weights]. Entries have 4
-/// bytes; limits of 16-bit sums are stored as such.
+/// Packed: [shared_entries.h][weights].
 size_t packed_bytes(const ConvShape& s) {
-  return border_table_bytes(s) + entries_bytes(s) + (size_t)Runs(s).steps() * kChannelBlock * block_count(s);
+  return neon_entries_bytes(s) + (size_t)Runs(s).steps() * kChannelBlock * block_count(s);
 }
 
 PHONEBIT_RARE void pack_weights(const ConvShape& s, const uint32_t* weights, const int32_t* thresholds,
                                 void* packed) {
-  write_border_table(s, packed);
-  const BorderTable& borders = *(const BorderTable*)packed;
   const Runs runs(s);
-  int32_t* entries = (int32_t*)((char*)packed + border_table_bytes(s));
-  uint8_t* bytes = (uint8_t*)entries + entries_bytes(s);
+  neon_pack_entries(s, weights, thresholds, runs.is_one_part(), packed);
+  uint8_t* bytes = (uint8_t*)packed + neon_entries_bytes(s);
   for (int c = 0; c < block_count(s) * kChannelBlock; ++c) {
-    // A filter that does not exist repeats the last one; its limit 0 keeps its bit off.
+    // A filter that does not exist repeats the last one.
     const uint32_t* filter = weights + (c < s.out_c ? c : s.out_c - 1) * (runs.steps() / 4);
-    const int block = c / kChannelBlock, lane = c % kChannelBlock;
-    for_each_border_class(s, borders, [&](int index, TapSpan rows, TapSpan columns) {
-      int32_t* of_class = entries + ((size_t)block * borders.count() + index) * kChannelBlock;
-      const int32_t base = border_base(s, filter, rows, columns);
-      const bool is_short = runs.is_one_part();
-      if (thresholds == nullptr) {
-        of_class[lane] = base + (is_short ? kBaseBias : 0);
-        return;
-      }
-      const uint32_t limit =
-          c < s.out_c ? popcount_limit(base, thresholds[c], is_short ? UINT16_MAX : INT32_MAX) : 0;
-      if (is_short) ((uint16_t*)of_class)[lane] = (uint16_t)limit;
-      if (!is_short) of_class[lane] = (int32_t)limit;
-    });
-    uint8_t* out = bytes + runs.steps() * kChannelBlock * block + lane;
+    uint8_t* out = bytes + runs.steps() * kChannelBlock * (c / kChannelBlock) + c % kChannelBlock;
     for (int64_t i = 0; i < runs.steps(); ++i)
       out[i * kChannelBlock] = (uint8_t)(filter[i / 4] >> (8 * (i % 4)));
   }
@@ -317,7 +297,7 @@ PHONEBIT_NOINLINE void run_block(const ConvShape& s, const void* packed, const W
   const bool is_one_part = runs.is_one_part();
   const int32_t* entries = (const int32_t*)((const char*)packed + border_table_bytes(s));
   const uint8_t* weights =
-      (const uint8_t*)entries + entries_bytes(s) + runs.steps() * kChannelBlock * sink.block;
+      (const uint8_t*)packed + neon_entries_bytes(s) + runs.steps() * kChannelBlock * sink.block;
   entries += (size_t)sink.block * borders.count() * kChannelBlock;
   alignas(64) uint16_t sums[kFinishedPixels][kChannelBlock];
   const int32_t* of_class[kFinishedPixels];
@@ -363,6 +343,36 @@ PHONEBIT_RARE void run(const ConvShape& s, const void* packed, const uint32_t* i
 bool supports(const ConvShape&) { return true; }
 
 }  // namespace
+
+PHONEBIT_RARE size_t neon_entries_bytes(const ConvShape& s) {
+  return border_table_bytes(s) + sizeof(int32_t) * kChannelBlock * border_class_count(s) * block_count(s);
+}
+
+PHONEBIT_RARE void neon_pack_entries(const ConvShape& s, const uint32_t* weights, const int32_t* thresholds,
+                                     bool has_short_sums, void* packed) {
+  write_border_table(s, packed);
+  const BorderTable& borders = *(const BorderTable*)packed;
+  int32_t* entries = (int32_t*)((char*)packed + border_table_bytes(s));
+  const size_t filter_words = (size_t)s.kernel_h * s.kernel_w * words(s.in_c);
+  for (int c = 0; c < block_count(s) * kChannelBlock; ++c) {
+    const bool exists = c < s.out_c;
+    const int block = c / kChannelBlock, lane = c % kChannelBlock;
+    const uint32_t* filter = weights + (exists ? c : s.out_c - 1) * filter_words;
+    for_each_border_class(s, borders, [&](int index, TapSpan rows, TapSpan columns) {
+      int32_t* of_class = entries + ((size_t)block * borders.count() + index) * kChannelBlock;
+      const int32_t base = border_base(s, filter, rows, columns);
+      if (thresholds == nullptr) {
+        of_class[lane] = base + (has_short_sums ? kBaseBias : 0);
+        return;
+      }
+      // The limit 0 keeps the bit of a filter that does not exist off.
+      const uint32_t most = has_short_sums ? UINT16_MAX : INT32_MAX;
+      const uint32_t limit = exists ? popcount_limit(base, thresholds[c], most) : 0;
+      if (has_short_sums) ((uint16_t*)of_class)[lane] = (uint16_t)limit;
+      if (!has_short_sums) of_class[lane] = (int32_t)limit;
+    });
+  }
+}
 
 extern const BinaryConvKernel kCountConv_neon = {"bconv2d_b32__neoncnt",
                                                  supports,

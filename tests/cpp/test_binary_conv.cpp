@@ -155,9 +155,15 @@ bool serves(const Isa& isa, const char* mark, const ConvShape& s) {
 void check_rule(const Isa& isa, const ConvShape& s) {
   static const struct {
     const char *rule, *mark;
-  } kMarks[] = {{"dense", "bgemv"},           {"dense", "neoncnt"},      {"tiles", "_tiles__"},
-                {"carry_save", "carry_save"}, {"popcount", "bconv2d_b"}, {"pair_table", "avx2pairtable"},
-                {"window", "neonpairtable"},  {"count", "neoncnt"}};
+  } kMarks[] = {{"dense", "bgemv"},
+                {"dense", "neoncnt"},
+                {"tiles", "_tiles__"},
+                {"outer_products", "sme2bmopa"},
+                {"carry_save", "carry_save"},
+                {"popcount", "bconv2d_b"},
+                {"pair_table", "avx2pairtable"},
+                {"window", "neonpairtable"},
+                {"count", "neoncnt"}};
   ConvShape probe;
   shape_of({14, 14, 256, 64, {3, 1, 1, 1, 1}, {3, 1, 1, 1, 1}, 0}, &probe);
   const CpuTraits traits{serves(isa, "_tiles__", probe), serves(isa, "neonpairtable", probe)};
