@@ -9,7 +9,7 @@
 set -euo pipefail
 
 readonly arm_packages="mesa-opencl-icd mesa-drm-shim ocl-icd-libopencl1 python3"
-readonly qemu_suite=trixie
+readonly qemu_suite=sid  # 10.1 or newer emulates SME2
 readonly needed_mib=1000
 
 fail() {
