@@ -25,6 +25,7 @@ from benchmarks.mobile_isa import document as mobile_isa
 from benchmarks.networks import document as networks
 from benchmarks.peers import document as peers
 from benchmarks.peers.gpu import document as gpu_peers
+from benchmarks.phones import document as phones
 from benchmarks.records import ROOT
 
 FOLDER: Final = ROOT / "docs" / "results"
@@ -34,7 +35,7 @@ END: Final = "<!-- end -->\n"
 
 PAGES: Final = {
     "index.md": ("Results", (peers, gpu_peers, networks, accuracy, energy)),
-    "kernels.md": ("Kernel measurements", (cpu_kernels, gpu_kernels)),
+    "kernels.md": ("Kernel measurements", (cpu_kernels, phones, gpu_kernels)),
     "coexecution.md": ("Co-execution measurements", (coexec,)),
     "networks.md": ("Networks that convert", (conversion,)),
     "mobile_gpus.md": ("Mobile GPU kernels, compiled only", (mobile_isa,)),

@@ -12,6 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.phones.exec_log import logged_blocks
+
 PLUGIN_SOURCE = Path(__file__).with_name("count_blocks.c")
 QEMU = "qemu-aarch64"
 SHORT_PASSES, LONG_PASSES = 1, 3
@@ -34,16 +36,20 @@ Blocks = Counter[Block]
 """Executions by block."""
 
 
-def executed_blocks(command: Sequence[str], cpu: str) -> Blocks:
+def executed_blocks(command: Sequence[str], cpu: str, static_qemu: str = "") -> Blocks:
     """What a program executes on an emulated CPU.
 
     Args:
         command: A program for AArch64 Linux, best linked statically, that uses one thread.
         cpu: A name of ``qemu-aarch64 -cpu help``.
+        static_qemu: A qemu-aarch64 without plugins; "": the system's, which has them.
 
     Raises:
         RuntimeError: qemu or a C compiler is missing, or the program failed.
     """
+    if static_qemu:
+        logged = logged_blocks([static_qemu, "-cpu", cpu, *command])
+        return Counter({Block(*block): count for block, count in logged.items()})
     with tempfile.NamedTemporaryFile() as counts:
         plugin = f"{_plugin()},out={counts.name}"
         run = [_tool(QEMU, "qemu-user"), "-cpu", cpu, "-plugin", plugin, *command]
@@ -53,14 +59,19 @@ def executed_blocks(command: Sequence[str], cpu: str) -> Blocks:
         return _parse(Path(counts.name).read_text())
 
 
-def blocks_of_a_pass(command: Callable[[int], Sequence[str]], cpu: str) -> Blocks:
+def blocks_of_a_pass(
+    command: Callable[[int], Sequence[str]], cpu: str, static_qemu: str = ""
+) -> Blocks:
     """What one pass executes: many passes less few, so that neither start nor end counts.
 
     Args:
         command: The program that makes a number of passes.
         cpu: As for ``executed_blocks``.
+        static_qemu: The same.
     """
-    short, long = (executed_blocks(command(passes), cpu) for passes in (SHORT_PASSES, LONG_PASSES))
+    short, long = (
+        executed_blocks(command(passes), cpu, static_qemu) for passes in (SHORT_PASSES, LONG_PASSES)
+    )
     found: Blocks = Counter()
     for block, count in long.items():
         executions = (count - short[block]) / (LONG_PASSES - SHORT_PASSES)
