@@ -97,9 +97,18 @@ def main() -> None:
         [arguments.qemu, "-version"], capture_output=True, text=True, check=True
     )
     emulator = version.stdout.split("(")[0].removeprefix("qemu-aarch64 version").strip()
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
+    ).stdout.strip()
     write_results(
         arguments.output,
-        {"measured": False, "qemu": emulator, "networks": networks, "layers": layers},
+        {
+            "measured": False,
+            "qemu": emulator,
+            "commit": commit,
+            "networks": networks,
+            "layers": layers,
+        },
     )
 
 
