@@ -34,9 +34,10 @@ def section() -> str:
         single.append([name, *(f"{mac / counts[column]:.0f}" for column in columns)])
     return f"""## SME2: executed instructions
 
-Counted under qemu-user {document["qemu"]}, one thread, commit {document["commit"]}, by `python -m benchmarks.phones.sme2`,
-`benchmarks/results/sme2.json`. Counted, not measured: how long an instruction takes is not known.
-NEON is `neon_i8mm`. Lengths are those of a vector in streaming mode.
+Counted under qemu-user {document["qemu"]}, one thread, commit {document["commit"]}:
+`python -m benchmarks.phones.sme2`, `benchmarks/results/sme2.json`. Counted, not measured: how
+long an instruction takes is not known. NEON is `neon_i8mm`. Lengths are those of
+a vector in streaming mode.
 
 Whole networks, million instructions a pass; what is not a binary convolution is the same code:
 
