@@ -1,8 +1,8 @@
 # Writes the files of bnn_kernels/ into one C++ source (runtime/opencl/include/opencl/kernel_files.h).
 #
-#   cmake -DROOT=<bnn_kernels> -DLIST=<file with one path below ROOT a line> -DOUTPUT=<file.cpp> [-DLEFT_OUT=mma] -P embed_kernels.cmake
+#   cmake -DROOT=<bnn_kernels> -DLIST=<file with one path below ROOT a line> -DOUTPUT=<file.cpp> [-DLEFT_OUT="_mma|nvidia"] -P embed_kernels.cmake
 #
-# LEFT_OUT: lines of the table that name a kernel that ends so are not written.
+# LEFT_OUT: lines of the table with a kernel that ends so, or a vendor of that name, are not written.
 #
 # Without what nobody reads: comments, indentation, runs of blanks and those around operators, a third of the bytes. The runtime reads @tune, @geometry and @channels
 # lines, and @kernel says whose text it is; what these explain goes, too. Lines stay, so that those of a build log are those of the files.
@@ -24,7 +24,7 @@ foreach(PATH IN LISTS PATHS)
   else()
     string(REGEX REPLACE "#[^\n]*" "" TEXT "${TEXT}")
     if(LEFT_OUT)
-      string(REGEX REPLACE "[^\n]*_${LEFT_OUT} [^\n]*" "" TEXT "${TEXT}")
+      string(REGEX REPLACE "[^\n]*(${LEFT_OUT}) [^\n]*" "" TEXT "${TEXT}")
     endif()
   endif()
   string(LENGTH "${TEXT}" SIZE)

@@ -28,7 +28,6 @@ constexpr int kTilePixels = kCountPixels;
 constexpr int kUnrolledSteps = 4;              // a word: runs are as long as that
 constexpr int kChunkSteps = 28;                // 28 * 8 <= 255
 constexpr int kPartSteps = kChunkSteps * 292;  // 8 of each: below 65535, with room for a limit one above
-constexpr int kFinishedPixels = 8;             // that go through the epilogue together
 constexpr int kPrefetchBytes = 1024;
 
 /// A window is `count` runs of `length` bytes that lie together in the map: rows of taps, or single taps if dilated.

@@ -7,15 +7,15 @@ namespace phonebit::engine::cpu {
 namespace {
 
 /// Any epilogue: accumulators as floats first.
-PHONEBIT_RARE PHONEBIT_NOINLINE void finish_any(const Epilogue& epilogue, const CountTile& tile, int channel0,
-                                                int channels) {
-  alignas(64) float values[kChannelBlock];
+PHONEBIT_NOINLINE void finish_any(const Epilogue& epilogue, const CountTile& tile, int channel0,
+                                  int channels) {
+  alignas(64) float values[kFinishedPixels][kChannelBlock];
   for (int p = 0; p < tile.count; ++p) {
     const int16_t* counts = tile.counts + p * kChannelBlock;
     for (int c = 0; c < kChannelBlock; ++c)
-      values[c] = (float)(tile.bases[p][c] - 2 * counts[c] - (kBaseBias + 65536));
-    neon_epilogue(epilogue, values, tile.pixel0 + p, 1, channel0, channels);
+      values[p][c] = (float)(tile.bases[p][c] - 2 * counts[c] - (kBaseBias + 65536));
   }
+  neon_epilogue(epilogue, values[0], tile.pixel0, tile.count, channel0, channels);
 }
 
 #if defined(__aarch64__)

@@ -10,7 +10,10 @@ namespace phonebit::engine::cpu {
 /// below the 2^22 for which this holds; counts begin at -2^15, to which the second term belongs.
 constexpr int32_t kBaseBias = 0x4b400000 - 65536;
 
-/// Some pixels of a block of channels. counts: [count][kChannelBlock] differing bits - 2^15; bases[p]: those of pixel
+/// Pixels that go through the epilogue together, at most.
+constexpr int kFinishedPixels = 8;
+
+/// Up to kFinishedPixels pixels of a block of channels. counts: [count][kChannelBlock] differing bits - 2^15; bases[p]: those of pixel
 /// p's border class, [kChannelBlock], with kBaseBias.
 struct CountTile {
   const int16_t* counts;

@@ -14,6 +14,7 @@ PHONEBIT_INLINE void for_each_plane(const Body& body) {
   if constexpr (kPlanes <= 8) {
     unroll<kPlanes>(body);
   } else {
+#pragma GCC unroll 1
     for (int i = 0; i < kPlanes; i++) body(i);
   }
 }
@@ -110,10 +111,10 @@ template <int kPlanes>
 static inline void expand_counts(const BitCounters<kPlanes>& counters, int taps, int channels, float* out) {
   for (int first = 0; first < channels; first += kLanes) {
     IntVector count = {};
-    for (int i = 0; i < kPlanes; i++) {
+    for_each_plane<kPlanes>([&](auto i) PHONEBIT_LAMBDA_INLINE {
       const uint32_t half = (uint32_t)(counters.planes[i] >> (first & 32));
       count += lanes_of_bits(half, first & 31) & (1 << i);
-    }
+    });
     store(out + first, __builtin_convertvector(taps - 2 * count, FloatVector));
   }
 }

@@ -25,13 +25,11 @@ void for_each_run(int first, int last, int width, const Body& body) {
   }
 }
 
-/// Element is float, or uint32_t for packed bits.
-template <class Element>
 class ConcatLayer final : public Layer {
  public:
   ConcatLayer(const BuildContext& context, const Op& op, const OutputPart& part)
-      : sources_(op.operands.size()) {
-    kernel_ = std::is_same_v<Element, float> ? "concat_f32" : "concat_b32";
+      : is_float_(context.model.operand(op).dtype == DataType::kF32), sources_(op.operands.size()) {
+    kernel_ = is_float_ ? "concat_f32" : "concat_b32";
     for (size_t i = 0; i < sources_.size(); ++i) {
       sources_[i].channels = context.model.operand(op, i).channels;
       bind_operand(context, op, part, i, &sources_[i].data);
@@ -45,11 +43,11 @@ class ConcatLayer final : public Layer {
   int parts(int /*phase*/) const override { return pixels_.parts; }
   void run(int /*phase*/, int part, const Stop& /*stop*/) override {
     for (int pixel = pixels_.begin(part); pixel < pixels_.end(part); ++pixel) {
-      Element* const target = output_ + static_cast<size_t>(pixel) * output_stride_;
+      uint32_t* const target = output_ + static_cast<size_t>(pixel) * output_stride_;
       int at = 0;
       for (const Source& source : sources_) {
-        const Element* from = source.data + static_cast<size_t>(pixel) * stride_of(source.channels);
-        if constexpr (std::is_same_v<Element, float>)
+        const uint32_t* from = source.data + static_cast<size_t>(pixel) * stride_of(source.channels);
+        if (is_float_)
           std::memcpy(target + at, from, static_cast<size_t>(source.channels) * sizeof(float));
         else
           append_bits(target, at, from, source.channels);
@@ -60,16 +58,15 @@ class ConcatLayer final : public Layer {
 
  private:
   struct Source {
-    const Element* data = nullptr;
+    const uint32_t* data = nullptr;  // packed bits, or floats
     int channels = 0;
   };
 
-  static size_t stride_of(int channels) {
-    return static_cast<size_t>(std::is_same_v<Element, float> ? channels : words(channels));
-  }
+  size_t stride_of(int channels) const { return static_cast<size_t>(is_float_ ? channels : words(channels)); }
 
+  bool is_float_;
   std::vector<Source> sources_;  // storage points into it: never resized
-  Element* output_ = nullptr;
+  uint32_t* output_ = nullptr;
   size_t output_stride_ = 0;
   Split pixels_;
 };
@@ -247,6 +244,7 @@ float old_place(int place, int in, int out, bool is_at_corners) {
 
 /// Two neighbours of an axis and the share of the second.
 struct LinearTaps {
+  static constexpr int kCount = 2;
   int low, high;
   float share;
 
@@ -264,6 +262,7 @@ struct LinearTaps {
 
 /// Four neighbours of an axis and their weights, by Keys' cubic of a = -0.75.
 struct CubicTaps {
+  static constexpr int kCount = 4;
   int from[4];
   float weight[4];
 
@@ -287,25 +286,37 @@ struct CubicTaps {
   static float far_weight(float x) { return ((-0.75f * x + 3.75f) * x - 6.0f) * x + 3.0f; }
 };
 
-/// Interpolation: columns first, then rows.
-template <class Taps>
-class ResizeLayer final : public Layer {
+class ResizeLayer : public Layer {
  public:
-  ResizeLayer(const BuildContext& context, const Op& op, const OutputPart& part)
-      : in_(context.model.operand(op)),
-        out_(context.model.output(op)),
-        first_row_(part.row_begin),
-        row_taps_(taps_of(op, in_.height, out_.height)),
-        column_taps_(taps_of(op, in_.width, out_.width)) {
+  ResizeLayer(const BuildContext& context, const Op& op, const OutputPart& part, int taps)
+      : in_(context.model.operand(op)), out_(context.model.output(op)), first_row_(part.row_begin) {
     kernel_ = op.traits().name + std::string("_f32");
     bind_operand(context, op, part, 0, &input_);
     bind_output(context, op.record.value_output, part, &output_);
-    const double taps = sizeof(Taps) > sizeof(LinearTaps) ? 16.0 : 4.0;
     pixels_ = make_split(pixels_of(context, op, part), 1,
                          copy_ns((taps + 1) * row_bytes_of(context, op, part)), context.threads);
   }
 
   int parts(int /*phase*/) const override { return pixels_.parts; }
+
+ protected:
+  const Tensor& in_;
+  const Tensor& out_;
+  int first_row_;
+  const float* input_ = nullptr;
+  float* output_ = nullptr;
+  Split pixels_;
+};
+
+/// Interpolation: columns first, then rows.
+template <class Taps>
+class ResizeByTaps final : public ResizeLayer {
+ public:
+  ResizeByTaps(const BuildContext& context, const Op& op, const OutputPart& part)
+      : ResizeLayer(context, op, part, Taps::kCount * Taps::kCount),
+        row_taps_(taps_of(op, in_.height, out_.height)),
+        column_taps_(taps_of(op, in_.width, out_.width)) {}
+
   void run(int /*phase*/, int part, const Stop& /*stop*/) override {
     for_each_run(pixels_.begin(part), pixels_.end(part), out_.width,
                  [&](int row, int begin, int end) { resize_run(row, begin, end); });
@@ -339,25 +350,13 @@ class ResizeLayer final : public Layer {
     }
   }
 
-  const Tensor& in_;
-  const Tensor& out_;
-  int first_row_;
   std::vector<Taps> row_taps_, column_taps_;
-  const float* input_ = nullptr;
-  float* output_ = nullptr;
-  Split pixels_;
 };
-
-std::unique_ptr<Layer> make_concat_layer(const BuildContext& context, const Op& op, const OutputPart& part) {
-  const bool is_float = context.model.operand(op).dtype == DataType::kF32;
-  const MakeLayer make = is_float ? make_one<ConcatLayer<float>> : make_one<ConcatLayer<uint32_t>>;
-  return make(context, op, part);
-}
 
 }  // namespace
 
 template <>
-const MakeLayer LayersOf<OpKind::kConcat>::make = make_concat_layer;
+const MakeLayer LayersOf<OpKind::kConcat>::make = make_one<ConcatLayer>;
 template <>
 const MakeLayer LayersOf<OpKind::kPad>::make = make_one<PadLayer>;
 template <>
@@ -365,12 +364,12 @@ const MakeLayer LayersOf<OpKind::kReshape>::make = make_one<ReshapeLayer>;
 template <>
 const MakeLayer LayersOf<OpKind::kSelectChannels>::make = make_one<SelectChannelsLayer>;
 template <>
-const MakeLayer LayersOf<OpKind::kResizeBilinear>::make = make_one<ResizeLayer<LinearTaps>>;
+const MakeLayer LayersOf<OpKind::kResizeBilinear>::make = make_one<ResizeByTaps<LinearTaps>>;
 template <>
-const MakeLayer LayersOf<OpKind::kResizeBilinearCorners>::make = make_one<ResizeLayer<LinearTaps>>;
+const MakeLayer LayersOf<OpKind::kResizeBilinearCorners>::make = make_one<ResizeByTaps<LinearTaps>>;
 template <>
-const MakeLayer LayersOf<OpKind::kResizeBicubic>::make = make_one<ResizeLayer<CubicTaps>>;
+const MakeLayer LayersOf<OpKind::kResizeBicubic>::make = make_one<ResizeByTaps<CubicTaps>>;
 template <>
-const MakeLayer LayersOf<OpKind::kResizeBicubicCorners>::make = make_one<ResizeLayer<CubicTaps>>;
+const MakeLayer LayersOf<OpKind::kResizeBicubicCorners>::make = make_one<ResizeByTaps<CubicTaps>>;
 
 }  // namespace phonebit::engine::cpu

@@ -11,8 +11,8 @@
 #include "coexec/executor.h"
 #include "coexec/layer_measurement.h"
 #include "coexec/trial.h"
-#include "cpu/level_inputs.h"
 #include "coexec/verdict.h"
+#include "cpu/level_inputs.h"
 
 namespace phonebit::engine::coexec {
 
