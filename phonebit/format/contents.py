@@ -122,7 +122,7 @@ class FileContents:
         return int(tensor["height"]), int(tensor["width"]), int(tensor["channels"])
 
     @staticmethod
-    def outputs_of(op: np.void) -> tuple[int, ...]:
+    def outputs_of(op: np.void | NDArray[np.void]) -> tuple[int, ...]:
         """The tensors that an op writes: its value, then its bits."""
         value, bits = int(op["value_output"]), int(op["bits_output"])
         planes = int(op["planes"]) if op["kind"] == OpKind.BIT_PLANES else 1

@@ -74,7 +74,7 @@ class _File:
         self.weigh(record, layer)
         self.finish_epilogue(record, layer)
         self.ops.append(record)
-        return self.contents([*FileContents.outputs_of(record[()])])
+        return self.contents([*FileContents.outputs_of(record)])
 
     def source(self, dtype: str, *size: int) -> int:
         """An input of the network, or the bits that an element-wise op makes of one."""
