@@ -129,14 +129,15 @@ class _File:
         elif layer.bits and layer.family not in ("max_pool2d_bits", "concat_bits", "bit_planes"):
             record["threshold_kind"] = ThresholdKind.F32
         record["step_begin"], record["step_count"] = len(self.steps), layer.steps
-        for place in range(layer.steps):
+        for kind in _step_kinds(layer):
             step = np.zeros((), STEP)
+            step["kind"] = kind
             step["tensor"] = step["constant_a"] = step["constant_b"] = NONE
-            if place < layer.step_tensors:
-                step["kind"] = StepKind.ADD
+            if kind == StepKind.ADD:
                 step["tensor"] = self.source("f32", layer.out_h, layer.out_w, layer.out_c)
+            elif kind == StepKind.CLAMP:
+                step["value_b"] = np.inf
             else:
-                step["kind"] = StepKind.SCALE_BIAS
                 for side in ("constant_a", "constant_b"):
                     step[side] = self.constant(DataType.F32, self.rng.normal(size=layer.out_c))
             self.steps.append(step)
@@ -185,6 +186,14 @@ class _File:
             data=bytes(self.data),
             metadata={"name": "a measured layer", "producer": "phonebit collect"},
         )
+
+
+def _step_kinds(layer: LayerShape) -> list[StepKind]:
+    """In the order of residual blocks: ReLU, scale and bias, shortcuts; kernels know it."""
+    count = layer.steps - layer.step_tensors
+    before = [StepKind.CLAMP, StepKind.SCALE_BIAS] if count > 1 else [StepKind.SCALE_BIAS] * count
+    after = [StepKind.SCALE_BIAS] * (count - len(before))
+    return [*before, *[StepKind.ADD] * layer.step_tensors, *after]
 
 
 def _op(layer: LayerShape) -> NDArray[np.void]:
