@@ -101,6 +101,6 @@ def with_comments(kernel: str, program: str) -> str:
     return text if _code(text) == _code(program) else program
 
 
-def _code(text: str) -> list[str]:
-    """The words of every line, without comments."""
-    return [word for line in text.splitlines() for word in line.partition("//")[0].split()]
+def _code(text: str) -> str:
+    """A program without comments and blanks."""
+    return "".join("".join(line.partition("//")[0].split()) for line in text.splitlines())
