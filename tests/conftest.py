@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from phonebit.devices.opencl import opencl_devices, opencl_error
 from support.opencl_device import FAULT
 
 settings.register_profile("phonebit", deadline=None, derandomize=True, print_blob=True)
@@ -18,7 +19,10 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Each fault of the OpenCL driver that skipped tests, once."""
+    """Why tests of OpenCL were skipped: each fault of the driver, or that there is no device."""
+    if not opencl_devices():
+        terminalreporter.section("tests of OpenCL skipped")
+        terminalreporter.write_line(opencl_error())
     reasons = [report.longrepr[2] for report in terminalreporter.getreports("skipped")]
     faults = [reason.removeprefix("Skipped: ") for reason in reasons if FAULT in reason]
     if faults:
