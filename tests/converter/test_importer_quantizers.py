@@ -60,7 +60,7 @@ def test_steps_are_at_the_very_float32_where_the_formula_jumps(name: str) -> Non
 
 def test_halves_go_to_the_even_level() -> None:
     step = KINDS["dorefa"]("DoReFa", {"k_bit": 1}).step
-    assert step == Quantize(step.thresholds, step.values) and isinstance(step, Quantize)
+    assert isinstance(step, Quantize)
     assert step.thresholds[0] == np.nextafter(F32(0.5), F32(1))
     heaviside = KINDS["heaviside"]("h", {}).step
     assert isinstance(heaviside, Quantize) and heaviside.thresholds[0] == SMALLEST
