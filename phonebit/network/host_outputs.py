@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,11 @@ def named_results(results: Sequence[Array], outputs: Sequence[TensorInfo], out: 
     for name, array in arrays.items():
         np.copyto(targets[name], array.reshape(targets[name].shape))
     return targets
+
+
+def in_form_of(x: Any, results: Any) -> Any:
+    """Results by name where the inputs came by name, otherwise the one array."""
+    return results if isinstance(x, Mapping) else next(iter(results.values()))
 
 
 def _without_map(array: Array, info: TensorInfo) -> Array:

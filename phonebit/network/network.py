@@ -21,7 +21,7 @@ from phonebit.devices.loading import (
 from phonebit.errors import DeviceError, PhoneBitWarning
 from phonebit.network.benchmark import Benchmark, benchmark
 from phonebit.network.device_arrays import forward_on_device, holds_device_arrays
-from phonebit.network.host_outputs import named_results
+from phonebit.network.host_outputs import in_form_of, named_results
 from phonebit.network.input_checks import Array, ArrayLike, check_form, check_inputs, explained
 from phonebit.network.layers import NetworkLayers
 from phonebit.network.random_inputs import random_inputs
@@ -271,7 +271,7 @@ class Network(NetworkLayers):
                 arrays = engine.forward(inputs)
             results = named_results(arrays, self._outputs, out)
             self._warn_of_failures(engine)
-        return results if isinstance(x, Mapping) else next(iter(results.values()))
+        return in_form_of(x, results)
 
     __call__ = forward
 
@@ -307,7 +307,7 @@ class Network(NetworkLayers):
         def finish() -> Any:
             results = named_results(begun.finish(), self._outputs, None)
             self._warn_of_failures(engine)
-            return results if isinstance(x, Mapping) else next(iter(results.values()))
+            return in_form_of(x, results)
 
         return finish
 

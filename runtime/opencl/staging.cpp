@@ -6,6 +6,7 @@
 
 #include "backend/input_values.h"
 #include "opencl/cl_functions.h"
+#include "threads/keep_least.h"
 
 namespace phonebit::engine::opencl {
 namespace {
@@ -24,13 +25,6 @@ void for_each_piece(size_t bytes, threads::ThreadPool& pool, const Copy& copy) {
   const int pieces = pieces_of(bytes);
   if (pieces > kWorthWaking) return pool.parallel_for(pieces, copy);
   for (int piece = 0; piece < pieces; ++piece) copy(piece);
-}
-
-template <class T>
-void keep_least(std::atomic<T>& least, T value) {
-  T seen = least.load(std::memory_order_relaxed);
-  while (value < seen && !least.compare_exchange_weak(seen, value)) {
-  }
 }
 
 std::byte* map(cl_command_queue queue, cl_mem memory, bool is_blocking, cl_bitfield flags, size_t bytes,
@@ -88,12 +82,12 @@ size_t Staging::upload(cl_command_queue queue, cl_mem to, const std::byte* data,
       const size_t end_value = end / sizeof(float);
       const size_t found =
           find_not_finite(reinterpret_cast<const float*>(data), begin / sizeof(float), end_value);
-      if (found < end_value) keep_least(first, found);
+      if (found < end_value) threads::keep_least(first, found);
     }
     if (is_mapped) return;
     const cl_int enqueued =
         api().clEnqueueWriteBuffer(queue, to, 0, begin, end - begin, host_ + begin, 0, nullptr, nullptr);
-    keep_least(status, enqueued);  // errors are negative
+    threads::keep_least(status, enqueued);  // errors are negative
   });
   if (is_mapped) unmap(queue, to, host_);
   check(status.load(), "clEnqueueWriteBuffer");
@@ -126,7 +120,7 @@ void Staging::take(std::byte* data, threads::ThreadPool& pool) {
     const size_t begin = piece_begin(piece);
     cl_event const event = arrived_[way_ == Way::mapped ? 0 : static_cast<size_t>(piece)].get();
     const cl_int waited = api().clWaitForEvents(1, &event);
-    keep_least(status, waited);
+    threads::keep_least(status, waited);
     if (waited == CL_SUCCESS) std::memcpy(data + begin, host_ + begin, std::min(bytes_ - begin, kPieceBytes));
   });
   arrived_.clear();
