@@ -22,18 +22,19 @@ bool serves_tile(const LayerFacts& layer, const Target&, const KernelChoice& cho
   return has_whole_bytes(layer, choice, "TILE_CHANNELS");
 }
 
-/// NVIDIA's tensor cores. A lane holds a tile's share in registers, and warps that split a window meet in
-/// local memory.
+/// NVIDIA's tensor cores that count `and`: Turing has `xor` only.
+bool has_tensor_cores(const Device& device) {
+  static const char* const families[] = {"ampere", "ada", "hopper", "blackwell"};
+  return device.vendor == "nvidia" && std::any_of(std::begin(families), std::end(families),
+                                                  [&](const char* name) { return device.family == name; });
+}
+
+/// A lane holds a tile's share in registers, and warps that split a window meet in local memory.
 bool serves_mma(const cpu::ConvShape& shape, const Device& device, const KernelChoice& choice, int most_tile,
                 int most_shared) {
-  // Those that count `and` on tensor cores: Turing has `xor` only.
-  static const char* const families[] = {"ampere", "ada", "hopper", "blackwell"};
-  const bool has_instruction =
-      device.vendor == "nvidia" && std::any_of(std::begin(families), std::end(families),
-                                               [&](const char* name) { return device.family == name; });
   const int warps = choice.parameter("WARPS"), split = choice.parameter("SPLIT");
   const int tile = choice.parameter("TILE_PIXELS") * choice.parameter("TILE_FILTERS");
-  return has_instruction && tile <= most_tile && warps * split <= 8 &&
+  return has_tensor_cores(device) && tile <= most_tile && warps * split <= 8 &&
          (split == 1 || warps * split * tile <= most_shared) &&
          (!analysis::reaches_padding(shape) || (shape.kernel_h <= 15 && shape.kernel_w <= 15));
 }
@@ -69,7 +70,14 @@ bool serves_binary(const LayerFacts& layer, const Target& target, const KernelCh
   return kernel != "bgemv" || cpu::is_dense(shape);
 }
 
-bool serves_u8(const LayerFacts& layer, const Target&, const KernelChoice& choice) {
+bool serves_u8(const LayerFacts& layer, const Target& target, const KernelChoice& choice) {
+  const cpu::ConvShape& shape = layer.shape;
+  if (choice.kernel == "conv2d_u8_mma") {
+    const int filters = choice.parameter("TILE_FILTERS");
+    return has_tensor_cores(target.device) && layer.groups == 1 && shape.dilation_w == 1 &&
+           shape.kernel_w * shape.in_c >= 8 && choice.parameter("TILE_PIXELS") * filters <= 2048 &&
+           (!layer.makes_bits || filters >= 32);
+  }
   return (choice.kernel == "conv2d_u8_direct" || layer.groups == 1) &&
          has_whole_bytes(layer, choice, "TILE_FILTERS");
 }

@@ -36,24 +36,21 @@ std::vector<float> transposed(const std::vector<float>& filters, size_t channels
   return result;
 }
 
-/// The kernels' `@weights mma of halves`: what the lanes of a warp load, step by step, as conv2d_f32_mma.cl deals
-/// elements to lanes and filters to columns.
-std::vector<uint16_t> mma_halves(const std::vector<float>& weights, size_t filters,
-                                 const KernelChoice& choice) {
-  const auto tile = static_cast<size_t>(choice.parameter("TILE_FILTERS"));
-  const auto ways = static_cast<size_t>(choice.parameter("SPLIT"));
+/// What the lanes of a warp load, chunk by chunk, as conv2d_f32_mma.cl and conv2d_u8_mma.cl deal elements to lanes
+/// and filters to columns: the kernels' `@weights mma of halves` and `mma of bytes`, as floats.
+std::vector<float> dealt(const std::vector<float>& weights, size_t filters, size_t tile, size_t ways) {
   const size_t window = weights.size() / filters, tiles = (filters + tile - 1) / tile;
   const size_t chunks = (window + 32 * ways - 1) / (32 * ways) * ways;
-  std::vector<float> dealt(tiles * chunks * tile * 32, 0.0f);
+  std::vector<float> result(tiles * chunks * tile * 32, 0.0f);
   for (size_t filter = 0; filter < filters; ++filter) {
     const size_t quarter = filter % tile / (tile / 4), place = filter % (tile / 4);
     const size_t block = place / 2, column = 2 * quarter + place % 2;
     for (size_t k = 0; k < window; ++k) {
       const size_t chunk = filter / tile * chunks + k / 32, lane = 4 * column + k % 32 / 8;
-      dealt[((chunk * (tile / 8) + block) * 32 + lane) * 8 + k % 8] = weights[filter * window + k];
+      result[((chunk * (tile / 8) + block) * 32 + lane) * 8 + k % 8] = weights[filter * window + k];
     }
   }
-  return format::to_halves(dealt.data(), dealt.size());
+  return result;
 }
 
 Argument input_of(const Op& op) { return Argument::of_tensor(op.operands[0]); }
@@ -68,8 +65,10 @@ class FloatConvBuilder {
 
   Layer build(const std::vector<float>& weights) { return finish(layer_.upload(weights, "weights")); }
   Layer build_mma() {
-    const auto filters = static_cast<size_t>(layer_.shape().out_c);
-    return finish(layer_.upload(mma_halves(weights_, filters, choice_), "weights"));
+    const auto size = [&](const char* name) { return static_cast<size_t>(choice_.parameter(name)); };
+    const std::vector<float> weights =
+        dealt(weights_, static_cast<size_t>(layer_.shape().out_c), size("TILE_FILTERS"), size("SPLIT"));
+    return finish(layer_.upload(format::to_halves(weights.data(), weights.size()), "weights"));
   }
   Layer build_tiled() {
     const std::vector<float> tiled = transposed(weights_, static_cast<size_t>(layer_.shape().out_c), 4);
@@ -123,6 +122,19 @@ std::vector<uint32_t> plane_weights(const cpu::ConvShape& shape, const uint32_t*
   return planes;
 }
 
+/// `@weights mma of bytes`: rows of the window in octets, of which the last one ends with the row and has
+/// zeros for what the one before it has.
+std::vector<int8_t> mma_bytes(const cpu::ConvShape& shape, const std::vector<float>& weights, size_t tile) {
+  const auto run = static_cast<size_t>(shape.kernel_w * shape.in_c), octets = (run + 7) / 8 * 8;
+  std::vector<float> rows(weights.size() / run * octets, 0.0f);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const size_t at = i % run, end = i / run * octets + at;
+    rows[at < run / 8 * 8 ? end : end + octets - run] = weights[i];
+  }
+  const std::vector<float> result = dealt(rows, static_cast<size_t>(shape.out_c), tile, 1);
+  return {result.begin(), result.end()};
+}
+
 Argument u8_thresholds(LayerBuilder& layer, const Model& model, const Op& op) {
   if (!layer.sink().is_threshold) return layer.dummy();
   std::vector<int32_t> table = analysis::integer_thresholds(model, op);
@@ -141,6 +153,10 @@ Layer build_u8(const BuildContext& build, const Op& op, const KernelChoice& choi
   if (choice.kernel == "conv2d_u8_direct") {
     arguments = {input_of(op), layer.upload(weights.words(), weights.count * sizeof(uint32_t), "weights"),
                  table};
+  } else if (choice.kernel == "conv2d_u8_mma") {
+    const auto tile = static_cast<size_t>(choice.parameter("TILE_FILTERS"));
+    arguments = {input_of(op),
+                 layer.upload(mma_bytes(shape, float_weights(build.model, op), tile), "weights"), table};
   } else {
     const size_t words = (window_taps(shape, op) + 31) / 32;
     const size_t pixels = static_cast<size_t>(shape.out_h) * static_cast<size_t>(shape.out_w);

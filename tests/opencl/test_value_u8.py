@@ -1,4 +1,5 @@
-"""Convolutions of u8 images: direct and by bit-planes; integers, so results are equal."""
+"""Convolutions of u8 images: direct, by bit-planes, on tensor cores or their emulation; integers,
+so results are equal."""
 
 from __future__ import annotations
 
@@ -8,12 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 from kernel_driver import pack_bits
+from test_binary_mma import has_tensor_cores
 from value_launch import Sink, assert_layer, content, guarded, launch
 from value_reference import Array, Layer, integer_convolution, taps
 
 RNG = np.random.default_rng(20261122)
 FIRST = Layer((9, 8), 3, 33, (3, 3), (2, 1), pads=(0, 1, 1, 1), batch=3)
 LARGE = Layer((8, 9), 3, 8, (7, 5), (1, 2), (1, 2), (3, 1, 2, 4))
+LARGE_DENSE = Layer((8, 9), 3, 8, (7, 5), (1, 2), (1, 1), (3, 1, 2, 4))
+STRIDED = Layer((15, 19), 3, 40, (11, 11), (4, 4), batch=3)
 WIDE = Layer((4, 5), 33, 65, (2, 3), pads=(1, 0, 0, 2), batch=2)
 POINT = Layer((3, 5), 1, 4, batch=2)
 UNPADDED = Layer((7, 6), 4, 16, (3, 2), (1, 1), (2, 1))
@@ -50,6 +54,29 @@ def plane_weights(layer: Layer, signs: Array) -> Array:
     return np.pad(packed, ((0, 0), (0, -layer.out_c % 32)))
 
 
+def mma_bytes(layer: Layer, signs: Array, tile_filters: int) -> Array:
+    """Weights in the order of ``@weights mma of bytes``."""
+    run = signs.reshape(layer.out_c, layer.kernel[0], -1)
+    octets = np.zeros((*run.shape[:2], -(-run.shape[2] // 8), 8), np.int8)
+    whole = run.shape[2] // 8 * 8
+    octets[:, :, : whole // 8] = run[:, :, :whole].reshape(*run.shape[:2], -1, 8)
+    if whole < run.shape[2]:
+        octets[:, :, -1, whole - run.shape[2] :] = run[:, :, whole:]
+    flat = octets.reshape(layer.out_c, -1)
+    tiles, chunks = -(-layer.out_c // tile_filters), -(-flat.shape[1] // 32)
+    padded = np.zeros((tiles * tile_filters, chunks * 32), np.int8)
+    padded[: layer.out_c, : flat.shape[1]] = flat
+    # tile, quarter q, block, i; chunk, part, byte
+    axes = padded.reshape(tiles, 4, tile_filters // 8, 2, chunks, 4, 8)
+    # tile, chunk, block, column 2 q + i, part, byte
+    return np.ascontiguousarray(axes.transpose(0, 4, 2, 1, 3, 5, 6))
+
+
+def mma_tune(pixels: int, filters: int, warps: int = 2) -> dict[str, int]:
+    tune = {"TILE_PIXELS": pixels, "TILE_FILTERS": filters, "WARPS": warps}
+    return tune if has_tensor_cores() else tune | {"PHONEBIT_EMULATE_MMA": 1}
+
+
 def split(layer: Layer, x: Array, mul: int, add: int) -> Array:
     expected = window_planes(layer, x, mul, add)
     results = launch(
@@ -65,14 +92,17 @@ def check(
 ) -> None:
     x, signs = operands(layer)
     acc = integer_convolution(layer, x, signs, *form)
+    defines = {**affine(*form), "TILE_PIXELS": tile[0], "TILE_FILTERS": tile[1]}
     if kernel == "conv2d_u8_planes":
         inputs = [split(layer, x, *form), plane_weights(layer, signs)]
+    elif kernel == "conv2d_u8_mma":
+        inputs = [x, mma_bytes(layer, signs, tile[1])]
+        defines |= mma_tune(*tile)
     else:
         inputs = [x, pack_bits(signs)]
-    defines = {**affine(*form), "TILE_PIXELS": tile[0], "TILE_FILTERS": tile[1]}
     if not threshold:
         scale, bias = RNG.standard_normal((2, layer.out_c), np.float32)
-        sink = Sink(layer, bits=tile[1] >= 8).scale_bias(scale, bias)
+        sink = Sink(layer, bits=tile[1] >= (32 if kernel == "conv2d_u8_mma" else 8)).scale_bias(scale, bias)
         dummy = np.zeros(1, np.int32)
         assert_layer(kernel, sink, acc.astype(np.float32), defines, [*inputs, dummy])
         return
@@ -128,6 +158,26 @@ def test_bit_plane_convolutions_are_exact(
     layer: Layer, form: tuple[int, int], tile: tuple[int, int], threshold: bool
 ) -> None:
     check("conv2d_u8_planes", layer, form, tile, threshold)
+
+
+@pytest.mark.parametrize(
+    ("layer", "form", "tile", "threshold"),
+    [
+        # Runs of whole octets and not, padding on all sides, filters below, at and above a tile.
+        (FIRST, (2, -255), (16, 32), True),
+        (FIRST, (1, 0), (16, 16), False),
+        (WIDE, (2, -255), (32, 32), True),
+        (LARGE_DENSE, (-2, 100), (16, 32), False),
+        (UNPADDED, (2, -255), (16, 32), True),
+        (UNPADDED, (20000, 300001), (16, 16), False),
+        pytest.param(STRIDED, (2, -255), (64, 32), True, marks=pytest.mark.slow),
+        pytest.param(WIDE, (0, 5), (32, 64), False, marks=pytest.mark.slow),
+    ],
+)
+def test_tensor_cores_multiply_bytes(
+    layer: Layer, form: tuple[int, int], tile: tuple[int, int], threshold: bool
+) -> None:
+    check("conv2d_u8_mma", layer, form, tile, threshold)
 
 
 @pytest.mark.slow
