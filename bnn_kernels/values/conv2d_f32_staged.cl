@@ -4,8 +4,9 @@
 // @weights  [KERNEL_H*KERNEL_W*IN_C][4 * ceil(OUT_C / 4)] float, filters from OUT_C on are 0
 // @geometry global = (GROUP_SIZE * ceil(pixels / TILE_PIXELS) * ceil(channels / TILE_FILTERS)), local = (GROUP_SIZE)
 // @channels TILE_FILTERS
-// @tune     TILE_PIXELS {1,4,8,16} = 4   output pixels a group
+// @tune     TILE_PIXELS {1,4,8,16,32} = 4   output pixels a group
 // @tune     TILE_FILTERS {8,16,32} = 8   output channels a group
+// @tune     LANE_FILTERS {1,4} = 1   neighbouring channels whose sums a lane holds
 // @tune     CHUNK {64,128,256} = 128   elements of K staged at a time
 // @tune     FUSED {1,0} = 1   0: multiply-adds of any rounding, a tolerance instead of the CPU's bits
 // @tune     GROUP_SIZE {64,128,256} = 128
@@ -26,24 +27,31 @@
 #define FILTER_QUADS ((OUT_C + 3) / 4)
 
 // A chunk as float4: inputs [TILE_PIXELS][CHUNK / 4], weights [CHUNK][TILE_FILTERS / 4]. Lane i of a group moves quads i,
-// i + GROUP_SIZE, ... and holds the results i, i + GROUP_SIZE, ... of [TILE_PIXELS][TILE_FILTERS].
+// i + GROUP_SIZE, ... and holds the results i, i + GROUP_SIZE, ... of [TILE_PIXELS][FILTER_LANES], LANE_FILTERS sums each. Four
+// share what a lane reads of the map, and one read of weights.
 #define RUN_QUADS (CHUNK / 4)
 #define INPUT_QUADS (TILE_PIXELS * RUN_QUADS)
 #define WEIGHT_QUADS (CHUNK * TILE_VECTORS)
-#define RESULTS (TILE_PIXELS * TILE_FILTERS)
+#define FILTER_LANES (TILE_FILTERS / LANE_FILTERS)
+#define RESULTS (TILE_PIXELS * FILTER_LANES)
 #define LANE_SHARE(count) (((count) + GROUP_SIZE - 1) / GROUP_SIZE)
 #define LANE_HOLDS(i, count) ((count) % GROUP_SIZE == 0 || (i) < (count))
-#define RESULT_PIXEL(r) ((lane + (r) * GROUP_SIZE) / TILE_FILTERS)
+#define RESULT_PIXEL(r) ((lane + (r) * GROUP_SIZE) / FILTER_LANES)
+#if LANE_FILTERS == 4
+typedef float4 Sums;
+#else
+typedef float Sums;
+#endif
 
 // Element k of the chunk: a component of the inputs and row k of the weights.
-#define ADD_ELEMENT(k, component)                                                                              \
-  _Pragma("unroll") for (int r = 0; r < LANE_SHARE(RESULTS); r++) {                                            \
-    sum[r] = MULTIPLY_ADD(x[r] component, filter[(k) * TILE_FILTERS + r * GROUP_SIZE % TILE_FILTERS], sum[r]); \
+#define ADD_ELEMENT(k, component)                                                    \
+  _Pragma("unroll") for (int r = 0; r < LANE_SHARE(RESULTS); r++) {                  \
+    sum[r] = MULTIPLY_ADD((Sums)(x[r] component), filter[(k) * FILTER_LANES], sum[r]); \
   }
 
 // Links 0 to count - 1 of a chunk for all sums of a lane.
-void run_chains(float* sum, __local const float4* inputs, __local const float* weights, int lane, int count) {
-  __local const float* filter = weights + lane % TILE_FILTERS;
+void run_chains(Sums* sum, __local const float4* inputs, __local const Sums* weights, int lane, int count) {
+  __local const Sums* filter = weights + lane % FILTER_LANES;
 #pragma unroll 16
   for (int quad = 0; quad < count / 4; quad++) {
     float4 x[LANE_SHARE(RESULTS)];
@@ -62,6 +70,18 @@ void run_chains(float* sum, __local const float4* inputs, __local const float* w
     for (int r = 0; r < LANE_SHARE(RESULTS); r++) x[r] = ((__local const float*)inputs)[RESULT_PIXEL(r) * CHUNK + k];
     ADD_ELEMENT(k, )
   }
+#endif
+}
+
+// Steps, values and sign bits of a lane's sums of one pixel.
+uint finish_sums(Sums sums, int pixel, int channel SINK_PARAMS) {
+#if LANE_FILTERS == 1
+  return sink1(sums, pixel, channel SINK_ARGS);
+#elif OUT_C % 4 == 0
+  return !TILES_OVERHANG(TILE_FILTERS) || channel < END_CHANNEL ? sink4(sums, pixel, channel SINK_ARGS) : 0;
+#else
+  return sink1(sums.x, pixel, channel SINK_ARGS) | sink1(sums.y, pixel, channel + 1 SINK_ARGS) << 1 |
+         sink1(sums.z, pixel, channel + 2 SINK_ARGS) << 2 | sink1(sums.w, pixel, channel + 3 SINK_ARGS) << 3;
 #endif
 }
 
@@ -85,9 +105,9 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void conv2d_f32
   for (int j = 0; j < LANE_SHARE(WEIGHT_QUADS); j++) {
     filter_at[j] = min(filter0 / 4 + (lane + j * GROUP_SIZE) % TILE_VECTORS, FILTER_QUADS - 1);
   }
-  float sum[LANE_SHARE(RESULTS)];
+  Sums sum[LANE_SHARE(RESULTS)];
 #pragma unroll
-  for (int r = 0; r < LANE_SHARE(RESULTS); r++) sum[r] = 0.0f;
+  for (int r = 0; r < LANE_SHARE(RESULTS); r++) sum[r] = (Sums)(0.0f);
 
   // Step i fetches chunk i and runs over chunk i - 1.
   for (int step = 0; step <= CHUNKS; step++) {
@@ -108,7 +128,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void conv2d_f32
     }
     if (step > 0 && LANE_HOLDS(lane, RESULTS)) {
       const int count = WINDOW % CHUNK == 0 ? CHUNK : min(WINDOW - (step - 1) * CHUNK, CHUNK);
-      run_chains(sum, inputs[(step - 1) % 2], (__local const float*)filters[(step - 1) % 2], lane, count);
+      run_chains(sum, inputs[(step - 1) % 2], (__local const Sums*)filters[(step - 1) % 2], lane, count);
     }
     if (step < CHUNKS) {
 #pragma unroll
@@ -130,11 +150,11 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void conv2d_f32
 #endif
 #pragma unroll
   for (int r = 0; r < LANE_SHARE(RESULTS); r++) {
-    const int i = lane + r * GROUP_SIZE, pixel = pixel0 + i / TILE_FILTERS;
+    const int i = lane + r * GROUP_SIZE, pixel = pixel0 + i / FILTER_LANES, place = i % FILTER_LANES * LANE_FILTERS;
     if (!LANE_HOLDS(i, RESULTS) || pixel >= end_pixel) continue;
-    const uint reached = sink1(sum[r], pixel, filter0 + i % TILE_FILTERS SINK_ARGS);
+    const uint reached = finish_sums(sum[r], pixel, filter0 + place SINK_ARGS);
 #ifdef HAS_BITS
-    bit[i] = reached << (i % TILE_FILTERS);
+    bit[i] = reached << place;
 #endif
   }
 #ifdef HAS_BITS
@@ -142,7 +162,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void conv2d_f32
   // A lane packs the bits of a pixel.
   for (int p = lane; p < min(TILE_PIXELS, end_pixel - pixel0); p += GROUP_SIZE) {
     uint packed = 0;
-    for (int f = 0; f < TILE_FILTERS; f++) packed |= bit[p * TILE_FILTERS + f];
+    for (int f = 0; f < FILTER_LANES; f++) packed |= bit[p * FILTER_LANES + f];
     store_tile_bits(pixel0 + p, filter0, packed SINK_ARGS);
   }
 #endif

@@ -259,9 +259,9 @@ def test_tensor_cores_round_inputs_to_the_nearest_half(in_c: int) -> None:
     assert_layer("conv2d_f32_mma", Sink(layer), main, defines, inputs, tolerance=1e-4)
 
 
-def staged(tile: tuple[int, int], chunk: int, group: int, half: int = 0) -> dict[str, int]:
-    names = ("TILE_PIXELS", "TILE_FILTERS", "CHUNK", "GROUP_SIZE", "INPUT_HALF")
-    return dict(zip(names, (*tile, chunk, group, half), strict=True))
+def staged(tile: tuple[int, int], chunk: int, group: int, lane: int = 1) -> dict[str, int]:
+    names = ("TILE_PIXELS", "TILE_FILTERS", "CHUNK", "GROUP_SIZE", "LANE_FILTERS", "INPUT_HALF")
+    return dict(zip(names, (*tile, chunk, group, lane, 0), strict=True))
 
 
 @pytest.mark.parametrize(
@@ -278,6 +278,9 @@ def staged(tile: tuple[int, int], chunk: int, group: int, half: int = 0) -> dict
         # More results than lanes, and far fewer.
         (Layer((5, 7), 36, 65, batch=2), staged((16, 32), 64, 64), True, 1),
         (Layer((1, 1), 600, 10), staged((1, 8), 256, 256), False, 0),
+        # Four filters a lane.
+        (Layer((5, 7), 36, 68, batch=2), staged((32, 32), 64, 64, 4), True, 0),
+        (Layer((3, 5), 66, 39, batch=2), staged((16, 16), 64, 64, 4), True, 1),
         # Strides, whole maps, rows of a map.
         (Layer((7, 8), 5, 12, (1, 1), (3, 2), batch=2), staged((4, 8), 64, 64), False, 0),
         (Layer((4, 5), 13, 31, (4, 5), batch=3), staged((8, 16), 64, 64), True, 1),

@@ -10,7 +10,8 @@ import pytest
 from kernel_driver import pack_bits, run_kernel, run_pixels, work_sizes
 from kernel_parts import Part, check_parts, random_parts
 from test_value_convolutions import filters, mma_halves, mma_tune, tiled
-from test_value_u8 import affine, operands, plane_weights, split
+from test_value_u8 import affine, mma_bytes, operands, plane_weights, split
+from test_value_u8 import mma_tune as u8_mma_tune
 from value_launch import Sink, assert_layer, guarded, launch
 from value_reference import Layer, convolution, depthwise, integer_convolution, pool
 
@@ -36,7 +37,7 @@ def tile(pixels: int, filters: int, **more: int) -> dict[str, int]:
         ("conv2d_f32", POINTS, tile(1, 4), False),
         ("conv2d_f32_staged", POINTS, tile(4, 8, CHUNK=64, GROUP_SIZE=64), True),
         ("conv2d_f32_staged", POINTS, tile(8, 16, CHUNK=64, GROUP_SIZE=64), False),
-        ("conv2d_f32_staged", POINTS, tile(4, 32, CHUNK=64, GROUP_SIZE=64), True),
+        ("conv2d_f32_staged", POINTS, tile(4, 32, CHUNK=64, GROUP_SIZE=64, LANE_FILTERS=4), True),
         ("conv2d_f32_run", WINDOWS, {"TILE_PIXELS": 4, "GROUP_FILTERS": 16}, True),
         ("conv2d_f32_mma", POINTS, {}, True),
         ("conv2d_f32_dot", WINDOWS, tile(2, 16, SPLIT=16), True),
@@ -73,15 +74,17 @@ def test_float_convolutions(kernel: str, layer: Layer, tune: dict[str, int], bit
         ("conv2d_u8_direct", tile(1, 32)),
         ("conv2d_u8_planes", tile(2, 8)),
         ("conv2d_u8_planes", tile(1, 16)),
+        ("conv2d_u8_mma", u8_mma_tune(16, 32)),
     ],
 )
 def test_u8_convolutions(kernel: str, tune: dict[str, int], sink: str) -> None:
     layer = WINDOWS
     x, weights = operands(layer)
     form = (2, 0)  # without a mask behind the planes, whose place depends on the part's end
-    is_direct = kernel == "conv2d_u8_direct"
     inputs = [x, pack_bits(weights)]
-    if not is_direct:
+    if kernel == "conv2d_u8_mma":
+        inputs = [x, mma_bytes(layer, weights, tune["TILE_FILTERS"])]
+    elif kernel == "conv2d_u8_planes":
         inputs = [split(layer, x, *form), plane_weights(layer, weights)]
     acc = integer_convolution(layer, x, weights, *form)
     parts = parts_of(kernel, layer, tune)
