@@ -156,23 +156,34 @@ void Executor::for_each_part(size_t index, const Enqueue& enqueue) {
   }
 }
 
-void Executor::enqueue(bool can_replay, const Cancellation* cancellation) {
+bool Executor::has_parts_of_first_layer() const {
+  return !model_.ops.empty() && analysis::has_pixel_parts(model_.ops[0]) && layers_.layer(0).image_of < 0;
+}
+
+void Executor::enqueue_first_layer(int begin, int end) {
+  const auto pixels = static_cast<int>(model_.output(model_.ops[0]).pixels());
+  layers_.bind_pixels(0, begin * pixels, end * pixels, batch_);
+  enqueue_layer(0, context_->queue(), nullptr);
+  if (end == batch_) layers_.bind(0, batch_);
+}
+
+void Executor::enqueue(bool can_replay, const Cancellation* cancellation, size_t first_layer) {
   double all_work = 0.0;
   for (const Op& op : model_.ops) all_work += batch_ * analysis::work(model_, op);
   if (cancellation != nullptr && all_work > portion_of(context_->device())) {
     Portions portions(context_->device(), context_->queue(), *cancellation);
-    for (size_t i = 0; i < model_.ops.size(); ++i)
+    for (size_t i = first_layer; i < model_.ops.size(); ++i)
       for_each_part(i, [&](double work) {
         portions.add(work, [&](Events* events) { enqueue_layer(i, context_->queue(), events); });
       });
     return;
   }
-  if (can_replay && record()) {
+  if (can_replay && first_layer == 0 && record()) {
     const CommandBufferApi* const buffers = command_buffer_api(context_->device().platform);
     check(buffers->enqueue(recording_.get()), "clEnqueueCommandBufferKHR");
     return;
   }
-  for (size_t i = 0; i < model_.ops.size(); ++i) enqueue_layer(i, context_->queue(), nullptr);
+  for (size_t i = first_layer; i < model_.ops.size(); ++i) enqueue_layer(i, context_->queue(), nullptr);
 }
 
 void Executor::run_layer(size_t index, const Cancellation& cancellation) {

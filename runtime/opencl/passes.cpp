@@ -17,6 +17,8 @@ namespace {
 /// A batch of twice as many images and more runs in pieces, each of which is copied while others compute. An
 /// H100 computes fewer images of a residual network faster than the host enqueues its layers.
 constexpr int kLeastPiece = 64, kMostPieces = 4;
+/// Bytes of inputs that are worth a launch of the first layer of their own.
+constexpr size_t kWorthPiece = size_t{4} << 20;
 
 Options without_limits(const std::string& cache_directory) {
   Options options;
@@ -123,24 +125,26 @@ cl_mem OpenClBackend::own_memory(Way& way, size_t bytes) {
 }
 
 void OpenClBackend::upload_inputs(Lane& lane, cl_command_queue queue, const std::vector<InputBuffer>& inputs,
-                                  int first, int images, bool is_apart) {
+                                  const Piece& piece, bool is_apart) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const loader::Tensor& tensor = model_.tensor(model_.inputs[i]);
     const bool is_levels = inputs[i].is_levels;
     const size_t image_bytes = is_levels ? static_cast<size_t>(tensor.elements()) : tensor.bytes();
-    const size_t bytes = image_bytes * static_cast<size_t>(images);
+    const size_t bytes = image_bytes * static_cast<size_t>(piece.images);
     const cl_mem to = is_levels || is_apart ? own_memory(lane.inputs[i], bytes)
                                             : executor_.storage().memory(model_.inputs[i]).buffer;
     const bool is_f32 = tensor.dtype == format::DataType::kF32 && !is_levels;
-    const std::byte* const data = image_of(inputs[i], image_bytes, first);
-    const size_t at = lane.inputs[i].staging.upload(queue, to, data, bytes, is_f32, *pool_);
-    if (is_f32 && at < bytes / sizeof(float))
+    const std::byte* const data = image_of(inputs[i], image_bytes, piece.first);
+    const size_t begin = image_bytes * static_cast<size_t>(piece.begin);
+    const size_t end = image_bytes * static_cast<size_t>(piece.end);
+    const size_t at = lane.inputs[i].staging.upload(queue, to, data, begin, end, bytes, is_f32, *pool_);
+    if (is_f32 && at < end / sizeof(float))
       fail_for_value(tensor, static_cast<const float*>(inputs[i].data),
-                     at + static_cast<size_t>(first) * static_cast<size_t>(tensor.elements()));
+                     at + static_cast<size_t>(piece.first) * static_cast<size_t>(tensor.elements()));
   }
 }
 
-void OpenClBackend::enter_inputs(Lane& lane, const std::vector<InputBuffer>& inputs, int images,
+void OpenClBackend::enter_inputs(Lane& lane, const std::vector<InputBuffer>& inputs, const Piece& piece,
                                  bool is_apart) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const int tensor = model_.inputs[i];
@@ -149,21 +153,57 @@ void OpenClBackend::enter_inputs(Lane& lane, const std::vector<InputBuffer>& inp
       if (!levels_[i])
         levels_[i] = std::make_unique<Levels>(model_.tensor(tensor), *level_rule(model_, i), context_,
                                               programs_, cache_directory_);
-      levels_[i]->executor.prepare(images);
+      levels_[i]->executor.prepare(piece.images);
       levels_[i]->executor.bind_terminals({from}, {to});
-      levels_[i]->executor.enqueue(false, nullptr);
+      levels_[i]->executor.enqueue_first_layer(piece.begin, piece.end);
       levels_[i]->executor.bind_terminals({}, {});  // `to` may be replaced
     } else if (is_apart) {
       copy(context_->queue(), from, to,
-           executor_.storage().image_bytes(tensor) * static_cast<size_t>(images));
+           executor_.storage().image_bytes(tensor) * static_cast<size_t>(piece.images));
     }
   }
 }
 
+int OpenClBackend::pieces_of(const std::vector<InputBuffer>& inputs, int images) const {
+  if (Staging::way_of(context_->device()) == Staging::Way::mapped || !executor_.has_parts_of_first_layer())
+    return 1;
+  size_t bytes = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const loader::Tensor& tensor = model_.tensor(model_.inputs[i]);
+    bytes += inputs[i].is_levels ? static_cast<size_t>(tensor.elements()) : tensor.bytes();
+  }
+  const size_t pieces = std::min<size_t>(bytes * static_cast<size_t>(images) / kWorthPiece, kMostPieces);
+  return std::max(1, std::min(images, static_cast<int>(pieces)));
+}
+
+void OpenClBackend::begin_in_pieces(Lane& lane, const std::vector<InputBuffer>& inputs, int first, int images,
+                                    const Cancellation& cancellation) {
+  make_queues();
+  const cl_command_queue queue = context_->queue(), up = upload_queue_.get();
+  const int pieces = pieces_of(inputs, images);
+  follow(up, queue);  // passes that were begun may read what this overwrites
+  for (int i = 0; i < pieces; ++i) {
+    const Piece piece{first, images, images * i / pieces, images * (i + 1) / pieces};
+    cancellation.check();
+    upload_inputs(lane, up, inputs, piece, false);
+    follow(queue, up);
+    enter_inputs(lane, inputs, piece, false);
+    executor_.enqueue_first_layer(piece.begin, piece.end);
+    check(api().clFlush(queue), "clFlush");
+  }
+}
+
+void OpenClBackend::make_queues() {
+  if (upload_queue_) return;
+  upload_queue_ = context_->new_queue();
+  download_queue_ = context_->new_queue();
+}
+
 void OpenClBackend::upload(const std::vector<InputBuffer>& inputs, int first, int images) {
   std::unique_ptr<Lane> lane = free_lane();
-  upload_inputs(*lane, context_->queue(), inputs, first, images, false);
-  enter_inputs(*lane, inputs, images, false);
+  const Piece all{first, images, 0, images};
+  upload_inputs(*lane, context_->queue(), inputs, all, false);
+  enter_inputs(*lane, inputs, all, false);
   executor_.finish();
   free_lanes_.push_back(std::move(lane));
 }
@@ -176,13 +216,19 @@ void OpenClBackend::forward(const std::vector<InputBuffer>& inputs, const std::v
   std::unique_ptr<Lane> lane = free_lane();
   const cl_command_queue queue = context_->queue();
   in_passes(batch, cancellation, [&](int first, int images) {
-    upload_inputs(*lane, queue, inputs, first, images, false);
-    enter_inputs(*lane, inputs, images, false);
+    const bool is_in_pieces = layer_ms == nullptr && pieces_of(inputs, images) > 1;
+    if (is_in_pieces) {
+      begin_in_pieces(*lane, inputs, first, images, cancellation);
+    } else {
+      const Piece all{first, images, 0, images};
+      upload_inputs(*lane, queue, inputs, all, false);
+      enter_inputs(*lane, inputs, all, false);
+    }
     if (layer_ms != nullptr) {
       const std::vector<double> times = executor_.run_timed(cancellation);
       for (size_t i = 0; i < times.size(); ++i) (*layer_ms)[i] += times[i];
     } else {
-      executor_.enqueue(can_replay_ && begun_ == 0, &cancellation);
+      executor_.enqueue(can_replay_ && begun_ == 0, &cancellation, is_in_pieces ? 1 : 0);
     }
     const auto bytes_of = [&](size_t i) { return executor_.storage().image_bytes(model_.outputs[i]); };
     for (size_t i = 0; i < outputs.size(); ++i)
@@ -216,10 +262,7 @@ std::unique_ptr<Backend::Pass> OpenClBackend::begin_images(const std::vector<Inp
                                                            const std::vector<OutputBuffer>& outputs,
                                                            int first, int images,
                                                            const Cancellation& cancellation) {
-  if (!upload_queue_) {
-    upload_queue_ = context_->new_queue();
-    download_queue_ = context_->new_queue();
-  }
+  make_queues();
   std::vector<OutputBuffer> targets;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const size_t image_bytes = executor_.storage().image_bytes(model_.outputs[i]);
@@ -229,10 +272,11 @@ std::unique_ptr<Backend::Pass> OpenClBackend::begin_images(const std::vector<Inp
   auto pass = std::make_unique<BegunPass>(*this, free_lane(), targets);
   Lane& lane = pass->lane();
   guarded([&] {
-    upload_inputs(lane, up, inputs, first, images, true);
+    const Piece all{first, images, 0, images};
+    upload_inputs(lane, up, inputs, all, true);
     prepare(images);
     follow(queue, up);
-    enter_inputs(lane, inputs, images, true);
+    enter_inputs(lane, inputs, all, true);
     executor_.enqueue(can_replay_ && begun_ == 1, &cancellation);
     for (size_t i = 0; i < targets.size(); ++i)
       copy(queue, executor_.storage().memory(model_.outputs[i]).buffer,

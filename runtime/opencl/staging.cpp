@@ -11,27 +11,19 @@
 namespace phonebit::engine::opencl {
 namespace {
 
-/// Fits the second-level cache, so that values are checked there.
-constexpr size_t kPieceBytes = size_t{512} << 10;
+/// Fits the second-level cache, so that values are checked there. A driver takes as long to enqueue a smaller
+/// one as the bus to copy it.
+constexpr size_t kPieceBytes = size_t{1} << 20;
 
 int pieces_of(size_t bytes) { return static_cast<int>((bytes + kPieceBytes - 1) / kPieceBytes); }
 
 size_t piece_begin(int piece) { return static_cast<size_t>(piece) * kPieceBytes; }
 
-/// Calls copy(piece) for each; few are done before other threads would be awake.
-template <class Copy>
-void for_each_piece(size_t bytes, threads::ThreadPool& pool, const Copy& copy) {
-  constexpr int kWorthWaking = 4;
-  const int pieces = pieces_of(bytes);
-  if (pieces > kWorthWaking) return pool.parallel_for(pieces, copy);
-  for (int piece = 0; piece < pieces; ++piece) copy(piece);
-}
-
-std::byte* map(cl_command_queue queue, cl_mem memory, bool is_blocking, cl_bitfield flags, size_t bytes,
-               cl_event* event) {
+std::byte* map(cl_command_queue queue, cl_mem memory, bool is_blocking, cl_bitfield flags, size_t begin,
+               size_t bytes, cl_event* event) {
   cl_int status = CL_SUCCESS;
-  void* const host = api().clEnqueueMapBuffer(queue, memory, is_blocking ? 1 : 0, flags, 0, bytes, 0, nullptr,
-                                              event, &status);
+  void* const host = api().clEnqueueMapBuffer(queue, memory, is_blocking ? 1 : 0, flags, begin, bytes, 0,
+                                              nullptr, event, &status);
   check(status, "clEnqueueMapBuffer");
   return static_cast<std::byte*>(host);
 }
@@ -62,31 +54,32 @@ void Staging::reserve(size_t bytes) {
   capacity_ = 0;
   memory_ = Handle<cl_mem>();
   memory_ = context_->host_accessible_buffer(bytes, "copies between host and device");
-  host_ = map(context_->queue(), memory_.get(), true, CL_MAP_READ | CL_MAP_WRITE, bytes, nullptr);
+  host_ = map(context_->queue(), memory_.get(), true, CL_MAP_READ | CL_MAP_WRITE, 0, bytes, nullptr);
   capacity_ = bytes;
 }
 
-size_t Staging::upload(cl_command_queue queue, cl_mem to, const std::byte* data, size_t bytes, bool is_f32,
-                       threads::ThreadPool& pool) {
+size_t Staging::upload(cl_command_queue queue, cl_mem to, const std::byte* data, size_t begin, size_t end,
+                       size_t bytes, bool is_f32, threads::ThreadPool& pool) {
   const bool is_mapped = way_ == Way::mapped;
   if (is_mapped)
-    host_ = map(queue, to, true, CL_MAP_WRITE_INVALIDATE_REGION, bytes, nullptr);
+    host_ = map(queue, to, true, CL_MAP_WRITE_INVALIDATE_REGION, begin, end - begin, nullptr);
   else
     reserve(bytes);
-  std::atomic<size_t> first{bytes};
+  std::byte* const host = is_mapped ? host_ : host_ + begin;
+  std::atomic<size_t> first{end};
   std::atomic<cl_int> status{CL_SUCCESS};
-  for_each_piece(bytes, pool, [&](int piece) {
-    const size_t begin = piece_begin(piece), end = std::min(bytes, begin + kPieceBytes);
-    std::memcpy(host_ + begin, data + begin, end - begin);
+  pool.parallel_for(pieces_of(end - begin), [&](int piece) {
+    const size_t place = piece_begin(piece), at = begin + place, size = std::min(end - at, kPieceBytes);
+    std::memcpy(host + place, data + at, size);
     if (is_f32) {
-      const size_t end_value = end / sizeof(float);
+      const size_t end_value = (at + size) / sizeof(float);
       const size_t found =
-          find_not_finite(reinterpret_cast<const float*>(data), begin / sizeof(float), end_value);
+          find_not_finite(reinterpret_cast<const float*>(data), at / sizeof(float), end_value);
       if (found < end_value) threads::keep_least(first, found);
     }
     if (is_mapped) return;
     const cl_int enqueued =
-        api().clEnqueueWriteBuffer(queue, to, 0, begin, end - begin, host_ + begin, 0, nullptr, nullptr);
+        api().clEnqueueWriteBuffer(queue, to, 0, at, size, host + place, 0, nullptr, nullptr);
     threads::keep_least(status, enqueued);  // errors are negative
   });
   if (is_mapped) unmap(queue, to, host_);
@@ -100,7 +93,7 @@ void Staging::download(cl_command_queue queue, cl_mem from, size_t bytes) {
   bytes_ = bytes;
   if (way_ == Way::mapped) {
     Handle<cl_event> event;
-    host_ = map(queue, from, false, CL_MAP_READ, bytes, event.out());
+    host_ = map(queue, from, false, CL_MAP_READ, 0, bytes, event.out());
     arrived_.push_back(std::move(event));
     return;
   }
@@ -116,7 +109,7 @@ void Staging::download(cl_command_queue queue, cl_mem from, size_t bytes) {
 
 void Staging::take(std::byte* data, threads::ThreadPool& pool) {
   std::atomic<cl_int> status{CL_SUCCESS};
-  for_each_piece(bytes_, pool, [&](int piece) {
+  pool.parallel_for(pieces_of(bytes_), [&](int piece) {
     const size_t begin = piece_begin(piece);
     cl_event const event = arrived_[way_ == Way::mapped ? 0 : static_cast<size_t>(piece)].get();
     const cl_int waited = api().clWaitForEvents(1, &event);

@@ -40,7 +40,12 @@ class Executor {
   /// Enqueues all layers. With `can_replay`, through a recorded command buffer where the device has them.
   /// With a cancellation it waits for most of them where they are much work, and throws Error(cancelled)
   /// between two parts of it.
-  void enqueue(bool can_replay, const Cancellation* cancellation);
+  /// Layers before `first_layer` are in the queue already.
+  void enqueue(bool can_replay, const Cancellation* cancellation, size_t first_layer = 0);
+  /// Enqueues the first layer for images [begin, end) of the batch. All of them are enqueued in order.
+  void enqueue_first_layer(int begin, int end);
+  /// Whether the first layer can be enqueued for some images at a time.
+  bool has_parts_of_first_layer() const;
   /// Runs all layers on the profiling queue; returns the milliseconds of each. Throws as enqueue.
   std::vector<double> run_timed(const Cancellation& cancellation);
   /// Runs one layer. Throws as enqueue.

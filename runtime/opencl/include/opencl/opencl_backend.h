@@ -88,12 +88,23 @@ class OpenClBackend final : public Backend {
                                      const Cancellation& cancellation);
   std::unique_ptr<Lane> free_lane();
   cl_mem own_memory(Way& way, size_t bytes);
+  /// Images [begin, end) of a pass over `images` ones, which are the caller's from `first` on.
+  struct Piece {
+    int first, images, begin, end;
+  };
   /// Enqueues copies of all inputs on `queue`: to the network's own memory, or, for levels and where the lane
   /// `is_apart` from it, to the lane's. Throws Error(input) for values that are not finite.
-  void upload_inputs(Lane& lane, cl_command_queue queue, const std::vector<InputBuffer>& inputs, int first,
-                     int images, bool is_apart);
+  void upload_inputs(Lane& lane, cl_command_queue queue, const std::vector<InputBuffer>& inputs,
+                     const Piece& piece, bool is_apart);
   /// Enqueues what brings the inputs in the lane's memory to the network's.
-  void enter_inputs(Lane& lane, const std::vector<InputBuffer>& inputs, int images, bool is_apart);
+  void enter_inputs(Lane& lane, const std::vector<InputBuffer>& inputs, const Piece& piece, bool is_apart);
+  /// Enters inputs and enqueues the first layer, some images at a time, so that it computes while the next ones
+  /// are copied.
+  void begin_in_pieces(Lane& lane, const std::vector<InputBuffer>& inputs, int first, int images,
+                       const Cancellation& cancellation);
+  /// In how many pieces; 1: it is better to copy all at once.
+  int pieces_of(const std::vector<InputBuffer>& inputs, int images) const;
+  void make_queues();
   void upload(const std::vector<InputBuffer>& inputs, int first, int images);
 
   const loader::Model& model_;

@@ -23,11 +23,12 @@ class Staging {
   Staging(Staging&&) noexcept = default;
   Staging& operator=(Staging&&) = delete;
 
-  /// Enqueues the copy of `bytes` bytes to a buffer; `data` was read when this returns. Returns the index of
-  /// the first value that is not finite where the data `is_f32`; no such value: at least bytes / 4. What was
-  /// uploaded before must have arrived.
-  size_t upload(cl_command_queue queue, cl_mem to, const std::byte* data, size_t bytes, bool is_f32,
-                threads::ThreadPool& pool);
+  /// Enqueues the copy of bytes [begin, end) of `data` to the same place in a buffer; they were read when this
+  /// returns. Returns the index of the first value of them that is not finite where the data `is_f32`; no such
+  /// value: at least end / 4. What was uploaded from there before must have arrived; of data that come in several
+  /// parts, all lie in the first `bytes`.
+  size_t upload(cl_command_queue queue, cl_mem to, const std::byte* data, size_t begin, size_t end,
+                size_t bytes, bool is_f32, threads::ThreadPool& pool);
   /// Enqueues the copy of a buffer's begin, which take() then waits for.
   void download(cl_command_queue queue, cl_mem from, size_t bytes);
   void take(std::byte* data, threads::ThreadPool& pool);
