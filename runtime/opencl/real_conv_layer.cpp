@@ -36,6 +36,13 @@ std::vector<float> transposed(const std::vector<float>& filters, size_t channels
   return result;
 }
 
+/// Libraries for phones leave out the kernels of tensor cores.
+#ifdef PHONEBIT_FOR_PHONES
+constexpr bool kHasTensorCores = false;
+#else
+constexpr bool kHasTensorCores = true;
+#endif
+
 /// What the lanes of a warp load, chunk by chunk, as conv2d_f32_mma.cl and conv2d_u8_mma.cl deal elements to lanes
 /// and filters to columns: the kernels' `@weights mma of halves` and `mma of bytes`, as floats.
 std::vector<float> dealt(const std::vector<float>& weights, size_t filters, size_t tile, size_t ways) {
@@ -96,7 +103,7 @@ class FloatConvBuilder {
 
 Layer build_float(const BuildContext& build, const Op& op, const KernelChoice& choice) {
   FloatConvBuilder builder(build, op, choice);
-  if (choice.kernel == "conv2d_f32_mma") return builder.build_mma();
+  if (kHasTensorCores && choice.kernel == "conv2d_f32_mma") return builder.build_mma();
   const bool is_canonical = choice.kernel == "conv2d_f32_dot" || choice.kernel == "conv2d_f32_grouped";
   return is_canonical ? builder.build_canonical() : builder.build_tiled();
 }
@@ -153,7 +160,7 @@ Layer build_u8(const BuildContext& build, const Op& op, const KernelChoice& choi
   if (choice.kernel == "conv2d_u8_direct") {
     arguments = {input_of(op), layer.upload(weights.words(), weights.count * sizeof(uint32_t), "weights"),
                  table};
-  } else if (choice.kernel == "conv2d_u8_mma") {
+  } else if (kHasTensorCores && choice.kernel == "conv2d_u8_mma") {
     const auto tile = static_cast<size_t>(choice.parameter("TILE_FILTERS"));
     arguments = {input_of(op),
                  layer.upload(mma_bytes(shape, float_weights(build.model, op), tile), "weights"), table};

@@ -15,6 +15,15 @@ namespace {
 /// one as the bus to copy it.
 constexpr size_t kPieceBytes = size_t{1} << 20;
 
+/// Libraries for phones, whose GPUs share the host's memory, have no other way: elsewhere it is only slower.
+bool is_mapped_way([[maybe_unused]] Staging::Way way) {
+#ifdef PHONEBIT_FOR_PHONES
+  return true;
+#else
+  return way == Staging::Way::mapped;
+#endif
+}
+
 int pieces_of(size_t bytes) { return static_cast<int>((bytes + kPieceBytes - 1) / kPieceBytes); }
 
 size_t piece_begin(int piece) { return static_cast<size_t>(piece) * kPieceBytes; }
@@ -33,6 +42,10 @@ void unmap(cl_command_queue queue, cl_mem memory, void* host) {
 }
 
 }  // namespace
+
+Staging::Way Staging::way_of(const Device& device) {
+  return is_mapped_way(device.has_unified_memory ? Way::mapped : Way::pinned) ? Way::mapped : Way::pinned;
+}
 
 Staging::Staging(std::shared_ptr<Context> context, Way way) : context_(std::move(context)), way_(way) {}
 
@@ -60,7 +73,7 @@ void Staging::reserve(size_t bytes) {
 
 size_t Staging::upload(cl_command_queue queue, cl_mem to, const std::byte* data, size_t begin, size_t end,
                        size_t bytes, bool is_f32, threads::ThreadPool& pool) {
-  const bool is_mapped = way_ == Way::mapped;
+  const bool is_mapped = is_mapped_way(way_);
   if (is_mapped)
     host_ = map(queue, to, true, CL_MAP_WRITE_INVALIDATE_REGION, begin, end - begin, nullptr);
   else
@@ -91,7 +104,7 @@ void Staging::download(cl_command_queue queue, cl_mem from, size_t bytes) {
   queue_ = queue;
   from_ = from;
   bytes_ = bytes;
-  if (way_ == Way::mapped) {
+  if (is_mapped_way(way_)) {
     Handle<cl_event> event;
     host_ = map(queue, from, false, CL_MAP_READ, 0, bytes, event.out());
     arrived_.push_back(std::move(event));
@@ -111,13 +124,13 @@ void Staging::take(std::byte* data, threads::ThreadPool& pool) {
   std::atomic<cl_int> status{CL_SUCCESS};
   pool.parallel_for(pieces_of(bytes_), [&](int piece) {
     const size_t begin = piece_begin(piece);
-    cl_event const event = arrived_[way_ == Way::mapped ? 0 : static_cast<size_t>(piece)].get();
+    cl_event const event = arrived_[is_mapped_way(way_) ? 0 : static_cast<size_t>(piece)].get();
     const cl_int waited = api().clWaitForEvents(1, &event);
     threads::keep_least(status, waited);
     if (waited == CL_SUCCESS) std::memcpy(data + begin, host_ + begin, std::min(bytes_ - begin, kPieceBytes));
   });
   arrived_.clear();
-  if (way_ == Way::mapped) unmap(queue_, from_, host_);
+  if (is_mapped_way(way_)) unmap(queue_, from_, host_);
   check(status.load(), "clWaitForEvents");
 }
 

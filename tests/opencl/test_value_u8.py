@@ -102,7 +102,8 @@ def check(
         inputs = [x, pack_bits(signs)]
     if not threshold:
         scale, bias = RNG.standard_normal((2, layer.out_c), np.float32)
-        sink = Sink(layer, bits=tile[1] >= (32 if kernel == "conv2d_u8_mma" else 8)).scale_bias(scale, bias)
+        least = 32 if kernel == "conv2d_u8_mma" else 8
+        sink = Sink(layer, bits=tile[1] >= least).scale_bias(scale, bias)
         dummy = np.zeros(1, np.int32)
         assert_layer(kernel, sink, acc.astype(np.float32), defines, [*inputs, dummy])
         return

@@ -16,7 +16,7 @@ namespace phonebit::engine::opencl {
 class Staging {
  public:
   enum class Way { pinned, mapped };
-  static Way way_of(const Device& device) { return device.has_unified_memory ? Way::mapped : Way::pinned; }
+  static Way way_of(const Device& device);
 
   Staging(std::shared_ptr<Context> context, Way way);
   ~Staging();
