@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "opencl/cl_functions.h"
@@ -22,14 +23,18 @@ TEST_CASE("what is uploaded comes back, in pieces and by several threads") {
   for (const Staging::Way way : {Staging::Way::pinned, Staging::Way::mapped}) {
     Staging up(context, way), down(context, way);
     for (const size_t bytes :
-         {size_t{1}, size_t{512} << 10, (size_t{512} << 10) + 3, size_t{5000001}, size_t{7}}) {
+         {size_t{1}, size_t{1} << 20, (size_t{1} << 20) + 3, size_t{5000001}, size_t{7}}) {
       CAPTURE(static_cast<int>(way));
       CAPTURE(bytes);
       const Handle<cl_mem> buffer = context->buffer(bytes, nullptr, "test");
       std::vector<std::byte> data(bytes), back(bytes);
       for (std::byte& byte : data) byte = static_cast<std::byte>(random());
       const std::vector<std::byte> sent = data;
-      CHECK(up.upload(context->queue(), buffer.get(), data.data(), bytes, false, pool) == bytes);
+      const size_t middle = bytes / 3;  // two parts, the first of them perhaps empty
+      for (const auto& [begin, end] : {std::pair{size_t{0}, middle}, std::pair{middle, bytes}})
+        if (begin < end)
+          CHECK(up.upload(context->queue(), buffer.get(), data.data(), begin, end, bytes, false, pool) ==
+                end);
       std::fill(data.begin(), data.end(), std::byte{0});  // it was read
       down.download(context->queue(), buffer.get(), bytes);
       down.take(back.data(), pool);
@@ -51,8 +56,9 @@ TEST_CASE("the first value that is not finite is found while values are copied")
     std::vector<float> values(kCount, 1.5f);
     const auto first_bad = [&] {
       Staging staging(context, way);
-      const size_t at = staging.upload(context->queue(), buffer.get(),
-                                       reinterpret_cast<const std::byte*>(values.data()), kBytes, true, pool);
+      const size_t at =
+          staging.upload(context->queue(), buffer.get(), reinterpret_cast<const std::byte*>(values.data()), 0,
+                         kBytes, kBytes, true, pool);
       check(api().clFinish(context->queue()), "clFinish");
       return at;
     };
