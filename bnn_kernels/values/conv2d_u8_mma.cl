@@ -1,5 +1,6 @@
-// @kernel   conv2d_u8_mma   convolution of u8 pixels with weights of +1/-1 on NVIDIA's tensor cores; a warp holds TILE_PIXELS x TILE_FILTERS sums
-// @math     acc = INPUT_MUL (sum of w x) + INPUT_ADD (sum of w), both over taps inside the map; THRESHOLD: bit = acc >= table[c]
+// @kernel   conv2d_u8_mma   u8 pixels times weights of +1/-1 on tensor cores; a warp holds TILE_PIXELS x TILE_FILTERS sums
+// @math     acc = INPUT_MUL (sum of w x) + INPUT_ADD (sum of w) over taps inside the map;
+//     THRESHOLD: bit = acc >= table[c]
 // @args     int first_pixel, int end_pixel, uchar* input, uint* weights, int* table, SINK
 // @weights  mma of bytes
 // @geometry global = (32 * roundup(ceil(pixels / TILE_PIXELS), WARPS), ceil(channels / TILE_FILTERS)), local = (32 * WARPS, 1)
@@ -7,8 +8,8 @@
 // @tune     TILE_PIXELS {16,32,64} = 32   output pixels a warp
 // @tune     TILE_FILTERS {16,32,64} = 32   filters a warp
 // @tune     WARPS {1,2,4} = 2   warps a group
-// @requires nvidia, compute capability 8.0; GROUPS == 1; DILATION_W == 1; KERNEL_W * IN_C >= 8; TILE_PIXELS * TILE_FILTERS <= 2048;
-//           TILE_FILTERS >= 32 where HAS_BITS or THRESHOLD
+// @requires nvidia, compute capability 8.0; GROUPS == 1; DILATION_W == 1; KERNEL_W * IN_C >= 8;
+//     TILE_PIXELS * TILE_FILTERS <= 2048; TILE_FILTERS >= 32 where HAS_BITS or THRESHOLD
 // @ref      CONV2D of u8   @source own
 #define TILE_CHANNELS (TILE_FILTERS / 4)
 #define SPLIT 1
