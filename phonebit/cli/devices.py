@@ -19,6 +19,7 @@ from phonebit.devices.runtime import (
     serving_isa,
     usable_cores,
 )
+from phonebit.devices.thread_count import default_threads
 from phonebit.devices.tuning_store import cache_folder
 from phonebit.display import bytes_text
 from phonebit.display import escape_markup as escape
@@ -56,6 +57,7 @@ def machine() -> dict[str, Any]:
     return {
         "machine": platform.machine(),
         "cores": usable_cores(),
+        "default_threads": asdict(default_threads()),
         "isas": [asdict(isa) for isa in known],
         "serving": serving_isa(known),
         "forced_by_environment": forced_isa(),
@@ -75,6 +77,8 @@ def _describe(device: _runtime.OpenClDevice) -> dict[str, Any]:
 
 def _print(console: Console, document: dict[str, Any]) -> None:
     console.print(f"[bold]cpu[/]  {document['machine']}, {document['cores']} usable cores")
+    default = document["default_threads"]
+    console.print(f"  threads by default: {default['threads']} ({escape(default['reason'])})")
     console.print(_isa_table(document))
     for line in document["opencl_error"].splitlines():
         console.print(f"[bold]gpu[/]  {escape(line.strip())}", soft_wrap=True)

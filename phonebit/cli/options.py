@@ -13,7 +13,10 @@ ForceOption = Annotated[
     bool, typer.Option("--force", help="Replace an existing file of another kind.")
 ]
 ThreadsOption = Annotated[
-    int, typer.Option("--threads", min=0, metavar="N", help="CPU threads; 0: one per usable core.")
+    int,
+    typer.Option(
+        "--threads", min=0, metavar="N", help="CPU threads; 0: the number in `phonebit devices`."
+    ),
 ]
 DeviceOption = Annotated[
     str,

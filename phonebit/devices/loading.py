@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from phonebit.compiled import load_runtime
 from phonebit.devices.kernel_presets import KERNELS, Kernels, preset_lines
 from phonebit.devices.target import Target, find_target
+from phonebit.devices.thread_count import default_threads
 from phonebit.devices.tuning_store import cache_folder, stored_tuning, tuning_file
 from phonebit.errors import DeviceError, InputError, PhoneBitWarning
 
@@ -53,13 +54,19 @@ class EngineOptions:
     max_work: float = 0.0
     kernels: Kernels = "tuned"
 
+    def thread_count(self) -> int:
+        """Threads to ask the runtime for; 0: one for each of the chosen ``cores``."""
+        if self.threads or self.cores != "any":
+            return self.threads
+        return min(default_threads().threads, MAX_THREADS)
+
     def check(self) -> None:
         """Raises InputError if one is out of range."""
         if not 0 <= self.threads <= MAX_THREADS:
             raise InputError(
                 "number of threads out of range",
                 where="threads",
-                expected=f"0 (all cores) to {MAX_THREADS}",
+                expected=f"0 (what `phonebit devices` says) to {MAX_THREADS}",
                 got=self.threads,
             )
         for name, limit in (
@@ -136,7 +143,7 @@ def _open(path: Path, target: Target, options: EngineOptions, notes: list[str]) 
     def construct(tuning: str) -> _runtime.Network:
         engine: _runtime.Network = load_runtime().Network(
             str(path),
-            threads=options.threads,
+            threads=options.thread_count(),
             device=target.device,
             precision=options.precision,
             tuning=tuning,

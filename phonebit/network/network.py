@@ -94,7 +94,9 @@ class Network(NetworkLayers):
                 device and the CPU together, as a plan says (docs/coexecution.md); a
                 ``pyopencl.Device``, a ``Context`` with one device, or an in-order ``CommandQueue``,
                 on which the network then works.
-            threads: CPU threads of an inference; 0: one per usable processor.
+            threads: CPU threads of an inference; 0: one for each of the chosen ``cores``, with
+                "any" one per usable core but no more than the CPU quota of the control group and
+                OMP_NUM_THREADS allow (``phonebit devices`` tells the number and its reason).
             precision: "exact": float32, binary layers with the same bits everywhere; "f16": an
                 OpenCL device keeps float tensors in half precision and multiplies halves in
                 full-precision layers if the file stores their weights as F16 or I8 (the CPU stays

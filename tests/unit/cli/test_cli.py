@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from phonebit import Network
 from phonebit.converter.reader import read_graph
 from phonebit.converter.writer import to_bytes
 from phonebit.format.reader import read_contents
@@ -262,6 +263,17 @@ def test_devices_name_the_serving_isa(cli: Cli, monkeypatch: pytest.MonkeyPatch)
     forced = cli("devices", "--json").document
     assert (forced["serving"], forced["forced_by_environment"]) == ("scalar", "scalar")
     assert "forced by PHONEBIT_CPU" in cli("devices").out
+
+
+def test_threads_by_default_are_those_that_devices_tell(
+    cli: Cli, u8_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    told = cli("devices", "--json").document["default_threads"]
+    assert told["threads"] == 1
+    assert told["reason"] in cli("devices").out
+    assert Network.load(u8_file, "cpu").threads == 1
+    assert Network.load(u8_file, "cpu", threads=2).threads == 2
 
 
 def test_devices_refuse_an_unknown_forced_isa(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
