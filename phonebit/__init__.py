@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from phonebit.evaluation.evaluate import evaluate
     from phonebit.images.preprocessing import Preprocessing
     from phonebit.network import Network
-    from phonebit.planner.api import collect
+    from phonebit.planner.cost_models import collect
     from phonebit.planner.planning_files import plan
 
     __version__: str
@@ -63,7 +63,7 @@ __all__ = [
 _HOMES = {
     "Network": "phonebit.network",
     "Preprocessing": "phonebit.images.preprocessing",
-    "collect": "phonebit.planner.api",
+    "collect": "phonebit.planner.cost_models",
     "convert": "phonebit.converter.convert",
     "evaluate": "phonebit.evaluation.evaluate",
     "plan": "phonebit.planner.planning_files",

@@ -129,7 +129,7 @@ def _read_back(folder: Path, results: Path, samples: Path) -> CollectionReport:
 
 
 def _collect(samples: Path, opencl: str, plan: CollectionPlan) -> CollectionReport:
-    from phonebit.planner.api import collect as collect_samples
+    from phonebit.planner.cost_models import collect as collect_samples
 
     with progress("measuring", plan.rounds * plan.layers * len(plan.threads)) as advance:
         return collect_samples(samples, plan, device=opencl, progress=advance)

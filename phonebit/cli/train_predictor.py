@@ -15,7 +15,7 @@ from phonebit.cli.options import ForceOption, JsonOption
 from phonebit.display import escape_markup as escape
 
 if TYPE_CHECKING:
-    from phonebit.planner.api import TrainingReport
+    from phonebit.planner.cost_models import TrainingReport
     from phonebit.planner.predict.evaluation import Accuracy
 
 
@@ -37,7 +37,7 @@ def train_predictor(
     A fifth of the layers is held out to report the accuracy. The cost model
     that is written is fitted on all of them.
     """
-    from phonebit.planner.api import train
+    from phonebit.planner.cost_models import train
 
     with progress("training", None, quiet=as_json) as advance:
         report = train(samples, output_path, replace_any=force, progress=advance)

@@ -45,7 +45,7 @@ def test_the_facts_are_those_that_phonebit_collect_finds(
     bench: Program, gpu_orders: Path, tmp_path: Path
 ) -> None:
     from phonebit.devices.opencl import opencl_devices
-    from phonebit.planner.api import facts_here
+    from phonebit.planner.cost_models import facts_here
 
     assert bench("--collect", gpu_orders).code == 0
     name = json.loads((gpu_orders / RESULTS_FILE).read_text().splitlines()[0])["gpu"]["name"]

@@ -15,7 +15,7 @@ import phonebit.devices.opencl
 from phonebit.devices.loading import EngineOptions
 from phonebit.devices.tuning_store import store_tuning
 from phonebit.errors import DeviceError, InputError
-from phonebit.planner import OutputPart, Processor, api
+from phonebit.planner import OutputPart, Processor, cost_models
 from phonebit.planner.measure import engines
 from phonebit.planner.measure.collect import collect_here
 from phonebit.planner.measure.engines import PROBE
@@ -267,7 +267,7 @@ def made_up_network(monkeypatch: pytest.MonkeyPatch) -> MadeUpDevice:
     key = phonebit.devices.opencl.device_key(gpu)
     store_tuning(key, TUNING)  # in these tests' own cache folder
     monkeypatch.setattr(engines, "open_engine", open_engine)
-    monkeypatch.setattr(api, "opencl_device", lambda _name: gpu)
+    monkeypatch.setattr(cost_models, "opencl_device", lambda _name: gpu)
     return made_up
 
 

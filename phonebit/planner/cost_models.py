@@ -1,4 +1,4 @@
-"""Collecting and training as one call each: what the command line does."""
+"""A device's cost models in two calls: samples are collected, and models trained from them."""
 
 from __future__ import annotations
 
