@@ -22,6 +22,7 @@ from phonebit.format.records import (
     DataType,
     OpKind,
     SectionKind,
+    StepKind,
 )
 
 Records = NDArray[np.void]
@@ -120,6 +121,18 @@ class FileContents:
         output = int(op["value_output"])
         tensor = self.tensors[output if output != NONE else int(op["bits_output"])]
         return int(tensor["height"]), int(tensor["width"]), int(tensor["channels"])
+
+    def operands_of(self, op: np.void | NDArray[np.void]) -> tuple[int, ...]:
+        """The tensors that an op reads through its window."""
+        begin, count = int(op["operand_begin"]), int(op["operand_count"])
+        return tuple(self.operands[begin : begin + count].tolist())
+
+    def step_tensors_of(self, op: np.void | NDArray[np.void]) -> tuple[int, ...]:
+        """The tensors that an op's steps add or multiply, pixel by pixel."""
+        begin, count = int(op["step_begin"]), int(op["step_count"])
+        reading = (StepKind.ADD, StepKind.MULTIPLY)
+        steps = self.steps[begin : begin + count]
+        return tuple(int(step["tensor"]) for step in steps if int(step["kind"]) in reading)
 
     @staticmethod
     def outputs_of(op: np.void | NDArray[np.void]) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import median
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from phonebit.planner.measure.measuring import PassTimes
 from phonebit.planner.plan.execution_plan import ExecutionPlan, Processor
@@ -162,11 +162,8 @@ class PassCheck:
         return {**asdict(self), "home": self.home.name.lower(), "error": self.error}
 
 
-class Passes(Protocol):
-    """Times passes of plans, in turns."""
-
-    def __call__(self, plans: Sequence[ExecutionPlan], /) -> list[PassTimes]:
-        """Of each plan."""
+Passes = Callable[[Sequence[ExecutionPlan]], list[PassTimes]]
+"""Times passes of plans, in turns."""
 
 
 def plan_in_network(

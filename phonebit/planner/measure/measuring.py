@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from phonebit.planner.measure.engines import PROBE
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
@@ -12,24 +12,6 @@ from phonebit.planner.predict.samples import usual_us
 
 if TYPE_CHECKING:
     from phonebit import _runtime
-
-
-class Timed(Protocol):
-    """Times of both processors, measured together."""
-
-    def least(self, other: Self, /) -> Self:
-        """The less disturbed."""
-
-    def at_usual_speed(self, cpu_slowness: float, gpu_slowness: float) -> Self:
-        """The times of processors that were not slower than they usually are.
-
-        Args:
-            cpu_slowness: How many times as long as usual the CPU took for all it did.
-            gpu_slowness: The GPU.
-        """
-
-
-AnyTimes = TypeVar("AnyTimes", bound=Timed)
 
 
 class LayerTimes(NamedTuple):
@@ -54,7 +36,14 @@ class LayerTimes(NamedTuple):
         return LayerTimes(*map(min, self, other))
 
     def at_usual_speed(self, cpu_slowness: float, gpu_slowness: float) -> LayerTimes:
-        """Likewise; the total is as slow as who took longer."""
+        """The times of processors that were not slower than they usually are.
+
+        The total is as slow as who took longer.
+
+        Args:
+            cpu_slowness: How many times as long as usual the CPU took for all it did.
+            gpu_slowness: The GPU.
+        """
         slowness = cpu_slowness if self.cpu_us > self.gpu_us else gpu_slowness
         return LayerTimes(
             self.total_us / slowness, self.cpu_us / cpu_slowness, self.gpu_us / gpu_slowness
@@ -91,6 +80,9 @@ class PassTimes(NamedTuple):
             tuple(us / cpu_slowness for us in self.cpu_us),
             tuple(us / gpu_slowness for us in self.gpu_us),
         )
+
+
+AnyTimes = TypeVar("AnyTimes", LayerTimes, PassTimes)
 
 
 def measure_parts(

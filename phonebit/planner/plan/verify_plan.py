@@ -11,7 +11,7 @@ from typing import Final, NoReturn
 
 from phonebit.errors import InputError
 from phonebit.format.contents import FileContents
-from phonebit.format.records import OpKind, StepKind
+from phonebit.format.records import OpKind
 from phonebit.planner.plan.execution_plan import ExecutionPlan, OutputPart, PlannedPart, Processor
 from phonebit.planner.plan.operators import CUTS, ROWS_READ
 
@@ -217,8 +217,6 @@ class _Verifier:
 
 def _layer(contents: FileContents, index: int) -> _Layer:
     op = contents.ops[index]
-    first, count = int(op["operand_begin"]), int(op["operand_count"])
-    first_step, steps = int(op["step_begin"]), int(op["step_count"])
     outputs = contents.outputs_of(op)
     out = contents.tensors[outputs[0]]
     return _Layer(
@@ -227,12 +225,8 @@ def _layer(contents: FileContents, index: int) -> _Layer:
         OpKind(int(op["kind"])),
         int(out["height"]),
         int(out["channels"]),
-        tuple(int(tensor) for tensor in contents.operands[first : first + count]),
-        tuple(
-            int(step["tensor"])
-            for step in contents.steps[first_step : first_step + steps]
-            if int(step["kind"]) in (StepKind.ADD, StepKind.MULTIPLY)
-        ),
+        contents.operands_of(op),
+        contents.step_tensors_of(op),
         outputs,
         int(op["groups"]),
         (int(op["kernel_h"]), int(op["stride_h"]), int(op["dilation_h"]), int(op["pad_top"])),

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from phonebit.format.contents import FileContents
-from phonebit.format.records import NONE, DataType, OpKind, StepKind, ThresholdKind
+from phonebit.format.records import NONE, DataType, OpKind, ThresholdKind
 from phonebit.planner.plan.execution_plan import WORD_CHANNELS, OutputPart
 
 TYPE_BITS: Final = {
@@ -18,7 +16,6 @@ TYPE_BITS: Final = {
 _WINDOW_FIELDS: Final = (
     "kernel_h", "kernel_w", "stride_h", "stride_w", "dilation_h", "dilation_w", "groups",
 )  # fmt: skip
-_READING: Final = (StepKind.ADD, StepKind.MULTIPLY)
 _CONVOLUTIONS: Final = frozenset({"binary_conv2d", "binary_depthwise_conv2d", "conv2d"})
 
 
@@ -78,7 +75,7 @@ class LayerShape:
     def of(cls, contents: FileContents, index: int) -> LayerShape:
         """An op of a file."""
         op = contents.ops[index]
-        operands = [contents.tensors[tensor] for tensor in operands_of(contents, op)]
+        operands = [contents.tensors[tensor] for tensor in contents.operands_of(op)]
         writes = {side: int(op[f"{side}_output"]) for side in ("value", "bits")}
         out = contents.tensors[max(writes.values())]  # where both are, they have one shape
         constant = int(op["weights"])
@@ -101,7 +98,7 @@ class LayerShape:
             bits=writes["bits"] != NONE,
             thresholds=int(op["threshold_kind"]) == ThresholdKind.I32,
             steps=int(op["step_count"]),
-            step_tensors=len(step_tensors_of(contents, op)),
+            step_tensors=len(contents.step_tensors_of(op)),
             weight_bits=0 if weights is None else TYPE_BITS[DataType(int(weights))],
             input_add=int(op["input_add"]) if kind == OpKind.CONV2D else 0,
             planes=int(op["planes"]) if kind == OpKind.BIT_PLANES else 1,
@@ -191,16 +188,3 @@ class LayerShape:
         if not self.is_convolution:
             return 0.0
         return part.channels * self.taps * self.weight_bits / 8
-
-
-def operands_of(contents: FileContents, op: np.void) -> tuple[int, ...]:
-    """The tensors that an op reads through its window."""
-    begin, count = int(op["operand_begin"]), int(op["operand_count"])
-    return tuple(contents.operands[begin : begin + count].tolist())
-
-
-def step_tensors_of(contents: FileContents, op: np.void) -> tuple[int, ...]:
-    """The tensors that an op's steps add or multiply, pixel by pixel."""
-    begin, count = int(op["step_begin"]), int(op["step_count"])
-    steps = contents.steps[begin : begin + count]
-    return tuple(int(step["tensor"]) for step in steps if int(step["kind"]) in _READING)

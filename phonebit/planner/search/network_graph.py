@@ -10,12 +10,7 @@ from phonebit.format.contents import FileContents
 from phonebit.format.records import DataType, OpKind
 from phonebit.planner.plan.execution_plan import OutputPart, Shape
 from phonebit.planner.plan.operators import CUTS, ROWS_READ
-from phonebit.planner.predict.layer_shape import (
-    TYPE_BITS,
-    LayerShape,
-    operands_of,
-    step_tensors_of,
-)
+from phonebit.planner.predict.layer_shape import TYPE_BITS, LayerShape
 
 RowRange = tuple[int, int]
 """First row, and the row behind the last."""
@@ -167,7 +162,7 @@ def _layer(contents: FileContents, index: int) -> GraphLayer:
         contents.name(int(op["name_offset"])),
         OpKind(int(op["kind"])),
         LayerShape.of(contents, index),
-        operands_of(contents, op),
-        step_tensors_of(contents, op),
+        contents.operands_of(op),
+        contents.step_tensors_of(op),
         contents.outputs_of(op),
     )
