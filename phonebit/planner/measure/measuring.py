@@ -154,12 +154,13 @@ class NoiseProbe:
         def turn() -> tuple[LayerTimes, list[AnyTimes]]:
             return self.layer(), [measure() for measure in measures]
 
+        begin = time.monotonic()
+        probe, times = turn()
+
         def least_with_another() -> tuple[LayerTimes, list[AnyTimes]]:
             now, new = turn()
             return probe.least(now), [a.least(b) for a, b in zip(times, new, strict=True)]
 
-        begin = time.monotonic()
-        probe, times = turn()
         for _ in range(turns - 1):
             probe, times = least_with_another()
         self.learn(probe)
