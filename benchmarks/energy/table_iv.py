@@ -52,7 +52,7 @@ def measure_row(row: Row) -> dict[str, Any]:
 def _phonebit(row: Row) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"{row.network}.pbit"
-        build(row.network, file, float_weights=row.float_weights)
+        build(row.network, file)
         network = phonebit.Network.load(file, device=row.device, precision=row.precision)
     inputs = random_inputs(network.inputs, row.batch)
 
@@ -132,7 +132,6 @@ def main() -> int:
     parser.add_argument("--networks", nargs="+", default=NETWORKS, metavar="NAME")
     parser.add_argument("--batches", nargs="+", type=int, default=[1], metavar="N")
     parser.add_argument("--precision", choices=("exact", "f16"), default="exact")
-    parser.add_argument("--float-weights", choices=("f32", "f16"), default="f32")
     parser.add_argument("--seconds", type=float, default=3.0, help="least length of a window")
     parser.add_argument("--source", default="auto", help="as `phonebit devices` lists them")
     parser.add_argument("--no-twin", action="store_true", help="without PyTorch's float twins")
@@ -142,10 +141,7 @@ def main() -> int:
     if options.row:
         print(json.dumps(measure_row(Row(**options.row))))
         return 0
-    shared = {
-        name: getattr(options, name)
-        for name in ("device", "precision", "float_weights", "seconds", "source")
-    }
+    shared = {name: getattr(options, name) for name in ("device", "precision", "seconds", "source")}
     document: dict[str, Any] = {
         "context": run_context(options.device),
         "command": sys.argv[1:],

@@ -43,20 +43,16 @@ def chosen_contenders(subject: Subject, engines: Sequence[str]) -> list[Contende
     return [each for each in every if not engines or each.engine in engines or each is OURS]
 
 
-def say(text: str) -> None:
-    """Progress, beside the results."""
-    print(text, file=sys.stderr, flush=True)
-
-
 def report(entry: dict[str, Any], title: str) -> None:
-    """One case in a line, and what failed in it."""
-    say(
+    """One case in a line, and what failed in it, beside the results."""
+    lines = [
         f"{title}, {entry['threads']} threads, batch {entry['batch']}: "
         f"{entry['quiet_rounds']} of {entry['rounds']} rounds quiet"
-    )
+    ]
     for row in entry["rows"]:
         if "reason" in row:
-            say(f"  {row['title']} {row['precision']} failed: {row['reason']}")
+            lines.append(f"  {row['title']} {row['precision']} failed: {row['reason']}")
+    print(*lines, sep="\n", file=sys.stderr, flush=True)
 
 
 def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:

@@ -27,7 +27,6 @@ from benchmarks.markdown_table import markdown_table
 from benchmarks.phones.blocks import blocks_of_a_pass, readable
 from benchmarks.phones.cores import ALIKE, CORES, Core, core_of
 from benchmarks.phones.cycles import Weigher
-from benchmarks.records import write_results
 
 PROGRAM = Path("build/a64/runtime/tools/phonebit_bench")
 
@@ -48,9 +47,7 @@ def main() -> None:
     parser.add_argument(
         "--cores", default="a53,a72,n1,kryo", help=f"of {','.join((*CORES, *ALIKE))}"
     )
-    parser.add_argument("--emulate", help="a CPU of qemu for all cores, to count its kernels there")
     parser.add_argument("--functions", type=int, default=20, help="how many are shown")
-    parser.add_argument("--json", type=Path, help="also write all functions to this file")
     arguments = parser.parse_args()
     command = (
         bench_command(arguments.program, arguments.network)
@@ -60,17 +57,13 @@ def main() -> None:
     emulated: dict[str, dict[str, Core]] = defaultdict(dict)
     for name in arguments.cores.split(","):
         core = core_of(name)
-        emulated[arguments.emulate or core.emulated][name] = core
-    documents = []
+        emulated[core.emulated][name] = core
     for cpu, cores in emulated.items():
         weigher = Weigher(core.model for core in cores.values())
         found = weigher.by_function(blocks_of_a_pass(command, cpu))
         names = dict(zip(found, readable(list(found)), strict=True))
         rows = sorted(((names[key], row) for key, row in found.items()), key=lambda row: -row[1][0])
         _print(cpu, list(cores), rows, arguments.functions)
-        documents.append({"emulated": cpu, "cores": list(cores), "functions": dict(rows)})
-    if arguments.json:
-        write_results(arguments.json, {"measured": False, "counts": documents})
 
 
 def _print(cpu: str, cores: list[str], rows: list[tuple[str, list[float]]], count: int) -> None:

@@ -20,6 +20,7 @@ from typing import Final
 from benchmarks.command_line import parser_of
 from benchmarks.phones.blocks import blocks_of_a_pass
 from benchmarks.records import ROOT, write_results
+from phonebit.devices.environment import commit
 from phonebit.format.reader import read_contents
 from phonebit.format.records import DataType
 from phonebit.format.writer import file_bytes
@@ -97,15 +98,12 @@ def main() -> None:
         [arguments.qemu, "-version"], capture_output=True, text=True, check=True
     )
     emulator = version.stdout.split("(")[0].removeprefix("qemu-aarch64 version").strip()
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
-    ).stdout.strip()
     write_results(
         arguments.output,
         {
             "measured": False,
             "qemu": emulator,
-            "commit": commit,
+            "commit": commit(),
             "networks": networks,
             "layers": layers,
         },
