@@ -62,17 +62,15 @@ std::string adreno_family(const std::string& name, const std::string& version) {
 /// Arm's model numbers do not sort by architecture.
 std::string mali_family(const std::string& name) {
   if (!digits_after(name, "mali-t").empty()) return "midgard";
-  static const std::pair<const char*, const char*> models[] = {
-      {"31", "bifrost"},  {"51", "bifrost"},  {"52", "bifrost"},  {"71", "bifrost"},  {"72", "bifrost"},
-      {"76", "bifrost"},  {"57", "valhall"},  {"68", "valhall"},  {"77", "valhall"},  {"78", "valhall"},
-      {"310", "valhall"}, {"510", "valhall"}, {"610", "valhall"}, {"710", "valhall"}, {"615", "valhall"},
-      {"715", "valhall"}, {"620", "mali5"},   {"720", "mali5"},   {"625", "mali5"},   {"725", "mali5"},
-      {"925", "mali5"},   {"1", "mali5"}};
+  static const std::pair<const char*, const char*> families[] = {
+      {" 31 51 52 71 72 76 ", "bifrost"},
+      {" 57 68 77 78 310 510 610 710 615 715 ", "valhall"},
+      {" 620 720 625 725 925 1 ", "mali5"}};
   std::string model = digits_after(name, "mali-g");
   if (model.empty()) model = digits_after(name, "immortalis-g");
   if (model.empty()) model = digits_after(name, "mali g");
-  for (const auto& [number, family] : models) {
-    if (model == number) return family;
+  for (const auto& [models, family] : families) {
+    if (contains(models, (" " + model + " ").c_str())) return family;
   }
   return "unknown";
 }
@@ -107,6 +105,9 @@ std::string family_of(const DeviceNames& names) {
   if (names.compute_capability > 0) return nvidia_family(names.compute_capability);
   if (is_adreno(name) || vendor_of(names) == "qualcomm") return adreno_family(name, lower(names.version));
   if (is_mali(name)) return mali_family(name);
+  for (const char* family : {"powervr", "xclipse"}) {
+    if (contains(name, family)) return family;
+  }
   return names.is_gpu && !contains(name, "llvmpipe") ? "unknown" : "cpu";
 }
 

@@ -4,12 +4,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "check_error.h"
@@ -113,6 +115,10 @@ TEST_CASE("families follow from names") {
        "intel",
        "unknown"},
       {{"Apple M1", "Apple", "Apple", "OpenCL 1.2 ", true, 0}, "apple", "unknown"},
+      {{"PowerVR Rogue GE8320", "Imagination Technologies", "PowerVR", "OpenCL 1.2", true, 0},
+       "unknown",
+       "powervr"},
+      {{"Samsung Xclipse 940", "Samsung", "Samsung", "OpenCL 3.0", true, 0}, "unknown", "xclipse"},
       {{"Charm", "Charming Devices", "Charm", "OpenCL 1.2 ", true, 0}, "unknown", "unknown"},
       {{"", "", "", "", true, 0}, "unknown", "unknown"},
   };
@@ -120,6 +126,36 @@ TEST_CASE("families follow from names") {
     INFO(one.names.name);
     CHECK(vendor_of(one.names) == one.vendor);
     CHECK(family_of(one.names) == one.family);
+  }
+}
+
+// Families are found by asking about every model number, so that a new one in the recognition is among them.
+TEST_CASE("every family that is recognised has lines of its own in the tuning table") {
+  std::set<std::pair<std::string, std::string>> families;
+  const auto recognise = [&](const std::string& name, const char* vendor, int capability = 0) {
+    const DeviceNames names{name, vendor, "", "OpenCL 3.0", true, capability};
+    if (family_of(names) != "unknown") families.emplace(vendor_of(names), family_of(names));
+  };
+  for (int model = 1; model < 1000; ++model) {
+    const std::string number = std::to_string(model);
+    recognise("NVIDIA", "NVIDIA Corporation", model);
+    recognise("Mali-T" + number, "ARM");
+    recognise("Mali-G" + number, "ARM");
+    recognise("PowerVR B-Series " + number, "Imagination Technologies");
+    recognise("Samsung Xclipse " + number, "Samsung");
+    recognise("Adreno (TM) " + number, "QUALCOMM");
+  }
+  CHECK(families.size() == 24);  // a change here is a change of the recognition
+  const TuningTable table = TuningTable::parse(built_in_tuning_table(), "tuning.table");
+  for (const auto& [vendor, family] : families) {
+    for (const char* op : {"binary_conv2d", "conv2d_u8"}) {
+      const auto names_it = [&, v = vendor, f = family](const TuningEntry& entry) {
+        const bool vendors = entry.vendor == v && entry.family == "*";
+        return entry.op == op && entry.shape == "*" && (vendors || entry.family == f);
+      };
+      INFO(vendor, " ", family, ": tuning.table has no line of ", op, " for every shape");
+      CHECK(std::any_of(table.entries().begin(), table.entries().end(), names_it));
+    }
   }
 }
 
