@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import base64
 import math
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -20,18 +21,21 @@ from phonebit.errors import InputError
 from phonebit.planner.plan.execution_plan import Processor
 from phonebit.text_files import DAMAGED, MOST_RECORD_BYTES, parse_json, read_text
 
+MOST_ARRAY_BYTES: Final = 1 << 24
+"""Of an array, inflated."""
 Parsed = TypeVar("Parsed")
 _types_of = lru_cache(maxsize=None)(get_type_hints)
 
 
 def to_record(value: Any) -> Any:
-    """The JSON-ready form: processors by name, arrays as base64 of little-endian numbers."""
+    """The JSON-ready form: processors by name, arrays as base64 of deflated little-endian ones."""
     if isinstance(value, Processor):
         return value.name.lower()
     if isinstance(value, str):
         return str(value)
     if isinstance(value, np.ndarray):
-        return base64.b64encode(value.astype(value.dtype.newbyteorder("<")).tobytes()).decode()
+        content = value.astype(value.dtype.newbyteorder("<")).tobytes()
+        return base64.b64encode(zlib.compress(content, 9)).decode()
     if is_dataclass(value):
         return {field.name: to_record(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
@@ -107,10 +111,14 @@ def _dataclass(kind: Any, record: Any, where: str) -> Any:
 
 def _array(scalar: type[np.generic], text: str, where: str) -> np.ndarray:
     try:
-        content = base64.b64decode(text, validate=True)
+        inflater = zlib.decompressobj()
+        content = inflater.decompress(base64.b64decode(text, validate=True), MOST_ARRAY_BYTES)
+        if not inflater.eof or inflater.unused_data:
+            raise ValueError(f"not one array of at most {MOST_ARRAY_BYTES} bytes")
         return np.frombuffer(content, np.dtype(scalar).newbyteorder("<"))
-    except ValueError as error:
-        raise InputError("damaged", where=where, expected="base64", got=str(error)) from None
+    except (ValueError, zlib.error) as error:
+        expected = "base64 of a deflated array"
+        raise InputError("damaged", where=where, expected=expected, got=str(error)) from None
 
 
 def read_lines(

@@ -14,8 +14,13 @@ from phonebit.planner.measure.collect import collect_here
 from phonebit.planner.measure.orders import CollectionPlan
 from phonebit.planner.measure.sync_layers import Way
 from phonebit.planner.predict import LayerShape
-from phonebit.planner.predict.codl import units_of
-from phonebit.planner.predict.kernels import CpuFacts, GpuDispatch, GpuFacts, Processors
+from phonebit.planner.predict.kernels import (
+    CHANNEL_BLOCK,
+    CpuFacts,
+    GpuDispatch,
+    GpuFacts,
+    cpu_kernel,
+)
 from phonebit.planner.predict.samples import DeviceFacts, Samples, read_samples
 
 BOTH = (Processor.CPU, Processor.GPU)
@@ -23,7 +28,7 @@ TUNING = (
     "binary_conv2d * * * * bconv2d_tiled TILE_PIXELS=2 TILE_FILTERS=16 GROUP_SIZE=64",
     "binary_conv2d small * * * bconv2d_split TILE_FILTERS=1 GROUP_SIZE=64",
     "binary_conv2d dense * * * bgemv",
-    "conv2d_u8 * * * * conv2d_u8_direct",
+    "conv2d_u8 * * * * conv2d_u8_planes",
     "conv2d_f32 * * * * conv2d_f32",
 )
 FACTS = DeviceFacts(
@@ -33,6 +38,7 @@ FACTS = DeviceFacts(
 )
 Law = Callable[[LayerShape, Processor, OutputPart, int], float]
 SYNC_US, US_PER_BYTE = 7.0, 0.001
+LAUNCH_US, PREPARATION_US, PACKING_US = 4.0, 0.002, 1e-3
 
 
 def proportional(layer: LayerShape, _side: Processor, part: OutputPart, _threads: int) -> float:
@@ -42,11 +48,22 @@ def proportional(layer: LayerShape, _side: Processor, part: OutputPart, _threads
 
 
 def stepped(layer: LayerShape, side: Processor, part: OutputPart, threads: int) -> float:
-    """CoDL's world: rounds of blocks, and a unit that is linear in the sizes."""
-    processors = Processors(GpuDispatch(FACTS.gpu), FACTS.cpu, threads)
-    _, (units, *sizes) = units_of(processors, layer, side, part)
+    """CoDL's world: launches, and rounds of blocks whose unit is linear in the sizes."""
+    sizes = 1, part.rows, layer.out_w, sum(layer.operand_channels), part.channels
     weights = (1e-4, 1e-7, 2e-7, 3e-8, 1e-8)
-    return units * float(sum(weight * size for weight, size in zip(weights, sizes, strict=True)))
+    unit_us = sum(weight * size for weight, size in zip(weights, sizes, strict=True))
+    if side == Processor.CPU:
+        kernel = cpu_kernel(layer, part, FACTS.cpu)
+        tiles = -(-part.rows * layer.out_w // kernel.pixel_tile)
+        blocks = tiles * -(-part.channels // CHANNEL_BLOCK)
+        packed, products = (kernel.pixel_tile * -(-of // threads) for of in (tiles, blocks))
+        return 1.5 + layer.word_taps * (PACKING_US * packed + unit_us * products)
+    us = 0.0
+    for launch in GpuDispatch(FACTS.gpu).launches(layer, part):
+        items = -(-launch.groups // FACTS.gpu.compute_units) * launch.group_items
+        is_product = launch.kernel == launch.choice.kernel
+        us += LAUNCH_US + items * (layer.word_taps * unit_us if is_product else PREPARATION_US)
+    return us
 
 
 def spiked(layer: LayerShape, side: Processor, part: OutputPart, threads: int) -> float:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from phonebit.planner.predict import SharingCost
-from phonebit.planner.predict.codl import UnitTime
-from phonebit.planner.predict.finegrained import CorrectedTrend, CostSum
+from phonebit.planner.predict.cost_sum import CostSum
+from phonebit.planner.predict.finegrained import CorrectedTrend
 from phonebit.planner.predict.kernels import CpuFacts, GpuFacts
 from phonebit.planner.predict.latency_predictor import ALL
 from phonebit.planner.predict.profile import DeviceProfile, ProcessorModels
@@ -16,9 +16,7 @@ from phonebit.planner.predict.ulayer import LogLine
 
 KEY = "Test GPU | test CPU | 1 thread"
 LINE = LogLine(-7.0, 1.0)
-NO_TREES = Trees(
-    np.zeros(1, np.int32), np.full(1, -1, np.int16), np.zeros(1), np.zeros(1, np.int32)
-)
+NO_TREES = Trees(np.full(1, -1, np.int16), np.zeros(0), np.zeros(1, np.float32))
 TREND = CostSum((("operations",),), (1e-3,), 1e-3)
 
 
@@ -27,7 +25,7 @@ def made_up_profile() -> DeviceProfile:
     gpu = GpuFacts("Test GPU", "test", "test", "1", 1, 0, 32768, False)
     models = ProcessorModels(
         {ALL: LINE},
-        {ALL: UnitTime((1e-3, 0.0, 0.0, 0.0, 0.0), 1.0)},
+        {ALL: CostSum((("product without idle items",),), (1e-3,), 1.0)},
         {ALL: CorrectedTrend(("operations",), TREND, NO_TREES)},
     )
     device = DeviceFacts({1: KEY}, gpu, CpuFacts("avx2", 1))

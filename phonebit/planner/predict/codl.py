@@ -1,83 +1,119 @@
-"""CoDL's predictor: the steps of a time are computed, only the unit's time is learnt.
+"""CoDL's predictor: the steps of a time are computed, only the times of units are learnt.
 
-A processor works in rounds: each core takes a block of the output, and every round takes as long as
-one block. With the blocks of our kernels (GPU: the tile of a work-group, cores: compute units; CPU:
-a tile of pixels by 64 channels, cores: threads) eq. 3 is
+A part's time is the sum of its kernels' (CoDL, section 5.2). A processor works in rounds: each core
+takes a block of the output, and every round takes as long as one block (eq. 3):
 
-    T = ceil(blocks / cores) * (basic units of a block) * t_basicUnit,
+    T_kernel = ceil(blocks / cores) * (basic units of a block) * t_basicUnit,
 
-where the units of a block are its work-items (CPU: its pixels) times the taps of the window, as in
-table 1's row "GEMM", and t_basicUnit is linear in (H, W, IC, OC), learnt for each kernel.
+with t_basicUnit linear in (H, W, IC, OC). Blocks are those of our kernels: on a GPU the work-items
+of a group on a compute unit, on a CPU the pixels of a tile by 64 channels on a thread. Table 1's
+kernels are here, where a part has them:
+
+- the product (T_MM): units are taps of the window. Where cores skip items without work, as those of
+  PoCL do, what is computed counts, not the block; so both are terms.
+- the epilogue, as T_outputTrans: units are items, and outputs by what is done to them.
+- the CPU's input preparation (T_packing): once for each pixel, whatever the channels.
+- preparing and finishing kernels of a GPU, which are launched by themselves.
+- T_trans, where the product reads an image: its copy from the buffer.
+- each launch.
 
 Source: CoDL (MobiSys '22), section 5.2, eq. 3 and table 1.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from phonebit.errors import InputError
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
+from phonebit.planner.predict.cost_sum import CostSum, Numbers, fit_cost_sum
+from phonebit.planner.predict.features import Features, tile_of
 from phonebit.planner.predict.kernels import CHANNEL_BLOCK, Processors, cpu_kernel
 from phonebit.planner.predict.layer_shape import LayerShape
 
 FEWEST_FOR_SIZES: Final = 30
-"""Samples for five weights: with fewer the sizes of layers that were not seen would mislead."""
+"""Samples for t_basicUnit's weights: with fewer the sizes of layers that were not seen mislead, and
+it is constant."""
+READS_IMAGE: Final = "bconv2d_image"
+BY: Final = " x "
+"""Between a kernel and the size that its units are multiplied by."""
 
-Units = tuple[float, ...]
-"""Basic units that a core executes in turn, then the sizes 1, H, W, IC and OC."""
 
-
-def units_of(
+def steps_of(
     processors: Processors, layer: LayerShape, processor: Processor, part: OutputPart
-) -> tuple[str, Units]:
-    """The kernel of a part, and eq. 3's counts."""
-    sizes = 1, part.rows, layer.out_w, sum(layer.operand_channels), part.channels
+) -> tuple[str, Features]:
+    """The kernels of a part, and how often each step is taken."""
+    steps: Counter[str] = Counter()
     if processor == Processor.GPU:
-        launches = processors.gpu.launches(layer, part)
-        cores = processors.gpu.gpu.compute_units
-        items = sum(-(-launch.groups // cores) * launch.group_items for launch in launches)
-        return launches[-1].choice.kernel, (items * layer.taps, *sizes)
+        name = _gpu_steps(steps, processors, layer, part)
+    else:
+        name = _cpu_steps(steps, processors, layer, part)
+    outputs = layer.outputs_of(part)
+    steps["epilogue steps"] = outputs * layer.steps
+    steps["epilogue tensors"] = outputs * layer.step_tensors
+    steps["epilogue values"] = outputs * layer.values
+    steps["epilogue bits"] = outputs * layer.bits
+    return name, dict(steps)
+
+
+def _rounds(
+    steps: Counter[str], kernel: str, units: int, layer: LayerShape, part: OutputPart
+) -> None:
+    """A kernel's basic units that a core executes in turn, by 1, H, W, IC and OC."""
+    sizes = part.rows, layer.out_w, sum(layer.operand_channels), part.channels
+    steps[kernel] += units
+    for letters, size in zip(("H", "W", "IC", "OC"), sizes, strict=True):
+        steps[f"{kernel}{BY}{letters}"] += units * size
+
+
+def _gpu_steps(
+    steps: Counter[str], processors: Processors, layer: LayerShape, part: OutputPart
+) -> str:
+    dispatch = processors.gpu
+    launches = dispatch.launches(layer, part)
+    for launch in launches:
+        steps["launches"] += 1
+        items = -(-launch.groups // dispatch.gpu.compute_units) * launch.group_items
+        if launch.kernel != launch.choice.kernel:  # before or behind the product
+            _rounds(steps, launch.kernel, items, layer, part)
+            continue
+        _rounds(steps, "product", items * layer.word_taps, layer, part)
+        pixels, filters = tile_of(launch.choice)
+        busy = -(-part.rows * layer.out_w // pixels) * -(-part.channels // filters)
+        steps["product without idle items"] += busy * layer.word_taps
+        steps["items"] += items
+        steps["busy items"] += busy
+        if launch.kernel == READS_IMAGE:
+            steps["launches"] += 1
+            steps["bytes to an image"] += round(layer.input_bytes(part))
+    return "+".join(dict.fromkeys(launch.kernel for launch in launches))
+
+
+def _cpu_steps(
+    steps: Counter[str], processors: Processors, layer: LayerShape, part: OutputPart
+) -> str:
     kernel = cpu_kernel(layer, part, processors.cpu)
-    tile = kernel.pixel_tile
-    blocks = -(-part.rows * layer.out_w // tile) * -(-part.channels // CHANNEL_BLOCK)
-    return kernel.name, (-(-blocks // processors.threads) * tile * layer.taps, *sizes)
+    tiles, blocks = (
+        -(-part.rows * layer.out_w // kernel.pixel_tile),
+        -(-part.channels // CHANNEL_BLOCK),
+    )
+    in_turn = -(-tiles * blocks // processors.threads) * kernel.pixel_tile
+    steps["launches"] = 1
+    _rounds(steps, "product", in_turn * layer.word_taps, layer, part)
+    steps["product without idle items"] = layer.outputs_of(part) * layer.word_taps
+    steps["items"] = in_turn
+    steps["busy items"] = layer.outputs_of(part)
+    steps["packing"] = -(-tiles // processors.threads) * kernel.pixel_tile * layer.word_taps
+    return kernel.name
 
 
-@dataclass(frozen=True)
-class UnitTime:
-    """Microseconds of a basic unit, linear in 1, H, W, IC and OC.
-
-    Args:
-        weights: Five.
-        least_us: The shortest time that was measured of the kernel: no part is predicted shorter.
-    """
-
-    weights: tuple[float, ...]
-    least_us: float
-
-    def __post_init__(self) -> None:
-        if len(self.weights) != 5:
-            raise InputError("damaged model", expected="5 weights", got=len(self.weights))
-
-    def microseconds(self, inputs: Sequence[Units]) -> NDArray[np.float64]:
-        """See ``Model``."""
-        table = np.array(inputs, np.float64)
-        times: NDArray[np.float64] = table[:, 0] * (table[:, 1:] @ np.array(self.weights))
-        return np.maximum(times, self.least_us)
-
-    @classmethod
-    def fit(cls, inputs: Sequence[Units], times_us: NDArray[np.float64]) -> UnitTime:
-        """Least squares of relative errors; the unit's time is constant where samples are few."""
-        table = np.array(inputs, np.float64)
-        relative = table[:, 1:] * (table[:, 0] / times_us)[:, None]
-        if len(table) < FEWEST_FOR_SIZES:
-            relative[:, 1:] = 0
-        scale = np.maximum(np.abs(relative).max(axis=0), 1e-300)  # else small columns count as zero
-        weights = np.linalg.lstsq(relative / scale, np.ones(len(table)), rcond=1e-6)[0] / scale
-        return cls(tuple(float(weight) for weight in weights), float(times_us.min()))
+def fit_steps(inputs: Sequence[Features], times: Numbers) -> CostSum:
+    """What each step of a kernel costs."""
+    taken = {name for steps in inputs for name, count in steps.items() if count}
+    has_sizes = len(inputs) >= FEWEST_FOR_SIZES
+    names = sorted(name for name in taken if has_sizes or BY not in name)
+    columns = {name: np.array([steps.get(name, 0.0) for steps in inputs]) for name in names}
+    return fit_cost_sum(columns, times, tuple((name,) for name in names))

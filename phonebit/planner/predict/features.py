@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from phonebit.devices.kernel_choice import KernelChoice
 from phonebit.planner.plan.execution_plan import WORD_CHANNELS, OutputPart, Processor
 from phonebit.planner.predict.kernels import (
     CHANNEL_BLOCK,
@@ -92,8 +93,7 @@ def gpu_features(layer: LayerShape, part: OutputPart, gpu: GpuDispatch) -> tuple
     parameter = dict(main.choice.parameters)
     items = sum(launch.groups * launch.group_items for launch in launches)
     outputs, words = layer.outputs_of(part), layer.word_taps // WORD_CHANNELS
-    tile_pixels = parameter.get("TILE_PIXELS", 1)
-    tile_filters = parameter.get("TILE_FILTERS", parameter.get("TILE_CHANNELS", 1))
+    tile_pixels, tile_filters = tile_of(main.choice)
     columns, rows = (-(-main.global_size[axis] // main.local_size[axis]) for axis in (0, 1))
     return main.kernel, {
         "launches": len(launches),
@@ -115,6 +115,13 @@ def gpu_features(layer: LayerShape, part: OutputPart, gpu: GpuDispatch) -> tuple
         "words": words,
         "word_rest": words % COUNTED_WORDS,
     }
+
+
+def tile_of(choice: KernelChoice) -> tuple[int, int]:
+    """Output pixels and channels of a work-item."""
+    parameter = dict(choice.parameters)
+    filters = parameter.get("TILE_FILTERS", parameter.get("TILE_CHANNELS", 1))
+    return parameter.get("TILE_PIXELS", 1), filters
 
 
 def cpu_features(

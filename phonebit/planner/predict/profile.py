@@ -18,7 +18,8 @@ from phonebit.errors import InputError
 from phonebit.output_files import FileKind, write_output
 from phonebit.planner.json_records import from_record, to_record
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
-from phonebit.planner.predict.codl import UnitTime, units_of
+from phonebit.planner.predict.codl import steps_of
+from phonebit.planner.predict.cost_sum import CostSum
 from phonebit.planner.predict.features import Features, features_of
 from phonebit.planner.predict.finegrained import CorrectedTrend
 from phonebit.planner.predict.kernels import GpuDispatch, Processors
@@ -29,7 +30,7 @@ from phonebit.planner.predict.sharing_cost import SharingCost
 from phonebit.planner.predict.ulayer import LogLine, operations_of
 from phonebit.text_files import parse_json, read_text
 
-VERSION: Final = 5
+VERSION: Final = 6
 PROFILE_FILE: Final = FileKind("a device profile", lambda head: b'"phonebit_profile":' in head)
 METHODS: Final = ("ulayer", "codl", "finegrained")
 LEAST_MARGIN: Final = 0.02
@@ -42,7 +43,7 @@ class ProcessorModels:
     """What was learnt of one processor; in each table is one model of all samples."""
 
     ulayer: Mapping[str, LogLine]
-    codl: Mapping[str, UnitTime]
+    codl: Mapping[str, CostSum]
     finegrained: Mapping[str, CorrectedTrend]
 
     def __post_init__(self) -> None:
@@ -103,7 +104,7 @@ class DeviceProfile:
 
         ways: dict[str, Describe] = {
             "ulayer": operations_of,
-            "codl": partial(units_of, processors),
+            "codl": partial(steps_of, processors),
             "finegrained": partial(features_of, processors) if augmented else plain,
         }
         if method not in ways:

@@ -19,9 +19,10 @@ import numpy as np
 from phonebit.devices.kernel_choice import KernelChoice
 from phonebit.errors import InputError, PhoneBitError
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
-from phonebit.planner.predict.codl import UnitTime, units_of
+from phonebit.planner.predict.codl import fit_steps, steps_of
+from phonebit.planner.predict.cost_sum import Numbers, columns_of, fit_cost_sum
 from phonebit.planner.predict.features import Features, features_of, geometry_features
-from phonebit.planner.predict.finegrained import CorrectedTrend, Numbers, columns_of, fit_cost_sum
+from phonebit.planner.predict.finegrained import COSTS, CorrectedTrend
 from phonebit.planner.predict.kernels import GpuDispatch, GpuFacts, Processors, is_cut, parse_choice
 from phonebit.planner.predict.latency_predictor import ALL, Describe
 from phonebit.planner.predict.layer_shape import LayerShape
@@ -100,7 +101,7 @@ class Trainer:
         whole = [sample for sample in parts if sample.part == sample.layer.whole] or parts
         return ProcessorModels(
             _fit_each(whole, operations_of, 1, lambda _, *data: LogLine.fit(*data)),
-            _fit_each(parts, partial(units_of, processors), 8, lambda _, *of: UnitTime.fit(*of)),
+            _fit_each(parts, partial(steps_of, processors), 8, lambda _, *of: fit_steps(*of)),
             self._fit_trees(parts, processors),
         )
 
@@ -123,7 +124,7 @@ class Trainer:
             features, weights = zip(*inputs, strict=True)
             names = geometry if name == ALL else tuple(features[0])
             columns = columns_of(features, names)
-            trend = fit_cost_sum(columns, times)
+            trend = fit_cost_sum(columns, times, COSTS)
             rest = np.log(times) - trend.logarithms(columns)
             table = np.stack(list(columns.values()), axis=1)
             data = self._lightgbm.Dataset(table, rest, weight=np.array(weights))

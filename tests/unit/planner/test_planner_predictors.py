@@ -13,14 +13,15 @@ import pytest
 
 from phonebit.errors import InputError
 from phonebit.planner import OutputPart, Processor
-from phonebit.planner.json_records import from_record, to_record
+from phonebit.planner.json_records import MOST_ARRAY_BYTES, from_record, to_record
 from phonebit.planner.measure.collect import collect_here
 from phonebit.planner.measure.orders import CollectionPlan
 from phonebit.planner.measure.sync_layers import Way
 from phonebit.planner.predict import LatencyPredictor, LayerShape, SharingCost
+from phonebit.planner.predict.codl import steps_of
 from phonebit.planner.predict.evaluation import Accuracy, Prediction, evaluate, typical_errors
 from phonebit.planner.predict.finegrained import CorrectedTrend
-from phonebit.planner.predict.kernels import GpuDispatch
+from phonebit.planner.predict.kernels import GpuDispatch, Processors
 from phonebit.planner.predict.profile import (
     DeviceProfile,
     profile_path,
@@ -38,6 +39,7 @@ from phonebit.planner.predict.training import (
 from phonebit.planner.predict.trees import Trees
 from support.made_up_device import (
     FACTS,
+    LAUNCH_US,
     SYNC_US,
     US_PER_BYTE,
     Law,
@@ -123,6 +125,51 @@ def test_codl_finds_the_steps_of_blocks(
     assert set(jumps) == set(np.flatnonzero(np.diff(predicted) > 0.05 * predicted[:-1]))
 
 
+def test_codl_prices_each_launch_of_a_layer(samples_of: Callable[[Law], Samples]) -> None:
+    """The made-up GPU computes 8-bit layers by two kernels of unequal units."""
+    samples = samples_of(stepped)
+    learning, testing = split_by_layer(samples.parts)
+    profile = Trainer(samples, 1).fit(learning, [])
+    assert profile.gpu is not None
+    both = profile.gpu.codl["split_planes+conv2d_u8_planes"]
+    costs = {name: cost for (name,), cost in zip(both.terms, both.costs, strict=True)}
+    assert costs["launches"] == pytest.approx(LAUNCH_US, rel=0.05)
+    assert max(cost for name, cost in costs.items() if name.startswith("split_planes")) > 0
+    of_u8 = [
+        part
+        for part in testing
+        if (part.layer.family, part.processor) == ("conv2d_u8", Processor.GPU)
+    ]
+    found = profile.predictor("codl", 1).microseconds_of(
+        Processor.GPU, [(part.layer, part.computed) for part in of_u8]
+    )
+    np.testing.assert_allclose(found, [part.us for part in of_u8], rtol=0.02)
+
+
+def test_codl_is_as_good_as_the_noise_allows(samples_of: Callable[[Law], Samples]) -> None:
+    """A law of launches, packing and blocks, under noise of 3 %, whose mean size is 2.4 %."""
+    exact = samples_of(stepped)
+    rng = np.random.default_rng(1)
+    noisy = [replace(of, us=of.us * float(np.exp(0.03 * rng.normal()))) for of in exact.parts]
+    _, accuracy = trained(replace(exact, parts=noisy))
+    for side in ("cpu", "gpu"):
+        assert accuracy["codl", side].mape < 0.035
+        assert accuracy["codl", side].within_10 > 0.95
+
+
+def test_codl_counts_the_copy_to_an_image_as_a_launch() -> None:
+    def steps(line: str) -> dict[str, float]:
+        gpu = replace(FACTS.gpu, tuning=(line,))
+        processors = Processors(GpuDispatch(gpu), FACTS.cpu, 1)
+        return steps_of(processors, CONV, Processor.GPU, OutputPart(0, 14, 0, 256))[1]
+
+    image = steps("binary_conv2d * * * * bconv2d_image TILE_PIXELS=2 TILE_FILTERS=8")
+    buffer = steps("binary_conv2d * * * * bconv2d_tiled TILE_PIXELS=2 TILE_FILTERS=8")
+    assert (buffer["launches"], image["launches"]) == (1, 2)
+    assert image["bytes to an image"] == 16 * 28 * 128 / 8  # 14 rows, and one beside the cut
+    assert "bytes to an image" not in buffer
+
+
 def test_finegrained_knows_kernels_and_waves(samples_of: Callable[[Law], Samples]) -> None:
     _, accuracy = trained(samples_of(spiked))
     finegrained = accuracy["finegrained", "gpu"]
@@ -175,8 +222,9 @@ def test_trees_predict_what_lightgbm_predicts() -> None:
     [
         ("feature", "not base64!", "model.trees.feature: damaged"),
         ("feature", "AAA", "model.trees.feature: damaged"),
-        ("number", "", "different lengths"),
-        ("roots", "/////w==", "roots outside"),
+        ("feature", to_record(np.full(1, -1, np.int16)), "lengths that do not fit"),
+        ("thresholds", to_record(np.zeros(0)), "lengths that do not fit"),
+        ("leaves", to_record(np.zeros(MOST_ARRAY_BYTES + 4, np.int8)), "at most 16777216 bytes"),
     ],
 )
 def test_damaged_trees_are_refused(
@@ -197,13 +245,13 @@ def test_trees_of_fewer_features_are_refused(profile: DeviceProfile) -> None:
             from_record(CorrectedTrend, {**record, "features": features}, "model")
 
 
-def test_trees_that_lead_back_are_refused() -> None:
-    """A file must not make the evaluation read outside of its tables, nor run in circles."""
-    numbers = np.array([0.5, 1.0])
-    for right in (0, 2):
-        ways = np.array([right, 0], np.int32)
-        with pytest.raises(InputError, match="leads back"):
-            Trees(np.zeros(1, np.int32), np.array([0, -1], np.int16), numbers, ways)
+@pytest.mark.parametrize("feature", [[], [0, -1], [0], [-1, 0, -1], [0, 0, -1, -1]])
+def test_trees_without_sides_are_refused(feature: list[int]) -> None:
+    """A file must not make the evaluation read outside of its tables."""
+    nodes = np.array(feature, np.int16)
+    inner = int((nodes >= 0).sum())
+    with pytest.raises(InputError, match="a node without sides"):
+        Trees(nodes, np.zeros(inner), np.zeros(len(feature) - inner, np.float32))
 
 
 def test_profile_survives_its_file(profile: DeviceProfile, tmp_path: Path) -> None:
@@ -247,9 +295,9 @@ def test_typical_errors_are_medians_over_both_processors() -> None:
         ("", "not a device profile"),
         ("[1, 2]", "not a device profile"),
         ('{"phonebit_profile": 99}', "version of the profile"),
-        ('{"phonebit_profile": 5}', "damaged device profile"),
+        ('{"phonebit_profile": 6}', "damaged device profile"),
         (
-            '{"phonebit_profile": 5, "device": 3, "gpu": null, "sharing": {}, "cpu": {}}',
+            '{"phonebit_profile": 6, "device": 3, "gpu": null, "sharing": {}, "cpu": {}}',
             "profile.device: damaged",
         ),
     ],
