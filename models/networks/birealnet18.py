@@ -6,8 +6,6 @@ from phonebit.converter.ir import Graph
 from phonebit.models.networks.builder import Form, NetworkBuilder
 
 WIDTHS = (64, 128, 256, 512)
-BLOCKS = 4
-"""Of each stage: sign, binary 3x3 convolution, batch normalization, + shortcut."""
 
 
 def birealnet18(form: Form = "binary") -> Graph:
@@ -19,11 +17,15 @@ def birealnet18(form: Form = "binary") -> Graph:
 
     Source: Bi-Real Net (ECCV 2018), figure 2 and section 4; larq-zoo's BiRealNet.
     """
-    net = NetworkBuilder("birealnet18", form)
+    return birealnet(NetworkBuilder("birealnet18", form), (4, 4, 4, 4))
+
+
+def birealnet(net: NetworkBuilder, stages: tuple[int, ...]) -> Graph:
+    """The same with other numbers of blocks: sign, 3x3 convolution, normalization, + shortcut."""
     x = net.conv("conv1", net.picture(224, 224), WIDTHS[0], 7, stride=2, padding=3, real=True)
     x = net.max_pool("pool1", net.batch_norm("bn1", x, pool=9), 3, 2, padding=1)
-    for stage, width in enumerate(WIDTHS, 1):
-        for block in range(1, BLOCKS + 1):
+    for stage, (width, blocks) in enumerate(zip(WIDTHS, stages, strict=True), 1):
+        for block in range(1, blocks + 1):
             x = _block(net, f"{stage}_{block}", x, width)
     return net.done(net.dense("fc", net.global_average("mean", x), 1000, real=True, bias=True))
 

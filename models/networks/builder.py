@@ -92,7 +92,7 @@ class NetworkBuilder:
         name: str,
         x: str,
         filters: int,
-        kernel: int,
+        kernel: int | tuple[int, int],
         *,
         stride: int = 1,
         padding: int | tuple[int, int, int, int] = 0,
@@ -107,7 +107,7 @@ class NetworkBuilder:
             name: of the layer.
             x: what it reads.
             filters: output channels.
-            kernel: height and width of the window.
+            kernel: height and width of the window, one number where they are the same.
             stride: in both directions.
             padding: taps beside the map on all sides, or (top, left, bottom, right).
             pad_value: what those count as where the input is signs; real values are padded with 0.
@@ -118,7 +118,8 @@ class NetworkBuilder:
         Returns:
             The name of the result.
         """
-        window = Window((kernel, kernel), (stride, stride), pads=_four(padding))
+        sides = (kernel, kernel) if isinstance(kernel, int) else kernel
+        window = Window(sides, (stride, stride), pads=_four(padding))
         pad_value = pad_value if self._is_bits(x) else 0.0
         return self._convolution(name, x, filters, window, groups, pad_value, real, bias)
 

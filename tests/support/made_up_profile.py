@@ -16,7 +16,7 @@ from phonebit.planner.predict.ulayer import LogLine
 
 KEY = "Test GPU | test CPU | 1 thread"
 LINE = LogLine(-7.0, 1.0)
-NO_TREES = Trees(np.full(1, -1, np.int16), np.zeros(0), np.zeros(1, np.float32))
+NO_TREES = Trees(np.full(1, -1, np.int16), np.zeros(0), np.zeros(1, np.float16))
 TREND = CostSum((("operations",),), (1e-3,), 1e-3)
 
 

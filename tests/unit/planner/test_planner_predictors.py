@@ -209,6 +209,12 @@ def test_trees_predict_what_lightgbm_predicts() -> None:
     x = np.concatenate([rng.normal(size=(600, 7)), rng.integers(0, 5, (600, 3))], axis=1)
     y = np.sin(3 * x[:, 0]) + (x[:, 7] > 2) * x[:, 1] + 0.1 * rng.normal(size=600)
     booster = lightgbm.train(TREE_SETTINGS, lightgbm.Dataset(x, y), num_boost_round=200)
+    exact = booster.predict(x)
+    for number, tree in enumerate(booster.dump_model()["tree_info"]):
+        for leaf in range(tree["num_leaves"]):  # as trees store it
+            stored = float(np.float16(booster.get_leaf_output(number, leaf)))
+            booster.set_leaf_output(number, leaf, stored)
+    np.testing.assert_allclose(booster.predict(x), exact, rtol=0, atol=2e-4)
     trees = Trees.from_lightgbm(booster.dump_model())
     unseen = np.concatenate([rng.normal(size=(500, 7)) * 3, rng.integers(-2, 9, (500, 3))], axis=1)
     for rows in (x, unseen, unseen[:1]):
@@ -251,7 +257,7 @@ def test_trees_without_sides_are_refused(feature: list[int]) -> None:
     nodes = np.array(feature, np.int16)
     inner = int((nodes >= 0).sum())
     with pytest.raises(InputError, match="a node without sides"):
-        Trees(nodes, np.zeros(inner), np.zeros(len(feature) - inner, np.float32))
+        Trees(nodes, np.zeros(inner), np.zeros(len(feature) - inner, np.float16))
 
 
 def test_profile_survives_its_file(profile: DeviceProfile, tmp_path: Path) -> None:
