@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from benchmarks.coexec import tables
+from benchmarks.coexec import codl_tables, tables
 from benchmarks.coexec.tables import ALONE, networks_of
 from benchmarks.records import RESULTS, provenance, read_results
 
@@ -44,6 +44,8 @@ def machine_section(document: Record) -> str:
     parts += _titled("Predictors", _predictors(testbeds))
     parts += _titled("Single layers", _layers(testbeds))
     parts += _titled(f"Whole networks, {main}", _networks(main, results))
+    parts += _titled(f"CoDL's figures, {main}", _codl(main, results))
+    parts += _titled(f"Searched networks, {main}", _searched(main, results))
     balances = {name: of for name, of in testbeds.items() if networks_of(of)}
     if balances:
         sources = [_networks_source(name, of) for name, of in balances.items() if name != main]
@@ -91,6 +93,16 @@ def _predictors(testbeds: Mapping[str, Record]) -> list[str]:
 *Measured again*: the difference of a second measurement of the same partitions from the first;
 errors below that are within the noise of the machine."""
     parts = _with("predictors", testbeds, tables.errors_table)
+    having = {
+        name: of for name, of in testbeds.items() if "model_bytes" in of.get("predictors", {})
+    }
+    if having:
+        parts += [
+            "Convolutions within ±10 %, and the models' bytes in the profile (CoDL, table 3).",
+            codl_tables.accuracy_table(having),
+            "CoDL's predictor by the kernel that computes a convolution (CoDL, table 4).",
+            codl_tables.implementations_table(having),
+        ]
     return [text, *parts] if parts else []
 
 
@@ -120,6 +132,35 @@ the sum of the layers' times, each measured with its synchronization; *layer to 
 layers on either processor by µLayer's predictor; *rates added* is what both would reach if their
 speeds on the whole network added up (more is possible where layers suit different processors).""",
         tables.end_to_end_table(networks),
+    ]
+
+
+def _codl(testbed: str, results: Record) -> list[str]:
+    networks = networks_of(results, "codl")
+    if not networks:
+        return []
+    return [
+        _source("codl", testbed, [of["context"] for of in networks.values()]),
+        """CoDL, figures 15 and 18. Speed-ups over the better single processor; the *upper bound* is
+c g / (c + g): both processors' rates on the whole network added up, nothing exchanged.""",
+        codl_tables.times_table(results),
+        """Figures 17 and 19 to 22. Layers by how they are cut. *Exchange*: what a pass takes beyond
+the slower processor's own work in each stage, both by their own clocks inside that pass, in the
+median over passes: waiting, copying and transforming. It may be negative where stages overlap.
+*Activations*: the arena of tensors between layers.""",
+        codl_tables.plans_table(results),
+    ]
+
+
+def _searched(testbed: str, results: Record) -> list[str]:
+    contexts = [of["context"] for key, of in results.items() if key.startswith("search_")]
+    if not contexts:
+        return []
+    return [
+        _source("network_search", testbed, contexts),
+        """Each layer on either processor, or cut by rows or channels at a quarter, a half or three
+quarters, layers of one shape alike, judged by passes of the whole network.""",
+        codl_tables.search_table(results),
     ]
 
 

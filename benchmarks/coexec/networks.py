@@ -20,16 +20,14 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.coexec.experiment import Bench, main
+from benchmarks.coexec.paper_networks import TITLES, network_file
 from benchmarks.coexec.plans import VARIANTS, Planner, Variant
 from benchmarks.coexec.tables import CONTROL
 from benchmarks.coexec.testbed import TestbedError
 from benchmarks.coexec.turns import Budget, compete
-from benchmarks.records import TITLES
 from phonebit import Network, VerificationError
-from phonebit.converter.passes.pipeline import FloatWeights
 from phonebit.format.reader import read_contents
 from phonebit.format.writer import file_bytes
-from phonebit.models.networks import build
 from phonebit.network.random_inputs import random_inputs
 from phonebit.output_files import write_atomically
 from phonebit.planner import with_plan
@@ -39,15 +37,6 @@ from phonebit.planner.search.planning import Planned
 
 LAYERS_SHARE: Final = 0.2
 """Of the budget, for what layers take one by one."""
-
-
-def network_file(folder: Path, name: str, precision: str) -> Path:
-    """The network's file; for "fast" its real weights have 8 bits."""
-    weights: FloatWeights = "i8" if precision == "fast" else "f32"
-    path = folder / f"{name}-{weights}.pbit"
-    if not path.is_file():
-        build(name, path, float_weights=weights)
-    return path
 
 
 def check_equal(network: Network, other: Network, what: str) -> None:

@@ -12,18 +12,21 @@ that knows everything but what else the machine does.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from benchmarks.coexec.experiment import Bench, main
 from benchmarks.coexec.prepare_profile import collect, samples_path
+from phonebit.planner.json_records import to_record
 from phonebit.planner.plan.execution_plan import Processor
 from phonebit.planner.predict import LayerShape
 from phonebit.planner.predict.evaluation import Accuracy, Prediction, evaluate
-from phonebit.planner.predict.profile import DeviceProfile, read_profile
+from phonebit.planner.predict.profile import METHODS, DeviceProfile, read_profile
 from phonebit.planner.predict.samples import PartSample, read_samples
 from phonebit.planner.predict.training import Trainer, split_by_layer
 
@@ -130,6 +133,37 @@ def measure(bench: Bench) -> dict[str, Any]:
         "tested_with": len(testing),
         "measured_again": len(pairs),
         "groups": errors(profile, testing, pairs),
+        "implementations": implementations(profile, testing),
+        "model_bytes": model_bytes(profile),
+    }
+
+
+def implementations(profile: DeviceProfile, parts: Sequence[PartSample]) -> list[dict[str, Any]]:
+    """CoDL's errors by processor and kernel of convolutions: its table 4."""
+    own = [part for part in parts if part.layer.is_convolution and part.is_resolved]
+    rows = []
+    for found in evaluate(profile, own):
+        if found.predictor == "codl":
+            threads = found.threads  # the evaluation's order is that of the samples
+            kernels = [kernel_of(part) for part in own if part.cpu_threads == threads]
+            for accuracy in replace(found, families=tuple(kernels)).accuracies()[1:]:
+                kernel, parts_of = accuracy.family, accuracy.samples
+                row = {"processor": side_of(accuracy), "kernel": kernel, "parts": parts_of}
+                rows.append(row | _errors(accuracy))
+    return rows
+
+
+def kernel_of(part: PartSample) -> str:
+    """The kernel that computed a part, without its parameters."""
+    return part.variant if part.processor == Processor.CPU else part.variant.split(" ")[0]
+
+
+def model_bytes(profile: DeviceProfile) -> dict[str, int]:
+    """Bytes of each method's models of both processors, as in the profile's file: CoDL, table 3."""
+    sides = [of for of in (profile.gpu, *profile.cpu.values()) if of is not None]
+    return {
+        method: sum(len(json.dumps(to_record(getattr(of, method)))) for of in sides)
+        for method in METHODS
     }
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from statistics import mean, median
 from typing import Any, Final
 
+from benchmarks.coexec.paper_networks import TITLES
 from benchmarks.markdown_table import markdown_table
-from benchmarks.records import TITLES
 
 Record = dict[str, Any]
 KINDS: Final = {"linear": "linear", "convolution": "convolutional"}
@@ -118,11 +118,9 @@ def layers_table(testbeds: Mapping[str, Record]) -> str:
     return markdown_table(head, rows)
 
 
-def networks_of(results: Record) -> dict[str, Record]:
+def networks_of(results: Record, experiment: str = "network") -> dict[str, Record]:
     """The networks that a testbed has run, by name."""
-    found = {key.removeprefix("network_"): value for key, value in results.items()
-             if key.startswith("network_")}  # fmt: skip
-    return {name: found[name] for name in TITLES if name in found}
+    return {name: results[key] for name in TITLES if (key := f"{experiment}_{name}") in results}
 
 
 def ms(network: Record, way: str) -> float:

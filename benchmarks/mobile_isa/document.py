@@ -12,6 +12,12 @@ FILE: Final = "mobile_isa.json"
 LAYERS: Final = ("3x3 64@56", "3x3 256@14", "1x1 64-128@56", "dense 25088-4096")
 HEAD: Final = ("GPU", "layer", "chosen", "instr", "cycles", "loads", "registers", "occ",
                "cheapest tried")  # fmt: skip
+IMAGE_LAYERS: Final = ("3x3 256@14", "1x1 256-512@14")
+IMAGE_HEAD: Final = ("GPU", "layer", "from buffers", "cycles", "occ", "from images", "cycles",
+                     "occ", "texture cycles")  # fmt: skip
+TEXELS: Final = {"mali-g52": 2, "mali-g76": 2, "mali-g57": 4, "mali-g610": 4}
+"""Texels a cycle of at most 32 bits; those of 128 bits take twice as long at least (Arm, Mali's
+texture unit). Adreno's rate is not published."""
 MARKS: Final = {"VECTOR_WORDS": "v{}", "COUNT": "carry-save", "ACCUMULATOR": "u16"}
 
 Record = dict[str, Any]
@@ -35,7 +41,40 @@ Compiled by {document["compiler"]}. Instructions (Bifrost: tuples), cycles of th
 unit (Adreno: issue slots) and loads for 32 binary MACs. All rows: `benchmarks/results/{FILE}`.
 
 {markdown_table(HEAD, rows, texts=3)}
+
+## Images
+
+`bconv2d_image` reads map and weights as texels of 128 bits through the texture unit. The cheapest
+tile of either kind, without the copy to the image; *texture cycles*: its fetches at Mali's rates.
+
+{markdown_table(IMAGE_HEAD, _image_rows(records), texts=3)}
 """
+
+
+def _image_rows(records: list[Record]) -> list[list[str]]:
+    """The cheapest kernel that reads buffers beside the cheapest that reads images."""
+    rows = []
+    for place in dict.fromkeys(map(_place, records)):
+        gpu, layer = place
+        if layer not in IMAGE_LAYERS:
+            continue
+        own = [record for record in records if _place(record) == place]
+        buffer, image = (
+            min((record for record in own if record["kernel"] == kernel), key=_cost)
+            for kernel in ("bconv2d_tiled", "bconv2d_image")
+        )
+        cells = [
+            cell
+            for record in (buffer, image)
+            for cell in (
+                f"`{_short(record)}`",
+                _number(record["cycles_per_unit"]),
+                str(record["occupancy"]),
+            )
+        ]
+        texture = 2 * image["loads_per_unit"] / TEXELS[gpu] if gpu in TEXELS else None
+        rows.append([*place, *cells, _number(texture)])
+    return rows
 
 
 def _place(record: Record) -> tuple[str, str]:

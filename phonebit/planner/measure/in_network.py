@@ -89,12 +89,21 @@ class Correction:
         expected_us = planned.total_us - sum(map(planned.costs.work_us, planned.stages))
         if expected_us <= 0:
             return
-        work_us = 0.0
-        for stage in planned.stages:
-            layers = slice(stage.begin, stage.end)
-            work_us += max(sum(found.cpu_us[layers]), sum(found.gpu_us[layers]))
-        times_as_long = (found.total_us - work_us) / expected_us
+        times_as_long = exchange_us(planned.stages, found) / expected_us
         self.meetings = max(self.meetings * times_as_long, LEAST_MEETINGS)
+
+
+def exchange_us(stages: Iterable[Stage], found: PassTimes) -> float:
+    """What a pass took beyond the slower processor's work in each stage, by their own clocks.
+
+    That is waiting, copying and transforming: what CoDL's figure 20 shows. Negative where stages
+    overlap by more.
+    """
+    work_us = 0.0
+    for stage in stages:
+        layers = slice(stage.begin, stage.end)
+        work_us += max(sum(found.cpu_us[layers]), sum(found.gpu_us[layers]))
+    return found.total_us - work_us
 
 
 def _are_both(parts: LayerParts) -> bool:

@@ -10,24 +10,38 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from benchmarks.coexec import (
+    codl,
     confinement,
     document,
     experiment,
     layer_files,
     layers,
+    network_search,
+    paper_networks,
     plans,
+    predictors,
     turns,
 )
 from benchmarks.coexec import testbed as testbeds
 from benchmarks.records import provenance
+from phonebit import Network
+from phonebit.converter.cost import parameter_count, total_macs
+from phonebit.energy import NoSourceError
+from phonebit.format.reader import read_contents
 from phonebit.models.networks import build
+from phonebit.planner import verify_plan
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
+from phonebit.planner.predict import LayerShape
+from phonebit.planner.predict.training import Trainer
+from phonebit.planner.search.network_graph import NetworkGraph
+from phonebit.planner.search.stages import Placement, Stage, as_plan
+from support.made_up_device import made_up_samples, stepped
 
 # --- the testbed ----------------------------------------------------------------------------------
 
@@ -282,6 +296,105 @@ def test_the_predicted_cut_of_a_layer_balances_both_processors(
     assert planner.channels(small, place, "finegrained") == 0
 
 
+# --- the papers' networks -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "million_parameters", "giga_macs"),
+    [("birealnet34", 21.8, 3.66), ("inception_v3", 23.9, 5.71)],  # as the float networks
+)
+def test_the_papers_networks_have_their_sizes(
+    name: str, million_parameters: float, giga_macs: float
+) -> None:
+    graph = paper_networks.EXTRA[name]("outline")
+    parameters = sum(parameter_count(node.op) for node in graph.nodes)
+    assert parameters / 1e6 == pytest.approx(million_parameters, rel=0.01)
+    assert total_macs(graph) / 1e9 == pytest.approx(giga_macs, rel=0.01)
+    assert graph.types[graph.outputs[0]].shape == (1, 1, 1000)
+
+
+# --- searching networks ---------------------------------------------------------------------------
+
+
+def test_the_search_finds_the_best_of_its_grid(tmp_path: Path) -> None:
+    """Passes take what each layer takes where it is: even layers want halves, odd ones the CPU."""
+    file = tmp_path / "network.pbit"
+    build("vgg_small", file)
+    contents = read_contents(file)
+    layers = NetworkGraph.of(contents).layers
+    shapes = [LayerShape.of(contents, index) for index in range(len(layers))]
+    wanted = {shape: place % 2 for place, shape in enumerate(dict.fromkeys(shapes))}
+
+    def us_of(stages: list[Stage]) -> float:
+        us = 0.0
+        for stage in stages:
+            [parts] = stage.parts
+            wants_cpu = wanted[shapes[parts.layer]] or not layers[parts.layer].can_cut_rows
+            best = Placement.CPU if wants_cpu else Placement.ROWS
+            half = layers[parts.layer].shape[0] // 2
+            us += 1 if (stage.placement, stage.cut) in ((best, 0), (best, half)) else 3
+        return us
+
+    def pass_us(tried: Sequence[list[Stage]]) -> list[float]:
+        return list(map(us_of, tried))
+
+    found, searched = network_search.search(layers, shapes, pass_us, lambda: True)
+    assert us_of(found) == len(layers)
+    assert searched == len(set(shapes))
+    assert any(stage.placement == Placement.ROWS for stage in found)
+    verify_plan(contents, as_plan(found, "a device", "user", 0.0))
+    best_single, none = network_search.search(layers, shapes, pass_us, lambda: False)
+    assert none == 0
+    assert {stage.placement for stage in best_single} == {Placement.CPU}
+
+
+# --- CoDL's figures -------------------------------------------------------------------------------
+
+
+def test_facts_of_a_plan_count_its_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans, "read_profile", lambda path: FakeProfile())
+    file = tmp_path / "network.pbit"
+    build("vgg_small", file)
+    planner = plans.Planner(tmp_path / "profile.json", 2)
+    facts = {
+        way: codl.plan_facts(planner.plan(file, plans.Variant(method))[0])
+        for way, method in codl.WAYS.items()
+    }
+    layers = len(read_contents(file).ops)
+    for of_way in facts.values():
+        assert sum(of_way["layers"].values()) == layers
+        assert sum(of_way["chains"]) == of_way["layers"].get("chain", 0)
+    assert facts["codl"]["chains"] and not facts["without_chains"]["chains"]
+    assert "channels" not in facts["rows"]["layers"] and "rows" not in facts["channels"]["layers"]
+
+
+def test_kernels_and_models_are_told_apart(tmp_path: Path) -> None:
+    """CoDL's tables 3 and 4, on a device whose law its predictor finds."""
+    pytest.importorskip("lightgbm", reason="LightGBM is not installed")
+    samples = made_up_samples(tmp_path / "samples.jsonl", stepped, 90)
+    profile = Trainer(samples, 2).fit(samples.parts, samples.handovers)
+    rows = predictors.implementations(profile, samples.parts)
+    convolutions = [part for part in samples.parts if part.layer.is_convolution]
+    assert sum(row["parts"] for row in rows) == len(convolutions)
+    kernels = {row["kernel"]: row for row in rows}
+    assert kernels["bconv2d_tiled"]["processor"] == "gpu"
+    assert kernels["conv2d_f32"]["processor"] in ("gpu", "cpu, 1 threads")
+    assert kernels["bconv2d_tiled"]["mape"] < 0.02
+    sizes = predictors.model_bytes(profile)
+    assert 0 < sizes["ulayer"] < sizes["codl"] < sizes["finegrained"]
+
+
+def test_energy_without_a_source_is_said_to_be_not_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def measure(*_arguments: object, **_options: object) -> object:
+        raise NoSourceError("gpu", {"rapl": "no package zone"})
+
+    monkeypatch.setattr(codl, "measure_energy", measure)
+    found = codl.energy_of(cast(Network, None), {})
+    assert list(found) == ["not_measured"] and "no package zone" in found["not_measured"]
+
+
 # --- tables ---------------------------------------------------------------------------------------
 
 
@@ -314,6 +427,18 @@ def network(**times: float) -> dict[str, Any]:
     }
 
 
+def codl_network() -> dict[str, Any]:
+    ways = network(without_chains=2.5, rows=3.2, channels=4.0)
+    unchained = {"layers": {"rows": 4}, "chains": [], "exchange_ms": 0.5}
+    chained = {"layers": {"chain": 3, "cpu": 1}, "chains": [3], "exchange_ms": 0.25}
+    reason = {"not_measured": "no source"}
+    return ways | {
+        "plans": {"codl": chained, "without_chains": unchained},
+        "arena_bytes": {"cpu": 1_000_000, "gpu": 1_200_000, "codl": 1_500_000},
+        "energy": {"cpu": {"energy_mj": 1.5}, "gpu": reason, "codl": reason},
+    }
+
+
 @pytest.fixture
 def results() -> dict[str, Any]:
     error = {"mape": 0.04, "within_10": 0.9}
@@ -337,11 +462,16 @@ def results() -> dict[str, Any]:
                                 "errors": {"codl": {"mape": 0.08, "within_10": 0.5}}},
                                {"processor": "gpu", "layers": "others", "parts": 50,
                                 "errors": {"codl": {"mape": 0.9, "within_10": 0.0}}}],
+                    "model_bytes": {"codl": 1234},
+                    "implementations": [{"processor": "gpu", "kernel": "bconv2d_tiled",
+                                         "parts": 7, "mape": 0.05, "within_10": 0.875}],
                 },
                 "layers": {"context": CONTEXT,
                            "rows": [layer_row("linear", 1), layer_row("convolution", 1)]},
                 "network_vgg16": network(**{"cpu again": 4.1}),
                 "network_googlenet": network(codl=4.5, planned=4.5),
+                "codl_vgg16": codl_network(),
+                "search_vgg_small": network(search=2.0, finegrained=2.5) | {"plans_tried": 99},
             }
         },
     }  # fmt: skip
@@ -365,6 +495,12 @@ def test_tables_are_made_of_the_results(
         "| g1c1-avx2 | 2.00 | VGG16 | 4.00 | 8.00 | 1.25x | 1.33x | 1.67x | "
         "2.00x | 1.90x | 2.00x |",
         "| g1c1-avx2 | layer to processor | 2 | 0.0% | 0.0% | 1.00 |",
+        "| VGG16 | 4.00 | 8.00 | 2.40 | **1.67x** | 1.50x | 1.60x | 1.25x | 1.00x |",
+        "| VGG16 | 0 | 0 | 3 | 3 | 1 | 0.25 | 0.50 | 1.50, not measured, not measured | "
+        "1.0, 1.2, 1.5 |",
+        "| g1c1-avx2 | CoDL | 80.0% | - | 1,234 |",  # (9 * 0.9 + 3 * 0.5) / 12
+        "| g1c1-avx2 | gpu | `bconv2d_tiled` | 7 | 5.0% | 87.5% |",
+        "| VGG-small | 4.00 | 8.00 | 2.00 | **2.00x** | 1.60x | 80.0% | 1.50x | 99 |",
         "| g1c1-avx2 | Fine-Grained | 2 | 25.0% | 25.0% | 0.75 |",
         "1 of 2 guarded plans without auto-selection are more than 2 % slower than the better "
         "single processor: GoogLeNet on g1c1-avx2 by phonebit plan (12.5%). None of 2 "

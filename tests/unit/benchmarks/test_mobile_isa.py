@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.mobile_isa import judge, machine_code
+from benchmarks.mobile_isa import document, judge, machine_code
 from benchmarks.mobile_isa.compiler import GPUS
 
 # Three words a texel, a hundred texels; the part before "Native code" is of the first compilation.
@@ -176,3 +176,13 @@ def test_cases_have_what_the_runtime_takes_on_a_gpu_that_is_not_here() -> None:
     tile = dict(chosen["3x3 64@56"].parameters)
     assert (tile["TILE_PIXELS"], tile["TILE_FILTERS"], tile["ACCUMULATOR"]) == (2, 16, 1)
     assert "pad f32 64@56" not in chosen
+
+
+def test_images_gain_nothing_on_adreno() -> None:
+    """What docs/coexecution.md says of CoDL's hybrid type, in the table that it points to."""
+    _, _, images = document.section().partition("## Images")
+    rows = [line.split(" | ") for line in images.splitlines() if line.startswith("| adreno")]
+    ratios = [float(row[6]) / float(row[3]) for row in rows]
+    assert len({row[0] for row in rows}) == 6
+    assert (round(min(ratios), 2), round(max(ratios), 2)) == (1.07, 1.26)
+    assert all(int(row[7]) <= int(row[4]) for row in rows)

@@ -1,0 +1,122 @@
+"""CoDL's evaluation on whole networks: its figures 15 and 17 to 22.
+
+    python -m benchmarks.coexec.codl --testbed g1c1-avx2 --only codl_quicknet
+
+One run of a network has all of them: times of both processors, of CoDL's plan, of its plan without
+chains and of those that cut by rows or by channels only (figures 15 and 18); which layers are cut
+how, and how long chains are (17 and 19); what a pass takes beyond its stages with chains and
+without (20); energy, where the machine has a source for it (21), and memory of activations (22).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+from benchmarks.coexec.experiment import Bench, main
+from benchmarks.coexec.networks import check_equal
+from benchmarks.coexec.paper_networks import TITLES, network_file
+from benchmarks.coexec.plans import Planner, Variant
+from benchmarks.coexec.turns import Budget, compete
+from phonebit import Network
+from phonebit.devices.loading import EngineOptions
+from phonebit.energy import EnergyError
+from phonebit.energy import measure as measure_energy
+from phonebit.network.random_inputs import random_inputs
+from phonebit.planner.measure.engines import open_measuring_engine
+from phonebit.planner.measure.in_network import exchange_us
+from phonebit.planner.measure.measuring import measure_pass
+from phonebit.planner.search.methods import METHODS
+from phonebit.planner.search.planning import Planned
+from phonebit.planner.search.stages import Placement
+
+CODL: Final = METHODS["codl"]
+WAYS: Final = {
+    "codl": CODL,
+    "without_chains": replace(CODL, chains=False),
+    "rows": replace(CODL, chains=False, dimensions=(Placement.ROWS,)),
+    "channels": replace(CODL, chains=False, dimensions=(Placement.CHANNELS,)),
+}
+TIMES_SHARE: Final = 0.6
+"""Of the budget, for whole passes; the rest is for what else is measured."""
+ENERGY_S: Final = 1.0
+TURNS: Final = 25
+"""Passes of each plan whose stages are timed."""
+
+
+def measure_network(name: str, bench: Bench) -> dict[str, Any]:
+    """One network in all ways."""
+    path = network_file(bench.networks, name, "exact")
+    planner = Planner(bench.profile, bench.testbed.cpu_cores)
+    plans = {way: planner.plan(path, Variant(method))[0] for way, method in WAYS.items()}
+    networks = {
+        "cpu": Network.load(path, device=bench.cpu, threads=bench.testbed.cpu_cores),
+        "gpu": Network.load(path, device=bench.gpu),
+    } | {way: bench.load(path, plan=planned.plan) for way, planned in plans.items()}
+    for way, network in networks.items():
+        check_equal(networks["cpu"], network, f"{name}, {way}")
+    picture = random_inputs(networks["cpu"].inputs, 1)
+    calls = {key: partial(network.forward, picture) for key, network in networks.items()}
+    budget = Budget(bench.budget.left_s * TIMES_SHARE)
+    found = compete(calls, bench.canary(), budget)
+    memory = {key: network.memory["arena_bytes"] for key, network in networks.items()}
+    energy = {key: energy_of(networks[key], picture) for key in ("cpu", "gpu", "codl")}
+    del networks, calls
+    exchanges = exchanges_us(bench, path, plans)
+    return {
+        "network": name,
+        **found,
+        "plans": {
+            way: plan_facts(planned) | {"exchange_ms": exchanges[way] / 1e3}
+            for way, planned in plans.items()
+        },
+        "arena_bytes": memory,
+        "energy": energy,
+    }
+
+
+def exchanges_us(bench: Bench, path: Path, plans: Mapping[str, Planned]) -> dict[str, float]:
+    """What a pass of each plan takes beyond its stages: the median over turns."""
+    options = EngineOptions(bench.testbed.cpu_cores)
+    engines = {
+        way: open_measuring_engine(path, bench.both, options, planned.plan)
+        for way, planned in plans.items()
+    }
+    found: dict[str, list[float]] = {way: [] for way in plans}
+    for _ in range(TURNS):
+        for way, engine in engines.items():
+            found[way].append(exchange_us(plans[way].stages, measure_pass(engine)))
+    return {way: median(times) for way, times in found.items()}
+
+
+def plan_facts(planned: Planned) -> dict[str, Any]:
+    """How a plan cuts the network: layers by placement, the lengths of its chains."""
+    layers: Counter[str] = Counter()
+    for stage in planned.stages:
+        layers[stage.placement] += len(stage.parts)
+    chains = [len(of.parts) for of in planned.stages if of.placement == Placement.CHAIN]
+    return {
+        "predicted_ms": planned.total_us / 1e3,
+        "layers": dict(layers),
+        "chains": sorted(chains, reverse=True),
+    }
+
+
+def energy_of(network: Network, picture: Any) -> dict[str, Any]:
+    """Millijoules of an image and where they are from, or why there are none."""
+    try:
+        result = measure_energy(network, picture, ENERGY_S, idle=False)
+    except EnergyError as error:
+        return {"not_measured": str(error)}
+    return {"energy_mj": result.energy_mj, "source": result.source}
+
+
+if __name__ == "__main__":
+    experiments = {f"codl_{name}": partial(measure_network, name) for name in TITLES}
+    sys.exit(main(experiments, __doc__, budget_s=900))
