@@ -101,7 +101,8 @@ class Network(NetworkLayers):
                 OpenCL device keeps float tensors in half precision and multiplies halves in
                 full-precision layers if the file stores their weights as F16 or I8 (the CPU stays
                 exact); "fast": an OpenCL device as with "f16"; the CPU computes such layers in
-                int8. Other layers stay exact, and a warning names them.
+                int8. Other layers stay exact, and a warning names them. With "gpu+cpu" each
+                processor computes as it does alone.
             plan: for "gpu+cpu": who computes what; None: the plan that the file has for these two
                 processors (``phonebit plan`` writes it), or else everything on the GPU.
             sharing: for "gpu+cpu": how one reaches what the other wrote: "svm" (fine-grained shared

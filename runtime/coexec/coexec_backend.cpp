@@ -9,6 +9,7 @@
 #include "backend/host_buffers.h"
 #include "coexec/pass_measurement.h"
 #include "cpu/cpu_backend.h"
+#include "cpu/i8_arithmetic.h"
 #include "opencl/opencl_backend.h"
 #include "types/fail.h"
 
@@ -80,6 +81,9 @@ CoexecBackend::CoexecBackend(const Model& model, std::shared_ptr<opencl::Context
                     key.c_str()));
   }
   analysis::check_plan(model, plan_);
+  if (const std::string text = cpu::kept_exact_text(model);
+      options.precision == Precision::fast && !text.empty())
+    warnings_.push_back(text);
   uses_gpu_ = std::any_of(plan_.parts.begin(), plan_.parts.end(),
                           [](const PlannedPart& part) { return part.processor == Processor::gpu; });
   runner_ = planned_runner();  // a CPU's layers of its own would only cost time

@@ -1,8 +1,5 @@
 #include "coexec/exchange.h"
 
-#include <map>
-#include <set>
-
 #include "analysis/op_tensors.h"
 #include "coexec/region.h"
 
@@ -23,55 +20,61 @@ struct Rect {
         pitch(bytes.pitch) {}
 };
 
-/// Whole rows are one run, whose pitch is its length: then an origin in rows need not be a whole number of
-/// pitches.
-bool is_one_run(const Region& region) { return region.runs == 1; }
+enum class Way { to_host, from_host, on_device };
+constexpr const char* kCommands[] = {"clEnqueueReadBuffer", "clEnqueueWriteBuffer", "clEnqueueCopyBuffer"};
+
+/// Enqueues a copy of a region between two memories of one tensor: of `from` and `to`, `host` stands for the
+/// one that is not on the device. Whole rows are one run, whose pitch is its length: then an origin in rows
+/// need not be a whole number of pitches.
+void enqueue_copy(Way way, cl_command_queue queue, const Region& region, cl_mem from, cl_mem to,
+                  std::byte* host, const char* name) {
+  const bool is_one_run = region.runs == 1;
+  const size_t offset = region.offset, bytes = region.run_bytes;
+  const Rect rect(region);
+  const size_t* const at = rect.origin;
+  cl_int status = 0;
+  switch (way) {
+    case Way::to_host:
+      status = is_one_run ? api().clEnqueueReadBuffer(queue, from, 0, offset, bytes, host + offset, 0,
+                                                      nullptr, nullptr)
+                          : api().clEnqueueReadBufferRect(queue, from, 0, at, at, rect.region, rect.pitch, 0,
+                                                          rect.pitch, 0, host, 0, nullptr, nullptr);
+      break;
+    case Way::from_host:
+      status = is_one_run ? api().clEnqueueWriteBuffer(queue, to, 0, offset, bytes, host + offset, 0, nullptr,
+                                                       nullptr)
+                          : api().clEnqueueWriteBufferRect(queue, to, 0, at, at, rect.region, rect.pitch, 0,
+                                                           rect.pitch, 0, host, 0, nullptr, nullptr);
+      break;
+    case Way::on_device:
+      status = is_one_run
+                   ? api().clEnqueueCopyBuffer(queue, from, to, offset, offset, bytes, 0, nullptr, nullptr)
+                   : api().clEnqueueCopyBufferRect(queue, from, to, at, at, rect.region, rect.pitch, 0,
+                                                   rect.pitch, 0, 0, nullptr, nullptr);
+      break;
+  }
+  check(status, kCommands[static_cast<int>(way)], name);
+}
 
 class CopyExchange final : public Exchange {
  public:
   CopyExchange(const Model& model, TensorViews& views) : model_(model), views_(views) {}
 
   void enqueue_for_cpu(const Stage& stage, cl_command_queue queue) override {
-    for (const Handover& handover : stage.to_cpu) {
-      const loader::Tensor& tensor = model_.tensor(handover.tensor);
-      const Region region = region_of(tensor, handover.part);
-      const cl_mem from = views_.memory(handover.tensor).buffer;
-      std::byte* const to = views_.cpu_address(handover.tensor);
-      if (is_one_run(region)) {
-        check(api().clEnqueueReadBuffer(queue, from, 0, region.offset, region.run_bytes, to + region.offset,
-                                        0, nullptr, nullptr),
-              "clEnqueueReadBuffer", tensor.name.c_str());
-        continue;
-      }
-      const Rect rect(region);
-      check(api().clEnqueueReadBufferRect(queue, from, 0, rect.origin, rect.origin, rect.region, rect.pitch,
-                                          0, rect.pitch, 0, to, 0, nullptr, nullptr),
-            "clEnqueueReadBufferRect", tensor.name.c_str());
-    }
+    for (const Handover& handover : stage.to_cpu) copy(Way::to_host, handover, queue);
   }
-
   void enqueue_from_cpu(const Stage& stage, cl_command_queue queue) override {
-    for (const Handover& handover : stage.to_gpu) {
-      const loader::Tensor& tensor = model_.tensor(handover.tensor);
-      const Region region = region_of(tensor, handover.part);
-      const cl_mem to = views_.memory(handover.tensor).buffer;
-      const std::byte* const from = views_.cpu_address(handover.tensor);
-      if (is_one_run(region)) {
-        check(api().clEnqueueWriteBuffer(queue, to, 0, region.offset, region.run_bytes, from + region.offset,
-                                         0, nullptr, nullptr),
-              "clEnqueueWriteBuffer", tensor.name.c_str());
-        continue;
-      }
-      const Rect rect(region);
-      check(api().clEnqueueWriteBufferRect(queue, to, 0, rect.origin, rect.origin, rect.region, rect.pitch, 0,
-                                           rect.pitch, 0, from, 0, nullptr, nullptr),
-            "clEnqueueWriteBufferRect", tensor.name.c_str());
-    }
+    for (const Handover& handover : stage.to_gpu) copy(Way::from_host, handover, queue);
   }
-
   bool has_commands_for_cpu(const Stage& stage) const override { return !stage.to_cpu.empty(); }
 
  private:
+  void copy(Way way, const Handover& handover, cl_command_queue queue) {
+    const cl_mem gpu = views_.memory(handover.tensor).buffer;
+    enqueue_copy(way, queue, views_.region(handover.tensor, handover.part), gpu, gpu,
+                 views_.stored_address(handover.tensor), model_.tensor(handover.tensor).name.c_str());
+  }
+
   const Model& model_;
   TensorViews& views_;
 };
@@ -79,30 +82,25 @@ class CopyExchange final : public Exchange {
 /// Coherent memory: only tensors with two views are copied, by the CPU, which reaches both.
 class SvmExchange final : public Exchange {
  public:
-  SvmExchange(const Model& model, TensorViews& views) : model_(model), views_(views) {}
+  explicit SvmExchange(TensorViews& views) : views_(views) {}
 
   void enqueue_for_cpu(const Stage&, cl_command_queue) override {}
   void enqueue_from_cpu(const Stage&, cl_command_queue) override {}
 
-  void begin_cpu(const Stage& stage) override {
-    for (const Handover& handover : stage.to_cpu) {
-      if (views_.is_one(handover.tensor)) continue;
-      copy_region(region_of(model_.tensor(handover.tensor), handover.part), gpu_address(handover.tensor),
-                  views_.cpu_address(handover.tensor));
-    }
-  }
-  void end_cpu(const Stage& stage) override {
-    for (const Handover& handover : stage.to_gpu) {
-      if (views_.is_one(handover.tensor)) continue;
-      copy_region(region_of(model_.tensor(handover.tensor), handover.part),
-                  views_.cpu_address(handover.tensor), gpu_address(handover.tensor));
-    }
-  }
+  void begin_cpu(const Stage& stage) override { copy(stage.to_cpu, true); }
+  void end_cpu(const Stage& stage) override { copy(stage.to_gpu, false); }
 
  private:
-  std::byte* gpu_address(int tensor) const { return static_cast<std::byte*>(views_.memory(tensor).svm); }
+  void copy(const std::vector<Handover>& handovers, bool is_for_cpu) {
+    for (const Handover& handover : handovers) {
+      if (views_.is_one(handover.tensor)) continue;
+      std::byte* const cpu = views_.stored_address(handover.tensor);
+      auto* const gpu = static_cast<std::byte*>(views_.memory(handover.tensor).svm);
+      copy_region(views_.region(handover.tensor, handover.part), is_for_cpu ? gpu : cpu,
+                  is_for_cpu ? cpu : gpu);
+    }
+  }
 
-  const Model& model_;
   TensorViews& views_;
 };
 
@@ -111,17 +109,17 @@ class SvmExchange final : public Exchange {
 class MapExchange final : public Exchange {
  public:
   MapExchange(const Model& model, const Schedule& schedule, TensorViews& views)
-      : model_(model), views_(views) {
-    for (const Stage& stage : schedule.stages()) plan(stage, schedule);
+      : model_(model), schedule_(schedule), views_(views), mappings_(schedule.stages().size()) {
+    for (const Stage& stage : schedule.stages()) plan(stage);
   }
 
   void enqueue_for_cpu(const Stage& stage, cl_command_queue queue) override {
     for (const Handover& handover : stage.to_cpu) copy_between(handover, queue, false);
-    for (Mapping& mapping : mappings_[&stage]) map(mapping, queue);
+    for (Mapping& mapping : mappings_[index(stage)]) map(mapping, queue);
   }
 
   void enqueue_from_cpu(const Stage& stage, cl_command_queue queue) override {
-    for (const Mapping& mapping : mappings_[&stage])
+    for (const Mapping& mapping : mappings_[index(stage)])
       check(api().clEnqueueUnmapMemObject(queue, views_.mapped(mapping.tensor), mapping.pointer, 0, nullptr,
                                           nullptr),
             "clEnqueueUnmapMemObject", model_.tensor(mapping.tensor).name.c_str());
@@ -129,14 +127,11 @@ class MapExchange final : public Exchange {
   }
 
   void begin_cpu(const Stage& stage) override {
-    for (const Mapping& mapping : mappings_[&stage])
+    for (const Mapping& mapping : mappings_[index(stage)])
       views_.set_address(mapping.tensor, static_cast<std::byte*>(mapping.pointer) - mapping.region.offset);
   }
 
-  bool has_commands_for_cpu(const Stage& stage) const override {
-    const auto found = mappings_.find(&stage);
-    return found != mappings_.end() && !found->second.empty();
-  }
+  bool has_commands_for_cpu(const Stage& stage) const override { return !mappings_[index(stage)].empty(); }
 
  private:
   struct Mapping {
@@ -146,32 +141,33 @@ class MapExchange final : public Exchange {
     void* pointer = nullptr;
   };
 
+  size_t index(const Stage& stage) const { return static_cast<size_t>(&stage - schedule_.stages().data()); }
+
   /// What the CPU reads and writes in a stage, as far as it has to be mapped.
-  void plan(const Stage& stage, const Schedule& schedule) {
-    std::map<int, cl_bitfield> access;
-    const bool is_first = &stage == &schedule.stages().front(), is_last = &stage == &schedule.stages().back();
-    if (is_first)
-      for (const int tensor : schedule.inputs()) access[tensor] |= CL_MAP_WRITE;
-    if (is_last)
-      for (const int tensor : schedule.outputs()) access[tensor] |= CL_MAP_READ;
+  void plan(const Stage& stage) {
+    std::vector<cl_bitfield> access(model_.tensors.size());
+    const auto add = [&](const std::vector<int>& tensors, cl_bitfield flag) {
+      for (const int tensor : tensors) access[static_cast<size_t>(tensor)] |= flag;
+    };
+    if (&stage == &schedule_.stages().front()) add(schedule_.inputs(), CL_MAP_WRITE);
+    if (&stage == &schedule_.stages().back()) add(schedule_.outputs(), CL_MAP_READ);
     for (const PlacedPart& placed : stage.cpu) {
-      for (const int tensor : analysis::tensors_read(model_.ops[placed.op])) access[tensor] |= CL_MAP_READ;
-      for (const int tensor : analysis::tensors_written(model_.ops[placed.op]))
-        access[tensor] |= CL_MAP_WRITE;
+      add(analysis::tensors_read(model_.ops[placed.op]), CL_MAP_READ);
+      add(analysis::tensors_written(model_.ops[placed.op]), CL_MAP_WRITE);
     }
-    for (const auto& [tensor, flags] : access) {
-      if (views_.mapped(tensor) == nullptr) continue;
-      mappings_[&stage].push_back({tensor, mapped_region(tensor, flags, schedule), flags, nullptr});
+    for (size_t i = 0; i < access.size(); ++i) {
+      const auto tensor = static_cast<int>(i);
+      if (access[i] == 0 || views_.mapped(tensor) == nullptr) continue;
+      mappings_[index(stage)].push_back({tensor, mapped_region(tensor, access[i]), access[i], nullptr});
     }
   }
 
   /// In the stage that writes it, the GPU may be writing the other part of the same memory.
-  Region mapped_region(int tensor, cl_bitfield flags, const Schedule& schedule) const {
-    const loader::Tensor& of_tensor = model_.tensor(tensor);
-    const TensorUse& use = schedule.use(tensor);
+  Region mapped_region(int tensor, cl_bitfield flags) const {
+    const TensorUse& use = schedule_.use(tensor);
     const bool is_written_by_both = use.written_by_cpu && use.written_by_gpu && views_.is_one(tensor);
-    if (is_written_by_both && (flags & CL_MAP_WRITE) != 0) return region_of(of_tensor, *use.written_by_cpu);
-    return {0, of_tensor.bytes(), 1, of_tensor.bytes()};
+    if (is_written_by_both && (flags & CL_MAP_WRITE) != 0) return views_.region(tensor, *use.written_by_cpu);
+    return views_.whole_region(tensor);
   }
 
   void map(Mapping& mapping, cl_command_queue queue) {
@@ -184,25 +180,15 @@ class MapExchange final : public Exchange {
 
   void copy_between(const Handover& handover, cl_command_queue queue, bool to_gpu) {
     if (views_.is_one(handover.tensor)) return;
-    const loader::Tensor& tensor = model_.tensor(handover.tensor);
-    const Region region = region_of(tensor, handover.part);
     const cl_mem cpu = views_.mapped(handover.tensor), gpu = views_.memory(handover.tensor).buffer;
-    const cl_mem from = to_gpu ? cpu : gpu, to = to_gpu ? gpu : cpu;
-    if (is_one_run(region)) {
-      check(api().clEnqueueCopyBuffer(queue, from, to, region.offset, region.offset, region.run_bytes, 0,
-                                      nullptr, nullptr),
-            "clEnqueueCopyBuffer", tensor.name.c_str());
-      return;
-    }
-    const Rect rect(region);
-    check(api().clEnqueueCopyBufferRect(queue, from, to, rect.origin, rect.origin, rect.region, rect.pitch, 0,
-                                        rect.pitch, 0, 0, nullptr, nullptr),
-          "clEnqueueCopyBufferRect", tensor.name.c_str());
+    enqueue_copy(Way::on_device, queue, views_.region(handover.tensor, handover.part), to_gpu ? cpu : gpu,
+                 to_gpu ? gpu : cpu, nullptr, model_.tensor(handover.tensor).name.c_str());
   }
 
   const Model& model_;
+  const Schedule& schedule_;
   TensorViews& views_;
-  std::map<const Stage*, std::vector<Mapping>> mappings_;
+  std::vector<std::vector<Mapping>> mappings_;  // by stage
 };
 
 }  // namespace
@@ -215,7 +201,7 @@ std::unique_ptr<Exchange> make_exchange(Sharing sharing, const Model& model, con
     case Sharing::map:
       return std::make_unique<MapExchange>(model, schedule, views);
     default:
-      return std::make_unique<SvmExchange>(model, views);
+      return std::make_unique<SvmExchange>(views);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "analysis/op_part.h"
 #include "analysis/op_tensors.h"
 #include "coexec/region.h"
+#include "opencl/staging.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::coexec {
@@ -38,7 +39,8 @@ Executor::Executor(const Processors& processors, Schedule schedule, Sharing shar
     : processors_(processors),
       schedule_(std::move(schedule)),
       budget_(processors.options.max_memory_bytes),
-      views_(processors.model, schedule_, *processors.context, sharing, reuse, budget_),
+      views_(processors.model, schedule_, *processors.context, processors.options.precision, sharing, reuse,
+             budget_),
       gpu_layers_(processors.model, processors.context, processors.programs, processors.options, views_),
       exchange_(make_exchange(sharing, processors.model, schedule_, views_)),
       synchronizer_(make_synchronizer(synchronization, *processors.context, processors.programs,
@@ -78,8 +80,8 @@ void Executor::bind_gpu_layers() {
 
 void Executor::make_cpu_layers() {
   cpu::PackingList packing;
-  const cpu::BuildContext context{processors_.model, processors_.isa, processors_.pool.threads(), views_,
-                                  budget_,           packing};
+  const cpu::BuildContext context{processors_.model, processors_.isa, processors_.pool.threads(),   views_,
+                                  budget_,           packing,         processors_.options.precision};
   size_t scratch = 0;
   for (const Stage& stage : schedule_.stages()) {
     for (const PlacedPart& placed : stage.cpu) {
@@ -157,6 +159,7 @@ void Executor::run_cpu_stage(size_t index, const std::byte* const* inputs, std::
   if (stage.cpu_waits || exchange_->has_commands_for_cpu(stage))
     synchronizer_->wait_for_gpu(static_cast<int>(index));
   exchange_->begin_cpu(stage);
+  for (const Handover& handover : stage.to_cpu) views_.load_floats(handover);
   const auto bytes = [&](int tensor) { return processors_.model.tensor(tensor).bytes(); };
   for (size_t i = 0; is_first && i < schedule_.inputs().size(); ++i) {
     const int tensor = schedule_.inputs()[i];
@@ -172,6 +175,7 @@ void Executor::run_cpu_stage(size_t index, const std::byte* const* inputs, std::
     const int tensor = schedule_.outputs()[i];
     std::memcpy(outputs[i], views_.cpu_address(tensor), bytes(tensor));
   }
+  for (const Handover& handover : stage.to_gpu) views_.store_floats(handover);
   exchange_->end_cpu(stage);
   synchronizer_->finish_cpu(static_cast<int>(index));
 }
@@ -181,9 +185,8 @@ void Executor::read(int tensor, std::byte* to) {
   const loader::Tensor& of_tensor = processors_.model.tensor(tensor);
   std::vector<std::byte> view(of_tensor.bytes());
   const auto read_memory = [&](cl_mem memory) {
-    check(api().clEnqueueReadBuffer(processors_.context->queue(), memory, 1, 0, view.size(), view.data(), 0,
-                                    nullptr, nullptr),
-          "clEnqueueReadBuffer", of_tensor.name.c_str());
+    opencl::read_buffer(processors_.context->queue(), memory, views_.whole_region(tensor).bytes(),
+                        views_.is_half(tensor), true, view.data(), of_tensor.name.c_str());
   };
   if (use.written_by_gpu) {
     read_memory(views_.memory(tensor).buffer);
@@ -191,7 +194,8 @@ void Executor::read(int tensor, std::byte* to) {
   }
   if (!use.written_by_cpu) return;
   const Region region = region_of(of_tensor, *use.written_by_cpu);
-  if (views_.mapped(tensor) == nullptr) return copy_region(region, views_.cpu_address(tensor), to);
+  if (views_.mapped(tensor) == nullptr || views_.is_half(tensor))
+    return copy_region(region, views_.cpu_address(tensor), to);
   read_memory(views_.mapped(tensor));
   copy_region(region, view.data(), to);
 }

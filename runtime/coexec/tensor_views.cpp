@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "analysis/op_tensors.h"
-#include "coexec/region.h"
+#include "format/half.h"
 #include "memory/arena_plan.h"
 #include "types/fail.h"
 
@@ -24,12 +24,11 @@ bool begins_at_whole_words(const OutputPart& part) { return part.channel_begin %
 
 /// Whether both views may be one memory. SVM is coherent, so processors may even write neighbouring words.
 /// Mapped memory may not be: there, what both write must lie in different cache lines.
-bool may_be_one(const Tensor& tensor, const TensorUse& use, Sharing sharing) {
+bool may_be_one(const TensorUse& use, const Region& of_cpu, Sharing sharing) {
   if (!use.is_published || sharing == Sharing::copy) return false;
   if (!use.written_by_cpu || !use.written_by_gpu) return true;
   if (sharing == Sharing::svm) return begins_at_whole_words(*use.written_by_cpu);
-  const Region region = region_of(tensor, *use.written_by_cpu);
-  return region.runs == 1 && region.offset % kCacheLine == 0;
+  return of_cpu.runs == 1 && of_cpu.offset % kCacheLine == 0;
 }
 
 }  // namespace
@@ -41,20 +40,26 @@ OutputPart from_whole_words(const OutputPart& part) {
 }
 
 TensorViews::TensorViews(const Model& model, const Schedule& schedule, opencl::Context& context,
-                         Sharing sharing, Reuse reuse, analysis::MemoryBudget& budget)
-    : roots_(model.tensors.size()), views_(model.tensors.size()) {
+                         Precision precision, Sharing sharing, Reuse reuse, analysis::MemoryBudget& budget)
+    : model_(model),
+      roots_(model.tensors.size()),
+      is_half_(model.tensors.size()),
+      views_(model.tensors.size()) {
   const size_t count = model.tensors.size();
   for (size_t i = 0; i < count; ++i) roots_[i] = static_cast<int>(i);
   for (const loader::Op& op : model.ops) {
     if (op.kind != format::OpKind::kReshape) continue;
     roots_[static_cast<size_t>(op.record.value_output)] = root(op.operands[0]);
   }
+  if (precision != Precision::exact) find_halves(schedule);
   std::vector<bool> is_one(count, true);
   for (size_t i = 0; i < count; ++i) {
-    const TensorUse& use = schedule.use(static_cast<int>(i));
+    const auto tensor = static_cast<int>(i);
+    const TensorUse& use = schedule.use(tensor);
     const auto of_root = static_cast<size_t>(roots_[i]);
+    const Region of_cpu = use.written_by_cpu ? region(tensor, *use.written_by_cpu) : Region{};
     if (use.is_touched_by_cpu() || use.is_touched_by_gpu())
-      is_one[of_root] = is_one[of_root] && may_be_one(model.tensors[i], use, sharing);
+      is_one[of_root] = is_one[of_root] && may_be_one(use, of_cpu, sharing);
   }
   // Outputs of one layer are one decision: its part on the CPU begins at one channel.
   for (const loader::Op& op : model.ops) {
@@ -63,15 +68,52 @@ TensorViews::TensorViews(const Model& model, const Schedule& schedule, opencl::C
                                  [&](int t) { return is_one[static_cast<size_t>(root(t))]; });
     for (const int tensor : written) is_one[static_cast<size_t>(root(tensor))] = all;
   }
-  allocate(wishes_of(is_one, model, schedule, sharing), schedule, context, reuse, budget);
+  allocate(wishes_of(is_one, schedule, sharing), schedule, context, reuse, budget);
+}
+
+/// As on a GPU alone (opencl/device_storage.cpp).
+void TensorViews::find_halves(const Schedule& schedule) {
+  for (size_t i = 0; i < roots_.size(); ++i)
+    if (model_.tensors[i].dtype == format::DataType::kF32 &&
+        schedule.use(static_cast<int>(i)).is_touched_by_gpu())
+      is_half_[static_cast<size_t>(roots_[i])] = true;
+  for (const auto* terminals : {&model_.inputs, &model_.outputs})
+    for (const int tensor : *terminals) is_half_[static_cast<size_t>(root(tensor))] = false;
+}
+
+Region TensorViews::region(int tensor, const OutputPart& part) const {
+  Region result = region_of(model_.tensor(tensor), part);
+  if (!is_half(tensor)) return result;
+  for (size_t* const bytes : {&result.offset, &result.run_bytes, &result.pitch}) *bytes /= 2;
+  return result;
+}
+
+Region TensorViews::whole_region(int tensor) const {
+  const Tensor& whole = model_.tensor(tensor);
+  return region(tensor, {0, whole.height, 0, whole.channels});
+}
+
+void TensorViews::convert(const Handover& handover, bool to_floats) {
+  if (view(handover.tensor).floats == nullptr) return;
+  const Region of_half = region(handover.tensor, handover.part);
+  auto* const floats = reinterpret_cast<float*>(cpu_address(handover.tensor));
+  auto* const halves = reinterpret_cast<uint16_t*>(stored_address(handover.tensor));
+  const size_t count = of_half.run_bytes / sizeof *halves;
+  for (size_t run = 0; run < of_half.runs; ++run) {
+    const size_t at = (of_half.offset + run * of_half.pitch) / sizeof *halves;
+    if (to_floats)
+      format::from_halves(halves + at, count, floats + at);
+    else
+      format::to_halves(floats + at, count, halves + at);
+  }
 }
 
 /// Who uses which view when. A command of the queue that copies to the CPU's view before stage i, or maps it,
 /// follows what the GPU does in stage i - 1, before it waits for anything else.
-std::vector<TensorViews::Wish> TensorViews::wishes_of(const std::vector<bool>& is_one, const Model& model,
+std::vector<TensorViews::Wish> TensorViews::wishes_of(const std::vector<bool>& is_one,
                                                       const Schedule& schedule, Sharing sharing) {
   const TouchOrder order(schedule);
-  const size_t count = model.tensors.size();
+  const size_t count = model_.tensors.size();
   std::vector<Touches> cpu(count), gpu(count);
   const auto touches = [&](std::vector<Touches>& of, int tensor) -> Touches& {
     return of[static_cast<size_t>(root(tensor))];
@@ -84,8 +126,8 @@ std::vector<TensorViews::Wish> TensorViews::wishes_of(const std::vector<bool>& i
     touches(cpu, tensor).by_gpu(unmapped, unmapped);
   };
   const auto tensors_of = [&](const PlacedPart& placed) {
-    std::vector<int> tensors = analysis::tensors_read(model.ops[placed.op]);
-    const std::vector<int> written = analysis::tensors_written(model.ops[placed.op]);
+    std::vector<int> tensors = analysis::tensors_read(model_.ops[placed.op]);
+    const std::vector<int> written = analysis::tensors_written(model_.ops[placed.op]);
     tensors.insert(tensors.end(), written.begin(), written.end());
     return tensors;
   };
@@ -115,19 +157,22 @@ std::vector<TensorViews::Wish> TensorViews::wishes_of(const std::vector<bool>& i
   for (size_t i = 0; i < count; ++i) {
     const bool for_cpu = cpu[i].last_cpu >= 0, for_gpu = gpu[i].last_gpu >= 0;
     if (roots_[i] != static_cast<int>(i) || !(for_cpu || for_gpu)) continue;
-    const size_t bytes = model.tensors[i].bytes();
+    const size_t bytes = whole_region(static_cast<int>(i)).bytes();
+    if (for_cpu && is_half_[i])
+      wishes.push_back(
+          {Kind::host, model_.tensors[i].bytes(), {cpu[i].first_cpu, cpu[i].last_cpu}, i, true, false, true});
     const Kind of_gpu = sharing == Sharing::svm ? Kind::svm : Kind::device;
     if (for_cpu && for_gpu && is_one[i]) {
       Touches both = cpu[i];
       both.by_gpu(gpu[i].first_gpu, gpu[i].last_gpu);
       const Kind kind = sharing == Sharing::svm ? Kind::svm : Kind::host_accessible;
-      wishes.push_back({kind, bytes, both, i, true, true});
+      wishes.push_back({kind, bytes, both, i, true, true, false});
       continue;
     }
     const bool is_mapped = for_gpu && sharing == Sharing::map;
     const Kind of_cpu = is_mapped ? Kind::host_accessible : Kind::host;
-    if (for_cpu) wishes.push_back({of_cpu, bytes, cpu[i], i, true, false});
-    if (for_gpu) wishes.push_back({of_gpu, bytes, gpu[i], i, false, true});
+    if (for_cpu) wishes.push_back({of_cpu, bytes, cpu[i], i, true, false, false});
+    if (for_gpu) wishes.push_back({of_gpu, bytes, gpu[i], i, false, true, false});
   }
   return wishes;
 }
@@ -151,6 +196,10 @@ void TensorViews::allocate(const std::vector<Wish>& wishes, const Schedule& sche
     Memory& memory = memories_[slot];
     if (memory.bytes == 0) make(memory, wish.kind, plan.slot_bytes[slot], context);
     View& view = views_[wish.tensor];
+    if (wish.is_floats) {
+      view.floats = &memory;
+      continue;
+    }
     if (wish.for_gpu) view.gpu = &memory;
     if (!wish.for_cpu) continue;
     view.cpu = &memory;
@@ -187,6 +236,7 @@ void TensorViews::set_address(int tensor, std::byte* address) {
   View& of_tensor = mutable_view(tensor);
   if (of_tensor.address == address) return;
   of_tensor.address = address;
+  if (of_tensor.floats != nullptr) return;  // that is what pointers go to
   for (const Slot& slot : slots_)
     if (root(slot.tensor) == root(tensor)) {
       std::byte* const target = address + slot.offset;

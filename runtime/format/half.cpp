@@ -3,7 +3,30 @@
 #include <algorithm>
 #include <cstring>
 
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#endif
+
 namespace phonebit::engine::format {
+
+namespace {
+
+#if defined(__aarch64__) && defined(__GNUC__)
+
+uint16_t to_half(float value) {
+  const auto half = static_cast<__fp16>(value);
+  uint16_t bits;
+  std::memcpy(&bits, &half, sizeof bits);
+  return bits;
+}
+
+float from_half(uint16_t bits) {
+  __fp16 half;
+  std::memcpy(&half, &bits, sizeof half);
+  return half;
+}
+
+#else
 
 uint16_t to_half(float value) {
   uint32_t bits;
@@ -39,14 +62,59 @@ float from_half(uint16_t half) {
   return value;
 }
 
+#endif
+
+#if defined(__x86_64__) && defined(__GNUC__)
+
+constexpr size_t kLanes = 8;
+
+bool has_f16c() { return __builtin_cpu_supports("avx") && __builtin_cpu_supports("f16c"); }
+
+/// Whole vectors of what is to be converted; returns how many values these are.
+__attribute__((target("avx,f16c"))) size_t to_halves_f16c(const float* values, size_t count,
+                                                          uint16_t* halves) {
+  size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const __m128i eight = _mm256_cvtps_ph(_mm256_loadu_ps(values + i), _MM_FROUND_TO_NEAREST_INT);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(halves + i), eight);
+  }
+  return i;
+}
+
+__attribute__((target("avx,f16c"))) size_t from_halves_f16c(const uint16_t* halves, size_t count,
+                                                            float* values) {
+  size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const __m128i eight = _mm_loadu_si128(reinterpret_cast<const __m128i*>(halves + i));
+    _mm256_storeu_ps(values + i, _mm256_cvtph_ps(eight));
+  }
+  return i;
+}
+
+#endif
+
+}  // namespace
+
+void to_halves(const float* values, size_t count, uint16_t* halves) {
+  size_t done = 0;
+#if defined(__x86_64__) && defined(__GNUC__)
+  if (has_f16c()) done = to_halves_f16c(values, count, halves);
+#endif
+  std::transform(values + done, values + count, halves + done, to_half);
+}
+
 std::vector<uint16_t> to_halves(const float* values, size_t count) {
   std::vector<uint16_t> halves(count);
-  std::transform(values, values + count, halves.begin(), to_half);
+  to_halves(values, count, halves.data());
   return halves;
 }
 
 void from_halves(const uint16_t* halves, size_t count, float* values) {
-  std::transform(halves, halves + count, values, from_half);
+  size_t done = 0;
+#if defined(__x86_64__) && defined(__GNUC__)
+  if (has_f16c()) done = from_halves_f16c(halves, count, values);
+#endif
+  std::transform(halves + done, halves + count, values + done, from_half);
 }
 
 }  // namespace phonebit::engine::format

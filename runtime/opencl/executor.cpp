@@ -7,6 +7,7 @@
 #include "analysis/work.h"
 #include "format/half.h"
 #include "opencl/cl_functions.h"
+#include "opencl/staging.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::opencl {
@@ -256,14 +257,9 @@ void Executor::write(int tensor, const void* data, int images, bool must_wait) {
 }
 
 void Executor::read(int tensor, void* data, int images, bool must_wait) {
-  const size_t bytes = storage_.image_bytes(tensor) * static_cast<size_t>(images);
-  const bool is_half = storage_.is_half(tensor);
-  std::vector<uint16_t> halves(is_half ? bytes / sizeof(uint16_t) : 0);
-  check(api().clEnqueueReadBuffer(context_->queue(), storage_.memory(tensor).buffer,
-                                  must_wait || is_half ? 1 : 0, 0, bytes, is_half ? halves.data() : data, 0,
-                                  nullptr, nullptr),
-        "clEnqueueReadBuffer", model_.tensor(tensor).name.c_str());
-  if (is_half) format::from_halves(halves.data(), halves.size(), static_cast<float*>(data));
+  read_buffer(context_->queue(), storage_.memory(tensor).buffer,
+              storage_.image_bytes(tensor) * static_cast<size_t>(images), storage_.is_half(tensor), must_wait,
+              data, model_.tensor(tensor).name.c_str());
 }
 
 void Executor::finish() {

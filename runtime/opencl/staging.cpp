@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "backend/input_values.h"
+#include "format/half.h"
 #include "opencl/cl_functions.h"
 #include "threads/keep_least.h"
 
@@ -45,6 +46,15 @@ void unmap(cl_command_queue queue, cl_mem memory, void* host) {
 
 Staging::Way Staging::way_of(const Device& device) {
   return is_mapped_way(device.has_unified_memory ? Way::mapped : Way::pinned) ? Way::mapped : Way::pinned;
+}
+
+void read_buffer(cl_command_queue queue, cl_mem from, size_t bytes, bool is_half, bool must_wait, void* data,
+                 const char* name) {
+  std::vector<uint16_t> halves(is_half ? bytes / sizeof(uint16_t) : 0);
+  check(api().clEnqueueReadBuffer(queue, from, must_wait || is_half ? 1 : 0, 0, bytes,
+                                  is_half ? halves.data() : data, 0, nullptr, nullptr),
+        "clEnqueueReadBuffer", name);
+  if (is_half) format::from_halves(halves.data(), halves.size(), static_cast<float*>(data));
 }
 
 Staging::Staging(std::shared_ptr<Context> context, Way way) : context_(std::move(context)), way_(way) {}

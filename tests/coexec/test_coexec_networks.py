@@ -83,6 +83,11 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     yield str(tmp_path_factory.mktemp("cache"))
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("networks")
+
+
 class Pair:
     """Networks of one graph: on the CPU, and on both with any plan."""
 
@@ -115,6 +120,7 @@ class Pair:
         sharing: str = "auto",
         synchronization: str = "auto",
         tuning: str = "",
+        precision: str = "exact",
     ) -> Any:
         try:
             return _runtime.Network(
@@ -126,6 +132,7 @@ class Pair:
                 sharing=sharing,
                 synchronization=synchronization,
                 tuning=tuning,
+                precision=precision,
             )
         except Exception as error:
             if "shared virtual memory" in str(error):
@@ -184,9 +191,77 @@ def test_ways_of_sharing_and_waiting(
         pair.check(pair.load(halves(pair, by_rows), sharing, synchronization))
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("networks")
+# Largest difference from exact floats, relative to the largest value of their tensor. Halves have
+# 11 bits and a few layers in a row round; of bytes, half a step of 127 counts in some layers.
+ROUNDING = {"float_layers": 2**-10, "residual_block_64": 2**-10, "half_weights": 2 / 127}
+
+
+@pytest.mark.parametrize(("sharing", "synchronization"), WAYS)
+@pytest.mark.parametrize("name", ROUNDING)
+def test_each_processor_computes_in_its_own_types(
+    name: str, sharing: str, synchronization: str, device: str, cache: str, tmp_path: Path
+) -> None:
+    """Precision "fast": halves where the GPU is, 8-bit integers on the CPU, and nearly the same."""
+    pair = Pair(name, tmp_path, device, cache)
+    way = {"sharing": sharing, "synchronization": synchronization, "precision": "fast"}
+    exact = pair.alone.activations(pair.inputs)
+    for by_rows in (True, False):
+        network = pair.load(halves(pair, by_rows), **way)
+        for tensor, got in network.activations(pair.inputs).items():
+            if got.dtype == np.float32:
+                tolerance = ROUNDING[name] * float(np.abs(exact[tensor]).max())
+                np.testing.assert_allclose(got, exact[tensor], rtol=0, atol=tolerance)
+        first, second = (network.forward(pair.inputs) for _ in range(2))
+        for one, other in zip(first, second, strict=True):
+            np.testing.assert_array_equal(one, other)
+    for processor, alone in ((GPU, device.partition("+")[0]), (CPU, "cpu")):
+        one = _runtime.Network(pair.path, device=alone, cache_directory=cache, precision="fast")
+        both = pair.load(whole_plan(pair.contents, processor), **way)
+        for tensor, expected in one.activations(pair.inputs).items():
+            np.testing.assert_array_equal(both.activations(pair.inputs)[tensor], expected, tensor)
+
+
+def test_lower_precision_halves_what_the_gpu_stores(
+    device: str, cache: str, tmp_path: Path
+) -> None:
+    """Floats of inputs and outputs stay; kernels of the CPU change where the file permits it."""
+    pair = Pair("half_weights", tmp_path, device, cache)
+    exact, fast = (
+        pair.load(whole_plan(pair.contents, GPU), precision=precision)
+        for precision in ("exact", "fast")
+    )
+    terminals = sum(x.nbytes for x in [*pair.inputs, *exact.forward(pair.inputs)]) // 2
+    floats = exact.memory["arena_bytes"] - terminals
+    assert 0 < fast.memory["arena_bytes"] - terminals <= 0.6 * floats
+    kernels = [
+        [layer.kernel for layer in pair.load(halves(pair, False), precision=precision).layers]
+        for precision in ("exact", "fast")
+    ]
+    assert [("i8" in exact, "i8" in fast) for exact, fast in zip(*kernels, strict=True)].count(
+        (False, True)
+    ) >= 2
+
+
+@settings(max_examples=20)
+@given(
+    st.sampled_from([name for name in NAMES if name not in (*ROUNDING, "byte_weights")]),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(WAYS),
+    st.sampled_from(("f16", "fast")),
+)
+def test_binary_layers_are_exact_in_lower_precision(
+    device: str,
+    cache: str,
+    folder: Path,
+    name: str,
+    seed: int,
+    way: tuple[str, str],
+    precision: str,
+) -> None:
+    """Networks whose real values are small integers, which halves and bytes hold exactly."""
+    pair = Pair(name, folder, device, cache)
+    plan = random_plan(pair.contents, np.random.default_rng(seed))
+    pair.check(pair.load(plan, *way, precision=precision))
 
 
 @settings(max_examples=40)

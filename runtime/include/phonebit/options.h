@@ -31,7 +31,7 @@ enum class Hint : int32_t {
 enum class Precision : int32_t {
   exact = PHONEBIT_PRECISION_EXACT,
   f16 = PHONEBIT_PRECISION_F16,    ///< a GPU stores float tensors as halves
-  fast = PHONEBIT_PRECISION_FAST,  ///< what suits the processor
+  fast = PHONEBIT_PRECISION_FAST,  ///< what suits the processor: a GPU as f16, a CPU in 8-bit integers
 };
 
 namespace detail {

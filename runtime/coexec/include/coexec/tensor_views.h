@@ -6,6 +6,7 @@
 
 #include "analysis/memory_budget.h"
 #include "coexec/opencl_names.h"
+#include "coexec/region.h"
 #include "coexec/schedule.h"
 #include "coexec/touches.h"
 #include "cpu/tensor_slots.h"
@@ -24,17 +25,30 @@ enum class Reuse {
 
 /// Each processor has a view of a tensor it touches, of the whole tensor's geometry. Both are the same memory
 /// where that is safe; else what one writes is copied to the other's view.
+///
+/// Below exact precision float tensors that the GPU touches are stored as halves in either view, but for the
+/// network's inputs and outputs. The CPU computes with floats of its own: it converts what is handed over.
 class TensorViews final : public cpu::TensorSlots, public opencl::TensorMemory {
  public:
-  TensorViews(const loader::Model& model, const Schedule& schedule, opencl::Context& context, Sharing sharing,
-              Reuse reuse, analysis::MemoryBudget& budget);
+  TensorViews(const loader::Model& model, const Schedule& schedule, opencl::Context& context,
+              Precision precision, Sharing sharing, Reuse reuse, analysis::MemoryBudget& budget);
 
   /// Whether both processors' views are one memory.
   bool is_one(int tensor) const {
     return view(tensor).cpu != nullptr && view(tensor).cpu == view(tensor).gpu;
   }
-  /// The CPU's view; null where it has none. Sharing::map: valid while mapped.
-  std::byte* cpu_address(int tensor) const { return view(tensor).address; }
+  /// What the CPU computes with; null where it has no view. Sharing::map: valid while mapped.
+  std::byte* cpu_address(int tensor) const {
+    return view(tensor).floats != nullptr ? view(tensor).floats->host.data() : stored_address(tensor);
+  }
+  /// The CPU's view as the GPU would see it.
+  std::byte* stored_address(int tensor) const { return view(tensor).address; }
+  /// Of a part in either view.
+  Region region(int tensor, const OutputPart& part) const;
+  Region whole_region(int tensor) const;
+  /// On the CPU: from its view to the floats it computes with, or back, where it has such.
+  void load_floats(const Handover& handover) { convert(handover, true); }
+  void store_floats(const Handover& handover) { convert(handover, false); }
   /// The memory object that is mapped for the CPU; null where there is nothing to map.
   cl_mem mapped(int tensor) const;
   /// Tells where the tensor has been mapped; pointers into it follow.
@@ -42,7 +56,7 @@ class TensorViews final : public cpu::TensorSlots, public opencl::TensorMemory {
 
   bool is_shared(int a, int b) const override { return root(a) == root(b); }
   opencl::DeviceMemory memory(int tensor) const override;
-  bool is_half(int) const override { return false; }
+  bool is_half(int tensor) const override { return is_half_[static_cast<size_t>(root(tensor))]; }
 
   /// Bytes of all memories.
   size_t bytes() const { return bytes_; }
@@ -57,10 +71,12 @@ class TensorViews final : public cpu::TensorSlots, public opencl::TensorMemory {
     Handle<cl_mem> buffer;                   // all other kinds
     std::unique_ptr<opencl::SvmMemory> svm;  // under the buffer
   };
-  /// Of a tensor; `cpu` and `gpu` are the same where both views are.
+  /// Of a tensor; `cpu` and `gpu` are the same where both views are. `floats`: of the CPU, where its view
+  /// holds halves.
   struct View {
     const Memory* cpu = nullptr;
     const Memory* gpu = nullptr;
+    const Memory* floats = nullptr;
     std::byte* address = nullptr;
   };
   /// A view's wish for memory.
@@ -69,7 +85,7 @@ class TensorViews final : public cpu::TensorSlots, public opencl::TensorMemory {
     size_t bytes;
     Touches touches;
     size_t tensor;
-    bool for_cpu, for_gpu;
+    bool for_cpu, for_gpu, is_floats;
   };
   struct Slot {
     int tensor;
@@ -81,13 +97,16 @@ class TensorViews final : public cpu::TensorSlots, public opencl::TensorMemory {
   int root(int tensor) const { return roots_[static_cast<size_t>(tensor)]; }
   const View& view(int tensor) const { return views_[static_cast<size_t>(root(tensor))]; }
   View& mutable_view(int tensor) { return views_[static_cast<size_t>(root(tensor))]; }
-  std::vector<Wish> wishes_of(const std::vector<bool>& is_one, const loader::Model& model,
-                              const Schedule& schedule, Sharing sharing);
+  void find_halves(const Schedule& schedule);
+  void convert(const Handover& handover, bool to_floats);
+  std::vector<Wish> wishes_of(const std::vector<bool>& is_one, const Schedule& schedule, Sharing sharing);
   void allocate(const std::vector<Wish>& wishes, const Schedule& schedule, opencl::Context& context,
                 Reuse reuse, analysis::MemoryBudget& budget);
   static void make(Memory& memory, Kind kind, size_t bytes, opencl::Context& context);
 
+  const loader::Model& model_;
   std::vector<int> roots_;
+  std::vector<bool> is_half_;  // by root
   std::vector<View> views_;
   std::vector<Memory> memories_;
   std::vector<Slot> slots_;

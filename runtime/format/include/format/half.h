@@ -7,12 +7,10 @@
 
 namespace phonebit::engine::format {
 
-/// Round to nearest even; too large becomes infinity.
-uint16_t to_half(float value);
-/// Exact.
-float from_half(uint16_t half);
-
+/// Round to nearest even; too large becomes infinity. By the processor's instructions where there are such.
+void to_halves(const float* values, size_t count, uint16_t* halves);
 std::vector<uint16_t> to_halves(const float* values, size_t count);
+/// Exact.
 void from_halves(const uint16_t* halves, size_t count, float* values);
 
 }  // namespace phonebit::engine::format

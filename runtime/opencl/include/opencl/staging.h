@@ -47,4 +47,9 @@ class Staging {
   std::vector<Handle<cl_event>> arrived_;  // of its pieces
 };
 
+/// Reads the first `bytes` of a buffer; where it holds halves, into twice as many of floats. Where it need not
+/// wait, `data` is valid when the queue has come so far.
+void read_buffer(cl_command_queue queue, cl_mem from, size_t bytes, bool is_half, bool must_wait, void* data,
+                 const char* name);
+
 }  // namespace phonebit::engine::opencl

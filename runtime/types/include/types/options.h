@@ -24,7 +24,7 @@ enum class Precision {
   f16,    ///< a GPU stores float tensors between layers as halves: half the memory traffic, and multiplies
           ///< halves where the file has f16 or i8 weights; a CPU stays exact
   fast,   ///< what suits the processor: a GPU as f16, a CPU in 8-bit integers where the file has f16 or i8
-          ///< weights
+          ///< weights; each of a GPU and a CPU that work together as alone
 };
 
 /// How a CPU and a GPU that work together reach what the other one wrote.
