@@ -39,6 +39,7 @@
 #define COUNTED 1
 #endif
 #define ALL_INSIDE ((uint2)(0x01010101u))
+#define EIGHT_BYTES(from) ((uint2)(as_uint(vload4(0, from)), as_uint(vload4(1, from))))
 
 // `at` is the octet's place in its row of the map, counted in bytes; `inside` gets 1 for each byte of it in the map.
 uint2 load_octet(__global const uchar* restrict row, int is_row_inside, int at, uint2* inside) {
@@ -49,10 +50,10 @@ uint2 load_octet(__global const uchar* restrict row, int is_row_inside, int at, 
     is_inside[i] = is_row_inside && (uint)(at + i) < (uint)(IN_W * IN_C);
     bytes[i] = is_inside[i] ? row[at + i] : (uchar)0;
   }
-  *inside = as_uint2(vload8(0, is_inside));
-  return as_uint2(vload8(0, bytes));
+  *inside = EIGHT_BYTES(is_inside);
+  return EIGHT_BYTES(bytes);
 #else
-  return as_uint2(vload8(0, row + at));
+  return EIGHT_BYTES(row + at);
 #endif
 }
 
