@@ -68,7 +68,7 @@ float from_half(uint16_t half) {
 
 constexpr size_t kLanes = 8;
 
-/// Every processor with AVX2 has F16C, for which clang before 17 cannot ask.
+/// Every processor with AVX2 has F16C, for which older clangs cannot ask.
 bool has_f16c() { return __builtin_cpu_supports("avx2") != 0; }
 
 /// Whole vectors of what is to be converted; returns how many values these are.
