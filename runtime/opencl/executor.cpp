@@ -158,7 +158,10 @@ void Executor::for_each_part(size_t index, const Enqueue& enqueue) {
 }
 
 bool Executor::has_parts_of_first_layer() const {
-  return !model_.ops.empty() && analysis::has_pixel_parts(model_.ops[0]) && layers_.layer(0).image_of < 0;
+  if (model_.ops.empty()) return false;
+  const Op& first = model_.ops[0];
+  return analysis::has_pixel_parts(first) && layers_.layer(0).image_of < 0 &&
+         batch_ * analysis::work(model_, first) <= portion_of(context_->device());
 }
 
 void Executor::enqueue_first_layer(int begin, int end) {

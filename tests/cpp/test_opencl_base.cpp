@@ -147,11 +147,12 @@ TEST_CASE("every family that is recognised has lines of its own in the tuning ta
   }
   CHECK(families.size() == 24);  // a change here is a change of the recognition
   const TuningTable table = TuningTable::parse(built_in_tuning_table(), "tuning.table");
-  for (const auto& [vendor, family] : families) {
+  for (const auto& names : families) {
+    const auto &vendor = names.first, &family = names.second;
     for (const char* op : {"binary_conv2d", "conv2d_u8"}) {
-      const auto names_it = [&, v = vendor, f = family](const TuningEntry& entry) {
-        const bool vendors = entry.vendor == v && entry.family == "*";
-        return entry.op == op && entry.shape == "*" && (vendors || entry.family == f);
+      const auto names_it = [&](const TuningEntry& entry) {
+        const bool vendors = entry.vendor == vendor && entry.family == "*";
+        return entry.op == op && entry.shape == "*" && (vendors || entry.family == family);
       };
       INFO(vendor, " ", family, ": tuning.table has no line of ", op, " for every shape");
       CHECK(std::any_of(table.entries().begin(), table.entries().end(), names_it));

@@ -44,7 +44,7 @@ class Executor {
   void enqueue(bool can_replay, const Cancellation* cancellation, size_t first_layer = 0);
   /// Enqueues the first layer for images [begin, end) of the batch. All of them are enqueued in order.
   void enqueue_first_layer(int begin, int end);
-  /// Whether the first layer can be enqueued for some images at a time.
+  /// Whether the first layer can be enqueued for some images at a time, without a look at a cancellation.
   bool has_parts_of_first_layer() const;
   /// Runs all layers on the profiling queue; returns the milliseconds of each. Throws as enqueue.
   std::vector<double> run_timed(const Cancellation& cancellation);
