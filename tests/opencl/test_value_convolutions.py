@@ -278,8 +278,9 @@ def staged(tile: tuple[int, int], chunk: int, group: int, lane: int = 1) -> dict
         # More results than lanes, and far fewer.
         (Layer((5, 7), 36, 65, batch=2), staged((16, 32), 64, 64), True, 1),
         (Layer((1, 1), 600, 10), staged((1, 8), 256, 256), False, 0),
-        # Four filters a lane.
-        (Layer((5, 7), 36, 68, batch=2), staged((32, 32), 64, 64, 4), True, 0),
+        # Four filters a lane; the widest tile has no room for bits in 32 KB of local memory.
+        (Layer((5, 7), 36, 68, batch=2), staged((32, 32), 64, 64, 4), False, 0),
+        (Layer((5, 7), 36, 68, batch=2), staged((16, 32), 64, 64, 4), True, 0),
         (Layer((3, 5), 66, 39, batch=2), staged((16, 16), 64, 64, 4), True, 1),
         # Strides, whole maps, rows of a map.
         (Layer((7, 8), 5, 12, (1, 1), (3, 2), batch=2), staged((4, 8), 64, 64), False, 0),
