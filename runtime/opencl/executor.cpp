@@ -166,9 +166,12 @@ bool Executor::has_parts_of_first_layer() const {
 
 void Executor::enqueue_first_layer(int begin, int end) {
   const auto pixels = static_cast<int>(model_.output(model_.ops[0]).pixels());
+  is_bound_ = false;  // an error or a cancellation may end the pass before the last images
   layers_.bind_pixels(0, begin * pixels, end * pixels, batch_);
   enqueue_layer(0, context_->queue(), nullptr);
-  if (end == batch_) layers_.bind(0, batch_);
+  if (end < batch_) return;
+  layers_.bind(0, batch_);
+  is_bound_ = true;
 }
 
 void Executor::enqueue(bool can_replay, const Cancellation* cancellation, size_t first_layer) {

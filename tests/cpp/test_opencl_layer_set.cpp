@@ -9,6 +9,7 @@
 #include "analysis/op_tensors.h"
 #include "check_error.h"
 #include "opencl/cl_functions.h"
+#include "opencl/executor.h"
 #include "opencl/layer_set.h"
 #include "opencl/svm.h"
 #include "opencl/test_problems.h"
@@ -197,6 +198,47 @@ TEST_CASE("a part that a kernel cannot compute goes to the next choice") {
     return;
   }
   FAIL("no test problem has more than 32 filters");
+}
+
+/// Two images through the only layer, which is the first one.
+TEST_CASE("a first layer computes image by image") {
+  if (!has_opencl_device()) return;
+  TestDevice device(devices()[0]);
+  Options options;
+  options.max_memory_bytes = uint64_t{1} << 30;
+  for (const char* name : {"binary_conv2d", "conv2d_u8", "conv2d_f32"}) {
+    const auto problem = std::move(test_problems(name).front());
+    const loader::Model& model = problem->model;
+    const loader::Op& op = model.ops[0];
+    Executor executor(model, device.context, device.programs, options);
+    executor.prepare_layer(0);
+    executor.prepare(2);
+    REQUIRE(executor.has_parts_of_first_layer());
+    const std::vector<Bytes> operands = problem->operands();
+    const std::vector<int> read = analysis::tensors_read(op), written = analysis::tensors_written(op);
+    for (size_t i = 0; i < read.size(); ++i) executor.write(read[i], operands[i].data(), 2, true);
+    const auto results_of = [&](const auto& enqueue) {
+      std::vector<Bytes> results;
+      for (const int tensor : written) {
+        results.emplace_back(2 * model.tensor(tensor).bytes(), kPattern);
+        executor.write(tensor, results.back().data(), 2, true);
+      }
+      enqueue();
+      for (size_t i = 0; i < results.size(); ++i) executor.read(written[i], results[i].data(), 2, true);
+      return results;
+    };
+    const auto enqueue_all = [&] { executor.enqueue(false, nullptr); };
+    const std::vector<Bytes> whole = results_of(enqueue_all);
+    CHECK(results_of([&] {
+            executor.enqueue_first_layer(0, 1);
+            executor.enqueue_first_layer(1, 2);
+            executor.enqueue(false, nullptr, 1);
+          }) == whole);
+    CHECK(results_of(enqueue_all) == whole);
+    executor.enqueue_first_layer(0, 1);  // a pass that an error ended there
+    executor.prepare(2);
+    CHECK(results_of(enqueue_all) == whole);
+  }
 }
 
 TEST_CASE("parts of layers") {
