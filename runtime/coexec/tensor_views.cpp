@@ -6,6 +6,7 @@
 #include "analysis/op_tensors.h"
 #include "format/half.h"
 #include "memory/arena_plan.h"
+#include "opencl/device_storage.h"
 #include "types/fail.h"
 
 namespace phonebit::engine::coexec {
@@ -51,7 +52,13 @@ TensorViews::TensorViews(const Model& model, const Schedule& schedule, opencl::C
     if (op.kind != format::OpKind::kReshape) continue;
     roots_[static_cast<size_t>(op.record.value_output)] = root(op.operands[0]);
   }
-  if (precision != Precision::exact) find_halves(schedule);
+  const analysis::TensorHomes homes(model);
+  for (size_t i = 0; i < count; ++i) {
+    const auto tensor = static_cast<int>(i);
+    if (opencl::is_stored_as_half(model, homes, tensor, precision) &&
+        schedule.use(tensor).is_touched_by_gpu())
+      is_half_[static_cast<size_t>(roots_[i])] = true;
+  }
   std::vector<bool> is_one(count, true);
   for (size_t i = 0; i < count; ++i) {
     const auto tensor = static_cast<int>(i);
@@ -69,16 +76,6 @@ TensorViews::TensorViews(const Model& model, const Schedule& schedule, opencl::C
     for (const int tensor : written) is_one[static_cast<size_t>(root(tensor))] = all;
   }
   allocate(wishes_of(is_one, schedule, sharing), schedule, context, reuse, budget);
-}
-
-/// As on a GPU alone (opencl/device_storage.cpp).
-void TensorViews::find_halves(const Schedule& schedule) {
-  for (size_t i = 0; i < roots_.size(); ++i)
-    if (model_.tensors[i].dtype == format::DataType::kF32 &&
-        schedule.use(static_cast<int>(i)).is_touched_by_gpu())
-      is_half_[static_cast<size_t>(roots_[i])] = true;
-  for (const auto* terminals : {&model_.inputs, &model_.outputs})
-    for (const int tensor : *terminals) is_half_[static_cast<size_t>(root(tensor))] = false;
 }
 
 Region TensorViews::region(int tensor, const OutputPart& part) const {

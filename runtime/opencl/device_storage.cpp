@@ -11,16 +11,19 @@ using analysis::TensorHome;
 using format::DataType;
 using loader::Model;
 
+bool is_stored_as_half(const Model& model, const analysis::TensorHomes& homes, int tensor,
+                       Precision precision) {
+  return precision != Precision::exact && homes.home(tensor).place == Place::arena &&
+         model.tensor(tensor).dtype == DataType::kF32;
+}
+
 DeviceStorage::DeviceStorage(const Model& model, Context& context, Precision precision)
     : model_(model), context_(context), homes_(model), is_half_(model.tensors.size(), false) {
   std::vector<memory::Lifetime> lifetimes = homes_.lifetimes();
   for (size_t i = 0; i < model.tensors.size(); ++i) {
     const auto tensor = static_cast<int>(i);
-    const TensorHome& home = homes_.home(tensor);
-    if (home.place != Place::arena || precision == Precision::exact ||
-        model.tensor(tensor).dtype != DataType::kF32)
-      continue;
-    is_half_[static_cast<size_t>(homes_.root(tensor))] = true;
+    if (is_stored_as_half(model, homes_, tensor, precision))
+      is_half_[static_cast<size_t>(homes_.root(tensor))] = true;
   }
   for (size_t i = 0; i < model.tensors.size(); ++i) {
     const auto tensor = static_cast<int>(i);

@@ -97,7 +97,6 @@ class TensorViews final : public cpu::TensorSlots, public opencl::TensorMemory {
   int root(int tensor) const { return roots_[static_cast<size_t>(tensor)]; }
   const View& view(int tensor) const { return views_[static_cast<size_t>(root(tensor))]; }
   View& mutable_view(int tensor) { return views_[static_cast<size_t>(root(tensor))]; }
-  void find_halves(const Schedule& schedule);
   void convert(const Handover& handover, bool to_floats);
   std::vector<Wish> wishes_of(const std::vector<bool>& is_one, const Schedule& schedule, Sharing sharing);
   void allocate(const std::vector<Wish>& wishes, const Schedule& schedule, opencl::Context& context,

@@ -12,6 +12,10 @@
 
 namespace phonebit::engine::opencl {
 
+/// Whether a device stores a tensor as halves: floats between layers, below exact precision.
+bool is_stored_as_half(const loader::Model& model, const analysis::TensorHomes& homes, int tensor,
+                       Precision precision);
+
 /// Memory for a number of images at once: tensors hold image after image.
 class DeviceStorage final : public TensorMemory {
  public:
