@@ -7,18 +7,16 @@ layer, and maxima for averages in the pool branches, as our GoogLeNet has.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from benchmarks.records import TITLES as OURS
-from phonebit.converter.convert import convert_graph
+from phonebit.converter.convert import write_conversion
 from phonebit.converter.ir import Graph
 from phonebit.converter.passes.pipeline import FloatWeights
-from phonebit.models.networks import INPUT_RANGE, build
+from phonebit.models.networks import NETWORKS, Definition, converted
 from phonebit.models.networks.birealnet18 import birealnet
 from phonebit.models.networks.builder import Form, NetworkBuilder
-from phonebit.output_files import write_atomically
 
 Kernel = int | tuple[int, int]
 ROW, COLUMN = (1, 7), (7, 1)
@@ -123,9 +121,9 @@ def _unit(
     return net.conv(name, x, filters, kernel, stride=stride, padding=(*pads, *pads))
 
 
-EXTRA: Final[dict[str, Callable[[Form], Graph]]] = {
-    "birealnet34": birealnet34,
-    "inception_v3": inception_v3,
+EXTRA: Final = {
+    "birealnet34": Definition(birealnet34, "f32", "Liu et al. 2018"),
+    "inception_v3": Definition(inception_v3, "f32", "Szegedy et al. 2016"),
 }
 TITLES: Final = OURS | {"birealnet34": "Bi-Real-34", "inception_v3": "Inception-v3"}
 """Names in tables."""
@@ -135,17 +133,7 @@ def network_file(folder: Path, name: str, precision: str) -> Path:
     """The network's file; for "fast" its real weights have 8 bits."""
     weights: FloatWeights = "i8" if precision == "fast" else "f32"
     path = folder / f"{name}-{weights}.pbit"
-    if path.is_file():
-        return path
-    if name not in EXTRA:
-        build(name, path, float_weights=weights)
-        return path
-    conversion = convert_graph(
-        EXTRA[name]("binary"),
-        input_dtype="f32",
-        input_range=INPUT_RANGE,
-        check=False,
-        float_weights=weights,
-    )
-    write_atomically(path, conversion.content)
+    if not path.is_file():
+        conversion = converted(name, "binary", weights, NETWORKS | EXTRA)
+        write_conversion(conversion, path)
     return path

@@ -16,6 +16,7 @@ engines, of no use for classifying pictures.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Final, Literal
 
 from phonebit.converter.convert import Conversion, convert_graph, write_conversion
@@ -81,19 +82,22 @@ def build(
 
 
 def converted(
-    name: str, form: BuiltForm = "binary", float_weights: FloatWeights = "f32"
+    name: str,
+    form: BuiltForm = "binary",
+    float_weights: FloatWeights = "f32",
+    networks: Mapping[str, Definition] = NETWORKS,
 ) -> Conversion:
     """One of the networks as ``build`` writes it, in memory; see there.
 
     The binary networks whose first weights are signs read levels of a picture, the others and all
     float twins real values of -1..1.
     """
-    if name not in NETWORKS:
-        known = ", ".join(NETWORKS)
+    if name not in networks:
+        known = ", ".join(networks)
         raise ConversionError("no such network", expected=f"one of {known}", got=repr(name))
     if form not in ("binary", "float"):
         raise ConversionError("no such form", expected="'binary' or 'float'", got=repr(form))
-    definition = NETWORKS[name]
+    definition = networks[name]
     return convert_graph(
         definition(form),
         input_dtype=definition.input_dtype if form == "binary" else "f32",
