@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
@@ -61,7 +61,7 @@ def case_text(case: Case) -> str:
     """What ``read_cases`` reads."""
     lines = [f"case {case.name}", f"network {case.network}"]
     for part in case.plan.parts:
-        numbers = (part.stage, int(part.processor), part.layer, *astuple(part.part))
+        numbers = (part.stage, int(part.processor), part.layer, *part.part)
         lines.append(f"part {' '.join(map(str, numbers))}")
     lines.append("valid" if case.refused is None else f"refused {case.refused}")
     return "\n".join(lines) + "\n"

@@ -96,10 +96,8 @@ def _cpu_steps(
     steps: Counter[str], processors: Processors, layer: LayerShape, part: OutputPart
 ) -> str:
     kernel = cpu_kernel(layer, part, processors.cpu)
-    tiles, blocks = (
-        -(-part.rows * layer.out_w // kernel.pixel_tile),
-        -(-part.channels // CHANNEL_BLOCK),
-    )
+    tiles = -(-part.rows * layer.out_w // kernel.pixel_tile)
+    blocks = -(-part.channels // CHANNEL_BLOCK)
     in_turn = -(-tiles * blocks // processors.threads) * kernel.pixel_tile
     steps["launches"] = 1
     _rounds(steps, "product", in_turn * layer.word_taps, layer, part)
