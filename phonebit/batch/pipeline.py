@@ -7,9 +7,9 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -29,6 +29,15 @@ LOCAL_STORE_BYTES: Final = 1 << 29
 
 BLOCK_BATCHES: Final = 4
 """Batches of a task: what is computed again when an actor dies."""
+
+ATTEMPTS: Final = 3
+"""At a task whose actor dies under it, and then at each of its images alone."""
+
+PROBED: Final = 4
+"""Images that are tried alone where no task had a result: if none of these has, none will."""
+
+FAILURE: Final = "\0"
+"""Begins the error of rows that stand for an exception, which ends the batch."""
 
 CONNECT_SECONDS: Final = 10.0
 
@@ -89,6 +98,8 @@ def run_batch(
 ) -> BatchSummary:
     """Label all images of a source; those that have a row in the folder are not computed again.
 
+    An image that ends the process of each actor that gets it is a row with that error.
+
     Args:
         location: a folder of images, a list file, Parquet, or what ``reader`` reads.
         folder: of the results.
@@ -104,7 +115,7 @@ def run_batch(
     Raises:
         InputError: if source, folder and network do not fit.
         ModelFormatError: if the file is not sound.
-        DeviceError: if Ray is not installed or not reached, or the actors fail.
+        DeviceError: if Ray is not installed or not reached, or an actor raises.
         OSError: if a file cannot be read or written.
     """
     content = model.read_bytes()
@@ -113,24 +124,41 @@ def run_batch(
     if paths and (column or key):
         raise InputError("--column and --id cannot be used", got="images in files")
     with _connected(workers):
-        source = open_table(location, reader, column, key) if paths is None else None
+        table = open_table(location, reader, column, key) if paths is None else None
         results = ResultFolder(
-            folder, form, source.id if source else "path", _job(content, judge, options)
+            folder, form, table.id if table else "path", _job(content, judge, options)
         )
+
+        def rest(done: Sequence[Any], block: int) -> Source:
+            if table is None:
+                return open_paths(paths or [], done, block)
+            return without_done(table, done, block)
+
         done = results.done()
-        block = workers.batch * BLOCK_BATCHES
-        if source:
-            source = without_done(source, done, block)
-        else:
-            source = open_paths(paths or [], done, block)
+        source = rest(done, workers.batch * BLOCK_BATCHES)
         judge.column = source.column
         judge.check_columns({source.column, source.id})
         begin = time.monotonic()
         progress(source.total, 0)
-        if source.total != 0:
-            everywhere = content if workers.address else model.absolute()
-            dataset = _predicted(source, everywhere, options, workers)
-            _fill(results, dataset, source.total, progress)
+        everywhere = content if workers.address else model.absolute()
+
+        def compute(images: Source, by: Workers, total: int | None) -> None:
+            _fill(results, _predicted(images, everywhere, options, by), total, progress)
+
+        with _ending_early(folder):
+            if source.total != 0:
+                compute(source, workers, source.total)
+            total = source.dataset.count() if source.total is None else source.total
+            alone = replace(workers, batch=1)
+            if total > PROBED and not results.rows and not done:
+                first = rest((), 1)
+                compute(replace(first, dataset=first.dataset.limit(PROBED)), alone, total)
+                if not results.rows:
+                    raise DeviceError("each actor's process ended before it had a result")
+            if results.rows < total:
+                compute(rest(results.done(), 1), alone, total)
+            if results.rows < total:
+                _add_lost(results, rest(results.done(), workers.batch), judge, total, progress)
         return BatchSummary(results.rows, results.errors, len(done), time.monotonic() - begin)
 
 
@@ -143,6 +171,17 @@ def _job(content: bytes, judge: BatchPredictor, options: Mapping[str, Any]) -> d
         "precision": options.get("precision", "exact"),
         "limits": asdict(limits) if limits else None,
     }
+
+
+class ActorsBatchPredictor(BatchPredictor):
+    """In an actor: an exception is rows, so that nothing but a process's end fails a task."""
+
+    def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        """As its base; never raises."""
+        try:
+            return super().__call__(batch)
+        except Exception as error:
+            return self.rows(batch, [f"{FAILURE}{error}"] * len(batch[self.column]))
 
 
 def _predicted(
@@ -163,7 +202,7 @@ def _predicted(
         )
     most = min(int(room), workers.actors or int(room))
     return source.dataset.map_batches(
-        BatchPredictor,
+        ActorsBatchPredictor,
         fn_constructor_args=[model, source.column],
         fn_constructor_kwargs=dict(options),
         batch_size=workers.batch,
@@ -171,6 +210,7 @@ def _predicted(
         num_cpus=workers.cpus,
         num_gpus=workers.gpus or None,
         compute=ActorPoolStrategy(min_size=1, max_size=most),
+        ray_remote_args_fn=lambda: {"max_task_retries": ATTEMPTS - 1},
     )
 
 
@@ -180,25 +220,53 @@ def _fill(
     total: int | None,
     progress: Callable[[int | None, int], None],
 ) -> None:
-    """Ray gives each block once, whichever actors computed it; rows in memory are never lost."""
-    import ray
-
+    """Ray gives each block once, whichever actors computed it; never, if all of them ended."""
+    dataset.context.max_errored_blocks = -1  # it goes on with the others
     try:
         for rows in dataset.iter_batches(batch_size=None, batch_format="numpy"):
+            failures = [error for error in rows["error"] if error.startswith(FAILURE)]
+            if failures:
+                raise DeviceError(failures[0].removeprefix(FAILURE))
             before = results.rows
             results.add({name: column.tolist() for name, column in rows.items()})
             progress(total, results.rows - before)
-    except ray.exceptions.RayError as error:
+    finally:
+        dataset.context.max_errored_blocks = 0
+        results.write()
+
+
+def _add_lost(
+    results: ResultFolder,
+    source: Source,
+    judge: BatchPredictor,
+    total: int,
+    progress: Callable[[int | None, int], None],
+) -> None:
+    """Rows for images of which each actor died."""
+    error = f"the process that read it or computed on it ended, {ATTEMPTS} times"
+    for rows in source.dataset.iter_batches(batch_size=None, batch_format="numpy"):
+        lost = judge.rows(rows, [error] * len(rows[source.id]))
+        results.add({name: column.tolist() for name, column in lost.items()})
+        progress(total, len(lost["error"]))
+    results.write()
+
+
+@contextmanager
+def _ending_early(folder: Path) -> Iterator[None]:
+    """Failures of Ray, its actors and sources say what is to be done."""
+    import ray
+
+    try:
+        yield
+    except (DeviceError, ray.exceptions.RayError) as error:
         cause = getattr(error, "cause", None) or error
         lines = str(cause).strip().splitlines()
         raise DeviceError(
             "the batch ended early",
-            where=str(results.path),
+            where=str(folder),
             got=lines[-1] if lines else type(cause).__name__,
             hint="the same command computes what is missing",
         ) from error
-    finally:
-        results.write()
 
 
 @contextmanager
@@ -229,7 +297,7 @@ def _connected(workers: Workers) -> Iterator[None]:
                 "no Ray cluster there", where=workers.address, got=str(error)
             ) from error
     DataContext.get_current().enable_progress_bars = False
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
     try:
         yield
     finally:

@@ -119,7 +119,18 @@ class BatchPredictor:
             DeviceError: if the device fails.
         """
         self.check_columns(batch)
-        found = self._read(list(batch[self.column]))
+        return self.rows(batch, self._read(list(batch[self.column])))
+
+    def rows(self, batch: Mapping[str, Array], found: Sequence[FittedImage | str]) -> Columns:
+        """The results of a batch from what was read of it.
+
+        Args:
+            batch: as for a call.
+            found: for each row an image that fits the network, or its error.
+
+        Raises:
+            DeviceError: if the device fails.
+        """
         images = [one for one in found if not isinstance(one, str)]
         outputs: Sequence[Array] = []
         if images:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from phonebit import DeviceError, InputError
-from phonebit.batch import pipeline
+from phonebit.batch import BatchPredictor, pipeline
 from phonebit.batch.pipeline import Workers, run_batch
 from phonebit.batch.results import ResultFolder
 from phonebit.batch.sources import _rest, open_table
@@ -19,13 +20,31 @@ from phonebit.batch.sources import _rest, open_table
 pytestmark = pytest.mark.ray
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 IMAGES = 1500
+CRASHING = """
+import os
+from pathlib import Path
+from phonebit.batch.pipeline import ActorsBatchPredictor
+
+class CrashingBatchPredictor(ActorsBatchPredictor):
+    # As if a picture's content ended the process that decodes it.
+    def _read(self, images):
+        contents = [Path(image).read_bytes() for image in images]
+        if b"crash" in contents:
+            os._exit(1)
+        if b"raise" in contents:
+            raise RuntimeError("out of luck")
+        return super()._read(images)
+"""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def small_ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         # Actors import from where Ray was started, and a checkout has no compiled package.
-        patch.chdir(tmp_path_factory.mktemp("ray"))
+        folder = tmp_path_factory.mktemp("ray")
+        (folder / "crashing.py").write_text(CRASHING)
+        patch.syspath_prepend(folder)
+        patch.chdir(folder)
         ray.init(
             "local", num_cpus=1, object_store_memory=100 << 20, include_dashboard=False,
             log_to_driver=False,
@@ -87,6 +106,55 @@ def own_actor() -> int:
         for process in psutil.Process().children(recursive=True)
         if "BatchPredictor" in " ".join(process.cmdline())
     )
+
+
+def crashing_predictor() -> type[BatchPredictor]:
+    kind: type[BatchPredictor] = importlib.import_module("crashing").CrashingBatchPredictor
+    return kind
+
+
+def test_an_exception_in_an_actor_ends_the_batch(
+    u8_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "ActorsBatchPredictor", crashing_predictor())
+    (tmp_path / "0.png").write_bytes(b"raise")
+    with pytest.raises(DeviceError, match=r"ended early \(got out of luck\)"):
+        run_batch(str(tmp_path), tmp_path / "out", u8_file, options={}, workers=Workers())
+
+
+def test_a_picture_that_ends_its_worker_is_a_row_with_an_error(
+    u8_file: Path, pictures: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pyarrow.parquet as pq
+
+    monkeypatch.setattr(pipeline, "ActorsBatchPredictor", crashing_predictor())
+    source, out = tmp_path / "source", tmp_path / "out"
+    source.mkdir()
+    (source / "4.png").write_bytes(b"crash")
+    for number in {*range(24)} - {4}:
+        (source / f"{number}.png").symlink_to(pictures[number % len(pictures)])
+
+    def start() -> Any:
+        return run_batch(str(source), out, u8_file, options={}, workers=Workers(batch=2))
+
+    summary = start()
+    assert (summary.images, summary.errors) == (24, 1)
+    found = pq.read_table(out).to_pydict()
+    errors = {Path(p).stem: text for p, text in zip(found["path"], found["error"], strict=True)}
+    assert sorted(errors, key=int) == [str(number) for number in range(24)]
+    assert "ended, 3 times" in errors["4"] and [n for n, text in errors.items() if text] == ["4"]
+    assert start().images == 0
+
+
+def test_workers_that_always_end_end_the_batch(
+    u8_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "ActorsBatchPredictor", crashing_predictor())
+    monkeypatch.setattr(pipeline, "PROBED", 1)
+    for number in range(2):
+        (tmp_path / f"{number}.png").write_bytes(b"crash")
+    with pytest.raises(DeviceError, match=r"ended early.*process ended before it had a result"):
+        run_batch(str(tmp_path), tmp_path / "out", u8_file, options={}, workers=Workers(batch=2))
 
 
 def test_a_cluster_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
