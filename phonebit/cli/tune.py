@@ -23,13 +23,22 @@ LevelOption = Annotated[
         "those; exhaustive: everything.",
     ),
 ]
+BatchOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="The batch size that matters.",
+        show_default="fastest at 1, not slower at 32",
+    ),
+]
 
 
 def tune(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A .pbit file.")],
     device: OpenClDeviceOption = "gpu",
     level: LevelOption = "normal",
-    batch: Annotated[int, typer.Option(min=1, metavar="N", help="Batch size.")] = 1,
+    batch: BatchOption = None,
     precision: PrecisionOption = "exact",
     export: Annotated[
         Path | None,
@@ -56,7 +65,8 @@ def tune(
 
 def _print(console: Console, report: TuningReport) -> None:
     console.print(
-        f"[bold]{escape(report.device)}[/]  level {report.level}, batch {report.batch}",
+        f"[bold]{escape(report.device)}[/]  level {report.level}, batch "
+        + " and ".join(map(str, report.batches)),
         soft_wrap=True,
     )
     if not report.layers:

@@ -16,7 +16,7 @@ from phonebit.devices.kernel_choice import KernelChoice
 from phonebit.devices.loading import EngineOptions, Precision, open_engine
 from phonebit.devices.target import find_opencl_target
 from phonebit.devices.tuning_store import KEY_FIELDS, TABLE_FILE, export_tuning, store_tuning
-from phonebit.errors import DeviceError
+from phonebit.errors import DeviceError, InputError
 from phonebit.output_files import check_output
 
 Level = Literal["rapid", "normal", "exhaustive"]
@@ -27,6 +27,12 @@ DUEL_ROUNDS = 3
 """In the end the best candidate and the serving one take turns this often; the minimum counts."""
 LEAST_GAIN = 0.02
 """A candidate replaces the serving one only if it takes this much less time: noise is no gain."""
+BATCHES = (1, 32)
+"""Where no batch size matters more: one image, and as many as keep the largest GPUs busy."""
+LARGE_BATCH_REPEATS = 3
+"""Runs in a turn at a batch size that was not searched at: each is long."""
+MOST_DUELS = 3
+"""Candidates that may challenge the serving one, the fastest first, until one replaces it."""
 DESCENT_LIMIT = 2.0
 """Level normal refines the kernels whose first candidate is within this factor of the best."""
 
@@ -86,7 +92,7 @@ class TuningReport:
     Attributes:
         device: as ``Network.device`` says it.
         level: how much was tried.
-        batch: inputs at a time.
+        batches: batch sizes at which choices were judged; the first is the one searched at.
         layers: one entry for each shape.
         kept_in: the device's file in the cache folder.
         exported_to: the table that was asked for.
@@ -94,7 +100,7 @@ class TuningReport:
 
     device: str
     level: Level
-    batch: int
+    batches: tuple[int, ...]
     layers: list[LayerTuning] = field(default_factory=list)
     kept_in: str | None = None
     exported_to: str | None = None
@@ -109,7 +115,7 @@ def tune(
     device: str = "gpu",
     *,
     level: Level = "normal",
-    batch: int = 1,
+    batch: int | None = None,
     precision: Precision = "exact",
     export: str | Path | None = None,
     progress: Callable[[str], None] = lambda _text: None,
@@ -123,7 +129,8 @@ def tune(
         path: the network, a ``.pbit`` file.
         device: "gpu", or "gpu:1" as ``phonebit devices`` lists.
         level: as for ``tune_layers``.
-        batch: inputs at a time.
+        batch: the batch size that matters; None: what is fastest for one image and not slower for
+            32, where the device has memory for so many.
         precision: of the network, as ``Network.load`` takes it.
         export: also add the results to this tuning table.
         progress: called with a text after each measurement.
@@ -141,8 +148,9 @@ def tune(
         check_output(export, TABLE_FILE, [path])
     target = find_opencl_target(device, "tuning")
     network = open_engine(path, device, EngineOptions(precision=precision))
-    report = TuningReport(network.device, level, batch)
-    for entry in tune_layers(network, level, batch, progress):
+    batches = BATCHES if batch is None else (batch,)
+    report = TuningReport(network.device, level, batches)
+    for entry in tune_layers(network, level, batches, progress):
         report.layers.append(entry)
         kept = store_tuning(target.key, [entry.line])
         report.kept_in = None if kept is None else str(kept)
@@ -173,7 +181,7 @@ def tunable_layers(network: TunableNetwork) -> list[list[int]]:
 def tune_layers(
     network: TunableNetwork,
     level: Level,
-    batch: int = 1,
+    batches: Sequence[int] = BATCHES,
     progress: Callable[[str], None] = lambda _text: None,
 ) -> Iterator[LayerTuning]:
     """Find the fastest choice for each layer; one result at a time, so that none need be lost.
@@ -182,7 +190,8 @@ def tune_layers(
         network: loaded on an OpenCL device.
         level: "rapid": each kernel with its default parameters; "normal": from the best of those,
             one parameter at a time; "exhaustive": every candidate.
-        batch: inputs at a time.
+        batches: batch sizes. Times are those of the first; a choice that is slower than the serving
+            one at another does not replace it.
         progress: called with a text after each measurement.
 
     Yields:
@@ -192,7 +201,7 @@ def tune_layers(
         DeviceError: if the serving choice of a layer cannot be measured.
     """
     for group in tunable_layers(network):
-        yield _Search(network, group, batch, progress).run(level)
+        yield _Search(network, group, batches, progress).run(level)
 
 
 class _Search:
@@ -202,12 +211,12 @@ class _Search:
         self,
         network: TunableNetwork,
         group: Sequence[int],
-        batch: int,
+        batches: Sequence[int],
         progress: Callable[[str], None],
     ) -> None:
         self._network = network
         self._index = group[0]
-        self._batch = batch
+        self._batch, *self._other_batches = batches
         self._progress = progress
         self._candidates = _common_candidates(network, group)
         self._times: dict[KernelChoice, float] = {}
@@ -236,7 +245,7 @@ class _Search:
                 for choice in starts:
                     if self._times[choice] <= limit:
                         self._descend(choice)
-        self._decide(min(self._times, key=self._times.__getitem__))
+        self._decide()
         return self._result
 
     def _starts(self) -> list[KernelChoice]:
@@ -263,7 +272,7 @@ class _Search:
     def _time(self, choice: KernelChoice) -> float:
         """Milliseconds; infinite for a candidate that fails or gives other results."""
         if choice not in self._times:
-            self._times[choice] = self._measure(choice)
+            self._times[choice] = self._measure(choice, self._batch, REPEATS)
             self._result.measured += 1
             best = min(self._times.values())
             self._progress(
@@ -271,12 +280,10 @@ class _Search:
             )
         return self._times[choice]
 
-    def _measure(self, choice: KernelChoice, repeats: int = REPEATS) -> float:
+    def _measure(self, choice: KernelChoice, batch: int, repeats: int) -> float:
         text = self._candidates[choice]
         try:
-            latency_ms, equal = self._network.measure_choice(
-                self._index, text, self._batch, repeats
-            )
+            latency_ms, equal = self._network.measure_choice(self._index, text, batch, repeats)
         except DeviceError as error:
             self._result.refused[text] = str(error)
             return inf
@@ -285,23 +292,41 @@ class _Search:
             return inf
         return latency_ms
 
-    def _decide(self, best: KernelChoice) -> None:
-        before_ms, after_ms = self._times[self._serving], self._times[best]
-        if best != self._serving:
-            rounds = [
-                (self._measure(self._serving, 2 * REPEATS), self._measure(best, 2 * REPEATS))
-                for _ in range(DUEL_ROUNDS)
-            ]
-            before_ms = min(before for before, _ in rounds)
-            after_ms = min(after for _, after in rounds)
-            # Once unequal or failed is too often: such a choice must not serve.
-            unsound = any(after == inf for _, after in rounds)
-            if unsound or after_ms > (1 - LEAST_GAIN) * before_ms:
-                best, after_ms = self._serving, before_ms
+    def _decide(self) -> None:
+        """The fastest candidate that wins against the serving one; that one if none does."""
+        best, times = self._serving, (self._times[self._serving],) * 2
+        limit = (1 - LEAST_GAIN) * times[0]
+        faster = [choice for choice, latency_ms in self._times.items() if latency_ms <= limit]
+        for choice in sorted(faster, key=self._times.__getitem__)[:MOST_DUELS]:
+            duel = self._duel(choice, self._batch, 2 * REPEATS)
+            if duel[1] > (1 - LEAST_GAIN) * duel[0]:
+                times = duel[0], duel[0]
+            elif all(self._is_no_slower(choice, batch) for batch in self._other_batches):
+                best, times = choice, duel
+                break
         result = self._result
-        result.before_ms, result.after_ms = before_ms, after_ms
+        result.before_ms, result.after_ms = times
         result.after = self._candidates[best]
         result.line = self._network.tuning_line(self._index, result.after)
+
+    def _duel(self, choice: KernelChoice, batch: int, repeats: int) -> tuple[float, float]:
+        """Milliseconds of the serving choice and of another, in turns."""
+        rounds = [
+            (self._measure(self._serving, batch, repeats), self._measure(choice, batch, repeats))
+            for _ in range(DUEL_ROUNDS)
+        ]
+        # Once unequal or failed is too often: such a choice must not serve.
+        unsound = any(after == inf for _, after in rounds)
+        return min(before for before, _ in rounds), (
+            inf if unsound else min(after for _, after in rounds)
+        )
+
+    def _is_no_slower(self, choice: KernelChoice, batch: int) -> bool:
+        try:
+            before_ms, after_ms = self._duel(choice, batch, LARGE_BATCH_REPEATS)
+        except InputError:  # the device has no memory for so many
+            return True
+        return after_ms <= (1 + LEAST_GAIN) * before_ms
 
 
 def _common_candidates(network: TunableNetwork, group: Sequence[int]) -> dict[KernelChoice, str]:

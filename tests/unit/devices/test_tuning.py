@@ -50,6 +50,8 @@ class FakeNetwork:
     broken: set[str] = field(default_factory=set)
     signatures: list[str] = field(default_factory=list)
     measured: list[tuple[int, str]] = field(default_factory=list)
+    times_ms_of_many: dict[str, float] = field(default_factory=dict)
+    largest_batch: int = 64
 
     @property
     def layers(self) -> tuple[LayerInfo, ...]:
@@ -65,17 +67,24 @@ class FakeNetwork:
         self, index: int, choice: str, batch: int = 1, repeats: int = 10
     ) -> tuple[float, bool]:
         self.measured.append((index, choice))
+        if batch > self.largest_batch:
+            raise InputError("batch")
         if choice in self.broken:
             raise DeviceError("CL_OUT_OF_RESOURCES")
-        return self.times_ms.get(choice, 1.0) * batch, choice not in self.unequal
+        latency_ms = self.times_ms.get(choice, 1.0) * batch
+        if batch > 1:
+            latency_ms = self.times_ms_of_many.get(choice, latency_ms)
+        return latency_ms, choice not in self.unequal
 
     def tuning_line(self, index: int, choice: str) -> str:
         shape = self.signatures[index] if self.signatures else f"shape{index}"
         return f"binary_conv2d {shape} vendor family device {choice}"
 
 
-def only(network: FakeNetwork, level: Level = "exhaustive", batch: int = 1) -> LayerTuning:
-    (result,) = tune_layers(network, level, batch)
+def only(
+    network: FakeNetwork, level: Level = "exhaustive", batches: tuple[int, ...] = (1,)
+) -> LayerTuning:
+    (result,) = tune_layers(network, level, batches)
     return result
 
 
@@ -157,6 +166,24 @@ def test_noise_is_no_gain(network: FakeNetwork) -> None:
     assert result.after_ms == result.before_ms == 1.0
 
 
+def test_what_is_slower_for_many_images_does_not_serve(network: FakeNetwork) -> None:
+    best, *others = sorted(CANDIDATES, key=valley)
+    network.times_ms_of_many = {best: 1.1 * 32 * valley(CANDIDATES[0])}
+    assert only(network).after == best
+    result = only(network, batches=(1, 32))
+    assert result.after == others[0]
+    assert (result.before_ms, result.after_ms) == (valley(CANDIDATES[0]), valley(others[0]))
+    assert not result.refused
+    network.times_ms_of_many |= {c: 1e3 for c in others if c != result.before}
+    result = only(network, batches=(1, 32))
+    assert result.after == result.before and result.after_ms == result.before_ms
+
+
+def test_one_image_decides_where_there_is_no_memory_for_many(network: FakeNetwork) -> None:
+    network.largest_batch = 16
+    assert only(network, batches=(1, 32)).after == min(CANDIDATES, key=valley)
+
+
 def test_a_serving_kernel_that_fails_is_an_error(network: FakeNetwork) -> None:
     network.broken = {CANDIDATES[0]}
     with pytest.raises(DeviceError, match=r"layer0.*CL_OUT_OF_RESOURCES"):
@@ -186,7 +213,7 @@ def test_what_serves_one_shape_serves_all_its_layers() -> None:
 
 def test_batch_and_progress_are_passed_on(network: FakeNetwork) -> None:
     texts: list[str] = []
-    (result,) = tune_layers(network, "rapid", 4, texts.append)
+    (result,) = tune_layers(network, "rapid", (4,), texts.append)
     assert result.before_ms == 4 * valley(CANDIDATES[0])
     assert len(texts) == result.measured
     assert "layer0" in texts[0]
