@@ -139,7 +139,9 @@ class NetworkComparison:
         except subprocess.TimeoutExpired:
             return {"level": TUNING, "complete": False}  # what it found is kept
         if done.returncode:
-            return {"level": TUNING, "failure": done.stderr.strip()[-300:]}
+            reason = done.stderr.strip()[-300:]
+            print(f"{self.subject.name}: not tuned: {reason}", file=sys.stderr, flush=True)
+            return {"level": TUNING, "failure": reason}
         return {"level": TUNING, "complete": True}
 
     def _measure(self, batch: int, budget_s: float) -> None:
