@@ -12,8 +12,8 @@ SAME = (0, 0, 1, 1)
 """Padding of a 3x3 window with stride 2 on a map of even size, as Keras distributes it."""
 
 
-def quicknet(form: Form = "binary") -> Graph:
-    """224x224x3 -> 1000 classes; real are stem, transitions and dense layer.
+def quicknet(form: Form = "binary", size: int = 224) -> Graph:
+    """``size`` squared x 3 -> 1000 classes; real are stem, transitions and dense layer.
 
     Binary convolutions pad with +1. In the float twin a block's input goes through ReLU instead of
     the sign, and is padded with 0.
@@ -21,7 +21,7 @@ def quicknet(form: Form = "binary") -> Graph:
     Source: Larq Compute Engine (MLSys 2021), section 5; larq-zoo's QuickNet.
     """
     net = NetworkBuilder("quicknet", form)
-    x = _stem(net, net.picture(224, 224))
+    x = _stem(net, net.picture(size, size))
     for section, width in enumerate(WIDTHS, 1):
         if section > 1:
             x = _transition(net, f"transition{section}", x, width)

@@ -10,14 +10,14 @@ POOLED = 6
 """So many layers have a 2x2 max-pool behind them; the last of these has stride 1."""
 
 
-def yolov2_tiny(form: Form = "binary") -> Graph:
+def yolov2_tiny(form: Form = "binary", size: int = 416) -> Graph:
     """416x416x3 -> 13x13x125: 5 boxes of 4 + 1 + 20 numbers. The last layer is real.
 
     Source: PhoneBit (DATE 2020), section VII, figure 5; the layers of darknet's
     yolov2-tiny-voc.cfg, whose sixth pool keeps the size by one more row and column.
     """
     net = NetworkBuilder("yolov2_tiny", form, "leaky_relu")
-    x = net.picture(416, 416)
+    x = net.picture(size, size)
     for index, filters in enumerate(FILTERS, 1):
         pooled = index <= POOLED
         x = net.conv(f"conv{index}", x, filters, 3, padding=1)

@@ -1,5 +1,6 @@
 // Networks whose layers are all cut in two, by rows and by channels, with one half on the first OpenCL device
 // and one on the CPU: the bits are those of the CPU alone.
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <tuple>
@@ -123,7 +124,8 @@ int check_network(const std::string& path, Options options) {
   return shared;
 }
 
-/// One of them alone: --subcase=<network>.
+/// Of the golden files' networks, or of the file that PHONEBIT_TEST_NETWORK names. One of the former alone:
+/// --subcase=<network>.
 TEST_CASE("networks of which each layer is shared") {
   if (!has_opencl_device()) return;
   INFO(opencl_devices()[0].name);
@@ -132,6 +134,10 @@ TEST_CASE("networks of which each layer is shared") {
   options.device = "gpu+cpu";
   options.threads = 2;
   options.cache_directory = cache.path();
+  if (const char* const path = std::getenv("PHONEBIT_TEST_NETWORK")) {
+    CHECK_MESSAGE(check_network(path, options) > 0, "no layer can be cut");
+    return;
+  }
   const char* const networks[] = {"tiny_classifier",
                                   "residual_block_64",
                                   "pooled_bits_33",
