@@ -43,6 +43,8 @@ class Variant:
 
 
 FINEGRAINED: Final = METHODS["finegrained"]
+COMBINED: Final = METHODS["combined"]
+"""What ``phonebit plan`` does."""
 LAYER_TO_PROCESSOR: Final = Method("ulayer", ())
 """Whole layers, by its predictor: µLayer, section 7.2."""
 VARIANTS: Final = {
@@ -50,9 +52,9 @@ VARIANTS: Final = {
     "ulayer": Variant(METHODS["ulayer"], "fast"),
     "codl": Variant(METHODS["codl"]),
     "finegrained": Variant(FINEGRAINED),
-    "planned": Variant(FINEGRAINED, is_guarded=True),
-    "tried": Variant(FINEGRAINED, is_guarded=True, is_tried=True),
-    "finegrained_measured": Variant(FINEGRAINED, is_guarded=True, is_measured=True, is_tried=True),
+    "planned": Variant(COMBINED, is_guarded=True),
+    "tried": Variant(COMBINED, is_guarded=True, is_tried=True),
+    "planned_measured": Variant(COMBINED, is_guarded=True, is_measured=True, is_tried=True),
 }
 
 
@@ -73,9 +75,9 @@ class Planner:
         contents = read_contents(path)
         begin = time.perf_counter()
         method = variant.method
-        times, sharing = self._times_and_sharing(contents, method.name)
+        times, sharing = self._times_and_sharing(contents, method.cost_models)
         key = self._profile.key(self._threads)
-        margin = self._profile.margin(method.name) if variant.is_guarded else 0.0
+        margin = self._profile.margin(method.cost_models) if variant.is_guarded else 0.0
         planned = plan_network(contents, key, method, times, sharing, margin)
         return planned, time.perf_counter() - begin
 

@@ -31,7 +31,7 @@ SYSTEMS: Final = {
     "finegrained": "Fine-Grained",
     "planned": "phonebit plan",
     "tried": "phonebit plan, auto-selected",
-    "finegrained_measured": "phonebit plan --measure",
+    "planned_measured": "phonebit plan --measure",
 }
 CONTROL: Final = "cpu again"
 """The contestant "cpu" a second time: another network loaded from the same file."""

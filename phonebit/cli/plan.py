@@ -21,9 +21,10 @@ ProfileOption = Annotated[
     ),
 ]
 MethodOption = Annotated[
-    Literal["search", "ulayer", "codl", "finegrained"],
+    Literal["search", "ulayer", "codl", "finegrained", "combined"] | None,
     typer.Option(
         "--method",
+        show_default="combined with a profile, finegrained without",
         help="search measures every split; the others predict, if there is a profile. See "
         "docs/coexecution.md.",
     ),
@@ -61,7 +62,7 @@ def plan(
         Path, typer.Option("-o", "--output", metavar="PLANNED", help="The file with the plan.")
     ],
     profile: ProfileOption = None,
-    method: MethodOption = "finegrained",
+    method: MethodOption = None,
     explain: Annotated[
         bool,
         typer.Option("--explain", help="Show the selection and its alternatives for each layer."),

@@ -28,7 +28,7 @@ from phonebit.planner.search.network_graph import NetworkGraph
 from phonebit.planner.search.part_times import PartTimes, PredictedTimes
 from phonebit.planner.search.planning import Planned, plan_network
 
-MethodName = Literal["search", "ulayer", "codl", "finegrained"]
+MethodName = Literal["search", "ulayer", "codl", "finegrained", "combined"]
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def plan(
     profile: str | Path | None = None,
     output: str | Path | None = None,
     *,
-    method: MethodName = "finegrained",
+    method: MethodName | None = None,
     measure: bool | None = None,
     device: str = "gpu+cpu",
     threads: int = 0,
@@ -92,7 +92,8 @@ def plan(
         profile: Cost models of the device: a file, or the key of a device that was profiled here.
             None: the method's cuts are measured on this device.
         output: Where the network with its plan goes; None: to ``path``.
-        method: "search" measures every cut; the others predict, where there is a profile.
+        method: "search" measures every cut; the others predict, where there is a profile. None:
+            "combined" with a profile, "finegrained" without, which has fewer cuts to measure.
         measure: Whether what is predicted to be best is measured, alone and in whole passes, until
             prediction and pass agree. None: where the profile's device is this one.
         device: Where to measure, as "gpu:1+cpu".
@@ -111,7 +112,7 @@ def plan(
     path, output = Path(path), Path(path if output is None else output)
     inputs = [] if profile is None else [Path(profile)]
     check_output(output, PBIT_FILE, inputs, replace_any)
-    way = method_named(method)
+    way = method_named(method or ("finegrained" if profile is None else "combined"))
     basis = (
         _measured_basis(path, measure, device, threads)
         if profile is None
@@ -193,15 +194,16 @@ def _basis_of(
 ) -> _Basis:
     """By a profile."""
     count = threads or max(known.threads)
-    key, cost = known.key(count), known.sharing_cost(way.name, count)
+    key, cost = known.key(count), known.sharing_cost(way.cost_models, count)
     is_asked = way.measures or bool(measure)
     here = None
     if is_asked or (measure is None and _is_here(known, device)):
         here = _network_here(path, key, device, count, is_asked)
     if way.measures:
         return _Basis(key, cost, here)
-    predictor = known.predictor(way.name, count)
-    return _Basis(key, cost, here, predictor, known.margin(way.name), known.errors.get(way.name))
+    models = way.cost_models
+    predictor = known.predictor(models, count)
+    return _Basis(key, cost, here, predictor, known.margin(models), known.errors.get(models))
 
 
 def find_profile(device: str | Path) -> DeviceProfile:

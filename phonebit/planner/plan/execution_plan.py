@@ -107,7 +107,7 @@ class ExecutionPlan:
 
     Args:
         device: Key of the device profile that it was made for.
-        method: "search", "ulayer", "codl", "finegrained" or "user".
+        method: "search", "ulayer", "codl", "finegrained", "combined" or "user".
         predicted_ms: Of one image; 0: not predicted.
         parts: By stage.
     """

@@ -29,6 +29,7 @@ class Method:
         chains: Whether it looks for chains.
         branches: Whether it runs branches side by side.
         measures: Whether it measures each cut instead of predicting it.
+        predictor: The method whose cost models it plans by; none: its own.
     """
 
     name: str
@@ -38,6 +39,12 @@ class Method:
     chains: bool = False
     branches: bool = False
     measures: bool = False
+    predictor: str = ""
+
+    @property
+    def cost_models(self) -> str:
+        """The method that its times and costs are predicted by."""
+        return self.predictor or self.name
 
     def cuts(self, layer: GraphLayer, dimension: Placement) -> list[int]:
         """Where the method may cut a layer between the GPU's low part and the CPU's high part.
@@ -67,6 +74,13 @@ METHODS: Final = {
         Method("codl", (_ROWS, _CHANNELS), percents=tuple(range(10, 100, 10)), chains=True),
         Method("finegrained", (_CHANNELS,)),
         Method(
+            "combined",
+            (_ROWS, _CHANNELS),
+            chains=True,
+            branches=True,
+            predictor="finegrained",
+        ),
+        Method(
             "search",
             (_ROWS, _CHANNELS),
             channel_step=CHANNEL_GRAIN,
@@ -76,7 +90,8 @@ METHODS: Final = {
     )
 }
 """The ways to plan, by name: µLayer (EuroSys '19), sections 3.2 and 5; CoDL (MobiSys '22), section
-4; Fine-Grained Co-execution (EPEW '25), section 2; a grid search by measuring."""
+4; Fine-Grained Co-execution (EPEW '25), section 2; all that these may do, predicted by the last; a
+grid search by measuring."""
 
 
 def method_named(name: str) -> Method:

@@ -37,7 +37,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("method", ["ulayer", "codl", "finegrained"])
+@pytest.mark.parametrize("method", ["ulayer", "codl", "finegrained", "combined"])
 def test_plan_is_in_the_file_and_sound(
     cli: Cli, model: Path, profile: Path, tmp_path: Path, method: str
 ) -> None:
@@ -83,7 +83,7 @@ def test_json_is_one_document(cli: Cli, model: Path, profile: Path, tmp_path: Pa
     out = tmp_path / "planned.pbit"
     document = cli("plan", model, "--profile", profile, "-o", out, "--json").document
     assert document["device"] == KEY
-    assert document["method"] == "finegrained"
+    assert document["method"] == "combined"
     assert len(document["layers"]) == 4
     assert document["plan_us"] <= document["home_us"]
     assert document["measurements"] == 0
@@ -240,7 +240,7 @@ def test_the_prediction_is_printed_beside_the_pass(
     assert "differ by more than" not in out
 
 
-@pytest.mark.parametrize("method", ["ulayer", "codl", "finegrained", "search"])
+@pytest.mark.parametrize("method", ["ulayer", "codl", "finegrained", "combined", "search"])
 def test_without_a_profile_everything_is_measured_here(
     cli: Cli, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:

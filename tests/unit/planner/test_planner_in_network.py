@@ -112,7 +112,7 @@ def test_a_prediction_that_holds_needs_one_round() -> None:
     assert check.gain > 1.3
 
 
-@pytest.mark.parametrize("method", ["finegrained", "codl", "ulayer", "search"])
+@pytest.mark.parametrize("method", ["finegrained", "codl", "ulayer", "combined", "search"])
 @pytest.mark.parametrize("network", [straight(4, channels=128), residual(3), forked(2)])
 def test_prediction_and_pass_agree_in_the_end(method: str, network: FileContents) -> None:
     """Every other layer is cold on the CPU, both disturb each other, meetings are dear."""

@@ -303,7 +303,7 @@ def test_every_plan_is_sound_and_not_worse_than_one_processor(
     assert again.plan == planned.plan
 
 
-@pytest.mark.parametrize("method", ["ulayer", "codl", "finegrained"])
+@pytest.mark.parametrize("method", ["ulayer", "codl", "finegrained", "combined"])
 @pytest.mark.parametrize("name", ["vgg16", "googlenet"])
 def test_large_networks_are_planned_within_a_second(
     name: str, method: str, request: pytest.FixtureRequest
@@ -334,5 +334,5 @@ def test_a_network_that_cannot_be_cut_says_so() -> None:
 
 
 def test_unknown_methods_are_refused() -> None:
-    with pytest.raises(InputError, match="one of ulayer, codl, finegrained, search"):
+    with pytest.raises(InputError, match="one of ulayer, codl, finegrained, combined, search"):
         method_named("best")

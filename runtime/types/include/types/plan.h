@@ -33,7 +33,7 @@ struct PlannedPart {
 /// halos).
 struct ExecutionPlan {
   std::string device;              ///< key of the device profile it was made for
-  std::string method;              ///< "search", "ulayer", "codl", "finegrained" or "user"
+  std::string method;              ///< "search", "ulayer", "codl", "finegrained", "combined" or "user"
   double predicted_ms = 0.0;       ///< 0: not predicted
   std::vector<PlannedPart> parts;  ///< by stage
 };
