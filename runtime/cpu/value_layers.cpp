@@ -75,6 +75,7 @@ class ElementwiseLayer final : public Layer {
                    Function function)
       : binding_(context, op, part), function_(function) {
     kernel_ = std::string(name) + context.isa.name;
+    levels_ = &binding_;
     bind_operand(context, op, part, 0, &input_);
     const int pixels = pixels_of(context, op, part);
     const double input_bytes = static_cast<double>(pixel_bytes(context.model.operand(op))) * pixels;
