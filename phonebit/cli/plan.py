@@ -21,12 +21,10 @@ ProfileOption = Annotated[
     ),
 ]
 MethodOption = Annotated[
-    Literal["search", "ulayer", "codl", "finegrained", "combined"] | None,
+    Literal["search", "ulayer", "codl", "finegrained", "combined"],
     typer.Option(
         "--method",
-        show_default="combined with a profile, finegrained without",
-        help="search measures every split; the others predict, if there is a profile. See "
-        "docs/coexecution.md.",
+        help="search measures every split, the others only the best. See docs/coexecution.md.",
     ),
 ]
 ThreadsOption = Annotated[
@@ -62,7 +60,7 @@ def plan(
         Path, typer.Option("-o", "--output", metavar="PLANNED", help="The file with the plan.")
     ],
     profile: ProfileOption = None,
-    method: MethodOption = None,
+    method: MethodOption = "combined",
     explain: Annotated[
         bool,
         typer.Option("--explain", help="Show the selection and its alternatives for each layer."),

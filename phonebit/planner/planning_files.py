@@ -25,7 +25,7 @@ from phonebit.planner.predict.profile import (
 from phonebit.planner.search.explain import LayerChoice, explain
 from phonebit.planner.search.methods import Method, method_named
 from phonebit.planner.search.network_graph import NetworkGraph
-from phonebit.planner.search.part_times import PartTimes, PredictedTimes
+from phonebit.planner.search.part_times import PartTimes, PredictedTimes, ProportionalTimes
 from phonebit.planner.search.planning import Planned, plan_network
 
 MethodName = Literal["search", "ulayer", "codl", "finegrained", "combined"]
@@ -75,7 +75,7 @@ def plan(
     profile: str | Path | None = None,
     output: str | Path | None = None,
     *,
-    method: MethodName | None = None,
+    method: MethodName = "combined",
     measure: bool | None = None,
     device: str = "gpu+cpu",
     threads: int = 0,
@@ -90,12 +90,11 @@ def plan(
     Args:
         path: The network, a ``.pbit`` file.
         profile: Cost models of the device: a file, or the key of a device that was profiled here.
-            None: the method's cuts are measured on this device.
+            None: whole layers are measured on this device, and parts taken to be in proportion.
         output: Where the network with its plan goes; None: to ``path``.
-        method: "search" measures every cut; the others predict, where there is a profile. None:
-            "combined" with a profile, "finegrained" without, which has fewer cuts to measure.
+        method: "search" measures every cut; the others predict.
         measure: Whether what is predicted to be best is measured, alone and in whole passes, until
-            prediction and pass agree. None: where the profile's device is this one.
+            prediction and pass agree. None: without a profile, or where its device is this one.
         device: Where to measure, as "gpu:1+cpu".
         threads: CPU threads; 0: the most that were profiled, without a profile one per core.
         replace_any: Also replace an output that is no ``.pbit`` file.
@@ -112,7 +111,7 @@ def plan(
     path, output = Path(path), Path(path if output is None else output)
     inputs = [] if profile is None else [Path(profile)]
     check_output(output, PBIT_FILE, inputs, replace_any)
-    way = method_named(method or ("finegrained" if profile is None else "combined"))
+    way = method_named(method)
     basis = (
         _measured_basis(path, measure, device, threads)
         if profile is None
@@ -121,12 +120,13 @@ def plan(
     contents = read_contents(path)
     shapes = [layer.geometry for layer in NetworkGraph.of(contents).layers]
     measured = None if basis.here is None else basis.here.part_times(shapes, progress)
+    times: PartTimes
     if basis.predictor is not None:
-        times: PartTimes = PredictedTimes(shapes, basis.predictor)
-        again = measured
+        times, again = PredictedTimes(shapes, basis.predictor), measured
     else:
         assert measured is not None
-        times, again = measured, None
+        in_proportion = ProportionalTimes(shapes, measured)
+        times, again = (measured, None) if way.measures else (in_proportion, measured)
 
     def make(correction: Correction) -> Planned:
         first, then = correction.times(times), again and correction.times(again)

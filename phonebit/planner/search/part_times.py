@@ -49,6 +49,39 @@ class PredictedTimes:
         return list(zip(cpu_us, gpu_us, strict=True))
 
 
+class ProportionalTimes:
+    """A part takes of its layer's time what it has of the output.
+
+    Args:
+        shapes: Of all layers.
+        whole: Times of whole layers.
+    """
+
+    def __init__(self, shapes: Sequence[LayerShape], whole: PartTimes) -> None:
+        self._shapes = shapes
+        self._whole = whole
+
+    def microseconds(self, parts: Sequence[LayerParts]) -> list[tuple[float, float]]:
+        """Likewise."""
+        shape = self._shapes[layer := parts[0].layer]
+        by_cpu = LayerParts(layer, shape.whole, None)
+        by_gpu = LayerParts(layer, None, shape.whole)
+        (cpu_us, _), (_, gpu_us) = self._whole.microseconds([by_cpu, by_gpu])
+
+        def share_us(whole_us: float, part: OutputPart | None) -> float:
+            if part is None:
+                return 0.0
+            return whole_us * shape.outputs_of(part) / shape.outputs_of(shape.whole)
+
+        return [
+            (
+                share_us(cpu_us, entry.cpu and entry.cpu.from_whole_word()),
+                share_us(gpu_us, entry.gpu),
+            )
+            for entry in parts
+        ]
+
+
 Measure = Callable[[int, OutputPart | None, OutputPart | None], tuple[float, float]]
 """Runs a layer's parts of the CPU and the GPU at the same time; gives the microseconds of each, 0
 for a processor without a part."""

@@ -253,6 +253,8 @@ def test_without_a_profile_everything_is_measured_here(
     assert document["layers"][1]["predicted"] is None
     assert document["split"]
     verify_plan(read_contents(out), stored_plans(read_contents(out))[0])
+    has_all_cuts = document["measurements"] >= 25
+    assert has_all_cuts == (method == "search"), document["measurements"]
     assert "train-predictor" in cli.refused("plan", model, "-o", out, "--predict")
 
 
