@@ -54,14 +54,15 @@ def plans_table(results: Record) -> str:
                 str(max(plan["chains"], default=0)),
                 str(whole),
                 *(f"{of['exchange_ms']:.2f}" for of in (plan, unchained)),
-                ", ".join(_energy(network["energy"][side]) for side in sides),
+                ", ".join(energy_text(network["energy"][side]) for side in sides),
                 ", ".join(f"{network['arena_bytes'][side] / 1e6:.1f}" for side in sides),
             )
         )
     return markdown_table(head, rows)
 
 
-def _energy(of: Mapping[str, Any]) -> str:
+def energy_text(of: Mapping[str, Any]) -> str:
+    """Millijoules of an image, where the machine has a source for them."""
     return f"{of['energy_mj']:.2f}" if "energy_mj" in of else "not measured"
 
 

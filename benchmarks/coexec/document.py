@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from benchmarks.coexec import codl_tables, tables
+from benchmarks.coexec import codl_tables, tables, ulayer_tables
 from benchmarks.coexec.tables import ALONE, networks_of
 from benchmarks.records import RESULTS, provenance, read_results
 
@@ -44,6 +44,7 @@ def machine_section(document: Record) -> str:
     parts += _titled("Predictors", _predictors(testbeds))
     parts += _titled("Single layers", _layers(testbeds))
     parts += _titled(f"Whole networks, {main}", _networks(main, results))
+    parts += _titled(f"µLayer's figures, {main}", _ulayer(main, results))
     parts += _titled(f"CoDL's figures, {main}", _codl(main, results))
     parts += _titled(f"Searched networks, {main}", _searched(main, results))
     balances = {name: of for name, of in testbeds.items() if networks_of(of)}
@@ -117,12 +118,14 @@ cut at a multiple of 8 channels."""
 def _networks_source(testbed: str, results: Record) -> str:
     """Of all networks of a testbed, with the size of the profile that made their plans."""
     source = _source("networks", testbed, [of["context"] for of in networks_of(results).values()])
-    layers = results.get("profile", {}).get("layers")
-    return f"{source} Plans by a profile of {layers or 'an unrecorded number of'} layers."
+    if "profile" not in results:
+        return f"{source} Plans without a profile."
+    return f"{source} Plans by a profile of {results['profile']['layers']} layers."
 
 
 def _networks(testbed: str, results: Record) -> list[str]:
-    networks = networks_of(results)
+    every = networks_of(results)
+    networks = {name: of for name, of in every.items() if "finegrained" in of["times"]}
     if not networks:
         return []
     return [
@@ -133,6 +136,24 @@ layers on either processor by µLayer's predictor; *rates added* is what both wo
 speeds on the whole network added up (more is possible where layers suit different processors).""",
         tables.end_to_end_table(networks),
     ]
+
+
+def _ulayer(testbed: str, results: Record) -> list[str]:
+    networks = networks_of(results, "ulayer")
+    if not networks:
+        return []
+    parts = [
+        _source("ulayer", testbed, [of["context"] for of in networks.values()]),
+        """Figures 6 and 8. Types of full-precision layers (`--precision fast`); binary layers are
+integers.""",
+        ulayer_tables.types_table(results),
+        """Figures 16 to 18. Speed-ups over whole layers on either processor (*layer to processor*,
+fast types): either processor alone, then µLayer's optimizations one after the other.""",
+        ulayer_tables.steps_table(results),
+    ]
+    if layers := ulayer_tables.layers_table(results):
+        parts += ["Figure 5. Layers inside a pass of either processor.", layers]
+    return parts
 
 
 def _codl(testbed: str, results: Record) -> list[str]:

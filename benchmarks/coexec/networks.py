@@ -6,7 +6,8 @@
 From these come Fine-Grained's table 3 and the guard: planned execution is not more than 2 % slower
 than the better single processor. The CPU alone takes part twice, as two loaded networks: what lies
 between these is not the plans' doing. Results of all plans are compared with the CPU's, bit for bit
-(but not those in precision "fast", where each processor has number types of its own).
+(but not those in precision "fast", where each processor has number types of its own). Where the
+testbed has no profile, plans are those of ``phonebit plan`` without one.
 """
 
 from __future__ import annotations
@@ -52,13 +53,13 @@ def check_equal(network: Network, other: Network, what: str) -> None:
 
 
 def planned_network(
-    bench: Bench, name: str, variant: Variant, planner: Planner
+    bench: Bench, name: str, variant: Variant
 ) -> tuple[Network, Planned, dict[str, Any]]:
     """A network loaded with a plan; what is to be said of the plan."""
     path = network_file(bench.networks, name, variant.precision)
     if variant.is_measured:
         return measured_network(bench, path, variant)
-    planned, seconds = planner.plan(path, variant)
+    planned, seconds = Planner(bench.profile, bench.testbed.cpu_cores).plan(path, variant)
     facts = facts_of(variant, planned, seconds)
     if variant.is_tried:
         output = planned_file(bench, path)
@@ -103,7 +104,7 @@ def measured_network(
     begin = time.perf_counter()
     report = plan_file(
         path,
-        bench.profile,
+        bench.profile if bench.profile.is_file() else None,
         output,
         measure=True,
         device=bench.both,
@@ -119,26 +120,29 @@ def measured_network(
 
 def measure_network(name: str, bench: Bench) -> dict[str, Any]:
     """One network with all variants."""
-    planner = Planner(bench.profile, bench.testbed.cpu_cores)
     exact = network_file(bench.networks, name, "exact")
     load_on_cpu = partial(Network.load, exact, device=bench.cpu, threads=bench.testbed.cpu_cores)
     networks = {"cpu": load_on_cpu(), "gpu": Network.load(exact, device=bench.gpu)}
     plans, facts = {}, {}
     for key, variant in VARIANTS.items():
-        networks[key], plans[key], facts[key] = planned_network(bench, name, variant, planner)
+        if not (bench.profile.is_file() or variant.is_measured):
+            continue
+        networks[key], plans[key], facts[key] = planned_network(bench, name, variant)
         if variant.precision == "exact":
             check_equal(networks["cpu"], networks[key], f"{name}, {key}")
     networks[CONTROL] = load_on_cpu()
     picture = random_inputs(networks["cpu"].inputs, 1)
     calls = {key: partial(network.forward, picture) for key, network in networks.items()}
     budget = Budget(bench.budget.left_s * (1 - LAYERS_SHARE))
-    return {
+    result = {
         "network": name,
         "layers": len(networks["cpu"].layers),
         **compete(calls, bench.canary(), budget),
         "plans": facts,
-        "layer_by_layer_ms": layer_by_layer_ms(bench, exact, plans["finegrained"]),
     }
+    if "finegrained" in plans:
+        result["layer_by_layer_ms"] = layer_by_layer_ms(bench, exact, plans["finegrained"])
+    return result
 
 
 def layer_by_layer_ms(bench: Bench, path: Path, planned: Planned) -> float:

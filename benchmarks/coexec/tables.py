@@ -172,8 +172,6 @@ def end_to_end_table(networks: Mapping[str, Record]) -> str:
             "speed-up", "layer to processor", "rates added", "over the GPU")  # fmt: skip
     rows = []
     for name, network in networks.items():
-        if "finegrained" not in network["times"]:
-            continue
         alone = network["layer_by_layer_ms"]
         both = ms(network, "finegrained")
         rows.append(

@@ -1,0 +1,99 @@
+"""µLayer's evaluation on whole networks: its figures 5, 6, 8 and 16 to 18.
+
+    python -m benchmarks.coexec.ulayer --testbed g1c1-avx2 --only ulayer_vgg16
+
+One run of a network has all of them: layers on either processor (figure 5), the network there in
+float32 and in the types that suit each (6 and 8), what µLayer's three optimizations add one after
+the other (17) to whole layers on either processor (16), and energy, where the machine has a source
+for it (18). Accuracies (figure 10) are in the table of trained networks.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from functools import partial
+from statistics import median
+from typing import Any, Final
+
+from benchmarks.coexec.codl import TURNS, energy_of
+from benchmarks.coexec.experiment import Bench, main
+from benchmarks.coexec.networks import check_equal
+from benchmarks.coexec.paper_networks import TITLES, network_file
+from benchmarks.coexec.plans import LAYER_TO_PROCESSOR, Planner, Variant
+from benchmarks.coexec.turns import Budget, compete
+from phonebit import Network
+from phonebit.devices.loading import EngineOptions, Precision
+from phonebit.network.random_inputs import random_inputs
+from phonebit.planner import Processor
+from phonebit.planner.measure.engines import open_measuring_engine
+from phonebit.planner.measure.measuring import measure_pass
+from phonebit.planner.search.methods import METHODS
+from phonebit.planner.search.planning import Planned
+
+ULAYER: Final = METHODS["ulayer"]
+BY_CHANNELS: Final = replace(ULAYER, branches=False)
+PRECISIONS: Final[dict[str, Precision]] = {"": "exact", "_fast": "fast"}
+"""Of the processors alone, by the end of the contestant's name."""
+WAYS: Final = {
+    "layer_to_processor": Variant(LAYER_TO_PROCESSOR, "fast"),
+    "channels": Variant(BY_CHANNELS),
+    "channels_fast": Variant(BY_CHANNELS, "fast"),
+    "ulayer": Variant(ULAYER, "fast"),
+}
+"""Whole layers; then one optimization of µLayer after the other."""
+TIMES_SHARE: Final = 0.8
+"""Of the budget, for whole passes; the rest is for what else is measured."""
+
+
+def measure_network(name: str, bench: Bench) -> dict[str, Any]:
+    """One network in all ways."""
+    planner = Planner(bench.profile, bench.testbed.cpu_cores)
+    files = {kind: network_file(bench.networks, name, kind) for kind in PRECISIONS.values()}
+    plans = {way: planner.plan(files[of.precision], of)[0] for way, of in WAYS.items()}
+    networks: dict[str, Network] = {}
+    for end, kind in PRECISIONS.items():
+        options: dict[str, Any] = {"precision": kind}
+        threads = bench.testbed.cpu_cores
+        networks[f"cpu{end}"] = Network.load(
+            files[kind], device=bench.cpu, threads=threads, **options
+        )
+        networks[f"gpu{end}"] = Network.load(files[kind], device=bench.gpu, **options)
+    for way, variant in WAYS.items():
+        kind = variant.precision
+        networks[way] = bench.load(files[kind], plan=plans[way].plan, precision=kind)
+    check_equal(networks["cpu"], networks["gpu"], name)
+    check_equal(networks["cpu"], networks["channels"], name)
+    picture = random_inputs(networks["cpu"].inputs, 1)
+    calls = {key: partial(network.forward, picture) for key, network in networks.items()}
+    found = compete(calls, bench.canary(), Budget(bench.budget.left_s * TIMES_SHARE))
+    spenders = ("cpu_fast", "gpu_fast", "layer_to_processor", "ulayer")
+    energy = {key: energy_of(networks[key], picture) for key in spenders}
+    del networks, calls
+    layers = layers_ms(bench, name, plans["channels"])
+    return {"network": name, **found, "energy": energy, "layers": layers}
+
+
+def layers_ms(bench: Bench, name: str, planned: Planned) -> list[dict[str, Any]]:
+    """Each layer on either processor inside a pass of that processor: medians over turns."""
+    path = network_file(bench.networks, name, "exact")
+    options = EngineOptions(bench.testbed.cpu_cores)
+    engines = {
+        side: open_measuring_engine(path, bench.both, options, planned.at_home(side).plan)
+        for side in Processor
+    }
+    found: dict[Processor, list[tuple[float, ...]]] = {side: [] for side in Processor}
+    for _ in range(TURNS):
+        for side, engine in engines.items():
+            times = measure_pass(engine)
+            found[side].append(times.cpu_us if side == Processor.CPU else times.gpu_us)
+    return [
+        {"name": layer.name}
+        | {side.name.lower(): median(turn[at] for turn in found[side]) / 1e3 for side in Processor}
+        for at, layer in enumerate(planned.costs.graph.layers)
+    ]
+
+
+if __name__ == "__main__":
+    experiments = {f"ulayer_{name}": partial(measure_network, name) for name in TITLES}
+    sys.exit(main(experiments, __doc__, budget_s=900))
