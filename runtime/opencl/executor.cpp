@@ -165,6 +165,7 @@ bool Executor::has_parts_of_first_layer() const {
 }
 
 void Executor::enqueue_first_layer(int begin, int end) {
+  if (begin == 0 && end == batch_) return enqueue_layer(0, context_->queue(), nullptr);
   const auto pixels = static_cast<int>(model_.output(model_.ops[0]).pixels());
   is_bound_ = false;  // an error or a cancellation may end the pass before the last images
   layers_.bind_pixels(0, begin * pixels, end * pixels, batch_);

@@ -18,7 +18,7 @@ namespace {
 /// H100 computes fewer images of a residual network faster than the host enqueues its layers.
 constexpr int kLeastPiece = 64, kMostPieces = 4;
 /// Bytes of inputs that are worth a launch of the first layer of their own.
-constexpr size_t kWorthPiece = size_t{4} << 20;
+constexpr size_t kWorthPiece = size_t{2} << 20;
 
 Options without_limits(const std::string& cache_directory) {
   Options options;
