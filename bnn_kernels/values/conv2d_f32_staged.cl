@@ -4,10 +4,10 @@
 // @weights  [KERNEL_H*KERNEL_W*IN_C][4 * ceil(OUT_C / 4)] float, filters from OUT_C on are 0
 // @geometry global = (GROUP_SIZE * ceil(pixels / TILE_PIXELS) * ceil(channels / TILE_FILTERS)), local = (GROUP_SIZE)
 // @channels TILE_FILTERS
-// @tune     TILE_PIXELS {1,4,8,16,32} = 4   output pixels a group
+// @tune     TILE_PIXELS {1,4,8,16,32,64} = 4   output pixels a group
 // @tune     TILE_FILTERS {8,16,32} = 8   output channels a group
 // @tune     LANE_FILTERS {1,4} = 1   neighbouring channels whose sums a lane holds
-// @tune     CHUNK {64,128,256} = 128   elements of K staged at a time
+// @tune     CHUNK {32,64,128,256} = 128   elements of K staged at a time
 // @tune     FUSED {1,0} = 1   0: multiply-adds of any rounding, a tolerance instead of the CPU's bits
 // @tune     GROUP_SIZE {64,128,256} = 128
 // @requires GROUPS == 1; no padding; the window is one run of the map: 1x1, or rows as wide as the map without dilation;

@@ -282,6 +282,7 @@ def staged(tile: tuple[int, int], chunk: int, group: int, lane: int = 1) -> dict
         (Layer((5, 7), 36, 68, batch=2), staged((32, 32), 64, 64, 4), False, 0),
         (Layer((5, 7), 36, 68, batch=2), staged((16, 32), 64, 64, 4), True, 0),
         (Layer((3, 5), 66, 39, batch=2), staged((16, 16), 64, 64, 4), True, 1),
+        (Layer((5, 7), 65, 36, batch=2), staged((64, 32), 32, 128, 4), True, 0),
         # Strides, whole maps, rows of a map.
         (Layer((7, 8), 5, 12, (1, 1), (3, 2), batch=2), staged((4, 8), 64, 64), False, 0),
         (Layer((4, 5), 13, 31, (4, 5), batch=3), staged((8, 16), 64, 64), True, 1),
