@@ -112,6 +112,11 @@ def write_pbit(job: Job) -> None:
     _write_pbit(job, job.path("pbit"), job.float_weights if job.subject.zoo is None else "f32")
 
 
+def write_pbit_f16(job: Job) -> None:
+    """The same with its real layers' weights as halves."""
+    _write_pbit(job, job.path("pbit_f16"), "f16")
+
+
 def write_pbit_int8(job: Job) -> None:
     """The same with its real layers' weights as bytes."""
     _write_pbit(job, job.path("pbit_int8"), "i8")

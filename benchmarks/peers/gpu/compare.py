@@ -2,12 +2,13 @@
 
 PhoneBit runs the binary network; ncnn (Vulkan), LiteRT (WebGPU) and PyTorch (cuDNN) run its float
 twin in half precision. Every engine is a process of its own; they take turns. Times are host to
-host: NumPy arrays in, NumPy arrays out. Results are compared, too: PhoneBit's with its CPU backend,
+host: NumPy arrays in, NumPy arrays out. PhoneBit runs as installed, after ``phonebit tune``, and in
+half precision outside of binary layers. Results are compared, too: PhoneBit's with its CPU backend,
 the others' with the converter's interpreter. An engine that fails is a row with the reason.
 
     python -m benchmarks.peers.gpu.compare --work DIR --json benchmarks/results/peers_gpu.json
 
-README.md here says what it needs. About 7 minutes on an H200 with the defaults.
+README.md here says what it needs. About 8 minutes on an H200 with the defaults.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -26,7 +27,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.command_line import parser_of, phonebit_command
+from benchmarks.command_line import parser_of
+from benchmarks.peers.gpu.tuning import tune_all, tuned_folder, variables
 from benchmarks.peers.harness.catalogue import (
     GPU_CONTENDERS,
     SUBJECTS,
@@ -45,8 +47,6 @@ NETWORKS: Final = {
 }
 BATCHES: Final = (1, 2, 4, 8, 16, 32, 64)
 CALL_TIMEOUT_S: Final = 120.0
-TUNING: Final = "rapid"
-TUNING_TIMEOUT_S: Final = 30.0
 PASSES_IN_FLIGHT: Final = 20
 REFERENCE: Final = GPU_CONTENDERS[0].engine
 """To whose times ratios are."""
@@ -63,6 +63,8 @@ class NetworkComparison:
         options: of the command line.
 
     Attributes:
+        contenders: that take part.
+        missing: by kind of file, why it could not be written.
         rows: by contender, JSON-ready.
     """
 
@@ -70,19 +72,28 @@ class NetworkComparison:
         self.subject = subject
         self.files = files
         self.options = options
+        self.contenders = [each for each in GPU_CONTENDERS if each.engine not in options.skip]
+        if reads_levels(subject):  # no real values between binary layers
+            halves = [each for each in self.contenders if each.variant == "fast"]
+            self.contenders = [each for each in self.contenders if each not in halves]
+        self.missing: dict[str, str] = {}
         self.rows: dict[str, Row] = {}
         self.workers: dict[str, WorkerProcess] = {}
 
-    def run(self) -> list[Row]:
-        """Starts, compares, measures and ends every contender."""
-        contenders = [each for each in GPU_CONTENDERS if each.engine not in self.options.skip]
-        if reads_levels(self.subject):  # no real values between binary layers
-            contenders = [each for each in contenders if each.variant != "f16"]
-        kinds = kinds_for(self.subject, contenders, "binary_reference")
-        missing = self.files.prepare(self.subject, kinds)
+    def prepare(self) -> None:
+        """Writes the network's files."""
+        kinds = kinds_for(self.subject, self.contenders, "binary_reference")
+        self.missing = self.files.prepare(self.subject, kinds)
+
+    def run(self, tuning: Row | None) -> list[Row]:
+        """Starts, compares, measures and ends every contender.
+
+        Args:
+            tuning: what ``tune_all`` says of this network; None: it is not tuned.
+        """
         try:
-            for contender in contenders:
-                self._start(contender, missing.get(contender.kind))
+            for contender in self.contenders:
+                self._start(contender, tuning)
             for index, batch in enumerate(self.options.batches):
                 self._measure(batch, self.options.budget_s / len(self.options.batches))
                 if index == 0 or batch == self.options.batches[-1]:
@@ -92,21 +103,23 @@ class NetworkComparison:
                 worker.stop()
         return list(self.rows.values())
 
-    def _start(self, contender: Contender, reason: str | None) -> None:
-        key = contender.engine
+    def _start(self, contender: Contender, tuning: Row | None) -> None:
+        key, reason = contender.engine, self.missing.get(contender.kind)
         form = "binary" if contender.is_binary else "float"
         row: Row = {"key": key, "title": contender.title, "form": form, "batches": []}
         self.rows[key] = row = {**row, "agreement": [], "precision": contender.precision}
+        environment = None
+        if contender.is_tuned:
+            row["tuning"] = tuning
+            environment = variables(tuned_folder(self.options.work, self.subject.name))
         if reason is not None:
             row["failure"] = reason
             return
         try:
             row["starts"] = []
-            if contender.is_binary:
+            if contender.is_binary and not contender.is_tuned:
                 row["starts"].append(self._start_and_stop(contender))
-                row["tuning"] = self._tune(contender)
-                row["starts"].append(self._start_and_stop(contender))  # builds what tuning changed
-            worker = start(self.subject, contender, self.files)
+            worker = start(self.subject, contender, self.files, variables=environment)
         except WorkerError as error:
             self._fail(key, "start", error)
             return
@@ -123,26 +136,6 @@ class NetworkComparison:
             return _start_row(worker, worker.ask("batch 1", CALL_TIMEOUT_S))
         finally:
             worker.stop()
-
-    def _tune(self, contender: Contender) -> Row:
-        model = str(self.files.path(self.subject, contender.kind))
-        command = phonebit_command("tune", model, "--json", "--level", TUNING)
-        command += ["--device", contender.device, "--precision", contender.variant]
-        try:
-            done = subprocess.run(
-                command,
-                capture_output=True,
-                text=True,
-                timeout=TUNING_TIMEOUT_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return {"level": TUNING, "complete": False}  # what it found is kept
-        if done.returncode:
-            reason = done.stderr.strip()[-300:]
-            print(f"{self.subject.name}: not tuned: {reason}", file=sys.stderr, flush=True)
-            return {"level": TUNING, "failure": reason}
-        return {"level": TUNING, "complete": True}
 
     def _measure(self, batch: int, budget_s: float) -> None:
         first = {key: self._ask(key, f"batch {batch}") for key in list(self.workers)}
@@ -231,14 +224,21 @@ def _start_row(worker: WorkerProcess, first: Row) -> Row:
 def compare(options: argparse.Namespace) -> None:
     """The whole run; the results file is written after each network, so that none is lost."""
     os.environ.setdefault("PHONEBIT_CACHE_DIR", str(options.work / "cache"))
-    context = {**run_context("gpu"), "tune": TUNING}
-    document: Row = {"context": context, "networks": []}
+    tuner = {"level": options.level, "limit_s": options.tuning_s}
+    document: Row = {"context": {**run_context("gpu"), "tune": tuner}, "networks": []}
     pythons = {"phonebit": sys.executable, "tensorflow": options.tensorflow_python}
-    files = Files(options.work.resolve(), pythons, "f32")
-    for name in options.networks:
-        subject = NETWORKS[name]
-        rows = NetworkComparison(subject, files, options).run()
-        shape = [subject.size, subject.size, 3]
+    files = Files(options.work, pythons, "f32")
+    comparisons = {
+        name: NetworkComparison(NETWORKS[name], files, options) for name in options.networks
+    }
+    with ThreadPoolExecutor() as threads:
+        list(threads.map(NetworkComparison.prepare, comparisons.values()))
+    models = {name: files.path(each.subject, "pbit") for name, each in comparisons.items()}
+    is_tuned = any(each.is_tuned and each.engine not in options.skip for each in GPU_CONTENDERS)
+    tunings = tune_all(models, options.work, options.level, options.tuning_s) if is_tuned else {}
+    for name, comparison in comparisons.items():
+        rows = comparison.run(tunings.get(name))
+        shape = [comparison.subject.size, comparison.subject.size, 3]
         document["networks"].append({"name": name, "input": shape, "rows": rows})
         if options.json is not None:
             write_results(options.json, document)
@@ -252,9 +252,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))
     parser.add_argument("--batches", nargs="+", type=int, default=BATCHES, metavar="N")
     parser.add_argument("--budget-s", type=float, default=20.0, help="rounds of one network")
+    parser.add_argument("--level", default="normal", help="of `phonebit tune`")
+    parser.add_argument("--tuning-s", type=float, default=60.0, help="for it, all networks at once")
     parser.add_argument("--tensorflow-python", default=sys.executable, help="writes LiteRT's files")
     parser.add_argument("--skip", nargs="+", default=(), metavar="ENGINE")
     options = parser.parse_args(arguments)
+    options.work = options.work.resolve()
     options.work.mkdir(parents=True, exist_ok=True)
     compare(options)
     return 0

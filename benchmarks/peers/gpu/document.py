@@ -15,6 +15,8 @@ REFERENCE: Final = "phonebit"
 BATCH_PEER: Final = "torch"
 """The engine that computes a batch as one pass."""
 COMMAND: Final = "python -m benchmarks.peers.gpu.compare"
+FORMS_AT: Final = (1, 8, 64)
+"""Batch sizes at which all forms of PhoneBit are shown."""
 SATURATED: Final = 0.9
 """Share of the highest throughput."""
 
@@ -29,21 +31,24 @@ def section() -> str:
 def render_batches(document: Row) -> str:
     """Markdown of a results file of PhoneBit and cuDNN: the throughput curve and its reasons."""
     networks, context = document["networks"], document["context"]
+    shown = [size for size in FORMS_AT if size in _sizes(networks)]
     parts = [
         "## Batches on a GPU, beside cuDNN",
         "As below. Thousands of images per second, host to host, by batch size; how many times "
         f"those of cuDNN in bold.\n{provenance(context, COMMAND)}.",
         curve_table(networks),
-        "Batch 1, ms:",
-        latency_table(networks, 1),
-        "\n".join(f"- {line}" for line in [*saturation(networks), *remarks(networks)[1:]]),
+        *(f"Batch {size}, ms:\n\n{forms_table(networks, size)}" for size in shown),
+        "\n".join(
+            f"- {line}"
+            for line in [*saturation(networks), *tunings(networks), *remarks(networks)[1:]]
+        ),
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def curve_table(networks: list[Row]) -> str:
     """Batch sizes by network: throughput, and the ratio to cuDNN's."""
-    sizes = sorted({row["batch"] for _, entry in _entries(networks) for row in entry["batches"]})
+    sizes = sorted(_sizes(networks))
 
     def cell(network: Row, batch: int) -> str:
         ours, peer = (at_batch(_row_of(network, key), batch) for key in (REFERENCE, BATCH_PEER))
@@ -54,6 +59,38 @@ def curve_table(networks: list[Row]) -> str:
     head = ("batch", *(TITLES[network["name"]] for network in networks))
     rows = [(str(batch), *(cell(each, batch) for each in networks)) for batch in sizes]
     return markdown_table(head, rows)
+
+
+def forms_table(networks: list[Row], batch: int) -> str:
+    """PhoneBit's forms and cuDNN by network: ms, device time, how many times cuDNN's speed."""
+
+    def cell(network: Row, entry: Row) -> str:
+        row, peer = at_batch(entry, batch), at_batch(_row_of(network, BATCH_PEER), batch)
+        if row is None or peer is None:
+            return "failed"
+        text = time_cell(row)
+        is_peer = entry["key"] == BATCH_PEER
+        return text if is_peer else f"{text} **{peer['median_ms'] / row['median_ms']:.3g}x**"
+
+    return _by_engine(networks, cell)
+
+
+def tunings(networks: list[Row]) -> list[str]:
+    """How far the tuner came."""
+    found = [
+        (TITLES[name], entry["title"], entry["tuning"])
+        for name, entry in _entries(networks)
+        if entry.get("tuning") and "limit_s" in entry["tuning"]
+    ]
+    if not found:
+        return []
+    _, title, tuning = found[0]
+    stopped = [name for name, _, each in found if not each["complete"]]
+    end = f"; stopped before its end: {', '.join(stopped)}" if stopped else ""
+    return [
+        f"{title}: after `phonebit tune --level {tuning['level']}`, all networks at the same "
+        f"time, for at most {tuning['limit_s']:.0f} s{end}."
+    ]
 
 
 def saturation(networks: list[Row]) -> list[str]:
@@ -80,7 +117,7 @@ def render(document: Row) -> str:
     """Markdown of a results file of ``compare.py``."""
     networks, context = document["networks"], document["context"]
     parts = [_introduction(context)]
-    batches = sorted({row["batch"] for _, entry in _entries(networks) for row in entry["batches"]})
+    batches = sorted(_sizes(networks))
     if batches:
         parts += [f"Batch {batches[0]}, ms:", latency_table(networks, batches[0])]
         for batch in sorted({*batches[2::2], batches[-1]}):
@@ -103,7 +140,7 @@ copied. Ratios are medians of the rounds' own.
 
 def latency_table(networks: list[Row], batch: int) -> str:
     """Engines by network: median host to host, device time, ratio to PhoneBit."""
-    return _by_engine(networks, lambda entry: latency_cell(entry, batch))
+    return _by_engine(networks, lambda _, entry: latency_cell(entry, batch))
 
 
 def latency_cell(entry: Row, batch: int) -> str:
@@ -111,18 +148,22 @@ def latency_cell(entry: Row, batch: int) -> str:
     row = at_batch(entry, batch)
     if row is None:
         return "failed"
-    text = three_digits(row["median_ms"])
-    if row["device_ms"] is not None:
-        text += f" ({three_digits(row['device_ms'])})"
+    text = time_cell(row)
     if entry["key"] != REFERENCE and "ratio" in row:
         text += f" **{row['ratio']:.2g}x**"
     return text
 
 
+def time_cell(row: Row) -> str:
+    """``4.80 (4.10)``: host to host, and on the device alone where that is known."""
+    text = three_digits(row["median_ms"])
+    return text if row["device_ms"] is None else f"{text} ({three_digits(row['device_ms'])})"
+
+
 def throughput_table(networks: list[Row], batch: int) -> str:
     """Engines by network: thousands of images per second, host to host."""
 
-    def cell(entry: Row) -> str:
+    def cell(_: Row, entry: Row) -> str:
         row = at_batch(entry, batch)
         return "failed" if row is None else three_digits(batch / row["median_ms"])
 
@@ -219,6 +260,11 @@ def at_batch(entry: Row, batch: int) -> Row | None:
     return next((row for row in rows if row["batch"] == batch), None)
 
 
+def _sizes(networks: list[Row]) -> set[int]:
+    """Batch sizes that were measured."""
+    return {row["batch"] for _, entry in _entries(networks) for row in entry["batches"]}
+
+
 def _entries(networks: list[Row]) -> list[tuple[str, Row]]:
     return [(network["name"], entry) for network in networks for entry in network["rows"]]
 
@@ -235,7 +281,7 @@ def _by_engine(networks: list[Row], cell: Any) -> str:
         cells = []
         for network in networks:
             entry = next((row for row in network["rows"] if row["title"] == title), None)
-            cells.append("" if entry is None else cell(entry))
+            cells.append("" if entry is None else cell(network, entry))
         rows.append((title, *cells))
     head = ("engine", *(TITLES[network["name"]] for network in networks))
     return markdown_table(head, rows)

@@ -10,7 +10,7 @@ Environment = Literal["phonebit", "peers", "tensorflow"]
 """Each has its own Python, since the frameworks' requirements exclude each other."""
 Precision = Literal["binary", "binary, int8", "f32", "bf16", "int8", "exact", "f16"]
 """On the CPU "binary" has real layers in f32 (of PhoneBit's, the last is stored as halves) or int8;
-on a GPU PhoneBit is "exact", or "f16" between binary layers."""
+on a GPU PhoneBit is "exact", or "f16" outside of binary layers."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,7 @@ KINDS: Final = {
         FileKind("zoo", "zoo.h5", "tensorflow"),
         FileKind("pictures", "picture_f32.npy", "phonebit", companion="picture_u8.npy"),
         FileKind("pbit", "network.pbit", "phonebit"),
+        FileKind("pbit_f16", "network_f16.pbit", "phonebit"),
         FileKind("pbit_int8", "network_int8.pbit", "phonebit"),
         FileKind("binary_reference", "binary_reference.npy", "phonebit", ("pictures", "pbit")),
         FileKind("larq", "larq.tflite", "tensorflow"),
@@ -98,6 +99,7 @@ class Contender:
         kind: of the file that it loads.
         variant: for the worker, where an engine has several.
         device: that the engine is asked for.
+        is_tuned: PhoneBit after ``phonebit tune``.
     """
 
     engine: str
@@ -108,6 +110,7 @@ class Contender:
     kind: str
     variant: str = ""
     device: str = "cpu"
+    is_tuned: bool = False
 
     @property
     def key(self) -> str:
@@ -117,7 +120,7 @@ class Contender:
     @property
     def is_binary(self) -> bool:
         """Whether it runs the binary network, not the twin."""
-        return self.kind in ("pbit", "pbit_int8", "larq", "openvino_binary")
+        return self.kind in ("pbit", "pbit_f16", "pbit_int8", "larq", "openvino_binary")
 
 
 CONTENDERS: Final = (
@@ -148,8 +151,12 @@ OURS: Final = CONTENDERS[0]
 GPU_CONTENDERS: Final = (
     Contender("phonebit", "PhoneBit", "phonebit", "exact", "phonebit", "pbit", "exact", "gpu"),
     Contender(
-        *("phonebit_f16", "PhoneBit, float tensors f16", "phonebit", "f16"),
-        *("phonebit", "pbit", "f16", "gpu"),
+        *("phonebit_tuned", "PhoneBit, tuned", "phonebit", "exact"),
+        *("phonebit", "pbit", "exact", "gpu", True),
+    ),
+    Contender(
+        *("phonebit_f16", "PhoneBit, float tensors and weights f16", "phonebit", "f16"),
+        *("phonebit", "pbit_f16", "fast", "gpu"),
     ),
     Contender("ncnn", "ncnn, Vulkan f16", "ncnn", "f16", "phonebit", "ncnn", device="gpu"),
     Contender(

@@ -55,7 +55,7 @@ def load(task: Task) -> Engine:
         prepare,
         phonebit.__version__,
         Path(phonebit.__file__).parent,
-        notes=HALF_NOTES if task.variant == "f16" else (),
+        notes=HALF_NOTES if task.variant in ("f16", "fast") and task.device == "gpu" else (),
         startup=network.startup,
         device_ms=device_ms,
     )

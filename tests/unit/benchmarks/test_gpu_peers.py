@@ -184,9 +184,17 @@ def test_document_of_batches_shows_the_curve_and_where_it_ends() -> None:
     for network in found["networks"]:
         network["rows"][1] |= {"key": "torch", "title": "PyTorch"}
     found["networks"][1]["context"] = {"commit": "def", "date": "2026-11-23"}
+    tuning = {"level": "normal", "limit_s": 60.0}
+    for network, complete in zip(found["networks"], (True, False), strict=True):
+        tuned = {**network["rows"][0], "key": "phonebit_tuned", "title": "PhoneBit, tuned"}
+        network["rows"].append({**tuned, "tuning": {**tuning, "complete": complete}})
     text = document.render_batches(found)
     assert "| 8 | 16 **56x** | 16 **56x** |" in text
-    assert "| PhoneBit | 0.25 (0.2) | 0.25 (0.2) |" in text
+    assert "| PhoneBit | 0.25 (0.2) **14x** | 0.25 (0.2) **14x** |" in text
+    assert "| PhoneBit, tuned | 0.5 (0.4) **56x** | 0.5 (0.4) **56x** |" in text
+    assert "| PyTorch | 28 | 28 |" in text
+    told = "after `phonebit tune --level normal`, all networks at the same time, for at most 60 s"
+    assert f"- PhoneBit, tuned: {told}; stopped before its end: VGG16." in text
     told = "90% of the highest throughput from batch 8 on. At batch 8 kernels take 80% of the time"
     assert f"- AlexNet: {told}" in text
     assert f"- VGG16: {told}" in text
