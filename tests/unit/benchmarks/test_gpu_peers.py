@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks.peers.formats import export
-from benchmarks.peers.gpu import document
+from benchmarks.peers.gpu import document, tuning
 from benchmarks.peers.harness.catalogue import subject
 from phonebit.converter import interpreter
 from phonebit.converter.ir import Graph
@@ -199,6 +200,26 @@ def test_document_of_batches_shows_the_curve_and_where_it_ends() -> None:
     assert f"- AlexNet: {told}" in text
     assert f"- VGG16: {told}" in text
     assert text.count("In a run of its own: commit def, 2026-11-23.") == 1
+
+
+@pytest.mark.slow
+def test_tuners_run_at_the_same_time_until_their_time_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = {
+        "quick": "",
+        "broken": "raise SystemExit('no device')",
+        "long": "import time; time.sleep(60)",
+    }
+
+    def command(_: str, model: str, *_options: str) -> list[str]:
+        return [sys.executable, "-c", programs[Path(model).stem]]
+
+    monkeypatch.setattr(tuning, "phonebit_command", command)
+    rows = tuning.tune_all({name: Path(f"{name}.pbit") for name in programs}, tmp_path, "rapid", 5)
+    assert {name: row["complete"] for name, row in rows.items()} == {
+        "quick": True, "broken": False, "long": False}  # fmt: skip
+    assert rows["broken"]["failure"] == "no device"
 
 
 def test_document_says_what_is_exact_and_what_is_not() -> None:
