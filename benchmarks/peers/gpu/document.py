@@ -275,7 +275,8 @@ def _row_of(network: Row, key: str) -> Row:
 
 
 def _by_engine(networks: list[Row], cell: Any) -> str:
-    titles = dict.fromkeys(entry["title"] for _, entry in _entries(networks))
+    complete_first = sorted(networks, key=lambda network: -len(network["rows"]))
+    titles = dict.fromkeys(entry["title"] for _, entry in _entries(complete_first))
     rows = []
     for title in titles:
         cells = []
