@@ -130,7 +130,7 @@ size_t Staging::upload(cl_command_queue queue, cl_mem to, const std::byte* data,
     share = shares - 1 - share;  // the pool begins with the last one
     const size_t place = static_cast<size_t>(share) * kShareBytes, at = begin + place;
     const size_t size = std::min(end - at, kShareBytes);
-    if (is_mapped)
+    if (is_mapped_way(way_))
       std::memcpy(host + place, data + at, size);
     else
       copy_to_memory(host + place, data + at, size);
@@ -140,7 +140,7 @@ size_t Staging::upload(cl_command_queue queue, cl_mem to, const std::byte* data,
           find_not_finite(reinterpret_cast<const float*>(data), at / sizeof(float), end_value);
       if (found < end_value) threads::keep_least(first, found);
     }
-    if (is_mapped) return;
+    if (is_mapped_way(way_)) return;
     // Who copies the last share of a piece enqueues it.
     const int piece = share / kSharesOfPiece;
     const int shares_here = std::min(shares - piece * kSharesOfPiece, kSharesOfPiece);
