@@ -301,6 +301,22 @@ def test_constants_are_computed_from_weights() -> None:
     assert graph.expected_binary == ["conv"]
 
 
+def test_gathers_of_many_elements_are_told_apart() -> None:
+    """They differ in the middle only, which the text of an array leaves out."""
+    order = np.arange(2000)[::-1]
+    other = np.concatenate([order[:500], order[500:1500][::-1], order[1500:]])
+    nodes = [
+        helper.make_node("Gather", ["x", "order"], ["a"], axis=1),
+        helper.make_node("Gather", ["x", "other"], ["b"], axis=1),
+        helper.make_node("Concat", ["a", "b"], ["y"], axis=1),
+    ]
+    constants = {"order": order.copy(), "other": other}
+    graph = import_onnx(negated(model(nodes, {"x": (1, 2000)}, constants=constants)))
+    images = np.arange(2000, dtype=np.float32).reshape(1, 1, 1, -1)
+    (result,) = run(graph, {"x": images}).values()
+    np.testing.assert_array_equal(-result.reshape(-1), [*order, *other])
+
+
 def test_bytes_are_read_as_numbers() -> None:
     nodes = [
         helper.make_node("Cast", ["x"], ["f"], to=TensorProto.FLOAT),

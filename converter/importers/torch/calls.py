@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -87,10 +88,14 @@ def call_key(call: Call) -> Any:
             return ("call", id(value))
         if isinstance(value, list | tuple):
             return tuple(frozen(item) for item in value)
+        if isinstance(value, np.ndarray):  # whose text leaves out what is in the middle
+            return (value.shape, value.dtype.str, value.tobytes())
+        if isinstance(value, partial):
+            return (frozen(value.func), frozen(value.args), frozen(list(value.keywords.items())))
         return (type(value).__name__, str(value))
 
     arguments = tuple((name, frozen(value)) for name, value in call.arguments.items())
-    return (str(call.target), call.op, call.shape, str(call.dtype), arguments)
+    return (frozen(call.target), call.op, call.shape, str(call.dtype), arguments)
 
 
 def live(order: list[Call], inputs: list[Call], outputs: list[Call]) -> list[Call]:
