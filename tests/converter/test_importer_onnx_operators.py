@@ -122,6 +122,14 @@ POOLS: dict[str, onnx.ModelProto] = {
     ),
     "min of pixels": single("ReduceMin", MAP, axes=[2, 3]),
     "max of channels": single("ReduceMax", MAP, axes=[1]),
+    "max of axes apart": model(
+        [
+            helper.make_node("Reshape", ["x", "sizes"], ["parts"]),
+            helper.make_node("ReduceMax", ["parts"], ["y"], axes=[2, 4], keepdims=0),
+        ],
+        {"x": MAP},
+        constants={"sizes": integers(1, 4, 2, 3, 4, 2)},
+    ),
     "magnitudes": single("ReduceL1", MAP, axes=[1]),
     "squares": single("ReduceSumSquare", MAP, axes=[3]),
     "pad": single("Pad", MAP, integers(0, 0, 1, 2, 0, 0, 0, 1), floats(0.5)),

@@ -132,7 +132,11 @@ def reduced(context: Context, view: View, axes: Axes, op: str, name: str) -> Vie
         most = reduced(context, view, axes, "amax", f"{name}/amax")
         return affine(context, most, _numbers(-1), _numbers(0), name)
     layout = own_layout(view)
-    channels = view.sample().ndim - 1 if layout == "channels_last" else 0
+    inner = view.sample().ndim
+    channels = inner - 1 if layout == "channels_last" else 0
+    if inner > 3 and axes - {channels}:
+        view = _over_some_pixels(context, view, axes - {channels}, channels, op, name)
+        return reduced(context, view, {channels}, op, name) if channels in axes else view
     view = relayout(context.emission, view, layout, name)
     if axes - {channels}:
         last = f"{name}/pixels" if channels in axes else name
@@ -179,6 +183,23 @@ def _over_pixels(
         operator = sum_of_windows(view, window)
     value = context.emission.emit(operator, [view.value], hwc, name)
     return plain_view(value, kept, context.batch, layout)
+
+
+def _over_some_pixels(
+    context: Context, view: View, axes: Axes, channels: int, op: str, name: str
+) -> View:
+    """Of more than two pixel axes: those that stay as rows, the others as columns."""
+    lead = view.indices.ndim - view.sample().ndim
+    stay = [axis for axis in range(view.sample().ndim) if axis not in {*axes, channels}]
+    order = [*range(lead), *(lead + axis for axis in [*stay, *sorted(axes), channels])]
+    indices = view.indices.transpose(order)
+    front, sizes = indices.shape[: lead + len(stay)], indices.shape[-1:]
+    rows = math.prod(front[lead:])
+    indices = indices.reshape(*front[:lead], rows, -1, *sizes)
+    moved = relayout(context.emission, replace(view, indices=indices), "channels_last", name)
+    pooled = _over_pixels(context, moved, {1}, op, "channels_last", name)
+    indices = np.moveaxis(pooled.indices.reshape(*front, *sizes), -1, lead + channels)
+    return replace(pooled, indices=indices.reshape(_kept(view, axes)))
 
 
 def _over_channels(
