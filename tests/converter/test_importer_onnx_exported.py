@@ -102,7 +102,7 @@ def quantized_layers() -> nn.Module:
 NETWORKS = {"block": block_of_layers, "mixed": mixed_layers, "quantized": quantized_layers}
 
 
-@pytest.mark.parametrize("opset", [11, 13, 17])
+@pytest.mark.parametrize("opset", range(11, 21))
 @pytest.mark.parametrize("name", NETWORKS)
 def test_exports_equal_pytorch_to_the_last_bit(name: str, opset: int, tmp_path: Path) -> None:
     module = NETWORKS[name]()
@@ -126,10 +126,26 @@ def test_exports_are_binary_where_the_network_is(name: str, layers: int, tmp_pat
     assert binary_layers(engine) == layers  # depthwise layers are one for each plane
 
 
-def test_the_exporter_of_programs_writes_what_is_read(tmp_path: Path) -> None:
+def exported_program(module: nn.Module, path: Path, opset: int) -> OnnxSource:
+    """By the exporter of programs, which takes opsets from 18 on."""
     pytest.importorskip("onnxscript", reason="onnxscript is not installed: pip install onnxscript")
-    module = block_of_layers().eval()
-    path = tmp_path / "net.onnx"
-    torch.onnx.export(module, (torch.zeros(1, 8, 8, 8),), str(path), dynamo=True, verbose=False)
-    graph = assert_equal_to_onnx(open_onnx(path))
+    images = (torch.zeros(1, 8, 8, 8),)
+    torch.onnx.export(
+        module.eval(), images, str(path), opset_version=opset, dynamo=True, verbose=False
+    )
+    return open_onnx(path)
+
+
+@pytest.mark.parametrize("opset", range(18, 23))
+def test_the_exporter_of_programs_writes_what_is_read(opset: int, tmp_path: Path) -> None:
+    source = exported_program(block_of_layers(), tmp_path / "net.onnx", opset)
+    assert source.model.opset_import[0].version == opset
+    graph = assert_equal_to_onnx(source)
     assert binary_layers(convert_graph(graph).engine) == 2
+
+
+@pytest.mark.parametrize("size", [3, 5, (5, 8)], ids=str)
+def test_exported_adaptive_pools_may_have_windows_of_any_size(size: Any, tmp_path: Path) -> None:
+    module = Lambda(lambda m, x: F.adaptive_avg_pool2d(m.conv(x), size), conv=nn.Conv2d(8, 4, 1))
+    source = exported_program(module, tmp_path / "net.onnx", 18)
+    assert_equal_to_onnx(source, tolerance=1e-5)

@@ -149,6 +149,20 @@ MOVES: dict[str, onnx.ModelProto] = {
     ),
     "slice, opset 9": single("Slice", MAP, starts=[1], ends=[-1], axes=[2], opset=9),
     "gather": single("Gather", MAP, integers(3, 0, -2), axis=1),
+    "gather of points": model(
+        [
+            helper.make_node("Transpose", ["x"], ["t"], perm=[2, 3, 0, 1]),
+            helper.make_node("GatherND", ["t", "points"], ["g"]),
+            helper.make_node("Transpose", ["g"], ["y"], perm=[2, 3, 0, 1]),
+        ],
+        {"x": MAP},
+        constants={"points": np.stack(np.meshgrid([5, 0, -2], [1, 1], indexing="ij"), -1)},
+    ),
+    "choice by a constant mask": model(
+        [helper.make_node("Where", ["mask", "x", "other"], ["y"])],
+        {"x": MAP},
+        constants={"mask": halves(6, 8) > 0, "other": floats(0.5)},
+    ),
     "squeeze": single("Squeeze", (1, 4, 1, 8), integers(2)),
     "squeeze, opset 11": single("Squeeze", (1, 4, 1, 8), axes=[2], opset=11),
     "unsqueeze": single("Unsqueeze", (1, 4, 8), integers(2)),

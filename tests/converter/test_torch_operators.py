@@ -55,6 +55,27 @@ def extremes(_: nn.Module, x: Tensor) -> list[Tensor]:
     ]
 
 
+def axes_apart(_: nn.Module, x: Tensor) -> list[Tensor]:
+    parts = x.reshape(-1, 8, 2, 3, 5)
+    return [
+        parts.mean(2),
+        parts.amax((1, 2)),
+        parts.sum(3),
+        x.reshape(-1, 4, 2, 6, 5).amin(2),
+        x.reshape(-1, 8, 2, 3, 5, 1).permute(0, 1, 2, 4, 3, 5).mean((2, 4)).flatten(2),
+    ]
+
+
+def constant_masks(_: nn.Module, x: Tensor) -> list[Tensor]:
+    mask = torch.arange(5) >= torch.arange(6)[:, None]
+    return [
+        x.masked_fill(mask, 0.0),
+        torch.where(mask, x, 2.5),
+        torch.where(mask, x, x.sigmoid()),
+        torch.where(mask, torch.arange(8.0).reshape(8, 1, 1), x),
+    ]
+
+
 def moments(_: nn.Module, x: Tensor) -> list[Tensor]:
     tokens = x.flatten(2).transpose(1, 2)
     return [
@@ -106,6 +127,8 @@ CASES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "curves": (curves, {}),
     "two maps": (two_maps, {"other": nn.Conv2d(8, 8, 1)}),
     "extremes": (extremes, {}),
+    "axes apart": (axes_apart, {}),
+    "constant masks": (constant_masks, {}),
     "moments": (moments, {}),
     "normalised": (normalised, NORMS),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.curves import CURVES, Operands, write_steps
 from phonebit.converter.importers.torch.element_positions import (
+    ZERO,
     Layout,
     UnsupportedError,
     View,
@@ -143,9 +145,9 @@ def _cast(context: Context, call: Call, operands: Operands) -> View:
 
 def _choice(context: Context, call: Call, operands: Operands) -> View:
     """where(mask, a, b) as mask * a + (1 - mask) * b."""
-    name = context.emission.name(call)
     if not isinstance(operands["condition"], Value):
-        raise UnsupportedError("chooses by a constant mask")
+        return _chosen_places(context, call, operands)
+    name = context.emission.name(call)
     mask = context.real(operands["condition"])
     inverse = affine(context, mask, _number(-1), _number(1), f"{name}/inverse")
     chosen: list[View] = []
@@ -161,6 +163,23 @@ def _choice(context: Context, call: Call, operands: Operands) -> View:
             part = affine(context, view, _constant(choice), _number(0), f"{name}/{suffix}")
         chosen.append(part)
     return two_tensors(context, chosen[0], chosen[1], AddTensor, name)
+
+
+def _chosen_places(context: Context, call: Call, operands: Operands) -> View:
+    """where() with a constant mask: index arithmetic, then a sum unless one choice is 0."""
+    name = context.emission.name(call)
+    mask = np.broadcast_to(np.asarray(operands["condition"], np.bool_), call.shape)
+    views, constant = [], np.zeros(1, np.float32)
+    for places, choice in ((mask, operands["self"]), (~mask, operands["other"])):
+        if isinstance(choice, Value):
+            view = context.real(choice)
+            indices = np.where(places, np.broadcast_to(view.indices, call.shape), ZERO)
+            views.append(replace(view, indices=indices, quantized=False))
+        else:
+            constant = constant + np.where(places, _constant(choice), np.float32(0))
+    if len(views) == 2:
+        return two_tensors(context, views[0], views[1], AddTensor, name)
+    return affine(context, views[0], _number(1), constant, name) if constant.any() else views[0]
 
 
 def two_tensors(
@@ -213,8 +232,6 @@ def _fitted(context: Context, first: View, second: View, name: str) -> tuple[Vie
 
 def _narrowed(view: View, other: View) -> View:
     """Without the repetitions of an expand(), with as many axes as the other tensor."""
-    from dataclasses import replace
-
     indices = view.indices.reshape(
         (1,) * (other.indices.ndim - view.indices.ndim) + view.indices.shape
     )

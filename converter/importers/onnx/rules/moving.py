@@ -168,6 +168,23 @@ def _gather(builder: Builder, node: Node) -> Call:
     return builder.emit("index_select", arguments, partial(_take, indices), shape)
 
 
+def _gather_points(builder: Builder, node: Node) -> Call:
+    """GatherND: indices into the first axes, together."""
+    call, points = node.operand(0), builder.value(node.operand(1), "indices")
+    count = points.shape[-1] if points.ndim else 0
+    if node.get("batch_dims", 0) or not 1 <= count <= len(call.shape):
+        raise UnsupportedError(f"has indices {points.shape} into a tensor of shape {call.shape}")
+    if points.dtype.kind not in "iu" or (np.abs(points + 0.5) > call.shape[:count]).any():
+        raise UnsupportedError(f"has indices outside of a tensor of shape {call.shape}")
+    shape = (*points.shape[:-1], *call.shape[count:])
+    return builder.emit("index", {"self": call}, partial(_take_points, points), shape)
+
+
+def _take_points(points: Array, /, self: Array) -> Array:
+    taken: Array = self[tuple(np.moveaxis(points, -1, 0))]
+    return taken
+
+
 def _concat(builder: Builder, node: Node) -> Call:
     calls = [node.operand(index) for index in range(len(node.inputs))]
     rank = len(calls[0].shape)
@@ -267,6 +284,7 @@ MOVING: Final[dict[str, Callable[[Builder, Node], Any]]] = {
     "Transpose": _transpose,
     "Slice": _slice,
     "Gather": _gather,
+    "GatherND": _gather_points,
     "Concat": _concat,
     "Split": _split,
     "Expand": _expand,
