@@ -230,6 +230,11 @@ CURVES: dict[str, onnx.ModelProto] = {
 STATISTICS: dict[str, onnx.ModelProto] = {
     "cubic": single("Resize", MAP, None, floats(1, 1, 2, 2), mode="cubic"),
     "exp": single("Exp", MAP),
+    "power": single("Pow", MAP, floats(2.5)),
+    "inverse power": single("Pow", MAP, floats(-3.0)),
+    "powers of two": model(
+        [helper.make_node("Pow", ["two", "x"], ["y"])], {"x": MAP}, constants={"two": floats(2)}
+    ),
     "elu": single("Elu", MAP, alpha=0.5),
     "selu": single("Selu", MAP),
     "celu": single("Celu", MAP, alpha=2.0),

@@ -208,8 +208,10 @@ def test_everything_unsupported_is_listed_at_once_with_its_place() -> None:
         (lambda m, x: x.mean(0, keepdim=True), "reduces the batch"),
         (lambda m, x: torch.div(x, x + 9, rounding_mode="floor"), "divides and rounds"),
         (lambda m, x: x.norm(3, dim=1), "a norm of order 3"),
-        (lambda m, x: x**2.5, "one of the exponents -2, -1, -0.5, 0.5, 1, 2, 3"),
-        (lambda m, x: F.softplus(x, beta=2), "another beta than 1"),
+        (lambda m, x: x**17, "a power to 17; expected an exponent other than 0, up to 16"),
+        (lambda m, x: x**x, "may be 0 or negative"),
+        (lambda m, x: (-2) ** x, "may be 0 or negative"),
+        (lambda m, x: F.softplus(x, threshold=5), "a threshold below 17"),
         (
             lambda m, x: F.conv_transpose2d(x, torch.ones(3, 1, 2, 2), None, 3, 0, 2),
             "pads its output",

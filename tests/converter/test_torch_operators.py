@@ -26,7 +26,17 @@ def curves(_: nn.Module, x: Tensor) -> list[Tensor]:
     y = x.abs() + 0.5
     powers = [y.sqrt(), y.rsqrt(), x**2, x.pow(3), x.square(), y**-1, y**0.5, y.pow(-2)]
     units = [F.elu(x), F.elu(x, 0.5), F.selu(x), F.celu(x, 2.0), F.mish(x), F.softplus(x)]
+    units += [F.softplus(x, 2.0), F.softplus(x, beta=0.3, threshold=30.0)]
     return [x.exp(), y.log(), y.reciprocal(), F.logsigmoid(x), F.softsign(x), *powers, *units]
+
+
+def powers(m: nn.Module, x: Tensor) -> list[Tensor]:
+    y = x.abs() + 0.5
+    p, each = m.p_weight + 2.2, m.each_weight.reshape(8, 1, 1)
+    pooled = x.clamp(min=1e-6).pow(p).mean((2, 3)).pow(1 / p)
+    numbers = [y**e for e in (2.7, -2.3, 0.3, 1.5, -2.5, -3)]
+    tensors = [y**x, y ** y.mean(1, keepdim=True), y**each, x.relu() ** (y + 1)]
+    return [pooled, x**5, x**4, 2**x, 0.3**x, each**x, *numbers, *tensors]
 
 
 def two_maps(m: nn.Module, x: Tensor) -> list[Tensor]:
@@ -125,6 +135,7 @@ NORMS = {
 }
 CASES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "curves": (curves, {}),
+    "powers": (powers, {"p_weight": torch.ones(1), "each_weight": torch.ones(8)}),
     "two maps": (two_maps, {"other": nn.Conv2d(8, 8, 1)}),
     "extremes": (extremes, {}),
     "axes apart": (axes_apart, {}),

@@ -1,4 +1,4 @@
-"""Functions of one tensor that are no pieces: activations, powers and roots."""
+"""Functions of one tensor that are no pieces: activations and roots."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 
 from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.element_positions import UnsupportedError, View
-from phonebit.converter.importers.torch.piecewise_functions import number_of
 from phonebit.converter.importers.torch.pointwise import affine, whole, write, write_step
 from phonebit.converter.importers.torch.tracked_tensors import Context
 from phonebit.converter.ir import FloatArray
@@ -21,20 +20,10 @@ from phonebit.converter.ops.epilogue import (
     PRelu,
     ScaleBias,
 )
-from phonebit.converter.ops.epilogue.functions import Elu, Reciprocal, Sigmoid, Softplus, Sqrt
+from phonebit.converter.ops.epilogue.functions import Elu, Sigmoid, Softplus
 
 Operands = dict[str, Any]
 """By argument name: values of the network, constants as tensors, everything else as it is."""
-POWERS: Final[dict[float, list[EpilogueOp]]] = {
-    1: [],
-    2: [MultiplyTensor(1)],
-    3: [MultiplyTensor(1), MultiplyTensor(1)],
-    0.5: [Sqrt()],
-    -0.5: [Sqrt(), Reciprocal()],
-    -1: [Reciprocal()],
-    -2: [MultiplyTensor(1), Reciprocal()],
-}
-"""The steps to a power; factors are the operand itself."""
 
 
 def write_steps(context: Context, view: View, steps: list[EpilogueOp], name: str) -> View:
@@ -50,11 +39,15 @@ def write_steps(context: Context, view: View, steps: list[EpilogueOp], name: str
 
 
 def _function(context: Context, call: Call, operands: Operands) -> View:
+    view = context.real(operands["self"])
+    return write_steps(context, view, [_step(call)], context.emission.name(call))
+
+
+def _step(call: Call, **changes: float) -> EpilogueOp:
     try:
-        step = FUNCTIONS[call.op].of_call(call.arguments)
+        return FUNCTIONS[call.op].of_call({**call.arguments, **changes})
     except ValueError as error:
         raise UnsupportedError(str(error)) from error
-    return write_steps(context, context.real(operands["self"]), [step], context.emission.name(call))
 
 
 def _silu(context: Context, call: Call, operands: Operands) -> View:
@@ -93,16 +86,17 @@ def _log_sigmoid(context: Context, call: Call, operands: Operands) -> View:
     return affine(context, view, _numbers(-1), _numbers(0), name)
 
 
-def _power(context: Context, call: Call, operands: Operands) -> View:
-    exponent = operands.get("exponent", {"square": 2, "rsqrt": -0.5}.get(call.op))
-    if isinstance(exponent, np.ndarray) and exponent.size == 1:
-        exponent = number_of(exponent)
-    steps = POWERS.get(exponent) if isinstance(exponent, int | float) else None
-    view = operands["self"]
-    if steps is None or isinstance(view, np.ndarray | int | float):
-        known = ", ".join(f"{power:g}" for power in sorted(POWERS))
-        raise UnsupportedError(f"is no power of a tensor with one of the exponents {known}")
-    return write_steps(context, context.real(view), steps, context.emission.name(call))
+def _softplus(context: Context, call: Call, operands: Operands) -> View:
+    """softplus(beta x) / beta; the threshold is compared with beta x."""
+    beta = float(operands.get("beta", 1))
+    if beta == 1:
+        return _function(context, call, operands)
+    name = context.emission.name(call)
+    view = affine(
+        context, context.real(operands["self"]), _numbers(beta), _numbers(0), f"{name}/scaled"
+    )
+    view = write_step(context, view, _step(call, beta=1), f"{name}/softplus")
+    return write(context, view, Divide(_numbers(beta, view.hwc[2])), name)
 
 
 def _hard_gate(context: Context, call: Call, operands: Operands) -> View:
@@ -125,8 +119,8 @@ def _numbers(value: float, channels: int = 1) -> FloatArray:
 CURVES: Final = {
     **dict.fromkeys(FUNCTIONS, _function),
     "silu": _silu,
+    "softplus": _softplus,
     "log_sigmoid": _log_sigmoid,
     **dict.fromkeys(("elu", "selu", "celu"), _elu),
-    **dict.fromkeys(("pow", "square", "rsqrt"), _power),
     **dict.fromkeys(("hardsigmoid", "hardswish"), _hard_gate),
 }

@@ -23,6 +23,7 @@ from phonebit.converter.importers.torch.functions import (
 )
 from phonebit.converter.importers.torch.piecewise_functions import Pieces
 from phonebit.converter.importers.torch.pointwise import affine, write_pieces
+from phonebit.converter.importers.torch.powers import POWERS
 from phonebit.converter.importers.torch.tracked_tensors import Context, Fact, Value
 from phonebit.converter.importers.torch.uniform_quantizers import MANY_THRESHOLDS, write_uniform
 
@@ -35,7 +36,8 @@ QUANTIZERS: Final = frozenset(
 )
 """What is understood where its result has few values, or is a multiple of its operand."""
 COMPARISONS: Final = frozenset({"gt", "ge", "lt", "le", "eq", "ne"})
-ELEMENTWISE: Final = QUANTIZERS | frozenset(ARITHMETIC)
+WRITERS: Final = ARITHMETIC | POWERS
+ELEMENTWISE: Final = QUANTIZERS | frozenset(WRITERS)
 
 
 def elementwise(context: Context, call: Call) -> Value:
@@ -109,7 +111,7 @@ def _many_levels(
 
 
 def _written(context: Context, call: Call, operands: Operands) -> View:
-    write = ARITHMETIC.get(call.op)
+    write = WRITERS.get(call.op)
     if write is None:
         raise UnsupportedError(
             "is supported only where a quantizer results: a few values, of one tensor whose range "

@@ -67,10 +67,11 @@ class Value:
 
     def as_root(self) -> Fact:
         """Itself as a function of itself, limited to the range that is known of it."""
-        low, high = self._range()
+        low, high = self.limits()
         return Fact(self, lambda x: np.clip(x, low, high), pieces=identity())
 
-    def _range(self) -> tuple[float, float]:
+    def limits(self) -> tuple[float, float]:
+        """The smallest and largest number that it can have, as far as that is known."""
         if self.fact is None or self.fact.function is None:
             return -np.inf, np.inf
         edges = keys_of(np.array(self.fact.breaks, np.float32))

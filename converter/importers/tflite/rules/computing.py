@@ -97,6 +97,8 @@ RENAMED: Final = {
     "SIGN": "Sign",
     "SQRT": "Sqrt",
     "EXP": "Exp",
+    "LOG": "Log",
+    "POW": "Pow",
     "LOGISTIC": "Sigmoid",
     "TANH": "Tanh",
     "HARD_SWISH": "HardSwish",
