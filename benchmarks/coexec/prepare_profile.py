@@ -49,7 +49,7 @@ def collect(
     """
     counts = ",".join(map(str, threads))
     command = phonebit_command(
-        "collect", "--opencl", bench.gpu, "--threads", counts, "--seed", str(SEED),
+        "collect", "--device", f"{bench.gpu}+cpu", "--threads", counts, "--seed", str(SEED),
         "--samples", str(count), "--turns", str(TURNS), "--rounds", "1",
         "-o", str(samples), "--resume",
     )  # fmt: skip

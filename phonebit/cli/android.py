@@ -18,7 +18,6 @@ from phonebit.cli.bench_text import print_bench
 from phonebit.cli.collect_options import (
     CutsOption,
     LayersOption,
-    ProcessorsOption,
     RoundsOption,
     SeedOption,
     ThreadCountsOption,
@@ -191,7 +190,6 @@ def collect(
             show_default="SAMPLES.orders",
         ),
     ] = None,
-    device: ProcessorsOption = "gpu+cpu",
     layers: LayersOption = 1000,
     threads: ThreadCountsOption = "1",
     cuts: CutsOption = 3,
@@ -215,7 +213,7 @@ def collect(
     from phonebit.planner.predict.samples import SAMPLES_FILE
 
     check_output(samples, SAMPLES_FILE)
-    plan = collection_plan(device, layers, threads, cuts, turns, rounds, seed)
+    plan = collection_plan(layers, threads, cuts, turns, rounds, seed)
     connected, phone = _connect(adb, serial)
     _install(connected, phone, tools, [])
     folder = orders or samples.with_suffix(".orders")

@@ -10,7 +10,6 @@ import typer
 from phonebit.cli.collect_options import (
     CutsOption,
     LayersOption,
-    ProcessorsOption,
     RoundsOption,
     SeedOption,
     ThreadCountsOption,
@@ -19,6 +18,7 @@ from phonebit.cli.collect_options import (
     print_collection,
 )
 from phonebit.cli.console import output, progress
+from phonebit.cli.options import PairOption
 from phonebit.display import bytes_text
 from phonebit.display import escape_markup as escape
 from phonebit.errors import InputError
@@ -33,10 +33,7 @@ def collect(
     output_path: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="SAMPLES", help="A .jsonl file.")
     ] = None,
-    device: ProcessorsOption = "gpu+cpu",
-    opencl: Annotated[
-        str, typer.Option("--opencl", metavar="DEVICE", help="OpenCL device: gpu or gpu:N.")
-    ] = "gpu",
+    device: PairOption = "gpu+cpu",
     samples: LayersOption = 1000,
     threads: ThreadCountsOption = "1",
     cuts: CutsOption = 3,
@@ -66,9 +63,7 @@ def collect(
     """
     asked = (orders is not None, results is not None, output_path is not None)
     if results is not None and orders is not None and output_path is not None:
-        _refuse_given(
-            context, ("device", "opencl", "samples", "threads", "cuts", "turns", "rounds", "seed")
-        )
+        _refuse_given(context, ("device", "samples", "threads", "cuts", "turns", "rounds", "seed"))
         _check_new(output_path, resume)
         return print_collection(output_path, _read_back(orders, results, output_path))
     if asked not in ((True, False, False), (False, False, True)):
@@ -76,13 +71,13 @@ def collect(
             "what to do is not clear",
             expected="-o SAMPLES, or --orders FOLDER, or --orders FOLDER --results FILE -o SAMPLES",
         )
-    plan = collection_plan(device, samples, threads, cuts, turns, rounds, seed)
+    plan = collection_plan(samples, threads, cuts, turns, rounds, seed)
     if orders is not None:
-        _refuse_given(context, ("opencl", "resume"))
+        _refuse_given(context, ("device", "resume"))
         return _write_orders(orders, plan)
     assert output_path is not None
     _check_new(output_path, resume)
-    print_collection(output_path, _collect(output_path, opencl, plan))
+    print_collection(output_path, _collect(output_path, device, plan))
 
 
 def _refuse_given(context: typer.Context, names: tuple[str, ...]) -> None:
@@ -128,8 +123,8 @@ def _read_back(folder: Path, results: Path, samples: Path) -> CollectionReport:
         return collect_results(folder, results, samples, advance)
 
 
-def _collect(samples: Path, opencl: str, plan: CollectionPlan) -> CollectionReport:
+def _collect(samples: Path, device: str, plan: CollectionPlan) -> CollectionReport:
     from phonebit.planner.cost_models import collect as collect_samples
 
     with progress("measuring", plan.rounds * plan.layers * len(plan.threads)) as advance:
-        return collect_samples(samples, plan, device=opencl, progress=advance)
+        return collect_samples(samples, plan, device=device, progress=advance)

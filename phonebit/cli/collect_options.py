@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,16 +14,6 @@ if TYPE_CHECKING:
     from phonebit.planner.measure.collect import CollectionReport
     from phonebit.planner.measure.orders import CollectionPlan
 
-Processors = Literal["gpu", "cpu", "gpu+cpu"]
-
-ProcessorsOption = Annotated[
-    Processors,
-    typer.Option(
-        "--device",
-        help="Processors to profile; gpu+cpu also measures concurrent execution and "
-        "synchronization.",
-    ),
-]
 LayersOption = Annotated[
     int, typer.Option("--samples", min=1, metavar="N", help="Number of random layers.")
 ]
@@ -54,7 +44,7 @@ SeedOption = Annotated[
 
 
 def collection_plan(
-    device: Processors, layers: int, threads: str, cuts: int, turns: int, rounds: int, seed: int
+    layers: int, threads: str, cuts: int, turns: int, rounds: int, seed: int
 ) -> CollectionPlan:
     """What the options ask for.
 
@@ -62,10 +52,8 @@ def collection_plan(
         InputError: ``threads`` are no numbers.
     """
     from phonebit.planner.measure.orders import CollectionPlan
-    from phonebit.planner.plan.execution_plan import Processor
 
-    sides = tuple(side for side in Processor if side.name.lower() in device.split("+"))
-    return CollectionPlan(sides, layers, _thread_counts(threads), cuts, turns, rounds, seed)
+    return CollectionPlan(layers, _thread_counts(threads), cuts, turns, rounds, seed)
 
 
 def _thread_counts(text: str) -> tuple[int, ...]:

@@ -29,6 +29,14 @@ DeviceOption = Annotated[
 OpenClDeviceOption = Annotated[
     str, typer.Option("--device", metavar="DEVICE", help="gpu or gpu:N; see `devices`.")
 ]
+PairOption = Annotated[
+    str,
+    typer.Option(
+        "--device",
+        metavar="DEVICE",
+        help="Where to measure: gpu+cpu, gpu:1+cpu; see `devices`.",
+    ),
+]
 PrecisionOption = Annotated[
     Precision,
     typer.Option(

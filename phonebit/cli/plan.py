@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from phonebit.cli.console import output, print_json, progress
-from phonebit.cli.options import ForceOption, JsonOption
+from phonebit.cli.options import ForceOption, JsonOption, PairOption
 from phonebit.cli.plan_text import print_report
 
 ProfileOption = Annotated[
@@ -42,14 +42,6 @@ MeasureOption = Annotated[
         "--measure/--predict",
         help="Measure the best predicted splits.",
         show_default="if this is the profiled device",
-    ),
-]
-PairOption = Annotated[
-    str,
-    typer.Option(
-        "--device",
-        metavar="DEVICE",
-        help="Where to measure: gpu+cpu, gpu:1+cpu; see `devices`.",
     ),
 ]
 

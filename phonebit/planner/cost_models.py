@@ -39,7 +39,7 @@ def collect(
     samples: str | Path,
     wanted: CollectionPlan | None = None,
     *,
-    device: str = "gpu",
+    device: str = "gpu+cpu",
     progress: Progress = lambda _text: None,
 ) -> CollectionReport:
     """Measures random layers here, for the training of cost models.
@@ -49,8 +49,8 @@ def collect(
 
     Args:
         samples: The file of samples; it is begun if there is none.
-        wanted: What is measured; None: 1000 layers on both processors, with one CPU thread.
-        device: The OpenCL device, "gpu" or "gpu:1".
+        wanted: What is measured; None: 1000 layers, with one CPU thread.
+        device: Where to measure, as "gpu:1+cpu".
         progress: Called with a text before each layer.
 
     Raises:
@@ -61,7 +61,7 @@ def collect(
 
     def open_engine(path: Path, threads: int, way: Way) -> _runtime.Network:
         names: dict[str, Any] = way._asdict()
-        return open_measuring_engine(path, f"{device}+cpu", EngineOptions(threads, **names))
+        return open_measuring_engine(path, device, EngineOptions(threads, **names))
 
     check_output(samples, SAMPLES_FILE)
     wanted = wanted or CollectionPlan()
@@ -70,13 +70,12 @@ def collect(
 
 
 def facts_here(device: str, threads: tuple[int, ...]) -> DeviceFacts:
-    """What a network that holds one small layer says of an OpenCL device and the CPU."""
-    found = opencl_device(device)
+    """What a network that holds one small layer says of both processors of "gpu:1+cpu"."""
+    on_gpu, _, on_cpu = device.partition("+")
+    found = opencl_device(on_gpu)
     gpu = gpu_facts(found, stored_tuning(device_key(found)))
-    alone, index = open_probe("cpu", EngineOptions(1))
-    keys = {
-        count: open_probe(f"{device}+cpu", EngineOptions(count))[0].plan_key for count in threads
-    }
+    alone, index = open_probe(on_cpu, EngineOptions(1))
+    keys = {count: open_probe(device, EngineOptions(count))[0].plan_key for count in threads}
     return device_facts(gpu, alone.isa, usable_cores(), alone.layers[index].kernel, keys)
 
 

@@ -23,7 +23,6 @@ from phonebit.planner.predict.kernels import (
 )
 from phonebit.planner.predict.samples import DeviceFacts, Samples, read_samples
 
-BOTH = (Processor.CPU, Processor.GPU)
 TUNING = (
     "binary_conv2d * * * * bconv2d_tiled TILE_PIXELS=2 TILE_FILTERS=16 GROUP_SIZE=64",
     "binary_conv2d small * * * bconv2d_split TILE_FILTERS=1 GROUP_SIZE=64",
@@ -159,6 +158,6 @@ class MadeUpDevice:
 
 def made_up_samples(path: Path, law: Law, layers: int, threads: tuple[int, ...] = (1,)) -> Samples:
     """Samples of random layers, by the collector itself."""
-    plan = CollectionPlan(BOTH, layers, threads, turns=1, rounds=1)
+    plan = CollectionPlan(layers, threads, turns=1, rounds=1)
     collect_here(path, FACTS, plan, MadeUpDevice(law))
     return read_samples(path)

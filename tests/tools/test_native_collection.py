@@ -18,51 +18,49 @@ from phonebit.planner.predict.profile import read_profile
 from phonebit.planner.predict.samples import read_samples
 
 pytestmark = pytest.mark.usefixtures("opencl")
-BOTH = (Processor.CPU, Processor.GPU)
 SHORT = {"cuts": 1, "turns": 1, "rounds": 1}
+ORDERS = 5 + 6
+"""Synchronizations, and layers."""
 
 
 @pytest.fixture
-def gpu_orders(tmp_path: Path) -> Path:
-    """Six layers on the GPU, no handovers."""
-    write_work_order(tmp_path / "orders", CollectionPlan((Processor.GPU,), 6, (1,), **SHORT))
+def orders(tmp_path: Path) -> Path:
+    write_work_order(tmp_path / "orders", CollectionPlan(6, (1,), **SHORT))
     return tmp_path / "orders"
 
 
-def test_orders_become_samples(bench: Program, gpu_orders: Path, tmp_path: Path) -> None:
-    done = bench("--collect", gpu_orders)
+def test_orders_become_samples(bench: Program, orders: Path, tmp_path: Path) -> None:
+    done = bench("--collect", orders)
     assert done.code == 0, done
-    assert "6 orders measured, 0 known before" in done.out
-    assert done.err.count("order ") == 6
-    report = collect_results(gpu_orders, gpu_orders / RESULTS_FILE, tmp_path / "samples.jsonl")
+    assert f"{ORDERS} orders measured, 0 known before" in done.out
+    assert done.err.count("order ") == ORDERS
+    report = collect_results(orders, orders / RESULTS_FILE, tmp_path / "samples.jsonl")
     assert (report.measured, report.missing, report.failed) == (6, 0, {})
     samples = read_samples(tmp_path / "samples.jsonl")
-    assert {sample.processor for sample in samples.parts} == {Processor.GPU}
+    assert {sample.processor for sample in samples.parts} == set(Processor)
     assert all(sample.us > 0 and sample.variant for sample in samples.parts)
 
 
 def test_the_facts_are_those_that_phonebit_collect_finds(
-    bench: Program, gpu_orders: Path, tmp_path: Path
+    bench: Program, orders: Path, tmp_path: Path
 ) -> None:
     from phonebit.devices.opencl import opencl_devices
     from phonebit.planner.cost_models import facts_here
 
-    assert bench("--collect", gpu_orders).code == 0
-    name = json.loads((gpu_orders / RESULTS_FILE).read_text().splitlines()[0])["gpu"]["name"]
+    assert bench("--collect", orders).code == 0
+    name = json.loads((orders / RESULTS_FILE).read_text().splitlines()[0])["gpu"]["name"]
     same = [device for device in opencl_devices() if device.name == name]
     if not same:
         pytest.skip("pyopencl's OpenCL library shows other devices than the system's")
-    collect_results(gpu_orders, gpu_orders / RESULTS_FILE, tmp_path / "samples.jsonl")
-    facts = facts_here(f"gpu:{same[0].index}", (1,))
+    collect_results(orders, orders / RESULTS_FILE, tmp_path / "samples.jsonl")
+    facts = facts_here(f"gpu:{same[0].index}+cpu", (1,))
     assert read_samples(tmp_path / "samples.jsonl").device == facts
 
 
-def test_an_interrupted_collection_goes_on(
-    bench: Program, gpu_orders: Path, tmp_path: Path
-) -> None:
-    results = gpu_orders / RESULTS_FILE
+def test_an_interrupted_collection_goes_on(bench: Program, orders: Path, tmp_path: Path) -> None:
+    results = orders / RESULTS_FILE
     with subprocess.Popen(
-        [bench.path, "--collect", gpu_orders], env=bench.environment, stderr=subprocess.PIPE
+        [bench.path, "--collect", orders], env=bench.environment, stderr=subprocess.PIPE
     ) as begun:
         limit = time.monotonic() + 300
         while not results.exists() or results.read_text().count("\n") < 3:
@@ -73,22 +71,22 @@ def test_an_interrupted_collection_goes_on(
     first = whole[: whole.rindex("\n") + 1]
     results.write_text(first + '{"order": 5, "wa')  # as a kill in the middle of a line leaves it
     known = first.count("\n") - 1
-    assert "add --resume" in bench.refused("--collect", gpu_orders)
-    done = bench("--collect", gpu_orders, "--resume")
-    assert f"{6 - known} orders measured, {known} known before" in done.out, done
+    assert "add --resume" in bench.refused("--collect", orders)
+    done = bench("--collect", orders, "--resume")
+    assert f"{ORDERS - known} orders measured, {known} known before" in done.out, done
     assert results.read_text().startswith(first)
-    report = collect_results(gpu_orders, results, tmp_path / "samples.jsonl")
+    report = collect_results(orders, results, tmp_path / "samples.jsonl")
     assert (report.measured, report.missing) == (6, 0)
-    assert "0 orders measured, 6 known before" in bench("--collect", gpu_orders, "--resume").out
+    assert f"0 orders measured, {ORDERS} known before" in bench("--collect", orders, "--resume").out
 
 
-def test_orders_that_failed_are_tried_again(bench: Program, gpu_orders: Path) -> None:
-    results = gpu_orders / RESULTS_FILE
-    assert bench("--collect", gpu_orders).code == 0
+def test_orders_that_failed_are_tried_again(bench: Program, orders: Path) -> None:
+    results = orders / RESULTS_FILE
+    assert bench("--collect", orders).code == 0
     lines = results.read_text().splitlines()
     lines[2] = json.dumps({"order": 1, "failed": "too hot"})
     results.write_text("\n".join(lines) + "\n")
-    assert "1 orders measured, 5 known" in bench("--collect", gpu_orders, "--resume").out
+    assert f"1 orders measured, {ORDERS - 1} known" in bench("--collect", orders, "--resume").out
 
 
 @pytest.mark.parametrize(
@@ -104,37 +102,37 @@ def test_orders_that_failed_are_tried_again(bench: Program, gpu_orders: Path) ->
         ("order 1 ", "order 7 ", "got '7'"),
         ("way svm", "weigh svm", "a line of an unknown kind 'weigh'"),
         ("threads 1\n", "threads 0\n", "got '0', expected a whole number from 1"),
-        (" parts -/0", " parts -:0", "is no pair of parts"),
-        (" parts -/0:", " parts -/", "got ''"),
+        (" -/0", " -:0", "is no pair of parts"),
+        (" -/0:", " -/", "got ''"),
         (" parts ", " part ", "got 'part', expected 'parts'"),
     ],
 )
 def test_damaged_orders_are_named(
-    bench: Program, gpu_orders: Path, old: str, new: str, message: str
+    bench: Program, orders: Path, old: str, new: str, message: str
 ) -> None:
-    orders = gpu_orders / "orders.txt"
-    text = orders.read_text()
+    listed = orders / "orders.txt"
+    text = listed.read_text()
     assert old in text
-    orders.write_text(text.replace(old, new))
-    assert message in bench.refused("--collect", gpu_orders)
+    listed.write_text(text.replace(old, new))
+    assert message in bench.refused("--collect", orders)
 
 
 def test_results_of_other_orders_or_settings_are_not_mixed(
-    bench: Program, gpu_orders: Path, tmp_path: Path
+    bench: Program, orders: Path, tmp_path: Path
 ) -> None:
-    assert bench("--collect", gpu_orders).code == 0
-    refused = bench.refused("--collect", gpu_orders, "--resume", "--hint", "power")
+    assert bench("--collect", orders).code == 0
+    refused = bench.refused("--collect", orders, "--resume", "--hint", "power")
     assert "other settings" in refused
-    (gpu_orders / RESULTS_FILE).write_text("{}\n")
-    assert "results of other orders" in bench.refused("--collect", gpu_orders, "--resume")
-    assert "two processors" in bench.refused("--collect", gpu_orders, "--device", "gpu")
+    (orders / RESULTS_FILE).write_text("{}\n")
+    assert "results of other orders" in bench.refused("--collect", orders, "--resume")
+    assert "two processors" in bench.refused("--collect", orders, "--device", "gpu")
 
 
 @pytest.mark.slow
 def test_samples_of_both_processors_train_predictors(bench: Program, tmp_path: Path) -> None:
     pytest.importorskip("lightgbm", reason="LightGBM is not installed")
     folder, samples = tmp_path / "orders", tmp_path / "samples.jsonl"
-    write_work_order(folder, CollectionPlan(BOTH, 40, (1,), **SHORT))
+    write_work_order(folder, CollectionPlan(40, (1,), **SHORT))
     done = bench("--collect", folder)
     assert done.code == 0, done
     report = collect_results(folder, folder / RESULTS_FILE, samples)
@@ -147,4 +145,4 @@ def test_samples_of_both_processors_train_predictors(bench: Program, tmp_path: P
     assert ended.value.code in (0, None)
     predictor = read_profile(profile).predictor("finegrained", 1)
     layer = found.parts[0].layer
-    assert predictor.microseconds(layer, Processor.GPU, layer.whole) > 0
+    assert predictor.microseconds_of(Processor.GPU, [(layer, layer.whole)])[0] > 0

@@ -75,7 +75,7 @@ class EngineHere:
         if order.threads not in self._probes:
             self._probes[order.threads] = NoiseProbe(*self._load(PROBE, order.threads, self.way))
         probe = self._probes[order.threads]
-        times, probe_times = probe.measure_in_turns(order.processors, measures, order.turns)
+        times, probe_times = probe.measure_in_turns(list(Processor), measures, order.turns)
         choices = tuple(_choice(engine, index, gpu) for _, gpu in order.pairs)
         return Measurement(self.way, tuple(times), choices, probe_times)
 

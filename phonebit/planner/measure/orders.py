@@ -11,7 +11,6 @@ from phonebit.errors import InputError
 from phonebit.planner.measure.measuring import LayerTimes
 from phonebit.planner.measure.sampling import sample_cuts, sample_layers
 from phonebit.planner.measure.sync_layers import PartPair, Way, sync_cuts, sync_layers
-from phonebit.planner.plan.execution_plan import Processor
 from phonebit.planner.predict.layer_shape import LayerShape
 
 MOST: Final = {"layers": 100_000, "cuts": 1000, "turns": 10_000, "rounds": 1000}
@@ -22,7 +21,6 @@ class CollectionPlan:
     """What is to be measured.
 
     Args:
-        processors: Whose times.
         layers: How many random layers.
         threads: Numbers of CPU threads.
         cuts: Most parts of a layer in each direction.
@@ -35,7 +33,6 @@ class CollectionPlan:
         InputError: A number is so large that nobody could wait for the end.
     """
 
-    processors: tuple[Processor, ...] = tuple(Processor)
     layers: int = 1000
     threads: tuple[int, ...] = (1,)
     cuts: int = 3
@@ -56,6 +53,7 @@ class Order:
     Args:
         is_sync: Whether it tells what a synchronization costs, rather than how fast the processors
             are.
+        pairs: What the CPU and the GPU compute in each measurement.
         round: Which one, from 0 on.
     """
 
@@ -65,13 +63,6 @@ class Order:
     pairs: tuple[PartPair, ...]
     turns: int
     round: int
-
-    @property
-    def processors(self) -> tuple[Processor, ...]:
-        """Who has a part in one of the measurements."""
-        return tuple(
-            side for side in Processor if any(pair[side] is not None for pair in self.pairs)
-        )
 
     @property
     def text(self) -> str:
@@ -101,31 +92,17 @@ class Measurement:
 
 
 def make_orders(plan: CollectionPlan) -> Iterator[Order]:
-    """The orders of a collection by rounds: handovers, if both are measured, and random layers.
+    """The orders of a collection by rounds: handovers and random layers.
 
     So a collection that runs out of time has fewer rounds, then fewer layers, but what meetings
-    cost.
+    cost. Of a layer each processor is measured alone with all of it, then both with a cut layer at
+    the same time.
     """
     for number in range(plan.rounds):
-        if len(plan.processors) == len(Processor):
-            for threads, layer in product(plan.threads, sync_layers()):
-                yield Order(layer, threads, True, sync_cuts(layer), plan.turns, number)
+        for threads, layer in product(plan.threads, sync_layers()):
+            yield Order(layer, threads, True, sync_cuts(layer), plan.turns, number)
         for layer in islice(sample_layers(plan.seed), plan.layers):
-            pairs = tuple(part_pairs(layer, plan))
+            cuts = sample_cuts(layer, plan.cuts, plan.seed)
+            pairs = (layer.whole, None), (None, layer.whole), *cuts
             for threads in plan.threads:
                 yield Order(layer, threads, False, pairs, plan.turns, number)
-
-
-def part_pairs(layer: LayerShape, plan: CollectionPlan) -> list[PartPair]:
-    """What the CPU and the GPU compute of a layer in each measurement.
-
-    Returns:
-        (CPU's part, GPU's part): first each processor alone with the whole layer, then both with a
-        cut layer at the same time, or one with its part, if only one is measured.
-    """
-    wholes: list[PartPair] = [(layer.whole, None), (None, layer.whole)]
-    pairs = [wholes[side] for side in Processor if side in plan.processors]
-    for both in sample_cuts(layer, plan.cuts, plan.seed):
-        cpu, gpu = (both[side] if side in plan.processors else None for side in Processor)
-        pairs.append((cpu, gpu))
-    return pairs

@@ -40,7 +40,7 @@ ORDERS_FILE: Final = "orders.txt"
 PLAN_FILE: Final = "plan.json"
 RESULTS_FILE: Final = "results.jsonl"
 PROBE_FILE: Final = "probe.pbit"
-_PLAN: Final = FileKind("a plan of a collection", lambda head: b'"processors":' in head)
+_PLAN: Final = FileKind("a plan of a collection", lambda head: head.startswith(b'{"layers":'))
 _ORDERS: Final = FileKind("a list of orders", lambda head: head.startswith(b"phonebit-orders "))
 
 

@@ -75,7 +75,7 @@ def evaluate(profile: DeviceProfile, parts: Sequence[PartSample]) -> list[Predic
     """Every predictor on every processor."""
     sides: dict[int, list[PartSample]] = {}
     for sample in parts:
-        if sample.is_resolved:
+        if sample.is_resolved and sample.cpu_threads in (0, *profile.threads):
             sides.setdefault(sample.cpu_threads, []).append(sample)
     predictions = []
     for threads, own in sorted(sides.items()):

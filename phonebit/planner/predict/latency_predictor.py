@@ -9,7 +9,6 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from phonebit.errors import InputError
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
 from phonebit.planner.predict.kernels import NoKernelError
 from phonebit.planner.predict.layer_shape import LayerShape
@@ -33,18 +32,12 @@ class LatencyPredictor:
     """How long a processor computes parts of layers, handing over and waiting not included.
 
     Args:
-        name: The method that it comes from: "ulayer", "codl" or "finegrained".
-        describe: That method's.
-        models: By name, of each processor that was measured; ``ALL`` is among the names.
+        describe: That of a method.
+        models: By name, of each processor; ``ALL`` is among the names.
     """
 
-    name: str
     describe: Describe
     models: Mapping[Processor, Mapping[str, Model]]
-
-    def microseconds(self, layer: LayerShape, processor: Processor, part: OutputPart) -> float:
-        """The predicted time of one part."""
-        return float(self.microseconds_of(processor, [(layer, part)])[0])
 
     def microseconds_of(
         self, processor: Processor, parts: Sequence[tuple[LayerShape, OutputPart]]
@@ -52,14 +45,7 @@ class LatencyPredictor:
         """Predicted times of parts of layers, each of one element at least.
 
         Infinity where the processor has no kernel for a part.
-
-        Raises:
-            InputError: The processor was not measured.
         """
-        if processor not in self.models:
-            name = processor.name.lower()
-            hint = f"collect samples with --device {name} or gpu+cpu"
-            raise InputError(f"the profile knows nothing of the {name}", where="profile", hint=hint)
         models = self.models[processor]
         groups: dict[str, dict[int, Any]] = {}
         for place, (layer, part) in enumerate(parts):

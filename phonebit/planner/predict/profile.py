@@ -59,26 +59,34 @@ class DeviceProfile:
     Args:
         device: Its processors.
         sharing: Costs of synchronizations, by number of threads.
-        gpu: The GPU's models; None where it was not measured.
+        gpu: The GPU's models.
         cpu: The CPU's, by number of threads.
         errors: By method, the typical error, |predicted - measured| / measured, of its predictor
             over layers that it had not seen; of methods that are absent it is not known.
+
+    Raises:
+        InputError: There is no number of threads of which all of this is known.
     """
 
     device: DeviceFacts
     sharing: Mapping[int, SharingCost]
-    gpu: ProcessorModels | None
+    gpu: ProcessorModels
     cpu: Mapping[int, ProcessorModels]
     errors: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.threads:
+            hint = "collect more samples with `phonebit collect --resume`"
+            raise InputError("costs of sharing were not measured", where="profile", hint=hint)
 
     @property
     def threads(self) -> tuple[int, ...]:
         """Numbers of CPU threads that it was collected for."""
-        return tuple(sorted(self.device.keys))
+        return tuple(sorted(self.device.keys.keys() & self.cpu.keys() & self.sharing.keys()))
 
     def key(self, threads: int) -> str:
         """What plans for so many threads are kept under."""
-        if threads not in self.device.keys:
+        if threads not in self.threads:
             raise InputError(
                 "the profile does not know so many CPU threads",
                 where=f"threads {threads}",
@@ -111,9 +119,9 @@ class DeviceProfile:
             raise InputError(
                 "no such predictor", where="method", expected=", ".join(METHODS), got=method
             )
-        sides = {Processor.GPU: self.gpu, Processor.CPU: self.cpu.get(threads)}
-        models = {side: getattr(of, method) for side, of in sides.items() if of is not None}
-        return LatencyPredictor(method, ways[method], models)
+        sides = {Processor.GPU: self.gpu, Processor.CPU: self.cpu[threads]}
+        models = {side: getattr(of, method) for side, of in sides.items()}
+        return LatencyPredictor(ways[method], models)
 
     def margin(self, method: str) -> float:
         """What a method's plan should gain by its own predictions: more than they are wrong by.
@@ -130,12 +138,6 @@ class DeviceProfile:
         without any; it gets what was measured, so that methods differ only in how they predict and
         cut.
         """
-        if threads not in self.sharing:
-            raise InputError(
-                "costs of sharing were not measured",
-                where=f"profile, {threads} threads",
-                hint="collect with --device gpu+cpu",
-            )
         cost = self.sharing[threads]
         return replace(cost, sync_us=cost.bound_us) if method == "codl" else cost
 

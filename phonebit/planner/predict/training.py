@@ -78,8 +78,9 @@ class Trainer:
         trees: int = TREES,
         progress: Callable[[str], None] = lambda _text: None,
     ) -> None:
-        if not samples.parts:
-            raise InputError("no measured parts", where="samples", hint="run `phonebit collect`")
+        if {sample.processor for sample in samples.parts} != set(Processor):
+            hint = "run `phonebit collect`"
+            raise InputError("no measured parts of both processors", where="samples", hint=hint)
         self._lightgbm = _import_lightgbm()
         gpu = with_refusals(samples.device.gpu, samples.parts)
         self.device = replace(samples.device, gpu=gpu)
@@ -88,12 +89,12 @@ class Trainer:
         self._progress = progress
 
     def fit(self, parts: Sequence[PartSample], handovers: Sequence[SyncSample]) -> DeviceProfile:
-        """A profile; costs of sharing are absent from it if there are no handovers."""
+        """A profile, of samples of both processors."""
         sides: dict[int, list[PartSample]] = {}
         for sample in parts:
             sides.setdefault(sample.cpu_threads, []).append(sample)
         models = {threads: self._fit_side(of, threads) for threads, of in sorted(sides.items())}
-        return DeviceProfile(self.device, sharing_costs(handovers), models.pop(0, None), models)
+        return DeviceProfile(self.device, sharing_costs(handovers), models.pop(0), models)
 
     def _fit_side(self, parts: Sequence[PartSample], threads: int) -> ProcessorModels:
         """The models of one processor, on the CPU of one number of threads."""

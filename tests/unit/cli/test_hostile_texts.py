@@ -80,7 +80,7 @@ def test_no_record_ends_in_a_traceback(
     before, planned = path.read_bytes(), tmp_path / "planned.pbit"
     assert "record" in cli.refused("plan", tiny_file, "--profile", path, "-o", planned)
     assert "record" in cli.refused("train-predictor", path)
-    assert cli.refused("collect", "-o", path, "--resume", "--opencl", "gpu:77")
+    assert cli.refused("collect", "-o", path, "--resume", "--device", "gpu:77+cpu")
     orders = tmp_path / "orders"
     orders.mkdir()
     (orders / "plan.json").write_bytes(before)

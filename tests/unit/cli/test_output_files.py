@@ -146,7 +146,7 @@ COMMANDS = {
     "tune": Roles({"file": ""}, {"export": "--export"}, texts=("device",)),
     "collect": Roles(
         {"results": "--results"}, {"output_path": "-o"}, {"orders": "--orders"},
-        texts=("opencl", "threads"), more=("--resume", "--orders", "absent"),
+        texts=("device", "threads"), more=("--resume", "--orders", "absent"),
     ),
     "train-predictor": Roles({"samples": ""}, {"output_path": "-o"}),
     "plan": Roles(

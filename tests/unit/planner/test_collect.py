@@ -19,14 +19,15 @@ from phonebit.planner import OutputPart, Processor, cost_models
 from phonebit.planner.measure import engines
 from phonebit.planner.measure.collect import collect_here
 from phonebit.planner.measure.engines import PROBE
-from phonebit.planner.measure.orders import CollectionPlan, part_pairs
+from phonebit.planner.measure.orders import CollectionPlan
+from phonebit.planner.measure.sampling import sample_cuts
 from phonebit.planner.measure.sync_layers import WAYS, Way
 from phonebit.planner.predict.profile import read_profile
 from phonebit.planner.predict.samples import LEAST_US, PartSample, begin_samples, read_samples
 from support.cli_process import Cli
-from support.made_up_device import BOTH, FACTS, TUNING, MadeUpDevice, made_up_samples, spiked
+from support.made_up_device import FACTS, TUNING, MadeUpDevice, made_up_samples, spiked
 
-PLAN = CollectionPlan(BOTH, 12, (1, 2), cuts=2, turns=1, rounds=1)
+PLAN = CollectionPlan(12, (1, 2), cuts=2, turns=1, rounds=1)
 
 
 def test_every_layer_is_measured_whole_and_cut(tmp_path: Path) -> None:
@@ -43,7 +44,7 @@ def test_every_layer_is_measured_whole_and_cut(tmp_path: Path) -> None:
             wholes = {s.processor for s in own if s.part == layer.whole}
             assert wholes == set(Processor)
             cuts = [s for s in own if s.is_shared]
-            assert len(cuts) == 2 * (len(part_pairs(layer, PLAN)) - 2)
+            assert len(cuts) == 2 * len(sample_cuts(layer, PLAN.cuts))
     on_gpu = [sample for sample in samples.parts if sample.processor == Processor.GPU]
     assert all(sample.variant for sample in on_gpu)
     assert {s.variant for s in samples.parts if s.processor == Processor.CPU} >= {"conv2d_u8"}
@@ -51,20 +52,10 @@ def test_every_layer_is_measured_whole_and_cut(tmp_path: Path) -> None:
 
 
 def test_parts_cover_the_layer() -> None:
-    for cpu, gpu in part_pairs(PROBE, PLAN)[2:]:
+    for cpu, gpu in sample_cuts(PROBE, 2):
         assert cpu is not None and gpu is not None
         assert PROBE.operations(cpu) + PROBE.operations(gpu) == PROBE.operations(PROBE.whole)
         assert gpu.row_begin == gpu.channel_begin == 0
-
-
-@pytest.mark.parametrize("side", Processor)
-def test_one_processor_is_measured_alone(tmp_path: Path, side: Processor) -> None:
-    path = tmp_path / "samples.jsonl"
-    collect_here(path, FACTS, replace(PLAN, processors=(side,)), MadeUpDevice())
-    samples = read_samples(path)
-    assert {sample.processor for sample in samples.parts} == {side}
-    assert not any(sample.is_shared for sample in samples.parts)
-    assert samples.handovers == []
 
 
 def test_an_interrupted_collection_goes_on(tmp_path: Path) -> None:
@@ -279,8 +270,8 @@ def test_commands_lead_from_a_device_to_a_profile(
     options = [
         "-o",
         samples,
-        "--opencl",
-        "gpu:1",
+        "--device",
+        "gpu:1+cpu",
         "--samples",
         40,
         "--turns",
@@ -306,7 +297,7 @@ def test_commands_lead_from_a_device_to_a_profile(
     assert known.key(2) == FACTS.keys[2]
     for threads in known.threads:
         predictor = known.predictor("finegrained", threads)
-        assert predictor.microseconds(PROBE, Processor.CPU, PROBE.whole) > 0
+        assert predictor.microseconds_of(Processor.CPU, [(PROBE, PROBE.whole)])[0] > 0
 
 
 def test_training_tells_in_a_table(cli: Cli, tmp_path: Path) -> None:

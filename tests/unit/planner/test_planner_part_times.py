@@ -30,7 +30,6 @@ SHAPES = [LayerShape.of(CONTENTS, index) for index in range(len(GRAPH.layers))]
 class Channels:
     """Predicts the number of channels, on the GPU tenfold."""
 
-    name: str = "channels"
     calls: list[tuple[Processor, int]] = field(default_factory=list)
 
     def microseconds_of(
@@ -86,7 +85,7 @@ def test_predictors_know_which_parts_have_no_kernel() -> None:
             raise NoKernelError("no kernel")
         return operations_of(layer, processor, part)
 
-    predictor = LatencyPredictor("any", describe, {Processor.GPU: {ALL: LogLine(0.0, 1.0)}})
+    predictor = LatencyPredictor(describe, {Processor.GPU: {ALL: LogLine(0.0, 1.0)}})
     parts = [SHAPES[1].whole._replace(row_end=row) for row in (1, 2, 3, 4)]
     found = predictor.microseconds_of(Processor.GPU, [(SHAPES[1], part) for part in parts])
     row = SHAPES[1].operations(parts[0])

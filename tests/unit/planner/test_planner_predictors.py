@@ -105,9 +105,9 @@ def test_ulayer_finds_powers_and_scales_them_by_the_share(
     for side in ("cpu", "gpu"):
         assert accuracy["ulayer", side].mape < 0.001
     ulayer = profile.predictor("ulayer", 1)
-    half = OutputPart(0, 14, 0, 256)
-    whole_us = ulayer.microseconds(CONV, Processor.GPU, CONV.whole)
-    assert ulayer.microseconds(CONV, Processor.GPU, half) == pytest.approx(whole_us / 2)
+    parts = [(CONV, CONV.whole), (CONV, OutputPart(0, 14, 0, 256))]
+    whole_us, half_us = ulayer.microseconds_of(Processor.GPU, parts)
+    assert half_us == pytest.approx(whole_us / 2)
 
 
 @pytest.mark.parametrize("side", Processor)
@@ -129,8 +129,7 @@ def test_codl_prices_each_launch_of_a_layer(samples_of: Callable[[Law], Samples]
     """The made-up GPU computes 8-bit layers by two kernels of unequal units."""
     samples = samples_of(stepped)
     learning, testing = split_by_layer(samples.parts)
-    profile = Trainer(samples, 1).fit(learning, [])
-    assert profile.gpu is not None
+    profile = Trainer(samples, 1).fit(learning, samples.handovers)
     both = profile.gpu.codl["split_planes+conv2d_u8_planes"]
     costs = {name: cost for (name,), cost in zip(both.terms, both.costs, strict=True)}
     assert costs["launches"] == pytest.approx(LAUNCH_US, rel=0.05)
@@ -197,10 +196,9 @@ def test_one_part_and_several_at_once_are_predicted_alike(
     profile: DeviceProfile, method: str, side: Processor
 ) -> None:
     predictor = profile.predictor(method, 1)
-    assert predictor.name == method
     many, parts = columns(predictor, side, range(64, 257, 64))
-    one_by_one = [predictor.microseconds(CONV, side, part) for part in parts]
-    np.testing.assert_allclose(many, one_by_one)
+    one_by_one = [predictor.microseconds_of(side, [(CONV, part)]) for part in parts]
+    np.testing.assert_allclose(many, np.concatenate(one_by_one))
     assert (many > 0).all()
 
 
@@ -236,7 +234,6 @@ def test_trees_predict_what_lightgbm_predicts() -> None:
 def test_damaged_trees_are_refused(
     profile: DeviceProfile, field: str, value: object, message: str
 ) -> None:
-    assert profile.gpu is not None
     record = to_record(profile.gpu.finegrained["bconv2d_tiled"])
     record["trees"][field] = value
     with pytest.raises(InputError, match=message):
@@ -244,7 +241,6 @@ def test_damaged_trees_are_refused(
 
 
 def test_trees_of_fewer_features_are_refused(profile: DeviceProfile) -> None:
-    assert profile.gpu is not None
     record = to_record(profile.gpu.finegrained["bconv2d_tiled"])
     for features, message in (([], "features outside"), (["x"] * 100, "over other features")):
         with pytest.raises(InputError, match=message):
@@ -322,7 +318,7 @@ def test_profile_of_other_features_is_refused(profile: DeviceProfile) -> None:
     features[features.index("first_channel")] = "colours"
     predictor = from_record(DeviceProfile, record, "profile").predictor("finegrained", 1)
     with pytest.raises(InputError, match=r"other features than this version.*colours"):
-        predictor.microseconds(CONV, Processor.GPU, CONV.whole)
+        predictor.microseconds_of(Processor.GPU, [(CONV, CONV.whole)])
 
 
 def test_profile_without_a_model_of_all_samples_is_refused(profile: DeviceProfile) -> None:
@@ -337,11 +333,16 @@ def test_what_was_not_measured_is_named(profile: DeviceProfile) -> None:
         profile.predictor("codl", 7)
     with pytest.raises(InputError, match="no such predictor"):
         profile.predictor("guess", 1)
-    with pytest.raises(InputError, match="costs of sharing were not measured"):
-        profile.sharing_cost("codl", 7)
-    gpu_only = replace(profile, cpu={})
-    with pytest.raises(InputError, match="knows nothing of the cpu"):
-        gpu_only.predictor("codl", 1).microseconds(CONV, Processor.CPU, CONV.whole)
+    for missing in ("cpu", "sharing"):
+        with pytest.raises(InputError, match="costs of sharing were not measured"):
+            replace(profile, **{missing: {}})
+
+
+def test_samples_of_one_processor_train_nothing(samples_of: Callable[[Law], Samples]) -> None:
+    samples = samples_of(spiked)
+    of_gpu = [part for part in samples.parts if part.processor == Processor.GPU]
+    with pytest.raises(InputError, match="of both processors"):
+        Trainer(replace(samples, parts=of_gpu))
 
 
 def test_sharing_costs_are_found(profile: DeviceProfile, tmp_path: Path) -> None:

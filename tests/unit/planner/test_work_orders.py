@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from phonebit.errors import DeviceError, InputError
-from phonebit.planner import Processor
 from phonebit.planner.json_records import to_record
 from phonebit.planner.measure.collect import collect_here
 from phonebit.planner.measure.engines import with_tuning
@@ -25,9 +24,9 @@ from phonebit.planner.measure.work_orders import (
 )
 from phonebit.planner.predict.samples import read_samples
 from support.cli_process import Cli
-from support.made_up_device import BOTH, FACTS, MadeUpDevice
+from support.made_up_device import FACTS, MadeUpDevice
 
-PLAN = CollectionPlan(BOTH, 8, (1, 2), cuts=2, turns=3, rounds=2)
+PLAN = CollectionPlan(8, (1, 2), cuts=2, turns=3, rounds=2)
 DEVICE = replace(FACTS, gpu=with_tuning(FACTS.gpu, ""))
 """As a phone has no tuning of its own."""
 
@@ -106,19 +105,15 @@ def phone(tmp_path: Path) -> MadeUpPhone:
     return MadeUpPhone(folder)
 
 
-@pytest.mark.parametrize("sides", [BOTH, (Processor.CPU,), (Processor.GPU,)])
 def test_a_phone_s_samples_are_those_of_collecting_there(
-    tmp_path: Path, sides: tuple[Processor, ...]
+    phone: MadeUpPhone, tmp_path: Path
 ) -> None:
-    plan = replace(PLAN, processors=sides)
     here, there = tmp_path / "here.jsonl", tmp_path / "there.jsonl"
-    collect_here(here, DEVICE, plan, MadeUpDevice())
-    write_work_order(tmp_path / "orders", plan)
-    phone = MadeUpPhone(tmp_path / "orders")
+    collect_here(here, DEVICE, PLAN, MadeUpDevice())
     phone.measure()
     report = collect_results(phone.folder, phone.results, there)
     assert (report.measured, report.missing, report.failed) == (32, 0, {})
-    assert phone.turns == {plan.turns}
+    assert phone.turns == {PLAN.turns}
     assert there.read_text() == here.read_text()
 
 
@@ -256,7 +251,7 @@ def test_the_commands_write_orders_and_read_results(cli: Cli, tmp_path: Path) ->
         ([], "what to do is not clear"),
         (["--orders", "o", "-o", "s.jsonl"], "what to do is not clear"),
         (["--results", "r.jsonl", "-o", "s.jsonl"], "what to do is not clear"),
-        (["--orders", "o", "--opencl", "gpu:1"], "--opencl has no effect"),
+        (["--orders", "o", "--device", "gpu:1+cpu"], "--device has no effect"),
         (["--orders", "o", "--results", "r", "-o", "s", "--seed", "3"], "--seed has no effect"),
     ],
 )
