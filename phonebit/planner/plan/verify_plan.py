@@ -6,7 +6,6 @@ It shares nothing with the planner, whose plans it judges, nor with the runtime'
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from phonebit.errors import InputError
@@ -35,36 +34,32 @@ def verify_plan(contents: FileContents, plan: ExecutionPlan) -> None:
     _Verifier(contents, plan).run()
 
 
-@dataclass(frozen=True)
 class _Layer:
     """What the rules ask of one op."""
 
-    index: int
-    name: str
-    kind: OpKind
-    height: int
-    channels: int
-    operands: tuple[int, ...]
-    step_tensors: tuple[int, ...]
-    outputs: tuple[int, ...]
-    groups: int
-    window: tuple[int, int, int, int]
-    """Kernel height, stride, dilation, padding on top."""
+    def __init__(self, contents: FileContents, index: int) -> None:
+        op = contents.ops[index]
+        self.index, self.kind, self._op = index, OpKind(int(op["kind"])), op
+        self.name = contents.name(int(op["name_offset"]))
+        self.height, _, self.channels = contents.output_shape(op)
+        self.operands, self.step_tensors = contents.operands_of(op), contents.step_tensors_of(op)
+        self.outputs = contents.outputs_of(op)
 
     def text(self) -> str:
         return f"layer {self.index} '{self.name}' ({self.kind.name.lower()})"
 
     def cuts_channels(self) -> bool:
-        return CUTS[self.kind] == "rows_and_channels" and self.groups == 1
+        return CUTS[self.kind] == "rows_and_channels" and int(self._op["groups"]) == 1
 
     def rows_under(self, part: OutputPart) -> tuple[int, int]:
         """Rows of the operands that the part's rows come from, beyond the map's edges, too."""
+        fields = ("kernel_h", "stride_h", "dilation_h", "pad_top")
+        kernel, stride, dilation, pad = (int(self._op[field]) for field in fields)
         if ROWS_READ[self.kind] == "window":
-            kernel, stride, dilation, pad = self.window
             first = part.row_begin * stride - pad
             last = (part.row_end - 1) * stride - pad + (kernel - 1) * dilation
             return first, last + 1
-        shift = self.window[3] if ROWS_READ[self.kind] == "padded" else 0
+        shift = pad if ROWS_READ[self.kind] == "padded" else 0
         return part.row_begin - shift, part.row_end - shift
 
 
@@ -74,10 +69,11 @@ class _Verifier:
         self.names = [contents.name(int(record["name_offset"])) for record in contents.tensors]
         self.heights = [int(record["height"]) for record in contents.tensors]
         self.outputs = {int(index) for index in contents.outputs}
-        self.layers = [_layer(contents, index) for index in range(len(contents.ops))]
+        self.layers = [_Layer(contents, index) for index in range(len(contents.ops))]
         self.writer = {tensor: layer for layer in self.layers for tensor in layer.outputs}
         self.parts_of: dict[int, list[PlannedPart]] = {}
         self.last_read: dict[int, int] = {}  # the last stage that reads a tensor
+        self.written: dict[tuple[Processor, int], OutputPart] = {}  # so far, by the plan's order
 
     def run(self) -> None:
         last_stage = -1
@@ -148,30 +144,20 @@ class _Verifier:
 
     def _check_reads(self) -> None:
         """Each part reads what is complete, or what its processor wrote before in the stage."""
-        written: dict[tuple[Processor, int], OutputPart] = {}
         for planned in self.plan.parts:
-            layer = self.layers[planned.layer]
-            for tensor in layer.operands:
-                self._check_read(planned, tensor, layer.rows_under(planned.part), written)
+            layer, part = self.layers[planned.layer], planned.part
+            window, own = layer.rows_under(part), (part.row_begin, part.row_end)
+            reads = [(tensor, window) for tensor in layer.operands]
             for tensor in layer.step_tensors:
-                rows = (planned.part.row_begin, planned.part.row_end)
-                wanted = (0, 1) if self.heights[tensor] == 1 else rows
-                self._check_read(planned, tensor, wanted, written)
-            for tensor in layer.operands + layer.step_tensors:
+                reads.append((tensor, (0, 1) if self.heights[tensor] == 1 else own))
+            for tensor, rows in reads:
+                self._check_read(planned, tensor, rows)
                 self.last_read[tensor] = planned.stage
             for tensor in layer.outputs:
-                written[planned.processor, tensor] = planned.part
+                self.written[planned.processor, tensor] = part
 
-    def _check_read(
-        self,
-        planned: PlannedPart,
-        tensor: int,
-        rows: tuple[int, int],
-        written: dict[tuple[Processor, int], OutputPart],
-    ) -> None:
-        """``written``: what each processor has written so far, in the order of the plan's parts."""
-        writer = self.writer.get(tensor)
-        height = self.heights[tensor]
+    def _check_read(self, planned: PlannedPart, tensor: int, rows: tuple[int, int]) -> None:
+        writer, height = self.writer.get(tensor), self.heights[tensor]
         if ROWS_READ[self.layers[planned.layer].kind] == "all":
             rows = (0, height)
         begin, end = max(rows[0], 0), min(rows[1], height)
@@ -180,7 +166,7 @@ class _Verifier:
         stage = self.parts_of[writer.index][0].stage
         if stage < planned.stage:
             return
-        mine = written.get((planned.processor, tensor))
+        mine = self.written.get((planned.processor, tensor))
         read = f"{self._text(planned)}: reads rows {begin}:{end} of '{self.names[tensor]}'"
         if mine is None:
             self._fail(
@@ -213,24 +199,6 @@ class _Verifier:
             got = " and ".join(_extent(part) for part in rectangles)
             whole = _extent(OutputPart(0, layer.height, 0, layer.channels))
             self._fail(f"{where}: nobody computes a part of it", expected=whole, got=got)
-
-
-def _layer(contents: FileContents, index: int) -> _Layer:
-    op = contents.ops[index]
-    outputs = contents.outputs_of(op)
-    out = contents.tensors[outputs[0]]
-    return _Layer(
-        index,
-        contents.name(int(op["name_offset"])),
-        OpKind(int(op["kind"])),
-        int(out["height"]),
-        int(out["channels"]),
-        contents.operands_of(op),
-        contents.step_tensors_of(op),
-        outputs,
-        int(op["groups"]),
-        (int(op["kernel_h"]), int(op["stride_h"]), int(op["dilation_h"]), int(op["pad_top"])),
-    )
 
 
 def _overlap(first: OutputPart, second: OutputPart) -> bool:

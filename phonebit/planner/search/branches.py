@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from heapq import nsmallest
 from itertools import chain
 from typing import Final
@@ -22,21 +21,12 @@ MAPPINGS_KEPT: Final = 14
 """All of four branches; of more, the best ones."""
 
 
-@dataclass(frozen=True)
-class BranchRegion:
-    """Layers ``begin .. end - 1``, which make up the branches that layer ``end`` joins.
-
-    Args:
-        branches: Layers of each branch, ascending; two or more branches.
-    """
-
-    begin: int
-    end: int
-    branches: tuple[tuple[int, ...], ...]
+Region = list[tuple[int, ...]]
+"""Branches that one layer joins, the layer behind their last: of each its layers, ascending."""
 
 
-def branch_regions(graph: NetworkGraph) -> Iterator[BranchRegion]:
-    """The regions of a network, by join.
+def branch_regions(graph: NetworkGraph) -> Iterator[Region]:
+    """The regions of two or more branches of a network, by join.
 
     A branch of a join is what one of its operands comes from and the others do not. Regions between
     whose layers the file has others are left out: a stage's layers follow each other.
@@ -44,34 +34,24 @@ def branch_regions(graph: NetworkGraph) -> Iterator[BranchRegion]:
     ancestors: list[set[int]] = []
     for layer in graph.layers:
         sources = {graph.writer[tensor] for tensor in layer.reads if tensor in graph.writer}
-        region = _region(layer.index, [ancestors[source] for source in sorted(sources)])
-        if region is not None:
+        origins = [ancestors[source] for source in sorted(sources)]
+        own = (origin.difference(*(of for of in origins if of is not origin)) for origin in origins)
+        region = [tuple(sorted(branch)) for branch in own if branch]
+        layers = sorted(chain.from_iterable(region))
+        if len(region) > 1 and layers == list(range(layers[0], layer.index)):
             yield region
         ancestors.append({layer.index}.union(*(ancestors[source] for source in sources)))
 
 
-def _region(join: int, origins: list[set[int]]) -> BranchRegion | None:
-    branches = []
-    for number, origin in enumerate(origins):
-        others = origins[:number] + origins[number + 1 :]
-        own = origin.difference(*others)
-        if own:
-            branches.append(tuple(sorted(own)))
-    layers = sorted(chain.from_iterable(branches))
-    if len(branches) < 2 or layers != list(range(layers[0], join)):
-        return None
-    return BranchRegion(layers[0], join, tuple(branches))
-
-
-def branch_stages(costs: StageCosts, region: BranchRegion) -> list[Stage]:
+def branch_stages(costs: StageCosts, region: Region) -> list[Stage]:
     """The best mappings of branches to processors, each with work for both, cheapest first."""
-    branches = _at_most(costs, region.branches, MAX_BRANCHES)
+    branches = _at_most(costs, region, MAX_BRANCHES)
     mappings = range(1, 2 ** len(branches) - 1)
     stages = (_stage(costs.graph, branches, mapping) for mapping in mappings)
     return nsmallest(MAPPINGS_KEPT, stages, key=costs.work_us)
 
 
-def _stage(graph: NetworkGraph, branches: list[tuple[int, ...]], mapping: int) -> Stage:
+def _stage(graph: NetworkGraph, branches: Region, mapping: int) -> Stage:
     """Branches whose bit is set are on the GPU."""
     parts: dict[int, LayerParts] = {}
     for number, branch in enumerate(branches):
@@ -80,9 +60,7 @@ def _stage(graph: NetworkGraph, branches: list[tuple[int, ...]], mapping: int) -
     return Stage(Placement.BRANCHES, tuple(parts[layer] for layer in sorted(parts)))
 
 
-def _at_most(
-    costs: StageCosts, branches: tuple[tuple[int, ...], ...], count: int
-) -> list[tuple[int, ...]]:
+def _at_most(costs: StageCosts, branches: Region, count: int) -> Region:
     def better_us(branch: tuple[int, ...]) -> float:
         return min(sum(of_side[layer] for layer in branch) for of_side in costs.single_us.values())
 

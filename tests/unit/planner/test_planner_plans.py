@@ -85,7 +85,7 @@ def all_stages(costs: StageCosts, method: str) -> dict[int, list[Stage]]:
                         by_begin[layer.index].append(stage)
     if METHODS[method].branches:
         for region in branch_regions(graph):
-            by_begin[region.begin] += branch_stages(costs, region)
+            by_begin[min(region)[0]] += branch_stages(costs, region)
     return by_begin
 
 

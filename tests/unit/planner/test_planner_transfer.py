@@ -268,7 +268,7 @@ def stages_from(graph: NetworkGraph, begin: int) -> list[Stage]:
             chains = [chain_stage(graph, begin, end, cut) for cut in cuts]
             stages += [chain for chain in chains if chain is not None]
     for region in branch_regions(graph):
-        if region.begin == begin:
+        if min(region)[0] == begin:
             stages += branch_stages(costs_of(graph, Meetings()), region)
     return stages
 
