@@ -15,10 +15,11 @@ from phonebit.planner.measure.collect import Progress
 from phonebit.planner.measure.in_network import Correction, PassCheck, plan_in_network
 from phonebit.planner.measure.on_device import NetworkOnDevice
 from phonebit.planner.plan.stored_plans import with_plan
-from phonebit.planner.predict import LatencyPredictor, SharingCost
+from phonebit.planner.predict import SharingCost
 from phonebit.planner.predict.profile import (
     LEAST_MARGIN,
     DeviceProfile,
+    LatencyPredictor,
     profile_path,
     read_profile,
 )

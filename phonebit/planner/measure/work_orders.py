@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from phonebit.errors import InputError
+from phonebit.errors import DeviceError, InputError
 from phonebit.format.writer import PBIT_FILE, file_bytes
 from phonebit.output_files import FileKind, check_output, write_output
-from phonebit.planner.json_records import from_record, to_record
+from phonebit.planner.json_records import from_record, read_lines, to_record
 from phonebit.planner.measure.collect import CollectionReport, carry_out
-from phonebit.planner.measure.engines import PROBE
+from phonebit.planner.measure.engines import PROBE, device_facts, with_tuning
 from phonebit.planner.measure.measuring import (
     CPU_PART,
     GPU_PART,
@@ -26,14 +27,15 @@ from phonebit.planner.measure.measuring import (
     REPEATS,
     TOLERANCE,
     WAITS_PER_MEASUREMENT,
+    LayerTimes,
 )
-from phonebit.planner.measure.orders import CollectionPlan, Order, make_orders
-from phonebit.planner.measure.recorded_results import read_results
+from phonebit.planner.measure.orders import CollectionPlan, Measurement, Order, make_orders
 from phonebit.planner.measure.sampled_files import layer_file, layer_index
-from phonebit.planner.measure.sync_layers import WAYS, sync_layers
+from phonebit.planner.measure.sync_layers import WAYS, Way, sync_layers
 from phonebit.planner.plan.execution_plan import OutputPart
+from phonebit.planner.predict.kernels import GpuFacts
 from phonebit.planner.predict.layer_shape import LayerShape
-from phonebit.planner.predict.samples import SAMPLES_FILE, USUAL
+from phonebit.planner.predict.samples import SAMPLES_FILE, USUAL, DeviceFacts
 from phonebit.text_files import MOST_RECORD_BYTES, parse_json, read_text
 
 ORDERS_FILE: Final = "orders.txt"
@@ -103,8 +105,16 @@ def collect_results(
             where=str(folder),
             hint="another version of phonebit wrote them: write and measure them again",
         )
-    found = read_results(results, listed.identity, list(make_orders(plan)))
-    return carry_out(samples, found.device, plan, found.way, found.measure, progress)
+    orders = list(make_orders(plan))
+    device, way, answers = _read_results(results, listed.identity, orders)
+
+    def measure(order: Order) -> Measurement | None:
+        answer = answers.get(order)
+        if isinstance(answer, str):
+            raise DeviceError(answer)
+        return answer
+
+    return carry_out(samples, device, plan, way, measure, progress)
 
 
 class _WorkOrder:
@@ -168,3 +178,75 @@ def _order_line(number: int, file: str, order: Order) -> str:
 
 def _part_text(part: OutputPart | None) -> str:
     return "-" if part is None else ":".join(map(str, part))
+
+
+_Answers = dict[Order, Measurement | str]
+"""What was found; a text where the device failed. Of orders measured again, the last one."""
+
+
+def _read_results(
+    path: Path, identity: str, orders: Sequence[Order]
+) -> tuple[DeviceFacts, Way, _Answers]:
+    """What was measured, how its processors shared, and the answers."""
+    head: list[tuple[DeviceFacts, Way]] = []
+    answers: _Answers = {}
+
+    def read(record: dict[str, Any]) -> None:
+        if not head:
+            head.append(_head(record, identity))
+            return
+        number, failure = record["order"], record.get("failed")
+        if not isinstance(number, int) or not 0 <= number < len(orders):
+            raise ValueError(f"order {number} of {len(orders)}")
+        order = orders[number]
+        answers[order] = str(failure) if failure else _measurement(record, order, head[0][1])
+
+    read_lines(path, "a file of results of these orders", read, "measure the orders again")
+    if not head:
+        hint = "`phonebit_bench --collect FOLDER` makes some on the device"
+        raise InputError("no results", where=str(path), hint=hint)
+    return *head[0], answers
+
+
+def _head(record: dict[str, Any], identity: str) -> tuple[DeviceFacts, Way]:
+    if record["orders"] != identity:
+        raise ValueError(f"orders '{record['orders']}', where '{identity}' was expected")
+    gpu, cpu = with_tuning(from_record(GpuFacts, record["gpu"], "gpu"), tuning=""), record["cpu"]
+    keys = {int(threads): str(key) for threads, key in record["keys"].items()}
+    kernel = str(cpu["probe_kernel"])
+    device = device_facts(gpu, str(cpu["isa"]), int(cpu["cores"]), kernel, keys)
+    ways = tuple(_way(names) for names in record["ways"])
+    if not ways:
+        raise ValueError("no way of sharing")
+    return device, ways[0]
+
+
+def _measurement(record: dict[str, Any], order: Order, way: Way) -> Measurement:
+    if _way(record["way"]) != way:
+        raise ValueError(f"measured in another way, {record['way']} where {way} was expected")
+    times, launches = record["times_us"], record["launches"]
+    if not len(times) == len(launches) == len(order.pairs):
+        raise ValueError(f"{len(times)} measurements of {len(order.pairs)}")
+    probe = LayerTimes(0.0, *_times(record["canary_us"], 2))
+    if not (probe.cpu_us > 0 and probe.gpu_us > 0):
+        raise ValueError(f"a probe that takes {probe.cpu_us:g} and {probe.gpu_us:g} us")
+    return Measurement(
+        way,
+        tuple(LayerTimes(*_times(numbers, 3)) for numbers in times),
+        tuple(str(of_pair[-1]["choice"]) if of_pair else "none" for of_pair in launches),
+        probe,
+    )
+
+
+def _times(numbers: Any, count: int) -> list[float]:
+    found = [float(number) for number in numbers]
+    if len(found) != count or not all(math.isfinite(us) and us >= 0 for us in found):
+        raise ValueError(f"{numbers} where {count} times were expected")
+    return found
+
+
+def _way(names: Any) -> Way:
+    way = Way(*names)
+    if way not in WAYS:
+        raise ValueError(f"unknown way of sharing {names}")
+    return way

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from phonebit.planner.predict.kernels import NoKernelError
-from phonebit.planner.predict.latency_predictor import LatencyPredictor
 from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.predict.sharing_cost import SharingCost
 
-__all__ = ["LatencyPredictor", "LayerShape", "NoKernelError", "SharingCost"]
+__all__ = ["LayerShape", "NoKernelError", "SharingCost"]

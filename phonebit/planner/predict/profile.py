@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Final, cast
+from typing import Any, Final, Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from phonebit.devices.tuning_store import cache_folder
 from phonebit.errors import InputError
@@ -22,8 +25,7 @@ from phonebit.planner.predict.codl import steps_of
 from phonebit.planner.predict.cost_sum import CostSum
 from phonebit.planner.predict.features import Features, features_of
 from phonebit.planner.predict.finegrained import CorrectedTrend
-from phonebit.planner.predict.kernels import GpuDispatch, Processors
-from phonebit.planner.predict.latency_predictor import ALL, Describe, LatencyPredictor
+from phonebit.planner.predict.kernels import GpuDispatch, NoKernelError, Processors
 from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.predict.samples import DeviceFacts
 from phonebit.planner.predict.sharing_cost import SharingCost
@@ -36,6 +38,51 @@ METHODS: Final = ("ulayer", "codl", "finegrained")
 LEAST_MARGIN: Final = 0.02
 MOST_MARGIN: Final = 0.5
 """Of a predictor that is hardly one."""
+ALL: Final = "*"
+"""Name of the model of all of a processor's samples: it serves what has too few of its own."""
+
+Describe = Callable[[LayerShape, Processor, OutputPart], tuple[str, Any]]
+"""Tells which model knows a part, a kernel's or a family's, and what that model looks at."""
+
+
+class Model(Protocol):
+    """What was learnt of a kernel, or a family of layers."""
+
+    def microseconds(self, inputs: Sequence[Any]) -> NDArray[np.float64]:
+        """Predicted times of parts, each above 0, from what ``Describe`` tells of them."""
+
+
+@dataclass(frozen=True)
+class LatencyPredictor:
+    """How long a processor computes parts of layers, handing over and waiting not included.
+
+    Args:
+        describe: That of a method.
+        models: By name, of each processor; ``ALL`` is among the names.
+    """
+
+    describe: Describe
+    models: Mapping[Processor, Mapping[str, Model]]
+
+    def microseconds_of(
+        self, processor: Processor, parts: Sequence[tuple[LayerShape, OutputPart]]
+    ) -> NDArray[np.float64]:
+        """Predicted times of parts of layers, each of one element at least.
+
+        Infinity where the processor has no kernel for a part.
+        """
+        models = self.models[processor]
+        groups: dict[str, dict[int, Any]] = {}
+        for place, (layer, part) in enumerate(parts):
+            try:
+                name, inputs = self.describe(layer, processor, part)
+            except NoKernelError:
+                continue
+            groups.setdefault(name if name in models else ALL, {})[place] = inputs
+        times = np.full(len(parts), np.inf)
+        for name, of in groups.items():
+            times[list(of)] = models[name].microseconds(list(of.values()))
+        return times
 
 
 @dataclass(frozen=True)

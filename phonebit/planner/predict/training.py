@@ -24,9 +24,8 @@ from phonebit.planner.predict.cost_sum import Numbers, columns_of, fit_cost_sum
 from phonebit.planner.predict.features import Features, features_of, geometry_features
 from phonebit.planner.predict.finegrained import COSTS, CorrectedTrend
 from phonebit.planner.predict.kernels import GpuDispatch, GpuFacts, Processors, is_cut, parse_choice
-from phonebit.planner.predict.latency_predictor import ALL, Describe
 from phonebit.planner.predict.layer_shape import LayerShape
-from phonebit.planner.predict.profile import DeviceProfile, ProcessorModels
+from phonebit.planner.predict.profile import ALL, Describe, DeviceProfile, ProcessorModels
 from phonebit.planner.predict.samples import PartSample, Samples, SyncSample
 from phonebit.planner.predict.sharing_cost import SharingCost
 from phonebit.planner.predict.trees import Trees

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
-from phonebit.planner.predict import LatencyPredictor, LayerShape
+from phonebit.planner.predict import LayerShape
+from phonebit.planner.predict.profile import LatencyPredictor
 from phonebit.planner.search.stages import LayerParts
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from phonebit.errors import InputError
 from phonebit.planner import OutputPart, Processor
-from phonebit.planner.predict import LatencyPredictor, LayerShape, NoKernelError
-from phonebit.planner.predict.latency_predictor import ALL
+from phonebit.planner.predict import LayerShape, NoKernelError
+from phonebit.planner.predict.profile import ALL, LatencyPredictor
 from phonebit.planner.predict.ulayer import LogLine, operations_of
 from phonebit.planner.search.methods import METHODS
 from phonebit.planner.search.network_graph import NetworkGraph

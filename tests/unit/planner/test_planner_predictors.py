@@ -17,13 +17,14 @@ from phonebit.planner.json_records import MOST_ARRAY_BYTES, from_record, to_reco
 from phonebit.planner.measure.collect import collect_here
 from phonebit.planner.measure.orders import CollectionPlan
 from phonebit.planner.measure.sync_layers import Way
-from phonebit.planner.predict import LatencyPredictor, LayerShape, SharingCost
+from phonebit.planner.predict import LayerShape, SharingCost
 from phonebit.planner.predict.codl import steps_of
 from phonebit.planner.predict.evaluation import Accuracy, Prediction, evaluate, typical_errors
 from phonebit.planner.predict.finegrained import CorrectedTrend
 from phonebit.planner.predict.kernels import GpuDispatch, Processors
 from phonebit.planner.predict.profile import (
     DeviceProfile,
+    LatencyPredictor,
     profile_path,
     read_profile,
     write_profile,
