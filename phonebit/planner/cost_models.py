@@ -19,8 +19,7 @@ from phonebit.planner.measure.engines import (
     open_measuring_engine,
     open_probe,
 )
-from phonebit.planner.measure.orders import CollectionPlan
-from phonebit.planner.measure.sync_layers import Way
+from phonebit.planner.measure.orders import CollectionPlan, Way
 from phonebit.planner.predict.evaluation import Accuracy, evaluate, typical_errors
 from phonebit.planner.predict.profile import (
     PROFILE_FILE,

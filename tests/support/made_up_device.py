@@ -11,8 +11,7 @@ from phonebit.errors import DeviceError
 from phonebit.format.reader import read_contents
 from phonebit.planner import OutputPart, Processor
 from phonebit.planner.measure.collect import collect_here
-from phonebit.planner.measure.orders import CollectionPlan
-from phonebit.planner.measure.sync_layers import Way
+from phonebit.planner.measure.orders import CollectionPlan, Way
 from phonebit.planner.predict import LayerShape
 from phonebit.planner.predict.kernels import (
     CHANNEL_BLOCK,

@@ -14,9 +14,17 @@ from phonebit.errors import DeviceError
 from phonebit.format.writer import file_bytes
 from phonebit.planner.measure.engines import PROBE
 from phonebit.planner.measure.measuring import NoiseProbe, measure_parts
-from phonebit.planner.measure.orders import CollectionPlan, Measurement, Order, make_orders
+from phonebit.planner.measure.orders import (
+    SYNC_LAYERS,
+    WAYS,
+    CollectionPlan,
+    Measurement,
+    Order,
+    Way,
+    handover,
+    make_orders,
+)
 from phonebit.planner.measure.sampled_files import layer_file
-from phonebit.planner.measure.sync_layers import WAYS, Way, handover, sync_layers
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
 from phonebit.planner.predict.kernels import CpuFacts, cpu_kernel
 from phonebit.planner.predict.layer_shape import LayerShape
@@ -77,13 +85,13 @@ class EngineHere:
         probe = self._probes[order.threads]
         times, probe_times = probe.measure_in_turns(list(Processor), measures, order.turns)
         choices = tuple(_choice(engine, index, gpu) for _, gpu in order.pairs)
-        return Measurement(self.way, tuple(times), choices, probe_times)
+        return Measurement(tuple(times), choices, probe_times)
 
     def _cheapest_way(self) -> Way:
         refusal: DeviceError | None = None
         for way in WAYS:
             try:
-                self._load(next(sync_layers()), self._plan.threads[0], way)
+                self._load(SYNC_LAYERS[0], self._plan.threads[0], way)
             except DeviceError as error:
                 refusal = error
             else:
@@ -147,7 +155,7 @@ def carry_out(
         if found is None:
             report.missing += 1
             continue
-        samples = list(samples_of(order, found, device.cpu))
+        samples = list(samples_of(order, found, way, device.cpu))
         append_samples(path, samples)
         known.update(sample.key for sample in samples)
         report.measured += not order.is_sync
@@ -157,7 +165,7 @@ def carry_out(
     return report
 
 
-def samples_of(order: Order, found: Measurement, cpu_facts: CpuFacts) -> Iterator[Sample]:
+def samples_of(order: Order, found: Measurement, way: Way, cpu_facts: CpuFacts) -> Iterator[Sample]:
     """What a measurement tells of the processors."""
     layer, threads = order.layer, order.threads
     for pair, times, choice in zip(order.pairs, found.times, found.choices, strict=True):
@@ -170,7 +178,7 @@ def samples_of(order: Order, found: Measurement, cpu_facts: CpuFacts) -> Iterato
                 probe_us = round(found.probe.of(side), 4)
                 yield PartSample(layer, side, threads, part, kernel, us, probe_us, both)
         if both:
-            yield handover(layer, found.way, threads, pair, times.sharing_us)
+            yield handover(layer, way, threads, pair, times.sharing_us)
 
 
 def _keys(order: Order, way: Way) -> Iterator[object]:

@@ -5,15 +5,42 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice, product
-from typing import Final
+from typing import Final, NamedTuple
 
 from phonebit.errors import InputError
 from phonebit.planner.measure.measuring import LayerTimes
-from phonebit.planner.measure.sampling import sample_cuts, sample_layers
-from phonebit.planner.measure.sync_layers import PartPair, Way, sync_cuts, sync_layers
+from phonebit.planner.measure.sampling import PartPair, sample_cuts, sample_layers
 from phonebit.planner.predict.layer_shape import LayerShape
+from phonebit.planner.predict.samples import SyncSample
 
 MOST: Final = {"layers": 100_000, "cuts": 1000, "turns": 10_000, "rounds": 1000}
+
+SYNC_LAYERS: Final = tuple(
+    LayerShape(
+        op="elementwise", in_h=32, in_w=width, in_c=64, out_h=32, out_w=width, out_c=64,
+        input="f32", operand_channels=(64,), values=True,
+    )
+    for width in (1, 4, 16, 64, 256)
+)  # fmt: skip
+"""Layers of almost no work, whose output is 8 kB to 2 MB: cut in two, they tell what meetings of
+both processors cost."""
+SYNC_CUTS: Final = (4, 16, 28)
+"""Their rows of the GPU."""
+
+
+class Way(NamedTuple):
+    """How processors share memory, and wait for each other."""
+
+    sharing: str
+    synchronization: str
+
+
+WAYS: Final = tuple(
+    Way(sharing, synchronization)
+    for sharing in ("svm", "map", "copy")
+    for synchronization in ("polling", "events", "user_events")
+)
+"""All, the cheaper ones first."""
 
 
 @dataclass(frozen=True)
@@ -79,13 +106,11 @@ class Measurement:
     """What carrying out an order found.
 
     Args:
-        way: How the processors shared.
         times: One for each of the order's pairs.
         choices: Kernel and parameters on the GPU, likewise; "none": nothing was launched.
         probe: What the probe took meanwhile.
     """
 
-    way: Way
     times: tuple[LayerTimes, ...]
     choices: tuple[str, ...]
     probe: LayerTimes
@@ -99,10 +124,17 @@ def make_orders(plan: CollectionPlan) -> Iterator[Order]:
     the same time.
     """
     for number in range(plan.rounds):
-        for threads, layer in product(plan.threads, sync_layers()):
-            yield Order(layer, threads, True, sync_cuts(layer), plan.turns, number)
+        for threads, layer in product(plan.threads, SYNC_LAYERS):
+            halves = tuple(layer.whole.cut(row=row)[::-1] for row in SYNC_CUTS)
+            yield Order(layer, threads, True, halves, plan.turns, number)
         for layer in islice(sample_layers(plan.seed), plan.layers):
             cuts = sample_cuts(layer, plan.cuts, plan.seed)
-            pairs = (layer.whole, None), (None, layer.whole), *cuts
+            pairs: tuple[PartPair, ...] = ((layer.whole, None), (None, layer.whole), *cuts)
             for threads in plan.threads:
                 yield Order(layer, threads, False, pairs, plan.turns, number)
+
+
+def handover(layer: LayerShape, way: Way, threads: int, pair: PartPair, us: float) -> SyncSample:
+    """A layer's handover: each processor gets what the other one wrote of the output."""
+    to_gpu, to_cpu = (round(layer.output_bytes(part)) for part in pair if part is not None)
+    return SyncSample(threads, *way, (to_cpu, to_gpu), round(us, 4))

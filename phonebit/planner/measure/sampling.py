@@ -14,12 +14,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from phonebit.planner.measure.sync_layers import PartPair
+from phonebit.planner.plan.execution_plan import OutputPart
 from phonebit.planner.predict.kernels import FAMILIES
 from phonebit.planner.predict.layer_shape import LayerShape
 
 Random = np.random.Generator
 Window = dict[str, Any]
+PartPair = tuple[OutputPart | None, OutputPart | None]
+"""What the CPU and the GPU compute of a layer in one measurement; None: nothing."""
 
 FAMILY_CYCLE: Final = (
     "binary_conv2d", "binary_linear", "conv2d_u8", "binary_conv2d", "binary_dense",

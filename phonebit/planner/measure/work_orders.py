@@ -29,9 +29,16 @@ from phonebit.planner.measure.measuring import (
     WAITS_PER_MEASUREMENT,
     LayerTimes,
 )
-from phonebit.planner.measure.orders import CollectionPlan, Measurement, Order, make_orders
+from phonebit.planner.measure.orders import (
+    SYNC_LAYERS,
+    WAYS,
+    CollectionPlan,
+    Measurement,
+    Order,
+    Way,
+    make_orders,
+)
 from phonebit.planner.measure.sampled_files import layer_file, layer_index
-from phonebit.planner.measure.sync_layers import WAYS, Way, sync_layers
 from phonebit.planner.plan.execution_plan import OutputPart
 from phonebit.planner.predict.kernels import GpuFacts
 from phonebit.planner.predict.layer_shape import LayerShape
@@ -126,7 +133,7 @@ class _WorkOrder:
     def __init__(self, plan: CollectionPlan) -> None:
         self._threads = plan.threads
         names: dict[LayerShape, str] = {PROBE: PROBE_FILE}
-        for layer in sync_layers():
+        for layer in SYNC_LAYERS:
             names[layer] = f"sharing_{len(names)}.pbit"
         shapes = hashlib.sha256()
         self._lines = []
@@ -137,7 +144,7 @@ class _WorkOrder:
         self.layers = {name: layer for layer, name in names.items()}
         shapes.update("\n".join(self._lines).encode())
         self.identity = shapes.hexdigest()[:16]
-        self._sharing = names[next(sync_layers())]
+        self._sharing = names[SYNC_LAYERS[0]]
 
     def text(self) -> str:
         """What `phonebit_bench` reads."""
@@ -215,14 +222,14 @@ def _head(record: dict[str, Any], identity: str) -> tuple[DeviceFacts, Way]:
     keys = {int(threads): str(key) for threads, key in record["keys"].items()}
     kernel = str(cpu["probe_kernel"])
     device = device_facts(gpu, str(cpu["isa"]), int(cpu["cores"]), kernel, keys)
-    ways = tuple(_way(names) for names in record["ways"])
-    if not ways:
-        raise ValueError("no way of sharing")
+    ways = [Way(*names) for names in record["ways"]]
+    if not ways or not set(ways) <= set(WAYS):
+        raise ValueError(f"no way of sharing, or unknown ones: {ways}")
     return device, ways[0]
 
 
 def _measurement(record: dict[str, Any], order: Order, way: Way) -> Measurement:
-    if _way(record["way"]) != way:
+    if Way(*record["way"]) != way:
         raise ValueError(f"measured in another way, {record['way']} where {way} was expected")
     times, launches = record["times_us"], record["launches"]
     if not len(times) == len(launches) == len(order.pairs):
@@ -231,7 +238,6 @@ def _measurement(record: dict[str, Any], order: Order, way: Way) -> Measurement:
     if not (probe.cpu_us > 0 and probe.gpu_us > 0):
         raise ValueError(f"a probe that takes {probe.cpu_us:g} and {probe.gpu_us:g} us")
     return Measurement(
-        way,
         tuple(LayerTimes(*_times(numbers, 3)) for numbers in times),
         tuple(str(of_pair[-1]["choice"]) if of_pair else "none" for of_pair in launches),
         probe,
@@ -243,10 +249,3 @@ def _times(numbers: Any, count: int) -> list[float]:
     if len(found) != count or not all(math.isfinite(us) and us >= 0 for us in found):
         raise ValueError(f"{numbers} where {count} times were expected")
     return found
-
-
-def _way(names: Any) -> Way:
-    way = Way(*names)
-    if way not in WAYS:
-        raise ValueError(f"unknown way of sharing {names}")
-    return way

@@ -19,9 +19,8 @@ from phonebit.planner import OutputPart, Processor, cost_models
 from phonebit.planner.measure import engines
 from phonebit.planner.measure.collect import collect_here
 from phonebit.planner.measure.engines import PROBE
-from phonebit.planner.measure.orders import CollectionPlan
+from phonebit.planner.measure.orders import WAYS, CollectionPlan, Way
 from phonebit.planner.measure.sampling import sample_cuts
-from phonebit.planner.measure.sync_layers import WAYS, Way
 from phonebit.planner.predict.profile import read_profile
 from phonebit.planner.predict.samples import LEAST_US, PartSample, begin_samples, read_samples
 from support.cli_process import Cli

@@ -15,8 +15,7 @@ from phonebit.errors import InputError
 from phonebit.planner import OutputPart, Processor
 from phonebit.planner.json_records import MOST_ARRAY_BYTES, from_record, to_record
 from phonebit.planner.measure.collect import collect_here
-from phonebit.planner.measure.orders import CollectionPlan
-from phonebit.planner.measure.sync_layers import Way
+from phonebit.planner.measure.orders import CollectionPlan, Way
 from phonebit.planner.predict import LayerShape, SharingCost
 from phonebit.planner.predict.codl import steps_of
 from phonebit.planner.predict.evaluation import Accuracy, Prediction, evaluate, typical_errors

@@ -13,8 +13,7 @@ from phonebit.errors import DeviceError, InputError
 from phonebit.planner.json_records import to_record
 from phonebit.planner.measure.collect import collect_here
 from phonebit.planner.measure.engines import with_tuning
-from phonebit.planner.measure.orders import CollectionPlan, make_orders
-from phonebit.planner.measure.sync_layers import Way
+from phonebit.planner.measure.orders import CollectionPlan, Way, make_orders
 from phonebit.planner.measure.work_orders import (
     ORDERS_FILE,
     PLAN_FILE,
@@ -179,7 +178,7 @@ def test_an_order_that_was_measured_again_counts_once(phone: MadeUpPhone, tmp_pa
         (1, lambda record: record.update(orders="0" * 16), "was expected"),
         (1, lambda record: record.pop("gpu"), "gpu"),
         (1, lambda record: record["gpu"].pop("vendor"), "gpu: a field is missing .*vendor"),
-        (1, lambda record: record.update(ways=[["svm", "shouting"]]), "unknown way of sharing"),
+        (1, lambda record: record.update(ways=[["svm", "shouting"]]), "unknown ones: .*shouting"),
         (1, lambda record: record.update(ways=[]), "no way of sharing"),
         (2, lambda record: record.update(order=9999), "order 9999 of"),
         (2, lambda record: record.update(order=-1), "order -1 of"),
