@@ -15,7 +15,6 @@ from phonebit.planner.measure.collect import Progress
 from phonebit.planner.measure.in_network import Correction, PassCheck, plan_in_network
 from phonebit.planner.measure.on_device import NetworkOnDevice
 from phonebit.planner.plan.stored_plans import with_plan
-from phonebit.planner.predict import SharingCost
 from phonebit.planner.predict.profile import (
     LEAST_MARGIN,
     DeviceProfile,
@@ -24,7 +23,7 @@ from phonebit.planner.predict.profile import (
     read_profile,
 )
 from phonebit.planner.search.explain import LayerChoice, explain
-from phonebit.planner.search.methods import Method, method_named
+from phonebit.planner.search.methods import method_named
 from phonebit.planner.search.network_graph import NetworkGraph
 from phonebit.planner.search.part_times import PartTimes, PredictedTimes, ProportionalTimes
 from phonebit.planner.search.planning import Planned, plan_network
@@ -113,98 +112,51 @@ def plan(
     inputs = [] if profile is None else [Path(profile)]
     check_output(output, PBIT_FILE, inputs, replace_any)
     way = method_named(method)
-    basis = (
-        _measured_basis(path, measure, device, threads)
-        if profile is None
-        else _basis_of(find_profile(profile), path, way, measure, device, threads)
-    )
+    models = way.cost_models
+    here: NetworkOnDevice | None
+    predictor: LatencyPredictor | None = None
+    typical_error: float | None = None
+    if profile is None:
+        here = _network_to_measure(path, measure, device, threads)
+        key, sharing, margin = here.plan_key, here.sharing_cost(), LEAST_MARGIN
+    else:
+        known = find_profile(profile)
+        count = threads or max(known.threads)
+        key, sharing = known.key(count), known.sharing_cost(models, count)
+        margin, typical_error = known.margin(models), known.errors.get(models)
+        here = _network_here(known, path, way.measures or measure, device, count)
+        predictor = None if way.measures else known.predictor(models, count)
     contents = read_contents(path)
     shapes = [layer.geometry for layer in NetworkGraph.of(contents).layers]
-    measured = None if basis.here is None else basis.here.part_times(shapes, progress)
-    times: PartTimes
-    if basis.predictor is not None:
-        times, again = PredictedTimes(shapes, basis.predictor), measured
-    else:
-        assert measured is not None
-        in_proportion = ProportionalTimes(shapes, measured)
-        times, again = (measured, None) if way.measures else (in_proportion, measured)
+    measured = None if here is None else here.part_times(shapes, progress)
+    times: PartTimes | None = measured
+    if predictor is not None:
+        times = PredictedTimes(shapes, predictor)
+    elif measured is not None and not way.measures:
+        times = ProportionalTimes(shapes, measured)
+    assert times is not None
 
     def make(correction: Correction) -> Planned:
-        first, then = correction.times(times), again and correction.times(again)
-        cost = correction.sharing(basis.sharing)
-        return plan_network(contents, basis.key, way, first, cost, basis.margin, then)
+        again = None if way.measures or measured is None else correction.times(measured)
+        cost = correction.sharing(sharing)
+        return plan_network(contents, key, way, correction.times(times), cost, margin, again)
 
     check = None
-    if basis.here is None or measured is None:
+    if here is None or measured is None:
         planned = make(Correction())
     else:
-        planned, check = plan_in_network(make, measured, basis.here.passes)
+        planned, check = plan_in_network(make, measured, here.passes)
     content = file_bytes(with_plan(contents, planned.plan))
     write_output(output, content, PBIT_FILE, inputs, replace_any)
     return PlanReport(
         path,
         output,
         planned,
-        explain(planned, is_predicted=basis.predictor is not None),
+        explain(planned, is_predicted=predictor is not None),
         0 if measured is None else measured.measurements,
         check,
-        basis.typical_error if measured is None else None,
+        typical_error if measured is None else None,
     )
-
-
-@dataclass(frozen=True)
-class _Basis:
-    """Where times and costs come from.
-
-    Args:
-        key: What the plan is kept under.
-        sharing: What meetings cost.
-        here: The network on this machine; None: nothing is measured.
-        predictor: Of times of parts; None: all are measured.
-        margin: What a plan must gain by these times.
-        typical_error: Of the predictor.
-    """
-
-    key: str
-    sharing: SharingCost
-    here: NetworkOnDevice | None
-    predictor: LatencyPredictor | None = None
-    margin: float = LEAST_MARGIN
-    typical_error: float | None = None
-
-
-def _measured_basis(path: Path, measure: bool | None, device: str, threads: int) -> _Basis:
-    """Without a profile."""
-    if measure is False:
-        raise InputError(
-            "predicting needs the cost models of a device",
-            where="profile",
-            hint="make them with `phonebit collect` and `phonebit train-predictor`, or measure",
-        )
-    here = NetworkOnDevice(path, device, threads)
-    return _Basis(here.plan_key, here.sharing_cost(), here)
-
-
-def _basis_of(
-    known: DeviceProfile,
-    path: Path,
-    way: Method,
-    measure: bool | None,
-    device: str,
-    threads: int,
-) -> _Basis:
-    """By a profile."""
-    count = threads or max(known.threads)
-    key, cost = known.key(count), known.sharing_cost(way.cost_models, count)
-    is_asked = way.measures or bool(measure)
-    here = None
-    if is_asked or (measure is None and _is_here(known, device)):
-        here = _network_here(path, key, device, count, is_asked)
-    if way.measures:
-        return _Basis(key, cost, here)
-    models = way.cost_models
-    predictor = known.predictor(models, count)
-    return _Basis(key, cost, here, predictor, known.margin(models), known.errors.get(models))
 
 
 def find_profile(device: str | Path) -> DeviceProfile:
@@ -225,30 +177,40 @@ def find_profile(device: str | Path) -> DeviceProfile:
     )
 
 
-def _is_here(profile: DeviceProfile, device: str) -> bool:
-    """Whether the profile's GPU may be this one; what a plan is kept under decides."""
-    try:
-        return opencl_device(device.partition("+")[0]).name == profile.device.gpu.name
-    except DeviceError:
-        return False
+def _network_to_measure(
+    path: Path, measure: bool | None, device: str, threads: int
+) -> NetworkOnDevice:
+    """Without a profile all is measured."""
+    if measure is False:
+        raise InputError(
+            "predicting needs the cost models of a device",
+            where="profile",
+            hint="make them with `phonebit collect` and `phonebit train-predictor`, or measure",
+        )
+    return NetworkOnDevice(path, device, threads)
 
 
 def _network_here(
-    path: Path, key: str, device: str, threads: int, is_asked: bool
+    profile: DeviceProfile, path: Path, measure: bool | None, device: str, threads: int
 ) -> NetworkOnDevice | None:
-    """A network to measure, if this is the device of the key."""
+    """A network to measure, if that is asked for, or where nothing is, this is the device."""
+    if measure is False:
+        return None
     try:
+        gpu = profile.device.gpu.name
+        if measure is None and opencl_device(device.partition("+")[0]).name != gpu:
+            return None  # what a plan is kept under decides, but takes longer
         here = NetworkOnDevice(path, device, threads)
-        if here.plan_key == key:
+        if here.plan_key == profile.key(threads):
             return here
         raise DeviceError(
             "the profile is of another device, driver or number of threads",
             where="--profile",
             expected=here.plan_key,
-            got=key,
+            got=profile.key(threads),
             hint="measure on that device, or plan without measuring",
         )
     except DeviceError:
-        if is_asked:
+        if measure:
             raise
         return None

@@ -77,8 +77,12 @@ class Correction:
             ]
             self.contention[side] = median(ratios) if ratios else 1.0
 
-    def slowness_of(self, parts: LayerParts, side: Processor) -> float:
-        """How many times as long as alone a part takes that no pass had."""
+    def of(self, parts: LayerParts, alone_us: tuple[float, float]) -> tuple[float, float]:
+        """The times of parts that no pass had."""
+        cpu, gpu = (alone_us[side] * self._slowness_of(parts, side) for side in Processor)
+        return cpu, gpu
+
+    def _slowness_of(self, parts: LayerParts, side: Processor) -> float:
         without = self.slowness.get((parts.layer, side, False), 1.0)
         if not _are_both(parts):
             return without
@@ -119,19 +123,11 @@ class CorrectedTimes:
 
     def microseconds(self, parts: Sequence[LayerParts]) -> list[tuple[float, float]]:
         """What ``PartTimes`` asks for."""
-        inside, slowness_of = self._correction.inside, self._correction.slowness_of
+        inside = self._correction.inside
         unknown = [entry for entry in parts if entry not in inside]
-        alone = (
-            dict(zip(unknown, self._alone.microseconds(unknown), strict=True)) if unknown else {}
-        )
-
-        def corrected(entry: LayerParts) -> tuple[float, float]:
-            if entry in inside:
-                return inside[entry]
-            cpu, gpu = (alone[entry][side] * slowness_of(entry, side) for side in Processor)
-            return cpu, gpu
-
-        return [corrected(entry) for entry in parts]
+        alone = self._alone.microseconds(unknown) if unknown else []
+        corrected = dict(zip(unknown, map(self._correction.of, unknown, alone), strict=True))
+        return [inside.get(entry) or corrected[entry] for entry in parts]
 
 
 @dataclass(frozen=True)
