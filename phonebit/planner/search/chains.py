@@ -6,11 +6,10 @@ rows near the cut are computed twice. CoDL (MobiSys '22), section 4.2 and algori
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from phonebit.planner.plan.execution_plan import OutputPart
-from phonebit.planner.search.methods import fraction_cut
 from phonebit.planner.search.network_graph import NetworkGraph, RowRange, extend
 from phonebit.planner.search.stage_costs import StageCosts
 from phonebit.planner.search.stages import LayerParts, Placement, Stage
@@ -69,33 +68,41 @@ def chain_ends(graph: NetworkGraph, begin: int) -> Iterator[int]:
             yield end
 
 
-def find_chains(
-    costs: StageCosts, head_tenths: Sequence[int | None], unchained_us: Sequence[float]
-) -> list[Stage]:
+def find_chains(costs: StageCosts, singles: Iterable[Stage]) -> list[Stage]:
     """Chains that gain against their layers one by one, found from the front.
 
     From a head the chain grows as long as another layer brings a gain; the share that gains most,
     of those around the head's own, wins, and the next head is the layer behind the chain. The gain
     counts from the head: the sum of what the layers cost one by one, less the chain's cost.
-    The GPU's best share of each layer's rows is given in tenths; None: it is not cut.
+    These costs, and a head's own share, are those of the best stages of single layers.
 
     Source: CoDL, algorithm 1.
     """
+    layers = costs.graph.layers
+    unchained_us = [float("inf")] * len(layers)
+    tenths: dict[int, int] = {}
+    for stage in singles:
+        unchained_us[stage.begin] = min(unchained_us[stage.begin], costs.alone_us(stage))
+        if stage.placement == Placement.ROWS:
+            tenths[stage.begin] = round(10 * stage.cut / layers[stage.begin].shape[0])
     chains: list[Stage] = []
     head = 0
-    while head < len(head_tenths):
-        best = _best_chain(costs, head, head_tenths[head], unchained_us)
+    while head < len(layers):
+        best = _best_chain(costs, head, tenths[head], unchained_us) if head in tenths else None
         if best is not None:
             chains.append(best)
         head = head + 1 if best is None else best.end
     return chains
 
 
+def fraction_cut(size: int, fraction: float) -> int:
+    """The cut nearest to a share of ``size``, so that both sides keep one at least."""
+    return min(max(round(size * fraction), 1), size - 1)
+
+
 def _best_chain(
-    costs: StageCosts, head: int, head_tenths: int | None, unchained_us: Sequence[float]
+    costs: StageCosts, head: int, head_tenths: int, unchained_us: Sequence[float]
 ) -> Stage | None:
-    if head_tenths is None:
-        return None
     best: Stage | None = None
     best_gain = 0.0
     for tenths in range(max(1, head_tenths - DELTA_TENTHS), min(9, head_tenths + DELTA_TENTHS) + 1):

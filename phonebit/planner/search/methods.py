@@ -1,14 +1,20 @@
-"""How each method may cut a layer: dimensions and positions."""
+"""What each method offers: layers on one processor, their best cuts, chains, branches."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from phonebit.errors import InputError
-from phonebit.planner.plan.execution_plan import WORD_CHANNELS
+from phonebit.planner.plan.execution_plan import WORD_CHANNELS, Processor
+from phonebit.planner.search.branches import branch_regions, branch_stages
+from phonebit.planner.search.chains import find_chains
 from phonebit.planner.search.network_graph import GraphLayer
-from phonebit.planner.search.stages import Placement
+from phonebit.planner.search.stage_costs import StageCosts
+from phonebit.planner.search.stages import Placement, Stage, cut_in_two, on_one
+
+CUTS: Final = (Placement.ROWS, Placement.CHANNELS)
 
 CHANNEL_GRAIN: Final = 8
 """Channels are cut at multiples of this, so that both processors write whole bytes of bits."""
@@ -66,27 +72,14 @@ class Method:
         return sorted(cut for cut in cuts if 0 < cut < size)
 
 
-_ROWS, _CHANNELS = Placement.ROWS, Placement.CHANNELS
 METHODS: Final = {
     method.name: method
     for method in (
-        Method("ulayer", (_CHANNELS,), percents=(25, 50, 75), branches=True),
-        Method("codl", (_ROWS, _CHANNELS), percents=tuple(range(10, 100, 10)), chains=True),
-        Method("finegrained", (_CHANNELS,)),
-        Method(
-            "combined",
-            (_ROWS, _CHANNELS),
-            chains=True,
-            branches=True,
-            predictor="finegrained",
-        ),
-        Method(
-            "search",
-            (_ROWS, _CHANNELS),
-            channel_step=CHANNEL_GRAIN,
-            branches=True,
-            measures=True,
-        ),
+        Method("ulayer", (Placement.CHANNELS,), percents=(25, 50, 75), branches=True),
+        Method("codl", CUTS, percents=tuple(range(10, 100, 10)), chains=True),
+        Method("finegrained", (Placement.CHANNELS,)),
+        Method("combined", CUTS, chains=True, branches=True, predictor="finegrained"),
+        Method("search", CUTS, channel_step=CHANNEL_GRAIN, branches=True, measures=True),
     )
 }
 """The ways to plan, by name: µLayer (EuroSys '19), sections 3.2 and 5; CoDL (MobiSys '22), section
@@ -102,6 +95,47 @@ def method_named(name: str) -> Method:
     return METHODS[name]
 
 
-def fraction_cut(size: int, fraction: float) -> int:
-    """The cut nearest to a share of ``size``, so that both sides keep one at least."""
-    return min(max(round(size * fraction), 1), size - 1)
+CutsOf = Mapping[tuple[int, Placement], Sequence[int]]
+"""Cuts of a layer along a dimension, ascending."""
+
+
+@dataclass
+class Candidates:
+    """What a plan may be made of, and the best stage of each layer along each dimension."""
+
+    stages: list[Stage]
+    best_cuts: dict[tuple[int, Placement], Stage]
+
+
+def method_cuts(layers: Sequence[GraphLayer], method: Method) -> CutsOf:
+    """All cuts that a method tries; see ``Method.cuts``."""
+    return {
+        (layer.index, dimension): cuts
+        for layer in layers
+        for dimension in CUTS
+        if (cuts := method.cuts(layer, dimension))
+    }
+
+
+def find_candidates(costs: StageCosts, method: Method, cuts: CutsOf) -> Candidates:
+    """Layers on either processor and with their best cuts; chains; branches."""
+    graph = costs.graph
+    best = {place: _best_cut(costs, place, of_layer) for place, of_layer in cuts.items()}
+    stages = []
+    for layer in graph.layers:
+        stages += [on_one(layer, side) for side in (Processor.GPU, Processor.CPU)]
+        stages += [best[layer.index, side] for side in CUTS if (layer.index, side) in best]
+    if method.chains:
+        stages += find_chains(costs, stages)
+    if method.branches:
+        for region in branch_regions(graph):
+            stages += branch_stages(costs, region)
+    return Candidates(stages, best)
+
+
+def _best_cut(costs: StageCosts, place: tuple[int, Placement], cuts: Sequence[int]) -> Stage:
+    """By the cost of the layer alone: CoDL, eq. 2; Fine-Grained, section 2."""
+    layer = costs.graph.layers[place[0]]
+    stages = [cut_in_two(layer, place[1], cut) for cut in cuts]
+    costs.part_times([stage.parts[0] for stage in stages])
+    return min(stages, key=costs.alone_us)

@@ -14,8 +14,13 @@ from phonebit.planner.plan.execution_plan import ExecutionPlan, Processor
 from phonebit.planner.plan.verify_plan import verify_plan
 from phonebit.planner.predict import SharingCost
 from phonebit.planner.predict.profile import LEAST_MARGIN
-from phonebit.planner.search.candidates import Candidates, CutsOf, find_candidates, method_cuts
-from phonebit.planner.search.methods import Method
+from phonebit.planner.search.methods import (
+    Candidates,
+    CutsOf,
+    Method,
+    find_candidates,
+    method_cuts,
+)
 from phonebit.planner.search.network_graph import NetworkGraph
 from phonebit.planner.search.part_times import PartTimes
 from phonebit.planner.search.stage_costs import StageCosts, State

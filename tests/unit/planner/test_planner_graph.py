@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from phonebit.format.contents import FileContents
 from phonebit.planner import OutputPart
 from phonebit.planner.search.branches import branch_regions, branch_stages
-from phonebit.planner.search.chains import chain_ends, chain_stage
-from phonebit.planner.search.methods import METHODS, fraction_cut
+from phonebit.planner.search.chains import chain_ends, chain_stage, fraction_cut
+from phonebit.planner.search.methods import METHODS
 from phonebit.planner.search.network_graph import NetworkGraph
 from phonebit.planner.search.stage_costs import StageCosts
 from phonebit.planner.search.stages import Placement

@@ -18,9 +18,8 @@ from phonebit.models.networks import converted
 from phonebit.planner import Processor, verify_plan
 from phonebit.planner.predict.profile import LEAST_MARGIN
 from phonebit.planner.search.branches import branch_regions, branch_stages
-from phonebit.planner.search.candidates import CUTS
-from phonebit.planner.search.chains import chain_ends, chain_stage
-from phonebit.planner.search.methods import METHODS, fraction_cut, method_named
+from phonebit.planner.search.chains import chain_ends, chain_stage, fraction_cut
+from phonebit.planner.search.methods import CUTS, METHODS, method_named
 from phonebit.planner.search.network_graph import NetworkGraph
 from phonebit.planner.search.planning import Planned, plan_network
 from phonebit.planner.search.stage_costs import StageCosts
