@@ -25,7 +25,7 @@ def chain_stage(graph: NetworkGraph, begin: int, end: int, cut: int) -> Stage | 
     """
     if any(not layer.can_cut_rows for layer in graph.layers[begin:end]):
         return None
-    gpu, cpu = graph.layers[end - 1].whole.cut(row=cut)
+    gpu, cpu = graph.layers[end - 1].geometry.whole.cut(row=cut)
     sides = [
         _rows_of_layers(graph, begin, end, (part.row_begin, part.row_end)) for part in (cpu, gpu)
     ]

@@ -66,11 +66,6 @@ class GraphLayer:
         return self.geometry.out_h, self.geometry.out_w, self.geometry.out_c
 
     @cached_property
-    def whole(self) -> OutputPart:
-        """All of its output."""
-        return self.geometry.whole
-
-    @cached_property
     def reads(self) -> frozenset[int]:
         """All tensors that it reads."""
         return frozenset(self.operands + self.step_tensors)

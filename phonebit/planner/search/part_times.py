@@ -35,19 +35,19 @@ class PredictedTimes:
         """What ``PartTimes`` asks for, of processors that do not disturb each other."""
         shape = self._shapes[parts[0].layer]
         cpu = [entry.cpu and entry.cpu.from_whole_word() for entry in parts]
-        sides = {Processor.CPU: cpu, Processor.GPU: [entry.gpu for entry in parts]}
-        for side, of_side in sides.items():
-            wanted = [part for part in dict.fromkeys(of_side) if part is not None]
-            new = [part for part in wanted if (shape, side, part) not in self._known]
-            if not new:
-                continue
-            times = self._predictor.microseconds_of(side, [(shape, part) for part in new])
-            self._known |= zip([(shape, side, part) for part in new], times.tolist(), strict=True)
-        cpu_us, gpu_us = (
-            [0.0 if part is None else self._known[shape, side, part] for part in of_side]
-            for side, of_side in sides.items()
-        )
+        cpu_us = self._times(shape, Processor.CPU, cpu)
+        gpu_us = self._times(shape, Processor.GPU, [entry.gpu for entry in parts])
         return list(zip(cpu_us, gpu_us, strict=True))
+
+    def _times(
+        self, shape: LayerShape, side: Processor, parts: Sequence[OutputPart | None]
+    ) -> list[float]:
+        keys = [None if part is None else (shape, side, part) for part in parts]
+        new = [key for key in dict.fromkeys(keys) if key and key not in self._known]
+        if new:
+            times = self._predictor.microseconds_of(side, [(shape, part) for _, _, part in new])
+            self._known |= zip(new, times.tolist(), strict=True)
+        return [self._known[key] if key else 0.0 for key in keys]
 
 
 class ProportionalTimes:

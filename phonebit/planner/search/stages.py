@@ -67,14 +67,14 @@ class Stage:
 
 def on_one(layer: GraphLayer, processor: Processor) -> Stage:
     """A layer as a whole on one processor."""
-    cpu, gpu = (layer.whole if side == processor else None for side in Processor)
+    cpu, gpu = (layer.geometry.whole if side == processor else None for side in Processor)
     return Stage(Placement[processor.name], (LayerParts(layer.index, cpu, gpu),))
 
 
 def cut_in_two(layer: GraphLayer, placement: Placement, cut: int) -> Stage:
     """A layer of which the GPU computes the rows or channels below a cut, the CPU the others."""
-    is_row = placement == Placement.ROWS
-    gpu, cpu = layer.whole.cut(row=cut) if is_row else layer.whole.cut(channel=cut)
+    is_row, whole = placement == Placement.ROWS, layer.geometry.whole
+    gpu, cpu = whole.cut(row=cut) if is_row else whole.cut(channel=cut)
     return Stage(placement, (LayerParts(layer.index, cpu, gpu),), cut)
 
 
