@@ -92,10 +92,9 @@ class EngineHere:
         for way in WAYS:
             try:
                 self._load(SYNC_LAYERS[0], self._plan.threads[0], way)
+                return way
             except DeviceError as error:
                 refusal = error
-            else:
-                return way
         raise DeviceError(f"the processors cannot work together: {refusal}")
 
     def _load(self, layer: LayerShape, threads: int, way: Way) -> tuple[_runtime.Network, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -43,7 +43,6 @@ class NetworkOnDevice:
         self._path, self._device = path, device
         self._options = EngineOptions(threads)
         self._engine = open_measuring_engine(path, device, self._options)
-        self._probe: NoiseProbe | None = None
         self._planned: dict[tuple[PlannedPart, ...], _runtime.Network] = {}
 
     @property
@@ -51,12 +50,10 @@ class NetworkOnDevice:
         """What its plans are kept under."""
         return self._engine.plan_key
 
-    @property
+    @cached_property
     def probe(self) -> NoiseProbe:
         """Tells whether the device is disturbed."""
-        if self._probe is None:
-            self._probe = NoiseProbe(*open_probe(self._device, self._options))
-        return self._probe
+        return NoiseProbe(*open_probe(self._device, self._options))
 
     def sharing_cost(self) -> SharingCost:
         """What a meeting costs, by the probe's layer; passes correct it."""
@@ -76,6 +73,7 @@ class NetworkOnDevice:
         def measure(
             layer: int, cpu: OutputPart | None, gpu: OutputPart | None
         ) -> tuple[float, float]:
+            progress(self._engine.layers[layer].name)
             at_work = [side for side in Processor if (cpu, gpu)[side] is not None]
 
             def once() -> LayerTimes:
@@ -84,8 +82,7 @@ class NetworkOnDevice:
             [times] = self.probe.measure_times(at_work, [once], TURNS)
             return times.cpu_us, times.gpu_us
 
-        names = [layer.name for layer in self._engine.layers]
-        return MeasuredTimes(shapes, measure, lambda layer: progress(names[layer]))
+        return MeasuredTimes(shapes, measure)
 
     def passes(self, plans: Sequence[ExecutionPlan]) -> list[PassTimes]:
         """Times of whole passes as planned, which take turns."""

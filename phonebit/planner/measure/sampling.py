@@ -8,6 +8,7 @@ asked for, so a collection can be made longer.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
@@ -50,10 +51,9 @@ WINDOWS: Final = (
 
 def sample_layers(seed: int = 0) -> Iterator[LayerShape]:
     """Layers without end."""
-    number = 0
     others = [name for name in FAMILIES if name not in FAMILY_CYCLE]
     samplers = {name: partial(_values, name) for name in others} | _FAMILIES
-    while True:
+    for number in itertools.count():
         rng = np.random.default_rng([seed, number])
         cycles, place = divmod(number, len(FAMILY_CYCLE) + OTHERS_A_CYCLE)
         turn = OTHERS_A_CYCLE * cycles + place - len(FAMILY_CYCLE)
@@ -62,7 +62,6 @@ def sample_layers(seed: int = 0) -> Iterator[LayerShape]:
         while not _is_moderate(layer):
             layer = samplers[name](rng)
         yield layer
-        number += 1
 
 
 def sample_cuts(layer: LayerShape, count: int, seed: int = 0) -> list[PartPair]:

@@ -26,10 +26,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-import numpy as np
-
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
-from phonebit.planner.predict.cost_sum import CostSum, Numbers, fit_cost_sum
+from phonebit.planner.predict.cost_sum import CostSum, Numbers, columns_of, fit_cost_sum
 from phonebit.planner.predict.features import Features, tile_of
 from phonebit.planner.predict.kernels import CHANNEL_BLOCK, Processors, cpu_kernel
 from phonebit.planner.predict.layer_shape import LayerShape
@@ -113,5 +111,4 @@ def fit_steps(inputs: Sequence[Features], times: Numbers) -> CostSum:
     taken = {name for steps in inputs for name, count in steps.items() if count}
     has_sizes = len(inputs) >= FEWEST_FOR_SIZES
     names = sorted(name for name in taken if has_sizes or BY not in name)
-    columns = {name: np.array([steps.get(name, 0.0) for steps in inputs]) for name in names}
-    return fit_cost_sum(columns, times, tuple((name,) for name in names))
+    return fit_cost_sum(columns_of(inputs, names), times, tuple((name,) for name in names))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -57,8 +57,7 @@ class CostSum:
     def microseconds(self, inputs: Sequence[Features]) -> Numbers:
         """See ``Model``; what a part does not have costs nothing."""
         names = {name for term in self.terms for name in term}
-        columns = {name: np.array([of.get(name, 0.0) for of in inputs]) for name in names}
-        times: Numbers = np.exp(self.logarithms(columns))
+        times: Numbers = np.exp(self.logarithms(columns_of(inputs, names)))
         return times
 
 
@@ -92,6 +91,6 @@ def fit_cost_sum(columns: Columns, times: Numbers, terms: Terms) -> CostSum:
     return CostSum(terms, tuple(float(cost) for cost in costs / scale), least_us)
 
 
-def columns_of(inputs: Sequence[Features], names: Sequence[str]) -> dict[str, Numbers]:
-    """The named features of some parts."""
-    return {name: np.array([values[name] for values in inputs], np.float64) for name in names}
+def columns_of(inputs: Sequence[Features], names: Iterable[str]) -> dict[str, Numbers]:
+    """The named features of some parts; 0 of what a part does not have."""
+    return {name: np.array([of.get(name, 0.0) for of in inputs], np.float64) for name in names}

@@ -72,15 +72,14 @@ class CorrectedTrend:
 
     def microseconds(self, inputs: Sequence[Features]) -> Numbers:
         """See ``Model``."""
-        try:
-            columns = columns_of(inputs, self.features)
-        except KeyError as error:
+        if unknown := sorted(set(self.features).difference(inputs[0])):
             raise InputError(
                 "trees look at other features than this version computes",
                 where="profile",
-                got=str(error),
+                got=", ".join(unknown),
                 hint="train it again with `phonebit train-predictor`",
-            ) from None
+            )
+        columns = columns_of(inputs, self.features)
         seen = np.stack(list(columns.values()), axis=1)
         times: Numbers = np.exp(self.trend.logarithms(columns) + self.trees.predict(seen))
         return times

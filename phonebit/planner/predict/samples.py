@@ -226,10 +226,8 @@ def least_of_rounds(parts: Iterable[PartSample]) -> list[PartSample]:
     """
     least: dict[object, PartSample] = {}
     for part in parts:
-        known = least.get(part.key)
-        if known is None:
-            least[part.key] = part
-        else:
+        known = least.setdefault(part.key, part)
+        if known is not part:
             us, rounds = min(known.us, part.us), known.rounds + part.rounds
             least[part.key] = replace(known, us=us, rounds=rounds)
     return list(least.values())

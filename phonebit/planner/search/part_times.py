@@ -91,15 +91,9 @@ for a processor without a part."""
 class MeasuredTimes:
     """What the device says; layers of one shape are measured once."""
 
-    def __init__(
-        self,
-        shapes: Sequence[LayerShape],
-        measure: Measure,
-        report: Callable[[int], None] = lambda layer: None,
-    ) -> None:
+    def __init__(self, shapes: Sequence[LayerShape], measure: Measure) -> None:
         self._shapes = shapes
         self._measure = measure
-        self._report = report
         self._known: dict[object, tuple[float, float]] = {}
 
     @property
@@ -114,6 +108,5 @@ class MeasuredTimes:
     def _of(self, entry: LayerParts) -> tuple[float, float]:
         key = self._shapes[entry.layer], entry.cpu, entry.gpu
         if key not in self._known:
-            self._report(entry.layer)
             self._known[key] = self._measure(entry.layer, entry.cpu, entry.gpu)
         return self._known[key]
