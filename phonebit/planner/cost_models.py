@@ -12,7 +12,7 @@ from phonebit.devices.runtime import usable_cores
 from phonebit.devices.tuning_store import stored_tuning
 from phonebit.errors import InputError
 from phonebit.output_files import check_output
-from phonebit.planner.measure.collect import CollectionReport, Progress, collect_here
+from phonebit.planner.measure.collect import CollectionReport, EngineHere, Progress, carry_out
 from phonebit.planner.measure.engines import (
     device_facts,
     gpu_facts,
@@ -65,7 +65,8 @@ def collect(
     check_output(samples, SAMPLES_FILE)
     wanted = wanted or CollectionPlan()
     facts = facts_here(device, wanted.threads)
-    return collect_here(Path(samples), facts, wanted, open_engine, progress)
+    here = EngineHere(open_engine, wanted)
+    return carry_out(Path(samples), facts, wanted, here.way, here.measure, progress)
 
 
 def facts_here(device: str, threads: tuple[int, ...]) -> DeviceFacts:

@@ -10,7 +10,7 @@ from typing import Any
 from phonebit.errors import DeviceError
 from phonebit.format.reader import read_contents
 from phonebit.planner import OutputPart, Processor
-from phonebit.planner.measure.collect import collect_here
+from phonebit.planner.measure.collect import CollectionReport, EngineHere, carry_out
 from phonebit.planner.measure.orders import CollectionPlan, Way
 from phonebit.planner.predict import LayerShape
 from phonebit.planner.predict.kernels import (
@@ -153,6 +153,14 @@ class MadeUpDevice:
         if self.opened >= self.fails_from:
             raise KeyboardInterrupt
         return MadeUpEngine(path, threads, self.law, way)
+
+
+def collect_here(
+    path: Path, device: DeviceFacts, plan: CollectionPlan, open_engine: MadeUpDevice
+) -> CollectionReport:
+    """A collection by an engine as ``phonebit.collect`` takes it."""
+    here = EngineHere(open_engine, plan)
+    return carry_out(path, device, plan, here.way, here.measure)
 
 
 def made_up_samples(path: Path, law: Law, layers: int, threads: tuple[int, ...] = (1,)) -> Samples:

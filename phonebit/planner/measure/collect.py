@@ -67,10 +67,9 @@ class CollectionReport:
 class EngineHere:
     """The engine of this machine, with the cheapest way of sharing that it has."""
 
-    def __init__(self, open_engine: OpenEngine, plan: CollectionPlan, file: Path) -> None:
+    def __init__(self, open_engine: OpenEngine, plan: CollectionPlan) -> None:
         self._open_engine = open_engine
         self._plan = plan
-        self._file = file
         self._probes: dict[int, NoiseProbe] = {}
         self.way = self._cheapest_way()
 
@@ -99,32 +98,15 @@ class EngineHere:
 
     def _load(self, layer: LayerShape, threads: int, way: Way) -> tuple[_runtime.Network, int]:
         contents, index = layer_file(layer, self._plan.seed)
-        # The runtime maps the file: one that is in use is replaced, never changed.
-        self._file.unlink(missing_ok=True)
-        self._file.write_bytes(file_bytes(contents))
-        return self._open_engine(self._file, threads, way), index
+        with tempfile.TemporaryDirectory(prefix="phonebit-collect-") as folder:
+            file = Path(folder) / "layer.pbit"
+            file.write_bytes(file_bytes(contents))
+            return self._open_engine(file, threads, way), index
 
 
 def _choice(engine: _runtime.Network, index: int, gpu: OutputPart | None) -> str:
     launches = [] if gpu is None else engine.dispatch(index, gpu)
     return str(launches[-1]["choice"]) if launches else "none"
-
-
-def collect_here(
-    path: Path,
-    device: DeviceFacts,
-    plan: CollectionPlan,
-    open_engine: OpenEngine,
-    progress: Progress = lambda _text: None,
-) -> CollectionReport:
-    """Measures layers here and appends what it finds to a file, layer by layer.
-
-    Layers that the file has already are not measured again, so that an interrupted collection goes
-    on where it stopped.
-    """
-    with tempfile.TemporaryDirectory(prefix="phonebit-collect-") as folder:
-        here = EngineHere(open_engine, plan, Path(folder) / "layer.pbit")
-        return carry_out(path, device, plan, here.way, here.measure, progress)
 
 
 def carry_out(
@@ -135,7 +117,11 @@ def carry_out(
     measure: Callable[[Order], Measurement | None],
     progress: Progress = lambda _text: None,
 ) -> CollectionReport:
-    """The same with anyone who measures; who has not carried out an order yet answers None."""
+    """Has orders carried out, and appends what is found to a file, one by one.
+
+    Those of which the file has the samples already are left out, so that an interrupted collection
+    goes on where it stopped. Who measures answers None if an order has not been carried out yet.
+    """
     before = begin_samples(path, device)
     known: Counter[object] = Counter(sample.key for sample in before.handovers)
     known.update({sample.key: sample.rounds for sample in before.parts})

@@ -108,7 +108,7 @@ def explain(planned: Planned, *, is_predicted: bool) -> list[LayerChoice]:
 
 def _times(planned: Planned, costs: StageCosts, parts: LayerParts) -> LayerTimes:
     def cut_time(dimension: Placement) -> CutTime | None:
-        best = planned.candidates.best_cuts.get((parts.layer, dimension))
+        best = planned.best_cuts.get((parts.layer, dimension))
         return None if best is None else CutTime(best.cut, costs.alone_us(best))
 
     return LayerTimes(

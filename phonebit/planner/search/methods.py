@@ -10,7 +10,7 @@ from phonebit.errors import InputError
 from phonebit.planner.plan.execution_plan import WORD_CHANNELS, Processor
 from phonebit.planner.search.branches import branch_regions, branch_stages
 from phonebit.planner.search.chains import find_chains
-from phonebit.planner.search.network_graph import GraphLayer
+from phonebit.planner.search.network_graph import GraphLayer, NetworkGraph
 from phonebit.planner.search.stage_costs import StageCosts
 from phonebit.planner.search.stages import Placement, Stage, cut_in_two, on_one
 
@@ -97,14 +97,8 @@ def method_named(name: str) -> Method:
 
 CutsOf = Mapping[tuple[int, Placement], Sequence[int]]
 """Cuts of a layer along a dimension, ascending."""
-
-
-@dataclass
-class Candidates:
-    """What a plan may be made of, and the best stage of each layer along each dimension."""
-
-    stages: list[Stage]
-    best_cuts: dict[tuple[int, Placement], Stage]
+BestCuts = Mapping[tuple[int, Placement], Stage]
+"""The best of them."""
 
 
 def method_cuts(layers: Sequence[GraphLayer], method: Method) -> CutsOf:
@@ -117,25 +111,29 @@ def method_cuts(layers: Sequence[GraphLayer], method: Method) -> CutsOf:
     }
 
 
-def find_candidates(costs: StageCosts, method: Method, cuts: CutsOf) -> Candidates:
-    """Layers on either processor and with their best cuts; chains; branches."""
-    graph = costs.graph
-    best = {place: _best_cut(costs, place, of_layer) for place, of_layer in cuts.items()}
+def best_cuts(costs: StageCosts, cuts: CutsOf) -> BestCuts:
+    """By the cost of the layer alone: CoDL, eq. 2; Fine-Grained, section 2."""
+    best = {}
+    for (layer, dimension), places in cuts.items():
+        stages = [cut_in_two(costs.graph.layers[layer], dimension, cut) for cut in places]
+        costs.part_times([stage.parts[0] for stage in stages])
+        best[layer, dimension] = min(stages, key=costs.alone_us)
+    return best
+
+
+def single_layers(graph: NetworkGraph, best: BestCuts) -> list[Stage]:
+    """Stages of one layer: on either processor, and its best cuts."""
     stages = []
     for layer in graph.layers:
         stages += [on_one(layer, side) for side in (Processor.GPU, Processor.CPU)]
         stages += [best[layer.index, side] for side in CUTS if (layer.index, side) in best]
-    if method.chains:
-        stages += find_chains(costs, stages)
+    return stages
+
+
+def several_layers(costs: StageCosts, method: Method, singles: Sequence[Stage]) -> list[Stage]:
+    """A method's chains and branches."""
+    stages = find_chains(costs, singles) if method.chains else []
     if method.branches:
-        for region in branch_regions(graph):
+        for region in branch_regions(costs.graph):
             stages += branch_stages(costs, region)
-    return Candidates(stages, best)
-
-
-def _best_cut(costs: StageCosts, place: tuple[int, Placement], cuts: Sequence[int]) -> Stage:
-    """By the cost of the layer alone: CoDL, eq. 2; Fine-Grained, section 2."""
-    layer = costs.graph.layers[place[0]]
-    stages = [cut_in_two(layer, place[1], cut) for cut in cuts]
-    costs.part_times([stage.parts[0] for stage in stages])
-    return min(stages, key=costs.alone_us)
+    return stages

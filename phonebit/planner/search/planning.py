@@ -15,11 +15,13 @@ from phonebit.planner.plan.verify_plan import verify_plan
 from phonebit.planner.predict import SharingCost
 from phonebit.planner.predict.profile import LEAST_MARGIN
 from phonebit.planner.search.methods import (
-    Candidates,
+    BestCuts,
     CutsOf,
     Method,
-    find_candidates,
+    best_cuts,
     method_cuts,
+    several_layers,
+    single_layers,
 )
 from phonebit.planner.search.network_graph import NetworkGraph
 from phonebit.planner.search.part_times import PartTimes
@@ -83,7 +85,7 @@ class Planned:
     Args:
         costs: By which it was chosen: measured, if measurements were given.
         predicted: By which it was first chosen; the same object where nothing was measured.
-        candidates: What it was chosen from, by ``costs``.
+        best_cuts: Of each layer, by ``costs``; some of those that it was chosen from.
         home: The processor that is faster for the whole network.
         home_us: Microseconds of the network there.
         total_us: Microseconds of the plan, by ``costs``.
@@ -93,7 +95,7 @@ class Planned:
     stages: tuple[Stage, ...]
     costs: StageCosts
     predicted: StageCosts
-    candidates: Candidates
+    best_cuts: BestCuts
     home: Processor
     home_us: float
     total_us: float
@@ -161,17 +163,15 @@ def plan_network(
             hint="run it on one of them: device='cpu' or device='gpu'",
         )
     predicted = StageCosts(graph, times, sharing)
-    candidates = find_candidates(predicted, method, cuts)
-    stages = _choose(predicted, candidates, margin)
+    best = best_cuts(predicted, cuts)
+    singles = single_layers(graph, best)
+    stages = _choose(predicted, singles + several_layers(predicted, method, singles), margin)
     costs = predicted
     if measured is not None:
-        costs = StageCosts(graph, measured, sharing)
-        nearby = _nearby(cuts, candidates)
-        candidates = find_candidates(costs, replace(method, chains=False, branches=False), nearby)
-        several = (Placement.CHAIN, Placement.BRANCHES)
-        candidates.stages.extend(stage for stage in stages if stage.placement in several)
-        margin = LEAST_MARGIN
-        stages = _choose(costs, candidates, margin)
+        costs, margin = StageCosts(graph, measured, sharing), LEAST_MARGIN
+        best = best_cuts(costs, _nearby(cuts, best))
+        several = [of for of in stages if of.placement in (Placement.CHAIN, Placement.BRANCHES)]
+        stages = _choose(costs, single_layers(graph, best) + several, margin)
     home = _home(costs)
     at_home = costs.single_processor(home)
     home_us, total_us = costs.total_us(at_home), costs.total_us(stages)
@@ -179,7 +179,7 @@ def plan_network(
         stages, total_us = at_home, home_us
     plan = as_plan(stages, device, method.name, total_us / 1000)
     verify_plan(contents, plan)
-    return Planned(plan, tuple(stages), costs, predicted, candidates, home, home_us, total_us)
+    return Planned(plan, tuple(stages), costs, predicted, best, home, home_us, total_us)
 
 
 def _home(costs: StageCosts) -> Processor:
@@ -188,20 +188,20 @@ def _home(costs: StageCosts) -> Processor:
     return min(sides, key=lambda side: costs.total_us(costs.single_processor(side)))
 
 
-def _choose(costs: StageCosts, candidates: Candidates, margin: float) -> list[Stage]:
+def _choose(costs: StageCosts, candidates: Iterable[Stage], margin: float) -> list[Stage]:
     home = _home(costs)
 
     def needed_us(stage: Stage) -> float:
         """What a stage away from home has to gain."""
         return 0.0 if stage.processor == home else margin * costs.better_single_us(stage)
 
-    return best_stages(costs, candidates.stages, needed_us)
+    return best_stages(costs, candidates, needed_us)
 
 
-def _nearby(cuts: CutsOf, candidates: Candidates) -> CutsOf:
+def _nearby(cuts: CutsOf, best: BestCuts) -> CutsOf:
     """The cuts that are worth a measurement: the best one, and those beside it."""
     nearby = {}
     for place, of_layer in cuts.items():
-        at = list(of_layer).index(candidates.best_cuts[place].cut)
+        at = list(of_layer).index(best[place].cut)
         nearby[place] = of_layer[max(0, at - NEARBY) : at + NEARBY + 1]
     return nearby

@@ -17,14 +17,13 @@ from phonebit.devices.tuning_store import store_tuning
 from phonebit.errors import DeviceError, InputError
 from phonebit.planner import OutputPart, Processor, cost_models
 from phonebit.planner.measure import engines
-from phonebit.planner.measure.collect import collect_here
 from phonebit.planner.measure.engines import PROBE
 from phonebit.planner.measure.orders import WAYS, CollectionPlan, Way
 from phonebit.planner.measure.sampling import sample_cuts
 from phonebit.planner.predict.profile import read_profile
 from phonebit.planner.predict.samples import LEAST_US, PartSample, begin_samples, read_samples
 from support.cli_process import Cli
-from support.made_up_device import FACTS, TUNING, MadeUpDevice, made_up_samples, spiked
+from support.made_up_device import FACTS, TUNING, MadeUpDevice, collect_here, made_up_samples, spiked
 
 PLAN = CollectionPlan(12, (1, 2), cuts=2, turns=1, rounds=1)
 

@@ -52,7 +52,7 @@ def test_alternatives_are_the_costs_that_the_planner_compared(chained: Planned) 
     assert choice.measured is None
     cpu_us, gpu_us = (of_side[2] for of_side in chained.costs.single_us.values())
     assert (choice.predicted.cpu_us, choice.predicted.gpu_us) == (cpu_us, gpu_us)
-    stage = chained.candidates.best_cuts[2, Placement.ROWS]
+    stage = chained.best_cuts[2, Placement.ROWS]
     assert choice.predicted.rows is not None
     assert (choice.predicted.rows.cut, choice.predicted.rows.us) == (
         stage.cut,

@@ -14,7 +14,6 @@ import pytest
 from phonebit.errors import InputError
 from phonebit.planner import OutputPart, Processor
 from phonebit.planner.json_records import MOST_ARRAY_BYTES, from_record, to_record
-from phonebit.planner.measure.collect import collect_here
 from phonebit.planner.measure.orders import CollectionPlan, Way
 from phonebit.planner.predict import LayerShape, SharingCost
 from phonebit.planner.predict.codl import steps_of
@@ -44,6 +43,7 @@ from support.made_up_device import (
     US_PER_BYTE,
     Law,
     MadeUpDevice,
+    collect_here,
     made_up_samples,
     proportional,
     spiked,
