@@ -58,7 +58,7 @@ class PhoneGpu:
         """As kernel selection sees it, with the built-in tuning table."""
         mhz = round(self.clock_mhz)
         facts = (self.name, self.vendor, self.family, "", self.units, mhz, LOCAL_BYTES, True)
-        return GpuFacts(*facts, tuple(GpuFacts(*facts).fitting_lines("")))
+        return GpuFacts(*facts).with_tuning("")
 
 
 @dataclass(frozen=True)

@@ -42,12 +42,7 @@ def gpu_facts(device: _runtime.OpenClDevice, tuning: str) -> GpuFacts:
         device.local_bytes,
         bool(device.capabilities["images"]),
     )
-    return with_tuning(facts, tuning)
-
-
-def with_tuning(gpu: GpuFacts, tuning: str) -> GpuFacts:
-    """A GPU with the lines of tuning tables that fit it."""
-    return replace(gpu, tuning=tuple(gpu.fitting_lines(tuning)))
+    return facts.with_tuning(tuning)
 
 
 def device_facts(

@@ -19,7 +19,7 @@ from phonebit.format.writer import PBIT_FILE, file_bytes
 from phonebit.output_files import FileKind, check_output, write_output
 from phonebit.planner.json_records import from_record, read_lines, to_record
 from phonebit.planner.measure.collect import CollectionReport, carry_out
-from phonebit.planner.measure.engines import PROBE, device_facts, with_tuning
+from phonebit.planner.measure.engines import PROBE, device_facts
 from phonebit.planner.measure.measuring import (
     CPU_PART,
     GPU_PART,
@@ -218,7 +218,7 @@ def _read_results(
 def _head(record: dict[str, Any], identity: str) -> tuple[DeviceFacts, Way]:
     if record["orders"] != identity:
         raise ValueError(f"orders '{record['orders']}', where '{identity}' was expected")
-    gpu, cpu = with_tuning(from_record(GpuFacts, record["gpu"], "gpu"), tuning=""), record["cpu"]
+    gpu, cpu = from_record(GpuFacts, record["gpu"], "gpu").with_tuning(""), record["cpu"]
     keys = {int(threads): str(key) for threads, key in record["keys"].items()}
     kernel = str(cpu["probe_kernel"])
     device = device_facts(gpu, str(cpu["isa"]), int(cpu["cores"]), kernel, keys)

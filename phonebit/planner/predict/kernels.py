@@ -7,7 +7,7 @@ The rules are those that the runtime itself follows, in C++ (``cpu_backend/selec
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import prod
 from typing import Any, Final, NamedTuple
@@ -77,11 +77,10 @@ class GpuFacts:
     refused: tuple[str, ...] = ()
     refused_for_cuts: tuple[str, ...] = ()
 
-    def fitting_lines(self, tuning: str) -> list[str]:
-        """The lines of tuning tables that fit it: of ``tuning``, then of the built-in table."""
-        lines: list[str]
-        lines = self._kernels(f"{tuning}\n{_runtime.built_in_tuning_table()}").tuning_lines()
-        return lines
+    def with_tuning(self, tuning: str) -> GpuFacts:
+        """The same with the lines of tables that fit: of ``tuning``, then of the built-in one."""
+        table = f"{tuning}\n{_runtime.built_in_tuning_table()}"
+        return replace(self, tuning=tuple(self._kernels(table).tuning_lines()))
 
     @cached_property
     def kernels(self) -> Any:

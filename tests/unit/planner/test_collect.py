@@ -23,7 +23,14 @@ from phonebit.planner.measure.sampling import sample_cuts
 from phonebit.planner.predict.profile import read_profile
 from phonebit.planner.predict.samples import LEAST_US, PartSample, begin_samples, read_samples
 from support.cli_process import Cli
-from support.made_up_device import FACTS, TUNING, MadeUpDevice, collect_here, made_up_samples, spiked
+from support.made_up_device import (
+    FACTS,
+    TUNING,
+    MadeUpDevice,
+    collect_here,
+    made_up_samples,
+    spiked,
+)
 
 PLAN = CollectionPlan(12, (1, 2), cuts=2, turns=1, rounds=1)
 

@@ -67,18 +67,18 @@ def test_the_most_specific_line_of_a_table_serves() -> None:
     ]
     text = "# comment\n" + "\n".join(lines)
     h200 = replace(FACTS.gpu, vendor="nvidia", family="hopper", name="H 200")
-    assert h200.fitting_lines(text)[: len(lines)] == lines
+    assert list(h200.with_tuning(text).tuning[: len(lines)]) == lines
     found = kernels_of(replace(h200, tuning=tuple(lines)), CONV)
     assert found[:3] == ["bconv2d_tiled", "bconv2d_byte", "bconv2d_tiled"]
     mali = replace(FACTS.gpu, vendor="arm", family="valhall", name="Mali")
-    assert lines[2] not in mali.fitting_lines(text)
+    assert lines[2] not in mali.with_tuning(text).tuning
     with pytest.raises(InputError, match="tuning lines:1"):
-        mali.fitting_lines("binary_conv2d * *")
+        mali.with_tuning("binary_conv2d * *")
 
 
 def test_tensor_cores_serve_where_they_are() -> None:
     hopper = replace(FACTS.gpu, vendor="nvidia", family="hopper", name="NVIDIA H200")
-    hopper = replace(hopper, tuning=tuple(hopper.fitting_lines("")))
+    hopper = hopper.with_tuning("")
     assert kernels_of(hopper, CONV)[0] == "bconv2d_mma"
     assert kernels_of(replace(hopper, family="turing"), CONV)[0] == "bconv2d_tiled"
     assert kernels_of(hopper, DENSE)[0] == "bgemv"

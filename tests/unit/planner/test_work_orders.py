@@ -11,7 +11,6 @@ import pytest
 
 from phonebit.errors import DeviceError, InputError
 from phonebit.planner.json_records import to_record
-from phonebit.planner.measure.engines import with_tuning
 from phonebit.planner.measure.orders import CollectionPlan, Way, make_orders
 from phonebit.planner.measure.work_orders import (
     ORDERS_FILE,
@@ -25,7 +24,7 @@ from support.cli_process import Cli
 from support.made_up_device import FACTS, MadeUpDevice, collect_here
 
 PLAN = CollectionPlan(8, (1, 2), cuts=2, turns=3, rounds=2)
-DEVICE = replace(FACTS, gpu=with_tuning(FACTS.gpu, ""))
+DEVICE = replace(FACTS, gpu=FACTS.gpu.with_tuning(""))
 """As a phone has no tuning of its own."""
 
 
