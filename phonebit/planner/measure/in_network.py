@@ -67,7 +67,7 @@ class Correction:
             self.inside[parts] = inside
             for side in Processor:
                 if inside[side] > 0 and 0 < alone_us[side] < math.inf:
-                    key = parts.layer, side, _are_both(parts)
+                    key = parts.layer, side, len(parts.sides) == 2
                     self.slowness[key] = inside[side] / alone_us[side]
         for side in Processor:
             ratios = [
@@ -84,7 +84,7 @@ class Correction:
 
     def _slowness_of(self, parts: LayerParts, side: Processor) -> float:
         without = self.slowness.get((parts.layer, side, False), 1.0)
-        if not _are_both(parts):
+        if len(parts.sides) < 2:
             return without
         return self.slowness.get((parts.layer, side, True), without * self.contention[side])
 
@@ -108,10 +108,6 @@ def exchange_us(stages: Iterable[Stage], found: PassTimes) -> float:
         layers = slice(stage.begin, stage.end)
         work_us += max(sum(found.cpu_us[layers]), sum(found.gpu_us[layers]))
     return found.total_us - work_us
-
-
-def _are_both(parts: LayerParts) -> bool:
-    return parts.cpu is not None and parts.gpu is not None
 
 
 class CorrectedTimes:

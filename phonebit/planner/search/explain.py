@@ -67,14 +67,9 @@ class LayerChoice:
     @property
     def text(self) -> str:
         """``gpu``, ``gpu rows 0:20, cpu rows 20:56``, ``branch on cpu``."""
-        sides = [
-            f"{side.name.lower()} {part.text(self.shape)}".rstrip()
-            for side in (Processor.GPU, Processor.CPU)
-            if (part := self.parts.of(side)) is not None
-        ]
-        if self.placement == Placement.BRANCHES:
-            return f"branch on {sides[0]}"
-        return ", ".join(sides)
+        texts = (f"{side.name.lower()} {part.text(self.shape)}" for side, part in self.parts.sides)
+        text = ", ".join(map(str.rstrip, texts))
+        return f"branch on {text}" if self.placement == Placement.BRANCHES else text
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form; parts as [row_begin, row_end, channel_begin, channel_end]."""

@@ -113,15 +113,8 @@ class Planned:
     def at_home(self, home: Processor) -> Planned:
         """All layers on one processor instead."""
         stages = self.costs.single_processor(home)
-        us = self.costs.total_us(stages)
-        return replace(
-            self,
-            plan=self.plan_of(stages),
-            stages=tuple(stages),
-            home=home,
-            home_us=us,
-            total_us=us,
-        )
+        plan, us = self.plan_of(stages), self.costs.total_us(stages)
+        return replace(self, plan=plan, stages=tuple(stages), home=home, home_us=us, total_us=us)
 
 
 def plan_network(

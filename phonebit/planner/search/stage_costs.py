@@ -207,17 +207,14 @@ class StageCosts:
     def _use(self, stage: Stage) -> _Use:
         if stage in self._uses:
             return self._uses[stage]
-        cpu: dict[int, RowRange] = {}
-        gpu: dict[int, RowRange] = {}
+        reads: dict[Processor, dict[int, RowRange]] = {side: {} for side in Processor}
         written = []
         for entry in stage.parts:
             layer = self.graph.layers[entry.layer]
-            for reads, part in ((cpu, entry.cpu), (gpu, entry.gpu)):
-                if part is None:
-                    continue
+            for side, part in entry.sides:
                 for tensor, rows in self.graph.rows_read(layer, (part.row_begin, part.row_end)):
                     if self.graph.writer.get(tensor, -1) < stage.begin:
-                        extend(reads, tensor, rows)
+                        extend(reads[side], tensor, rows)
             for tensor in layer.outputs:
                 if self.graph.last_reader.get(tensor, -1) >= stage.end:
                     of_tensor = self.graph.tensors[tensor]
@@ -226,5 +223,5 @@ class StageCosts:
                         for part in (entry.gpu, entry.cpu)
                     )
                     written.append((tensor, Holding(for_cpu, for_gpu)))
-        self._uses[stage] = _Use(cpu, gpu, tuple(written))
+        self._uses[stage] = _Use(reads[Processor.CPU], reads[Processor.GPU], tuple(written))
         return self._uses[stage]

@@ -30,9 +30,11 @@ class LayerParts:
     cpu: OutputPart | None
     gpu: OutputPart | None
 
-    def of(self, processor: Processor) -> OutputPart | None:
-        """A processor's part."""
-        return self.cpu if processor == Processor.CPU else self.gpu
+    @property
+    def sides(self) -> list[tuple[Processor, OutputPart]]:
+        """The parts that there are, the GPU's first."""
+        both = (Processor.GPU, self.gpu), (Processor.CPU, self.cpu)
+        return [(side, part) for side, part in both if part is not None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,10 +85,9 @@ def as_plan(
 ) -> ExecutionPlan:
     """Stages as the plan that files hold."""
     planned = [
-        PlannedPart(number, processor, parts.layer, part)
+        PlannedPart(number, side, parts.layer, part)
         for number, stage in enumerate(stages)
         for parts in stage.parts
-        for processor in (Processor.GPU, Processor.CPU)
-        if (part := parts.of(processor)) is not None
+        for side, part in parts.sides
     ]
     return ExecutionPlan(device, method, predicted_ms, tuple(planned))

@@ -188,11 +188,10 @@ class Executor:
         self.rows: dict[Processor, dict[int, set[int]]] = {CPU: {}, GPU: {}}
         for number, stage in enumerate(stages):
             for entry in stage.parts:
-                for side in Processor:
-                    if (part := entry.of(side)) is not None:
-                        for tensor in graph.layers[entry.layer].outputs:
-                            self.written[side][tensor] = part
-                            self.stage_of[tensor] = number
+                for side, part in entry.sides:
+                    for tensor in graph.layers[entry.layer].outputs:
+                        self.written[side][tensor] = part
+                        self.stage_of[tensor] = number
         for number in range(len(stages)):
             for side in Processor:
                 for tensor, read in self.reads(number, side):
@@ -207,7 +206,7 @@ class Executor:
     def reads(self, number: int, side: Processor) -> Iterator[tuple[int, range]]:
         """Rows of tensors of earlier stages."""
         for entry in self.stages[number].parts:
-            part = entry.of(side)
+            part = dict(entry.sides).get(side)
             if part is None:
                 continue
             rows = (part.row_begin, part.row_end)
