@@ -50,24 +50,21 @@ class Prediction:
     measured_us: NDArray[np.float64]
     predicted_us: NDArray[np.float64]
 
+    @property
+    def errors(self) -> NDArray[np.float64]:
+        """|predicted - measured| / measured."""
+        relative: NDArray[np.float64] = np.abs(self.predicted_us / self.measured_us - 1)
+        return relative
+
     def accuracies(self) -> list[Accuracy]:
         """For all samples together, then for each family."""
-        all_errors = np.abs(self.predicted_us / self.measured_us - 1)
+        who = self.predictor, self.processor.name.lower(), self.threads
         accuracies = []
         for family in ("all", *sorted(set(self.families))):
-            errors = all_errors[[family in ("all", name) for name in self.families]]
-            accuracies.append(
-                Accuracy(
-                    self.predictor,
-                    self.processor.name.lower(),
-                    self.threads,
-                    family,
-                    len(errors),
-                    float(errors.mean()),
-                    float(np.median(errors)),
-                    float((errors <= 0.1).mean()),
-                )
-            )
+            errors = self.errors[[family in ("all", name) for name in self.families]]
+            mape, median_error = float(errors.mean()), float(np.median(errors))
+            within_10 = float((errors <= 0.1).mean())
+            accuracies.append(Accuracy(*who, family, len(errors), mape, median_error, within_10))
         return accuracies
 
 
@@ -95,6 +92,5 @@ def typical_errors(predictions: Iterable[Prediction]) -> dict[str, float]:
     errors: dict[str, list[NDArray[np.float64]]] = {}
     for prediction in predictions:
         if prediction.predictor in METHODS:
-            relative = np.abs(prediction.predicted_us / prediction.measured_us - 1)
-            errors.setdefault(prediction.predictor, []).append(relative)
+            errors.setdefault(prediction.predictor, []).append(prediction.errors)
     return {method: float(np.median(np.concatenate(of))) for method, of in errors.items()}

@@ -63,8 +63,8 @@ def chain_ends(graph: NetworkGraph, begin: int) -> Iterator[int]:
     for end in range(begin + 1, len(graph.layers) + 1):
         if not graph.layers[end - 1].can_cut_rows:
             return
-        inner = graph.layers[begin : end - 1]
-        if all(graph.is_private(tensor, begin, end) for layer in inner for tensor in layer.outputs):
+        inner = [tensor for layer in graph.layers[begin : end - 1] for tensor in layer.outputs]
+        if all(graph.last_reader.get(tensor, -1) < end for tensor in inner):
             yield end
 
 

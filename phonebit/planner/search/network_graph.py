@@ -111,10 +111,6 @@ class NetworkGraph:
         last = {tensor: layer.index for layer in self.layers for tensor in layer.reads}
         return last | dict.fromkeys(self.outputs, len(self.layers))
 
-    def is_private(self, tensor: int, begin: int, end: int) -> bool:
-        """Whether only layers ``begin .. end - 1`` read a tensor that one of them writes."""
-        return begin <= self.writer[tensor] and self.last_reader.get(tensor, -1) < end
-
     def rows_read(self, layer: GraphLayer, rows: RowRange) -> Iterator[tuple[int, RowRange]]:
         """Which rows of which tensors an op reads for some rows of its output.
 

@@ -64,12 +64,10 @@ def test_steps_read_the_same_rows_and_single_rows_wholly() -> None:
     assert rows[block.operands[0]] == (3, 7)
 
 
-def test_last_reader_and_privacy() -> None:
+def test_last_reader() -> None:
     graph = NetworkGraph.of(residual(2))
     value = graph.layers[1].outputs[0]
     assert graph.last_reader[value] == 2
-    assert graph.is_private(value, 1, 3)
-    assert not graph.is_private(value, 1, 2)
     assert graph.last_reader[graph.outputs[0]] == len(graph.layers)
 
 
