@@ -17,7 +17,14 @@ from statistics import median
 from typing import Any, Final
 
 from benchmarks.coexec.experiment import Bench, main
-from benchmarks.coexec.layer_files import REFERENCE, MeasuredLayer, in_turns, write_layer
+from benchmarks.coexec.layer_files import (
+    REFERENCE,
+    MeasuredLayer,
+    in_turns,
+    macs_of,
+    name_of,
+    stored_layer,
+)
 from benchmarks.coexec.testbed import TestbedError, core_list
 from phonebit import Network
 from phonebit.network.random_inputs import random_inputs
@@ -88,12 +95,13 @@ def busy(network: Network) -> Iterator[None]:
         thread.join()
 
 
-def interference(bench: Bench, path: Path, place: int) -> dict[str, float]:
+def interference(bench: Bench) -> dict[str, float]:
     """How much longer the reference layer takes while the other side works on it, too.
 
     Kernel times by the GPU's clock; the CPU's side is measured with a thread that waits for the
     GPU, which is what co-execution has.
     """
+    path, place = stored_layer(REFERENCE, bench.networks)
     cpu = Network.load(path, device=bench.cpu, threads=bench.testbed.cpu_cores)
     gpu = Network.load(path, device=bench.gpu)
     picture = random_inputs(cpu.inputs, 1)
@@ -111,24 +119,23 @@ def interference(bench: Bench, path: Path, place: int) -> dict[str, float]:
     return {side: median(together[side]) / median(alone[side]) for side in alone}
 
 
-def balance(bench: Bench, path: Path, place: int) -> dict[str, Any]:
+def balance(bench: Bench) -> dict[str, Any]:
     """Giga multiply-accumulates a second of either side on the reference layer."""
-    layer = MeasuredLayer(bench, path, place)
+    layer = MeasuredLayer(bench, REFERENCE)
     alone = {"cpu_gmacs": 0, "gpu_gmacs": layer.channels}
     times = in_turns(layer, alone.values(), repeats=3 if bench.smoke else 15, rounds=3)
-    speeds = {side: REFERENCE.macs / times[cut] / 1e3 for side, cut in alone.items()}
+    speeds = {side: macs_of(REFERENCE) / times[cut] / 1e3 for side, cut in alone.items()}
     return {**speeds, "cpu_over_gpu": speeds["cpu_gmacs"] / speeds["gpu_gmacs"]}
 
 
 def measure(bench: Bench) -> dict[str, Any]:
     """The check and both measurements."""
-    file = write_layer(REFERENCE, bench.networks)
-    speeds = balance(bench, *file)
+    speeds = balance(bench)
     gpu, cpu = bench.testbed.cores()
     threads = check_threads(task_cores(), gpu, cpu)
-    slowed = interference(bench, *file)
+    slowed = interference(bench)
     print(
-        f"GPU: PoCL on cores {gpu}, {speeds['gpu_gmacs']:.0f} GMAC/s on {REFERENCE.name}, "
+        f"GPU: PoCL on cores {gpu}, {speeds['gpu_gmacs']:.0f} GMAC/s on {name_of(REFERENCE)}, "
         f"{slowed['gpu']:.2f} times as long beside the CPU\n"
         f"CPU: {bench.testbed.isa} on cores {cpu}, {speeds['cpu_gmacs']:.0f} GMAC/s, "
         f"{slowed['cpu']:.2f} times as long beside the GPU"
@@ -138,7 +145,7 @@ def measure(bench: Bench) -> dict[str, Any]:
         "cpu_cores": cpu,
         "isa": bench.testbed.isa,
         "device": bench.both,
-        "reference": REFERENCE.name,
+        "reference": name_of(REFERENCE),
         **threads,
         **speeds,
         "slower_together": slowed,

@@ -14,10 +14,18 @@ import sys
 from typing import Any, Final
 
 from benchmarks.coexec.experiment import SEED, Bench, main
-from benchmarks.coexec.layer_files import LayerCase, MeasuredLayer, draw, in_turns, write_layer
+from benchmarks.coexec.layer_files import (
+    MeasuredLayer,
+    draw,
+    in_turns,
+    macs_of,
+    name_of,
+    stored_layer,
+)
 from benchmarks.coexec.plans import Planner
 from benchmarks.coexec.turns import Budget
 from phonebit import DeviceError
+from phonebit.planner.predict import LayerShape
 
 THREADS: Final = 3
 """At most, as in the paper."""
@@ -47,17 +55,17 @@ def best_of(times: dict[int, float], count: int) -> list[int]:
     return sorted(times, key=times.__getitem__)[:count]
 
 
-def measure_layer(bench: Bench, case: LayerCase, threads: int) -> dict[str, Any]:
+def measure_layer(bench: Bench, case: LayerShape, threads: int) -> dict[str, Any]:
     """One layer with a number of CPU threads.
 
     Returns:
         Microseconds: on "cpu", "gpu", by "search" and by each predictor; the cuts, as channels of
         the GPU.
     """
-    path, place = write_layer(case, bench.networks)
     planner = Planner(bench.profile, threads)
-    layer = MeasuredLayer(bench, path, place, threads)
-    cuts = {name: planner.channels(path, place, name) for name in METHODS}
+    layer = MeasuredLayer(bench, case, threads)
+    file = stored_layer(case, bench.networks)
+    cuts = {name: planner.channels(*file, name) for name in METHODS}
     finalists = best_of(search(layer), FINALISTS)
     alone = {"cpu": 0, "gpu": layer.channels}
     contestants = dict.fromkeys((*alone.values(), *cuts.values(), *finalists))
@@ -65,9 +73,9 @@ def measure_layer(bench: Bench, case: LayerCase, threads: int) -> dict[str, Any]
     times = in_turns(layer, contestants, FINAL_REPEATS, rounds)
     found = min(times, key=times.__getitem__)
     return {
-        "kind": case.kind,
-        "name": case.name,
-        "macs": case.macs,
+        "kind": "linear" if case.in_w == 1 else "convolution",
+        "name": name_of(case),
+        "macs": macs_of(case),
         "threads": threads,
         "us": {
             **{side: times[cut] for side, cut in alone.items()},
@@ -97,9 +105,9 @@ def measure(bench: Bench) -> dict[str, Any]:
             for threads in range(1, min(THREADS, bench.testbed.cpu_cores) + 1):
                 rows.append(measure_layer(bench, case, threads))
         except DeviceError as error:
-            failures[case.name] = str(error)
+            failures[name_of(case)] = str(error)
         longest_s = max(longest_s, clock.used_s)
-        print(f"  {case.name}: {clock.used_s:.1f} s", flush=True)
+        print(f"  {name_of(case)}: {clock.used_s:.1f} s", flush=True)
     if not rows:
         raise DeviceError(f"no layer could be measured: {failures}", where=bench.both)
     return {"grain": GRAIN, "rows": rows, "failures": failures}

@@ -20,14 +20,16 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.coexec.experiment import Bench, main
-from benchmarks.coexec.layer_files import MeasuredLayer, write_values
+from benchmarks.coexec.layer_files import MeasuredLayer
 from benchmarks.coexec.tables import ALONE
+from benchmarks.layer_shapes import layer_shape
 from phonebit import DeviceError
 
 SHARING: Final = ("svm", "map", "copy")
 SYNCHRONIZATION: Final = ("polling", "user_events", "events")
+WIDTH: Final = 16
 CHANNELS: Final = 16
-ROW_BYTES: Final = 16 * CHANNELS * 4
+ROW_BYTES: Final = WIDTH * CHANNELS * 4
 ROWS: Final = (4, 16, 64, 256, 1024, 4096)
 REPEATS: Final = 5
 ROUNDS: Final = 9
@@ -35,14 +37,15 @@ ROUNDS: Final = 9
 
 def ways(bench: Bench, rows: int) -> tuple[dict[str, MeasuredLayer], dict[str, str]]:
     """The layer, loaded in each combination, and why some are not possible on the device."""
-    path = write_values(rows, CHANNELS, bench.networks)
+    size = rows, WIDTH
+    moving = layer_shape("max_pool2d", size, CHANNELS, CHANNELS, dtype="f32", values=True)
     possible, impossible = {}, {}
     for sharing in SHARING:
         for waiting in SYNCHRONIZATION:
             name = f"{sharing}, {waiting}"
             try:
                 possible[name] = MeasuredLayer(
-                    bench, path, 0, sharing=sharing, synchronization=waiting
+                    bench, moving, sharing=sharing, synchronization=waiting
                 )
             except DeviceError as error:
                 impossible[name] = str(error)

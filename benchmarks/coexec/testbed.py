@@ -26,7 +26,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 from benchmarks.command_line import parser_of
 
@@ -110,18 +110,6 @@ class Testbed:
             MARK: self.name,
         }
 
-    def run(self, command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
-        """Runs a command in the testbed; ``options`` are those of ``subprocess.run``."""
-        _, cores = self.divide(all_cores())
-        return subprocess.run(
-            command,
-            env=self.environment(os.environ),
-            preexec_fn=lambda: os.sched_setaffinity(0, cores),
-            check=False,
-            text=True,
-            **options,
-        )
-
     def enter(self) -> None:
         """Makes this process one in the testbed: starts it again, unless it already is one.
 
@@ -198,14 +186,14 @@ def main() -> int:
     parser.add_argument("command", nargs=argparse.REMAINDER, help="behind --; runs in the testbed")
     options = parser.parse_args()
     testbed = Testbed.named(options.testbed)
+    testbed.enter()
     check = [sys.executable, "-m", "benchmarks.coexec.confinement", f"--testbed={testbed.name}"]
     with tempfile.TemporaryDirectory() as folder:
-        results = f"--json={folder}/testbed.json"
-        checked = testbed.run([*check, results])
+        checked = subprocess.run([*check, f"--json={folder}/testbed.json"], check=False)
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     if checked.returncode or not command:
         return checked.returncode
-    return testbed.run(command).returncode
+    return subprocess.run(command, check=False).returncode
 
 
 if __name__ == "__main__":

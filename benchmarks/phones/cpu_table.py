@@ -12,7 +12,6 @@ Prints for each kernel how far the fit is from the counts. Needs what benchmarks
 
 from __future__ import annotations
 
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import lru_cache, partial
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from benchmarks.command_line import parser_of
+from benchmarks.layer_shapes import sign_layer, temporary_file
 from benchmarks.markdown_table import markdown_table
 from benchmarks.phones.blocks import blocks_of_a_pass
 from benchmarks.phones.cores import CORES, Core
@@ -31,12 +31,12 @@ from benchmarks.phones.cycles import Weigher
 from benchmarks.records import write_results
 from phonebit.estimate.cpu import TABLE, TERMS, kernel_name, terms
 from phonebit.format.reader import read_contents
-from phonebit.format.writer import file_bytes
-from phonebit.planner.measure.sampled_files import layer_file
 from phonebit.planner.predict.kernels import CpuFacts
 from phonebit.planner.predict.layer_shape import LayerShape
 
 LAYERS_OF_A_KERNEL = 14
+SIGNS = ((56, 64), (14, 256), (7, 512), (1, 4096))
+"""Sides and channels of what makes the bits that a file's layer reads."""
 Weights = list[float]
 Numbers = NDArray[np.float64]
 
@@ -53,7 +53,7 @@ def main() -> None:
         LayerShape.of(contents, index)
         for contents in map(read_contents, arguments.networks)
         for index in range(len(contents.ops))
-    } | {_sign(56, 56, 64), _sign(14, 14, 256), _sign(7, 7, 512), _sign(1, 1, 4096)}
+    } | {sign_layer(side, side, channels) for side, channels in SIGNS}
     variants: dict[tuple[str, CpuFacts], dict[str, Core]] = defaultdict(dict)
     for name in arguments.cores:
         core = CORES[name]
@@ -87,7 +87,7 @@ def fitted(
         matrix = np.array([terms(layer, facts) for layer in chosen])
         for row, layer in zip(counts, chosen, strict=True):
             if layer.input == "bit":  # a file's first layers make bits of floats
-                row -= sum(count(_sign(*size)) for size in layer.operand_sizes)
+                row -= sum(count(sign_layer(*size)) for size in layer.operand_sizes)
         found[kernel] = {}
         for column, core in enumerate(cores):
             weights = nnls(matrix / counts[:, column, None], np.ones(len(chosen)))[0]
@@ -115,16 +115,10 @@ def _spread(layers: Sequence[LayerShape]) -> list[LayerShape]:
 
 def _cycles(program: Path, cpu: str, weigher: Weigher, layer: LayerShape) -> Numbers:
     """Of a pass of a file with this layer, by core."""
-    with tempfile.NamedTemporaryFile(suffix=".pbit") as file:
-        Path(file.name).write_bytes(file_bytes(layer_file(layer)[0]))
-        blocks = blocks_of_a_pass(bench_command(program, Path(file.name)), cpu)
+    with temporary_file(layer) as file:
+        blocks = blocks_of_a_pass(bench_command(program, file), cpu)
     rows = weigher.by_function(blocks).values()
     return np.array(list(rows)).sum(axis=0)[1:]
-
-
-def _sign(height: int, width: int, channels: int) -> LayerShape:
-    size = height, width, channels
-    return LayerShape("elementwise", *size, *size, "f32", (channels,), bits=True)
 
 
 if __name__ == "__main__":

@@ -18,43 +18,26 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.command_line import parser_of
+from benchmarks.layer_shapes import binary_layer, sign_layer, temporary_file
 from benchmarks.phones.blocks import blocks_of_a_pass
-from benchmarks.records import ROOT, write_results
+from benchmarks.records import RESULTS, write_results
 from phonebit.devices.environment import commit
 from phonebit.format.reader import read_contents
 from phonebit.format.records import DataType
-from phonebit.format.writer import file_bytes
-from phonebit.planner.measure.sampled_files import layer_file
 from phonebit.planner.predict.layer_shape import TYPE_BITS, LayerShape
 
 PROGRAM = Path("build/sme2/runtime/tools/phonebit_run")
-RESULT = ROOT / "benchmarks" / "results" / "sme2.json"
 VARIANTS: Final = (("neon_i8mm", 128), ("sme2", 128), ("sme2", 256), ("sme2", 512))
 """Instruction sets, and bits of a vector in streaming mode."""
 
 
-def _convolution(size: int, in_c: int, out_c: int, stride: int = 1) -> LayerShape:
-    out, pad = size // stride, 1 if stride == 1 else 0
-    return LayerShape(
-        "binary_conv2d", size, size, in_c, out, out, out_c, "bit", (in_c,), 3, 3, stride, stride,
-        pad_top=pad, pad_left=pad, bits=True, thresholds=True, weight_bits=1,
-    )  # fmt: skip
-
-
-def _dense(inputs: int, outputs: int) -> LayerShape:
-    return LayerShape(
-        "binary_conv2d", 1, 1, inputs, 1, 1, outputs, "bit", (inputs,), bits=True, thresholds=True,
-        weight_bits=1,
-    )  # fmt: skip
-
-
 LAYERS: Final = {
-    "3x3, 64 to 64 channels, 56x56": _convolution(56, 64, 64),
-    "3x3, stride 2, 64 to 128 channels, 56x56": _convolution(56, 64, 128, stride=2),
-    "3x3, 128 to 128 channels, 28x28": _convolution(28, 128, 128),
-    "3x3, 256 to 256 channels, 14x14": _convolution(14, 256, 256),
-    "3x3, 512 to 512 channels, 7x7": _convolution(7, 512, 512),
-    "dense, 9216 to 4096": _dense(9216, 4096),
+    "3x3, 64 to 64 channels, 56x56": binary_layer(56, 64, 64, 3),
+    "3x3, stride 2, 64 to 128 channels, 56x56": binary_layer(56, 64, 128, 3, 2),
+    "3x3, 128 to 128 channels, 28x28": binary_layer(28, 128, 128, 3),
+    "3x3, 256 to 256 channels, 14x14": binary_layer(14, 256, 256, 3),
+    "3x3, 512 to 512 channels, 7x7": binary_layer(7, 512, 512, 3),
+    "dense, 9216 to 4096": binary_layer(1, 9216, 4096),
 }
 """Binary layers whose thresholds make bits: those of ResNets and VGGs, and AlexNet's fc6."""
 
@@ -65,7 +48,7 @@ def main() -> None:
     parser.add_argument("--qemu", required=True, help="qemu-aarch64, 10.1 or newer")
     parser.add_argument("--networks", type=Path, nargs="+", required=True, help=".pbit files")
     parser.add_argument("--program", type=Path, default=PROGRAM, help="phonebit_run for AArch64")
-    parser.add_argument("-o", "--output", type=Path, default=RESULT)
+    parser.add_argument("-o", "--output", type=Path, default=RESULTS / "sme2.json")
     arguments = parser.parse_args()
 
     def count(network: Path, isa: str, bits: int) -> int:
@@ -76,9 +59,8 @@ def main() -> None:
         return round(sum(len(block.code) * runs for block, runs in blocks.items()))
 
     def count_layer(layer: LayerShape, isa: str, bits: int) -> int:
-        with tempfile.NamedTemporaryFile(suffix=".pbit") as file:
-            Path(file.name).write_bytes(file_bytes(layer_file(layer)[0]))
-            return count(Path(file.name), isa, bits)
+        with temporary_file(layer) as file:
+            return count(file, isa, bits)
 
     networks = [
         {"network": network.stem, "isa": isa, "vector_bits": bits}
@@ -88,32 +70,17 @@ def main() -> None:
     ]
     layers = []
     for name, layer in LAYERS.items():
-        others = count_layer(_sign_before(layer), *VARIANTS[0])
+        before = sign_layer(layer.in_h, layer.in_w, layer.in_c)
+        others = count_layer(before, *VARIANTS[0])
         layers += [
             {"layer": name, "mac": layer.operations(layer.whole), "isa": isa, "vector_bits": bits}
             | {"instructions": count_layer(layer, isa, bits) - others}
             for isa, bits in VARIANTS
         ]
-    version = subprocess.run(
-        [arguments.qemu, "-version"], capture_output=True, text=True, check=True
-    )
-    emulator = version.stdout.split("(")[0].removeprefix("qemu-aarch64 version").strip()
-    write_results(
-        arguments.output,
-        {
-            "measured": False,
-            "qemu": emulator,
-            "commit": commit(),
-            "networks": networks,
-            "layers": layers,
-        },
-    )
-
-
-def _sign_before(layer: LayerShape) -> LayerShape:
-    """What makes bits of a file's floats, for the layer to read."""
-    size = layer.in_h, layer.in_w, layer.in_c
-    return LayerShape("elementwise", *size, *size, "f32", (layer.in_c,), bits=True)
+    version = subprocess.check_output([arguments.qemu, "-version"], text=True)
+    emulator = version.split("(")[0].removeprefix("qemu-aarch64 version").strip()
+    facts = {"measured": False, "qemu": emulator, "commit": commit()}
+    write_results(arguments.output, {**facts, "networks": networks, "layers": layers})
 
 
 def _command(program: Path, network: Path, isa: str, folder: Path) -> Callable[[int], list[str]]:

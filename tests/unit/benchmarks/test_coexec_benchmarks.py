@@ -29,7 +29,8 @@ from benchmarks.coexec import (
     turns,
 )
 from benchmarks.coexec import testbed as testbeds
-from benchmarks.records import provenance
+from benchmarks.layer_shapes import binary_layer
+from benchmarks.records import ROOT, provenance
 from phonebit import Network
 from phonebit.converter.cost import parameter_count, total_macs
 from phonebit.energy import NoSourceError
@@ -86,11 +87,13 @@ def test_too_few_cores_are_an_error_that_says_which(
 )
 def test_a_command_runs_on_the_cpus_cores_and_knows_its_testbed() -> None:
     testbed = testbeds.Testbed(1, 1, "avx2")
+    enter = "from benchmarks.coexec.testbed import Testbed; Testbed(1, 1, 'avx2').enter(); "
     told = "import os; print(sorted(os.sched_getaffinity(0)), *(os.environ[name] for name in {}))"
     names = ["POCL_MAX_PTHREAD_COUNT", "POCL_CPU_MAX_CU_COUNT", "POCL_AFFINITY", "PHONEBIT_CPU"]
-    done = testbed.run([sys.executable, "-c", told.format(names)], stdout=subprocess.PIPE)
+    command = [sys.executable, "-c", enter + told.format(names)]
+    said = subprocess.check_output(command, cwd=ROOT, text=True)
     _, cores = testbed.divide(sorted(os.sched_getaffinity(0)))
-    assert done.stdout.split("]") == [str(cores)[:-1], " 1 1 1 avx2\n"]
+    assert said.split("]") == [str(cores)[:-1], " 1 1 1 avx2\n"]
 
 
 def test_core_lists_are_read_as_the_kernel_writes_them() -> None:
@@ -204,20 +207,20 @@ def test_results_name_the_driver_and_what_it_compiles_for(
 def test_layers_are_those_of_the_paper_within_limits() -> None:
     cases = [*layer_files.linear_cases(), *layer_files.convolution_cases()]
     low, high = layer_files.MACS
-    assert all(low <= case.macs <= high for case in cases)
-    assert {case.kernel for case in cases} == {1, 3, 5, 7}
-    assert {case.stride for case in cases if case.kind == "linear"} == {1}
-    assert len({case.name for case in cases}) > 2000
+    assert all(low <= layer_files.macs_of(case) <= high for case in cases)
+    assert {case.kernel_h for case in cases} == {1, 3, 5, 7}
+    assert {case.stride_h for case in layer_files.linear_cases()} == {1}
+    assert len({layer_files.name_of(case) for case in cases}) > 2000
 
 
 def test_a_file_of_one_layer_has_the_layer_that_was_asked_for(tmp_path: Path) -> None:
     from phonebit import Network
 
-    case = layer_files.LayerCase("convolution", 9, 7, 32, 40, 3, 2)
-    path, place = layer_files.write_layer(case, tmp_path)
+    case = binary_layer((9, 7), 32, 40, 3, 2)
+    path, place = layer_files.stored_layer(case, tmp_path)
     network = Network.load(path, device="cpu", threads=1)
     layer = network.layers[place]
-    assert (layer.kind, layer.macs) == ("binary_conv2d", case.macs)
+    assert (layer.kind, layer.macs) == ("binary_conv2d", 5 * 4 * 40 * 9 * 32)
     assert (network.outputs[0].shape, network.outputs[0].dtype) == ((5, 4, 40), "bit")
 
 
@@ -289,11 +292,10 @@ def test_the_predicted_cut_of_a_layer_balances_both_processors(
 ) -> None:
     monkeypatch.setattr(plans, "read_profile", lambda path: FakeProfile())
     planner = plans.Planner(tmp_path / "profile.json", 1)
-    files = layer_files
-    path, place = files.write_layer(files.LayerCase("linear", 64, 1, 512, 256), tmp_path)
-    assert planner.channels(path, place, "finegrained") == 64
-    small, place = files.write_layer(files.LayerCase("linear", 2, 1, 32, 64), tmp_path)
-    assert planner.channels(small, place, "finegrained") == 0
+    large = layer_files.stored_layer(binary_layer((64, 1), 512, 256), tmp_path)
+    assert planner.channels(*large, "finegrained") == 64
+    small = layer_files.stored_layer(binary_layer((2, 1), 32, 64), tmp_path)
+    assert planner.channels(*small, "finegrained") == 0
 
 
 # --- the papers' networks -------------------------------------------------------------------------

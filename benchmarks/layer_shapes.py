@@ -1,0 +1,90 @@
+"""Layers of given shapes that benchmarks measure, count and compile, and files that hold one."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from phonebit.converter.importers.keras.convolutions import same_padding
+from phonebit.format.writer import file_bytes
+from phonebit.output_files import write_atomically
+from phonebit.planner.measure.sampled_files import layer_file
+from phonebit.planner.predict.layer_shape import LayerShape
+
+
+def layer_shape(
+    op: str,
+    size: int | tuple[int, int],
+    in_c: int,
+    out_c: int,
+    kernel: int = 1,
+    stride: int = 1,
+    pad: int | None = None,
+    dtype: str = "bit",
+    **facts: Any,
+) -> LayerShape:
+    """A layer with a square window.
+
+    Args:
+        op: its kind.
+        size: height and width of the input, one number where they are the same.
+        in_c: channels of the input.
+        out_c: channels of the output.
+        kernel: height and width of the window.
+        stride: in both directions.
+        pad: rows and columns of padding on each side; None: as TensorFlow's "same".
+        dtype: what it reads.
+        facts: other fields of ``LayerShape``.
+    """
+    height, width = (size, size) if isinstance(size, int) else size
+
+    def axis(side: int) -> tuple[int, int]:
+        """Padding before the map, and the output's side."""
+        before, behind = same_padding(side, kernel, stride) if pad is None else (pad, pad)
+        return before, (side + before + behind - kernel) // stride + 1
+
+    (top, out_h), (left, out_w) = axis(height), axis(width)
+    return LayerShape(
+        op, height, width, in_c, out_h, out_w, out_c, dtype,
+        facts.pop("operand_channels", (in_c,)), kernel, kernel, stride, stride,
+        pad_top=top, pad_left=left, **facts,
+    )  # fmt: skip
+
+
+THRESHOLDS: Final[dict[str, Any]] = {"bits": True, "thresholds": True}
+
+
+def binary_layer(
+    size: int | tuple[int, int],
+    in_c: int,
+    out_c: int,
+    kernel: int = 1,
+    stride: int = 1,
+    pad: int | None = None,
+    **facts: Any,
+) -> LayerShape:
+    """A binary convolution whose thresholds make bits, if ``facts`` do not say otherwise."""
+    facts = {"weight_bits": 1, **THRESHOLDS, **facts}
+    return layer_shape("binary_conv2d", size, in_c, out_c, kernel, stride, pad, **facts)
+
+
+def sign_layer(height: int, width: int, channels: int) -> LayerShape:
+    """What makes the bits that a layer reads, of the floats that its file takes in."""
+    return layer_shape("elementwise", (height, width), channels, channels, dtype="f32", bits=True)
+
+
+def write_layer(layer: LayerShape, path: Path) -> None:
+    """Writes a file of one layer, behind what makes its bits."""
+    write_atomically(path, file_bytes(layer_file(layer)[0]))
+
+
+@contextmanager
+def temporary_file(layer: LayerShape) -> Iterator[Path]:
+    """Such a file for a while."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "layer.pbit"
+        write_layer(layer, path)
+        yield path
