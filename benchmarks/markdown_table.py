@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+Columns = Sequence[tuple[str, str | Callable[[Any], str]]]
+"""Names, and what a cell says of a row's record: a format of its fields, or a function of it."""
+
+
+def records_table(records: Iterable[Any], columns: Columns, texts: int = 1) -> str:
+    """A table with a row for each record; see ``markdown_table``."""
+    rows = [
+        [cell.format_map(record) if isinstance(cell, str) else cell(record) for _, cell in columns]
+        for record in records
+    ]
+    return markdown_table([name for name, _ in columns], rows, texts)
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) -> str:

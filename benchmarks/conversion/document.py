@@ -5,28 +5,15 @@ from __future__ import annotations
 from typing import Any, Final
 
 from benchmarks.conversion.papers import PAPERS, TRAINED
-from benchmarks.markdown_table import markdown_table
+from benchmarks.markdown_table import Columns, records_table
 from benchmarks.records import provenance, read_results
 
 FILE: Final = "conversion.json"
 TASKS_FILE: Final = "conversion_tasks.json"
 """Networks that do not classify pictures."""
 
-Rows = list[dict[str, Any]]
-
-COLUMNS = (
-    "network",
-    "converts",
-    "binary MACs",
-    "largest difference",
-    "argmax",
-    "layers equal",
-    "rounding-sensitive",
-    ".pbit of float",
-    "kernels",
-    "MB moved",
-    "s",
-)
+Row = dict[str, Any]
+Rows = list[Row]
 
 HEAD = """Every architecture of larq-zoo, and published PyTorch networks as
 `tests/support/torch_networks` defines them, with random weights and typical statistics, on
@@ -50,43 +37,51 @@ HEAD = """Every architecture of larq-zoo, and published PyTorch networks as
 """
 
 
-def cells(row: dict[str, Any]) -> list[str]:
-    """A row's texts, by ``COLUMNS``."""
-    if row["converts"] != "yes":
-        return [row["network"], row["converts"], *[""] * (len(COLUMNS) - 2)]
+def _difference(row: Row) -> str:
     scale = row["tolerance"] / 1e-5
     relative = row["max_difference"] / scale if scale else 0.0
-    difference = f"{row['max_difference']:.1e} ({relative:.0e})" if row["max_difference"] else "0"
-    missed = f", {row['missed']} missed" if row["missed"] else ""
-    return [
-        f"{row['network']} {'x'.join(str(side) for side in row['input_shape'][:2])}",
-        "yes",
-        f"{100 * row['binary_share']:.1f} %{missed}",
-        difference,
-        f"{row['same_argmax']}/{row['pictures']}",
-        f"{row['equal_layers']} + {row['close_layers']} of {row['layers']}",
-        f"{row['tied_pictures']}/{row['pictures']}" + _unexplained(row),
-        f"{row['file_bytes'] / 1e6:.2f} of {row['float_bytes'] / 1e6:.1f} MB",
-        str(row["kernels"]),
-        f"{row['moved_bytes'] / 1e6:.1f}",
-        f"{row['seconds']:.1f}",
-    ]
+    return f"{row['max_difference']:.1e} ({relative:.0e})" if row["max_difference"] else "0"
 
 
-def _unexplained(row: dict[str, Any]) -> str:
-    return f", {row['unexplained']} unexplained" if row["unexplained"] else ""
+def _further(row: Row, what: str) -> str:
+    return f", {row[what]} {what}" if row[what] else ""
 
 
+COLUMNS: Final[Columns] = (
+    ("network", lambda row: f"{row['network']} {'x'.join(map(str, row['input_shape'][:2]))}"),
+    ("converts", "{converts}"),
+    ("binary MACs", lambda row: f"{100 * row['binary_share']:.1f} %{_further(row, 'missed')}"),
+    ("largest difference", _difference),
+    ("argmax", "{same_argmax}/{pictures}"),
+    ("layers equal", "{equal_layers} + {close_layers} of {layers}"),
+    (
+        "rounding-sensitive",
+        lambda row: f"{row['tied_pictures']}/{row['pictures']}{_further(row, 'unexplained')}",
+    ),
+    (
+        ".pbit of float",
+        lambda row: f"{row['file_bytes'] / 1e6:.2f} of {row['float_bytes'] / 1e6:.1f} MB",
+    ),
+    ("kernels", "{kernels}"),
+    ("MB moved", lambda row: f"{row['moved_bytes'] / 1e6:.1f}"),
+    ("s", "{seconds:.1f}"),
+)
 COMMAND: Final = "python -m benchmarks.conversion.table"
 
-OVERVIEW_COLUMNS = (
-    "network",
-    "paper",
-    "framework",
-    "weights",
-    "layers compared",
-    "binary MACs",
-    ".pbit",
+
+def _compared(row: Row) -> str:
+    close = row["close_layers"]
+    return f"{row['equal_layers']} equal" + (f", {close} within 1e-5" if close else "")
+
+
+OVERVIEW_COLUMNS: Final[Columns] = (
+    ("network", "{network}"),
+    ("paper", lambda row: PAPERS[row["network"]]),
+    ("framework", "{framework}"),
+    ("weights", lambda row: TRAINED.get(row["network"], "random")),
+    ("layers compared", _compared),
+    ("binary MACs", lambda row: f"{100 * row['binary_share']:.1f} %"),
+    (".pbit", lambda row: f"{row['file_bytes'] / 1e6:.2f} MB"),
 )
 
 OVERVIEW = f"""# Networks
@@ -117,22 +112,7 @@ def section() -> str:
 def overview() -> str:
     """The page that lists all networks."""
     rows = [*read_results(FILE)["networks"], *read_results(TASKS_FILE)["networks"]]
-    return f"{OVERVIEW}\n{markdown_table(OVERVIEW_COLUMNS, map(_overview_cells, rows), texts=5)}\n"
-
-
-def _overview_cells(row: dict[str, Any]) -> list[str]:
-    name = row["network"]
-    close = row["close_layers"]
-    compared = f"{row['equal_layers']} equal" + (f", {close} within 1e-5" if close else "")
-    return [
-        name,
-        PAPERS[name],
-        row["framework"],
-        TRAINED.get(name, "random"),
-        compared,
-        f"{100 * row['binary_share']:.1f} %",
-        f"{row['file_bytes'] / 1e6:.2f} MB",
-    ]
+    return f"{OVERVIEW}\n{records_table(rows, OVERVIEW_COLUMNS, texts=5)}\n"
 
 
 def tables(rows: Rows) -> str:
@@ -147,7 +127,10 @@ def tables(rows: Rows) -> str:
 
 
 def _table(rows: Rows) -> str:
-    parts = [markdown_table(COLUMNS, map(cells, rows), texts=2)]
+    """What converts, and below why the rest does not."""
     failed = [row for row in rows if row["converts"] != "yes"]
-    reasons = [f"- {row['network']}: {' '.join(row['reason'].split())}" for row in failed]
+    parts = [records_table((row for row in rows if row not in failed), COLUMNS, texts=2)]
+    reasons = [
+        f"- {row['network']} does not convert: {' '.join(row['reason'].split())}" for row in failed
+    ]
     return "\n\n".join(parts + (["\n".join(reasons)] if reasons else []))

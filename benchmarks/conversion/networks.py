@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.conversion.papers import LARQ_ZOO
 from support.torch_networks import NETWORKS as PYTORCH
 from support.torch_networks import TASKS, channels_last
 
@@ -20,24 +21,6 @@ SEED: Final = 1
 SIZE: Final = 224
 CALIBRATION: Final = 8
 """Pictures that batch statistics are taken from; of one, dense layers would have no variance."""
-
-LARQ_ZOO: Final = {
-    "BiRealNet": "literature",
-    "BinaryAlexNet": "literature",
-    "BinaryDenseNet28": "literature",
-    "BinaryDenseNet37": "literature",
-    "BinaryDenseNet37Dilated": "literature",
-    "BinaryDenseNet45": "literature",
-    "BinaryResNetE18": "literature",
-    "DoReFaNet": "literature",
-    "MeliusNet22": "literature",
-    "RealToBinaryNet": "literature",
-    "XNORNet": "literature",
-    "QuickNet": "sota",
-    "QuickNetSmall": "sota",
-    "QuickNetLarge": "sota",
-}
-"""Its architectures and the module that each is in."""
 
 Framework = Literal["Larq", "PyTorch"]
 
@@ -78,8 +61,8 @@ def _zoo(name: str, count: int) -> Subject:
 
     from support.larq_networks import make_random, real_pictures
 
-    factory = getattr(getattr(larq_zoo, LARQ_ZOO[name]), name)
-    model = factory(input_shape=(SIZE, SIZE, 3), weights=None)
+    module, _ = LARQ_ZOO[name]
+    model = getattr(getattr(larq_zoo, module), name)(input_shape=(SIZE, SIZE, 3), weights=None)
     make_random(model, real_pictures(CALIBRATION, SIZE, SEED), SEED)
     return Subject(model, {}, real_pictures(count, SIZE, SEED + 1))
 

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from typing import Final
 
-PAPERS: Final = {
-    "BiRealNet": "Bi-Real Net, Liu et al. 2018",
-    "BinaryAlexNet": "Binarized Neural Networks, Hubara et al. 2016",
-    "BinaryDenseNet28": "BinaryDenseNet, Bethge et al. 2019",
-    "BinaryDenseNet37": "BinaryDenseNet, Bethge et al. 2019",
-    "BinaryDenseNet37Dilated": "BinaryDenseNet, Bethge et al. 2019",
-    "BinaryDenseNet45": "BinaryDenseNet, Bethge et al. 2019",
-    "BinaryResNetE18": "BinaryDenseNet, Bethge et al. 2019",
-    "DoReFaNet": "DoReFa-Net, Zhou et al. 2016",
-    "MeliusNet22": "MeliusNet, Bethge et al. 2020",
-    "RealToBinaryNet": "Real-to-Binary, Martinez et al. 2020",
-    "XNORNet": "XNOR-Net, Rastegari et al. 2016",
-    "QuickNet": "Larq Compute Engine, Bannink et al. 2021",
-    "QuickNetSmall": "Larq Compute Engine, Bannink et al. 2021",
-    "QuickNetLarge": "Larq Compute Engine, Bannink et al. 2021",
+LARQ_ZOO: Final = {
+    "BiRealNet": ("literature", "Bi-Real Net, Liu et al. 2018"),
+    "BinaryAlexNet": ("literature", "Binarized Neural Networks, Hubara et al. 2016"),
+    "BinaryDenseNet28": ("literature", "BinaryDenseNet, Bethge et al. 2019"),
+    "BinaryDenseNet37": ("literature", "BinaryDenseNet, Bethge et al. 2019"),
+    "BinaryDenseNet37Dilated": ("literature", "BinaryDenseNet, Bethge et al. 2019"),
+    "BinaryDenseNet45": ("literature", "BinaryDenseNet, Bethge et al. 2019"),
+    "BinaryResNetE18": ("literature", "BinaryDenseNet, Bethge et al. 2019"),
+    "DoReFaNet": ("literature", "DoReFa-Net, Zhou et al. 2016"),
+    "MeliusNet22": ("literature", "MeliusNet, Bethge et al. 2020"),
+    "RealToBinaryNet": ("literature", "Real-to-Binary, Martinez et al. 2020"),
+    "XNORNet": ("literature", "XNOR-Net, Rastegari et al. 2016"),
+    "QuickNet": ("sota", "Larq Compute Engine, Bannink et al. 2021"),
+    "QuickNetSmall": ("sota", "Larq Compute Engine, Bannink et al. 2021"),
+    "QuickNetLarge": ("sota", "Larq Compute Engine, Bannink et al. 2021"),
+}
+"""Its architectures: the module that each is in, and the paper."""
+PAPERS: Final = {name: paper for name, (_, paper) in LARQ_ZOO.items()} | {
     "hubara_vgg_small": "Binarized Neural Networks, Hubara et al. 2016",
     "xnornet_alexnet": "XNOR-Net, Rastegari et al. 2016",
     "birealnet18": "Bi-Real Net, Liu et al. 2018",
