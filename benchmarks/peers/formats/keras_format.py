@@ -162,17 +162,12 @@ def _simple(tf: Any, node: Node, operands: list[Tensor]) -> Tensor:
     if isinstance(op, ops.BatchNorm):
         layer = layers.BatchNormalization(epsilon=op.epsilon, name=node.name)
         return _with_weights(layer, operands[0], [op.gamma, op.beta, op.mean, op.variance])
-    if isinstance(op, ops.Concat):
-        return layers.Concatenate(name=node.name)(operands)
-    if isinstance(op, ops.Softmax) and not op.log:
-        return layers.Softmax(name=node.name)(operands[0])
     if isinstance(op, ops.Elementwise):
         step = single_step(op)
         if isinstance(step, AddTensor):
             return layers.Add(name=node.name)(operands)
-        if isinstance(step, Clamp) and step.low == 0:
-            ceiling = None if step.high == np.inf else step.high
-            return layers.ReLU(ceiling, name=node.name)(operands[0])
+        if isinstance(step, Clamp) and (step.low, step.high) == (0, np.inf):
+            return layers.ReLU(name=node.name)(operands[0])
         if isinstance(step, PRelu) and step.positive is None and np.ptp(step.slope) == 0:
             return layers.LeakyReLU(float(step.slope.flat[0]), name=node.name)(operands[0])
         raise unsupported(node, "Keras", step)

@@ -25,7 +25,7 @@ from benchmarks.peers.formats.source_graphs import (
 )
 from phonebit.converter import ops
 from phonebit.converter.ir import Graph, Node, Window
-from phonebit.converter.ops.epilogue import AddTensor, Clamp, MultiplyTensor, PRelu
+from phonebit.converter.ops.epilogue import AddTensor, Clamp
 from phonebit.format.records import DataType
 
 Value = Any
@@ -180,8 +180,6 @@ def _simple(node: Node, operands: list[Value]) -> Value:
     if isinstance(op, ops.AveragePool2D):
         strides, before, after, _ = _geometry(op.window)
         return opset1.avg_pool(operands[0], strides, before, after, list(op.window.kernel), True)
-    if isinstance(op, ops.Concat):
-        return opset1.concat(operands, 1)
     if isinstance(op, ops.Softmax) and not op.log:
         return opset8.softmax(operands[0], 1)
     if isinstance(op, ops.Reshape) and op.shape[:2] == (1, 1):
@@ -192,14 +190,8 @@ def _simple(node: Node, operands: list[Value]) -> Value:
         step = single_step(op)
         if isinstance(step, AddTensor):
             return opset1.add(*operands)
-        if isinstance(step, MultiplyTensor):
-            return opset1.multiply(*operands)
         if isinstance(step, Clamp) and (step.low, step.high) == (0, np.inf):
             return opset1.relu(operands[0])
-        if isinstance(step, Clamp):
-            return opset1.clamp(operands[0], step.low, step.high)
-        if isinstance(step, PRelu) and step.positive is None:
-            return opset1.prelu(operands[0], step.slope.reshape(-1))
         raise unsupported(node, "OpenVINO", step)
     raise unsupported(node, "OpenVINO", op)
 

@@ -117,18 +117,11 @@ class BatchNorm(nn.BatchNorm2d):
         pass
 
 
-class Combine(nn.Module):
-    """Sum or concatenation of tensors."""
+class Sum(nn.Module):
+    """Of two tensors."""
 
-    def __init__(self, kind: type) -> None:
-        super().__init__()
-        self.kind = kind
-
-    def forward(self, *values: Tensor) -> Tensor:
-        """Of the first value's shape; concatenated along the channels."""
-        if self.kind is ops.Concat:
-            return torch.cat(values, 1)
-        first, second = values
+    def forward(self, first: Tensor, second: Tensor) -> Tensor:
+        """Of the tensors' shape."""
         return first + second
 
 
@@ -146,10 +139,6 @@ def _layer(node: Node, graph: Graph) -> nn.Module:
         return nn.AvgPool2d(window.kernel, window.strides, window.pads[:2], count_include_pad=False)
     if isinstance(op, ops.BatchNorm):
         return _batch_norm(op)
-    if isinstance(op, ops.Concat):
-        return Combine(ops.Concat)
-    if isinstance(op, ops.Softmax) and not op.log:
-        return nn.Softmax(1)
     if isinstance(op, ops.Elementwise):
         layer = _step(op)
         if layer is not None:
@@ -167,17 +156,11 @@ def _batch_norm(op: ops.BatchNorm) -> nn.Module:
 def _step(op: ops.Elementwise) -> nn.Module | None:
     step = single_step(op)
     if isinstance(step, AddTensor):
-        return Combine(AddTensor)
-    if isinstance(step, Clamp):
-        is_relu = (step.low, step.high) == (0.0, float("inf"))
-        return nn.ReLU(inplace=False) if is_relu else nn.Hardtanh(step.low, step.high)
-    if isinstance(step, PRelu) and step.positive is None:
-        slopes = step.slope
-        if np.all(slopes == slopes[0]):
-            return nn.LeakyReLU(float(slopes[0]))
-        layer = nn.PReLU(len(slopes))
-        layer.weight.data.copy_(_tensor(slopes))
-        return layer
+        return Sum()
+    if isinstance(step, Clamp) and (step.low, step.high) == (0.0, float("inf")):
+        return nn.ReLU(inplace=False)
+    if isinstance(step, PRelu) and step.positive is None and np.ptp(step.slope) == 0:
+        return nn.LeakyReLU(float(step.slope.flat[0]))
     return None
 
 
