@@ -9,17 +9,19 @@ there when started again with --again.
 
 from __future__ import annotations
 
-import signal
-import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from statistics import mean
 from typing import Any, Final
 
 from benchmarks.coexec.experiment import SEED, Bench, main
 from benchmarks.coexec.layers import THREADS
-from benchmarks.command_line import phonebit_command
+from benchmarks.coexec.turns import Budget
+from phonebit.planner.cost_models import collect as collect_samples
+from phonebit.planner.cost_models import train
+from phonebit.planner.measure.orders import CollectionPlan
 from phonebit.planner.predict.profile import read_profile
 from phonebit.planner.predict.samples import read_samples
 
@@ -27,10 +29,10 @@ TRAINING_SHARE: Final = 0.2
 """Of the budget; the rest is for collecting."""
 LAYERS: Final = 300
 SMOKE_LAYERS: Final = 12
-TURNS: Final = 16
-"""In a single round. More take the time in which there could be more layers."""
-STOP_S: Final = 30
-"""How long an interrupted collection may take to end."""
+
+
+class TimeIsOverError(Exception):
+    """Collecting has taken its share of the budget."""
 
 
 def thread_counts(bench: Bench) -> Sequence[int]:
@@ -42,29 +44,16 @@ def thread_counts(bench: Bench) -> Sequence[int]:
 def collect(
     bench: Bench, samples: Path, threads: Sequence[int], count: int, limit_s: float
 ) -> None:
-    """Collects until there are enough samples or the time is over.
+    """Collects until there are enough samples or the time is over."""
+    budget = Budget(limit_s)
 
-    Raises:
-        RuntimeError: It failed by itself.
-    """
-    counts = ",".join(map(str, threads))
-    command = phonebit_command(
-        "collect", "--device", f"{bench.gpu}+cpu", "--threads", counts, "--seed", str(SEED),
-        "--samples", str(count), "--turns", str(TURNS), "--rounds", "1",
-        "-o", str(samples), "--resume",
-    )  # fmt: skip
-    with subprocess.Popen(command, cwd=samples.parent) as process:
-        try:
-            code = process.wait(limit_s)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGINT)
-            try:
-                process.wait(STOP_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-            return
-    if code:
-        raise RuntimeError(f"phonebit collect ended with exit code {code}")
+    def stop_in_time(text: str) -> None:
+        if not budget.left_s:
+            raise TimeIsOverError(text)
+
+    plan = CollectionPlan(layers=count, threads=tuple(threads), seed=SEED)
+    with suppress(TimeIsOverError):
+        collect_samples(samples, plan, device=f"{bench.gpu}+cpu", progress=stop_in_time)
 
 
 def measure(bench: Bench) -> dict[str, Any]:
@@ -75,8 +64,7 @@ def measure(bench: Bench) -> dict[str, Any]:
     wanted = SMOKE_LAYERS if bench.smoke else LAYERS
     threads = thread_counts(bench)
     collect(bench, samples, threads, wanted, (1 - TRAINING_SHARE) * bench.budget.seconds)
-    train = phonebit_command("train-predictor", str(samples), "-o", str(profile))
-    subprocess.run(train, cwd=profile.parent, check=True)
+    train(samples, profile)
     found = read_samples(samples)
     return {
         "parts": len(found.parts),
