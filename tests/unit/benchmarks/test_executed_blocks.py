@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.phones.exec_log import parse_log
+from benchmarks.phones.blocks import parse_log
 
 LOG = b"""\
 ----------------
