@@ -36,7 +36,7 @@ NETWORKS = ("alexnet", "yolov2_tiny", "vgg16", "birealnet18", "quicknet")
 ROW_TIMEOUT_S = 300.0
 
 Row = Namespace
-"""What is measured: options of the command, ``network``, ``batch`` and ``engine``.
+"""What is measured: ``device``, ``seconds``, ``network``, ``batch``, ``precision`` and ``engine``.
 
 "phonebit" runs the binary network, "torch" its float twin: on the first CUDA device, or on the CPU
 if ``device`` is one.
@@ -56,14 +56,11 @@ def _phonebit(row: Row) -> dict[str, Any]:
         network = phonebit.Network.load(file, device=row.device, precision=row.precision)
     inputs = random_inputs(network.inputs, row.batch)
 
-    def measured() -> energy.EnergyResult:
-        return energy.measure(network, inputs, row.seconds, source=row.source)
-
     return {
         "form": "binary",
         "served_by": network.device,
         "version": phonebit.__version__,
-        "energy": _document(measured),
+        "energy": _document(lambda: energy.measure(network, inputs, row.seconds)),
     }
 
 
@@ -81,7 +78,7 @@ def _torch(row: Row) -> dict[str, Any]:
     engine.prepare(np.random.default_rng(0).integers(0, 256, shape, np.uint8))
 
     def measured() -> energy.EnergyResult:
-        source, chosen = _source_of_torch(row, None if on_cpu else torch.cuda)
+        source, chosen = _source_of_torch(None if on_cpu else torch.cuda)
         meter = energy.EnergyMeter(source, row.seconds, chosen=chosen)
         return meter.measure(engine.forward, row.batch)
 
@@ -95,10 +92,10 @@ def _torch(row: Row) -> dict[str, Any]:
     }
 
 
-def _source_of_torch(row: Row, cuda: Any) -> tuple[energy.EnergySource, str]:
+def _source_of_torch(cuda: Any) -> tuple[energy.EnergySource, str]:
     """The source of PyTorch's device, as for PhoneBit's."""
-    if cuda is None or row.source != "auto":
-        return energy.choose_source("cpu", energy.discover(), row.source)
+    if cuda is None:
+        return energy.choose_source("cpu", energy.discover(), "auto")
     facts = cuda.get_device_properties(0)
     address = None
     if hasattr(facts, "pci_bus_id"):
@@ -130,10 +127,7 @@ def main() -> int:
     parser = parser_of(__doc__)
     parser.add_argument("--device", default="auto", help="of PhoneBit: cpu, gpu, gpu:1, ...")
     parser.add_argument("--networks", nargs="+", default=NETWORKS, metavar="NAME")
-    parser.add_argument("--batches", nargs="+", type=int, default=[1], metavar="N")
-    parser.add_argument("--precision", choices=("exact", "f16"), default="exact")
     parser.add_argument("--seconds", type=float, default=3.0, help="least length of a window")
-    parser.add_argument("--source", default="auto", help="as `phonebit devices` lists them")
     parser.add_argument("--no-twin", action="store_true", help="without PyTorch's float twins")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results")
     parser.add_argument("--row", type=json.loads, help=argparse.SUPPRESS)
@@ -141,21 +135,16 @@ def main() -> int:
     if options.row:
         print(json.dumps(measure_row(Row(**options.row))))
         return 0
-    shared = {name: getattr(options, name) for name in ("device", "precision", "seconds", "source")}
-    document: dict[str, Any] = {
-        "context": run_context(options.device),
-        "command": sys.argv[1:],
-        "rows": [],
-    }
-    rows = document["rows"]
+    document: dict[str, Any] = {"context": run_context(options.device), "command": sys.argv[1:]}
+    document["rows"] = rows = []
+    shared = {"batch": 1, "device": options.device, "precision": "exact"}
     for network in options.networks:
-        for batch in options.batches:
-            for engine in ("phonebit",) if options.no_twin else ("phonebit", "torch"):
-                print(f"{network}, {engine}, batch {batch}", flush=True)
-                row = {"network": network, "engine": engine, "batch": batch, **shared}
-                rows.append(measured(row))
-                if options.json:  # after each row: what was measured is not lost with what follows
-                    write_results(options.json, document)
+        for engine in ("phonebit",) if options.no_twin else ("phonebit", "torch"):
+            print(f"{network}, {engine}", flush=True)
+            row = {"network": network, "engine": engine, "seconds": options.seconds, **shared}
+            rows.append(measured(row))
+            if options.json:  # after each row: what was measured is not lost with what follows
+                write_results(options.json, document)
     print(table(rows), *notes(rows), sep="\n")
     return 0 if all(row["energy"]["measured"] for row in rows) else 1
 

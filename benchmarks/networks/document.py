@@ -141,33 +141,22 @@ def per_layer_table(document: dict[str, Any]) -> str:
     head = ("layer, ms", "fused", "unfused", *(float_title(document, name) for name in floats),
             "fused over unfused", f"fused over {float_title(document, base)}",
             f"unfused over {float_title(document, base)}", "paper")  # fmt: skip
-    rows = []
-    for layer, paper in zip(LAYERS, PAPER_SPEED_UP, strict=True):
-        fused, unfused = times["fused"][layer], times["unfused"][layer]
-        reference = times[base][layer]
-        rows.append(
-            (
-                layer,
-                *(f"{times[engine][layer]:.3f}" for engine in times),
-                f"{unfused / fused:.2f}x",
-                f"**{reference / fused:.1f}x**",
-                f"{reference / unfused:.1f}x",
-                paper,
-            )
-        )
-    rows.append(_total_row(document, list(times), base))
+    rows = [
+        _row(layer, {engine: times[engine][layer] for engine in times}, base, 3, paper)
+        for layer, paper in zip(LAYERS, PAPER_SPEED_UP, strict=True)
+    ]
+    rows.append(_row("all", {engine: total_ms(document, engine) for engine in times}, base, 2, ""))
     return markdown_table(head, rows)
 
 
-def _total_row(document: dict[str, Any], engines: list[str], base: str) -> tuple[str, ...]:
-    total = {engine: total_ms(document, engine) for engine in engines}
+def _row(name: str, ms: dict[str, float], base: str, digits: int, paper: str) -> tuple[str, ...]:
     return (
-        "all",
-        *(f"{total[engine]:.2f}" for engine in engines),
-        f"{total['unfused'] / total['fused']:.2f}x",
-        f"**{total[base] / total['fused']:.1f}x**",
-        f"{total[base] / total['unfused']:.1f}x",
-        "",
+        name,
+        *(f"{time:.{digits}f}" for time in ms.values()),
+        f"{ms['unfused'] / ms['fused']:.2f}x",
+        f"**{ms[base] / ms['fused']:.1f}x**",
+        f"{ms[base] / ms['unfused']:.1f}x",
+        paper,
     )
 
 
