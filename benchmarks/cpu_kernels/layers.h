@@ -20,11 +20,11 @@ struct Layer {
 /// Those of binary convolutions.
 std::vector<Layer> layers();
 
-/// Random input, weights and thresholds of a layer, and its packed output by a plain loop over signs.
+/// Random input, weights and thresholds of a layer.
 struct Problem {
   explicit Problem(const Layer& layer);
 
-  std::vector<uint32_t> input, weights, expected;
+  std::vector<uint32_t> input, weights;
   std::vector<int32_t> thresholds;
 };
 

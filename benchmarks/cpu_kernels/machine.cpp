@@ -103,7 +103,7 @@ double measure_read_bandwidth(size_t bytes) {
   if (has_avx512()) read = read_avx512;
 #endif
   volatile uint64_t sink = 0;
-  const Timing timing = time_calls([&] { sink = sink + read((const Vector*)buffer.get(), count); }, 41);
+  const Timing timing = time_calls([&] { sink = sink + read((const Vector*)buffer.get(), count); });
   return count * sizeof(Vector) / timing.median_s;
 }
 
@@ -115,7 +115,8 @@ std::string processor_name() {
   return "unknown";
 }
 
-Timing time_calls(const std::function<void()>& call, int samples) {
+Timing time_calls(const std::function<void()>& call) {
+  constexpr int kSamples = 41;
   constexpr double kSampleSeconds = 100e-6;
   call();
   call();
@@ -124,14 +125,14 @@ Timing time_calls(const std::function<void()>& call, int samples) {
   const double once = std::max(now() - start, 1e-9);
   const int calls = (int)std::clamp(kSampleSeconds / once, 1.0, 10000.0);
   std::vector<double> seconds;
-  for (int i = 0; i < samples; ++i) {
+  for (int i = 0; i < kSamples; ++i) {
     const double begin = now();
     for (int j = 0; j < calls; ++j) call();
     seconds.push_back((now() - begin) / calls);
   }
   std::sort(seconds.begin(), seconds.end());
   const size_t n = seconds.size();
-  return {seconds[n / 2], seconds[n / 4], seconds[n - 1 - n / 4], samples, calls};
+  return {seconds[n / 2], seconds[n / 4], seconds[n - 1 - n / 4], kSamples, calls};
 }
 
 #if !defined(__x86_64__)

@@ -47,6 +47,6 @@ struct Timing {
 
 /// Times `call` in short samples, so that a sample which shares its core with somebody else is an outlier,
 /// not a bias.
-Timing time_calls(const std::function<void()>& call, int samples);
+Timing time_calls(const std::function<void()>& call);
 
 }  // namespace bench

@@ -3,14 +3,11 @@
 //   --isa NAME      only this instruction set
 //   --kernel TEXT   only kernels whose name contains TEXT
 //   --layer TEXT    only layers whose name contains TEXT
-//   --cold          each call reads another copy of the weights, all copies together larger than the L2
-//                   cache: what a layer inside a network sees
-//   --samples N     samples a median is taken over (default 41)
 //   --json FILE     also write the results as JSON;  --commit HASH goes into it
 //
-// Each kernel is first checked against a plain loop. Times include prepare_input. Cycles are counted by a
-// clock measured beside each kernel, and shares are of bounds measured in the same run (machine.h): dense
-// layers move weights, so theirs is the read bandwidth.
+// All kernels must give one output; tests compare it with a plain loop. Times include prepare_input. Cycles
+// are counted by a clock measured beside each kernel, and shares are of bounds measured in the same run
+// (machine.h): dense layers move weights, so theirs is the read bandwidth.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -32,32 +29,24 @@ using bench::Layer;
 
 struct Options {
   std::string isa, kernel, layer, json, commit;
-  bool cold = false;
-  int samples = 41;
 };
 
 Options parse(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
-    if (name == "--cold") {
-      options.cold = true;
-      continue;
-    }
     std::string* const text = name == "--isa"      ? &options.isa
                               : name == "--kernel" ? &options.kernel
                               : name == "--layer"  ? &options.layer
                               : name == "--json"   ? &options.json
                               : name == "--commit" ? &options.commit
                                                    : nullptr;
-    if (i + 1 >= argc || (text == nullptr && name != "--samples")) {
+    if (i + 1 >= argc || text == nullptr) {
       std::fprintf(stderr, "%s: unknown option or missing value; the options are at the top of main.cpp\n",
                    name.c_str());
       std::exit(2);
     }
-    ++i;
-    if (text != nullptr) *text = argv[i];
-    if (text == nullptr) options.samples = std::max(1, std::atoi(argv[i]));
+    *text = argv[++i];
   }
   return options;
 }
@@ -79,45 +68,36 @@ double read_bandwidth(size_t bytes) {
   return known.back().second;
 }
 
+/// Times a kernel, and compares its output with the first kernel's, which `expected` keeps.
 Result measure(const Layer& layer, const bench::Problem& problem, const Isa& isa,
-               const BinaryConvKernel& kernel, const bench::Bounds& bounds, const Options& options) {
-  constexpr size_t kColdBytes = 32 << 20;
+               const BinaryConvKernel& kernel, const bench::Bounds& bounds, std::vector<uint32_t>& expected) {
   const ConvShape& s = layer.shape;
-  const size_t packed_bytes = kernel.packed_bytes(s);
-  const size_t copies = options.cold ? std::max<size_t>(2, kColdBytes / packed_bytes) : 1;
-  std::vector<Aligned> packed;
-  for (size_t i = 0; i < copies; ++i) {
-    packed.push_back(aligned(packed_bytes));
-    if (i == 0) kernel.pack_weights(s, problem.weights.data(), problem.thresholds.data(), packed[0].get());
-    if (i > 0) std::memcpy(packed[i].get(), packed[0].get(), packed_bytes);
-  }
-  const Aligned scratch = aligned(kernel.scratch_bytes(s));
-  std::vector<uint32_t> output(problem.expected.size());
+  const Aligned packed = aligned(kernel.packed_bytes(s)), scratch = aligned(kernel.scratch_bytes(s));
+  kernel.pack_weights(s, problem.weights.data(), problem.thresholds.data(), packed.get());
+  std::vector<uint32_t> output((size_t)s.out_h * s.out_w * words(s.out_c));
   const OutputRange all = {0, s.out_h * s.out_w, 0, (s.out_c + kChannelBlock - 1) / kChannelBlock};
   const AccumulatorSink sink = {output.data(), words(s.out_c), nullptr};
-  size_t turn = 0;
   const auto call = [&] {
     const int rows = kernel.prepare_rows(s);
     if (rows > 0) kernel.prepare_input(s, problem.input.data(), scratch.get(), 0, rows);
-    kernel.run(s, packed[turn].get(), problem.input.data(), scratch.get(), all, sink);
-    if (++turn == copies) turn = 0;
+    kernel.run(s, packed.get(), problem.input.data(), scratch.get(), all, sink);
   };
   call();
+  if (expected.empty()) expected = output;
 
   Result result;
   result.layer = layer.name, result.isa = isa.name, result.kernel = kernel.name;
-  result.correct = output == problem.expected;
+  result.correct = output == expected;
   result.ghz = bench::measure_clock();
-  result.timing = bench::time_calls(call, options.samples);
+  result.timing = bench::time_calls(call);
   result.ghz = (result.ghz + bench::measure_clock()) / 2;
   const double macs_per_second = layer.macs() / result.timing.median_s;
   result.tops = 2 * macs_per_second / 1e12;
   result.macs_per_cycle = macs_per_second / (result.ghz * 1e9);
   if (layer.dense()) {
     const double weight_bytes = layer.macs() / 8;
-    const double bandwidth = read_bandwidth(options.cold ? copies * packed_bytes : (size_t)weight_bytes);
     result.bound_name = "read bandwidth";
-    result.share = weight_bytes / result.timing.median_s / bandwidth;
+    result.share = weight_bytes / result.timing.median_s / read_bandwidth((size_t)weight_bytes);
   } else {
     const bool amx = result.kernel.find("amx") != std::string::npos;
     const double bound = amx ? bounds.amx : result.isa == "avx512" ? bounds.popcount : 0;
@@ -141,11 +121,11 @@ bool write_json(const Options& options, const bench::Bounds& bounds, double ghz,
   if (file == nullptr) return false;
   std::fprintf(file,
                "{\n  \"device\": \"%s\",\n  \"driver\": \"none\",\n  \"threads\": 1,\n  \"commit\": \"%s\",\n"
-               "  \"cold_weights\": %s,\n  \"warm_up_calls\": 3,\n  \"clock_ghz\": %.3f,\n"
+               "  \"warm_up_calls\": 3,\n  \"clock_ghz\": %.3f,\n"
                "  \"bounds_mac_per_cycle\": {\"popcount\": %.1f, \"carry_save\": %.1f, \"amx\": %.1f},\n"
                "  \"results\": [",
-               bench::processor_name().c_str(), options.commit.c_str(), options.cold ? "true" : "false", ghz,
-               bounds.popcount, bounds.carry_save, bounds.amx);
+               bench::processor_name().c_str(), options.commit.c_str(), ghz, bounds.popcount,
+               bounds.carry_save, bounds.amx);
   const char* separator = "";
   for (const Result& r : results) {
     std::fprintf(
@@ -169,8 +149,7 @@ int main(int argc, char** argv) {
   const Options options = parse(argc, argv);
   const double ghz = bench::measure_clock();
   const bench::Bounds bounds = bench::measure_bounds();
-  std::printf("%s, one thread, %s weights\n", bench::processor_name().c_str(),
-              options.cold ? "cold" : "warm");
+  std::printf("%s, one thread\n", bench::processor_name().c_str());
   std::printf("clock %.2f GHz\nissue bounds measured here, MAC/cycle: popcount %.0f (P_issue), ", ghz,
               bounds.popcount);
   std::printf("carry-save %.0f, AMX %.0f\n\n", bounds.carry_save, bounds.amx);
@@ -180,12 +159,13 @@ int main(int argc, char** argv) {
   for (const Layer& layer : bench::layers()) {
     if (layer.name.find(options.layer) == std::string::npos) continue;
     const bench::Problem problem(layer);
+    std::vector<uint32_t> expected;
     for (const Isa* const* isa = all_isas(); *isa != nullptr; ++isa) {
       if (!(*isa)->supported() || (!options.isa.empty() && options.isa != (*isa)->name)) continue;
       for (const BinaryConvKernel* const* kernel = (*isa)->binary_conv; *kernel != nullptr; ++kernel) {
         if (std::string((*kernel)->name).find(options.kernel) == std::string::npos) continue;
         if (!(*kernel)->supports(layer.shape)) continue;
-        results.push_back(measure(layer, problem, **isa, **kernel, bounds, options));
+        results.push_back(measure(layer, problem, **isa, **kernel, bounds, expected));
         print(results.back());
       }
     }
