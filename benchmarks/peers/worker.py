@@ -1,7 +1,8 @@
 """A worker: a process that holds one engine with one network, and runs it when told to.
 
-It is started as ``python -m WORKER TASK``, where TASK is a JSON object, the fields of ``Task``, and
-answers in lines of JSON. First, when the network is loaded:
+It is started as ``python -m benchmarks.peers.workers MODULE TASK``, where MODULE has the engine's
+``load`` and TASK is a JSON object, the fields of ``Task``. It answers in lines of JSON. First, when
+the network is loaded:
 
     {"pid": 7, "load_ms": 12.1, "version": "1.2", "notes": [...], "startup": {...}}
 
@@ -101,17 +102,18 @@ def milliseconds_since(begin: float) -> float:
     return (time.perf_counter() - begin) * 1e3
 
 
-def serve(load: Callable[[Task], Engine]) -> None:
+def serve(load: Callable[[Task], Engine], text: str) -> None:
     """Loads and runs one engine until told to end; see the module.
 
     Args:
         load: imports the engine and loads the task's network. It is called after the process was
             pinned to its cores, since engines count them when they are imported.
+        text: the task.
     """
     channel = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     try:
-        task = Task(**json.loads(sys.argv[1]))
+        task = Task(**json.loads(text))
         if task.cores:
             os.sched_setaffinity(0, task.cores)
         begin = time.perf_counter()

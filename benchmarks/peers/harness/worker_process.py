@@ -29,7 +29,7 @@ class WorkerProcess:
     """One worker.
 
     Args:
-        module: what it runs.
+        module: of its engine.
         task: its argument, as JSON.
         timeout_s: for its first answer.
         python: the interpreter, of the environment that has the engine.
@@ -55,7 +55,7 @@ class WorkerProcess:
         begin = time.perf_counter()
         try:
             self._process = subprocess.Popen(
-                [python, "-m", module, json.dumps(task)],
+                [python, "-m", "benchmarks.peers.workers", module, json.dumps(task)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,

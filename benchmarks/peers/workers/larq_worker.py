@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.peers.worker import Array, Engine, Forward, Task, serve
+from benchmarks.peers.worker import Array, Engine, Forward, Task
 
 
 def load(task: Task) -> Engine:
@@ -38,7 +38,3 @@ def load(task: Task) -> Engine:
         return lambda: np.concatenate([interpreter.predict([picture])[0] for picture in single])
 
     return Engine(prepare, version("larq-compute-engine"), package)
-
-
-if __name__ == "__main__":
-    serve(load)

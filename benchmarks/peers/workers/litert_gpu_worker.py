@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from benchmarks.peers.worker import Array, Engine, Forward, Task, serve
+from benchmarks.peers.worker import Array, Engine, Forward, Task
 
 NOTES: Final = ("a batch is so many passes of a network with batch size 1",)
 
@@ -39,7 +39,3 @@ def load(task: Task) -> Engine:
 
     package = Path(litert.__file__).parent
     return Engine(prepare, version("ai-edge-litert"), package, notes=NOTES)
-
-
-if __name__ == "__main__":
-    serve(load)

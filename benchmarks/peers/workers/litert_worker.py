@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.peers.worker import Array, Engine, Forward, Task, serve
+from benchmarks.peers.worker import Array, Engine, Forward, Task
 
 
 def load(task: Task) -> Engine:
@@ -50,7 +50,3 @@ def _real(result: Array, tensor: dict[str, object]) -> Array:
         return result
     scale, zero = tensor["quantization"]  # type: ignore[misc]
     return np.asarray((result.astype(np.float32) - zero) * scale)
-
-
-if __name__ == "__main__":
-    serve(load)

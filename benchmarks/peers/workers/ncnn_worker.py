@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from benchmarks.peers.worker import Array, Engine, Forward, Task, planes, serve
+from benchmarks.peers.worker import Array, Engine, Forward, Task, planes
 
 CPU_KIND: Final = 3
 """VK_PHYSICAL_DEVICE_TYPE_CPU as ncnn counts kinds: 0 discrete, 1 integrated, 2 virtual."""
@@ -48,7 +48,3 @@ def load(task: Task) -> Engine:
         return lambda: np.stack([run(picture) for picture, _ in zip(inputs, arrays, strict=True)])
 
     return Engine(prepare, ncnn.__version__, Path(ncnn.__file__).parent, notes=NOTES)
-
-
-if __name__ == "__main__":
-    serve(load)

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from benchmarks.peers.worker import Array, Engine, Forward, NodeTimes, Task, planes, serve
+from benchmarks.peers.worker import Array, Engine, Forward, NodeTimes, Task, planes
 
 NODES_PASSES: Final = 3
 """Of a session whose nodes are timed; the last one counts."""
@@ -49,7 +49,3 @@ def load(task: Task) -> Engine:
 
     package = Path(onnxruntime.__file__).parent
     return Engine(prepare, onnxruntime.__version__, package, True, nodes_ms=nodes_ms)
-
-
-if __name__ == "__main__":
-    serve(load)

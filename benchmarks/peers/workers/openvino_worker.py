@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.worker import Array, Engine, Forward, NodeTimes, Task, planes, serve
+from benchmarks.peers.worker import Array, Engine, Forward, NodeTimes, Task, planes
 
 
 def load(task: Task) -> Engine:
@@ -46,7 +46,3 @@ def load(task: Task) -> Engine:
 
     package = Path(openvino.__file__).parent
     return Engine(prepare, openvino.__version__, package, True, nodes_ms=nodes_ms)
-
-
-if __name__ == "__main__":
-    serve(load)

@@ -6,14 +6,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from benchmarks.peers.worker import (
-    Array,
-    Engine,
-    Forward,
-    Task,
-    milliseconds_since,
-    serve,
-)
+from benchmarks.peers.worker import Array, Engine, Forward, Task, milliseconds_since
 
 HALF_NOTES: Final = (
     "rounding to half precision flips signs of values near zero, which random weights magnify",
@@ -59,7 +52,3 @@ def load(task: Task) -> Engine:
         startup=network.startup,
         device_ms=device_ms,
     )
-
-
-if __name__ == "__main__":
-    serve(load)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.peers.worker import Array, Engine, Forward, Task, milliseconds_since, serve
+from benchmarks.peers.worker import Array, Engine, Forward, Task, milliseconds_since
 
 
 class Torch:
@@ -79,7 +79,3 @@ def load(task: Task) -> Engine:
     network = Torch(module, task.device, task.precision)
     package = Path(torch.__file__).parent
     return Engine(network.prepare, torch.__version__, package, True, device_ms=network.device_ms)
-
-
-if __name__ == "__main__":
-    serve(load)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.peers.worker import Array, Engine, Forward, Task, planes, serve
+from benchmarks.peers.worker import Array, Engine, Forward, Task, planes
 
 
 def load(task: Task) -> Engine:
@@ -26,7 +26,3 @@ def load(task: Task) -> Engine:
         return forward
 
     return Engine(prepare, torch.__version__, Path(torch.__file__).parent, True)
-
-
-if __name__ == "__main__":
-    serve(load)

@@ -37,7 +37,7 @@ WORKER = """
 import itertools, json, os, sys, time
 from pathlib import Path
 import numpy as np
-from benchmarks.peers.worker import Engine, planes, serve
+from benchmarks.peers.worker import Engine, planes
 
 def load(task):
     print("engines print things")
@@ -62,8 +62,6 @@ def load(task):
         prepare, "1.5", Path(task.model).parent, mode == "planes", ("a note",), {"programs": 3},
         nodes_ms=(lambda: [("conv1", 0.5), ("copy", 0.25)]) if mode == "nodes" else None,
     )
-
-serve(load)
 """
 
 
