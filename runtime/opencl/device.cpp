@@ -164,6 +164,7 @@ Device describe_device(cl_device_id id) {
   const DeviceNames names = {device.name,    device.vendor_name, device.platform_name,
                              device.version, device.is_gpu,      compute_capability};
   device.vendor = vendor_of(names);
+  device.keeps_programs = device.vendor == "pocl";
   device.has_overlapping_parts = device.vendor != "nvidia";
   device.family = family_of(names);
   describe_limits(device);

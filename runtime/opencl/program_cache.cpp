@@ -13,6 +13,9 @@ namespace {
 
 std::atomic<void (*)()> compile_hook{nullptr};
 
+/// In place of a binary.
+constexpr const char* kKeptByDriver = "kept by the driver";
+
 std::string build_options(const Device& device, const char* standard) {
   // -w: a driver may print its compiler's warnings on the user's terminal (NVIDIA's: "1 warning generated.").
   std::string options = std::string("-w -cl-std=") + standard;
@@ -32,9 +35,10 @@ std::string store_key(const Device& device, const std::string& options, const st
 
 void set_compile_hook(void (*hook)()) { compile_hook = hook; }
 
-ProgramCache::ProgramCache(std::shared_ptr<Context> context, std::string directory)
+ProgramCache::ProgramCache(std::shared_ptr<Context> context, std::string directory, bool keeps_binaries)
     : context_(std::move(context)),
       store_(std::move(directory)),
+      keeps_binaries_(keeps_binaries),
       options_(build_options(context_->device(), "CL1.2")),
       atomics_options_(build_options(
           context_->device(), context_->device().version.rfind("OpenCL 2.", 0) == 0 ? "CL2.0" : "CL3.0")) {}
@@ -80,7 +84,7 @@ Handle<cl_program> ProgramCache::load_or_build(const Source& source) {
   const auto start = std::chrono::steady_clock::now();
   Handle<cl_program> program = build(source);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-  store_.store(key, binary_of(program.get()));
+  store_.store(key, keeps_binaries_ ? binary_of(program.get()) : kKeptByDriver);
   const std::lock_guard<std::mutex> lock(mutex_);
   ++statistics_.built;
   statistics_.rejected += stored.is_rejected || stored.binary ? 1 : 0;
@@ -90,6 +94,7 @@ Handle<cl_program> ProgramCache::load_or_build(const Source& source) {
 
 /// Empty where the driver refuses the binary, for instance after an update that kept its version.
 Handle<cl_program> ProgramCache::load(const Source& source, const std::string& binary) const {
+  if (!keeps_binaries_ && binary == kKeptByDriver) return build(source);
   const cl_device_id device = context_->device().id;
   const size_t bytes = binary.size();
   const auto* const data = reinterpret_cast<const unsigned char*>(binary.data());
