@@ -35,8 +35,8 @@ def steps_table(results: Record) -> str:
     for name, network in networks_of(results, "ulayer").items():
         whole_ms = ms(network, "layer_to_processor")
         ups = (f"{whole_ms / ms(network, way):.2f}x" for way in ways)
-        energy = ", ".join(map(energy_text, network["energy"].values()))
-        rows.append((TITLES[name], f"{whole_ms:.2f}", *ups, energy))
+        energy = dict.fromkeys(map(energy_text, network["energy"].values()))  # none: once
+        rows.append((TITLES[name], f"{whole_ms:.2f}", *ups, ", ".join(energy)))
     return markdown_table(head, rows)
 
 
