@@ -95,6 +95,18 @@ inline constexpr Stop kNeverStop{nullptr, nullptr};
 /// packed output.
 constexpr int kChannelBlock = 64;
 
+/// Two convolutions with the same filters and geometry, of planes of levels: acc = acc0 + 2 acc1. They may pad with
+/// different bits, but if one pads with 0, so does the other. Use: as BinaryConvKernel, with both convolutions'
+/// shapes, inputs and weights, each packed for the epilogue form.
+struct BinaryPlanesKernel {
+  bool (*supports)(const ConvShape&);
+  /// Null: the maps that the kernel itself prepares, the second one scratch_bytes behind the first.
+  void (*prepare_input)(const ConvShape* shapes, const uint32_t* const* inputs, void* scratch, int row_begin,
+                        int row_end);
+  void (*run)(const ConvShape&, const void* const* packed, const uint32_t* const* inputs, const void* scratch,
+              const OutputRange&, const Epilogue&);
+};
+
 /// A binary convolution (dense: a window as large as the map). Input packed NHWC bits, weights as in the file
 /// ([out_c][kernel_h][kernel_w][words(in_c)] words, bit 1 = +1, tail bits 0), groups == 1.
 /// Use: pack_weights once at load; per image prepare_input (rows split over threads, then a barrier), then
@@ -117,6 +129,7 @@ struct BinaryConvKernel {
   int pixel_tile;
   void (*run)(const ConvShape&, const void* packed, const uint32_t* input, const void* scratch,
               const OutputRange&, const AccumulatorSink&);
+  const BinaryPlanesKernel* planes = nullptr;  ///< null: each plane by itself
 };
 
 /// One filter a channel over packed bits; weights [kernel_h][kernel_w][words(c)]. Rows are output rows.

@@ -2,13 +2,13 @@
 
 namespace phonebit::engine::cpu {
 
-PairTable::PairTable() {
+PairTable::PairTable(int factor) {
   constexpr uint8_t kBits[16] = {0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4};
   for (int a = 0; a < 256; ++a) {
-    for (int i = 0; i < 16; ++i) rows[a][i] = (uint8_t)(kBits[(a & 15) ^ i] + 16 * kBits[(a >> 4) ^ i]);
+    for (int i = 0; i < 16; ++i) rows[a][i] = (uint8_t)(kBits[(a & 15) ^ i] + factor * kBits[(a >> 4) ^ i]);
   }
 }
 
-const PairTable kPairTable;
+const PairTable kPairTable(16), kPlanesTable(2);
 
 }  // namespace phonebit::engine::cpu

@@ -20,7 +20,7 @@ namespace phonebit::engine::cpu {
 namespace {
 
 #include "portable/epilogue.inl"
-#include "portable/pair_table.inl"
+#include "portable/pair_planes.inl"
 
 alignas(32) constexpr uint8_t kHighNibbles[32] = {
     0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0, 0xf0,
@@ -114,18 +114,18 @@ alignas(32) constexpr uint8_t kHighNibbles[32] = {
       FINISH                                                                                                 \
       NEXT_CHUNK                                                                                             \
       : [weights] "+r"(weights), [segment] "+r"(segment), [i] "=&r"(i), [p0] "=&r"(p0), [p1] "=&r"(p1)       \
-      : [window0] "r"(windows[0]), [window1] "r"(windows[1]), [end] "r"(end), [sums] "r"(sums),              \
+      : [window0] "r"(window0), [window1] "r"(window1), [end] "r"(end), [sums] "r"(sums),                    \
         [table] "r"(kPairTable.rows), [high] "m"(kHighNibbles)                                               \
       : CLOBBERED);                                                                                          \
   return weights
 
-const uint8_t* two_pairs(const uint16_t* const* windows, const uint8_t* weights, const Segment* segment,
-                         const Segment* end, uint16_t* sums) {
+const uint8_t* two_pairs(const uint16_t* window0, const uint16_t* window1, const uint8_t* weights,
+                         const Segment* segment, const Segment* end, uint16_t* sums) {
   TWO_PAIRS(WIDEN(4, 8, 0) WIDEN(5, 9, 64) WIDEN(6, 10, 256) WIDEN(7, 11, 320));
 }
 
-const uint8_t* two_pairs(const uint16_t* const* windows, const uint8_t* weights, const Segment* segment,
-                         const Segment* end, uint8_t* sums) {
+const uint8_t* two_pairs(const uint16_t* window0, const uint16_t* window1, const uint8_t* weights,
+                         const Segment* segment, const Segment* end, uint8_t* sums) {
   TWO_PAIRS(KEEP(4, 8, 0) KEEP(5, 9, 32) KEEP(6, 10, 128) KEEP(7, 11, 160));
 }
 
@@ -154,6 +154,48 @@ const uint8_t* one_pair(const uint16_t* window, const uint8_t* weights, const Se
         [high] "m"(kHighNibbles)
       : CLOBBERED);
   return weights;
+}
+
+// Two planes (portable/pair_planes.inl): ymm0-7 the sums of four pixels, as bytes.
+#define PLANES_STEP(STEP)                                                              \
+  STEP_WEIGHTS(STEP) NEXT(STEP, "p0", 0, 1) NEXT(STEP, "p1", 2, 3) NEXT(STEP, "p2", 4, 5) NEXT(STEP, "p3", 6, 7)
+#define PLANES_WINDOW(P)                                                               \
+  "mov 8*" #P "(%[windows]), %[p" #P "]\n"                                             \
+  "add %%rax, %[p" #P "]\n"
+#define PLANES_WIDEN(V0, V1, AT) ADD_TO(V0, 14, AT) ADD_TO(V1, 15, AT + 64)
+
+void four_pixels(const uint16_t* const* windows, const uint8_t* weights, const Segment* segment,
+                 const Segment* end, uint16_t* sums) {
+  int64_t i, units;
+  const uint16_t *p0, *p1, *p2, *p3;
+  asm volatile(
+      "1:\n"
+      "mov (%[segment]), %%rax\n"
+      "movslq 8(%[segment]), %[i]\n"
+      PLANES_WINDOW(0) PLANES_WINDOW(1) PLANES_WINDOW(2) PLANES_WINDOW(3)
+      "2:\n"
+      ZERO(0) ZERO(1) ZERO(2) ZERO(3) ZERO(4) ZERO(5) ZERO(6) ZERO(7)
+      "mov %[most], %[units]\n"
+      ".p2align 5\n"
+      "3:\n"
+      PLANES_STEP(0) PLANES_STEP(1) PLANES_STEP(2) PLANES_STEP(3) PLANES_STEP(4) PLANES_STEP(5)
+      "add $6*64, %[weights]\n"
+      "add $6*2, %[i]\n"
+      "jz 4f\n"
+      "dec %[units]\n"
+      "jnz 3b\n"
+      "4:\n"
+      PLANES_WIDEN(0, 1, 0) PLANES_WIDEN(2, 3, 128) PLANES_WIDEN(4, 5, 256) PLANES_WIDEN(6, 7, 384)
+      "test %[i], %[i]\n"
+      "jnz 2b\n"
+      "add $16, %[segment]\n"
+      "cmp %[end], %[segment]\n"
+      "jne 1b\n"
+      : [weights] "+r"(weights), [segment] "+r"(segment), [i] "=&r"(i), [units] "=&r"(units), [p0] "=&r"(p0),
+        [p1] "=&r"(p1), [p2] "=&r"(p2), [p3] "=&r"(p3)
+      : [windows] "r"(windows), [end] "r"(end), [sums] "r"(sums), [table] "r"(kPlanesTable.rows),
+        [most] "i"(kPlanesSteps / kRunSteps)
+      : CLOBBERED);
 }
 // clang-format on
 
@@ -188,15 +230,19 @@ struct Avx2 {
 
   static const uint8_t* accumulate(const PairTile& tile, const uint8_t* weights, const Segment* begin,
                                    const Segment* end, ShortSums& sums) {
-    if (tile.count > 2) return two_pairs(tile.windows, weights, begin, end, sums.lanes);
+    if (tile.count > 2) return two_pairs(tile.windows[0], tile.windows[2], weights, begin, end, sums.lanes);
     return one_pair(tile.windows[0], weights, begin, end, sums.lanes);
   }
 
   static const uint8_t* accumulate(const PairTile& tile, const uint8_t* weights, const Segment* begin,
                                    const Segment* end, ByteSums& sums) {
     // A last pair fills the tile twice: so short a window does not deserve a loop for one pair.
-    const uint16_t* windows[2] = {tile.windows[0], tile.windows[tile.count > 2]};
-    return two_pairs(windows, weights, begin, end, sums.lanes);
+    return two_pairs(tile.windows[0], tile.windows[tile.count > 2 ? 2 : 0], weights, begin, end, sums.lanes);
+  }
+
+  static void accumulate_planes(const uint16_t* const* windows, const uint8_t* weights, const Segment* begin,
+                                const Segment* end, uint16_t* sums) {
+    four_pixels(windows, weights, begin, end, sums);
   }
 
   static uint64_t bits(const ShortSums& sums, int pixel, const int32_t* entries) {
@@ -285,9 +331,11 @@ struct Avx2 {
 
 bool supports(const ConvShape&) { return true; }
 
+constexpr BinaryPlanesKernel kPlanes = planes_kernel<Avx2>();
+
 }  // namespace
 
 extern const BinaryConvKernel kPairTableConv_avx2 =
-    pair_table_kernel<Avx2>("bconv2d_b32__avx2pairtable", supports);
+    pair_table_kernel<Avx2>("bconv2d_b32__avx2pairtable", supports, &kPlanes);
 
 }  // namespace phonebit::engine::cpu

@@ -110,7 +110,7 @@ namespace {
       "b.ne 1b\n"                                                                                            \
       : [weights] "+&r"(weights), [segment] "+&r"(segment), [i] "=&r"(i), [p0] "=&r"(p0), [p1] "=&r"(p1),    \
         [index0] "=&r"(index0), [index1] "=&r"(index1)                                                       \
-      : [window0] "r"(windows[0]), [window1] "r"(windows[1]), [end] "r"(end), [sums] "r"(sums),              \
+      : [window0] "r"(window0), [window1] "r"(window1), [end] "r"(end), [sums] "r"(sums),                    \
         [table] "r"(kPairTable.rows)                                                                         \
       : "cc", "memory", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11",            \
         "v12", "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24",           \
@@ -118,15 +118,15 @@ namespace {
   return weights
 
 // benchmarks/cpu_kernels/neon_mca.py reads the loop between these comments.
-const uint8_t* two_pairs(const uint16_t* const* windows, const uint8_t* weights, const Segment* segment,
-                         const Segment* end, uint16_t* sums) {
+const uint8_t* two_pairs(const uint16_t* window0, const uint16_t* window1, const uint8_t* weights,
+                         const Segment* segment, const Segment* end, uint16_t* sums) {
   TWO_PAIRS("// begin pair_table 6144 MAC\n", "// end pair_table\n",
             WIDEN(0, 8, 0) WIDEN(1, 9, 32) WIDEN(2, 10, 64) WIDEN(3, 11, 96)
             WIDEN(4, 12, 256) WIDEN(5, 13, 288) WIDEN(6, 14, 320) WIDEN(7, 15, 352));
 }
 
-const uint8_t* two_pairs(const uint16_t* const* windows, const uint8_t* weights, const Segment* segment,
-                         const Segment* end, uint8_t* sums) {
+const uint8_t* two_pairs(const uint16_t* window0, const uint16_t* window1, const uint8_t* weights,
+                         const Segment* segment, const Segment* end, uint8_t* sums) {
   TWO_PAIRS("", "", KEEP(0, 8, 0) KEEP(1, 9, 16) KEEP(2, 10, 32) KEEP(3, 11, 48)
                     KEEP(4, 12, 128) KEEP(5, 13, 144) KEEP(6, 14, 160) KEEP(7, 15, 176));
 }
@@ -193,7 +193,7 @@ struct Neon {
   template <class Sums>
   static const uint8_t* accumulate(const PairTile& tile, const uint8_t* weights, const Segment* begin,
                                    const Segment* end, Sums& sums) {
-    if (tile.count > 2) return two_pairs(tile.windows, weights, begin, end, sums.lanes);
+    if (tile.count > 2) return two_pairs(tile.windows[0], tile.windows[2], weights, begin, end, sums.lanes);
     return one_pair(tile.windows[0], weights, begin, end, sums.lanes);
   }
 

@@ -53,13 +53,22 @@ static inline void expand_word(uint32_t first, uint32_t second, uint16_t* out) {
   }
 }
 
+constexpr int kPaddingWords = 8;
+constexpr uint32_t kPaddingBits[2][kPaddingWords] = {{0, 0, 0, 0, 0, 0, 0, 0},
+                                                     {~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u}};
+
 /// A row of the padded map.
 struct PaddedRow {
-  const uint32_t* pixels;  // null: the whole row is padding
+  const uint32_t* pixels;   // null: the whole row is padding
+  const uint32_t* padding;  // kPaddingWords words of it
   int width, pad_left, words_in;
 
   PaddedRow(const ConvShape& s, const uint32_t* input, int row)
-      : pixels(nullptr), width(s.in_w), pad_left(s.pad_left), words_in(words(s.in_c)) {
+      : pixels(nullptr),
+        padding(kPaddingBits[s.pad_value == 1]),
+        width(s.in_w),
+        pad_left(s.pad_left),
+        words_in(words(s.in_c)) {
     const int y = row - s.pad_top;
     if (y >= 0 && y < s.in_h) pixels = input + (size_t)y * s.in_w * words_in;
   }
@@ -69,23 +78,23 @@ struct PaddedRow {
     return pixels != nullptr && x >= 0 && x < width ? width - x : 0;
   }
   const uint32_t* pixel(int column) const { return pixels + (size_t)(column - pad_left) * words_in; }
+  /// Words of the pixel from `word` on, at most kPaddingWords of padding.
+  const uint32_t* words_at(int column, int word) const {
+    return inside(column) > 0 ? pixel(column) + word : padding;
+  }
 };
 
-/// A pair with padding on one or both sides (null): whole vectors of padding first, then the tail's word.
+/// A pair with padding on one or both sides: whole vectors first, then the tail's word.
 template <class Simd>
-void expand_padding(const ConvShape& s, const uint32_t* x, const uint32_t* y, uint16_t* out) {
-  constexpr int kWords = 8;
-  constexpr uint32_t kPadding[2][kWords] = {{0, 0, 0, 0, 0, 0, 0, 0},
-                                            {~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u}};
-  const uint32_t* padding = kPadding[s.pad_value == 1];
-  for (int w = 0, full = s.in_c / 32; w < full; w += kWords) {
-    const int count = full - w < kWords ? full - w : kWords;
-    Simd::expand(x != nullptr ? x + w : padding, y != nullptr ? y + w : padding, count, out + 8 * w);
+void expand_padding(const ConvShape& s, const PaddedRow& a, int x, const PaddedRow& b, int y, uint16_t* out) {
+  const int full = s.in_c / 32;
+  for (int w = 0; w < full; w += kPaddingWords) {
+    const int count = full - w < kPaddingWords ? full - w : kPaddingWords;
+    Simd::expand(a.words_at(x, w), b.words_at(y, w), count, out + 8 * w);
   }
   if (s.in_c % 32 == 0) return;
-  const uint32_t last = padding[0] & ((1u << s.in_c % 32) - 1);
-  const int w = s.in_c / 32;
-  expand_word(x != nullptr ? x[w] : last, y != nullptr ? y[w] : last, out + 8 * w);
+  const uint32_t tail = (1u << s.in_c % 32) - 1;
+  expand_word(*a.words_at(x, full) & tail, *b.words_at(y, full) & tail, out + 8 * full);
 }
 
 /// Pairs of columns from `first` and `second` on.
@@ -104,25 +113,30 @@ void expand_columns(const ConvShape& s, const PaddedRow& a, int first, const Pad
       }
       Simd::expand(a.pixel(first + i), b.pixel(second + i), pixels * words_in, out + (size_t)i * steps);
     } else {
-      expand_padding<Simd>(s, inside_a > 0 ? a.pixel(first + i) : nullptr,
-                           inside_b > 0 ? b.pixel(second + i) : nullptr, out + (size_t)i * steps);
+      expand_padding<Simd>(s, a, first + i, b, second + i, out + (size_t)i * steps);
     }
     i += pixels;
   }
+}
+
+/// A row: the pixels of `a` with those of `b` in plain columns, from column `beside` on, and with those of `c` in
+/// wrap columns, from `behind` on. Tails of in_c % 32 write up to 7 entries too many: left to right, each pixel
+/// overwrites the one before's.
+template <class Simd>
+void expand_row(const ConvShape& s, const PairMap& map, const PaddedRow& a, const PaddedRow& b, int beside,
+                const PaddedRow& c, int behind, uint16_t* out) {
+  expand_columns<Simd>(s, a, 0, b, beside, map.plain, out);
+  expand_columns<Simd>(s, a, (s.out_w - 1) * s.stride_w, c, behind, map.wrap,
+                       out + (size_t)map.plain * map.steps);
+  __builtin_memset(out + map.row_stride - kRowSlack, 0, kRowSlack * sizeof(uint16_t));
 }
 
 template <class Simd>
 void pair_prepare_input(const ConvShape& s, const uint32_t* input, void* scratch, int row_begin,
                         int row_end) {
   const PairMap map(s);
-  const int last_window = (s.out_w - 1) * s.stride_w;
   for (int row = row_begin; row < row_end; ++row) {
-    uint16_t* out = (uint16_t*)scratch + row * map.row_stride;
-    // Tails of in_c % 32 write up to 7 entries too many: left to right, each pixel overwrites the one
-    // before's.
     const PaddedRow here(s, input, row), below(s, input, row + s.stride_h);
-    expand_columns<Simd>(s, here, 0, here, s.stride_w, map.plain, out);
-    expand_columns<Simd>(s, here, last_window, below, 0, map.wrap, out + (size_t)map.plain * map.steps);
-    __builtin_memset(out + map.row_stride - kRowSlack, 0, kRowSlack * sizeof(uint16_t));
+    expand_row<Simd>(s, map, here, here, s.stride_w, below, 0, (uint16_t*)scratch + row * map.row_stride);
   }
 }

@@ -191,7 +191,7 @@ PHONEBIT_RARE void pair_pack_weights(const ConvShape& s, const uint32_t* weights
 
 /// One tile of an output range: up to kTilePixels pixels in row-major order, as pairs.
 struct PairTile {
-  const uint16_t* windows[kTilePixels / 2];
+  const uint16_t* windows[kTilePixels];  // that of a pair is its first pixel's
   int borders[kTilePixels];
   int first, count;
 };
@@ -214,7 +214,7 @@ class PairWalk {
     tile.first = pixel_;
     tile.count = end_ - pixel_ < kTilePixels ? end_ - pixel_ : kTilePixels;
     for (int i = 0; i < tile.count; ++i) {
-      if (i % 2 == 0) tile.windows[i / 2] = scratch_ + map_.window(shape_, y_, x_);
+      tile.windows[i] = scratch_ + map_.window(shape_, y_, x_);
       tile.borders[i] = borders_.count() == 1 ? 0 : borders_.class_of(shape_, y_, x_);
       if (++x_ == shape_.out_w) {
         x_ = 0;
@@ -326,14 +326,11 @@ PHONEBIT_RARE PHONEBIT_NOINLINE void run_block_in_parts(const PairLayer& layer, 
   }
 }
 
-/// Blocks of channels outside, pixels inside, so that a block's weights stay in the nearest caches; but no
-/// more pixels at a time than have their prepared windows in L2.
-template <class Simd>
-void pair_run(const ConvShape& s, const void* packed, const uint32_t*, const void* scratch,
-              const OutputRange& range, const AccumulatorSink& sink) {
-  const BorderTable& borders = *(const BorderTable*)packed;
-  const PairLayer& layer = *(const PairLayer*)((const char*)packed + border_table_bytes(s));
-  const PairMap map(s);
+/// Calls body(block, pixels of a pass): blocks of channels outside, pixels inside, so that a block's weights stay in the
+/// nearest caches; but no more pixels at a time than have their prepared windows in L2.
+template <class Body>
+PHONEBIT_INLINE void for_each_pass(const ConvShape& s, const PairMap& map, const OutputRange& range,
+                                   const Body& body) {
   const size_t pixel_bytes = sizeof(uint16_t) * map.steps * s.stride_h * s.stride_w;
   const size_t most = kPassBytes / pixel_bytes / kTilePixels * kTilePixels;
   const int pass = most < 16 * kTilePixels ? 16 * kTilePixels
@@ -341,20 +338,33 @@ void pair_run(const ConvShape& s, const void* packed, const uint32_t*, const voi
                                            : INT32_MAX / 2;
   for (int begin = range.pixel_begin; begin < range.pixel_end;) {
     const int end = range.pixel_end - begin < pass ? range.pixel_end : begin + pass;
-    for (int block = range.block_begin; block < range.block_end; ++block) {
-      const PairWalk walk(s, map, borders, (const uint16_t*)scratch, begin, end);
-      const auto run = layer.form == SumForm::kBytes    ? run_block<Simd, ByteSums>
-                       : layer.form == SumForm::kShorts ? run_block<Simd, ShortSums>
-                                                        : run_block_in_parts<Simd>;
-      run(layer, layer.weights(block), layer.entries(block, borders.count()), walk,
-          BlockSink(s, block, sink));
-    }
+    for (int block = range.block_begin; block < range.block_end; ++block) body(block, begin, end);
     begin = end;
   }
 }
 
+static inline const PairLayer& packed_layer(const ConvShape& s, const void* packed) {
+  return *(const PairLayer*)((const char*)packed + border_table_bytes(s));
+}
+
 template <class Simd>
-constexpr BinaryConvKernel pair_table_kernel(const char* name, bool (*supports)(const ConvShape&)) {
+void pair_run(const ConvShape& s, const void* packed, const uint32_t*, const void* scratch,
+              const OutputRange& range, const AccumulatorSink& sink) {
+  const BorderTable& borders = *(const BorderTable*)packed;
+  const PairLayer& layer = packed_layer(s, packed);
+  const PairMap map(s);
+  for_each_pass(s, map, range, [&](int block, int begin, int end) PHONEBIT_LAMBDA_INLINE {
+    const PairWalk walk(s, map, borders, (const uint16_t*)scratch, begin, end);
+    const auto run = layer.form == SumForm::kBytes    ? run_block<Simd, ByteSums>
+                     : layer.form == SumForm::kShorts ? run_block<Simd, ShortSums>
+                                                      : run_block_in_parts<Simd>;
+    run(layer, layer.weights(block), layer.entries(block, borders.count()), walk, BlockSink(s, block, sink));
+  });
+}
+
+template <class Simd>
+constexpr BinaryConvKernel pair_table_kernel(const char* name, bool (*supports)(const ConvShape&),
+                                             const BinaryPlanesKernel* planes = nullptr) {
   return {name,
           supports,
           pair_packed_bytes,
@@ -363,5 +373,6 @@ constexpr BinaryConvKernel pair_table_kernel(const char* name, bool (*supports)(
           pair_prepare_rows,
           pair_prepare_input<Simd>,
           kTilePixels,
-          pair_run<Simd>};
+          pair_run<Simd>,
+          planes};
 }

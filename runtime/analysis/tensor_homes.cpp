@@ -1,6 +1,7 @@
 #include "analysis/tensor_homes.h"
 
 #include "analysis/op_tensors.h"
+#include "analysis/plane_pairs.h"
 
 namespace phonebit::engine::analysis {
 
@@ -8,7 +9,7 @@ using format::OpKind;
 using loader::Model;
 using loader::Op;
 
-TensorHomes::TensorHomes(const Model& model) {
+TensorHomes::TensorHomes(const Model& model) : pairs_(plane_pairs(model)) {
   homes_.resize(model.tensors.size());
   for (size_t i = 0; i < homes_.size(); ++i) homes_[i].root = static_cast<int>(i);
   for (size_t i = 0; i < model.outputs.size(); ++i) {
@@ -86,6 +87,7 @@ void TensorHomes::find_lifetimes(const Model& model) {
     const Op& op = model.ops[i];
     const int step = static_cast<int>(i);
     for (const int tensor : tensors_read(op)) touch(tensor, step);
+    if (pairs_[i]) touch(model.ops[i - 1].operands[0], step);
     for (const int tensor : tensors_written(op)) touch(tensor, step);
   }
   for (size_t i = 0; i < model.ops.size(); ++i) {

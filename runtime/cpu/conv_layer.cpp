@@ -31,6 +31,7 @@ class ConvLayer final : public Layer {
                            context.threads);
   }
 
+  const PreparedConv* convolution() const override { return conv_.get(); }
   size_t packed_bytes() const override { return conv_->packed_bytes(); }
   size_t scratch_bytes() const override {
     return align_up(conv_->scratch_bytes()) + ragged_bits_.scratch_bytes();
@@ -104,6 +105,18 @@ std::unique_ptr<Layer> make_ungrouped_conv_layer(const BuildContext& context, co
   conv->add_packing(context, weights + bytes / channels * first,
                     thresholds == nullptr ? nullptr : thresholds + first);
   return std::make_unique<ConvLayer>(context, op, part, std::move(conv));
+}
+
+std::unique_ptr<Layer> make_plane_pair(const BuildContext& context, size_t index, const Layer& low,
+                                       const Layer& high) {
+  const Op &first = context.model.ops[index - 1], &second = context.model.ops[index];
+  std::unique_ptr<PreparedConv> conv = low.convolution()->with_plane(context, first, *high.convolution());
+  if (conv == nullptr) return nullptr;
+  Op both = second;  // less the steps that weigh and add
+  both.steps = first.steps;
+  both.steps.insert(both.steps.end(), second.steps.begin() + 2, second.steps.end());
+  return std::make_unique<ConvLayer>(context, both, analysis::whole_part(context.model, second),
+                                     std::move(conv));
 }
 
 static std::unique_ptr<Layer> make_conv_layer(const BuildContext& context, const Op& op,

@@ -59,16 +59,16 @@ EpilogueBinding::EpilogueBinding(const BuildContext& context, const Op& op, cons
     epilogue_.threshold = from_channel(op.record.threshold);
 }
 
-void EpilogueBinding::bind_planes(const BuildContext& context, const Op& op) {
+bool EpilogueBinding::bind_planes(const BuildContext& context, const Op& op) {
   const auto count = static_cast<int>(op.record.planes);
   if (steps_.empty() || steps_.back().kind != StepKind::kCount || count > kMostEpiloguePlanes ||
       epilogue_.channels % 32 != 0)
-    return;
+    return false;
   const EpilogueStep& levels = steps_.back();
   const float* row = levels.a;
   for (int i = 1; i < levels.count; ++i, row += levels.count_stride)
     for (int c = 0; c < epilogue_.channels; ++c)
-      if (!(row[c] <= row[c + levels.count_stride])) return;
+      if (!(row[c] <= row[c + levels.count_stride])) return false;
   planes_ = epilogue_;
   planes_.step_count -= 1;
   planes_.value = nullptr;
@@ -78,6 +78,7 @@ void EpilogueBinding::bind_planes(const BuildContext& context, const Op& op) {
   planes_.plane_count = count;
   for (int plane = 0; plane < count; ++plane)
     context.slots.bind(op.record.bits_output + plane, &planes_.planes[plane]);
+  return true;
 }
 
 double epilogue_ns_per_element(const Op& op) {

@@ -20,18 +20,23 @@ Executor::Executor(const loader::Model& model, const Isa& isa, const Options& op
   }
   PackingList packing;
   const BuildContext context{model, isa, pool_->threads(), storage_, budget_, packing, options.precision};
-  size_t scratch = 0;
   const Cancellation cancellation;
   for (size_t i = 0; i < model.ops.size(); ++i) {
     cancellation.check();
     layers_.push_back(make_layer(context, i));
-    scratch = std::max(scratch, layers_.back()->scratch_bytes());
-    if (storage_.homes().are_planes_of_the_op_before(model, i) && layers_[i - 1]->levels() != nullptr)
-      layers_[i - 1]->levels()->bind_planes(context, model.ops[i]);
+    of_image_.push_back(layers_[i].get());
+    if (storage_.homes().is_pair_of_planes(i)) join_planes(context, i);
+    if (!storage_.homes().are_planes_of_the_op_before(model, i)) continue;
+    EpilogueBinding* const levels = of_image_[i - 1]->levels();
+    if (levels != nullptr && levels->bind_planes(context, model.ops[i])) of_image_[i] = nullptr;
   }
+  size_t scratch = 0;
+  for (const auto* layers : {&layers_, &pairs_})
+    for (const auto& layer : *layers) scratch = std::max(scratch, layer->scratch_bytes());
   budget_.take(scratch, "scratch memory");
   scratch_ = memory::AlignedBuffer(scratch, "scratch memory");
-  for (const auto& layer : layers_) layer->set_scratch(scratch_.data());
+  for (const auto* layers : {&layers_, &pairs_})
+    for (const auto& layer : *layers) layer->set_scratch(scratch_.data());
   packing.run(*pool_);
 }
 
@@ -41,24 +46,30 @@ void Executor::bind(const std::byte* const* inputs, std::byte* const* outputs) {
     std::memcpy(outputs[tensor.output], inputs[tensor.input], tensor.bytes);
 }
 
-void Executor::run(size_t index, bool as_planes, const Cancellation& cancellation) {
-  EpilogueBinding* const levels = layers_[index]->levels();
-  if (levels != nullptr) levels->write_planes(as_planes);
-  cpu::run_layer(*layers_[index], *pool_, cancellation);
+void Executor::join_planes(const BuildContext& context, size_t index) {
+  std::unique_ptr<Layer> pair = make_plane_pair(context, index, *layers_[index - 1], *layers_[index]);
+  if (pair == nullptr) return;
+  of_image_[index - 1] = nullptr;
+  of_image_[index] = pair.get();
+  pairs_.push_back(std::move(pair));
+}
+
+void Executor::run(Layer& layer, bool as_planes, const Cancellation& cancellation) {
+  if (layer.levels() != nullptr) layer.levels()->write_planes(as_planes);
+  cpu::run_layer(layer, *pool_, cancellation);
   cancellation.check();
 }
 
 void Executor::run_image(const Cancellation& cancellation, std::vector<double>* layer_ms) {
   using Milliseconds = std::chrono::duration<double, std::milli>;
   for (size_t i = 0; i < layers_.size(); ++i) {
-    const EpilogueBinding* const before = i > 0 ? layers_[i - 1]->levels() : nullptr;
-    if (before != nullptr && before->writes_planes()) continue;
+    if (of_image_[i] == nullptr) continue;
     if (layer_ms == nullptr) {
-      run(i, true, cancellation);
+      run(*of_image_[i], true, cancellation);
       continue;
     }
     const auto begin = std::chrono::steady_clock::now();
-    run(i, true, cancellation);
+    run(*of_image_[i], true, cancellation);
     (*layer_ms)[i] += Milliseconds(std::chrono::steady_clock::now() - begin).count();
   }
 }

@@ -8,6 +8,7 @@ namespace phonebit::engine::cpu {
 namespace {
 
 using format::DataType;
+using loader::Op;
 
 /// Elements of its arrays, and multiply-accumulates a nanosecond.
 template <class KernelType, class InputType, class WeightType, int macs_per_ns>
@@ -34,6 +35,47 @@ const Kernel& choose_kernel(const Kernel* const* list, const ConvShape& shape) {
   return **list;
 }
 
+/// Two binary convolutions that a kernel computes at once, with the weights that both have packed.
+class PlanesConv final : public PreparedConv {
+ public:
+  struct Plane {
+    const ConvShape& shape;
+    const memory::AlignedBuffer& packed;
+  };
+
+  PlanesConv(const BuildContext& context, const Op& op, const BinaryConvKernel& kernel, const Facts& facts,
+             const Plane& low, const Plane& high)
+      : PreparedConv(context, low.shape, facts),
+        kernel_(kernel),
+        shapes_{low.shape, high.shape},
+        packed_planes_{low.packed.data(), high.packed.data()},
+        packed_bytes_(low.packed.size()) {
+    context.slots.bind(op.operands[0], &low_);
+  }
+
+  size_t packed_bytes() const override { return packed_bytes_; }
+  void pack(const void* /*weights*/, const int32_t* /*thresholds*/) const override {}
+  void prepare(const void* input, std::byte* scratch, int row_begin, int row_end) const override {
+    const uint32_t* const inputs[2] = {low_, static_cast<const uint32_t*>(input)};
+    if (kernel_.planes->prepare_input != nullptr)
+      return kernel_.planes->prepare_input(shapes_, inputs, scratch, row_begin, row_end);
+    for (int plane = 0; plane < 2; ++plane, scratch += kernel_.scratch_bytes(shape_))
+      kernel_.prepare_input(shapes_[plane], inputs[plane], scratch, row_begin, row_end);
+  }
+  void run(const void* input, const std::byte* scratch, const OutputRange& range,
+           const AccumulatorSink& sink) const override {
+    const uint32_t* const inputs[2] = {low_, static_cast<const uint32_t*>(input)};
+    kernel_.planes->run(shape_, packed_planes_, inputs, scratch, range, *sink.epilogue);
+  }
+
+ private:
+  const BinaryConvKernel& kernel_;
+  const ConvShape shapes_[2];
+  const void* const packed_planes_[2];
+  const size_t packed_bytes_;
+  const uint32_t* low_ = nullptr;
+};
+
 template <class Family>
 class ConvOf final : public PreparedConv {
  public:
@@ -45,6 +87,22 @@ class ConvOf final : public PreparedConv {
                       kernel.scratch_bytes(shape), Family::kMacsPerNs}),
         kernel_(kernel) {}
 
+  std::unique_ptr<PreparedConv> with_plane([[maybe_unused]] const BuildContext& context,
+                                           [[maybe_unused]] const Op& op,
+                                           [[maybe_unused]] const PreparedConv& high) const override {
+    if constexpr (std::is_same_v<Kernel, BinaryConvKernel>) {
+      if (kernel_.planes == nullptr || !kernel_.planes->supports(shape_)) return nullptr;
+      Facts facts = facts_;
+      facts.packed_bytes = 0;
+      facts.scratch_bytes *= kernel_.planes->prepare_input != nullptr ? 1 : 2;
+      facts.macs_per_ns /= 2;
+      const auto& other = static_cast<const ConvOf&>(high);
+      return std::make_unique<PlanesConv>(context, op, kernel_, facts, PlanesConv::Plane{shape_, packed_},
+                                          PlanesConv::Plane{other.shape_, other.packed_});
+    } else {
+      return nullptr;
+    }
+  }
   void pack(const void* weights, [[maybe_unused]] const int32_t* thresholds) const override {
     const auto* const own = static_cast<const typename Family::Weight*>(weights);
     if constexpr (Family::kIsReal)

@@ -133,6 +133,22 @@ def test_pooled_joined_and_grouped_levels(
     assert planes(engine) == [4, 4]
 
 
+@pytest.mark.parametrize("isa", [isa for isa in ISAS if isa == "avx2"])
+def test_planes_are_convolved_in_pairs(
+    isa: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A whole pass runs the lower plane of a pair with the upper one."""
+    monkeypatch.setenv("PHONEBIT_CPU", isa)
+    net = Source((5, 4, 64))
+    c = net.add("c", Conv2D(net.signs(64, 3, 3, 64), SAME), net.add("q", uniform(4), "x"))
+    x = integers(net.done(c))
+    path = tmp_path / "net.pbit"
+    path.write_bytes(convert_graph(net.graph).content)
+    profile = Network.load(path, device="cpu").profile(x, 1)
+    times = [entry.latency_ms for entry in profile if entry.binary]
+    assert [time > 0 for time in times] == [False, True, False, True]
+
+
 def test_thermometers_stay_where_they_are_cheaper_or_levels_uneven() -> None:
     net = Source((5, 4, 64))
     uneven = Quantize(np.float32([0, 1, 2]), np.float32([0, 1, 2, 4]))

@@ -143,6 +143,51 @@ void check_epilogue(std::mt19937& random, const BinaryConvKernel& kernel, const 
   }
 }
 
+/// Runs the planes of levels as an executor would: rows and pixels in two pieces.
+void check_planes(std::mt19937& random, const BinaryConvKernel& kernel, const ConvShape& s, const Data& low) {
+  const BinaryPlanesKernel& planes = *kernel.planes;
+  ConvShape shapes[2] = {s, s};
+  if (s.pad_value != 0) shapes[1].pad_value = random() % 2 != 0 ? 1 : -1;
+  Data high;
+  high.input = bits(random, (size_t)s.in_h * s.in_w, s.in_c);
+  high.weights = low.weights;
+  plain_loop(shapes[1], &high);
+  const uint32_t* const inputs[2] = {low.input.data(), high.input.data()};
+  AlignedBytes packed[2] = {AlignedBytes(kernel.packed_bytes(shapes[0])),
+                            AlignedBytes(kernel.packed_bytes(shapes[1]))};
+  AlignedBytes scratch(2 * kernel.scratch_bytes(s));
+  const void* both[2];
+  for (int i = 0; i < 2; ++i) {
+    kernel.pack_weights(shapes[i], low.weights.data(), nullptr, packed[i].data);
+    both[i] = packed[i].data;
+  }
+  const int rows = kernel.prepare_rows(s), pixels = s.out_h * s.out_w;
+  const int cut = (int)(random() % (rows + 1)), pixel_cut = (int)(random() % (pixels + 1));
+  const auto prepare = [&](int begin, int end) {
+    if (begin == end) return;
+    if (planes.prepare_input != nullptr)
+      return planes.prepare_input(shapes, inputs, scratch.data, begin, end);
+    for (int i = 0; i < 2; ++i)
+      kernel.prepare_input(shapes[i], inputs[i], scratch.data + i * kernel.scratch_bytes(s), begin, end);
+  };
+  prepare(cut, rows);
+  prepare(0, cut);
+  INFO("planes, the second padded with ", shapes[1].pad_value);
+  Outputs out(random, pixels, s.out_c);
+  Epilogue epilogue{};
+  epilogue.value = out.value.data();
+  epilogue.channels = s.out_c, epilogue.pixel_channels = out.pixel_channels;
+  const int blocks = (s.out_c + kChannelBlock - 1) / kChannelBlock;
+  planes.run(s, both, inputs, scratch.data, {pixel_cut, pixels, 0, blocks}, epilogue);
+  planes.run(s, both, inputs, scratch.data, {0, pixel_cut, 0, blocks}, epilogue);
+  REQUIRE_MESSAGE(out.intact(), "written outside the output");
+  for (int i = 0; i < pixels * s.out_c; ++i) {
+    const int expected = low.accumulators[i] + 2 * high.accumulators[i], p = i / s.out_c, c = i % s.out_c;
+    const float got = out.value.data()[(size_t)p * out.pixel_channels + c];
+    if (got != (float)expected) FAIL("pixel ", p, " channel ", c, ": got ", got, ", expected ", expected);
+  }
+}
+
 /// Whether a kernel whose name has the mark serves the shape.
 bool serves(const Isa& isa, const char* mark, const ConvShape& s) {
   for (const BinaryConvKernel* const* kernel = isa.binary_conv; *kernel != nullptr; ++kernel) {
@@ -194,6 +239,8 @@ void check_case(std::mt19937& random, const Case& c) {
       if ((*kernel)->supports(s)) {
         failure.keep([&] { check_thresholds(random, **kernel, s, data); });
         failure.keep([&] { check_epilogue(random, **kernel, s, data); });
+        if ((*kernel)->planes != nullptr && (*kernel)->planes->supports(s))
+          failure.keep([&] { check_planes(random, **kernel, s, data); });
       } else if (kernel[1] == nullptr) {
         FAIL_CHECK("is last in its list and must support every shape");
       }

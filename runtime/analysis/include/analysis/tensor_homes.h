@@ -33,6 +33,9 @@ class TensorHomes {
   /// Whether op `index` is a BIT_PLANES that alone reads the only output of the op before it. That op may write
   /// the planes itself: they live while it runs.
   bool are_planes_of_the_op_before(const loader::Model& model, size_t index) const;
+  /// Whether ops `index` - 1 and `index` may run as one (plane_pairs): the first one's input lives while the second
+  /// runs.
+  bool is_pair_of_planes(size_t index) const { return pairs_[index]; }
 
  private:
   TensorHome& mutable_home(int tensor) { return homes_[static_cast<size_t>(root(tensor))]; }
@@ -42,6 +45,7 @@ class TensorHomes {
 
   std::vector<TensorHome> homes_;
   std::vector<memory::Lifetime> lifetimes_;
+  std::vector<bool> pairs_;
 };
 
 }  // namespace phonebit::engine::analysis

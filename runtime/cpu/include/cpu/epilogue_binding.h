@@ -16,11 +16,10 @@ class EpilogueBinding {
   EpilogueBinding& operator=(const EpilogueBinding&) = delete;
 
   /// Lets the epilogue of a whole layer write the planes of BIT_PLANES `op` in place of the levels that it counts
-  /// last, where it can.
-  void bind_planes(const BuildContext& context, const loader::Op& op);
+  /// last, where it can: else returns false.
+  bool bind_planes(const BuildContext& context, const loader::Op& op);
   /// Whether to do so from now on.
   void write_planes(bool on) { writes_planes_ = on && planes_.plane_count > 0; }
-  bool writes_planes() const { return writes_planes_; }
 
   const Epilogue& epilogue() const { return writes_planes_ ? planes_ : epilogue_; }
   /// For kernels with integer accumulators; thresholds of type I32 select the threshold form.

@@ -23,9 +23,12 @@ class Executor {
   /// here.
   void bind(const std::byte* const* inputs, std::byte* const* outputs);
   /// Runs one layer on what its operands hold. Throws Error(cancelled).
-  void run_layer(size_t index, const Cancellation& cancellation) { run(index, false, cancellation); }
-  /// Runs all layers on the bound image. Adds their milliseconds to `layer_ms` where that is not null. Levels of
-  /// which only the planes are read may not be written. Throws Error(cancelled).
+  void run_layer(size_t index, const Cancellation& cancellation) {
+    run(*layers_[index], false, cancellation);
+  }
+  /// Runs all layers on the bound image. Adds their milliseconds to `layer_ms` where that is not null: those of two
+  /// that run as one to the second's. Levels of which only the planes are read may not be written, nor the sums of a
+  /// plane alone. Throws Error(cancelled).
   void run_image(const Cancellation& cancellation, std::vector<double>* layer_ms);
 
   /// Where a tensor lies; see Storage::address.
@@ -41,12 +44,15 @@ class Executor {
     size_t input, output, bytes;
   };
 
-  void run(size_t index, bool as_planes, const Cancellation& cancellation);
+  void join_planes(const BuildContext& context, size_t index);
+  void run(Layer& layer, bool as_planes, const Cancellation& cancellation);
 
   analysis::MemoryBudget budget_;
   Storage storage_;
   std::vector<PassedThrough> passed_through_;
   std::vector<std::unique_ptr<Layer>> layers_;
+  std::vector<std::unique_ptr<Layer>> pairs_;  // of planes
+  std::vector<Layer*> of_image_;               // what a whole image runs for each op, null: nothing
   memory::AlignedBuffer scratch_;
   std::shared_ptr<threads::ThreadPool> pool_;
 };

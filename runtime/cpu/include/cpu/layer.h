@@ -29,6 +29,7 @@ struct BuildContext {
 };
 
 class EpilogueBinding;
+class PreparedConv;
 
 /// A layer runs in phases; the parts of one phase are independent, and a phase begins when the one before it
 /// has ended. run() reads and writes only tensors that were bound at construction and the scratch memory: no
@@ -50,6 +51,8 @@ class Layer {
   virtual void set_scratch(std::byte* /*scratch*/) {}
   /// The epilogue of a layer that can write planes in place of levels; else null.
   EpilogueBinding* levels() const { return levels_; }
+  /// The convolution of an ungrouped convolution's layer; else null.
+  virtual const PreparedConv* convolution() const { return nullptr; }
   virtual int phases() const { return 1; }
   virtual int parts(int phase) const = 0;
   virtual void run(int phase, int part, const Stop& stop) = 0;
@@ -65,6 +68,11 @@ std::unique_ptr<Layer> make_layer(const BuildContext& context, size_t index);
 /// filters only and writes nothing outside of the part. Rows: any, where analysis::can_split_rows. Channels:
 /// where analysis::can_split_channels, from a multiple of 32 on.
 std::unique_ptr<Layer> make_layer(const BuildContext& context, size_t index, const OutputPart& part);
+
+/// Prepares ops `index` - 1 and `index`, a pair of planes (analysis/plane_pairs.h), as one, which reads the weights
+/// that the layers of the two have packed. Null where their kernel has no such form.
+std::unique_ptr<Layer> make_plane_pair(const BuildContext& context, size_t index, const Layer& low,
+                                       const Layer& high);
 
 /// Runs all phases of a layer. Allocates nothing; returns when the layer is done, or soon after a
 /// cancellation, whereupon its output is undefined.

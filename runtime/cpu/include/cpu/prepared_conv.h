@@ -37,7 +37,7 @@ class PreparedConv {
   const char* name() const { return facts_.name; }
   const ConvShape& shape() const { return shape_; }
   int pixel_tile() const { return facts_.pixel_tile; }
-  size_t packed_bytes() const { return packed_.size(); }
+  virtual size_t packed_bytes() const { return packed_.size(); }
   size_t scratch_bytes() const { return facts_.scratch_bytes; }
   int prepare_rows() const { return facts_.prepare_rows; }
   double macs_per_ns() const { return facts_.macs_per_ns; }
@@ -45,6 +45,12 @@ class PreparedConv {
   /// Has the weights packed with all others, when the packing list runs, which reads both arrays then.
   /// `thresholds`: one a channel, or null for the epilogue form.
   void add_packing(const BuildContext& context, const void* weights, const int32_t* thresholds) const;
+  /// This convolution, of `op`, and twice `high` in one (BinaryPlanesKernel), with the weights that both have packed
+  /// and keep. Its input is that of `high`. Null where the kernel has no such form.
+  virtual std::unique_ptr<PreparedConv> with_plane(const BuildContext& /*context*/, const loader::Op& /*op*/,
+                                                   const PreparedConv& /*high*/) const {
+    return nullptr;
+  }
   /// Packs weights of the type that prepare_conv was told.
   virtual void pack(const void* weights, const int32_t* thresholds) const = 0;
   virtual void prepare(const void* input, std::byte* scratch, int row_begin, int row_end) const = 0;
@@ -58,8 +64,6 @@ class PreparedConv {
 
   const ConvShape shape_;
   const memory::AlignedBuffer packed_;
-
- private:
   const Facts facts_;
 };
 
