@@ -211,35 +211,31 @@ PHONEBIT_INLINE void count_sums(const uint32_t* const (&groups)[kPixels], long s
   }
 }
 
-/// A tile's windows are addresses of column groups; the window groups of the same pixel lie `windows` words
-/// on, less the columns that one row of windows has fewer.
+/// counts = 2 counts + d. A tile's windows are addresses of column groups; the window groups of the same pixel lie
+/// `windows` words on, less the columns that one row of windows has fewer.
 template <int kPixels>
-PHONEBIT_INLINE void count_tile(long words_in, const PixelTile<kPixels>& tile, size_t windows,
+PHONEBIT_INLINE void count_tile(long words_in, const uint32_t* const (&tile_windows)[kPixels], size_t windows,
                                 const uint32_t* weights, Counts<kPixels>& counts) {
-  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
-    unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE { counts[p][q] = _mm512_setzero_si512(); });
-  });
   // The three columns of a window lie next to each other.
-  count_carries(tile.windows, 3 * words_in, weights, counts);
+  count_carries(tile_windows, 3 * words_in, weights, counts);
   const uint32_t* window_groups[kPixels];
-  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { window_groups[p] = tile.windows[p] + windows; });
+  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { window_groups[p] = tile_windows[p] + windows; });
   count_carries(window_groups, words_in, weights, counts);
-  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
-    unroll<kVectors>([&](auto q)
-                         PHONEBIT_LAMBDA_INLINE { counts[p][q] = _mm512_slli_epi32(counts[p][q], 1); });
-  });
+  make_double(counts);
   count_sums(window_groups, words_in, weights, counts);
 }
 
-/// Each of the two has its own copy of the epilogue: a call costs 5 % on a 7x7 map of 512 channels.
-template <int kPixels>
+/// Each of them has its own copy of the epilogue: a call costs 5 % on a 7x7 map of 512 channels.
+template <int kPixels, bool kPlanes>
 __attribute__((flatten)) PHONEBIT_NOINLINE void run_block(const ConvShape& s, const PackedLayer& layer,
                                                           const WindowMap& map, int block,
                                                           const OutputRange& range,
-                                                          const AccumulatorSink& sink) {
+                                                          const AccumulatorSink& sink,
+                                                          const HighPlane& plane) {
   const size_t windows = RowForms(s).windows;
   const int channels = block_channels(s, block);
   const uint32_t* head = layer.block_head(block);
+  const uint32_t* high_head = kPlanes ? plane.block_head(s, block) : nullptr;
   const uint32_t* weights = (const uint32_t*)layer.weights + 2 * block * half_block_words(s);
   alignas(64) float values[kPixels][kChannelBlock];
   PixelTile<kPixels> tile;
@@ -249,9 +245,16 @@ __attribute__((flatten)) PHONEBIT_NOINLINE void run_block(const ConvShape& s, co
   while (walk.next(tile)) {
     ahead.ask();
     for (int lane = 0; lane < channels; lane += kLaneChannels) {
+      const uint32_t* const lane_weights = weights + lane / kLaneChannels * half_block_words(s);
       Counts<kPixels> counts;
-      count_tile(words(s.in_c), tile, windows, weights + lane / kLaneChannels * half_block_words(s), counts);
-      finish_tile(s, tile, counts, head, block, lane, sink, values);
+      clear(counts);
+      if constexpr (kPlanes) {  // d0 + 2 d1: the second plane first
+        const uint32_t* high[kPixels];
+        unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { high[p] = tile.windows[p] + plane.step; });
+        count_tile(words(s.in_c), high, windows, lane_weights, counts);
+      }
+      count_tile(words(s.in_c), tile.windows, windows, lane_weights, counts);
+      finish_tile(s, tile, counts, head, block, lane, sink, values, high_head);
     }
     if (sink.threshold_bits == nullptr) {
       apply_epilogue(*sink.epilogue, values[0], tile.first, tile.count, block * kChannelBlock, channels);
@@ -266,15 +269,29 @@ bool suits_eight(const ConvShape& s, const OutputRange& range) {
   return s.out_w % 7 != 0 && (s.out_w % 8 == 0 || (pixels + 7) / 8 * 8 < (pixels + 6) / 7 * 7);
 }
 
-void run(const ConvShape& s, const void* packed, const uint32_t*, const void* scratch,
-         const OutputRange& range, const AccumulatorSink& sink) {
+template <bool kPlanes>
+void run_blocks(const ConvShape& s, const void* packed, const void* scratch, const OutputRange& range,
+                const AccumulatorSink& sink, const HighPlane& plane) {
   const PackedLayer layer(s, packed);
   const WindowMap map = {(const uint32_t*)scratch, RowForms(s).row_words, (size_t)words(s.in_c) * kForms, 1};
   const bool by_eight = suits_eight(s, range);
   for (int block = range.block_begin; block < range.block_end; ++block) {
-    (by_eight ? run_block<8> : run_block<7>)(s, layer, map, block, range, sink);
+    (by_eight ? run_block<8, kPlanes> : run_block<7, kPlanes>)(s, layer, map, block, range, sink, plane);
   }
 }
+
+void run(const ConvShape& s, const void* packed, const uint32_t*, const void* scratch,
+         const OutputRange& range, const AccumulatorSink& sink) {
+  run_blocks<false>(s, packed, scratch, range, sink, {});
+}
+
+void run_planes(const ConvShape& s, const void* const* packed, const uint32_t* const*, const void* scratch,
+                const OutputRange& range, const Epilogue& epilogue) {
+  run_blocks<true>(s, packed[0], scratch, range, {nullptr, 0, &epilogue},
+                   HighPlane::of(packed, scratch, (const char*)scratch + scratch_bytes(s)));
+}
+
+constexpr BinaryPlanesKernel kPlanesKernel = {saves_carries, nullptr, run_planes};
 
 }  // namespace
 
@@ -288,6 +305,7 @@ const BinaryConvKernel kCarrySaveConv_avx512 = {
     prepare_input,
     kCarrySavePixels,
     run,
+    &kPlanesKernel,
 };
 
 }  // namespace phonebit::engine::cpu

@@ -63,12 +63,10 @@ struct Runs {
         word_step(map.word_stride) {}
 };
 
+/// Adds to the counts.
 template <int kPixels, int kVectors>
 PHONEBIT_INLINE void count_tile(const Runs& runs, const uint32_t* const (&windows)[kPixels],
                                 const uint32_t* weights, __m512i (&counts)[kPixels][kVectors]) {
-  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
-    unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE { counts[p][q] = _mm512_setzero_si512(); });
-  });
   for (int row = 0; row < runs.rows; ++row) {
     for (int run = 0; run < runs.per_row; ++run) {
       const size_t offset = row * runs.row_step + run * runs.run_step;
@@ -89,13 +87,15 @@ PHONEBIT_INLINE void count_tile(const Runs& runs, const uint32_t* const (&window
   }
 }
 
-template <int kPixels, int kVectors>
+template <int kPixels, int kVectors, bool kPlanes>
 PHONEBIT_NOINLINE void run_block(const ConvShape& s, const PackedLayer& layer, const WindowMap& map,
-                                 int block, const OutputRange& range, const AccumulatorSink& sink) {
+                                 int block, const OutputRange& range, const AccumulatorSink& sink,
+                                 const HighPlane& plane) {
   constexpr int kLaneChannels = 16 * kVectors;
   const Runs runs(s, map);
   const int channels = block_channels(s, block);
   const uint32_t* head = layer.block_head(block);
+  const uint32_t* high_head = kPlanes ? plane.block_head(s, block) : nullptr;
   const uint32_t* weights = (const uint32_t*)(layer.weights + block_weights_bytes(s) * block);
   alignas(64) float values[kPixels][kChannelBlock];
   PixelTile<kPixels> tile;
@@ -105,8 +105,15 @@ PHONEBIT_NOINLINE void run_block(const ConvShape& s, const PackedLayer& layer, c
     ahead.ask();
     for (int lane = 0; lane < channels; lane += kLaneChannels) {
       __m512i counts[kPixels][kVectors];
+      clear(counts);
+      if constexpr (kPlanes) {
+        const uint32_t* windows[kPixels];
+        unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { windows[p] = tile.windows[p] + plane.step; });
+        count_tile(runs, windows, weights + lane, counts);
+        make_double(counts);
+      }
       count_tile(runs, tile.windows, weights + lane, counts);
-      finish_tile(s, tile, counts, head, block, lane, sink, values);
+      finish_tile(s, tile, counts, head, block, lane, sink, values, high_head);
     }
     if (sink.threshold_bits == nullptr) {
       apply_epilogue(*sink.epilogue, values[0], tile.first, tile.count, block * kChannelBlock, channels);
@@ -114,12 +121,10 @@ PHONEBIT_NOINLINE void run_block(const ConvShape& s, const PackedLayer& layer, c
   }
 }
 
-void run(const ConvShape& layer_shape, const void* packed, const uint32_t* input, const void* scratch,
-         const OutputRange& range, const AccumulatorSink& sink) {
-  const ConvShape s = counted_shape(layer_shape);
+template <bool kPlanes>
+void run_blocks(const ConvShape& s, const void* packed, const WindowMap& map, const OutputRange& range,
+                const AccumulatorSink& sink, const HighPlane& plane) {
   const PackedLayer layer(s, packed);
-  const WindowMap map = packs_taps(layer_shape) ? packed_tap_map(layer_shape, scratch)
-                                                : window_map(layer_shape, input, scratch);
   // Pixels computed by each tiling; a half-filled block of channels makes the wide tile compute twice as
   // many.
   const int pixels = range.pixel_end - range.pixel_begin;
@@ -127,16 +132,35 @@ void run(const ConvShape& layer_shape, const void* packed, const uint32_t* input
   const int by_seven = (pixels + 6) / 7 * 7;
   for (int block = range.block_begin; block < range.block_end; ++block) {
     if (block_channels(s, block) <= 16) {
-      run_block<14, 1>(s, layer, map, block, range, sink);
+      run_block<14, 1, kPlanes>(s, layer, map, block, range, sink, plane);
     } else if (block_channels(s, block) <= 32 || by_seven < by_four) {
-      run_block<7, 2>(s, layer, map, block, range, sink);
+      run_block<7, 2, kPlanes>(s, layer, map, block, range, sink, plane);
     } else {
-      run_block<4, 4>(s, layer, map, block, range, sink);
+      run_block<4, 4, kPlanes>(s, layer, map, block, range, sink, plane);
     }
   }
 }
 
+WindowMap counted_map(const ConvShape& s, const uint32_t* input, const void* scratch) {
+  return packs_taps(s) ? packed_tap_map(s, scratch) : window_map(s, input, scratch);
+}
+
+void run(const ConvShape& s, const void* packed, const uint32_t* input, const void* scratch,
+         const OutputRange& range, const AccumulatorSink& sink) {
+  run_blocks<false>(counted_shape(s), packed, counted_map(s, input, scratch), range, sink, {});
+}
+
+void run_planes(const ConvShape& s, const void* const* packed, const uint32_t* const* inputs,
+                const void* scratch, const OutputRange& range, const Epilogue& epilogue) {
+  const WindowMap low = counted_map(s, inputs[0], scratch);
+  const WindowMap high = counted_map(s, inputs[1], (const char*)scratch + scratch_bytes(s));
+  run_blocks<true>(counted_shape(s), packed[0], low, range, {nullptr, 0, &epilogue},
+                   HighPlane::of(packed, low.words, high.words));
+}
+
 bool any_shape(const ConvShape&) { return true; }
+
+constexpr BinaryPlanesKernel kPlanesKernel = {any_shape, nullptr, run_planes};
 
 }  // namespace
 
@@ -150,6 +174,7 @@ const BinaryConvKernel kPopcountConv_avx512 = {
     prepare_input,
     kPopcountPixels,
     run,
+    &kPlanesKernel,
 };
 
 }  // namespace phonebit::engine::cpu

@@ -116,16 +116,20 @@ class WeightsAhead {
 };
 
 /// Counts of a tile for kVectors * 16 channels from `lane` of the block on: packed bits at once, or float32
-/// accumulators into `values` for an epilogue that runs when the block's channels are complete.
+/// accumulators into `values` for an epilogue that runs when the block's channels are complete. `high_head`: the
+/// block's of a second plane, or null.
 template <int kPixels, int kVectors>
 PHONEBIT_INLINE void finish_tile(const ConvShape& s, const PixelTile<kPixels>& tile,
                                  const __m512i (&counts)[kPixels][kVectors], const uint32_t* block_head,
                                  int block, int lane, const AccumulatorSink& sink,
-                                 float (&values)[kPixels][kChannelBlock]) {
+                                 float (&values)[kPixels][kChannelBlock],
+                                 const uint32_t* high_head = nullptr) {
   const uint32_t* const head = block_head + lane;
   if (sink.threshold_bits == nullptr) {
     unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
-      store_values(counts[p], head + tile.borders[p] * kChannelBlock, values[p] + lane);
+      const int at = tile.borders[p] * kChannelBlock;
+      store_values(counts[p], head + at, values[p] + lane,
+                   high_head == nullptr ? nullptr : high_head + lane + at);
     });
     return;
   }

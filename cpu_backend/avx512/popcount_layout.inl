@@ -86,6 +86,35 @@ static inline void interleave_filters(const ConvShape& s, const uint32_t* weight
   interleave_filters(s, out, [&](int filter, int i) { return weights[filter * filter_words + i]; });
 }
 
+template <int kPixels, int kVectors>
+PHONEBIT_INLINE void clear(__m512i (&counts)[kPixels][kVectors]) {
+  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+    unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE { counts[p][q] = _mm512_setzero_si512(); });
+  });
+}
+
+template <int kPixels, int kVectors>
+PHONEBIT_INLINE void make_double(__m512i (&counts)[kPixels][kVectors]) {
+  unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
+    unroll<kVectors>([&](auto q)
+                         PHONEBIT_LAMBDA_INLINE { counts[p][q] = _mm512_slli_epi32(counts[p][q], 1); });
+  });
+}
+
+/// The second of two planes of levels, as a kernel of one map needs it.
+struct HighPlane {
+  ptrdiff_t step;      // words from a window of the first map to that of the second
+  const void* packed;  // null: there is none
+
+  static HighPlane of(const void* const* packed, const void* low, const void* high) {
+    return {((intptr_t)high - (intptr_t)low) / (ptrdiff_t)sizeof(uint32_t), packed[1]};
+  }
+  /// Null where there is no such plane.
+  const uint32_t* block_head(const ConvShape& s, int block) const {
+    return packed == nullptr ? nullptr : PackedLayer(s, packed).block_head(block);
+  }
+};
+
 /// Counts of one pixel for kVectors * 16 channels, the first of a word, compared: writes the words that
 /// exist. A single vector is all that the last word has.
 template <int kVectors>
@@ -101,11 +130,15 @@ PHONEBIT_INLINE void store_bits(const __m512i (&counts)[kVectors], const uint32_
   });
 }
 
-/// The same counts as float32 accumulators, into a row of an epilogue tile.
+/// The same counts as float32 accumulators, into a row of an epilogue tile. Counts of two planes are d0 + 2 d1, and
+/// their base is that of the first and twice that of the second (`high_bases`, else null).
 template <int kVectors>
-PHONEBIT_INLINE void store_values(const __m512i (&counts)[kVectors], const uint32_t* bases, float* out) {
+PHONEBIT_INLINE void store_values(const __m512i (&counts)[kVectors], const uint32_t* bases, float* out,
+                                  const uint32_t* high_bases = nullptr) {
   unroll<kVectors>([&](auto q) PHONEBIT_LAMBDA_INLINE {
-    const __m512i base = _mm512_load_si512(bases + 16 * q);
+    __m512i base = _mm512_load_si512(bases + 16 * q);
+    if (high_bases != nullptr)
+      base = _mm512_add_epi32(base, _mm512_slli_epi32(_mm512_load_si512(high_bases + 16 * q), 1));
     _mm512_store_ps(out + 16 * q,
                     _mm512_cvtepi32_ps(_mm512_sub_epi32(base, _mm512_slli_epi32(counts[q], 1))));
   });

@@ -133,7 +133,7 @@ def test_pooled_joined_and_grouped_levels(
     assert planes(engine) == [4, 4]
 
 
-@pytest.mark.parametrize("isa", [isa for isa in ISAS if isa == "avx2"])
+@pytest.mark.parametrize("isa", [isa for isa in ISAS if isa in ("avx2", "avx512")])
 def test_planes_are_convolved_in_pairs(
     isa: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
