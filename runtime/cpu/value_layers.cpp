@@ -18,6 +18,7 @@ class FloatPoolLayer final : public Layer {
     const bool is_max = op.kind == OpKind::kMaxPool2d;
     pool_ = is_max ? context.isa.values->max_pool_f32 : context.isa.values->average_pool_f32;
     kernel_ = std::string(is_max ? "max_pool_f32__" : "average_pool_f32__") + context.isa.name;
+    levels_ = &binding_;
     bind_operand(context, op, part, 0, &input_);
     const double taps = 1.0 * shape_.kernel_h * shape_.kernel_w;
     const double elements = elements_of(context, op, part);
