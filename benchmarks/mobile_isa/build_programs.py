@@ -1,26 +1,26 @@
 """Runs inside the unpacked root, on its own Python: builds OpenCL programs for the fake GPU.
 
-    build_programs.py JOBS
+    build_programs.py FOLDER COUNT
 
-JOBS is a JSON list of [name, file, build options]. Between the compiler's own output it prints
-`=== PROGRAM name` before and `=== BUILT name` or `=== FAILED name` after each of them; `=== GPU`
-comes first. One process builds many programs, because starting it takes ten seconds.
+The programs are FOLDER/0.cl, 1.cl, ... Between the compiler's own output it prints `=== PROGRAM N`
+before and `=== BUILT` or `=== FAILED` after each of them; `=== GPU` comes first. One process builds
+many programs, because starting it takes ten seconds.
 """
 
 from __future__ import annotations
 
 import ctypes
-import json
 import sys
 from pathlib import Path
 
 ALL_DEVICES = ctypes.c_uint64(0xFFFFFFFF)
 DEVICE_NAME, PROGRAM_KERNEL_NAMES, PROGRAM_BUILD_LOG = 0x102B, 0x1168, 0x1183
 TEXT_BYTES = 1 << 16
+BUILD_OPTIONS = b"-cl-std=CL1.2"
 
 
 def main() -> None:
-    """Builds the programs of the job file in order."""
+    """Builds the programs in order."""
     cl = ctypes.CDLL("libOpenCL.so.1")
     for name in ("clCreateContext", "clCreateProgramWithSource", "clCreateKernel"):
         getattr(cl, name).restype = ctypes.c_void_p
@@ -36,16 +36,17 @@ def main() -> None:
         cl.clCreateContext(None, 1, ctypes.byref(device), None, None, ctypes.byref(error))
     )
 
-    for name, path, options in json.loads(Path(sys.argv[1]).read_text()):
-        print("=== PROGRAM", name, flush=True)
-        source = Path(path).read_bytes()
+    folder, count = Path(sys.argv[1]), int(sys.argv[2])
+    for index in range(count):
+        print("=== PROGRAM", index, flush=True)
+        source = (folder / f"{index}.cl").read_bytes()
         pointer, length = ctypes.c_char_p(source), ctypes.c_size_t(len(source))
         program = ctypes.c_void_p(
             cl.clCreateProgramWithSource(
                 context, 1, ctypes.byref(pointer), ctypes.byref(length), ctypes.byref(error)
             )
         )
-        failed = cl.clBuildProgram(program, 1, ctypes.byref(device), options.encode(), None, None)
+        failed = cl.clBuildProgram(program, 1, ctypes.byref(device), BUILD_OPTIONS, None, None)
         if failed:
             cl.clGetProgramBuildInfo(program, device, PROGRAM_BUILD_LOG, room, text, None)
             print(text.value.decode(errors="replace"))
@@ -58,7 +59,7 @@ def main() -> None:
                 failed = failed or error.value
                 cl.clReleaseKernel(kernel_object)
         cl.clReleaseProgram(program)
-        print("===", "FAILED" if failed else "BUILT", name, flush=True)
+        print("===", "FAILED" if failed else "BUILT", flush=True)
 
 
 main()

@@ -7,19 +7,17 @@ executes nothing. A start takes ten seconds, a program a fraction of one: one pr
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.mobile_isa import machine_code
 from benchmarks.mobile_isa.machine_code import MachineCode
 
-BUILD_OPTIONS = "-cl-std=CL1.2"
 LONGEST_RUN_S = 1800
 _BUILDER = Path(__file__).with_name("build_programs.py")
 _LIBRARIES = "/usr/lib/aarch64-linux-gnu"
@@ -66,18 +64,18 @@ def mesa_version(folder: Path) -> str:
 
 
 def compile_programs(
-    folder: Path, gpu: Gpu, texts: Mapping[str, str], log: Path | None = None
-) -> dict[str, MachineCode | str]:
+    folder: Path, gpu: Gpu, texts: Sequence[str], log: Path | None = None
+) -> list[MachineCode | str]:
     """Compiles programs of one kernel each.
 
     Args:
         folder: what setup.sh was given.
         gpu: which GPU.
-        texts: program texts by a name without blanks.
+        texts: of the programs.
         log: keeps the compiler's whole output, with the disassembly, here.
 
     Returns:
-        By name of a text its code, or the end of what the compiler said where there is none.
+        The code of each, or the end of what the compiler said where there is none.
 
     Raises:
         RuntimeError: the root is incomplete, or the fake device does not come up.
@@ -85,33 +83,29 @@ def compile_programs(
     root = folder / "root"
     if not (root / "mesa-version").exists():
         raise RuntimeError(f"{root} is not complete; run benchmarks/mobile_isa/setup.sh {folder}")
-    results: dict[str, MachineCode | str] = {}
+    results: list[MachineCode | str] = []
     output = ""
     while len(results) < len(texts):
-        missing = {name: text for name, text in texts.items() if name not in results}
         with tempfile.TemporaryDirectory(dir=root / "tmp") as work:
-            part = _run(root, Path(work), gpu, missing)
+            part = _run(root, Path(work), gpu, texts[len(results) :])
         output += part
         found = _split(gpu, part)
         if not found:
             raise RuntimeError(f"{gpu.name}: nothing was compiled:\n{part[-2000:]}")
-        results |= found
+        results += found
     if log is not None:
         log.write_text(output)
     return results
 
 
-def _run(root: Path, work: Path, gpu: Gpu, texts: Mapping[str, str]) -> str:
+def _run(root: Path, work: Path, gpu: Gpu, texts: Sequence[str]) -> str:
     """Output of one process for as many programs as it gets through."""
     inside = Path("/tmp") / work.name
-    jobs = []
-    for index, (name, text) in enumerate(texts.items()):
+    for index, text in enumerate(texts):
         # Mesa has a fused fma for Adreno only with libclc patched; its multiply-add is one
         # instruction all the same.
         head = "#define fma(a, b, c) mad(a, b, c)\n" if gpu.vendor == "qualcomm" else ""
         (work / f"{index}.cl").write_text(head + text)
-        jobs.append((name, str(inside / f"{index}.cl"), BUILD_OPTIONS))
-    (work / "jobs.json").write_text(json.dumps(jobs))
     shutil.copy(_BUILDER, work / _BUILDER.name)
 
     environment = {
@@ -140,7 +134,7 @@ def _run(root: Path, work: Path, gpu: Gpu, texts: Mapping[str, str]) -> str:
         raise RuntimeError("chroot not found")
     command = [chroot, str(root), "/usr/bin/qemu-aarch64"]
     command += ["-E", f"LD_PRELOAD={_LIBRARIES}/{shim}"]
-    command += ["/usr/bin/python3", str(inside / _BUILDER.name), str(inside / "jobs.json")]
+    command += ["/usr/bin/python3", str(inside / _BUILDER.name), str(inside), str(len(texts))]
     # To a file, so that a look at it tells how far a long run is.
     output = work / "output"
     with output.open("wb") as file, contextlib.suppress(subprocess.TimeoutExpired):
@@ -150,19 +144,18 @@ def _run(root: Path, work: Path, gpu: Gpu, texts: Mapping[str, str]) -> str:
     return output.read_bytes().decode(errors="replace").replace("MESA: info: ", "")
 
 
-def _split(gpu: Gpu, output: str) -> dict[str, MachineCode | str]:
+def _split(gpu: Gpu, output: str) -> list[MachineCode | str]:
     """Results of the programs that a process began; one that it did not end has crashed it."""
-    results: dict[str, MachineCode | str] = {}
-    for part in output.split("\n=== PROGRAM ")[1:]:
-        name, _, log = part.partition("\n")
-        end = re.search(r"^=== (BUILT|FAILED) ", log, re.MULTILINE)
+    results: list[MachineCode | str] = []
+    for log in re.split(r"\n=== PROGRAM \d+\n", output)[1:]:
+        end = re.search(r"^=== (BUILT|FAILED)$", log, re.MULTILINE)
         if end and end[1] == "BUILT":
             try:
-                results[name] = machine_code.parse(gpu.core, log)
+                results.append(machine_code.parse(gpu.core, log))
             except ValueError as error:
-                results[name] = str(error)
+                results.append(str(error))
         else:
             said = log[: end.start()] if end else log + "\nthe compiler crashed"
             lines = [line for line in said.splitlines() if line.strip()]
-            results[name] = "\n".join(lines[-12:]) or "the compiler said nothing"
+            results.append("\n".join(lines[-12:]) or "the compiler said nothing")
     return results

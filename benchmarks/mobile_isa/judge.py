@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, Final
 
 from benchmarks.mobile_isa.compiler import Gpu, compile_programs
-from benchmarks.mobile_isa.layers import LAYERS, TRIED, Layer, Parameters, fitted, serves
-from benchmarks.mobile_isa.machine_code import RATES, MachineCode, trip_counts
-from benchmarks.mobile_isa.work import work
-from phonebit.bnn_kernels.sources import assemble
+from benchmarks.mobile_isa.layers import LAYERS, TRIED, UNJUDGED
+from benchmarks.mobile_isa.machine_code import RATES, MachineCode, Statistics, trip_counts
+from benchmarks.mobile_isa.programs import Program, programs
+from benchmarks.mobile_isa.work import Work, work
 from phonebit.compiled import load_runtime
 from phonebit.devices.kernel_choice import KernelChoice
+from phonebit.estimate.gpu import QUANTITIES
+from phonebit.planner.predict.layer_shape import LayerShape
 
 # One of a kind: Mesa's name on Adreno and Mali, and how many of them it takes.
-ANCHORS = {
+ANCHORS: Final = {
     ("qualcomm", "popcount"): (r"cbits", 2),
     ("qualcomm", "multiply_add"): (r"mad\.f", 1),
     ("arm", "popcount"): (r"POPCOUNT", 1),
     ("arm", "multiply_add"): (r"FMA\.", 1),
 }
-
-LOCAL_BYTES = 32768
+LOCAL_BYTES: Final = 32768
 
 Record = dict[str, Any]
 """A case on a GPU, as in the results file.
@@ -38,114 +38,108 @@ slots; ``loads_per_unit``: loads, stores and texture fetches. None: no estimate.
 
 @dataclass(frozen=True)
 class Case:
-    """A kernel with parameters on a layer.
+    """A choice for a layer.
 
     Attributes:
+        layer: its name in ``LAYERS``.
         role: "chosen" for what the runtime takes on this GPU, "default" for the @tune defaults,
             "" for what is tried besides.
     """
 
-    layer: Layer
-    kernel: str
-    parameters: Parameters
+    layer: str
+    choice: KernelChoice
     role: str
 
 
 def cases(gpu: Gpu) -> list[Case]:
     """All cases of a GPU without repetition; the first role of a combination is the one it has."""
-    found: dict[tuple[str, str, Parameters], Case] = {}
-    for layer in LAYERS:
-        for kernel, values, role in _combinations(gpu, layer):
-            parameters = fitted(layer, kernel, values)
-            if serves(layer, kernel, parameters):
-                found.setdefault(
-                    (layer.name, kernel, parameters), Case(layer, kernel, parameters, role)
-                )
+    found: dict[tuple[str, KernelChoice], Case] = {}
+    table = load_runtime().built_in_tuning_table()
+    for name, layer in LAYERS.items():
+        chosen = _candidates(gpu, layer, table)[:1] if layer.is_convolution else []
+        tried = "".join(f"{layer.family} * * * * {choice}\n" for choice in TRIED)
+        for choice in (*chosen, *_candidates(gpu, layer, tried)):
+            role = "default" if choice == KernelChoice.parse(choice.kernel) else ""
+            role = "chosen" if choice in chosen else role
+            found.setdefault((name, choice), Case(name, choice, role))
     return list(found.values())
 
 
-def _combinations(gpu: Gpu, layer: Layer) -> Iterable[tuple[str, dict[str, int], str]]:
-    for choice in _choices(gpu, layer):
-        values = dict(choice.parameters)
-        if serves(layer, choice.kernel, fitted(layer, choice.kernel, values)):
-            yield choice.kernel, values, "chosen"
-            break
-    for kernel in layer.kernels:
-        yield kernel, {}, "default"
-    for kernel in layer.kernels:
-        for values in TRIED.get(kernel, []):
-            yield kernel, values, ""
+def _candidates(gpu: Gpu, layer: LayerShape, tuning: str) -> list[KernelChoice]:
+    """What can serve a layer by a tuning table, in order, then every kernel's defaults."""
+    kernels = load_runtime().GpuKernels("", gpu.vendor, gpu.family, LOCAL_BYTES, True, tuning)
+    found = [KernelChoice.parse(text) for text, _ in kernels.candidates(layer, is_exact=False)]
+    return [choice for choice in found if choice.kernel not in UNJUDGED]
 
 
-def _choices(gpu: Gpu, layer: Layer) -> list[KernelChoice]:
-    """What the runtime tries on a layer, in order; nothing where nothing is chosen."""
-    if not layer.op:
-        return []
-    runtime = load_runtime()
-    table = runtime.built_in_tuning_table()
-    kernels = runtime.GpuKernels("", gpu.vendor, gpu.family, LOCAL_BYTES, True, table)
-    facts = {name.lower(): value for name, value in layer.defines.items()}
-    is_threshold = "THRESHOLD" in layer.defines
-    facts |= {"thresholds": is_threshold, "bits": is_threshold or "HAS_BITS" in layer.defines}
-    facts |= {"family": layer.op, "operand_channels": [layer.defines["IN_C"]]}
-    found = kernels.candidates(SimpleNamespace(**facts))
-    return [KernelChoice.parse(text) for text, _ in found]
+def programs_of(wanted: Iterable[Case]) -> list[tuple[Case, Program]]:
+    """The programs of cases; what several choices for a layer share is there once."""
+    found: dict[tuple[str, Program], Case] = {}
+    for case in wanted:
+        for program in programs(LAYERS[case.layer], case.choice):
+            found.setdefault((case.layer, program), case)
+    return [(case, program) for (_, program), case in found.items()]
 
 
-def compiled(folder: Path, gpu: Gpu, wanted: Sequence[Case], log: Path | None) -> list[Record]:
-    """Compiles cases for a GPU.
+def compiled(
+    folder: Path, gpu: Gpu, wanted: Sequence[tuple[Case, Program]], log: Path | None
+) -> list[Record]:
+    """Compiles programs of cases for a GPU.
 
     Raises:
         RuntimeError: the compiler cannot be run.
     """
-    texts = {
-        str(index): assemble(case.kernel, case.layer.defines | dict(case.parameters))
-        for index, case in enumerate(wanted)
-    }
-    results = compile_programs(folder, gpu, texts, log)
-    return [_record(gpu, case, results[str(index)]) for index, case in enumerate(wanted)]
+    results = compile_programs(folder, gpu, [program.text for _, program in wanted], log)
+    return [_record(gpu, *each, result) for each, result in zip(wanted, results, strict=True)]
 
 
-def _record(gpu: Gpu, case: Case, result: MachineCode | str) -> Record:
-    statistics = None if isinstance(result, str) else result.statistics
+def _record(gpu: Gpu, case: Case, program: Program, result: MachineCode | str) -> Record:
+    if isinstance(result, str):
+        statistics = dict.fromkeys(field.name for field in fields(Statistics))
+    else:
+        statistics = asdict(result.statistics)
     return {
         "gpu": gpu.name,
-        "layer": case.layer.name,
-        "kernel": case.kernel,
-        "parameters": " ".join(f"{name}={value}" for name, value in case.parameters),
+        "layer": case.layer,
+        "kernel": program.kernel,
+        "parameters": " ".join(f"{name}={value}" for name, value in program.parameters.items()),
         "role": case.role,
-        **_estimate(gpu, case, None if isinstance(result, str) else result),
-        "static_instructions": statistics and statistics.instructions,
-        "registers": statistics and statistics.registers,
-        "occupancy": statistics and statistics.occupancy,
-        "spills": statistics and statistics.spills,
-        "fills": statistics and statistics.fills,
-        "scratch": statistics and statistics.scratch,
+        **_estimate(gpu, program, None if isinstance(result, str) else result),
+        "static_instructions": statistics.pop("instructions"),
+        **statistics,
         "problem": result.strip() if isinstance(result, str) else "",
     }
 
 
-def _estimate(gpu: Gpu, case: Case, code: MachineCode | None) -> Record:
+def _estimate(gpu: Gpu, program: Program, code: MachineCode | None) -> Record:
     """What an execution takes for a unit of work, where a kernel's work is known."""
-    task = work(case.layer, case.kernel, case.parameters)
+    task = work(program.kernel, program.defines)
     names = ("instructions_per_unit", "cycles_per_unit", "bound", "loads_per_unit")
     nothing = {"unit": task.unit if task else "", **dict.fromkeys(names)} | {"bound": ""}
     if task is None or code is None:
         return nothing
-    pattern, factor = ANCHORS[gpu.vendor, task.operation]
-    trips = trip_counts(code, task.extents, (pattern, task.operations * factor), task.idle)
+    trips = trips_of(gpu, task, code)
     if trips is None:
         return nothing
-    executed = code.executed(trips)
-    messages = sum(executed.pop(unit) * RATES[gpu.core][unit] for unit in ("ldst", "texture"))
-    bound = max(executed, key=lambda unit: executed[unit])
+    found = executed(gpu, code, trips)
+    numbers = {f"{name}_per_unit": round(found[name] / task.per_item, 4) for name in QUANTITIES}
+    return nothing | numbers | {"bound": found["bound"]}
+
+
+def trips_of(gpu: Gpu, task: Work, code: MachineCode) -> tuple[int, ...] | None:
+    """How often each loop runs; None where no assignment fits."""
+    pattern, factor = ANCHORS[gpu.vendor, task.operation]
+    return trip_counts(code, task.extents, (pattern, task.operations * factor), task.idle)
+
+
+def executed(gpu: Gpu, code: MachineCode, trips: Sequence[int]) -> Record:
+    """QUANTITIES of a work-item, and ``bound``, when loop i runs trips[i] times an entry."""
+    units = code.executed(trips)
+    loads = sum(units.pop(unit) * RATES[gpu.core][unit] for unit in ("ldst", "texture"))
+    bound = max(units, key=lambda unit: units[unit])
     slots = zip(code.weights(trips), code.instructions, strict=True)
     instructions = sum(weight * one.slots for weight, one in slots)
-    numbers = (instructions, executed[bound], messages)
-    per_unit = [round(number / task.per_item, 4) for number in numbers]
-    return {"unit": task.unit, "instructions_per_unit": per_unit[0],
-            "cycles_per_unit": per_unit[1], "bound": bound,
-            "loads_per_unit": per_unit[2]}  # fmt: skip
+    return {"cycles": units[bound], "instructions": instructions, "loads": loads, "bound": bound}
 
 
 def is_bad(record: Record) -> bool:

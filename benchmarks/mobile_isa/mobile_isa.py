@@ -2,8 +2,8 @@
 """OpenCL kernels as machine code of Adreno and Mali GPUs that are not at hand.
 
 Mesa's compilers translate every kernel for the layers in layers.py, with the parameters that
-bnn_kernels/tuning.table chooses and with others. README.md says how to read the numbers; nothing is
-executed, and nothing here is a measurement.
+bnn_kernels/tuning.table chooses and with others; the runtime makes the programs, on PoCL. README.md
+says how to read the numbers; nothing is executed, and nothing here is a measurement.
 
     benchmarks/mobile_isa/setup.sh ~/mobile_isa
     python -m benchmarks.mobile_isa.mobile_isa --isa ~/mobile_isa --check
@@ -21,7 +21,7 @@ from pathlib import Path
 from benchmarks.command_line import parser_of
 from benchmarks.markdown_table import markdown_table
 from benchmarks.mobile_isa.compiler import GPUS, mesa_version
-from benchmarks.mobile_isa.judge import Record, cases, compiled, is_bad
+from benchmarks.mobile_isa.judge import Record, cases, compiled, is_bad, programs_of
 from benchmarks.records import write_results
 
 REPRESENTATIVES = ("adreno-730", "mali-g610")
@@ -31,16 +31,20 @@ def main() -> int:
     """Returns 1 when --check finds a choice that spills or uses scratch memory."""
     arguments = _arguments()
 
-    def judge(name: str) -> list[Record]:
-        wanted = [
+    wanted = {
+        name: programs_of(
             case
             for case in cases(GPUS[name])
             if (case.role or (name in arguments.try_on and not arguments.check))
-            and re.search(arguments.kernels, case.kernel)
-            and re.search(arguments.layers, case.layer.name)
-        ]
+            and re.search(arguments.kernels, case.choice.kernel)
+            and re.search(arguments.layers, case.layer)
+        )
+        for name in arguments.gpus
+    }
+
+    def judge(name: str) -> list[Record]:
         log = arguments.logs / f"{name}.log" if arguments.logs else None
-        return compiled(arguments.isa, GPUS[name], wanted, log)
+        return compiled(arguments.isa, GPUS[name], wanted[name], log)
 
     records: list[Record] = []
     with ThreadPoolExecutor(2) as pool:

@@ -10,8 +10,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchmarks.mobile_isa.layers import Layer, Parameters
-
 
 @dataclass(frozen=True)
 class Work:
@@ -35,11 +33,9 @@ class Work:
     idle: int = 1
 
 
-def work(layer: Layer, kernel: str, parameters: Parameters) -> Work | None:
-    """What a work-item of a kernel does in a layer; None: only spills are looked at."""
-    values = {**layer.defines, **dict(parameters)}
-    numbers = {name: value for name, value in values.items() if isinstance(value, int)}
-    return _WORK[kernel](numbers) if kernel in _WORK else None
+def work(kernel: str, defines: dict[str, int]) -> Work | None:
+    """What a work-item of a kernel does by its defines; None: only spills are looked at."""
+    return _WORK[kernel](defines) if kernel in _WORK else None
 
 
 def _register_tile(d: dict[str, int]) -> Work:

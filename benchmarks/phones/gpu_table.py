@@ -25,12 +25,12 @@ from scipy.optimize import nnls
 from benchmarks.command_line import parser_of
 from benchmarks.markdown_table import markdown_table
 from benchmarks.mobile_isa.compiler import GPUS, Gpu, compile_programs, mesa_version
-from benchmarks.mobile_isa.judge import ANCHORS
-from benchmarks.mobile_isa.layers import Layer, Parameters, fitted, layer_of
-from benchmarks.mobile_isa.machine_code import RATES, MachineCode, trip_counts
+from benchmarks.mobile_isa.judge import Record, executed, trips_of
+from benchmarks.mobile_isa.machine_code import MachineCode
+from benchmarks.mobile_isa.programs import Program, programs
 from benchmarks.mobile_isa.work import work
 from benchmarks.records import write_results
-from phonebit.bnn_kernels.sources import assemble
+from phonebit.devices.kernel_choice import KernelChoice
 from phonebit.estimate.gpu import QUANTITIES, TABLE, trips
 from phonebit.estimate.phones import known_phones
 from phonebit.format.reader import read_contents
@@ -40,12 +40,10 @@ from phonebit.planner.predict.layer_shape import LayerShape
 COMPILED_FOR = {"adreno6xx": "adreno-630", "adreno7xx": "adreno-740",
                 "valhall": "mali-g610"}  # fmt: skip
 """The GPU of Mesa's that stands for a code."""
-MESSAGES = ("ldst", "texture")
 STATIC_TRIPS: dict[str, tuple[int, ...]] = {"split_planes": (4, 8), "elementwise": ()}
 """Kernels that work.py does not describe: trips of those loops that a compiler left, outermost
 first."""
 
-Key = tuple[str, Parameters]
 Sample = tuple[tuple[float, ...], list[float]]
 
 
@@ -62,10 +60,10 @@ def main() -> None:
         for index in range(len(contents.ops))
         for layer in _variants(LayerShape.of(contents, index))
     }
-    codes: dict[str, list[Any]] = {}
-    for code, name in COMPILED_FOR.items():
-        cases = set(_cases(code, layers))
-        codes[code] = fitted_rows(arguments.isa, GPUS[name], sorted(cases, key=str))
+    codes = {
+        code: fitted_rows(arguments.isa, GPUS[name], sorted(set(_cases(code, layers)), key=str))
+        for code, name in COMPILED_FOR.items()
+    }
     write_results(
         arguments.output,
         {"compiler": f"Mesa {mesa_version(arguments.isa)}", "executed": False,
@@ -81,50 +79,43 @@ def _variants(layer: LayerShape) -> Iterable[LayerShape]:
         yield replace(layer, kernel_h=5, kernel_w=5, pad_top=2, pad_left=2)
 
 
-def _cases(code: str, layers: Iterable[LayerShape]) -> Iterable[tuple[LayerShape, Key]]:
-    """What the phones of a code launch for layers."""
+def _cases(code: str, layers: Iterable[LayerShape]) -> Iterable[tuple[LayerShape, KernelChoice]]:
+    """What the phones of a code take for layers."""
     gpus = {phone.gpu for phone in known_phones().values() if phone.gpu is not None}
     for gpu in gpus:
         if gpu.code == code:
             dispatch = GpuDispatch(gpu.facts)
             for layer in layers:
-                for launch in dispatch.launches(layer, layer.whole):
-                    isa_layer = layer_of(layer, launch.kernel)
-                    own = dict(launch.choice.parameters) if _is_own(launch) else {}
-                    yield layer, (launch.kernel, fitted(isa_layer, launch.kernel, own))
+                yield layer, dispatch.launches(layer, layer.whole)[0].choice
 
 
-def _is_own(launch: Any) -> bool:
-    return bool(launch.kernel == launch.choice.kernel)
-
-
-def fitted_rows(isa: Path, gpu: Gpu, cases: list[tuple[LayerShape, Key]]) -> list[Any]:
+def fitted_rows(isa: Path, gpu: Gpu, cases: Iterable[tuple[LayerShape, KernelChoice]]) -> list[Any]:
     """Rows of the table for one GPU."""
     described = [
-        (layer, layer_of(layer, kernel), kernel, parameters)
-        for layer, (kernel, parameters) in cases
-        if kernel in STATIC_TRIPS or work(layer_of(layer, kernel), kernel, parameters)
+        (layer, program)
+        for layer, choice in cases
+        for program in programs(layer, choice)
+        if program.kernel in STATIC_TRIPS or work(program.kernel, program.defines)
     ]
-    texts = {
-        str(index): assemble(kernel, layer.defines | dict(parameters))
-        for index, (_, layer, kernel, parameters) in enumerate(described)
-    }
-    results = compile_programs(isa, gpu, texts)
-    samples: dict[Key, list[Sample]] = defaultdict(list)
+    results = compile_programs(isa, gpu, [program.text for _, program in described])
+    samples: dict[tuple[str, tuple[tuple[str, int], ...]], list[Sample]] = defaultdict(list)
     unknown: dict[str, int] = defaultdict(int)
-    for index, (shape, layer, kernel, parameters) in enumerate(described):
-        numbers = _executed(gpu, layer, kernel, parameters, results[str(index)])
-        if numbers is None:
+    for (layer, program), result in zip(described, results, strict=True):
+        kernel, parameters = program.kernel, program.parameters
+        found = _executed(gpu, program, result)
+        if found is None:
             unknown[kernel] += 1
         else:
-            samples[kernel, parameters].append((trips(shape, kernel, dict(parameters)), numbers))
+            numbers = [found[quantity] for quantity in QUANTITIES]
+            sample = trips(layer, kernel, parameters), numbers
+            samples[kernel, tuple(parameters.items())].append(sample)
     rows, errors = [], []
-    for (kernel, parameters), own in sorted(samples.items()):
+    for (kernel, fixed), own in sorted(samples.items()):
         matrix = np.array([sample[0] for sample in own])
         wanted = np.array([sample[1] for sample in own]) + 1e-9
         weights = [nnls(matrix / each[:, None], np.ones(len(own)))[0] for each in wanted.T]
         error = np.abs(matrix @ weights[0] / wanted[:, 0] - 1)
-        named = {name: value for name, value in parameters if name != "GROUP_SIZE"}
+        named = {name: value for name, value in fixed if name != "GROUP_SIZE"}
         rows.append([kernel, named, *([float(f"{n:.4g}") for n in each] for each in weights)])
         text = " ".join(f"{name}={value}" for name, value in named.items())
         errors.append([kernel, text, str(len(own)), f"{error.mean():.0%}", f"{error.max():.0%}"])
@@ -134,26 +125,17 @@ def fitted_rows(isa: Path, gpu: Gpu, cases: list[tuple[LayerShape, Key]]) -> lis
     return rows
 
 
-def _executed(
-    gpu: Gpu, layer: Layer, kernel: str, parameters: Parameters, code: MachineCode | str
-) -> list[float] | None:
-    """QUANTITIES of a work-item; None where trip counts are not found."""
+def _executed(gpu: Gpu, program: Program, code: MachineCode | str) -> Record | None:
+    """What a work-item executes; None where trip counts are not found."""
     if isinstance(code, str):
         return None
-    task = work(layer, kernel, parameters)
-    found: tuple[int, ...] | None
-    if task is None:
-        left = STATIC_TRIPS[kernel][: len(code.loops)]
-        found = left if len(left) == len(code.loops) else None
+    task = work(program.kernel, program.defines)
+    if task is not None:
+        found = trips_of(gpu, task, code)
     else:
-        pattern, factor = ANCHORS[gpu.vendor, task.operation]
-        found = trip_counts(code, task.extents, (pattern, task.operations * factor), task.idle)
-    if found is None:
-        return None
-    units = code.executed(found)
-    loads = sum(units.pop(unit) * RATES[gpu.core][unit] for unit in MESSAGES)
-    slots = zip(code.weights(found), code.instructions, strict=True)
-    return [max(units.values()), float(sum(weight * one.slots for weight, one in slots)), loads]
+        left = STATIC_TRIPS[program.kernel][: len(code.loops)]
+        found = left if len(left) == len(code.loops) else None
+    return None if found is None else executed(gpu, code, found)
 
 
 if __name__ == "__main__":

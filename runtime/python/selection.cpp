@@ -131,10 +131,10 @@ class GpuKernels {
   std::vector<std::string> tuning_lines() const { return table_.lines(device_); }
 
   /// What can serve a layer, best first, and where its parts of channels may begin: at multiples; 0: nowhere.
-  std::vector<std::pair<std::string, int>> candidates(const py::object& layer) const {
+  std::vector<std::pair<std::string, int>> candidates(const py::object& layer, bool is_exact) const {
     std::vector<std::pair<std::string, int>> result;
     for (const KernelChoice& choice :
-         opencl::serving_choices(family_of(layer), facts_of(layer), {device_, true}, table_))
+         opencl::serving_choices(family_of(layer), facts_of(layer), {device_, is_exact}, table_))
       result.emplace_back(choice.text(), opencl::channel_grain(choice));
     return result;
   }
@@ -177,7 +177,7 @@ void define_selection(py::module_& module) {
            py::arg("name"), py::arg("vendor"), py::arg("family"), py::arg("local_bytes"),
            py::arg("has_images"), py::arg("tuning"))
       .def("tuning_lines", &GpuKernels::tuning_lines, "The lines of the table that fit the device.")
-      .def("candidates", &GpuKernels::candidates, py::arg("layer"),
+      .def("candidates", &GpuKernels::candidates, py::arg("layer"), py::arg("is_exact") = true,
            "(choice, grain of its parts of channels), best first.")
       .def("launches", &GpuKernels::launches, py::arg("layer"), py::arg("choice"), py::arg("pixels"),
            py::arg("channels"), "(kernel, global size, local size) of each launch.");

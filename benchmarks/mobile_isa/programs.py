@@ -1,0 +1,75 @@
+"""The OpenCL programs of a layer as the runtime makes them, on a machine without its GPU."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import takewhile
+from typing import Final
+
+from benchmarks.coexec.testbed import pocl_device
+from benchmarks.layer_shapes import temporary_file
+from phonebit.bnn_kernels.sources import tunables
+from phonebit.devices.kernel_choice import KernelChoice
+from phonebit.devices.opencl import opencl_device, opencl_runtime
+from phonebit.devices.tuning_store import cache_folder
+from phonebit.errors import DeviceError
+from phonebit.planner.measure.sampled_files import layer_index
+from phonebit.planner.predict.layer_shape import LayerShape
+
+INEXACT: Final = ("conv2d_f32_dot",)
+"""Kernels that serve below exact precision only."""
+_NUMBER: Final = re.compile(r"#define (\w+) (-?\d+)")
+
+
+@dataclass(frozen=True)
+class Program:
+    """One kernel of a layer.
+
+    Attributes:
+        kernel: its name.
+        text: what a driver compiles; it begins with what is known of the layer.
+    """
+
+    kernel: str
+    text: str
+
+    @cached_property
+    def defines(self) -> dict[str, int]:
+        """Those that are numbers."""
+        head = takewhile(lambda line: line.startswith("#define "), self.text.splitlines())
+        found = filter(None, map(_NUMBER.fullmatch, head))
+        return {one[1]: int(one[2]) for one in found}
+
+    @property
+    def parameters(self) -> dict[str, int]:
+        """Values of its tunables, with loads as short as the layer wants them."""
+        return {tunable.name: self.defines[tunable.name] for tunable in tunables(self.kernel)}
+
+
+@cache
+def programs(layer: LayerShape, choice: KernelChoice) -> tuple[Program, ...]:
+    """The programs by which a choice computes a layer that it can serve, in order.
+
+    They are made for PoCL: a choice's programs are the same on all devices.
+
+    Raises:
+        DeviceError: There is no PoCL, or it does not run the choice.
+    """
+    name = pocl_device()
+    pocl = opencl_device(name)
+    wanted = " ".join([choice.kernel, *(f"{key}={value}" for key, value in choice.parameters)])
+    with temporary_file(layer) as path:
+        network = opencl_runtime().Network(
+            str(path),
+            device=name,
+            precision="f16" if choice.kernel in INEXACT else "exact",
+            tuning=f"{layer.family} * {pocl.vendor} {pocl.family} * {wanted}",
+            cache_directory=str(cache_folder() or ""),
+        )
+    index = layer_index(layer)
+    found = network.layers[index].kernel
+    if KernelChoice.parse(found) != choice:
+        raise DeviceError("another kernel serves", where=pocl.name, expected=wanted, got=found)
+    return tuple(Program(kernel, text) for kernel, text in network.programs(index))
