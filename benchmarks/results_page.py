@@ -24,6 +24,7 @@ from benchmarks.gpu_kernels import document as gpu_kernels
 from benchmarks.mobile_isa import document as mobile_isa
 from benchmarks.networks import document as networks
 from benchmarks.peers import document as peers
+from benchmarks.peers import machines
 from benchmarks.peers.gpu import document as gpu_peers
 from benchmarks.phones import document as phones
 from benchmarks.records import ROOT
@@ -34,7 +35,7 @@ BEGIN: Final = "<!-- written by benchmarks.results_page -->\n"
 END: Final = "<!-- end -->\n"
 
 PAGES: Final = {
-    "index.md": ("Results", (peers, gpu_peers, networks, accuracy, energy)),
+    "index.md": ("Results", (peers, machines, gpu_peers, networks, accuracy, energy)),
     "kernels.md": ("Kernel measurements", (cpu_kernels, phones, gpu_kernels)),
     "coexecution.md": ("Co-execution measurements", (coexec,)),
     "networks.md": ("Networks that convert", (conversion,)),

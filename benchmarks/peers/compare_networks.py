@@ -33,6 +33,7 @@ from benchmarks.peers.harness.measure import Case, measure
 from benchmarks.records import RESULTS, write_results
 from benchmarks.rounds import CANARY_LIMIT
 from benchmarks.run_context import run_context
+from phonebit.devices.runtime import instruction_sets, serving_isa
 
 FILE: Final = RESULTS / "peers_cpu.json"
 
@@ -89,7 +90,8 @@ def main() -> None:
         options.float_weights,
     )
     settings = {"float_weights": options.float_weights, "canary_limit": CANARY_LIMIT}
-    document: dict[str, Any] = {"context": run_context(), "settings": settings}
+    context = run_context() | {"isa": serving_isa(instruction_sets())}
+    document: dict[str, Any] = {"context": context, "settings": settings}
     document["cases"] = earlier_cases(options.json, document["context"]) if options.add else []
     for subject in (entry for entry in SUBJECTS if entry.name in options.networks):
         contenders = chosen_contenders(subject, options.engines)
@@ -98,7 +100,8 @@ def main() -> None:
             continue
         for batch, threads in itertools.product(options.batch, options.threads):
             case = Case(subject, threads, batch)
-            entry = measure(case, contenders, files, missing, options.budget_s)
+            running = [each for each in contenders if each.runs(batch)]
+            entry = measure(case, running, files, missing, options.budget_s)
             report(entry, subject.title)
             document["cases"] = [*without(document["cases"], entry), entry]
             write_results(options.json, document)

@@ -86,6 +86,10 @@ KINDS: Final = {
 }
 
 
+STREAMS: Final = "streams"
+"""Variant of OpenVINO's worker."""
+
+
 @dataclass(frozen=True)
 class Contender:
     """An engine in one precision.
@@ -122,6 +126,10 @@ class Contender:
         """Whether it runs the binary network, not the twin."""
         return self.kind in ("pbit", "pbit_f16", "pbit_int8", "larq", "openvino_binary")
 
+    def runs(self, batch: int) -> bool:
+        """Whether it suits batches of this size: streams compute pictures side by side."""
+        return batch > 1 or self.variant != STREAMS
+
 
 CONTENDERS: Final = (
     Contender("phonebit", "PhoneBit", "phonebit", "binary", "phonebit", "pbit"),
@@ -137,6 +145,10 @@ CONTENDERS: Final = (
         "indirect",
     ),
     Contender("openvino", "OpenVINO", "openvino", "binary", "peers", "openvino_binary"),
+    Contender(
+        *("openvino_streams", "OpenVINO, throughput mode", "openvino", "binary"),
+        *("peers", "openvino_binary", STREAMS),
+    ),
     Contender("onnxruntime", "ONNX Runtime", "onnxruntime", "f32", "peers", "onnx"),
     Contender("openvino", "OpenVINO", "openvino", "f32", "peers", "onnx"),
     Contender("litert", "LiteRT, XNNPACK", "litert", "f32", "peers", "tflite"),
@@ -144,6 +156,10 @@ CONTENDERS: Final = (
     Contender("openvino", "OpenVINO", "openvino", "bf16", "peers", "onnx"),
     Contender("onnxruntime", "ONNX Runtime", "onnxruntime", "int8", "peers", "onnx_int8"),
     Contender("openvino", "OpenVINO", "openvino", "int8", "peers", "openvino_int8"),
+    Contender(
+        *("openvino_streams", "OpenVINO, throughput mode", "openvino", "int8"),
+        *("peers", "openvino_int8", STREAMS),
+    ),
     Contender("litert", "LiteRT, XNNPACK", "litert", "int8", "peers", "tflite_int8"),
 )
 OURS: Final = CONTENDERS[0]

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from benchmarks.peers import document as tables
+from benchmarks.peers import machines
 from benchmarks.peers.harness import files as files_module
 from benchmarks.peers.harness import measure as measure_module
 from benchmarks.peers.harness.catalogue import (
@@ -373,6 +374,50 @@ def test_cases_with_fewer_engines_stand_in_the_same_table(document: dict[str, An
     second |= {"batch": 1, "threads": 2, "rows": second["rows"][:1]}
     page = tables.render(document)
     assert "- Larq, binary, 2 threads: not asked for" in page
+
+
+def test_streams_are_measured_in_batches_only() -> None:
+    def engines(batch: int) -> set[str]:
+        return {each.engine for each in contenders_for(SUBJECTS[0]) if each.runs(batch)}
+
+    assert engines(8) - engines(1) == {"openvino_streams"}
+
+
+def case_of(network: str, batch: int, threads: int, **ratios: float) -> dict[str, Any]:
+    """Rows by ``engine__precision``; PhoneBit takes 2 ms on one thread."""
+    rows = [
+        {
+            "engine": key.split("__")[0],
+            "title": key,
+            "precision": key.split("__")[1].replace("_", ", "),
+            "ratio": ratio,
+            "median_ms": ratio * 2 / threads,
+            "agreement": None,
+        }
+        for key, ratio in {"phonebit__binary": 1.0, **ratios}.items()
+    ]
+    return {"network": network, "batch": batch, "threads": threads, "rows": rows}
+
+
+def test_goals_are_judged_by_the_engine_that_they_name() -> None:
+    cases = [
+        case_of("quicknet", 1, 1, phonebit__binary_int8=0.5, openvino__binary=1.2),
+        case_of("quicknet", 1, 2),
+        case_of("quicknet", 8, 2, openvino__binary=3.0, openvino_streams__binary=1.5),
+        case_of("alexnet", 8, 2, openvino__int8=5.0, openvino_streams__int8=4.2, openvino__f32=9.0),
+    ]
+    document = {"cases": cases}
+    text = machines.goals(document)
+    assert text.startswith("Goals: 3 of 16 met (bold), 2 not, 11 not measured.")
+    cells = "1.20x of 1.4x | **2.40x of 2x** | **2.00x of 1.6x** | 1.50x of 2x |  |"
+    assert f"| QuickNet | {cells}" in text
+    assert "| AlexNet |  |  | - of 1.6x |  | **4.20x of 4x** |" in text
+    assert machines.short_table(document).splitlines()[2:] == [
+        "| AlexNet | 8 | 2 | 1 | - | - | - | 5 **5.0x** | 4.2 **4.2x** | 9 **9.0x** |",
+        "| QuickNet | 1 | 1 | 2 | 1 **0.5x** | 2.4 **1.2x** | - | - | - | - |",
+        "| QuickNet | 1 | 2 | 1 | - | - | - | - | - | - |",
+        "| QuickNet | 8 | 2 | 1 | - | 3 **3.0x** | 1.5 **1.5x** | - | - | - |",
+    ]
 
 
 def test_readme_compares_with_the_fastest_that_is_right(

@@ -1,0 +1,206 @@
+"""The results page's section on whole networks by machine: peers_cpu*.json in short, and goals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks.markdown_table import markdown_table
+from benchmarks.peers.document import (
+    FILE,
+    README_COLUMNS,
+    Case,
+    Chosen,
+    Document,
+    Row,
+    fastest,
+    three_digits,
+    times_faster,
+)
+from benchmarks.peers.harness.catalogue import SUBJECTS
+from benchmarks.records import RESULTS, provenance, read_results
+
+COMMAND: Final = "python -m benchmarks.peers.compare_networks"
+Cases = dict[tuple[int, int], Case]
+"""Of one network, by batch size and threads."""
+
+
+def _is(engine: str, precision: str) -> Chosen:
+    return lambda row: (row["engine"], row["precision"]) == (engine, precision)
+
+
+OURS: Final = _is("phonebit", "binary")
+OURS_8_BITS: Final = _is("phonebit", "binary, int8")
+OPENVINO: Final = _is("openvino", "binary")
+STREAMS: Final = _is("openvino_streams", "binary")
+STREAMS_INT8: Final = _is("openvino_streams", "int8")
+_F32, _INT8 = (README_COLUMNS[index][1][0] for index in range(2))
+
+COLUMNS: Final[tuple[tuple[str, Chosen], ...]] = (
+    ("PhoneBit", OURS),
+    ("8-bit layers", OURS_8_BITS),
+    ("OpenVINO binary", OPENVINO),
+    ("its throughput mode", STREAMS),
+    ("Larq", lambda row: row["engine"].startswith("larq")),
+    ("best int8", lambda row: _INT8(row) and not STREAMS_INT8(row)),
+    ("OpenVINO int8, throughput mode", STREAMS_INT8),
+    ("best f32", _F32),
+)
+"""Of the short table: the fastest engine of each group."""
+
+
+def section() -> str:
+    """Machines beside the one that is shown in full, and every machine's goals."""
+    documents = {path.name: read_results(path) for path in sorted(RESULTS.glob("peers_cpu*.json"))}
+    parts = ["## Whole networks by processor", _introduction()]
+    for name, document in documents.items():
+        parts.append(f"### {title(document)}")
+        if name != FILE:
+            parts += [f"{provenance(document['context'], COMMAND)}.", short_table(document)]
+        parts.append(goals(document))
+    return "\n\n".join(parts) + "\n"
+
+
+def _introduction() -> str:
+    return (
+        "Measured as above. Milliseconds per batch, medians; in bold the median of the ratios to "
+        "PhoneBit within a round. *8-bit layers*: full-precision layers in int8. *Throughput "
+        "mode*: each image of a batch is a request of its own, and OpenVINO chooses the number of "
+        "streams."
+    )
+
+
+def title(document: Document) -> str:
+    """Of a machine: its processor, and the instruction set that served where it is recorded."""
+    context = document["context"]
+    isa = f", {context['isa']}" if "isa" in context else ""
+    return f"{context['cpu']}{isa}, {context['date']}"
+
+
+def by_network(document: Document) -> dict[str, Cases]:
+    """The cases of every network that has some, in the catalogue's order."""
+    found: dict[str, Cases] = {subject.title: {} for subject in SUBJECTS}
+    titles = {subject.name: subject.title for subject in SUBJECTS}
+    for case in document["cases"]:
+        found[titles[case["network"]]][case["batch"], case["threads"]] = case
+    return {name: dict(sorted(cases.items())) for name, cases in found.items() if cases}
+
+
+def short_table(document: Document) -> str:
+    """A line a case; columns in which nothing was measured are left out."""
+    lines = {
+        (name, str(batch), str(threads)): [fastest(case["rows"], chosen) for _, chosen in COLUMNS]
+        for name, cases in by_network(document).items()
+        for (batch, threads), case in cases.items()
+    }
+    used = [index for index in range(len(COLUMNS)) if any(rows[index] for rows in lines.values())]
+    head = ("network", "batch", "threads", *(COLUMNS[index][0] for index in used))
+    return markdown_table(
+        head, [(*key, *(_cell(rows[index]) for index in used)) for key, rows in lines.items()]
+    )
+
+
+def _cell(row: Row | None) -> str:
+    if row is None:
+        return "-"
+    text = three_digits(row["median_ms"])
+    return text if OURS(row) else f"{text} **{times_faster(row['ratio'])}**"
+
+
+# --- goals ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What PhoneBit is to reach.
+
+    Attributes:
+        title: of its column.
+        least: by name of the network, how many times as fast.
+        reached: the same as measured; None: not measured.
+    """
+
+    title: str
+    least: dict[str, float]
+    reached: Callable[[Cases], float | None]
+
+
+def _over(peer: Chosen, ours: Chosen = OURS) -> Callable[[Cases], float | None]:
+    """At batch 1 on one thread."""
+    return lambda cases: _ratio(cases.get((1, 1)), peer, ours)
+
+
+def _over_in_batches(peer: Chosen) -> Callable[[Cases], float | None]:
+    """In the largest batch, on most threads."""
+
+    def reached(cases: Cases) -> float | None:
+        batches = [key for key in cases if key[0] > 1]
+        return _ratio(cases[max(batches)], peer, OURS) if batches else None
+
+    return reached
+
+
+def _ratio(case: Case | None, peer: Chosen, ours: Chosen) -> float | None:
+    rows = [fastest(case["rows"], chosen) if case else None for chosen in (peer, ours)]
+    return rows[0]["ratio"] / rows[1]["ratio"] if rows[0] and rows[1] else None
+
+
+def _two_threads(cases: Cases) -> float | None:
+    times = [
+        row["median_ms"]
+        for key in ((1, 1), (1, 2))
+        if key in cases and (row := fastest(cases[key]["rows"], OURS))
+    ]
+    return times[0] / times[1] if len(times) == 2 else None
+
+
+GOALS: Final = (
+    Goal(
+        "over OpenVINO binary",
+        {"Bi-Real-18": 1.3, "QuickNet": 1.4, "BinaryAlexNet": 1.4},
+        _over(OPENVINO),
+    ),
+    Goal(
+        "with 8-bit layers, over OpenVINO binary",
+        {"Bi-Real-18": 2, "QuickNet": 2, "BinaryAlexNet": 2},
+        _over(OPENVINO, OURS_8_BITS),
+    ),
+    Goal("two threads over one", {each.title: 1.6 for each in SUBJECTS}, _two_threads),
+    Goal(
+        "batches, over OpenVINO binary, throughput mode",
+        {"Bi-Real-18": 2, "QuickNet": 2},
+        _over_in_batches(STREAMS),
+    ),
+    Goal(
+        "batches, over OpenVINO int8, throughput mode",
+        {"AlexNet": 4, "VGG16": 4},
+        _over_in_batches(STREAMS_INT8),
+    ),
+)
+
+
+def goals(document: Document) -> str:
+    """How many are met, and what every network reached of what was asked."""
+    measured = by_network(document)
+    cells: dict[tuple[str, str], str] = {}
+    met = missed = 0
+    for goal in GOALS:
+        for name, least in goal.least.items():
+            reached = goal.reached(measured.get(name, {}))
+            if reached is None:
+                cells[name, goal.title] = f"- of {least:g}x"
+                continue
+            is_met = reached >= least
+            met, missed = met + is_met, missed + (not is_met)
+            mark = "**" if is_met else ""
+            cells[name, goal.title] = f"{mark}{reached:.2f}x of {least:g}x{mark}"
+    rows = [
+        (each.title, *(cells.get((each.title, goal.title), "") for goal in GOALS))
+        for each in SUBJECTS
+    ]
+    text = (
+        f"Goals: {met} of {len(cells)} met (bold), {missed} not, {len(cells) - met - missed} not "
+        "measured. Batch 1 on one thread, unless a column says otherwise."
+    )
+    return f"{text}\n\n{markdown_table(('network', *(goal.title for goal in GOALS)), rows)}"
