@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.markdown_table import markdown_table
-from benchmarks.records import read_results
+from benchmarks.records import provenance, read_results
 
 Row = dict[str, Any]
 TITLES = {
@@ -29,14 +29,16 @@ def classification() -> str:
     results = read_results("accuracy.json")
     training, rows = results["training"], results["networks"]
     head = ("network", "float twin, PyTorch", "binary, PyTorch",
-            f"binary, PhoneBit ({_devices(rows)})", "equal logits", "checkpoint",
-            ".pbit")  # fmt: skip
+            f"binary, PhoneBit ({_devices(rows)})", "equal logits", "8-bit layers", "same class",
+            "checkpoint", ".pbit")  # fmt: skip
     cells = [
         (
             TITLES[row["network"]],
             f"{row['accuracy_of_float_twin']:.2%}",
             f"{row['accuracy_in_torch']:.2%}",
             *_engines(row, "accuracy", "pictures", "pictures_with_equal_logits"),
+            f"{row['layers_in_8_bits']['accuracy']:.2%}",
+            f"{row['layers_in_8_bits']['pictures_with_same_class']:,}",
             *_sizes(row),
         )
         for row in rows
@@ -45,13 +47,50 @@ def classification() -> str:
 
 Fashion-MNIST, {rows[0]["pictures"]:,} test images. Float twins have the same layers \
 with full-precision weights and ReLU. *Equal logits*: images for which all ten are \
-equal to PyTorch's to the last bit.
+equal to PyTorch's to the last bit. *8-bit layers*: full-precision layers in int8 \
+(`--float-weights i8`, `--precision fast`); *same class*: images that are classified as by PyTorch.
 
 {markdown_table(head, cells)}
+
+{adabin()}
 
 Trained on {training["device"]} in {training["seconds"] / 60:.1f} minutes, all eight, \
 {_commands(results)} Recipe: `training/fashion_mnist_torch/README.md`.
 """
+
+
+def adabin() -> str:
+    """What 8-bit layers change in a network that others trained."""
+    results = read_results("accuracy_adabin.json")
+    counts = [
+        f"{row['pictures']:,} {name}: {row['right_exact']:,} right, in 8 bits "
+        f"{row['right_in_8_bits']:,} ({row['same_class']:,} with the same class)"
+        for name, row in results["sets"].items()
+    ]
+    command = "python -m benchmarks.adabin --checkpoint FILE --pictures FOLDER"
+    source = provenance(results["context"], command)
+    return f"AdaBin's ResNet-20, its authors' checkpoint: {'; '.join(counts)}. {source}."
+
+
+def eight_bit_effect() -> str:
+    """What 8-bit layers change in trained networks: percentage points, and images' classes."""
+    effects = [
+        (
+            TITLES[row["network"]],
+            100 * (row["layers_in_8_bits"]["accuracy"] - row["engine"]["cpu"]["accuracy"]),
+            row["pictures"] - row["layers_in_8_bits"]["pictures_with_same_class"],
+            f"{row['pictures']:,} images",
+        )
+        for row in read_results("accuracy.json")["networks"]
+    ]
+    first, row = read_results("accuracy_adabin.json")["sets"].values()
+    change = 100 * (row["right_in_8_bits"] - row["right_exact"]) / row["pictures"]
+    images = f"{row['pictures']:,} variants of {first['pictures']} images"
+    effects.append(("AdaBin's ResNet-20", change, row["pictures"] - row["same_class"], images))
+    return "; ".join(
+        f"{name} {change:+.2f} points ({changed} of {images} change their class)"
+        for name, change, changed, images in effects
+    )
 
 
 def detection() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+from benchmarks import accuracy
 from benchmarks.markdown_table import markdown_table
 from benchmarks.peers.harness.catalogue import SUBJECTS, Subject
 from benchmarks.records import provenance, read_results
@@ -51,7 +52,8 @@ def render(document: Document) -> str:
         "best. Binary networks and their float twins have the same layers; the last layers of "
         "AlexNet, YOLOv2-Tiny and VGG16 are stored as "
         f"{settings['float_weights']} in PhoneBit's file. *binary, int8*: full-precision "
-        "layers are computed in int8 (`--float-weights i8`, `--precision fast`).",
+        "layers are computed in int8 (`--float-weights i8`, `--precision fast`), which in trained "
+        f"networks changes the accuracy: {accuracy.eight_bit_effect()} ([table](#accuracy)).",
         _versions(document["cases"]),
     ]
     for subject in SUBJECTS:

@@ -3,6 +3,7 @@
     python -m training.fashion_mnist_torch.evaluate          # from the checkout's root
     python -m training.fashion_mnist_torch.evaluate --devices cpu gpu
 
+Also with full-precision layers in 8 bits (`--float-weights i8`, `--precision fast`), which rounds.
 The float twins' accuracy is that of training.json, since their weights are not kept.
 """
 
@@ -24,6 +25,7 @@ from torch import nn
 import phonebit
 from phonebit.converter.convert import Conversion, convert_graph
 from phonebit.converter.importers.torch.importer import import_torch
+from phonebit.converter.passes.pipeline import FloatWeights
 from training.fashion_mnist_torch.layers import SIDE
 from training.fashion_mnist_torch.networks import BINARY
 from training.fashion_mnist_torch.pictures import CLASS_NAMES, DEFAULT_DIR, INPUT_RANGE, TensorSplit
@@ -43,15 +45,17 @@ class Comparison:
         right_in_torch: pictures whose largest logit is the label's, in PyTorch.
         right_in_engine: the same in the engine.
         equal: pictures with all logits equal to the last bit.
+        same_class: pictures whose largest logit is the same one.
     """
 
     pictures: int
     right_in_torch: int
     right_in_engine: int
     equal: int
+    same_class: int
 
 
-def convert(network: nn.Module, name: str) -> Conversion:
+def convert(network: nn.Module, name: str, float_weights: FloatWeights = "f32") -> Conversion:
     """A binary network that reads u8[32][32][1]; strict: every layer trained as binary is so."""
     graph = import_torch(network, example_input=torch.zeros(1, 1, SIDE, SIDE))
     return convert_graph(
@@ -62,6 +66,7 @@ def convert(network: nn.Module, name: str) -> Conversion:
         strict=True,
         name=name,
         origin={"framework": "torch"},
+        float_weights=float_weights,
     )
 
 
@@ -80,7 +85,7 @@ def compare(
         One for each engine.
     """
     right = 0
-    counts = np.zeros((len(engines), 2), np.int64)
+    counts = np.zeros((len(engines), 3), np.int64)
     for begin in range(0, len(split), BATCH):
         end = begin + BATCH
         expected = network(split.inputs(begin, end)).numpy()
@@ -92,8 +97,9 @@ def compare(
             count += (
                 np.count_nonzero(logits.argmax(1) == labels),
                 np.count_nonzero((logits == expected).all(1)),
+                np.count_nonzero(logits.argmax(1) == expected.argmax(1)),
             )
-    return [Comparison(len(split), right, int(got), int(equal)) for got, equal in counts]
+    return [Comparison(len(split), right, *map(int, count)) for count in counts]
 
 
 def evaluate(path: Path, devices: list[str], test: TensorSplit) -> dict[str, Any]:
@@ -110,10 +116,12 @@ def evaluate(path: Path, devices: list[str], test: TensorSplit) -> dict[str, Any
     name, network = load(path, BINARY)
     conversion = convert(network, name)
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / f"{name}.pbit"
+        file, in_8_bits = (Path(folder) / f"{name}{suffix}.pbit" for suffix in ("", "_i8"))
         file.write_bytes(conversion.content)
+        in_8_bits.write_bytes(convert(network, name, "i8").content)
         engines = [phonebit.Network.load(file, device) for device in devices]
-        comparisons = compare(network, engines, test)
+        engines.append(phonebit.Network.load(in_8_bits, "cpu", precision="fast"))
+        *comparisons, eight_bits = compare(network, engines, test)
     return {
         "network": name,
         "pictures": len(test),
@@ -124,6 +132,10 @@ def evaluate(path: Path, devices: list[str], test: TensorSplit) -> dict[str, Any
                 "pictures_with_equal_logits": result.equal,
             }
             for device, result in zip(devices, comparisons, strict=True)
+        },
+        "layers_in_8_bits": {
+            "accuracy": eight_bits.right_in_engine / len(test),
+            "pictures_with_same_class": eight_bits.same_class,
         },
         "binary_mac_share": conversion.report.binary_mac_share,
         "checkpoint_bytes": path.stat().st_size,
