@@ -20,6 +20,7 @@ TITLES: Final = {
     "googlenet": "GoogLeNet",
     "alexnet": "AlexNet",
     "quicknet": "QuickNet",
+    "quicknet_large": "QuickNetLarge",
 }
 """Names of networks in tables."""
 

@@ -28,7 +28,7 @@ from phonebit.models.networks.alexnet import alexnet
 from phonebit.models.networks.birealnet18 import birealnet18
 from phonebit.models.networks.definition import Definition, NetworkFacts
 from phonebit.models.networks.googlenet import googlenet
-from phonebit.models.networks.quicknet import quicknet
+from phonebit.models.networks.quicknet import quicknet, quicknet_large
 from phonebit.models.networks.vgg16 import vgg16
 from phonebit.models.networks.vgg_small import vgg_small
 from phonebit.models.networks.yolov2_tiny import yolov2_tiny
@@ -44,6 +44,7 @@ NETWORKS: Final[dict[str, Definition]] = {
     "vgg16": Definition(vgg16, "u8", "Simonyan and Zisserman 2015, in PhoneBit 2020"),
     "birealnet18": Definition(birealnet18, "f32", "Liu et al. 2018"),
     "quicknet": Definition(quicknet, "f32", "Bannink et al. 2021"),
+    "quicknet_large": Definition(quicknet_large, "f32", "Bannink et al. 2021"),
     "googlenet": Definition(googlenet, "f32", "Szegedy et al. 2015, units of XNOR-Net 2016"),
     "vgg_small": Definition(vgg_small, "f32", "Zhang et al. 2018"),
 }

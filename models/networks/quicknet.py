@@ -6,8 +6,9 @@ from phonebit.converter.ir import Graph
 from phonebit.models.networks.builder import Form, NetworkBuilder
 
 WIDTHS = (64, 128, 256, 512)
-BLOCKS = 4
-"""Of each section: sign, binary 3x3 convolution, ReLU, batch normalization, + shortcut."""
+BLOCKS = (4, 4, 4, 4)
+"""By section: sign, binary 3x3 convolution, ReLU, batch normalization, + shortcut."""
+LARGE_BLOCKS = (6, 8, 12, 6)
 SAME = (0, 0, 1, 1)
 """Padding of a 3x3 window with stride 2 on a map of even size, as Keras distributes it."""
 
@@ -20,12 +21,20 @@ def quicknet(form: Form = "binary", size: int = 224) -> Graph:
 
     Source: Larq Compute Engine (MLSys 2021), section 5; larq-zoo's QuickNet.
     """
-    net = NetworkBuilder("quicknet", form)
+    return _network(NetworkBuilder("quicknet", form), BLOCKS, size)
+
+
+def quicknet_large(form: Form = "binary", size: int = 224) -> Graph:
+    """QuickNet with more blocks."""
+    return _network(NetworkBuilder("quicknet_large", form), LARGE_BLOCKS, size)
+
+
+def _network(net: NetworkBuilder, blocks: tuple[int, ...], size: int) -> Graph:
     x = _stem(net, net.picture(size, size))
-    for section, width in enumerate(WIDTHS, 1):
+    for section, (width, count) in enumerate(zip(WIDTHS, blocks, strict=True), 1):
         if section > 1:
             x = _transition(net, f"transition{section}", x, width)
-        for block in range(1, BLOCKS + 1):
+        for block in range(1, count + 1):
             x = _block(net, f"{section}_{block}", x)
     x = net.global_average("mean", net.relu("relu", x))
     return net.done(net.dense("fc", x, 1000, real=True, bias=True))

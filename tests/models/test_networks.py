@@ -26,13 +26,14 @@ FACTS = {
     "vgg16": ("u8", (224, 224, 3), (1, 1, 1000), 138_394_792, 15_470_264_320, 0.9941),
     "birealnet18": ("f32", (224, 224, 3), (1, 1, 1000), 11_699_112, 1_814_073_344, 0.9240),
     "quicknet": ("f32", (224, 224, 3), (1, 1, 1000), 13_243_752, 1_879_339_776, 0.9842),
+    "quicknet_large": ("f32", (224, 224, 3), (1, 1, 1000), 23_359_336, 3_729_027_840, 0.9920),
     "googlenet": ("f32", (224, 224, 3), (1, 1, 1000), 7_076_264, 1_582_671_872, 0.9248),
     "vgg_small": ("f32", (32, 32, 3), (1, 1, 10), 4_663_690, 607_600_640, 0.9940),
 }
 """Input, output, parameters, multiply-accumulates, share of these that is binary."""
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
-LARGE = ("alexnet", "vgg16")
+LARGE = ("alexnet", "vgg16", "quicknet_large")
 EVERY = [pytest.param(name, marks=pytest.mark.slow if name in LARGE else ()) for name in NETWORKS]
 SMALL = [name for name in NETWORKS if name not in LARGE]
 
@@ -69,7 +70,8 @@ def test_the_paper_s_networks_have_its_float_sizes(name: str, megabytes: float) 
 
 
 @pytest.mark.parametrize(
-    ("name", "published"), [("quicknet", "QuickNet"), ("birealnet18", "BiRealNet")]
+    ("name", "published"),
+    [("quicknet", "QuickNet"), ("quicknet_large", "QuickNetLarge"), ("birealnet18", "BiRealNet")],
 )
 def test_costs_are_those_of_the_published_definitions(name: str, published: str) -> None:
     """As larq-zoo's own models convert, see benchmarks/conversion."""
