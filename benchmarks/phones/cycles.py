@@ -32,7 +32,7 @@ class Weigher:
         self.known: dict[str, dict[Code, float]] = {model: {} for model in self.models}
 
     def by_function(self, blocks: Blocks) -> dict[str, list[float]]:
-        """Instructions, then cycles on each core, by function.
+        """Instructions, those of the vector units, then cycles on each core, by function.
 
         Args:
             blocks: Executions of a pass.
@@ -41,12 +41,13 @@ class Weigher:
         self._weigh({block.code for block in hot})
         total = sum(len(block.code) * count for block, count in blocks.items())
         weighed = sum(len(block.code) * count for block, count in hot.items())
-        found: dict[str, list[float]] = defaultdict(lambda: [0.0] * (1 + len(self.models)))
+        found: dict[str, list[float]] = defaultdict(lambda: [0.0] * (2 + len(self.models)))
         for block, count in hot.items():
             row = found[block.function]
             row[0] += count * len(block.code) * total / weighed
+            row[1] += count * _vector_operations(block.code) * total / weighed
             for place, model in enumerate(self.models):
-                row[1 + place] += count * self.known[model][block.code] * total / weighed
+                row[2 + place] += count * self.known[model][block.code] * total / weighed
         return dict(found)
 
     def _weigh(self, wanted: Iterable[Code]) -> None:
@@ -94,6 +95,11 @@ class Weigher:
             begin += len(code)
             texts.append("\n".join(line for line in own if not UNKNOWN.match(line)))
         return texts
+
+
+def _vector_operations(code: Code) -> int:
+    """Those of the group "data processing, SIMD and floating point": bits 25 to 27 are set."""
+    return sum(int(word, 16) >> 25 & 7 == 7 for word in code)
 
 
 def _hottest(blocks: Blocks) -> dict[Block, float]:
