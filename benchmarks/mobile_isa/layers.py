@@ -49,7 +49,7 @@ LAYERS: Final = {
     ),
     "softmax 1000": layer_shape("softmax", 1, 1000, 1000, dtype="f32", values=True),
 }
-UNJUDGED: Final = ("bconv2d_lanes", "conv2d_f32_run", "conv2d_f32_staged")
+UNJUDGED: Final = ("bconv2d_lanes", "conv2d_f32_run")
 """Kernels that serve where no mobile GPU takes them by default."""
 
 
@@ -76,7 +76,10 @@ TRIED: Final = (
     *_values("bgemv", "VECTOR_WORDS", 1),
     *_tiles("conv2d_u8_direct", (1, 8), (1, 16), (1, 32), (2, 8), (2, 16), (4, 8)),
     *_tiles("conv2d_u8_planes", (1, 8), (1, 16), (2, 8)),
+    *_tiles("conv2d_u8_pairs", (2, 16), (2, 32), (4, 8), (4, 16), (4, 32), (8, 8), (8, 16)),
     *_tiles("conv2d_f32", (1, 8), (2, 4), (2, 8), (4, 4), (4, 8), (8, 4), (8, 8), (4, 16)),
+    *_tiles("conv2d_f32_staged", (1, 8), (1, 16), (1, 32), more="GROUP_SIZE=64"),
+    *_tiles("conv2d_f32_staged", (1, 16), (1, 32), more="GROUP_SIZE=64 CHUNK=64"),
     *_values("conv2d_f32_dot", "TILE_FILTERS", 8, 16),
     *_values("conv2d_f32_grouped", "TILE_FILTERS", 4, 8, 16),
     *_values("depthwise_f32", "TILE_CHANNELS", 4, 8, 16),

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -81,9 +81,9 @@ class MachineCode:
     loops: tuple[Loop, ...]
     statistics: Statistics
 
-    def weights(self, trips: Sequence[int]) -> list[int]:
+    def weights(self, trips: Sequence[float]) -> list[float]:
         """How often each instruction runs when loop i runs trips[i] times an entry."""
-        weights = [1] * len(self.instructions)
+        weights = [1.0] * len(self.instructions)
         for (first, last), count in zip(self.loops, trips, strict=True):
             for index in range(first, last + 1):
                 weights[index] *= count
@@ -100,9 +100,9 @@ class MachineCode:
                 found[tuple(around)] += number
         return found
 
-    def executed(self, trips: Sequence[int]) -> dict[str, float]:
+    def executed(self, trips: Sequence[float]) -> dict[str, float]:
         """Cycles a work-item by unit when loop i runs trips[i] times; Adreno: issue slots."""
-        totals: Counter[str] = Counter()
+        totals: defaultdict[str, float] = defaultdict(float)
         for weight, instruction in zip(self.weights(trips), self.instructions, strict=True):
             for unit, number in _units(self.core, instruction).items():
                 totals[unit] += weight * number
@@ -133,8 +133,8 @@ def _units(core: str, instruction: Instruction) -> Counter[str]:
 
 
 def trip_counts(
-    code: MachineCode, extents: Sequence[int], anchor: tuple[str, float], idle: int = 1
-) -> tuple[int, ...] | None:
+    code: MachineCode, extents: Sequence[float], anchor: tuple[str, float], idle: int = 1
+) -> tuple[float, ...] | None:
     """How often each loop runs.
 
     A compiler unrolls some of the source's loops completely, innermost first as a rule. So each
@@ -158,7 +158,7 @@ def trip_counts(
     }
     found = code.find(pattern)
     holds = [any(index in around for around in found) for index in range(len(code.loops))]
-    best: tuple[float, tuple[int, ...]] | None = None
+    best: tuple[float, tuple[float, ...]] | None = None
     for trips in itertools.product(*(sorted(products | {1}) if has else [idle] for has in holds)):
         # An epilogue may hold some of these operations too.
         executed = sum(n * math.prod(trips[i] for i in around) for around, n in found.items())

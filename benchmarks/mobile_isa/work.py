@@ -21,13 +21,13 @@ class Work:
         extents: trip counts of the source's loops, outermost first.
         operations: how many of the anchor, an operation whose number tells how often loops run, an
             item executes at least.
-        operation: the anchor: "popcount" or "multiply_add".
+        operation: the anchor: "popcount", "multiply_add" or "multiply_add_24".
         idle: trips of loops without the anchor (reductions over lanes).
     """
 
     unit: str
     per_item: float
-    extents: tuple[int, ...]
+    extents: tuple[float, ...]
     operations: float
     operation: str = "popcount"
     idle: int = 1
@@ -38,21 +38,27 @@ def work(kernel: str, defines: dict[str, int]) -> Work | None:
     return _WORK[kernel](defines) if kernel in _WORK else None
 
 
+def _pixels(d: dict[str, int]) -> int:
+    """Of a work-item's tile, as far as the map has as many."""
+    return min(d.get("TILE_PIXELS", 1), d["OUT_H"] * d["OUT_W"])
+
+
 def _register_tile(d: dict[str, int]) -> Work:
     vector = d.get("VECTOR_WORDS", 4)
     items = 2 if d["TILE_FILTERS"] == 4 else 1
     pairs = items * d["TILE_PIXELS"] * d["TILE_FILTERS"]
     window = (d["KERNEL_H"], d["KERNEL_W"], d["IN_WORDS"] // vector)
     words = math.prod(window) * vector
+    useful = items * _pixels(d) * d["TILE_FILTERS"] * words
     if not d.get("COUNT"):
-        return Work("word", pairs * words, (items, *window), pairs * words)
+        return Work("word", useful, (items, *window), pairs * words)
     block = 8 // vector
     if window[2] % block == 0:
         extents = (items, window[0], window[1], window[2] // block)
-        return Work("word", pairs * words, extents, pairs * words / 2)
+        return Work("word", useful, extents, pairs * words / 2)
     popcounts = words // 8 * 4 + words % 8
     rest = words % 8 // vector
-    return Work("word", pairs * words, (items, words // 8, rest), pairs * popcounts)
+    return Work("word", useful, (items, words // 8, rest), pairs * popcounts)
 
 
 def _byte(d: dict[str, int]) -> Work | None:
@@ -84,12 +90,25 @@ def _grouped(d: dict[str, int]) -> Work:
 
 
 def _float_tile(d: dict[str, int]) -> Work:
-    macs = d.get("TILE_PIXELS", 1) * d["TILE_FILTERS"]
-    macs *= d["KERNEL_H"] * d["KERNEL_W"] * d["IN_C"] // d["GROUPS"]
+    window = d["KERNEL_H"] * d["KERNEL_W"] * d["IN_C"] // d["GROUPS"]
+    macs = d.get("TILE_PIXELS", 1) * d["TILE_FILTERS"] * window
+    useful = _pixels(d) * d["TILE_FILTERS"] * window
     channels = d["IN_C"] // d["GROUPS"]
     quads = channels // 4 if channels >= 4 else channels
     extents = (d["KERNEL_H"], d["KERNEL_W"], quads, 4)
-    return Work("MAC", macs, extents, macs, "multiply_add")
+    return Work("MAC", useful, extents, macs, "multiply_add")
+
+
+def _staged(d: dict[str, int]) -> Work:
+    """Lanes without a sum run as long as those that have one, and so does the first fetch."""
+    window = d["KERNEL_H"] * d["KERNEL_W"] * d["IN_C"]
+    results = d["TILE_PIXELS"] * d["TILE_FILTERS"]
+    lanes = results // d["LANE_FILTERS"]
+    sums = -(-lanes // d["GROUP_SIZE"]) * d["LANE_FILTERS"]
+    steps = -(-window // d["CHUNK"]) + 1
+    useful = _pixels(d) * d["TILE_FILTERS"] * window
+    extents = (steps, d["CHUNK"] // 4, 4)
+    return Work("MAC", useful / d["GROUP_SIZE"], extents, sums * steps * d["CHUNK"], "multiply_add")
 
 
 def _planes(d: dict[str, int]) -> Work:
@@ -98,6 +117,15 @@ def _planes(d: dict[str, int]) -> Work:
     popcounts = words * 9 * d["TILE_PIXELS"] * (d["TILE_FILTERS"] + 1)
     macs = results * d["KERNEL_H"] * d["KERNEL_W"] * d["IN_C"]
     return Work("MAC", macs, (words,), popcounts)
+
+
+def _pairs(d: dict[str, int]) -> Work:
+    taps = d["KERNEL_H"] * d["KERNEL_W"] * d["IN_C"]
+    rows = min(64 // (d["KERNEL_W"] * d["IN_C"]), d["KERNEL_H"])
+    products = d["TILE_PIXELS"] // 2 * d["TILE_FILTERS"] * taps
+    # The last rows of a window may be fewer: on average as many as this.
+    extents = (d["KERNEL_H"] / rows, rows, d["KERNEL_W"], d["IN_C"])
+    return Work("MAC", 2 * products, extents, products, "multiply_add_24")
 
 
 _WORK: dict[str, Callable[[dict[str, int]], Work | None]] = {
@@ -110,6 +138,8 @@ _WORK: dict[str, Callable[[dict[str, int]], Work | None]] = {
     "bconv2d_grouped": _grouped,
     "conv2d_u8_direct": _float_tile,
     "conv2d_u8_planes": _planes,
+    "conv2d_u8_pairs": _pairs,
     "conv2d_f32": _float_tile,
+    "conv2d_f32_staged": _staged,
     "conv2d_f32_grouped": _float_tile,
 }

@@ -2,20 +2,24 @@
 // @math     d = popcount(in ^ w) over all taps, padded ones as PAD_BITS; threshold: bit = d < limit; epilogue: acc = base - 2 d (common/counts.clh)
 // @args     int first_pixel, int end_pixel, uint* input, uint* weights, int* table, ushort* borders, SINK
 // @weights  tiled
-// @geometry global = (roundup(ceil(pixels / TILE_PIXELS), GROUP_SIZE), ceil(channels / max(TILE_FILTERS, 8))), local = (GROUP_SIZE, 1)
+// @geometry global = (roundup(ceil(pixels / TILE_PIXELS) * (1 + RUN_ON * (ceil(channels / max(TILE_FILTERS, 8)) - 1)), GROUP_SIZE), max(1, (1 - RUN_ON) * ceil(channels / max(TILE_FILTERS, 8)))), local = (GROUP_SIZE, 1)
 // @channels max(TILE_FILTERS, 8)
 // @tune     TILE_PIXELS {1,2,4} = 2   output pixels a work-item
 // @tune     TILE_FILTERS {4,8,16,32} = 8   filters at a time; with 4 a work-item takes two tiles in turn (whole bytes of bits)
 // @tune     VECTOR_WORDS {1,2,4} = 4   words a load, halved until they divide IN_WORDS
 // @tune     COUNT {0,1} = 0   0: a popcount a word; 1: carry-save, four popcounts for eight words
 // @tune     ACCUMULATOR {0,1} = 0   counts are 0: 32-bit, 1: 16-bit numbers
+// @tune     RUN_ON {0,1} = 0   a group that is not full at the map's last pixel: 0: stays so; 1: goes on with the next tile of filters
 // @tune     GROUP_SIZE {32,64,128,256} = 64   work-items a group, over pixels
 // @requires GROUPS = 1; ACCUMULATOR 1: KERNEL_H * KERNEL_W * IN_C < 65536
 // @ref      BINARY_CONV2D   @source PhoneBit VI-B, fig. 4 (a work-item packs the bits of its filters); tile and carry-save: own
+#if RUN_ON
+#define PIXEL_STEP item_pixels
+#endif
 #include "common/tile.clh"
 #include "common/walk.clh"
 
-// Work-items of a group share their filters, so weights come from uniform addresses.
+// Work-items of a group share their filters, so weights come from uniform addresses, but where a group runs on to another tile.
 // Checked with Mesa's compilers for Adreno 730 and Mali G610: no scratch memory; no spills in tiles up to 2x8.
 #define COUNT_VECTOR_PAIR(p, f) counts[p][f] += count_bits(map_words[p][0] ^ b);
 #define COUNT_VECTOR(f, a)               \
@@ -51,13 +55,20 @@
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bconv2d_tiled(
     int first_pixel, int end_pixel, __global const words_t* restrict input, __global const words_t* restrict weights,
     __global const int* restrict table, __global const ushort* restrict borders SINK_PARAMS) {
-  const int item_pixel = ITEM_PIXEL;
+#if RUN_ON
+  const int item_pixels = (end_pixel - first_pixel + TILE_PIXELS - 1) / TILE_PIXELS;  // work-items of a tile of filters
+  const int item_tile = (int)((uint)get_global_id(0) / (uint)item_pixels);
+  const int item_pixel = first_pixel + (int)get_global_id(0) - item_tile * item_pixels;
+  if (FIRST_CHANNEL + item_tile * (ITEM_TILES * TILE_FILTERS) >= END_CHANNEL) return;
+#else
+  const int item_tile = get_global_id(1), item_pixel = ITEM_PIXEL;
   if (item_pixel >= end_pixel) return;
+#endif
   uint packed[TILE_PIXELS];
   EACH_PIXEL(CLEAR_PACKED, 0)
 
   for (int part = 0; part < ITEM_TILES; ++part) {
-    const int tile = FIRST_CHANNEL / TILE_FILTERS + (int)get_global_id(1) * ITEM_TILES + part;
+    const int tile = FIRST_CHANNEL / TILE_FILTERS + item_tile * ITEM_TILES + part;
     const int channel = tile * TILE_FILTERS;
     count_t counts[TILE_PIXELS][TILE_FILTERS];
     REPEAT(TILE_FILTERS, CLEAR_COUNTS, 0)

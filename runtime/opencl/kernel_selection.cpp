@@ -1,6 +1,7 @@
 #include "opencl/kernel_selection.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 #include <string_view>
 
@@ -70,6 +71,12 @@ bool serves_binary(const LayerFacts& layer, const Target& target, const KernelCh
   return kernel != "bgemv" || cpu::is_dense(shape);
 }
 
+/// conv2d_u8_pairs: two values of a tap in 24 bits, and sums of a row of the window in 15.
+bool serves_pairs(const cpu::ConvShape& shape) {
+  const int64_t at_0 = shape.input_add, at_255 = int64_t{255} * shape.input_mul + at_0;
+  return shape.kernel_w * shape.in_c <= 64 && std::max(std::llabs(at_0), std::llabs(at_255)) <= 255;
+}
+
 bool serves_u8(const LayerFacts& layer, const Target& target, const KernelChoice& choice) {
   const cpu::ConvShape& shape = layer.shape;
   if (choice.kernel == "conv2d_u8_mma") {
@@ -78,6 +85,7 @@ bool serves_u8(const LayerFacts& layer, const Target& target, const KernelChoice
            shape.kernel_w * shape.in_c >= 8 && choice.parameter("TILE_PIXELS") * filters <= 2048 &&
            (!layer.makes_bits || filters >= 32);
   }
+  if (choice.kernel == "conv2d_u8_pairs" && !serves_pairs(shape)) return false;
   return (choice.kernel == "conv2d_u8_direct" || layer.groups == 1) &&
          has_whole_bytes(layer, choice, "TILE_FILTERS");
 }

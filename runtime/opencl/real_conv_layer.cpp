@@ -164,6 +164,11 @@ Layer build_u8(const BuildContext& build, const Op& op, const KernelChoice& choi
     const auto tile = static_cast<size_t>(choice.parameter("TILE_FILTERS"));
     arguments = {input_of(op),
                  layer.upload(mma_bytes(shape, float_weights(build.model, op), tile), "weights"), table};
+  } else if (choice.kernel == "conv2d_u8_pairs") {
+    const std::vector<float> signs =
+        transposed(float_weights(build.model, op), static_cast<size_t>(shape.out_c), 32);
+    arguments = {input_of(op), layer.upload(std::vector<int32_t>(signs.begin(), signs.end()), "weights"),
+                 table};
   } else {
     const size_t words = (window_taps(shape, op) + 31) / 32;
     const size_t pixels = static_cast<size_t>(shape.out_h) * static_cast<size_t>(shape.out_w);

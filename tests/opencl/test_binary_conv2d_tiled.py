@@ -49,6 +49,16 @@ POINTWISE = [
 ]
 
 
+# Tiles of as many work-items as a group, of fewer and of more, and tiles in turn.
+RUNNING_ON = [
+    Case(64, 40, in_hw=(8, 8), tune={"RUN_ON": 1, "TILE_PIXELS": 1}),
+    Case(96, 33, in_hw=(5, 5), tune={"RUN_ON": 1, "TILE_FILTERS": 16, "ACCUMULATOR": 1}, batch=2),
+    Case(65, 70, in_hw=(13, 13), tune={"RUN_ON": 1, "GROUP_SIZE": 32}, sink="values+bits"),
+    Case(33, 28, tune={"RUN_ON": 1, "TILE_FILTERS": 4, "TILE_PIXELS": 4}, batch=3),
+    Case(64, 24, kernel=(1, 1), pads=(0, 0, 0, 0), in_hw=(1, 1), tune={"RUN_ON": 1}),
+]
+
+
 @pytest.mark.parametrize("case", CARRY_SAVE, ids=str)
 def test_carry_save_counts_equal_sums_of_products(case: Case) -> None:
     check_convolution("bconv2d_tiled", case)
@@ -61,6 +71,11 @@ def test_plain_counts_equal_sums_of_products(case: Case) -> None:
 
 @pytest.mark.parametrize("case", POINTWISE, ids=str)
 def test_pointwise_convolutions_equal_sums_of_products(case: Case) -> None:
+    check_convolution("bconv2d_tiled", case)
+
+
+@pytest.mark.parametrize("case", RUNNING_ON, ids=str)
+def test_groups_that_run_on_to_other_filters_compute_the_same(case: Case) -> None:
     check_convolution("bconv2d_tiled", case)
 
 

@@ -31,6 +31,7 @@ IMAGES = {"batch": 2, "in_hw": (5, 7)}
 
 CONVOLUTIONS = [
     ("bconv2d_tiled", Case(64, 96, tune={"TILE_FILTERS": 4}, **IMAGES)),
+    ("bconv2d_tiled", Case(64, 96, tune={"RUN_ON": 1, "TILE_FILTERS": 16}, **IMAGES)),
     ("bconv2d_tiled", Case(33, 75, pad_value=1, sink="values+bits", **IMAGES)),
     ("bconv2d_tiled", Case(96, 84, tune={"TILE_FILTERS": 16}, sink="values", **IMAGES)),
     ("bconv2d_tiled", Case(64, 90, tune={"TILE_FILTERS": 32, "COUNT": 1, "TILE_PIXELS": 1})),

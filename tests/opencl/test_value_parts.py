@@ -10,7 +10,14 @@ import pytest
 from kernel_driver import pack_bits, run_kernel, run_pixels, work_sizes
 from kernel_parts import Part, check_parts, random_parts
 from test_value_convolutions import filters, mma_halves, mma_tune, tiled
-from test_value_u8 import affine, mma_bytes, operands, plane_weights, split
+from test_value_u8 import (
+    affine,
+    mma_bytes,
+    operands,
+    plane_weights,
+    sign_weights,
+    split,
+)
 from test_value_u8 import mma_tune as u8_mma_tune
 from value_launch import Sink, assert_layer, guarded, launch
 from value_reference import Layer, convolution, depthwise, integer_convolution, pool
@@ -74,6 +81,7 @@ def test_float_convolutions(kernel: str, layer: Layer, tune: dict[str, int], bit
         ("conv2d_u8_direct", tile(1, 32)),
         ("conv2d_u8_planes", tile(2, 8)),
         ("conv2d_u8_planes", tile(1, 16)),
+        ("conv2d_u8_pairs", tile(4, 16)),
         ("conv2d_u8_mma", {}),
     ],
 )
@@ -87,6 +95,9 @@ def test_u8_convolutions(kernel: str, tune: dict[str, int], sink: str) -> None:
         inputs = [x, mma_bytes(layer, weights, tune["TILE_FILTERS"])]
     elif kernel == "conv2d_u8_planes":
         inputs = [split(layer, x, *form), plane_weights(layer, weights)]
+    elif kernel == "conv2d_u8_pairs":
+        inputs = [x, sign_weights(layer, weights)]
+        form = (1, 0)
     acc = integer_convolution(layer, x, weights, *form)
     parts = parts_of(kernel, layer, tune)
     defines: dict[str, Any] = {**affine(*form), **tune}

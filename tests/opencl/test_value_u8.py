@@ -1,5 +1,5 @@
-"""Convolutions of u8 images: direct, by bit-planes, on tensor cores or their emulation; integers,
-so results are equal."""
+"""Convolutions of u8 images: direct, by bit-planes, by pairs of pixels, on tensor cores or their
+emulation; integers, so results are equal."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ FIRST = Layer((9, 8), 3, 33, (3, 3), (2, 1), pads=(0, 1, 1, 1), batch=3)
 LARGE = Layer((8, 9), 3, 8, (7, 5), (1, 2), (1, 2), (3, 1, 2, 4))
 LARGE_DENSE = Layer((8, 9), 3, 8, (7, 5), (1, 2), (1, 1), (3, 1, 2, 4))
 STRIDED = Layer((15, 19), 3, 40, (11, 11), (4, 4), batch=3)
+LONG_ROWS = Layer((5, 6), 31, 9, (3, 2), pads=(0, 1, 1, 1))
 WIDE = Layer((4, 5), 33, 65, (2, 3), pads=(1, 0, 0, 2), batch=2)
 POINT = Layer((3, 5), 1, 4, batch=2)
 UNPADDED = Layer((7, 6), 4, 16, (3, 2), (1, 1), (2, 1))
@@ -54,6 +55,12 @@ def plane_weights(layer: Layer, signs: Array) -> Array:
     return np.pad(packed, ((0, 0), (0, -layer.out_c % 32)))
 
 
+def sign_weights(layer: Layer, signs: Array) -> Array:
+    """[taps][32 * OUT_WORDS]."""
+    rows = signs.reshape(layer.out_c, -1).T.astype(np.int32)
+    return np.pad(rows, ((0, 0), (0, -layer.out_c % 32)))
+
+
 def mma_bytes(layer: Layer, signs: Array, tile_filters: int) -> Array:
     """Weights in the order of ``@weights mma of bytes``."""
     run = signs.reshape(layer.out_c, layer.kernel[0], -1)
@@ -88,9 +95,14 @@ def split(layer: Layer, x: Array, mul: int, add: int) -> Array:
 
 
 def check(
-    kernel: str, layer: Layer, form: tuple[int, int], tile: tuple[int, int], threshold: bool
+    kernel: str,
+    layer: Layer,
+    form: tuple[int, int],
+    tile: tuple[int, int],
+    threshold: bool,
+    given: tuple[Array, Array] | None = None,
 ) -> None:
-    x, signs = operands(layer)
+    x, signs = given or operands(layer)
     acc = integer_convolution(layer, x, signs, *form)
     defines = {**affine(*form), "TILE_PIXELS": tile[0], "TILE_FILTERS": tile[1]}
     if kernel == "conv2d_u8_planes":
@@ -98,6 +110,8 @@ def check(
     elif kernel == "conv2d_u8_mma":
         inputs = [x, mma_bytes(layer, signs, tile[1])]
         defines |= mma_tune(*tile)
+    elif kernel == "conv2d_u8_pairs":
+        inputs = [x, sign_weights(layer, signs)]
     else:
         inputs = [x, pack_bits(signs)]
     if not threshold:
@@ -164,6 +178,34 @@ def test_bit_plane_convolutions_are_exact(
 @pytest.mark.parametrize(
     ("layer", "form", "tile", "threshold"),
     [
+        (FIRST, (2, -255), (2, 8), True),
+        (FIRST, (1, 0), (8, 32), False),
+        # Windows whose rows are added up four at a time, and one by one.
+        (LARGE, (-1, 100), (4, 4), False),
+        (STRIDED, (2, -255), (4, 16), True),
+        (LONG_ROWS, (-2, 255), (2, 8), False),
+        (POINT, (0, 5), (8, 8), True),
+        (UNPADDED, (1, -128), (4, 16), False),
+    ],
+)
+def test_convolutions_by_pairs_of_pixels_are_exact(
+    layer: Layer, form: tuple[int, int], tile: tuple[int, int], threshold: bool
+) -> None:
+    check("conv2d_u8_pairs", layer, form, tile, threshold)
+
+
+def test_sums_of_pairs_fill_their_fields() -> None:
+    """The largest values of both signs, and weights of one, in rows of 64 taps."""
+    layer = Layer((3, 6), 16, 8, (3, 4), pads=(1, 1, 1, 1))
+    levels = np.full((1, 3, 6, 16), 255, np.uint8)
+    levels[:, :, 3:] = 0
+    weights = np.ones((8, 3, 4, 16), np.int8)
+    check("conv2d_u8_pairs", layer, (2, -255), (4, 8), False, (levels, weights))
+
+
+@pytest.mark.parametrize(
+    ("layer", "form", "tile", "threshold"),
+    [
         # Runs of whole octets and not, padding on all sides, filters below, at and above a tile.
         (FIRST, (2, -255), (16, 32), True),
         (FIRST, (1, 0), (16, 16), False),
@@ -184,8 +226,9 @@ def test_tensor_cores_multiply_bytes(
 @pytest.mark.slow
 @pytest.mark.parametrize("filters", [1, 5, 31, 32, 64])
 @pytest.mark.parametrize("channels", [1, 3, 4, 31, 32, 64])
-@pytest.mark.parametrize("kernel", ["conv2d_u8_direct", "conv2d_u8_planes"])
+@pytest.mark.parametrize("kernel", ["conv2d_u8_direct", "conv2d_u8_planes", "conv2d_u8_pairs"])
 def test_all_channel_counts_are_exact(kernel: str, channels: int, filters: int) -> None:
     threshold = (channels + filters) % 2 == 1
-    layer = Layer((6, 7), channels, filters, (3, 3), (1, 2), (1, 1), (1, 0, 2, 1), batch=2)
+    columns = 3 if kernel != "conv2d_u8_pairs" else min(3, 64 // channels)
+    layer = Layer((6, 7), channels, filters, (3, columns), (1, 2), (1, 1), (1, 0, 2, 1), batch=2)
     check(kernel, layer, (2, -255), (2, 8), threshold)

@@ -48,7 +48,7 @@ struct KernelFamily {
 #define PHONEBIT_KERNEL_FAMILIES(FAMILY) \
   FAMILY(kBinaryConvFamily,       "binary_conv2d",           serves_binary,     "bconv2d_tiled", "bconv2d_mma", "bconv2d_image", "bgemv", "bconv2d_split", "bconv2d_byte", "bconv2d_accumulate", "bconv2d_lanes", "bconv2d_grouped") \
   FAMILY(kBinaryDepthwiseFamily,  "binary_depthwise_conv2d", serves_all,        "bdepthwise2d") \
-  FAMILY(kU8ConvFamily,           "conv2d_u8",               serves_u8,         "conv2d_u8_planes", "conv2d_u8_mma", "conv2d_u8_direct") \
+  FAMILY(kU8ConvFamily,           "conv2d_u8",               serves_u8,         "conv2d_u8_planes", "conv2d_u8_mma", "conv2d_u8_pairs", "conv2d_u8_direct") \
   FAMILY(kFloatConvFamily,        "conv2d_f32",              serves_float_tile, "conv2d_f32_dot", "conv2d_f32_staged", "conv2d_f32_run", "conv2d_f32_mma", "conv2d_f32") \
   FAMILY(kFloatGroupedConvFamily, "conv2d_f32_grouped",      serves_float,      "conv2d_f32_grouped") \
   FAMILY(kFloatDepthwiseFamily,   "depthwise_conv2d_f32",    serves_float,      "depthwise_f32") \
