@@ -26,6 +26,7 @@ from benchmarks.networks import document as networks
 from benchmarks.peers import document as peers
 from benchmarks.peers import machines
 from benchmarks.peers.gpu import document as gpu_peers
+from benchmarks.phones import calibration
 from benchmarks.phones import document as phones
 from benchmarks.records import ROOT
 
@@ -39,7 +40,7 @@ PAGES: Final = {
     "kernels.md": ("Kernel measurements", (cpu_kernels, phones, gpu_kernels)),
     "coexecution.md": ("Co-execution measurements", (coexec,)),
     "networks.md": ("Networks that convert", (conversion,)),
-    "mobile_gpus.md": ("Mobile GPU kernels, compiled only", (mobile_isa,)),
+    "mobile_gpus.md": ("Mobile GPU kernels, compiled only", (mobile_isa, calibration)),
 }
 """Title and sections of each page, in order."""
 

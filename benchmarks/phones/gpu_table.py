@@ -13,6 +13,7 @@ Prints for each kernel how far the fit is from the machine code. Nothing is exec
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
@@ -31,6 +32,7 @@ from benchmarks.mobile_isa.programs import Program, programs
 from benchmarks.mobile_isa.work import work
 from benchmarks.records import write_results
 from phonebit.devices.kernel_choice import KernelChoice
+from phonebit.devices.kernel_presets import KERNELS
 from phonebit.estimate.gpu import QUANTITIES, TABLE, trips
 from phonebit.estimate.phones import known_phones
 from phonebit.format.reader import read_contents
@@ -40,7 +42,9 @@ from phonebit.planner.predict.layer_shape import LayerShape
 COMPILED_FOR = {"adreno6xx": "adreno-630", "adreno7xx": "adreno-740",
                 "valhall": "mali-g610"}  # fmt: skip
 """The GPU of Mesa's that stands for a code."""
-STATIC_TRIPS: dict[str, tuple[int, ...]] = {"split_planes": (4, 8), "elementwise": ()}
+STATIC_TRIPS: dict[str, tuple[int, ...]] = {
+    "split_planes": (4, 8), "elementwise": (), "pack_thresholds": (32,),
+}  # fmt: skip
 """Kernels that work.py does not describe: trips of those loops that a compiler left, outermost
 first."""
 
@@ -80,11 +84,11 @@ def _variants(layer: LayerShape) -> Iterable[LayerShape]:
 
 
 def _cases(code: str, layers: Iterable[LayerShape]) -> Iterable[tuple[LayerShape, KernelChoice]]:
-    """What the phones of a code take for layers."""
+    """What the phones of a code take for layers, of the usual kernels and the paper's."""
     gpus = {phone.gpu for phone in known_phones().values() if phone.gpu is not None}
-    for gpu in gpus:
+    for gpu, kernels in itertools.product(gpus, KERNELS):
         if gpu.code == code:
-            dispatch = GpuDispatch(gpu.facts)
+            dispatch = GpuDispatch(gpu.facts(kernels))
             for layer in layers:
                 yield layer, dispatch.launches(layer, layer.whole)[0].choice
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from phonebit.cli.console import output, print_json
-from phonebit.cli.options import JsonOption
+from phonebit.cli.options import JsonOption, KernelsOption
 from phonebit.display import bytes_text
 from phonebit.display import escape_markup as escape
 
@@ -25,18 +25,19 @@ PhoneNameOption = Annotated[
 def estimate(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A .pbit file.")],
     phone: PhoneNameOption,
+    kernels: KernelsOption = "tuned",
     as_json: JsonOption = False,
 ) -> None:
     """Model the time of a network on a phone: nothing is measured.
 
     GPU: instructions of the compiled kernels, bytes, launches. CPU: cycles of
-    one thread. A measurement may be half or twice as long. An unknown name
-    lists the phones.
+    one thread. A measurement may be half or twice as long, on a GPU half to
+    5.5 times. An unknown name lists the phones.
     """
     from phonebit.estimate.network_times import estimate as model
     from phonebit.estimate.phones import phone_named
 
-    found = model(file, phone_named(phone))
+    found = model(file, phone_named(phone), kernels)
     if as_json:
         print_json(found.to_dict())
     else:

@@ -66,8 +66,10 @@ def item_work(layer: LayerShape, launch: Launch, code: str) -> ItemWork | None:
 def fitted_parameters(layer: LayerShape, parameters: Parameters) -> dict[str, int]:
     """Parameters with loads that divide a pixel's words, as the runtime shortens them."""
     values = dict(parameters)
-    if "VECTOR_WORDS" in values:
-        values["VECTOR_WORDS"] = gcd(values["VECTOR_WORDS"], -(-layer.in_c // WORD_BITS))
+    words = -(-layer.in_c // WORD_BITS)
+    for name, unit in (("VECTOR_WORDS", 1), ("GRANULARITY", WORD_BITS)):
+        if name in values:
+            values[name] = gcd(values[name], unit * words)
     return values
 
 
@@ -75,7 +77,7 @@ def trips(layer: LayerShape, kernel: str, parameters: Parameters) -> tuple[float
     """1, taps of the window, and passes of the innermost loop of a work-item."""
     window = layer.kernel_h * layer.kernel_w
     window_words = -(-layer.taps // WORD_BITS)
-    if kernel == "elementwise":
+    if kernel in ("elementwise", "pack_thresholds"):
         return 1, 0, 0
     if kernel == "split_planes":  # the loop's constants fold where a pixel has one word
         return 1, 0, window_words > 1
@@ -84,7 +86,8 @@ def trips(layer: LayerShape, kernel: str, parameters: Parameters) -> tuple[float
     if layer.op != "binary_conv2d":
         return 1, window, layer.taps
     words = -(-layer.in_c // layer.groups // WORD_BITS)
-    vectors = window * words / parameters.get("VECTOR_WORDS", 1)
+    bits = parameters.get("GRANULARITY", WORD_BITS * parameters.get("VECTOR_WORDS", 1))
+    vectors = window * words * WORD_BITS / bits
     if kernel in ("bgemv", "bconv2d_split"):
         return 1, 0, -(-vectors // (parameters["GROUP_SIZE"] // 8))
     return 1, window, vectors

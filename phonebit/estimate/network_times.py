@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from phonebit.devices.kernel_presets import Kernels
 from phonebit.estimate.cpu import cpu_work
 from phonebit.estimate.gpu import item_work
 from phonebit.estimate.phones import CpuCore, PhoneGpu, PhoneModel
@@ -14,8 +15,9 @@ from phonebit.planner.predict.kernels import GpuDispatch, Launch, NoKernelError
 from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.search.network_graph import NetworkGraph
 
-RANGE: Final = (0.5, 2.0)
-"""What a measurement may be of a modelled time; docs/estimate.md compares with published ones."""
+RANGE: Final = {"cycles": (0.5, 2.0), "instructions": (0.5, 5.5)}
+"""What a measurement may be of a modelled time, by what it counts: docs/estimate.md compares with
+published ones."""
 BASIS: Final = "modelled, not measured"
 ISSUE_CYCLES: Final = {"qualcomm": 2, "arm": 4}
 """Cycles from one instruction of a wave to its next."""
@@ -67,7 +69,8 @@ class ProcessorTime:
     @property
     def range_ms(self) -> tuple[float, float]:
         """Where a measurement is expected."""
-        return RANGE[0] * self.total_ms, RANGE[1] * self.total_ms
+        low, high = RANGE[self.kind]
+        return low * self.total_ms, high * self.total_ms
 
     @property
     def uncounted(self) -> int:
@@ -97,12 +100,13 @@ class Estimate:
         }  # fmt: skip
 
 
-def estimate(path: str | Path, phone: PhoneModel) -> Estimate:
+def estimate(path: str | Path, phone: PhoneModel, kernels: Kernels = "tuned") -> Estimate:
     """Models the time of a network on a phone's GPU, if it has one, and each kind of its cores.
 
     Args:
         path: A ``.pbit`` file.
         phone: As of ``phone_named``.
+        kernels: Of the GPU, as of ``Network.load``.
 
     Raises:
         ModelFormatError: The file is no sound ``.pbit`` file.
@@ -112,7 +116,7 @@ def estimate(path: str | Path, phone: PhoneModel) -> Estimate:
     layers = [(layer.name, layer.geometry) for layer in graph.layers]
     found = []
     if phone.gpu is not None:
-        dispatch = GpuDispatch(phone.gpu.facts)
+        dispatch = GpuDispatch(phone.gpu.facts(kernels))
         times = [_on_gpu(name, of, phone.gpu, dispatch, phone.bandwidth_gbs) for name, of in layers]
         found.append(ProcessorTime(phone.gpu.name, "instructions", tuple(times)))
     for core in phone.cpu:

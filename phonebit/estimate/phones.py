@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
+from phonebit.devices.kernel_presets import Kernels, preset_lines
 from phonebit.errors import InputError
 from phonebit.planner.predict.kernels import GpuFacts
 
@@ -53,12 +54,12 @@ class PhoneGpu:
     clock_mhz: float
     launch_us: float
 
-    @property
-    def facts(self) -> GpuFacts:
-        """As kernel selection sees it, with the built-in tuning table."""
+    def facts(self, kernels: Kernels = "tuned") -> GpuFacts:
+        """As kernel selection sees it, with the built-in tuning table and a preset's lines."""
         mhz = round(self.clock_mhz)
         facts = (self.name, self.vendor, self.family, "", self.units, mhz, LOCAL_BYTES, True)
-        return GpuFacts(*facts).with_tuning("")
+        lines = preset_lines(kernels, self.name) if kernels != "tuned" else ""
+        return GpuFacts(*facts).with_tuning(lines)
 
 
 @dataclass(frozen=True)
