@@ -106,6 +106,12 @@ struct BinaryPlanesKernel {
   void (*run)(const ConvShape&, const void* const* packed, const uint32_t* const* inputs, const void* scratch,
               const OutputRange&, const Epilogue&);
 };
+/// Whether a kernel for this processor has one: libraries without carry no code for them.
+#if defined(__x86_64__) || defined(_M_X64)
+inline constexpr bool kHavePlanesKernels = true;
+#else
+inline constexpr bool kHavePlanesKernels = false;
+#endif
 
 /// A binary convolution (dense: a window as large as the map). Input packed NHWC bits, weights as in the file
 /// ([out_c][kernel_h][kernel_w][words(in_c)] words, bit 1 = +1, tail bits 0), groups == 1.

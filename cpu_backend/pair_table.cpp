@@ -9,6 +9,6 @@ PairTable::PairTable(int factor) {
   }
 }
 
-const PairTable kPairTable(16), kPlanesTable(2);
+const PairTable kPairTable(16);
 
 }  // namespace phonebit::engine::cpu

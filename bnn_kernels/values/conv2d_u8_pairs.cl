@@ -23,9 +23,6 @@
 #define LOWER(sums) ((sums) << (32 - FIELD) >> (32 - FIELD))
 #define UPPER(sums) (((sums) + (1 << (FIELD - 1))) >> FIELD)
 
-#if KERNEL_W * IN_C > 64
-#error "a row of the window has more than 64 taps"
-#endif
 #define CHUNK_ROWS (64 / (KERNEL_W * IN_C))
 #if CHUNK_ROWS >= KERNEL_H  // no loop: compilers do not always see that it runs once
 #define FOR_EACH_CHUNK(begin) const int begin = 0;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "analysis/op_tensors.h"
+#include "kernel_types.h"
 
 namespace phonebit::engine::analysis {
 namespace {
@@ -58,12 +59,14 @@ bool are_alike(const Model& model, const Op& a, const Op& b) {
 }  // namespace
 
 std::vector<bool> plane_pairs(const Model& model) {
+  if constexpr (!cpu::kHavePlanesKernels) return {};
+
+  std::vector<bool> pairs(model.ops.size());
   std::vector<int> readers(model.tensors.size());
   for (const Op& op : model.ops)
     for (const int tensor : tensors_read(op)) ++readers[static_cast<size_t>(tensor)];
   for (const int tensor : model.outputs) ++readers[static_cast<size_t>(tensor)];
 
-  std::vector<bool> pairs(model.ops.size());
   std::vector<double> largest(model.ops.size());  // of a pair's value, where it is nothing but the sum
   for (size_t i = 1; i < model.ops.size(); ++i) {
     const Op &op = model.ops[i], &before = model.ops[i - 1];

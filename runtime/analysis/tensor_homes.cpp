@@ -87,7 +87,7 @@ void TensorHomes::find_lifetimes(const Model& model) {
     const Op& op = model.ops[i];
     const int step = static_cast<int>(i);
     for (const int tensor : tensors_read(op)) touch(tensor, step);
-    if (pairs_[i]) touch(model.ops[i - 1].operands[0], step);
+    if (is_pair_of_planes(i)) touch(model.ops[i - 1].operands[0], step);
     for (const int tensor : tensors_written(op)) touch(tensor, step);
   }
   for (size_t i = 0; i < model.ops.size(); ++i) {

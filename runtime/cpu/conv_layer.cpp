@@ -19,6 +19,7 @@ class ConvLayer final : public Layer {
       : binding_(context, op, part), ragged_bits_(context, op, part), conv_(std::move(conv)) {
     kernel_ = conv_->name();
     levels_ = &binding_;
+    convolution_ = conv_.get();
     bind_operand(context, op, part, 0, &input_);
     const ConvShape& shape = conv_->shape();
     const size_t input_bytes = static_cast<size_t>(shape.in_h) * static_cast<size_t>(shape.in_w) *
@@ -31,7 +32,6 @@ class ConvLayer final : public Layer {
                            context.threads);
   }
 
-  const PreparedConv* convolution() const override { return conv_.get(); }
   size_t packed_bytes() const override { return conv_->packed_bytes(); }
   size_t scratch_bytes() const override {
     return align_up(conv_->scratch_bytes()) + ragged_bits_.scratch_bytes();

@@ -21,10 +21,11 @@ Executor::Executor(const loader::Model& model, const Isa& isa, const Options& op
   PackingList packing;
   const BuildContext context{model, isa, pool_->threads(), storage_, budget_, packing, options.precision};
   const Cancellation cancellation;
+  of_image_ = std::vector<Layer*>(model.ops.size());
   for (size_t i = 0; i < model.ops.size(); ++i) {
     cancellation.check();
     layers_.push_back(make_layer(context, i));
-    of_image_.push_back(layers_[i].get());
+    of_image_[i] = layers_[i].get();
     if (storage_.homes().is_pair_of_planes(i)) join_planes(context, i);
     if (!storage_.homes().are_planes_of_the_op_before(model, i)) continue;
     EpilogueBinding* const levels = of_image_[i - 1]->levels();

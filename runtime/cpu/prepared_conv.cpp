@@ -90,7 +90,7 @@ class ConvOf final : public PreparedConv {
   std::unique_ptr<PreparedConv> with_plane([[maybe_unused]] const BuildContext& context,
                                            [[maybe_unused]] const Op& op,
                                            [[maybe_unused]] const PreparedConv& high) const override {
-    if constexpr (std::is_same_v<Kernel, BinaryConvKernel>) {
+    if constexpr (kHavePlanesKernels && std::is_same_v<Kernel, BinaryConvKernel>) {
       if (kernel_.planes == nullptr || !kernel_.planes->supports(shape_)) return nullptr;
       Facts facts = facts_;
       facts.packed_bytes = 0;

@@ -1,7 +1,6 @@
 #include "opencl/kernel_selection.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <set>
 #include <string_view>
 
@@ -74,7 +73,7 @@ bool serves_binary(const LayerFacts& layer, const Target& target, const KernelCh
 /// conv2d_u8_pairs: two values of a tap in 24 bits, and sums of a row of the window in 15.
 bool serves_pairs(const cpu::ConvShape& shape) {
   const int64_t at_0 = shape.input_add, at_255 = int64_t{255} * shape.input_mul + at_0;
-  return shape.kernel_w * shape.in_c <= 64 && std::max(std::llabs(at_0), std::llabs(at_255)) <= 255;
+  return shape.kernel_w * shape.in_c <= 64 && std::min(at_0, at_255) >= -255 && std::max(at_0, at_255) <= 255;
 }
 
 bool serves_u8(const LayerFacts& layer, const Target& target, const KernelChoice& choice) {

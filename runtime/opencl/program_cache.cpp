@@ -35,10 +35,9 @@ std::string store_key(const Device& device, const std::string& options, const st
 
 void set_compile_hook(void (*hook)()) { compile_hook = hook; }
 
-ProgramCache::ProgramCache(std::shared_ptr<Context> context, std::string directory, bool keeps_binaries)
+ProgramCache::ProgramCache(std::shared_ptr<Context> context, std::string directory)
     : context_(std::move(context)),
       store_(std::move(directory)),
-      keeps_binaries_(keeps_binaries),
       options_(build_options(context_->device(), "CL1.2")),
       atomics_options_(build_options(
           context_->device(), context_->device().version.rfind("OpenCL 2.", 0) == 0 ? "CL2.0" : "CL3.0")) {}
@@ -73,19 +72,26 @@ ProgramStatistics ProgramCache::statistics() const {
 Handle<cl_program> ProgramCache::load_or_build(const Source& source) {
   const std::string key = store_key(context_->device(), source.options, source.text);
   const StoredBinary stored = store_.load(key);
-  if (stored.binary) {
+  const bool is_kept = stored.binary && *stored.binary == kKeptByDriver;
+  if (stored.binary && !is_kept) {
     if (Handle<cl_program> program = load(source, *stored.binary)) {
       const std::lock_guard<std::mutex> lock(mutex_);
       ++statistics_.loaded;
       return program;
     }
   }
-  if (void (*const hook)() = compile_hook) hook();
+  void (*const hook)() = compile_hook;
+  if (!is_kept && hook) hook();
   const auto start = std::chrono::steady_clock::now();
   Handle<cl_program> program = build(source);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-  store_.store(key, keeps_binaries_ ? binary_of(program.get()) : kKeptByDriver);
+  if (!is_kept)
+    store_.store(key, context_->device().keeps_programs ? kKeptByDriver : binary_of(program.get()));
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (is_kept) {
+    ++statistics_.loaded;
+    return program;
+  }
   ++statistics_.built;
   statistics_.rejected += stored.is_rejected || stored.binary ? 1 : 0;
   statistics_.build_ms += took.count();
@@ -94,7 +100,6 @@ Handle<cl_program> ProgramCache::load_or_build(const Source& source) {
 
 /// Empty where the driver refuses the binary, for instance after an update that kept its version.
 Handle<cl_program> ProgramCache::load(const Source& source, const std::string& binary) const {
-  if (!keeps_binaries_ && binary == kKeptByDriver) return build(source);
   const cl_device_id device = context_->device().id;
   const size_t bytes = binary.size();
   const auto* const data = reinterpret_cast<const unsigned char*>(binary.data());

@@ -234,9 +234,9 @@ std::string only_file(const std::string& directory) {
 }
 
 /// A new cache on a directory, as the next process has it.
-ProgramStatistics use_once(const std::shared_ptr<Context>& context, const std::string& directory,
-                           const std::string& what, bool keeps_binaries) {
-  ProgramCache cache(context, directory, keeps_binaries);
+ProgramStatistics use(const std::shared_ptr<Context>& context, const std::string& directory,
+                      const std::string& what) {
+  ProgramCache cache(context, directory);
   const Handle<cl_kernel> first = cache.kernel("scale", source);
   const Handle<cl_kernel> second = cache.kernel("scale", source);
   CHECK(first.get() != second.get());
@@ -265,18 +265,18 @@ std::string with_nonsense_binary(std::string file) {
   return file;
 }
 
-void programs_are_kept_on_disk(const std::shared_ptr<Context>& context, bool keeps_binaries) {
-  const auto use = [&](const std::string& directory, const std::string& what) {
-    return use_once(context, directory, what, keeps_binaries);
-  };
+void programs_are_kept(const Device& device, bool by_the_driver) {
+  Device other = device;
+  other.keeps_programs = by_the_driver;
+  const std::shared_ptr<Context> context = Context::create(other);
   const TemporaryFolder own;
   const std::string& folder = own.path();
   const std::string directory = folder + "/cache";
-  const ProgramStatistics first = use(directory, "first");
+  const ProgramStatistics first = use(context, directory, "first");
   CHECK(first.built == 1);
   CHECK(first.rejected == 0);
   CHECK(first.build_ms > 0.0);
-  const ProgramStatistics second = use(directory, "second");
+  const ProgramStatistics second = use(context, directory, "second");
   CHECK(second.built == 0);
   CHECK(second.loaded == 1);
   CHECK(second.build_ms == 0.0);
@@ -303,19 +303,19 @@ void programs_are_kept_on_disk(const std::shared_ptr<Context>& context, bool kee
   for (const auto& damage : damages) {
     const std::string& what = damage.first;
     write(path, damage.second);
-    const ProgramStatistics found = use(directory, what);
+    const ProgramStatistics found = use(context, directory, what);
     CHECK_MESSAGE(found.built == 1, what, " is found and built again");
     CHECK_MESSAGE(found.rejected == 1, what, " is found and built again");
     CHECK_MESSAGE(found.loaded == 0, what, " is found and built again");
-    const ProgramStatistics repaired = use(directory, what + ", repaired");
+    const ProgramStatistics repaired = use(context, directory, what + ", repaired");
     CHECK_MESSAGE(repaired.built == 0, what, " is overwritten");
     CHECK_MESSAGE(repaired.loaded == 1, what, " is overwritten");
   }
-  CHECK(use("", "none").built == 1);
+  CHECK(use(context, "", "none").built == 1);
   // Below a file not even root can make one.
   write(folder + "/file", "x");
-  CHECK(use(folder + "/file/cache", "impossible").built == 1);
-  CHECK(use(folder + "/file", "a file").built == 1);
+  CHECK(use(context, folder + "/file/cache", "impossible").built == 1);
+  CHECK(use(context, folder + "/file", "a file").built == 1);
 }
 
 void threads_build_at_once(const std::shared_ptr<Context>& context) {
@@ -349,8 +349,8 @@ TEST_CASE("a context") {
   SUBCASE("queues are checked") { queues_are_checked(*device, context); }
   SUBCASE("command buffers replay") { command_buffers_replay(context); }
   SUBCASE("build failures are explained") { build_failures_are_explained(context); }
-  SUBCASE("programs are kept on disk") { programs_are_kept_on_disk(context, true); }
-  SUBCASE("programs are kept by the driver") { programs_are_kept_on_disk(context, false); }
+  SUBCASE("programs are kept on disk") { programs_are_kept(*device, false); }
+  SUBCASE("programs are kept by the driver") { programs_are_kept(*device, true); }
   SUBCASE("threads build at once") { threads_build_at_once(context); }
 }
 

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "kernel_types.h"
 #include "loader/model.h"
 #include "memory/arena_plan.h"
 
@@ -35,7 +36,7 @@ class TensorHomes {
   bool are_planes_of_the_op_before(const loader::Model& model, size_t index) const;
   /// Whether ops `index` - 1 and `index` may run as one (plane_pairs): the first one's input lives while the second
   /// runs.
-  bool is_pair_of_planes(size_t index) const { return pairs_[index]; }
+  bool is_pair_of_planes(size_t index) const { return cpu::kHavePlanesKernels && pairs_[index]; }
 
  private:
   TensorHome& mutable_home(int tensor) { return homes_[static_cast<size_t>(root(tensor))]; }

@@ -52,7 +52,7 @@ class Layer {
   /// The epilogue of a layer that can write planes in place of levels; else null.
   EpilogueBinding* levels() const { return levels_; }
   /// The convolution of an ungrouped convolution's layer; else null.
-  virtual const PreparedConv* convolution() const { return nullptr; }
+  const PreparedConv* convolution() const { return convolution_; }
   virtual int phases() const { return 1; }
   virtual int parts(int phase) const = 0;
   virtual void run(int phase, int part, const Stop& stop) = 0;
@@ -60,6 +60,7 @@ class Layer {
  protected:
   std::string kernel_;
   EpilogueBinding* levels_ = nullptr;
+  const PreparedConv* convolution_ = nullptr;
 };
 
 /// Prepares op `index`. Throws Error when memory is short.

@@ -7,7 +7,6 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "opencl/binary_store.h"
 #include "opencl/context.h"
@@ -34,12 +33,10 @@ struct ProgramStatistics {
 /// Thread-safe.
 class ProgramCache {
  public:
-  /// `directory`: empty for no disk cache; created on the first write. `keeps_binaries`: false where the driver
-  /// keeps what it compiles; an entry then only tells that it has. PoCL would compile each kernel once more, for
-  /// groups of any size, to give its binary.
-  ProgramCache(std::shared_ptr<Context> context, std::string directory, bool keeps_binaries);
-  ProgramCache(const std::shared_ptr<Context>& context, std::string directory)
-      : ProgramCache(context, std::move(directory), !context->device().keeps_programs) {}
+  /// `directory`: empty for no disk cache; created on the first write. Where the driver keeps what it compiles, an
+  /// entry only tells that it has: PoCL would compile each kernel once more, for groups of any size, to give its
+  /// binary.
+  ProgramCache(std::shared_ptr<Context> context, std::string directory);
 
   enum class Language {
     core,     ///< OpenCL C 1.2: all layers
@@ -79,7 +76,6 @@ class ProgramCache {
 
   std::shared_ptr<Context> context_;
   BinaryStore store_;
-  bool keeps_binaries_;
   std::string options_, atomics_options_;
   mutable std::mutex mutex_;                                // of what follows
   std::map<std::string, std::shared_ptr<Entry>> programs_;  // by options and text
