@@ -63,7 +63,7 @@ def adabin() -> str:
     """What 8-bit layers change in a network that others trained."""
     results = read_results("accuracy_adabin.json")
     counts = [
-        f"{row['pictures']:,} {name}: {row['right_exact']:,} right, in 8 bits "
+        f"{row['pictures']:,} {name}: {row['right_exact']:,} correct, with 8-bit layers "
         f"{row['right_in_8_bits']:,} ({row['same_class']:,} with the same class)"
         for name, row in results["sets"].items()
     ]

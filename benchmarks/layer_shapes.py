@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -55,20 +56,8 @@ def layer_shape(
 
 
 THRESHOLDS: Final[dict[str, Any]] = {"bits": True, "thresholds": True}
-
-
-def binary_layer(
-    size: int | tuple[int, int],
-    in_c: int,
-    out_c: int,
-    kernel: int = 1,
-    stride: int = 1,
-    pad: int | None = None,
-    **facts: Any,
-) -> LayerShape:
-    """A binary convolution whose thresholds make bits, if ``facts`` do not say otherwise."""
-    facts = {"weight_bits": 1, **THRESHOLDS, **facts}
-    return layer_shape("binary_conv2d", size, in_c, out_c, kernel, stride, pad, **facts)
+binary_layer = partial(layer_shape, "binary_conv2d", weight_bits=1, **THRESHOLDS)
+"""A binary convolution whose thresholds make bits, if ``facts`` do not say otherwise."""
 
 
 def sign_layer(height: int, width: int, channels: int) -> LayerShape:

@@ -130,6 +130,7 @@ size_t Staging::upload(cl_command_queue queue, cl_mem to, const std::byte* data,
     share = shares - 1 - share;  // the pool begins with the last one
     const size_t place = static_cast<size_t>(share) * kShareBytes, at = begin + place;
     const size_t size = std::min(end - at, kShareBytes);
+    // Asked again here: where it is a constant, the other way is not compiled.
     if (is_mapped_way(way_))
       std::memcpy(host + place, data + at, size);
     else

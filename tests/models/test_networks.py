@@ -149,8 +149,10 @@ def test_the_float_twin_s_activations_are_alive(name: str, folder: Path) -> None
     for layer in network.layers:
         value = values[layer.outputs[0]]
         assert np.all(np.isfinite(value)), layer.name
-        # Residual sums grow with the blocks (QuickNetLarge has 32); halves hold values up to 65504.
-        assert 1e-3 < np.std(value) < 1e4, layer.name
+        assert np.std(value) > 1e-3, layer.name
+        assert np.abs(value).max() < np.finfo(np.float16).max, (
+            layer.name
+        )  # twins run in halves, too
 
 
 def test_the_engine_computes_what_the_definition_says(folder: Path) -> None:

@@ -38,8 +38,8 @@ def _steps(exponent: float, channels: int) -> list[EpilogueOp]:
     negative x only the powers to integers are numbers, which need no logarithm.
     """
     exponent = float(np.float32(exponent))
-    whole, fraction = divmod(abs(exponent), 1)
-    if exponent == 0 or not whole <= MOST_FACTORS:
+    factors, fraction = divmod(abs(exponent), 1)
+    if exponent == 0 or not factors <= MOST_FACTORS:
         raise UnsupportedError(
             f"is a power to {exponent:g}; expected an exponent other than 0, up to {MOST_FACTORS}"
         )
@@ -49,7 +49,7 @@ def _steps(exponent: float, channels: int) -> list[EpilogueOp]:
     elif fraction:
         scale, bias = (np.full(channels, number, np.float32) for number in (fraction, 0))
         steps = [Log(), ScaleBias(scale, bias), Exp()]
-    steps += [MultiplyTensor(1)] * (int(whole) - (not fraction))
+    steps += [MultiplyTensor(1)] * (int(factors) - (not fraction))
     return [*steps, Reciprocal()] if exponent < 0 else steps
 
 

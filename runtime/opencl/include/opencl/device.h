@@ -36,9 +36,8 @@ struct Device {
   bool has_command_buffer;  ///< cl_khr_command_buffer, usable with in-order queues
   /// Whether several parts of one buffer may overlap; NVIDIA's driver crashes when such are released (seen:
   /// 580.159).
-  /// The driver has a cache of its own of what it compiles.
-  bool keeps_programs;
   bool has_overlapping_parts;
+  bool keeps_programs;  ///< the driver has a cache of its own of what it compiles
   bool has_svm_coarse, has_svm_fine, has_svm_atomics;
   bool has_performance_hint;  ///< cl_qcom_perf_hint
   bool has_throttle_hint;     ///< cl_khr_throttle_hints
