@@ -150,9 +150,8 @@ def test_the_float_twin_s_activations_are_alive(name: str, folder: Path) -> None
         value = values[layer.outputs[0]]
         assert np.all(np.isfinite(value)), layer.name
         assert np.std(value) > 1e-3, layer.name
-        assert np.abs(value).max() < np.finfo(np.float16).max, (
-            layer.name
-        )  # twins run in halves, too
+        # Twins run in halves, too.
+        assert np.abs(value).max() < np.finfo(np.float16).max, layer.name
 
 
 def test_the_engine_computes_what_the_definition_says(folder: Path) -> None:
