@@ -130,7 +130,8 @@ Defines geometry_defines(const Model& model, const Op& op) {
   for (const Dimension& dimension : kMaps) defines.set(dimension.name, shape.*dimension.member);
   defines.set("IN_WORDS", cpu::words(shape.in_c));
   defines.set("OUT_WORDS", cpu::words(shape.out_c));
-  if (op.record.kernel_h > 0) set_window(defines, shape, op);
+  // What a file says of a window where there is none was not checked.
+  if (op.traits().has_window() || op.traits().is_product()) set_window(defines, shape, op);
   return defines;
 }
 

@@ -10,6 +10,7 @@
 #include "check_error.h"
 #include "opencl/cl_functions.h"
 #include "opencl/executor.h"
+#include "opencl/layer_parts.h"
 #include "opencl/layer_set.h"
 #include "opencl/svm.h"
 #include "opencl/test_problems.h"
@@ -159,6 +160,15 @@ void check_problem(const TestProblem& problem, TestDevice& device, const KernelC
                     wrong, " bytes of ", tensor.name);
     }
   }
+}
+
+/// What a file says of a window is checked where an operator has one. (A driver may hide a division by zero.)
+TEST_CASE("a window where an operator has none is ignored") {
+  const auto problem = std::move(test_problems("pad").front());
+  loader::Op& op = problem->model.ops[0];
+  op.record.kernel_h = op.record.kernel_w = 3;
+  op.record.dilation_h = op.record.dilation_w = 0;
+  CHECK(geometry_defines(problem->model, op).find("KERNEL_H") == nullptr);
 }
 
 /// A tile of 32 filters cannot begin at channel 8: the next kernel of the table serves that part.
