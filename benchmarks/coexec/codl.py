@@ -22,16 +22,13 @@ from typing import Any, Final
 from benchmarks.coexec.experiment import Bench, main
 from benchmarks.coexec.networks import check_equal
 from benchmarks.coexec.paper_networks import TITLES, network_file
-from benchmarks.coexec.plans import Planner, Variant
-from benchmarks.coexec.turns import Budget, compete
+from benchmarks.coexec.plans import Planner
 from phonebit import Network
-from phonebit.devices.loading import EngineOptions
 from phonebit.energy import EnergyError
 from phonebit.energy import measure as measure_energy
 from phonebit.network.random_inputs import random_inputs
-from phonebit.planner.measure.engines import open_measuring_engine
 from phonebit.planner.measure.in_network import exchange_us
-from phonebit.planner.measure.measuring import measure_pass
+from phonebit.planner.measure.measuring import PassTimes, measure_pass
 from phonebit.planner.search.methods import METHODS
 from phonebit.planner.search.planning import Planned
 from phonebit.planner.search.stages import Placement
@@ -54,45 +51,34 @@ def measure_network(name: str, bench: Bench) -> dict[str, Any]:
     """One network in all ways."""
     path = network_file(bench.networks, name, "exact")
     planner = Planner(bench.profile, bench.testbed.cpu_cores)
-    plans = {way: planner.plan(path, Variant(method))[0] for way, method in WAYS.items()}
-    networks = {
-        "cpu": Network.load(path, device=bench.cpu, threads=bench.testbed.cpu_cores),
-        "gpu": Network.load(path, device=bench.gpu),
-    } | {way: bench.load(path, plan=planned.plan) for way, planned in plans.items()}
-    for way, network in networks.items():
-        check_equal(networks["cpu"], network, f"{name}, {way}")
-    picture = random_inputs(networks["cpu"].inputs, 1)
-    calls = {key: partial(network.forward, picture) for key, network in networks.items()}
-    budget = Budget(bench.budget.left_s * TIMES_SHARE)
-    found = compete(calls, bench.canary(), budget)
-    memory = {key: network.memory["arena_bytes"] for key, network in networks.items()}
-    energy = {key: energy_of(networks[key], picture) for key in ("cpu", "gpu", "codl")}
-    del networks, calls
-    exchanges = exchanges_us(bench, path, plans)
-    return {
+    plans = {way: planner.plan(path, method) for way, method in WAYS.items()}
+    networks = bench.alone(path)
+    networks |= {way: bench.load(path, plan=planned.plan) for way, planned in plans.items()}
+    check_equal(networks, name)
+    result = {
         "network": name,
-        **found,
-        "plans": {
-            way: plan_facts(planned) | {"exchange_ms": exchanges[way] / 1e3}
-            for way, planned in plans.items()
-        },
-        "arena_bytes": memory,
-        "energy": energy,
+        **bench.compete(networks, TIMES_SHARE),
+        "plans": {way: plan_facts(planned) for way, planned in plans.items()},
+        "arena_bytes": {key: each.memory["arena_bytes"] for key, each in networks.items()},
+        "energy": {key: energy_of(networks[key]) for key in ("cpu", "gpu", "codl")},
     }
+    del networks
+    for way, passes in passes_in_turns(bench, path, plans).items():
+        beyond_us = (exchange_us(plans[way].stages, times) for times in passes)
+        result["plans"][way]["exchange_ms"] = median(beyond_us) / 1e3
+    return result
 
 
-def exchanges_us(bench: Bench, path: Path, plans: Mapping[str, Planned]) -> dict[str, float]:
-    """What a pass of each plan takes beyond its stages: the median over turns."""
-    options = EngineOptions(bench.testbed.cpu_cores)
-    engines = {
-        way: open_measuring_engine(path, bench.both, options, planned.plan)
-        for way, planned in plans.items()
-    }
-    found: dict[str, list[float]] = {way: [] for way in plans}
+def passes_in_turns(
+    bench: Bench, path: Path, plans: Mapping[str, Planned]
+) -> dict[str, list[PassTimes]]:
+    """Times of passes by each plan."""
+    engines = {way: bench.measuring_engine(path, of.plan) for way, of in plans.items()}
+    found: dict[str, list[PassTimes]] = {way: [] for way in plans}
     for _ in range(TURNS):
         for way, engine in engines.items():
-            found[way].append(exchange_us(plans[way].stages, measure_pass(engine)))
-    return {way: median(times) for way, times in found.items()}
+            found[way].append(measure_pass(engine))
+    return found
 
 
 def plan_facts(planned: Planned) -> dict[str, Any]:
@@ -108,10 +94,10 @@ def plan_facts(planned: Planned) -> dict[str, Any]:
     }
 
 
-def energy_of(network: Network, picture: Any) -> dict[str, Any]:
+def energy_of(network: Network) -> dict[str, Any]:
     """Millijoules of an image and where they are from, or why there are none."""
     try:
-        result = measure_energy(network, picture, ENERGY_S, idle=False)
+        result = measure_energy(network, random_inputs(network.inputs, 1), ENERGY_S, idle=False)
     except EnergyError as error:
         return {"not_measured": str(error)}
     return {"energy_mj": result.energy_mj, "source": result.source}

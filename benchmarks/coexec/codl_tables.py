@@ -3,67 +3,71 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-from benchmarks.coexec.paper_networks import TITLES
 from benchmarks.coexec.tables import (
+    CPU,
+    GPU,
     METHODS,
-    better_single_ms,
+    NAME,
     ms,
-    networks_of,
+    ms_of,
     rates_added,
-    speed_up,
+    speed_up_of,
 )
-from benchmarks.markdown_table import markdown_table
+from benchmarks.markdown_table import Columns, markdown_table, records_table
 
 Record = dict[str, Any]
+SIDES: Final = ("cpu", "gpu", "codl")
+TIMES: Final[Columns] = (
+    *(NAME, CPU, GPU),
+    ("CoDL ms", ms_of("codl")),
+    ("speed-up", speed_up_of("codl", "**")),
+    ("upper bound", rates_added),
+    ("without chains", speed_up_of("without_chains")),
+    ("rows only", speed_up_of("rows")),
+    ("channels only", speed_up_of("channels")),
+)
+"""CoDL, figures 15 and 18: speed-ups, the bound c g / (c + g), and one dimension only."""
+SEARCH: Final[Columns] = (
+    *(NAME, CPU, GPU),
+    ("searched ms", ms_of("search")),
+    ("speed-up", speed_up_of("search", "**")),
+    ("Fine-Grained", speed_up_of("finegrained")),
+    ("share of the searched", lambda of: f"{ms(of, 'search') / ms(of, 'finegrained'):.1%}"),
+    ("upper bound", rates_added),
+    ("plans tried", "{plans_tried}"),
+)
+"""Whole networks: what the planner reaches of what searching them reaches."""
 
 
-def times_table(results: Record) -> str:
-    """CoDL, figures 15 and 18: speed-ups, the bound c g / (c + g), and one dimension only."""
-    head = ("network", "CPU ms", "GPU ms", "CoDL ms", "speed-up", "upper bound", "without chains",
-            "rows only", "channels only")  # fmt: skip
-    rows = [
-        (
-            TITLES[name],
-            *(f"{ms(network, way):.2f}" for way in ("cpu", "gpu", "codl")),
-            f"**{speed_up(network, 'codl'):.2f}x**",
-            f"{rates_added(network):.2f}x",
-            *(f"{speed_up(network, way):.2f}x" for way in ("without_chains", "rows", "channels")),
-        )
-        for name, network in networks_of(results, "codl").items()
-    ]
-    return markdown_table(head, rows)
+def _layers(*placements: str) -> Any:
+    """A cell: how many layers CoDL's plan has there."""
+    return lambda of: str(sum(of["plans"]["codl"]["layers"].get(each, 0) for each in placements))
 
 
-def plans_table(results: Record) -> str:
-    """CoDL, figures 17 and 19 to 22: cuts, chains, exchanges, energy and memory."""
-    head = ("network", "cut by rows", "by channels", "in chains", "longest", "whole",
-            "exchange ms", "without chains", "energy mJ: CPU, GPU, CoDL",
-            "activations MB: CPU, GPU, CoDL")  # fmt: skip
-    rows = []
-    for name, network in networks_of(results, "codl").items():
-        plan, unchained = (network["plans"][way] for way in ("codl", "without_chains"))
-        layers = plan["layers"]
-        whole = sum(layers.get(side, 0) for side in ("cpu", "gpu"))
-        sides = ("cpu", "gpu", "codl")
-        rows.append(
-            (
-                TITLES[name],
-                *(str(layers.get(kind, 0)) for kind in ("rows", "channels", "chain")),
-                str(max(plan["chains"], default=0)),
-                str(whole),
-                *(f"{of['exchange_ms']:.2f}" for of in (plan, unchained)),
-                ", ".join(energy_text(network["energy"][side]) for side in sides),
-                ", ".join(f"{network['arena_bytes'][side] / 1e6:.1f}" for side in sides),
-            )
-        )
-    return markdown_table(head, rows)
+def energies(network: Record) -> list[str]:
+    """Millijoules of an image by contestant, where the machine has a source for them."""
+    found = network["energy"].values()
+    return [f"{of['energy_mj']:.2f}" if "energy_mj" in of else "not measured" for of in found]
 
 
-def energy_text(of: Mapping[str, Any]) -> str:
-    """Millijoules of an image, where the machine has a source for them."""
-    return f"{of['energy_mj']:.2f}" if "energy_mj" in of else "not measured"
+PLANS: Final[Columns] = (
+    NAME,
+    ("cut by rows", _layers("rows")),
+    ("by channels", _layers("channels")),
+    ("in chains", _layers("chain")),
+    ("longest", lambda of: str(max(of["plans"]["codl"]["chains"], default=0))),
+    ("whole", _layers("cpu", "gpu")),
+    ("exchange ms", "{plans[codl][exchange_ms]:.2f}"),
+    ("without chains", "{plans[without_chains][exchange_ms]:.2f}"),
+    ("energy mJ: CPU, GPU, CoDL", lambda of: ", ".join(energies(of))),
+    (
+        "activations MB: CPU, GPU, CoDL",
+        lambda of: ", ".join(f"{of['arena_bytes'][side] / 1e6:.1f}" for side in SIDES),
+    ),
+)
+"""CoDL, figures 17 and 19 to 22: cuts, chains, exchanges, energy and memory."""
 
 
 def accuracy_table(testbeds: Mapping[str, Record]) -> str:
@@ -93,41 +97,17 @@ def _within(groups: list[Record], processor: str, method: str) -> str:
 
 def implementations_table(testbeds: Mapping[str, Record]) -> str:
     """CoDL, table 4: its predictor by kernel of convolutions."""
-    head = ("testbed", "processor", "kernel", "parts", "MAPE", "within ±10 %")
-    rows = [
-        (
-            testbed,
-            row["processor"],
-            f"`{row['kernel']}`",
-            str(row["parts"]),
-            f"{row['mape']:.1%}",
-            f"{row['within_10']:.1%}",
-        )
+    columns = (
+        ("testbed", "{testbed}"),
+        ("processor", "{processor}"),
+        ("kernel", "`{kernel}`"),
+        ("parts", "{parts}"),
+        ("MAPE", "{mape:.1%}"),
+        ("within ±10 %", "{within_10:.1%}"),
+    )
+    records = (
+        {"testbed": testbed, **row}
         for testbed, results in testbeds.items()
         for row in results["predictors"].get("implementations", [])
-    ]
-    return markdown_table(head, rows, texts=3)
-
-
-def search_table(results: Record) -> str:
-    """Whole networks: what the planner reaches of what searching them reaches."""
-    head = ("network", "CPU ms", "GPU ms", "searched ms", "speed-up", "Fine-Grained",
-            "share of the searched", "upper bound", "plans tried")  # fmt: skip
-    names = {"vgg_small": "VGG-small", **TITLES}
-    found = {name: results[f"search_{name}"] for name in names if f"search_{name}" in results}
-    rows = []
-    for name, network in found.items():
-        searched, planned = (ms(network, way) for way in ("search", "finegrained"))
-        rows.append(
-            (
-                names[name],
-                *(f"{ms(network, side):.2f}" for side in ("cpu", "gpu")),
-                f"{searched:.2f}",
-                f"**{better_single_ms(network) / searched:.2f}x**",
-                f"{better_single_ms(network) / planned:.2f}x",
-                f"{searched / planned:.1%}",
-                f"{rates_added(network):.2f}x",
-                str(network["plans_tried"]),
-            )
-        )
-    return markdown_table(head, rows)
+    )
+    return records_table(records, columns, texts=3)

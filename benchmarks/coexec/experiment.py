@@ -7,25 +7,26 @@ The results file has the experiments by testbed, each written as soon as it is t
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.coexec.testbed import Testbed, TestbedError, add_argument, pocl_device
-from benchmarks.coexec.turns import Budget, QuietProbe
+from benchmarks.coexec.turns import Budget, QuietProbe, compete
 from benchmarks.command_line import parser_of
-from benchmarks.records import RESULTS, Document, write_results
+from benchmarks.records import RESULTS, Document, read_results, write_results
 from benchmarks.run_context import run_context
 from phonebit import Network
 from phonebit.devices.loading import EngineOptions
+from phonebit.network.random_inputs import random_inputs
 from phonebit.planner.measure.engines import open_measuring_engine, open_probe
+from phonebit.planner.plan.execution_plan import ExecutionPlan
 
 if TYPE_CHECKING:
     from phonebit import _runtime
@@ -79,22 +80,31 @@ class Bench:
         """A network on both processors; ``options`` are those of ``Network.load``."""
         return Network.load(path, device=self.both, threads=self.testbed.cpu_cores, **options)
 
+    def alone(self, path: Path, **options: Any) -> dict[str, Network]:
+        """A network on either processor, as a user would run it there."""
+        cpu = Network.load(path, device=self.cpu, threads=self.testbed.cpu_cores, **options)
+        return {"cpu": cpu, "gpu": Network.load(path, device=self.gpu, **options)}
+
     def measuring_engine(
-        self, path: Path, threads: int | None = None, **options: Any
+        self, path: Path, plan: ExecutionPlan | None = None, threads: int = 0, **options: Any
     ) -> _runtime.Network:
-        """What measures single layers of a network on both processors.
+        """What measures a network's layers, or passes by a plan, on both processors.
 
         Args:
             path: the network.
-            threads: of the CPU; None: one on each of its cores.
+            plan: of its passes.
+            threads: of the CPU; 0: one on each of its cores.
             options: of ``Network.load``: sharing, synchronization.
         """
-        threads = self.testbed.cpu_cores if threads is None else threads
-        return open_measuring_engine(path, self.both, EngineOptions(threads, **options))
+        engine_options = EngineOptions(threads or self.testbed.cpu_cores, **options)
+        return open_measuring_engine(path, self.both, engine_options, plan)
 
-    def canary(self) -> QuietProbe:
-        """Tells whether all of the testbed's cores are undisturbed."""
-        return QuietProbe(*open_probe(self.both, EngineOptions(self.testbed.cpu_cores)))
+    def compete(self, networks: Mapping[str, Network], share: float = 1) -> dict[str, Any]:
+        """Times networks in turns, undisturbed, for a share of what is left of the budget."""
+        picture = random_inputs(networks["cpu"].inputs, 1)
+        calls = {key: partial(network.forward, picture) for key, network in networks.items()}
+        canary = QuietProbe(*open_probe(self.both, EngineOptions(self.testbed.cpu_cores)))
+        return compete(calls, canary, Budget(self.budget.left_s * share))
 
 
 SEED: Final = 1
@@ -112,24 +122,20 @@ def read(path: Path) -> Document:
     """What a results file holds; without experiments where there is none yet."""
     if not path.is_file():
         return {"context": context(), "testbeds": {}}
-    document: Document = json.loads(path.read_text())
-    return document
+    return read_results(path.resolve())
 
 
-def store(path: Path, testbed: str, experiment: str, result: Document, device: str = "cpu") -> None:
-    """Writes a result, with date, machine, driver and commit; older ones and failures go."""
+def store(
+    path: Path, testbed: str, experiment: str, result: Document | str, device: str = "cpu"
+) -> None:
+    """Writes a result, with date, machine, driver and commit, or why there is none."""
     document = read(path)
     results = document["testbeds"].setdefault(testbed, {FAILURES: {}})
-    results[experiment] = {"context": context(device), **result}
     results[FAILURES].pop(experiment, None)
-    write_results(path, document)
-
-
-def store_failure(path: Path, testbed: str, experiment: str, reason: str) -> None:
-    """Notes why there is no result."""
-    document = read(path)
-    results = document["testbeds"].setdefault(testbed, {FAILURES: {}})
-    results[FAILURES][experiment] = reason
+    if isinstance(result, str):
+        results[FAILURES][experiment] = result
+    else:
+        results[experiment] = {"context": context(device), **result}
     write_results(path, document)
 
 
@@ -169,29 +175,18 @@ def main(
     failed = False
     for number, key in enumerate(open_ones):
         share = budget.share(len(open_ones) - number)
-        failed |= not _run(key, experiments[key], testbed, share, options)
+        try:
+            bench = Bench(testbed, pocl_device(), options.folder, share, options.smoke)
+            result = experiments[key](bench)
+        except Exception as error:  # whatever it is, the other experiments go on
+            if not isinstance(error, TestbedError):
+                traceback.print_exc()
+            reason = f"{type(error).__name__}: {error}"
+            print(f"{key} on {testbed.name}: {reason}", file=sys.stderr)
+            store(options.json, testbed.name, key, reason)
+            failed = True
+            continue
+        used = {"used_s": round(share.used_s, 1), "smoke": options.smoke}
+        store(options.json, testbed.name, key, used | result, bench.gpu)
+        print(f"{key} on {testbed.name}: {share.used_s:.0f} s")
     return int(failed)
-
-
-def _run(
-    key: str,
-    experiment: Experiment,
-    testbed: Testbed,
-    budget: Budget,
-    options: argparse.Namespace,
-) -> bool:
-    """Stores an experiment's result, or why there is none; whether there is one."""
-    try:
-        bench = Bench(testbed, pocl_device(), options.folder, budget, options.smoke)
-        result = experiment(bench)
-    except Exception as error:  # whatever it is, the other experiments go on
-        if not isinstance(error, TestbedError):
-            traceback.print_exc()
-        reason = f"{type(error).__name__}: {error}"
-        print(f"{key} on {testbed.name}: {reason}", file=sys.stderr)
-        store_failure(options.json, testbed.name, key, reason)
-        return False
-    used = {"used_s": round(budget.used_s, 1), "smoke": options.smoke}
-    store(options.json, testbed.name, key, used | result, bench.gpu)
-    print(f"{key} on {testbed.name}: {budget.used_s:.0f} s")
-    return True

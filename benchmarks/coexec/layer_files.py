@@ -93,15 +93,13 @@ class MeasuredLayer:
     Args:
         bench: the testbed.
         layer: the layer.
-        threads: of the CPU; None: one on each of its cores.
+        threads: of the CPU; 0: one on each of its cores.
         options: of ``Network.load``: sharing, synchronization.
     """
 
-    def __init__(
-        self, bench: Bench, layer: LayerShape, threads: int | None = None, **options: Any
-    ) -> None:
+    def __init__(self, bench: Bench, layer: LayerShape, threads: int = 0, **options: Any) -> None:
         path, self._place = stored_layer(layer, bench.networks)
-        self._engine = bench.measuring_engine(path, threads, **options)
+        self._engine = bench.measuring_engine(path, threads=threads, **options)
         self.height, self.channels = layer.out_h, layer.out_c
 
     def channels_split(self, gpu_channels: int, repeats: int) -> LayerTimes:

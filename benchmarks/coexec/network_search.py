@@ -18,12 +18,10 @@ from typing import Any, Final
 
 from benchmarks.coexec.experiment import Bench, main
 from benchmarks.coexec.networks import check_equal
-from benchmarks.coexec.paper_networks import TITLES, network_file
-from benchmarks.coexec.plans import FINEGRAINED, Planner, Variant
-from benchmarks.coexec.turns import Budget, compete
-from phonebit import Network
+from benchmarks.coexec.paper_networks import SEARCHED, network_file
+from benchmarks.coexec.plans import FINEGRAINED, Planner
+from benchmarks.coexec.turns import Budget
 from phonebit.format.reader import read_contents
-from phonebit.network.random_inputs import random_inputs
 from phonebit.planner.measure.on_device import NetworkOnDevice
 from phonebit.planner.plan.execution_plan import ExecutionPlan, Processor
 from phonebit.planner.predict import LayerShape
@@ -110,28 +108,21 @@ def measure_network(name: str, bench: Bench) -> dict[str, Any]:
     found, searched = search(
         layers, shapes, pass_us, lambda: budget.left_s > 0 and next(starts, None) is not None
     )
-    planner = Planner(bench.profile, bench.testbed.cpu_cores)
-    planned, _ = planner.plan(path, Variant(FINEGRAINED))
-    networks = {
-        "cpu": Network.load(path, device=bench.cpu, threads=bench.testbed.cpu_cores),
-        "gpu": Network.load(path, device=bench.gpu),
+    planned = Planner(bench.profile, bench.testbed.cpu_cores).plan(path, FINEGRAINED)
+    networks = bench.alone(path) | {
         "finegrained": bench.load(path, plan=planned.plan),
         "search": bench.load(path, plan=plan_of(found)),
     }
-    for way, network in networks.items():
-        check_equal(networks["cpu"], network, f"{name}, {way}")
-    picture = random_inputs(networks["cpu"].inputs, 1)
-    calls = {key: partial(network.forward, picture) for key, network in networks.items()}
+    check_equal(networks, name)
     return {
         "network": name,
         "shapes": len(set(shapes)),
         "searched": searched,
         "plans_tried": passes,
-        **compete(calls, bench.canary(), Budget(bench.budget.left_s)),
+        **bench.compete(networks),
     }
 
 
 if __name__ == "__main__":
-    names = ("vgg_small", *TITLES)
-    experiments = {f"search_{name}": partial(measure_network, name) for name in names}
+    experiments = {f"search_{name}": partial(measure_network, name) for name in SEARCHED}
     sys.exit(main(experiments, __doc__, budget_s=600))

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -25,13 +26,8 @@ from benchmarks.coexec.paper_networks import TITLES, network_file
 from benchmarks.coexec.plans import VARIANTS, Planner, Variant
 from benchmarks.coexec.tables import CONTROL
 from benchmarks.coexec.testbed import TestbedError
-from benchmarks.coexec.turns import Budget, compete
 from phonebit import Network, VerificationError
-from phonebit.format.reader import read_contents
-from phonebit.format.writer import file_bytes
 from phonebit.network.random_inputs import random_inputs
-from phonebit.output_files import write_atomically
-from phonebit.planner import with_plan
 from phonebit.planner.measure.measuring import measure_parts
 from phonebit.planner.planning_files import plan as plan_file
 from phonebit.planner.search.planning import Planned
@@ -40,16 +36,19 @@ LAYERS_SHARE: Final = 0.2
 """Of the budget, for what layers take one by one."""
 
 
-def check_equal(network: Network, other: Network, what: str) -> None:
-    """Raises VerificationError where the networks give different results."""
-    picture = random_inputs(network.inputs, 1)
-    theirs = other.forward(picture)
-    if differ := sum(
-        int(np.sum(y != theirs[name])) for name, y in network.forward(picture).items()
-    ):
-        raise VerificationError(
-            "a plan changes the result", where=what, expected="equal bits", got=f"{differ} differ"
-        )
+def check_equal(networks: Mapping[str, Network], name: str) -> None:
+    """Raises VerificationError where a network gives other results than the one on the CPU."""
+    picture = random_inputs(networks["cpu"].inputs, 1)
+    expected = networks["cpu"].forward(picture)
+    for way, network in networks.items():
+        found = network.forward(picture)
+        if differ := sum(int(np.sum(y != found[key])) for key, y in expected.items()):
+            raise VerificationError(
+                "a plan changes the result",
+                where=f"{name}, {way}",
+                expected="equal bits",
+                got=f"{differ} differ",
+            )
 
 
 def planned_network(
@@ -57,87 +56,63 @@ def planned_network(
 ) -> tuple[Network, Planned, dict[str, Any]]:
     """A network loaded with a plan; what is to be said of the plan."""
     path = network_file(bench.networks, name, variant.precision)
-    if variant.is_measured:
-        return measured_network(bench, path, variant)
-    planned, seconds = Planner(bench.profile, bench.testbed.cpu_cores).plan(path, variant)
-    facts = facts_of(variant, planned, seconds)
+    output = path.with_name(f"{path.stem}-{bench.testbed.name}.pbit")
+    begin = time.perf_counter()
+    more: dict[str, Any] = {}
+    if variant.is_guarded:
+        report = plan_file(
+            path,
+            bench.profile if bench.profile.is_file() else None,
+            output,
+            measure=variant.is_measured,
+            device=bench.both,
+            threads=bench.testbed.cpu_cores,
+        )
+        planned, more["measurements"] = report.planned, report.measurements
+        if report.check is not None:
+            predicted_ms = report.check.predicted_us / 1e3
+            more |= {"predicted_ms": predicted_ms, "check": report.check.to_dict()}
+    else:
+        planned = Planner(bench.profile, bench.testbed.cpu_cores).plan(path, variant.method)
+    facts = {
+        "is_guarded": variant.is_guarded,
+        "planning_s": time.perf_counter() - begin,
+        "predicted_ms": planned.total_us / 1e3,
+        "single_predicted_ms": planned.home_us / 1e3,
+        **more,
+    }
     if variant.is_tried:
-        output = planned_file(bench, path)
-        write_atomically(output, file_bytes(with_plan(read_contents(path), planned.plan)))
-        network, outcome = tried_network(bench, output)
-        return network, planned, facts | outcome
+        network = bench.load(output)
+        return network, planned, facts | {"is_tried": True, "trial": trial_of(network, output)}
     network = bench.load(path, plan=planned.plan, precision=variant.precision)
     return network, planned, facts
 
 
-def facts_of(variant: Variant, planned: Planned, seconds: float) -> dict[str, Any]:
-    """What is to be said of a plan."""
-    return {
-        "is_guarded": variant.is_guarded,
-        "planning_s": seconds,
-        "predicted_ms": planned.total_us / 1e3,
-        "single_predicted_ms": planned.home_us / 1e3,
-    }
-
-
-def planned_file(bench: Bench, path: Path) -> Path:
-    """Where a network's file with a plan for this testbed is."""
-    return path.with_name(f"{path.stem}-{bench.testbed.name}.pbit")
-
-
-def tried_network(bench: Bench, path: Path) -> tuple[Network, dict[str, Any]]:
-    """A network behind the trial of the file's own plan, and what it found, now or before."""
-    network = bench.load(path)
+def trial_of(network: Network, path: Path) -> Any:
+    """What the trial of the file's own plan found, now or before."""
     if not (network.coexec["is_on_trial"] or network.coexec["cpu_ms"]):
         raise TestbedError(f"{path}: the plan is not on trial")
     picture = random_inputs(network.inputs, 1)
     while network.coexec["is_on_trial"]:
         network.forward(picture)
-    return network, {"is_tried": True, "trial": network.coexec}
-
-
-def measured_network(
-    bench: Bench, path: Path, variant: Variant
-) -> tuple[Network, Planned, dict[str, Any]]:
-    """The same for ``phonebit plan --measure``."""
-    output = planned_file(bench, path)
-    begin = time.perf_counter()
-    report = plan_file(
-        path,
-        bench.profile if bench.profile.is_file() else None,
-        output,
-        measure=True,
-        device=bench.both,
-        threads=bench.testbed.cpu_cores,
-    )
-    facts = facts_of(variant, report.planned, time.perf_counter() - begin)
-    facts["measurements"] = report.measurements
-    if report.check is not None:
-        facts |= {"predicted_ms": report.check.predicted_us / 1e3, "check": report.check.to_dict()}
-    network, outcome = tried_network(bench, output)
-    return network, report.planned, facts | outcome
+    return network.coexec
 
 
 def measure_network(name: str, bench: Bench) -> dict[str, Any]:
     """One network with all variants."""
     exact = network_file(bench.networks, name, "exact")
-    load_on_cpu = partial(Network.load, exact, device=bench.cpu, threads=bench.testbed.cpu_cores)
-    networks = {"cpu": load_on_cpu(), "gpu": Network.load(exact, device=bench.gpu)}
+    networks = bench.alone(exact)
     plans, facts = {}, {}
     for key, variant in VARIANTS.items():
-        if not (bench.profile.is_file() or variant.is_measured):
-            continue
-        networks[key], plans[key], facts[key] = planned_network(bench, name, variant)
-        if variant.precision == "exact":
-            check_equal(networks["cpu"], networks[key], f"{name}, {key}")
-    networks[CONTROL] = load_on_cpu()
-    picture = random_inputs(networks["cpu"].inputs, 1)
-    calls = {key: partial(network.forward, picture) for key, network in networks.items()}
-    budget = Budget(bench.budget.left_s * (1 - LAYERS_SHARE))
+        if bench.profile.is_file() or variant.is_measured:
+            networks[key], plans[key], facts[key] = planned_network(bench, name, variant)
+    networks[CONTROL] = Network.load(exact, device=bench.cpu, threads=bench.testbed.cpu_cores)
+    others = [key for key, variant in VARIANTS.items() if variant.precision != "exact"]
+    check_equal({key: each for key, each in networks.items() if key not in others}, name)
     result = {
         "network": name,
         "layers": len(networks["cpu"].layers),
-        **compete(calls, bench.canary(), budget),
+        **bench.compete(networks, 1 - LAYERS_SHARE),
         "plans": facts,
     }
     if "finegrained" in plans:

@@ -127,6 +127,8 @@ EXTRA: Final = {
 }
 TITLES: Final = OURS | {"birealnet34": "Bi-Real-34", "inception_v3": "Inception-v3"}
 """Names in tables."""
+SEARCHED: Final = {"vgg_small": "VGG-small", **TITLES}
+"""Those that ``network_search.py`` searches."""
 
 
 def network_file(folder: Path, name: str, precision: str) -> Path:

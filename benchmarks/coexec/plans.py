@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -28,8 +27,8 @@ class Variant:
     Attributes:
         method: how layers may be cut, and by which predictor.
         precision: of the network; "fast" reads the file with 8-bit real weights.
-        is_guarded: whether a plan must gain more than the predictor's typical error, as
-            ``phonebit plan`` demands. The papers' systems take whatever is predicted to be faster.
+        is_guarded: whether ``phonebit plan`` plans, so that a plan must gain more than the
+            predictor's typical error. The papers' systems take what is predicted to be faster.
         is_measured: whether what is planned is measured, as ``phonebit plan --measure`` does.
         is_tried: whether the plan is the file's own and has its trial before it is measured, as it
             is for users. Others are followed.
@@ -70,16 +69,11 @@ class Planner:
         self._profile = read_profile(path)
         self._threads = threads
 
-    def plan(self, path: Path, variant: Variant) -> tuple[Planned, float]:
-        """The plan of a network, and the seconds that planning took."""
+    def plan(self, path: Path, method: Method) -> Planned:
+        """What a network's plan is, whatever little it gains."""
         contents = read_contents(path)
-        begin = time.perf_counter()
-        method = variant.method
         times, sharing = self._times_and_sharing(contents, method.cost_models)
-        key = self._profile.key(self._threads)
-        margin = self._profile.margin(method.cost_models) if variant.is_guarded else 0.0
-        planned = plan_network(contents, key, method, times, sharing, margin)
-        return planned, time.perf_counter() - begin
+        return plan_network(contents, self._profile.key(self._threads), method, times, sharing, 0.0)
 
     def _times_and_sharing(
         self, contents: FileContents, method: str

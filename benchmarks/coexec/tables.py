@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from statistics import mean, median
 from typing import Any, Final
 
-from benchmarks.coexec.paper_networks import TITLES
-from benchmarks.markdown_table import markdown_table
+from benchmarks.coexec.paper_networks import SEARCHED
+from benchmarks.markdown_table import Columns, markdown_table, records_table
 
 Record = dict[str, Any]
 KINDS: Final = {"linear": "linear", "convolution": "convolutional"}
@@ -41,27 +41,93 @@ GUARD: Final = 1.02
 """Planned execution over the better single processor, at most."""
 
 
+def networks_of(results: Record, experiment: str = "network") -> dict[str, Record]:
+    """The networks that a testbed has run, by name, with their titles."""
+    return {
+        name: {"title": title, **results[key]}
+        for name, title in SEARCHED.items()
+        if (key := f"{experiment}_{name}") in results
+    }
+
+
+def ms(network: Record, way: str) -> float:
+    """Median milliseconds of an image."""
+    return float(network["times"][way]["median_ms"])
+
+
+def better_single_ms(network: Record) -> float:
+    """Of the faster processor alone."""
+    return min(ms(network, "cpu"), ms(network, "gpu"))
+
+
+def speed_up(network: Record, way: str) -> float:
+    """Over the better single processor."""
+    return better_single_ms(network) / ms(network, way)
+
+
+def ms_of(way: str) -> str:
+    """A cell with a contestant's milliseconds."""
+    return f"{{times[{way}][median_ms]:.2f}}"
+
+
+def speed_up_of(way: str, mark: str = "") -> Callable[[Record], str]:
+    """A cell with a contestant's speed-up, if it took part."""
+
+    def cell(network: Record) -> str:
+        is_there = way in network["times"]
+        return f"{mark}{speed_up(network, way):.2f}x{mark}" if is_there else "-"
+
+    return cell
+
+
+def rates_added(network: Record) -> str:
+    """The speed-up of two processors whose rates on the whole network add up: c g / (c + g)."""
+    rates = 1 / ms(network, "cpu") + 1 / ms(network, "gpu")
+    return f"{better_single_ms(network) * rates:.2f}x"
+
+
+NAME: Final = ("network", "{title}")
+CPU, GPU = ("CPU ms", ms_of("cpu")), ("GPU ms", ms_of("gpu"))
+TESTBEDS: Final[Columns] = (
+    ("testbed", "{name}"),
+    ("GPU cores", lambda facts: str(len(facts["gpu_cores"]))),
+    ("CPU cores", lambda facts: f"{len(facts['cpu_cores'])}, {facts['isa']}"),
+    ("GPU GMAC/s", "{gpu_gmacs:.0f}"),
+    ("CPU GMAC/s", "{cpu_gmacs:.0f}"),
+    ("CPU : GPU", "{cpu_over_gpu:.2f}"),
+    ("GPU slower beside CPU", "{slower_together[gpu]:.2f}x"),
+    ("CPU slower beside GPU", "{slower_together[cpu]:.2f}x"),
+)
+END_TO_END: Final[Columns] = (
+    NAME,
+    GPU,
+    CPU,
+    ("layer by layer ms", "{layer_by_layer_ms:.2f}"),
+    ("speed-up", lambda of: f"{better_single_ms(of) / of['layer_by_layer_ms']:.2f}x"),
+    ("end to end ms", ms_of("finegrained")),
+    ("speed-up", speed_up_of("finegrained", "**")),
+    ("layer to processor", speed_up_of("layer_to_processor")),
+    ("rates added", rates_added),
+    ("over the GPU", lambda of: f"{ms(of, 'gpu') / ms(of, 'finegrained'):.2f}x"),
+)
+"""Fine-Grained, table 3."""
+
+
+def networks_table(results: Record, experiment: str, columns: Columns) -> str:
+    """A row for each network of an experiment; nothing without any."""
+    networks = networks_of(results, experiment).values()
+    return records_table(networks, columns) if networks else ""
+
+
+def end_to_end_table(networks: Mapping[str, Record]) -> str:
+    """Fine-Grained, table 3."""
+    return records_table(networks.values(), END_TO_END)
+
+
 def testbeds_table(testbeds: Mapping[str, Record]) -> str:
     """The divisions of the machines, and how fast either side is."""
-    head = ("testbed", "GPU cores", "CPU cores", "GPU GMAC/s", "CPU GMAC/s", "CPU : GPU",
-            "GPU slower beside CPU", "CPU slower beside GPU")  # fmt: skip
-    rows = []
-    for name, results in testbeds.items():
-        facts = results["testbed"]
-        slowed = facts["slower_together"]
-        rows.append(
-            (
-                name,
-                str(len(facts["gpu_cores"])),
-                f"{len(facts['cpu_cores'])}, {facts['isa']}",
-                f"{facts['gpu_gmacs']:.0f}",
-                f"{facts['cpu_gmacs']:.0f}",
-                f"{facts['cpu_over_gpu']:.2f}",
-                f"{slowed['gpu']:.2f}x",
-                f"{slowed['cpu']:.2f}x",
-            )
-        )
-    return markdown_table(head, rows)
+    records = ({"name": name, **results["testbed"]} for name, results in testbeds.items())
+    return records_table(records, TESTBEDS)
 
 
 def sync_table(result: Record) -> str:
@@ -118,35 +184,6 @@ def layers_table(testbeds: Mapping[str, Record]) -> str:
     return markdown_table(head, rows)
 
 
-def networks_of(results: Record, experiment: str = "network") -> dict[str, Record]:
-    """The networks that a testbed has run, by name."""
-    return {name: results[key] for name in TITLES if (key := f"{experiment}_{name}") in results}
-
-
-def ms(network: Record, way: str) -> float:
-    """Median milliseconds of an image."""
-    return float(network["times"][way]["median_ms"])
-
-
-def better_single_ms(network: Record) -> float:
-    """Of the faster processor alone."""
-    return min(ms(network, "cpu"), ms(network, "gpu"))
-
-
-def speed_up(network: Record, way: str) -> float:
-    """Over the better single processor."""
-    return better_single_ms(network) / ms(network, way)
-
-
-def rates_added(network: Record) -> float:
-    """The speed-up of two processors whose rates on the whole network add up: c g / (c + g)."""
-    return better_single_ms(network) * (1 / ms(network, "cpu") + 1 / ms(network, "gpu"))
-
-
-def _speed_up_text(network: Record, way: str) -> str:
-    return f"{speed_up(network, way):.2f}x" if way in network["times"] else "-"
-
-
 def predictions_table(testbeds: Mapping[str, Record]) -> str:
     """How far whole networks are from their predictions, beside the errors on single layers."""
     head = ("testbed", "plan", "networks", "mean error", "largest", "predicted over measured")
@@ -166,44 +203,21 @@ def predictions_table(testbeds: Mapping[str, Record]) -> str:
     return markdown_table(head, rows, texts=2) if rows else ""
 
 
-def end_to_end_table(networks: Mapping[str, Record]) -> str:
-    """Fine-Grained, table 3."""
-    head = ("network", "GPU ms", "CPU ms", "layer by layer ms", "speed-up", "end to end ms",
-            "speed-up", "layer to processor", "rates added", "over the GPU")  # fmt: skip
-    rows = []
-    for name, network in networks.items():
-        alone = network["layer_by_layer_ms"]
-        both = ms(network, "finegrained")
-        rows.append(
-            (
-                TITLES[name],
-                *(f"{ms(network, side):.2f}" for side in ("gpu", "cpu")),
-                f"{alone:.2f}",
-                f"{better_single_ms(network) / alone:.2f}x",
-                f"{both:.2f}",
-                f"**{better_single_ms(network) / both:.2f}x**",
-                _speed_up_text(network, "layer_to_processor"),
-                f"{rates_added(network):.2f}x",
-                f"{ms(network, 'gpu') / both:.2f}x",
-            )
-        )
-    return markdown_table(head, rows)
-
-
 def balance_table(testbeds: Mapping[str, Record]) -> str:
     """Each network on each balance: speed-ups over the better single processor."""
-    every = [network for of in testbeds.values() for network in networks_of(of).values()]
-    ways = [way for way in SYSTEMS if any(way in network["times"] for network in every)]
-    titles = (SYSTEMS[way] for way in ways)
-    head = ("testbed", "CPU : GPU", "network", "CPU ms", "GPU ms", *titles)
-    rows = []
-    for testbed, results in testbeds.items():
-        ratio = f"{results['testbed']['cpu_over_gpu']:.2f}" if "testbed" in results else "-"
-        for name, network in networks_of(results).items():
-            sides = (f"{ms(network, side):.2f}" for side in ("cpu", "gpu"))
-            ups = (_speed_up_text(network, way) for way in ways)
-            rows.append((testbed, ratio, TITLES[name], *sides, *ups))
-    return markdown_table(head, rows, texts=3)
+    records = [
+        {"testbed": name, "balance": results.get("testbed"), **network}
+        for name, results in testbeds.items()
+        for network in networks_of(results).values()
+    ]
+    ways = [way for way in SYSTEMS if any(way in network["times"] for network in records)]
+    columns: Columns = (
+        ("testbed", "{testbed}"),
+        ("CPU : GPU", lambda of: f"{of['balance']['cpu_over_gpu']:.2f}" if of["balance"] else "-"),
+        *(NAME, CPU, GPU),
+        *((SYSTEMS[way], speed_up_of(way)) for way in ways),
+    )
+    return records_table(records, columns, texts=3)
 
 
 def guard_text(testbeds: Mapping[str, Record]) -> str:
@@ -215,11 +229,11 @@ def guard_text(testbeds: Mapping[str, Record]) -> str:
     ]
     found: dict[bool, dict[str, float]] = {False: {}, True: {}}
     for testbed, results in testbeds.items():
-        for name, network in networks_of(results).items():
+        for network in networks_of(results).values():
             for way in (way for way in SYSTEMS if way in network["times"]):
                 plan = network["plans"][way]
                 if plan["is_guarded"]:
-                    what = f"{TITLES[name]} on {testbed} by {SYSTEMS[way]}"
+                    what = f"{network['title']} on {testbed} by {SYSTEMS[way]}"
                     found[plan.get("is_tried", False)][what] = 1 / speed_up(network, way)
     kinds = {False: "guarded plans without auto-selection", True: "auto-selected plans"}
     than = "more than 2 % slower than the better single processor"
@@ -236,9 +250,9 @@ def guard_text(testbeds: Mapping[str, Record]) -> str:
 def control_text(testbeds: Mapping[str, Record]) -> list[str]:
     """How far two equal contestants are from each other; nothing where there was no control."""
     ratios = {
-        f"{TITLES[name]} on {testbed}": ms(network, CONTROL) / ms(network, "cpu")
+        f"{network['title']} on {testbed}": ms(network, CONTROL) / ms(network, "cpu")
         for testbed, results in testbeds.items()
-        for name, network in networks_of(results).items()
+        for network in networks_of(results).values()
         if CONTROL in network["times"]
     }
     if not ratios:

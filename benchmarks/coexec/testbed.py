@@ -23,10 +23,10 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 from benchmarks.command_line import parser_of
 
@@ -171,14 +171,6 @@ def add_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--testbed", default="g1c1-avx2", help="cores of GPU and CPU, its ISA")
 
 
-def run(command: Callable[[], int]) -> NoReturn:
-    """Ends the process with a command's exit code, or with what is wrong with the testbed."""
-    try:
-        sys.exit(command())
-    except TestbedError as error:
-        sys.exit(f"testbed: {error}")
-
-
 def main() -> int:
     """Command line."""
     parser = parser_of(__doc__)
@@ -197,4 +189,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    run(main)
+    try:
+        sys.exit(main())
+    except TestbedError as error:
+        sys.exit(f"testbed: {error}")

@@ -13,21 +13,18 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from benchmarks.coexec.codl import TURNS, energy_of
+from benchmarks.coexec.codl import energy_of, passes_in_turns
 from benchmarks.coexec.experiment import Bench, main
 from benchmarks.coexec.networks import check_equal
 from benchmarks.coexec.paper_networks import TITLES, network_file
 from benchmarks.coexec.plans import LAYER_TO_PROCESSOR, Planner, Variant
-from benchmarks.coexec.turns import Budget, compete
 from phonebit import Network
-from phonebit.devices.loading import EngineOptions, Precision
-from phonebit.network.random_inputs import random_inputs
+from phonebit.devices.loading import Precision
 from phonebit.planner import Processor
-from phonebit.planner.measure.engines import open_measuring_engine
-from phonebit.planner.measure.measuring import measure_pass
 from phonebit.planner.search.methods import METHODS
 from phonebit.planner.search.planning import Planned
 
@@ -50,46 +47,31 @@ def measure_network(name: str, bench: Bench) -> dict[str, Any]:
     """One network in all ways."""
     planner = Planner(bench.profile, bench.testbed.cpu_cores)
     files = {kind: network_file(bench.networks, name, kind) for kind in PRECISIONS.values()}
-    plans = {way: planner.plan(files[of.precision], of)[0] for way, of in WAYS.items()}
+    plans = {way: planner.plan(files[of.precision], of.method) for way, of in WAYS.items()}
     networks: dict[str, Network] = {}
     for end, kind in PRECISIONS.items():
-        options: dict[str, Any] = {"precision": kind}
-        threads = bench.testbed.cpu_cores
-        networks[f"cpu{end}"] = Network.load(
-            files[kind], device=bench.cpu, threads=threads, **options
-        )
-        networks[f"gpu{end}"] = Network.load(files[kind], device=bench.gpu, **options)
+        alone = bench.alone(files[kind], precision=kind)
+        networks |= {f"{side}{end}": network for side, network in alone.items()}
     for way, variant in WAYS.items():
         kind = variant.precision
         networks[way] = bench.load(files[kind], plan=plans[way].plan, precision=kind)
-    check_equal(networks["cpu"], networks["gpu"], name)
-    check_equal(networks["cpu"], networks["channels"], name)
-    picture = random_inputs(networks["cpu"].inputs, 1)
-    calls = {key: partial(network.forward, picture) for key, network in networks.items()}
-    found = compete(calls, bench.canary(), Budget(bench.budget.left_s * TIMES_SHARE))
+    check_equal({key: networks[key] for key in ("cpu", "gpu", "channels")}, name)
+    found = bench.compete(networks, TIMES_SHARE)
     spenders = ("cpu_fast", "gpu_fast", "layer_to_processor", "ulayer")
-    energy = {key: energy_of(networks[key], picture) for key in spenders}
-    del networks, calls
-    layers = layers_ms(bench, name, plans["channels"])
+    energy = {key: energy_of(networks[key]) for key in spenders}
+    del networks
+    layers = layers_ms(bench, files["exact"], plans["channels"])
     return {"network": name, **found, "energy": energy, "layers": layers}
 
 
-def layers_ms(bench: Bench, name: str, planned: Planned) -> list[dict[str, Any]]:
+def layers_ms(bench: Bench, path: Path, planned: Planned) -> list[dict[str, Any]]:
     """Each layer on either processor inside a pass of that processor: medians over turns."""
-    path = network_file(bench.networks, name, "exact")
-    options = EngineOptions(bench.testbed.cpu_cores)
-    engines = {
-        side: open_measuring_engine(path, bench.both, options, planned.at_home(side).plan)
-        for side in Processor
-    }
-    found: dict[Processor, list[tuple[float, ...]]] = {side: [] for side in Processor}
-    for _ in range(TURNS):
-        for side, engine in engines.items():
-            times = measure_pass(engine)
-            found[side].append(times.cpu_us if side == Processor.CPU else times.gpu_us)
+    homes = {side.name.lower(): planned.at_home(side) for side in Processor}
+    passes = passes_in_turns(bench, path, homes)
+    turns = {"cpu": [of.cpu_us for of in passes["cpu"]], "gpu": [of.gpu_us for of in passes["gpu"]]}
     return [
         {"name": layer.name}
-        | {side.name.lower(): median(turn[at] for turn in found[side]) / 1e3 for side in Processor}
+        | {side: median(turn[at] for turn in of_side) / 1e3 for side, of_side in turns.items()}
         for at, layer in enumerate(planned.costs.graph.layers)
     ]
 
