@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
 
-from benchmarks.markdown_table import markdown_table
+from benchmarks.markdown_table import Columns, records_table
+from benchmarks.page_template import filled
 from benchmarks.records import provenance, read_results
 
 Row = dict[str, Any]
+PAGE: Final = Path(__file__).with_suffix(".md")
 TITLES = {
     "vgg_small": "VGG-small",
     "alexnet_small": "AlexNet-small",
@@ -21,55 +25,55 @@ TITLES = {
 
 def section() -> str:
     """Markdown: of each task what the inputs are, one table, the commands."""
-    return f"{classification()}\n{detection()}"
-
-
-def classification() -> str:
-    """Accuracy on Fashion-MNIST."""
-    results = read_results("accuracy.json")
-    training, rows = results["training"], results["networks"]
-    head = ("network", "float twin, PyTorch", "binary, PyTorch",
-            f"binary, PhoneBit ({_devices(rows)})", "equal logits", "8-bit layers", "same class",
-            "checkpoint", ".pbit")  # fmt: skip
-    cells = [
-        (
-            TITLES[row["network"]],
-            f"{row['accuracy_of_float_twin']:.2%}",
-            f"{row['accuracy_in_torch']:.2%}",
-            *_engines(row, "accuracy", "pictures", "pictures_with_equal_logits"),
-            f"{row['layers_in_8_bits']['accuracy']:.2%}",
-            f"{row['layers_in_8_bits']['pictures_with_same_class']:,}",
-            *_sizes(row),
-        )
-        for row in rows
-    ]
-    return f"""## Accuracy
-
-Fashion-MNIST, {rows[0]["pictures"]:,} test images. Float twins have the same layers \
-with full-precision weights and ReLU. *Equal logits*: images for which all ten are \
-equal to PyTorch's to the last bit. *8-bit layers*: full-precision layers in int8 \
-(`--float-weights i8`, `--precision fast`); *same class*: images that are classified as by PyTorch.
-
-{markdown_table(head, cells)}
-
-{adabin()}
-
-Trained on {training["device"]} in {training["seconds"] / 60:.1f} minutes, all eight, \
-{_commands(results)} Recipe: `training/fashion_mnist_torch/README.md`.
-"""
-
-
-def adabin() -> str:
-    """What 8-bit layers change in a network that others trained."""
-    results = read_results("accuracy_adabin.json")
-    counts = [
-        f"{row['pictures']:,} {name}: {row['right_exact']:,} correct, with 8-bit layers "
-        f"{row['right_in_8_bits']:,} ({row['same_class']:,} with the same class)"
-        for name, row in results["sets"].items()
-    ]
+    classified, detected = read_results("accuracy.json"), read_results("detection.json")
+    adabin = read_results("accuracy_adabin.json")
     command = "python -m benchmarks.adabin --checkpoint FILE --pictures FOLDER"
-    source = provenance(results["context"], command)
-    return f"AdaBin's ResNet-20, its authors' checkpoint: {'; '.join(counts)}. {source}."
+    values = {
+        "classified": classified,
+        "minutes": classified["training"]["seconds"] / 60,
+        "accuracies": classification_table(classified["networks"]),
+        "classification_commands": _commands(classified),
+        "adabin": adabin["sets"],
+        "adabin_source": provenance(adabin["context"], command),
+        "detected": detected,
+        "precisions": detection_table(detected),
+        "detection_commands": _commands(detected),
+    }
+    return filled(PAGE, values)
+
+
+def classification_table(rows: list[Row]) -> str:
+    """Accuracy on Fashion-MNIST."""
+    columns: Columns = (
+        ("network", _title),
+        ("float twin, PyTorch", "{accuracy_of_float_twin:.2%}"),
+        ("binary, PyTorch", "{accuracy_in_torch:.2%}"),
+        (f"binary, PhoneBit ({_devices(rows)})", _by_engine("accuracy", ".2%")),
+        ("equal logits", _by_engine("pictures_with_equal_logits", ",", "pictures")),
+        ("8-bit layers", "{layers_in_8_bits[accuracy]:.2%}"),
+        ("same class", "{layers_in_8_bits[pictures_with_same_class]:,}"),
+        *SIZES,
+    )
+    return records_table(rows, columns)
+
+
+def detection_table(results: Row) -> str:
+    """Mean average precision on made-up scenes."""
+    training, rows = results["training"], results["networks"]
+
+    def steps(row: Row) -> str:
+        name = row["network"]
+        return f"{training['steps'][name]:,} in {training['seconds'][name] / 60:.1f} min"
+
+    columns: Columns = (
+        ("network", _title),
+        ("mAP, PyTorch", "{map_in_torch:.2%}"),
+        (f"mAP, PhoneBit ({_devices(rows)})", _by_engine("map", ".2%")),
+        ("equal outputs", _by_engine("scenes_with_equal_outputs", ",", "scenes")),
+        *SIZES,
+        ("training steps", steps),
+    )
+    return records_table(rows, columns)
 
 
 def eight_bit_effect() -> str:
@@ -93,52 +97,28 @@ def eight_bit_effect() -> str:
     )
 
 
-def detection() -> str:
-    """Mean average precision on made-up scenes."""
-    results = read_results("detection.json")
-    training, rows = results["training"], results["networks"]
-    head = ("network", "mAP, PyTorch", f"mAP, PhoneBit ({_devices(rows)})", "equal outputs",
-            "checkpoint", ".pbit", "training steps")  # fmt: skip
-    cells = [
-        (
-            TITLES[row["network"]],
-            f"{row['map_in_torch']:.2%}",
-            *_engines(row, "map", "scenes", "scenes_with_equal_outputs"),
-            *_sizes(row),
-            f"{training['steps'][row['network']]:,} in "
-            f"{training['seconds'][row['network']] / 60:.1f} min",
-        )
-        for row in rows
-    ]
-    return f"""## Detection
-
-{rows[0]["scenes"]:,} test scenes of 416x416 pixels with {rows[0]["garments"]:,} \
-garments of Fashion-MNIST's test images on clutter; ten classes; mean average precision \
-at an overlap of 0.5, as PASCAL VOC measures. *Equal outputs*: scenes for which all \
-12,675 numbers of the head are equal to PyTorch's to the last bit.
-
-{markdown_table(head, cells)}
-
-Trained on {training["device"]}, {training["scenes"]:,} scenes, \
-{_commands(results)} Scenes and recipe: `training/garment_scenes/README.md`.
-"""
+def _title(row: Row) -> str:
+    return TITLES[row["network"]]
 
 
 def _devices(rows: list[Row]) -> str:
     return " / ".join(rows[0]["engine"])
 
 
-def _engines(row: Row, result: str, inputs: str, equal: str) -> tuple[str, str]:
-    """What PhoneBit's devices reach, and for how many inputs they equal PyTorch."""
-    engines = row["engine"].values()
-    return (
-        " / ".join(f"{engine[result]:.2%}" for engine in engines),
-        " / ".join(f"{engine[equal]:,} of {row[inputs]:,}" for engine in engines),
-    )
+def _by_engine(what: str, form: str, of: str = "") -> Callable[[Row], str]:
+    """A cell: what each of PhoneBit's devices reaches, of how many inputs."""
+
+    def cell(row: Row) -> str:
+        total = f" of {row[of]:,}" if of else ""
+        return " / ".join(f"{engine[what]:{form}}{total}" for engine in row["engine"].values())
+
+    return cell
 
 
-def _sizes(row: Row) -> list[str]:
-    return [f"{row[size] / 1000:,.0f} kB" for size in ("checkpoint_bytes", "pbit_bytes")]
+SIZES: Final[Columns] = (
+    ("checkpoint", lambda row: f"{row['checkpoint_bytes'] / 1000:,.0f} kB"),
+    (".pbit", lambda row: f"{row['pbit_bytes'] / 1000:,.0f} kB"),
+)
 
 
 def _commands(results: Row) -> str:

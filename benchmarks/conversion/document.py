@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.conversion.papers import PAPERS, TRAINED
 from benchmarks.markdown_table import Columns, records_table
+from benchmarks.page_template import filled
 from benchmarks.records import provenance, read_results
 
+FOLDER: Final = Path(__file__).parent
 FILE: Final = "conversion.json"
 TASKS_FILE: Final = "conversion_tasks.json"
 """Networks that do not classify pictures."""
 
 Row = dict[str, Any]
 Rows = list[Row]
-
-HEAD = """Every architecture of larq-zoo, and published PyTorch networks as
-`tests/support/torch_networks` defines them, with random weights and typical statistics, on
-{pictures} images each.
-
-- *binary MACs*: share of the multiply-accumulates that is xor and popcount.
-- *largest difference*: of an output element from the framework's, end to end, and as a share of
-  the largest output. Before a softmax, if that is the last layer.
-- *argmax*: images with the framework's best class.
-- *layers equal*: each operator compared alone, on the framework's own values: equal to the last
-  bit + within 1e-5 of the layer's largest value (other order of float sums), of all.
-- *rounding-sensitive*: images for which a value before a sign is zero up to rounding (or exactly
-  zero, where PyTorch's sign is 0), so that a bit may differ. Random networks amplify that. It is
-  the cause of every difference beyond rounding, or the row says how many have no such cause.
-- *.pbit of float*: size of the file, and of all parameters as float32.
-- *kernels*: operators of an inference. *MB moved*: bytes they read and write per image, constants
-  included.
-- *s*: seconds for the conversion, including its own check.
-
-{source}.
-"""
 
 
 def _difference(row: Row) -> str:
@@ -84,35 +66,26 @@ OVERVIEW_COLUMNS: Final[Columns] = (
     (".pbit", lambda row: f"{row['file_bytes'] / 1e6:.2f} MB"),
 )
 
-OVERVIEW = f"""# Networks
-
-Larq-zoo's networks, and PyTorch networks written from their papers, all of which convert. Each
-operator is compared alone, on the framework's own values. Tests also make float32 arithmetic exact,
-where the network permits it, and demand the framework's results to the last bit.
-[Measurements](results/networks.md) has the differences end to end, and what causes them; networks
-trained for this project are on the [results page](results/index.md#accuracy).
-
-`{COMMAND}` measures and prints all networks, and the operators of each source. This page is written
-by `python -m benchmarks.results_page`.
-"""
-
 
 def section() -> str:
     """What the columns are, and the tables."""
     document, tasks = read_results(FILE), read_results(TASKS_FILE)
     rows = document["networks"]
-    pictures = max(row["pictures"] for row in rows)
-    source = provenance(document["context"], COMMAND)
-    others = provenance(tasks["context"], COMMAND)
-    parts = [HEAD.format(pictures=pictures, source=source), tables(rows)]
-    parts += [f"## Other tasks, and Brevitas\n\n{others}.\n", _table(tasks["networks"])]
-    return "\n".join(parts)
+    values = {
+        "pictures": max(row["pictures"] for row in rows),
+        "source": provenance(document["context"], COMMAND),
+        "networks": tables(rows),
+        "tasks_source": provenance(tasks["context"], COMMAND),
+        "tasks": _table(tasks["networks"]),
+    }
+    return filled(FOLDER / "page.md", values)
 
 
 def overview() -> str:
     """The page that lists all networks."""
     rows = [*read_results(FILE)["networks"], *read_results(TASKS_FILE)["networks"]]
-    return f"{OVERVIEW}\n{records_table(rows, OVERVIEW_COLUMNS, texts=5)}\n"
+    table = records_table(rows, OVERVIEW_COLUMNS, texts=5)
+    return filled(FOLDER / "overview.md", {"COMMAND": COMMAND, "networks": table})
 
 
 def tables(rows: Rows) -> str:
@@ -120,17 +93,16 @@ def tables(rows: Rows) -> str:
     parts = []
     for framework in ("Larq", "PyTorch"):
         chosen = [row for row in rows if row["framework"] == framework]
-        if not chosen:
-            continue
-        parts += [f"## {framework}", _table(chosen)]
-    return "\n\n".join(parts) + "\n"
+        if chosen:
+            parts.append(f"## {framework}\n\n{_table(chosen)}")
+    return "\n\n".join(parts)
 
 
 def _table(rows: Rows) -> str:
     """What converts, and below why the rest does not."""
     failed = [row for row in rows if row["converts"] != "yes"]
-    parts = [records_table((row for row in rows if row not in failed), COLUMNS, texts=2)]
+    table = records_table((row for row in rows if row not in failed), COLUMNS, texts=2)
     reasons = [
         f"- {row['network']} does not convert: {' '.join(row['reason'].split())}" for row in failed
     ]
-    return "\n\n".join(parts + (["\n".join(reasons)] if reasons else []))
+    return "\n".join([table, *([""] if reasons else []), *reasons])

@@ -192,7 +192,7 @@ def test_a_section_is_made_of_the_results(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(accuracy, "read_results", lambda name: made_up.get(name) or stored(name))
     numbers = "94.56% | 91.23% | 91.23% | 10,000 of 10,000 | 91.34% | 9,995 | 736 kB | 901 kB"
     expected = f"| VGG-small | {numbers} |"
-    assert expected in accuracy.classification().splitlines()
+    assert expected in accuracy.section().splitlines()
 
 
 @pytest.mark.parametrize("name", TRAINED)
