@@ -61,8 +61,8 @@ def _zoo(name: str, count: int) -> Subject:
 
     from support.larq_networks import make_random, real_pictures
 
-    module, _ = LARQ_ZOO[name]
-    model = getattr(getattr(larq_zoo, module), name)(input_shape=(SIZE, SIZE, 3), weights=None)
+    module = larq_zoo.sota if name.startswith("QuickNet") else larq_zoo.literature
+    model = getattr(module, name)(input_shape=(SIZE, SIZE, 3), weights=None)
     make_random(model, real_pictures(CALIBRATION, SIZE, SEED), SEED)
     return Subject(model, {}, real_pictures(count, SIZE, SEED + 1))
 

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.markdown_table import markdown_table
+from benchmarks.markdown_table import Columns, records_table
+from benchmarks.page_template import filled
 from benchmarks.records import provenance, read_results
 
 COMMAND: Final = "python -m benchmarks.energy.table_iv"
 
-Rows = list[dict[str, Any]]
+Row = dict[str, Any]
+Rows = list[Row]
+PAGE: Final = Path(__file__).with_name("page.md")
 
-COLUMNS: Final = (
-    "network",
-    "engine",
-    "batch",
-    "mW",
-    "idle mW",
-    "FPS",
-    "mJ/frame",
-    "FPS/W",
-    "±",
-    "above idle: mJ/frame",
-    "FPS/W",
-    "±",
-)
 PAPER: Final = (
     ("PhoneBit", 225.67, 105.26, 42.1),
     ("TensorFlow Lite, CPU, 8 bits", 452.0, 4.40, 503.0),
@@ -34,39 +25,46 @@ PAPER: Final = (
 Source: PhoneBit, DATE 2020, section VII."""
 NAMES: Final = {"phonebit": "PhoneBit, binary", "torch": "PyTorch, float twin"}
 
-HEAD: Final = """## Energy per frame
 
-Table IV of the PhoneBit paper redone: mean power, energy per frame and frames per second and watt
-of whole networks, arrays in and out on the host. *Above idle*: less the power of the same device
-with the network loaded and nothing to do, measured just before. *±*: resolution of the source as a
-share of the measured energy; a sensor's own error is not in it ([method](../energy.md)).
-"""
+def _engine(row: Row) -> str:
+    precision = "" if row["precision"] == "exact" else f" {row['precision']}"
+    return NAMES[row["engine"]] + precision
 
 
-def cells(row: dict[str, Any]) -> list[str]:
-    """A row's texts, by ``COLUMNS``."""
-    engine = NAMES[row["engine"]] + ("" if row["precision"] == "exact" else f" {row['precision']}")
-    start = [row["network"], engine, str(row["batch"])]
-    energy = row["energy"]
-    if not energy["measured"]:
-        return [*start, "not measured", *[""] * (len(COLUMNS) - 4)]
-    return [
-        *start,
-        _number(energy["mean_mw"]),
-        _number(energy["idle_mw"]),
-        _number(energy["fps"]),
-        _number(energy["mj_per_frame"]),
-        _number(energy["fps_per_watt"]),
-        _percent(energy["uncertainty"]),
-        _number(energy["net_mj_per_frame"]),
-        _number(energy["net_fps_per_watt"]),
-        _percent(energy["net_uncertainty"]),
-    ]
+def _measured(field: str) -> Callable[[Row], str]:
+    """A cell with a number of a row's energy; nothing where it was not measured."""
+
+    def cell(row: Row) -> str:
+        energy = row["energy"]
+        if not energy["measured"]:
+            return ""
+        value = energy[field]
+        if value is None:
+            return "-"
+        return f"{100 * value:.1f} %" if field.endswith("uncertainty") else _number(value)
+
+    return cell
+
+
+COLUMNS: Final[Columns] = (
+    ("network", "{network}"),
+    ("engine", _engine),
+    ("batch", "{batch}"),
+    ("mW", lambda row: _measured("mean_mw")(row) or "not measured"),
+    ("idle mW", _measured("idle_mw")),
+    ("FPS", _measured("fps")),
+    ("mJ/frame", _measured("mj_per_frame")),
+    ("FPS/W", _measured("fps_per_watt")),
+    ("±", _measured("uncertainty")),
+    ("above idle: mJ/frame", _measured("net_mj_per_frame")),
+    ("FPS/W", _measured("net_fps_per_watt")),
+    ("±", _measured("net_uncertainty")),
+)
 
 
 def table(rows: Rows) -> str:
     """Markdown."""
-    return markdown_table(COLUMNS, map(cells, rows), texts=2)
+    return records_table(rows, COLUMNS, texts=2)
 
 
 def notes(rows: Rows) -> list[str]:
@@ -91,26 +89,15 @@ def section() -> str:
 
 def render(document: dict[str, Any]) -> str:
     """Markdown of a results file of ``table_iv.py``."""
-    rows, context = document["rows"], document["context"]
-    lines = [HEAD, table(rows)]
-    lines += ["", *(f"- {note}" for note in notes(rows)), *(f"- {r}" for r in ratios(rows)), ""]
+    rows = document["rows"]
     command = " ".join([COMMAND, *document["command"]])
-    lines += [f"{provenance(context, command, by_opencl=True)}.", ""]
-    lines += ["The paper's own rows, YOLOv2-Tiny on a Snapdragon 820 (Trepn profiler):", ""]
-    lines += [
-        _paper_table(),
-        "",
-        "FPS is one over the latency of its table III, mJ/frame power times latency.",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _paper_table() -> str:
-    rows = []
-    for engine, power_mw, fps_per_watt, latency_ms in PAPER:
-        derived = map(_number, (1e3 / latency_ms, power_mw * latency_ms / 1e3))
-        rows.append((engine, f"{power_mw:g}", *derived, f"{fps_per_watt:g}"))
-    return markdown_table(("engine", "mW", "FPS", "mJ/frame", "FPS/W"), rows)
+    values = {
+        "table": table(rows),
+        "notes": "\n".join(f"- {line}" for line in [*notes(rows), *ratios(rows)]),
+        "source": provenance(document["context"], command, by_opencl=True),
+        "paper": records_table(PAPER, PAPER_COLUMNS),
+    }
+    return filled(PAGE, values)
 
 
 def ratios(rows: Rows) -> list[str]:
@@ -133,11 +120,14 @@ def ratios(rows: Rows) -> list[str]:
     return lines
 
 
-def _number(value: float | None) -> str:
-    if value is None:
-        return "-"
+def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}" if value >= 1 else f"{value:.4f}"
 
 
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.1f} %"
+PAPER_COLUMNS: Final[Columns] = (
+    ("engine", lambda row: row[0]),
+    ("mW", lambda row: f"{row[1]:g}"),
+    ("FPS", lambda row: _number(1e3 / row[3])),
+    ("mJ/frame", lambda row: _number(row[1] * row[3] / 1e3)),
+    ("FPS/W", lambda row: f"{row[2]:g}"),
+)
