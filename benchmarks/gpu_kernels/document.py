@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from statistics import geometric_mean
 from typing import Any, Final
 
 from benchmarks.markdown_table import markdown_table
+from benchmarks.page_template import filled
 from benchmarks.peers.document import three_digits
 from benchmarks.records import TITLES, read_results
 
 COMMAND: Final = "python -m benchmarks.gpu_kernels.bench_gpu_kernels"
+PAGE: Final = Path(__file__).with_name("page.md")
 Document = dict[str, Any]
 
 
@@ -21,32 +24,18 @@ def section() -> str:
 def kernels_section(document: Document) -> str:
     """Whole networks and their layers by the tuned kernels and by the paper's."""
     context, networks = document["context"], document["networks"]
-    driver = context["opencl"]
-    text = (
-        f"{driver['device']}, driver {driver['driver']}; {context.get('cpu', 'CPU not recorded')}; "
-        f"commit {context.get('commit') or 'not recorded'}; {context['date']}: `{COMMAND}`. "
-        "Kernel times by events, batch 1, medians; TOPS: 2 x multiply-accumulates over time. "
-        "`bconv2d_mma` uses the tensor cores."
-    )
     rows = [_cells(row) for network in networks for row in network["rows"]]
     head = ("layer", "kernel", "us", "TOPS", "paper's kernel, us", "over")
-    return "\n\n".join(
-        [
-            "## Kernels on a GPU",
-            text,
-            _COMPARED,
-            _networks_table(networks),
-            markdown_table(head, rows, texts=2),
-        ]
-    )
-
-
-_COMPARED: Final = """*Paper*: the forms of the PhoneBit paper (`--kernels paper`,
-[OpenCL](../gpu.md#kernels-of-the-phonebit-paper)). Both sets take turns; float tensors are halves,
-so that `dot` may serve. GRANULARITY is the most; the widest load that divides a pixel is taken. All
-tensors of bits are equal. Networks: milliseconds from array to array;
-*kernels* is the sum over the layers below, *binary convolutions* the geometric mean over those that
-have another kernel."""
+    values = {
+        "driver": context["opencl"],
+        "cpu": context.get("cpu", "CPU not recorded"),
+        "commit": context.get("commit") or "not recorded",
+        "date": context["date"],
+        "COMMAND": COMMAND,
+        "networks": _networks_table(networks),
+        "layers": markdown_table(head, rows, texts=2),
+    }
+    return filled(PAGE, values)
 
 
 def _networks_table(networks: list[Document]) -> str:
