@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from benchmarks import accuracy
 from benchmarks.markdown_table import markdown_table
+from benchmarks.page_template import filled
 from benchmarks.peers.harness.catalogue import SUBJECTS, Subject
 from benchmarks.records import provenance, read_results
 
@@ -29,6 +31,7 @@ README_COLUMNS: Final[tuple[tuple[str, tuple[Chosen, ...]], ...]] = (
 )
 """Columns of README's table: the fastest engine of each group."""
 
+FOLDER: Final = Path(__file__).parent
 FILE: Final = "peers_cpu.json"
 UNASKED: Final = "not asked for"
 
@@ -40,47 +43,33 @@ def section() -> str:
 
 def render(document: Document) -> str:
     """Markdown of a results file of ``compare_networks.py``."""
-    context, settings = document["context"], document["settings"]
-    parts = [
-        "## Whole networks on the CPU beside other engines",
-        f"{provenance(context, 'python -m benchmarks.peers.compare_networks')}, "
-        "see `benchmarks/peers/README.md`.",
-        "All engines run in turn, each in its own process pinned to as many cores as it has "
-        "threads. Milliseconds are medians, from array to array; in brackets the 10th and 90th "
-        "percentile; *over* is the median of the ratios to PhoneBit within a round. Rounds count "
-        f"if a fixed loop (the noise probe) stayed within {settings['canary_limit']:g} times its "
-        "best. Binary networks and their float twins have the same layers; the last layers of "
-        "AlexNet, YOLOv2-Tiny and VGG16 are stored as "
-        f"{settings['float_weights']} in PhoneBit's file. *binary, int8*: full-precision "
-        "layers are computed in int8 (`--float-weights i8`, `--precision fast`), which in trained "
-        f"networks changes the accuracy: {accuracy.eight_bit_effect()} ([table](#accuracy)).",
-        _versions(document["cases"]),
+    cases = document["cases"]
+    batches = sorted({case["batch"] for case in cases})
+    found = [
+        (subject, _cases(document, subject, batch)) for subject in SUBJECTS for batch in batches
     ]
-    for subject in SUBJECTS:
-        for batch in sorted({case["batch"] for case in document["cases"]}):
-            cases = _cases(document, subject, batch)
-            if cases:
-                parts.append(_network(subject, cases))
-    return "\n\n".join(parts) + "\n"
+    rows = [row for case in cases for row in case["rows"] if "version" in row]
+    versions = {row["title"]: row["version"] for row in rows}
+    values = document | {
+        "source": provenance(document["context"], "python -m benchmarks.peers.compare_networks"),
+        "eight_bit_effect": accuracy.eight_bit_effect(),
+        "versions": ", ".join(f"{title} {version}" for title, version in versions.items()),
+        "networks": "\n\n".join(_network(subject, those) for subject, those in found if those),
+    }
+    return filled(FOLDER / "page.md", values)
 
 
 def readme_table() -> str:
     """README's first table: batch 1, one thread."""
     document = read_results(FILE)
-    context = document["context"]
     measured = [(subject, _cases(document, subject, 1)) for subject in SUBJECTS]
     rows = [
         (subject.title, *(_readme_cell(cases[0]["rows"], groups) for _, groups in README_COLUMNS))
         for subject, cases in measured
         if cases
     ]
-    note = (
-        f"Milliseconds per image, 1 thread, {context['cpu']}, {context['date']}. f32 and int8: the "
-        "float twin (the same layers in full precision) on the fastest of ONNX Runtime, OpenVINO, "
-        "LiteRT and PyTorch. [All engines, threads, spread, memory](docs/results/index.md)."
-    )
-    header = ["network", *(name for name, _ in README_COLUMNS)]
-    return f"{markdown_table(header, rows)}\n\n{note}\n"
+    table = markdown_table(["network", *(name for name, _ in README_COLUMNS)], rows)
+    return filled(FOLDER / "readme_table.md", document | {"table": table})
 
 
 def _cases(document: Document, subject: Subject, batch: int) -> list[Case]:
@@ -100,8 +89,9 @@ def _readme_cell(rows: Sequence[Row], groups: Sequence[Chosen]) -> str:
 
 def fastest(rows: Iterable[Row], chosen: Chosen) -> Row | None:
     """The row with the smallest median among those that have one and are right."""
-    timed = [row for row in rows if chosen(row) and "reason" not in row and _agrees(row)]
-    return min(timed, key=lambda row: row["median_ms"], default=None)
+    timed = [row for row in rows if chosen(row) and "reason" not in row]
+    right = [row for row in timed if row["agreement"] is None or row["agreement"]["agrees"]]
+    return min(right, key=lambda row: row["median_ms"], default=None)
 
 
 def _network(subject: Subject, cases: list[Case]) -> str:
@@ -162,11 +152,6 @@ def _cells(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _agrees(row: Row) -> bool:
-    agreement = row.get("agreement")
-    return agreement is None or bool(agreement["agrees"])
-
-
 def _result(row: Row) -> str:
     agreement = row["agreement"]
     if agreement is None:
@@ -181,18 +166,6 @@ def _rounds(case: Case) -> str:
     return (
         f"{_threads(case['threads'])}: {case['quiet_rounds']} of {case['rounds']} rounds "
         f"quiet{counted}."
-    )
-
-
-def _versions(cases: Iterable[Case]) -> str:
-    rows = [row for case in cases for row in case["rows"] if "version" in row]
-    versions = {row["title"]: row["version"] for row in rows}
-    listed = ", ".join(f"{title} {version}" for title, version in versions.items())
-    return (
-        f"Versions: {listed}. *result*: largest difference, as a share of the largest value, from "
-        "PhoneBit's result (binary) or from the reference interpreter's (the twin). *start-up*: "
-        "from starting the process (Python included) to the first result. *peak*: resident memory "
-        "with mapped files. *libraries*: the engine's own shared libraries that are loaded."
     )
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from benchmarks.markdown_table import markdown_table
+from benchmarks.page_template import filled
 from benchmarks.peers.document import (
     FILE,
     README_COLUMNS,
@@ -22,6 +24,7 @@ from benchmarks.peers.harness.catalogue import SUBJECTS
 from benchmarks.records import RESULTS, provenance, read_results
 
 COMMAND: Final = "python -m benchmarks.peers.compare_networks"
+PAGE: Final = Path(__file__).with_suffix(".md")
 Cases = dict[tuple[int, int], Case]
 """Of one network, by batch size and threads."""
 
@@ -52,23 +55,14 @@ COLUMNS: Final[tuple[tuple[str, Chosen], ...]] = (
 
 def section() -> str:
     """Machines beside the one that is shown in full, and every machine's goals."""
-    documents = {path.name: read_results(path) for path in sorted(RESULTS.glob("peers_cpu*.json"))}
-    parts = ["## Whole networks by processor", _introduction()]
-    for name, document in documents.items():
+    parts = []
+    for path in sorted(RESULTS.glob("peers_cpu*.json")):
+        document = read_results(path)
         parts.append(f"### {title(document)}")
-        if name != FILE:
+        if path.name != FILE:
             parts += [f"{provenance(document['context'], COMMAND)}.", short_table(document)]
         parts.append(goals(document))
-    return "\n\n".join(parts) + "\n"
-
-
-def _introduction() -> str:
-    return (
-        "Measured as above. Milliseconds per batch, medians; in bold the median of the ratios to "
-        "PhoneBit within a round. *8-bit layers*: full-precision layers in int8. *Throughput "
-        "mode*: each image of a batch is a request of its own, and OpenVINO chooses the number of "
-        "streams."
-    )
+    return filled(PAGE, {"machines": "\n\n".join(parts)})
 
 
 def title(document: Document) -> str:

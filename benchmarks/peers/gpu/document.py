@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.markdown_table import markdown_table
+from benchmarks.page_template import filled
 from benchmarks.peers.document import three_digits
 from benchmarks.records import TITLES, provenance, read_results
 
+FOLDER: Final = Path(__file__).parent
 FILE: Final = "peers_gpu.json"
 BATCHES_FILE: Final = "peers_gpu_cudnn.json"
 """PhoneBit and cuDNN alone, in large batches."""
@@ -30,20 +33,20 @@ def section() -> str:
 
 def render_batches(document: Row) -> str:
     """Markdown of a results file of PhoneBit and cuDNN: the throughput curve and its reasons."""
-    networks, context = document["networks"], document["context"]
-    shown = [size for size in FORMS_AT if size in _sizes(networks)]
-    parts = [
-        "## Batches on a GPU, beside cuDNN",
-        "As below. Thousands of images per second, host to host, by batch size; how many times "
-        f"those of cuDNN in bold.\n{provenance(context, COMMAND)}.",
-        curve_table(networks),
-        *(f"Batch {size}, ms:\n\n{forms_table(networks, size)}" for size in shown),
-        "\n".join(
-            f"- {line}"
-            for line in [*saturation(networks), *tunings(networks), *remarks(networks)[1:]]
-        ),
+    networks = document["networks"]
+    forms = [
+        f"Batch {size}, ms:\n\n{forms_table(networks, size)}"
+        for size in FORMS_AT
+        if size in _sizes(networks)
     ]
-    return "\n\n".join(parts) + "\n"
+    lines = [*saturation(networks), *tunings(networks), *remarks(networks)[1:]]
+    values = {
+        "source": provenance(document["context"], COMMAND),
+        "curve": curve_table(networks),
+        "forms": "\n\n".join(forms),
+        "remarks": "\n".join(f"- {line}" for line in lines),
+    }
+    return filled(FOLDER / "batches.md", values)
 
 
 def curve_table(networks: list[Row]) -> str:
@@ -115,27 +118,19 @@ def saturation(networks: list[Row]) -> list[str]:
 
 def render(document: Row) -> str:
     """Markdown of a results file of ``compare.py``."""
-    networks, context = document["networks"], document["context"]
-    parts = [_introduction(context)]
+    networks = document["networks"]
     batches = sorted(_sizes(networks))
-    if batches:
-        parts += [f"Batch {batches[0]}, ms:", latency_table(networks, batches[0])]
-        for batch in sorted({*batches[2::2], batches[-1]}):
-            text = f"Batch {batch}, thousands of images per second:"
-            parts += [text, throughput_table(networks, batch)]
-    parts += ["Start-up and memory:", start_table(networks)]
-    parts.append("\n".join(f"- {line}" for line in remarks(networks)))
-    return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _introduction(context: Row) -> str:
-    return f"""## Whole networks on a GPU
-
-PhoneBit (OpenCL) runs the binary network, the other engines its float twin in half precision. Times
-are host to host, NumPy arrays in and out, medians over interleaved rounds; in brackets the
-time on the device alone, where an engine reports it: inferences queued back to back, nothing
-copied. Ratios are medians of the rounds' own.
-{provenance(context, COMMAND)}."""
+    tables = [f"Batch {batch}, ms:\n\n{latency_table(networks, batch)}" for batch in batches[:1]]
+    for batch in sorted({*batches[2::2], *batches[-1:]}):
+        table = throughput_table(networks, batch)
+        tables.append(f"Batch {batch}, thousands of images per second:\n\n{table}")
+    values = {
+        "source": provenance(document["context"], COMMAND),
+        "times": "\n\n".join(tables),
+        "starts": start_table(networks),
+        "remarks": "\n".join(f"- {line}" for line in remarks(networks)),
+    }
+    return filled(FOLDER / "page.md", values)
 
 
 def latency_table(networks: list[Row], batch: int) -> str:
