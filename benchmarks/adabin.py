@@ -18,8 +18,7 @@ from PIL import Image
 
 import phonebit
 from benchmarks.command_line import parser_of
-from benchmarks.records import RESULTS, write_results
-from benchmarks.run_context import run_context
+from benchmarks.records import RESULTS, run_context, write_results
 from phonebit.converter.passes.pipeline import FloatWeights
 from phonebit.devices.loading import Precision
 

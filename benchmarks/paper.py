@@ -28,8 +28,7 @@ from benchmarks.networks import document as networks
 from benchmarks.peers import document as peers
 from benchmarks.peers.gpu import document as gpu_peers
 from benchmarks.peers.harness.files import last_error
-from benchmarks.records import ROOT, TITLES, provenance, read_results
-from benchmarks.run_context import run_context
+from benchmarks.records import ROOT, TITLES, provenance, read_results, run_context
 from phonebit.devices.opencl import opencl_devices, opencl_error
 
 Document = dict[str, Any]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks import ROOT
+from phonebit.devices.environment import environment
 
 RESULTS: Final = ROOT / "benchmarks" / "results"
 RECORD_WIDTH: Final = 800
@@ -38,6 +40,11 @@ def write_results(path: Path, document: Document) -> None:
     temporary = path.with_name(f"{path.name}.{os.getpid()}")
     temporary.write_text(as_lines(document) + "\n")
     temporary.replace(path)
+
+
+def run_context(device: str = "cpu") -> Document:
+    """Date, machine and versions for a results file; of a device of OpenCL, its driver too."""
+    return {"date": datetime.date.today().isoformat()} | environment(device)
 
 
 def provenance(context: Document, command: str, by_opencl: bool = False) -> str:

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
 from pathlib import Path
-from types import ModuleType
 from typing import Final
 
 from benchmarks import accuracy
@@ -48,12 +46,6 @@ INTRODUCTION: Final = """Machine, date and command stand beside each table; the 
 `benchmarks/results/`. This page is written by `python -m benchmarks.results_page`."""
 
 
-def results_page(title: str, sections: Iterable[ModuleType]) -> str:
-    """The text of a page under docs/results."""
-    parts = [f"# {title}", INTRODUCTION, *(part.section().strip() for part in sections)]
-    return "\n\n".join(parts) + "\n"
-
-
 def with_tables(page: Path, tables: str) -> str:
     """The text of a page with new tables between the two marks."""
     before, begin, rest = page.read_text().partition(BEGIN)
@@ -68,7 +60,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Write the pages that show results.")
     parser.add_argument("--check", action="store_true", help="write nothing")
     options = parser.parse_args()
-    pages = {FOLDER / name: results_page(*content) for name, content in PAGES.items()}
+    pages = {}
+    for name, (title, sections) in PAGES.items():
+        parts = [f"# {title}", INTRODUCTION, *(part.section().strip() for part in sections)]
+        pages[FOLDER / name] = "\n\n".join(parts) + "\n"
     pages[README] = with_tables(README, peers.readme_table())
     pages[ROOT / "docs" / "networks.md"] = conversion.overview()
     if options.check:

@@ -16,15 +16,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+from benchmarks.coexec import layer_files
 from benchmarks.coexec.experiment import Bench, main
-from benchmarks.coexec.layer_files import (
-    REFERENCE,
-    MeasuredLayer,
-    in_turns,
-    macs_of,
-    name_of,
-    stored_layer,
-)
+from benchmarks.coexec.layer_files import REFERENCE, in_turns, macs_of, name_of
 from benchmarks.coexec.testbed import TestbedError, core_list
 from phonebit import Network
 from phonebit.network.random_inputs import random_inputs
@@ -57,13 +51,12 @@ def check_threads(
         TestbedError: It is not so.
     """
     on_gpu = [cores for _, cores in tasks.values() if cores <= set(gpu)]
-    on_cpu = [cores for _, cores in tasks.values() if cores <= set(cpu)]
-    if len(on_gpu) + len(on_cpu) < len(tasks):
-        astray = [
-            f"{name} ({task}) on {sorted(cores)}"
-            for task, (name, cores) in tasks.items()
-            if not (cores <= set(gpu) or cores <= set(cpu))
-        ]
+    astray = [
+        f"{name} ({task}) on {sorted(cores)}"
+        for task, (name, cores) in tasks.items()
+        if not (cores <= set(gpu) or cores <= set(cpu))
+    ]
+    if astray:
         raise TestbedError(
             f"threads may leave the GPU's cores {gpu} and the CPU's {cpu}: {', '.join(astray)}"
         )
@@ -73,7 +66,7 @@ def check_threads(
             f"PoCL should have one thread on each of the cores {gpu}, but has them on {pinned}; "
             "does this PoCL honour POCL_AFFINITY?"
         )
-    return {"cpu_threads": len(on_cpu), "gpu_threads": len(on_gpu)}
+    return {"cpu_threads": len(tasks) - len(on_gpu), "gpu_threads": len(on_gpu)}
 
 
 @contextmanager
@@ -101,27 +94,22 @@ def interference(bench: Bench) -> dict[str, float]:
     Kernel times by the GPU's clock; the CPU's side is measured with a thread that waits for the
     GPU, which is what co-execution has.
     """
-    path, place = stored_layer(REFERENCE, bench.networks)
-    cpu = Network.load(path, device=bench.cpu, threads=bench.testbed.cpu_cores)
-    gpu = Network.load(path, device=bench.gpu)
-    picture = random_inputs(cpu.inputs, 1)
-
-    def layer_ms(network: Network) -> float:
-        return network.profile(picture, 3)[place].latency_ms
-
+    path, place = layer_files.stored_layer(REFERENCE, bench.networks)
+    networks = bench.alone(path)
+    picture = random_inputs(networks["cpu"].inputs, 1)
     alone: dict[str, list[float]] = {"cpu": [], "gpu": []}
     together: dict[str, list[float]] = {"cpu": [], "gpu": []}
     for _ in range(2 if bench.smoke else ROUNDS):
-        for side, network, other in (("cpu", cpu, gpu), ("gpu", gpu, cpu)):
-            alone[side].append(layer_ms(network))
-            with busy(other):
-                together[side].append(layer_ms(network))
+        for side, other in (("cpu", "gpu"), ("gpu", "cpu")):
+            alone[side].append(networks[side].profile(picture, 3)[place].latency_ms)
+            with busy(networks[other]):
+                together[side].append(networks[side].profile(picture, 3)[place].latency_ms)
     return {side: median(together[side]) / median(alone[side]) for side in alone}
 
 
 def balance(bench: Bench) -> dict[str, Any]:
     """Giga multiply-accumulates a second of either side on the reference layer."""
-    layer = MeasuredLayer(bench, REFERENCE)
+    layer = layer_files.MeasuredLayer(bench, REFERENCE)
     alone = {"cpu_gmacs": 0, "gpu_gmacs": layer.channels}
     times = in_turns(layer, alone.values(), repeats=3 if bench.smoke else 15, rounds=3)
     speeds = {side: macs_of(REFERENCE) / times[cut] / 1e3 for side, cut in alone.items()}

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from benchmarks.coexec.testbed import Testbed, TestbedError, add_argument, pocl_device
 from benchmarks.coexec.turns import Budget, QuietProbe, compete
 from benchmarks.command_line import parser_of
-from benchmarks.records import RESULTS, Document, read_results, write_results
-from benchmarks.run_context import run_context
+from benchmarks.records import RESULTS, Document, read_results, run_context, write_results
 from phonebit import Network
 from phonebit.devices.loading import EngineOptions
 from phonebit.network.random_inputs import random_inputs

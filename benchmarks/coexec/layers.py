@@ -13,15 +13,9 @@ from __future__ import annotations
 import sys
 from typing import Any, Final
 
+from benchmarks.coexec import layer_files
 from benchmarks.coexec.experiment import SEED, Bench, main
-from benchmarks.coexec.layer_files import (
-    MeasuredLayer,
-    draw,
-    in_turns,
-    macs_of,
-    name_of,
-    stored_layer,
-)
+from benchmarks.coexec.layer_files import MeasuredLayer, name_of
 from benchmarks.coexec.plans import Planner
 from benchmarks.coexec.turns import Budget
 from phonebit import DeviceError
@@ -50,11 +44,6 @@ def search(layer: MeasuredLayer) -> dict[int, float]:
     }
 
 
-def best_of(times: dict[int, float], count: int) -> list[int]:
-    """The cuts with the smallest times."""
-    return sorted(times, key=times.__getitem__)[:count]
-
-
 def measure_layer(bench: Bench, case: LayerShape, threads: int) -> dict[str, Any]:
     """One layer with a number of CPU threads.
 
@@ -64,18 +53,19 @@ def measure_layer(bench: Bench, case: LayerShape, threads: int) -> dict[str, Any
     """
     planner = Planner(bench.profile, threads)
     layer = MeasuredLayer(bench, case, threads)
-    file = stored_layer(case, bench.networks)
+    file = layer_files.stored_layer(case, bench.networks)
     cuts = {name: planner.channels(*file, name) for name in METHODS}
-    finalists = best_of(search(layer), FINALISTS)
+    searched = search(layer)
+    finalists = sorted(searched, key=searched.__getitem__)[:FINALISTS]
     alone = {"cpu": 0, "gpu": layer.channels}
     contestants = dict.fromkeys((*alone.values(), *cuts.values(), *finalists))
     rounds = 3 if bench.smoke else FINAL_ROUNDS
-    times = in_turns(layer, contestants, FINAL_REPEATS, rounds)
+    times = layer_files.in_turns(layer, contestants, FINAL_REPEATS, rounds)
     found = min(times, key=times.__getitem__)
     return {
         "kind": "linear" if case.in_w == 1 else "convolution",
         "name": name_of(case),
-        "macs": macs_of(case),
+        "macs": layer_files.macs_of(case),
         "threads": threads,
         "us": {
             **{side: times[cut] for side, cut in alone.items()},
@@ -95,7 +85,7 @@ def measure(bench: Bench) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     failures: dict[str, str] = {}
     longest_s = 0.0
-    for number, case in enumerate(draw(SEED)):
+    for number, case in enumerate(layer_files.draw(SEED)):
         if number == (2 if bench.smoke else MOST_LAYERS):
             break
         if number >= 2 and bench.budget.left_s < longest_s:

@@ -21,32 +21,23 @@ from typing import Any, Final
 
 import phonebit
 from benchmarks.command_line import RowError, parser_of, row_of_process
+from benchmarks.conversion import networks
 from benchmarks.conversion.document import FILE, TASKS_FILE, tables
-from benchmarks.conversion.networks import (
-    LARQ_ZOO,
-    PYTORCH,
-    TASKS,
-    Subject,
-    build,
-    framework_of,
-)
 from benchmarks.markdown_table import markdown_table
-from benchmarks.records import RESULTS, write_results
-from benchmarks.run_context import run_context
+from benchmarks.records import RESULTS, run_context, write_results
 from phonebit.converter.cost import bytes_moved
 from phonebit.converter.importers.onnx.rules import QUANTIZERS, STANDARD
 from phonebit.converter.importers.sources import ImportOptions
 from phonebit.converter.importers.tflite.rules import RULES as TFLITE
 from phonebit.converter.importers.torch.translation import RULES as ATEN
 from phonebit.converter.reader import read_graph
-from phonebit.converter.report import ConversionReport
 from phonebit.errors import PhoneBitError
-from phonebit.verification import VerificationReport, verify
+from phonebit.verification import verify
 
 MODULE: Final = "benchmarks.conversion.table"
 TIMEOUT_S: Final = 1800
 PICTURES: Final = 4
-FILES: Final = {FILE: [*LARQ_ZOO, *PYTORCH], TASKS_FILE: [*TASKS]}
+FILES: Final = {FILE: [*networks.LARQ_ZOO, *networks.PYTORCH], TASKS_FILE: [*networks.TASKS]}
 """Networks of each file of results."""
 
 Row = dict[str, Any]
@@ -60,14 +51,14 @@ sign explains; ``unexplained``, images whose result differs without such a cause
 
 def row_of(name: str, converts: str, reason: str = "") -> Row:
     """What every row has."""
-    framework = framework_of(name)
+    framework = "Larq" if name in networks.LARQ_ZOO else "PyTorch"
     return {"network": name, "framework": framework, "converts": converts, "reason": reason,
             "pictures": 0}  # fmt: skip
 
 
 def measure(name: str) -> Row:
     """Converts and compares one network."""
-    subject = build(name, PICTURES)
+    subject = networks.build(name, PICTURES)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "network.pbit"
         begin = time.perf_counter()
@@ -76,29 +67,21 @@ def measure(name: str) -> Row:
         except PhoneBitError as error:
             return row_of(name, "no", str(error))
         row = row_of(name, "yes") | {"seconds": time.perf_counter() - begin}
-        row |= _costs(report, subject, file)
         options = ImportOptions(input_shape=subject.options.get("input_shape"))
         network = phonebit.Network.load(file, "cpu")
-        row |= _comparison(verify(subject.model, network, subject.inputs, options=options))
-    return row
-
-
-def _costs(report: ConversionReport, subject: Subject, file: Path) -> Row:
-    return {
-        "input_shape": subject.inputs.shape[1:],
-        "binary_share": report.binary_mac_share,
-        "missed": len(report.missed),
-        "float_bytes": report.size_before_bytes,
-        "file_bytes": report.size_after_bytes,
-        "kernels": len(report.layers),
-        "moved_bytes": bytes_moved(read_graph(file)),
-    }
-
-
-def _comparison(checked: VerificationReport) -> Row:
+        checked = verify(subject.model, network, subject.inputs, options=options)
+        row |= {
+            "input_shape": subject.inputs.shape[1:],
+            "binary_share": report.binary_mac_share,
+            "missed": len(report.missed),
+            "float_bytes": report.size_before_bytes,
+            "file_bytes": report.size_after_bytes,
+            "kernels": len(report.layers),
+            "moved_bytes": bytes_moved(read_graph(file)),
+        }
     end, layers = checked.end_to_end, checked.layers
     equal = sum(layer.verdict == "equal" for layer in layers)
-    return {
+    return row | {
         "pictures": end.samples,
         "same_argmax": end.same_argmax,
         "max_difference": end.max_abs_difference,

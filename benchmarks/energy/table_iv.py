@@ -2,8 +2,8 @@
 
 Binary networks run through PhoneBit, their float twins through PyTorch (cuDNN in f16 on a GPU)
 with the same meter; arrays go in and out on the host. Each row takes 15 to 20 seconds, in a process
-of its own (``--row``, with the fields of ``Row`` as a JSON object), so that no engine warms a GPU
-for another; needs the extra phonebit[energy], and PyTorch for the twins.
+of its own (``--row``, with what is measured as a JSON object), so that no engine warms a GPU for
+another; needs the extra phonebit[energy], and PyTorch for the twins.
 
     python -m benchmarks.energy.table_iv --device gpu --json benchmarks/results/energy.json
 """
@@ -24,8 +24,7 @@ import numpy as np
 import phonebit
 from benchmarks.command_line import RowError, parser_of, row_of_process
 from benchmarks.energy.document import notes, table
-from benchmarks.records import write_results
-from benchmarks.run_context import run_context
+from benchmarks.records import run_context, write_results
 from phonebit import energy
 from phonebit.energy.nvml import find_nvml, matching_gpu
 from phonebit.models.networks import NETWORKS as DEFINITIONS
@@ -35,27 +34,14 @@ from phonebit.network.random_inputs import random_inputs
 NETWORKS = ("alexnet", "yolov2_tiny", "vgg16", "birealnet18", "quicknet")
 ROW_TIMEOUT_S = 300.0
 
-Row = Namespace
-"""What is measured: ``device``, ``seconds``, ``network``, ``batch``, ``precision`` and ``engine``.
 
-"phonebit" runs the binary network, "torch" its float twin: on the first CUDA device, or on the CPU
-if ``device`` is one.
-"""
-
-
-def measure_row(row: Row) -> dict[str, Any]:
-    """The row's fields, and what was measured."""
-    run = _phonebit if row.engine == "phonebit" else _torch
-    return {**vars(row), **run(row)}
-
-
-def _phonebit(row: Row) -> dict[str, Any]:
+def _phonebit(row: Namespace) -> dict[str, Any]:
+    """The binary network."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"{row.network}.pbit"
         build(row.network, file)
         network = phonebit.Network.load(file, device=row.device, precision=row.precision)
     inputs = random_inputs(network.inputs, row.batch)
-
     return {
         "form": "binary",
         "served_by": network.device,
@@ -64,7 +50,8 @@ def _phonebit(row: Row) -> dict[str, Any]:
     }
 
 
-def _torch(row: Row) -> dict[str, Any]:
+def _torch(row: Namespace) -> dict[str, Any]:
+    """The float twin on the first CUDA device, or on the CPU if the row's device is one."""
     import torch
 
     from benchmarks.peers.formats.torch_format import FloatNetwork
@@ -82,11 +69,10 @@ def _torch(row: Row) -> dict[str, Any]:
         meter = energy.EnergyMeter(source, row.seconds, chosen=chosen)
         return meter.measure(engine.forward, row.batch)
 
-    name = "cpu" if on_cpu else torch.cuda.get_device_name(0)
     return {
         "form": "float",
         "precision": precision,
-        "served_by": name,
+        "served_by": "cpu" if on_cpu else torch.cuda.get_device_name(0),
         "version": torch.__version__,
         "energy": _document(measured),
     }
@@ -115,9 +101,9 @@ def _document(measured: Callable[[], energy.EnergyResult]) -> dict[str, Any]:
 
 def measured(row: dict[str, Any]) -> dict[str, Any]:
     """A row, measured in a process of its own; one that fails says why."""
+    module, text = "benchmarks.energy.table_iv", json.dumps(row)
     try:
-        text = json.dumps(row)
-        return row_of_process("benchmarks.energy.table_iv", "--row", text, timeout_s=ROW_TIMEOUT_S)
+        return row_of_process(module, "--row", text, timeout_s=ROW_TIMEOUT_S)
     except RowError as error:
         return {**row, "energy": {"measured": False, "reason": str(error)}}
 
@@ -133,7 +119,8 @@ def main() -> int:
     parser.add_argument("--row", type=json.loads, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.row:
-        print(json.dumps(measure_row(Row(**options.row))))
+        run = _phonebit if options.row["engine"] == "phonebit" else _torch
+        print(json.dumps({**options.row, **run(Namespace(**options.row))}))
         return 0
     document: dict[str, Any] = {"context": run_context(options.device), "command": sys.argv[1:]}
     document["rows"] = rows = []

@@ -18,9 +18,8 @@ from typing import Any, Final
 from benchmarks.command_line import parser_of
 from benchmarks.gpu_kernels.document import kernels_section
 from benchmarks.networks.per_layer import check_equal
-from benchmarks.records import RESULTS, TITLES, write_results
+from benchmarks.records import RESULTS, TITLES, run_context, write_results
 from benchmarks.rounds import TOTAL, Times, take_turns
-from benchmarks.run_context import run_context
 from phonebit import Network
 from phonebit.models.networks import build
 from phonebit.network.random_inputs import random_inputs

@@ -28,9 +28,8 @@ from benchmarks.networks.figure_layers import by_layer
 from benchmarks.networks.sizes import float_twin
 from benchmarks.networks.unfused import unfused_network
 from benchmarks.peers.harness.worker_process import WorkerError, WorkerProcess
-from benchmarks.records import RESULTS, write_results
+from benchmarks.records import RESULTS, run_context, write_results
 from benchmarks.rounds import Times, take_turns
-from benchmarks.run_context import run_context
 from phonebit import Network
 from phonebit.errors import VerificationError
 from phonebit.models.networks import NETWORKS, build

@@ -14,8 +14,7 @@ from typing import Any, Final
 from benchmarks.command_line import parser_of
 from benchmarks.networks.document import sizes_table
 from benchmarks.peers.formats.source_graphs import fold_batch_norm
-from benchmarks.records import RESULTS, write_results
-from benchmarks.run_context import run_context
+from benchmarks.records import RESULTS, run_context, write_results
 from phonebit.converter.convert import convert_graph
 from phonebit.models.networks import INPUT_RANGE, NETWORKS, converted
 

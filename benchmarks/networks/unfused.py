@@ -15,7 +15,7 @@ import numpy as np
 from phonebit.converter.convert import prepare_source
 from phonebit.converter.ir import Graph
 from phonebit.converter.ops import Elementwise, Sign
-from phonebit.converter.ops.epilogue import Epilogue, ScaleBias
+from phonebit.converter.ops.epilogue import Epilogue, EpilogueOp, ScaleBias
 from phonebit.converter.passes.base import (
     Pass,
     PassLog,
@@ -41,16 +41,7 @@ FUSING: Final = (FuseIntegerThresholds, FuseFloatThresholds, FuseEpilogues, Hois
 
 
 class LowerSigns(Pass):
-    """Gives every sign an op of its own.
-
-    Given::
-
-        b = sign(v)
-
-    Result::
-
-        b = elementwise(v): v >= 0
-    """
+    """Gives every sign an op of its own: b = sign(v) becomes b = elementwise(v): v >= 0."""
 
     def run(self, graph: Graph, log: PassLog) -> None:
         """Rewrites ``graph`` in place."""
@@ -66,13 +57,8 @@ class LowerSigns(Pass):
 class JoinScales(Pass):
     """Lets a batch normalization take over the scale of the weights or of the picture before it.
 
-    Given::
-
-        u = v * alpha + 0; n = u * s + t          # two ops
-
-    Result::
-
-        n = (v * alpha + 0) * s + t               # one op, which MergeScaleBias makes one step
+    Two ops, u = v * alpha + 0 and n = u * s + t, become one, n = (v * alpha + 0) * s + t, of which
+    MergeScaleBias makes one step.
     """
 
     rounds = True
@@ -80,19 +66,12 @@ class JoinScales(Pass):
     def run(self, graph: Graph, log: PassLog) -> None:
         """Rewrites ``graph`` in place."""
         for node in list(graph.nodes):
-            if not isinstance(node.op, Elementwise) or not _only_scales(node.op):
-                continue
-            assert node.value is not None
-            reader = only_consumer(graph, node.value)
-            if (
-                reader is not None
-                and isinstance(reader.op, Elementwise)
-                and _only_scales(reader.op)
-            ):
-                steps = [*node.op.epilogue.steps, *reader.op.epilogue.steps]
+            reader = only_consumer(graph, node.value) if node.value is not None else None
+            scales = [_scales(each.op) for each in (node, reader) if each is not None]
+            if reader is not None and all(scales):
                 joined = replace(
                     reader,
-                    op=Elementwise(Epilogue(steps)),
+                    op=Elementwise(Epilogue([step for steps in scales for step in steps])),
                     inputs=list(node.inputs),
                     sources=merged_sources(node, reader),
                 )
@@ -100,10 +79,12 @@ class JoinScales(Pass):
                 remove_node(graph, node)
 
 
-def _only_scales(op: Elementwise) -> bool:
+def _scales(op: object) -> list[EpilogueOp]:
+    """The steps of an element-wise op that only scales and shifts; none of another op."""
+    if not isinstance(op, Elementwise) or op.epilogue.threshold is not None:
+        return []
     steps = op.epilogue.steps
-    scales = all(isinstance(step, ScaleBias) for step in steps)
-    return bool(steps) and scales and op.epilogue.threshold is None
+    return list(steps) if all(isinstance(step, ScaleBias) for step in steps) else []
 
 
 def unfused_passes() -> tuple[Pass, ...]:

@@ -30,9 +30,8 @@ from benchmarks.peers.harness.catalogue import (
 )
 from benchmarks.peers.harness.files import Files
 from benchmarks.peers.harness.measure import Case, measure
-from benchmarks.records import RESULTS, write_results
+from benchmarks.records import RESULTS, run_context, write_results
 from benchmarks.rounds import CANARY_LIMIT
-from benchmarks.run_context import run_context
 from phonebit.devices.runtime import instruction_sets, serving_isa
 
 FILE: Final = RESULTS / "peers_cpu.json"

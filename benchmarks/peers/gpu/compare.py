@@ -39,8 +39,7 @@ from benchmarks.peers.harness.catalogue import (
 from benchmarks.peers.harness.files import Files
 from benchmarks.peers.harness.measure import reads_levels, start, take_worker_turns
 from benchmarks.peers.harness.worker_process import WorkerError, WorkerProcess
-from benchmarks.records import write_results
-from benchmarks.run_context import run_context
+from benchmarks.records import run_context, write_results
 
 NETWORKS: Final = {
     subject.name: replace(subject, zoo=None) for subject in SUBJECTS if subject.definition
