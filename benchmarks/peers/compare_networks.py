@@ -15,19 +15,11 @@ import argparse
 import itertools
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.command_line import parser_of
-from benchmarks.peers.harness.catalogue import (
-    OURS,
-    SUBJECTS,
-    Contender,
-    Subject,
-    contenders_for,
-    kinds_for,
-)
+from benchmarks.peers.harness.catalogue import OURS, SUBJECTS, contenders_for, kinds_for
 from benchmarks.peers.harness.files import Files
 from benchmarks.peers.harness.measure import Case, measure
 from benchmarks.records import RESULTS, run_context, write_results
@@ -35,12 +27,6 @@ from benchmarks.rounds import CANARY_LIMIT
 from phonebit.devices.runtime import instruction_sets, serving_isa
 
 FILE: Final = RESULTS / "peers_cpu.json"
-
-
-def chosen_contenders(subject: Subject, engines: Sequence[str]) -> list[Contender]:
-    """Those of the named engines, or all; PhoneBit always."""
-    every = contenders_for(subject)
-    return [each for each in every if not engines or each.engine in engines or each is OURS]
 
 
 def report(entry: dict[str, Any], title: str) -> None:
@@ -55,7 +41,7 @@ def report(entry: dict[str, Any], title: str) -> None:
     print(*lines, sep="\n", file=sys.stderr, flush=True)
 
 
-def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+def options_of() -> argparse.Namespace:
     """The command line."""
     parser = parser_of(__doc__)
     names = [entry.name for entry in SUBJECTS]
@@ -73,27 +59,25 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--tensorflow-python", default=sys.executable)
     parser.add_argument("--json", type=Path, default=FILE)
     parser.add_argument("--add", action="store_true", help="keep the file's other cases")
-    return parser.parse_args(arguments)
+    return parser.parse_args()
 
 
 def main() -> None:
     """Prepares, measures, writes."""
     options = options_of()
-    files = Files(
-        options.work.resolve(),
-        {
-            "phonebit": sys.executable,
-            "peers": options.peers_python,
-            "tensorflow": options.tensorflow_python,
-        },
-        options.float_weights,
-    )
+    pythons = {"phonebit": sys.executable, "peers": options.peers_python,
+               "tensorflow": options.tensorflow_python}  # fmt: skip
+    files = Files(options.work.resolve(), pythons, options.float_weights)
     settings = {"float_weights": options.float_weights, "canary_limit": CANARY_LIMIT}
     context = run_context() | {"isa": serving_isa(instruction_sets())}
     document: dict[str, Any] = {"context": context, "settings": settings}
-    document["cases"] = earlier_cases(options.json, document["context"]) if options.add else []
+    document["cases"] = earlier_cases(options.json, context) if options.add else []
     for subject in (entry for entry in SUBJECTS if entry.name in options.networks):
-        contenders = chosen_contenders(subject, options.engines)
+        contenders = [
+            each
+            for each in contenders_for(subject)
+            if not options.engines or each.engine in options.engines or each is OURS
+        ]
         missing = files.prepare(subject, kinds_for(subject, contenders))
         if options.prepare:
             continue
@@ -102,7 +86,9 @@ def main() -> None:
             running = [each for each in contenders if each.runs(batch)]
             entry = measure(case, running, files, missing, options.budget_s)
             report(entry, subject.title)
-            document["cases"] = [*without(document["cases"], entry), entry]
+            key = {name: entry[name] for name in ("network", "threads", "batch")}
+            others = [each for each in document["cases"] if not key.items() <= each.items()]
+            document["cases"] = [*others, entry]
             write_results(options.json, document)
 
 
@@ -114,12 +100,6 @@ def earlier_cases(path: Path, context: dict[str, Any]) -> list[dict[str, Any]]:
         raise SystemExit(f"--add: {path} is of another machine ({other}); choose another --json")
     cases: list[dict[str, Any]] = document["cases"]
     return cases
-
-
-def without(cases: list[dict[str, Any]], entry: dict[str, Any]) -> list[dict[str, Any]]:
-    """The cases of other networks, threads or batch sizes."""
-    key = ("network", "threads", "batch")
-    return [case for case in cases if [case[name] for name in key] != [entry[name] for name in key]]
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -29,13 +28,8 @@ from numpy.typing import NDArray
 
 from benchmarks.command_line import parser_of
 from benchmarks.peers.gpu.tuning import tune_all, tuned_folder, variables
-from benchmarks.peers.harness.catalogue import (
-    GPU_CONTENDERS,
-    SUBJECTS,
-    Contender,
-    Subject,
-    kinds_for,
-)
+from benchmarks.peers.harness import catalogue
+from benchmarks.peers.harness.catalogue import GPU_CONTENDERS, SUBJECTS, Contender, Subject
 from benchmarks.peers.harness.files import Files
 from benchmarks.peers.harness.measure import reads_levels, start, take_worker_turns
 from benchmarks.peers.harness.worker_process import WorkerError, WorkerProcess
@@ -54,15 +48,9 @@ Row = dict[str, Any]
 
 
 class NetworkComparison:
-    """All contenders on one network.
-
-    Args:
-        subject: the network.
-        files: of it.
-        options: of the command line.
+    """All contenders that take part on one network.
 
     Attributes:
-        contenders: that take part.
         missing: by kind of file, why it could not be written.
         rows: by contender, JSON-ready.
     """
@@ -71,17 +59,19 @@ class NetworkComparison:
         self.subject = subject
         self.files = files
         self.options = options
-        self.contenders = [each for each in GPU_CONTENDERS if each.engine not in options.skip]
-        if reads_levels(subject):  # no real values between binary layers
-            halves = [each for each in self.contenders if each.variant == "fast"]
-            self.contenders = [each for each in self.contenders if each not in halves]
+        has_reals = not reads_levels(subject)  # between binary layers
+        self.contenders = [
+            each
+            for each in GPU_CONTENDERS
+            if each.engine not in options.skip and (has_reals or each.variant != "fast")
+        ]
         self.missing: dict[str, str] = {}
         self.rows: dict[str, Row] = {}
         self.workers: dict[str, WorkerProcess] = {}
 
     def prepare(self) -> None:
         """Writes the network's files."""
-        kinds = kinds_for(self.subject, self.contenders, "binary_reference")
+        kinds = catalogue.kinds_for(self.subject, self.contenders, "binary_reference")
         self.missing = self.files.prepare(self.subject, kinds)
 
     def run(self, tuning: Row | None) -> list[Row]:
@@ -105,8 +95,8 @@ class NetworkComparison:
     def _start(self, contender: Contender, tuning: Row | None) -> None:
         key, reason = contender.engine, self.missing.get(contender.kind)
         form = "binary" if contender.is_binary else "float"
-        row: Row = {"key": key, "title": contender.title, "form": form, "batches": []}
-        self.rows[key] = row = {**row, "agreement": [], "precision": contender.precision}
+        self.rows[key] = row = {"key": key, "title": contender.title, "form": form, "batches": [],
+                                "agreement": [], "precision": contender.precision}  # fmt: skip
         environment = None
         if contender.is_tuned:
             row["tuning"] = tuning
@@ -117,24 +107,20 @@ class NetworkComparison:
         try:
             row["starts"] = []
             if contender.is_binary and not contender.is_tuned:
-                row["starts"].append(self._start_and_stop(contender))
+                worker = start(self.subject, contender, self.files)  # fills the cache folder
+                try:
+                    first = worker.ask("batch 1", CALL_TIMEOUT_S)
+                    row["starts"].append(_start_row(worker, first))
+                finally:
+                    worker.stop()
             worker = start(self.subject, contender, self.files, variables=environment)
         except WorkerError as error:
             self._fail(key, "start", error)
             return
         self.workers[key] = worker
         row |= {"version": worker.ready["version"], "notes": worker.ready["notes"]}
-        first = self._ask(key, "batch 1")
-        if first is not None:
-            row["starts"].append(_start_row(worker, first))
-
-    def _start_and_stop(self, contender: Contender) -> Row:
-        """A start of PhoneBit of which nothing is kept but what is in the cache folder."""
-        worker = start(self.subject, contender, self.files)
-        try:
-            return _start_row(worker, worker.ask("batch 1", CALL_TIMEOUT_S))
-        finally:
-            worker.stop()
+        if (found := self._ask(key, "batch 1")) is not None:
+            row["starts"].append(_start_row(worker, found))
 
     def _measure(self, batch: int, budget_s: float) -> None:
         first = {key: self._ask(key, f"batch {batch}") for key in list(self.workers)}
@@ -222,6 +208,8 @@ def _start_row(worker: WorkerProcess, first: Row) -> Row:
 
 def compare(options: argparse.Namespace) -> None:
     """The whole run; the results file is written after each network, so that none is lost."""
+    options.work = options.work.resolve()
+    options.work.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("PHONEBIT_CACHE_DIR", str(options.work / "cache"))
     tuner = {"level": options.level, "limit_s": options.tuning_s}
     document: Row = {"context": {**run_context("gpu"), "tune": tuner}, "networks": []}
@@ -243,7 +231,7 @@ def compare(options: argparse.Namespace) -> None:
             write_results(options.json, document)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> None:
     """Command line."""
     parser = parser_of(__doc__)
     parser.add_argument("--work", type=Path, required=True, help="folder of the networks' files")
@@ -255,12 +243,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tuning-s", type=float, default=60.0, help="for it, all networks at once")
     parser.add_argument("--tensorflow-python", default=sys.executable, help="writes LiteRT's files")
     parser.add_argument("--skip", nargs="+", default=(), metavar="ENGINE")
-    options = parser.parse_args(arguments)
-    options.work = options.work.resolve()
-    options.work.mkdir(parents=True, exist_ok=True)
-    compare(options)
-    return 0
+    compare(parser.parse_args())
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -135,18 +135,15 @@ def render(document: Row) -> str:
 
 def latency_table(networks: list[Row], batch: int) -> str:
     """Engines by network: median host to host, device time, ratio to PhoneBit."""
-    return _by_engine(networks, lambda _, entry: latency_cell(entry, batch))
 
+    def cell(_: Row, entry: Row) -> str:
+        row = at_batch(entry, batch)
+        if row is None:
+            return "failed"
+        is_peer = entry["key"] != REFERENCE and "ratio" in row
+        return time_cell(row) + (f" **{row['ratio']:.2g}x**" if is_peer else "")
 
-def latency_cell(entry: Row, batch: int) -> str:
-    """``4.80 (4.10) **14x**``; why there is none, otherwise."""
-    row = at_batch(entry, batch)
-    if row is None:
-        return "failed"
-    text = time_cell(row)
-    if entry["key"] != REFERENCE and "ratio" in row:
-        text += f" **{row['ratio']:.2g}x**"
-    return text
+    return _by_engine(networks, cell)
 
 
 def time_cell(row: Row) -> str:
@@ -172,25 +169,21 @@ def start_table(networks: list[Row]) -> str:
     for name, entry in _entries(networks):
         if not entry.get("starts"):
             continue
-        first, last = entry["starts"][0], entry["starts"][-1]
+        starts = [entry["starts"][0], entry["starts"][-1]]
         is_ours = len(entry["starts"]) > 1
-        built = [start["programs_built"] for start in (first, last) if is_ours]
+        first_s, last_s = ((start["start_ms"] + start["first_ms"]) / 1e3 for start in starts)
         memory = [row["memory_mib"] for row in entry["batches"] if row["memory_mib"] is not None]
         rows.append(
             (
                 TITLES[name],
                 entry["title"],
-                _start_seconds(last),
-                _start_seconds(first) if is_ours else "",
-                ", then ".join(f"{count:.0f}" for count in built),
+                f"{last_s:.2f}",
+                f"{first_s:.2f}" if is_ours else "",
+                ", then ".join(f"{start['programs_built']:.0f}" for start in starts if is_ours),
                 f"{max(memory):.0f}" if memory else "not told",
             )
         )
     return markdown_table(head, rows, texts=2) if rows else ""
-
-
-def _start_seconds(start: Row) -> str:
-    return f"{(start['start_ms'] + start['first_ms']) / 1e3:.2f}"
 
 
 def remarks(networks: list[Row]) -> list[str]:
@@ -201,11 +194,9 @@ def remarks(networks: list[Row]) -> list[str]:
         *_rounds(networks),
         *_agreements(networks),
     ]
-    notes: dict[str, list[str]] = {}
+    notes: dict[str, dict[str, None]] = {}
     for _, entry in _entries(networks):
-        for note in entry.get("notes", []):
-            if note not in notes.setdefault(entry["title"], []):
-                notes[entry["title"]].append(note)
+        notes.setdefault(entry["title"], {}).update(dict.fromkeys(entry.get("notes", [])))
     lines += [f"{title}: {note}." for title, texts in notes.items() for note in texts]
     for name, entry in _entries(networks):
         if "failure" in entry:
@@ -232,20 +223,17 @@ def _agreements(networks: list[Row]) -> list[str]:
     found: dict[str, list[tuple[str, Row]]] = {}
     for name, entry in _entries(networks):
         for row in entry["agreement"]:
-            found.setdefault(entry["title"], []).append((name, row))
+            found.setdefault(entry["title"], []).append((TITLES[name], row))
     lines = []
     for title, rows in found.items():
-        broken = [TITLES[name] for name, row in rows if not row["finite"]]
-        differences = [row["difference"] for _, row in rows if row["finite"]]
         if all(row["equal"] for _, row in rows):
             lines.append(f"{title}: results equal to the CPU backend's to the last bit.")
             continue
-        if differences:
-            text = f"results within {max(differences):.1e} of the largest reference value"
-            lines.append(f"{title}: {text}.")
-        if broken:
-            names = ", ".join(dict.fromkeys(broken))
-            lines.append(f"{title}: results that are no numbers on {names}.")
+        if differences := [row["difference"] for _, row in rows if row["finite"]]:
+            largest = f"{max(differences):.1e} of the largest reference value"
+            lines.append(f"{title}: results within {largest}.")
+        if broken := dict.fromkeys(name for name, row in rows if not row["finite"]):
+            lines.append(f"{title}: results that are no numbers on {', '.join(broken)}.")
     return lines
 
 
@@ -272,12 +260,10 @@ def _row_of(network: Row, key: str) -> Row:
 def _by_engine(networks: list[Row], cell: Any) -> str:
     complete_first = sorted(networks, key=lambda network: -len(network["rows"]))
     titles = dict.fromkeys(entry["title"] for _, entry in _entries(complete_first))
+    of_titles = [{entry["title"]: entry for entry in each["rows"]} for each in networks]
     rows = []
     for title in titles:
-        cells = []
-        for network in networks:
-            entry = next((row for row in network["rows"] if row["title"] == title), None)
-            cells.append("" if entry is None else cell(network, entry))
-        rows.append((title, *cells))
+        columns = zip(networks, of_titles, strict=True)
+        rows.append((title, *(cell(of, own[title]) if title in own else "" for of, own in columns)))
     head = ("engine", *(TITLES[network["name"]] for network in networks))
     return markdown_table(head, rows)
