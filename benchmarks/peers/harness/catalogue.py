@@ -1,9 +1,11 @@
-"""Which networks are measured, with which engines, from which files."""
+"""Which networks are measured, with which engines, from which files: ``catalogue.json``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Literal
 
 Environment = Literal["phonebit", "peers", "tensorflow"]
@@ -33,16 +35,6 @@ class Subject:
     size: int
 
 
-SUBJECTS: Final = (
-    Subject("alexnet", "AlexNet", "alexnet", None, 227),
-    Subject("yolov2_tiny", "YOLOv2-Tiny", "yolov2_tiny", None, 416),
-    Subject("vgg16", "VGG16", "vgg16", None, 224),
-    Subject("birealnet18", "Bi-Real-18", "birealnet18", "birealnet", 224),
-    Subject("quicknet", "QuickNet", "quicknet", "quicknet", 224),
-    Subject("binary_alexnet", "BinaryAlexNet", None, "binary_alexnet", 224),
-)
-
-
 @dataclass(frozen=True)
 class FileKind:
     """One file of a network, written by ``formats/export.py KIND`` in an environment.
@@ -58,32 +50,8 @@ class FileKind:
     name: str
     file: str
     environment: Environment
-    needs: tuple[str, ...] = ()
+    needs: Sequence[str] = ()
     companion: str | None = None
-
-
-KINDS: Final = {
-    kind.name: kind
-    for kind in (
-        FileKind("zoo", "zoo.h5", "tensorflow"),
-        FileKind("pictures", "picture_f32.npy", "phonebit", companion="picture_u8.npy"),
-        FileKind("pbit", "network.pbit", "phonebit"),
-        FileKind("pbit_f16", "network_f16.pbit", "phonebit"),
-        FileKind("pbit_int8", "network_int8.pbit", "phonebit"),
-        FileKind("binary_reference", "binary_reference.npy", "phonebit", ("pictures", "pbit")),
-        FileKind("larq", "larq.tflite", "tensorflow"),
-        FileKind("openvino_binary", "binary.xml", "peers", companion="binary.bin"),
-        FileKind("onnx", "float.onnx", "phonebit"),
-        FileKind("onnx_int8", "int8.onnx", "peers", ("onnx",)),
-        FileKind("openvino_int8", "int8.xml", "peers", ("onnx",), "int8.bin"),
-        FileKind("tflite", "float.tflite", "tensorflow"),
-        FileKind("tflite_int8", "int8.tflite", "tensorflow"),
-        FileKind("torchscript", "float.pt", "phonebit"),
-        FileKind("torch_module", "float_module.pt", "phonebit"),
-        FileKind("ncnn", "float.ncnn.param", "phonebit", ("torchscript",), "float.ncnn.bin"),
-        FileKind("reference", "float_reference.npy", "phonebit", ("pictures",)),
-    )
-}
 
 
 STREAMS: Final = "streams"
@@ -131,58 +99,12 @@ class Contender:
         return batch > 1 or self.variant != STREAMS
 
 
-CONTENDERS: Final = (
-    Contender("phonebit", "PhoneBit", "phonebit", "binary", "phonebit", "pbit"),
-    Contender("phonebit", "PhoneBit", "phonebit", "binary, int8", "phonebit", "pbit_int8", "fast"),
-    Contender("larq", "Larq Compute Engine", "larq", "binary", "tensorflow", "larq"),
-    Contender(
-        "larq_indirect",
-        "Larq Compute Engine, indirect BGEMM",
-        "larq",
-        "binary",
-        "tensorflow",
-        "larq",
-        "indirect",
-    ),
-    Contender("openvino", "OpenVINO", "openvino", "binary", "peers", "openvino_binary"),
-    Contender(
-        *("openvino_streams", "OpenVINO, throughput mode", "openvino", "binary"),
-        *("peers", "openvino_binary", STREAMS),
-    ),
-    Contender("onnxruntime", "ONNX Runtime", "onnxruntime", "f32", "peers", "onnx"),
-    Contender("openvino", "OpenVINO", "openvino", "f32", "peers", "onnx"),
-    Contender("litert", "LiteRT, XNNPACK", "litert", "f32", "peers", "tflite"),
-    Contender("pytorch", "PyTorch", "torch", "f32", "phonebit", "torchscript"),
-    Contender("openvino", "OpenVINO", "openvino", "bf16", "peers", "onnx"),
-    Contender("onnxruntime", "ONNX Runtime", "onnxruntime", "int8", "peers", "onnx_int8"),
-    Contender("openvino", "OpenVINO", "openvino", "int8", "peers", "openvino_int8"),
-    Contender(
-        *("openvino_streams", "OpenVINO, throughput mode", "openvino", "int8"),
-        *("peers", "openvino_int8", STREAMS),
-    ),
-    Contender("litert", "LiteRT, XNNPACK", "litert", "int8", "peers", "tflite_int8"),
-)
+CATALOGUE: Final = json.loads(Path(__file__).with_suffix(".json").read_text())
+SUBJECTS: Final = tuple(Subject(**record) for record in CATALOGUE["subjects"])
+KINDS: Final = {record["name"]: FileKind(**record) for record in CATALOGUE["kinds"]}
+CONTENDERS: Final = tuple(Contender(**record) for record in CATALOGUE["contenders"])
+GPU_CONTENDERS: Final = tuple(Contender(**record) for record in CATALOGUE["gpu_contenders"])
 OURS: Final = CONTENDERS[0]
-
-GPU_CONTENDERS: Final = (
-    Contender("phonebit", "PhoneBit", "phonebit", "exact", "phonebit", "pbit", "exact", "gpu"),
-    Contender(
-        *("phonebit_tuned", "PhoneBit, tuned", "phonebit", "exact"),
-        *("phonebit", "pbit", "exact", "gpu", True),
-    ),
-    Contender(
-        *("phonebit_f16", "PhoneBit, float tensors and weights f16", "phonebit", "f16"),
-        *("phonebit", "pbit_f16", "fast", "gpu"),
-    ),
-    Contender("ncnn", "ncnn, Vulkan f16", "ncnn", "f16", "phonebit", "ncnn", device="gpu"),
-    Contender(
-        *("litert", "LiteRT, WebGPU f16", "litert_gpu", "f16", "phonebit", "tflite"), device="gpu"
-    ),
-    Contender(
-        *("torch", "PyTorch, cuDNN f16", "torch_gpu", "f16", "phonebit", "torch_module"),
-        device="cuda:0",
-    ),
-)
 
 
 def subject(name: str) -> Subject:
