@@ -41,9 +41,9 @@ class Bench:
 
     Attributes:
         testbed: the division of the machine.
-        gpu: device name of the GPU, such as "gpu:0".
+        gpu: device name, such as "gpu:0".
         folder: where networks, samples and profiles are kept from one experiment to the next.
-        budget: seconds that the experiment may take.
+        budget: of the experiment.
         smoke: whether only to show that everything works.
     """
 
@@ -141,12 +141,7 @@ def store(
 def main(
     experiments: Mapping[str, Experiment], description: str | None, budget_s: float = 300
 ) -> int:
-    """Command line of a script of experiments, which share its budget.
-
-    Args:
-        experiments: by key of the result.
-        description: the module's.
-        budget_s: seconds, unless the user says otherwise.
+    """Command line of a module with experiments, by key of the result, which share its budget.
 
     Returns:
         Exit code: 1 if one failed; the reason is in the results file, too.

@@ -88,14 +88,7 @@ def stored_layer(layer: LayerShape, folder: Path) -> tuple[Path, int]:
 
 
 class MeasuredLayer:
-    """A layer that is loaded on both processors.
-
-    Args:
-        bench: the testbed.
-        layer: the layer.
-        threads: of the CPU; 0: one on each of its cores.
-        options: of ``Network.load``: sharing, synchronization.
-    """
+    """A layer that is loaded on both processors; options are those of ``measuring_engine``."""
 
     def __init__(self, bench: Bench, layer: LayerShape, threads: int = 0, **options: Any) -> None:
         path, self._place = stored_layer(layer, bench.networks)

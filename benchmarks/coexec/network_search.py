@@ -57,11 +57,7 @@ def search(
 ) -> tuple[list[Stage], int]:
     """The quickest stages that were found, and how many shapes were searched before time was over.
 
-    Args:
-        layers: Of the network.
-        shapes: Of the layers.
-        pass_us: Measures.
-        has_time: Whether another shape may be begun.
+    ``has_time`` says whether another shape may be begun.
     """
     singles = [[on_one(layer, side) for layer in layers] for side in Processor]
     times = pass_us(singles)

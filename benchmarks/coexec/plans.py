@@ -58,12 +58,7 @@ VARIANTS: Final = {
 
 
 class Planner:
-    """Plans by a device profile.
-
-    Args:
-        path: the profile.
-        threads: of the CPU.
-    """
+    """Plans by a device profile, for so many threads of the CPU."""
 
     def __init__(self, path: Path, threads: int) -> None:
         self._profile = read_profile(path)

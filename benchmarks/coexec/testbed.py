@@ -41,13 +41,7 @@ class TestbedError(RuntimeError):
 
 @dataclass(frozen=True)
 class Testbed:
-    """How the machine is divided.
-
-    Attributes:
-        gpu_cores: of PoCL.
-        cpu_cores: of the CPU backend, which uses one thread on each.
-        isa: the CPU backend's instruction set.
-    """
+    """How the machine is divided: cores of PoCL, cores and instruction set of the CPU backend."""
 
     gpu_cores: int
     cpu_cores: int
@@ -71,10 +65,7 @@ class Testbed:
         return cls(int(found[1]), int(found[2]), found[3])
 
     def divide(self, allowed: Sequence[int]) -> tuple[list[int], list[int]]:
-        """Which cores the GPU gets, and which the CPU.
-
-        Args:
-            allowed: cores that this process may use.
+        """Which of the cores that this process may use the GPU gets, and which the CPU.
 
         Raises:
             TestbedError: They do not suffice.
@@ -97,7 +88,7 @@ class Testbed:
 
     def cores(self) -> tuple[list[int], list[int]]:
         """The GPU's cores and the CPU's, from inside the testbed."""
-        return list(range(self.gpu_cores)), all_cores()
+        return list(range(self.gpu_cores)), sorted(os.sched_getaffinity(0))
 
     def environment(self, base: Mapping[str, str]) -> dict[str, str]:
         """Environment variables of a process in the testbed."""
@@ -121,15 +112,10 @@ class Testbed:
             return
         if there is not None:
             raise TestbedError(f"this process is in testbed {there}, not in {self.name}")
-        _, cores = self.divide(all_cores())
+        _, cores = self.divide(sorted(os.sched_getaffinity(0)))
         os.sched_setaffinity(0, cores)
         command = [sys.executable, *sys.orig_argv[1:]]
         os.execve(sys.executable, command, self.environment(os.environ))
-
-
-def all_cores() -> list[int]:
-    """The cores that this process may use."""
-    return sorted(os.sched_getaffinity(0))
 
 
 def _siblings(core: int) -> set[int]:

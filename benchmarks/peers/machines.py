@@ -107,37 +107,25 @@ def _cell(row: Row | None) -> str:
 
 @dataclass(frozen=True)
 class Goal:
-    """What PhoneBit is to reach.
-
-    Attributes:
-        title: of its column.
-        least: by name of the network, how many times as fast.
-        reached: the same as measured; None: not measured.
-    """
+    """What PhoneBit is to reach by network, how many times a time, and what is measured of it."""
 
     title: str
     least: dict[str, float]
     reached: Callable[[Cases], float | None]
 
 
-def _over(peer: Chosen, ours: Chosen = OURS) -> Callable[[Cases], float | None]:
-    """At batch 1 on one thread."""
-    return lambda cases: _ratio(cases.get((1, 1)), peer, ours)
-
-
-def _over_in_batches(peer: Chosen) -> Callable[[Cases], float | None]:
-    """In the largest batch, on most threads."""
+def _over(
+    peer: Chosen, ours: Chosen = OURS, in_batches: bool = False
+) -> Callable[[Cases], float | None]:
+    """At batch 1 on one thread, or in the largest batch on most threads."""
 
     def reached(cases: Cases) -> float | None:
-        batches = [key for key in cases if key[0] > 1]
-        return _ratio(cases[max(batches)], peer, OURS) if batches else None
+        key = max((key for key in cases if key[0] > 1), default=None) if in_batches else (1, 1)
+        rows = cases[key]["rows"] if key in cases else []
+        theirs, own = fastest(rows, peer), fastest(rows, ours)
+        return theirs["ratio"] / own["ratio"] if theirs and own else None
 
     return reached
-
-
-def _ratio(case: Case | None, peer: Chosen, ours: Chosen) -> float | None:
-    rows = [fastest(case["rows"], chosen) if case else None for chosen in (peer, ours)]
-    return rows[0]["ratio"] / rows[1]["ratio"] if rows[0] and rows[1] else None
 
 
 def _two_threads(cases: Cases) -> float | None:
@@ -164,12 +152,12 @@ GOALS: Final = (
     Goal(
         "batches, over OpenVINO binary, throughput mode",
         {"Bi-Real-18": 2, "QuickNet": 2},
-        _over_in_batches(STREAMS),
+        _over(STREAMS, in_batches=True),
     ),
     Goal(
         "batches, over OpenVINO int8, throughput mode",
         {"AlexNet": 4, "VGG16": 4},
-        _over_in_batches(STREAMS_INT8),
+        _over(STREAMS_INT8, in_batches=True),
     ),
 )
 
@@ -178,21 +166,20 @@ def goals(document: Document) -> str:
     """How many are met, and what every network reached of what was asked."""
     measured = by_network(document)
     cells: dict[tuple[str, str], str] = {}
-    met = missed = 0
     for goal in GOALS:
         for name, least in goal.least.items():
             reached = goal.reached(measured.get(name, {}))
             if reached is None:
                 cells[name, goal.title] = f"- of {least:g}x"
                 continue
-            is_met = reached >= least
-            met, missed = met + is_met, missed + (not is_met)
-            mark = "**" if is_met else ""
+            mark = "**" if reached >= least else ""
             cells[name, goal.title] = f"{mark}{reached:.2f}x of {least:g}x{mark}"
     rows = [
         (each.title, *(cells.get((each.title, goal.title), "") for goal in GOALS))
         for each in SUBJECTS
     ]
+    met = sum(text.startswith("**") for text in cells.values())
+    missed = sum(text[0].isdigit() for text in cells.values())
     text = (
         f"Goals: {met} of {len(cells)} met (bold), {missed} not, {len(cells) - met - missed} not "
         "measured. Batch 1 on one thread, unless a column says otherwise."

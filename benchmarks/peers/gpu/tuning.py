@@ -41,10 +41,10 @@ def tune_all(models: Mapping[str, Path], work: Path, level: str, seconds: float)
         errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115, lives as long
         command = phonebit_command("tune", str(model), "--json", "--level", level)
         environment = variables(tuned_folder(work, name))
-        tuners[name] = (
-            subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, env=environment),
-            errors,
+        process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=errors, env=environment
         )
+        tuners[name] = process, errors
     begin = time.monotonic()
     rows: dict[str, Row] = {}
     for name, (tuner, errors) in tuners.items():

@@ -54,19 +54,14 @@ class FileKind:
     companion: str | None = None
 
 
-STREAMS: Final = "streams"
-"""Variant of OpenVINO's worker."""
-
-
 @dataclass(frozen=True)
 class Contender:
     """An engine in one precision.
 
     Attributes:
-        engine: name in the results; its worker is ``workers/<worker>_worker.py``.
+        engine: name in the results.
         title: for people.
-        worker: see there.
-        precision: of the network.
+        worker: ``workers/<worker>_worker.py``.
         environment: whose Python runs the worker.
         kind: of the file that it loads.
         variant: for the worker, where an engine has several.
@@ -96,7 +91,7 @@ class Contender:
 
     def runs(self, batch: int) -> bool:
         """Whether it suits batches of this size: streams compute pictures side by side."""
-        return batch > 1 or self.variant != STREAMS
+        return batch > 1 or self.variant != "streams"
 
 
 CATALOGUE: Final = json.loads(Path(__file__).with_suffix(".json").read_text())

@@ -43,13 +43,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """What is measured at a time.
-
-    Attributes:
-        subject: the network.
-        threads: of every engine, pinned to so many cores.
-        batch: pictures in a forward pass.
-    """
+    """What is measured at a time: a network by threads of every engine, pinned to as many cores."""
 
     subject: Subject
     threads: int
@@ -59,9 +53,7 @@ class Case:
         """The first ones that this process may use."""
         allowed = sorted(os.sched_getaffinity(0))
         if len(allowed) < self.threads:
-            raise SystemExit(
-                f"--threads {self.threads}: only {len(allowed)} cores may be used here"
-            )
+            raise SystemExit(f"--threads {self.threads}: {len(allowed)} cores may be used here")
         return allowed[: self.threads]
 
 
@@ -72,11 +64,11 @@ def measure(
     missing: Mapping[str, str],
     budget_s: float,
 ) -> dict[str, Any]:
-    """Runs the contenders in turn.
+    """Runs the contenders in turn, PhoneBit first.
 
     Args:
         case: what to measure.
-        contenders: PhoneBit first.
+        contenders: who takes part.
         files: their files.
         missing: by kind of file, why it is not there.
         budget_s: time for all rounds, of which there are some at least.
@@ -85,7 +77,10 @@ def measure(
         The case's entry of the results: rounds, canary, and a row for each contender, with its
         numbers or the reason why there are none.
     """
-    rows: dict[str, Row] = {each.key: _row(each) for each in contenders}
+    facts = ("engine", "title", "precision")
+    rows: dict[str, Row] = {
+        each.key: {name: getattr(each, name) for name in facts} for each in contenders
+    }
     workers: dict[str, WorkerProcess] = {}
     everywhere = os.sched_getaffinity(0)
     cores = case.cores()
@@ -131,10 +126,6 @@ def measure(
         "only_quiet_rounds_count": rounds.is_steady,
         "rows": list(rows.values()),
     }
-
-
-def _row(contender: Contender) -> Row:
-    return {"engine": contender.engine, "title": contender.title, "precision": contender.precision}
 
 
 def start(
@@ -186,16 +177,16 @@ def reads_levels(subject: Subject) -> bool:
 
 def take_worker_turns(workers: Mapping[str, WorkerProcess], budget_s: float) -> Rounds:
     """Rounds of all workers; one that fails leaves."""
-    turns = {key: partial(_turn, worker) for key, worker in workers.items()}
+
+    def turn(worker: WorkerProcess) -> Times:
+        """The median of a turn's passes."""
+        time.sleep(PAUSE_S)
+        return {TOTAL: median(worker.ask(f"run {WARM_S} {TIMED_S}", RUN_TIMEOUT_S)["ms"])}
+
+    turns = {key: partial(turn, worker) for key, worker in workers.items()}
     return take_turns(
         turns, LEAST_ROUNDS, most=MOST_ROUNDS, budget_s=budget_s, expected=(WorkerError,)
     )
-
-
-def _turn(worker: WorkerProcess) -> Times:
-    """The median of a turn's passes."""
-    time.sleep(PAUSE_S)
-    return {TOTAL: median(worker.ask(f"run {WARM_S} {TIMED_S}", RUN_TIMEOUT_S)["ms"])}
 
 
 def _agreement(
@@ -218,8 +209,7 @@ def compare_results(
     """The first picture's results: largest difference, place of the maximum, and the judgement."""
     mine, other = result[0].reshape(-1), reference[0].reshape(-1)
     if mine.shape != other.shape:
-        shapes = f"result has {mine.size} numbers, expected {other.size}"
-        raise WorkerError(shapes)
+        raise WorkerError(f"result has {mine.size} numbers, expected {other.size}")
     relative = float(np.abs(mine - other).max() / np.abs(other).max())
     return {
         "relative_difference": relative,
