@@ -33,7 +33,12 @@ def section() -> str:
         "minutes": classified["training"]["seconds"] / 60,
         "accuracies": classification_table(classified["networks"]),
         "classification_commands": _commands(classified),
-        "adabin": adabin["sets"],
+        "images": classified["networks"][0]["pictures"],
+        "adabin": "; ".join(
+            f"{row['pictures']:,} {name}: {row['right_exact']:,} correct, with 8-bit layers "
+            f"{row['right_in_8_bits']:,} ({row['same_class']:,} with the same class)"
+            for name, row in adabin["sets"].items()
+        ),
         "adabin_source": provenance(adabin["context"], command),
         "detected": detected,
         "precisions": detection_table(detected),

@@ -64,8 +64,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, default=RESULTS / "accuracy_adabin.json")
     options = parser.parse_args()
     levels, labels = images(options.pictures)
-    sets = {"test images of CIFAR-10": levels, "shifted and mirrored": variants(levels)}
-    found: dict[str, dict[str, NDArray[np.int64]]] = {}
+    networks = []
     with tempfile.TemporaryDirectory() as folder:
         for weights, precision in PRECISIONS.items():
             file = Path(folder) / f"{weights}.pbit"
@@ -77,11 +76,11 @@ def main() -> None:
                 strict=True,
                 float_weights=weights,
             )
-            network = phonebit.Network.load(file, "cpu", precision=precision)
-            found[weights] = {name: classified(network, given) for name, given in sets.items()}
+            networks.append(phonebit.Network.load(file, "cpu", precision=precision))
     document: dict[str, Any] = {"context": run_context(), "sets": {}}
+    sets = {"test images of CIFAR-10": levels, "shifted and mirrored": variants(levels)}
     for name, given in sets.items():
-        exact, in_8_bits = (found[weights][name] for weights in PRECISIONS)
+        exact, in_8_bits = (classified(network, given) for network in networks)
         right = np.tile(labels, len(given) // len(labels))
         document["sets"][name] = {
             "pictures": len(given),

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
-from typing import Any
+from typing import Any, Final
+
+EXCEPTION: Final = re.compile(r"[\w.]*(Error|Exception|Failure)\b")
+REASON_LENGTH: Final = 300
 
 
 def parser_of(description: str | None) -> argparse.ArgumentParser:
@@ -20,6 +24,13 @@ def phonebit_command(*arguments: str) -> list[str]:
     """A command of PhoneBit's, as the package that this process has would run it."""
     entry = "from phonebit.cli.main import main; main()"
     return [sys.executable, "-P", "-c", entry, *arguments]
+
+
+def last_error(text: str) -> str:
+    """The last exception that a Python process reported, else its last line; on one line."""
+    lines = text.strip().splitlines() or [""]
+    starts = [index for index, line in enumerate(lines) if EXCEPTION.match(line)]
+    return " ".join(" ".join(lines[starts[-1] if starts else -1 :]).split())[:REASON_LENGTH]
 
 
 class RowError(Exception):
@@ -42,7 +53,6 @@ def row_of_process(module: str, *arguments: str, timeout_s: float) -> dict[str, 
     except subprocess.TimeoutExpired:
         raise RowError(f"took more than {timeout_s:g} s") from None
     if done.returncode:
-        lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
-        raise RowError(lines[-1])
+        raise RowError(last_error(done.stderr) or f"exit status {done.returncode}")
     row: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return row

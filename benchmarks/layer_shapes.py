@@ -27,18 +27,10 @@ def layer_shape(
     dtype: str = "bit",
     **facts: Any,
 ) -> LayerShape:
-    """A layer with a square window.
+    """A layer with a square window; ``facts`` are other fields of ``LayerShape``.
 
-    Args:
-        op: its kind.
-        size: height and width of the input, one number where they are the same.
-        in_c: channels of the input.
-        out_c: channels of the output.
-        kernel: height and width of the window.
-        stride: in both directions.
-        pad: rows and columns of padding on each side; None: as TensorFlow's "same".
-        dtype: what it reads.
-        facts: other fields of ``LayerShape``.
+    The size is one number where height and width are the same. Padding is on each side; None: as
+    TensorFlow's "same".
     """
     height, width = (size, size) if isinstance(size, int) else size
 

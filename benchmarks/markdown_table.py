@@ -19,15 +19,12 @@ def records_table(records: Iterable[Any], columns: Columns, texts: int = 1) -> s
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) -> str:
-    """A table, without a line break at its end.
+    """A table, without a line break at its end; a ``|`` in a cell is escaped.
 
     Args:
         head: names of the columns.
-        rows: as many cells each; a ``|`` in one is escaped.
+        rows: as many cells each.
         texts: columns of words, the first ones, which stand left; numbers stand right.
-
-    Raises:
-        ValueError: a row has more or fewer cells than the head.
     """
     lines = [_line(head), _line(["---"] * texts + ["---:"] * (len(head) - texts))]
     for number, cells in enumerate(rows, start=1):

@@ -20,14 +20,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks import accuracy
-from benchmarks.command_line import parser_of
+from benchmarks.command_line import last_error, parser_of
 from benchmarks.energy import document as energy
 from benchmarks.gpu_kernels import document as gpu_kernels
 from benchmarks.markdown_table import markdown_table
 from benchmarks.networks import document as networks
 from benchmarks.peers import document as peers
 from benchmarks.peers.gpu import document as gpu_peers
-from benchmarks.peers.harness.files import last_error
 from benchmarks.records import ROOT, TITLES, provenance, read_results, run_context
 from phonebit.devices.opencl import opencl_devices, opencl_error
 

@@ -29,8 +29,7 @@ class Rounds:
 
     Attributes:
         times: by contestant, one dictionary a round; a contestant that failed has none.
-        canary_ms: one time a round, the longer one before and after it, of a loop that has nothing
-            to do with the contestants.
+        canary_ms: one time a round, the longer one before and after it, of the loop.
         failures: by contestant, what its turn raised.
     """
 

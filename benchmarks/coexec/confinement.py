@@ -122,12 +122,10 @@ def measure(bench: Bench) -> dict[str, Any]:
     gpu, cpu = bench.testbed.cores()
     threads = check_threads(task_cores(), gpu, cpu)
     slowed = interference(bench)
-    print(
-        f"GPU: PoCL on cores {gpu}, {speeds['gpu_gmacs']:.0f} GMAC/s on {name_of(REFERENCE)}, "
-        f"{slowed['gpu']:.2f} times as long beside the CPU\n"
-        f"CPU: {bench.testbed.isa} on cores {cpu}, {speeds['cpu_gmacs']:.0f} GMAC/s, "
-        f"{slowed['cpu']:.2f} times as long beside the GPU"
-    )
+    for side, cores in (("gpu", gpu), ("cpu", cpu)):
+        speed = f"{speeds[f'{side}_gmacs']:.0f} GMAC/s on {name_of(REFERENCE)}"
+        beside = f"{slowed[side]:.2f} times as long beside the other side"
+        print(f"{side.upper()}: cores {cores}, {speed}, {beside}")
     return {
         "gpu_cores": gpu,
         "cpu_cores": cpu,

@@ -34,14 +34,13 @@ def inception_v3(form: Form = "binary") -> Graph:
     """
     net = NetworkBuilder("inception_v3", form)
     x = net.conv("conv1", net.picture(299, 299), 32, 3, stride=2, real=True)
-    x = _branch(net, "conv2", x, (32, 3))
-    x = net.max_pool("pool1", _same(net, "conv3", x, (64, 3)), 3, 2)
-    x = _branch(net, "conv4", x, (80, 1), (192, 3))
+    x = _units(net, "conv2", x, (32, 3), pad=0)
+    x = net.max_pool("pool1", _units(net, "conv3", x, (64, 3)), 3, 2)
+    x = _units(net, "conv4", x, (80, 1), (192, 3), pad=0)
     x = net.max_pool("pool2", x, 3, 2)
+    branches = ((64, 1),), ((48, 1), (64, 5)), ((64, 1), (96, 3), (96, 3))
     for number, pooled in enumerate((32, 64, 64)):
-        name = f"a{number}"
-        branches = ((64, 1),), ((48, 1), (64, 5)), ((64, 1), (96, 3), (96, 3))
-        x = _block(net, name, x, branches, pooled)
+        x = _block(net, f"a{number}", x, branches, pooled)
     x = _reduction(net, "b", x, ((384, 3),), ((64, 1), (96, 3), (96, 3)))
     for number, width in enumerate((128, 160, 160, 192)):
         seven = (width, 1), (width, ROW), (192, COLUMN)
@@ -63,9 +62,9 @@ def _block(
     pooled: int,
 ) -> str:
     """Branches that keep the map's size, one of them behind a pool."""
-    ends = [_same(net, f"{name}_{number}", x, *units) for number, units in enumerate(branches)]
+    ends = [_units(net, f"{name}_{number}", x, *units) for number, units in enumerate(branches)]
     pool = net.max_pool(f"{name}_pool", x, 3, 1, padding=1)
-    return net.concat(name, *ends, _same(net, f"{name}_pooled", pool, (pooled, 1)))
+    return net.concat(name, *ends, _units(net, f"{name}_pooled", pool, (pooled, 1)))
 
 
 def _reduction(
@@ -74,35 +73,30 @@ def _reduction(
     """Branches that halve the map, and a pool."""
     ends = []
     for number, (*units, (filters, _)) in enumerate(branches):
-        end = _same(net, f"{name}_{number}", x, *units)
+        end = _units(net, f"{name}_{number}", x, *units)
         ends.append(_unit(net, f"{name}_{number}_half", end, filters, 3, 2, 0))
     return net.concat(name, *ends, net.max_pool(f"{name}_pool", x, 3, 2))
 
 
 def _last_block(net: NetworkBuilder, name: str, x: str) -> str:
     """The block whose branches end in a row and a column side by side."""
-    ends = [_same(net, f"{name}_0", x, (320, 1))]
+    ends = [_units(net, f"{name}_0", x, (320, 1))]
     for number, units in enumerate((((384, 1),), ((448, 1), (384, 3))), 1):
-        stem = _same(net, f"{name}_{number}", x, *units)
+        stem = _units(net, f"{name}_{number}", x, *units)
         ends += [
-            _same(net, f"{name}_{number}_{kernel}", stem, (384, sides))
+            _units(net, f"{name}_{number}_{kernel}", stem, (384, sides))
             for kernel, sides in (("row", (1, 3)), ("column", (3, 1)))
         ]
     pool = net.max_pool(f"{name}_pool", x, 3, 1, padding=1)
-    return net.concat(name, *ends, _same(net, f"{name}_pooled", pool, (192, 1)))
+    return net.concat(name, *ends, _units(net, f"{name}_pooled", pool, (192, 1)))
 
 
-def _same(net: NetworkBuilder, name: str, x: str, *units: tuple[int, Kernel]) -> str:
-    """Units one behind the other that keep the map's size."""
+def _units(
+    net: NetworkBuilder, name: str, x: str, *units: tuple[int, Kernel], pad: int | None = None
+) -> str:
+    """Units one behind the other that keep the map's size, if they are not padded otherwise."""
     for number, (filters, kernel) in enumerate(units):
-        x = _unit(net, f"{name}_{number}", x, filters, kernel)
-    return x
-
-
-def _branch(net: NetworkBuilder, name: str, x: str, *units: tuple[int, int]) -> str:
-    """Likewise without padding."""
-    for number, (filters, kernel) in enumerate(units):
-        x = _unit(net, f"{name}_{number}", x, filters, kernel, pad=0)
+        x = _unit(net, f"{name}_{number}", x, filters, kernel, pad=pad)
     return x
 
 

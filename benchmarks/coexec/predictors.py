@@ -111,8 +111,8 @@ def differences(
     sides: dict[tuple[Processor, int], list[tuple[float, float]]] = {}
     for first, again in pairs:
         if is_of_kind(first.layer) and first.is_resolved:
-            threads = first.threads if first.processor == Processor.CPU else 0
-            sides.setdefault((first.processor, threads), []).append((first.us, again.us))
+            side = first.processor, first.cpu_threads
+            sides.setdefault(side, []).append((first.us, again.us))
     found = {}
     for (processor, threads), times in sides.items():
         one, other = np.array(times).T

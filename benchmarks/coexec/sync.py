@@ -37,7 +37,7 @@ ROUNDS: Final = 9
 
 def ways(bench: Bench, rows: int) -> tuple[dict[str, MeasuredLayer], dict[str, str]]:
     """The layer, loaded in each combination, and why some are not possible on the device."""
-    size = rows, WIDTH
+    size = (rows, WIDTH)
     moving = layer_shape("max_pool2d", size, CHANNELS, CHANNELS, dtype="f32", values=True)
     possible, impossible = {}, {}
     for sharing in SHARING:

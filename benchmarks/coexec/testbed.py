@@ -92,10 +92,9 @@ class Testbed:
 
     def environment(self, base: Mapping[str, str]) -> dict[str, str]:
         """Environment variables of a process in the testbed."""
-        threads = str(self.gpu_cores)
         return dict(base) | {
-            "POCL_MAX_PTHREAD_COUNT": threads,
-            "POCL_CPU_MAX_CU_COUNT": threads,
+            "POCL_MAX_PTHREAD_COUNT": str(self.gpu_cores),
+            "POCL_CPU_MAX_CU_COUNT": str(self.gpu_cores),
             "POCL_AFFINITY": "1",
             "PHONEBIT_CPU": self.isa,
             MARK: self.name,

@@ -97,21 +97,15 @@ def timed(call: Callable[[], object], canary: QuietProbe) -> Callable[[], dict[s
 def compete(
     calls: Mapping[str, Callable[[], object]], canary: QuietProbe, budget: Budget
 ) -> dict[str, Any]:
-    """Times calls A B C A B C ..., as often as the budget allows.
-
-    Args:
-        calls: by name of a contestant.
-        canary: of the testbed.
-        budget: of all of them together; there are some rounds at least.
+    """Times calls A B C A B C ..., as often as the budget allows, but for some rounds at least.
 
     Returns:
         By contestant median_ms, p10_ms and p90_ms; how the rounds went, with the canary's spread.
     """
-    for call in calls.values():  # nobody's first pass counts
-        call()
-    begin = time.perf_counter()
-    for call in calls.values():
-        call()
+    for _ in range(2):  # nobody's first pass counts
+        begin = time.perf_counter()
+        for call in calls.values():
+            call()
     round_s = 3 * (time.perf_counter() - begin) + len(calls) * (WARM_UP_S + CANARY_S) + CANARY_S
     count = int(min(MOST_ROUNDS, max(LEAST_ROUNDS, budget.left_s / round_s)))
     rounds = take_turns({name: timed(call, canary) for name, call in calls.items()}, count)

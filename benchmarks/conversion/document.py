@@ -72,7 +72,7 @@ def section() -> str:
     document, tasks = read_results(FILE), read_results(TASKS_FILE)
     rows = document["networks"]
     values = {
-        "pictures": max(row["pictures"] for row in rows),
+        "images": max(row["pictures"] for row in rows),
         "source": provenance(document["context"], COMMAND),
         "networks": tables(rows),
         "tasks_source": provenance(tasks["context"], COMMAND),

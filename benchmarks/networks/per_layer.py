@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.command_line import parser_of
+from benchmarks.networks.document import per_layer_table
 from benchmarks.networks.figure_layers import by_layer
 from benchmarks.networks.sizes import float_twin
 from benchmarks.networks.unfused import unfused_network
@@ -41,25 +42,12 @@ PEER_ENGINES: Final = {"openvino": "OpenVINO", "onnxruntime": "ONNX Runtime"}
 PEER_TIMEOUT_S: Final = 120
 
 
-def write_networks(folder: Path) -> dict[str, Path]:
-    """The three files that PhoneBit runs, by name."""
-    files = {form: folder / f"{form}.pbit" for form in FORMS}
-    build(NETWORK, files["fused"])
-    files["unfused"].write_bytes(unfused_network(NETWORK))
-    files["float"].write_bytes(float_twin(NETWORK))
-    return files
-
-
 def check_equal(
     one: Network, other: Network, picture: dict[str, NDArray[Any]], only_bits: bool = False
 ) -> int:
     """Compares every tensor that both networks have, the result among them, or those of bits.
 
-    Returns:
-        How many.
-
-    Raises:
-        VerificationError: One is not equal to the last bit.
+    Returns how many are equal to the last bit; if one is not, that is a VerificationError.
     """
     ours, others = one.activations(picture), other.activations(picture)
     shared = [name for name in ours if name in others]
@@ -80,7 +68,10 @@ def check_equal(
 
 def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """All of it: the document that is written."""
-    files = write_networks(folder)
+    files = {form: folder / f"{form}.pbit" for form in FORMS}
+    build(NETWORK, files["fused"])
+    files["unfused"].write_bytes(unfused_network(NETWORK))
+    files["float"].write_bytes(float_twin(NETWORK))
     networks = {
         form: Network.load(file, options.device, threads=options.threads)
         for form, file in files.items()
@@ -97,9 +88,8 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
     contestants = {form: partial(layer_times, form) for form in FORMS}
     peers, failures = _start_peers(options, folder, reals[name])
-    contestants |= {
-        engine: partial(peer_times, peer, options.repeats) for engine, peer in peers.items()
-    }
+    for engine, peer in peers.items():
+        contestants[engine] = partial(peer_times, peer, options.repeats)
     try:
         rounds = take_turns(contestants, options.rounds)
     finally:
@@ -171,12 +161,9 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="instead of benchmarks/results/per_layer_*.json")
     options = parser.parse_args()
     kind = "cpu" if options.device.startswith("cpu") else "gpu"
-    target = options.json or RESULTS / f"per_layer_{kind}.json"
     with tempfile.TemporaryDirectory() as folder:
         document = measure(options, Path(folder))
-    write_results(target, document)
-    from benchmarks.networks.document import per_layer_table
-
+    write_results(options.json or RESULTS / f"per_layer_{kind}.json", document)
     print(per_layer_table(document))
 
 

@@ -82,9 +82,8 @@ def _cases(document: Document, subject: Subject, batch: int) -> list[Case]:
 
 def _readme_cell(rows: Sequence[Row], groups: Sequence[Chosen]) -> str:
     best = [fastest(rows, chosen) for chosen in groups]
-    if not any(best):
-        return "-"
-    return " / ".join("-" if row is None else three_digits(row["median_ms"]) for row in best)
+    cells = ["-" if row is None else three_digits(row["median_ms"]) for row in best]
+    return " / ".join(cells) if any(best) else "-"
 
 
 def fastest(rows: Iterable[Row], chosen: Chosen) -> Row | None:
@@ -163,10 +162,8 @@ def _result(row: Row) -> str:
 
 def _rounds(case: Case) -> str:
     counted = "" if case["only_quiet_rounds_count"] else " (too few: all count)"
-    return (
-        f"{_threads(case['threads'])}: {case['quiet_rounds']} of {case['rounds']} rounds "
-        f"quiet{counted}."
-    )
+    quiet = f"{case['quiet_rounds']} of {case['rounds']} rounds quiet{counted}"
+    return f"{_threads(case['threads'])}: {quiet}."
 
 
 def _threads(count: int) -> str:

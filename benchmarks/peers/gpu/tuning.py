@@ -25,13 +25,9 @@ def variables(folder: Path) -> dict[str, str]:
 
 
 def tune_all(models: Mapping[str, Path], work: Path, level: str, seconds: float) -> dict[str, Row]:
-    """Tunes every network on the first GPU.
+    """Tunes every network's .pbit file on the first GPU, for so many seconds.
 
-    Args:
-        models: .pbit files by network.
-        work: gets a cache folder for each network: ``tuned_folder``.
-        level: of ``phonebit tune``.
-        seconds: after which tuners are stopped; what they found until then is kept.
+    What tuners found until then is in cache folders in the work folder: ``tuned_folder``.
 
     Returns:
         By network: level, seconds, whether the tuner came to its end, and why it failed if so.

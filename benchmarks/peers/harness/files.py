@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import subprocess
 import sys
 import time
@@ -13,13 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from benchmarks.command_line import last_error
 from benchmarks.peers.harness.catalogue import KINDS, Environment, FileKind, Subject
 from benchmarks.records import ROOT
 
 FORMATS: Final = ROOT / "benchmarks" / "peers" / "formats"
 EXPORT_TIMEOUT_S: Final = 1800
-EXCEPTION: Final = re.compile(r"[\w.]*(Error|Exception|Failure)\b")
-REASON_LENGTH: Final = 300
 FRAMEWORK_SETTINGS: Final = {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 
@@ -29,12 +27,9 @@ class ExportError(Exception):
 
 @dataclass(frozen=True)
 class Files:
-    """Where files are, and who writes them.
+    """Where files are, and who writes them: the work folder, and each environment's interpreter.
 
-    Attributes:
-        work: folder; each network has one in it.
-        pythons: interpreter of each environment.
-        float_weights: of .pbit files of ``models/networks``: "f16" or "f32".
+    ``float_weights`` of .pbit files of ``models/networks`` are "f16" or "f32".
     """
 
     work: Path
@@ -131,13 +126,6 @@ class Files:
         files += [path for folder in folders for path in folder.rglob("*.py")]
         options = self.float_weights if kind.name == "pbit" else ""
         return f"{_hash(files)} {options} {subject.zoo or ''}\n"
-
-
-def last_error(text: str) -> str:
-    """The last exception that a Python process reported, else its last line; on one line."""
-    lines = text.strip().splitlines() or [""]
-    starts = [index for index, line in enumerate(lines) if EXCEPTION.match(line)]
-    return " ".join(" ".join(lines[starts[-1] if starts else -1 :]).split())[:REASON_LENGTH]
 
 
 def _hash(files: Iterable[Path]) -> str:

@@ -135,15 +135,7 @@ def start(
     task: Mapping[str, Any] = MappingProxyType({}),
     variables: Mapping[str, str] | None = None,
 ) -> WorkerProcess:
-    """A worker with its network.
-
-    Args:
-        subject: the network.
-        contender: the engine.
-        files: of both.
-        task: what else the worker is told.
-        variables: of the process; None: those of this one.
-    """
+    """A worker with its network, told ``task``, too, with the variables given or this process's."""
     told = {
         "model": str(files.path(subject, contender.kind)),
         "picture": str(picture_file(subject, contender, files)),

@@ -26,21 +26,14 @@ class WorkerError(Exception):
 
 
 class WorkerProcess:
-    """One worker.
-
-    Args:
-        module: of its engine.
-        task: its argument, as JSON.
-        timeout_s: for its first answer.
-        python: the interpreter, of the environment that has the engine.
-        environment: variables of the process; None: those of this one.
+    """One worker: its engine's module, its task, and the Python that has the engine.
 
     Attributes:
         ready: the first answer.
         start_ms: from starting the process to that.
 
     Raises:
-        WorkerError: if it cannot load its engine or network in time.
+        WorkerError: if it cannot load its engine or network within ``timeout_s``.
     """
 
     def __init__(

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.command_line import last_error
 from benchmarks.peers import document as tables
 from benchmarks.peers import machines
 from benchmarks.peers.harness import files as files_module
@@ -23,7 +24,7 @@ from benchmarks.peers.harness.catalogue import (
     contenders_for,
     kinds_for,
 )
-from benchmarks.peers.harness.files import ExportError, Files, last_error
+from benchmarks.peers.harness.files import ExportError, Files
 from benchmarks.peers.harness.measure import Case, compare_results, measure
 from benchmarks.peers.harness.worker_process import WorkerError, WorkerProcess
 from benchmarks.records import ROOT
