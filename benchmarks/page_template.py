@@ -12,24 +12,23 @@ BLOCK: Final = re.compile(r"\{(\w+)\}")
 
 
 def filled(template: Path, values: Mapping[str, Any]) -> str:
-    """A template with its values, for which names stand in braces as in ``str.format``.
+    """A template with its values, whose names stand in braces; no line break at its end.
 
-    A block without content is left out, with the prose in front of it; so is a section, from one
-    heading to the next, that has blocks and no content in any.
+    A block without content is left out, with the prose in front of it; so is the heading of a
+    section in which nothing is left, unless it is the first.
     """
-    sections = re.split(r"\n\n(?=#)", template.read_text().strip())
-    return "\n\n".join(filter(None, (_section(text, values) for text in sections))) + "\n"
+    texts = re.split(r"\n\n(?=#)", template.read_text().strip())
+    first, *others = (_paragraphs(text, values) for text in texts)
+    sections = [first, *(section for section in others if len(section) > 1)]
+    return "\n\n".join(paragraph for section in sections for paragraph in section)
 
 
-def _section(text: str, values: Mapping[str, Any]) -> str:
-    paragraphs = text.split("\n\n")
-    blocks = [found[1] for each in paragraphs if (found := BLOCK.fullmatch(each))]
-    if blocks and not any(values[name] for name in blocks):
-        return ""
-    kept, is_wanted = [], True
-    for paragraph in reversed(paragraphs):
+def _paragraphs(section: str, values: Mapping[str, Any]) -> list[str]:
+    kept: list[str] = []
+    is_wanted = True
+    for paragraph in reversed(section.split("\n\n")):
         if block := BLOCK.fullmatch(paragraph):
             is_wanted = bool(values[block[1]])
         if is_wanted or paragraph.startswith("#"):
-            kept.append(paragraph.format_map(values))
-    return "\n\n".join(reversed(kept))
+            kept.insert(0, paragraph.format_map(values))
+    return kept

@@ -22,7 +22,7 @@ PAGE: Final = Path(__file__).with_name("page.md")
 def section() -> str:
     """Everything that was measured, machine by machine."""
     documents = [read_results(path) for path in sorted(RESULTS.glob("coexec*.json"))]
-    return "\n".join(map(machine_section, documents))
+    return "\n\n".join(map(machine_section, documents))
 
 
 def machine_section(document: Record) -> str:

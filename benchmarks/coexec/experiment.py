@@ -75,6 +75,11 @@ class Bench:
         """The device profile that prepare_profile.py makes."""
         return self.folder / self.testbed.name / "profile.json"
 
+    @property
+    def samples(self) -> Path:
+        """What it is trained from."""
+        return self.profile.with_name("samples.jsonl")
+
     def load(self, path: Path, **options: Any) -> Network:
         """A network on both processors; ``options`` are those of ``Network.load``."""
         return Network.load(path, device=self.both, threads=self.testbed.cpu_cores, **options)

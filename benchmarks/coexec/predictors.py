@@ -21,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.coexec.experiment import Bench, main
-from benchmarks.coexec.prepare_profile import collect, samples_path
+from benchmarks.coexec.prepare_profile import collect
 from phonebit.planner.json_records import to_record
 from phonebit.planner.plan.execution_plan import Processor
 from phonebit.planner.predict import LayerShape
@@ -91,12 +91,11 @@ def side_of(accuracy: Accuracy) -> str:
 
 def measured_again(bench: Bench) -> list[tuple[PartSample, PartSample]]:
     """Parts of some layers, as in the samples and as measured now, of the same clock."""
-    samples = samples_path(bench.profile)
-    path = samples.with_name("again.jsonl")
+    path = bench.samples.with_name("again.jsonl")
     path.unlink(missing_ok=True)
     threads = read_profile(bench.profile).threads
     collect(bench, path, threads, AGAIN_LAYERS, AGAIN_SHARE * bench.budget.seconds)
-    first = {part.key: part for part in read_samples(samples).parts}
+    first = {part.key: part for part in read_samples(bench.samples).parts}
     return [
         (first[part.key], part.beside(first[part.key].canary_us))
         for part in read_samples(path).parts
@@ -124,7 +123,7 @@ def differences(
 
 def measure(bench: Bench) -> dict[str, Any]:
     """Trains without a fifth of the layers, and predicts those."""
-    samples = read_samples(samples_path(bench.profile))
+    samples = read_samples(bench.samples)
     learning, testing = split_by_layer(samples.parts)
     profile = Trainer(samples).fit(learning, samples.handovers)
     pairs = measured_again(bench)

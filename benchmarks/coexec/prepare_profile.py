@@ -35,12 +35,6 @@ class TimeIsOverError(Exception):
     """Collecting has taken its share of the budget."""
 
 
-def thread_counts(bench: Bench) -> Sequence[int]:
-    """One to three, and as many as there are cores."""
-    cores = bench.testbed.cpu_cores
-    return sorted({*range(1, min(THREADS, cores) + 1), cores})
-
-
 def collect(
     bench: Bench, samples: Path, threads: Sequence[int], count: int, limit_s: float
 ) -> None:
@@ -58,26 +52,20 @@ def collect(
 
 def measure(bench: Bench) -> dict[str, Any]:
     """Collects and trains."""
-    profile = bench.profile
-    profile.parent.mkdir(parents=True, exist_ok=True)
-    samples = samples_path(profile)
+    bench.profile.parent.mkdir(parents=True, exist_ok=True)
     wanted = SMOKE_LAYERS if bench.smoke else LAYERS
-    threads = thread_counts(bench)
-    collect(bench, samples, threads, wanted, (1 - TRAINING_SHARE) * bench.budget.seconds)
-    train(samples, profile)
-    found = read_samples(samples)
+    cores = bench.testbed.cpu_cores
+    threads = sorted({*range(1, min(THREADS, cores) + 1), cores})
+    collect(bench, bench.samples, threads, wanted, (1 - TRAINING_SHARE) * bench.budget.seconds)
+    train(bench.samples, bench.profile)
+    found = read_samples(bench.samples)
     return {
         "parts": len(found.parts),
         "layers": len({part.layer for part in found.parts}),
         "rounds": mean(part.rounds for part in found.parts),
         "handovers": len(found.handovers),
-        "threads": list(read_profile(profile).threads),
+        "threads": list(read_profile(bench.profile).threads),
     }
-
-
-def samples_path(profile: Path) -> Path:
-    """The samples that a profile is trained from."""
-    return profile.with_name("samples.jsonl")
 
 
 if __name__ == "__main__":

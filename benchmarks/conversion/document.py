@@ -85,7 +85,7 @@ def overview() -> str:
     """The page that lists all networks."""
     rows = [*read_results(FILE)["networks"], *read_results(TASKS_FILE)["networks"]]
     table = records_table(rows, OVERVIEW_COLUMNS, texts=5)
-    return filled(FOLDER / "overview.md", {"COMMAND": COMMAND, "networks": table})
+    return filled(FOLDER / "overview.md", {"COMMAND": COMMAND, "networks": table}) + "\n"
 
 
 def tables(rows: Rows) -> str:

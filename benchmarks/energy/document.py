@@ -16,13 +16,6 @@ Row = dict[str, Any]
 Rows = list[Row]
 PAGE: Final = Path(__file__).with_name("page.md")
 
-PAPER: Final = (
-    ("PhoneBit", 225.67, 105.26, 42.1),
-    ("TensorFlow Lite, CPU, 8 bits", 452.0, 4.40, 503.0),
-    ("TensorFlow Lite, CPU", 626.0, 2.39, 669.0),
-)
-"""YOLOv2-Tiny on a Snapdragon 820: mW and FPS/W of table IV, ms of table III.
-Source: PhoneBit, DATE 2020, section VII."""
 NAMES: Final = {"phonebit": "PhoneBit, binary", "torch": "PyTorch, float twin"}
 
 
@@ -95,7 +88,6 @@ def render(document: dict[str, Any]) -> str:
         "table": table(rows),
         "notes": "\n".join(f"- {line}" for line in [*notes(rows), *ratios(rows)]),
         "source": provenance(document["context"], command, by_opencl=True),
-        "paper": records_table(PAPER, PAPER_COLUMNS),
     }
     return filled(PAGE, values)
 
@@ -122,12 +114,3 @@ def ratios(rows: Rows) -> list[str]:
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}" if value >= 1 else f"{value:.4f}"
-
-
-PAPER_COLUMNS: Final[Columns] = (
-    ("engine", lambda row: row[0]),
-    ("mW", lambda row: f"{row[1]:g}"),
-    ("FPS", lambda row: _number(1e3 / row[3])),
-    ("mJ/frame", lambda row: _number(row[1] * row[3] / 1e3)),
-    ("FPS/W", lambda row: f"{row[2]:g}"),
-)

@@ -21,7 +21,7 @@ PAPER_SPEED_UP: Final = ("23x", *["45x on average, up to 62x"] * 7, "3x", "")
 def section() -> str:
     """Tables of sizes and of single layers."""
     layers = (per_layer_section(read_results(f"per_layer_{kind}.json"), kind) for kind in KINDS)
-    return "\n".join([sizes_section(read_results("sizes.json")), *layers])
+    return "\n\n".join([sizes_section(read_results("sizes.json")), *layers])
 
 
 # --- sizes ----------------------------------------------------------------------------------------

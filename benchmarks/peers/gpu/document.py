@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 def section() -> str:
     """Batches beside cuDNN; times, ratios, throughput, start-up and failures of all engines."""
-    return f"{render_batches(read_results(BATCHES_FILE))}\n{render(read_results(FILE))}"
+    return f"{render_batches(read_results(BATCHES_FILE))}\n\n{render(read_results(FILE))}"
 
 
 def render_batches(document: Row) -> str:
