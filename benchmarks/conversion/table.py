@@ -21,8 +21,9 @@ from typing import Any, Final
 
 import phonebit
 from benchmarks.command_line import RowError, parser_of, row_of_process
-from benchmarks.conversion import networks
 from benchmarks.conversion.document import FILE, TASKS_FILE, tables
+from benchmarks.conversion.networks import build
+from benchmarks.conversion.papers import LARQ_ZOO
 from benchmarks.markdown_table import markdown_table
 from benchmarks.records import RESULTS, run_context, write_results
 from phonebit.converter.cost import bytes_moved
@@ -33,15 +34,17 @@ from phonebit.converter.importers.torch.translation import RULES as ATEN
 from phonebit.converter.reader import read_graph
 from phonebit.errors import PhoneBitError
 from phonebit.verification import verify
+from support.torch_networks import NETWORKS as PYTORCH
+from support.torch_networks import TASKS
 
 MODULE: Final = "benchmarks.conversion.table"
 TIMEOUT_S: Final = 1800
 PICTURES: Final = 4
-FILES: Final = {FILE: [*networks.LARQ_ZOO, *networks.PYTORCH], TASKS_FILE: [*networks.TASKS]}
+FILES: Final = {FILE: [*LARQ_ZOO, *PYTORCH], TASKS_FILE: [*TASKS]}
 """Networks of each file of results."""
 
 Row = dict[str, Any]
-"""What the table says of a network; ``document.HEAD`` describes its columns.
+"""What the table says of a network; ``page.md`` describes its columns.
 
 Beside these: ``converts``, "yes" or "no", and the ``reason``; ``missed``, layers
 trained as binary that did not become so; ``tolerance`` of a difference that no rounding-sensitive
@@ -51,14 +54,14 @@ sign explains; ``unexplained``, images whose result differs without such a cause
 
 def row_of(name: str, converts: str, reason: str = "") -> Row:
     """What every row has."""
-    framework = "Larq" if name in networks.LARQ_ZOO else "PyTorch"
+    framework = "Larq" if name in LARQ_ZOO else "PyTorch"
     return {"network": name, "framework": framework, "converts": converts, "reason": reason,
             "pictures": 0}  # fmt: skip
 
 
 def measure(name: str) -> Row:
     """Converts and compares one network."""
-    subject = networks.build(name, PICTURES)
+    subject = build(name, PICTURES)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "network.pbit"
         begin = time.perf_counter()

@@ -95,8 +95,9 @@ class NetworkComparison:
     def _start(self, contender: Contender, tuning: Row | None) -> None:
         key, reason = contender.engine, self.missing.get(contender.kind)
         form = "binary" if contender.is_binary else "float"
-        self.rows[key] = row = {"key": key, "title": contender.title, "form": form, "batches": [],
-                                "agreement": [], "precision": contender.precision}  # fmt: skip
+        row: Row = {"key": key, "title": contender.title, "form": form, "batches": [],
+                    "agreement": [], "precision": contender.precision}  # fmt: skip
+        self.rows[key] = row
         environment = None
         if contender.is_tuned:
             row["tuning"] = tuning
