@@ -31,7 +31,8 @@ def section() -> str:
     single = []
     for name, mac in {row["layer"]: row["mac"] for row in layers}.items():
         counts = cells(layers, "layer", name)
-        single.append([name, *(f"{mac / counts[column]:.0f}" for column in columns)])
+        rates = [f"{mac / counts[column]:.0f}" for column in columns]
+        single.append([name, f"{counts['NEON'] / 1e6:.2f}", *rates])
     return f"""## SME2: executed instructions
 
 Counted under qemu-user {document["qemu"]}, one thread, commit {document["commit"]}:
@@ -43,7 +44,7 @@ Whole networks, million instructions a pass; what is not a binary convolution is
 
 {markdown_table(["network", *columns], whole)}
 
-Binary layers whose thresholds make bits, multiply-accumulates an instruction, preparation of the
-input included:
+Binary layers whose thresholds make bits, preparation of the input included: NEON's instructions,
+and multiply-accumulates an instruction of each:
 
-{markdown_table(["layer", *columns], single)}"""
+{markdown_table(["layer", "NEON, million instructions", *columns], single)}"""
