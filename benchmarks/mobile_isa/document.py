@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 from benchmarks.markdown_table import markdown_table
@@ -10,6 +11,8 @@ from benchmarks.records import read_results
 
 FILE: Final = "mobile_isa.json"
 LAYERS: Final = ("3x3 64@56", "3x3 256@14", "1x1 64-128@56", "dense 25088-4096")
+FLOAT_LAYERS: Final = ("u8 3x3 3-64@224", "u8 7x7s2 3-64@224", "f32 3x3s2 3-16@224",
+                       "f32 3x3 64@56", "f32 dense 512-1000")  # fmt: skip
 HEAD: Final = ("GPU", "layer", "chosen", "instr", "cycles", "loads", "registers", "occ",
                "cheapest tried")  # fmt: skip
 IMAGE_LAYERS: Final = ("3x3 256@14", "1x1 256-512@14")
@@ -28,11 +31,7 @@ def section() -> str:
     document = read_results(FILE)
     columns = document["columns"]
     records = [dict(zip(columns, row, strict=True)) for row in document["rows"]]
-    rows = [
-        _cells(record, [other for other in records if _place(other) == _place(record)])
-        for record in records
-        if record["role"] == "chosen" and record["layer"] in LAYERS and not record["problem"]
-    ]
+    rows, float_rows = (_chosen_rows(records, layers) for layers in (LAYERS, FLOAT_LAYERS))
     return f"""Machine code of the OpenCL kernels by Mesa's Adreno and Mali compilers.
 Nothing here was executed or timed. `python -m benchmarks.mobile_isa.mobile_isa`;
 `benchmarks/mobile_isa/README.md` explains the columns and their limits.
@@ -42,6 +41,13 @@ unit (Adreno: issue slots) and loads for 32 binary MACs. All rows: `benchmarks/r
 
 {markdown_table(HEAD, rows, texts=3)}
 
+## First layers and float layers
+
+The same for a multiply-accumulate of a layer that reads pixels of 8 bits or floats. What splits
+pixels into bit-planes before `conv2d_u8_planes` is not among its numbers.
+
+{markdown_table(HEAD, float_rows, texts=3)}
+
 ## Images
 
 `bconv2d_image` reads map and weights as texels of 128 bits through the texture unit. The cheapest
@@ -49,6 +55,15 @@ tile of either kind, without the copy to the image; *texture cycles*: its fetche
 
 {markdown_table(IMAGE_HEAD, _image_rows(records), texts=3)}
 """
+
+
+def _chosen_rows(records: list[Record], layers: Sequence[str]) -> list[list[str]]:
+    """What is chosen for some layers."""
+    return [
+        _cells(record, [other for other in records if _place(other) == _place(record)])
+        for record in records
+        if record["role"] == "chosen" and record["layer"] in layers and not record["problem"]
+    ]
 
 
 def _image_rows(records: list[Record]) -> list[list[str]]:
