@@ -31,6 +31,7 @@ from benchmarks.mobile_isa.machine_code import MachineCode
 from benchmarks.mobile_isa.programs import Program, programs
 from benchmarks.mobile_isa.work import work
 from benchmarks.records import write_results
+from phonebit.devices.environment import commit
 from phonebit.devices.kernel_choice import KernelChoice
 from phonebit.devices.kernel_presets import KERNELS
 from phonebit.estimate.gpu import QUANTITIES, TABLE, trips
@@ -68,11 +69,12 @@ def main() -> None:
         code: fitted_rows(arguments.isa, GPUS[name], sorted(set(_cases(code, layers)), key=str))
         for code, name in COMPILED_FOR.items()
     }
-    write_results(
-        arguments.output,
-        {"compiler": f"Mesa {mesa_version(arguments.isa)}", "executed": False,
-         "compiled_for": COMPILED_FOR, "quantities": QUANTITIES, "codes": codes},
-    )  # fmt: skip
+    facts = {
+        "compiler": f"Mesa {mesa_version(arguments.isa)}", "executed": False, "commit": commit(),
+        "networks": sorted(path.stem for path in arguments.networks),
+        "compiled_for": COMPILED_FOR, "quantities": QUANTITIES,
+    }  # fmt: skip
+    write_results(arguments.output, facts | {"codes": codes})
 
 
 def _variants(layer: LayerShape) -> Iterable[LayerShape]:
