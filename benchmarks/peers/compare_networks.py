@@ -76,7 +76,7 @@ def main() -> None:
         contenders = [
             each
             for each in contenders_for(subject)
-            if not options.engines or each.engine in options.engines or each is OURS
+            if not options.engines or each.engine in (*options.engines, OURS.engine)
         ]
         missing = files.prepare(subject, kinds_for(subject, contenders))
         if options.prepare:
