@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.coexec import codl_tables, tables, ulayer_tables
+from benchmarks.coexec import papers_tables, tables
 from benchmarks.coexec.tables import networks_of, networks_table
 from benchmarks.page_template import filled
 from benchmarks.records import RESULTS, provenance, read_results
@@ -45,17 +45,17 @@ def machine_section(document: Record) -> str:
         "testbeds": _with("testbed", testbeds, tables.testbeds_table),
         "sync": sync and f"{tables.sync_table(sync)}\n\n{_source('sync', main, [sync])}",
         "predictors": _with("predictors", testbeds, tables.errors_table),
-        "accuracies": with_models and codl_tables.accuracy_table(with_models),
-        "implementations": with_models and codl_tables.implementations_table(with_models),
+        "accuracies": with_models and papers_tables.accuracy_table(with_models),
+        "implementations": with_models and papers_tables.implementations_table(with_models),
         "layers": _with("layers", testbeds, tables.layers_table),
         "networks_source": finegrained and _networks_source(main, results),
         "networks": finegrained and tables.end_to_end_table(finegrained),
-        "ulayer_types": networks_table(results, "ulayer", ulayer_tables.TYPES),
-        "ulayer_steps": networks_table(results, "ulayer", ulayer_tables.STEPS),
-        "ulayer_layers": ulayer_tables.layers_table(results),
-        "codl_times": networks_table(results, "codl", codl_tables.TIMES),
-        "codl_plans": networks_table(results, "codl", codl_tables.PLANS),
-        "search": networks_table(results, "search", codl_tables.SEARCH),
+        "ulayer_types": networks_table(results, "ulayer", papers_tables.ULAYER_TYPES),
+        "ulayer_steps": networks_table(results, "ulayer", papers_tables.ULAYER_STEPS),
+        "ulayer_layers": papers_tables.ulayer_layers_table(results),
+        "codl_times": networks_table(results, "codl", papers_tables.TIMES),
+        "codl_plans": networks_table(results, "codl", papers_tables.PLANS),
+        "search": networks_table(results, "search", papers_tables.SEARCH),
         "balances": "\n\n".join(
             [*sources, tables.balance_table(balances), tables.guard_text(balances)]
             if balances

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.conversion.papers import PAPERS, TRAINED
 from benchmarks.markdown_table import Columns, records_table
 from benchmarks.page_template import filled
 from benchmarks.records import provenance, read_results
 
 FOLDER: Final = Path(__file__).parent
+SOURCES: Final[dict[str, dict[str, str]]] = json.loads((FOLDER / "papers.json").read_text())
+"""Where each network was published; of those whose tests use trained weights, too, whose."""
+LARQ_ZOO: Final = SOURCES["larq-zoo"]
+PAPERS: Final = LARQ_ZOO | SOURCES["PyTorch"]
 FILE: Final = "conversion.json"
 TASKS_FILE: Final = "conversion_tasks.json"
 """Networks that do not classify pictures."""
@@ -60,7 +64,7 @@ OVERVIEW_COLUMNS: Final[Columns] = (
     ("network", "{network}"),
     ("paper", lambda row: PAPERS[row["network"]]),
     ("framework", "{framework}"),
-    ("weights", lambda row: TRAINED.get(row["network"], "random")),
+    ("weights", lambda row: SOURCES["trained"].get(row["network"], "random")),
     ("layers compared", _compared),
     ("binary MACs", lambda row: f"{100 * row['binary_share']:.1f} %"),
     (".pbit", lambda row: f"{row['file_bytes'] / 1e6:.2f} MB"),

@@ -14,16 +14,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import tempfile
 import time
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 import phonebit
 from benchmarks.command_line import RowError, parser_of, row_of_process
-from benchmarks.conversion.document import FILE, TASKS_FILE, tables
-from benchmarks.conversion.networks import build
-from benchmarks.conversion.papers import LARQ_ZOO
+from benchmarks.conversion.document import FILE, LARQ_ZOO, TASKS_FILE, tables
 from benchmarks.markdown_table import markdown_table
 from benchmarks.records import RESULTS, run_context, write_results
 from phonebit.converter.cost import bytes_moved
@@ -35,11 +37,15 @@ from phonebit.converter.reader import read_graph
 from phonebit.errors import PhoneBitError
 from phonebit.verification import verify
 from support.torch_networks import NETWORKS as PYTORCH
-from support.torch_networks import TASKS
+from support.torch_networks import TASKS, channels_last
 
 MODULE: Final = "benchmarks.conversion.table"
 TIMEOUT_S: Final = 1800
 PICTURES: Final = 4
+SEED: Final = 1
+SIZE: Final = 224
+CALIBRATION: Final = 8
+"""Pictures that batch statistics are taken from; of one, dense layers would have no variance."""
 FILES: Final = {FILE: [*LARQ_ZOO, *PYTORCH], TASKS_FILE: [*TASKS]}
 """Networks of each file of results."""
 
@@ -59,22 +65,43 @@ def row_of(name: str, converts: str, reason: str = "") -> Row:
             "pictures": 0}  # fmt: skip
 
 
+def network_of(name: str) -> tuple[Any, NDArray[np.float32], tuple[int, ...] | None]:
+    """A network with random weights and statistics as training would leave them, and its inputs.
+
+    Returns:
+        Keras model or PyTorch module; (N, H, W, C); what a PyTorch module reads.
+    """
+    if name not in LARQ_ZOO:
+        entry = {**PYTORCH, **TASKS}[name]
+        module = entry.build("random", SEED, small=False)
+        inputs = entry.inputs("random", PICTURES, SEED + 1, small=False)
+        return module, channels_last(inputs), (1, *inputs.shape[1:])
+    os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
+    import larq_zoo
+
+    from support.larq_networks import make_random, real_pictures
+
+    folder = larq_zoo.sota if name.startswith("QuickNet") else larq_zoo.literature
+    model = getattr(folder, name)(input_shape=(SIZE, SIZE, 3), weights=None)
+    make_random(model, real_pictures(CALIBRATION, SIZE, SEED), SEED)
+    return model, real_pictures(PICTURES, SIZE, SEED + 1), None
+
+
 def measure(name: str) -> Row:
     """Converts and compares one network."""
-    subject = build(name, PICTURES)
+    model, inputs, input_shape = network_of(name)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "network.pbit"
         begin = time.perf_counter()
         try:
-            report = phonebit.convert(subject.model, file, **subject.options)
+            report = phonebit.convert(model, file, input_shape=input_shape)
         except PhoneBitError as error:
             return row_of(name, "no", str(error))
         row = row_of(name, "yes") | {"seconds": time.perf_counter() - begin}
-        options = ImportOptions(input_shape=subject.options.get("input_shape"))
-        network = phonebit.Network.load(file, "cpu")
-        checked = verify(subject.model, network, subject.inputs, options=options)
+        options = ImportOptions(input_shape=input_shape)
+        checked = verify(model, phonebit.Network.load(file, "cpu"), inputs, options=options)
         row |= {
-            "input_shape": subject.inputs.shape[1:],
+            "input_shape": inputs.shape[1:],
             "binary_share": report.binary_mac_share,
             "missed": len(report.missed),
             "float_bytes": report.size_before_bytes,

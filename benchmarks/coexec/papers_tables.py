@@ -1,8 +1,8 @@
-"""The tables of CoDL's figures and of its predictor's tables 3 and 4; the searched networks."""
+"""The tables of CoDL's and µLayer's figures, of CoDL's tables 3 and 4; the searched networks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from benchmarks.coexec.tables import (
@@ -12,6 +12,7 @@ from benchmarks.coexec.tables import (
     NAME,
     ms,
     ms_of,
+    networks_of,
     rates_added,
     speed_up_of,
 )
@@ -111,3 +112,47 @@ def implementations_table(testbeds: Mapping[str, Record]) -> str:
         for row in results["predictors"].get("implementations", [])
     )
     return records_table(records, columns, texts=3)
+
+
+# --- µLayer ---------------------------------------------------------------------------------------
+
+SHOWN: Final = "vgg16"
+"""Whose layers figure 5 shows."""
+
+
+def _over_whole_layers(way: str) -> Callable[[Record], str]:
+    return lambda network: f"{ms(network, 'layer_to_processor') / ms(network, way):.2f}x"
+
+
+ULAYER_TYPES: Final[Columns] = (
+    NAME,
+    ("CPU f32 ms", ms_of("cpu")),
+    ("CPU 8-bit ms", ms_of("cpu_fast")),
+    ("GPU f32 ms", ms_of("gpu")),
+    ("GPU f16 ms", ms_of("gpu_fast")),
+)
+"""Figures 6 and 8: the network on either processor, and in the types that suit it."""
+ULAYER_STEPS: Final[Columns] = (
+    NAME,
+    ("layer to processor ms", ms_of("layer_to_processor")),
+    ("CPU", _over_whole_layers("cpu_fast")),
+    ("GPU", _over_whole_layers("gpu_fast")),
+    ("by channels, f32", _over_whole_layers("channels")),
+    ("and types", _over_whole_layers("channels_fast")),
+    ("and branches: µLayer", _over_whole_layers("ulayer")),
+    (
+        "energy mJ: CPU, GPU, layer to processor, µLayer",
+        lambda network: ", ".join(dict.fromkeys(energies(network))),  # none: once
+    ),
+)
+"""Figures 16 to 18: speed-ups over whole layers on either processor, and energy."""
+
+
+def ulayer_layers_table(results: Record) -> str:
+    """Figure 5: a network's layers on either processor."""
+    network = networks_of(results, "ulayer").get(SHOWN)
+    if network is None:
+        return ""
+    name = f"layer of {network['title']}"
+    columns = ((name, "{name}"), ("CPU ms", "{cpu:.3f}"), ("GPU ms", "{gpu:.3f}"))
+    return records_table(network["layers"], columns)
