@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.peers.harness.catalogue import KINDS, SUBJECTS, Subject, subject
+from benchmarks.peers.worker import planes
 from phonebit.converter.ir import Graph
 from phonebit.converter.passes.pipeline import FloatWeights
 
@@ -107,29 +109,20 @@ def write_zoo(job: Job) -> None:
     model.save(job.path("zoo"), include_optimizer=False)
 
 
-def write_pbit(job: Job) -> None:
-    """PhoneBit's file."""
-    _write_pbit(job, job.path("pbit"), job.float_weights if job.subject.zoo is None else "f32")
-
-
-def write_pbit_f16(job: Job) -> None:
-    """The same with its real layers' weights as halves."""
-    _write_pbit(job, job.path("pbit_f16"), "f16")
-
-
-def write_pbit_int8(job: Job) -> None:
-    """The same with its real layers' weights as bytes."""
-    _write_pbit(job, job.path("pbit_int8"), "i8")
-
-
-def _write_pbit(job: Job, target: Path, float_weights: FloatWeights) -> None:
+def write_pbit(job: Job, kind: str = "pbit", float_weights: FloatWeights | None = None) -> None:
+    """PhoneBit's file; weights of real layers as given, else as asked for."""
     import phonebit
     from phonebit.models.networks import build
 
     if job.subject.zoo is not None:
-        phonebit.convert(job.path("zoo"), target, check=False, float_weights=float_weights)
+        weights = float_weights or "f32"
+        phonebit.convert(job.path("zoo"), job.path(kind), check=False, float_weights=weights)
     else:
-        build(job.subject.name, target, float_weights=float_weights)
+        build(job.subject.name, job.path(kind), float_weights=float_weights or job.float_weights)
+
+
+write_pbit_f16 = partial(write_pbit, kind="pbit_f16", float_weights="f16")
+write_pbit_int8 = partial(write_pbit, kind="pbit_int8", float_weights="i8")
 
 
 def write_larq(job: Job) -> None:
@@ -177,7 +170,7 @@ def write_onnx_int8(job: Job) -> None:
     class Reader(quantization.CalibrationDataReader):  # type: ignore[misc]
         def get_next(self) -> dict[str, NDArray[np.float32]] | None:
             picture = next(pictures, None)
-            return None if picture is None else {name: _planes(picture)}
+            return None if picture is None else {name: planes(picture)}
 
     with tempfile.TemporaryDirectory(dir=job.folder) as folder:
         prepared = Path(folder) / "prepared.onnx"
@@ -198,16 +191,11 @@ def write_openvino_int8(job: Job) -> None:
     import nncf
     import openvino
 
-    planes = [_planes(picture) for picture in job.calibration()]
+    pictures = [planes(picture) for picture in job.calibration()]
     model = openvino.Core().read_model(job.path("onnx"))
-    model.reshape(list(planes[0].shape))
-    quantized = nncf.quantize(model, nncf.Dataset(planes), subset_size=len(planes))
+    model.reshape(list(pictures[0].shape))
+    quantized = nncf.quantize(model, nncf.Dataset(pictures), subset_size=len(pictures))
     openvino.save_model(quantized, job.path("openvino_int8"), compress_to_fp16=False)
-
-
-def _planes(picture: NDArray[np.float32]) -> NDArray[np.float32]:
-    """(1, H, W, 3) as (1, 3, H, W)."""
-    return np.ascontiguousarray(picture.transpose(0, 3, 1, 2))
 
 
 def write_tflite(job: Job) -> None:
