@@ -30,13 +30,6 @@ from phonebit.planner.predict.profile import METHODS, DeviceProfile, read_profil
 from phonebit.planner.predict.samples import PartSample, read_samples
 from phonebit.planner.predict.training import Trainer, split_by_layer
 
-NAMES: Final = {
-    "ulayer": "ulayer",
-    "codl": "codl",
-    "finegrained": "finegrained",
-    "finegrained without dispatch": "finegrained_plain",
-}
-"""The evaluation's names of predictors, and those in results."""
 AGAIN: Final = "measured_again"
 AGAIN_LAYERS: Final = 60
 AGAIN_SHARE: Final = 0.8
@@ -71,15 +64,12 @@ def errors(
             accuracy = prediction.accuracies()[0]
             found.setdefault(side_of(accuracy), []).append(accuracy)
         for processor, accuracies in found.items():
-            rows.append(
-                {
-                    "processor": processor,
-                    "layers": kind,
-                    "parts": accuracies[0].samples,
-                    "errors": {NAMES[of.predictor]: _errors(of) for of in accuracies}
-                    | ({AGAIN: _errors(again[processor])} if processor in again else {}),
-                }
-            )
+            row = {"processor": processor, "layers": kind, "parts": accuracies[0].samples}
+            names = [of.predictor.replace(" without dispatch", "_plain") for of in accuracies]
+            found_errors = dict(zip(names, map(_errors, accuracies), strict=True))
+            if processor in again:
+                found_errors[AGAIN] = _errors(again[processor])
+            rows.append(row | {"errors": found_errors})
     return rows
 
 

@@ -11,24 +11,15 @@ from benchmarks.markdown_table import Columns, markdown_table, records_table
 
 Record = dict[str, Any]
 KINDS: Final = {"linear": "linear", "convolution": "convolutional"}
-METHODS: Final = {
-    "finegrained": "Fine-Grained",
-    "codl": "CoDL",
-    "ulayer": "µLayer",
-    "search": "search",
-}
-PREDICTORS: Final = {
-    "ulayer": "µLayer",
-    "codl": "CoDL",
-    "finegrained": "Fine-Grained",
+PAPERS: Final = {"ulayer": "µLayer", "codl": "CoDL", "finegrained": "Fine-Grained"}
+METHODS: Final = dict(reversed(PAPERS.items())) | {"search": "search"}
+PREDICTORS: Final = PAPERS | {
     "finegrained_plain": "Fine-Grained, no augmentation",
     "measured_again": "measured again",
 }
 SYSTEMS: Final = {
     "layer_to_processor": "layer to processor",
-    "ulayer": "µLayer",
-    "codl": "CoDL",
-    "finegrained": "Fine-Grained",
+    **PAPERS,
     "planned": "phonebit plan",
     "tried": "phonebit plan, auto-selected",
     "planned_measured": "phonebit plan --measure",

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from benchmarks.markdown_table import markdown_table
 from benchmarks.page_template import filled
-from benchmarks.peers.document import (
-    FILE,
-    README_COLUMNS,
-    Case,
-    Chosen,
-    Document,
-    Row,
-    fastest,
-    three_digits,
-    times_faster,
-)
+from benchmarks.peers import document as peers
+from benchmarks.peers.document import OPENVINO, OURS, Case, Chosen, Document, Row, fastest
 from benchmarks.peers.harness.catalogue import SUBJECTS
 from benchmarks.records import RESULTS, provenance, read_results
 
@@ -29,26 +19,18 @@ Cases = dict[tuple[int, int], Case]
 """Of one network, by batch size and threads."""
 
 
-def _is(engine: str, precision: str) -> Chosen:
-    return lambda row: (row["engine"], row["precision"]) == (engine, precision)
-
-
-OURS: Final = _is("phonebit", "binary")
-OURS_8_BITS: Final = _is("phonebit", "binary, int8")
-OPENVINO: Final = _is("openvino", "binary")
-STREAMS: Final = _is("openvino_streams", "binary")
-STREAMS_INT8: Final = _is("openvino_streams", "int8")
-_F32, _INT8 = (README_COLUMNS[index][1][0] for index in range(2))
-
+OURS_8_BITS: Final = peers.rows_of("binary, int8", "phonebit")
+STREAMS: Final = peers.rows_of("binary", "openvino_streams")
+STREAMS_INT8: Final = peers.rows_of("int8", "openvino_streams")
 COLUMNS: Final[tuple[tuple[str, Chosen], ...]] = (
     ("PhoneBit", OURS),
     ("8-bit layers", OURS_8_BITS),
     ("OpenVINO binary", OPENVINO),
     ("its throughput mode", STREAMS),
-    ("Larq", lambda row: row["engine"].startswith("larq")),
-    ("best int8", lambda row: _INT8(row) and not STREAMS_INT8(row)),
+    ("Larq", peers.LARQ),
+    ("best int8", lambda row: peers.INT8(row) and not STREAMS_INT8(row)),
     ("OpenVINO int8, throughput mode", STREAMS_INT8),
-    ("best f32", _F32),
+    ("best f32", peers.F32),
 )
 """Of the short table: the fastest engine of each group."""
 
@@ -59,7 +41,7 @@ def section() -> str:
     for path in sorted(RESULTS.glob("peers_cpu*.json")):
         document = read_results(path)
         parts.append(f"### {title(document)}")
-        if path.name != FILE:
+        if path.name != peers.FILE:
             parts += [f"{provenance(document['context'], COMMAND)}.", short_table(document)]
         parts.append(goals(document))
     return filled(PAGE, {"machines": "\n\n".join(parts)})
@@ -98,25 +80,18 @@ def short_table(document: Document) -> str:
 def _cell(row: Row | None) -> str:
     if row is None:
         return "-"
-    text = three_digits(row["median_ms"])
-    return text if OURS(row) else f"{text} **{times_faster(row['ratio'])}**"
+    text = peers.three_digits(row["median_ms"])
+    return text if OURS(row) else f"{text} **{peers.times_faster(row['ratio'])}**"
 
 
 # --- goals ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Goal:
-    """What PhoneBit is to reach by network, how many times a time, and what is measured of it."""
-
-    title: str
-    least: dict[str, float]
-    reached: Callable[[Cases], float | None]
+Reached = Callable[[Cases], float | None]
+"""How many times as fast PhoneBit is as something else; None: not measured."""
 
 
-def _over(
-    peer: Chosen, ours: Chosen = OURS, in_batches: bool = False
-) -> Callable[[Cases], float | None]:
+def _over(peer: Chosen, ours: Chosen = OURS, in_batches: bool = False) -> Reached:
     """At batch 1 on one thread, or in the largest batch on most threads."""
 
     def reached(cases: Cases) -> float | None:
@@ -137,46 +112,42 @@ def _two_threads(cases: Cases) -> float | None:
     return times[0] / times[1] if len(times) == 2 else None
 
 
-GOALS: Final = (
-    Goal(
-        "over OpenVINO binary",
+GOALS: Final[dict[str, tuple[dict[str, float], Reached]]] = {
+    "over OpenVINO binary": (
         {"Bi-Real-18": 1.3, "QuickNet": 1.4, "BinaryAlexNet": 1.4},
         _over(OPENVINO),
     ),
-    Goal(
-        "with 8-bit layers, over OpenVINO binary",
+    "with 8-bit layers, over OpenVINO binary": (
         {"Bi-Real-18": 2, "QuickNet": 2, "BinaryAlexNet": 2},
         _over(OPENVINO, OURS_8_BITS),
     ),
-    Goal("two threads over one", {each.title: 1.6 for each in SUBJECTS}, _two_threads),
-    Goal(
-        "batches, over OpenVINO binary, throughput mode",
+    "two threads over one": ({each.title: 1.6 for each in SUBJECTS}, _two_threads),
+    "batches, over OpenVINO binary, throughput mode": (
         {"Bi-Real-18": 2, "QuickNet": 2},
         _over(STREAMS, in_batches=True),
     ),
-    Goal(
-        "batches, over OpenVINO int8, throughput mode",
+    "batches, over OpenVINO int8, throughput mode": (
         {"AlexNet": 4, "VGG16": 4},
         _over(STREAMS_INT8, in_batches=True),
     ),
-)
+}
+"""What PhoneBit is to reach, by network, and how that is measured."""
 
 
 def goals(document: Document) -> str:
     """How many are met, and what every network reached of what was asked."""
     measured = by_network(document)
     cells: dict[tuple[str, str], str] = {}
-    for goal in GOALS:
-        for name, least in goal.least.items():
-            reached = goal.reached(measured.get(name, {}))
+    for title, (networks, measure) in GOALS.items():
+        for name, least in networks.items():
+            reached = measure(measured.get(name, {}))
             if reached is None:
-                cells[name, goal.title] = f"- of {least:g}x"
+                cells[name, title] = f"- of {least:g}x"
                 continue
             mark = "**" if reached >= least else ""
-            cells[name, goal.title] = f"{mark}{reached:.2f}x of {least:g}x{mark}"
+            cells[name, title] = f"{mark}{reached:.2f}x of {least:g}x{mark}"
     rows = [
-        (each.title, *(cells.get((each.title, goal.title), "") for goal in GOALS))
-        for each in SUBJECTS
+        (each.title, *(cells.get((each.title, title), "") for title in GOALS)) for each in SUBJECTS
     ]
     met = sum(text.startswith("**") for text in cells.values())
     missed = sum(text[0].isdigit() for text in cells.values())
@@ -184,4 +155,4 @@ def goals(document: Document) -> str:
         f"Goals: {met} of {len(cells)} met (bold), {missed} not, {len(cells) - met - missed} not "
         "measured. Batch 1 on one thread, unless a column says otherwise."
     )
-    return f"{text}\n\n{markdown_table(('network', *(goal.title for goal in GOALS)), rows)}"
+    return f"{text}\n\n{markdown_table(('network', *GOALS), rows)}"

@@ -110,9 +110,6 @@ def saturation(networks: list[Row]) -> list[str]:
             f"{first} on. At batch {last['batch']} kernels take {share:.0%} of the time; the rest "
             "is copies that do not overlap with them."
         )
-        if "context" in network:
-            own = network["context"]
-            lines[-1] += f" In a run of its own: commit {own['commit']}, {own['date']}."
     return lines
 
 
