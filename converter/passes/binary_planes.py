@@ -25,18 +25,19 @@ from phonebit.converter.passes.planes import MAX_PLANES, binary_sum
 from phonebit.converter.passes.two_valued import factor_weights
 from phonebit.converter.passes.uniform_steps import even_step
 
-LEAST_THRESHOLDS: Final = 3
-"""Two planes serve three levels in either form."""
+LEAST_THRESHOLDS: Final = 2
 LARGEST_SUM: Final = 1 << 24
 """Weighted sums stay below, so that float32 holds them."""
 
 # Nanoseconds of a core with AVX-512, roughly.
 BINARY_MACS: Final = 1100.0
 FLOAT_MACS: Final = 60.0
-ADDED_NS: Final = 0.2
-"""A partial sum, written and read again, for each output."""
-PLANE_NS: Final = 0.1
-"""A comparison and its share of a concatenation, for each input."""
+ADDED_NS: Final = 0.1
+"""A partial sum for each output: twice that where it goes through memory, less in registers."""
+PACKED_NS: Final = 0.1
+"""A plane that whatever computes the levels packs, for each input: of whole words only."""
+PLANE_NS: Final = 0.2
+"""Any other one, whose layer reads the value again; a thermometer's are joined, too."""
 
 
 class BinaryPlanes(Pass):
@@ -182,7 +183,8 @@ def _costs(graph: Graph, node: Node, count: int) -> tuple[float, float] | None:
         float(np.prod(graph.types[v].shape)) for v in (node.outputs[0], node.inputs[0])
     )
     sums, one = planes * arrays, _words(channels) * taps / BINARY_MACS
-    binary = outputs * (sums * one + (sums - 1) * ADDED_NS) + inputs * PLANE_NS * planes
+    packed = PACKED_NS if channels == _words(channels) else PLANE_NS
+    binary = outputs * (sums * one + (sums - 1) * ADDED_NS) + inputs * packed * planes
     if count > MAX_PLANES:
         return binary, outputs * taps * channels / FLOAT_MACS
     if op.groups == 1:

@@ -31,10 +31,9 @@ ISAS = [name for name, _, supported in _runtime.isas() if supported]
 SAME = Window((3, 3), pads=(1, 1, 1, 1))
 
 
-def uniform(bits: int, *, signed: bool = False, own: int = 0) -> Quantize:
+def uniform(levels: int, *, signed: bool = False, own: int = 0) -> Quantize:
     """Steps of 1/2 at integers and halves; each of ``own`` channels has thresholds of its own."""
-    count = 2**bits - 1
-    numbers = np.arange(count + 1, dtype=np.float32) - (2 ** (bits - 1) if signed else 0)
+    numbers = np.arange(levels, dtype=np.float32) - (levels // 2 if signed else 0)
     thresholds = (numbers[1:] - 0.5) / 2
     if own:
         thresholds = thresholds[:, None] * np.resize(np.float32([1, 2, 4]), own)
@@ -63,19 +62,19 @@ def everywhere(graph: Graph, folder: Path, monkeypatch: pytest.MonkeyPatch) -> G
     return conversion.engine
 
 
-@pytest.mark.parametrize("bits", [2, 3, 4])
+@pytest.mark.parametrize(("levels", "bits"), [(3, 2), (4, 2), (8, 3), (16, 4)])
 @pytest.mark.parametrize("form", ["unsigned", "signed", "own thresholds"])
 def test_two_layers_of_k_bits_are_k_planes(
-    bits: int, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    levels: int, bits: int, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Batch norms fall on some channels; zero padding is a level of its own."""
     net = Source((5, 4, 64))
     channels = 50 if bits == 3 else 96
-    first = uniform(bits, signed=form == "signed", own=64 if form == "own thresholds" else 0)
+    first = uniform(levels, signed=form == "signed", own=64 if form == "own thresholds" else 0)
     q = net.add("q", first, "x")
     c = net.add("c", Conv2D(net.signs(channels, 3, 3, 64), SAME), q)
     n = net.add("n", net.norm(channels), c)
-    r = net.add("r", uniform(bits, own=channels if form == "own thresholds" else 0), n)
+    r = net.add("r", uniform(levels, own=channels if form == "own thresholds" else 0), n)
     d = net.add("d", Conv2D(net.signs(33, 3, 3, channels), SAME), r)
     engine = everywhere(net.done(d), tmp_path, monkeypatch)
     assert planes(engine) == [bits, bits]
@@ -88,9 +87,9 @@ def test_many_thresholds_of_each_channel(
 ) -> None:
     """They are planes for a binary convolution, and counted for one of real weights."""
     net = Source((5, 4, 64))
-    q = net.add("q", uniform(bits, signed=True, own=64), "x")
+    q = net.add("q", uniform(2**bits, signed=True, own=64), "x")
     c = net.add("c", Conv2D(net.signs(64, 3, 3, 64), SAME), q)
-    r = net.add("r", uniform(bits, signed=True, own=64), c)
+    r = net.add("r", uniform(2**bits, signed=True, own=64), c)
     weights = net.rng.integers(-9, 9, (16, 1, 1, 64)).astype(np.float32) / 4
     d = net.add("d", Conv2D(weights, Window((1, 1))), r)
     engine = everywhere(net.done(d), tmp_path, monkeypatch)
@@ -123,7 +122,7 @@ def test_pooled_joined_and_grouped_levels(
     """Also a level that is needed as a number, and weights of two bits."""
     net = Source((6, 6, 32))
     y = net.step("y", ScaleBias(np.full(32, -1, np.float32), np.ones(32, np.float32)), "x")
-    parts = [net.add(f"q{value}", uniform(4), value) for value in ("x", y)]
+    parts = [net.add(f"q{value}", uniform(16), value) for value in ("x", y)]
     pooled = [net.add(f"p{q}", MaxPool2D(Window((2, 2), (2, 2))), q) for q in parts]
     joined = net.add("k", Concat(), *pooled)
     weights = net.rng.choice(np.float32([-1.5, -0.5, 0.5, 1.5]), (64, 3, 3, 64 // groups))
@@ -140,7 +139,7 @@ def test_planes_are_convolved_in_pairs(
     """A whole pass runs the lower plane of a pair with the upper one."""
     monkeypatch.setenv("PHONEBIT_CPU", isa)
     net = Source((5, 4, 64))
-    c = net.add("c", Conv2D(net.signs(64, 3, 3, 64), SAME), net.add("q", uniform(4), "x"))
+    c = net.add("c", Conv2D(net.signs(64, 3, 3, 64), SAME), net.add("q", uniform(16), "x"))
     x = integers(net.done(c))
     path = tmp_path / "net.pbit"
     path.write_bytes(convert_graph(net.graph).content)
@@ -153,7 +152,7 @@ def test_thermometers_stay_where_they_are_cheaper_or_levels_uneven() -> None:
     net = Source((5, 4, 64))
     uneven = Quantize(np.float32([0, 1, 2]), np.float32([0, 1, 2, 4]))
     narrow = net.add("few", Conv2D(net.signs(8, 1, 1, 64), Window((1, 1))), "x")
-    sources = {"x": uneven, narrow: uniform(2)}
+    sources = {"x": uneven, narrow: uniform(3)}
     ends = []
     for value, op in sources.items():
         q = net.add(f"q{value}", op, value)
@@ -176,7 +175,7 @@ def test_quantizers_that_meet_in_a_convolution_take_one_form(bits: int) -> None:
     """The narrow one alone would stay a thermometer."""
     net = Source((5, 4, 64))
     few = net.add("few", Conv2D(net.signs(8, 1, 1, 64), Window((1, 1))), "x")
-    parts = [net.add(f"q{value}", uniform(bits), value) for value in ("x", few)]
+    parts = [net.add(f"q{value}", uniform(2**bits), value) for value in ("x", few)]
     own = net.add("own", Conv2D(net.signs(4, 1, 1, 8), Window((1, 1))), parts[1])
     joined = net.add("k", Concat(), *parts)
     c = net.add("c", Conv2D(net.signs(64, 3, 3, 72), SAME), joined)
