@@ -93,8 +93,8 @@ def plan(
             None: whole layers are measured on this device, and parts taken to be in proportion.
         output: Where the network with its plan goes; None: to ``path``.
         method: "search" measures every cut; the others predict.
-        measure: Whether what is predicted to be best is measured, alone and in whole passes, until
-            prediction and pass agree. None: without a profile, or where its device is this one.
+        measure: Whether what is predicted to be best is measured, alone and in whole passes. None:
+            without a profile, or where its device is this one.
         device: Where to measure, as "gpu:1+cpu".
         threads: CPU threads; 0: the most that were profiled, without a profile one per core.
         replace_any: Also replace an output that is no ``.pbit`` file.

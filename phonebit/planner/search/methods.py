@@ -19,9 +19,7 @@ CUTS: Final = (Placement.ROWS, Placement.CHANNELS)
 CHANNEL_GRAIN: Final = 8
 """Channels are cut at multiples of this, so that both processors write whole bytes of bits."""
 ROW_STEP: Final = 8
-"""Distance of the row cuts of a method that tries all."""
-FEWEST_ROW_CUTS: Final = 8
-"""Low maps are cut at smaller steps, so that there is something to choose from."""
+"""Distance of the row cuts of a method that has no shares, on high maps."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +30,7 @@ class Method:
         dimensions: ROWS, CHANNELS or both.
         percents: Shares of the GPU; none: every cut at a multiple of a step.
         channel_step: Channels are cut at multiples of this.
+        row_cuts: Low maps are cut at smaller steps, so that there are about as many cuts.
         chains: Whether it looks for chains.
         branches: Whether it runs branches side by side.
         measures: Whether it measures each cut instead of predicting it.
@@ -42,6 +41,7 @@ class Method:
     dimensions: tuple[Placement, ...]
     percents: tuple[int, ...] = ()
     channel_step: int = WORD_CHANNELS
+    row_cuts: int = 8
     chains: bool = False
     branches: bool = False
     measures: bool = False
@@ -65,7 +65,7 @@ class Method:
             return []
         size = layer.shape[0] if is_row else layer.shape[2]
         if not self.percents:
-            step = min(ROW_STEP, max(1, size // FEWEST_ROW_CUTS)) if is_row else self.channel_step
+            step = min(ROW_STEP, max(1, size // self.row_cuts)) if is_row else self.channel_step
             return list(range(step, size, step))
         grain = 1 if is_row else self.channel_step
         cuts = {round(size * percent / 100 / grain) * grain for percent in self.percents}
@@ -78,7 +78,7 @@ METHODS: Final = {
         Method("ulayer", (Placement.CHANNELS,), percents=(25, 50, 75), branches=True),
         Method("codl", CUTS, percents=tuple(range(10, 100, 10)), chains=True),
         Method("finegrained", (Placement.CHANNELS,)),
-        Method("combined", CUTS, chains=True, branches=True, predictor="finegrained"),
+        Method("combined", CUTS, row_cuts=32, chains=True, branches=True, predictor="finegrained"),
         Method("search", CUTS, channel_step=CHANNEL_GRAIN, branches=True, measures=True),
     )
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -26,10 +27,10 @@ from phonebit.planner.search.methods import (
 from phonebit.planner.search.network_graph import NetworkGraph
 from phonebit.planner.search.part_times import PartTimes
 from phonebit.planner.search.stage_costs import StageCosts, State
-from phonebit.planner.search.stages import Placement, Stage, as_plan
+from phonebit.planner.search.stages import Placement, Stage, as_plan, cut_in_two
 
-NEARBY: Final = 2
-"""Cuts on either side of a predicted one that are measured."""
+MOST_CUTS: Final = 4
+"""Cuts of a layer along a dimension that are measured at most."""
 MAX_STATES: Final = 64
 """Paths that are kept at each layer."""
 
@@ -110,11 +111,15 @@ class Planned:
         predicted_ms = self.costs.total_us(stages) / 1000
         return as_plan(stages, self.plan.device, self.plan.method, predicted_ms)
 
+    def with_stages(self, stages: Sequence[Stage]) -> Planned:
+        """Other stages instead."""
+        plan, us = self.plan_of(stages), self.costs.total_us(stages)
+        return replace(self, plan=plan, stages=tuple(stages), total_us=us)
+
     def at_home(self, home: Processor) -> Planned:
         """All layers on one processor instead."""
-        stages = self.costs.single_processor(home)
-        plan, us = self.plan_of(stages), self.costs.total_us(stages)
-        return replace(self, plan=plan, stages=tuple(stages), home=home, home_us=us, total_us=us)
+        planned = self.with_stages(self.costs.single_processor(home))
+        return replace(planned, home=home, home_us=planned.total_us)
 
 
 def plan_network(
@@ -141,8 +146,8 @@ def plan_network(
         margin: Share of the better single processor's time that a stage on both, and the whole
             plan, must gain by ``times``: 0 or more, below 1. Less than the predictor's error is no
             gain.
-        measured: If given, the best cuts of each layer are measured, with those beside them, and
-            the plan is made from that.
+        measured: If given, cuts of each layer are measured from the best one on, and the plan is
+            made from that.
 
     Raises:
         InputError: The network has no layer that can be cut.
@@ -162,7 +167,7 @@ def plan_network(
     costs = predicted
     if measured is not None:
         costs, margin = StageCosts(graph, measured, sharing), LEAST_MARGIN
-        best = best_cuts(costs, _nearby(cuts, best))
+        best = _balanced_cuts(costs, cuts, best)
         several = [of for of in stages if of.placement in (Placement.CHAIN, Placement.BRANCHES)]
         stages = _choose(costs, single_layers(graph, best) + several, margin)
     home = _home(costs)
@@ -191,10 +196,23 @@ def _choose(costs: StageCosts, candidates: Iterable[Stage], margin: float) -> li
     return best_stages(costs, candidates, needed_us)
 
 
-def _nearby(cuts: CutsOf, best: BestCuts) -> CutsOf:
-    """The cuts that are worth a measurement: the best one, and those beside it."""
-    nearby = {}
-    for place, of_layer in cuts.items():
-        at = list(of_layer).index(best[place].cut)
-        nearby[place] = of_layer[max(0, at - NEARBY) : at + NEARBY + 1]
-    return nearby
+def _balanced_cuts(costs: StageCosts, cuts: CutsOf, best: BestCuts) -> BestCuts:
+    """The best of some measured cuts.
+
+    From the predicted one on, each is the one at which both parts would take as long if they went
+    on at the rates of the last one.
+    """
+    found = {}
+    for (layer, dimension), stage in best.items():
+        of_layer, cut = costs.graph.layers[layer], stage.cut
+        size = of_layer.shape[0 if dimension == Placement.ROWS else 2]
+        tried: dict[int, Stage] = {}
+        while cut not in tried and len(tried) < MOST_CUTS:
+            tried[cut] = cut_in_two(of_layer, dimension, cut)
+            [(cpu_us, gpu_us)] = costs.part_times(tried[cut].parts)
+            by_gpu, by_cpu = cut * cpu_us, (size - cut) * gpu_us
+            if math.isfinite(total := by_gpu + by_cpu) and total > 0:
+                balanced = size * by_gpu / total
+                cut = min(cuts[layer, dimension], key=lambda at: abs(at - balanced))
+        found[layer, dimension] = min(tried.values(), key=costs.alone_us)
+    return found
