@@ -1,7 +1,6 @@
 #include "coexec/schedule.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <set>
 
 #include "analysis/op_part.h"
@@ -82,10 +81,11 @@ Schedule::Schedule(const Model& model, size_t op, const std::optional<OutputPart
 }
 
 size_t Schedule::end_of_queue(size_t from, size_t index, bool runs_ahead) const {
-  const int awaited = static_cast<int>(index) - (runs_ahead ? 0 : 1);
-  const auto waits = [&](const Stage& stage) { return stage.gpu_waits_for > awaited; };
-  const auto begin = stages_.begin() + static_cast<std::ptrdiff_t>(from);
-  return static_cast<size_t>(std::find_if(begin, stages_.end(), waits) - stages_.begin());
+  const size_t ahead = runs_ahead ? 1 : 0;
+  const int unfinished = static_cast<int>(index + ahead);
+  size_t end = from - std::min(from, ahead);
+  while (end < stages_.size() && stages_[end].gpu_waits_for < unfinished) ++end;
+  return std::min(end + ahead, stages_.size());
 }
 
 /// Who writes and reads what. Results are read by the CPU, which gives them out; what comes in it has

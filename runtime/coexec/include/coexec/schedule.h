@@ -64,7 +64,7 @@ class Schedule {
   /// Of the stages from `from` on, behind the last that belongs in the GPU's queue when the CPU begins stage
   /// `index`. Enqueueing takes the CPU microseconds a kernel, so not the rest of the network, but what the GPU
   /// can begin meanwhile; `runs_ahead`: and what it begins when the CPU has finished this stage, so that it
-  /// goes on at once.
+  /// goes on at once, and the stage behind that, so that the queue is never empty: drivers fall asleep then.
   size_t end_of_queue(size_t from, size_t index, bool runs_ahead) const;
   const TensorUse& use(int tensor) const { return uses_[static_cast<size_t>(tensor)]; }
   /// Tensors that come in and go out.
