@@ -21,7 +21,7 @@ from phonebit.planner.predict.layer_shape import LayerShape
 ANCHORS: Final = {
     ("qualcomm", "popcount"): (r"cbits", 2),
     ("qualcomm", "multiply_add"): (r"mad\.f", 1),
-    ("qualcomm", "multiply_add_24"): (r"mad\.[su]24", 1),
+    ("qualcomm", "multiply_add_24"): (r"m(ad|ul)\.[su]24", 1),  # from A660 on sums of three follow
     ("arm", "popcount"): (r"POPCOUNT", 1),
     ("arm", "multiply_add_24"): (r"IMUL", 1),
     ("arm", "multiply_add"): (r"FMA\.", 1),
