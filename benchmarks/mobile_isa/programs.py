@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import takewhile
+from math import gcd
 from typing import Final
 
 from benchmarks.coexec.testbed import pocl_device
@@ -37,14 +38,16 @@ class Program:
 
     @cached_property
     def defines(self) -> dict[str, int]:
-        """Those that are numbers."""
+        """Those that are numbers; common/words.clh makes loads as short as a pixel's words."""
         head = takewhile(lambda line: line.startswith("#define "), self.text.splitlines())
-        found = filter(None, map(_NUMBER.fullmatch, head))
-        return {one[1]: int(one[2]) for one in found}
+        found = {one[1]: int(one[2]) for one in filter(None, map(_NUMBER.fullmatch, head))}
+        if "VECTOR_WORDS" in found:
+            found["VECTOR_WORDS"] = gcd(found["VECTOR_WORDS"], found["IN_WORDS"])
+        return found
 
     @property
     def parameters(self) -> dict[str, int]:
-        """Values of its tunables, with loads as short as the layer wants them."""
+        """Values of its tunables."""
         return {tunable.name: self.defines[tunable.name] for tunable in tunables(self.kernel)}
 
 

@@ -6,6 +6,8 @@ import pytest
 
 from benchmarks.mobile_isa import document, judge, machine_code
 from benchmarks.mobile_isa.compiler import GPUS
+from benchmarks.mobile_isa.programs import Program
+from benchmarks.mobile_isa.work import work
 
 # Three words a texel, a hundred texels; the part before "Native code" is of the first compilation.
 ADRENO = """\
@@ -186,3 +188,13 @@ def test_images_gain_nothing_on_adreno() -> None:
     assert len({row[0] for row in rows}) == 6
     assert (round(min(ratios), 2), round(max(ratios), 2)) == (1.07, 1.26)
     assert all(int(row[7]) <= int(row[4]) for row in rows)
+
+
+def test_work_is_counted_in_loads_as_short_as_a_pixel() -> None:
+    head = "#define IN_WORDS 2\n#define KERNEL_H 1\n#define KERNEL_W 1\n#define GROUP_SIZE 64\n"
+    program = Program(
+        "bconv2d_split", f"{head}#define TILE_FILTERS 1\n#define VECTOR_WORDS 4\n//\n"
+    )
+    assert program.parameters == {"TILE_FILTERS": 1, "VECTOR_WORDS": 2, "GROUP_SIZE": 64}
+    task = work(program.kernel, program.defines)
+    assert task is not None and task.per_item == 2
