@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 
 from phonebit.devices.opencl import opencl_devices, opencl_error
+from phonebit.planner.measure import measuring, on_device
 from support.opencl_device import FAULT
 
 settings.register_profile("phonebit", deadline=None, derandomize=True, print_blob=True)
@@ -16,6 +17,17 @@ settings.load_profile("phonebit")
 
 # For tests of benchmarks and recipes. Last, since the root's phonebit/ is not the installed one.
 sys.path.append(str(Path(__file__).parents[1]))
+
+
+@pytest.fixture
+def hasty_planning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planning measures once, and not again because other tests disturb it.
+
+    For tests of a plan that runs, whether it is good or not.
+    """
+    monkeypatch.setattr(on_device, "TURNS", 1)
+    monkeypatch.setattr(measuring, "REPEATS", 1)
+    monkeypatch.setattr(measuring, "PATIENCE_S", 0)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

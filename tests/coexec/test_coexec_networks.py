@@ -358,6 +358,7 @@ def test_passes_of_one_processor_are_measured(device: str, cache: str, tmp_path:
         network.measure_pass(0)
 
 
+@pytest.mark.usefixtures("hasty_planning")
 def test_a_plan_is_timed_inside_the_network(
     device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

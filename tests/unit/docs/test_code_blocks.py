@@ -98,6 +98,7 @@ def test_commands_and_their_options_exist(block: Block) -> None:
         assert {word.partition("=")[0] for word in words if word.startswith("-")} <= known
 
 
+@pytest.mark.usefixtures("hasty_planning")
 @every_shell_block
 def test_commands_run(block: Block, folder: Path) -> None:
     if block.hindrance:
@@ -107,6 +108,7 @@ def test_commands_run(block: Block, folder: Path) -> None:
         assert result.exit_code == 0, f"phonebit {' '.join(words)}: {result.output}"
 
 
+@pytest.mark.usefixtures("hasty_planning")
 @pytest.mark.parametrize("page", PYTHON)
 def test_python_runs(page: str, folder: Path) -> None:
     names: dict[str, Any] = {"images": np.zeros((2, 28, 28, 1), np.float32)}
