@@ -27,11 +27,11 @@ class MergeComparisons(Pass):
     Given::
 
         b0 = quantize(x - t0; 0; 0, 1); b1 = quantize(x - t1; 0; 0, 1); ...
-        q = b0 + b1 + ...                       # t0, t1, ...: a number for each channel
+        q = (b0 + b1 + ...) * s                 # t0, t1, ...: a number for each channel
 
     Result::
 
-        q = quantize(x; t0, t1, ... in order; 0, 1, 2, ...)
+        q = quantize(x; t0, t1, ... in order; 0, s, 2 s, ...)
 
     The difference is negative, zero or positive as the comparison says: float32 rounds none of them
     to another.
@@ -57,7 +57,12 @@ class MergeComparisons(Pass):
         distinct = np.all(np.diff(rows, axis=0) > 0)
         if distinct and np.all(rows == rows[:, :1]):
             rows = rows[:, 0]
-        op = Quantize(rows, values.astype(np.float32))
+        values = values.astype(np.float32)
+        reader = only_consumer(graph, node.outputs[0])
+        scale = None if reader is None else _scale_of_all(reader)
+        if reader is not None and scale is not None:  # would hide the quantizer from what pools it
+            node, values = reader, values * scale.scale[0] + scale.bias[0]
+        op = Quantize(rows, values)
         replace_node(graph, node, replace(node, op=op, inputs=[terms[0].source]))
         refresh_types(graph)
 
@@ -114,6 +119,15 @@ def _term(graph: Graph, node: Node) -> _Term | None:
 def _only_step(node: Node) -> EpilogueOp | None:
     is_step = isinstance(node.op, Elementwise) and len(node.op.epilogue.steps) == 1
     return node.op.epilogue.steps[0] if is_step and isinstance(node.op, Elementwise) else None
+
+
+def _scale_of_all(node: Node) -> ScaleBias | None:
+    """The only step of a node, if it is the same positive scale and bias for all channels."""
+    step = _only_step(node)
+    if not isinstance(step, ScaleBias) or step.scale[0] <= 0:
+        return None
+    is_even = np.all(step.scale == step.scale[0]) and np.all(step.bias == step.bias[0])
+    return step if is_even else None
 
 
 def _is_sum(node: Node) -> bool:

@@ -132,6 +132,25 @@ def test_pooled_joined_and_grouped_levels(
     assert planes(engine) == [4, 4]
 
 
+def test_pooled_sums_of_comparisons_that_are_scaled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a detector with FINN's thresholds has them."""
+    net = Source((6, 6, 32))
+    total, ones = "", np.ones(32, np.float32)
+    for index in range(7):
+        limits = np.resize(np.float32([1, 2, 4]), 32) * np.float32((index - 3) / 2)
+        shifted = net.step(f"s{index}", ScaleBias(ones, -limits), "x")
+        step = Quantize(np.zeros(1, np.float32), np.float32([0, 1]))
+        reached = net.add(f"q{index}", step, shifted)
+        total = net.step(f"t{index}", AddTensor(1), total, reached) if index else reached
+    scaled = net.step("scaled", ScaleBias(ones / 4, 0 * ones), total)
+    pooled = net.add("pooled", MaxPool2D(Window((2, 2), (2, 2))), scaled)
+    c = net.add("c", Conv2D(net.signs(64, 3, 3, 32), SAME), pooled)
+    engine = everywhere(net.done(c), tmp_path, monkeypatch)
+    assert planes(engine) == [3]
+
+
 @pytest.mark.parametrize("isa", [isa for isa in ISAS if isa in ("avx2", "avx512")])
 def test_planes_are_convolved_in_pairs(
     isa: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
