@@ -45,6 +45,8 @@ unit (Adreno: issue slots) and loads for 32 binary MACs. All rows: `benchmarks/r
 
 The same for a multiply-accumulate of a layer that reads pixels of 8 bits or floats. What splits
 pixels into bit-planes before `conv2d_u8_planes` is not among its numbers.
+A dense layer's time is the bytes of its weights: its kernel is chosen for the number of groups that
+read them, and most of their lanes have no sum.
 
 {markdown_table(HEAD, float_rows, texts=3)}
 
