@@ -7,6 +7,7 @@ products, any memory format.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -133,7 +134,8 @@ def _layer(node: Node, graph: Graph) -> nn.Module:
         window = op.window
         pads = window.pads[:2] if _is_even(window.pads) else 0
         pool = nn.MaxPool2d(window.kernel, window.strides, pads, window.dilation)
-        return pool if pads else _padded(window, float("-inf"), pool)
+        # Pixels repeat that are in the window anyway: quantizers have no scale for -inf.
+        return pool if pads else _padded(window, nn.ReplicationPad2d, pool)
     if isinstance(op, ops.AveragePool2D) and _is_even(op.window.pads):
         window = op.window
         return nn.AvgPool2d(window.kernel, window.strides, window.pads[:2], count_include_pad=False)
@@ -181,14 +183,14 @@ def _convolution(op: ops.Conv2D, shape: Shape) -> nn.Module:
         device="meta",  # no memory: the weights come below
     )
     _set(layer, op.weights.transpose(0, 3, 1, 2), op.bias)
-    return layer if even else _padded(window, 0.0, layer)
+    return layer if even else _padded(window, nn.ZeroPad2d, layer)
 
 
-def _padded(window: Window, value: float, layer: nn.Module) -> nn.Module:
+def _padded(window: Window, pad: Callable[..., nn.Module], layer: nn.Module) -> nn.Module:
     if not any(window.pads):
         return layer
     top, left, bottom, right = window.pads
-    return nn.Sequential(nn.ConstantPad2d((left, right, top, bottom), value), layer)
+    return nn.Sequential(pad((left, right, top, bottom)), layer)
 
 
 def _is_even(pads: tuple[int, int, int, int]) -> bool:
