@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -17,6 +18,16 @@ settings.load_profile("phonebit")
 
 # For tests of benchmarks and recipes. Last, since the root's phonebit/ is not the installed one.
 sys.path.append(str(Path(__file__).parents[1]))
+
+
+@pytest.fixture(scope="session")
+def kernel_cache(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """One cache folder for pytest's workers, so that kernels are built and tested once."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    (folder / "kernels").mkdir(exist_ok=True)
+    return str(folder / "kernels")
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ left out.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -66,8 +66,19 @@ NAMES = (
     "two_slopes_31",
     "u8_first_layer_1_33",
 )
+# They differ from others in their epilogues or weights alone, which OpenCL's tests have, too.
+SIMILAR = (
+    "binary_conv_threshold_33_31_pad-1",
+    "half_weights",
+    "log_softmax",
+    "rounded_31",
+    "two_slopes_31",
+)
 PLANS = [
-    *product(NAMES, ("gpu", "cpu", "rows", "channels")),
+    *(
+        pytest.param(name, kind, marks=pytest.mark.slow if name in SIMILAR else ())
+        for name, kind in product(NAMES, ("gpu", "cpu", "rows", "channels"))
+    ),
     *(pytest.param(n, "channels", marks=pytest.mark.slow) for n in GRAPHS if n not in NAMES),
 ]
 
@@ -89,10 +100,9 @@ def device() -> str:
     return f"{device_name(pyopencl_device())}+cpu"
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """One cache folder for the module, so that kernels are built and tested once."""
-    yield str(tmp_path_factory.mktemp("cache"))
+@pytest.fixture(name="cache", scope="module")
+def _cache(kernel_cache: str) -> str:
+    return kernel_cache
 
 
 @pytest.fixture(scope="module")

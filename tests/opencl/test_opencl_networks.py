@@ -11,7 +11,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +42,9 @@ def _needs_a_device() -> None:
         pytest.skip(f"no OpenCL device: {opencl_error()}")
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """One cache folder for the module, so that kernels are built and tested once."""
-    yield str(tmp_path_factory.mktemp("cache"))
+@pytest.fixture(name="cache", scope="module")
+def _cache(kernel_cache: str) -> str:
+    return kernel_cache
 
 
 def write(name: str, folder: Path) -> Path:
@@ -244,6 +242,7 @@ def test_a_broken_kernel_error_names_kernel_options_and_build_log(tmp_path: Path
         assert part in done.stdout
 
 
+@pytest.mark.slow
 def test_a_layer_can_be_measured_with_every_candidate(cache: str, tmp_path: Path) -> None:
     path = write("binary_conv_threshold_64_64_pad0", tmp_path)
     network = _runtime.Network(path, device="gpu", cache_directory=cache)

@@ -173,7 +173,7 @@ def test_zeros_that_are_kept_exact_are_equal_plane_by_plane(tmp_path: Path) -> N
     report = verify(source, file, inputs(zeros=40))
     assert report.passed, report.to_dict()
     assert (report.zeros, report.ties, report.end_to_end.verdict) == (0, 0, "equal")
-    assert layer_of(report, "sign/plane1", file).oracle == "source"
+    assert layer_of(report, "sign/bit1", file).oracle == "source"
 
 
 def two_bit_net(path: Path) -> tuple[Source, Path]:
