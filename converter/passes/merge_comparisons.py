@@ -27,11 +27,11 @@ class MergeComparisons(Pass):
     Given::
 
         b0 = quantize(x - t0; 0; 0, 1); b1 = quantize(x - t1; 0; 0, 1); ...
-        q = (b0 + b1 + ...) * s                 # t0, t1, ...: a number for each channel
+        q = (b0 + b1 + ...) * s + o             # t0, t1, ...: a number for each channel; s > 0
 
     Result::
 
-        q = quantize(x; t0, t1, ... in order; 0, s, 2 s, ...)
+        q = quantize(x; t0, t1, ... in order; o, s + o, 2 s + o, ...)
 
     The difference is negative, zero or positive as the comparison says: float32 rounds none of them
     to another.

@@ -66,7 +66,7 @@ NAMES = (
     "two_slopes_31",
     "u8_first_layer_1_33",
 )
-# They differ from others in their epilogues or weights alone, which OpenCL's tests have, too.
+# They differ from others in padding, epilogue or type of weights alone, which cuts do not change.
 SIMILAR = (
     "binary_conv_threshold_33_31_pad-1",
     "half_weights",
