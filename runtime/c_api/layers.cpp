@@ -203,8 +203,10 @@ phonebit_status phonebit_builder_softmax(phonebit_builder* handle, int32_t input
 
 phonebit_status phonebit_builder_tensor(const phonebit_builder* handle, int32_t tensor,
                                         phonebit_tensor_info* info) {
-  return guarded(
-      [&] { give(given(info, "info"), described(of(handle).tensor(tensor)), "phonebit_tensor_info"); });
+  return guarded([&] {
+    give(given(info, "info"), phonebit::engine::c_api::described(of(handle).tensor(tensor)),
+         "phonebit_tensor_info");
+  });
 }
 
 phonebit_status phonebit_builder_output(phonebit_builder* handle, int32_t tensor) {

@@ -44,7 +44,7 @@ void give_tensor(const std::vector<TensorInfo>& tensors, const char* what, int32
                  phonebit_tensor_info* info) {
   phonebit_tensor_info& result = given(info, "info");
   const TensorInfo& tensor = tensors[checked_index(index, tensors.size(), what)];
-  give(result, described(tensor), "phonebit_tensor_info");
+  give(result, phonebit::engine::c_api::described(tensor), "phonebit_tensor_info");
 }
 
 void find_tensor(const std::vector<TensorInfo>& tensors, const char* what, const char* name, int32_t* index) {

@@ -21,7 +21,7 @@ namespace {
 
 using Folders = std::vector<std::string>;
 
-constexpr const char* kFolder = "sys/class/power_supply";
+constexpr const char* kPowerSupplies = "sys/class/power_supply";
 constexpr const char* kBatteryClosedHint = "on Android run it in `adb shell`, on many phones as root";
 constexpr double kMjPerUwh = 3.6;
 /// No device that runs a network draws less; such a number is in another unit than the kernel's rules say
@@ -156,7 +156,7 @@ Folders batteries_below(const std::string& supplies) {
 }  // namespace
 
 SourceList find_battery(const std::string& root) {
-  const Folders batteries = batteries_below(below(root, kFolder));
+  const Folders batteries = batteries_below(below(root, kPowerSupplies));
   Folders in_use;
   for (const std::string& folder : batteries) {
     if (readable_text(folder + "/status") == "Discharging") in_use.push_back(folder);

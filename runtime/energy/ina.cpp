@@ -15,7 +15,7 @@
 namespace phonebit::engine::energy {
 namespace {
 
-constexpr const char* kFolder = "sys/class/hwmon";
+constexpr const char* kMonitors = "sys/class/hwmon";
 
 /// Power of one channel: from its own file, or from two.
 struct Channel {
@@ -109,7 +109,7 @@ std::string rail_name(const std::string& folder, const std::string& chip, int64_
 }  // namespace
 
 SourceList find_ina(const std::string& root) {
-  const std::string folder = below(root, kFolder);
+  const std::string folder = below(root, kMonitors);
   std::vector<Channel> found;
   for (const std::string& chip : names_in(folder)) {
     if (!is_ina(readable_text(below(folder, chip) + "/name"))) continue;

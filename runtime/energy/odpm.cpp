@@ -14,7 +14,7 @@
 namespace phonebit::engine::energy {
 namespace {
 
-constexpr const char* kFolder = "sys/bus/iio/devices";
+constexpr const char* kIioDevices = "sys/bus/iio/devices";
 constexpr const char* kOdpmClosedHint =
     "Android lets only root and its own services read it: `adb root` on a userdebug build";
 
@@ -116,7 +116,7 @@ class OdpmSource : public Source {
 }  // namespace
 
 SourceList find_odpm(const std::string& root) {
-  const std::string folder = below(root, kFolder);
+  const std::string folder = below(root, kIioDevices);
   std::vector<PowerMeter> meters;
   for (const std::string& device : names_in(folder, kOdpmClosedHint)) {
     const std::string file = below(folder, device) + "/energy_value";

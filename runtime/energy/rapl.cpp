@@ -15,7 +15,7 @@
 namespace phonebit::engine::energy {
 namespace {
 
-constexpr const char* kFolder = "sys/class/powercap";
+constexpr const char* kPowercap = "sys/class/powercap";
 constexpr const char* kRaplClosedHint =
     "since Linux 5.10 only root may read it (it leaks secrets, CVE-2020-8694): run as root, or `sudo chmod "
     "a+r /sys/class/powercap/intel-rapl*/energy_uj` until the next start";
@@ -81,7 +81,7 @@ std::string rail_of_zone(const std::string& folder, const std::string& zone) {
 }  // namespace
 
 SourceList find_rapl(const std::string& root) {
-  const std::string folder = below(root, kFolder);
+  const std::string folder = below(root, kPowercap);
   std::vector<Zone> zones;
   for (const std::string& name : names_in(folder)) {
     const std::string rail = rail_of_zone(folder, name);

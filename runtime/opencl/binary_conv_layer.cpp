@@ -106,7 +106,7 @@ class BinaryConvBuilder {
   }
 
  private:
-  Argument input() const { return Argument::of_tensor(op_.operands[0]); }
+  Argument input() const { return input_of(op_); }
 
   Argument canonical_weights() {
     const size_t words = window_words(group_shape_) * static_cast<size_t>(group_shape_.out_c);
@@ -206,11 +206,11 @@ class BinaryConvBuilder {
   std::vector<uint32_t> inverted_;  // weights, where filters are inverted
 };
 
-Layer build(const BuildContext& build, const Op& op, const KernelChoice& choice) {
+Layer build_conv(const BuildContext& build, const Op& op, const KernelChoice& choice) {
   return BinaryConvBuilder(build, op, choice).build();
 }
 
-const OpKernels kBinaryConvKernels = {&kBinaryConvFamily, build};
+const OpKernels kBinaryConvKernels = {&kBinaryConvFamily, build_conv};
 
 }  // namespace
 

@@ -26,7 +26,7 @@ std::vector<uint32_t> single_channel_filters(const cpu::ConvShape& shape, const 
   return filters;
 }
 
-Layer build(const BuildContext& build, const Op& op, const KernelChoice& choice) {
+Layer build_depthwise(const BuildContext& build, const Op& op, const KernelChoice& choice) {
   LayerBuilder layer(build, op);
   const loader::Constant& weights = build.model.constant(op.record.weights);
   cpu::ConvShape shape = layer.shape();
@@ -36,8 +36,7 @@ Layer build(const BuildContext& build, const Op& op, const KernelChoice& choice)
   const BorderEntry entry = layer.sink().is_threshold ? BorderEntry::limit : BorderEntry::base;
   const int stride = 32 * cpu::words(shape.out_c);
   std::vector<Argument> arguments{
-      Argument::of_tensor(op.operands[0]),
-      layer.upload(weights.words(), weights.count * sizeof(uint32_t), "weights"),
+      input_of(op), layer.upload(weights.words(), weights.count * sizeof(uint32_t), "weights"),
       layer.upload(analysis::border_table(shape, filters.data(), thresholds.data(), entry, stride),
                    "thresholds"),
       layer.upload_borders(shape)};
@@ -46,7 +45,7 @@ Layer build(const BuildContext& build, const Op& op, const KernelChoice& choice)
   return layer.finish(choice.text());
 }
 
-const OpKernels kBinaryDepthwiseKernels = {&kBinaryDepthwiseFamily, build};
+const OpKernels kBinaryDepthwiseKernels = {&kBinaryDepthwiseFamily, build_depthwise};
 
 }  // namespace
 

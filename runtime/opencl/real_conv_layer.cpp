@@ -60,8 +60,6 @@ std::vector<float> dealt(const std::vector<float>& weights, size_t filters, size
   return result;
 }
 
-Argument input_of(const Op& op) { return Argument::of_tensor(op.operands[0]); }
-
 class FloatConvBuilder {
  public:
   FloatConvBuilder(const BuildContext& build, const Op& op, const KernelChoice& choice)

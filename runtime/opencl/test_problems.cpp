@@ -10,6 +10,12 @@
 #include "types/fail.h"
 
 namespace phonebit::engine::opencl {
+
+/// A shape with the operator that it is of.
+struct Problem : TestShape {
+  format::OpKind kind;
+};
+
 namespace {
 
 using format::DataType;
@@ -18,11 +24,6 @@ using format::StepKind;
 using format::ThresholdKind;
 
 constexpr DataType kBit = DataType::kBit, kU8 = DataType::kU8, kF32 = DataType::kF32;
-
-/// A shape with the operator that it is of.
-struct Problem : TestShape {
-  OpKind kind;
-};
 
 /// Of all operators, in their order.
 std::vector<Problem> all_problems() {

@@ -13,8 +13,6 @@ using loader::Model;
 using loader::Op;
 using Shape = TestShape;
 
-Argument input_of(const Op& op) { return Argument::of_tensor(op.operands[0]); }
-
 /// A kernel whose only arguments are its operand and the sink.
 Layer finish_with_sink(LayerBuilder& layer, const Op& op, const KernelChoice& choice) {
   std::vector<Argument> arguments{input_of(op)};

@@ -14,7 +14,7 @@ namespace py = pybind11;
 namespace phonebit::engine::python {
 namespace {
 
-const char* dtype_name(const TensorInfo& tensor) {
+const char* tensor_dtype(const TensorInfo& tensor) {
   return tensor.dtype == ElementType::bit ? "bit" : tensor.dtype == ElementType::u8 ? "u8" : "f32";
 }
 
@@ -24,7 +24,7 @@ void define_records(py::module_& module) {
   py::class_<TensorInfo>(module, "TensorInfo",
                          "An input or output: name, dtype (bit, u8, f32), shape (h, w, c).")
       .def_readonly("name", &TensorInfo::name)
-      .def_property_readonly("dtype", &dtype_name)
+      .def_property_readonly("dtype", &tensor_dtype)
       .def_property_readonly("shape", [](const TensorInfo& tensor) {
         return py::make_tuple(tensor.height, tensor.width, tensor.channels);
       });

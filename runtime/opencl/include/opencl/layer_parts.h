@@ -26,6 +26,9 @@ struct Sink {
 };
 Sink make_sink(const BuildContext& build, const loader::Op& op);
 
+/// The first operand, which most kernels read.
+inline Argument input_of(const loader::Op& op) { return Argument::of_tensor(op.operands[0]); }
+
 /// A float as an OpenCL C literal of the same value.
 std::string float_literal(float value);
 
