@@ -162,9 +162,9 @@ class Pair:
             raise
 
     def check(self, network: Any) -> None:
+        activations = network.activations(self.inputs)
         for tensor, expected in self.alone.activations(self.inputs).items():
-            got = network.activations(self.inputs)[tensor]
-            np.testing.assert_array_equal(got, expected, err_msg=tensor)
+            np.testing.assert_array_equal(activations[tensor], expected, err_msg=tensor)
         results = network.forward(self.inputs)
         for got, expected in zip(results, self.alone.forward(self.inputs), strict=True):
             np.testing.assert_array_equal(got, expected)
@@ -240,8 +240,9 @@ def test_each_processor_computes_in_its_own_types(
     for processor, alone in ((GPU, device.partition("+")[0]), (CPU, "cpu")):
         one = _runtime.Network(pair.path, device=alone, cache_directory=cache, precision="fast")
         both = pair.load(whole_plan(pair.contents, processor), **way)
+        activations = both.activations(pair.inputs)
         for tensor, expected in one.activations(pair.inputs).items():
-            np.testing.assert_array_equal(both.activations(pair.inputs)[tensor], expected, tensor)
+            np.testing.assert_array_equal(activations[tensor], expected, tensor)
 
 
 def test_lower_precision_halves_what_the_gpu_stores(

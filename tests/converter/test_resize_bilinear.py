@@ -100,7 +100,7 @@ def test_every_instruction_set_has_the_bits_of_the_reference(
 @pytest.mark.parametrize("corners", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_opencl_has_the_bits_of_the_cpu(
-    kind: type[Resize], corners: bool, channels: int, tmp_path: Path
+    kind: type[Resize], corners: bool, channels: int, kernel_cache: str, tmp_path: Path
 ) -> None:
     if not opencl_devices():
         pytest.skip(f"no OpenCL device: {opencl_error()}")
@@ -109,7 +109,7 @@ def test_opencl_has_the_bits_of_the_cpu(
     path.write_bytes(to_bytes(graph))
     x = [pixels(graph, 3)["x"]]
     expected = _runtime.Network(path, device="cpu").forward(x)
-    network = _runtime.Network(path, device="gpu", cache_directory=str(tmp_path))
+    network = _runtime.Network(path, device="gpu", cache_directory=kernel_cache)
     np.testing.assert_array_equal(network.forward(x), expected)
     assert network.warnings == []
 

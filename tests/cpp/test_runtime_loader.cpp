@@ -60,19 +60,32 @@ void run(Network& network) {
   network.forward(inputs, outputs);
 }
 
-/// What happens with a file: "" when it runs, else the text of the error.
-std::string outcome(const std::string& path, ErrorCode expected_code, const std::string& what) {
+/// What happens with a network: "" when it runs, else the text of the error.
+template <typename Load>
+std::string outcome_of(const Load& load, ErrorCode expected_code, const std::string& what) {
   try {
     Options options;
     options.threads = 1;
     options.max_memory_bytes = uint64_t{64} << 20;
-    Network network = Network::load(path, options);
+    Network network = load(options);
     run(network);
     return "";
   } catch (const Error& error) {
     CHECK_MESSAGE(error.code() == expected_code, what, ": the code of '", error.what(), "'");
     return error.what();
   }
+}
+
+std::string outcome(const std::string& path, ErrorCode expected_code, const std::string& what) {
+  return outcome_of([&](const Options& options) { return Network::load(path, options); }, expected_code,
+                    what);
+}
+
+/// Without a file: most of the time of damaging thousands would go into writing them.
+std::string outcome(const Bytes& bytes, const std::string& what) {
+  return outcome_of(
+      [&](const Options& options) { return Network::load_memory(bytes.data(), bytes.size(), options); },
+      ErrorCode::format, what);
 }
 
 TEST_CASE("refuses paths") {
@@ -105,14 +118,13 @@ TEST_CASE("refuses truncation") {
   const Bytes file = model_to_damage();
   for (size_t size = 1; size < file.size(); size += 1 + file.size() / 300) {
     Bytes cut(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size));
-    CHECK_FALSE_MESSAGE(outcome(store(cut), ErrorCode::format, "truncation").empty(), "a file cut at ", size);
+    CHECK_FALSE_MESSAGE(outcome(cut, "truncation").empty(), "a file cut at ", size);
     // With a consistent header the sections must be found to be missing.
     if (size < 64) continue;
     const uint64_t bytes = size;
     std::memcpy(&cut[16], &bytes, sizeof bytes);
     ModelWriter::seal(cut);
-    CHECK_FALSE_MESSAGE(outcome(store(cut), ErrorCode::format, "sealed truncation").empty(),
-                        "a sealed file cut at ", size);
+    CHECK_FALSE_MESSAGE(outcome(cut, "sealed truncation").empty(), "a sealed file cut at ", size);
   }
 }
 
@@ -121,8 +133,7 @@ TEST_CASE("refuses flipped bits without a seal") {
   for (size_t at = 0; at < file.size(); at += 1 + file.size() / 300) {
     Bytes damaged = file;
     damaged[at] ^= 0x10;
-    CHECK_FALSE_MESSAGE(outcome(store(damaged), ErrorCode::format, "bit flip").empty(), "a flipped bit at ",
-                        at);
+    CHECK_FALSE_MESSAGE(outcome(damaged, "bit flip").empty(), "a flipped bit at ", at);
   }
 }
 
@@ -136,7 +147,7 @@ TEST_CASE("survives mutated bytes") {
       Bytes damaged = file;
       damaged[at] = static_cast<unsigned char>(value);
       ModelWriter::seal(damaged);
-      accepted += outcome(store(damaged), ErrorCode::format, "byte " + std::to_string(at)).empty() ? 1 : 0;
+      accepted += outcome(damaged, "byte " + std::to_string(at)).empty() ? 1 : 0;
     }
   }
   MESSAGE(accepted, " single-byte mutations were harmless");
@@ -159,7 +170,7 @@ TEST_CASE("survives mutated words") {
       std::memcpy(&damaged[at], &value, 4);
     }
     ModelWriter::seal(damaged);
-    outcome(store(damaged), ErrorCode::format, "word mutation " + std::to_string(i));
+    outcome(damaged, "word mutation " + std::to_string(i));
   }
 }
 
@@ -195,7 +206,7 @@ TEST_CASE("refuses damaged preprocessing") {
     const uint32_t copy = model.tensor("copy", format::DataType::kF32, 6, 5, 3);
     model.op(format::OpKind::kElementwise, "copy", {image}).value_output = static_cast<int32_t>(copy);
     model.preprocessing(record);
-    const std::string text = outcome(store(model.bytes({image}, {copy})), ErrorCode::format, part);
+    const std::string text = outcome(model.bytes({image}, {copy}), part);
     CHECK(text.c_str() == doctest::Contains(part));
     CHECK(text.empty() == (*part == '\0'));
   };
@@ -236,7 +247,7 @@ TEST_CASE("reads and refuses detection") {
   CHECK(network.detection()[0].anchors[1].width == 3.0F);
   CHECK(network.detection()[0].anchors[1].height == 4.5F);
   const auto refuses = [&](const auto& change, const std::string& part) {
-    const std::string text = outcome(store(with(change)), ErrorCode::format, part);
+    const std::string text = outcome(with(change), part);
     CHECK(text.c_str() == doctest::Contains(part.c_str()));
   };
   refuses([](Record& r) { r.output = 1; }, "output 1 does not exist");
@@ -281,7 +292,7 @@ TEST_CASE("refuses damaged plans") {
     model.op(format::OpKind::kElementwise, "copy", {map}).value_output = static_cast<int32_t>(copy);
     model.plan("first", {});
     model.plan(second_device, parts);
-    const std::string text = outcome(store(model.bytes({map}, {copy})), ErrorCode::format, part);
+    const std::string text = outcome(model.bytes({map}, {copy}), part);
     CHECK(text.c_str() == doctest::Contains(part.c_str()));
     CHECK(text.empty() == part.empty());
   };

@@ -76,12 +76,15 @@ def bits_of(network: phonebit.Network, inputs: list[np.ndarray]) -> bytes:
 def check_modes(file: str, device: str, threads: int) -> None:
     path = GOLDEN / f"{file}.pbit"
     expected = phonebit.Network.load(path, device=device, threads=threads)
+    loaded_in = {}
+    for mode in MODES["x86_64"]:
+        with mode_of_caller(mode):
+            loaded_in[mode] = phonebit.Network.load(path, device=device, threads=threads)
     for scale in (1.0, 1e-39):  # the second is subnormal
         inputs = inputs_of(expected, scale)
         bits = bits_of(expected, inputs)
-        for mode in MODES["x86_64"]:
+        for mode, loaded_in_mode in loaded_in.items():
             with mode_of_caller(mode):
-                loaded_in_mode = phonebit.Network.load(path, device=device, threads=threads)
                 assert bits_of(expected, inputs) == bits, f"{mode}: caller"
                 assert bits_of(loaded_in_mode, inputs) == bits, f"{mode}: loader and caller"
             # Workers inherit the state of the thread that loads.
