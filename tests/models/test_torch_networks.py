@@ -137,12 +137,6 @@ def random(request: pytest.FixtureRequest) -> Subject:
     return Subject(*request.param, "random")
 
 
-def exact_cases() -> list[Any]:
-    """All but two as published, whose sums in float64 take PyTorch half a minute."""
-    return [c for c in cases(EXACT_BY_DEFAULT) if c.id not in ("phonebit_vgg16", "xnornet_alexnet")]
-
-
-@pytest.mark.parametrize("dyadic", exact_cases(), indirect=True)
 def test_dyadic_arithmetic_of_the_definition_is_exact(dyadic: Subject) -> None:
     exact = exact_results(dyadic.module, dyadic.inputs).numpy()
     assert np.array_equal(dyadic.expected, exact)

@@ -36,8 +36,10 @@ class Entry:
         small_shape: Of the small network's input.
         binary_share: Share of the multiply-accumulates that must become binary, at least.
         small_binary_share: The same for the small network.
-        dyadic_shape: The published network's input where means must be exact: one whose last map
-            has a power of two of pixels; None: as published.
+        dyadic_shape: The published network's input where numbers must be exact, whose last map
+            has a power of two of pixels, or few where a wide dense layer reads it; None: as
+            published.
+        sized: Whether the factory takes the side of the published network's input, too.
         unit_input: Whether it reads pictures from 0 to 1 (in steps of 1/256) instead of centred
             ones.
     """
@@ -48,6 +50,7 @@ class Entry:
     binary_share: float
     small_binary_share: float
     dyadic_shape: Shape | None = None
+    sized: bool = False
     unit_input: bool = False
 
     def input_shape(self, small: bool, kind: Kind) -> Shape:
@@ -71,14 +74,18 @@ class Entry:
         from . import statistics
 
         module, function = self.factory.split(":")
-        network: nn.Module = getattr(import_module(f"{__name__}.{module}"), function)(small)
+        make = getattr(import_module(f"{__name__}.{module}"), function)
+        side = {"side": self.input_shape(small, kind)[-1]} if self.sized and not small else {}
+        network: nn.Module = make(small, **side)
         initialise = statistics.dyadic_ if kind == "dyadic" else statistics.random_
         return initialise(network, self.inputs(kind, 4, seed, small), seed)
 
 
 NETWORKS: dict[str, Entry] = {
     "hubara_vgg_small": Entry("hubara:vgg_small", CIFAR, SMALL_CIFAR, 0.994, 0.962),
-    "xnornet_alexnet": Entry("xnor:alexnet", (3, 227, 227), (3, 99, 99), 0.903, 0.42),
+    "xnornet_alexnet": Entry(
+        "xnor:alexnet", (3, 227, 227), (3, 99, 99), 0.903, 0.42, (3, 99, 99), sized=True
+    ),
     "birealnet18": Entry("bireal:birealnet18", IMAGENET, SMALL, 0.923, 0.57, POWER_OF_TWO),
     "reactnet_resnet18": Entry(
         "reactnet:reactnet_resnet18", IMAGENET, SMALL, 0.923, 0.57, POWER_OF_TWO
@@ -95,7 +102,7 @@ NETWORKS: dict[str, Entry] = {
     "binary_googlenet": Entry("googlenet:googlenet", IMAGENET, SMALL, 0.924, 0.38, POWER_OF_TWO),
     "mnist_mlp": Entry("mlp:mnist_mlp", (1, 28, 28), (1, 12, 12), 0.912, 0.51),
     "binary_shufflenet": Entry("shufflenet:shufflenet", IMAGENET, SMALL, 0.92, 0.37, POWER_OF_TWO),
-    "phonebit_vgg16": Entry("vgg16:vgg16", IMAGENET, SMALL, 0.99, 0.9),
+    "phonebit_vgg16": Entry("vgg16:vgg16", IMAGENET, SMALL, 0.99, 0.9, SMALL, sized=True),
     "real_to_binary_resnet18": Entry(
         "squeeze_excite:real_to_binary", IMAGENET, SMALL, 0.923, 0.5, POWER_OF_TWO
     ),

@@ -62,6 +62,6 @@ class Vgg16(nn.Module):
         return self.classifier(torch.flatten(self.features(x), 1))
 
 
-def vgg16(small: bool = False) -> nn.Module:
-    """The network for 3x224x224 and 1000 classes; small: an eighth of the width, 3x64x64."""
-    return Vgg16(8, 64, 10) if small else Vgg16(1, 224, 1000)
+def vgg16(small: bool = False, side: int = 224) -> nn.Module:
+    """The network for 3 x side x side and 1000 classes; small: an eighth of the width, 3x64x64."""
+    return Vgg16(8, 64, 10) if small else Vgg16(1, side, 1000)

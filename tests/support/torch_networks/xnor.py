@@ -108,8 +108,8 @@ class AlexNet(nn.Module):
         return self.classifier(self.dense2(self.dense(x)))
 
 
-def alexnet(small: bool = False) -> nn.Module:
-    """The network for 3x227x227; small: 3x99x99."""
+def alexnet(small: bool = False, side: int = 227) -> nn.Module:
+    """The network for 3 x side x side; small: narrow, for 3x99x99."""
     if small:
         return AlexNet((16, 32, 40, 24, 32), 64, 2, 10)
-    return AlexNet((96, 256, 384, 384, 256), 4096, 6, 1000)
+    return AlexNet((96, 256, 384, 384, 256), 4096, (side - 35) // 32, 1000)
