@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -39,6 +40,11 @@ def hasty_planning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(on_device, "TURNS", 1)
     monkeypatch.setattr(measuring, "REPEATS", 1)
     monkeypatch.setattr(measuring, "PATIENCE_S", 0)
+
+
+def pytest_collection_finish() -> None:
+    """What is loaded stays: the garbage collector, which PyTorch's exports call often, skips it."""
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
