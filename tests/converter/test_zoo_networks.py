@@ -29,48 +29,58 @@ __all__ = ["lq", "tf"]
 pytestmark = pytest.mark.framework
 
 NETWORKS = list(zoo_networks.SIZES)
-Exact = tuple[Any, np.ndarray]
+Subject = tuple[Any, np.ndarray, Graph]
 
 
 @pytest.fixture(scope="module", params=NETWORKS)
-def exact(request: pytest.FixtureRequest, tf: Any, lq: Any) -> Exact:
-    """A network in exact arithmetic, and pictures."""
+def exact_numbers(request: pytest.FixtureRequest, tf: Any, lq: Any) -> zoo_networks.MadeUp:
     pytest.importorskip("larq_zoo", reason="larq-zoo is not installed")
     return zoo_networks.exact(request.param)
 
 
+@pytest.fixture
+def exact(exact_numbers: zoo_networks.MadeUp) -> Subject:
+    """A network in exact arithmetic, pictures, and the imported graph."""
+    return *exact_numbers.ready(), exact_numbers.graph
+
+
 @pytest.fixture(scope="module", params=NETWORKS)
-def random(request: pytest.FixtureRequest, tf: Any, lq: Any) -> Exact:
-    """A network with random weights, and pictures."""
+def random_numbers(request: pytest.FixtureRequest, tf: Any, lq: Any) -> zoo_networks.MadeUp:
     pytest.importorskip("larq_zoo", reason="larq-zoo is not installed")
     return zoo_networks.random(request.param)
+
+
+@pytest.fixture
+def random(random_numbers: zoo_networks.MadeUp) -> Subject:
+    """A network with random weights, pictures, and the imported graph."""
+    return *random_numbers.ready(), random_numbers.graph
 
 
 # --- exact arithmetic -----------------------------------------------------------------------------
 
 
-def test_every_layer_agrees_to_the_last_bit(exact: Exact) -> None:
-    model, pictures = exact
+def test_every_layer_agrees_to_the_last_bit(exact: Subject) -> None:
+    model, pictures, graph = exact
     softmax = model.layers[-1].name
     needs = {entry.layer: entry.bits for entry in exactness(model, pictures)}
     needs.pop(softmax)
     assert max(needs.values()) <= FLOAT32_BITS, "this seed is not exact; choose another"
-    assert_equal_to_the_last_bit(model, pictures, {softmax})
+    assert_equal_to_the_last_bit(model, graph, pictures, {softmax})
 
 
-def test_a_file_gives_the_same_graph_as_the_live_model(exact: Exact, tmp_path: Path) -> None:
-    model, _ = exact
+def test_a_file_gives_the_same_graph_as_the_live_model(exact: Subject, tmp_path: Path) -> None:
+    model, _, live = exact
     model.save(tmp_path / "model.h5", include_optimizer=False)
     has_lambdas = any(type(layer).__name__ == "Lambda" for layer in model.layers)
     if has_lambdas:
         with pytest.raises(UnsupportedLayerError, match="--trust-lambdas"):
             import_larq(tmp_path / "model.h5")
     graph = import_larq(tmp_path / "model.h5", trust_lambdas=has_lambdas)
-    assert_equal_graphs(graph, import_larq(model))
+    assert_equal_graphs(graph, live)
 
 
-def test_the_engine_agrees_to_the_last_bit(tf: Any, exact: Exact, tmp_path: Path) -> None:
-    model, pictures = exact
+def test_the_engine_agrees_to_the_last_bit(tf: Any, exact: Subject, tmp_path: Path) -> None:
+    model, pictures, _ = exact
     logits = zoo_networks.without_softmax(tf, model)
     conversion = convert_graph(import_larq(logits), strict=True)
     (tmp_path / "model.pbit").write_bytes(conversion.content)
@@ -111,9 +121,9 @@ def assert_every_layer_alone_agrees(model: Any, graph: Graph, pictures: np.ndarr
     assert compared > 0.9 * len(graph.nodes)
 
 
-def test_every_layer_alone_agrees_with_random_weights(random: Exact) -> None:
-    model, pictures = random
-    assert_every_layer_alone_agrees(model, import_larq(model), pictures)
+def test_every_layer_alone_agrees_with_random_weights(random: Subject) -> None:
+    model, pictures, graph = random
+    assert_every_layer_alone_agrees(model, graph, pictures)
 
 
 def rescale(layer: CustomLayer) -> Tensor:
@@ -140,10 +150,10 @@ def test_ancestors_of_real_to_binary_nets_agree_layer_by_layer(
 
 
 def test_the_engine_chooses_the_same_class_with_random_weights(
-    random: Exact, tmp_path: Path
+    random: Subject, tmp_path: Path
 ) -> None:
-    model, pictures = random
-    conversion = convert_graph(import_larq(model), strict=True, check=False)
+    model, pictures, graph = random
+    conversion = convert_graph(graph, strict=True, check=False)
     (tmp_path / "model.pbit").write_bytes(conversion.content)
     ours = Network.load(tmp_path / "model.pbit", device="cpu").forward(pictures)
     theirs = np.asarray(model(pictures, training=False))
@@ -156,7 +166,7 @@ def test_the_engine_chooses_the_same_class_with_random_weights(
 def test_a_trusted_file_shows_what_keras_computes(
     tf: Any, lq: Any, network: str, tmp_path: Path
 ) -> None:
-    model, pictures = zoo_networks.random(network)
+    model, pictures = zoo_networks.random(network).ready()
     model.save(tmp_path / "model.h5", include_optimizer=False)
     loaded = load_keras(tmp_path / "model.h5", trust_lambdas=True)
     theirs, ours = keras_activations(model, pictures), keras_activations(loaded, pictures)

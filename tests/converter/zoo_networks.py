@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
 
+from phonebit.converter.importers.keras.importer import import_larq
 from support import larq_networks
 
 SIZES: Final = {
@@ -34,8 +36,9 @@ CLASSES: Final = 10
 PICTURES: Final = 2
 
 
-def untrained(name: str, **options: Any) -> Any:
-    """A network as Keras initializes it."""
+@cache
+def _built(name: str, **options: Any) -> Any:
+    """A network, built once a session, which takes Keras seconds; its weights are set each time."""
     os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
     import larq_zoo
 
@@ -48,14 +51,27 @@ def untrained(name: str, **options: Any) -> Any:
     return DoReFaNetFactory(input_shape=shape, num_classes=CLASSES, **options).build()
 
 
-def exact(name: str) -> tuple[Any, np.ndarray]:
+class MadeUp:
+    """A network with made-up numbers, and pictures (PICTURES, H, W, 3) for it."""
+
+    def __init__(self, model: Any, pictures: np.ndarray) -> None:
+        self._model, self._weights, self._pictures = model, model.get_weights(), pictures
+        self.graph = import_larq(model)
+
+    def ready(self) -> tuple[Any, np.ndarray]:
+        """The Keras model and the pictures; the model is others', too, who set other numbers."""
+        self._model.set_weights(self._weights)
+        return self._model, self._pictures
+
+
+def exact(name: str) -> MadeUp:
     """A network in which float32 arithmetic is exact up to the logits, and pictures for it.
 
     Beside dyadic weights and statistics: scales of quantized kernels are powers of two, gates of
     squeeze-and-excite are sigmoid(0) = 1/2, and DoReFaNet quantizes to one bit (thirds are no
     dyadic fractions).
     """
-    model = untrained(name, **({"activations_k_bit": 1} if name == "DoReFaNet" else {}))
+    model = _built(name, **({"activations_k_bit": 1} if name == "DoReFaNet" else {}))
     pictures = larq_networks.integer_pictures(PICTURES, SIZES[name], seed=5)
     larq_networks.make_dyadic(model, pictures[:1])
     rng = np.random.default_rng(11)
@@ -68,16 +84,16 @@ def exact(name: str) -> tuple[Any, np.ndarray]:
             layer.set_weights([rng.choice([-0.5, 0.5], w.shape) for w in layer.get_weights()])
         if layer.name.endswith("scaling_dense_expand"):
             layer.set_weights([0 * w for w in layer.get_weights()])
-    return model, pictures
+    return MadeUp(model, pictures)
 
 
-def random(name: str) -> tuple[Any, np.ndarray]:
+def random(name: str) -> MadeUp:
     """A network with random weights and statistics, and pictures for it."""
-    model = untrained(name)
+    model = _built(name)
     pictures = larq_networks.real_pictures(PICTURES, SIZES[name], seed=7)
     # Calibrated on several: maps of one pixel would have no deviation on one picture.
     larq_networks.make_random(model, larq_networks.real_pictures(4, SIZES[name]))
-    return model, pictures
+    return MadeUp(model, pictures)
 
 
 def without_softmax(tf: Any, model: Any) -> Any:
