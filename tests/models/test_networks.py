@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from phonebit import ConversionError, Network
 from phonebit.converter.convert import Conversion
@@ -37,6 +40,8 @@ LARGE = ("alexnet", "vgg16", "quicknet_large")
 EVERY = [pytest.param(name, marks=pytest.mark.slow if name in LARGE else ()) for name in NETWORKS]
 SMALL = [name for name in NETWORKS if name not in LARGE]
 
+LayersInputs = Callable[[str], dict[str, NDArray[Any]]]
+
 binary_network = cache(lambda name: converted(name))
 """Each is built once a session."""
 
@@ -49,6 +54,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def loaded(conversion: Conversion, path: Path) -> Network:
     path.write_bytes(conversion.content)
     return Network.load(path, device="cpu")
+
+
+@pytest.fixture(scope="session")
+def layers_inputs(folder: Path) -> LayersInputs:
+    """What each binary layer of a network reads where that has a random input, computed once."""
+
+    @cache
+    def read(name: str) -> dict[str, NDArray[Any]]:
+        network = loaded(binary_network(name), folder / "binary.pbit")
+        values = network.activations(random_inputs(network.inputs, 1))
+        return {layer.name: values[layer.inputs[0]] for layer in network.layers if layer.binary}
+
+    return read
 
 
 def test_every_network_has_its_facts_here() -> None:
@@ -92,24 +110,18 @@ def test_what_is_built_is_what_the_facts_say(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_no_binary_layer_sees_constant_maps(name: str, folder: Path) -> None:
-    network = loaded(binary_network(name), folder / "alive.pbit")
-    values = network.activations(random_inputs(network.inputs, 1))
-    read = [layer.inputs[0] for layer in network.layers if layer.binary]
-    shares = {value: float(np.mean(values[value] > 0)) for value in read}
-    assert read
-    assert {value: share for value, share in shares.items() if not 0.05 < share < 0.95} == {}
+def test_no_binary_layer_sees_constant_maps(name: str, layers_inputs: LayersInputs) -> None:
+    shares = {layer: float(np.mean(read > 0)) for layer, read in layers_inputs(name).items()}
+    assert shares
+    assert {layer: share for layer, share in shares.items() if not 0.05 < share < 0.95} == {}
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_large_maps_have_few_constant_channels(name: str, folder: Path) -> None:
-    network = loaded(binary_network(name), folder / "constant.pbit")
-    values = network.activations(random_inputs(network.inputs, 1))
-    for layer in network.layers:
-        bits = values[layer.inputs[0]]
-        if layer.binary and bits.shape[1] >= 14:
+def test_large_maps_have_few_constant_channels(name: str, layers_inputs: LayersInputs) -> None:
+    for layer, bits in layers_inputs(name).items():
+        if bits.shape[1] >= 14:
             constant = np.all(bits == bits[:, :1, :1], axis=(0, 1, 2))
-            assert np.mean(constant) < 0.1, layer.name
+            assert np.mean(constant) < 0.1, layer
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -126,25 +138,16 @@ def test_nothing_that_could_be_fused_is_left_as_a_layer_of_its_own(name: str) ->
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_the_float_twin_has_the_same_layers_and_no_signs(name: str) -> None:
-    outline, twin = NETWORKS[name]("outline"), NETWORKS[name]("float")
+def test_the_float_twin_has_the_same_layers_no_signs_and_lives(name: str, folder: Path) -> None:
+    outline, conversion = NETWORKS[name]("outline"), converted(name, "float")
+    twin = conversion.source
     assert [node.name for node in twin.nodes] == [node.name for node in outline.nodes]
     assert not any(isinstance(node.op, Sign) for node in twin.nodes)
     assert twin.expected_binary == []
     own = sum(parameter_count(node.op) for node in twin.nodes)
     slopes = sum(_slopes(node.op) for node in twin.nodes)
     assert own - slopes == NETWORKS[name].facts().parameters
-
-
-def _slopes(op: object) -> int:
-    """Parameters of a leaky ReLU, where the binary network has a sign."""
-    steps = op.epilogue.steps if isinstance(op, Elementwise) else []
-    return sum(step.slope.size for step in steps if isinstance(step, PRelu))
-
-
-@pytest.mark.parametrize("name", EVERY)
-def test_the_float_twin_s_activations_are_alive(name: str, folder: Path) -> None:
-    network = loaded(converted(name, "float"), folder / "twin.pbit")
+    network = loaded(conversion, folder / "twin.pbit")
     values = network.activations(random_inputs(network.inputs, 1))
     for layer in network.layers:
         value = values[layer.outputs[0]]
@@ -152,6 +155,12 @@ def test_the_float_twin_s_activations_are_alive(name: str, folder: Path) -> None
         assert np.std(value) > 1e-3, layer.name
         # Twins run in halves, too.
         assert np.abs(value).max() < np.finfo(np.float16).max, layer.name
+
+
+def _slopes(op: object) -> int:
+    """Parameters of a leaky ReLU, where the binary network has a sign."""
+    steps = op.epilogue.steps if isinstance(op, Elementwise) else []
+    return sum(step.slope.size for step in steps if isinstance(step, PRelu))
 
 
 def test_the_engine_computes_what_the_definition_says(folder: Path) -> None:
