@@ -81,8 +81,11 @@ def _variants(layer: LayerShape) -> Iterable[LayerShape]:
     """A layer, and windows and channels like it, so that there is something to fit."""
     yield layer
     if layer.family == "conv2d_u8":
-        yield replace(layer, kernel_h=7, kernel_w=7, pad_top=3, pad_left=3)
-        yield replace(layer, kernel_h=5, kernel_w=5, pad_top=2, pad_left=2)
+        out_h, out_w = (-(-layer.in_h // layer.stride_h), -(-layer.in_w // layer.stride_w))
+        for side in (7, 5):
+            pad = side // 2
+            window = {"kernel_h": side, "kernel_w": side, "pad_top": pad, "pad_left": pad}
+            yield replace(layer, out_h=out_h, out_w=out_w, **window)
 
 
 def _cases(code: str, layers: Iterable[LayerShape]) -> Iterable[tuple[LayerShape, KernelChoice]]:
