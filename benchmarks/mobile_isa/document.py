@@ -21,7 +21,7 @@ IMAGE_HEAD: Final = ("GPU", "layer", "from buffers", "cycles", "occ", "from imag
 TEXELS: Final = {"mali-g52": 2, "mali-g76": 2, "mali-g57": 4, "mali-g610": 4}
 """Texels a cycle of at most 32 bits; those of 128 bits take twice as long at least (Arm, Mali's
 texture unit). Adreno's rate is not published."""
-MARKS: Final = {"VECTOR_WORDS": "v{}", "COUNT": "carry-save", "ACCUMULATOR": "u16"}
+MARKS: Final = {"VECTOR_WORDS": "v{}", "COUNT": "adders", "ACCUMULATOR": "u16"}
 
 Record = dict[str, Any]
 

@@ -64,7 +64,7 @@ def _values(kernel: str, name: str, *values: int) -> list[str]:
 TRIED: Final = (
     *_tiles("bconv2d_tiled", (1, 8), (1, 16), (2, 4), (2, 8), (2, 16), (4, 4), (4, 8), (4, 16)),
     *_tiles("bconv2d_tiled", (2, 16), (4, 8), more="ACCUMULATOR=1"),
-    *_tiles("bconv2d_tiled", (2, 8), more="COUNT=1"),
+    *_tiles("bconv2d_tiled", (1, 8), (1, 16), (2, 8), more="COUNT=1"),
     *_tiles("bconv2d_tiled", (2, 8), more="VECTOR_WORDS=2"),
     *_tiles("bconv2d_image", (1, 8), (2, 4), (2, 8), (2, 16), (4, 4), (4, 8)),
     *_tiles("bconv2d_image", (4, 8), more="ACCUMULATOR=1"),

@@ -48,17 +48,11 @@ def _register_tile(d: dict[str, int]) -> Work:
     items = 2 if d["TILE_FILTERS"] == 4 else 1
     pairs = items * d["TILE_PIXELS"] * d["TILE_FILTERS"]
     window = (d["KERNEL_H"], d["KERNEL_W"], d["IN_WORDS"] // vector)
-    words = math.prod(window) * vector
-    useful = items * _pixels(d) * d["TILE_FILTERS"] * words
-    if not d.get("COUNT"):
-        return Work("word", useful, (items, *window), pairs * words)
-    block = 8 // vector
-    if window[2] % block == 0:
-        extents = (items, window[0], window[1], window[2] // block)
-        return Work("word", useful, extents, pairs * words / 2)
-    popcounts = words // 8 * 4 + words % 8
-    rest = words % 8 // vector
-    return Work("word", useful, (items, words // 8, rest), pairs * popcounts)
+    vectors = math.prod(window)
+    useful = items * _pixels(d) * d["TILE_FILTERS"] * vectors * vector
+    # With full adders one for a vector, and one or two words are left in them.
+    popcounts = vectors + vector // 2 if d.get("COUNT") and vector > 1 else vectors * vector
+    return Work("word", useful, (items, *window), pairs * popcounts)
 
 
 def _byte(d: dict[str, int]) -> Work | None:

@@ -7,7 +7,7 @@
 // @tune     TILE_PIXELS {1,2,4} = 2   output pixels a work-item
 // @tune     TILE_FILTERS {4,8,16,32} = 8   filters at a time; with 4 a work-item takes two tiles in turn (whole bytes of bits)
 // @tune     VECTOR_WORDS {1,2,4} = 4   words a load, halved until they divide IN_WORDS
-// @tune     COUNT {0,1} = 0   0: a popcount a word; 1: carry-save, four popcounts for eight words
+// @tune     COUNT {0,1} = 0   0: a popcount a word; 1: full adders over the window, a popcount for a vector of two or four words
 // @tune     ACCUMULATOR {0,1} = 0   counts are 0: 32-bit, 1: 16-bit numbers
 // @tune     RUN_ON {0,1} = 0   a group that is not full at the map's last pixel: 0: stays so; 1: goes on with the next tile of filters
 // @tune     GROUP_SIZE {32,64,128,256} = 64   work-items a group, over pixels
@@ -20,37 +20,24 @@
 #include "common/walk.clh"
 
 // Work-items of a group share their filters, so weights come from uniform addresses, but where a group runs on to another tile.
-// Checked with Mesa's compilers for Adreno 730 and Mali G610: no scratch memory; no spills in tiles up to 2x8.
-#define COUNT_VECTOR_PAIR(p, f) counts[p][f] += count_bits(map_words[p][0] ^ b);
-#define COUNT_VECTOR(f, a)               \
-  {                                      \
-    const words_t b = filter_words[f];   \
-    EACH_PIXEL(COUNT_VECTOR_PAIR, f)     \
-  }
-
-#if VECTOR_WORDS == 4
-#define LOAD_FILTER(f) {filter_words[f], filter_words[TILE_FILTERS + f]}
-#elif VECTOR_WORDS == 2
-#define LOAD_FILTER(f) \
-  {filter_words[f], filter_words[TILE_FILTERS + f], filter_words[2 * TILE_FILTERS + f], filter_words[3 * TILE_FILTERS + f]}
+// Checked with Mesa's compilers for Adreno 730 and Mali G610: no scratch memory; no spills in tiles up to 2x8. With full adders a
+// pair of a pixel and a filter has three registers instead of one or a half: tiles of 16 pairs leave Adreno eight waves.
+#define LOAD_VECTOR(p, a) map_words[p] = READ(p, q, q);
+#define CLEAR_ADDERS(p, f) adders[p][f].ones = adders[p][f].twos = 0;
+#if COUNT
+#define COUNT_PAIR(p, f) counts[p][f] += add_vector(&adders[p][f], map_words[p] ^ b);
+#define ADD_UP(p, f) counts[p][f] = add_up(counts[p][f], adders[p][f]);
 #else
-#define LOAD_FILTER(f)                                                                             \
-  {filter_words[f], filter_words[TILE_FILTERS + f], filter_words[2 * TILE_FILTERS + f],            \
-   filter_words[3 * TILE_FILTERS + f], filter_words[4 * TILE_FILTERS + f],                         \
-   filter_words[5 * TILE_FILTERS + f], filter_words[6 * TILE_FILTERS + f], filter_words[7 * TILE_FILTERS + f]}
+#define COUNT_PAIR(p, f) counts[p][f] += count_bits(map_words[p] ^ b);
+#define ADD_UP(p, f)
 #endif
-#define COUNT_BLOCK_PAIR(p, f) counts[p][f] += COUNT_BLOCK(map_words[p], b);
-#define COUNT_FILTER_BLOCK(f, a)                          \
-  {                                                       \
-    const words_t b[BLOCK_VECTORS] = LOAD_FILTER(f);      \
-    EACH_PIXEL(COUNT_BLOCK_PAIR, f)                       \
+#define COUNT_FILTER(f, a)             \
+  {                                    \
+    const words_t b = filter_words[f]; \
+    EACH_PIXEL(COUNT_PAIR, f)          \
   }
-
-// Vectors that the loop over a tap takes at a time: blocks of eight words where they fill the tap; otherwise blocks run on over
-// the taps.
-#define TAP_BLOCKS (COUNT && PIXEL_VECTORS % BLOCK_VECTORS == 0)
-#define LOAD_AT_Q(p, v) map_words[p][v] = READ(p, q + (v), q + (v));
-#define LOAD_BLOCK_VECTOR(v, a) EACH_PIXEL(LOAD_AT_Q, v)
+#define CLEAR_FILTER(f, a) EACH_PIXEL(CLEAR_ADDERS, f)
+#define ADD_UP_FILTER(f, a) EACH_PIXEL(ADD_UP, f)
 
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bconv2d_tiled(
     int first_pixel, int end_pixel, __global const words_t* restrict input, __global const words_t* restrict weights,
@@ -72,46 +59,27 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bconv2d_ti
     const int channel = tile * TILE_FILTERS;
     count_t counts[TILE_PIXELS][TILE_FILTERS];
     REPEAT(TILE_FILTERS, CLEAR_COUNTS, 0)
+    int from[TILE_PIXELS], tap[TILE_PIXELS], in_y[TILE_PIXELS], in_x[TILE_PIXELS], inside[TILE_PIXELS];
+    EACH_PIXEL(PLACE, 0)
     if (ITEM_TILES == 1 || channel < END_CHANNEL) {
       __global const words_t* filter_words = weights + tile * (WINDOW_VECTORS * TILE_FILTERS);
-      words_t map_words[TILE_PIXELS][COUNT ? BLOCK_VECTORS : 1];
-      int from[TILE_PIXELS], tap[TILE_PIXELS], in_y[TILE_PIXELS], in_x[TILE_PIXELS], inside[TILE_PIXELS];
-      EACH_PIXEL(PLACE, 0)
+      words_t map_words[TILE_PIXELS];
+      adders_t adders[TILE_PIXELS][TILE_FILTERS];
+      REPEAT(TILE_FILTERS, CLEAR_FILTER, 0)
 
-#if !COUNT || TAP_BLOCKS
       for (int ky = 0; ky < KERNEL_H; ++ky) {
         for (int kx = 0; kx < KERNEL_W; ++kx) {
           EACH_PIXEL(FIND_TAP, 0)
-#if COUNT
-          for (int q = 0; q < PIXEL_VECTORS; q += BLOCK_VECTORS) {
-            REPEAT(BLOCK_VECTORS, LOAD_BLOCK_VECTOR, 0)
-            REPEAT(TILE_FILTERS, COUNT_FILTER_BLOCK, 0)
-            filter_words += BLOCK_VECTORS * TILE_FILTERS;
-          }
-#else
           for (int q = 0; q < PIXEL_VECTORS; ++q) {
-            EACH_PIXEL(LOAD_AT_Q, 0)
-            REPEAT(TILE_FILTERS, COUNT_VECTOR, 0)
+            EACH_PIXEL(LOAD_VECTOR, 0)
+            REPEAT(TILE_FILTERS, COUNT_FILTER, 0)
             filter_words += TILE_FILTERS;
           }
-#endif
           EACH_PIXEL(MOVE, DILATION_W * PIXEL_VECTORS)
         }
         EACH_PIXEL(MOVE, (DILATION_H * IN_W - KERNEL_W * DILATION_W) * PIXEL_VECTORS)
       }
-#else
-      int ky = 0, kx = 0, q = 0;
-      for (int block = 0; block < WINDOW_VECTORS / BLOCK_VECTORS; ++block) {
-        REPEAT(BLOCK_VECTORS, LOAD_NEXT_VECTOR, 0)
-        REPEAT(TILE_FILTERS, COUNT_FILTER_BLOCK, 0)
-        filter_words += BLOCK_VECTORS * TILE_FILTERS;
-      }
-      for (int rest = 0; rest < WINDOW_VECTORS % BLOCK_VECTORS; ++rest) {
-        LOAD_NEXT_VECTOR(0, 0)
-        REPEAT(TILE_FILTERS, COUNT_VECTOR, 0)
-        filter_words += TILE_FILTERS;
-      }
-#endif
+      REPEAT(TILE_FILTERS, ADD_UP_FILTER, 0)
     }
     EACH_PIXEL(FINISH_PIXEL, 0)
   }

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from binary_reference import Case, check_convolution
 
-# Pixels of 1, 2, 3, 4, 8 and 10 words; windows that fill blocks of eight words or leave a rest.
-CARRY_SAVE = [
+# Pixels of 1, 2, 3, 4, 8, 10 and 16 words: vectors of one, two and four.
+FULL_ADDERS = [
     Case(1, 7, tune={"COUNT": 1}),
     Case(31, 8, tune={"COUNT": 1}, batch=3),
     Case(32, 9, kernel=(1, 1), pads=(0, 0, 0, 0), tune={"COUNT": 1}),
@@ -49,6 +49,8 @@ POINTWISE = [
 ]
 
 
+ADRENO = {"RUN_ON": 1, "COUNT": 1, "TILE_PIXELS": 1}
+
 # Tiles of as many work-items as a group, of fewer and of more, and tiles in turn.
 RUNNING_ON = [
     Case(64, 40, in_hw=(8, 8), tune={"RUN_ON": 1, "TILE_PIXELS": 1}),
@@ -56,11 +58,13 @@ RUNNING_ON = [
     Case(65, 70, in_hw=(13, 13), tune={"RUN_ON": 1, "GROUP_SIZE": 32}, sink="values+bits"),
     Case(33, 28, tune={"RUN_ON": 1, "TILE_FILTERS": 4, "TILE_PIXELS": 4}, batch=3),
     Case(64, 24, kernel=(1, 1), pads=(0, 0, 0, 0), in_hw=(1, 1), tune={"RUN_ON": 1}),
+    Case(256, 40, in_hw=(9, 9), tune=ADRENO | {"TILE_FILTERS": 16}, batch=2),
+    Case(128, 24, in_hw=(5, 6), stride=(2, 1), tune=ADRENO, pad_value=1),
 ]
 
 
-@pytest.mark.parametrize("case", CARRY_SAVE, ids=str)
-def test_carry_save_counts_equal_sums_of_products(case: Case) -> None:
+@pytest.mark.parametrize("case", FULL_ADDERS, ids=str)
+def test_counts_by_full_adders_equal_sums_of_products(case: Case) -> None:
     check_convolution("bconv2d_tiled", case)
 
 

@@ -176,7 +176,7 @@ def test_cases_have_what_the_runtime_takes_on_a_gpu_that_is_not_here() -> None:
     chosen = {case.layer: case.choice for case in found if case.role == "chosen"}
     assert chosen["u8 3x3 3-64@224"].kernel == "conv2d_u8_pairs"
     tile = dict(chosen["3x3 64@56"].parameters)
-    assert (tile["TILE_PIXELS"], tile["TILE_FILTERS"], tile["ACCUMULATOR"]) == (2, 16, 1)
+    assert (tile["TILE_PIXELS"], tile["TILE_FILTERS"], tile["COUNT"]) == (1, 16, 1)
     assert "pad f32 64@56" not in chosen
 
 
