@@ -24,12 +24,11 @@
 // pair of a pixel and a filter has three registers instead of one or a half: tiles of 16 pairs leave Adreno eight waves.
 #define LOAD_VECTOR(p, a) map_words[p] = READ(p, q, q);
 #define CLEAR_ADDERS(p, f) adders[p][f].ones = adders[p][f].twos = 0;
+#define ADD_UP(p, f) counts[p][f] = add_up(counts[p][f], adders[p][f]);
 #if COUNT
 #define COUNT_PAIR(p, f) counts[p][f] += add_vector(&adders[p][f], map_words[p] ^ b);
-#define ADD_UP(p, f) counts[p][f] = add_up(counts[p][f], adders[p][f]);
 #else
 #define COUNT_PAIR(p, f) counts[p][f] += count_bits(map_words[p] ^ b);
-#define ADD_UP(p, f)
 #endif
 #define COUNT_FILTER(f, a)             \
   {                                    \
@@ -64,8 +63,10 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bconv2d_ti
     if (ITEM_TILES == 1 || channel < END_CHANNEL) {
       __global const words_t* filter_words = weights + tile * (WINDOW_VECTORS * TILE_FILTERS);
       words_t map_words[TILE_PIXELS];
+#if COUNT
       adders_t adders[TILE_PIXELS][TILE_FILTERS];
       REPEAT(TILE_FILTERS, CLEAR_FILTER, 0)
+#endif
 
       for (int ky = 0; ky < KERNEL_H; ++ky) {
         for (int kx = 0; kx < KERNEL_W; ++kx) {
@@ -79,7 +80,9 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void bconv2d_ti
         }
         EACH_PIXEL(MOVE, (DILATION_H * IN_W - KERNEL_W * DILATION_W) * PIXEL_VECTORS)
       }
+#if COUNT
       REPEAT(TILE_FILTERS, ADD_UP_FILTER, 0)
+#endif
     }
     EACH_PIXEL(FINISH_PIXEL, 0)
   }
