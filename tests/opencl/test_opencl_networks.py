@@ -196,7 +196,7 @@ def test_the_self_test_disables_a_wrong_kernel_and_the_next_one_serves(tmp_path:
     shutil.copytree(Path(bnn_kernels.__file__).parent, kernels)
     source = kernels / "binary" / "bconv2d_tiled.cl"
     text = source.read_text()
-    right, wrong = "count_bits(map_words[p][0] ^ b)", "count_bits(map_words[p][0] | b)"
+    right, wrong = "count_bits(map_words[p] ^ b)", "count_bits(map_words[p] | b)"
     assert right in text
     source.write_text(text.replace(right, wrong))
     name = "binary_conv_threshold_64_64_pad0"
