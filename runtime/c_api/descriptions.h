@@ -7,7 +7,7 @@
 namespace phonebit::engine::c_api {
 
 /// Its struct_size is for give() to set. The name is the tensor's own.
-phonebit_tensor_info described(const TensorInfo& tensor);
+phonebit_tensor_info tensor_description(const TensorInfo& tensor);
 
 /// A caller's rule for input number `input`. Throws Error(input).
 Preprocessing preprocessing_of(const phonebit_preprocessing& rule, int32_t input);

@@ -204,8 +204,7 @@ phonebit_status phonebit_builder_softmax(phonebit_builder* handle, int32_t input
 phonebit_status phonebit_builder_tensor(const phonebit_builder* handle, int32_t tensor,
                                         phonebit_tensor_info* info) {
   return guarded([&] {
-    give(given(info, "info"), phonebit::engine::c_api::described(of(handle).tensor(tensor)),
-         "phonebit_tensor_info");
+    give(given(info, "info"), tensor_description(of(handle).tensor(tensor)), "phonebit_tensor_info");
   });
 }
 

@@ -44,7 +44,7 @@ void give_tensor(const std::vector<TensorInfo>& tensors, const char* what, int32
                  phonebit_tensor_info* info) {
   phonebit_tensor_info& result = given(info, "info");
   const TensorInfo& tensor = tensors[checked_index(index, tensors.size(), what)];
-  give(result, phonebit::engine::c_api::described(tensor), "phonebit_tensor_info");
+  give(result, tensor_description(tensor), "phonebit_tensor_info");
 }
 
 void find_tensor(const std::vector<TensorInfo>& tensors, const char* what, const char* name, int32_t* index) {
@@ -63,7 +63,7 @@ void find_tensor(const std::vector<TensorInfo>& tensors, const char* what, const
 
 }  // namespace
 
-phonebit_tensor_info phonebit::engine::c_api::described(const TensorInfo& tensor) {
+phonebit_tensor_info phonebit::engine::c_api::tensor_description(const TensorInfo& tensor) {
   phonebit_tensor_info content{};
   content.type = static_cast<phonebit_type>(tensor.dtype);
   content.name = tensor.name.c_str();
