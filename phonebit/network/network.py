@@ -109,7 +109,8 @@ class Network(NetworkLayers):
                 virtual memory), "map" (zero-copy), "copy", or "auto": the first of these that the
                 device has.
             synchronization: for "gpu+cpu": how they wait for each other: "polling", "events",
-                "user_events", or "auto": polling where the device can.
+                "user_events", or "auto": polling where the device can, but events where it is a
+                pool of CPU threads.
             trial: for "gpu+cpu" in exact precision: whether the first inferences compare the file's
                 plan with either processor alone, and the fastest runs all others. All give the same
                 results. The verdict is kept in the cache folder. A plan that is given here is used

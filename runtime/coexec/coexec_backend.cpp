@@ -46,7 +46,9 @@ Synchronization choose_synchronization(const opencl::Device& device, Synchroniza
         "'user_events' or 'auto'",
         device.name.c_str());
   if (wanted != Synchronization::automatic) return wanted;
-  return can_poll ? Synchronization::polling : Synchronization::events;
+  // Where threads of a processor are the device, a kernel that polls wakes all of them for nothing.
+  const bool is_pool = !device.is_gpu && device.compute_units > 1;
+  return can_poll && !is_pool ? Synchronization::polling : Synchronization::events;
 }
 
 }  // namespace

@@ -45,7 +45,8 @@ Executor::Executor(const Processors& processors, Schedule schedule, Sharing shar
       exchange_(make_exchange(sharing, processors.model, schedule_, views_)),
       synchronizer_(make_synchronizer(synchronization, *processors.context, processors.programs,
                                       std::chrono::milliseconds(processors.options.sync_limit_ms))),
-      queue_(processors.context->queue()) {
+      queue_(processors.context->queue()),
+      points_(schedule_.stages().size()) {
   try {
     bind_gpu_layers();
     make_cpu_layers();
@@ -117,6 +118,7 @@ void Executor::run_pass(const std::byte* const* inputs, std::byte* const* output
                         const Cancellation& cancellation, PassClock* clock) {
   const std::vector<Stage>& stages = schedule_.stages();
   synchronizer_->begin(static_cast<int>(stages.size()), queue_);
+  events_.clear();
   handed_ = -1;
   size_t enqueued = 0;
   for (size_t i = 0; i < stages.size(); ++i) {
@@ -132,16 +134,20 @@ void Executor::run_pass(const std::byte* const* inputs, std::byte* const* output
 void Executor::enqueue_stage(size_t index, PassClock* clock) {
   const Stage& stage = schedule_.stages()[index];
   exchange_->enqueue_for_cpu(stage, queue_);
-  const bool cpu_waits = stage.cpu_waits || exchange_->has_commands_for_cpu(stage);
+  const bool has_commands = exchange_->has_commands_for_cpu(stage);
+  const bool cpu_waits = stage.cpu_waits || has_commands;
   const bool gpu_waits = stage.gpu_waits_for > handed_;
+  const bool has_events = clock != nullptr || !synchronizer_->can_run_ahead();
+  const bool is_last = has_events && !has_commands && !events_.empty();
   if (cpu_waits || gpu_waits)
-    synchronizer_->enqueue_point(cpu_waits ? static_cast<int>(index) : -1,
-                                 gpu_waits ? stage.gpu_waits_for : -1);
+    points_[index] = synchronizer_->enqueue_point(cpu_waits ? static_cast<int>(index) : -1,
+                                                  gpu_waits ? stage.gpu_waits_for : -1, events_, is_last);
   enqueue_from_cpu(stage.gpu_waits_for);
   bool waits = gpu_waits;
   for (const PlacedPart& placed : stage.gpu) {
-    if (clock != nullptr) clock->gpu.push_back({placed.op, waits, clock->events.size()});
-    gpu_layers_.enqueue(placed.op, queue_, clock != nullptr ? &clock->events : nullptr);
+    const size_t begin = events_.size();
+    gpu_layers_.enqueue(placed.op, queue_, has_events ? &events_ : nullptr);
+    if (clock != nullptr) clock->gpu.push_back({placed.op, waits, begin, events_.size()});
     waits = false;
   }
 }
@@ -157,7 +163,7 @@ void Executor::run_cpu_stage(size_t index, const std::byte* const* inputs, std::
   const Stage& stage = schedule_.stages()[index];
   const bool is_first = index == 0, is_last = index + 1 == schedule_.stages().size();
   if (stage.cpu_waits || exchange_->has_commands_for_cpu(stage))
-    synchronizer_->wait_for_gpu(static_cast<int>(index));
+    synchronizer_->wait_for_gpu(static_cast<int>(index), points_[index]);
   exchange_->begin_cpu(stage);
   for (const Handover& handover : stage.to_cpu) views_.load_floats(handover);
   const auto bytes = [&](int tensor) { return processors_.model.tensor(tensor).bytes(); };
@@ -205,17 +211,17 @@ void Executor::run_timed(const std::byte* const* inputs, std::byte* const* outpu
                          std::vector<double>& gpu) {
   check(api().clFinish(processors_.context->queue()), "clFinish");  // it may still hand over
   queue_ = processors_.context->profiling_queue();
-  PassClock clock{cpu, {}, {}};
+  PassClock clock{cpu, {}};
   run_pass(inputs, outputs, cancellation, &clock);
   check(api().clFinish(queue_), "clFinish");
   uint64_t ended = 0;
-  for (size_t i = 0; i < clock.gpu.size(); ++i) {
-    const TimedPart& part = clock.gpu[i];
-    const size_t end = i + 1 < clock.gpu.size() ? clock.gpu[i + 1].begin : clock.events.size();
-    if (part.begin == end) continue;
-    const uint64_t began = opencl::event_span(clock.events[part.begin]).begin;
-    const uint64_t from = part.waits || ended == 0 ? began : ended;
-    ended = opencl::event_span(clock.events[end - 1]).end;
+  for (const TimedPart& part : clock.gpu) {
+    if (part.begin == part.end) continue;
+    const opencl::EventSpan first = opencl::event_span(events_[part.begin]);
+    uint64_t from = ended;
+    if (part.waits || ended == 0)  // enqueued early, or when the CPU had finished
+      from = std::max(from, synchronizer_->can_run_ahead() ? first.begin : first.queued);
+    ended = opencl::event_span(events_[part.end - 1]).end;
     keep_least(gpu[part.op], 1e-3 * static_cast<double>(ended - from));
   }
 }

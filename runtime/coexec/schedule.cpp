@@ -39,7 +39,7 @@ Schedule::Schedule(const Model& model, const ExecutionPlan& plan)
     : uses_(model.tensors.size()), inputs_(model.inputs), outputs_(model.outputs) {
   int count = 0;
   for (const PlannedPart& planned : plan.parts) count = std::max(count, planned.stage + 1);
-  stages_.resize(static_cast<size_t>(count) + 2);
+  stages_ = std::vector<Stage>(static_cast<size_t>(count) + 2);
   for (const PlannedPart& planned : plan.parts) {
     Stage& stage = stages_[static_cast<size_t>(planned.stage) + 1];
     const PlacedPart placed{static_cast<size_t>(planned.layer), planned.part};
@@ -55,7 +55,7 @@ Schedule::Schedule(const Model& model, size_t op, const std::optional<OutputPart
   const std::vector<int> read = analysis::tensors_read(model.ops[op]);
   const std::set<int> distinct(read.begin(), read.end());
   inputs_.assign(distinct.begin(), distinct.end());
-  stages_.resize(static_cast<size_t>(repeats) + 2);
+  stages_ = std::vector<Stage>(static_cast<size_t>(repeats) + 2);
   for (size_t i = 1; i + 1 < stages_.size(); ++i) {
     if (cpu) stages_[i].cpu.push_back({op, *cpu});
     if (gpu) stages_[i].gpu.push_back({op, *gpu});

@@ -13,9 +13,13 @@
 namespace phonebit::engine::coexec {
 namespace {
 
-/// By OpenCL events, what every device has: the CPU waits for events of the GPU. For the GPU's waiting there
-/// are two ways: commands are enqueued only when the CPU has done its part (the host decides), or they are
-/// enqueued early behind user events.
+/// Looks at an event before the CPU sleeps until it comes: some tenths of a millisecond.
+constexpr int kMostLooks = 1 << 12;
+
+/// By OpenCL events, what every device has: the CPU waits for events of the GPU, of its last kernel where that
+/// is known, since a marker is one more command. For the GPU's waiting there are two ways: commands are
+/// enqueued only when the CPU has done its part (the host decides), or they are enqueued early behind user
+/// events.
 class EventSynchronizer final : public Synchronizer {
  public:
   EventSynchronizer(opencl::Context& context, bool uses_user_events)
@@ -25,19 +29,19 @@ class EventSynchronizer final : public Synchronizer {
   void begin(int stages, cl_command_queue queue) override {
     release();
     queue_ = queue;
-    gpu_events_.clear();
-    gpu_events_.resize(static_cast<size_t>(stages));
-    user_events_.clear();
-    user_events_.resize(uses_user_events_ ? static_cast<size_t>(stages) : 0);
+    user_events_ = std::vector<Handle<cl_event>>(uses_user_events_ ? static_cast<size_t>(stages) : 0);
     finished_ = -1;
   }
 
-  void enqueue_point(int cpu_stage, int awaited) override {
-    if (cpu_stage >= 0)
-      check(api().clEnqueueMarkerWithWaitList(queue_, 0, nullptr,
-                                              gpu_events_[static_cast<size_t>(cpu_stage)].out()),
+  cl_event enqueue_point(int cpu_stage, int awaited, std::vector<Handle<cl_event>>& events,
+                         bool is_last) override {
+    if (cpu_stage >= 0 && !is_last) {
+      events.emplace_back();
+      check(api().clEnqueueMarkerWithWaitList(queue_, 0, nullptr, events.back().out()),
             "clEnqueueMarkerWithWaitList");
-    if (awaited < 0 || awaited <= finished_ || !uses_user_events_) return;
+    }
+    const cl_event point = cpu_stage >= 0 ? events.back().get() : nullptr;
+    if (awaited < 0 || awaited <= finished_ || !uses_user_events_) return point;
     Handle<cl_event>& event = user_events_[static_cast<size_t>(awaited)];
     if (!event) {
       cl_int status = 0;
@@ -47,13 +51,17 @@ class EventSynchronizer final : public Synchronizer {
     const cl_event waited_for = event.get();
     check(api().clEnqueueBarrierWithWaitList(queue_, 1, &waited_for, nullptr),
           "clEnqueueBarrierWithWaitList");
+    return point;
   }
 
   bool can_run_ahead() const override { return uses_user_events_; }
 
-  void wait_for_gpu(int cpu_stage) override {
-    const cl_event event = gpu_events_[static_cast<size_t>(cpu_stage)].get();
-    check(api().clWaitForEvents(1, &event), "clWaitForEvents", context_.device().name.c_str());
+  /// Awake at first: to fall asleep costs more than most waits take. What is wrong is told by the last call.
+  void wait_for_gpu(int, cl_event point) override {
+    cl_int status = CL_QUEUED;
+    for (int look = 0; look < kMostLooks && status > CL_COMPLETE; ++look)
+      api().clGetEventInfo(point, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
+    check(api().clWaitForEvents(1, &point), "clWaitForEvents", context_.device().name.c_str());
   }
 
   void finish_cpu(int stage) override {
@@ -73,7 +81,6 @@ class EventSynchronizer final : public Synchronizer {
   opencl::Context& context_;
   bool uses_user_events_;
   cl_command_queue queue_ = nullptr;           // of this pass
-  std::vector<Handle<cl_event>> gpu_events_;   // by the stage that the CPU may then begin
   std::vector<Handle<cl_event>> user_events_;  // by the CPU's stage
   int finished_ = -1;                          // stages that the CPU has finished
 };
@@ -120,14 +127,15 @@ class PollingSynchronizer final : public Synchronizer {
     queue_ = queue;
   }
 
-  void enqueue_point(int cpu_stage, int awaited) override {
+  cl_event enqueue_point(int cpu_stage, int awaited, std::vector<Handle<cl_event>>&, bool) override {
     if (cpu_stage >= 0) reached_ = base_ + cpu_stage;
     enqueue(reached_, awaited >= 0 ? base_ + awaited : 0, spins_);
+    return nullptr;
   }
 
   bool can_run_ahead() const override { return true; }
 
-  void wait_for_gpu(int cpu_stage) override {
+  void wait_for_gpu(int cpu_stage, cl_event) override {
     const int reached = base_ + cpu_stage;
     const auto deadline = std::chrono::steady_clock::now() + limit_;
     for (int spin = 1; flags().gpu.load(std::memory_order_acquire) < reached; ++spin) {

@@ -38,7 +38,7 @@ EventSpan event_span(const Handle<cl_event>& event) {
           "clGetEventProfilingInfo");
     return nanoseconds;
   };
-  return {at(CL_PROFILING_COMMAND_START), at(CL_PROFILING_COMMAND_END)};
+  return {at(CL_PROFILING_COMMAND_QUEUED), at(CL_PROFILING_COMMAND_START), at(CL_PROFILING_COMMAND_END)};
 }
 
 double event_milliseconds(const std::vector<Handle<cl_event>>& events) {

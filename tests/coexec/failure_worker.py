@@ -1,6 +1,7 @@
 """Runs a network on both processors while something fails, and prints what came of it, as JSON.
 
-Usage: failure_worker.py FILE: PHONEBIT_KERNELS names a folder whose polling kernel tells nothing.
+Usage: failure_worker.py FILE: PHONEBIT_KERNELS names a folder whose polling kernel tells nothing;
+the processors are told to poll, as they do by themselves on a GPU.
 failure_worker.py FILE LIBRARY LAUNCHES: that OpenCL library, which PHONEBIT_OPENCL_LIBRARY names,
 too, launches so many kernels after the first pass, and no others. With "tried" behind it the plan
 is the file's own, which is on trial.
@@ -46,9 +47,16 @@ def both_by_turns(path: str) -> ExecutionPlan:
     return ExecutionPlan("test", "user", 0.0, tuple(parts))
 
 
-def planned_network(path: str, is_tried: bool) -> _runtime.Network:
+def planned_network(path: str, polls: bool, is_tried: bool) -> _runtime.Network:
     """The network on both, whose plan is given, or in its file, which is written again."""
-    load = partial(opencl_runtime().Network, path, device="gpu+cpu", threads=1, sync_limit_ms=200)
+    load = partial(
+        opencl_runtime().Network,
+        path,
+        device="gpu+cpu",
+        threads=1,
+        synchronization="polling" if polls else "auto",
+        sync_limit_ms=200,
+    )
     plan = both_by_turns(path)
     if not is_tried:
         return load(plan=plan.as_tuple())
@@ -67,7 +75,7 @@ def main(path: str, library: str = "", launches: str = "", tried: str = "") -> N
     expected = alone.forward(x)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        network = planned_network(path, is_tried=tried == "tried")
+        network = planned_network(path, polls=not library, is_tried=tried == "tried")
         assert network.coexec["is_on_trial"] == bool(tried)
         pair = Network(network, Path(path), "gpu+cpu", EngineOptions())
         equal = [bool(np.array_equal(pair.forward(x), expected))]

@@ -46,8 +46,8 @@ class Executor {
   void read(int tensor, std::byte* to);
   /// The same on a queue that keeps time, with the microseconds of each planned part, by op: both processors
   /// work at the same time, each by its own clock. Of an op in several stages the least counts. Fills `cpu`
-  /// and `gpu`, zeros before. A part of the GPU begins when what was enqueued before it has ended, so gaps
-  /// between launches are its own, but waiting for the CPU is not.
+  /// and `gpu`, zeros before. A part of the GPU begins when what was enqueued before it has ended, or when it
+  /// was enqueued itself because the CPU had finished: the launch is its own, waiting for the CPU is not.
   void run_timed(const std::byte* const* inputs, std::byte* const* outputs, const Cancellation& cancellation,
                  std::vector<double>& cpu, std::vector<double>& gpu);
 
@@ -74,14 +74,13 @@ class Executor {
   /// A part in the queue that keeps time.
   struct TimedPart {
     size_t op;
-    bool waits;    // for the CPU, before it
-    size_t begin;  // its first event
+    bool waits;         // for the CPU, before it
+    size_t begin, end;  // of its events
   };
   /// What a pass that keeps time finds.
   struct PassClock {
     std::vector<double>& cpu_us;  // by op
     std::vector<TimedPart> gpu;   // in order
-    std::vector<Handle<cl_event>> events;
   };
 
   /// `clock` may be null.
@@ -103,8 +102,10 @@ class Executor {
   std::vector<CpuLayer> cpu_layers_;
   std::vector<std::vector<cpu::Layer*>> cpu_work_;  // by stage
   memory::AlignedBuffer scratch_;
-  cl_command_queue queue_;  // of this pass
-  int handed_ = -1;         // the last stage whose results from the CPU are in the queue
+  cl_command_queue queue_;                // of this pass
+  std::vector<Handle<cl_event>> events_;  // of this pass's kernels, where they are of use
+  std::vector<cl_event> points_;          // by the stage before which the CPU waits for it
+  int handed_ = -1;                       // the last stage whose results from the CPU are in the queue
 };
 
 }  // namespace phonebit::engine::coexec

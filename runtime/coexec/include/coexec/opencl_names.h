@@ -12,11 +12,13 @@ using opencl::cl_bitfield;
 using opencl::cl_command_queue;
 using opencl::CL_COMPLETE;
 using opencl::cl_event;
+using opencl::CL_EVENT_COMMAND_EXECUTION_STATUS;
 using opencl::cl_int;
 using opencl::cl_kernel;
 using opencl::CL_MAP_READ;
 using opencl::CL_MAP_WRITE;
 using opencl::cl_mem;
+using opencl::CL_QUEUED;
 using opencl::cl_uint;
 using opencl::Handle;
 

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <vector>
 
 #include "coexec/opencl_names.h"
 #include "opencl/context.h"
@@ -23,12 +24,15 @@ class Synchronizer {
   /// waited for.
   virtual void begin(int stages, cl_command_queue queue) = 0;
   /// Enqueues: when all before this has run, the CPU may begin `cpu_stage` (-1: no such stage); what follows
-  /// begins when the CPU has finished `awaited` (-1: at once).
-  virtual void enqueue_point(int cpu_stage, int awaited) = 0;
+  /// begins when the CPU has finished `awaited` (-1: at once). `events` are kept until the next pass and
+  /// receive more. `is_last`: whether the last of them is that of the last command. Returns what the CPU is to
+  /// wait for, null where that is no event.
+  virtual cl_event enqueue_point(int cpu_stage, int awaited, std::vector<Handle<cl_event>>& events,
+                                 bool is_last) = 0;
   /// Whether points can be enqueued before the CPU has finished what they wait for.
   virtual bool can_run_ahead() const = 0;
-  /// On the CPU: waits until it may begin a stage. Throws Error(device).
-  virtual void wait_for_gpu(int cpu_stage) = 0;
+  /// On the CPU: waits at its point until it may begin a stage. Throws Error(device).
+  virtual void wait_for_gpu(int cpu_stage, cl_event point) = 0;
   /// On the CPU: it has finished a stage.
   virtual void finish_cpu(int stage) = 0;
   /// Lets everything run that waits for the CPU, after a failure. Must not throw.

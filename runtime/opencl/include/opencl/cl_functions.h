@@ -9,7 +9,7 @@
 namespace phonebit::engine::opencl {
 
 inline constexpr cl_int CL_SUCCESS = 0;
-inline constexpr cl_int CL_COMPLETE = 0;
+inline constexpr cl_int CL_COMPLETE = 0, CL_QUEUED = 3;
 inline constexpr cl_int CL_DEVICE_NOT_FOUND = -1;
 inline constexpr cl_int CL_MEM_OBJECT_ALLOCATION_FAILURE = -4;
 inline constexpr cl_int CL_OUT_OF_RESOURCES = -5;
@@ -74,7 +74,9 @@ inline constexpr cl_uint CL_PROGRAM_NUM_DEVICES = 0x1162, CL_PROGRAM_DEVICES = 0
 inline constexpr cl_uint CL_PROGRAM_BUILD_LOG = 0x1183;
 inline constexpr cl_uint CL_KERNEL_WORK_GROUP_SIZE = 0x11B0;
 
-inline constexpr cl_uint CL_PROFILING_COMMAND_START = 0x1282, CL_PROFILING_COMMAND_END = 0x1283;
+inline constexpr cl_uint CL_EVENT_COMMAND_EXECUTION_STATUS = 0x11D3;
+inline constexpr cl_uint CL_PROFILING_COMMAND_QUEUED = 0x1280, CL_PROFILING_COMMAND_START = 0x1282,
+                         CL_PROFILING_COMMAND_END = 0x1283;
 
 struct cl_image_format {
   cl_uint image_channel_order;
@@ -172,6 +174,7 @@ struct cl_name_version {
   REQUIRED(cl_event, clCreateUserEvent, (cl_context, cl_int*))                                               \
   REQUIRED(cl_int, clSetUserEventStatus, (cl_event, cl_int))                                                 \
   REQUIRED(cl_int, clWaitForEvents, (cl_uint, const cl_event*))                                              \
+  REQUIRED(cl_int, clGetEventInfo, (cl_event, cl_uint, size_t, void*, size_t*))                              \
   REQUIRED(cl_int, clGetEventProfilingInfo, (cl_event, cl_uint, size_t, void*, size_t*))                     \
   REQUIRED(cl_int, clReleaseEvent, (cl_event))                                                               \
   REQUIRED(cl_int, clFlush, (cl_command_queue))                                                              \

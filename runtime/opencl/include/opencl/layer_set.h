@@ -22,9 +22,9 @@ struct Dispatch {
 /// Milliseconds that a layer's commands ran, without the gaps between them. The events are complete.
 double event_milliseconds(const std::vector<Handle<cl_event>>& events);
 
-/// When a command began and ended by the device's clock, in nanoseconds. The event is complete.
+/// When a command was enqueued, began and ended by the device's clock, in nanoseconds. The event is complete.
 struct EventSpan {
-  uint64_t begin, end;
+  uint64_t queued, begin, end;
 };
 EventSpan event_span(const Handle<cl_event>& event);
 

@@ -37,7 +37,7 @@ enum class Sharing {
 
 /// How they wait for each other.
 enum class Synchronization {
-  automatic,    ///< polling where the device can, else events
+  automatic,    ///< polling where the device can and is no pool of threads, else events
   events,       ///< clWaitForEvents; the GPU's next work is enqueued when the CPU has done its part
   user_events,  ///< all work is enqueued at once, behind user events
   polling,  ///< a kernel and the CPU watch each other's flag in shared virtual memory (Fine-Grained, section
