@@ -4,7 +4,9 @@ A layer alone finds its weights in the caches and the other processor idle; in a
 not. So the layers of either processor alone, then those of each plan, are timed in whole passes.
 What a layer took there stands in place of what it took alone, and how many times as long it took
 corrects its other parts on that processor. What a pass takes beyond its stages is what its meetings
-cost. A prediction is always older than the pass that it is compared with.
+cost. A prediction is always older than the pass that it is compared with, and a machine's speed
+changes by a tenth meanwhile: each plan is timed in turns with the better single processor, and all
+times are those at the speed that this one had at first.
 """
 
 from __future__ import annotations
@@ -191,12 +193,16 @@ def plan_in_network(
     found = passes([first.plan_of(stages) for stages in singles.values()])
     for stages, times in zip(singles.values(), found, strict=True):
         correction.learn(stages, alone, times)
-    home = min(zip(singles, found, strict=True), key=lambda of_side: of_side[1].total_us)[0]
+    home, first_at_home = min(
+        zip(singles, found, strict=True), key=lambda of_side: of_side[1].total_us
+    )
 
     tried: list[tuple[Planned, PassCheck]] = []
 
     def check_in_passes(planned: Planned) -> tuple[Planned, PassCheck]:
-        at_home, of_plan = passes([planned.plan_of(singles[home]), planned.plan])
+        times = passes([planned.plan_of(singles[home]), planned.plan])
+        slowness = times[0].total_us / first_at_home.total_us
+        at_home, of_plan = (each.at_usual_speed(slowness, slowness) for each in times)
         correction.learn(singles[home], alone, at_home)
         correction.learn(planned.stages, alone, of_plan)
         correction.learn_meetings(planned, of_plan)

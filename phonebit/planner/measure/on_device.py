@@ -94,5 +94,5 @@ class NetworkOnDevice:
         del known  # networks that are not asked for any more
         distinct = list(self._planned)
         measures = [partial(measure_pass, network) for network in self._planned.values()]
-        times = self.probe.measure_times(list(Processor), measures, TURNS)
+        times, _ = self.probe.measure_in_turns(list(Processor), measures, TURNS)
         return [times[distinct.index(plan.parts)] for plan in plans]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Protocol
 
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
@@ -51,7 +52,9 @@ class PredictedTimes:
 
 
 class ProportionalTimes:
-    """A part takes of its layer's time what it has of the output.
+    """A part takes of its layer's time what it has of the output, beyond what a launch takes.
+
+    A launch is taken for as long as the quickest whole layer of the network on that processor.
 
     Args:
         shapes: Of all layers.
@@ -62,22 +65,35 @@ class ProportionalTimes:
         self._shapes = shapes
         self._whole = whole
 
+    @cached_property
+    def _launch_us(self) -> tuple[float, float]:
+        """Of the CPU and of the GPU."""
+        known = [self._whole_us(layer) for layer in range(len(self._shapes))]
+        cpu_us, gpu_us = (min(of_side) for of_side in zip(*known, strict=True))
+        return cpu_us, gpu_us
+
+    def _whole_us(self, layer: int) -> tuple[float, float]:
+        whole = self._shapes[layer].whole
+        sides = LayerParts(layer, whole, None), LayerParts(layer, None, whole)
+        (cpu_us, _), (_, gpu_us) = self._whole.microseconds(sides)
+        return cpu_us, gpu_us
+
     def microseconds(self, parts: Sequence[LayerParts]) -> list[tuple[float, float]]:
         """Likewise."""
-        shape = self._shapes[layer := parts[0].layer]
-        by_cpu = LayerParts(layer, shape.whole, None)
-        by_gpu = LayerParts(layer, None, shape.whole)
-        (cpu_us, _), (_, gpu_us) = self._whole.microseconds([by_cpu, by_gpu])
+        shape = self._shapes[parts[0].layer]
+        whole_us = self._whole_us(parts[0].layer)
 
-        def share_us(whole_us: float, part: OutputPart | None) -> float:
-            if part is None:
-                return 0.0
-            return whole_us * shape.outputs_of(part) / shape.outputs_of(shape.whole)
+        def part_us(side: Processor, part: OutputPart | None) -> float:
+            if part in (None, shape.whole):
+                return 0.0 if part is None else whole_us[side]
+            launch_us = self._launch_us[side]
+            share = shape.outputs_of(part) / shape.outputs_of(shape.whole)
+            return launch_us + (whole_us[side] - launch_us) * share
 
         return [
             (
-                share_us(cpu_us, entry.cpu and entry.cpu.from_whole_word()),
-                share_us(gpu_us, entry.gpu),
+                part_us(Processor.CPU, entry.cpu and entry.cpu.from_whole_word()),
+                part_us(Processor.GPU, entry.gpu),
             )
             for entry in parts
         ]

@@ -38,7 +38,8 @@ class World:
         slowness: How many times as long a layer takes on a processor inside it.
         contention: How many times as long the parts take where both processors work on a layer.
         meeting_us: Of a stage that both work in.
-        drift: How many times as long as before each further pass takes.
+        drift: How many times as long as before each further turn of passes takes.
+        unrest: How many times as long every other turn of a plan takes that uses the GPU.
     """
 
     contents: FileContents
@@ -46,6 +47,7 @@ class World:
     contention: float = 1.0
     meeting_us: float = 2.0
     drift: float = 1.0
+    unrest: float = 1.0
     turns: list[list[ExecutionPlan]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -71,8 +73,11 @@ class World:
                 for side in Processor
             ]
             total += max(work) + (self.meeting_us if both else 0.0)
-        total *= self.drift ** len(self.turns)
-        return PassTimes(total, tuple(times[Processor.CPU]), tuple(times[Processor.GPU]))
+        slow = self.drift ** len(self.turns)
+        if self.uses(plan, Processor.GPU) and len(self.turns) % 2:
+            slow *= self.unrest
+        cpu_us, gpu_us = (tuple(slow * us for us in times[side]) for side in Processor)
+        return PassTimes(slow * total, cpu_us, gpu_us)
 
     @staticmethod
     def uses(plan: ExecutionPlan, side: Processor) -> bool:
@@ -152,13 +157,22 @@ def test_dear_meetings_are_found_out() -> None:
 
 
 def test_rounds_end_where_the_device_does_not_repeat_itself() -> None:
-    world = World(straight(3, channels=128), drift=1.3)
+    world = World(straight(3, channels=128), unrest=1.3)
     planned, check = world.plan()
     assert check.rounds == ROUNDS
     assert len(world.turns) == ROUNDS + 1
     assert not check.agrees
     assert planned.is_split
     assert check.gain > 1.3
+
+
+def test_a_prediction_holds_at_another_speed() -> None:
+    """The device slows down all the time; all times are those of the first turn."""
+    still, warming = (World(straight(3, channels=128), drift=drift) for drift in (1.0, 1.1))
+    (planned, check), (other, other_check) = still.plan(), warming.plan()
+    assert other.plan.parts == planned.plan.parts
+    assert other_check.agrees
+    assert other_check.pass_us == pytest.approx(1.1 * check.pass_us)
 
 
 def test_a_plan_that_loses_gives_way_to_one_processor() -> None:
