@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from statistics import median
 from typing import Any, Final
@@ -197,27 +198,28 @@ def plan_in_network(
         zip(singles, found, strict=True), key=lambda of_side: of_side[1].total_us
     )
 
-    tried: list[tuple[Planned, PassCheck]] = []
+    tried: list[tuple[Planned, PassCheck, Correction]] = []
 
-    def check_in_passes(planned: Planned) -> tuple[Planned, PassCheck]:
+    def check_in_passes(planned: Planned) -> tuple[Planned, PassCheck, Correction]:
         times = passes([planned.plan_of(singles[home]), planned.plan])
         slowness = times[0].total_us / first_at_home.total_us
-        at_home, of_plan = (each.at_usual_speed(slowness, slowness) for each in times)
+        at_home, of_plan = (each.over(slowness) for each in times)
         correction.learn(singles[home], alone, at_home)
         correction.learn(planned.stages, alone, of_plan)
         correction.learn_meetings(planned, of_plan)
         times_us = planned.total_us, of_plan.total_us, at_home.total_us
-        tried.append((planned, PassCheck(*times_us, home, len(tried) + 1)))
+        tried.append((planned, PassCheck(*times_us, home, len(tried) + 1), deepcopy(correction)))
         return tried[-1]
 
     while len(tried) < ROUNDS - 1:
         planned = make(correction)
-        if any(check.agrees and of.plan.parts == planned.plan.parts for of, check in tried):
+        if any(check.agrees and of.plan.parts == planned.plan.parts for of, check, _ in tried):
             break
         check_in_passes(planned)
-    planned, check = max(tried, key=lambda one: one[1].gain)
+    planned, check, known = max(tried, key=lambda one: one[1].gain)
     if not check.agrees:
-        planned, check = check_in_passes(make(correction).with_stages(planned.stages))
+        # By what its own pass told: later ones may have been disturbed.
+        planned, check, _ = check_in_passes(make(known).with_stages(planned.stages))
     check = replace(check, rounds=len(tried))
     is_at_home = planned.home == home and not planned.is_split
     if is_at_home or check.pass_us <= (1 - LEAST_MARGIN) * check.home_us:

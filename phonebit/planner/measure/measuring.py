@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import reduce
+from heapq import nsmallest
+from statistics import fmean
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from phonebit.planner.measure.engines import PROBE
@@ -68,21 +71,32 @@ class PassTimes(NamedTuple):
     cpu_us: tuple[float, ...]
     gpu_us: tuple[float, ...]
 
-    def least(self, other: PassTimes) -> PassTimes:
-        """The quicker pass: times of its layers belong together."""
-        return min(self, other, key=lambda times: times.total_us)
+    @classmethod
+    def typical(cls, passes: Sequence[PassTimes]) -> PassTimes:
+        """The mean of the middle half of some passes: about their median.
 
-    def at_usual_speed(self, cpu_slowness: float, gpu_slowness: float) -> PassTimes:
-        """Likewise; the total is as slow as who took longer."""
-        slowness = cpu_slowness if sum(self.cpu_us) > sum(self.gpu_us) else gpu_slowness
-        return PassTimes(
-            self.total_us / slowness,
-            tuple(us / cpu_slowness for us in self.cpu_us),
-            tuple(us / gpu_slowness for us in self.gpu_us),
+        Unlike medians, means of layers add up to the pass's.
+        """
+        rest = len(passes) // 4
+        middle = sorted(passes, key=lambda one: one.total_us)[rest : len(passes) - rest]
+        return cls(
+            fmean(one.total_us for one in middle),
+            tuple(map(fmean, zip(*(one.cpu_us for one in middle), strict=True))),
+            tuple(map(fmean, zip(*(one.gpu_us for one in middle), strict=True))),
         )
 
+    def over(self, slowness: float) -> PassTimes:
+        """The times of a device that is so many times as slow, as if it were not."""
+        cpu_us, gpu_us = (tuple(us / slowness for us in of) for of in (self.cpu_us, self.gpu_us))
+        return PassTimes(self.total_us / slowness, cpu_us, gpu_us)
 
-AnyTimes = TypeVar("AnyTimes", LayerTimes, PassTimes)
+
+Found = TypeVar("Found")
+
+
+def least_of(times: Iterable[LayerTimes]) -> LayerTimes:
+    """Of each time the least one."""
+    return reduce(LayerTimes.least, times)
 
 
 def measure_parts(
@@ -102,11 +116,13 @@ def measure_parts(
 
 
 def measure_pass(engine: _runtime.Network) -> PassTimes:
-    """A pass as the network's plan says.
+    """A pass as the network's plan says, like those of a network that is used again and again.
 
-    The first of two finds in the caches what ran before it; a network that is used does not.
+    One that does not count comes before it: it finds in the caches what ran before, and processors
+    that slept meanwhile.
     """
-    times = engine.measure_pass(2)
+    engine.measure_pass(1)
+    times = engine.measure_pass(1)
     return PassTimes(times["total_us"], tuple(times["cpu_us"]), tuple(times["gpu_us"]))
 
 
@@ -115,6 +131,7 @@ TOLERANCE: Final = 1.1
 shared, a core takes 1.19 times as long while its other hardware thread works."""
 REPEATS: Final = 3
 """Its time is their least. Of single runs on several cores many are late without a reason."""
+MOST_TURNS: Final = 32
 PATIENCE_S: Final = 10
 """Seconds that a measurement waits at most until it is not."""
 WAITS_PER_MEASUREMENT: Final = 2
@@ -137,50 +154,79 @@ class NoiseProbe:
         self._known_us: dict[Processor, list[float]] = {processor: [] for processor in Processor}
         self.patience_s = float(PATIENCE_S)
 
-    def measure_in_turns(
+    def turns(
         self,
         processors: Collection[Processor],
-        measures: Sequence[Callable[[], AnyTimes]],
-        turns: int,
-    ) -> tuple[list[AnyTimes], LayerTimes]:
-        """The least of some times, and that of the probe.
+        measures: Sequence[Callable[[], Found]],
+        least: int,
+        seconds: float = 0.0,
+    ) -> list[tuple[LayerTimes, list[Found]]]:
+        """Some measurements again and again, each time with the probe's before them.
 
         Everything has its turn before anything has its next one, the probe first: what disturbs
         for milliseconds spoils a turn of some. There are more turns while the probe has not once
         been undisturbed, until patience is over. Where a core is slow for half of the time, few
         turns are without a quick one.
+
+        Args:
+            processors: Who must have been undisturbed.
+            measures: What is to be measured.
+            least: How many turns, at least.
+            seconds: How long they go on, up to ``MOST_TURNS``.
         """
-
-        def turn() -> tuple[LayerTimes, list[AnyTimes]]:
-            return self.layer(), [measure() for measure in measures]
-
         begin = time.monotonic()
-        probe, times = turn()
+        found: list[tuple[LayerTimes, list[Found]]] = []
 
-        def least_with_another() -> tuple[LayerTimes, list[AnyTimes]]:
-            now, new = turn()
-            return probe.least(now), [a.least(b) for a, b in zip(times, new, strict=True)]
+        def take_turn() -> None:
+            found.append((self.layer(), [measure() for measure in measures]))
 
-        for _ in range(turns - 1):
-            probe, times = least_with_another()
-        self.learn(probe)
+        while len(found) < least or (
+            len(found) < MOST_TURNS and time.monotonic() - begin < seconds
+        ):
+            take_turn()
+        self.learn(least_of(probe for probe, _ in found))
         self.restore(time.monotonic() - begin)
-        while self.patience_s > 0 and not self.is_quiet(processors, probe):
+        while self.patience_s > 0 and not self.is_quiet(
+            processors, least_of(probe for probe, _ in found)
+        ):
             begin = time.monotonic()
-            probe, times = least_with_another()
+            take_turn()
             self.patience_s -= time.monotonic() - begin
-        return times, probe
+        return found
+
+    def measure_in_turns(
+        self,
+        processors: Collection[Processor],
+        measures: Sequence[Callable[[], LayerTimes]],
+        turns: int,
+    ) -> tuple[list[LayerTimes], LayerTimes]:
+        """The least of some times, and that of the probe."""
+        probes, times = zip(*self.turns(processors, measures, turns), strict=True)
+        return [least_of(of_one) for of_one in zip(*times, strict=True)], least_of(probes)
 
     def measure_times(
         self,
         processors: Collection[Processor],
-        measures: Sequence[Callable[[], AnyTimes]],
+        measures: Sequence[Callable[[], LayerTimes]],
         turns: int,
-    ) -> list[AnyTimes]:
+    ) -> list[LayerTimes]:
         """The least times, as if the processors had been as fast as they usually are so far."""
         times, probe = self.measure_in_turns(processors, measures, turns)
         cpu, gpu = (probe.of(side) / usual_us(self._known_us[side]) for side in Processor)
         return [of.at_usual_speed(cpu, gpu) for of in times]
+
+    def measure_passes(
+        self, measures: Sequence[Callable[[], PassTimes]], turns: int, seconds: float
+    ) -> list[PassTimes]:
+        """Typical passes while the device is undisturbed: a user waits for these, not the least.
+
+        The half of the turns counts that has the quicker probes. On many cores the probe tells
+        little of the passes beside it, and the half is any half.
+        """
+        found = self.turns(list(Processor), measures, turns, seconds)
+        quicker = nsmallest((len(found) + 1) // 2, found, key=lambda turn: turn[0].total_us)
+        times = (passes for _, passes in quicker)
+        return [PassTimes.typical(of_one) for of_one in zip(*times, strict=True)]
 
     def restore(self, seconds: float) -> None:
         """Patience, for so long a measurement."""

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 TURNS: Final = 8
 """Interleaved repetitions of a measurement, of which the least counts."""
+PASSES: Final = 12
+"""Likewise of whole passes at least, of which the typical one counts."""
+PASSES_S: Final = 1.0
+"""For so long there are more of them: short passes differ most."""
 
 
 class NetworkOnDevice:
@@ -85,7 +89,7 @@ class NetworkOnDevice:
         return MeasuredTimes(shapes, measure)
 
     def passes(self, plans: Sequence[ExecutionPlan]) -> list[PassTimes]:
-        """Times of whole passes as planned, which take turns."""
+        """Times of typical whole passes as planned, which take turns."""
         known, self._planned = self._planned, {}
         for plan in plans:
             self._planned[plan.parts] = known.get(plan.parts) or open_measuring_engine(
@@ -94,5 +98,5 @@ class NetworkOnDevice:
         del known  # networks that are not asked for any more
         distinct = list(self._planned)
         measures = [partial(measure_pass, network) for network in self._planned.values()]
-        times, _ = self.probe.measure_in_turns(list(Processor), measures, TURNS)
+        times = self.probe.measure_passes(measures, PASSES, PASSES_S)
         return [times[distinct.index(plan.parts)] for plan in plans]

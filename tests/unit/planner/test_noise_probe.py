@@ -6,7 +6,13 @@ import pytest
 
 from phonebit.planner import Processor
 from phonebit.planner.measure import measuring
-from phonebit.planner.measure.measuring import PATIENCE_S, LayerTimes, NoiseProbe
+from phonebit.planner.measure.measuring import (
+    MOST_TURNS,
+    PATIENCE_S,
+    LayerTimes,
+    NoiseProbe,
+    PassTimes,
+)
 from support.noisy_device import Clock, Device
 
 BOTH = tuple(Processor)
@@ -73,3 +79,37 @@ def test_times_are_those_of_the_usual_speed(clock: Clock) -> None:
     for found in times:  # the clock may change between the probe and the layer
         assert found.cpu_us == pytest.approx(10, rel=0.01)
         assert found.gpu_us == pytest.approx(10, rel=0.01)
+
+
+def pass_of(times: LayerTimes) -> PassTimes:
+    return PassTimes(times.total_us, (times.cpu_us,), (times.gpu_us,))
+
+
+def test_a_typical_pass_is_the_mean_of_the_middle_half() -> None:
+    passes = [PassTimes(total, (total - 1, 0.0), (0.0, 1.0)) for total in (5.0, 90.0, 7.0, 6.0)]
+    assert PassTimes.typical(passes) == PassTimes(6.5, (5.5, 0.0), (0.0, 1.0))
+    assert PassTimes.typical(passes[:1]) == passes[0]
+
+
+@pytest.mark.parametrize("begin", [0.15, 0.35, 0.55, 0.95])
+def test_passes_beside_a_slow_probe_do_not_count(clock: Clock, begin: float) -> None:
+    """Half of eight turns are disturbed."""
+    device = Device(clock, (begin, begin + 0.8, Processor.CPU))
+    bird = NoiseProbe(device, 1)
+    found = bird.measure_passes([lambda: pass_of(device.measure())], 8, 0.0)
+    assert found == [PassTimes(10.0, (10.0,), (10.0,))]
+
+
+def test_short_passes_are_repeated_for_some_time(clock: Clock) -> None:
+    device = Device(clock)
+    bird = NoiseProbe(device, 1)
+    calls: list[float] = []
+
+    def measure() -> PassTimes:
+        calls.append(clock.seconds)
+        return pass_of(device.measure())
+
+    bird.measure_passes([measure], 3, 0.9)
+    assert len(calls) == 5
+    bird.measure_passes([measure], 3, 1e9)
+    assert len(calls) == 5 + MOST_TURNS

@@ -162,6 +162,9 @@ def test_rounds_end_where_the_device_does_not_repeat_itself() -> None:
     assert check.rounds == ROUNDS
     assert len(world.turns) == ROUNDS + 1
     assert not check.agrees
+    assert check.predicted_us in (
+        pytest.approx(check.pass_us * ratio, rel=AGREEMENT) for ratio in (1.3, 1 / 1.3)
+    )
     assert planned.is_split
     assert check.gain > 1.3
 
