@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
+from itertools import pairwise
+from statistics import median
 from typing import Any, Final, TypeVar
 
 from benchmarks.rounds import TOTAL, take_turns
@@ -12,9 +14,12 @@ from phonebit.planner.measure.measuring import NoiseProbe
 
 Found = TypeVar("Found")
 MOST_ROUNDS: Final = 200
-LEAST_ROUNDS: Final = 10
+LEAST_ROUNDS: Final = 20
 WARM_UP_S: Final = 0.02
 """Of calls that do not count, at least, before one that does."""
+COUNTED_S: Final = 0.01
+"""Of calls that count, of which the median is the turn's: single ones on many cores differ by a
+tenth."""
 CANARY_S: Final = 0.04
 """What a turn, and a round, waits for a canary, about."""
 
@@ -73,7 +78,7 @@ class Budget:
 
 
 def timed(call: Callable[[], object], canary: QuietProbe) -> Callable[[], dict[str, float]]:
-    """A contestant: milliseconds of a call while all cores of the testbed are undisturbed.
+    """A contestant: typical milliseconds of a call while all cores of the testbed are undisturbed.
 
     Calls that do not count come before: they find the others' weights in the caches, and a
     processor that slept while another contestant left it idle.
@@ -87,9 +92,11 @@ def timed(call: Callable[[], object], canary: QuietProbe) -> Callable[[], dict[s
 
     def counted() -> float:
         call()  # the canary's weights are in the caches
-        begin = time.perf_counter()
-        call()
-        return (time.perf_counter() - begin) * 1e3
+        ends = [first := time.perf_counter()]
+        while len(ends) < 2 or ends[-1] < first + COUNTED_S:
+            call()
+            ends.append(time.perf_counter())
+        return median(end - begin for begin, end in pairwise(ends)) * 1e3
 
     return turn
 
@@ -106,7 +113,8 @@ def compete(
         begin = time.perf_counter()
         for call in calls.values():
             call()
-    round_s = 3 * (time.perf_counter() - begin) + len(calls) * (WARM_UP_S + CANARY_S) + CANARY_S
+    turn_s = WARM_UP_S + COUNTED_S + CANARY_S
+    round_s = 3 * (time.perf_counter() - begin) + len(calls) * turn_s + CANARY_S
     count = int(min(MOST_ROUNDS, max(LEAST_ROUNDS, budget.left_s / round_s)))
     rounds = take_turns({name: timed(call, canary) for name, call in calls.items()}, count)
     times = {name: rounds.spread(name)[TOTAL] for name in rounds.times}

@@ -130,7 +130,8 @@ class Undisturbed:
 
 
 def test_contestants_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "WARM_UP_S", 0)
+    for seconds in ("WARM_UP_S", "COUNTED_S"):
+        monkeypatch.setattr(turns, seconds, 0)
     calls: list[str] = []
     contestants = {name: lambda name=name: calls.append(name) for name in "AB"}
     result = turns.compete(contestants, Undisturbed(), turns.Budget(0))
