@@ -38,6 +38,7 @@ def machine_section(document: Record) -> str:
     }
     balances = {name: of for name, of in testbeds.items() if networks_of(of)}
     sources = [_networks_source(name, of) for name, of in balances.items() if name != main]
+    texts = filter(None, (tables.gains_text(balances), tables.guard_text(balances)))
     sync = results.get("sync")
     values = {
         "context": document["context"],
@@ -57,9 +58,7 @@ def machine_section(document: Record) -> str:
         "codl_plans": networks_table(results, "codl", papers_tables.PLANS),
         "search": networks_table(results, "search", papers_tables.SEARCH),
         "balances": "\n\n".join(
-            [*sources, tables.balance_table(balances), tables.guard_text(balances)]
-            if balances
-            else []
+            [*sources, tables.balance_table(balances), *texts] if balances else []
         ),
         "predictions": tables.predictions_table(balances),
     }

@@ -29,8 +29,10 @@ from benchmarks.coexec.testbed import TestbedError
 from phonebit import Network, VerificationError
 from phonebit.network.random_inputs import random_inputs
 from phonebit.planner.measure.measuring import measure_parts
+from phonebit.planner.plan.execution_plan import Processor
 from phonebit.planner.planning_files import plan as plan_file
 from phonebit.planner.search.planning import Planned
+from phonebit.planner.search.stage_costs import StageCosts
 
 LAYERS_SHARE: Final = 0.2
 """Of the budget, for what layers take one by one."""
@@ -79,6 +81,7 @@ def planned_network(
         "planning_s": time.perf_counter() - begin,
         "predicted_ms": planned.total_us / 1e3,
         "single_predicted_ms": planned.home_us / 1e3,
+        "attainable_ms": attainable_us(planned.costs, planned.home) / 1e3,
         **more,
     }
     if variant.is_tried:
@@ -96,6 +99,22 @@ def trial_of(network: Network, path: Path) -> Any:
     while network.coexec["is_on_trial"]:
         network.forward(picture)
     return network.coexec
+
+
+def attainable_us(costs: StageCosts, home: Processor) -> float:
+    """A network of which each layer is cut so that both parts take as long, or stays at home.
+
+    The GPU's part is launched, and a launch, which takes as long as its quickest layer, cannot be
+    cut: with a share s of the layer on the GPU, c (1 - s) = launch + (g - launch) s. Then the
+    processors meet.
+    """
+    cpu_us, gpu_us = (costs.single_us[side] for side in Processor)
+    launch_us = min(gpu_us)
+    cut_us = (
+        cpu * gpu / (cpu + gpu - launch_us) + costs.meeting_us
+        for cpu, gpu in zip(cpu_us, gpu_us, strict=True)
+    )
+    return sum(map(min, cut_us, costs.single_us[home]))
 
 
 def measure_network(name: str, bench: Bench) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from statistics import mean, median
+from collections.abc import Callable, Mapping, Sequence
+from statistics import geometric_mean, mean, median
 from typing import Any, Final
 
 from benchmarks.coexec.paper_networks import SEARCHED
@@ -17,17 +17,20 @@ PREDICTORS: Final = PAPERS | {
     "finegrained_plain": "Fine-Grained, no augmentation",
     "measured_again": "measured again",
 }
+MEASURED: Final = "planned_measured"
 SYSTEMS: Final = {
     "layer_to_processor": "layer to processor",
     **PAPERS,
     "planned": "phonebit plan",
     "tried": "phonebit plan, auto-selected",
-    "planned_measured": "phonebit plan --measure",
+    MEASURED: "phonebit plan --measure",
 }
 CONTROL: Final = "cpu again"
 """The contestant "cpu" a second time: another network loaded from the same file."""
 ALONE: Final = "GPU alone"
 """Beside the ways to meet."""
+LEAST_NETWORKS: Final = 3
+"""Of a testbed, for a mean of their gains."""
 GUARD: Final = 1.02
 """Planned execution over the better single processor, at most."""
 
@@ -71,10 +74,27 @@ def speed_up_of(way: str, mark: str = "") -> Callable[[Record], str]:
     return cell
 
 
-def rates_added(network: Record) -> str:
+def sum_of_rates(network: Record) -> float:
     """The speed-up of two processors whose rates on the whole network add up: c g / (c + g)."""
-    rates = 1 / ms(network, "cpu") + 1 / ms(network, "gpu")
-    return f"{better_single_ms(network) * rates:.2f}x"
+    return better_single_ms(network) * (1 / ms(network, "cpu") + 1 / ms(network, "gpu"))
+
+
+def rates_added(network: Record) -> str:
+    """Its cell."""
+    return f"{sum_of_rates(network):.2f}x"
+
+
+def attainable(network: Record) -> float:
+    """The speed-up with the costs of launches and meetings, by times in planning; 0: unknown."""
+    plan = network["plans"].get(MEASURED, {})
+    known = "attainable_ms" in plan
+    return plan["single_predicted_ms"] / plan["attainable_ms"] if known else 0.0
+
+
+def attainable_cell(network: Record) -> str:
+    """Its cell."""
+    known = attainable(network)
+    return f"{known:.2f}x" if known else "-"
 
 
 NAME: Final = ("network", "{title}")
@@ -177,21 +197,33 @@ def layers_table(testbeds: Mapping[str, Record]) -> str:
 
 def predictions_table(testbeds: Mapping[str, Record]) -> str:
     """How far whole networks are from their predictions, beside the errors on single layers."""
-    head = ("testbed", "plan", "networks", "mean error", "largest", "predicted over measured")
+    head = ("testbed", "plan", "networks", "mean error", "largest", "predicted over measured",
+            "at one speed", "largest")  # fmt: skip
     rows = []
     for testbed, results in testbeds.items():
         networks = networks_of(results).values()
         for way, title in SYSTEMS.items():
-            ratios = [
-                network["plans"][way]["predicted_ms"] / ms(network, way)
-                for network in networks
-                if network["plans"].get(way, {}).get("predicted_ms")
-            ]
-            if ratios:
-                errors = [abs(ratio - 1) for ratio in ratios]
-                numbers = (f"{mean(errors):.1%}", f"{max(errors):.1%}", f"{mean(ratios):.2f}")
-                rows.append((testbed, title, str(len(ratios)), *numbers))
+            planned = [of for of in networks if of["plans"].get(way, {}).get("predicted_ms")]
+            if not planned:
+                continue
+            ratios = [of["plans"][way]["predicted_ms"] / ms(of, way) for of in planned]
+            speeds = [speed_since_planning(of, way) for of in planned]
+            at_one_speed = [r / speed for r, speed in zip(ratios, speeds, strict=True) if speed]
+            numbers = (*_errors(ratios), f"{mean(ratios):.2f}", *_errors(at_one_speed))
+            rows.append((testbed, title, str(len(ratios)), *numbers))
     return markdown_table(head, rows, texts=2) if rows else ""
+
+
+def speed_since_planning(network: Record, way: str) -> float:
+    """How many times as fast as in planning the better single processor was; 0: unknown."""
+    check = network["plans"][way].get("check")
+    return check["home_us"] / 1e3 / ms(network, check["home"]) if check else 0.0
+
+
+def _errors(ratios: Sequence[float]) -> tuple[str, str]:
+    """The mean and the largest of how far from 1 they are."""
+    errors = [abs(ratio - 1) for ratio in ratios]
+    return (f"{mean(errors):.1%}", f"{max(errors):.1%}") if errors else ("-", "-")
 
 
 def balance_table(testbeds: Mapping[str, Record]) -> str:
@@ -207,8 +239,30 @@ def balance_table(testbeds: Mapping[str, Record]) -> str:
         ("CPU : GPU", lambda of: f"{of['balance']['cpu_over_gpu']:.2f}" if of["balance"] else "-"),
         *(NAME, CPU, GPU),
         *((SYSTEMS[way], speed_up_of(way)) for way in ways),
+        *(("rates added", rates_added), ("attainable", attainable_cell)),
     )
     return records_table(records, columns, texts=3)
+
+
+def gains_text(testbeds: Mapping[str, Record]) -> str:
+    """What measured plans gain of what is possible, testbed by testbed."""
+    sentences = []
+    for testbed, results in testbeds.items():
+        networks = [of for of in networks_of(results).values() if MEASURED in of["times"]]
+        if len(networks) < LEAST_NETWORKS:
+            continue
+        gain = geometric_mean(speed_up(network, MEASURED) for network in networks)
+        bounds = {"rates added allow": geometric_mean(map(sum_of_rates, networks))}
+        if all(map(attainable, networks)):
+            bounds["is attainable"] = geometric_mean(map(attainable, networks))
+        shares = (
+            f"{(gain - 1) / (of - 1):.0%} of what {what} ({of:.2f}x)" for what, of in bounds.items()
+        )
+        sentences.append(
+            f"On {testbed} {SYSTEMS[MEASURED]} gains {gain:.2f}x in the geometric mean of "
+            f"{len(networks)} networks: {', '.join(shares)}."
+        )
+    return " ".join(sentences)
 
 
 def guard_text(testbeds: Mapping[str, Record]) -> str:

@@ -23,9 +23,11 @@ from benchmarks.coexec import (
     layer_files,
     layers,
     network_search,
+    networks,
     paper_networks,
     plans,
     predictors,
+    tables,
     turns,
 )
 from benchmarks.coexec import testbed as testbeds
@@ -41,6 +43,7 @@ from phonebit.planner.plan.execution_plan import OutputPart, Processor
 from phonebit.planner.predict import LayerShape
 from phonebit.planner.predict.training import Trainer
 from phonebit.planner.search.network_graph import NetworkGraph
+from phonebit.planner.search.stage_costs import StageCosts
 from phonebit.planner.search.stages import Placement, Stage, as_plan
 from support.made_up_device import made_up_samples, stepped
 
@@ -489,8 +492,8 @@ def test_tables_are_made_of_the_results(
         "| g1c1-avx2 | 1 | linear | 1 | 1.60x | 1.25x | 1.00x | 2.00x | 80.0% |",
         "| VGG16 | 8.00 | 4.00 | 1.90 | 2.11x | 2.00 | **2.00x** | 1.25x | 1.50x | 4.00x |",
         "| g1c1-avx2 | 2.00 | VGG16 | 4.00 | 8.00 | 1.25x | 1.33x | 1.67x | "
-        "2.00x | 1.90x | 2.00x |",
-        "| g1c1-avx2 | layer to processor | 2 | 0.0% | 0.0% | 1.00 |",
+        "2.00x | 1.90x | 2.00x | 1.50x | - |",
+        "| g1c1-avx2 | layer to processor | 2 | 0.0% | 0.0% | 1.00 | - | - |",
         "| VGG16 | 4.00 | 8.00 | 2.40 | **1.67x** | 1.50x | 1.60x | 1.25x | 1.00x |",
         "| VGG16 | 0 | 0 | 3 | 3 | 1 | 0.25 | 0.50 | 1.50, not measured, not measured | "
         "1.0, 1.2, 1.5 |",
@@ -505,6 +508,39 @@ def test_tables_are_made_of_the_results(
         "most, and more than 2 % slower in 1 of them: VGG16 on g1c1-avx2 (+2.5%).",
     ):
         assert cells in text
+
+
+def measured_network(ms: float) -> dict[str, Any]:
+    """Planned when the machine was half as fast; a prediction 10 % too long at that speed."""
+    facts = {"predicted_ms": 2.2 * ms, "single_predicted_ms": 8.0, "attainable_ms": 5.0,
+             "check": {"home": "cpu", "home_us": 8000.0}}  # fmt: skip
+    result = network(planned_measured=ms)
+    return result | {"plans": {"planned_measured": {"is_guarded": True} | facts}}
+
+
+def test_gains_are_shares_of_what_is_possible() -> None:
+    names = ("network_vgg16", "network_googlenet", "network_quicknet")
+    testbed = {"g1c1-avx2": {name: measured_network(3.2) for name in names}}
+    assert tables.gains_text(testbed) == (
+        "On g1c1-avx2 phonebit plan --measure gains 1.25x in the geometric mean of 3 networks: "
+        "50% of what rates added allow (1.50x), 42% of what is attainable (1.60x)."
+    )
+    testbed["g1c1-avx2"].popitem()
+    assert tables.gains_text(testbed) == ""
+
+
+def test_predictions_are_judged_at_one_speed() -> None:
+    testbed = {"g1c1-avx2": {"network_vgg16": measured_network(3.2)}}
+    row = "| g1c1-avx2 | phonebit plan --measure | 1 | 120.0% | 120.0% | 2.20 | 10.0% | 10.0% |"
+    assert row in tables.predictions_table(testbed)
+
+
+def test_what_is_attainable_has_launches_and_meetings() -> None:
+    """The first layer is cut; the second one would lose by its meeting."""
+    single_us = {Processor.CPU: [90.0, 12.0], Processor.GPU: [40.0, 10.0]}
+    costs = cast(StageCosts, SimpleNamespace(single_us=single_us, meeting_us=5.0))
+    first = 90 * 40 / (90 + 40 - 10) + 5
+    assert networks.attainable_us(costs, Processor.GPU) == pytest.approx(first + 10)
 
 
 def test_what_was_not_measured_is_left_out(
