@@ -50,9 +50,14 @@ def _register_tile(d: dict[str, int]) -> Work:
     window = (d["KERNEL_H"], d["KERNEL_W"], d["IN_WORDS"] // vector)
     vectors = math.prod(window)
     useful = items * _pixels(d) * d["TILE_FILTERS"] * vectors * vector
+    if not d.get("COUNT"):
+        return Work("word", useful, (items, *window), pairs * vectors * vector)
+    # The first tap is before the loops: on average a row has as many as this.
+    rows, columns, depth = window
+    extents = (items, rows, columns - 1 / rows, depth)
     # With full adders one for a vector, and one or two words are left in them.
-    popcounts = vectors + vector // 2 if d.get("COUNT") and vector > 1 else vectors * vector
-    return Work("word", useful, (items, *window), pairs * popcounts)
+    popcounts = vectors + vector // 2 if vector > 1 else vectors
+    return Work("word", useful, extents, pairs * popcounts)
 
 
 def _byte(d: dict[str, int]) -> Work | None:

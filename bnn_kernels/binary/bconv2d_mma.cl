@@ -19,7 +19,7 @@
 
 // The table. For bits, popcount(in ^ w) = popcount(in) + popcount(w) - 2 popcount(in & w), so that the count D of the other
 // kernels is D = d + popcount(w) with d = p - 2 s. D < limit <=> d < limit - popcount(w), and base - 2 D =
-// (base - 2 popcount(w)) - 2 d. The host subtracts; it also bounds limits by the window's bits + 1, so that p - limit is an int.
+// (base - 2 popcount(w)) - 2 d. The host subtracts.
 //
 // p comes from the tensor cores too: a block of columns that are all ones. Its fragment has p of the very rows that a lane
 // finishes, where counting in the lanes would end in shuffles; it was 4 % faster on an H200 (tile 32x128).

@@ -1,7 +1,5 @@
 #include "analysis/border_table.h"
 
-#include <climits>
-
 #include "types/fail.h"
 
 namespace phonebit::engine::cpu {
@@ -13,6 +11,10 @@ namespace {
 namespace phonebit::engine::analysis {
 
 using cpu::ConvShape;
+
+namespace {
+constexpr int kBeyondCounts = 1 << 27;  // kernels take the upper four bits of d - limit as its sign
+}
 
 bool reaches_padding(const ConvShape& shape) { return cpu::reaches_padding(shape); }
 
@@ -35,6 +37,9 @@ std::vector<int32_t> border_table(const ConvShape& shape, const uint32_t* weight
   const auto channels = static_cast<size_t>(stride);
   const size_t filter_words = static_cast<size_t>(shape.kernel_h) * static_cast<size_t>(shape.kernel_w) *
                               static_cast<size_t>(cpu::words(shape.in_c));
+  if (int64_t{shape.kernel_h} * shape.kernel_w * shape.in_c >= kBeyondCounts)
+    fail(ErrorCode::device, "a window of %dx%dx%d has 2^27 bits or more; use device 'cpu'", shape.kernel_h,
+         shape.kernel_w, shape.in_c);
   const int32_t unused = entry == BorderEntry::room ? -1 : 0;
   std::vector<int32_t> table(
       static_cast<size_t>(classes.rows) * static_cast<size_t>(classes.columns) * channels, unused);
@@ -55,7 +60,8 @@ std::vector<int32_t> border_table(const ConvShape& shape, const uint32_t* weight
             out[channel] = base;
             break;
           case BorderEntry::limit:
-            out[channel] = static_cast<int32_t>(cpu::popcount_limit(base, thresholds[channel], INT_MAX));
+            out[channel] =
+                static_cast<int32_t>(cpu::popcount_limit(base, thresholds[channel], kBeyondCounts));
             break;
           case BorderEntry::room:
             out[channel] = base - thresholds[channel];

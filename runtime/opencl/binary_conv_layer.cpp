@@ -135,18 +135,15 @@ class BinaryConvBuilder {
     return layer_.upload(entries, "thresholds");
   }
 
-  /// bconv2d_mma leaves the ones of a filter out of its counts: limits and bases are shifted. Limits beyond
-  /// the window's bits are as good as one more than those, and differences with them stay ints.
+  /// bconv2d_mma leaves the ones of a filter out of its counts: limits and bases are shifted.
   void shift_by_ones(std::vector<int32_t>& entries, BorderEntry entry) const {
     const size_t words = window_words(group_shape_), filters = static_cast<size_t>(group_shape_.out_c);
     const size_t stride = 32 * static_cast<size_t>(cpu::words(group_shape_.out_c));
-    const auto most = static_cast<int32_t>(32 * words + 1);
     for (size_t filter = 0; filter < filters; ++filter) {
       int32_t ones = 0;
       for (size_t i = 0; i < words; ++i) ones += count_ones(weights_[filter * words + i]);
       for (size_t at = filter; at < entries.size(); at += stride)
-        entries[at] =
-            entry == BorderEntry::limit ? std::min(entries[at], most) - ones : entries[at] - 2 * ones;
+        entries[at] -= entry == BorderEntry::limit ? ones : 2 * ones;
     }
   }
 

@@ -197,9 +197,13 @@ def draw_thresholds(case: Case, acc: Array) -> NDArray[np.int64]:
 
 
 def limits(base: Array, thresholds: Array) -> NDArray[np.int32]:
-    """acc >= T <=> 2 d <= base - T <=> d < floor((base - T) / 2) + 1; 0 for missing channels."""
+    """acc >= T <=> 2 d <= base - T <=> d < floor((base - T) / 2) + 1; 0 for missing channels.
+
+    None is farther from 0 than 2^27, which no count reaches.
+    """
     table = np.zeros(base.shape, np.int32)
-    table[:, : len(thresholds)] = (base[:, : len(thresholds)] - thresholds) // 2 + 1
+    found = (base[:, : len(thresholds)] - thresholds) // 2 + 1
+    table[:, : len(thresholds)] = np.clip(found, -(1 << 27), 1 << 27)
     return table
 
 

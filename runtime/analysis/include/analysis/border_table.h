@@ -22,7 +22,7 @@ BorderClasses border_classes(const cpu::ConvShape& shape);
 /// What a class's count d of different bits is compared with, or subtracted from.
 enum class BorderEntry {
   base,   ///< acc = base - 2 d
-  limit,  ///< acc >= T <=> d < limit
+  limit,  ///< acc >= T <=> d < limit; 0 to 2^27, which is beyond every d
   room,   ///< acc >= T <=> 2 d <= room = base - T
 };
 
