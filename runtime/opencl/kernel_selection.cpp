@@ -120,13 +120,13 @@ bool serves_float_mma(const LayerFacts& layer, const Target& target, const Kerne
 }
 
 /// conv2d_f32_run: the map under a work-item's pixels lies in registers, two window rows of a group's weights
-/// in local memory.
+/// and of the map in local memory.
 bool serves_run(const cpu::ConvShape& shape, const Device& device, const KernelChoice& choice) {
-  const int64_t row = int64_t{shape.kernel_w} * shape.in_c;
-  const int64_t run = (choice.parameter("TILE_PIXELS") - 1) * int64_t{shape.stride_w} * shape.in_c + row;
-  const int64_t weights = 2 * row * choice.parameter("GROUP_FILTERS");
-  return shape.dilation_w == 1 && run <= 96 &&
-         static_cast<uint64_t>(weights) * sizeof(float) <= device.local_bytes;
+  const int64_t row = int64_t{shape.kernel_w} * shape.in_c, step = int64_t{shape.stride_w} * shape.in_c;
+  const int64_t pixels = choice.parameter("TILE_PIXELS"), filters = choice.parameter("GROUP_FILTERS");
+  const int64_t map = (pixels * choice.parameter("GROUP_SIZE") * 8 / filters - 1) * step + row + 3;
+  return shape.dilation_w == 1 && (pixels - 1) * step + row <= 96 &&
+         static_cast<uint64_t>(2 * (row * filters + map)) * sizeof(float) <= device.local_bytes;
 }
 
 bool serves_float_tile(const LayerFacts& layer, const Target& target, const KernelChoice& choice) {

@@ -192,15 +192,18 @@ def test_split_sums_are_near_the_chain(
         (Layer((9, 19), 3, 45, (7, 7), (2, 2), pads=(3, 3, 3, 3), batch=2), (8, 32), True, 0),
         (EVEN, (4, 16), False, 1),
         (Layer((7, 5), 2, 70, (3, 2), (1, 3), (2, 1), (0, 2, 2, 1)), (4, 64), True, 0),
+        # A row of several groups, the last of which has pixels beyond it; a group of one warp.
+        (Layer((5, 75), 3, 66, (3, 5), (2, 2), pads=(1, 2, 1, 2), batch=2), (7, 64, 32), True, 1),
     ],
 )
 def test_runs_of_the_map_have_the_bits_of_the_chain(
-    layer: Layer, tile: tuple[int, int], bits: bool, half: int
+    layer: Layer, tile: tuple[int, ...], bits: bool, half: int
 ) -> None:
     x, weights = layer.random(RNG), filters(layer)
     main = convolution(layer, rounded(x, bool(half)), weights)
     sink = Sink(layer, bits=bits, threshold=main[0, 0, 0] if bits else None)
-    defines = {"INPUT_HALF": half, "TILE_PIXELS": tile[0], "GROUP_FILTERS": tile[1]}
+    names = ("TILE_PIXELS", "GROUP_FILTERS", "GROUP_SIZE")
+    defines = {"INPUT_HALF": half} | dict(zip(names, tile, strict=False))
     assert_layer("conv2d_f32_run", sink, main, defines, [stored(x, bool(half)), tiled(weights)])
 
 
