@@ -27,6 +27,7 @@ MAIN_OPS: Final = frozenset(
         "addmm",
         "mm",
         "matmul",
+        "batch_norm",
         "_native_batch_norm_legit_no_training",
     }
 )

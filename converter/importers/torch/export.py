@@ -1,4 +1,4 @@
-"""From a module to a functional graph of ATen operators, by ``torch.export``."""
+"""From a module to a graph of ATen operators, by ``torch.export``."""
 
 from __future__ import annotations
 
@@ -75,26 +75,6 @@ def export_module(module: Any, example: Sequence[Any]) -> Any:
                 where=type(module).__name__,
                 hint="check the shape of the example input; branches on values of tensors must be "
                 "written with torch.where, and no tensor may leave PyTorch (.item(), .numpy())",
-            ) from error
-
-
-def functional(exported: Any) -> Any:
-    """The same program without operators that write to their operands.
-
-    Raises:
-        ConversionError: PyTorch cannot rewrite it.
-    """
-    import torch
-
-    if exported.dialect == "ATEN":  # what run_decompositions() gives; again would take as long
-        return exported
-    with torch.no_grad(), quiet():
-        try:
-            return exported.run_decompositions({})
-        except Exception as error:  # a compiler: any exception may escape
-            raise ConversionError(
-                f"PyTorch cannot make the program functional: {first_line(error)}",
-                hint="export it with the same version of PyTorch",
             ) from error
 
 

@@ -18,11 +18,8 @@ from phonebit.converter.importers.errors import named
 from phonebit.converter.importers.torch.activations import run_exported
 from phonebit.converter.importers.torch.archive import is_program, load_program
 from phonebit.converter.importers.torch.checkpoint import load_module
-from phonebit.converter.importers.torch.export import (
-    example_tensors,
-    export_module,
-    functional,
-)
+from phonebit.converter.importers.torch.export import example_tensors, export_module
+from phonebit.converter.importers.torch.functional import decomposed, functional
 from phonebit.converter.importers.torch.program import read_program
 from phonebit.converter.importers.torch.translation import Translation, translate
 from phonebit.converter.ir import Graph
@@ -111,7 +108,7 @@ def _open_file(
     if not path.is_file():
         raise ConversionError("no such file", where=str(path))
     if is_program(path):
-        return load_program(path), []
+        return decomposed(load_program(path)), []  # a file may say any shape
     if model is None:
         raise ConversionError(
             "a checkpoint holds parameters, but not the network that they belong to",

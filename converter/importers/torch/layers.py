@@ -207,6 +207,12 @@ def batch_norm(context: Context, call: Call) -> list[Any]:
     return [Value(call.shape, call.dtype, result), None, None]
 
 
+def plain_batch_norm(context: Context, call: Call) -> Value:
+    """The form that returns one tensor."""
+    (value, *_) = batch_norm(context, call)
+    return context.viewed(call, value.view)
+
+
 def softmax(context: Context, call: Call) -> Value:
     """Both softmax and log_softmax, along any axis."""
     name, axis = context.emission.name(call), int(call["dim"]) % len(call.shape)
@@ -240,10 +246,9 @@ def softmax_along(context: Context, view: View, axis: int, log: bool, name: str)
 LAYERS: Final = {
     **dict.fromkeys(("conv1d", "conv2d"), convolution),
     **dict.fromkeys(("linear", "addmm"), linear),
-    **dict.fromkeys(("batch_norm", "native_batch_norm"), batch_norm),
-    **dict.fromkeys(
-        ("_native_batch_norm_legit", "_native_batch_norm_legit_functional"), batch_norm
-    ),
+    "batch_norm": plain_batch_norm,
+    **dict.fromkeys(("native_batch_norm", "_native_batch_norm_legit"), batch_norm),
+    "_native_batch_norm_legit_functional": batch_norm,
     "_native_batch_norm_legit_no_training": batch_norm,
     **dict.fromkeys(("softmax", "_softmax", "log_softmax", "_log_softmax"), softmax),
 }

@@ -10,7 +10,7 @@ from phonebit.converter.importers.torch.arithmetic import two_tensors
 from phonebit.converter.importers.torch.calls import Call
 from phonebit.converter.importers.torch.curves import write_steps
 from phonebit.converter.importers.torch.element_positions import UnsupportedError, View
-from phonebit.converter.importers.torch.layers import batch_norm
+from phonebit.converter.importers.torch.layers import plain_batch_norm
 from phonebit.converter.importers.torch.layout import relayout
 from phonebit.converter.importers.torch.pointwise import affine, write_step
 from phonebit.converter.importers.torch.reducing import Axes, centred, reduced
@@ -43,8 +43,7 @@ def group_norm(context: Context, call: Call) -> Value:
 def instance_norm(context: Context, call: Call) -> Value:
     """instance_norm: over pixels, unless it has stored statistics."""
     if not call["use_input_stats"]:
-        result: Value = batch_norm(context, call)[0]
-        return result
+        return plain_batch_norm(context, call)
     view = context.real(context.operand(call["input"]))
     return _normalised(context, call, view, _pixels(view))
 

@@ -34,7 +34,7 @@ FORWARDED: Final = frozenset(
 )
 CASTS: Final = frozenset({"to", "_to_copy"})
 DROPOUTS: Final = frozenset({"dropout", "feature_dropout", "alpha_dropout", "native_dropout"})
-RESHAPES: Final = frozenset({"view", "reshape", "expand", "_unsafe_view", "expand_as", "view_as"})
+RESHAPES: Final = frozenset({"view", "reshape", "expand", "_unsafe_view", "view_as"})
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def read_program(exported: Any) -> Program:
     """Reads a functional ``ExportedProgram``.
 
     Args:
-        exported: As ``export.functional`` returns it.
+        exported: As ``functional`` returns it.
 
     Raises:
         ConversionError: It has no outputs that depend on its inputs.
@@ -148,6 +148,9 @@ class _Reader:
         if op == "type_as":  # which reads only its operand's type
             op, target = "to", torch.ops.aten.to.dtype
             arguments = {"self": arguments["self"], "dtype": getattr(torch, str(dtype))}
+        if op == "expand_as":  # only its operand's shape
+            op, target = "expand", torch.ops.aten.expand.default
+            arguments = {"self": arguments["self"], "size": list(shape)}
         call = Call(
             node.name,
             op,
