@@ -26,6 +26,8 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip insta
 import phonebit  # noqa: E402
 from phonebit import Network  # noqa: E402
 from phonebit.converter.convert import Conversion, convert_graph  # noqa: E402
+from phonebit.converter.importers.torch.export import export_module  # noqa: E402
+from phonebit.converter.importers.torch.functional import functional  # noqa: E402
 from phonebit.converter.importers.torch.importer import import_torch  # noqa: E402
 from phonebit.converter.passes.decide_zeros import Zeros  # noqa: E402
 from phonebit.verification import VerificationReport, verify  # noqa: E402
@@ -91,9 +93,7 @@ class Subject:
     @cached_property
     def program(self) -> Any:
         """The module, exported once for all tests; functional, as the importer needs it."""
-        with torch.no_grad():
-            exported = torch.export.export(self.module, (self.inputs[:1],), strict=False)
-            return exported.run_decompositions({})
+        return functional(export_module(self.module, (self.inputs[:1],)))
 
     @cached_property
     def conversion(self) -> Conversion:

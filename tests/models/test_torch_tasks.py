@@ -17,6 +17,8 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip insta
 
 from phonebit import Network  # noqa: E402
 from phonebit.converter.convert import ConversionReport, convert_graph  # noqa: E402
+from phonebit.converter.importers.torch.export import export_module  # noqa: E402
+from phonebit.converter.importers.torch.functional import functional  # noqa: E402
 from phonebit.converter.importers.torch.importer import import_torch  # noqa: E402
 from phonebit.verification import verify  # noqa: E402
 from support.torch_networks import TASKS, channels_last  # noqa: E402
@@ -28,9 +30,7 @@ CHECKPOINT = Path(__file__).parents[3] / "shared" / "checkpoints" / "bisrnet_sim
 
 def program_of(module: Any, inputs: Any) -> Any:
     """The module, exported once for conversion and verification."""
-    with torch.no_grad():
-        exported = torch.export.export(module, (inputs[:1],), strict=False)
-        return exported.run_decompositions({})
+    return functional(export_module(module, (inputs[:1],)))
 
 
 def converted(program: Any, file: Path, zeros: Any) -> tuple[Network, ConversionReport]:
