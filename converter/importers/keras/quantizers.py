@@ -76,6 +76,7 @@ class QuantizerResolver:
                 expected="one of " + ", ".join(sorted(KINDS)),
             )
         self._find_callable = find_callable
+        self._recognised: dict[tuple[tuple[str, ...], str], Quantizer] = {}
 
     def resolve(self, value: object, path: tuple[str, ...] = (), key: str = "") -> Quantizer:
         """What the serialised quantizer ``value`` of the layer at ``path`` computes.
@@ -92,7 +93,9 @@ class QuantizerResolver:
             assert known is not None
             return known
         if function is not None:
-            return recognise(function, name, known)
+            if (path, key) not in self._recognised:  # which evaluates it
+                self._recognised[path, key] = recognise(function, name, known)
+            return self._recognised[path, key]
         raise UnsupportedQuantizerError(
             f"quantizer {name} is not one of Larq's; if it is a sign (x >= 0 -> +1, else -1), "
             f'pass custom_quantizers={{"{name}": "sign"}}'
