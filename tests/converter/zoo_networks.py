@@ -40,6 +40,13 @@ PICTURES: Final = 2
 def _built(name: str, **options: Any) -> Any:
     """A network, built once a session, which takes Keras seconds; its weights are set each time."""
     os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
+    import tensorflow as tf
+
+    # No layer of theirs needs AutoGraph, which rewrites the text of each.
+    return tf.autograph.experimental.do_not_convert(_build)(name, **options)
+
+
+def _build(name: str, **options: Any) -> Any:
     import larq_zoo
 
     package = larq_zoo.sota if name.startswith("Quick") else larq_zoo.literature
