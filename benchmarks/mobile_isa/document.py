@@ -32,12 +32,13 @@ def section() -> str:
     columns = document["columns"]
     records = [dict(zip(columns, row, strict=True)) for row in document["rows"]]
     rows, float_rows = (_chosen_rows(records, layers) for layers in (LAYERS, FLOAT_LAYERS))
+    older = document.get("older", "")
     return f"""Machine code of the OpenCL kernels by Mesa's Adreno and Mali compilers.
 Nothing here was executed or timed. `python -m benchmarks.mobile_isa.mobile_isa`;
 `benchmarks/mobile_isa/README.md` explains the columns and their limits.
 
 Compiled by {document["compiler"]}. Instructions (Bifrost: tuples), cycles of the busiest arithmetic
-unit (Adreno: issue slots) and loads for 32 binary MACs. All rows: `benchmarks/results/{FILE}`.
+unit (Adreno: issue slots) and loads for 32 binary MACs. All rows: `benchmarks/results/{FILE}`.{older}
 
 {markdown_table(HEAD, rows, texts=3)}
 
