@@ -38,7 +38,8 @@ Nothing here was executed or timed. `python -m benchmarks.mobile_isa.mobile_isa`
 `benchmarks/mobile_isa/README.md` explains the columns and their limits.
 
 Compiled by {document["compiler"]}. Instructions (Bifrost: tuples), cycles of the busiest arithmetic
-unit (Adreno: issue slots) and loads for 32 binary MACs. All rows: `benchmarks/results/{FILE}`.{older}
+unit (Adreno: issue slots) and loads for 32 binary MACs. All rows:
+`benchmarks/results/{FILE}`.{older}
 
 {markdown_table(HEAD, rows, texts=3)}
 
