@@ -68,16 +68,24 @@ shell = [block for block in BLOCKS if block.language == "sh"]
 every_shell_block = pytest.mark.parametrize("block", shell, ids=named)
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files that the pages speak of."""
-    shutil.copy(TRAINED / "fashion_mnist_bnn.h5", tmp_path / "model.h5")
-    shutil.copy(next((TRAINED / "pictures").glob("*.png")), tmp_path / "cat.png")
-    shutil.copy(TRAINED / "labels.txt", tmp_path / "classes.txt")
+    folder = tmp_path_factory.mktemp("files")
+    shutil.copy(TRAINED / "fashion_mnist_bnn.h5", folder / "model.h5")
+    shutil.copy(next((TRAINED / "pictures").glob("*.png")), folder / "cat.png")
+    shutil.copy(TRAINED / "labels.txt", folder / "classes.txt")
     preprocessing = next(block for block in BLOCKS if "labels_file" in block.text)
-    (tmp_path / "imagenet.toml").write_text(preprocessing.text)
+    (folder / "imagenet.toml").write_text(preprocessing.text)
     rule = phonebit.Preprocessing((-1.0, 1.0))
-    phonebit.convert(tmp_path / "model.h5", tmp_path / "model.pbit", preprocessing=rule)
+    phonebit.convert(folder / "model.h5", folder / "model.pbit", preprocessing=rule)
+    return folder
+
+
+@pytest.fixture
+def folder(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with copies of the files."""
+    shutil.copytree(files, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

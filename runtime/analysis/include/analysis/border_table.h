@@ -28,7 +28,7 @@ enum class BorderEntry {
 
 /// [rows * columns][stride] entries of all channels; channels from out_c to `stride` have 0, `room` -1.
 /// `shape.in_c` is that of one group, weights [out_c][kernel_h][kernel_w][words(in_c)]; thresholds: one a
-/// channel (unused for `base`).
+/// channel (unused for `base`). Throws Error(device) if a window has 2^27 bits or more.
 std::vector<int32_t> border_table(const cpu::ConvShape& shape, const uint32_t* weights,
                                   const int32_t* thresholds, BorderEntry entry, int stride);
 
