@@ -47,17 +47,17 @@ def _register_tile(d: dict[str, int]) -> Work:
     vector = d.get("VECTOR_WORDS", 4)
     items = 2 if d["TILE_FILTERS"] == 4 else 1
     pairs = items * d["TILE_PIXELS"] * d["TILE_FILTERS"]
-    window = (d["KERNEL_H"], d["KERNEL_W"], d["IN_WORDS"] // vector)
-    vectors = math.prod(window)
+    rows, columns, depth = d["KERNEL_H"], d["KERNEL_W"], d["IN_WORDS"] // vector
+    vectors = rows * columns * depth
+    popcounts = vectors * vector
+    trips = float(columns)
+    if d.get("COUNT"):
+        # One for a vector, and one or two words are left in the adders.
+        popcounts = vectors + vector // 2 if vector > 1 else vectors
+        if depth > 1:  # the first tap is before the loops: so many are left for a row, on average
+            trips -= 1 / rows
     useful = items * _pixels(d) * d["TILE_FILTERS"] * vectors * vector
-    if not d.get("COUNT"):
-        return Work("word", useful, (items, *window), pairs * vectors * vector)
-    # The first tap is before the loops: on average a row has as many as this.
-    rows, columns, depth = window
-    extents = (items, rows, columns - 1 / rows, depth)
-    # With full adders one for a vector, and one or two words are left in them.
-    popcounts = vectors + vector // 2 if vector > 1 else vectors
-    return Work("word", useful, extents, pairs * popcounts)
+    return Work("word", useful, (items, rows, trips, depth), pairs * popcounts)
 
 
 def _byte(d: dict[str, int]) -> Work | None:
