@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import phonebit
 from phonebit.cli.main import app
 from phonebit.devices.opencl import opencl_devices
+from support.page_files import write_page_files
 
 ROOT = Path(__file__).parents[3]
 PAGES = [
@@ -25,7 +26,6 @@ PAGES = [
 ]
 BLOCK = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 OPENCL = "needs an OpenCL device"
-TRAINED = ROOT / "models" / "fashion_mnist"
 
 
 class Block(NamedTuple):
@@ -72,9 +72,7 @@ every_shell_block = pytest.mark.parametrize("block", shell, ids=named)
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files that the pages speak of."""
     folder = tmp_path_factory.mktemp("files")
-    shutil.copy(TRAINED / "fashion_mnist_bnn.h5", folder / "model.h5")
-    shutil.copy(next((TRAINED / "pictures").glob("*.png")), folder / "cat.png")
-    shutil.copy(TRAINED / "labels.txt", folder / "classes.txt")
+    write_page_files(folder)
     preprocessing = next(block for block in BLOCKS if "labels_file" in block.text)
     (folder / "imagenet.toml").write_text(preprocessing.text)
     rule = phonebit.Preprocessing((-1.0, 1.0))

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 import phonebit
 from phonebit.cli.main import app
 from phonebit.models.trained import trained_file
+from support.page_files import write_page_files
 
 ROOT = Path(__file__).parents[3]
-TRAINED = ROOT / "models" / "fashion_mnist"
 BLOCK = re.compile(
     r'^### ([^\n]+)\n[^#]*?^```(console|pycon)(?: (without|needs)="torch")?\n(.*?)^```$',
     re.DOTALL | re.MULTILINE,
@@ -38,9 +38,7 @@ CASES = [
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("faq")
-    shutil.copy(TRAINED / "fashion_mnist_bnn.h5", folder / "model.h5")
-    shutil.copy(next((TRAINED / "pictures").glob("*.png")), folder / "cat.png")
-    shutil.copy(TRAINED / "labels.txt", folder / "classes.txt")
+    write_page_files(folder)
     shutil.copy(trained_file("fashion-larq"), folder / "model.pbit")
     phonebit.convert(folder / "model.h5", folder / "plain.pbit")
     (folder / "net.pt2").touch()
