@@ -1,5 +1,6 @@
 #include "threads/thread_pool.h"
 
+#include <algorithm>
 #include <system_error>
 #include <utility>
 
@@ -30,14 +31,19 @@ void pause() {
 #endif
 }
 
-uint64_t epoch_of(uint64_t state) { return state >> 32; }
 uint32_t parts_left(uint64_t state) { return static_cast<uint32_t>(state); }
+
+/// Of `count` runs of [0, parts), the first part of number `run`. Run 0, the caller's, is one of the longest.
+int run_begin(int parts, size_t run, size_t count) {
+  return static_cast<int>((static_cast<uint64_t>(parts) * run + count - 1) / count);
+}
 
 }  // namespace
 
 ThreadPool::ThreadPool(int threads, std::vector<int> cores, std::chrono::microseconds patience)
     : bedroom_(std::make_unique<Bedroom>()),
-      worker_numbers_(static_cast<size_t>(threads > 1 ? threads - 1 : 0)),
+      runs_(static_cast<size_t>(std::max(threads, 1))),
+      worker_numbers_(runs_.size() - 1),
       cores_(std::move(cores)),
       patience_(patience),
       processors_(cores_.empty() ? allowed_processors() : cores_),
@@ -91,11 +97,16 @@ void ThreadPool::parallel_for(int parts, Function function, void* context) {
   }
   function_ = function;
   context_ = context;
+  parts_ = parts;
   done_.store(0, std::memory_order_relaxed);
-  const uint64_t epoch = epoch_of(state_.load(std::memory_order_relaxed)) + 1;
+  const uint32_t epoch = epoch_.load(std::memory_order_relaxed) + 1;
+  for (size_t run = 0; run < runs_.size(); ++run) {
+    const int count = run_begin(parts, run + 1, runs_.size()) - run_begin(parts, run, runs_.size());
+    runs_[run].state.store(uint64_t{epoch} << 32 | static_cast<uint32_t>(count), std::memory_order_release);
+  }
   // Sequentially consistent with the worker's "count me as asleep, then look once more": one of the two sees
   // the other.
-  state_.store(epoch << 32 | static_cast<uint32_t>(parts));
+  epoch_.store(epoch);
   if (sleepers_.load() > 0) {
     keep_clear_of_caller();
     {
@@ -103,8 +114,7 @@ void ThreadPool::parallel_for(int parts, Function function, void* context) {
     }
     bedroom_->condition.notify_all();
   }
-  while (run_one_part()) {
-  }
+  run_parts(0);
   for (int spins = 0; done_.load(std::memory_order_acquire) != parts; ++spins) {
     if (spins < kPausesBeforeYield)
       pause();
@@ -114,15 +124,21 @@ void ThreadPool::parallel_for(int parts, Function function, void* context) {
   is_busy_.store(false, std::memory_order_release);
 }
 
-bool ThreadPool::run_one_part() {
-  uint64_t state = state_.load(std::memory_order_acquire);
-  do {
-    if (parts_left(state) == 0) return false;
-  } while (
-      !state_.compare_exchange_weak(state, state - 1, std::memory_order_acq_rel, std::memory_order_acquire));
-  function_(context_, static_cast<int>(parts_left(state) - 1));
-  done_.fetch_add(1, std::memory_order_release);
-  return true;
+/// Parts of the thread's own run, then of those after it.
+void ThreadPool::run_parts(size_t thread) {
+  for (size_t i = 0; i < runs_.size(); ++i) {
+    const size_t run = (thread + i) % runs_.size();
+    std::atomic<uint64_t>& shared = runs_[run].state;
+    uint64_t state = shared.load(std::memory_order_acquire);
+    while (parts_left(state) > 0) {
+      if (!shared.compare_exchange_weak(state, state - 1, std::memory_order_acq_rel,
+                                        std::memory_order_acquire))
+        continue;
+      function_(context_, run_begin(parts_, run + 1, runs_.size()) - static_cast<int>(parts_left(state)));
+      done_.fetch_add(1, std::memory_order_release);
+      state = shared.load(std::memory_order_acquire);
+    }
+  }
 }
 
 /// Linux likes to wake a worker on the processor of its waker. There it waits until the caller, who computes
@@ -153,21 +169,20 @@ void ThreadPool::keep_clear_of_caller() {
 void ThreadPool::worker_main(size_t index) {
   const FloatingPointScope rounding;  // not what the thread inherited
   worker_numbers_[index].store(this_thread_number());
-  uint64_t epoch = 0;
+  uint32_t epoch = 0;
   while (wait_for_work(epoch)) {
-    epoch = epoch_of(state_.load(std::memory_order_acquire));
-    while (run_one_part()) {
-    }
+    epoch = epoch_.load(std::memory_order_acquire);
+    run_parts(index + 1);
   }
 }
 
 /// Returns true when a loop newer than `finished_epoch` has started, false when the pool stops.
-bool ThreadPool::wait_for_work(uint64_t finished_epoch) {
-  const auto is_ready = [&] { return epoch_of(state_.load()) != finished_epoch || is_stopping_.load(); };
+bool ThreadPool::wait_for_work(uint32_t finished_epoch) {
+  const auto is_ready = [&] { return epoch_.load() != finished_epoch || is_stopping_.load(); };
   const Clock::time_point deadline = Clock::now() + patience_;
   while (!is_stopping_.load(std::memory_order_relaxed) && Clock::now() < deadline) {
     for (int i = 0; i < kPausesPerClock; ++i) {
-      if (epoch_of(state_.load(std::memory_order_acquire)) != finished_epoch) return true;
+      if (epoch_.load(std::memory_order_acquire) != finished_epoch) return true;
       pause();
     }
   }

@@ -15,6 +15,10 @@ namespace phonebit::engine::threads {
 /// A fixed set of workers; the calling thread is one of them. After a loop the workers spin for a while, so
 /// that the next loop starts within a microsecond, and then sleep.
 ///
+/// Thread i of n begins with the i-th of n equal runs of a loop's parts and helps others when it is done. So
+/// the rows of a map that a layer writes are read in the next layer by the same thread, from its own cache,
+/// and each thread reads the same weights in every pass.
+///
 /// parallel_for may be called from any thread. Only one loop is spread over the workers at a time: a nested
 /// or concurrent call runs its parts in the calling thread, which is always correct and never blocks. It does
 /// not allocate.
@@ -56,23 +60,15 @@ class ThreadPool {
  private:
   void worker_main(size_t index);
   void keep_clear_of_caller();
-  bool run_one_part();
-  bool wait_for_work(uint64_t finished_epoch);
+  void run_parts(size_t thread);
+  bool wait_for_work(uint32_t finished_epoch);
   void stop();
 
   // The current loop. Its fields may be read only between taking a part and counting it as done: the loop
   // cannot end, and so they cannot change, before that part is done.
   Function function_ = nullptr;
   void* context_ = nullptr;
-
-  // Written by different threads at high rate, hence one cache line each.
-  /// Epoch (upper half: counts loops) and number of parts not yet taken (lower half). One compare-and-swap
-  /// both proves that the loop is still running and takes a part of it.
-  alignas(64) std::atomic<uint64_t> state_{0};
-  alignas(64) std::atomic<int> done_{0};
-  alignas(64) std::atomic<int> sleepers_{0};
-  std::atomic<bool> is_busy_{false};
-  std::atomic<bool> is_stopping_{false};
+  int parts_ = 0;
 
   /// Where idle workers sleep.
   struct Bedroom {
@@ -80,6 +76,21 @@ class ThreadPool {
     std::condition_variable condition;
   };
   std::unique_ptr<Bedroom> bedroom_;
+
+  // Written by different threads at high rate, hence one cache line each.
+  /// A thread's run of parts: epoch (upper half: counts loops) and number of parts not yet taken (lower half).
+  /// One compare-and-swap both proves that the loop is still running and takes a part of it.
+  struct alignas(64) Run {
+    std::atomic<uint64_t> state{0};
+  };
+  std::vector<Run> runs_;  ///< the caller's, then the workers'
+  /// Of the last loop whose runs are all there.
+  alignas(64) std::atomic<uint32_t> epoch_{0};
+  alignas(64) std::atomic<int> done_{0};
+  alignas(64) std::atomic<int> sleepers_{0};
+  std::atomic<bool> is_busy_{false};
+  std::atomic<bool> is_stopping_{false};
+
   std::vector<std::thread> workers_;
   std::vector<std::atomic<int>> worker_numbers_;
   std::vector<int> cores_;
