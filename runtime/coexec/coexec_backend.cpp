@@ -189,7 +189,9 @@ void CoexecBackend::recover(const Error& error) {
 
 std::vector<const std::byte*> CoexecBackend::inputs_of(const std::vector<InputBuffer>& inputs, int image) {
   std::vector<const std::byte*> result;
-  for (size_t i = 0; i < inputs.size(); ++i) result.push_back(levels_.image(inputs[i], i, image));
+  levels_.prepare(inputs);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    result.push_back(levels_.image(inputs[i], i, image, Cancellation()));
   return result;
 }
 

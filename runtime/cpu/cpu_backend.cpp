@@ -12,32 +12,71 @@ namespace phonebit::engine::cpu {
 
 CpuBackend::CpuBackend(const loader::Model& model, const Isa& isa, const Options& options,
                        std::shared_ptr<threads::ThreadPool> pool)
-    : model_(model),
-      isa_(isa),
-      executor_(model, isa, options, pool),
-      levels_(model, isa, std::move(pool)),
-      precision_(options.precision),
-      bound_inputs_(model.inputs.size()),
-      bound_outputs_(model.outputs.size()) {}
+    : model_(model), isa_(isa), options_(options), all_threads_(model, isa, options, pool) {}
 
 void CpuBackend::forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
                          int batch, const Cancellation& cancellation, std::vector<double>* layer_ms) {
   if (layer_ms != nullptr) std::fill(layer_ms->begin(), layer_ms->end(), 0.0);
-  for (int image = 0; image < batch; ++image) {
-    bind(inputs, outputs, image);
-    executor_.run_image(cancellation, layer_ms);
+  int image = layer_ms == nullptr ? run_side_by_side(inputs, outputs, batch, cancellation) : 0;
+  all_threads_.levels.prepare(inputs);
+  for (; image < batch; ++image) {
+    all_threads_.bind(inputs, outputs, image, cancellation);
+    all_threads_.executor.run_image(cancellation, layer_ms);
   }
+}
+
+int CpuBackend::run_side_by_side(const std::vector<InputBuffer>& inputs,
+                                 const std::vector<OutputBuffer>& outputs, int batch,
+                                 const Cancellation& cancellation) {
+  const int threads = pool().threads(), images = batch / threads * threads;
+  if (threads == 1 || images == 0 || !make_lanes()) return 0;
+  for (const std::unique_ptr<Lane>& lane : lanes_) lane->levels.prepare(inputs);
+  pool().parallel_for(images, [&](int image) {
+    // The lane that this thread had before, unless it helps another one.
+    size_t at = static_cast<size_t>(image) * lanes_.size() / static_cast<size_t>(images);
+    while (lanes_[at]->is_taken.exchange(true, std::memory_order_acquire)) at = (at + 1) % lanes_.size();
+    Lane& lane = *lanes_[at];
+    try {
+      lane.bind(inputs, outputs, image, cancellation);
+      lane.executor.run_image(cancellation, nullptr);
+    } catch (...) {
+      // Cancelled, which alone is thrown here: told below.
+    }
+    lane.is_taken.store(false, std::memory_order_release);
+  });
+  cancellation.check();
+  return images;
+}
+
+/// Phones have frames, not batches.
+bool CpuBackend::make_lanes() {
+#ifdef PHONEBIT_FOR_PHONES
+  return false;
+#else
+  const auto threads = static_cast<size_t>(pool().threads());
+  const Executor& executor = all_threads_.executor;
+  if (lanes_.size() == threads) return true;
+  if (executor.packed_bytes() + (threads + 1) * all_threads_.bytes() > options_.max_memory_bytes)
+    return false;
+  const auto alone = std::make_shared<threads::ThreadPool>(1);
+  std::vector<std::unique_ptr<Lane> > lanes;
+  while (lanes.size() < threads)
+    lanes.push_back(std::make_unique<Lane>(model_, isa_, options_, alone, &executor.packed_weights()));
+  lanes_ = std::move(lanes);
+  return true;
+#endif
 }
 
 void CpuBackend::activations(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& tensors,
                              int batch, const Cancellation& cancellation) {
   std::vector<OutputBuffer> terminals;
   for (const int tensor : model_.outputs) terminals.push_back(tensors[static_cast<size_t>(tensor)]);
+  all_threads_.levels.prepare(inputs);
   for (int image = 0; image < batch; ++image) {
-    bind(inputs, terminals, image);
+    all_threads_.bind(inputs, terminals, image, cancellation);
     for (const int tensor : model_.inputs) copy_out(tensor, tensors[static_cast<size_t>(tensor)], image);
     for (size_t i = 0; i < model_.ops.size(); ++i) {
-      executor_.run_layer(i, cancellation);
+      all_threads_.executor.run_layer(i, cancellation);
       for (const int tensor : analysis::tensors_written(model_.ops[i]))
         copy_out(tensor, tensors[static_cast<size_t>(tensor)], image);
     }
@@ -50,43 +89,38 @@ void CpuBackend::run_op(size_t index, const std::vector<InputBuffer>& operands,
   const std::vector<int> read = analysis::tensors_read(model_.ops[index]);
   const std::vector<int> written = analysis::tensors_written(model_.ops[index]);
   const OwnTerminals own(model_, 1);
-  bind(own.inputs, own.outputs, 0);
+  all_threads_.bind(own.inputs, own.outputs, 0, cancellation);
   // All tensors of one op live at the same time, so each has memory of its own.
   for (int image = 0; image < batch; ++image) {
     cancellation.check();
     for (size_t i = 0; i < operands.size(); ++i) copy_in(read[i], operands[i], image);
-    executor_.run_layer(index, cancellation);
+    all_threads_.executor.run_layer(index, cancellation);
     for (size_t i = 0; i < results.size(); ++i) copy_out(written[i], results[i], image);
   }
 }
 
 std::vector<std::string> CpuBackend::warnings() const {
-  if (precision_ != Precision::fast) return {};
+  if (options_.precision != Precision::fast) return {};
   const std::string text = kept_exact_text(model_);
   return text.empty() ? std::vector<std::string>() : std::vector<std::string>{text};
 }
 
 MemoryInfo CpuBackend::memory() const {
-  return {executor_.storage().arena_bytes(), executor_.storage().lower_bound_bytes(),
-          executor_.scratch_bytes(), executor_.packed_bytes(), model_.file.size()};
-}
-
-void CpuBackend::bind(const std::vector<InputBuffer>& in, const std::vector<OutputBuffer>& out, int image) {
-  for (size_t i = 0; i < in.size(); ++i) bound_inputs_[i] = levels_.image(in[i], i, image);
-  for (size_t i = 0; i < out.size(); ++i)
-    bound_outputs_[i] = image_of(out[i], model_.tensor(model_.outputs[i]).bytes(), image);
-  executor_.bind(bound_inputs_.data(), bound_outputs_.data());
+  const Executor& executor = all_threads_.executor;
+  return {executor.storage().arena_bytes(), executor.storage().lower_bound_bytes(), executor.scratch_bytes(),
+          executor.packed_bytes(), model_.file.size()};
 }
 
 void CpuBackend::copy_in(int tensor, const InputBuffer& from, int image) {
   const size_t bytes = model_.tensor(tensor).bytes();
-  std::memcpy(executor_.address(tensor), image_of(from, bytes, image), bytes);
+  std::memcpy(all_threads_.executor.address(tensor), image_of(from, bytes, image), bytes);
 }
 
 void CpuBackend::copy_out(int tensor, const OutputBuffer& to, int image) {
   const size_t bytes = model_.tensor(tensor).bytes();
   std::byte* const target = image_of(to, bytes, image);
-  if (target != executor_.address(tensor)) std::memcpy(target, executor_.address(tensor), bytes);
+  if (target != all_threads_.executor.address(tensor))
+    std::memcpy(target, all_threads_.executor.address(tensor), bytes);
 }
 
 }  // namespace phonebit::engine::cpu

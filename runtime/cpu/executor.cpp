@@ -10,7 +10,7 @@
 namespace phonebit::engine::cpu {
 
 Executor::Executor(const loader::Model& model, const Isa& isa, const Options& options,
-                   std::shared_ptr<threads::ThreadPool> pool)
+                   std::shared_ptr<threads::ThreadPool> pool, const PackedWeights* packed)
     : budget_(options.max_memory_bytes), storage_(model, budget_), pool_(std::move(pool)) {
   for (size_t output = 0; output < model.outputs.size(); ++output) {
     const auto input = std::find(model.inputs.begin(), model.inputs.end(), model.outputs[output]);
@@ -18,7 +18,7 @@ Executor::Executor(const loader::Model& model, const Isa& isa, const Options& op
     passed_through_.push_back(
         {static_cast<size_t>(input - model.inputs.begin()), output, model.tensor(*input).bytes()});
   }
-  PackingList packing;
+  PackingList packing(packed);
   const BuildContext context{model, isa, pool_->threads(), storage_, budget_, packing, options.precision};
   const Cancellation cancellation;
   of_image_ = std::vector<Layer*>(model.ops.size());
@@ -38,7 +38,7 @@ Executor::Executor(const loader::Model& model, const Isa& isa, const Options& op
   scratch_ = memory::AlignedBuffer(scratch, "scratch memory");
   for (const auto* layers : {&layers_, &pairs_})
     for (const auto& layer : *layers) layer->set_scratch(scratch_.data());
-  packing.run(*pool_);
+  packed_weights_ = packing.run(*pool_);
 }
 
 void Executor::bind(const std::byte* const* inputs, std::byte* const* outputs) {

@@ -62,11 +62,11 @@ class I8ConvLayer final : public Layer {
     rows_ = make_split(conv_.prepare_rows(shape_), 1, 2 * read_ns, context.threads);
     const double work_ns =
         conv_macs(shape_) / kMacsPerNs + elements_of(context, op, part) * epilogue_ns_per_element(op);
-    ranges_ = split_output(shape_, conv_.pixel_tile, packed_.size(), conv_.scratch_bytes(shape_), work_ns,
+    ranges_ = split_output(shape_, conv_.pixel_tile, packed_->size(), conv_.scratch_bytes(shape_), work_ns,
                            context.threads);
   }
 
-  size_t packed_bytes() const override { return packed_.size(); }
+  size_t packed_bytes() const override { return packed_->size(); }
   size_t scratch_bytes() const override {
     return align_up(conv_.scratch_bytes(shape_)) + ragged_bits_.scratch_bytes();
   }
@@ -101,7 +101,7 @@ class I8ConvLayer final : public Layer {
       case 2: {
         Epilogue epilogue = binding_.epilogue();
         ragged_bits_.redirect(epilogue.bits, epilogue.pixel_words);
-        return conv_.run(shape_, packed_.data(), scale(), scratch_, ranges_.range(part), epilogue);
+        return conv_.run(shape_, packed_->data(), scale(), scratch_, ranges_.range(part), epilogue);
       }
       default:
         return ragged_bits_.copy(part);
@@ -112,14 +112,14 @@ class I8ConvLayer final : public Layer {
   static constexpr int kMaximaGrain = 1024;
 
   void add_packing(const BuildContext& context, const Op& op, const OutputPart& part) {
-    packed_ = packed_buffer(context, conv_.packed_bytes(shape_));
+    packed_ = context.packing.memory(context.budget, conv_.packed_bytes(shape_));
     const loader::Constant& stored = context.model.constant(op.record.weights);
     const size_t taps = static_cast<size_t>(shape_.kernel_h) * static_cast<size_t>(shape_.kernel_w) *
                         static_cast<size_t>(shape_.in_c);
     const size_t first = static_cast<size_t>(part.channel_begin) * taps;
     if (stored.dtype == DataType::kI8) {
       context.packing.add([this, weights = stored.i8() + first] {
-        conv_.pack_weights(shape_, weights, nullptr, packed_.data());
+        conv_.pack_weights(shape_, weights, nullptr, packed_->data());
       });
       return;
     }
@@ -131,7 +131,7 @@ class I8ConvLayer final : public Layer {
     const float* const values = float_weights(context, op) + first;
     context.packing.add([this, values, filters, taps, weights, scales] {
       quantize_filters(values, filters, taps, weights, scales);
-      conv_.pack_weights(shape_, weights, scales, packed_.data());
+      conv_.pack_weights(shape_, weights, scales, packed_->data());
     });
   }
 
@@ -150,7 +150,7 @@ class I8ConvLayer final : public Layer {
   RaggedBits ragged_bits_;
   const I8ConvKernel& conv_;
   ConvShape shape_;
-  memory::AlignedBuffer packed_;
+  std::shared_ptr<const memory::AlignedBuffer> packed_;
   const float* input_ = nullptr;
   std::byte* scratch_ = nullptr;
   std::array<float, kMostMaxima> largest_{};

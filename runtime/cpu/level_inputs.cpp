@@ -37,16 +37,22 @@ LevelInputs::LevelInputs(const loader::Model& model, const Isa& isa,
 
 LevelInputs::~LevelInputs() = default;
 
-const std::byte* LevelInputs::image(const InputBuffer& buffer, size_t input, int image) {
+void LevelInputs::prepare(const std::vector<InputBuffer>& inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].is_levels && !inputs_[i])
+      inputs_[i] =
+          std::make_unique<Input>(model_.tensor(model_.inputs[i]), *level_rule(model_, i), isa_, pool_);
+}
+
+const std::byte* LevelInputs::image(const InputBuffer& buffer, size_t input, int image,
+                                    const Cancellation& cancellation) {
   const loader::Tensor& tensor = model_.tensor(model_.inputs[input]);
   if (!buffer.is_levels) return image_of(buffer, tensor.bytes(), image);
-  if (!inputs_[input])
-    inputs_[input] = std::make_unique<Input>(tensor, *level_rule(model_, input), isa_, pool_);
   Input& own = *inputs_[input];
   const std::byte* const levels = image_of(buffer, static_cast<size_t>(tensor.elements()), image);
   std::byte* const values = own.values.data();
   own.executor.bind(&levels, &values);
-  own.executor.run_image(Cancellation(), nullptr);
+  own.executor.run_image(cancellation, nullptr);
   return values;
 }
 

@@ -97,8 +97,8 @@ class ConvOf final : public PreparedConv {
       facts.scratch_bytes *= kernel_.planes->prepare_input != nullptr ? 1 : 2;
       facts.macs_per_ns /= 2;
       const auto& other = static_cast<const ConvOf&>(high);
-      return std::make_unique<PlanesConv>(context, op, kernel_, facts, PlanesConv::Plane{shape_, packed_},
-                                          PlanesConv::Plane{other.shape_, other.packed_});
+      return std::make_unique<PlanesConv>(context, op, kernel_, facts, PlanesConv::Plane{shape_, *packed_},
+                                          PlanesConv::Plane{other.shape_, *other.packed_});
     } else {
       return nullptr;
     }
@@ -106,9 +106,9 @@ class ConvOf final : public PreparedConv {
   void pack(const void* weights, [[maybe_unused]] const int32_t* thresholds) const override {
     const auto* const own = static_cast<const typename Family::Weight*>(weights);
     if constexpr (Family::kIsReal)
-      kernel_.pack_weights(shape_, own, packed_.data());
+      kernel_.pack_weights(shape_, own, packed_->data());
     else
-      kernel_.pack_weights(shape_, own, thresholds, packed_.data());
+      kernel_.pack_weights(shape_, own, thresholds, packed_->data());
   }
   void prepare(const void* input, std::byte* scratch, int row_begin, int row_end) const override {
     kernel_.prepare_input(shape_, static_cast<const Input*>(input), scratch, row_begin, row_end);
@@ -117,9 +117,9 @@ class ConvOf final : public PreparedConv {
            const AccumulatorSink& sink) const override {
     const auto* const own = static_cast<const Input*>(input);
     if constexpr (Family::kIsReal)
-      kernel_.run(shape_, packed_.data(), own, scratch, range, *sink.epilogue);
+      kernel_.run(shape_, packed_->data(), own, scratch, range, *sink.epilogue);
     else
-      kernel_.run(shape_, packed_.data(), own, scratch, range, sink);
+      kernel_.run(shape_, packed_->data(), own, scratch, range, sink);
   }
 
  private:
@@ -129,11 +129,6 @@ class ConvOf final : public PreparedConv {
 };
 
 }  // namespace
-
-memory::AlignedBuffer packed_buffer(const BuildContext& context, size_t bytes) {
-  context.budget.take(bytes, "packed weights");
-  return memory::AlignedBuffer(bytes, "packed weights");
-}
 
 void PreparedConv::add_packing(const BuildContext& context, const void* weights,
                                const int32_t* thresholds) const {

@@ -1,14 +1,16 @@
-// The CPU behind the Backend interface: a batch is run image by image.
+// The CPU behind the Backend interface.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "backend/backend.h"
-#include "cpu/executor.h"
-#include "cpu/level_inputs.h"
+#include "cpu/lane.h"
 
 namespace phonebit::engine::cpu {
 
+/// A batch is run side by side, an image a thread, as far as there is one for each thread; what is left is run
+/// image by image, each by all threads. So is everything where memory for that is short.
 class CpuBackend final : public Backend {
  public:
   /// `model` must stay where it is. Throws Error when memory is short.
@@ -21,25 +23,27 @@ class CpuBackend final : public Backend {
                    int batch, const Cancellation& cancellation) override;
   void run_op(size_t index, const std::vector<InputBuffer>& operands,
               const std::vector<OutputBuffer>& results, int batch, const Cancellation& cancellation) override;
-  std::string kernel(size_t index) const override { return executor_.layer(index).kernel(); }
+  std::string kernel(size_t index) const override { return all_threads_.executor.layer(index).kernel(); }
   MemoryInfo memory() const override;
   std::string device() const override { return std::string("cpu:") + isa_.name; }
   const char* isa() const override { return isa_.name; }
-  threads::ThreadPool& pool() override { return executor_.pool(); }
+  threads::ThreadPool& pool() override { return all_threads_.executor.pool(); }
   std::vector<std::string> warnings() const override;
 
  private:
-  void bind(const std::vector<InputBuffer>& in, const std::vector<OutputBuffer>& out, int image);
+  /// Returns how many of the images it has run: the first ones.
+  int run_side_by_side(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
+                       int batch, const Cancellation& cancellation);
+  /// Whether there is a lane for each thread now.
+  bool make_lanes();
   void copy_in(int tensor, const InputBuffer& from, int image);
   void copy_out(int tensor, const OutputBuffer& to, int image);
 
   const loader::Model& model_;
   const Isa& isa_;
-  Executor executor_;
-  LevelInputs levels_;
-  Precision precision_;
-  std::vector<const std::byte*> bound_inputs_;
-  std::vector<std::byte*> bound_outputs_;
+  const Options options_;
+  Lane all_threads_;
+  std::vector<std::unique_ptr<Lane>> lanes_;  // of a thread each; none before the first batch
 };
 
 }  // namespace phonebit::engine::cpu

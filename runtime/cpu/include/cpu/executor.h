@@ -15,9 +15,10 @@ namespace phonebit::engine::cpu {
 /// One caller at a time. `model` must stay where it is for the life of the executor.
 class Executor {
  public:
+  /// `packed`: packed_weights() of an executor of the same model, instruction set and precision, to share.
   /// Throws Error when memory is short.
   Executor(const loader::Model& model, const Isa& isa, const Options& options,
-           std::shared_ptr<threads::ThreadPool> pool);
+           std::shared_ptr<threads::ThreadPool> pool, const PackedWeights* packed = nullptr);
 
   /// Sets the buffers of the next image: one a network input and output. Outputs that are inputs are filled
   /// here.
@@ -37,6 +38,7 @@ class Executor {
   const Storage& storage() const { return storage_; }
   size_t scratch_bytes() const { return scratch_.size(); }
   size_t packed_bytes() const;
+  const PackedWeights& packed_weights() const { return packed_weights_; }
   threads::ThreadPool& pool() { return *pool_; }
 
  private:
@@ -49,6 +51,7 @@ class Executor {
 
   analysis::MemoryBudget budget_;
   Storage storage_;
+  PackedWeights packed_weights_;
   std::vector<PassedThrough> passed_through_;
   std::vector<std::unique_ptr<Layer>> layers_;
   std::vector<std::unique_ptr<Layer>> pairs_;  // of planes

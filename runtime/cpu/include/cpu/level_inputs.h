@@ -16,9 +16,12 @@ class LevelInputs {
   LevelInputs(const loader::Model& model, const Isa& isa, std::shared_ptr<threads::ThreadPool> pool);
   ~LevelInputs();
 
+  /// Before image() of these inputs. Allocates where an input gets levels for the first time.
+  void prepare(const std::vector<InputBuffer>& inputs);
   /// Values of an image of a network input: the caller's own, or computed into memory that the next call for
-  /// this input uses again. Allocates where an input gets levels for the first time.
-  const std::byte* image(const InputBuffer& buffer, size_t input, int image);
+  /// this input uses again. Throws Error(cancelled).
+  const std::byte* image(const InputBuffer& buffer, size_t input, int image,
+                         const Cancellation& cancellation);
 
  private:
   struct Input;

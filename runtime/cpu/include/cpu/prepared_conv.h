@@ -17,9 +17,6 @@ inline size_t align_up(size_t bytes) {
   return (bytes + memory::kArenaAlignment - 1) / memory::kArenaAlignment * memory::kArenaAlignment;
 }
 
-/// Memory for weights in a kernel's layout.
-memory::AlignedBuffer packed_buffer(const BuildContext& context, size_t bytes);
-
 class PreparedConv {
  public:
   /// What its kernel says about the shape.
@@ -37,7 +34,7 @@ class PreparedConv {
   const char* name() const { return facts_.name; }
   const ConvShape& shape() const { return shape_; }
   int pixel_tile() const { return facts_.pixel_tile; }
-  virtual size_t packed_bytes() const { return packed_.size(); }
+  virtual size_t packed_bytes() const { return packed_->size(); }
   size_t scratch_bytes() const { return facts_.scratch_bytes; }
   int prepare_rows() const { return facts_.prepare_rows; }
   double macs_per_ns() const { return facts_.macs_per_ns; }
@@ -60,10 +57,10 @@ class PreparedConv {
 
  protected:
   PreparedConv(const BuildContext& context, const ConvShape& shape, const Facts& facts)
-      : shape_(shape), packed_(packed_buffer(context, facts.packed_bytes)), facts_(facts) {}
+      : shape_(shape), packed_(context.packing.memory(context.budget, facts.packed_bytes)), facts_(facts) {}
 
   const ConvShape shape_;
-  const memory::AlignedBuffer packed_;
+  const std::shared_ptr<const memory::AlignedBuffer> packed_;
   const Facts facts_;
 };
 
