@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from phonebit.converter.importers.keras.convolutions import same_padding
 from phonebit.format.writer import file_bytes
@@ -42,13 +42,12 @@ def layer_shape(
     (top, out_h), (left, out_w) = axis(height), axis(width)
     return LayerShape(
         op, height, width, in_c, out_h, out_w, out_c, dtype,
-        facts.pop("operand_channels", (in_c,)), kernel, kernel, stride, stride,
+        tuple(facts.pop("operand_channels", (in_c,))), kernel, kernel, stride, stride,
         pad_top=top, pad_left=left, **facts,
     )  # fmt: skip
 
 
-THRESHOLDS: Final[dict[str, Any]] = {"bits": True, "thresholds": True}
-binary_layer = partial(layer_shape, "binary_conv2d", weight_bits=1, **THRESHOLDS)
+binary_layer = partial(layer_shape, "binary_conv2d", weight_bits=1, bits=True, thresholds=True)
 """A binary convolution whose thresholds make bits, if ``facts`` do not say otherwise."""
 
 

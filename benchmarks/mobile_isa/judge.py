@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.layer_shapes import layer_shape
 from benchmarks.mobile_isa.compiler import Gpu, compile_programs
-from benchmarks.mobile_isa.layers import LAYERS, TRIED, UNJUDGED
 from benchmarks.mobile_isa.machine_code import RATES, MachineCode, Statistics, trip_counts
 from benchmarks.mobile_isa.programs import Program, programs
 from benchmarks.mobile_isa.work import Work, work
@@ -17,6 +18,14 @@ from phonebit.devices.kernel_choice import KernelChoice
 from phonebit.estimate.gpu import QUANTITIES
 from phonebit.planner.predict.layer_shape import LayerShape
 
+CASES: Final = json.loads(Path(__file__).with_name("cases.json").read_text())
+LAYERS: Final = {name: layer_shape(**facts) for name, facts in CASES["layers"].items()}
+TRIED: Final = [
+    f"{kernel} {parameters}" for kernel, some in CASES["tried"].items() for parameters in some
+]
+"""Besides the @tune defaults and what tuning.table says, as it is written there."""
+UNJUDGED: Final = ("bconv2d_lanes", "conv2d_f32_run")
+"""Kernels that serve where no mobile GPU takes them by default."""
 # One of a kind: Mesa's name on Adreno and Mali, and how many of them it takes.
 ANCHORS: Final = {
     ("qualcomm", "popcount"): (r"cbits", 2),
@@ -142,8 +151,3 @@ def executed(gpu: Gpu, code: MachineCode, trips: Sequence[int]) -> Record:
     slots = zip(code.weights(trips), code.instructions, strict=True)
     instructions = sum(weight * one.slots for weight, one in slots)
     return {"cycles": units[bound], "instructions": instructions, "loads": loads, "bound": bound}
-
-
-def is_bad(record: Record) -> bool:
-    """Whether it did not compile, spills, or keeps an array in private memory."""
-    return bool(record["problem"] or record["spills"] or record["fills"] or record["scratch"])

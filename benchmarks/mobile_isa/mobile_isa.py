@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """OpenCL kernels as machine code of Adreno and Mali GPUs that are not at hand.
 
-Mesa's compilers translate every kernel for the layers in layers.py, with the parameters that
+Mesa's compilers translate every kernel for the layers in cases.json, with the parameters that
 bnn_kernels/tuning.table chooses and with others; the runtime makes the programs, on PoCL. README.md
 says how to read the numbers; nothing is executed, and nothing here is a measurement.
 
@@ -21,7 +21,8 @@ from pathlib import Path
 from benchmarks.command_line import parser_of
 from benchmarks.markdown_table import markdown_table
 from benchmarks.mobile_isa.compiler import GPUS, mesa_version
-from benchmarks.mobile_isa.judge import Record, cases, compiled, is_bad, programs_of
+from benchmarks.mobile_isa.document import Record, is_bad
+from benchmarks.mobile_isa.judge import cases, compiled, programs_of
 from benchmarks.records import write_results
 
 REPRESENTATIVES = ("adreno-730", "mali-g610")
