@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from benchmarks.markdown_table import markdown_table
+from benchmarks.page_template import filled
 from benchmarks.records import TITLES, read_results
 
 Row = dict[str, Any]
@@ -33,18 +35,8 @@ def section() -> str:
         counts = cells(layers, "layer", name)
         rates = [f"{mac / counts[column]:.0f}" for column in columns]
         single.append([name, f"{counts['NEON'] / 1e6:.2f}", *rates])
-    return f"""## SME2: executed instructions
-
-Counted under qemu-user {document["qemu"]}, one thread, commit {document["commit"]}:
-`python -m benchmarks.phones.sme2`, `benchmarks/results/sme2.json`. Counted, not measured: how
-long an instruction takes is not known. NEON is `neon_i8mm`. Lengths are those of
-a vector in streaming mode.
-
-Whole networks, million instructions a pass; what is not a binary convolution is the same code:
-
-{markdown_table(["network", *columns], whole)}
-
-Binary layers whose thresholds make bits, preparation of the input included: NEON's instructions,
-and multiply-accumulates an instruction of each:
-
-{markdown_table(["layer", "NEON, million instructions", *columns], single)}"""
+    tables = {
+        "whole": markdown_table(["network", *columns], whole),
+        "single": markdown_table(["layer", "NEON, million instructions", *columns], single),
+    }
+    return filled(Path(__file__).with_name("sme2.md"), document | tables)
