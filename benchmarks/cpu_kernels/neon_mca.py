@@ -17,6 +17,7 @@ model of Cortex-A57, where a table lookup is three operations (on an N1 it is on
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -25,6 +26,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks import ROOT
 from benchmarks.command_line import parser_of
@@ -35,34 +37,9 @@ MARCH_FEATURES = "+dotprod,+i8mm"
 MOST_LINES_BEHIND = 40  # from a loop's last mark to its branch
 
 
-Floors = dict[str, float]
-"""The least MAC/cycle of a loop by core; 0 where nothing is demanded."""
-UNWATCHED: Floors = {"neoverse-n1": 0, "cortex-a55": 0, "cortex-a53": 0, "cortex-a72": 0}
-DOTPROD = "-march=armv8.2-a+dotprod"
-
-KERNELS: tuple[tuple[str, Floors, tuple[str, ...]], ...] = (
-    (
-        "neon/binary_conv_pair_table.cpp",
-        UNWATCHED | {"neoverse-n1": 80, "neoverse-v1": 80, "cortex-a55": 30, "cortex-a53": 27},
-        (),
-    ),
-    ("neon/binary_conv_count.cpp", UNWATCHED | {"cortex-a72": 75}, ()),
-    ("neon/u8_conv.cpp", {"neoverse-n1": 9, "cortex-a55": 2.8, "cortex-a53": 2.7}, ()),
-    ("neon/value_kernels.cpp", UNWATCHED, ()),
-    (
-        "neon_dotprod/byte_kernels.cpp",
-        {"neoverse-n1": 28, "cortex-a76": 28, "cortex-a55": 7, "neoverse-v1": 56},
-        (DOTPROD,),
-    ),
-    (
-        "neon_i8mm/byte_kernels.cpp",
-        {"cortex-a710": 44, "neoverse-v1": 86, "cortex-a510": 20},
-        (DOTPROD + "+i8mm",),
-    ),
-)
-"""Kernel files below cpu_backend, the cores to predict them for, and the flags of their folder."""
-
-
+KERNELS: list[dict[str, Any]] = json.loads(Path(__file__).with_suffix(".json").read_text())
+"""Kernel files below cpu_backend, the flags of their folder, and by core for which they are
+predicted the least MAC/cycle of their loops; 0 where nothing is demanded."""
 FLAGS = (
     *("-std=c++17", "-O2", "-fpeel-loops", "-fPIC", "-ffp-contract=off"),  # as in CMakeLists.txt
     "-DPHONEBIT_MCA_MARKERS",
@@ -151,9 +128,10 @@ def main() -> int:
     llvm_mca = find_llvm_mca()
     print(f"{'loop':<16} {'core':<12} {'MAC/cycle':>9} {'floor':>6}   by {Path(llvm_mca).name}")
     failed = False
-    for file, floors, flags in KERNELS:
-        loops = compile_loops(arguments.compiler, ROOT / "cpu_backend" / file, flags)
-        for core, floor in floors.items():
+    for kernel in KERNELS:
+        source = ROOT / "cpu_backend" / kernel["file"]
+        loops = compile_loops(arguments.compiler, source, kernel["flags"])
+        for core, floor in kernel["floors"].items():
             slowest, name = min((predict(llvm_mca, loop, core), loop.name) for loop in loops)
             verdict = "   UNDER THE FLOOR" if slowest < floor else ""
             print(f"{name:<16} {core:<12} {slowest:>9} {floor or '-':>6}{verdict}", flush=True)
