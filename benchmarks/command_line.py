@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 EXCEPTION: Final = re.compile(r"[\w.]*(Error|Exception|Failure)\b")
@@ -33,26 +34,37 @@ def last_error(text: str) -> str:
     return " ".join(" ".join(lines[starts[-1] if starts else -1 :]).split())[:REASON_LENGTH]
 
 
-class RowError(Exception):
-    """A row could not be measured; the text says why."""
+class ProcessError(Exception):
+    """A process failed; the text says why."""
+
+
+def output_of(
+    command: Sequence[str], timeout_s: float, environment: Mapping[str, str] | None = None
+) -> str:
+    """What a command prints.
+
+    Raises:
+        ProcessError: It cannot be started, failed or took too long.
+    """
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, errors="replace",
+            timeout=timeout_s, check=False,
+        )  # fmt: skip
+    except OSError as error:
+        raise ProcessError(f"{command[0]} cannot be started: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        raise ProcessError(f"took more than {timeout_s:g} s") from None
+    if done.returncode:
+        raise ProcessError(last_error(done.stderr) or f"exit status {done.returncode}")
+    return done.stdout
 
 
 def row_of_process(module: str, *arguments: str, timeout_s: float) -> dict[str, Any]:
-    """The JSON object that a module prints last, in a process of its own.
+    """The JSON object that a module prints last, in a process of its own; a ProcessError without.
 
     So frameworks do not meet, no engine warms a GPU for another, and memory comes back.
-
-    Raises:
-        RowError: It failed or took too long.
     """
-    command = [sys.executable, "-m", module, *arguments]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=timeout_s, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise RowError(f"took more than {timeout_s:g} s") from None
-    if done.returncode:
-        raise RowError(last_error(done.stderr) or f"exit status {done.returncode}")
-    row: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    printed = output_of([sys.executable, "-m", module, *arguments], timeout_s)
+    row: dict[str, Any] = json.loads(printed.splitlines()[-1])
     return row

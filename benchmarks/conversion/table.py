@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import phonebit
-from benchmarks.command_line import RowError, parser_of, row_of_process
+from benchmarks.command_line import ProcessError, parser_of, row_of_process
 from benchmarks.conversion.document import FILE, LARQ_ZOO, TASKS_FILE, tables
 from benchmarks.markdown_table import markdown_table
 from benchmarks.records import RESULTS, run_context, write_results
@@ -129,7 +129,7 @@ def measured(name: str) -> Row:
     print(name, flush=True)
     try:
         return row_of_process(MODULE, "--row", name, timeout_s=TIMEOUT_S)
-    except RowError as error:
+    except ProcessError as error:
         return row_of(name, "no", str(error))
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import phonebit
-from benchmarks.command_line import RowError, parser_of, row_of_process
+from benchmarks.command_line import ProcessError, parser_of, row_of_process
 from benchmarks.energy.document import notes, table
 from benchmarks.records import run_context, write_results
 from phonebit import energy
@@ -104,7 +104,7 @@ def measured(row: dict[str, Any]) -> dict[str, Any]:
     module, text = "benchmarks.energy.table_iv", json.dumps(row)
     try:
         return row_of_process(module, "--row", text, timeout_s=ROW_TIMEOUT_S)
-    except RowError as error:
+    except ProcessError as error:
         return {**row, "energy": {"measured": False, "reason": str(error)}}
 
 

@@ -12,20 +12,27 @@ import argparse
 import os
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+import phonebit
 from benchmarks.peers.harness.catalogue import KINDS, SUBJECTS, Subject, subject
 from benchmarks.peers.worker import planes
+from phonebit.converter import interpreter
+from phonebit.converter.importers.sources import ImportOptions, import_source
 from phonebit.converter.ir import Graph
 from phonebit.converter.passes.pipeline import FloatWeights
+from phonebit.models.networks import NETWORKS, build
+from phonebit.models.networks.builder import Form
 
+FRAMEWORK_SETTINGS: Final = {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
 CALIBRATION_PICTURES: Final = 4
 """Ranges of activations only: nothing is trained, and accuracy is not measured here."""
 CALIBRATION_SEED: Final = 100
@@ -43,22 +50,12 @@ class Job:
         """The file of a kind."""
         return self.folder / KINDS[kind].file
 
-    def binary_graph(self) -> Graph:
-        """The binary network."""
-        from phonebit.converter.importers.sources import ImportOptions, import_source
-        from phonebit.models.networks import NETWORKS
-
-        if self.subject.zoo is not None:
+    def graph(self, form: Form) -> Graph:
+        """The binary network or the float twin."""
+        if form == "binary" and self.subject.zoo is not None:
             return import_source(self.path("zoo"), ImportOptions())
-        assert self.subject.definition is not None, "a subject has a definition or is of the zoo"
-        return NETWORKS[self.subject.definition]("binary")
-
-    def float_graph(self) -> Graph:
-        """The float twin."""
-        from phonebit.models.networks import NETWORKS
-
-        assert self.subject.definition is not None, "asked for the twin of a network without one"
-        return NETWORKS[self.subject.definition]("float")
+        assert self.subject.definition is not None, f"a network without a {form} definition"
+        return NETWORKS[self.subject.definition](form)
 
     def pictures(self, count: int, seed: int = 0) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
         """Smooth random pictures (count, size, size, 3) as levels, and as the values -1..1."""
@@ -83,9 +80,7 @@ def write_pictures(job: Job) -> None:
 
 def write_reference(job: Job) -> None:
     """What the float twin computes, by the converter's reference interpreter."""
-    from phonebit.converter import interpreter
-
-    graph = job.float_graph()
+    graph = job.graph("float")
     picture = np.load(job.path("pictures"))
     result = interpreter.run(graph, {graph.inputs[0]: picture})
     np.save(job.path("reference"), result[graph.outputs[0]])
@@ -93,8 +88,6 @@ def write_reference(job: Job) -> None:
 
 def write_binary_reference(job: Job) -> None:
     """What PhoneBit's CPU backend computes."""
-    import phonebit
-
     network = phonebit.Network.load(job.path("pbit"), device="cpu")
     picture = np.load(job.folder / "picture_u8.npy")  # as on a GPU
     np.save(job.path("binary_reference"), network.forward(picture))
@@ -111,9 +104,6 @@ def write_zoo(job: Job) -> None:
 
 def write_pbit(job: Job, kind: str = "pbit", float_weights: FloatWeights | None = None) -> None:
     """PhoneBit's file; weights of real layers as given, else as asked for."""
-    import phonebit
-    from phonebit.models.networks import build
-
     if job.subject.zoo is not None:
         weights = float_weights or "f32"
         phonebit.convert(job.path("zoo"), job.path(kind), check=False, float_weights=weights)
@@ -127,7 +117,6 @@ write_pbit_int8 = partial(write_pbit, kind="pbit_int8", float_weights="i8")
 
 def write_larq(job: Job) -> None:
     """Larq Compute Engine's file, by its own converter."""
-    os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
     import larq_compute_engine
 
     from benchmarks.peers.formats.keras_format import to_keras
@@ -139,22 +128,8 @@ def write_larq(job: Job) -> None:
         model = larq_networks.untrained(job.subject.zoo, job.subject.size)
         model.load_weights(job.path("zoo"))
     else:
-        model = to_keras(job.binary_graph())
+        model = to_keras(job.graph("binary"))
     job.path("larq").write_bytes(larq_compute_engine.convert_keras_model(model))
-
-
-def write_openvino_binary(job: Job) -> None:
-    """OpenVINO's model with BinaryConvolution."""
-    from benchmarks.peers.formats.openvino_binary import save_openvino
-
-    save_openvino(job.binary_graph(), job.path("openvino_binary"))
-
-
-def write_onnx(job: Job) -> None:
-    """The twin as ONNX."""
-    from benchmarks.peers.formats.torch_format import save_onnx
-
-    save_onnx(job.float_graph(), job.path("onnx"))
 
 
 def write_onnx_int8(job: Job) -> None:
@@ -198,48 +173,24 @@ def write_openvino_int8(job: Job) -> None:
     openvino.save_model(quantized, job.path("openvino_int8"), compress_to_fp16=False)
 
 
-def write_tflite(job: Job) -> None:
-    """The twin for LiteRT."""
-    job.path("tflite").write_bytes(_tflite_converter(job, mirrored=False).convert())
-
-
-def write_tflite_int8(job: Job) -> None:
-    """The twin for LiteRT with int8 throughout, its input and output included."""
-    import tensorflow as tf
-
-    converter = _tflite_converter(job, mirrored=True)
-    converter.optimizations = [tf.lite.Optimize.DEFAULT]
-    converter.representative_dataset = lambda: ([picture] for picture in job.calibration())
-    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
-    converter.inference_input_type = converter.inference_output_type = tf.int8
-    job.path("tflite_int8").write_bytes(converter.convert())
-
-
-def _tflite_converter(job: Job, mirrored: bool) -> Any:
-    os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
+def write_tflite(job: Job, in_8_bits: bool = False) -> None:
+    """The twin for LiteRT; with int8 throughout, its input and output are int8, too."""
     import tensorflow as tf
 
     from benchmarks.peers.formats.keras_format import to_keras
     from benchmarks.peers.formats.source_graphs import fold_batch_norm
 
-    model = to_keras(fold_batch_norm(job.float_graph()), mirrored)
-    return tf.lite.TFLiteConverter.from_keras_model(model)
+    model = to_keras(fold_batch_norm(job.graph("float")), mirrored=in_8_bits)
+    converter = tf.lite.TFLiteConverter.from_keras_model(model)
+    if in_8_bits:
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        converter.representative_dataset = lambda: ([picture] for picture in job.calibration())
+        converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
+        converter.inference_input_type = converter.inference_output_type = tf.int8
+    job.path("tflite_int8" if in_8_bits else "tflite").write_bytes(converter.convert())
 
 
-def write_torchscript(job: Job) -> None:
-    """The twin for PyTorch."""
-    from benchmarks.peers.formats.torch_format import save_torchscript
-
-    save_torchscript(job.float_graph(), job.path("torchscript"))
-
-
-def write_torch_module(job: Job) -> None:
-    """The twin for PyTorch on a GPU, which runs it as a CUDA graph."""
-    import torch
-
-    from benchmarks.peers.formats.torch_format import FloatNetwork
-
-    torch.save(FloatNetwork(job.float_graph()).eval(), job.path("torch_module"))
+write_tflite_int8 = partial(write_tflite, in_8_bits=True)
 
 
 def write_ncnn(job: Job) -> None:
@@ -254,9 +205,24 @@ def write_ncnn(job: Job) -> None:
             (source.parent / file.name).replace(file)
 
 
-WRITERS: Final[dict[str, Callable[[Job], None]]] = {
-    name: globals()[f"write_{name}"] for name in KINDS
+SAVERS: Final[dict[str, tuple[str, Form]]] = {
+    "openvino_binary": ("openvino_binary.save_openvino", "binary"),
+    "onnx": ("torch_format.save_onnx", "float"),
+    "torchscript": ("torch_format.save_torchscript", "float"),
+    "torch_module": ("torch_format.save_module", "float"),
 }
+"""Kinds that one function makes of a graph, by module and name, and of which form."""
+
+
+def write(job: Job, kind: str) -> None:
+    """Writes the file of a kind."""
+    if kind not in SAVERS:
+        globals()[f"write_{kind}"](job)
+        return
+    path, form = SAVERS[kind]
+    module, _, function = path.partition(".")
+    save = getattr(import_module(f"benchmarks.peers.formats.{module}"), function)
+    save(job.graph(form), job.path(kind))
 
 
 def main() -> None:
@@ -268,10 +234,11 @@ def main() -> None:
     parser.add_argument("--float-weights", default="f16", choices=("f16", "f32"))
     parser.add_argument("--no-zoo", action="store_true", help="the binary network's definition")
     options = parser.parse_args()
+    os.environ |= FRAMEWORK_SETTINGS
     chosen = subject(options.network)
     chosen = replace(chosen, zoo=None) if options.no_zoo else chosen
     job = Job(chosen, options.folder, options.float_weights)
-    WRITERS[options.kind](job)
+    write(job, options.kind)
 
 
 if __name__ == "__main__":

@@ -66,6 +66,11 @@ def save_torchscript(graph: Graph, path: Path) -> None:
         torch.jit.trace(FloatNetwork(graph).eval(), _example(graph)).save(str(path))
 
 
+def save_module(graph: Graph, path: Path) -> None:
+    """Writes the network as a whole module, for a GPU that runs it as a CUDA graph."""
+    torch.save(FloatNetwork(graph).eval(), path)
+
+
 def save_onnx(graph: Graph, path: Path) -> None:
     """Writes the network as ONNX for any batch size.
 

@@ -18,6 +18,7 @@ import contextlib
 import os
 import sys
 import tempfile
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -26,8 +27,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.command_line import parser_of
-from benchmarks.peers.gpu.tuning import tune_all, tuned_folder, variables
+from benchmarks.command_line import ProcessError, output_of, parser_of, phonebit_command
 from benchmarks.peers.harness import catalogue
 from benchmarks.peers.harness.catalogue import GPU_CONTENDERS, SUBJECTS, Contender, Subject
 from benchmarks.peers.harness.files import Files
@@ -101,7 +101,7 @@ class NetworkComparison:
         environment = None
         if contender.is_tuned:
             row["tuning"] = tuning
-            environment = variables(tuned_folder(self.options.work, self.subject.name))
+            environment = variables(self.options.work, self.subject.name)
         if reason is not None:
             row["failure"] = reason
             return
@@ -196,6 +196,34 @@ def agreement(result: NDArray[Any], reference: NDArray[Any]) -> Row:
         "difference": difference / float(np.abs(reference).max()),
         "same_argmax": bool(np.array_equal(result.argmax(-1), reference.argmax(-1))),
     }
+
+
+def variables(work: Path, network: str) -> dict[str, str]:
+    """Of a process that keeps what it compiles and tunes for a network in a folder of its own."""
+    return {**os.environ, "PHONEBIT_CACHE_DIR": str(work / f"tuned_{network}")}
+
+
+def tune_all(models: Mapping[str, Path], work: Path, level: str, seconds: float) -> dict[str, Row]:
+    """Tunes every network's .pbit file on the first GPU, before anything is measured.
+
+    Tuners mostly compile, so they work at the same time; kernels that one of them chose do not
+    serve another.
+
+    Returns:
+        By network: level, seconds, whether the tuner came to its end, and why not.
+    """
+
+    def tuned(name: str) -> Row:
+        row = {"level": level, "limit_s": seconds, "complete": True}
+        command = phonebit_command("tune", str(models[name]), "--json", "--level", level)
+        try:
+            output_of(command, seconds, variables(work, name))
+        except ProcessError as error:
+            row |= {"complete": False, "failure": str(error)}
+        return row
+
+    with ThreadPoolExecutor(len(models)) as threads:
+        return dict(zip(models, threads.map(tuned, models), strict=True))
 
 
 def _start_row(worker: WorkerProcess, first: Row) -> Row:

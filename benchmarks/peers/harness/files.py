@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -12,13 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from benchmarks.command_line import last_error
+from benchmarks.command_line import ProcessError, output_of
 from benchmarks.peers.harness.catalogue import KINDS, Environment, FileKind, Subject
 from benchmarks.records import ROOT
 
 FORMATS: Final = ROOT / "benchmarks" / "peers" / "formats"
 EXPORT_TIMEOUT_S: Final = 1800
-FRAMEWORK_SETTINGS: Final = {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 
 class ExportError(Exception):
@@ -93,22 +90,9 @@ class Files:
         command += ["--float-weights", self.float_weights]
         command += ["--no-zoo"] if subject.zoo is None else []
         try:
-            done = subprocess.run(
-                command,
-                env={**os.environ, **FRAMEWORK_SETTINGS},
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=EXPORT_TIMEOUT_S,
-                check=False,
-            )
-        except OSError as error:
-            raise ExportError(f"{python} cannot be started: {error.strerror}") from error
-        except subprocess.TimeoutExpired:
-            raise ExportError(f"writing {kind.file} took more than {EXPORT_TIMEOUT_S} s") from None
-        if done.returncode:
-            reason = last_error(done.stderr) or f"exit code {done.returncode}"
-            raise ExportError(f"writing {kind.file} failed: {reason}")
+            output_of(command, EXPORT_TIMEOUT_S)
+        except ProcessError as error:
+            raise ExportError(f"writing {kind.file} failed: {error}") from None
 
     def _sources(self, subject: Subject, kind: FileKind) -> str:
         """What the file depends on: a hash of the code that makes it, and the options.

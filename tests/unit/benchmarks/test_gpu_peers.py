@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks.peers.formats import export
-from benchmarks.peers.gpu import document, tuning
+from benchmarks.peers.gpu import compare, document
 from benchmarks.peers.harness.catalogue import subject
 from phonebit.converter import interpreter
 from phonebit.converter.ir import Graph
@@ -53,10 +53,10 @@ def test_ncnn_computes_what_the_source_graph_does(
     ncnn = pytest.importorskip("ncnn", reason="ncnn is not installed (pip install ncnn)")
     pytest.importorskip("pnnx", reason="pnnx is not installed (pip install pnnx)")
     graph = twin()
-    monkeypatch.setattr(export.Job, "float_graph", lambda job: graph)
+    monkeypatch.setattr(export.Job, "graph", lambda job, form: graph)
     job = export.Job(subject("alexnet"), tmp_path, "f32")
-    export.write_torchscript(job)
-    export.write_ncnn(job)
+    export.write(job, "torchscript")
+    export.write(job, "ncnn")
     assert {path.name for path in tmp_path.iterdir()} == {
         "float.pt", "float.ncnn.param", "float.ncnn.bin"}  # fmt: skip
     x = pictures(graph)
@@ -206,11 +206,12 @@ def test_tuners_run_at_the_same_time_until_their_time_is_over(
     def command(_: str, model: str, *_options: str) -> list[str]:
         return [sys.executable, "-c", programs[Path(model).stem]]
 
-    monkeypatch.setattr(tuning, "phonebit_command", command)
-    rows = tuning.tune_all({name: Path(f"{name}.pbit") for name in programs}, tmp_path, "rapid", 5)
+    monkeypatch.setattr(compare, "phonebit_command", command)
+    rows = compare.tune_all({name: Path(f"{name}.pbit") for name in programs}, tmp_path, "rapid", 5)
     assert {name: row["complete"] for name, row in rows.items()} == {
         "quick": True, "broken": False, "long": False}  # fmt: skip
     assert rows["broken"]["failure"] == "no device"
+    assert rows["long"]["failure"] == "took more than 5 s"
 
 
 def test_document_says_what_is_exact_and_what_is_not() -> None:

@@ -14,6 +14,7 @@ import pytest
 from benchmarks.command_line import last_error
 from benchmarks.peers import document as tables
 from benchmarks.peers import machines
+from benchmarks.peers.formats import export
 from benchmarks.peers.harness import files as files_module
 from benchmarks.peers.harness import measure as measure_module
 from benchmarks.peers.harness.catalogue import (
@@ -290,6 +291,12 @@ def test_a_failed_export_gives_its_exception(tmp_path: Path) -> None:
         files.ensure(ZOO, KINDS["onnx"])
     with pytest.raises(ExportError, match=r"float.onnx, from which it is made, is not there"):
         files.ensure(ZOO, KINDS["onnx_int8"])
+
+
+def test_every_file_has_a_writer() -> None:
+    own = {name.removeprefix("write_") for name in vars(export) if name.startswith("write_")}
+    assert own | export.SAVERS.keys() == KINDS.keys()
+    assert not own & export.SAVERS.keys()
 
 
 def test_every_file_comes_after_those_that_it_needs() -> None:
