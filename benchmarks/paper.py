@@ -23,7 +23,7 @@ from benchmarks import accuracy
 from benchmarks.command_line import last_error, parser_of
 from benchmarks.energy import document as energy
 from benchmarks.gpu_kernels import document as gpu_kernels
-from benchmarks.markdown_table import markdown_table
+from benchmarks.markdown import markdown_table
 from benchmarks.networks import document as networks
 from benchmarks.peers import document as peers
 from benchmarks.peers.gpu import document as gpu_peers

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from benchmarks.coexec import papers_tables, tables
 from benchmarks.coexec.tables import networks_of, networks_table
-from benchmarks.page_template import filled
+from benchmarks.markdown import filled
 from benchmarks.records import RESULTS, provenance, read_results
 
 Record = dict[str, Any]

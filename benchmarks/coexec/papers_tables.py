@@ -16,7 +16,7 @@ from benchmarks.coexec.tables import (
     rates_added,
     speed_up_of,
 )
-from benchmarks.markdown_table import Columns, markdown_table, records_table
+from benchmarks.markdown import Columns, markdown_table, records_table
 
 Record = dict[str, Any]
 SIDES: Final = ("cpu", "gpu", "codl")

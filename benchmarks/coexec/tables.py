@@ -7,7 +7,7 @@ from statistics import geometric_mean, mean, median
 from typing import Any, Final
 
 from benchmarks.coexec.paper_networks import SEARCHED
-from benchmarks.markdown_table import Columns, markdown_table, records_table
+from benchmarks.markdown import Columns, markdown_table, records_table
 
 Record = dict[str, Any]
 KINDS: Final = {"linear": "linear", "convolution": "convolutional"}

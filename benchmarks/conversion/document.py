@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.markdown_table import Columns, records_table
-from benchmarks.page_template import filled
+from benchmarks.markdown import Columns, filled, records_table
 from benchmarks.records import provenance, read_results
 
 FOLDER: Final = Path(__file__).parent

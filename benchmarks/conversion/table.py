@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 import phonebit
 from benchmarks.command_line import ProcessError, parser_of, row_of_process
 from benchmarks.conversion.document import FILE, LARQ_ZOO, TASKS_FILE, tables
-from benchmarks.markdown_table import markdown_table
+from benchmarks.markdown import markdown_table
 from benchmarks.records import RESULTS, run_context, write_results
 from phonebit.converter.cost import bytes_moved
 from phonebit.converter.importers.onnx.rules import QUANTIZERS, STANDARD

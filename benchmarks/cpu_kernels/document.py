@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from benchmarks.markdown_table import markdown_table
-from benchmarks.page_template import filled
+from benchmarks.markdown import filled, markdown_table
 from benchmarks.records import RESULTS, read_results
 
 MACHINE: Final = Path(__file__).with_name("machine.md")

@@ -6,8 +6,7 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any, Final
 
-from benchmarks.markdown_table import markdown_table
-from benchmarks.page_template import filled
+from benchmarks.markdown import filled, markdown_table
 from benchmarks.peers.document import three_digits
 from benchmarks.records import TITLES, read_results
 

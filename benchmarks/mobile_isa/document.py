@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.markdown_table import Columns, records_table
-from benchmarks.page_template import filled
+from benchmarks.markdown import Columns, filled, records_table
 from benchmarks.records import read_results
 
 FILE: Final = "mobile_isa.json"

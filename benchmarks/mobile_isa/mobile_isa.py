@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks.command_line import parser_of
-from benchmarks.markdown_table import markdown_table
+from benchmarks.markdown import markdown_table
 from benchmarks.mobile_isa.compiler import GPUS, mesa_version
 from benchmarks.mobile_isa.document import Record, is_bad
 from benchmarks.mobile_isa.judge import cases, compiled, programs_of

@@ -6,9 +6,8 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any, Final
 
-from benchmarks.markdown_table import markdown_table
+from benchmarks.markdown import filled, markdown_table
 from benchmarks.networks.figure_layers import LAYERS
-from benchmarks.page_template import filled
 from benchmarks.records import TITLES, provenance, read_results
 
 Document = dict[str, Any]

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks import accuracy
-from benchmarks.markdown_table import markdown_table
-from benchmarks.page_template import filled
+from benchmarks.markdown import filled, markdown_table
 from benchmarks.peers.harness.catalogue import SUBJECTS, Subject
 from benchmarks.records import provenance, read_results
 

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from benchmarks.markdown_table import markdown_table
-from benchmarks.page_template import filled
+from benchmarks.markdown import filled, markdown_table
 from benchmarks.peers import document as peers
 from benchmarks.peers.document import OPENVINO, OURS, Case, Chosen, Document, Row, fastest
 from benchmarks.peers.harness.catalogue import SUBJECTS

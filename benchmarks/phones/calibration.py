@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.command_line import parser_of
-from benchmarks.markdown_table import Columns, records_table
-from benchmarks.page_template import filled
+from benchmarks.markdown import Columns, filled, records_table
 from benchmarks.records import RESULTS, TITLES, read_results, write_results
 from phonebit.devices.environment import commit
 from phonebit.estimate.network_times import estimate

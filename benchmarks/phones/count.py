@@ -24,7 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.command_line import parser_of
-from benchmarks.markdown_table import markdown_table
+from benchmarks.markdown import markdown_table
 from benchmarks.phones.blocks import blocks_of_a_pass, readable
 from benchmarks.phones.cores import ALIKE, CORES, Core, core_of
 from benchmarks.phones.cycles import Weigher

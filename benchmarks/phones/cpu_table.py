@@ -23,7 +23,7 @@ from scipy.optimize import nnls
 
 from benchmarks.command_line import parser_of
 from benchmarks.layer_shapes import sign_layer, temporary_file
-from benchmarks.markdown_table import markdown_table
+from benchmarks.markdown import markdown_table
 from benchmarks.phones.blocks import blocks_of_a_pass
 from benchmarks.phones.cores import CORES, Core
 from benchmarks.phones.count import PROGRAM, bench_command

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.markdown_table import markdown_table
-from benchmarks.page_template import filled
+from benchmarks.markdown import filled, markdown_table
 from benchmarks.records import TITLES, read_results
 
 Row = dict[str, Any]

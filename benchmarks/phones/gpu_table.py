@@ -24,7 +24,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from benchmarks.command_line import parser_of
-from benchmarks.markdown_table import markdown_table
+from benchmarks.markdown import markdown_table
 from benchmarks.mobile_isa.compiler import GPUS, Gpu, compile_programs, mesa_version
 from benchmarks.mobile_isa.judge import Record, executed, trips_of
 from benchmarks.mobile_isa.machine_code import MachineCode

@@ -1,12 +1,16 @@
-"""Tables in Markdown: what every section of the results page shows its numbers in."""
+"""Markdown of the result pages: tables, and prose from files beside the code that makes them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
 
 Columns = Sequence[tuple[str, str | Callable[[Any], str]]]
 """Names, and what a cell says of a row's record: a format of its fields, or a function of it."""
+BLOCK: Final = re.compile(r"\{(\w+)\}")
+"""A paragraph that is all filled in: a table, or a list."""
 
 
 def records_table(records: Iterable[Any], columns: Columns, texts: int = 1) -> str:
@@ -36,3 +40,26 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], texts: in
 
 def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def filled(template: Path, values: Mapping[str, Any]) -> str:
+    """A template with its values, whose names stand in braces; no line break at its end.
+
+    A block without content is left out, with the prose in front of it; so is the heading of a
+    section in which nothing is left, unless it is the first.
+    """
+    texts = re.split(r"\n\n(?=#)", template.read_text().strip())
+    first, *others = (_paragraphs(text, values) for text in texts)
+    sections = [first, *(section for section in others if len(section) > 1)]
+    return "\n\n".join(paragraph for section in sections for paragraph in section)
+
+
+def _paragraphs(section: str, values: Mapping[str, Any]) -> list[str]:
+    kept: list[str] = []
+    is_wanted = True
+    for paragraph in reversed(section.split("\n\n")):
+        if block := BLOCK.fullmatch(paragraph):
+            is_wanted = bool(values[block[1]])
+        if is_wanted or paragraph.startswith("#"):
+            kept.insert(0, paragraph.format_map(values))
+    return kept
