@@ -25,16 +25,12 @@ Times = dict[str, float]
 
 @dataclass(frozen=True)
 class Rounds:
-    """What was measured: round by round, each contestant once.
+    """What was measured: round by round, each contestant once."""
 
-    Attributes:
-        times: by contestant, one dictionary a round; a contestant that failed has none.
-        canary_ms: one time a round, the longer one before and after it, of the loop.
-        failures: by contestant, what its turn raised.
-    """
-
+    # By contestant, one dictionary a round; a contestant that failed has none.
     times: dict[str, list[Times]]
-    canary_ms: list[float]
+    canary_ms: list[float]  # one time a round, the longer one before and after it, of the loop
+    # By contestant, what its turn raised.
     failures: dict[str, Exception] = field(default_factory=dict)
 
     @property

@@ -37,21 +37,13 @@ FOLDER: Final = Path(tempfile.gettempdir()) / "phonebit-coexec"
 
 @dataclass(frozen=True)
 class Bench:
-    """What an experiment runs on.
+    """What an experiment runs on."""
 
-    Attributes:
-        testbed: the division of the machine.
-        gpu: device name, such as "gpu:0".
-        folder: where networks, samples and profiles are kept from one experiment to the next.
-        budget: of the experiment.
-        smoke: whether only to show that everything works.
-    """
-
-    testbed: Testbed
-    gpu: str
-    folder: Path
-    budget: Budget
-    smoke: bool
+    testbed: Testbed  # the division of the machine
+    gpu: str  # device name, such as "gpu:0"
+    folder: Path  # where networks, samples and profiles are kept from one experiment to the next
+    budget: Budget  # of the experiment
+    smoke: bool  # whether only to show that everything works
 
     @property
     def cpu(self) -> str:

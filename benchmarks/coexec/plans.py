@@ -22,22 +22,17 @@ from phonebit.planner.search.stages import Placement, cut_in_two
 
 @dataclass(frozen=True)
 class Variant:
-    """A way to plan and to run.
+    """A way to plan and to run."""
 
-    Attributes:
-        method: how layers may be cut, and by which predictor.
-        precision: of the network; "fast" reads the file with 8-bit real weights.
-        is_guarded: whether ``phonebit plan`` plans, so that a plan must gain more than the
-            predictor's typical error. The papers' systems take what is predicted to be faster.
-        is_measured: whether what is planned is measured, as ``phonebit plan --measure`` does.
-        is_tried: whether the plan is the file's own and has its trial before it is measured, as it
-            is for users. Others are followed.
-    """
-
-    method: Method
-    precision: Precision = "exact"
+    method: Method  # how layers may be cut, and by which predictor
+    precision: Precision = "exact"  # of the network; "fast" reads the file with 8-bit real weights
+    # Whether ``phonebit plan`` plans, so that a plan must gain more than the predictor's typical
+    # error. The papers' systems take what is predicted to be faster.
     is_guarded: bool = False
+    # Whether what is planned is measured, as ``phonebit plan --measure`` does.
     is_measured: bool = False
+    # Whether the plan is the file's own and has its trial before it is measured, as it is for
+    # users. Others are followed.
     is_tried: bool = False
 
 

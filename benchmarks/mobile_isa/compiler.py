@@ -25,21 +25,13 @@ _LIBRARIES = "/usr/lib/aarch64-linux-gnu"
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU that Mesa compiles for.
+    """A GPU that Mesa compiles for."""
 
-    Attributes:
-        name: as on the command line.
-        vendor: as in tuning.table.
-        family: as in tuning.table.
-        core: key of machine_code.RATES.
-        device_id: how the fake device is told which GPU it is.
-    """
-
-    name: str
-    vendor: str
-    family: str
-    core: str
-    device_id: str
+    name: str  # as on the command line
+    vendor: str  # as in tuning.table
+    family: str  # as in tuning.table
+    core: str  # key of machine_code.RATES
+    device_id: str  # how the fake device is told which GPU it is
 
 
 def _adreno(model: int) -> Gpu:

@@ -49,16 +49,12 @@ slots; ``loads_per_unit``: loads, stores and texture fetches. None: no estimate.
 
 @dataclass(frozen=True)
 class Case:
-    """A choice for a layer.
+    """A choice for a layer."""
 
-    Attributes:
-        layer: its name in ``LAYERS``.
-        role: "chosen" for what the runtime takes on this GPU, "default" for the @tune defaults,
-            "" for what is tried besides.
-    """
-
-    layer: str
+    layer: str  # its name in ``LAYERS``
     choice: KernelChoice
+    # "chosen" for what the runtime takes on this GPU, "default" for the @tune defaults, "" for what
+    # is tried besides.
     role: str
 
 

@@ -37,15 +37,10 @@ _TEXTURE = re.compile(r"TEX")
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction, on Bifrost one tuple of two.
+    """One instruction, on Bifrost one tuple of two."""
 
-    Attributes:
-        names: mnemonics.
-        slots: how often it issues (Adreno repeats; waiting takes none).
-    """
-
-    names: tuple[str, ...]
-    slots: int = 1
+    names: tuple[str, ...]  # mnemonics
+    slots: int = 1  # how often it issues (Adreno repeats; waiting takes none)
 
 
 Loop = tuple[int, int]
@@ -54,22 +49,14 @@ Loop = tuple[int, int]
 
 @dataclass(frozen=True)
 class Statistics:
-    """A kernel on one GPU, as its compiler describes it.
+    """A kernel on one GPU, as its compiler describes it."""
 
-    Attributes:
-        instructions: static; Adreno without nops, Bifrost tuples.
-        registers: Adreno vec4 registers, Mali 32-bit registers.
-        occupancy: Adreno waves of at most 16; Mali 2 (full) or 1 (half the threads).
-        spills: registers stored to memory; fills: read back.
-        scratch: instructions that touch private memory, those of spills among them.
-    """
-
-    instructions: int
-    registers: int
-    occupancy: int
-    spills: int
-    fills: int
-    scratch: int
+    instructions: int  # static; Adreno without nops, Bifrost tuples
+    registers: int  # Adreno vec4 registers, Mali 32-bit registers
+    occupancy: int  # Adreno waves of at most 16; Mali 2 (full) or 1 (half the threads)
+    spills: int  # registers stored to memory
+    fills: int  # registers read back
+    scratch: int  # instructions that touch private memory, those of spills among them
 
 
 @dataclass(frozen=True)

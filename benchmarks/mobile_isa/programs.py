@@ -26,15 +26,10 @@ _NUMBER: Final = re.compile(r"#define (\w+) (-?\d+)")
 
 @dataclass(frozen=True)
 class Program:
-    """One kernel of a layer.
+    """One kernel of a layer."""
 
-    Attributes:
-        kernel: its name.
-        text: what a driver compiles; it begins with what is known of the layer.
-    """
-
-    kernel: str
-    text: str
+    kernel: str  # its name
+    text: str  # what a driver compiles; it begins with what is known of the layer
 
     @cached_property
     def defines(self) -> dict[str, int]:

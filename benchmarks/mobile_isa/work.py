@@ -13,24 +13,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Work:
-    """What a work-item does.
+    """What a work-item does."""
 
-    Attributes:
-        unit: what is counted: words of 32 binary MACs, or float MACs.
-        per_item: how many of them.
-        extents: trip counts of the source's loops, outermost first.
-        operations: how many of the anchor, an operation whose number tells how often loops run, an
-            item executes at least.
-        operation: the anchor: "popcount", "multiply_add" or "multiply_add_24".
-        idle: trips of loops without the anchor (reductions over lanes).
-    """
-
-    unit: str
-    per_item: float
-    extents: tuple[float, ...]
+    unit: str  # what is counted: words of 32 binary MACs, or float MACs
+    per_item: float  # how many of them
+    extents: tuple[float, ...]  # trip counts of the source's loops, outermost first
+    # How many of the anchor, an operation whose number tells how often loops run, an item executes
+    # at least.
     operations: float
-    operation: str = "popcount"
-    idle: int = 1
+    operation: str = "popcount"  # the anchor: "popcount", "multiply_add" or "multiply_add_24"
+    idle: int = 1  # trips of loops without the anchor (reductions over lanes)
 
 
 def work(kernel: str, defines: dict[str, int]) -> Work | None:

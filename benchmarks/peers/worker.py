@@ -46,49 +46,30 @@ NodeTimes = list[tuple[str, float]]
 
 @dataclass(frozen=True)
 class Task:
-    """What a worker is started with.
+    """What a worker is started with."""
 
-    Attributes:
-        model: file of the network.
-        picture: .npy file of one input, (1, H, W, 3), uint8 or float32.
-        threads: that the engine may use.
-        cores: that the process is pinned to; empty: any.
-        precision: that the engine is asked for, if it can choose: "f32", "bf16", ...
-        variant: of the engine, if it has some.
-        device: that the engine is asked for, if it has several.
-    """
-
-    model: str
-    picture: str
-    threads: int = 1
-    cores: list[int] = field(default_factory=list)
-    precision: str = "f32"
-    variant: str = ""
-    device: str = "cpu"
+    model: str  # file of the network
+    picture: str  # .npy file of one input, (1, H, W, 3), uint8 or float32
+    threads: int = 1  # that the engine may use
+    cores: list[int] = field(default_factory=list)  # that the process is pinned to; empty: any
+    precision: str = "f32"  # that the engine is asked for, if it can choose, such as "bf16"
+    variant: str = ""  # of the engine, if it has some
+    device: str = "cpu"  # that the engine is asked for, if it has several
 
 
 @dataclass(frozen=True)
 class Engine:
-    """A loaded network.
+    """A loaded network."""
 
-    Attributes:
-        prepare: makes a pass for pictures (N, H, W, 3).
-        version: of the engine.
-        package: folder with the engine's shared libraries.
-        channels_first: whether results of rank 4 are (N, C, H, W).
-        notes: what a reader of its times must know.
-        startup: what loading took, by name.
-        device_ms: mean time of so many queued passes on data that stays on the device.
-        nodes_ms: times of the nodes in one pass, in execution order.
-    """
-
-    prepare: Callable[[Array], Forward]
-    version: str
-    package: Path
-    channels_first: bool = False
-    notes: tuple[str, ...] = ()
-    startup: dict[str, float] = field(default_factory=dict)
+    prepare: Callable[[Array], Forward]  # makes a pass for pictures (N, H, W, 3)
+    version: str  # of the engine
+    package: Path  # folder with the engine's shared libraries
+    channels_first: bool = False  # whether results of rank 4 are (N, C, H, W)
+    notes: tuple[str, ...] = ()  # what a reader of its times must know
+    startup: dict[str, float] = field(default_factory=dict)  # what loading took, by name
+    # Mean time of so many queued passes on data that stays on the device.
     device_ms: Callable[[int], float] | None = None
+    # Times of the nodes in one pass, in execution order.
     nodes_ms: Callable[[], NodeTimes] | None = None
 
 

@@ -20,15 +20,10 @@ LEAST_EXECUTIONS = 0.4  # a pass; what is below is the start of the program
 
 
 class Block(NamedTuple):
-    """Instructions that run one after the other.
+    """Instructions that run one after the other."""
 
-    Args:
-        function: Where they are, as the compiler calls it; "?": unknown.
-        code: The instructions as hexadecimal words.
-    """
-
-    function: str
-    code: tuple[str, ...]
+    function: str  # where they are, as the compiler calls it; "?": unknown
+    code: tuple[str, ...]  # the instructions as hexadecimal words
 
 
 Blocks = Counter[Block]

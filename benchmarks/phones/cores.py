@@ -6,19 +6,12 @@ from typing import NamedTuple
 
 
 class Core(NamedTuple):
-    """A core.
+    """A core."""
 
-    Args:
-        model: llvm-mca's name.
-        emulated: qemu's name of a CPU with the same instruction sets.
-        isa: What the runtime takes there.
-        has_fast_lookup: Whether a table lookup is one operation.
-    """
-
-    model: str
-    emulated: str
-    isa: str
-    has_fast_lookup: bool = True
+    model: str  # llvm-mca's name
+    emulated: str  # qemu's name of a CPU with the same instruction sets
+    isa: str  # what the runtime takes there
+    has_fast_lookup: bool = True  # whether a table lookup is one operation
 
 
 CORES = {

@@ -17,67 +17,42 @@ on a GPU PhoneBit is "exact", or "f16" outside of binary layers."""
 
 @dataclass(frozen=True)
 class Subject:
-    """A network: the binary one and its float twin.
+    """A network: the binary one and its float twin."""
 
-    Attributes:
-        name: in results and as a folder of files.
-        title: for people.
-        definition: in ``models/networks``; the float twin, and the binary network where no ``zoo``
-            is given. None: there is no twin.
-        zoo: in ``tests/support/larq_networks.py``: the binary network as larq-zoo builds it.
-        size: height and width of its input.
-    """
-
-    name: str
-    title: str
+    name: str  # in results and as a folder of files
+    title: str  # for people
+    # In ``models/networks``; the float twin, and the binary network where no ``zoo`` is given.
+    # None: there is no twin.
     definition: str | None
+    # In ``tests/support/larq_networks.py``: the binary network as larq-zoo builds it.
     zoo: str | None
-    size: int
+    size: int  # height and width of its input
 
 
 @dataclass(frozen=True)
 class FileKind:
-    """One file of a network, written by ``formats/export.py KIND`` in an environment.
+    """One file of a network, written by ``formats/export.py KIND`` in an environment."""
 
-    Attributes:
-        name: the kind.
-        file: its name in the network's folder.
-        environment: whose Python writes it.
-        needs: kinds that must be there before.
-        companion: a second file that belongs to it (OpenVINO's weights).
-    """
-
-    name: str
-    file: str
-    environment: Environment
-    needs: Sequence[str] = ()
-    companion: str | None = None
+    name: str  # the kind
+    file: str  # its name in the network's folder
+    environment: Environment  # whose Python writes it
+    needs: Sequence[str] = ()  # kinds that must be there before
+    companion: str | None = None  # a second file that belongs to it (OpenVINO's weights)
 
 
 @dataclass(frozen=True)
 class Contender:
-    """An engine in one precision.
+    """An engine in one precision."""
 
-    Attributes:
-        engine: name in the results.
-        title: for people.
-        worker: ``workers/<worker>_worker.py``.
-        environment: whose Python runs the worker.
-        kind: of the file that it loads.
-        variant: for the worker, where an engine has several.
-        device: that the engine is asked for.
-        is_tuned: PhoneBit after ``phonebit tune``.
-    """
-
-    engine: str
-    title: str
-    worker: str
+    engine: str  # name in the results
+    title: str  # for people
+    worker: str  # ``workers/<worker>_worker.py``
     precision: Precision
-    environment: Environment
-    kind: str
-    variant: str = ""
-    device: str = "cpu"
-    is_tuned: bool = False
+    environment: Environment  # whose Python runs the worker
+    kind: str  # of the file that it loads
+    variant: str = ""  # for the worker, where an engine has several
+    device: str = "cpu"  # that the engine is asked for
+    is_tuned: bool = False  # PhoneBit after ``phonebit tune``
 
     @property
     def key(self) -> str:
