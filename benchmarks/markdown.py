@@ -25,10 +25,7 @@ def records_table(records: Iterable[Any], columns: Columns, texts: int = 1) -> s
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) -> str:
     """A table, without a line break at its end; a ``|`` in a cell is escaped.
 
-    Args:
-        head: names of the columns.
-        rows: as many cells each.
-        texts: columns of words, the first ones, which stand left; numbers stand right.
+    The first columns, ``texts``, are words and stand left; numbers stand right.
     """
     lines = [_line(head), _line(["---"] * texts + ["---:"] * (len(head) - texts))]
     for number, cells in enumerate(rows, start=1):

@@ -48,12 +48,9 @@ def run_context(device: str = "cpu") -> Document:
 
 
 def provenance(context: Document, command: str, by_opencl: bool = False) -> str:
-    """Where a table's numbers are from: machine, OpenCL driver, commit, day and command.
+    """Where a table's numbers are from: machine, commit, day and command, by a ``run_context``.
 
-    Args:
-        context: of ``run_context``.
-        command: what measured them.
-        by_opencl: whether its driver must be told, or that it is not known.
+    ``by_opencl``: OpenCL's driver must be told, or that it is not known.
     """
     parts = [f"{context['cpu']}, {context['cores']} cores"]
     if "gpu" in context:

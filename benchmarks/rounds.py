@@ -100,14 +100,8 @@ def take_turns(
 ) -> Rounds:
     """Runs every contestant once a round: A B C A B C ...
 
-    Args:
-        contestants: by name, what measures itself once.
-        rounds: how many, at least.
-        most: how many at most, until the budget is used up.
-        budget_s: seconds for that.
-        expected: what a contestant that fails raises; it leaves, the others go on.
-        canary: times the fixed work, in ms.
-        clock: of the budget, in s.
+    There are so many rounds at least, and ``most`` until the budget is used up. A contestant that
+    raises what is ``expected`` leaves, the others go on.
     """
     times: dict[str, list[Times]] = {name: [] for name in contestants}
     failures: dict[str, Exception] = {}

@@ -42,14 +42,7 @@ def task_cores() -> dict[int, tuple[str, frozenset[int]]]:
 def check_threads(
     tasks: dict[int, tuple[str, frozenset[int]]], gpu: list[int], cpu: list[int]
 ) -> dict[str, int]:
-    """Checks that every thread is on one side, and each GPU core has one of its own.
-
-    Returns:
-        Threads of the CPU's side and of the GPU's.
-
-    Raises:
-        TestbedError: It is not so.
-    """
+    """How many threads each side has; a TestbedError unless each is on one side, one a GPU core."""
     on_gpu = [cores for _, cores in tasks.values() if cores <= set(gpu)]
     astray = [
         f"{name} ({task}) on {sorted(cores)}"

@@ -86,11 +86,7 @@ class Bench:
     ) -> _runtime.Network:
         """What measures a network's layers, or passes by a plan, on both processors.
 
-        Args:
-            path: the network.
-            plan: of its passes.
-            threads: of the CPU; 0: one on each of its cores.
-            options: of ``Network.load``: sharing, synchronization.
+        Without ``threads``, the CPU has one a core; ``options`` are those of ``Network.load``.
         """
         engine_options = EngineOptions(threads or self.testbed.cpu_cores, **options)
         return open_measuring_engine(path, self.both, engine_options, plan)
@@ -140,8 +136,7 @@ def main(
 ) -> int:
     """Command line of a module with experiments, by key of the result, which share its budget.
 
-    Returns:
-        Exit code: 1 if one failed; the reason is in the results file, too.
+    The exit code is 1 if one failed; the reason is in the results file, too.
     """
     parser = parser_of(description)
     add_argument(parser)

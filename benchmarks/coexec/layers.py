@@ -45,12 +45,7 @@ def search(layer: MeasuredLayer) -> dict[int, float]:
 
 
 def measure_layer(bench: Bench, case: LayerShape, threads: int) -> dict[str, Any]:
-    """One layer with a number of CPU threads.
-
-    Returns:
-        Microseconds: on "cpu", "gpu", by "search" and by each predictor; the cuts, as channels of
-        the GPU.
-    """
+    """One layer with some CPU threads: microseconds, and the cuts, as channels of the GPU."""
     planner = Planner(bench.profile, threads)
     layer = MeasuredLayer(bench, case, threads)
     file = layer_files.stored_layer(case, bench.networks)
@@ -77,11 +72,7 @@ def measure_layer(bench: Bench, case: LayerShape, threads: int) -> dict[str, Any
 
 
 def measure(bench: Bench) -> dict[str, Any]:
-    """As many layers as the budget allows, a linear one and a convolution in turn.
-
-    Raises:
-        DeviceError: Not one could be measured.
-    """
+    """As many layers as the budget allows, a linear one and a convolution in turn."""
     rows: list[dict[str, Any]] = []
     failures: dict[str, str] = {}
     longest_s = 0.0

@@ -156,10 +156,7 @@ def _us(spread: Mapping[str, float] | None) -> str:
 
 
 def errors_table(testbeds: Mapping[str, Record]) -> str:
-    """Fine-Grained, table 1: mean absolute percentage errors on layers held out.
-
-    The last column has CoDL's measure, the share of predictions within 10 %.
-    """
+    """Fine-Grained, table 1: MAPE on layers held out; CoDL's measure in the last column."""
     within = f"{PREDICTORS['finegrained']} within ±10 %"
     head = ("testbed", "processor", "layers", "parts", *PREDICTORS.values(), within)
     rows = []

@@ -54,22 +54,14 @@ class Testbed:
 
     @classmethod
     def named(cls, name: str) -> Testbed:
-        """The testbed of a name.
-
-        Raises:
-            TestbedError: It is not a name of one.
-        """
+        """The testbed of a name."""
         found = re.fullmatch(r"g(\d+)c(\d+)-(\w+)", name)
         if found is None:
             raise TestbedError(f"{name!r} is no testbed; one is called such as g1c1-avx2")
         return cls(int(found[1]), int(found[2]), found[3])
 
     def divide(self, allowed: Sequence[int]) -> tuple[list[int], list[int]]:
-        """Which of the cores that this process may use the GPU gets, and which the CPU.
-
-        Raises:
-            TestbedError: They do not suffice.
-        """
+        """Which of the cores that this process may use the GPU gets, and which the CPU."""
         gpu = list(range(self.gpu_cores))
         missing = sorted(set(gpu) - set(allowed))
         if missing:
@@ -101,11 +93,7 @@ class Testbed:
         }
 
     def enter(self) -> None:
-        """Makes this process one in the testbed: starts it again, unless it already is one.
-
-        Raises:
-            TestbedError: It is in another one.
-        """
+        """Makes this process one in the testbed: starts it again, unless it already is one."""
         there = os.environ.get(MARK)
         if there == self.name:
             return
@@ -134,11 +122,7 @@ def core_list(text: str) -> Iterator[int]:
 
 
 def pocl_device() -> str:
-    """PoCL's name among OpenCL's devices, "gpu:0" where there is no other.
-
-    Raises:
-        TestbedError: There is no PoCL.
-    """
+    """PoCL's name among OpenCL's devices, "gpu:0" where there is no other."""
     from phonebit.devices.opencl import opencl_devices
 
     devices = opencl_devices()

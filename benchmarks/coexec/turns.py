@@ -30,12 +30,10 @@ class QuietProbe(NoiseProbe):
     def measure_quietly(
         self, processors: Collection[Processor], measure: Callable[[], Found]
     ) -> Found:
-        """A measurement before and after which the processors are undisturbed.
+        """A measurement before and after which the processors that take part are undisturbed.
 
-        Args:
-            processors: Who takes part.
-            measure: Called again until they are, or patience is over: then its answer counts, since
-                a device that stays slow is measured as it is.
+        It is made again until they are, or patience is over: a device that stays slow is measured
+        as it is.
         """
         begin = time.monotonic()
         probe = self.layer()
@@ -104,11 +102,7 @@ def timed(call: Callable[[], object], canary: QuietProbe) -> Callable[[], dict[s
 def compete(
     calls: Mapping[str, Callable[[], object]], canary: QuietProbe, budget: Budget
 ) -> dict[str, Any]:
-    """Times calls A B C A B C ..., as often as the budget allows, but for some rounds at least.
-
-    Returns:
-        By contestant median_ms, p10_ms and p90_ms; how the rounds went, with the canary's spread.
-    """
+    """Times calls A B C A B C ..., as often as the budget allows, but for some rounds at least."""
     for _ in range(2):  # nobody's first pass counts
         begin = time.perf_counter()
         for call in calls.values():

@@ -66,11 +66,7 @@ def row_of(name: str, converts: str, reason: str = "") -> Row:
 
 
 def network_of(name: str) -> tuple[Any, NDArray[np.float32], tuple[int, ...] | None]:
-    """A network with random weights and statistics as training would leave them, and its inputs.
-
-    Returns:
-        Keras model or PyTorch module; (N, H, W, C); what a PyTorch module reads.
-    """
+    """A network with random weights, its inputs (N, H, W, C), what PyTorch reads."""
     if name not in LARQ_ZOO:
         entry = {**PYTORCH, **TASKS}[name]
         module = entry.build("random", SEED, small=False)

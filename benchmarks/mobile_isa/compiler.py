@@ -58,19 +58,9 @@ def mesa_version(folder: Path) -> str:
 def compile_programs(
     folder: Path, gpu: Gpu, texts: Sequence[str], log: Path | None = None
 ) -> list[MachineCode | str]:
-    """Compiles programs of one kernel each.
+    """The code of programs of one kernel each, or the end of what the compiler said without any.
 
-    Args:
-        folder: what setup.sh was given.
-        gpu: which GPU.
-        texts: of the programs.
-        log: keeps the compiler's whole output, with the disassembly, here.
-
-    Returns:
-        The code of each, or the end of what the compiler said where there is none.
-
-    Raises:
-        RuntimeError: the root is incomplete, or the fake device does not come up.
+    ``folder`` is what setup.sh was given; ``log`` keeps the whole output, with the disassembly.
     """
     root = folder / "root"
     if not (root / "mesa-version").exists():

@@ -91,11 +91,7 @@ def programs_of(wanted: Iterable[Case]) -> list[tuple[Case, Program]]:
 def compiled(
     folder: Path, gpu: Gpu, wanted: Sequence[tuple[Case, Program]], log: Path | None
 ) -> list[Record]:
-    """Compiles programs of cases for a GPU.
-
-    Raises:
-        RuntimeError: the compiler cannot be run.
-    """
+    """Compiles programs of cases for a GPU."""
     results = compile_programs(folder, gpu, [program.text for _, program in wanted], log)
     return [_record(gpu, *each, result) for each, result in zip(wanted, results, strict=True)]
 

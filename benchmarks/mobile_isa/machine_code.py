@@ -130,11 +130,9 @@ def trip_counts(
     Args:
         code: the kernel.
         extents: the source loops' trip counts, outermost first.
-        anchor: a pattern of operations and their least number per work-item.
+        anchor: a pattern of operations and their least number per work-item; None is returned
+            where no assignment comes near it.
         idle: trips of a loop that has no such operation.
-
-    Returns:
-        One count a loop; None when no assignment comes near the anchor's number.
     """
     extents = [extent for extent in extents if extent > 1]
     pattern, wanted = anchor
@@ -156,18 +154,8 @@ def trip_counts(
 
 
 def parse(core: str, log: str) -> MachineCode:
-    """Reads a compiler's output for one kernel.
-
-    Args:
-        core: a key of RATES.
-        log: everything printed between the kernel's PROGRAM and BUILT lines.
-
-    Raises:
-        ValueError: no statistics or no instructions are there.
-    """
-    if core == "adreno":
-        return _parse_adreno(log)
-    return _parse_mali(core, log)
+    """Reads a compiler's output for one kernel; a ValueError where there is no code in it."""
+    return _parse_adreno(log) if core == "adreno" else _parse_mali(core, log)
 
 
 def _pairs(text: str) -> dict[str, float]:

@@ -51,9 +51,6 @@ def programs(layer: LayerShape, choice: KernelChoice) -> tuple[Program, ...]:
     """The programs by which a choice computes a layer that it can serve, in order.
 
     They are made for PoCL: a choice's programs are the same on all devices.
-
-    Raises:
-        DeviceError: There is no PoCL, or it does not run the choice.
     """
     name = pocl_device()
     pocl = opencl_device(name)

@@ -17,11 +17,7 @@ UNPACKING: Final = "/float"
 
 
 def layer_of(names: list[str]) -> list[str]:
-    """The layer of each op: convolution, batch normalization, sign and pool of one number.
-
-    Args:
-        names: of ops in execution order, as the converter or an ONNX engine calls them.
-    """
+    """The layer of each op, in execution order, by the numbers in their names."""
     layers: list[str] = []
     for name in reversed(names):
         found = OF_LAYER.search(name)
@@ -33,11 +29,7 @@ def layer_of(names: list[str]) -> list[str]:
 
 
 def by_layer(times: Iterable[tuple[str, float]]) -> Times:
-    """Milliseconds of each layer, and of the rest if there is any.
-
-    Args:
-        times: (name of the op, milliseconds) in execution order.
-    """
+    """Milliseconds of each layer, and of the rest if there is any, from those of ops in order."""
     ops = list(times)
     sums = dict.fromkeys(LAYERS, 0.0)
     for layer, (_, milliseconds) in zip(layer_of([name for name, _ in ops]), ops, strict=True):

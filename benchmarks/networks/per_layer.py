@@ -45,10 +45,7 @@ PEER_TIMEOUT_S: Final = 120
 def check_equal(
     one: Network, other: Network, picture: dict[str, NDArray[Any]], only_bits: bool = False
 ) -> int:
-    """Compares every tensor that both networks have, the result among them, or those of bits.
-
-    Returns how many are equal to the last bit; if one is not, that is a VerificationError.
-    """
+    """How many tensors both networks have, all equal: the result among them, or those of bits."""
     ours, others = one.activations(picture), other.activations(picture)
     shared = [name for name in ours if name in others]
     assert {info.name for info in one.outputs} <= set(shared)

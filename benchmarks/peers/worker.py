@@ -86,10 +86,7 @@ def milliseconds_since(begin: float) -> float:
 def serve(load: Callable[[Task], Engine], text: str) -> None:
     """Loads and runs one engine until told to end; see the module.
 
-    Args:
-        load: imports the engine and loads the task's network. It is called after the process was
-            pinned to its cores, since engines count them when they are imported.
-        text: the task.
+    It is loaded after the process was pinned to its cores, which engines count when imported.
     """
     channel = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)

@@ -31,15 +31,9 @@ Blocks = Counter[Block]
 
 
 def executed_blocks(command: Sequence[str], cpu: str, static_qemu: str = "") -> Blocks:
-    """What a program executes on an emulated CPU.
+    """What a program for AArch64 Linux, of one thread, executes on a CPU of ``qemu-aarch64``.
 
-    Args:
-        command: A program for AArch64 Linux, best linked statically, that uses one thread.
-        cpu: A name of ``qemu-aarch64 -cpu help``.
-        static_qemu: A qemu-aarch64 without plugins; "": the system's, which has them.
-
-    Raises:
-        RuntimeError: qemu or a C compiler is missing, or the program failed.
+    ``static_qemu`` is a qemu-aarch64 without plugins; "": the system's, which has them.
     """
     if static_qemu:
         return _logged(static_qemu, ["-cpu", cpu, *command])
@@ -101,13 +95,7 @@ def parse_log(lines: Iterable[bytes]) -> Blocks:
 def blocks_of_a_pass(
     command: Callable[[int], Sequence[str]], cpu: str, static_qemu: str = ""
 ) -> Blocks:
-    """What one pass executes: many passes less few, so that neither start nor end counts.
-
-    Args:
-        command: The program that makes a number of passes.
-        cpu: As for ``executed_blocks``.
-        static_qemu: The same.
-    """
+    """What one pass executes: many passes less few, so that neither start nor end counts."""
     short, long = (
         executed_blocks(command(passes), cpu, static_qemu) for passes in (SHORT_PASSES, LONG_PASSES)
     )

@@ -32,11 +32,7 @@ class Weigher:
         self.known: dict[str, dict[Code, float]] = {model: {} for model in self.models}
 
     def by_function(self, blocks: Blocks) -> dict[str, list[float]]:
-        """Instructions, those of the vector units, then cycles on each core, by function.
-
-        Args:
-            blocks: Executions of a pass.
-        """
+        """Instructions of a pass, those of the vector units, cycles on each core, by function."""
         hot = _hottest(blocks)
         self._weigh({block.code for block in hot})
         total = sum(len(block.code) * count for block, count in blocks.items())

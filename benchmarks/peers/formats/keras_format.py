@@ -25,16 +25,8 @@ LOWEST_HALF: Final = -65504.0
 def to_keras(graph: Graph, mirrored: bool = True) -> Model:
     """The network for batch size 1, with TensorFlow's legacy Keras (``TF_USE_LEGACY_KERAS=1``).
 
-    Args:
-        graph: source graph with one input and one output.
-        mirrored: whether pixels repeat in a max-pool's pads that Keras has no name for; int8
-            networks need that. GPUs know no such pads, but those with a constant.
-
-    Returns:
-        Input (1, H, W, Cin), output (1, H, W, C), or (1, C) behind a dense layer.
-
-    Raises:
-        ConversionError: An operator that has no form here.
+    ``mirrored``: pixels repeat in a max-pool's pads that Keras has no name for; int8 networks need
+    that. GPUs know no such pads, but those with a constant.
     """
     return _Exporter(graph, mirrored).model()
 

@@ -33,17 +33,7 @@ Value = Any
 
 
 def to_openvino(graph: Graph) -> openvino.Model:
-    """The network with channels first and batch size 1 (``Model.reshape`` changes it).
-
-    Args:
-        graph: binary source graph with one input and one output.
-
-    Returns:
-        Input (1, Cin, H, W), output (1, C, H, W).
-
-    Raises:
-        ConversionError: An operator that has no form here.
-    """
+    """The network with channels first and batch size 1 (``Model.reshape`` changes it)."""
     return _Exporter(graph).model()
 
 

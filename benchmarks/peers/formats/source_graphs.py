@@ -20,9 +20,6 @@ def fold_batch_norm(graph: Graph) -> Graph:
 
     ``scale (w x + b) + offset = (scale w) x + (scale b + offset)``, equal up to rounding. All float
     engines can do this themselves; done here, none is measured without it.
-
-    Args:
-        graph: source graph; it is not changed.
     """
     folded = copy_graph(graph)
     kept: list[Node] = []

@@ -27,14 +27,7 @@ from phonebit.converter.ops.epilogue import AddTensor, Clamp, PRelu
 
 
 class FloatNetwork(nn.Module):
-    """The float form of a network with one input and one output.
-
-    Args:
-        graph: source graph without signs.
-
-    Raises:
-        ConversionError: if the graph has an operator that the float networks have not.
-    """
+    """The float form of a network with one input and one output, from a graph without signs."""
 
     def __init__(self, graph: Graph) -> None:
         super().__init__()

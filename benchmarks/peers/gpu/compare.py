@@ -48,12 +48,7 @@ Row = dict[str, Any]
 
 
 class NetworkComparison:
-    """All contenders that take part on one network.
-
-    Attributes:
-        missing: by kind of file, why it could not be written.
-        rows: by contender, JSON-ready.
-    """
+    """All contenders that take part on one network."""
 
     def __init__(self, subject: Subject, files: Files, options: argparse.Namespace) -> None:
         self.subject = subject
@@ -65,8 +60,8 @@ class NetworkComparison:
             for each in GPU_CONTENDERS
             if each.engine not in options.skip and (has_reals or each.variant != "fast")
         ]
-        self.missing: dict[str, str] = {}
-        self.rows: dict[str, Row] = {}
+        self.missing: dict[str, str] = {}  # by kind of file, why it could not be written
+        self.rows: dict[str, Row] = {}  # by contender, JSON-ready
         self.workers: dict[str, WorkerProcess] = {}
 
     def prepare(self) -> None:
@@ -75,11 +70,7 @@ class NetworkComparison:
         self.missing = self.files.prepare(self.subject, kinds)
 
     def run(self, tuning: Row | None) -> list[Row]:
-        """Starts, compares, measures and ends every contender.
-
-        Args:
-            tuning: what ``tune_all`` says of this network; None: it is not tuned.
-        """
+        """Starts, compares, measures and ends every contender; ``tuning`` is as of ``tune_all``."""
         try:
             for contender in self.contenders:
                 self._start(contender, tuning)
@@ -208,9 +199,6 @@ def tune_all(models: Mapping[str, Path], work: Path, level: str, seconds: float)
 
     Tuners mostly compile, so they work at the same time; kernels that one of them chose do not
     serve another.
-
-    Returns:
-        By network: level, seconds, whether the tuner came to its end, and why not.
     """
 
     def tuned(name: str) -> Row:

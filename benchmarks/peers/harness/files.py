@@ -47,11 +47,7 @@ class Files:
         return sum((self.folder(subject) / name).stat().st_size for name in names if name)
 
     def prepare(self, subject: Subject, kinds: Iterable[FileKind]) -> dict[str, str]:
-        """Writes files that are not there yet, and says so.
-
-        Returns:
-            By kind, why a file could not be written.
-        """
+        """Writes files that are not there yet; returns by kind why one could not be written."""
         missing: dict[str, str] = {}
         for kind in kinds:
             begin, outcome = time.monotonic(), "written"
@@ -66,11 +62,7 @@ class Files:
         return missing
 
     def ensure(self, subject: Subject, kind: FileKind) -> None:
-        """Writes a file, unless it is there and was written by the same sources.
-
-        Raises:
-            ExportError: it cannot be written, or a file that it needs is not there.
-        """
+        """Writes a file, unless it is there and was written by the same sources."""
         stamp = self.path(subject, kind.name).with_suffix(f".{kind.name}.stamp")
         sources = self._sources(subject, kind)
         if stamp.is_file() and stamp.read_text() == sources:

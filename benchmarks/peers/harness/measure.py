@@ -64,18 +64,9 @@ def measure(
     missing: Mapping[str, str],
     budget_s: float,
 ) -> dict[str, Any]:
-    """Runs the contenders in turn, PhoneBit first.
+    """Runs the contenders in turn, PhoneBit first: the case's entry of the results.
 
-    Args:
-        case: what to measure.
-        contenders: who takes part.
-        files: their files.
-        missing: by kind of file, why it is not there.
-        budget_s: time for all rounds, of which there are some at least.
-
-    Returns:
-        The case's entry of the results: rounds, canary, and a row for each contender, with its
-        numbers or the reason why there are none.
+    A row has a contender's numbers or the reason why there are none, as for a file that is missing.
     """
     facts = ("engine", "title", "precision")
     rows: dict[str, Row] = {

@@ -28,12 +28,7 @@ class WorkerError(Exception):
 class WorkerProcess:
     """One worker: its engine's module, its task, and the Python that has the engine.
 
-    Attributes:
-        ready: the first answer.
-        start_ms: from starting the process to that.
-
-    Raises:
-        WorkerError: if it cannot load its engine or network within ``timeout_s``.
+    ``ready`` is its first answer, ``start_ms`` the time from starting the process to that.
     """
 
     def __init__(
@@ -65,12 +60,7 @@ class WorkerProcess:
         self.start_ms = (time.perf_counter() - begin) * 1e3
 
     def ask(self, request: str, timeout_s: float) -> Answer:
-        """Sends a request and waits for its answer.
-
-        Raises:
-            WorkerError: if the worker dies, takes longer, reports an error or answers no JSON
-                object. It is stopped then.
-        """
+        """The answer to a request; a worker that gives none is stopped: a WorkerError."""
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):  # a dead worker: _answer says how it died
             self._process.stdin.write(request + "\n")

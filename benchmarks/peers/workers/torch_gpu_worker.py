@@ -12,13 +12,7 @@ from benchmarks.peers.worker import Array, Engine, Forward, Task, milliseconds_s
 
 
 class Torch:
-    """A network of ``formats/torch_format.py``; pictures arrive as levels.
-
-    Args:
-        module: the network.
-        device: of PyTorch.
-        precision: "f16" or "f32".
-    """
+    """A network of ``formats/torch_format.py`` in "f16" or "f32"; pictures arrive as levels."""
 
     def __init__(self, module: torch.nn.Module, device: str, precision: str) -> None:
         self.device = torch.device(device)
