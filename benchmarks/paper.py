@@ -27,23 +27,10 @@ from benchmarks.markdown import markdown_table
 from benchmarks.networks import document as networks
 from benchmarks.peers import document as peers
 from benchmarks.peers.gpu import document as gpu_peers
-from benchmarks.records import ROOT, TITLES, provenance, read_results, run_context
+from benchmarks.records import PAPER, ROOT, TITLES, provenance, read_results, run_context
 from phonebit.devices.opencl import opencl_devices, opencl_error
 
 Document = dict[str, Any]
-PAPER_MS: Final = {
-    "alexnet": (369, 87, 24, None, 9.8),
-    "yolov2_tiny": (845, 306, 88, 430, 22.6),
-    "vgg16": (None, 932, 252, None, 73.8),
-}
-"""Table III, Snapdragon 855; None: out of memory, or a crash."""
-ENGINES: Final = ("CNNdroid GPU", "TensorFlow Lite CPU", "CPU, 8 bits", "GPU", "PhoneBit")
-ACCURACY: Final = (
-    ("AlexNet, CIFAR-10", 0.890, 0.872, "alexnet_small"),
-    ("VGG16, CIFAR-10", 0.925, 0.878, "vgg_small"),
-    ("YOLOv2-Tiny, VOC 2007 (mAP)", 0.571, 0.517, "yolov2_tiny"),
-)
-"""Table II: network and data, float, binary; the most similar network that is trained here."""
 
 
 def sizes_and_accuracy(document: Document) -> str:
@@ -51,17 +38,16 @@ def sizes_and_accuracy(document: Document) -> str:
     stored = (read_results("accuracy.json"), read_results("detection.json"))
     ours = {row["network"]: row for results in stored for row in results["networks"]}
     rows = []
-    for paper, real, binary, name in ACCURACY:
-        row, cells = ours[name], [paper, f"{real:.1%}", f"{binary:.1%}"]
+    for paper in PAPER["accuracy"]:
+        row = ours[paper["network"]]
         if "scenes" in row:
-            cells += [f"YOLOv2-Tiny, {row['scenes']:,} garment scenes (mAP)", "not trained"]
+            here = f"YOLOv2-Tiny, {row['scenes']:,} garment scenes (mAP)", "not trained"
         else:
-            cells += [
-                f"{accuracy.TITLES[name]}, Fashion-MNIST",
-                f"{row['accuracy_of_float_twin']:.1%}",
-            ]
+            title = accuracy.TITLES[paper["network"]]
+            here = f"{title}, Fashion-MNIST", f"{row['accuracy_of_float_twin']:.1%}"
         result = row["engine"]["cpu"]
-        rows.append([*cells, f"{result.get('map', result.get('accuracy')):.1%}"])
+        theirs = (paper["paper"], f"{paper['float']:.1%}", f"{paper['binary']:.1%}")
+        rows.append([*theirs, *here, f"{result.get('map', result.get('accuracy')):.1%}"])
     head = ("paper", "float", "binary", "here: other networks, other data", "float", "binary")
     return f"""{networks.sizes_section(document)}
 
@@ -77,8 +63,8 @@ def latencies(document: Document) -> str:
     for case in document["cases"]:
         found = [peers.fastest(case["rows"], kind) or {} for kind in kinds]
         here = _times([row.get("median_ms") for row in found])
-        rows.append((TITLES[case["network"]], *_times(PAPER_MS[case["network"]]), *here))
-    head = ("ms (over PhoneBit)", *(f"paper: {engine}" for engine in ENGINES), "best f32",
+        rows.append((TITLES[case["network"]], *_times(PAPER["latency_ms"][case["network"]]), *here))
+    head = ("ms (over PhoneBit)", *(f"paper: {engine}" for engine in PAPER["engines"]), "best f32",
             "best int8", "PhoneBit")  # fmt: skip
     table = markdown_table(head, rows)
     text = "The paper's times are of a Snapdragon 855, the last three of this CPU, one thread."

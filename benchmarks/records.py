@@ -27,6 +27,8 @@ TITLES: Final = {
 """Names of networks in tables."""
 
 Document = dict[str, Any]
+PAPER: Final[Document] = json.loads((ROOT / "benchmarks" / "paper.json").read_text())
+"""What the PhoneBit paper measured."""
 
 
 def read_results(file: str | Path) -> Document:

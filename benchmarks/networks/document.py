@@ -7,14 +7,13 @@ from statistics import geometric_mean
 from typing import Any, Final
 
 from benchmarks.markdown import filled, markdown_table
-from benchmarks.networks.figure_layers import LAYERS
-from benchmarks.records import TITLES, provenance, read_results
+from benchmarks.records import PAPER, TITLES, provenance, read_results
 
 Document = dict[str, Any]
 FOLDER: Final = Path(__file__).parent
 KINDS: Final = ("cpu", "gpu")
-PAPER_SPEED_UP: Final = ("23x", *["45x on average, up to 62x"] * 7, "3x", "")
-"""Of each layer, then of all, over CNNdroid's GPU code on a Snapdragon 855, section VII."""
+LAYERS: Final = tuple(f"conv{number}" for number in range(1, 10))
+"""Of figure 5."""
 
 
 def section() -> str:
@@ -121,7 +120,7 @@ def per_layer_table(document: Document) -> str:
             "fused over unfused", f"fused over {float_title(document, base)}",
             f"unfused over {float_title(document, base)}", "paper")  # fmt: skip
     rows = []
-    for layer, paper in zip((*LAYERS, "all"), PAPER_SPEED_UP, strict=True):
+    for layer, paper in zip((*LAYERS, "all"), PAPER["speed_ups"], strict=True):
         ms = {engine: times[engine][layer] for engine in times}
         digits = 2 if layer == "all" else 3
         rows.append(

@@ -13,8 +13,10 @@ behind it.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import tempfile
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -24,8 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.command_line import parser_of
-from benchmarks.networks.document import per_layer_table
-from benchmarks.networks.figure_layers import by_layer
+from benchmarks.networks.document import LAYERS, per_layer_table
 from benchmarks.networks.sizes import float_twin
 from benchmarks.networks.unfused import unfused_network
 from benchmarks.peers.harness.worker_process import WorkerError, WorkerProcess
@@ -40,6 +41,32 @@ NETWORK: Final = "yolov2_tiny"
 FORMS: Final = ("fused", "unfused", "float")
 PEER_ENGINES: Final = {"openvino": "OpenVINO", "onnxruntime": "ONNX Runtime"}
 PEER_TIMEOUT_S: Final = 120
+OTHER: Final = "other"
+"""Ops of no layer: what an engine does to the input, or between its layouts."""
+OF_LAYER: Final = re.compile(r"\b(?:conv|bn|sign|pool)(\d)(?!\d)")
+UNPACKING: Final = "/float"
+"""How the name of an op ends that turns bits into floats for the real layer behind it."""
+
+
+def layer_of(names: list[str]) -> list[str]:
+    """The layer of each op, in execution order, by the numbers in their names."""
+    layers: list[str] = []
+    for name in reversed(names):
+        found = OF_LAYER.search(name)
+        own = f"conv{found[1]}" if found and f"conv{found[1]}" in LAYERS else OTHER
+        if name.endswith(UNPACKING) and layers:
+            own = layers[-1]
+        layers.append(own)
+    return layers[::-1]
+
+
+def by_layer(times: Iterable[tuple[str, float]]) -> Times:
+    """Milliseconds of each layer, and of the rest if there is any, from those of ops in order."""
+    ops = list(times)
+    sums = dict.fromkeys(LAYERS, 0.0)
+    for layer, (_, milliseconds) in zip(layer_of([name for name, _ in ops]), ops, strict=True):
+        sums[layer] = sums.get(layer, 0.0) + milliseconds
+    return sums
 
 
 def check_equal(

@@ -14,17 +14,12 @@ from typing import Any, Final
 from benchmarks.command_line import parser_of
 from benchmarks.networks.document import sizes_table
 from benchmarks.peers.formats.source_graphs import fold_batch_norm
-from benchmarks.records import RESULTS, run_context, write_results
+from benchmarks.records import PAPER, RESULTS, run_context, write_results
 from phonebit.converter.convert import convert_graph
 from phonebit.models.networks import INPUT_RANGE, NETWORKS, converted
 
 FILE: Final = RESULTS / "sizes.json"
-PAPER_MB: Final = {
-    "alexnet": {"float": 249.5, "binary": 16.3},
-    "yolov2_tiny": {"float": 63.4, "binary": 2.4},
-    "vgg16": {"float": 553.4, "binary": 32.1},
-}
-"""PhoneBit (DATE 2020), table II, in 10^6 bytes."""
+PAPER_MB: Final = PAPER["sizes_mb"]
 
 
 def float_twin(name: str) -> bytes:
@@ -53,7 +48,7 @@ def measure(name: str) -> dict[str, Any]:
 def main() -> None:
     """Command line."""
     parser = parser_of(__doc__)
-    parser.add_argument("--networks", nargs="+", choices=PAPER_MB, default=list(PAPER_MB))
+    parser.add_argument("--networks", nargs="+", choices=PAPER_MB, default=[*PAPER_MB])
     parser.add_argument("--json", type=Path, default=FILE)
     options = parser.parse_args()
     rows = {name: measure(name) for name in options.networks}

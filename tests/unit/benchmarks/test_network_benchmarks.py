@@ -10,12 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.networks import (
-    document,
-    figure_layers,
-    per_layer,
-    sizes,
-)
+from benchmarks.networks import document, per_layer, sizes
 from benchmarks.networks.unfused import unfused_network
 from benchmarks.records import read_results
 from benchmarks.rounds import Rounds, take_turns
@@ -73,15 +68,15 @@ def test_the_twin_has_its_batch_normalizations_folded(tmp_path: Path) -> None:
 
 def test_ops_belong_to_the_layer_whose_number_they_have() -> None:
     ours = ["conv1", "bn1", "sign1", "pool1", "conv2", "sign8", "sign8/float", "conv9"]
-    assert figure_layers.layer_of(ours) == [
+    assert per_layer.layer_of(ours) == [
         "conv1", "conv1", "conv1", "conv1", "conv2", "conv8", "conv9", "conv9",
     ]  # fmt: skip
     peers = ["picture_reorder", "fused conv10", "conv3/WithoutBiases", "Reorder_1", "conv3_sign3"]
-    assert figure_layers.layer_of(peers) == ["other", "other", "conv3", "other", "conv3"]
+    assert per_layer.layer_of(peers) == ["other", "other", "conv3", "other", "conv3"]
 
 
 def test_times_of_a_layer_s_ops_are_added() -> None:
-    times = figure_layers.by_layer([("conv1", 1.0), ("pool1", 0.25), ("reorder", 0.5)])
+    times = per_layer.by_layer([("conv1", 1.0), ("pool1", 0.25), ("reorder", 0.5)])
     assert times["conv1"] == 1.25
     assert times["conv2"] == 0
     assert times["other"] == 0.5
@@ -149,7 +144,7 @@ def results() -> dict[str, Any]:
             "title": title,
             "layers": {
                 layer: {"median_ms": time, "p10_ms": time, "p90_ms": time}
-                for layer in figure_layers.LAYERS
+                for layer in document.LAYERS
             },
         }
         for name, title, time in (
