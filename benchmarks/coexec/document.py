@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from benchmarks.coexec import papers_tables, tables
 from benchmarks.coexec.tables import networks_of, networks_table
-from benchmarks.markdown import filled
+from benchmarks.markdown import filled, records_table
 from benchmarks.records import RESULTS, provenance, read_results
 
 Record = dict[str, Any]
@@ -50,7 +50,7 @@ def machine_section(document: Record) -> str:
         "implementations": with_models and papers_tables.implementations_table(with_models),
         "layers": _with("layers", testbeds, tables.layers_table),
         "networks_source": finegrained and _networks_source(main, results),
-        "networks": finegrained and tables.end_to_end_table(finegrained),
+        "networks": finegrained and records_table(finegrained.values(), tables.END_TO_END),
         "ulayer_types": networks_table(results, "ulayer", papers_tables.ULAYER_TYPES),
         "ulayer_steps": networks_table(results, "ulayer", papers_tables.ULAYER_STEPS),
         "ulayer_layers": papers_tables.ulayer_layers_table(results),

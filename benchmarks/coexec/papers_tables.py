@@ -13,7 +13,6 @@ from benchmarks.coexec.tables import (
     ms,
     ms_of,
     networks_of,
-    rates_added,
     speed_up_of,
 )
 from benchmarks.markdown import Columns, markdown_table, records_table
@@ -24,7 +23,7 @@ TIMES: Final[Columns] = (
     *(NAME, CPU, GPU),
     ("CoDL ms", ms_of("codl")),
     ("speed-up", speed_up_of("codl", "**")),
-    ("upper bound", rates_added),
+    ("upper bound", "{rates_added:.2f}x"),
     ("without chains", speed_up_of("without_chains")),
     ("rows only", speed_up_of("rows")),
     ("channels only", speed_up_of("channels")),
@@ -36,7 +35,7 @@ SEARCH: Final[Columns] = (
     ("speed-up", speed_up_of("search", "**")),
     ("Fine-Grained", speed_up_of("finegrained")),
     ("share of the searched", lambda of: f"{ms(of, 'search') / ms(of, 'finegrained'):.1%}"),
-    ("upper bound", rates_added),
+    ("upper bound", "{rates_added:.2f}x"),
     ("plans tried", "{plans_tried}"),
 )
 """Whole networks: what the planner reaches of what searching them reaches."""

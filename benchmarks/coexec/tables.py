@@ -36,12 +36,19 @@ GUARD: Final = 1.02
 
 
 def networks_of(results: Record, experiment: str = "network") -> dict[str, Record]:
-    """The networks that a testbed has run, by name, with their titles."""
-    return {
-        name: {"title": title, **results[key]}
-        for name, title in SEARCHED.items()
-        if (key := f"{experiment}_{name}") in results
-    }
+    """The networks that a testbed has run, by name, with their titles and what is derived.
+
+    These are the milliseconds of the better single processor, and the speed-up of two processors
+    whose rates on the whole network add up: c g / (c + g).
+    """
+    found = {}
+    for name, title in SEARCHED.items():
+        if (key := f"{experiment}_{name}") in results:
+            network = {"title": title, **results[key]}
+            sides = ms(network, "cpu"), ms(network, "gpu")
+            rates = 1 / sides[0] + 1 / sides[1]
+            found[name] = network | {"single_ms": min(sides), "rates_added": min(sides) * rates}
+    return found
 
 
 def ms(network: Record, way: str) -> float:
@@ -49,14 +56,9 @@ def ms(network: Record, way: str) -> float:
     return float(network["times"][way]["median_ms"])
 
 
-def better_single_ms(network: Record) -> float:
-    """Of the faster processor alone."""
-    return min(ms(network, "cpu"), ms(network, "gpu"))
-
-
 def speed_up(network: Record, way: str) -> float:
     """Over the better single processor."""
-    return better_single_ms(network) / ms(network, way)
+    return network["single_ms"] / ms(network, way)
 
 
 def ms_of(way: str) -> str:
@@ -74,27 +76,11 @@ def speed_up_of(way: str, mark: str = "") -> Callable[[Record], str]:
     return cell
 
 
-def sum_of_rates(network: Record) -> float:
-    """The speed-up of two processors whose rates on the whole network add up: c g / (c + g)."""
-    return better_single_ms(network) * (1 / ms(network, "cpu") + 1 / ms(network, "gpu"))
-
-
-def rates_added(network: Record) -> str:
-    """Its cell."""
-    return f"{sum_of_rates(network):.2f}x"
-
-
 def attainable(network: Record) -> float:
     """The speed-up with the costs of launches and meetings, by times in planning; 0: unknown."""
     plan = network["plans"].get(MEASURED, {})
     known = "attainable_ms" in plan
     return plan["single_predicted_ms"] / plan["attainable_ms"] if known else 0.0
-
-
-def attainable_cell(network: Record) -> str:
-    """Its cell."""
-    known = attainable(network)
-    return f"{known:.2f}x" if known else "-"
 
 
 NAME: Final = ("network", "{title}")
@@ -114,11 +100,11 @@ END_TO_END: Final[Columns] = (
     GPU,
     CPU,
     ("layer by layer ms", "{layer_by_layer_ms:.2f}"),
-    ("speed-up", lambda of: f"{better_single_ms(of) / of['layer_by_layer_ms']:.2f}x"),
+    ("speed-up", lambda of: f"{of['single_ms'] / of['layer_by_layer_ms']:.2f}x"),
     ("end to end ms", ms_of("finegrained")),
     ("speed-up", speed_up_of("finegrained", "**")),
     ("layer to processor", speed_up_of("layer_to_processor")),
-    ("rates added", rates_added),
+    ("rates added", "{rates_added:.2f}x"),
     ("over the GPU", lambda of: f"{ms(of, 'gpu') / ms(of, 'finegrained'):.2f}x"),
 )
 """Fine-Grained, table 3."""
@@ -130,11 +116,6 @@ def networks_table(results: Record, experiment: str, columns: Columns) -> str:
     return records_table(networks, columns) if networks else ""
 
 
-def end_to_end_table(networks: Mapping[str, Record]) -> str:
-    """Fine-Grained, table 3."""
-    return records_table(networks.values(), END_TO_END)
-
-
 def testbeds_table(testbeds: Mapping[str, Record]) -> str:
     """The divisions of the machines, and how fast either side is."""
     records = ({"name": name, **results["testbed"]} for name, results in testbeds.items())
@@ -144,15 +125,11 @@ def testbeds_table(testbeds: Mapping[str, Record]) -> str:
 def sync_table(result: Record) -> str:
     """Microseconds of a meeting, by bytes of the map that is handed over."""
     ways = list(dict.fromkeys(way for size in result["bytes"].values() for way in size))
-    rows = [
-        (f"{int(size) // 1024} KB", *(_us(of_size.get(way)) for way in ways))
-        for size, of_size in result["bytes"].items()
-    ]
+    rows = []
+    for size, of_size in result["bytes"].items():
+        cells = (f"{of_size[way]['median_us']:.1f}" if way in of_size else "-" for way in ways)
+        rows.append((f"{int(size) // 1024} KB", *cells))
     return markdown_table(("map", *ways), rows)
-
-
-def _us(spread: Mapping[str, float] | None) -> str:
-    return "-" if spread is None else f"{spread['median_us']:.1f}"
 
 
 def errors_table(testbeds: Mapping[str, Record]) -> str:
@@ -236,7 +213,8 @@ def balance_table(testbeds: Mapping[str, Record]) -> str:
         ("CPU : GPU", lambda of: f"{of['balance']['cpu_over_gpu']:.2f}" if of["balance"] else "-"),
         *(NAME, CPU, GPU),
         *((SYSTEMS[way], speed_up_of(way)) for way in ways),
-        *(("rates added", rates_added), ("attainable", attainable_cell)),
+        ("rates added", "{rates_added:.2f}x"),
+        ("attainable", lambda of: f"{known:.2f}x" if (known := attainable(of)) else "-"),
     )
     return records_table(records, columns, texts=3)
 
@@ -249,7 +227,7 @@ def gains_text(testbeds: Mapping[str, Record]) -> str:
         if len(networks) < LEAST_NETWORKS:
             continue
         gain = geometric_mean(speed_up(network, MEASURED) for network in networks)
-        bounds = {"rates added allow": geometric_mean(map(sum_of_rates, networks))}
+        bounds = {"rates added allow": geometric_mean(of["rates_added"] for of in networks)}
         if all(map(attainable, networks)):
             bounds["is attainable"] = geometric_mean(map(attainable, networks))
         shares = (
