@@ -13,6 +13,8 @@ from benchmarks.records import provenance, read_results
 
 Document = dict[str, Any]
 Case = dict[str, Any]
+Cases = dict[tuple[int, int], Case]
+"""Of one network, by batch size and threads."""
 Row = dict[str, Any]
 Chosen = Callable[[Row], bool]
 
@@ -47,7 +49,9 @@ def render(document: Document) -> str:
     cases = document["cases"]
     batches = sorted({case["batch"] for case in cases})
     found = [
-        (subject, _cases(document, subject, batch)) for subject in SUBJECTS for batch in batches
+        (subject, [case for (size, _), case in of_network.items() if size == batch])
+        for subject, of_network in by_network(document)
+        for batch in batches
     ]
     rows = [row for case in cases for row in case["rows"] if "version" in row]
     versions = {row["title"]: row["version"] for row in rows}
@@ -63,22 +67,23 @@ def render(document: Document) -> str:
 def readme_table() -> str:
     """README's first table: batch 1, one thread."""
     document = read_results(FILE)
-    measured = [(subject, _cases(document, subject, 1)) for subject in SUBJECTS]
     rows = [
-        (subject.title, *(_readme_cell(cases[0]["rows"], groups) for _, groups in README_COLUMNS))
-        for subject, cases in measured
-        if cases
+        (subject.title, *(_readme_cell(found[1, 1]["rows"], of) for _, of in README_COLUMNS))
+        for subject, found in by_network(document)
+        if (1, 1) in found
     ]
     table = markdown_table(["network", *(name for name, _ in README_COLUMNS)], rows)
     return filled(FOLDER / "readme_table.md", document | {"table": table})
 
 
-def _cases(document: Document, subject: Subject, batch: int) -> list[Case]:
-    """Of one network, by threads."""
-    of_network = [case for case in document["cases"] if case["network"] == subject.name]
-    return sorted(
-        (case for case in of_network if case["batch"] == batch), key=lambda case: case["threads"]
-    )
+def by_network(document: Document) -> list[tuple[Subject, Cases]]:
+    """The networks that have cases, in the catalogue's order."""
+    found = []
+    for subject in SUBJECTS:
+        own = [case for case in document["cases"] if case["network"] == subject.name]
+        cases = {(case["batch"], case["threads"]): case for case in own}
+        found.append((subject, dict(sorted(cases.items()))))
+    return [(subject, cases) for subject, cases in found if cases]
 
 
 def _readme_cell(rows: Sequence[Row], groups: Sequence[Chosen]) -> str:

@@ -8,16 +8,21 @@ from typing import Final
 
 from benchmarks.markdown import filled, markdown_table
 from benchmarks.peers import document as peers
-from benchmarks.peers.document import OPENVINO, OURS, Case, Chosen, Document, Row, fastest
+from benchmarks.peers.document import (
+    OPENVINO,
+    OURS,
+    Cases,
+    Chosen,
+    Document,
+    Row,
+    by_network,
+    fastest,
+)
 from benchmarks.peers.harness.catalogue import SUBJECTS
 from benchmarks.records import RESULTS, provenance, read_results
 
 COMMAND: Final = "python -m benchmarks.peers.compare_networks"
 PAGE: Final = Path(__file__).with_suffix(".md")
-Cases = dict[tuple[int, int], Case]
-"""Of one network, by batch size and threads."""
-
-
 OURS_8_BITS: Final = peers.rows_of("binary, int8", "phonebit")
 STREAMS: Final = peers.rows_of("binary", "openvino_streams")
 STREAMS_INT8: Final = peers.rows_of("int8", "openvino_streams")
@@ -53,20 +58,11 @@ def title(document: Document) -> str:
     return f"{context['cpu']}{isa}, {context['date']}"
 
 
-def by_network(document: Document) -> dict[str, Cases]:
-    """The cases of every network that has some, in the catalogue's order."""
-    found: dict[str, Cases] = {subject.title: {} for subject in SUBJECTS}
-    titles = {subject.name: subject.title for subject in SUBJECTS}
-    for case in document["cases"]:
-        found[titles[case["network"]]][case["batch"], case["threads"]] = case
-    return {name: dict(sorted(cases.items())) for name, cases in found.items() if cases}
-
-
 def short_table(document: Document) -> str:
     """A line a case; columns in which nothing was measured are left out."""
     lines = {
-        (name, str(batch), str(threads)): [fastest(case["rows"], chosen) for _, chosen in COLUMNS]
-        for name, cases in by_network(document).items()
+        (each.title, str(batch), str(threads)): [fastest(case["rows"], of) for _, of in COLUMNS]
+        for each, cases in by_network(document)
         for (batch, threads), case in cases.items()
     }
     used = [index for index in range(len(COLUMNS)) if any(rows[index] for rows in lines.values())]
@@ -135,7 +131,7 @@ GOALS: Final[dict[str, tuple[dict[str, float], Reached]]] = {
 
 def goals(document: Document) -> str:
     """How many are met, and what every network reached of what was asked."""
-    measured = by_network(document)
+    measured = {each.title: cases for each, cases in by_network(document)}
     cells: dict[tuple[str, str], str] = {}
     for title, (networks, measure) in GOALS.items():
         for name, least in networks.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,11 +35,11 @@ def render_batches(document: Row) -> str:
     """Markdown of a results file of PhoneBit and cuDNN: the throughput curve and its reasons."""
     networks = document["networks"]
     forms = [
-        f"Batch {size}, ms:\n\n{forms_table(networks, size)}"
+        f"Batch {size}, ms:\n\n{_by_engine(networks, size, _time_over_peer)}"
         for size in FORMS_AT
         if size in _sizes(networks)
     ]
-    lines = [*saturation(networks), *tunings(networks), *remarks(networks)[1:]]
+    lines = [*saturation(networks), *tunings(networks), *remarks(networks)]
     values = {
         "source": provenance(document["context"], COMMAND),
         "curve": curve_table(networks),
@@ -50,7 +51,6 @@ def render_batches(document: Row) -> str:
 
 def curve_table(networks: list[Row]) -> str:
     """Batch sizes by network: throughput, and the ratio to cuDNN's."""
-    sizes = sorted(_sizes(networks))
 
     def cell(network: Row, batch: int) -> str:
         ours, peer = (at_batch(_row_of(network, key), batch) for key in (REFERENCE, BATCH_PEER))
@@ -59,35 +59,21 @@ def curve_table(networks: list[Row]) -> str:
         return f"{three_digits(batch / ours['median_ms'])} **{peer['ratio']:.2g}x**"
 
     head = ("batch", *(TITLES[network["name"]] for network in networks))
-    rows = [(str(batch), *(cell(each, batch) for each in networks)) for batch in sizes]
+    rows = [(str(batch), *(cell(each, batch) for each in networks)) for batch in _sizes(networks)]
     return markdown_table(head, rows)
-
-
-def forms_table(networks: list[Row], batch: int) -> str:
-    """PhoneBit's forms and cuDNN by network: ms, device time, how many times cuDNN's speed."""
-
-    def cell(network: Row, entry: Row) -> str:
-        row, peer = at_batch(entry, batch), at_batch(_row_of(network, BATCH_PEER), batch)
-        if row is None or peer is None:
-            return "failed"
-        text = time_cell(row)
-        is_peer = entry["key"] == BATCH_PEER
-        return text if is_peer else f"{text} **{peer['median_ms'] / row['median_ms']:.3g}x**"
-
-    return _by_engine(networks, cell)
 
 
 def tunings(networks: list[Row]) -> list[str]:
     """How far the tuner came."""
     found = [
-        (TITLES[name], entry["title"], entry["tuning"])
-        for name, entry in _entries(networks)
+        (network, entry["title"], entry["tuning"])
+        for network, entry in _entries(networks)
         if entry.get("tuning") and "limit_s" in entry["tuning"]
     ]
     if not found:
         return []
     _, title, tuning = found[0]
-    stopped = [name for name, _, each in found if not each["complete"]]
+    stopped = [network for network, _, each in found if not each["complete"]]
     end = f"; stopped before its end: {', '.join(stopped)}" if stopped else ""
     return [
         f"{title}: after `phonebit tune --level {tuning['level']}`, all networks at the same "
@@ -115,10 +101,12 @@ def saturation(networks: list[Row]) -> list[str]:
 def render(document: Row) -> str:
     """Markdown of a results file of ``compare.py``."""
     networks = document["networks"]
-    batches = sorted(_sizes(networks))
-    tables = [f"Batch {batch}, ms:\n\n{latency_table(networks, batch)}" for batch in batches[:1]]
+    batches = _sizes(networks)
+    tables = [
+        f"Batch {batch}, ms:\n\n{_by_engine(networks, batch, _time)}" for batch in batches[:1]
+    ]
     for batch in sorted({*batches[2::2], *batches[-1:]}):
-        table = throughput_table(networks, batch)
+        table = _by_engine(networks, batch, _images_per_ms)
         tables.append(f"Batch {batch}, thousands of images per second:\n\n{table}")
     values = {
         "source": provenance(document["context"], COMMAND),
@@ -129,75 +117,79 @@ def render(document: Row) -> str:
     return filled(FOLDER / "page.md", values)
 
 
-def latency_table(networks: list[Row], batch: int) -> str:
-    """Engines by network: median host to host, device time, ratio to PhoneBit."""
+def _by_engine(networks: list[Row], batch: int, cell: Callable[[Row, Row, Row], str]) -> str:
+    """Engines by network; a cell says something of the network, the engine and its batch."""
 
-    def cell(_: Row, entry: Row) -> str:
-        row = at_batch(entry, batch)
-        if row is None:
-            return "failed"
-        is_peer = entry["key"] != REFERENCE and "ratio" in row
-        return time_cell(row) + (f" **{row['ratio']:.2g}x**" if is_peer else "")
+    def text(network: Row, title: str) -> str:
+        entry = next((each for each in network["rows"] if each["title"] == title), None)
+        row = entry and at_batch(entry, batch)
+        return "" if entry is None else "failed" if row is None else cell(network, entry, row)
 
-    return _by_engine(networks, cell)
+    complete_first = sorted(networks, key=lambda network: -len(network["rows"]))
+    titles = dict.fromkeys(entry["title"] for _, entry in _entries(complete_first))
+    head = ("engine", *(TITLES[network["name"]] for network in networks))
+    return markdown_table(
+        head, [(title, *(text(of, title) for of in networks)) for title in titles]
+    )
 
 
-def time_cell(row: Row) -> str:
+def _host_and_device(row: Row) -> str:
     """``4.80 (4.10)``: host to host, and on the device alone where that is known."""
     text = three_digits(row["median_ms"])
     return text if row["device_ms"] is None else f"{text} ({three_digits(row['device_ms'])})"
 
 
-def throughput_table(networks: list[Row], batch: int) -> str:
-    """Engines by network: thousands of images per second, host to host."""
+def _time(_: Row, entry: Row, row: Row) -> str:
+    """And the ratio to PhoneBit."""
+    is_peer = entry["key"] != REFERENCE and "ratio" in row
+    return _host_and_device(row) + (f" **{row['ratio']:.2g}x**" if is_peer else "")
 
-    def cell(_: Row, entry: Row) -> str:
-        row = at_batch(entry, batch)
-        return "failed" if row is None else three_digits(batch / row["median_ms"])
 
-    return _by_engine(networks, cell)
+def _time_over_peer(network: Row, entry: Row, row: Row) -> str:
+    """And how many times cuDNN's speed."""
+    peer = at_batch(_row_of(network, BATCH_PEER), row["batch"])
+    if peer is None:
+        return "failed"
+    text, is_peer = _host_and_device(row), entry["key"] == BATCH_PEER
+    return text if is_peer else f"{text} **{peer['median_ms'] / row['median_ms']:.3g}x**"
+
+
+def _images_per_ms(_: Row, _entry: Row, row: Row) -> str:
+    return three_digits(row["batch"] / row["median_ms"])
 
 
 def start_table(networks: list[Row]) -> str:
     """A start of each engine; PhoneBit's first, which builds and tests programs, and memory."""
     head = ("network", "engine", "start, s", "first start ever, s", "programs built", "device MiB")
     rows = []
-    for name, entry in _entries(networks):
+    for network, entry in _entries(networks):
         if not entry.get("starts"):
             continue
         starts = [entry["starts"][0], entry["starts"][-1]]
         is_ours = len(entry["starts"]) > 1
         first_s, last_s = ((start["start_ms"] + start["first_ms"]) / 1e3 for start in starts)
         memory = [row["memory_mib"] for row in entry["batches"] if row["memory_mib"] is not None]
-        rows.append(
-            (
-                TITLES[name],
-                entry["title"],
-                f"{last_s:.2f}",
-                f"{first_s:.2f}" if is_ours else "",
-                ", then ".join(f"{start['programs_built']:.0f}" for start in starts if is_ours),
-                f"{max(memory):.0f}" if memory else "not told",
-            )
+        cells = (
+            f"{last_s:.2f}",
+            f"{first_s:.2f}" if is_ours else "",
+            ", then ".join(f"{start['programs_built']:.0f}" for start in starts if is_ours),
+            f"{max(memory):.0f}" if memory else "not told",
         )
+        rows.append((network, entry["title"], *cells))
     return markdown_table(head, rows, texts=2) if rows else ""
 
 
 def remarks(networks: list[Row]) -> list[str]:
     """What readers must know: exactness, notes of engines, failures with their reasons."""
-    lines = [
-        "A start is that of the process, imports included, to its first result. Device MiB: the "
-        "driver's figure for the process after the largest batch, contexts included.",
-        *_rounds(networks),
-        *_agreements(networks),
-    ]
+    lines = [*_rounds(networks), *_agreements(networks)]
     notes: dict[str, dict[str, None]] = {}
     for _, entry in _entries(networks):
         notes.setdefault(entry["title"], {}).update(dict.fromkeys(entry.get("notes", [])))
     lines += [f"{title}: {note}." for title, texts in notes.items() for note in texts]
-    for name, entry in _entries(networks):
+    for network, entry in _entries(networks):
         if "failure" in entry:
             reason = " ".join(entry["failure"].split())
-            lines.append(f"{entry['title']} failed on {TITLES[name]}: `{reason}`")
+            lines.append(f"{entry['title']} failed on {network}: `{reason}`")
     return lines
 
 
@@ -217,18 +209,17 @@ def _rounds(networks: list[Row]) -> list[str]:
 def _agreements(networks: list[Row]) -> list[str]:
     """One line an engine: bits or the largest difference from the reference."""
     found: dict[str, list[tuple[str, Row]]] = {}
-    for name, entry in _entries(networks):
-        for row in entry["agreement"]:
-            found.setdefault(entry["title"], []).append((TITLES[name], row))
+    for network, entry in _entries(networks):
+        found.setdefault(entry["title"], []).extend((network, row) for row in entry["agreement"])
     lines = []
     for title, rows in found.items():
-        if all(row["equal"] for _, row in rows):
+        if rows and all(row["equal"] for _, row in rows):
             lines.append(f"{title}: results equal to the CPU backend's to the last bit.")
             continue
         if differences := [row["difference"] for _, row in rows if row["finite"]]:
             largest = f"{max(differences):.1e} of the largest reference value"
             lines.append(f"{title}: results within {largest}.")
-        if broken := dict.fromkeys(name for name, row in rows if not row["finite"]):
+        if broken := dict.fromkeys(network for network, row in rows if not row["finite"]):
             lines.append(f"{title}: results that are no numbers on {', '.join(broken)}.")
     return lines
 
@@ -239,27 +230,16 @@ def at_batch(entry: Row, batch: int) -> Row | None:
     return next((row for row in rows if row["batch"] == batch), None)
 
 
-def _sizes(networks: list[Row]) -> set[int]:
+def _sizes(networks: list[Row]) -> list[int]:
     """Batch sizes that were measured."""
-    return {row["batch"] for _, entry in _entries(networks) for row in entry["batches"]}
+    return sorted({row["batch"] for _, entry in _entries(networks) for row in entry["batches"]})
 
 
 def _entries(networks: list[Row]) -> list[tuple[str, Row]]:
-    return [(network["name"], entry) for network in networks for entry in network["rows"]]
+    """The networks' titles, and each contender's results there."""
+    return [(TITLES[network["name"]], entry) for network in networks for entry in network["rows"]]
 
 
 def _row_of(network: Row, key: str) -> Row:
     row: Row = next(row for row in network["rows"] if row["key"] == key)
     return row
-
-
-def _by_engine(networks: list[Row], cell: Any) -> str:
-    complete_first = sorted(networks, key=lambda network: -len(network["rows"]))
-    titles = dict.fromkeys(entry["title"] for _, entry in _entries(complete_first))
-    of_titles = [{entry["title"]: entry for entry in each["rows"]} for each in networks]
-    rows = []
-    for title in titles:
-        columns = zip(networks, of_titles, strict=True)
-        rows.append((title, *(cell(of, own[title]) if title in own else "" for of, own in columns)))
-    head = ("engine", *(TITLES[network["name"]] for network in networks))
-    return markdown_table(head, rows)
