@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from benchmarks.markdown import Columns, filled, records_table
-from benchmarks.records import provenance, read_results
+from benchmarks.records import Record, provenance, read_results
 
-Row = dict[str, Any]
 PAGE: Final = Path(__file__).with_suffix(".md")
 TITLES = {
     "vgg_small": "VGG-small",
@@ -46,7 +45,7 @@ def section() -> str:
     return filled(PAGE, values)
 
 
-def classification_table(rows: list[Row]) -> str:
+def classification_table(rows: list[Record]) -> str:
     """Accuracy on Fashion-MNIST."""
     columns: Columns = (
         ("network", _title),
@@ -61,11 +60,11 @@ def classification_table(rows: list[Row]) -> str:
     return records_table(rows, columns)
 
 
-def detection_table(results: Row) -> str:
+def detection_table(results: Record) -> str:
     """Mean average precision on made-up scenes."""
     training, rows = results["training"], results["networks"]
 
-    def steps(row: Row) -> str:
+    def steps(row: Record) -> str:
         name = row["network"]
         return f"{training['steps'][name]:,} in {training['seconds'][name] / 60:.1f} min"
 
@@ -101,18 +100,18 @@ def eight_bit_effect() -> str:
     )
 
 
-def _title(row: Row) -> str:
+def _title(row: Record) -> str:
     return TITLES[row["network"]]
 
 
-def _devices(rows: list[Row]) -> str:
+def _devices(rows: list[Record]) -> str:
     return " / ".join(rows[0]["engine"])
 
 
-def _by_engine(what: str, form: str, of: str = "") -> Callable[[Row], str]:
+def _by_engine(what: str, form: str, of: str = "") -> Callable[[Record], str]:
     """A cell: what each of PhoneBit's devices reaches, of how many inputs."""
 
-    def cell(row: Row) -> str:
+    def cell(row: Record) -> str:
         total = f" of {row[of]:,}" if of else ""
         return " / ".join(f"{engine[what]:{form}}{total}" for engine in row["engine"].values())
 
@@ -125,7 +124,7 @@ SIZES: Final[Columns] = (
 )
 
 
-def _commands(results: Row) -> str:
+def _commands(results: Record) -> str:
     training = results["training"]
     return (
         f"{training['date']}: `{training['command']}`. Compared on {results['date']} with PyTorch "

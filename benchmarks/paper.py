@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from benchmarks import accuracy
 from benchmarks.command_line import last_error, parser_of
@@ -27,13 +27,11 @@ from benchmarks.markdown import markdown_table
 from benchmarks.networks import document as networks
 from benchmarks.peers import document as peers
 from benchmarks.peers.gpu import document as gpu_peers
-from benchmarks.records import PAPER, ROOT, TITLES, provenance, read_results, run_context
+from benchmarks.records import PAPER, ROOT, TITLES, Record, provenance, read_results, run_context
 from phonebit.devices.opencl import opencl_devices, opencl_error
 
-Document = dict[str, Any]
 
-
-def sizes_and_accuracy(document: Document) -> str:
+def sizes_and_accuracy(document: Record) -> str:
     """Table II. Accuracy is of the repository's trained networks; nothing is trained now."""
     stored = (read_results("accuracy.json"), read_results("detection.json"))
     ours = {row["network"]: row for results in stored for row in results["networks"]}
@@ -56,7 +54,7 @@ Accuracy, from `benchmarks/results`, not measured now:
 {markdown_table(head, rows)}"""
 
 
-def latencies(document: Document) -> str:
+def latencies(document: Record) -> str:
     """Table III in front of the rows of all engines."""
     kinds = [group for name, (group, *_) in peers.README_COLUMNS if "/" not in name]
     rows = []
@@ -81,7 +79,7 @@ PAPERS: Final = "--networks alexnet yolov2_tiny vgg16"
 FILES: Final = "--work WORK --tensorflow-python TENSORFLOW"
 TABLE_IV: Final = "energy.table_iv --networks yolov2_tiny --device"
 FIGURE_5: Final = "networks.per_layer --peer-python PEERS --device"
-PARTS: Final[dict[str, tuple[str, str | None, Callable[[Document], str]]]] = {
+PARTS: Final[dict[str, tuple[str, str | None, Callable[[Record], str]]]] = {
     "table-ii": ("networks.sizes", "--networks yolov2_tiny", sizes_and_accuracy),
     "table-iii": (f"peers.compare_networks {PAPERS} --threads 1 --peers-python PEERS {FILES}",
                   "--networks yolov2_tiny --engines pytorch --budget-s 1", latencies),

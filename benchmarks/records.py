@@ -26,30 +26,31 @@ TITLES: Final = {
 }
 """Names of networks in tables."""
 
-Document = dict[str, Any]
-PAPER: Final[Document] = json.loads((ROOT / "benchmarks" / "paper.json").read_text())
+Record = dict[str, Any]
+"""A JSON object: a document of results, or a part of one."""
+PAPER: Final[Record] = json.loads((ROOT / "benchmarks" / "paper.json").read_text())
 """What the PhoneBit paper measured."""
 
 
-def read_results(file: str | Path) -> Document:
+def read_results(file: str | Path) -> Record:
     """The content of a results file, by its name in ``benchmarks/results`` or its path."""
-    document: Document = json.loads((RESULTS / file).read_text())
+    document: Record = json.loads((RESULTS / file).read_text())
     return document
 
 
-def write_results(path: Path, document: Document) -> None:
+def write_results(path: Path, document: Record) -> None:
     """Writes a results file; readers find the old one or the new one, never a part."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}")
     temporary.write_text(as_lines(document) + "\n")
     temporary.replace(path)
 
 
-def run_context(device: str = "cpu") -> Document:
+def run_context(device: str = "cpu") -> Record:
     """Date, machine and versions for a results file; of a device of OpenCL, its driver too."""
     return {"date": datetime.date.today().isoformat()} | environment(device)
 
 
-def provenance(context: Document, command: str, by_opencl: bool = False) -> str:
+def provenance(context: Record, command: str, by_opencl: bool = False) -> str:
     """Where a table's numbers are from: machine, commit, day and command, by a ``run_context``.
 
     ``by_opencl``: OpenCL's driver must be told, or that it is not known.

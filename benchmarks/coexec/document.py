@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from benchmarks.coexec import papers_tables, tables
 from benchmarks.coexec.tables import networks_of, networks_table
 from benchmarks.markdown import filled, records_table
-from benchmarks.records import RESULTS, provenance, read_results
+from benchmarks.records import RESULTS, Record, provenance, read_results
 
-Record = dict[str, Any]
 PAGE: Final = Path(__file__).with_name("page.md")
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from benchmarks.coexec.testbed import Testbed, TestbedError, add_argument, pocl_device
 from benchmarks.coexec.turns import Budget, QuietProbe, compete
 from benchmarks.command_line import parser_of
-from benchmarks.records import RESULTS, Document, read_results, run_context, write_results
+from benchmarks.records import RESULTS, Record, read_results, run_context, write_results
 from phonebit import Network
 from phonebit.devices.loading import EngineOptions
 from phonebit.network.random_inputs import random_inputs
@@ -91,7 +91,7 @@ class Bench:
         engine_options = EngineOptions(threads or self.testbed.cpu_cores, **options)
         return open_measuring_engine(path, self.both, engine_options, plan)
 
-    def compete(self, networks: Mapping[str, Network], share: float = 1) -> dict[str, Any]:
+    def compete(self, networks: Mapping[str, Network], share: float = 1) -> Record:
         """Times networks in turns, undisturbed, for a share of what is left of the budget."""
         picture = random_inputs(networks["cpu"].inputs, 1)
         calls = {key: partial(network.forward, picture) for key, network in networks.items()}
@@ -102,15 +102,15 @@ class Bench:
 SEED: Final = 1
 """Of all that is drawn."""
 
-Experiment = Callable[[Bench], dict[str, Any]]
+Experiment = Callable[[Bench], Record]
 
 
-def context(device: str = "cpu") -> Document:
+def context(device: str = "cpu") -> Record:
     """Date, machine and commit; the machine's cores, not those that a testbed leaves."""
     return run_context(device) | {"cores": os.cpu_count()}
 
 
-def read(path: Path) -> Document:
+def read(path: Path) -> Record:
     """What a results file holds; without experiments where there is none yet."""
     if not path.is_file():
         return {"context": context(), "testbeds": {}}
@@ -118,7 +118,7 @@ def read(path: Path) -> Document:
 
 
 def store(
-    path: Path, testbed: str, experiment: str, result: Document | str, device: str = "cpu"
+    path: Path, testbed: str, experiment: str, result: Record | str, device: str = "cpu"
 ) -> None:
     """Writes a result, with date, machine, driver and commit, or why there is none."""
     document = read(path)

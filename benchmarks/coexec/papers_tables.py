@@ -16,8 +16,8 @@ from benchmarks.coexec.tables import (
     speed_up_of,
 )
 from benchmarks.markdown import Columns, markdown_table, records_table
+from benchmarks.records import Record
 
-Record = dict[str, Any]
 SIDES: Final = ("cpu", "gpu", "codl")
 TIMES: Final[Columns] = (
     *(NAME, CPU, GPU),

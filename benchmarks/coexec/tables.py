@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from statistics import geometric_mean, mean, median
-from typing import Any, Final
+from typing import Final
 
 from benchmarks.coexec.paper_networks import SEARCHED
 from benchmarks.markdown import Columns, markdown_table, records_table
+from benchmarks.records import Record
 
-Record = dict[str, Any]
 KINDS: Final = {"linear": "linear", "convolution": "convolutional"}
 PAPERS: Final = {"ulayer": "µLayer", "codl": "CoDL", "finegrained": "Fine-Grained"}
 METHODS: Final = dict(reversed(PAPERS.items())) | {"search": "search"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from benchmarks.markdown import Columns, filled, records_table
-from benchmarks.records import provenance, read_results
+from benchmarks.records import Record, provenance, read_results
 
 FOLDER: Final = Path(__file__).parent
 SOURCES: Final[dict[str, dict[str, str]]] = json.loads((FOLDER / "papers.json").read_text())
@@ -18,17 +18,16 @@ FILE: Final = "conversion.json"
 TASKS_FILE: Final = "conversion_tasks.json"
 """Networks that do not classify pictures."""
 
-Row = dict[str, Any]
-Rows = list[Row]
+Rows = list[Record]
 
 
-def _difference(row: Row) -> str:
+def _difference(row: Record) -> str:
     scale = row["tolerance"] / 1e-5
     relative = row["max_difference"] / scale if scale else 0.0
     return f"{row['max_difference']:.1e} ({relative:.0e})" if row["max_difference"] else "0"
 
 
-def _further(row: Row, what: str) -> str:
+def _further(row: Record, what: str) -> str:
     return f", {row[what]} {what}" if row[what] else ""
 
 
@@ -54,7 +53,7 @@ COLUMNS: Final[Columns] = (
 COMMAND: Final = "python -m benchmarks.conversion.table"
 
 
-def _compared(row: Row) -> str:
+def _compared(row: Record) -> str:
     close = row["close_layers"]
     return f"{row['equal_layers']} equal" + (f", {close} within 1e-5" if close else "")
 

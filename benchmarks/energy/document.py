@@ -4,29 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from benchmarks.markdown import Columns, filled, records_table
-from benchmarks.records import provenance, read_results
+from benchmarks.records import Record, provenance, read_results
 
 COMMAND: Final = "python -m benchmarks.energy.table_iv"
 
-Row = dict[str, Any]
-Rows = list[Row]
+Rows = list[Record]
 PAGE: Final = Path(__file__).with_name("page.md")
 
 NAMES: Final = {"phonebit": "PhoneBit, binary", "torch": "PyTorch, float twin"}
 
 
-def _engine(row: Row) -> str:
+def _engine(row: Record) -> str:
     precision = "" if row["precision"] == "exact" else f" {row['precision']}"
     return NAMES[row["engine"]] + precision
 
 
-def _measured(field: str) -> Callable[[Row], str]:
+def _measured(field: str) -> Callable[[Record], str]:
     """A cell with a number of a row's energy; nothing where it was not measured."""
 
-    def cell(row: Row) -> str:
+    def cell(row: Record) -> str:
         energy = row["energy"]
         if not energy["measured"]:
             return ""
@@ -79,7 +78,7 @@ def section() -> str:
     return render(read_results("energy.json"))
 
 
-def render(document: dict[str, Any]) -> str:
+def render(document: Record) -> str:
     """Markdown of a results file of ``table_iv.py``."""
     rows = document["rows"]
     command = " ".join([COMMAND, *document["command"]])

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 from statistics import geometric_mean
-from typing import Any, Final
+from typing import Final
 
 from benchmarks.markdown import filled, markdown_table
 from benchmarks.peers.document import three_digits
-from benchmarks.records import TITLES, read_results
+from benchmarks.records import TITLES, Record, read_results
 
 COMMAND: Final = "python -m benchmarks.gpu_kernels.bench_gpu_kernels"
 PAGE: Final = Path(__file__).with_name("page.md")
-Document = dict[str, Any]
 
 
 def section() -> str:
@@ -20,7 +19,7 @@ def section() -> str:
     return kernels_section(read_results("gpu_kernels.json"))
 
 
-def kernels_section(document: Document) -> str:
+def kernels_section(document: Record) -> str:
     """Whole networks and their layers by the tuned kernels and by the paper's."""
     context, networks = document["context"], document["networks"]
     rows = [_cells(row) for network in networks for row in network["rows"]]
@@ -37,7 +36,7 @@ def kernels_section(document: Document) -> str:
     return filled(PAGE, values)
 
 
-def _networks_table(networks: list[Document]) -> str:
+def _networks_table(networks: list[Record]) -> str:
     rows = []
     for network in networks:
         whole = [network["whole"][key]["median_ms"] for key in ("tuned", "paper")]
@@ -62,7 +61,7 @@ def _networks_table(networks: list[Document]) -> str:
     return markdown_table(head, rows)
 
 
-def _cells(row: Document) -> list[str]:
+def _cells(row: Record) -> list[str]:
     choice, time_us = row["choice"], row["time_us"]
     tops = 2 * row["macs"] / (time_us["tuned"] * 1e6)
     cells = [row["layer"], choice["tuned"].split()[0], f"{time_us['tuned']:.1f}"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from benchmarks.markdown import Columns, filled, records_table
-from benchmarks.records import read_results
+from benchmarks.records import Record, read_results
 
 FILE: Final = "mobile_isa.json"
 LAYERS: Final = ("3x3 64@56", "3x3 256@14", "1x1 64-128@56", "dense 25088-4096")
@@ -19,8 +19,6 @@ TEXELS: Final = {"mali-g52": 2, "mali-g76": 2, "mali-g57": 4, "mali-g610": 4}
 """Texels a cycle of at most 32 bits; those of 128 bits take twice as long at least (Arm, Mali's
 texture unit). Adreno's rate is not published."""
 MARKS: Final = {"VECTOR_WORDS": "v{}", "COUNT": "adders", "ACCUMULATOR": "u16"}
-
-Record = dict[str, Any]
 
 
 def section() -> str:

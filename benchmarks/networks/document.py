@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 from statistics import geometric_mean
-from typing import Any, Final
+from typing import Final
 
 from benchmarks.markdown import filled, markdown_table
-from benchmarks.records import PAPER, TITLES, provenance, read_results
+from benchmarks.records import PAPER, TITLES, Record, provenance, read_results
 
-Document = dict[str, Any]
 FOLDER: Final = Path(__file__).parent
 KINDS: Final = ("cpu", "gpu")
 LAYERS: Final = tuple(f"conv{number}" for number in range(1, 10))
@@ -25,7 +24,7 @@ def section() -> str:
 # --- sizes ----------------------------------------------------------------------------------------
 
 
-def sizes_section(document: Document) -> str:
+def sizes_section(document: Record) -> str:
     """Table II of the paper beside our files."""
     parameters = document["networks"]["yolov2_tiny"]["parameters"]
     values = {
@@ -37,7 +36,7 @@ def sizes_section(document: Document) -> str:
     return filled(FOLDER / "sizes.md", values)
 
 
-def sizes_table(document: Document) -> str:
+def sizes_table(document: Record) -> str:
     """Markdown; paper and ours side by side."""
     head = ("network", "float: paper", "PhoneBit", "binary: paper", "last layer f32",
             "last layer f16", "smaller than float")  # fmt: skip
@@ -61,7 +60,7 @@ def sizes_table(document: Document) -> str:
 # --- figure 5 -------------------------------------------------------------------------------------
 
 
-def per_layer_section(document: Document, kind: str) -> str:
+def per_layer_section(document: Record, kind: str) -> str:
     """Figure 5 of the paper, measured on one device."""
     is_gpu = kind == "gpu"
     plural = "" if document["threads"] == 1 else "s"
@@ -88,30 +87,30 @@ def per_layer_section(document: Document, kind: str) -> str:
     return filled(FOLDER / "per_layer.md", values)
 
 
-def medians(document: Document, engine: str) -> dict[str, float]:
+def medians(document: Record, engine: str) -> dict[str, float]:
     """Milliseconds of each of the nine layers, and of all with what belongs to none."""
     of_ops = document["engines"][engine]["layers"]
     times = {name: float(entry["median_ms"]) for name, entry in of_ops.items()}
     return {layer: times[layer] for layer in LAYERS} | {"all": sum(times.values())}
 
 
-def float_engines(document: Document) -> list[str]:
+def float_engines(document: Record) -> list[str]:
     """Who ran the float twin: PhoneBit, then the peers, the fastest first."""
     peers = [name for name in document["engines"] if name not in ("fused", "unfused", "float")]
     return ["float", *sorted(peers, key=lambda name: medians(document, name)["all"])]
 
 
-def baseline(document: Document) -> str:
+def baseline(document: Record) -> str:
     """The fastest engine of the float twin."""
     return min(float_engines(document), key=lambda name: medians(document, name)["all"])
 
 
-def float_title(document: Document, engine: str) -> str:
+def float_title(document: Record, engine: str) -> str:
     """How a float engine is called in tables."""
     return f"{document['engines'][engine]['title']} f32"
 
 
-def per_layer_table(document: Document) -> str:
+def per_layer_table(document: Record) -> str:
     """Markdown: milliseconds and speed-ups of each layer."""
     floats = float_engines(document)
     base = baseline(document)
@@ -136,7 +135,7 @@ def per_layer_table(document: Document) -> str:
     return markdown_table(head, rows)
 
 
-def binary_speed_up(document: Document) -> float:
+def binary_speed_up(document: Record) -> float:
     """Geometric mean over conv2 to conv8, the binary layers, of fused over the fastest float."""
     fused, reference = medians(document, "fused"), medians(document, baseline(document))
     return geometric_mean([reference[layer] / fused[layer] for layer in LAYERS[1:8]])

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from benchmarks import accuracy
 from benchmarks.markdown import filled, markdown_table
 from benchmarks.peers.harness.catalogue import SUBJECTS, Subject
-from benchmarks.records import provenance, read_results
+from benchmarks.records import Record, provenance, read_results
 
-Document = dict[str, Any]
-Case = dict[str, Any]
-Cases = dict[tuple[int, int], Case]
+Cases = dict[tuple[int, int], Record]
 """Of one network, by batch size and threads."""
-Row = dict[str, Any]
-Chosen = Callable[[Row], bool]
+Chosen = Callable[[Record], bool]
 
 
 def rows_of(precision: str, *engines: str) -> Chosen:
@@ -44,7 +41,7 @@ def section() -> str:
     return render(read_results(FILE))
 
 
-def render(document: Document) -> str:
+def render(document: Record) -> str:
     """Markdown of a results file of ``compare_networks.py``."""
     cases = document["cases"]
     batches = sorted({case["batch"] for case in cases})
@@ -76,7 +73,7 @@ def readme_table() -> str:
     return filled(FOLDER / "readme_table.md", document | {"table": table})
 
 
-def by_network(document: Document) -> list[tuple[Subject, Cases]]:
+def by_network(document: Record) -> list[tuple[Subject, Cases]]:
     """The networks that have cases, in the catalogue's order."""
     found = []
     for subject in SUBJECTS:
@@ -86,20 +83,20 @@ def by_network(document: Document) -> list[tuple[Subject, Cases]]:
     return [(subject, cases) for subject, cases in found if cases]
 
 
-def _readme_cell(rows: Sequence[Row], groups: Sequence[Chosen]) -> str:
+def _readme_cell(rows: Sequence[Record], groups: Sequence[Chosen]) -> str:
     best = [fastest(rows, chosen) for chosen in groups]
     cells = ["-" if row is None else three_digits(row["median_ms"]) for row in best]
     return " / ".join(cells) if any(best) else "-"
 
 
-def fastest(rows: Iterable[Row], chosen: Chosen) -> Row | None:
+def fastest(rows: Iterable[Record], chosen: Chosen) -> Record | None:
     """The row with the smallest median among those that have one and are right."""
     timed = [row for row in rows if chosen(row) and "reason" not in row]
     right = [row for row in timed if row["agreement"] is None or row["agreement"]["agrees"]]
     return min(right, key=lambda row: row["median_ms"], default=None)
 
 
-def _network(subject: Subject, cases: list[Case]) -> str:
+def _network(subject: Subject, cases: list[Record]) -> str:
     header = ["engine", "precision"]
     for case in cases:
         header += [_threads(case["threads"]), "over"]
@@ -121,7 +118,7 @@ def _network(subject: Subject, cases: list[Case]) -> str:
     return "\n\n".join(parts)
 
 
-def _by_engine(cases: Sequence[Case]) -> list[list[Row]]:
+def _by_engine(cases: Sequence[Record]) -> list[list[Record]]:
     """The rows of every engine, one a case; cases may have been measured with fewer engines."""
     tables = [{(row["engine"], row["precision"]): row for row in case["rows"]} for case in cases]
     every = {key: row for table in reversed(tables) for key, row in table.items()}
@@ -135,7 +132,7 @@ def _by_engine(cases: Sequence[Case]) -> list[list[Row]]:
     ]
 
 
-def _cells(rows: Sequence[Row]) -> list[str]:
+def _cells(rows: Sequence[Record]) -> list[str]:
     cells = [rows[0]["title"], rows[0]["precision"]]
     for row in rows:
         if "reason" in row:
@@ -157,7 +154,7 @@ def _cells(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _result(row: Row) -> str:
+def _result(row: Record) -> str:
     agreement = row["agreement"]
     if agreement is None:
         return "reference" if row["engine"] == "phonebit" else "not compared"
@@ -166,7 +163,7 @@ def _result(row: Row) -> str:
     return f"{mark}{difference:.0e}" if difference else f"{mark}0"
 
 
-def _rounds(case: Case) -> str:
+def _rounds(case: Record) -> str:
     counted = "" if case["only_quiet_rounds_count"] else " (too few: all count)"
     quiet = f"{case['quiet_rounds']} of {case['rounds']} rounds quiet{counted}"
     return f"{_threads(case['threads'])}: {quiet}."

@@ -13,13 +13,11 @@ from benchmarks.peers.document import (
     OURS,
     Cases,
     Chosen,
-    Document,
-    Row,
     by_network,
     fastest,
 )
 from benchmarks.peers.harness.catalogue import SUBJECTS
-from benchmarks.records import RESULTS, provenance, read_results
+from benchmarks.records import RESULTS, Record, provenance, read_results
 
 COMMAND: Final = "python -m benchmarks.peers.compare_networks"
 PAGE: Final = Path(__file__).with_suffix(".md")
@@ -51,14 +49,14 @@ def section() -> str:
     return filled(PAGE, {"machines": "\n\n".join(parts)})
 
 
-def title(document: Document) -> str:
+def title(document: Record) -> str:
     """Of a machine: its processor, and the instruction set that served where it is recorded."""
     context = document["context"]
     isa = f", {context['isa']}" if "isa" in context else ""
     return f"{context['cpu']}{isa}, {context['date']}"
 
 
-def short_table(document: Document) -> str:
+def short_table(document: Record) -> str:
     """A line a case; columns in which nothing was measured are left out."""
     lines = {
         (each.title, str(batch), str(threads)): [fastest(case["rows"], of) for _, of in COLUMNS]
@@ -72,7 +70,7 @@ def short_table(document: Document) -> str:
     )
 
 
-def _cell(row: Row | None) -> str:
+def _cell(row: Record | None) -> str:
     if row is None:
         return "-"
     text = peers.three_digits(row["median_ms"])
@@ -129,7 +127,7 @@ GOALS: Final[dict[str, tuple[dict[str, float], Reached]]] = {
 """What PhoneBit is to reach, by network, and how that is measured."""
 
 
-def goals(document: Document) -> str:
+def goals(document: Record) -> str:
     """How many are met, and what every network reached of what was asked."""
     measured = {each.title: cases for each, cases in by_network(document)}
     cells: dict[tuple[str, str], str] = {}

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 from benchmarks.command_line import parser_of
 from benchmarks.markdown import Columns, filled, records_table
-from benchmarks.records import RESULTS, TITLES, read_results, write_results
+from benchmarks.records import RESULTS, TITLES, Record, read_results, write_results
 from phonebit.devices.environment import commit
 from phonebit.estimate.network_times import estimate
 from phonebit.estimate.phones import PhoneGpu, known_phones
@@ -31,8 +30,6 @@ LEAST_INSTRUCTIONS = 5.25
 full adders of four instructions, and a count of five."""
 LEAST_SHARE = 0.02
 """Of a network's time: layers below stand in one row."""
-
-Record = dict[str, Any]
 
 
 def main() -> None:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from benchmarks.markdown import filled, markdown_table
-from benchmarks.records import TITLES, read_results
-
-Row = dict[str, Any]
+from benchmarks.records import TITLES, Record, read_results
 
 
 def section() -> str:
@@ -18,7 +15,7 @@ def section() -> str:
     variants = list(dict.fromkeys((row["isa"], row["vector_bits"]) for row in networks))
     columns = ["NEON" if isa.startswith("neon") else f"SME2, {bits} bits" for isa, bits in variants]
 
-    def cells(rows: list[Row], key: str, name: str) -> dict[str, float]:
+    def cells(rows: list[Record], key: str, name: str) -> dict[str, float]:
         found = {(row["isa"], row["vector_bits"]): row for row in rows if row[key] == name}
         return {
             column: found[variant]["instructions"]

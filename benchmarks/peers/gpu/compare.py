@@ -33,7 +33,7 @@ from benchmarks.peers.harness.catalogue import GPU_CONTENDERS, SUBJECTS, Contend
 from benchmarks.peers.harness.files import Files
 from benchmarks.peers.harness.measure import reads_levels, start, take_worker_turns
 from benchmarks.peers.harness.worker_process import WorkerError, WorkerProcess
-from benchmarks.records import run_context, write_results
+from benchmarks.records import Record, run_context, write_results
 
 NETWORKS: Final = {
     subject.name: replace(subject, zoo=None) for subject in SUBJECTS if subject.definition
@@ -43,8 +43,6 @@ CALL_TIMEOUT_S: Final = 120.0
 PASSES_IN_FLIGHT: Final = 20
 REFERENCE: Final = GPU_CONTENDERS[0].engine
 """To whose times ratios are."""
-
-Row = dict[str, Any]
 
 
 class NetworkComparison:
@@ -61,7 +59,7 @@ class NetworkComparison:
             if each.engine not in options.skip and (has_reals or each.variant != "fast")
         ]
         self.missing: dict[str, str] = {}  # by kind of file, why it could not be written
-        self.rows: dict[str, Row] = {}  # by contender, JSON-ready
+        self.rows: dict[str, Record] = {}  # by contender, JSON-ready
         self.workers: dict[str, WorkerProcess] = {}
 
     def prepare(self) -> None:
@@ -69,7 +67,7 @@ class NetworkComparison:
         kinds = catalogue.kinds_for(self.subject, self.contenders, "binary_reference")
         self.missing = self.files.prepare(self.subject, kinds)
 
-    def run(self, tuning: Row | None) -> list[Row]:
+    def run(self, tuning: Record | None) -> list[Record]:
         """Starts, compares, measures and ends every contender; ``tuning`` is as of ``tune_all``."""
         try:
             for contender in self.contenders:
@@ -83,10 +81,10 @@ class NetworkComparison:
                 worker.stop()
         return list(self.rows.values())
 
-    def _start(self, contender: Contender, tuning: Row | None) -> None:
+    def _start(self, contender: Contender, tuning: Record | None) -> None:
         key, reason = contender.engine, self.missing.get(contender.kind)
         form = "binary" if contender.is_binary else "float"
-        row: Row = {"key": key, "title": contender.title, "form": form, "batches": [],
+        row: Record = {"key": key, "title": contender.title, "form": form, "batches": [],
                     "agreement": [], "precision": contender.precision}  # fmt: skip
         self.rows[key] = row
         environment = None
@@ -142,7 +140,7 @@ class NetworkComparison:
             row = agreement(result[:1].reshape(reference.shape), reference)
             self.rows[key]["agreement"].append({"batch": batch, **row})
 
-    def _ask(self, key: str, request: str) -> Row | None:
+    def _ask(self, key: str, request: str) -> Record | None:
         """A worker's answer; None if that was its end."""
         try:
             return self.workers[key].ask(request, CALL_TIMEOUT_S)
@@ -173,7 +171,7 @@ def memory_mib(pid: int) -> float | None:
     return max(sizes) / 2**20 or None
 
 
-def agreement(result: NDArray[Any], reference: NDArray[Any]) -> Row:
+def agreement(result: NDArray[Any], reference: NDArray[Any]) -> Record:
     """How a result compares with the reference: equal, or how far from it.
 
     ``difference`` is the largest one as a share of the largest reference value.
@@ -194,14 +192,16 @@ def variables(work: Path, network: str) -> dict[str, str]:
     return {**os.environ, "PHONEBIT_CACHE_DIR": str(work / f"tuned_{network}")}
 
 
-def tune_all(models: Mapping[str, Path], work: Path, level: str, seconds: float) -> dict[str, Row]:
+def tune_all(
+    models: Mapping[str, Path], work: Path, level: str, seconds: float
+) -> dict[str, Record]:
     """Tunes every network's .pbit file on the first GPU, before anything is measured.
 
     Tuners mostly compile, so they work at the same time; kernels that one of them chose do not
     serve another.
     """
 
-    def tuned(name: str) -> Row:
+    def tuned(name: str) -> Record:
         row = {"level": level, "limit_s": seconds, "complete": True}
         command = phonebit_command("tune", str(models[name]), "--json", "--level", level)
         try:
@@ -214,7 +214,7 @@ def tune_all(models: Mapping[str, Path], work: Path, level: str, seconds: float)
         return dict(zip(models, threads.map(tuned, models), strict=True))
 
 
-def _start_row(worker: WorkerProcess, first: Row) -> Row:
+def _start_row(worker: WorkerProcess, first: Record) -> Record:
     return {
         "start_ms": worker.start_ms,
         "load_ms": worker.ready["load_ms"],
@@ -229,7 +229,7 @@ def compare(options: argparse.Namespace) -> None:
     options.work.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("PHONEBIT_CACHE_DIR", str(options.work / "cache"))
     tuner = {"level": options.level, "limit_s": options.tuning_s}
-    document: Row = {"context": {**run_context("gpu"), "tune": tuner}, "networks": []}
+    document: Record = {"context": {**run_context("gpu"), "tune": tuner}, "networks": []}
     pythons = {"phonebit": sys.executable, "tensorflow": options.tensorflow_python}
     files = Files(options.work, pythons, "f32")
     comparisons = {

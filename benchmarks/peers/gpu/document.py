@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from benchmarks.markdown import filled, markdown_table
 from benchmarks.peers.document import three_digits
-from benchmarks.records import TITLES, provenance, read_results
+from benchmarks.records import TITLES, Record, provenance, read_results
 
 FOLDER: Final = Path(__file__).parent
 FILE: Final = "peers_gpu.json"
@@ -23,15 +23,13 @@ FORMS_AT: Final = (1, 8, 64)
 SATURATED: Final = 0.9
 """Share of the highest throughput."""
 
-Row = dict[str, Any]
-
 
 def section() -> str:
     """Batches beside cuDNN; times, ratios, throughput, start-up and failures of all engines."""
     return f"{render_batches(read_results(BATCHES_FILE))}\n\n{render(read_results(FILE))}"
 
 
-def render_batches(document: Row) -> str:
+def render_batches(document: Record) -> str:
     """Markdown of a results file of PhoneBit and cuDNN: the throughput curve and its reasons."""
     networks = document["networks"]
     forms = [
@@ -49,10 +47,10 @@ def render_batches(document: Row) -> str:
     return filled(FOLDER / "batches.md", values)
 
 
-def curve_table(networks: list[Row]) -> str:
+def curve_table(networks: list[Record]) -> str:
     """Batch sizes by network: throughput, and the ratio to cuDNN's."""
 
-    def cell(network: Row, batch: int) -> str:
+    def cell(network: Record, batch: int) -> str:
         ours, peer = (at_batch(_row_of(network, key), batch) for key in (REFERENCE, BATCH_PEER))
         if ours is None or peer is None:
             return "failed"
@@ -63,7 +61,7 @@ def curve_table(networks: list[Row]) -> str:
     return markdown_table(head, rows)
 
 
-def tunings(networks: list[Row]) -> list[str]:
+def tunings(networks: list[Record]) -> list[str]:
     """How far the tuner came."""
     found = [
         (network, entry["title"], entry["tuning"])
@@ -81,7 +79,7 @@ def tunings(networks: list[Row]) -> list[str]:
     ]
 
 
-def saturation(networks: list[Row]) -> list[str]:
+def saturation(networks: list[Record]) -> list[str]:
     """From which batch size on more images gain little, and how busy the device is then."""
     lines = []
     for network in networks:
@@ -98,7 +96,7 @@ def saturation(networks: list[Row]) -> list[str]:
     return lines
 
 
-def render(document: Row) -> str:
+def render(document: Record) -> str:
     """Markdown of a results file of ``compare.py``."""
     networks = document["networks"]
     batches = _sizes(networks)
@@ -117,10 +115,12 @@ def render(document: Row) -> str:
     return filled(FOLDER / "page.md", values)
 
 
-def _by_engine(networks: list[Row], batch: int, cell: Callable[[Row, Row, Row], str]) -> str:
+def _by_engine(
+    networks: list[Record], batch: int, cell: Callable[[Record, Record, Record], str]
+) -> str:
     """Engines by network; a cell says something of the network, the engine and its batch."""
 
-    def text(network: Row, title: str) -> str:
+    def text(network: Record, title: str) -> str:
         entry = next((each for each in network["rows"] if each["title"] == title), None)
         row = entry and at_batch(entry, batch)
         return "" if entry is None else "failed" if row is None else cell(network, entry, row)
@@ -133,19 +133,19 @@ def _by_engine(networks: list[Row], batch: int, cell: Callable[[Row, Row, Row], 
     )
 
 
-def _host_and_device(row: Row) -> str:
+def _host_and_device(row: Record) -> str:
     """``4.80 (4.10)``: host to host, and on the device alone where that is known."""
     text = three_digits(row["median_ms"])
     return text if row["device_ms"] is None else f"{text} ({three_digits(row['device_ms'])})"
 
 
-def _time(_: Row, entry: Row, row: Row) -> str:
+def _time(_: Record, entry: Record, row: Record) -> str:
     """And the ratio to PhoneBit."""
     is_peer = entry["key"] != REFERENCE and "ratio" in row
     return _host_and_device(row) + (f" **{row['ratio']:.2g}x**" if is_peer else "")
 
 
-def _time_over_peer(network: Row, entry: Row, row: Row) -> str:
+def _time_over_peer(network: Record, entry: Record, row: Record) -> str:
     """And how many times cuDNN's speed."""
     peer = at_batch(_row_of(network, BATCH_PEER), row["batch"])
     if peer is None:
@@ -154,11 +154,11 @@ def _time_over_peer(network: Row, entry: Row, row: Row) -> str:
     return text if is_peer else f"{text} **{peer['median_ms'] / row['median_ms']:.3g}x**"
 
 
-def _images_per_ms(_: Row, _entry: Row, row: Row) -> str:
+def _images_per_ms(_: Record, _entry: Record, row: Record) -> str:
     return three_digits(row["batch"] / row["median_ms"])
 
 
-def start_table(networks: list[Row]) -> str:
+def start_table(networks: list[Record]) -> str:
     """A start of each engine; PhoneBit's first, which builds and tests programs, and memory."""
     head = ("network", "engine", "start, s", "first start ever, s", "programs built", "device MiB")
     rows = []
@@ -179,7 +179,7 @@ def start_table(networks: list[Row]) -> str:
     return markdown_table(head, rows, texts=2) if rows else ""
 
 
-def remarks(networks: list[Row]) -> list[str]:
+def remarks(networks: list[Record]) -> list[str]:
     """What readers must know: exactness, notes of engines, failures with their reasons."""
     lines = [*_rounds(networks), *_agreements(networks)]
     notes: dict[str, dict[str, None]] = {}
@@ -193,7 +193,7 @@ def remarks(networks: list[Row]) -> list[str]:
     return lines
 
 
-def _rounds(networks: list[Row]) -> list[str]:
+def _rounds(networks: list[Record]) -> list[str]:
     """How many rounds were measured, and how few of them counted in the worst case."""
     rows = [row for _, entry in _entries(networks) for row in entry["batches"]]
     if not rows:
@@ -206,9 +206,9 @@ def _rounds(networks: list[Row]) -> list[str]:
     ]
 
 
-def _agreements(networks: list[Row]) -> list[str]:
+def _agreements(networks: list[Record]) -> list[str]:
     """One line an engine: bits or the largest difference from the reference."""
-    found: dict[str, list[tuple[str, Row]]] = {}
+    found: dict[str, list[tuple[str, Record]]] = {}
     for network, entry in _entries(networks):
         found.setdefault(entry["title"], []).extend((network, row) for row in entry["agreement"])
     lines = []
@@ -224,22 +224,22 @@ def _agreements(networks: list[Row]) -> list[str]:
     return lines
 
 
-def at_batch(entry: Row, batch: int) -> Row | None:
+def at_batch(entry: Record, batch: int) -> Record | None:
     """A contender's row for a batch size."""
-    rows: list[Row] = entry["batches"]
+    rows: list[Record] = entry["batches"]
     return next((row for row in rows if row["batch"] == batch), None)
 
 
-def _sizes(networks: list[Row]) -> list[int]:
+def _sizes(networks: list[Record]) -> list[int]:
     """Batch sizes that were measured."""
     return sorted({row["batch"] for _, entry in _entries(networks) for row in entry["batches"]})
 
 
-def _entries(networks: list[Row]) -> list[tuple[str, Row]]:
+def _entries(networks: list[Record]) -> list[tuple[str, Record]]:
     """The networks' titles, and each contender's results there."""
     return [(TITLES[network["name"]], entry) for network in networks for entry in network["rows"]]
 
 
-def _row_of(network: Row, key: str) -> Row:
-    row: Row = next(row for row in network["rows"] if row["key"] == key)
+def _row_of(network: Record, key: str) -> Record:
+    row: Record = next(row for row in network["rows"] if row["key"] == key)
     return row

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from benchmarks.peers.harness.catalogue import OURS, Contender, Subject
 from benchmarks.peers.harness.files import Files
 from benchmarks.peers.harness.worker_process import WorkerError, WorkerProcess
+from benchmarks.records import Record
 from benchmarks.rounds import TOTAL, Rounds, Times, take_turns
 
 WORKERS: Final = "benchmarks.peers.workers"
@@ -37,8 +38,6 @@ TOLERANCE: Final = {"binary": 0.05, "binary, int8": 0.5, "f32": 1e-3, "bf16": 0.
 Float sums in another order turn a few of the signs that are near zero, and f16 weights of
 PhoneBit's last layer round; int8 and bf16 errors grow from layer to layer of untrained networks.
 """
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -63,13 +62,13 @@ def measure(
     files: Files,
     missing: Mapping[str, str],
     budget_s: float,
-) -> dict[str, Any]:
+) -> Record:
     """Runs the contenders in turn, PhoneBit first: the case's entry of the results.
 
     A row has a contender's numbers or the reason why there are none, as for a file that is missing.
     """
     facts = ("engine", "title", "precision")
-    rows: dict[str, Row] = {
+    rows: dict[str, Record] = {
         each.key: {name: getattr(each, name) for name in facts} for each in contenders
     }
     workers: dict[str, WorkerProcess] = {}
@@ -174,7 +173,7 @@ def take_worker_turns(workers: Mapping[str, WorkerProcess], budget_s: float) -> 
 
 def _agreement(
     case: Case, contender: Contender, files: Files, worker: WorkerProcess
-) -> dict[str, Any] | None:
+) -> Record | None:
     """How far the result is from PhoneBit's, or from the reference interpreter's for the twin."""
     folder = files.folder(case.subject)
     ours = folder / "binary_result.npy"
@@ -188,7 +187,7 @@ def _agreement(
 
 def compare_results(
     result: NDArray[np.float32], reference: NDArray[np.float32], tolerance: float
-) -> dict[str, Any]:
+) -> Record:
     """The first picture's results: largest difference, place of the maximum, and the judgement."""
     mine, other = result[0].reshape(-1), reference[0].reshape(-1)
     if mine.shape != other.shape:
