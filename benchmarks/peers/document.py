@@ -159,7 +159,7 @@ def _result(row: Record) -> str:
     if agreement is None:
         return "reference" if row["engine"] == "phonebit" else "not compared"
     mark = "" if agreement["agrees"] else "**differs** "
-    difference = agreement["relative_difference"]
+    difference = agreement["difference"]
     return f"{mark}{difference:.0e}" if difference else f"{mark}0"
 
 

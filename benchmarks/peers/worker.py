@@ -32,7 +32,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,21 +98,16 @@ def serve(load: Callable[[Task], Engine], text: str) -> None:
         engine = load(task)
         ready = {"pid": os.getpid(), "load_ms": milliseconds_since(begin)}
         ready |= {name: getattr(engine, name) for name in ("version", "notes", "startup")}
-        _answer(channel, ready)
+        print(json.dumps(ready), file=channel)
         worker = _Worker(task, engine)
         for line in sys.stdin:
             request, _, argument = line.strip().partition(" ")
-            _answer(channel, worker.handle(request, argument))
+            print(json.dumps(worker.handle(request, argument)), file=channel)
             if request == "end":
                 break
     except Exception as error:
-        _answer(channel, {"error": f"{type(error).__name__}: {error}"})
+        print(json.dumps({"error": f"{type(error).__name__}: {error}"}), file=channel)
         sys.exit(1)
-
-
-def _answer(channel: TextIO, fields: Fields) -> None:
-    channel.write(json.dumps(fields) + "\n")
-    channel.flush()
 
 
 class _Worker:

@@ -22,16 +22,20 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.command_line import ProcessError, output_of, parser_of, phonebit_command
 from benchmarks.peers.harness import catalogue
 from benchmarks.peers.harness.catalogue import GPU_CONTENDERS, SUBJECTS, Contender, Subject
 from benchmarks.peers.harness.files import Files
-from benchmarks.peers.harness.measure import reads_levels, start, take_worker_turns
+from benchmarks.peers.harness.measure import (
+    compare_results,
+    reads_levels,
+    start,
+    take_worker_turns,
+)
 from benchmarks.peers.harness.worker_process import WorkerError, WorkerProcess
 from benchmarks.records import Record, run_context, write_results
 
@@ -94,23 +98,21 @@ class NetworkComparison:
         if reason is not None:
             row["failure"] = reason
             return
+        row["starts"] = starts = []
+        fills_cache = contender.is_binary and not contender.is_tuned
         try:
-            row["starts"] = []
-            if contender.is_binary and not contender.is_tuned:
-                worker = start(self.subject, contender, self.files)  # fills the cache folder
-                try:
-                    first = worker.ask("batch 1", CALL_TIMEOUT_S)
-                    row["starts"].append(_start_row(worker, first))
-                finally:
+            for is_last in (False, True) if fills_cache else (True,):
+                worker = start(self.subject, contender, self.files, variables=environment)
+                self.workers[key] = worker
+                first = worker.ask("batch 1", CALL_TIMEOUT_S)
+                times = {"start_ms": worker.start_ms, "load_ms": worker.ready["load_ms"]}
+                starts.append({**times, "first_ms": first["first_ms"], **worker.ready["startup"]})
+                if not is_last:
                     worker.stop()
-            worker = start(self.subject, contender, self.files, variables=environment)
         except WorkerError as error:
             self._fail(key, "start", error)
             return
-        self.workers[key] = worker
         row |= {"version": worker.ready["version"], "notes": worker.ready["notes"]}
-        if (found := self._ask(key, "batch 1")) is not None:
-            row["starts"].append(_start_row(worker, found))
 
     def _measure(self, batch: int, budget_s: float) -> None:
         first = {key: self._ask(key, f"batch {batch}") for key in list(self.workers)}
@@ -137,7 +139,7 @@ class NetworkComparison:
                 result = np.load(path)
             kind = "binary_reference" if self.rows[key]["form"] == "binary" else "reference"
             reference = np.load(self.files.path(self.subject, kind))
-            row = agreement(result[:1].reshape(reference.shape), reference)
+            row = compare_results(result, reference)
             self.rows[key]["agreement"].append({"batch": batch, **row})
 
     def _ask(self, key: str, request: str) -> Record | None:
@@ -171,22 +173,6 @@ def memory_mib(pid: int) -> float | None:
     return max(sizes) / 2**20 or None
 
 
-def agreement(result: NDArray[Any], reference: NDArray[Any]) -> Record:
-    """How a result compares with the reference: equal, or how far from it.
-
-    ``difference`` is the largest one as a share of the largest reference value.
-    """
-    if not np.isfinite(result).all():
-        return {"equal": False, "finite": False}
-    difference = float(np.abs(result.astype(np.float64) - reference).max())
-    return {
-        "equal": bool(np.array_equal(result, reference)),
-        "finite": True,
-        "difference": difference / float(np.abs(reference).max()),
-        "same_argmax": bool(np.array_equal(result.argmax(-1), reference.argmax(-1))),
-    }
-
-
 def variables(work: Path, network: str) -> dict[str, str]:
     """Of a process that keeps what it compiles and tunes for a network in a folder of its own."""
     return {**os.environ, "PHONEBIT_CACHE_DIR": str(work / f"tuned_{network}")}
@@ -212,15 +198,6 @@ def tune_all(
 
     with ThreadPoolExecutor(len(models)) as threads:
         return dict(zip(models, threads.map(tuned, models), strict=True))
-
-
-def _start_row(worker: WorkerProcess, first: Record) -> Record:
-    return {
-        "start_ms": worker.start_ms,
-        "load_ms": worker.ready["load_ms"],
-        "first_ms": first["first_ms"],
-        **worker.ready["startup"],
-    }
 
 
 def compare(options: argparse.Namespace) -> None:

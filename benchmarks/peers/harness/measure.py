@@ -182,19 +182,17 @@ def _agreement(
     reference = ours if contender.is_binary else files.path(case.subject, "reference")
     if contender.key == OURS.key or not reference.is_file():
         return None
-    return compare_results(np.load(target), np.load(reference), TOLERANCE[contender.precision])
+    found = compare_results(np.load(target), np.load(reference))
+    agrees = found["finite"] and found["difference"] <= TOLERANCE[contender.precision]
+    return {**found, "agrees": agrees}
 
 
-def compare_results(
-    result: NDArray[np.float32], reference: NDArray[np.float32], tolerance: float
-) -> Record:
-    """The first picture's results: largest difference, place of the maximum, and the judgement."""
+def compare_results(result: NDArray[np.float32], reference: NDArray[np.float32]) -> Record:
+    """The first picture's result: equal, or how far from it as a share of the largest value."""
     mine, other = result[0].reshape(-1), reference[0].reshape(-1)
     if mine.shape != other.shape:
         raise WorkerError(f"result has {mine.size} numbers, expected {other.size}")
-    relative = float(np.abs(mine - other).max() / np.abs(other).max())
-    return {
-        "relative_difference": relative,
-        "argmax_equal": bool(mine.argmax() == other.argmax()),
-        "agrees": relative <= tolerance,  # False for NaN, too
-    }
+    if not np.isfinite(mine).all():
+        return {"equal": False, "finite": False}
+    difference = float(np.abs(mine.astype(np.float64) - other).max() / np.abs(other).max())
+    return {"equal": not difference, "finite": True, "difference": difference}

@@ -234,16 +234,17 @@ def test_if_hardly_a_round_is_quiet_all_count_and_it_is_said() -> None:
 
 def test_results_are_judged_by_their_largest_difference() -> None:
     reference = np.array([[1, 2, 4]], np.float32)
-    close = compare_results(reference + np.float32([0, 0.004, 0]), reference, 1e-2)
+    close = compare_results(reference + np.float32([0, 0.004, 0]), reference)
     assert close == {
-        "relative_difference": pytest.approx(1e-3, rel=1e-3),
-        "argmax_equal": True,
-        "agrees": True,
+        "equal": False,
+        "finite": True,
+        "difference": pytest.approx(1e-3, rel=1e-3),
     }
-    assert not compare_results(reference * 2, reference, 1e-2)["agrees"]
-    assert not compare_results(reference * np.nan, reference, 1e-2)["agrees"]
+    assert compare_results(reference * 2, reference)["difference"] == 1
+    assert compare_results(reference, reference)["equal"]
+    assert compare_results(reference * np.nan, reference) == {"equal": False, "finite": False}
     with pytest.raises(WorkerError, match="2 numbers, expected 3"):
-        compare_results(reference[:, :2], reference, 1e-2)
+        compare_results(reference[:, :2], reference)
 
 
 # --- files ----------------------------------------------------------------------------------------
