@@ -7,6 +7,7 @@ executes nothing. A start takes ten seconds, a program a fraction of one: one pr
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from benchmarks.mobile_isa import machine_code
 from benchmarks.mobile_isa.machine_code import MachineCode
@@ -34,20 +36,8 @@ class Gpu:
     device_id: str  # how the fake device is told which GPU it is
 
 
-def _adreno(model: int) -> Gpu:
-    return Gpu(f"adreno-{model}", "qualcomm", f"adreno{model // 100}xx", "adreno", str(model))
-
-
-GPUS = {
-    gpu.name: gpu
-    for gpu in (
-        *map(_adreno, (618, 630, 660, 730, 740, 750)),
-        Gpu("mali-g52", "arm", "bifrost", "bifrost", "7212"),
-        Gpu("mali-g76", "arm", "bifrost", "bifrost", "7211"),
-        Gpu("mali-g57", "arm", "valhall", "valhall-half", "9091"),
-        Gpu("mali-g610", "arm", "valhall", "valhall", "a867"),
-    )
-}
+CASES: Final = json.loads(Path(__file__).with_name("cases.json").read_text())
+GPUS: Final = {facts["name"]: Gpu(**facts) for facts in CASES["gpus"]}
 
 
 def mesa_version(folder: Path) -> str:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.layer_shapes import layer_shape
-from benchmarks.mobile_isa.compiler import Gpu, compile_programs
-from benchmarks.mobile_isa.machine_code import RATES, MachineCode, Statistics, trip_counts
+from benchmarks.mobile_isa.compiler import CASES, Gpu, compile_programs
+from benchmarks.mobile_isa.machine_code import RATES, STATISTICS, MachineCode, trip_counts
 from benchmarks.mobile_isa.programs import Program, programs
 from benchmarks.mobile_isa.work import Work, work
 from phonebit.compiled import load_runtime
@@ -18,7 +17,6 @@ from phonebit.devices.kernel_choice import KernelChoice
 from phonebit.estimate.gpu import QUANTITIES
 from phonebit.planner.predict.layer_shape import LayerShape
 
-CASES: Final = json.loads(Path(__file__).with_name("cases.json").read_text())
 LAYERS: Final = {name: layer_shape(**facts) for name, facts in CASES["layers"].items()}
 TRIED: Final = [
     f"{kernel} {parameters}" for kernel, some in CASES["tried"].items() for parameters in some
@@ -43,7 +41,7 @@ Record = dict[str, Any]
 ``unit``: "word" (32 binary MACs) or "MAC"; ``instructions_per_unit``: executed, Adreno without
 nops, Bifrost tuples; ``cycles_per_unit``: of the busiest arithmetic unit, ``bound``; Adreno issue
 slots; ``loads_per_unit``: loads, stores and texture fetches. None: no estimate. The others are
-``machine_code.Statistics``, None where it did not compile; then ``problem`` says why.
+``machine_code.STATISTICS``, None where it did not compile; then ``problem`` says why.
 """
 
 
@@ -97,20 +95,18 @@ def compiled(
 
 
 def _record(gpu: Gpu, case: Case, program: Program, result: MachineCode | str) -> Record:
-    if isinstance(result, str):
-        statistics = dict.fromkeys(field.name for field in fields(Statistics))
-    else:
-        statistics = asdict(result.statistics)
+    code = None if isinstance(result, str) else result
+    statistics = dict.fromkeys(STATISTICS) | (code.statistics if code else {})
     return {
         "gpu": gpu.name,
         "layer": case.layer,
         "kernel": program.kernel,
         "parameters": " ".join(f"{name}={value}" for name, value in program.parameters.items()),
         "role": case.role,
-        **_estimate(gpu, program, None if isinstance(result, str) else result),
+        **_estimate(gpu, program, code),
         "static_instructions": statistics.pop("instructions"),
         **statistics,
-        "problem": result.strip() if isinstance(result, str) else "",
+        "problem": "" if code else str(result).strip(),
     }
 
 

@@ -47,16 +47,15 @@ Loop = tuple[int, int]
 """Indices of a loop's first and last instruction."""
 
 
-@dataclass(frozen=True)
-class Statistics:
-    """A kernel on one GPU, as its compiler describes it."""
-
-    instructions: int  # static; Adreno without nops, Bifrost tuples
-    registers: int  # Adreno vec4 registers, Mali 32-bit registers
-    occupancy: int  # Adreno waves of at most 16; Mali 2 (full) or 1 (half the threads)
-    spills: int  # registers stored to memory
-    fills: int  # registers read back
-    scratch: int  # instructions that touch private memory, those of spills among them
+STATISTICS = {
+    "instructions": "static; Adreno without nops, Bifrost tuples",
+    "registers": "Adreno vec4 registers, Mali 32-bit registers",
+    "occupancy": "Adreno waves of at most 16; Mali 2 (full) or 1 (half the threads)",
+    "spills": "registers stored to memory",
+    "fills": "registers read back",
+    "scratch": "instructions that touch private memory, those of spills among them",
+}
+"""What a compiler says of a kernel on one GPU."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class MachineCode:
     core: str
     instructions: tuple[Instruction, ...]
     loops: tuple[Loop, ...]
-    statistics: Statistics
+    statistics: dict[str, int]  # by name in STATISTICS
 
     def weights(self, trips: Sequence[float]) -> list[float]:
         """How often each instruction runs when loop i runs trips[i] times an entry."""
@@ -202,14 +201,14 @@ def _parse_adreno(log: str) -> MachineCode:
             loops[first] = max(loops.get(first, 0), len(instructions))
         instructions.append(Instruction((name[0],), slots))
     scratch = sum(1 for one in instructions if re.match(r"stp|ldp", one.names[0]))
-    statistics = Statistics(
-        instructions=int(numbers["non-nops"]),
-        registers=math.ceil(numbers["full"]),
-        occupancy=int(numbers["max_waves"]),
-        spills=0,
-        fills=0,
-        scratch=scratch,
-    )
+    statistics = {
+        "instructions": int(numbers["non-nops"]),
+        "registers": math.ceil(numbers["full"]),
+        "occupancy": int(numbers["max_waves"]),
+        "spills": 0,
+        "fills": 0,
+        "scratch": scratch,
+    }
     return MachineCode("adreno", tuple(instructions), tuple(sorted(loops.items())), statistics)
 
 
@@ -239,14 +238,14 @@ def _parse_mali(core: str, log: str) -> MachineCode:
         elif inside:
             _add_mali_instruction(instructions, line)
     scratch = sum(1 for one in instructions for name in one.names if ".tl" in name)
-    statistics = Statistics(
-        instructions=int(numbers["tuples" if core == "bifrost" else "instrs"]),
-        registers=int(numbers["registers used"]),
-        occupancy=int(numbers["threads"]),
-        spills=int(moved[1]),
-        fills=int(moved[2]),
-        scratch=scratch,
-    )
+    statistics = {
+        "instructions": int(numbers["tuples" if core == "bifrost" else "instrs"]),
+        "registers": int(numbers["registers used"]),
+        "occupancy": int(numbers["threads"]),
+        "spills": int(moved[1]),
+        "fills": int(moved[2]),
+        "scratch": scratch,
+    }
     return MachineCode(core, tuple(instructions), tuple(sorted(loops.items())), statistics)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -14,20 +16,9 @@ class Core(NamedTuple):
     has_fast_lookup: bool = True  # whether a table lookup is one operation
 
 
-CORES = {
-    "a53": Core("cortex-a53", "cortex-a53", "neon"),
-    "a55": Core("cortex-a55", "cortex-a76", "neon_dotprod"),
-    "a72": Core("cortex-a72", "cortex-a72", "neon", has_fast_lookup=False),
-    "kryo": Core("kryo", "cortex-a53", "neon"),
-    "n1": Core("neoverse-n1", "cortex-a76", "neon_dotprod"),
-    "x1": Core("neoverse-v1", "cortex-a76", "neon_dotprod"),
-    "a510": Core("cortex-a510", "max", "neon_i8mm"),
-    "a710": Core("neoverse-n2", "max", "neon_i8mm"),
-    "x3": Core("neoverse-v2", "max", "neon_i8mm"),
-}
-ALIKE = {
-    "a76": "n1", "a77": "n1", "a78": "n1", "a715": "a710", "a720": "a710", "x2": "x3", "x4": "x3"
-}  # fmt: skip
+KNOWN = json.loads(Path(__file__).with_suffix(".json").read_text())
+CORES = {name: Core(**facts) for name, facts in KNOWN["cores"].items()}
+ALIKE: dict[str, str] = KNOWN["alike"]
 """Cores that another one stands in for. LLVM 19 describes Cortex-A76 to A78 by the model of
 Cortex-A57 and Cortex-X1 not at all; server cores of the same designs are described."""
 

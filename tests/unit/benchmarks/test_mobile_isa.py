@@ -118,14 +118,8 @@ MESA_SHADER_KERNEL shader: 8 instrs, 2.000000 cycles, 0.000000 fma, 0.078125 cvt
 
 def test_adreno_statistics_are_those_of_the_last_compilation() -> None:
     code = machine_code.parse("adreno", ADRENO)
-    assert code.statistics == machine_code.Statistics(
-        instructions=29,
-        registers=5,
-        occupancy=10,
-        spills=0,
-        fills=0,
-        scratch=1,
-    )
+    numbers = {"instructions": 29, "registers": 5, "occupancy": 10, "spills": 0, "fills": 0}
+    assert code.statistics == numbers | {"scratch": 1}
 
 
 def test_adreno_loop_runs_as_often_as_its_popcounts_say() -> None:
@@ -143,8 +137,8 @@ def test_adreno_loop_runs_as_often_as_its_popcounts_say() -> None:
 def test_bifrost_messages_are_no_arithmetic_and_spills_are_seen() -> None:
     code = machine_code.parse("bifrost", BIFROST)
     one = code.statistics
-    assert (one.instructions, one.registers, one.occupancy) == (5, 33, 1)
-    assert (one.spills, one.fills, one.scratch) == (3, 4, 1)
+    assert (one["instructions"], one["registers"], one["occupancy"]) == (5, 33, 1)
+    assert (one["spills"], one["fills"], one["scratch"]) == (3, 4, 1)
     assert len(code.instructions) == 5
     assert code.executed([1]) == {"arith": 0.125, "ldst": 2, "texture": 0}
     assert code.executed([9])["arith"] == (1 + 9 * 2) / 24
@@ -152,7 +146,7 @@ def test_bifrost_messages_are_no_arithmetic_and_spills_are_seen() -> None:
 
 def test_valhall_units_add_up_to_mesas_own_cycles() -> None:
     code = machine_code.parse("valhall", VALHALL)
-    assert len(code.instructions) == code.statistics.instructions
+    assert len(code.instructions) == code.statistics["instructions"]
     cycles = {"fma": 0, "cvt": 0.078125, "sfu": 0.125, "ldst": 2, "texture": 0}
     assert code.executed([1]) == cycles
     assert machine_code.trip_counts(code, (3, 3, 4), ("POPCOUNT", 36)) == (36,)
