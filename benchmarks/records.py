@@ -75,6 +75,6 @@ def as_lines(value: Any, indent: str = "") -> str:
     inner = indent + " "
     if isinstance(value, dict):
         lines = [f"{json.dumps(key)}: {as_lines(entry, inner)}" for key, entry in value.items()]
-        return "{\n" + ",\n".join(inner + line for line in lines) + f"\n{indent}}}"
-    lines = [as_lines(entry, inner) for entry in value]
-    return "[\n" + ",\n".join(inner + line for line in lines) + f"\n{indent}]"
+    else:
+        lines = [as_lines(entry, inner) for entry in value]
+    return f"{text[0]}\n" + ",\n".join(inner + line for line in lines) + f"\n{indent}{text[-1]}"

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from benchmarks.coexec.testbed import Testbed, TestbedError, add_argument, pocl_device
+from benchmarks.coexec.testbed import DEFAULT, Testbed, TestbedError, pocl_device
 from benchmarks.coexec.turns import Budget, QuietProbe, compete
 from benchmarks.command_line import parser_of
 from benchmarks.records import RESULTS, Record, read_results, run_context, write_results
@@ -139,7 +139,7 @@ def main(
     The exit code is 1 if one failed; the reason is in the results file, too.
     """
     parser = parser_of(description)
-    add_argument(parser)
+    parser.add_argument("--testbed", default=DEFAULT, help="cores of GPU and CPU, its ISA")
     parser.add_argument("--budget-s", type=float, default=budget_s, help="seconds it may take")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="networks, profiles")
     parser.add_argument("-o", "--json", type=Path, default=FILE, help="results file, added to")

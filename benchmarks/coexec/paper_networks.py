@@ -74,7 +74,7 @@ def _reduction(
     ends = []
     for number, (*units, (filters, _)) in enumerate(branches):
         end = _units(net, f"{name}_{number}", x, *units)
-        ends.append(_unit(net, f"{name}_{number}_half", end, filters, 3, 2, 0))
+        ends.append(_units(net, f"{name}_{number}_half", end, (filters, 3), stride=2, pad=0))
     return net.concat(name, *ends, net.max_pool(f"{name}_pool", x, 3, 2))
 
 
@@ -92,27 +92,21 @@ def _last_block(net: NetworkBuilder, name: str, x: str) -> str:
 
 
 def _units(
-    net: NetworkBuilder, name: str, x: str, *units: tuple[int, Kernel], pad: int | None = None
-) -> str:
-    """Units one behind the other that keep the map's size, if they are not padded otherwise."""
-    for number, (filters, kernel) in enumerate(units):
-        x = _unit(net, f"{name}_{number}", x, filters, kernel, pad=pad)
-    return x
-
-
-def _unit(
     net: NetworkBuilder,
     name: str,
     x: str,
-    filters: int,
-    kernel: Kernel,
+    *units: tuple[int, Kernel],
     stride: int = 1,
     pad: int | None = None,
 ) -> str:
-    height, width = (kernel, kernel) if isinstance(kernel, int) else kernel
-    pads = (height // 2, width // 2) if pad is None else (pad, pad)
-    x = net.activate(f"{name}_sign", net.batch_norm(f"{name}_bn", x))
-    return net.conv(name, x, filters, kernel, stride=stride, padding=(*pads, *pads))
+    """Units one behind the other that keep the map's size, if nothing else is said."""
+    for number, (filters, kernel) in enumerate(units):
+        height, width = (kernel, kernel) if isinstance(kernel, int) else kernel
+        pads = (height // 2, width // 2) if pad is None else (pad, pad)
+        unit = f"{name}_{number}"
+        x = net.activate(f"{unit}_sign", net.batch_norm(f"{unit}_bn", x))
+        x = net.conv(unit, x, filters, kernel, stride=stride, padding=(*pads, *pads))
+    return x
 
 
 EXTRA: Final = {

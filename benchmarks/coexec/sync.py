@@ -14,6 +14,7 @@ driver's time from one kernel to the next, which is in every other number, too.
 from __future__ import annotations
 
 import sys
+from itertools import product
 from statistics import median
 from typing import Any, Final
 
@@ -40,15 +41,12 @@ def ways(bench: Bench, rows: int) -> tuple[dict[str, MeasuredLayer], dict[str, s
     size = (rows, WIDTH)
     moving = layer_shape("max_pool2d", size, CHANNELS, CHANNELS, dtype="f32", values=True)
     possible, impossible = {}, {}
-    for sharing in SHARING:
-        for waiting in SYNCHRONIZATION:
-            name = f"{sharing}, {waiting}"
-            try:
-                possible[name] = MeasuredLayer(
-                    bench, moving, sharing=sharing, synchronization=waiting
-                )
-            except DeviceError as error:
-                impossible[name] = str(error)
+    for sharing, waiting in product(SHARING, SYNCHRONIZATION):
+        name, options = f"{sharing}, {waiting}", {"sharing": sharing, "synchronization": waiting}
+        try:
+            possible[name] = MeasuredLayer(bench, moving, **options)
+        except DeviceError as error:
+            impossible[name] = str(error)
     return possible, impossible
 
 

@@ -31,6 +31,7 @@ from typing import Final
 from benchmarks.command_line import parser_of
 
 SIBLINGS: Final = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
+DEFAULT: Final = "g1c1-avx2"
 MARK: Final = "PHONEBIT_TESTBED"
 """Environment variable that tells a process in which testbed it runs."""
 
@@ -135,15 +136,10 @@ def pocl_device() -> str:
     )
 
 
-def add_argument(parser: argparse.ArgumentParser) -> None:
-    """The option that names a testbed."""
-    parser.add_argument("--testbed", default="g1c1-avx2", help="cores of GPU and CPU, its ISA")
-
-
 def main() -> int:
     """Command line."""
     parser = parser_of(__doc__)
-    add_argument(parser)
+    parser.add_argument("--testbed", default=DEFAULT, help="cores of GPU and CPU, its ISA")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="behind --; runs in the testbed")
     options = parser.parse_args()
     testbed = Testbed.named(options.testbed)

@@ -27,6 +27,9 @@ from phonebit.network.random_inputs import random_inputs
 KERNELS: Final = ("tuned", "paper")
 NETWORKS: Final = ("alexnet", "yolov2_tiny", "vgg16")
 WHOLE_RUNS: Final = 20
+ROUNDS: Final = 15
+REPEATS: Final = 5
+"""Passes of a turn; medians count."""
 
 
 def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -42,10 +45,10 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
     equal = check_equal(*networks.values(), inputs, only_bits=True)
 
     def turn(network: Network) -> Times:
-        layers = {row.name: row.latency_ms for row in network.profile(inputs, options.repeats)}
+        layers = {row.name: row.latency_ms for row in network.profile(inputs, REPEATS)}
         return {**layers, TOTAL: network.bench(inputs, runs=WHOLE_RUNS).median_ms}
 
-    rounds = take_turns({key: partial(turn, one) for key, one in networks.items()}, options.rounds)
+    rounds = take_turns({key: partial(turn, one) for key, one in networks.items()}, ROUNDS)
     times = {key: rounds.spread(key) for key in networks}
     layers = {key: {layer.name: layer for layer in one.layers} for key, one in networks.items()}
     return {
@@ -71,8 +74,6 @@ def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--device", default="gpu", help="gpu or gpu:N")
     parser.add_argument("--networks", nargs="+", default=NETWORKS, metavar="NAME")
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--repeats", type=int, default=5, help="passes of a turn; medians count")
     parser.add_argument("--json", type=Path, default=RESULTS / "gpu_kernels.json")
     options = parser.parse_args()
     document: dict[str, Any] = {"context": run_context(options.device), "networks": []}

@@ -11,7 +11,7 @@ from benchmarks.layer_shapes import layer_shape
 from benchmarks.mobile_isa.compiler import CASES, Gpu, compile_programs
 from benchmarks.mobile_isa.machine_code import RATES, STATISTICS, MachineCode, trip_counts
 from benchmarks.mobile_isa.programs import Program, programs
-from benchmarks.mobile_isa.work import Work, work
+from benchmarks.mobile_isa.work import work
 from phonebit.compiled import load_runtime
 from phonebit.devices.kernel_choice import KernelChoice
 from phonebit.estimate.gpu import QUANTITIES
@@ -115,24 +115,30 @@ def _estimate(gpu: Gpu, program: Program, code: MachineCode | None) -> Record:
     task = work(program.kernel, program.defines)
     names = ("instructions_per_unit", "cycles_per_unit", "bound", "loads_per_unit")
     nothing = {"unit": task.unit if task else "", **dict.fromkeys(names)} | {"bound": ""}
-    if task is None or code is None:
+    found = task and executed(gpu, program, code)
+    if not found:
         return nothing
-    trips = trips_of(gpu, task, code)
-    if trips is None:
-        return nothing
-    found = executed(gpu, code, trips)
     numbers = {f"{name}_per_unit": round(found[name] / task.per_item, 4) for name in QUANTITIES}
     return nothing | numbers | {"bound": found["bound"]}
 
 
-def trips_of(gpu: Gpu, task: Work, code: MachineCode) -> tuple[int, ...] | None:
-    """How often each loop runs; None where no assignment fits."""
-    pattern, factor = ANCHORS[gpu.vendor, task.operation]
-    return trip_counts(code, task.extents, (pattern, task.operations * factor), task.idle)
+def executed(
+    gpu: Gpu, program: Program, code: MachineCode | None, static_trips: Sequence[int] = ()
+) -> Record | None:
+    """QUANTITIES of a work-item, and ``bound``; None where no trip counts fit the loops.
 
-
-def executed(gpu: Gpu, code: MachineCode, trips: Sequence[int]) -> Record:
-    """QUANTITIES of a work-item, and ``bound``, when loop i runs trips[i] times an entry."""
+    ``static_trips`` are those of a kernel that work.py does not describe, outermost first.
+    """
+    if code is None:
+        return None
+    if task := work(program.kernel, program.defines):
+        pattern, factor = ANCHORS[gpu.vendor, task.operation]
+        anchor = (pattern, task.operations * factor)
+        trips = trip_counts(code, task.extents, anchor, task.idle)
+    else:  # a compiler has unrolled the inner ones
+        trips = tuple(static_trips[: len(code.loops)])
+    if trips is None or len(trips) != len(code.loops):
+        return None
     units = code.executed(trips)
     loads = sum(units.pop(unit) * RATES[gpu.core][unit] for unit in ("ldst", "texture"))
     bound = max(units, key=lambda unit: units[unit])

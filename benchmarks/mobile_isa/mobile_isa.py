@@ -55,8 +55,10 @@ def main() -> int:
                 _print(found)
         except RuntimeError as error:
             sys.exit(f"mobile_isa: {error}")
-    if arguments.json:
-        _write(arguments.json, mesa_version(arguments.isa), records)
+    if arguments.json and records:
+        facts = {"compiler": f"Mesa {mesa_version(arguments.isa)}", "executed": False}
+        table = {"columns": [*records[0]], "rows": [[*record.values()] for record in records]}
+        write_results(arguments.json, facts | table)
     return _report(records) if arguments.check else 0
 
 
@@ -94,13 +96,6 @@ def _print(records: Sequence[Record]) -> None:
 def _cell(value: str | float | None) -> str:
     """The last line of a text."""
     return "-" if value is None else (str(value).splitlines() or [""])[-1]
-
-
-def _write(path: Path, mesa: str, records: Sequence[Record]) -> None:
-    """One line a record, with the columns' names once."""
-    columns = list(records[0]) if records else []
-    document = {"compiler": f"Mesa {mesa}", "executed": False, "columns": columns}
-    write_results(path, document | {"rows": [list(record.values()) for record in records]})
 
 
 def _report(records: Sequence[Record]) -> int:

@@ -21,7 +21,7 @@ from typing import Any, Final
 from benchmarks.command_line import parser_of
 from benchmarks.peers.harness.catalogue import OURS, SUBJECTS, contenders_for, kinds_for
 from benchmarks.peers.harness.files import Files
-from benchmarks.peers.harness.measure import Case, measure
+from benchmarks.peers.harness.measure import measure
 from benchmarks.records import RESULTS, run_context, write_results
 from benchmarks.rounds import CANARY_LIMIT
 from phonebit.devices.runtime import instruction_sets, serving_isa
@@ -82,9 +82,8 @@ def main() -> None:
         if options.prepare:
             continue
         for batch, threads in itertools.product(options.batch, options.threads):
-            case = Case(subject, threads, batch)
             running = [each for each in contenders if each.runs(batch)]
-            entry = measure(case, running, files, missing, options.budget_s)
+            entry = measure(subject, threads, batch, running, files, missing, options.budget_s)
             report(entry, subject.title)
             key = {name: entry[name] for name in ("network", "threads", "batch")}
             others = [each for each in document["cases"] if not key.items() <= each.items()]

@@ -42,18 +42,13 @@ def section() -> str:
     parts = []
     for path in sorted(RESULTS.glob("peers_cpu*.json")):
         document = read_results(path)
-        parts.append(f"### {title(document)}")
+        context = document["context"]
+        isa = f", {context['isa']}" if "isa" in context else ""
+        parts.append(f"### {context['cpu']}{isa}, {context['date']}")
         if path.name != peers.FILE:
-            parts += [f"{provenance(document['context'], COMMAND)}.", short_table(document)]
+            parts += [f"{provenance(context, COMMAND)}.", short_table(document)]
         parts.append(goals(document))
     return filled(PAGE, {"machines": "\n\n".join(parts)})
-
-
-def title(document: Record) -> str:
-    """Of a machine: its processor, and the instruction set that served where it is recorded."""
-    context = document["context"]
-    isa = f", {context['isa']}" if "isa" in context else ""
-    return f"{context['cpu']}{isa}, {context['date']}"
 
 
 def short_table(document: Record) -> str:

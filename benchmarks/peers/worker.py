@@ -63,7 +63,7 @@ class Engine:
 
     prepare: Callable[[Array], Forward]  # makes a pass for pictures (N, H, W, 3)
     version: str  # of the engine
-    package: Path  # folder with the engine's shared libraries
+    file: str  # in the folder that has the engine's shared libraries
     channels_first: bool = False  # whether results of rank 4 are (N, C, H, W)
     notes: tuple[str, ...] = ()  # what a reader of its times must know
     startup: dict[str, float] = field(default_factory=dict)  # what loading took, by name
@@ -136,7 +136,7 @@ class _Worker:
                 np.save(argument, result)
                 return {"shape": list(result.shape)}
             case "end", []:
-                return {"peak_mib": _peak_mib(), **_library_sizes(engine.package)}
+                return {"peak_mib": _peak_mib(), **_library_sizes(Path(engine.file).parent)}
         raise ValueError(f"unknown request {request!r} with {argument!r}; the module names all")
 
 

@@ -43,7 +43,11 @@ def executed_blocks(command: Sequence[str], cpu: str, static_qemu: str = "") -> 
         done = subprocess.run(run, capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(f"{' '.join(run)} ended with {done.returncode}:\n{done.stderr}")
-        return _parse(Path(counts.name).read_text())
+        found: Blocks = Counter()
+        for line in Path(counts.name).read_text().splitlines():
+            count, function, *code = line.split()
+            found[Block(function, tuple(code))] += int(count)
+        return found
 
 
 def _logged(qemu: str, run: Sequence[str]) -> Blocks:
@@ -104,14 +108,6 @@ def blocks_of_a_pass(
         executions = (count - short[block]) / (LONG_PASSES - SHORT_PASSES)
         if executions > LEAST_EXECUTIONS:
             found[block] = executions  # type: ignore[assignment]
-    return found
-
-
-def _parse(text: str) -> Blocks:
-    found: Blocks = Counter()
-    for line in text.splitlines():
-        count, function, *code = line.split()
-        found[Block(function, tuple(code))] += int(count)
     return found
 
 

@@ -21,8 +21,3 @@ CORES = {name: Core(**facts) for name, facts in KNOWN["cores"].items()}
 ALIKE: dict[str, str] = KNOWN["alike"]
 """Cores that another one stands in for. LLVM 19 describes Cortex-A76 to A78 by the model of
 Cortex-A57 and Cortex-X1 not at all; server cores of the same designs are described."""
-
-
-def core_of(name: str) -> Core:
-    """A core of ``CORES`` or ``ALIKE``."""
-    return CORES[ALIKE.get(name, name)]

@@ -26,7 +26,7 @@ from pathlib import Path
 from benchmarks.command_line import parser_of
 from benchmarks.markdown import markdown_table
 from benchmarks.phones.blocks import blocks_of_a_pass, readable
-from benchmarks.phones.cores import ALIKE, CORES, Core, core_of
+from benchmarks.phones.cores import ALIKE, CORES, Core
 from benchmarks.phones.cycles import Weigher
 
 PROGRAM = Path("build/a64/runtime/tools/phonebit_bench")
@@ -57,7 +57,7 @@ def main() -> None:
     )
     emulated: dict[str, dict[str, Core]] = defaultdict(dict)
     for name in arguments.cores.split(","):
-        core = core_of(name)
+        core = CORES[ALIKE.get(name, name)]
         emulated[core.emulated][name] = core
     for cpu, cores in emulated.items():
         weigher = Weigher(core.model for core in cores.values())

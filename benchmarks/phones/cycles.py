@@ -34,7 +34,10 @@ class Weigher:
     def by_function(self, blocks: Blocks) -> dict[str, list[float]]:
         """Instructions of a pass, those of the vector units, cycles on each core, by function."""
         hot = _hottest(blocks)
-        self._weigh({block.code for block in hot})
+        for model, cycles in self.known.items():
+            codes = list({block.code for block in hot} - cycles.keys())
+            if codes:
+                cycles |= zip(codes, self._predict(model, codes), strict=True)
         total = sum(len(block.code) * count for block, count in blocks.items())
         weighed = sum(len(block.code) * count for block, count in hot.items())
         found: dict[str, list[float]] = defaultdict(lambda: [0.0] * (2 + len(self.models)))
@@ -45,12 +48,6 @@ class Weigher:
             for place, model in enumerate(self.models):
                 row[2 + place] += count * self.known[model][block.code] * total / weighed
         return dict(found)
-
-    def _weigh(self, wanted: Iterable[Code]) -> None:
-        for model, cycles in self.known.items():
-            codes = [code for code in wanted if code not in cycles]
-            if codes:
-                cycles |= zip(codes, self._predict(model, codes), strict=True)
 
     def _predict(self, model: str, codes: Sequence[Code]) -> list[float]:
         regions = [

@@ -15,22 +15,21 @@ def section() -> str:
     variants = list(dict.fromkeys((row["isa"], row["vector_bits"]) for row in networks))
     columns = ["NEON" if isa.startswith("neon") else f"SME2, {bits} bits" for isa, bits in variants]
 
-    def cells(rows: list[Record], key: str, name: str) -> dict[str, float]:
-        found = {(row["isa"], row["vector_bits"]): row for row in rows if row[key] == name}
-        return {
-            column: found[variant]["instructions"]
-            for column, variant in zip(columns, variants, strict=True)
-        }
+    def counts(rows: list[Record], key: str) -> dict[str, list[float]]:
+        """Instructions by name, in the order of the columns."""
+        found = {(row[key], row["isa"], row["vector_bits"]): row["instructions"] for row in rows}
+        names = dict.fromkeys(row[key] for row in rows)
+        return {name: [found[name, *variant] for variant in variants] for name in names}
 
-    whole = []
-    for name in dict.fromkeys(row["network"] for row in networks):
-        counts = cells(networks, "network", name)
-        whole.append([TITLES[name], *(f"{counts[column] / 1e6:.1f}" for column in columns)])
-    single = []
-    for name, mac in {row["layer"]: row["mac"] for row in layers}.items():
-        counts = cells(layers, "layer", name)
-        rates = [f"{mac / counts[column]:.0f}" for column in columns]
-        single.append([name, f"{counts['NEON'] / 1e6:.2f}", *rates])
+    whole = [
+        [TITLES[name], *(f"{count / 1e6:.1f}" for count in of)]
+        for name, of in counts(networks, "network").items()
+    ]
+    macs = {row["layer"]: row["mac"] for row in layers}
+    single = [
+        [name, f"{of[0] / 1e6:.2f}", *(f"{macs[name] / count:.0f}" for count in of)]
+        for name, of in counts(layers, "layer").items()
+    ]
     tables = {
         "whole": markdown_table(["network", *columns], whole),
         "single": markdown_table(["layer", "NEON, million instructions", *columns], single),

@@ -26,9 +26,8 @@ from scipy.optimize import nnls
 from benchmarks.command_line import parser_of
 from benchmarks.markdown import markdown_table
 from benchmarks.mobile_isa.compiler import GPUS, Gpu, compile_programs, mesa_version
-from benchmarks.mobile_isa.judge import Record, executed, trips_of
-from benchmarks.mobile_isa.machine_code import MachineCode
-from benchmarks.mobile_isa.programs import Program, programs
+from benchmarks.mobile_isa.judge import executed
+from benchmarks.mobile_isa.programs import programs
 from benchmarks.mobile_isa.work import work
 from benchmarks.records import write_results
 from phonebit.devices.environment import commit
@@ -111,7 +110,8 @@ def fitted_rows(isa: Path, gpu: Gpu, cases: Iterable[tuple[LayerShape, KernelCho
     unknown: dict[str, int] = defaultdict(int)
     for (layer, program), result in zip(described, results, strict=True):
         kernel, parameters = program.kernel, program.parameters
-        found = _executed(gpu, program, result)
+        code = None if isinstance(result, str) else result
+        found = executed(gpu, program, code, STATIC_TRIPS.get(kernel, ()))
         if found is None:
             unknown[kernel] += 1
         else:
@@ -132,19 +132,6 @@ def fitted_rows(isa: Path, gpu: Gpu, cases: Iterable[tuple[LayerShape, KernelCho
     print(f"\n{gpu.name}; without trip counts: {dict(unknown)}\n", flush=True)
     print(markdown_table(head, errors, texts=2), flush=True)
     return rows
-
-
-def _executed(gpu: Gpu, program: Program, code: MachineCode | str) -> Record | None:
-    """What a work-item executes; None where trip counts are not found."""
-    if isinstance(code, str):
-        return None
-    task = work(program.kernel, program.defines)
-    if task is not None:
-        found = trips_of(gpu, task, code)
-    else:
-        left = STATIC_TRIPS[program.kernel][: len(code.loops)]
-        found = left if len(left) == len(code.loops) else None
-    return None if found is None else executed(gpu, code, found)
 
 
 if __name__ == "__main__":

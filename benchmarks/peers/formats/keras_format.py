@@ -19,6 +19,7 @@ from phonebit.converter.ops.epilogue import AddTensor, Clamp, PRelu
 
 Tensor = Any
 Model = Any
+Windowed = ops.Conv2D | ops.MaxPool2D | ops.AveragePool2D
 LOWEST_HALF: Final = -65504.0
 
 
@@ -60,7 +61,7 @@ class _Exporter:
         if isinstance(op, ops.MaxPool2D):
             if node.inputs[0] in self.signs:
                 self.signs.add(node.outputs[0])
-            x, padding = self._pool_operand(tf, node, op)
+            x, padding = self._padded(tf, node, op)
             pool = layers.MaxPool2D(op.window.kernel, op.window.strides, padding, name=node.name)
             return pool(x)
         if isinstance(op, ops.Conv2D):
@@ -68,36 +69,32 @@ class _Exporter:
         if self.signs.intersection(node.inputs):
             raise unsupported(node, "Keras", op)
         if isinstance(op, ops.AveragePool2D):
-            padding = self._padding(node, op)
-            pool = layers.AveragePooling2D(op.window.kernel, op.window.strides, padding)
-            return pool(operands[0])
+            x, padding = self._padded(tf, node, op)
+            return layers.AveragePooling2D(op.window.kernel, op.window.strides, padding)(x)
         return _simple(tf, node, operands)
 
-    def _padding(self, node: Node, op: ops.Conv2D | ops.MaxPool2D | ops.AveragePool2D) -> str:
-        height, width, _ = self.graph.types[node.inputs[0]].shape
-        if not any(op.window.pads):
-            return "valid"
-        if op.window.pads == same_pads(op.window, height, width):
-            return "same"
-        raise unsupported(node, "Keras", f"pads {op.window.pads}")
-
-    def _pool_operand(self, tf: Any, node: Node, op: ops.MaxPool2D) -> tuple[Tensor, str]:
+    def _padded(self, tf: Any, node: Node, op: Windowed) -> tuple[Tensor, str]:
         """The operand and the name of the padding that is left.
 
-        Pads that Keras has no name for are mirrored pixels that are in the window anyway, or a
-        number that half floats have and that is never the maximum.
+        Around max-pools, pads that Keras has no name for are mirrored pixels that are in the window
+        anyway, or a number that half floats have and that is never the maximum.
         """
         x, window = self.values[node.inputs[0]], op.window
         height, width, _ = self.graph.types[node.inputs[0]].shape
-        if not any(window.pads) or window.pads == same_pads(window, height, width):
-            return x, self._padding(node, op)
+        if not any(window.pads):
+            return x, "valid"
+        if window.pads == same_pads(window, height, width):
+            return x, "same"
         top, left, bottom, right = window.pads
         pads = [[0, 0], [top, bottom], [left, right], [0, 0]]
-        if not self.mirrored:
-            return tf.pad(x, pads, constant_values=LOWEST_HALF), "valid"
-        if 2 * max(window.pads) > min(window.kernel):
-            raise unsupported(node, "Keras", f"pads {window.pads}")
-        return tf.pad(x, pads, "SYMMETRIC"), "valid"
+        if isinstance(op, ops.MaxPool2D):
+            if not self.mirrored:
+                return tf.pad(x, pads, constant_values=LOWEST_HALF), "valid"
+            if 2 * max(window.pads) <= min(window.kernel):
+                return tf.pad(x, pads, "SYMMETRIC"), "valid"
+        if isinstance(op, ops.Conv2D) and op.pad_value == 0 and node.inputs[0] not in self.signs:
+            return tf.keras.layers.ZeroPadding2D(((top, bottom), (left, right)))(x), "valid"
+        raise unsupported(node, "Keras", f"pads {window.pads}")
 
     def _convolution(self, tf: Any, node: Node, op: ops.Conv2D) -> Tensor:
         x, window = self.values[node.inputs[0]], op.window
@@ -109,10 +106,7 @@ class _Exporter:
             layer = tf.keras.layers.Dense(len(op.weights), **settings)
             flat = x if len(x.shape) == 2 else tf.keras.layers.Flatten()(x)
             return _with_weights(layer, flat, [weights.reshape(-1, len(op.weights)), *bias])
-        if not of_signs and op.pad_value == 0 and any(window.pads):
-            x, padding = self._padded(tf, node, op, x)
-        else:
-            padding = self._padding(node, op)
+        x, padding = self._padded(tf, node, op)
         settings |= {"strides": window.strides, "padding": padding}
         settings |= {"dilation_rate": window.dilation}
         if of_signs:
@@ -125,14 +119,6 @@ class _Exporter:
         else:
             raise unsupported(node, "Keras", f"groups {op.groups}")
         return _with_weights(layer, x, [weights, *bias])
-
-    def _padded(self, tf: Any, node: Node, op: ops.Conv2D, x: Tensor) -> tuple[Tensor, str]:
-        """The operand and the name of the padding that is left."""
-        height, width, _ = self.graph.types[node.inputs[0]].shape
-        if op.window.pads == same_pads(op.window, height, width):
-            return x, "same"
-        top, left, bottom, right = op.window.pads
-        return tf.keras.layers.ZeroPadding2D(((top, bottom), (left, right)))(x), "valid"
 
 
 def _sign_convolution(op: ops.Conv2D, settings: dict[str, Any]) -> Any:

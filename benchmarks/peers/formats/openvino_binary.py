@@ -9,6 +9,7 @@ sign and convolution they stay apart: the plugin pools floats only.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -50,12 +51,14 @@ class _Signs:
     thresholds: NDArray[np.floating]
     ascending: NDArray[np.bool_]
 
-    def as_bits(self) -> Value:
+    @cached_property
+    def bits(self) -> Value:
         """0 and 1, the form that the plugin hands to BinaryConvolution as packed bits."""
         limits, high = _row(self.thresholds), _row(self.ascending)
         return opset1.fake_quantize(self.x, limits, limits, 1 - high, high, 2)
 
-    def as_reals(self) -> Value:
+    @cached_property
+    def reals(self) -> Value:
         """-1 and +1. Two levels part in the middle of a range; one of width 0 would give NaN."""
         middle, high = _row(self.thresholds), _row(self.ascending) * 2 - 1
         return opset1.fake_quantize(self.x, middle - 1, middle + 1, -high, high, 2)
@@ -65,8 +68,6 @@ class _Signs:
 class _Exporter:
     graph: Graph
     values: dict[str, Value | _Signs] = field(default_factory=dict)
-    bits: dict[str, Value] = field(default_factory=dict)
-    reals: dict[str, Value] = field(default_factory=dict)
 
     def model(self) -> openvino.Model:
         for node in self.graph.nodes:
@@ -78,17 +79,7 @@ class _Exporter:
     def _operand(self, name: str) -> Value:
         """A value as real numbers."""
         value = self.values[name]
-        if not isinstance(value, _Signs):
-            return value
-        if name not in self.reals:
-            self.reals[name] = value.as_reals()
-        return self.reals[name]
-
-    def _bit_operand(self, name: str) -> Value:
-        """Signs as BinaryConvolution reads them."""
-        if name not in self.bits:
-            self.bits[name] = self.values[name].as_bits()
-        return self.bits[name]
+        return value.reals if isinstance(value, _Signs) else value
 
     def _export(self, node: Node) -> Value | _Signs:
         op = node.op
@@ -110,7 +101,7 @@ class _Exporter:
         scale = _common_magnitudes(weights)
         if of_bits and op.groups == 1 and scale is not None:
             x = opset1.binary_convolution(
-                self._bit_operand(node.inputs[0]),
+                self.values[node.inputs[0]].bits,
                 _bits(weights),
                 strides,
                 before,

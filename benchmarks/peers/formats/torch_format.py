@@ -138,30 +138,19 @@ def _layer(node: Node, graph: Graph) -> nn.Module:
         window = op.window
         return nn.AvgPool2d(window.kernel, window.strides, window.pads[:2], count_include_pad=False)
     if isinstance(op, ops.BatchNorm):
-        return _batch_norm(op)
+        layer = BatchNorm(len(op.gamma), op.epsilon)
+        layer.weight.data, layer.bias.data = _tensor(op.gamma), _tensor(op.beta)
+        layer.running_mean, layer.running_var = _tensor(op.mean), _tensor(op.variance)
+        return layer.eval()
     if isinstance(op, ops.Elementwise):
-        layer = _step(op)
-        if layer is not None:
-            return layer
+        step = single_step(op)
+        if isinstance(step, AddTensor):
+            return Sum()
+        if isinstance(step, Clamp) and (step.low, step.high) == (0.0, float("inf")):
+            return nn.ReLU(inplace=False)
+        if isinstance(step, PRelu) and step.positive is None and np.ptp(step.slope) == 0:
+            return nn.LeakyReLU(float(step.slope.flat[0]))
     raise unsupported(node, "PyTorch", op)
-
-
-def _batch_norm(op: ops.BatchNorm) -> nn.Module:
-    layer = BatchNorm(len(op.gamma), op.epsilon)
-    layer.weight.data, layer.bias.data = _tensor(op.gamma), _tensor(op.beta)
-    layer.running_mean, layer.running_var = _tensor(op.mean), _tensor(op.variance)
-    return layer.eval()
-
-
-def _step(op: ops.Elementwise) -> nn.Module | None:
-    step = single_step(op)
-    if isinstance(step, AddTensor):
-        return Sum()
-    if isinstance(step, Clamp) and (step.low, step.high) == (0.0, float("inf")):
-        return nn.ReLU(inplace=False)
-    if isinstance(step, PRelu) and step.positive is None and np.ptp(step.slope) == 0:
-        return nn.LeakyReLU(float(step.slope.flat[0]))
-    return None
 
 
 def _convolution(op: ops.Conv2D, shape: Shape) -> nn.Module:

@@ -44,6 +44,7 @@ NETWORKS: Final = {
 }
 BATCHES: Final = (1, 2, 4, 8, 16, 32, 64)
 CALL_TIMEOUT_S: Final = 120.0
+LEVEL: Final = "normal"  # of `phonebit tune`
 PASSES_IN_FLIGHT: Final = 20
 REFERENCE: Final = GPU_CONTENDERS[0].engine
 """To whose times ratios are."""
@@ -205,8 +206,7 @@ def compare(options: argparse.Namespace) -> None:
     options.work = options.work.resolve()
     options.work.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("PHONEBIT_CACHE_DIR", str(options.work / "cache"))
-    tuner = {"level": options.level, "limit_s": options.tuning_s}
-    document: Record = {"context": {**run_context("gpu"), "tune": tuner}, "networks": []}
+    document: Record = {"context": run_context("gpu"), "networks": []}
     pythons = {"phonebit": sys.executable, "tensorflow": options.tensorflow_python}
     files = Files(options.work, pythons, "f32")
     comparisons = {
@@ -216,7 +216,7 @@ def compare(options: argparse.Namespace) -> None:
         list(threads.map(NetworkComparison.prepare, comparisons.values()))
     models = {name: files.path(each.subject, "pbit") for name, each in comparisons.items()}
     is_tuned = any(each.is_tuned and each.engine not in options.skip for each in GPU_CONTENDERS)
-    tunings = tune_all(models, options.work, options.level, options.tuning_s) if is_tuned else {}
+    tunings = tune_all(models, options.work, LEVEL, options.tuning_s) if is_tuned else {}
     for name, comparison in comparisons.items():
         rows = comparison.run(tunings.get(name))
         shape = [comparison.subject.size, comparison.subject.size, 3]
@@ -233,7 +233,6 @@ def main() -> None:
     parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))
     parser.add_argument("--batches", nargs="+", type=int, default=BATCHES, metavar="N")
     parser.add_argument("--budget-s", type=float, default=20.0, help="rounds of one network")
-    parser.add_argument("--level", default="normal", help="of `phonebit tune`")
     parser.add_argument("--tuning-s", type=float, default=60.0, help="for it, all networks at once")
     parser.add_argument("--tensorflow-python", default=sys.executable, help="writes LiteRT's files")
     parser.add_argument("--skip", nargs="+", default=(), metavar="ENGINE")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -40,24 +39,10 @@ PhoneBit's last layer round; int8 and bf16 errors grow from layer to layer of un
 """
 
 
-@dataclass(frozen=True)
-class Case:
-    """What is measured at a time: a network by threads of every engine, pinned to as many cores."""
-
-    subject: Subject
-    threads: int
-    batch: int
-
-    def cores(self) -> list[int]:
-        """The first ones that this process may use."""
-        allowed = sorted(os.sched_getaffinity(0))
-        if len(allowed) < self.threads:
-            raise SystemExit(f"--threads {self.threads}: {len(allowed)} cores may be used here")
-        return allowed[: self.threads]
-
-
 def measure(
-    case: Case,
+    subject: Subject,
+    threads: int,
+    batch: int,
     contenders: Sequence[Contender],
     files: Files,
     missing: Mapping[str, str],
@@ -65,7 +50,8 @@ def measure(
 ) -> Record:
     """Runs the contenders in turn, PhoneBit first: the case's entry of the results.
 
-    A row has a contender's numbers or the reason why there are none, as for a file that is missing.
+    A network by threads of every engine, pinned to as many cores. A row has a contender's numbers
+    or the reason why there are none, as for a file that is missing.
     """
     facts = ("engine", "title", "precision")
     rows: dict[str, Record] = {
@@ -73,7 +59,9 @@ def measure(
     }
     workers: dict[str, WorkerProcess] = {}
     everywhere = os.sched_getaffinity(0)
-    cores = case.cores()
+    cores = sorted(everywhere)[:threads]
+    if len(cores) < threads:
+        raise SystemExit(f"--threads {threads}: {len(cores)} cores may be used here")
     try:
         os.sched_setaffinity(0, cores)  # for the canary
         for each in contenders:
@@ -81,16 +69,16 @@ def measure(
             try:
                 if each.kind in missing:
                     raise WorkerError(missing[each.kind])
-                task = {"threads": case.threads, "cores": cores}
+                task = {"threads": threads, "cores": cores}
                 # PyTorch's own pool and those below NumPy; the others are told by option.
-                variables = {**os.environ, "OMP_NUM_THREADS": str(case.threads)}
-                worker = start(case.subject, each, files, task, variables)
+                variables = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+                worker = start(subject, each, files, task, variables)
                 workers[each.key] = worker
-                first = worker.ask(f"batch {case.batch}", START_TIMEOUT_S)
+                first = worker.ask(f"batch {batch}", START_TIMEOUT_S)
                 row |= {key: worker.ready[key] for key in ("load_ms", "version")} | first
                 row["start_ms"] = worker.start_ms + first["first_ms"]
-                row["model_bytes"] = files.size_bytes(case.subject, each.kind)
-                row["agreement"] = _agreement(case, each, files, worker)
+                row["model_bytes"] = files.size_bytes(subject, each.kind)
+                row["agreement"] = _agreement(subject, each, files, worker)
             except WorkerError as error:
                 workers.pop(each.key, None)
                 row["reason"] = str(error)
@@ -108,9 +96,9 @@ def measure(
             worker.stop()
         os.sched_setaffinity(0, everywhere)
     return {
-        "network": case.subject.name,
-        "threads": case.threads,
-        "batch": case.batch,
+        "network": subject.name,
+        "threads": threads,
+        "batch": batch,
         "rounds": len(rounds.canary_ms),
         "quiet_rounds": len(rounds.steady),
         "only_quiet_rounds_count": rounds.is_steady,
@@ -172,14 +160,14 @@ def take_worker_turns(workers: Mapping[str, WorkerProcess], budget_s: float) -> 
 
 
 def _agreement(
-    case: Case, contender: Contender, files: Files, worker: WorkerProcess
+    subject: Subject, contender: Contender, files: Files, worker: WorkerProcess
 ) -> Record | None:
     """How far the result is from PhoneBit's, or from the reference interpreter's for the twin."""
-    folder = files.folder(case.subject)
+    folder = files.folder(subject)
     ours = folder / "binary_result.npy"
     target = ours if contender.key == OURS.key else folder / "result.npy"
     worker.ask(f"output {target}", RUN_TIMEOUT_S)
-    reference = ours if contender.is_binary else files.path(case.subject, "reference")
+    reference = ours if contender.is_binary else files.path(subject, "reference")
     if contender.key == OURS.key or not reference.is_file():
         return None
     found = compare_results(np.load(target), np.load(reference))

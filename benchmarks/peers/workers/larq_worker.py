@@ -37,4 +37,4 @@ def load(task: Task) -> Engine:
         single = [row[None] for row in pictures.astype(np.float32)]
         return lambda: np.concatenate([interpreter.predict([picture])[0] for picture in single])
 
-    return Engine(prepare, version("larq-compute-engine"), package)
+    return Engine(prepare, version("larq-compute-engine"), str(package / "python"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib.metadata import version
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -37,5 +36,4 @@ def load(task: Task) -> Engine:
     def prepare(pictures: Array) -> Forward:
         return lambda: np.concatenate([run(picture[None]) for picture in pictures])
 
-    package = Path(litert.__file__).parent
-    return Engine(prepare, version("ai-edge-litert"), package, notes=NOTES)
+    return Engine(prepare, version("ai-edge-litert"), litert.__file__, notes=NOTES)

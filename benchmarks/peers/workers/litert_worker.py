@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib.metadata import version
-from pathlib import Path
 
 import numpy as np
 
@@ -34,8 +33,7 @@ def load(task: Task) -> Engine:
 
         return forward
 
-    package = Path(ai_edge_litert.__file__).parent
-    return Engine(prepare, version("ai-edge-litert"), package)
+    return Engine(prepare, version("ai-edge-litert"), ai_edge_litert.__file__)
 
 
 def _quantized(picture: Array, tensor: dict[str, object]) -> Array:

@@ -47,4 +47,4 @@ def load(task: Task) -> Engine:
         inputs = [ncnn.Mat(array) for array in arrays]
         return lambda: np.stack([run(picture) for picture, _ in zip(inputs, arrays, strict=True)])
 
-    return Engine(prepare, ncnn.__version__, Path(ncnn.__file__).parent, notes=NOTES)
+    return Engine(prepare, ncnn.__version__, ncnn.__file__, notes=NOTES)

@@ -47,5 +47,5 @@ def load(task: Task) -> Engine:
         ]
         return nodes[-(len(nodes) // NODES_PASSES) :]
 
-    package = Path(onnxruntime.__file__).parent
-    return Engine(prepare, onnxruntime.__version__, package, True, nodes_ms=nodes_ms)
+    file = onnxruntime.__file__
+    return Engine(prepare, onnxruntime.__version__, file, True, nodes_ms=nodes_ms)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from benchmarks.peers.worker import Array, Engine, Forward, NodeTimes, Task, planes
@@ -67,5 +66,4 @@ def load(task: Task) -> Engine:
             for node in request.profiling_info
         ]
 
-    package = Path(openvino.__file__).parent
-    return Engine(prepare, openvino.__version__, package, True, nodes_ms=nodes_ms)
+    return Engine(prepare, openvino.__version__, openvino.__file__, True, nodes_ms=nodes_ms)

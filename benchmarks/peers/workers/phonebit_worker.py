@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Final
 
 from benchmarks.peers.worker import Array, Engine, Forward, Task, milliseconds_since
@@ -47,7 +46,7 @@ def load(task: Task) -> Engine:
     return Engine(
         prepare,
         phonebit.__version__,
-        Path(phonebit.__file__).parent,
+        phonebit.__file__,
         notes=HALF_NOTES if task.variant in ("f16", "fast") and task.device == "gpu" else (),
         startup=network.startup,
         device_ms=device_ms,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 
@@ -71,5 +70,5 @@ def load(task: Task) -> Engine:
     """The network of a file with a whole module."""
     module = torch.load(task.model, weights_only=False)
     network = Torch(module, task.device, task.precision)
-    package = Path(torch.__file__).parent
-    return Engine(network.prepare, torch.__version__, package, True, device_ms=network.device_ms)
+    file, device_ms = torch.__file__, network.device_ms
+    return Engine(network.prepare, torch.__version__, file, True, device_ms=device_ms)

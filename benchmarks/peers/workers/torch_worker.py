@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from benchmarks.peers.worker import Array, Engine, Forward, Task, planes
 
 
@@ -25,4 +23,4 @@ def load(task: Task) -> Engine:
 
         return forward
 
-    return Engine(prepare, torch.__version__, Path(torch.__file__).parent, True)
+    return Engine(prepare, torch.__version__, torch.__file__, True)

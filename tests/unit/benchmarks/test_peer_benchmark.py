@@ -26,7 +26,7 @@ from benchmarks.peers.harness.catalogue import (
     kinds_for,
 )
 from benchmarks.peers.harness.files import ExportError, Files
-from benchmarks.peers.harness.measure import Case, compare_results, measure
+from benchmarks.peers.harness.measure import compare_results, measure
 from benchmarks.peers.harness.worker_process import WorkerError, WorkerProcess
 from benchmarks.records import ROOT
 from benchmarks.rounds import take_turns
@@ -38,7 +38,6 @@ PATIENCE_S = 60.0
 
 WORKER = """
 import itertools, json, os, sys, time
-from pathlib import Path
 import numpy as np
 from benchmarks.peers.worker import Engine, planes
 
@@ -62,7 +61,7 @@ def load(task):
             return given * (2 if mode == "wrong" else 1)
         return forward
     return Engine(
-        prepare, "1.5", Path(task.model).parent, mode == "planes", ("a note",), {"programs": 3},
+        prepare, "1.5", task.model, mode == "planes", ("a note",), {"programs": 3},
         nodes_ms=(lambda: [("conv1", 0.5), ("copy", 0.25)]) if mode == "nodes" else None,
     )
 """
@@ -340,7 +339,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> str:
     with pytest.MonkeyPatch.context() as patch:
         write_worker(tmp_path, patch)
         patch.setattr(measure_module, "WORKERS", "fakes")
-        cases = [measure(Case(ZOO, 1, batch), contenders, files, failures, 0) for batch in (1, 2)]
+        cases = [measure(ZOO, 1, batch, contenders, files, failures, 0) for batch in (1, 2)]
     context = {"date": "2026-01-01", "cpu": "A CPU", "cores": 1, "phonebit": "1", "commit": ""}
     settings = {"canary_limit": 1.15, "float_weights": "f16"}
     return json.dumps({"context": context, "settings": settings, "cases": cases})
