@@ -80,32 +80,19 @@ def _run(root: Path, work: Path, gpu: Gpu, texts: Sequence[str]) -> str:
         (work / f"{index}.cl").write_text(head + text)
     shutil.copy(_BUILDER, work / _BUILDER.name)
 
+    vendor = CASES["vendors"][gpu.vendor]
     environment = {
         "HOME": "/root",
         "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
         "MESA_SHADER_CACHE_DISABLE": "1",
+        vendor["id_variable"]: gpu.device_id,
+        **vendor["variables"],
     }
-    if gpu.vendor == "qualcomm":
-        shim = "libfreedreno_noop_drm_shim.so"
-        environment |= {
-            "RUSTICL_ENABLE": "freedreno",
-            "FD_GPU_ID": gpu.device_id,
-            "IR3_SHADER_DEBUG": "cs,disasm",
-            "FD_MESA_DEBUG": "shaderdb",
-        }
-    else:
-        shim = "libpanfrost_noop_drm_shim.so"
-        environment |= {
-            "RUSTICL_ENABLE": "panfrost",
-            "PAN_GPU_ID": gpu.device_id,
-            "BIFROST_MESA_DEBUG": "shaderdb,shaders,internal",
-            "PAN_MESA_DEBUG": "nocache",
-        }
     chroot = shutil.which("chroot", path="/usr/sbin:/usr/bin:/sbin:/bin")
     if chroot is None:
         raise RuntimeError("chroot not found")
     command = [chroot, str(root), "/usr/bin/qemu-aarch64"]
-    command += ["-E", f"LD_PRELOAD={_LIBRARIES}/{shim}"]
+    command += ["-E", f"LD_PRELOAD={_LIBRARIES}/{vendor['shim']}"]
     command += ["/usr/bin/python3", str(inside / _BUILDER.name), str(inside), str(len(texts))]
     # To a file, so that a look at it tells how far a long run is.
     output = work / "output"
