@@ -42,9 +42,9 @@ def ways(bench: Bench, rows: int) -> tuple[dict[str, MeasuredLayer], dict[str, s
     moving = layer_shape("max_pool2d", size, CHANNELS, CHANNELS, dtype="f32", values=True)
     possible, impossible = {}, {}
     for sharing, waiting in product(SHARING, SYNCHRONIZATION):
-        name, options = f"{sharing}, {waiting}", {"sharing": sharing, "synchronization": waiting}
+        name = f"{sharing}, {waiting}"
         try:
-            possible[name] = MeasuredLayer(bench, moving, **options)
+            possible[name] = MeasuredLayer(bench, moving, sharing=sharing, synchronization=waiting)
         except DeviceError as error:
             impossible[name] = str(error)
     return possible, impossible

@@ -58,7 +58,7 @@ def ms(network: Record, way: str) -> float:
 
 def speed_up(network: Record, way: str) -> float:
     """Over the better single processor."""
-    return network["single_ms"] / ms(network, way)
+    return float(network["single_ms"]) / ms(network, way)
 
 
 def ms_of(way: str) -> str:

@@ -115,8 +115,8 @@ def _estimate(gpu: Gpu, program: Program, code: MachineCode | None) -> Record:
     task = work(program.kernel, program.defines)
     names = ("instructions_per_unit", "cycles_per_unit", "bound", "loads_per_unit")
     nothing = {"unit": task.unit if task else "", **dict.fromkeys(names)} | {"bound": ""}
-    found = task and executed(gpu, program, code)
-    if not found:
+    found = executed(gpu, program, code)
+    if task is None or found is None:
         return nothing
     numbers = {f"{name}_per_unit": round(found[name] / task.per_item, 4) for name in QUANTITIES}
     return nothing | numbers | {"bound": found["bound"]}

@@ -21,9 +21,9 @@ from pathlib import Path
 from benchmarks.command_line import parser_of
 from benchmarks.markdown import markdown_table
 from benchmarks.mobile_isa.compiler import GPUS, mesa_version
-from benchmarks.mobile_isa.document import Record, is_bad
+from benchmarks.mobile_isa.document import is_bad
 from benchmarks.mobile_isa.judge import cases, compiled, programs_of
-from benchmarks.records import write_results
+from benchmarks.records import Record, write_results
 
 REPRESENTATIVES = ("adreno-730", "mali-g610")
 
