@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Final
 
-from benchmarks.markdown import filled, markdown_table
+from benchmarks.markdown import Columns, filled, markdown_table, records_table
 from benchmarks.records import PAPER, TITLES, Record, provenance, read_results
 
 FOLDER: Final = Path(__file__).parent
@@ -38,23 +38,20 @@ def sizes_section(document: Record) -> str:
 
 def sizes_table(document: Record) -> str:
     """Markdown; paper and ours side by side."""
-    head = ("network", "float: paper", "PhoneBit", "binary: paper", "last layer f32",
-            "last layer f16", "smaller than float")  # fmt: skip
-    rows = []
+    columns: Columns = (
+        ("network", "{title}"),
+        ("float: paper", "{paper_mb[float]:.1f}"),
+        ("PhoneBit", "{mb[float]:.2f}"),
+        ("binary: paper", "{paper_mb[binary]:.1f}"),
+        ("last layer f32", "{mb[binary_f32]:.2f}"),
+        ("last layer f16", "**{mb[binary_f16]:.2f}**"),
+        ("smaller than float", lambda row: f"{row['mb']['float'] / row['mb']['binary_f16']:.1f}x"),
+    )
+    records = []
     for name, row in document["networks"].items():
-        sizes = {key: value / 1e6 for key, value in row["bytes"].items()}
-        rows.append(
-            (
-                TITLES[name],
-                f"{row['paper_mb']['float']:.1f}",
-                f"{sizes['float']:.2f}",
-                f"{row['paper_mb']['binary']:.1f}",
-                f"{sizes['binary_f32']:.2f}",
-                f"**{sizes['binary_f16']:.2f}**",
-                f"{sizes['float'] / sizes['binary_f16']:.1f}x",
-            )
-        )
-    return markdown_table(head, rows)
+        mb = {key: value / 1e6 for key, value in row["bytes"].items()}
+        records.append({**row, "title": TITLES[name], "mb": mb})
+    return records_table(records, columns)
 
 
 # --- figure 5 -------------------------------------------------------------------------------------

@@ -53,9 +53,9 @@ def measure(
     A network by threads of every engine, pinned to as many cores. A row has a contender's numbers
     or the reason why there are none, as for a file that is missing.
     """
-    facts = ("engine", "title", "precision")
     rows: dict[str, Record] = {
-        each.key: {name: getattr(each, name) for name in facts} for each in contenders
+        each.key: {name: getattr(each, name) for name in ("engine", "title", "precision")}
+        for each in contenders
     }
     workers: dict[str, WorkerProcess] = {}
     everywhere = os.sched_getaffinity(0)
@@ -69,15 +69,9 @@ def measure(
             try:
                 if each.kind in missing:
                     raise WorkerError(missing[each.kind])
-                task = {"threads": threads, "cores": cores}
-                # PyTorch's own pool and those below NumPy; the others are told by option.
-                variables = {**os.environ, "OMP_NUM_THREADS": str(threads)}
-                worker = start(subject, each, files, task, variables)
+                worker, facts = _started(subject, each, files, cores, batch)
                 workers[each.key] = worker
-                first = worker.ask(f"batch {batch}", START_TIMEOUT_S)
-                row |= {key: worker.ready[key] for key in ("load_ms", "version")} | first
-                row["start_ms"] = worker.start_ms + first["first_ms"]
-                row["model_bytes"] = files.size_bytes(subject, each.kind)
+                row |= facts
                 row["agreement"] = _agreement(subject, each, files, worker)
             except WorkerError as error:
                 workers.pop(each.key, None)
@@ -104,6 +98,20 @@ def measure(
         "only_quiet_rounds_count": rounds.is_steady,
         "rows": list(rows.values()),
     }
+
+
+def _started(
+    subject: Subject, contender: Contender, files: Files, cores: list[int], batch: int
+) -> tuple[WorkerProcess, Record]:
+    """A worker behind its first pass, and what its row says of that."""
+    task = {"threads": len(cores), "cores": cores}
+    # PyTorch's own pool and those below NumPy; the others are told by option.
+    variables = {**os.environ, "OMP_NUM_THREADS": str(len(cores))}
+    worker = start(subject, contender, files, task, variables)
+    first = worker.ask(f"batch {batch}", START_TIMEOUT_S)
+    facts = {key: worker.ready[key] for key in ("load_ms", "version")} | first
+    facts["start_ms"] = worker.start_ms + first["first_ms"]
+    return worker, facts | {"model_bytes": files.size_bytes(subject, contender.kind)}
 
 
 def start(
