@@ -40,14 +40,10 @@ class Rounds:
         return [index for index, value in enumerate(self.canary_ms) if value <= limit]
 
     @property
-    def is_steady(self) -> bool:
-        """Whether enough rounds were undisturbed to count those alone."""
-        return len(self.steady) >= LEAST_STEADY
-
-    @property
     def counted(self) -> list[int]:
         """Numbers of the rounds that count: the steady ones, or all if hardly any is steady."""
-        return self.steady if self.is_steady else list(range(len(self.canary_ms)))
+        every = list(range(len(self.canary_ms)))
+        return self.steady if len(self.steady) >= LEAST_STEADY else every
 
     def spread(self, contestant: str) -> dict[str, dict[str, float]]:
         """By layer, in order: median_ms, p10_ms and p90_ms over the rounds that count."""
@@ -70,11 +66,12 @@ class Rounds:
 
     def describe(self) -> dict[str, Any]:
         """How the rounds went, JSON-ready."""
+        canary = self.canary_ms or [1]  # without contestants there are no rounds
         return {
             "rounds": len(self.canary_ms),
             "steady": len(self.steady),
             "counted": len(self.counted),
-            "canary_max_over_min": max(self.canary_ms) / min(self.canary_ms),
+            "canary_max_over_min": max(canary) / min(canary),
             "canary_limit": CANARY_LIMIT,
         }
 

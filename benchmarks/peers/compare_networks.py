@@ -33,7 +33,7 @@ def report(entry: dict[str, Any], title: str) -> None:
     """One case in a line, and what failed in it, beside the results."""
     lines = [
         f"{title}, {entry['threads']} threads, batch {entry['batch']}: "
-        f"{entry['quiet_rounds']} of {entry['rounds']} rounds quiet"
+        f"{entry['steady']} of {entry['rounds']} rounds quiet"
     ]
     for row in entry["rows"]:
         if "reason" in row:

@@ -164,8 +164,8 @@ def _result(row: Record) -> str:
 
 
 def _rounds(case: Record) -> str:
-    counted = "" if case["only_quiet_rounds_count"] else " (too few: all count)"
-    quiet = f"{case['quiet_rounds']} of {case['rounds']} rounds quiet{counted}"
+    counted = "" if case["counted"] == case["steady"] else " (too few: all count)"
+    quiet = f"{case['steady']} of {case['rounds']} rounds quiet{counted}"
     return f"{_threads(case['threads'])}: {quiet}."
 
 

@@ -124,9 +124,8 @@ class NetworkComparison:
             device, started = self._ask(key, f"device {PASSES_IN_FLIGHT}"), first[key]
             if device is None or started is None:
                 continue
-            row = {"batch": batch, **rounds.summary(key, REFERENCE), "device_ms": device["ms"]}
-            row |= {"rounds": len(rounds.canary_ms), "quiet_rounds": len(rounds.steady)}
-            row["first_ms"] = started["first_ms"]
+            row = {"batch": batch, **rounds.summary(key, REFERENCE), **rounds.describe()}
+            row |= {"device_ms": device["ms"], "first_ms": started["first_ms"]}
             row["memory_mib"] = memory_mib(self.workers[key].ready["pid"])
             self.rows[key]["batches"].append(row)
         print(f"{self.subject.name} x{batch}, {len(rounds.canary_ms)} rounds", flush=True)

@@ -198,7 +198,7 @@ def _rounds(networks: list[Record]) -> list[str]:
     rows = [row for _, entry in _entries(networks) for row in entry["batches"]]
     if not rows:
         return []
-    counts, quiet = [row["rounds"] for row in rows], [row["quiet_rounds"] for row in rows]
+    counts, quiet = [row["rounds"] for row in rows], [row["steady"] for row in rows]
     return [
         f"Rounds for a number: {min(counts)} to {max(counts)}; at least {min(quiet)} of them were "
         "quiet by the noise probe, fixed work on the host. Those count; all, where fewer than 3 "

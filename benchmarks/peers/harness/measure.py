@@ -93,9 +93,7 @@ def measure(
         "network": subject.name,
         "threads": threads,
         "batch": batch,
-        "rounds": len(rounds.canary_ms),
-        "quiet_rounds": len(rounds.steady),
-        "only_quiet_rounds_count": rounds.is_steady,
+        **rounds.describe(),
         "rows": list(rows.values()),
     }
 

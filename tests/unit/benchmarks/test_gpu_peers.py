@@ -137,7 +137,7 @@ def results() -> dict[str, Any]:
 
     def batch(count: int, ms: float, ratio: float, device_ms: float | None) -> dict[str, Any]:
         row = {"batch": count, "median_ms": ms, "ratio": ratio, "device_ms": device_ms}
-        row |= {"rounds": 9 + count, "quiet_rounds": 5 + count}
+        row |= {"rounds": 9 + count, "steady": 5 + count}
         return {**row, "memory_mib": 512.0 if count > 1 else None}
 
     def entry(key: str, title: str, *rows: dict[str, Any], **more: Any) -> dict[str, Any]:
