@@ -16,7 +16,10 @@ if(NOT ZIG_TARGET MATCHES "^([a-z0-9_]+)-(linux|macos|windows)")
   message(FATAL_ERROR "ZIG_TARGET is '${ZIG_TARGET}'; expected one such as aarch64-linux-musl")
 endif()
 set(CMAKE_SYSTEM_PROCESSOR ${CMAKE_MATCH_1})
-set(ZIG_OPTIONS -target ${ZIG_TARGET})
+# CMake passes it on, and links nothing to learn what the compiler is.
+set(CMAKE_C_COMPILER_TARGET ${ZIG_TARGET})
+set(CMAKE_CXX_COMPILER_TARGET ${ZIG_TARGET})
+set(ZIG_OPTIONS "")
 if(CMAKE_SYSTEM_PROCESSOR STREQUAL "arm")
   # Android's armeabi-v7a, but for the registers that calls pass floats in.
   list(APPEND ZIG_OPTIONS -mcpu=generic+v7a+neon)

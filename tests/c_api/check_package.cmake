@@ -13,7 +13,7 @@ endfunction()
 
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix --strip)
 run(${CMAKE_COMMAND} -S ${EXAMPLE} -B ${WORK}/build -G ${GENERATOR} ${COMPILER} -DCMAKE_PREFIX_PATH=${WORK}/prefix
-  -DCMAKE_FIND_ROOT_PATH_MODE_PACKAGE=BOTH)
+  -DCMAKE_FIND_ROOT_PATH_MODE_PACKAGE=BOTH -DCMAKE_BUILD_TYPE=Release)
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${EMULATOR} ${WORK}/build/classify ${MODEL})
 if(NOT TEXT MATCHES " on (cpu|gpu):.*[0-9]\\.[0-9]+  ")
