@@ -230,10 +230,13 @@ void check_case(std::mt19937& random, const Case& c) {
   data.input = bits(random, (size_t)s.in_h * s.in_w, s.in_c);
   data.weights = bits(random, (size_t)s.out_c * s.kernel_h * s.kernel_w, s.in_c);
   plain_loop(s, &data);
-  LateFailure failure;  // after all kernels were tried
   for (const Isa* const isa : supported_isas()) {
     INFO(isa->name);
     check_rule(*isa, s);
+  }
+  LateFailure failure;  // after all kernels were tried
+  for (const Isa* const isa : isas_with_own(&Isa::binary_conv)) {
+    INFO(isa->name);
     for (const BinaryConvKernel* const* kernel = isa->binary_conv; *kernel != nullptr; ++kernel) {
       INFO((*kernel)->name);
       if ((*kernel)->supports(s)) {

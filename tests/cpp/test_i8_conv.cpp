@@ -113,8 +113,8 @@ void integer_inputs(const Isa& isa, Random& random) {
   compare(out, epilogue, main);
 }
 
-TEST_CASE("quantized inputs") { for_each_isa(test_cases(150), quantized_inputs); }
-TEST_CASE("integer inputs") { for_each_isa(test_cases(150), integer_inputs); }
+TEST_CASE("quantized inputs") { for_each_isa(&Isa::i8_conv, test_cases(150), quantized_inputs); }
+TEST_CASE("integer inputs") { for_each_isa(&Isa::i8_conv, test_cases(150), integer_inputs); }
 
 }  // namespace
 }  // namespace check

@@ -157,19 +157,24 @@ void u8_convolution(const Isa& isa, Random& random, bool large) {
 }
 
 TEST_CASE("f32 weights") {
-  for_each_isa(test_cases(150), [](const Isa& isa, Random& r) { real_convolution(*isa.f32_conv, r); });
+  for_each_isa(&Isa::f32_conv, test_cases(150),
+               [](const Isa& isa, Random& r) { real_convolution(*isa.f32_conv, r); });
 }
 TEST_CASE("f16 weights") {
-  for_each_isa(test_cases(150), [](const Isa& isa, Random& r) { real_convolution(*isa.f16_conv, r); });
+  for_each_isa(&Isa::f16_conv, test_cases(150),
+               [](const Isa& isa, Random& r) { real_convolution(*isa.f16_conv, r); });
 }
 TEST_CASE("8-bit weights") {
-  for_each_isa(test_cases(150), [](const Isa& isa, Random& r) { real_convolution(*isa.w8_conv, r); });
+  for_each_isa(&Isa::w8_conv, test_cases(150),
+               [](const Isa& isa, Random& r) { real_convolution(*isa.w8_conv, r); });
 }
 TEST_CASE("u8 inputs") {
-  for_each_isa(test_cases(150), [](const Isa& isa, Random& r) { u8_convolution(isa, r, false); });
+  for_each_isa(&Isa::u8_conv, test_cases(150),
+               [](const Isa& isa, Random& r) { u8_convolution(isa, r, false); });
 }
 TEST_CASE("u8 inputs and large windows") {
-  for_each_isa(test_cases(150), [](const Isa& isa, Random& r) { u8_convolution(isa, r, true); });
+  for_each_isa(&Isa::u8_conv, test_cases(150),
+               [](const Isa& isa, Random& r) { u8_convolution(isa, r, true); });
 }
 
 }  // namespace

@@ -440,34 +440,36 @@ void stopped(const Isa& isa, Random& random) {
 }
 
 TEST_CASE("depthwise_f32") {
-  for_each_isa(test_cases(150),
+  for_each_isa(&Isa::values, test_cases(150),
                [](const Isa& isa, Random& r) { float_window(isa, r, Reduction::kDepthwise); });
 }
 TEST_CASE("max_pool_f32") {
-  for_each_isa(test_cases(150), [](const Isa& isa, Random& r) { float_window(isa, r, Reduction::kMaximum); });
+  for_each_isa(&Isa::values, test_cases(150),
+               [](const Isa& isa, Random& r) { float_window(isa, r, Reduction::kMaximum); });
 }
 TEST_CASE("average_pool_f32") {
-  for_each_isa(test_cases(150), [](const Isa& isa, Random& r) { float_window(isa, r, Reduction::kAverage); });
+  for_each_isa(&Isa::values, test_cases(150),
+               [](const Isa& isa, Random& r) { float_window(isa, r, Reduction::kAverage); });
 }
-TEST_CASE("planes of levels") { for_each_isa(test_cases(150), planes_of_levels); }
-TEST_CASE("large windows") { for_each_isa(2, large_windows); }
-TEST_CASE("large windows of bits") { for_each_isa(2, large_windows_of_bits); }
-TEST_CASE("work that a caller ends") { for_each_isa(1, stopped); }
-TEST_CASE("max_pool_bits") { for_each_isa(test_cases(150), bit_pool); }
-TEST_CASE("max_pool_bits of wide maps") { for_each_isa(test_cases(150) / 5, wide_bit_pool); }
-TEST_CASE("binary_depthwise") { for_each_isa(test_cases(150), binary_depthwise); }
-TEST_CASE("elementwise") { for_each_isa(test_cases(150), elementwise); }
-TEST_CASE("an addition in place") { for_each_isa(test_cases(150), in_place_add); }
-TEST_CASE("transcendental functions") { for_each_isa(3, transcendental); }
-TEST_CASE("rounding") { for_each_isa(3, rounding); }
+TEST_CASE("planes of levels") { for_each_isa(&Isa::values, test_cases(150), planes_of_levels); }
+TEST_CASE("large windows") { for_each_isa(&Isa::values, 2, large_windows); }
+TEST_CASE("large windows of bits") { for_each_isa(&Isa::values, 2, large_windows_of_bits); }
+TEST_CASE("work that a caller ends") { for_each_isa(&Isa::values, 1, stopped); }
+TEST_CASE("max_pool_bits") { for_each_isa(&Isa::values, test_cases(150), bit_pool); }
+TEST_CASE("max_pool_bits of wide maps") { for_each_isa(&Isa::values, test_cases(150) / 5, wide_bit_pool); }
+TEST_CASE("binary_depthwise") { for_each_isa(&Isa::binary_depthwise, test_cases(150), binary_depthwise); }
+TEST_CASE("elementwise") { for_each_isa(&Isa::values, test_cases(150), elementwise); }
+TEST_CASE("an addition in place") { for_each_isa(&Isa::values, test_cases(150), in_place_add); }
+TEST_CASE("transcendental functions") { for_each_isa(&Isa::values, 3, transcendental); }
+TEST_CASE("rounding") { for_each_isa(&Isa::values, 3, rounding); }
 TEST_CASE("softmax") {
-  for_each_isa(test_cases(150), [](const Isa& isa, Random& r) { softmax(isa, r, false); });
+  for_each_isa(&Isa::values, test_cases(150), [](const Isa& isa, Random& r) { softmax(isa, r, false); });
 }
 TEST_CASE("log_softmax") {
-  for_each_isa(test_cases(150), [](const Isa& isa, Random& r) { softmax(isa, r, true); });
+  for_each_isa(&Isa::values, test_cases(150), [](const Isa& isa, Random& r) { softmax(isa, r, true); });
 }
-TEST_CASE("logarithm") { for_each_isa(1, logarithm); }
-TEST_CASE("softmax of NaN") { for_each_isa(1, softmax_of_nan); }
+TEST_CASE("logarithm") { for_each_isa(&Isa::values, 1, logarithm); }
+TEST_CASE("softmax of NaN") { for_each_isa(&Isa::values, 1, softmax_of_nan); }
 
 }  // namespace
 }  // namespace check
