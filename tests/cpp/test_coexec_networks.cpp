@@ -89,27 +89,38 @@ void expect_plan_in_force(const Network& network, const ExecutionPlan& plan, con
   for (const std::string& warning : network.warnings()) FAIL_CHECK(what, ": ", warning);
 }
 
-void check_plan(const std::string& path, const Options& options, const std::string& what) {
-  const int batch = 2;
-  Network alone = Network::load(path), both = Network::load(path, options);
+constexpr int kBatch = 2;
+
+/// What the CPU alone makes of random inputs.
+struct Reference {
+  explicit Reference(const std::string& path) {
+    Network alone = Network::load(path);
+    inputs = random_inputs(alone.inputs(), kBatch);
+    tensors = room_for(alone.tensors(), kBatch), outputs = room_for(alone.outputs(), kBatch);
+    alone.activations(inputs_of(inputs), outputs_of(tensors), kBatch);
+    alone.forward(inputs_of(inputs), outputs_of(outputs), kBatch);
+  }
+  Content inputs, tensors, outputs;
+};
+
+void check_plan(const std::string& path, const Reference& alone, const Options& options,
+                const std::string& what) {
+  Network both = Network::load(path, options);
   expect_plan_in_force(both, *options.plan, what + ", loaded");
-  const Content inputs = random_inputs(alone.inputs(), batch);
-  Content expected = room_for(alone.tensors(), batch), got = expected;
-  alone.activations(inputs_of(inputs), outputs_of(expected), batch);
-  both.activations(inputs_of(inputs), outputs_of(got), batch);
-  for (size_t i = 0; i < got.size(); ++i)
-    CHECK_MESSAGE(got[i] == expected[i], what, ": tensor '", alone.tensors()[i].name,
+  Content tensors = room_for(both.tensors(), kBatch), outputs = room_for(both.outputs(), kBatch);
+  both.activations(inputs_of(alone.inputs), outputs_of(tensors), kBatch);
+  for (size_t i = 0; i < tensors.size(); ++i)
+    CHECK_MESSAGE(tensors[i] == alone.tensors[i], what, ": tensor '", both.tensors()[i].name,
                   "' differs from the CPU's");
-  Content end = room_for(alone.outputs(), batch), end_got = end;
-  alone.forward(inputs_of(inputs), outputs_of(end), batch);
-  both.forward(inputs_of(inputs), outputs_of(end_got), batch);
-  CHECK_MESSAGE(end_got == end, what, ": the outputs differ from the CPU's");
+  both.forward(inputs_of(alone.inputs), outputs_of(outputs), kBatch);
+  CHECK_MESSAGE(outputs == alone.outputs, what, ": the outputs differ from the CPU's");
   expect_plan_in_force(both, *options.plan, what + ", run");
 }
 
 /// Returns how many layers were shared.
 int check_network(const std::string& path, Options options) {
   const loader::Model model = loader::load_model(loader::FileBytes::of_path(path));
+  const Reference alone(path);
   int shared = 0;
   for (const Cut cut : {Cut::rows, Cut::channels}) {
     for (const Processor first : {Processor::gpu, Processor::cpu}) {
@@ -118,7 +129,7 @@ int check_network(const std::string& path, Options options) {
                                (first == Processor::gpu ? "the GPU first" : "the CPU first");
       options.plan = plan_of(model, cut, first);
       shared += shared_layers(*options.plan);
-      check_plan(path, options, what);
+      check_plan(path, alone, options, what);
     }
   }
   return shared;
