@@ -356,17 +356,23 @@ std::vector<const Isa*> isas_with_own(const Kernels& kernels) {
   return isas;
 }
 
+/// Runs body(random) for `cases` random cases.
+template <class Body>
+void for_each_case(unsigned cases, const Body& body) {
+  for (unsigned i = 0; i < cases; i++) {
+    INFO("PHONEBIT_TEST_SEED=", test_seed(), ", case ", i);
+    Random random(test_seed() * 1000003u + i);
+    body(random);
+  }
+}
+
 /// Runs body(isa, random) for `cases` random cases on every supported instruction set with such kernels of its
 /// own. The first failure ends those of its instruction set.
 template <class Kernels, class Body>
 void for_each_isa(const Kernels& kernels, unsigned cases, const Body& body) {
   const auto name_of = [](const Isa* isa) { return isa->name; };
   for_each_subcase(isas_with_own(kernels), name_of, [&](const Isa* isa) {
-    for (unsigned i = 0; i < cases; i++) {
-      INFO("PHONEBIT_TEST_SEED=", test_seed(), ", case ", i);
-      Random random(test_seed() * 1000003u + i);
-      body(*isa, random);
-    }
+    for_each_case(cases, [&](Random& random) { body(*isa, random); });
   });
 }
 

@@ -1,7 +1,7 @@
 // Convolutions of real values (float32 and u8) of every supported instruction set, against plain loops.
 // Float results, weights floats, halves or bytes, must be the very bits of one chain of fused multiply-adds
 // per output; u8 results are integers.
-// All instruction sets see the same cases.
+// All instruction sets see the same cases; the plain loops, which take most of the time, run once for all.
 #include "kernel_check.h"
 
 namespace check {
@@ -54,7 +54,7 @@ std::vector<int8_t> random_weights(Random& random, size_t count, int8_t) {
 }
 
 template <class Weight>
-void real_convolution(const RealConvKernel<Weight>& kernel, Random& random) {
+void real_convolution(const RealConvKernel<Weight>* Isa::* kernels, Random& random) {
   ConvShape s =
       random_shape(random, pick_one(random, {1, 3, 4, 16, 33, 64, 130, 300}), pick_channels(random), 14);
   if (random() % 8 == 0) {  // dense
@@ -83,15 +83,23 @@ void real_convolution(const RealConvKernel<Weight>& kernel, Random& random) {
       main.push_back(sum);
     }
   }
-  AlignedBytes packed(kernel.packed_bytes(s));
-  kernel.pack_weights(s, weights.data(), packed.data);
-  Outputs out(random, pixels, s.out_c);
-  run_in_parts(random, kernel, s, packed.data, input.data(), epilogue.make(out));
-  compare(out, epilogue, main);
+  const unsigned parts_seed = (unsigned)random();
+  LateFailure failure;  // after all were tried
+  for (const Isa* const isa : isas_with_own(kernels)) {
+    INFO(isa->name);
+    const RealConvKernel<Weight>& kernel = *(isa->*kernels);
+    Random parts(parts_seed);
+    AlignedBytes packed(kernel.packed_bytes(s));
+    kernel.pack_weights(s, weights.data(), packed.data);
+    Outputs out(parts, pixels, s.out_c);
+    run_in_parts(parts, kernel, s, packed.data, input.data(), epilogue.make(out));
+    failure.keep([&] { compare(out, epilogue, main); });
+  }
+  failure.rethrow();
 }
 
 /// large: windows as AlexNet has them, with filters enough for kernels that only pay then.
-void u8_convolution(const Isa& isa, Random& random, bool large) {
+void u8_convolution(Random& random, bool large) {
   const int in_c =
       large ? pick_one(random, {1, 3, 3, 3, 4}) : pick_one(random, {1, 2, 3, 3, 3, 4, 5, 33, 100});
   const int out_c = large ? pick_one(random, {31, 64, 65, 96, 128, 130}) : pick_channels(random);
@@ -131,10 +139,7 @@ void u8_convolution(const Isa& isa, Random& random, bool large) {
   INFO(describe(s), threshold_form ? " thresholds" : epilogue.text);
   const unsigned parts_seed = (unsigned)random();
 
-  for (const U8ConvKernel* const* entry = isa.u8_conv; *entry; entry++) {
-    const U8ConvKernel& kernel = **entry;
-    if (!kernel.supports(s)) continue;
-    INFO(kernel.name);
+  const auto check = [&](const U8ConvKernel& kernel) {
     Random parts(parts_seed);
     AlignedBytes packed(kernel.packed_bytes(s));
     kernel.pack_weights(s, weights.data(), threshold_form ? thresholds.data() : nullptr, packed.data);
@@ -142,10 +147,8 @@ void u8_convolution(const Isa& isa, Random& random, bool large) {
     const Epilogue e = epilogue.make(out);
     const AccumulatorSink sink = threshold_form ? out.threshold_sink() : AccumulatorSink{nullptr, 0, &e};
     run_in_parts(parts, kernel, s, packed.data, input.data(), sink);
-    if (!threshold_form) {
-      compare(out, epilogue, std::vector<float>(accumulators.begin(), accumulators.end()));
-      continue;
-    }
+    if (!threshold_form)
+      return compare(out, epilogue, std::vector<float>(accumulators.begin(), accumulators.end()));
     REQUIRE_MESSAGE(out.intact(), "written outside the output");
     for (int p = 0; p < pixels; p++) {
       std::vector<uint32_t> expected(words(s.out_c));
@@ -153,28 +156,31 @@ void u8_convolution(const Isa& isa, Random& random, bool large) {
         expected[o / 32] |= (uint32_t)(accumulators[(size_t)p * s.out_c + o] >= thresholds[o]) << (o % 32);
       out.compare_bits(p, expected);
     }
+  };
+  LateFailure failure;  // after all kernels were tried
+  for (const Isa* const isa : isas_with_own(&Isa::u8_conv)) {
+    for (const U8ConvKernel* const* kernel = isa->u8_conv; *kernel; kernel++) {
+      INFO(isa->name, " ", (*kernel)->name);
+      if ((*kernel)->supports(s)) failure.keep([&] { check(**kernel); });
+    }
   }
+  failure.rethrow();
 }
 
 TEST_CASE("f32 weights") {
-  for_each_isa(&Isa::f32_conv, test_cases(150),
-               [](const Isa& isa, Random& r) { real_convolution(*isa.f32_conv, r); });
+  for_each_case(test_cases(150), [](Random& r) { real_convolution<float>(&Isa::f32_conv, r); });
 }
 TEST_CASE("f16 weights") {
-  for_each_isa(&Isa::f16_conv, test_cases(150),
-               [](const Isa& isa, Random& r) { real_convolution(*isa.f16_conv, r); });
+  for_each_case(test_cases(150), [](Random& r) { real_convolution<uint16_t>(&Isa::f16_conv, r); });
 }
 TEST_CASE("8-bit weights") {
-  for_each_isa(&Isa::w8_conv, test_cases(150),
-               [](const Isa& isa, Random& r) { real_convolution(*isa.w8_conv, r); });
+  for_each_case(test_cases(150), [](Random& r) { real_convolution<int8_t>(&Isa::w8_conv, r); });
 }
 TEST_CASE("u8 inputs") {
-  for_each_isa(&Isa::u8_conv, test_cases(150),
-               [](const Isa& isa, Random& r) { u8_convolution(isa, r, false); });
+  for_each_case(test_cases(150), [](Random& r) { u8_convolution(r, false); });
 }
 TEST_CASE("u8 inputs and large windows") {
-  for_each_isa(&Isa::u8_conv, test_cases(150),
-               [](const Isa& isa, Random& r) { u8_convolution(isa, r, true); });
+  for_each_case(test_cases(150), [](Random& r) { u8_convolution(r, true); });
 }
 
 }  // namespace
