@@ -205,6 +205,8 @@ struct I8ConvKernel {
 };
 
 /// Memory-bound kernels, compiled once per ISA from portable/. Ranges are output rows, or pixels where said.
+/// Pools and element-wise kernels may compute a part of the channels, from the one on to which all pointers
+/// lead: out_c, or Epilogue::channels, of in_c, or Epilogue::pixel_channels.
 struct ValueKernels {
   /// Float32 depthwise convolution, weights [kernel_h][kernel_w][c], FMA chain in (kh, kw) order.
   void (*depthwise_f32)(const ConvShape&, const float* weights, const float* input, int row_begin,

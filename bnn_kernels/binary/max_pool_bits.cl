@@ -1,35 +1,49 @@
 // @kernel   max_pool_bits   max pool of packed bits, minimum where the channel's flip bit is 1
 // @math     max of bits = OR; min = AND = not OR of not: out = flip ^ OR over taps inside the map of (in ^ flip)
-// @args     int first_pixel, int end_pixel, uint* input, uint* flip_mask, uint* bits
-// @geometry global = (roundup(pixels*OUT_WORDS, GROUP_SIZE)), local = (GROUP_SIZE)
-// @tune     GROUP_SIZE {32,64,128,256} = 64   work-items a group, over words of pixels
+// @args     int first_pixel, int end_pixel, uint* input, uint* flip_mask, SINK
+// @geometry global = (roundup(pixels * ceil(channels / UNIT), GROUP_SIZE)), local = (GROUP_SIZE)
+// @channels UNIT
+// @tune     UNIT {32,8} = 32   channels a work-item; the first one of a part begins a unit
+// @tune     GROUP_SIZE {32,64,128,256} = 64   work-items a group, over units of pixels
 // @ref      MAX_POOL2D of BIT   @source PhoneBit IV (pooling of packed maps); flip mask: own
 //
-// Neighbouring work-items hold neighbouring words. HAS_FLIP is defined as 1 where flip_mask (IN_WORDS words, tail bits 0) is no dummy.
+// Neighbouring work-items hold neighbouring units. HAS_FLIP is defined as 1 where flip_mask (IN_WORDS words, tail bits 0) is no dummy.
+#include "common/sink.clh"
 #include "common/window.clh"
 
-__kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void max_pool_bits(
-    int first_pixel, int end_pixel, __global const uint* restrict input, __global const uint* restrict flip_mask,
-    __global uint* restrict bits) {
-  const int item = first_pixel * IN_WORDS + (int)get_global_id(0);
-  if (item >= end_pixel * IN_WORDS) return;
-  const int pixel = item / IN_WORDS, word = item % IN_WORDS;
-  const int y = PIXEL_Y(pixel), x = PIXEL_X(pixel);
-  __global const uint* image = input + PIXEL_IMAGE(pixel) * (IN_H * IN_W * IN_WORDS) + word;
-#if HAS_FLIP
-  const uint flip = flip_mask[word];
+#if UNIT == 32
+typedef uint unit_t;
+#define STORE_UNIT store_bits32
 #else
-  const uint flip = 0u;
+typedef uchar unit_t;
+#define STORE_UNIT store_bits8
 #endif
-  uint largest = 0u;
+#define PIXEL_UNITS (IN_WORDS * 32 / UNIT)
+#define PART_UNITS ((END_CHANNEL - FIRST_CHANNEL + UNIT - 1) / UNIT)
+
+__kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void max_pool_bits(
+    int first_pixel, int end_pixel, __global const unit_t* restrict input,
+    __global const unit_t* restrict flip_mask SINK_PARAMS) {
+  const int item = first_pixel * PART_UNITS + (int)get_global_id(0);
+  if (item >= end_pixel * PART_UNITS) return;
+  const int pixel = item / PART_UNITS, channel = FIRST_CHANNEL + item % PART_UNITS * UNIT;
+  const int unit = channel / UNIT;
+  const int y = PIXEL_Y(pixel), x = PIXEL_X(pixel);
+  __global const unit_t* image = input + PIXEL_IMAGE(pixel) * (IN_H * IN_W * PIXEL_UNITS) + unit;
+#if HAS_FLIP
+  const unit_t flip = flip_mask[unit];
+#else
+  const unit_t flip = 0;
+#endif
+  unit_t largest = 0;
   for (int ky = 0; ky < KERNEL_H; ++ky) {
     const int in_y = TAP_Y(y, ky);
     for (int kx = 0; kx < KERNEL_W; ++kx) {
       const int in_x = TAP_X(x, kx);
       const int inside = INSIDE(in_y, in_x);
-      const uint found = image[inside ? (in_y * IN_W + in_x) * IN_WORDS : 0];
-      largest |= inside ? found ^ flip : 0u;
+      const unit_t found = image[inside ? (in_y * IN_W + in_x) * PIXEL_UNITS : 0];
+      largest |= inside ? found ^ flip : 0;
     }
   }
-  bits[item] = largest ^ flip;
+  STORE_UNIT(pixel, channel, largest ^ flip SINK_ARGS);
 }

@@ -2,7 +2,8 @@
 // @math     v = x (INPUT_KIND 0 float or half, 1 u8, 2 bits: +1 or -1), then the steps
 // @args     int first_pixel, int end_pixel, void* input, SINK
 // @in       [pixels of the batch][OUT_C] float, half or uchar; INPUT_KIND 2: [..][OUT_WORDS] uint
-// @geometry global = (roundup(pixels * ceil(OUT_C / TILE_CHANNELS), GROUP_SIZE)), local = (GROUP_SIZE)
+// @geometry global = (roundup(pixels * ceil(channels / TILE_CHANNELS), GROUP_SIZE)), local = (GROUP_SIZE)
+// @channels TILE_CHANNELS
 // @tune     TILE_CHANNELS {4,8,16,32} = 8   channels a work-item
 // @tune     GROUP_SIZE {32,64,128,256} = 64
 // @requires TILE_CHANNELS >= 8 where HAS_BITS
@@ -29,13 +30,13 @@ float4 operand(__global const void* input, int pixel, int channel) {
 
 __kernel void elementwise(int first_pixel, int end_pixel, __global const void* input SINK_PARAMS) {
   const int id = first_pixel * CHANNEL_TILES + (int)get_global_id(0);
-  const int pixel = id / CHANNEL_TILES, channel = id % CHANNEL_TILES * TILE_CHANNELS;
+  const int pixel = id / CHANNEL_TILES, channel = FIRST_CHANNEL + id % CHANNEL_TILES * TILE_CHANNELS;
   if (pixel >= end_pixel) return;
   float4 results[TILE_VECTORS];
 #pragma unroll
   for (int v = 0; v < TILE_VECTORS; v++) {
     const int c = channel + 4 * v;
-    results[v] = c < OUT_C ? operand(input, pixel, c) : (float4)(0.0f);
+    results[v] = c < END_CHANNEL ? operand(input, pixel, c) : (float4)(0.0f);
   }
   finish_tile(results, pixel, channel SINK_ARGS);
 }

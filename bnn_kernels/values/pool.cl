@@ -1,7 +1,8 @@
 // @kernel   pool   maximum or average over the taps of a window that lie inside the map
 // @math     POOL_MAX: most = x > most ? x : most from -inf on; else: (sum in row-major order) / taps, one division
 // @args     int first_pixel, int end_pixel, void* input, SINK
-// @geometry global = (roundup(pixels * ceil(OUT_C / TILE_CHANNELS), GROUP_SIZE)), local = (GROUP_SIZE)
+// @geometry global = (roundup(pixels * ceil(channels / TILE_CHANNELS), GROUP_SIZE)), local = (GROUP_SIZE)
+// @channels TILE_CHANNELS
 // @tune     TILE_CHANNELS {4,8,16} = 8   channels a work-item
 // @tune     GROUP_SIZE {32,64,128,256} = 64
 // @requires IN_C == OUT_C; TILE_CHANNELS >= 8 where HAS_BITS; every window has a tap inside the map
@@ -12,7 +13,7 @@
 
 __kernel void pool(int first_pixel, int end_pixel, __global const void* restrict input SINK_PARAMS) {
   const int id = first_pixel * CHANNEL_TILES + (int)get_global_id(0);
-  const int pixel = id / CHANNEL_TILES, channel = id % CHANNEL_TILES * TILE_CHANNELS;
+  const int pixel = id / CHANNEL_TILES, channel = FIRST_CHANNEL + id % CHANNEL_TILES * TILE_CHANNELS;
   if (pixel >= end_pixel) return;
   const int y = PIXEL_Y(pixel), x = PIXEL_X(pixel), image = PIXEL_IMAGE(pixel) * (IN_H * IN_W);
 
@@ -29,7 +30,7 @@ __kernel void pool(int first_pixel, int end_pixel, __global const void* restrict
 #pragma unroll
       for (int v = 0; v < TILE_VECTORS; v++) {
         const int c = channel + 4 * v;
-        if (OUT_C % TILE_CHANNELS != 0 && c >= OUT_C) continue;
+        if (TILES_OVERHANG(TILE_CHANNELS) && c >= END_CHANNEL) continue;
         const float4 tap = load_four(INPUT_HALF, input, from + c, OUT_C - c, OUT_C);
 #if POOL_MAX
         // Not fmax: a NaN is passed over, as on the CPU.

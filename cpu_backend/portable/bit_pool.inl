@@ -32,7 +32,7 @@ PHONEBIT_INLINE void max_pool_unit(const uint32_t* first_tap, size_t row_step, s
 /// Output rows [row_begin, row_end), window by window.
 static void max_pool_windows(const ConvShape& s, const uint32_t* flip_mask, const uint32_t* input,
                              int row_begin, int row_end, uint32_t* output, const Stop& stop) {
-  const int count = words(s.in_c);
+  const int count = words(s.in_c), wanted = words(s.out_c);
   Pieces pieces(stop);
   const size_t row_step = (size_t)s.dilation_h * s.in_w * count, tap_step = (size_t)s.dilation_w * count;
   const TapSpan whole = whole_columns(s);
@@ -47,11 +47,11 @@ static void max_pool_windows(const ConvShape& s, const uint32_t* flip_mask, cons
       const int height = rows.end - rows.begin, width = columns.end - columns.begin;
       const auto flip_at = [&](int i) { return flip_mask ? flip_mask + i : nullptr; };
       int i = 0;
-      for (; i + kLanes <= count; i += kLanes) {
+      for (; i + kLanes <= wanted; i += kLanes) {
         max_pool_unit<WordVector>(tap + i, row_step, tap_step, height, width, flip_at(i), out + i);
         if (pieces.is_end_after((int64_t)height * width)) return;
       }
-      for (; i < count; i++) {
+      for (; i < wanted; i++) {
         max_pool_unit<uint32_t>(tap + i, row_step, tap_step, height, width, flip_at(i), out + i);
         if (pieces.is_end_after((int64_t)height * width)) return;
       }
@@ -111,11 +111,13 @@ PHONEBIT_INLINE void pick_pixels(Words words_in, const uint32_t* from, int strid
     __builtin_memcpy(out, from, words_in * sizeof(uint32_t));
 }
 
-/// OR over the window, AND where flip_mask (words(c), may be null) is set.
+/// OR over the window, AND where flip_mask (words(c), may be null) is set. A part of the words of a pixel is
+/// reduced window by window.
 static void max_pool_bits(const ConvShape& s, const uint32_t* flip_mask, const uint32_t* input, int row_begin,
                           int row_end, uint32_t* output, const Stop& stop) {
   const int count = words(s.in_c), reach = (s.kernel_w - 1) * s.dilation_w + 1;
-  if (count >= kLanes || (int64_t)reach * count > kPoolWords || s.kernel_h > kPoolRows)
+  if (count >= kLanes || words(s.out_c) < count || (int64_t)reach * count > kPoolWords ||
+      s.kernel_h > kPoolRows)
     return max_pool_windows(s, flip_mask, input, row_begin, row_end, output, stop);
   const int most = (kPoolWords / count - reach) / s.stride_w + 1;
   const int pass = most < s.out_w ? most : s.out_w;

@@ -44,11 +44,11 @@ static void elementwise_f32(const float* input, int pixel_begin, int pixel_end, 
   const int64_t operations = operations_of(epilogue);
   for (int pixel = pixel_begin; pixel < pixel_end; pixel += kPixels) {
     const int count = pixel_end - pixel < kPixels ? pixel_end - pixel : kPixels;
-    const float* from = input + (int64_t)pixel * epilogue.channels;
+    const float* from = input + (int64_t)pixel * epilogue.pixel_channels;
     for (int channel0 = 0; channel0 < epilogue.channels; channel0 += kChannels) {
       const int left = epilogue.channels - channel0;
       const int channels = left < kChannels ? left : kChannels;
-      finish_pixels(epilogue, {from + channel0, epilogue.channels}, pixel, count, channel0, channels);
+      finish_pixels(epilogue, {from + channel0, epilogue.pixel_channels}, pixel, count, channel0, channels);
       if (pieces.is_end_after((int64_t)count * channels * operations)) return;
     }
   }
@@ -57,7 +57,7 @@ static void elementwise_f32(const float* input, int pixel_begin, int pixel_end, 
 static void elementwise_u8(const uint8_t* input, int pixel_begin, int pixel_end, const Epilogue& epilogue,
                            const Stop& stop) {
   const auto fill = [&](int64_t pixel, int channel0, int channels, float* out) {
-    const uint8_t* from = input + pixel * epilogue.channels + channel0;
+    const uint8_t* from = input + pixel * epilogue.pixel_channels + channel0;
     for (int c = 0; c < channels; c++) out[c] = (float)from[c];
   };
   elementwise(pixel_begin, pixel_end, epilogue, stop, fill);
@@ -66,7 +66,7 @@ static void elementwise_u8(const uint8_t* input, int pixel_begin, int pixel_end,
 static void elementwise_bits(const uint32_t* input, int pixel_begin, int pixel_end, const Epilogue& epilogue,
                              const Stop& stop) {
   const auto fill = [&](int64_t pixel, int channel0, int channels, float* out) {
-    const uint32_t* from = input + pixel * words(epilogue.channels) + channel0 / 32;
+    const uint32_t* from = input + pixel * words(epilogue.pixel_channels) + channel0 / 32;
     for (int c = 0; c < channels; c += kLanes) {
       const FloatVector values = lanes_of_bits(from[c / 32], c % 32) ? broadcast(1.0f) : broadcast(-1.0f);
       store(out + c, values);

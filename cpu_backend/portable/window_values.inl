@@ -155,7 +155,7 @@ static inline void reduce_rows(const Op& op, const ConvShape& s, const float* in
   const size_t channels = s.in_c, pixel_step = s.stride_w * channels;
   const TapSpan whole = whole_columns(s);
   const bool has_epilogue =
-      epilogue.step_count > 0 || epilogue.bits || !epilogue.value || channels % kLanes != 0;
+      epilogue.step_count > 0 || epilogue.bits || !epilogue.value || s.out_c % kLanes != 0;
   alignas(64) float tile[kWindowPixels * kChannelBlock];
   Window window = {};
   Pieces pieces(stop);
@@ -167,8 +167,8 @@ static inline void reduce_rows(const Op& op, const ConvShape& s, const float* in
     const float* row = input + (int64_t)in_y * s.in_w * (int64_t)channels;
     for (int x0 = 0; x0 < s.out_w; x0 += kWindowPixels) {
       const int count = s.out_w - x0 < kWindowPixels ? s.out_w - x0 : kWindowPixels;
-      for (int channel0 = 0; channel0 < s.in_c; channel0 += kChannelBlock) {
-        const int block = s.in_c - channel0 < kChannelBlock ? s.in_c - channel0 : kChannelBlock;
+      for (int channel0 = 0; channel0 < s.out_c; channel0 += kChannelBlock) {
+        const int block = s.out_c - channel0 < kChannelBlock ? s.out_c - channel0 : kChannelBlock;
         const int first = y * s.out_w + x0;
         const Results results =
             has_epilogue ? Results{tile, kChannelBlock}

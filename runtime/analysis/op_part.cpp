@@ -29,10 +29,23 @@ bool can_split_rows(const Model& model, const Op& op) {
 }
 
 bool can_split_channels(const Model&, const Op& op) {
-  return op.traits().cuts == ops::Cuts::rows_and_channels && op.record.groups == 1;
+  const ops::Operator& traits = op.traits();
+  return traits.cuts == ops::Cuts::rows_and_channels &&
+         (traits.channels == ops::Channels::same || op.record.groups == 1);
+}
+
+OutputPart whole_words(const Model& model, const Op& op, const OutputPart& part) {
+  OutputPart words = part;
+  words.channel_begin -= words.channel_begin % 32;
+  words.channel_end = std::min(32 * cpu::words(part.channel_end), model.output(op).channels);
+  return words;
 }
 
 namespace {
+
+struct RowRange {
+  int begin, end;
+};
 
 /// Rows of the input under the windows of output rows [begin, end), without regard to the map's edges.
 RowRange window_rows(const cpu::ConvShape& shape, const OutputPart& part) {
@@ -46,24 +59,36 @@ RowRange inside(const RowRange& rows, int height) {
 
 }  // namespace
 
-RowRange rows_read(const Model& model, const Op& op, size_t operand, const OutputPart& part) {
-  const std::vector<int> read = tensors_read(op);
-  const int height = model.tensor(read[operand]).height;
-  if (operand >= op.operands.size() && height == 1) return {0, 1};  // (1, 1, C), of a step
-  const ops::Rows rows = operand < op.operands.size() ? op.traits().rows : ops::Rows::same;
+OutputPart part_read(const Model& model, const Op& op, size_t operand, const OutputPart& part) {
+  const Tensor& tensor = model.tensor(tensors_read(op)[operand]);
+  const bool is_of_step = operand >= op.operands.size();
+  OutputPart read = part;
+  if (!is_of_step && op.traits().channels == ops::Channels::all) {
+    read.channel_begin = 0;
+    read.channel_end = tensor.channels;
+  }
+  const ops::Rows rows = !is_of_step          ? op.traits().rows
+                         : tensor.height == 1 ? ops::Rows::all  // (1, 1, C)
+                                              : ops::Rows::same;
+  RowRange range{part.row_begin, part.row_end};
   switch (rows) {
     case ops::Rows::window:
-      return inside(window_rows(conv_shape(model, op), part), height);
+      range = window_rows(conv_shape(model, op), part);
+      break;
     case ops::Rows::same:
-      return {part.row_begin, part.row_end};
-    case ops::Rows::padded: {
-      const auto top = static_cast<int>(op.record.pad_top);
-      return inside({part.row_begin - top, part.row_end - top}, height);
-    }
+      break;
+    case ops::Rows::padded:
+      range.begin -= static_cast<int>(op.record.pad_top);
+      range.end -= static_cast<int>(op.record.pad_top);
+      break;
     case ops::Rows::all:
+      range = {0, tensor.height};
       break;
   }
-  return {0, height};
+  range = inside(range, tensor.height);
+  read.row_begin = range.begin;
+  read.row_end = range.end;
+  return read;
 }
 
 cpu::ConvShape part_shape(const cpu::ConvShape& whole, const OutputPart& part) {

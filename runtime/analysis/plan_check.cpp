@@ -131,7 +131,7 @@ class PlanCheck {
     if (part.channel_end - part.channel_begin == whole.channel_end) return;
     if (!can_split_channels(model_, op(planned.layer)))
       refuse("channels", part.channel_begin, part.channel_end,
-             ": only convolutions without groups are cut between channels (expected all channels)");
+             ": this op cannot be cut between channels (expected all channels)");
     for (const int cut : {part.channel_begin, part.channel_end}) {
       if (cut % kChannelGrain != 0 && cut != whole.channel_end)
         refuse("channels", part.channel_begin, part.channel_end,
@@ -145,22 +145,21 @@ class PlanCheck {
     for (const PlannedPart& planned : plan_.parts) {
       const std::vector<int> read = tensors_read(op(planned.layer));
       for (size_t i = 0; i < read.size(); ++i) {
-        const RowRange rows = rows_read(model_, op(planned.layer), i, planned.part);
-        check_read(planned, read[i], rows);
+        check_read(planned, read[i], part_read(model_, op(planned.layer), i, planned.part));
         int& last = last_read_[static_cast<size_t>(read[i])];
         last = std::max(last, planned.stage);
       }
     }
   }
 
-  void check_read(const PlannedPart& planned, int tensor, const RowRange& rows) {
+  void check_read(const PlannedPart& planned, int tensor, const OutputPart& read) {
     const int writer = writer_[static_cast<size_t>(tensor)];
-    if (writer == kNobody || rows.begin >= rows.end) return;  // an input of the network; padding only
+    if (writer == kNobody || read.row_begin >= read.row_end) return;  // an input of the network; padding only
     const int stage = stage_[static_cast<size_t>(writer)];
     if (stage < planned.stage) return;
     const auto refuse = [&](const std::string& problem) {
       fail(ErrorCode::input, "plan: %s: reads rows %d:%d of '%s', %s%s", describe(planned).c_str(),
-           rows.begin, rows.end, model_.tensor(tensor).name.c_str(), problem.c_str(), kAdvice);
+           read.row_begin, read.row_end, model_.tensor(tensor).name.c_str(), problem.c_str(), kAdvice);
     };
     const PlannedPart* const mine = part_of(writer, planned.processor);
     if (mine == nullptr || mine >= &planned)  // parts of one array: later in the plan
@@ -169,14 +168,13 @@ class PlanCheck {
                       "it in its stage)",
                       describe(writer).c_str(), stage));
     const OutputPart& part = mine->part;
-    if (rows.begin < part.row_begin || rows.end > part.row_end)
+    if (read.row_begin < part.row_begin || read.row_end > part.row_end)
       refuse(format_text("of which its processor has other rows in the stage (got %d:%d)", part.row_begin,
                          part.row_end));
-    const int channels = model_.tensor(tensor).channels;
-    if (part.channel_end - part.channel_begin < channels)
+    if (read.channel_begin < part.channel_begin || read.channel_end > part.channel_end)
       refuse(
-          format_text("of which its processor has not all channels in the stage (expected 0:%d, got %d:%d)",
-                      channels, part.channel_begin, part.channel_end));
+          format_text("of which its processor has not all channels in the stage (expected %d:%d, got %d:%d)",
+                      read.channel_begin, read.channel_end, part.channel_begin, part.channel_end));
   }
 
   /// What others read later, or the network gives, is computed exactly once.

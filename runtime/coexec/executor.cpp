@@ -87,7 +87,8 @@ void Executor::make_cpu_layers() {
   for (const Stage& stage : schedule_.stages()) {
     for (const PlacedPart& placed : stage.cpu) {
       if (find_cpu_layer(placed) != nullptr) continue;
-      const OutputPart part = from_whole_words(placed.part);
+      const OutputPart part =
+          analysis::whole_words(processors_.model, processors_.model.ops[placed.op], placed.part);
       cpu_layers_.push_back({placed, cpu::make_layer(context, placed.op, part)});
       scratch = std::max(scratch, cpu_layers_.back().layer->scratch_bytes());
     }

@@ -17,20 +17,26 @@ const Op& op_of(const Model& model, const PlacedPart& placed) { return model.ops
 
 OutputPart whole_tensor(const loader::Tensor& tensor) { return {0, tensor.height, 0, tensor.channels}; }
 
-/// The rows of `part` that are among `rows`; no rows: nothing.
-std::optional<OutputPart> rows_of(const std::optional<OutputPart>& part, const analysis::RowRange& rows) {
-  if (!part) return std::nullopt;
-  OutputPart result = *part;
-  result.row_begin = std::max(result.row_begin, rows.begin);
-  result.row_end = std::min(result.row_end, rows.end);
-  if (result.row_begin >= result.row_end) return std::nullopt;
-  return result;
+/// What an op's part reads of its operand `operand`: the CPU computes whole words.
+OutputPart read_by(const Model& model, const PlacedPart& placed, bool is_cpu, size_t operand) {
+  const Op& op = op_of(model, placed);
+  return analysis::part_read(model, op, operand,
+                             is_cpu ? analysis::whole_words(model, op, placed.part) : placed.part);
 }
 
-void extend(analysis::RowRange& rows, const analysis::RowRange& more) {
-  if (more.begin >= more.end) return;
-  rows.begin = std::min(rows.begin, more.begin);
-  rows.end = std::max(rows.end, more.end);
+/// What is in both; none: nothing.
+std::optional<OutputPart> common(const std::optional<OutputPart>& a, const OutputPart& b) {
+  if (!a) return std::nullopt;
+  const OutputPart both{std::max(a->row_begin, b.row_begin), std::min(a->row_end, b.row_end),
+                        std::max(a->channel_begin, b.channel_begin), std::min(a->channel_end, b.channel_end)};
+  if (both.row_begin >= both.row_end || both.channel_begin >= both.channel_end) return std::nullopt;
+  return both;
+}
+
+void extend(OutputPart& part, const OutputPart& more) {
+  if (more.row_begin >= more.row_end) return;
+  part = {std::min(part.row_begin, more.row_begin), std::max(part.row_end, more.row_end),
+          std::min(part.channel_begin, more.channel_begin), std::max(part.channel_end, more.channel_end)};
 }
 
 }  // namespace
@@ -111,8 +117,8 @@ void Schedule::find_uses(const Model& model) {
           (parts == &stage.cpu ? use.is_read_by_cpu : use.is_read_by_gpu) = true;
           if (written_here.count(read[i]) != 0) continue;
           use.is_published = true;
-          extend(parts == &stage.cpu ? use.rows_for_cpu : use.rows_for_gpu,
-                 analysis::rows_read(model, op_of(model, placed), i, placed.part));
+          extend(parts == &stage.cpu ? use.for_cpu : use.for_gpu,
+                 read_by(model, placed, parts == &stage.cpu, i));
         }
       }
     }
@@ -120,7 +126,7 @@ void Schedule::find_uses(const Model& model) {
   for (const int tensor : outputs_) {
     mutable_use(tensor).is_read_by_cpu = true;
     mutable_use(tensor).is_published = true;
-    mutable_use(tensor).rows_for_cpu = {0, model.tensor(tensor).height};
+    mutable_use(tensor).for_cpu = whole_tensor(model.tensor(tensor));
   }
 }
 
@@ -128,19 +134,19 @@ void Schedule::find_handovers(const Model& model) {
   std::vector<int> stage_of(model.tensors.size(), 0);  // that writes it; what comes in: stage 0
   std::vector<bool> is_with_cpu(model.tensors.size(), false);
   const auto at = [](int tensor) { return static_cast<size_t>(tensor); };
-  /// The other's part of a tensor that some rows are read of, where it was written in an earlier stage.
-  const auto others = [&](int tensor, size_t stage, const std::optional<OutputPart>& written,
-                          const analysis::RowRange& rows) -> std::optional<OutputPart> {
-    if (!use(tensor).is_published || stage_of[at(tensor)] >= static_cast<int>(stage)) return std::nullopt;
-    return rows_of(written, rows);
+  /// Whether some of what is read of a tensor is the other's, written in an earlier stage.
+  const auto is_others = [&](int tensor, size_t stage, const std::optional<OutputPart>& written,
+                             const OutputPart& read) {
+    return use(tensor).is_published && stage_of[at(tensor)] < static_cast<int>(stage) &&
+           common(written, read);
   };
-  const auto cpu_reads = [&](int tensor, size_t stage, const analysis::RowRange& rows) {
+  const auto cpu_reads = [&](int tensor, size_t stage, const OutputPart& read) {
     const TensorUse& use = this->use(tensor);
-    if (!others(tensor, stage, use.written_by_gpu, rows)) return;
+    if (!is_others(tensor, stage, use.written_by_gpu, read)) return;
     stages_[stage].cpu_waits = true;
     if (is_with_cpu[at(tensor)]) return;
     is_with_cpu[at(tensor)] = true;
-    stages_[stage].to_cpu.push_back({tensor, *rows_of(use.written_by_gpu, use.rows_for_cpu)});
+    stages_[stage].to_cpu.push_back({tensor, *common(use.written_by_gpu, use.for_cpu)});
   };
   for (size_t i = 0; i < stages_.size(); ++i) {
     Stage& stage = stages_[i];
@@ -150,22 +156,19 @@ void Schedule::find_handovers(const Model& model) {
           stage_of[at(tensor)] = static_cast<int>(i);
     for (const PlacedPart& placed : stage.cpu) {
       const std::vector<int> read = analysis::tensors_read(op_of(model, placed));
-      for (size_t k = 0; k < read.size(); ++k)
-        cpu_reads(read[k], i, analysis::rows_read(model, op_of(model, placed), k, placed.part));
+      for (size_t k = 0; k < read.size(); ++k) cpu_reads(read[k], i, read_by(model, placed, true, k));
     }
     for (const PlacedPart& placed : stage.gpu) {
       const std::vector<int> read = analysis::tensors_read(op_of(model, placed));
-      for (size_t k = 0; k < read.size(); ++k) {
-        const analysis::RowRange rows = analysis::rows_read(model, op_of(model, placed), k, placed.part);
-        if (others(read[k], i, use(read[k]).written_by_cpu, rows))
+      for (size_t k = 0; k < read.size(); ++k)
+        if (is_others(read[k], i, use(read[k]).written_by_cpu, read_by(model, placed, false, k)))
           stage.gpu_waits_for = std::max(stage.gpu_waits_for, stage_of[at(read[k])]);
-      }
     }
   }
-  for (const int tensor : outputs_) cpu_reads(tensor, stages_.size() - 1, use(tensor).rows_for_cpu);
+  for (const int tensor : outputs_) cpu_reads(tensor, stages_.size() - 1, use(tensor).for_cpu);
   for (size_t tensor = 0; tensor < uses_.size(); ++tensor) {
     const TensorUse& use = uses_[tensor];
-    const std::optional<OutputPart> part = rows_of(use.written_by_cpu, use.rows_for_gpu);
+    const std::optional<OutputPart> part = common(use.written_by_cpu, use.for_gpu);
     if (use.is_published && part)
       stages_[static_cast<size_t>(stage_of[tensor])].to_gpu.push_back({static_cast<int>(tensor), *part});
   }

@@ -21,24 +21,20 @@ constexpr size_t kCacheLine = 64;
 /// For errors.
 constexpr const char* kWhat = "activations";
 
-bool begins_at_whole_words(const OutputPart& part) { return part.channel_begin % 32 == 0; }
-
-/// Whether both views may be one memory. SVM is coherent, so processors may even write neighbouring words.
-/// Mapped memory may not be: there, what both write must lie in different cache lines.
-bool may_be_one(const TensorUse& use, const Region& of_cpu, Sharing sharing) {
+/// Whether both views may be one memory. SVM is coherent, so processors may even write neighbouring words, of
+/// which the CPU writes whole ones: what it computes too much is for a view of its own. Mapped memory may not
+/// be coherent: there, what both write must lie in different cache lines.
+bool may_be_one(const Tensor& tensor, const TensorUse& use, const Region& of_cpu, Sharing sharing) {
   if (!use.is_published || sharing == Sharing::copy) return false;
   if (!use.written_by_cpu || !use.written_by_gpu) return true;
-  if (sharing == Sharing::svm) return begins_at_whole_words(*use.written_by_cpu);
+  const OutputPart& part = *use.written_by_cpu;
+  if (sharing == Sharing::svm)
+    return part.channel_begin % 32 == 0 &&
+           (part.channel_end % 32 == 0 || part.channel_end == tensor.channels);
   return of_cpu.runs == 1 && of_cpu.offset % kCacheLine == 0;
 }
 
 }  // namespace
-
-OutputPart from_whole_words(const OutputPart& part) {
-  OutputPart result = part;
-  result.channel_begin -= result.channel_begin % 32;
-  return result;
-}
 
 TensorViews::TensorViews(const Model& model, const Schedule& schedule, opencl::Context& context,
                          Precision precision, Sharing sharing, Reuse reuse, analysis::MemoryBudget& budget)
@@ -66,9 +62,9 @@ TensorViews::TensorViews(const Model& model, const Schedule& schedule, opencl::C
     const auto of_root = static_cast<size_t>(roots_[i]);
     const Region of_cpu = use.written_by_cpu ? region(tensor, *use.written_by_cpu) : Region{};
     if (use.is_touched_by_cpu() || use.is_touched_by_gpu())
-      is_one[of_root] = is_one[of_root] && may_be_one(use, of_cpu, sharing);
+      is_one[of_root] = is_one[of_root] && may_be_one(model.tensors[i], use, of_cpu, sharing);
   }
-  // Outputs of one layer are one decision: its part on the CPU begins at one channel.
+  // Outputs of one layer are one decision: its part on the CPU has the same channels of each.
   for (const loader::Op& op : model.ops) {
     const std::vector<int> written = analysis::tensors_written(op);
     const bool all = std::all_of(written.begin(), written.end(),

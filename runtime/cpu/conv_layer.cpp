@@ -1,8 +1,8 @@
 // Convolutions without groups, of packed bits, of u8 pixels and of float32 values.
 #include "analysis/conv_shape.h"
 #include "analysis/float_weights.h"
+#include "cpu/part_slots.h"
 #include "cpu/prepared_conv.h"
-#include "cpu/ragged_bits.h"
 
 namespace phonebit::engine::cpu {
 namespace {
@@ -10,13 +10,12 @@ namespace {
 using format::DataType;
 using loader::Op;
 
-/// Phase 0 recodes the input (skipped where the kernel reads it as it is), phase 1 convolves, phase 2 copies
-/// bits that could not be written in place.
+/// Phase 0 recodes the input (skipped where the kernel reads it as it is), phase 1 convolves.
 class ConvLayer final : public Layer {
  public:
   ConvLayer(const BuildContext& context, const Op& op, const OutputPart& part,
             std::unique_ptr<PreparedConv> conv)
-      : binding_(context, op, part), ragged_bits_(context, op, part), conv_(std::move(conv)) {
+      : binding_(context, op, part), conv_(std::move(conv)) {
     kernel_ = conv_->name();
     levels_ = &binding_;
     convolution_ = conv_.get();
@@ -33,47 +32,20 @@ class ConvLayer final : public Layer {
   }
 
   size_t packed_bytes() const override { return conv_->packed_bytes(); }
-  size_t scratch_bytes() const override {
-    return align_up(conv_->scratch_bytes()) + ragged_bits_.scratch_bytes();
-  }
-  void set_scratch(std::byte* scratch) override {
-    scratch_ = scratch;
-    ragged_bits_.set_scratch(scratch + align_up(conv_->scratch_bytes()));
-  }
-  int phases() const override { return 3; }
+  size_t scratch_bytes() const override { return conv_->scratch_bytes(); }
+  void set_scratch(std::byte* scratch) override { scratch_ = scratch; }
+  int phases() const override { return 2; }
   int parts(int phase) const override {
-    switch (phase) {
-      case 0:
-        return rows_.total > 0 ? rows_.parts : 0;
-      case 1:
-        return ranges_.parts();
-      default:
-        return ragged_bits_.parts();
-    }
+    if (phase == 1) return ranges_.parts();
+    return rows_.total > 0 ? rows_.parts : 0;
   }
   void run(int phase, int part, const Stop& /*stop*/) override {
-    switch (phase) {
-      case 0:
-        return conv_->prepare(input_, scratch_, rows_.begin(part), rows_.end(part));
-      case 1:
-        return convolve(ranges_.range(part));
-      default:
-        return ragged_bits_.copy(part);
-    }
+    if (phase == 0) return conv_->prepare(input_, scratch_, rows_.begin(part), rows_.end(part));
+    conv_->run(input_, scratch_, ranges_.range(part), binding_.accumulator_sink());
   }
 
  private:
-  void convolve(const OutputRange& range) const {
-    Epilogue epilogue = binding_.epilogue();
-    ragged_bits_.redirect(epilogue.bits, epilogue.pixel_words);
-    AccumulatorSink sink = binding_.accumulator_sink();
-    sink.epilogue = &epilogue;
-    ragged_bits_.redirect(sink.threshold_bits, sink.pixel_words);
-    conv_->run(input_, scratch_, range, sink);
-  }
-
   EpilogueBinding binding_;
-  RaggedBits ragged_bits_;
   std::unique_ptr<PreparedConv> conv_;
   const std::byte* input_ = nullptr;
   std::byte* scratch_ = nullptr;

@@ -76,7 +76,7 @@ class PadLayer final : public Layer {
   PadLayer(const BuildContext& context, const Op& op, const OutputPart& part)
       : in_(context.model.operand(op)),
         out_(context.model.output(op)),
-        rows_read_(analysis::rows_read(context.model, op, 0, part)),
+        read_(analysis::part_read(context.model, op, 0, part)),
         first_row_(part.row_begin - static_cast<int>(op.record.pad_top)),
         left_(static_cast<int>(op.record.pad_left)),
         value_(op.record.pad_value) {
@@ -104,10 +104,10 @@ class PadLayer final : public Layer {
       target = std::fill_n(target, static_cast<size_t>(columns) * channels, value_);
     };
     const int in_row = first_row_ + row;
-    if (in_row < rows_read_.begin || in_row >= rows_read_.end) return fill(end - begin);
+    if (in_row < read_.row_begin || in_row >= read_.row_end) return fill(end - begin);
     const int first = std::clamp(left_, begin, end), last = std::clamp(left_ + in_.width, first, end);
     fill(first - begin);
-    const size_t from = static_cast<size_t>(in_row - rows_read_.begin) * static_cast<size_t>(in_.width) +
+    const size_t from = static_cast<size_t>(in_row - read_.row_begin) * static_cast<size_t>(in_.width) +
                         static_cast<size_t>(first - left_);
     const size_t floats = static_cast<size_t>(last - first) * channels;
     if (floats > 0) std::memcpy(target, input_ + from * channels, floats * sizeof(float));
@@ -117,7 +117,7 @@ class PadLayer final : public Layer {
 
   const Tensor& in_;
   const Tensor& out_;
-  analysis::RowRange rows_read_;
+  OutputPart read_;
   int first_row_;  // of the input, under the part's first
   int left_;
   float value_;

@@ -3,7 +3,6 @@
 //   phase 0   find the largest magnitude of the input (quantized arithmetic only)
 //   phase 1   turn the input into bytes
 //   phase 2   convolve
-//   phase 3   copy bits that could not be written in place
 //
 // A part of some rows quantizes by the rows that it reads, so in quantized arithmetic the cut shows in the
 // last bits; in exact arithmetic it does not.
@@ -12,8 +11,8 @@
 
 #include "analysis/float_weights.h"
 #include "cpu/i8_arithmetic.h"
+#include "cpu/part_slots.h"
 #include "cpu/prepared_conv.h"
-#include "cpu/ragged_bits.h"
 
 namespace phonebit::engine::cpu {
 namespace {
@@ -46,10 +45,7 @@ void quantize_filters(const float* weights, size_t filters, size_t taps, int8_t*
 class I8ConvLayer final : public Layer {
  public:
   I8ConvLayer(const BuildContext& context, const Op& op, const OutputPart& part, bool is_exact)
-      : binding_(context, op, part),
-        ragged_bits_(context, op, part),
-        conv_(*context.isa.i8_conv),
-        shape_(conv_shape(context, op, part)) {
+      : binding_(context, op, part), conv_(*context.isa.i8_conv), shape_(conv_shape(context, op, part)) {
     kernel_ = conv_.name;
     bind_operand(context, op, part, 0, &input_);
     add_packing(context, op, part);
@@ -67,24 +63,17 @@ class I8ConvLayer final : public Layer {
   }
 
   size_t packed_bytes() const override { return packed_->size(); }
-  size_t scratch_bytes() const override {
-    return align_up(conv_.scratch_bytes(shape_)) + ragged_bits_.scratch_bytes();
-  }
-  void set_scratch(std::byte* scratch) override {
-    scratch_ = scratch;
-    ragged_bits_.set_scratch(scratch + align_up(conv_.scratch_bytes(shape_)));
-  }
-  int phases() const override { return 4; }
+  size_t scratch_bytes() const override { return conv_.scratch_bytes(shape_); }
+  void set_scratch(std::byte* scratch) override { scratch_ = scratch; }
+  int phases() const override { return 3; }
   int parts(int phase) const override {
     switch (phase) {
       case 0:
         return maxima_.total > 0 ? maxima_.parts : 0;
       case 1:
         return rows_.parts;
-      case 2:
-        return ranges_.parts();
       default:
-        return ragged_bits_.parts();
+        return ranges_.parts();
     }
   }
   void run(int phase, int part, const Stop& /*stop*/) override {
@@ -98,13 +87,8 @@ class I8ConvLayer final : public Layer {
       case 1:
         return conv_.prepare_input(shape_, input_, multiplier(), scratch_, rows_.begin(part),
                                    rows_.end(part));
-      case 2: {
-        Epilogue epilogue = binding_.epilogue();
-        ragged_bits_.redirect(epilogue.bits, epilogue.pixel_words);
-        return conv_.run(shape_, packed_->data(), scale(), scratch_, ranges_.range(part), epilogue);
-      }
       default:
-        return ragged_bits_.copy(part);
+        return conv_.run(shape_, packed_->data(), scale(), scratch_, ranges_.range(part), binding_.epilogue());
     }
   }
 
@@ -147,7 +131,6 @@ class I8ConvLayer final : public Layer {
   float scale() const { return range() / kLargestByte; }
 
   EpilogueBinding binding_;
-  RaggedBits ragged_bits_;
   const I8ConvKernel& conv_;
   ConvShape shape_;
   std::shared_ptr<const memory::AlignedBuffer> packed_;

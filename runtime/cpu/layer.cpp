@@ -21,11 +21,14 @@ void check_part(const loader::Model& model, size_t index, const OutputPart& part
   const OutputPart whole = analysis::whole_part(model, op);
   const bool has_all_rows = part.row_begin == 0 && part.row_end == whole.row_end;
   const bool has_all_channels = part.channel_begin == 0 && part.channel_end == whole.channel_end;
+  const OutputPart words = analysis::whole_words(model, op, part);
+  const bool has_whole_words =
+      words.channel_begin == part.channel_begin && words.channel_end == part.channel_end;
   const bool is_inside = part.row_begin >= 0 && part.row_begin < part.row_end &&
                          part.row_end <= whole.row_end && part.channel_begin >= 0 &&
                          part.channel_begin < part.channel_end && part.channel_end <= whole.channel_end;
   if (is_inside && (has_all_rows || analysis::can_split_rows(model, op)) &&
-      (has_all_channels || (analysis::can_split_channels(model, op) && part.channel_begin % 32 == 0)))
+      (has_all_channels || (analysis::can_split_channels(model, op) && has_whole_words)))
     return;
   fail(ErrorCode::internal,
        "%s: the CPU cannot compute rows %d to %d, channels %d to %d of %d rows, %d channels by itself",

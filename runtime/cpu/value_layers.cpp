@@ -44,7 +44,8 @@ class BitPoolLayer final : public Layer {
   BitPoolLayer(const BuildContext& context, const Op& op, const OutputPart& part)
       : shape_(conv_shape(context, op, part)), pool_(context.isa.values->max_pool_bits) {
     kernel_ = std::string("max_pool_b32__") + context.isa.name;
-    if (op.record.flip_mask >= 0) flip_mask_ = context.model.constant(op.record.flip_mask).words();
+    if (op.record.flip_mask >= 0)
+      flip_mask_ = context.model.constant(op.record.flip_mask).words() + part.channel_begin / 32;
     bind_operand(context, op, part, 0, &input_);
     bind_output(context, op.record.bits_output, part, &output_);
     const double taps = 1.0 * shape_.kernel_h * shape_.kernel_w;

@@ -146,7 +146,8 @@ Sink make_sink(const BuildContext& build, const Op& op) {
     parameters = ", int first_channel, int end_channel";
     names = ", first_channel, end_channel";
   }
-  if (op.threshold_kind() == ThresholdKind::kI32) {
+  if (op.threshold_kind() == ThresholdKind::kI32 ||
+      !ops::has_type(op.traits().steps, build.model.operand(op).dtype)) {  // bits as they are
     sink.is_threshold = true;
     sink.defines.set("THRESHOLD", 1);
     sink.defines.set("SINK_PARAMS", parameters + ", __global uint* bits");

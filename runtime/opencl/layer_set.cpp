@@ -133,9 +133,9 @@ void LayerSet::bind_part(size_t index, const OutputPart& part) {
   range.first_channel = part.channel_begin;
   range.end_channel = part.channel_end;
   if (entries_[index].layer.image_of >= 0) {
-    const analysis::RowRange rows = analysis::rows_read(model_, op, 0, part);
-    range.first_row = static_cast<size_t>(rows.begin);
-    range.end_row = static_cast<size_t>(rows.end);
+    const OutputPart read = analysis::part_read(model_, op, 0, part);
+    range.first_row = static_cast<size_t>(read.row_begin);
+    range.end_row = static_cast<size_t>(read.row_end);
   }
   bind_range(index, range, 1);
 }

@@ -13,9 +13,8 @@ using loader::Model;
 using loader::Op;
 using Shape = TestShape;
 
-/// A kernel whose only arguments are its operand and the sink.
-Layer finish_with_sink(LayerBuilder& layer, const Op& op, const KernelChoice& choice) {
-  std::vector<Argument> arguments{input_of(op)};
+/// A kernel whose last arguments are the sink.
+Layer finish_with_sink(LayerBuilder& layer, const KernelChoice& choice, std::vector<Argument> arguments) {
   layer.append_sink(arguments);
   layer.launch(choice.kernel, choice, std::move(arguments));
   return layer.finish(choice.text());
@@ -25,19 +24,18 @@ Layer build_pool(const BuildContext& build, const Op& op, const KernelChoice& ch
   LayerBuilder layer(build, op);
   layer.defines().set("POOL_MAX", op.kind == OpKind::kMaxPool2d ? 1 : 0);
   layer.defines().set("INPUT_HALF", build.is_half(op.operands[0]) ? 1 : 0);
-  return finish_with_sink(layer, op, choice);
+  return finish_with_sink(layer, choice, {input_of(op)});
 }
 
 Layer build_bit_pool(const BuildContext& build, const Op& op, const KernelChoice& choice) {
-  LayerBuilder layer(build, op, LayerBuilder::without_sink);
+  LayerBuilder layer(build, op);
   Argument flip_mask = layer.dummy();
   if (op.record.flip_mask >= 0) {
     const loader::Constant& mask = build.model.constant(op.record.flip_mask);
     layer.defines().set("HAS_FLIP", 1);
     flip_mask = layer.upload(mask.words(), mask.count * sizeof(uint32_t), "flip mask");
   }
-  layer.launch(choice.kernel, choice, {input_of(op), flip_mask, Argument::of_tensor(op.record.bits_output)});
-  return layer.finish(choice.text());
+  return finish_with_sink(layer, choice, {input_of(op), flip_mask});
 }
 
 Layer build_elementwise(const BuildContext& build, const Op& op, const KernelChoice& choice) {
@@ -45,7 +43,7 @@ Layer build_elementwise(const BuildContext& build, const Op& op, const KernelCho
   const DataType dtype = build.model.operand(op).dtype;
   layer.defines().set("INPUT_KIND", dtype == DataType::kF32 ? 0 : dtype == DataType::kU8 ? 1 : 2);
   layer.defines().set("INPUT_HALF", build.is_half(op.operands[0]) ? 1 : 0);
-  return finish_with_sink(layer, op, choice);
+  return finish_with_sink(layer, choice, {input_of(op)});
 }
 
 /// One launch an operand, in order: the words that two operands of bits share are written by the first and

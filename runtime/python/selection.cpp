@@ -78,6 +78,8 @@ const char* name_of(ops::Rows rows) {
   return "all";
 }
 
+const char* name_of(ops::Channels channels) { return channels == ops::Channels::same ? "same" : "all"; }
+
 const char* name_of(ops::Cuts cuts) {
   switch (cuts) {
     case ops::Cuts::none:
@@ -90,10 +92,11 @@ const char* name_of(ops::Cuts cuts) {
   return "rows_and_channels";
 }
 
-std::vector<std::tuple<uint32_t, std::string, std::string>> operators() {
-  std::vector<std::tuple<uint32_t, std::string, std::string>> result;
+std::vector<std::tuple<uint32_t, std::string, std::string, std::string>> operators() {
+  std::vector<std::tuple<uint32_t, std::string, std::string, std::string>> result;
   for (const ops::Operator& op : ops::kOperators)
-    result.emplace_back(static_cast<uint32_t>(op.kind), name_of(op.rows), name_of(op.cuts));
+    result.emplace_back(static_cast<uint32_t>(op.kind), name_of(op.rows), name_of(op.channels),
+                        name_of(op.cuts));
   return result;
 }
 
@@ -166,7 +169,8 @@ void define_selection(py::module_& module) {
              "(name, pixels of a tile, operations of a window) of a binary convolution's kernel.");
   module.def(
       "operators", &operators,
-      "(number, rows that it reads: window, same, padded or all; cuts: none, rows or rows_and_channels).");
+      "(number, rows that it reads: window, same, padded or all; channels: same or all; cuts: none, rows or "
+      "rows_and_channels).");
   module.def("gpu_kernel_families", &gpu_kernel_families, "(family, kernels) of each kind of op.");
   module.def(
       "built_in_tuning_table", [] { return std::string(opencl::built_in_tuning_table()); },

@@ -23,7 +23,6 @@ from phonebit.devices.opencl import opencl_devices, opencl_runtime
 from phonebit.errors import InputError
 from phonebit.format.contents import FileContents
 from phonebit.format.reader import parse_contents
-from phonebit.format.records import OpKind
 from phonebit.format.writer import file_bytes
 from phonebit.planner import ExecutionPlan, OutputPart, PlannedPart, Processor
 from phonebit.planner.measure.engines import PROBE
@@ -34,7 +33,7 @@ from support.builders import engine_graphs, integer_inputs
 from support.made_up_profile import made_up_profile
 from support.opencl_device import check_warnings, device_name, pyopencl_device
 from support.planner_times import residual
-from support.random_plans import random_plan, whole_plan
+from support.random_plans import Layers, random_plan, whole_plan
 
 _runtime = opencl_runtime()
 CPU, GPU = Processor.CPU, Processor.GPU
@@ -42,7 +41,6 @@ CPU, GPU = Processor.CPU, Processor.GPU
 SHARINGS = ("svm", "map", "copy")
 SYNCHRONIZATIONS = ("polling", "events", "user_events")
 WAYS = tuple(product(SHARINGS, SYNCHRONIZATIONS))
-CONVOLUTIONS = (OpKind.BINARY_CONV2D, OpKind.CONV2D)
 GRAPHS = engine_graphs()
 
 # One graph of a kind. The others have the same operators with other channel counts, which matter
@@ -177,12 +175,12 @@ def halves(pair: Pair, by_rows: bool) -> ExecutionPlan:
     cuts: tuple[OutputPart, ...]
     for planned in whole_plan(pair.contents, GPU).parts:
         whole = planned.part
-        kind, groups = (int(pair.contents.ops[planned.layer][f]) for f in ("kind", "groups"))
+        layer = Layers(pair.contents).all[planned.layer]
         row, channel = whole.row_end // 2, whole.channel_end // 2 // 8 * 8
         cuts = (whole,)
-        if by_rows and row > 0 and kind != OpKind.RESHAPE:
+        if by_rows and layer.cuts_rows:
             cuts = (whole._replace(row_end=row), whole._replace(row_begin=row))
-        elif not by_rows and channel > 0 and kind in CONVOLUTIONS and groups == 1:
+        elif not by_rows and channel > 0 and layer.cuts_channels:
             cuts = (whole._replace(channel_end=channel), whole._replace(channel_begin=channel))
         for processor, cut in zip((GPU, CPU), cuts, strict=False):
             parts.append(PlannedPart(planned.layer, processor, planned.layer, cut))

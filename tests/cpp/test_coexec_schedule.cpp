@@ -1,4 +1,4 @@
-// What of a plan is in the GPU's queue when the CPU begins a stage.
+// What of a plan is in the GPU's queue when the CPU begins a stage, and what processors wait for.
 #include <algorithm>
 #include <cstddef>
 #include <vector>
@@ -69,6 +69,56 @@ TEST_CASE("the GPU has all that waits for nothing") {
 TEST_CASE("a CPU that works alone waits for no kernel") {
   const Schedule schedule = schedule_of([](int) { return Processor::cpu; });
   CHECK(enqueued(schedule, true).back() == 0);
+}
+
+/// The first convolution and its pool are cut at these channels, the GPU first; the rest is the GPU's.
+Schedule cut_at(int of_conv, int of_pool) {
+  const Model& model = classifier();
+  ExecutionPlan plan{"any", "user", 0.0, {}};
+  const int cuts[] = {of_conv, of_pool};
+  for (int layer = 0; layer < static_cast<int>(model.ops.size()); ++layer) {
+    const OutputPart whole = analysis::whole_part(model, model.ops[static_cast<size_t>(layer)]);
+    OutputPart gpu = whole, cpu = whole;
+    if (layer < 2) gpu.channel_end = cpu.channel_begin = cuts[layer];
+    plan.parts.push_back({layer, Processor::gpu, layer, gpu});
+    if (layer < 2) plan.parts.push_back({layer, Processor::cpu, layer, cpu});
+  }
+  return Schedule(model, plan);
+}
+
+TEST_CASE("a pool that is cut at its convolution's channels waits for nobody") {
+  const Model& model = classifier();
+  REQUIRE(model.ops[1].kind == format::OpKind::kMaxPool2d);
+  const Schedule alike = cut_at(32, 32), up = cut_at(32, 48), down = cut_at(48, 32);
+  const auto pool = [](const Schedule& schedule) { return schedule.stages()[2]; };
+  const auto waits = [](const Schedule& schedule) {
+    return std::count_if(schedule.stages().begin(), schedule.stages().end(), [](const coexec::Stage& stage) {
+      return stage.cpu_waits || stage.gpu_waits_for >= 0;
+    });
+  };
+  CHECK(!pool(alike).cpu_waits);
+  CHECK(pool(alike).gpu_waits_for == -1);
+  CHECK(pool(alike).to_cpu.empty());
+  CHECK(alike.stages()[1].to_gpu.empty());
+  CHECK(waits(alike) + 1 == waits(up));
+  CHECK(waits(alike) + 1 == waits(down));
+  // Only the channels between the cuts.
+  REQUIRE(up.stages()[1].to_gpu.size() == 1);
+  CHECK(up.stages()[1].to_gpu[0].part.channel_begin == 32);
+  CHECK(up.stages()[1].to_gpu[0].part.channel_end == 48);
+  REQUIRE(pool(down).to_cpu.size() == 1);
+  CHECK(pool(down).to_cpu[0].part.channel_begin == 32);
+  CHECK(pool(down).to_cpu[0].part.channel_end == 48);
+}
+
+TEST_CASE("the CPU reads whole words of packed bits") {
+  const Schedule inside_word = cut_at(40, 40);
+  const coexec::Stage& pool = inside_word.stages()[2];
+  CHECK(pool.cpu_waits);
+  CHECK(pool.gpu_waits_for == -1);
+  REQUIRE(pool.to_cpu.size() == 1);
+  CHECK(pool.to_cpu[0].part.channel_begin == 32);
+  CHECK(pool.to_cpu[0].part.channel_end == 40);
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // A part of a layer gives what the whole layer gives there, bit for bit; it writes nothing outside of itself
-// and reads no rows but those that analysis::rows_read names. For every op on every supported instruction
-// set.
+// and reads nothing but what analysis::part_read names. For every op on every supported instruction set.
 #include <deque>
 
 #include "analysis/conv_shape.h"
@@ -270,7 +269,21 @@ struct Layout {
   size_t packed_bytes;
 };
 
-/// Runs the part on `inputs`, of which it sees only the rows that it says it reads.
+/// Copies a part of a tensor.
+void copy_part(const Tensor& tensor, const OutputPart& part, const std::vector<uint32_t>& from,
+               std::vector<uint32_t>& to) {
+  const size_t pixel_bytes = tensor.bytes() / (size_t)tensor.pixels();
+  const bool is_bits = tensor.dtype == DataType::kBit;
+  const size_t unit = is_bits ? 4 : pixel_bytes / (size_t)tensor.channels;
+  const auto bytes_to = [&](int channel) { return unit * (size_t)(is_bits ? words(channel) : channel); };
+  const size_t begin = bytes_to(part.channel_begin), end = bytes_to(part.channel_end);
+  for (int pixel = part.row_begin * tensor.width; pixel < part.row_end * tensor.width; pixel++) {
+    const size_t at = (size_t)pixel * pixel_bytes + begin;
+    std::memcpy((char*)to.data() + at, (const char*)from.data() + at, end - begin);
+  }
+}
+
+/// Runs the part on `inputs`, of which it sees only what it says it reads.
 Layout run(const Isa& isa, const RandomOp& random_op, Precision precision, const OutputPart& part,
            Memory& inputs, Memory& memory) {
   static phonebit::engine::threads::ThreadPool pool(2);
@@ -278,12 +291,9 @@ Layout run(const Isa& isa, const RandomOp& random_op, Precision precision, const
   const std::vector<int> read = analysis::tensors_read(random_op.op());
   for (size_t i = 0; i < read.size(); i++) {
     const Tensor& tensor = model.tensor(read[i]);
-    const analysis::RowRange rows = analysis::rows_read(model, random_op.op(), i, part);
-    const size_t row_bytes = tensor.bytes() / (size_t)tensor.height;
     std::memset(memory.of(read[i]).data(), 0xFF, tensor.bytes());  // not a number
-    std::memcpy((char*)memory.of(read[i]).data() + (size_t)rows.begin * row_bytes,
-                (const char*)inputs.of(read[i]).data() + (size_t)rows.begin * row_bytes,
-                (size_t)(rows.end - rows.begin) * row_bytes);
+    copy_part(tensor, analysis::part_read(model, random_op.op(), i, part), inputs.of(read[i]),
+              memory.of(read[i]));
   }
   analysis::MemoryBudget budget(UINT64_MAX);
   PackingList packing;
@@ -343,13 +353,11 @@ void parts_are_the_whole(const Isa& isa, Random& random, OpKind kind, DataType i
     channels = random_cuts(random, words(whole.channel_end));
     for (int& cut : channels) cut = std::min(32 * cut, whole.channel_end);
   }
-  const bool is_ragged = channels.size() > 2 && random() % 2;
   INFO(describe(analysis::conv_shape(model, op)));
   for (size_t i = 0; i + 1 < rows.size(); i++) {
     for (size_t j = 0; j + 1 < channels.size(); j++) {
-      OutputPart part = {rows[i], rows[i + 1], channels[j], channels[j + 1]};
+      const OutputPart part = {rows[i], rows[i + 1], channels[j], channels[j + 1]};
       if (part.row_begin == part.row_end || part.channel_begin == part.channel_end) continue;
-      if (is_ragged) part.channel_end = pick(random, part.channel_begin + 1, part.channel_end);
       INFO("part ", part.row_begin, ":", part.row_end, ", ", part.channel_begin, ":", part.channel_end);
       Memory got(model);
       const Layout of_part = run(isa, random_op, precision, part, inputs, got);
@@ -361,20 +369,28 @@ void parts_are_the_whole(const Isa& isa, Random& random, OpKind kind, DataType i
 }
 
 void wrong_parts_are_refused(const Isa& isa, Random& random) {
-  const RandomOp random_op(random, OpKind::kSoftmax, DataType::kF32, DataType::kBit);
-  const OutputPart whole = analysis::whole_part(random_op.model(), random_op.op());
-  OutputPart beyond = whole, empty = whole, channels = whole;
+  const RandomOp softmax(random, OpKind::kSoftmax, DataType::kF32, DataType::kBit);
+  const RandomOp elementwise(random, OpKind::kElementwise, DataType::kF32, DataType::kBit);
+  const OutputPart whole = analysis::whole_part(softmax.model(), softmax.op());
+  const OutputPart by_channels = analysis::whole_part(elementwise.model(), elementwise.op());
+  OutputPart beyond = whole, empty = whole, channels = whole, behind_word = by_channels,
+             inside_word = by_channels;
   beyond.row_end++;
   empty.row_begin = empty.row_end;
   channels.channel_begin = -32;
-  for (const OutputPart& part : {beyond, empty, channels}) {
+  const auto check = [&](const RandomOp& op, const OutputPart& part) {
     INFO("rows ", part.row_begin, " to ", part.row_end);
-    Memory memory(random_op.model());
+    Memory memory(op.model());
     analysis::MemoryBudget budget(UINT64_MAX);
     PackingList packing;
-    CHECK_THROWS_AS(make_layer({random_op.model(), isa, 1, memory, budget, packing}, 0, part),
+    CHECK_THROWS_AS(make_layer({op.model(), isa, 1, memory, budget, packing}, 0, part),
                     phonebit::engine::Error);
-  }
+  };
+  for (const OutputPart& part : {beyond, empty, channels}) check(softmax, part);
+  if (by_channels.channel_end < 18) return;
+  behind_word.channel_begin = 8;
+  inside_word.channel_end = 16;
+  for (const OutputPart& part : {behind_word, inside_word}) check(elementwise, part);
 }
 
 struct Kind {

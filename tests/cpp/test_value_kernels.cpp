@@ -8,21 +8,26 @@ namespace {
 
 enum class Reduction { kDepthwise, kMaximum, kAverage };
 
-void check_float_window(const Isa& isa, Random& random, const ConvShape& s, Reduction reduction) {
+/// Half of the time a pool has a part of its map's channels, from `first` on.
+void check_float_window(const Isa& isa, Random& random, ConvShape s, Reduction reduction) {
+  const int channels = s.out_c;
+  const bool is_part = reduction != Reduction::kDepthwise && random() % 2;
+  const int first = is_part ? pick(random, 0, 5) : 0;
+  if (is_part) s.in_c += first + pick(random, 0, 5);
   const std::vector<float> input = floats_or_tiny_ones(random, (size_t)s.in_h * s.in_w * s.in_c);
   const std::vector<float> weights = floats(random, (size_t)s.kernel_h * s.kernel_w * s.in_c);
   const int pixels = s.out_h * s.out_w;
-  const RandomEpilogue epilogue(random, pixels, s.in_c);
+  const RandomEpilogue epilogue(random, pixels, channels);
   INFO(describe(s), epilogue.text);
 
   std::vector<float> main;
   for (int p = 0; p < pixels; p++) {
-    for (int c = 0; c < s.in_c; c++) {
+    for (int c = 0; c < channels; c++) {
       float v = reduction == Reduction::kMaximum ? -INFINITY : 0.0f;
       int taps = 0;
       for_each_tap(s, p / s.out_w, p % s.out_w, [&](int ky, int kx, int from) {
         if (from < 0) return;
-        const float x = input[(size_t)from * s.in_c + c];
+        const float x = input[(size_t)from * s.in_c + first + c];
         taps++;
         if (reduction == Reduction::kDepthwise)
           v = std::fma(x, weights[((size_t)ky * s.kernel_w + kx) * s.in_c + c], v);
@@ -35,16 +40,16 @@ void check_float_window(const Isa& isa, Random& random, const ConvShape& s, Redu
     }
   }
 
-  Outputs out(random, pixels, s.in_c);
+  Outputs out(random, pixels, channels);
   const Epilogue e = epilogue.make(out);
   const std::vector<int> rows = random_cuts(random, s.out_h);
   for (size_t i = 0; i + 1 < rows.size(); i++) {
     if (reduction == Reduction::kDepthwise)
       isa.values->depthwise_f32(s, weights.data(), input.data(), rows[i], rows[i + 1], e, kNeverStop);
     if (reduction == Reduction::kMaximum)
-      isa.values->max_pool_f32(s, input.data(), rows[i], rows[i + 1], e, kNeverStop);
+      isa.values->max_pool_f32(s, input.data() + first, rows[i], rows[i + 1], e, kNeverStop);
     if (reduction == Reduction::kAverage)
-      isa.values->average_pool_f32(s, input.data(), rows[i], rows[i + 1], e, kNeverStop);
+      isa.values->average_pool_f32(s, input.data() + first, rows[i], rows[i + 1], e, kNeverStop);
   }
   compare(out, epilogue, main);
 }
@@ -72,16 +77,21 @@ void large_windows(const Isa& isa, Random& random) {
     check_float_window(isa, random, large_window(random, pick_one(random, {1, 5, 17})), reduction);
 }
 
-void check_bit_pool(const Isa& isa, Random& random, const ConvShape& s) {
-  const int channels = s.in_c;
-  const std::vector<uint32_t> input = bits(random, (size_t)s.in_h * s.in_w, channels);
+/// Half of the time it has a part of its map's words, from `begin` on.
+void check_bit_pool(const Isa& isa, Random& random, ConvShape s) {
+  const bool is_part = random() % 2;
+  const int begin = is_part ? pick(random, 0, 2) : 0;
+  if (is_part) s.out_c = 32 * words(s.out_c);
+  if (is_part) s.in_c = s.out_c + 32 * (begin + pick(random, 0, 2));
+  const int channels = s.out_c, step = words(s.in_c);
+  const std::vector<uint32_t> input = bits(random, (size_t)s.in_h * s.in_w, s.in_c);
   const std::vector<uint32_t> flip = bits(random, 1, channels);
   const bool flips = random() % 2;
   INFO(describe(s), flips ? " flips" : "");
-  Outputs out(s.out_h * s.out_w, channels, 0);
+  Outputs out(s.out_h * s.out_w, channels, s.in_c - channels);
   const std::vector<int> rows = random_cuts(random, s.out_h);
   for (size_t i = 0; i + 1 < rows.size(); i++)
-    isa.values->max_pool_bits(s, flips ? flip.data() : nullptr, input.data(), rows[i], rows[i + 1],
+    isa.values->max_pool_bits(s, flips ? flip.data() : nullptr, input.data() + begin, rows[i], rows[i + 1],
                               out.bit_words.data(), kNeverStop);
   REQUIRE_MESSAGE(out.intact(), "written outside the output");
   for (int p = 0; p < s.out_h * s.out_w; p++) {
@@ -91,7 +101,7 @@ void check_bit_pool(const Isa& isa, Random& random, const ConvShape& s) {
       int v = least ? 1 : -1, taps = 0;
       for_each_tap(s, p / s.out_w, p % s.out_w, [&](int, int, int from) {
         if (from < 0) return;
-        const int x = sign_of_bit(input.data() + (size_t)from * words(channels), c);
+        const int x = sign_of_bit(input.data() + (size_t)from * step + begin, c);
         v = least ? (x < v ? x : v) : (x > v ? x : v);
         taps++;
       });
@@ -162,22 +172,26 @@ void elementwise(const Isa& isa, Random& random) {
   const RandomEpilogue epilogue(random, pixels, channels);
   const int type = pick(random, 0, 2);
   INFO("type ", type, " ", pixels, "x", channels, epilogue.text);
-  std::vector<float> main = floats(random, (size_t)pixels * channels);
-  std::vector<uint8_t> bytes(main.size());
-  for (uint8_t& byte : bytes) byte = (uint8_t)random();
-  const std::vector<uint32_t> packed = bits(random, pixels, channels);
   Outputs out(random, pixels, channels);
   const Epilogue e = epilogue.make(out);
+  const int step = out.pixel_channels;  // operands have the output's channels
+  std::vector<float> operand = floats(random, (size_t)pixels * step), main;
+  std::vector<uint8_t> bytes(operand.size());
+  for (uint8_t& byte : bytes) byte = (uint8_t)random();
+  const std::vector<uint32_t> packed = bits(random, pixels, step);
   const std::vector<int> cuts = random_cuts(random, pixels);
   for (size_t i = 0; i + 1 < cuts.size(); i++) {
-    if (type == 0) isa.values->elementwise_f32(main.data(), cuts[i], cuts[i + 1], e, kNeverStop);
+    if (type == 0) isa.values->elementwise_f32(operand.data(), cuts[i], cuts[i + 1], e, kNeverStop);
     if (type == 1) isa.values->elementwise_u8(bytes.data(), cuts[i], cuts[i + 1], e, kNeverStop);
     if (type == 2) isa.values->elementwise_bits(packed.data(), cuts[i], cuts[i + 1], e, kNeverStop);
   }
-  for (size_t i = 0; i < main.size(); i++) {
-    if (type == 1) main[i] = (float)bytes[i];
-    if (type == 2)
-      main[i] = (float)sign_of_bit(packed.data() + i / channels * words(channels), (int)(i % channels));
+  for (int p = 0; p < pixels; p++) {
+    for (int c = 0; c < channels; c++) {
+      const size_t at = (size_t)p * step + c;
+      main.push_back(type == 0   ? operand[at]
+                     : type == 1 ? (float)bytes[at]
+                                 : (float)sign_of_bit(packed.data() + (size_t)p * words(step), c));
+    }
   }
   compare(out, epilogue, main);
 }

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from binary_reference import Case, guarded, map_taps, read_bits, signs, unguarded, words
+from binary_reference import (
+    Case,
+    guarded,
+    map_taps,
+    read_bits,
+    signs,
+    threshold_defines,
+    unguarded,
+    words,
+)
 from kernel_driver import pack_bits, run_pixels
 
 POOLS = [
@@ -12,6 +21,7 @@ POOLS = [
     (Case(31, 31, kernel=(3, 3), stride=(2, 2), batch=3, tune={"GROUP_SIZE": 32}), True),
     (Case(32, 32, kernel=(2, 3), dilation=(2, 1), pads=(0, 1, 0, 2)), True),
     (Case(33, 33, kernel=(3, 3), pads=(2, 0, 1, 1), tune={"GROUP_SIZE": 128}), False),
+    (Case(33, 33, kernel=(3, 3), pads=(2, 0, 1, 1), batch=2, tune={"UNIT": 8}), True),
     (Case(64, 64, kernel=(5, 6), pads=(0, 0, 0, 0), tune={"GROUP_SIZE": 256}), True),
     (Case(300, 300, kernel=(1, 1), stride=(2, 1), pads=(0, 0, 0, 0), batch=2), True),
 ]
@@ -25,7 +35,7 @@ def test_pools_equal_maxima_and_minima_inside_the_map(case: Case, has_flip: bool
     largest = np.max(list(taps.values()), axis=0)
     least = np.min(list(map_taps(case, x, 2).values()), axis=0)
     expected = np.where(flip > 0, least, largest) if has_flip else largest
-    defines = case.defines() | ({"HAS_FLIP": 1} if has_flip else {})
+    defines = case.defines() | threshold_defines() | ({"HAS_FLIP": 1} if has_flip else {})
     mask = pack_bits(flip) if has_flip else np.zeros(1, np.uint32)
     bits = guarded(case.pixels * words(case.out_c), np.uint32)
     results = run_pixels("max_pool_bits", defines, case.pixels, [pack_bits(x), mask, bits])

@@ -135,12 +135,24 @@ def test_depthwise(sink: str) -> None:
     check_sink("bdepthwise2d", case, operands, acc, base, parts=parts_of("bdepthwise2d", case))
 
 
-@pytest.mark.parametrize("kernel", ["max_pool_bits", "concat_bits"])
-def test_maps(kernel: str) -> None:
-    case = Case(40, 75 if kernel == "concat_bits" else 40, **POINTWISE, **IMAGES)
+@pytest.mark.parametrize("unit", [8, 32])
+@pytest.mark.parametrize("channels", [40, 96])
+def test_pools(unit: int, channels: int) -> None:
+    case = Case(channels, channels, tune={"UNIT": unit}, **IMAGES)
+    defines = case.defines() | threshold_defines() | {"HAS_FLIP": 1}
+    packed = pack_bits(signs(case.random, case.batch, *case.in_hw, channels))
+    mask = pack_bits(signs(np.random.default_rng(3), channels))
+    arguments = [packed, mask, guarded(case.pixels * words(channels), np.uint32)]
+    whole = run_pixels("max_pool_bits", defines, case.pixels, arguments)
+    parts = parts_of("max_pool_bits", case)
+    check_parts("max_pool_bits", defines, case.pixels, arguments, whole, parts)
+
+
+def test_concatenation() -> None:
+    case = Case(40, 75, **POINTWISE, **IMAGES)
     defines = case.defines() | {"CHANNEL_OFFSET": 35}
     packed = pack_bits(signs(case.random, case.batch, *case.in_hw, case.in_c))
-    mask = [np.zeros(1, np.uint32)] * (kernel == "max_pool_bits")
-    arguments = [packed, *mask, guarded(case.pixels * words(case.out_c), np.uint32)]
-    whole = run_pixels(kernel, defines, case.pixels, arguments)
-    check_parts(kernel, defines, case.pixels, arguments, whole, parts_of(kernel, case))
+    arguments = [packed, guarded(case.pixels * words(case.out_c), np.uint32)]
+    whole = run_pixels("concat_bits", defines, case.pixels, arguments)
+    parts = parts_of("concat_bits", case)
+    check_parts("concat_bits", defines, case.pixels, arguments, whole, parts)

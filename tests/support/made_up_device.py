@@ -107,7 +107,7 @@ class MadeUpEngine:
         for side, sides in ((Processor.CPU, cpu), (Processor.GPU, gpu)):
             if sides is not None:
                 part = OutputPart(*sides)
-                computed = part.from_whole_word() if side == Processor.CPU else part
+                computed = part.whole_words(layer.out_c) if side == Processor.CPU else part
                 times[side] = self.law(layer, side, computed, self.threads)
         shared = 0.0
         if cpu is not None and gpu is not None:

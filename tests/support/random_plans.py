@@ -25,9 +25,14 @@ CPU, GPU = Processor.CPU, Processor.GPU
 GRAIN: Final = 8
 MAX_STAGE_LAYERS: Final = 7
 CONVOLUTIONS: Final = (OpKind.BINARY_CONV2D, OpKind.CONV2D)
+SAME_CHANNELS: Final = (OpKind.MAX_POOL2D, OpKind.AVERAGE_POOL2D, OpKind.ELEMENTWISE)
 WINDOWS: Final = (
     *CONVOLUTIONS, OpKind.BINARY_DEPTHWISE_CONV2D, OpKind.MAX_POOL2D, OpKind.AVERAGE_POOL2D,
 )  # fmt: skip
+
+
+Needs = dict[Processor, tuple[set[int], set[int]]]
+"""Rows and channels of a layer's outputs."""
 
 
 class NoChainError(Exception):
@@ -54,7 +59,8 @@ class Layer:
 
     @property
     def cuts_channels(self) -> bool:
-        return self.kind in CONVOLUTIONS and self.op["groups"] == 1 and self.channels > GRAIN
+        is_conv = self.kind in CONVOLUTIONS and self.op["groups"] == 1
+        return (is_conv or self.kind in SAME_CHANNELS) and self.channels > GRAIN
 
 
 class Layers:
@@ -62,6 +68,7 @@ class Layers:
 
     def __init__(self, contents: FileContents) -> None:
         self.heights = [int(tensor["height"]) for tensor in contents.tensors]
+        self.channels = [int(tensor["channels"]) for tensor in contents.tensors]
         self.all = [self._layer(contents, op) for op in contents.ops]
         self.writer = {tensor: i for i, layer in enumerate(self.all) for tensor in layer.outputs}
         for i in range(len(self.all)):
@@ -107,6 +114,13 @@ class Layers:
             top = int(layer.op["pad_top"]) if layer.kind == OpKind.PAD else 0
             read |= {row - top for row in rows}
         return {row for row in read if 0 <= row < height}
+
+    def channels_read(self, index: int, tensor: int, channels: range) -> set[int]:
+        """Channels of a tensor that these output channels come from."""
+        layer = self.all[index]
+        if tensor in layer.operands and layer.kind not in SAME_CHANNELS:
+            return set(range(self.channels[tensor]))
+        return set(channels)
 
 
 def random_plan(contents: FileContents, random: Random, device: str = "random") -> ExecutionPlan:
@@ -202,40 +216,42 @@ def _shared_group(
     for index in reversed(group):
         layer = layers.all[index]
         needs = {
-            processor: _rows_needed(layers, index, group, parts, processor)
-            for processor in Processor
+            processor: _needed(layers, index, group, parts, processor) for processor in Processor
         }
         is_published = layer.is_output or any(reader not in group for reader in layer.readers)
-        if not any(needs.values()):
+        if not any(rows for rows, _ in needs.values()):
             parts[index] = _free_cut(layer, random)
         elif is_published:
             parts[index] = _exact_cut(layer, needs, random)
         else:
             parts[index] = {
-                processor: _private_part(layer, rows, random)
-                for processor, rows in needs.items()
-                if rows
+                processor: _private_part(layer, *needed, random)
+                for processor, needed in needs.items()
+                if needed[0]
             }
     return parts
 
 
-def _rows_needed(
+def _needed(
     layers: Layers,
     index: int,
     group: list[int],
     parts: dict[int, dict[Processor, OutputPart]],
     processor: Processor,
-) -> set[int]:
-    """Rows of a layer's outputs that this processor reads later in the stage."""
-    needed: set[int] = set()
+) -> tuple[set[int], set[int]]:
+    """Rows and channels of a layer's outputs that this processor reads later in the stage."""
+    rows: set[int] = set()
+    channels: set[int] = set()
     for reader in group:
         part = parts.get(reader, {}).get(processor)
         if part is None:
             continue
         layer = layers.all[reader]
         for tensor in {*layer.operands, *layer.step_tensors} & set(layers.all[index].outputs):
-            needed |= layers.rows_read(reader, tensor, range(part.row_begin, part.row_end))
-    return needed
+            rows |= layers.rows_read(reader, tensor, range(part.row_begin, part.row_end))
+            of_part = range(part.channel_begin, part.channel_end)
+            channels |= layers.channels_read(reader, tensor, of_part)
+    return rows, channels
 
 
 def _free_cut(layer: Layer, random: Random) -> dict[Processor, OutputPart]:
@@ -246,9 +262,14 @@ def _free_cut(layer: Layer, random: Random) -> dict[Processor, OutputPart]:
     if choice == "rows":
         return _rows_at(layer, int(random.integers(1, layer.height)))
     if choice == "channels":
-        cut = GRAIN * int(random.integers(1, -(-layer.channels // GRAIN)))
-        return {GPU: whole._replace(channel_end=cut), CPU: whole._replace(channel_begin=cut)}
+        return _channels_at(layer, GRAIN * int(random.integers(1, -(-layer.channels // GRAIN))))
     return {Processor(int(random.integers(2))): whole}
+
+
+def _channels_at(layer: Layer, cut: int) -> dict[Processor, OutputPart]:
+    """The GPU has the channels before the cut."""
+    whole = _whole(layer)
+    return {GPU: whole._replace(channel_end=cut), CPU: whole._replace(channel_begin=cut)}
 
 
 def _rows_at(layer: Layer, cut: int) -> dict[Processor, OutputPart]:
@@ -258,28 +279,36 @@ def _rows_at(layer: Layer, cut: int) -> dict[Processor, OutputPart]:
     return {side: part for side, part in sides.items() if part.row_begin < part.row_end}
 
 
-def _exact_cut(
-    layer: Layer, needs: dict[Processor, set[int]], random: Random
-) -> dict[Processor, OutputPart]:
-    """Every row once, so that each processor has what it needs itself."""
-    lowest = max(needs[GPU], default=-1) + 1
-    highest = min(needs[CPU], default=layer.height)
-    if lowest > highest or (all(needs.values()) and not layer.cuts_rows):
+def _exact_cut(layer: Layer, needs: Needs, random: Random) -> dict[Processor, OutputPart]:
+    """Every row or channel once, so that each processor has what it needs itself."""
+    (of_cpu, channels_of_cpu), (of_gpu, channels_of_gpu) = needs[CPU], needs[GPU]
+    lowest, highest = max(of_gpu, default=-1) + 1, min(of_cpu, default=layer.height)
+    if lowest <= highest and layer.cuts_rows:
+        return _rows_at(layer, int(random.integers(lowest, highest + 1)))
+    if not (of_cpu and of_gpu) and not layer.cuts_rows:
+        return {GPU if of_gpu else CPU: _whole(layer)}
+    first = max(channels_of_gpu, default=-1) + 1
+    behind = min(channels_of_cpu, default=layer.channels)
+    cuts = [cut for cut in range(GRAIN, layer.channels, GRAIN) if first <= cut <= behind]
+    if not cuts or not layer.cuts_channels:
         raise NoChainError
-    if not layer.cuts_rows:
-        return {GPU if needs[GPU] else CPU: _whole(layer)}
-    return _rows_at(layer, int(random.integers(lowest, highest + 1)))
+    return _channels_at(layer, int(random.choice(cuts)))
 
 
-def _private_part(layer: Layer, rows: set[int], random: Random) -> OutputPart:
-    """At least these rows, sometimes more than needed."""
+def _private_part(layer: Layer, rows: set[int], channels: set[int], random: Random) -> OutputPart:
+    """At least these rows and channels, sometimes more than needed."""
     begin, end = min(rows), max(rows) + 1
     if not layer.cuts_rows:
         begin, end = 0, layer.height
     if random.random() < 0.2:
         begin = int(random.integers(0, begin + 1))
         end = int(random.integers(end, layer.height + 1))
-    return _whole(layer)._replace(row_begin=begin, row_end=end)
+    part = _whole(layer)._replace(row_begin=begin, row_end=end)
+    if not layer.cuts_channels or random.random() < 0.2:
+        return part
+    first = min(channels) // GRAIN * GRAIN
+    behind = min(-(-(max(channels) + 1) // GRAIN) * GRAIN, layer.channels)
+    return part._replace(channel_begin=first, channel_end=behind)
 
 
 def damaged(plan: ExecutionPlan, random: Random) -> ExecutionPlan:

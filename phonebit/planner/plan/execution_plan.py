@@ -17,8 +17,8 @@ PlanTuple = tuple[str, str, float, list[tuple[int, int, int, int, int, int, int]
 
 
 WORD_CHANNELS: Final = 32
-"""Channels of a word of packed bits. The CPU's kernels begin at words, and only where a cut is
-between words both processors may write into the same memory."""
+"""Channels of a word of packed bits. The CPU computes whole words, and only where a cut is between
+words both processors may write into the same memory."""
 
 
 class Processor(IntEnum):
@@ -59,10 +59,11 @@ class OutputPart(NamedTuple):
             return self._replace(row_end=row), self._replace(row_begin=row)
         return self._replace(channel_end=channel), self._replace(channel_begin=channel)
 
-    def from_whole_word(self) -> OutputPart:
-        """What a CPU computes of it: it begins at a word (``runtime/coexec/tensor_views.cpp``)."""
-        first = self.channel_begin - self.channel_begin % WORD_CHANNELS
-        return self._replace(channel_begin=first)
+    def whole_words(self, channels: int) -> OutputPart:
+        """What a CPU computes of it, of so many: whole words (``runtime/analysis/op_part.cpp``)."""
+        first = self.channel_begin // WORD_CHANNELS * WORD_CHANNELS
+        behind = -(-self.channel_end // WORD_CHANNELS) * WORD_CHANNELS
+        return self._replace(channel_begin=first, channel_end=min(behind, channels))
 
     def text(self, shape: Shape) -> str:
         """``rows 0:10``, ``channels 0:64``, both, or nothing where it is the whole output."""

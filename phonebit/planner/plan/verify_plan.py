@@ -12,7 +12,7 @@ from phonebit.errors import InputError
 from phonebit.format.contents import FileContents
 from phonebit.format.records import OpKind
 from phonebit.planner.plan.execution_plan import ExecutionPlan, OutputPart, PlannedPart, Processor
-from phonebit.planner.plan.operators import CUTS, ROWS_READ
+from phonebit.planner.plan.operators import CHANNELS_READ, CUTS, ROWS_READ, cuts_channels
 
 CHANNEL_GRAIN: Final = 8
 """Channels are cut at multiples of this, so that both processors write whole bytes of bits."""
@@ -49,7 +49,7 @@ class _Layer:
         return f"layer {self.index} '{self.name}' ({self.kind.name.lower()})"
 
     def cuts_channels(self) -> bool:
-        return CUTS[self.kind] == "rows_and_channels" and int(self._op["groups"]) == 1
+        return cuts_channels(self.kind, int(self._op["groups"]))
 
     def rows_under(self, part: OutputPart) -> tuple[int, int]:
         """Rows of the operands that the part's rows come from, beyond the map's edges, too."""
@@ -68,6 +68,7 @@ class _Verifier:
         self.plan = plan
         self.names = [contents.name(int(record["name_offset"])) for record in contents.tensors]
         self.heights = [int(record["height"]) for record in contents.tensors]
+        self.channels = [int(record["channels"]) for record in contents.tensors]
         self.outputs = {int(index) for index in contents.outputs}
         self.layers = [_Layer(contents, index) for index in range(len(contents.ops))]
         self.writer = {tensor: layer for layer in self.layers for tensor in layer.outputs}
@@ -134,7 +135,7 @@ class _Verifier:
             return
         if not layer.cuts_channels():
             self._fail(
-                f"{where}: {channels}: only convolutions without groups are cut between channels",
+                f"{where}: {channels}: this op cannot be cut between channels",
                 expected="all channels",
             )
         for cut in (part.channel_begin, part.channel_end):
@@ -147,16 +148,22 @@ class _Verifier:
         for planned in self.plan.parts:
             layer, part = self.layers[planned.layer], planned.part
             window, own = layer.rows_under(part), (part.row_begin, part.row_end)
-            reads = [(tensor, window) for tensor in layer.operands]
+            same = (part.channel_begin, part.channel_end)
+            reads_same = CHANNELS_READ[layer.kind] == "same"
+            for tensor in layer.operands:
+                every = (0, self.channels[tensor])
+                self._check_read(planned, tensor, window, same if reads_same else every)
             for tensor in layer.step_tensors:
-                reads.append((tensor, (0, 1) if self.heights[tensor] == 1 else own))
-            for tensor, rows in reads:
-                self._check_read(planned, tensor, rows)
+                rows = (0, 1) if self.heights[tensor] == 1 else own
+                self._check_read(planned, tensor, rows, same)
+            for tensor in layer.operands + layer.step_tensors:
                 self.last_read[tensor] = planned.stage
             for tensor in layer.outputs:
                 self.written[planned.processor, tensor] = part
 
-    def _check_read(self, planned: PlannedPart, tensor: int, rows: tuple[int, int]) -> None:
+    def _check_read(
+        self, planned: PlannedPart, tensor: int, rows: tuple[int, int], channels: tuple[int, int]
+    ) -> None:
         writer, height = self.writer.get(tensor), self.heights[tensor]
         if ROWS_READ[self.layers[planned.layer].kind] == "all":
             rows = (0, height)
@@ -176,10 +183,10 @@ class _Verifier:
         if not (mine.row_begin <= begin and end <= mine.row_end):
             got = f"{mine.row_begin}:{mine.row_end}"
             self._fail(f"{read}, of which its processor has other rows in the stage", got=got)
-        if mine.channels < writer.channels:
+        if not (mine.channel_begin <= channels[0] and channels[1] <= mine.channel_end):
             self._fail(
                 f"{read}, of which its processor has not all channels in the stage",
-                expected=f"0:{writer.channels}",
+                expected=f"{channels[0]}:{channels[1]}",
                 got=f"{mine.channel_begin}:{mine.channel_end}",
             )
 

@@ -92,7 +92,7 @@ class PartSample:
     def computed(self) -> OutputPart:
         """What is computed for the part."""
         is_cpu = self.processor == Processor.CPU
-        return self.part.from_whole_word() if is_cpu else self.part
+        return self.part.whole_words(self.layer.out_c) if is_cpu else self.part
 
     @property
     def cpu_threads(self) -> int:

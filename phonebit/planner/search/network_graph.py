@@ -9,7 +9,7 @@ from functools import cached_property
 from phonebit.format.contents import FileContents
 from phonebit.format.records import DataType, OpKind
 from phonebit.planner.plan.execution_plan import OutputPart, Shape
-from phonebit.planner.plan.operators import CUTS, ROWS_READ
+from phonebit.planner.plan.operators import CUTS, ROWS_READ, cuts_channels
 from phonebit.planner.predict.layer_shape import TYPE_BITS, LayerShape
 
 RowRange = tuple[int, int]
@@ -77,8 +77,8 @@ class GraphLayer:
 
     @property
     def can_cut_channels(self) -> bool:
-        """Whether each output channel is computed by itself, from all of the input."""
-        return CUTS[self.kind] == "rows_and_channels" and self.geometry.groups == 1
+        """Whether each output channel is computed by itself."""
+        return cuts_channels(self.kind, self.geometry.groups)
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class PredictedTimes:
     def microseconds(self, parts: Sequence[LayerParts]) -> list[tuple[float, float]]:
         """What ``PartTimes`` asks for, of processors that do not disturb each other."""
         shape = self._shapes[parts[0].layer]
-        cpu = [entry.cpu and entry.cpu.from_whole_word() for entry in parts]
+        cpu = [entry.cpu and entry.cpu.whole_words(shape.out_c) for entry in parts]
         cpu_us = self._times(shape, Processor.CPU, cpu)
         gpu_us = self._times(shape, Processor.GPU, [entry.gpu for entry in parts])
         return list(zip(cpu_us, gpu_us, strict=True))
@@ -92,7 +92,7 @@ class ProportionalTimes:
 
         return [
             (
-                part_us(Processor.CPU, entry.cpu and entry.cpu.from_whole_word()),
+                part_us(Processor.CPU, entry.cpu and entry.cpu.whole_words(shape.out_c)),
                 part_us(Processor.GPU, entry.gpu),
             )
             for entry in parts

@@ -86,7 +86,8 @@ class World:
     def inside(self, layer: int, planned: Any, both: bool) -> float:
         side = planned.processor
         part: OutputPart = planned.part
-        sides = (part.from_whole_word(), None) if side == Processor.CPU else (None, part)
+        words = part.whole_words(self.graph.layers[layer].shape[2])
+        sides = (words, None) if side == Processor.CPU else (None, part)
         [times] = self.alone.microseconds([LayerParts(layer, *sides)])
         return times[side] * self.slowness(layer, side) * (self.contention if both else 1.0)
 

@@ -71,12 +71,15 @@ def is_executable(contents: FileContents, plan: ExecutionPlan) -> bool:
                 return False
             for tensor in {*layer.operands, *layer.step_tensors} & finished.keys():
                 read = sorted(layers.rows_read(planned.layer, tensor, rows))
+                of = sorted(layers.channels_read(planned.layer, tensor, channels))
                 if layers.writer[tensor] not in members and layers.writer[tensor] in stage_of:
                     if not np.all(finished[tensor] == 1):
                         return False
                 elif (
                     read
-                    and not mine.get((planned.processor, tensor), np.zeros((10**4, 1)))[read].all()
+                    and not mine.get((planned.processor, tensor), np.zeros((10**4, 10**4)))[
+                        np.ix_(read, of)
+                    ].all()
                 ):
                     return False
             for tensor in layer.outputs:

@@ -16,8 +16,8 @@ struct PlacedPart {
   OutputPart part;
 };
 
-/// A part of a tensor that one processor wrote and the other one reads. Of rows, only those are handed over
-/// that some later stage reads: maps that are cut alike need no more than what windows reach over the cut.
+/// A part of a tensor that one processor wrote and the other one reads. Only those rows and channels are handed
+/// over that some later stage reads: maps that are cut alike need no more than what windows reach over the cut.
 struct Handover {
   int tensor;
   OutputPart part;
@@ -40,8 +40,8 @@ struct Stage {
 struct TensorUse {
   std::optional<OutputPart> written_by_cpu, written_by_gpu;
   bool is_read_by_cpu = false, is_read_by_gpu = false;
-  /// Rows that later stages read, from the first to behind the last.
-  analysis::RowRange rows_for_cpu{INT_MAX, 0}, rows_for_gpu{INT_MAX, 0};
+  /// What later stages read, from the first row and channel to behind the last.
+  OutputPart for_cpu{INT_MAX, 0, INT_MAX, 0}, for_gpu = for_cpu;
   /// Whether a later stage, or whoever receives results, reads it. Others are private to their writers.
   bool is_published = false;
 

@@ -112,8 +112,4 @@ class TensorViews final : public cpu::TensorSlots, public opencl::TensorMemory {
   size_t bytes_ = 0;
 };
 
-/// The CPU's part of a layer in a view of its own may begin earlier, at a whole word of packed bits: what it
-/// computes too much is never handed over. Where the view is the GPU's, too, parts begin at words.
-OutputPart from_whole_words(const OutputPart& part);
-
 }  // namespace phonebit::engine::coexec

@@ -65,9 +65,9 @@ class Layer {
 
 /// Prepares op `index`. Throws Error when memory is short.
 std::unique_ptr<Layer> make_layer(const BuildContext& context, size_t index);
-/// Prepares a part of op `index`: it reads the rows that it needs (analysis::rows_read), packs its own
-/// filters only and writes nothing outside of the part. Rows: any, where analysis::can_split_rows. Channels:
-/// where analysis::can_split_channels, from a multiple of 32 on.
+/// Prepares a part of op `index`: it reads what it needs (analysis::part_read), packs its own filters only and
+/// writes nothing outside of the part. Rows: any, where analysis::can_split_rows. Channels: whole words, where
+/// analysis::can_split_channels.
 std::unique_ptr<Layer> make_layer(const BuildContext& context, size_t index, const OutputPart& part);
 
 /// Prepares ops `index` - 1 and `index`, a pair of planes (analysis/plane_pairs.h), as one, which reads the weights

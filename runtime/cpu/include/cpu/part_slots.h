@@ -24,19 +24,19 @@ inline size_t offset_in(const loader::Tensor& tensor, int row, int channel) {
          static_cast<size_t>(unit) * unit_bytes;
 }
 
-/// Points `slot` to the first row of the operand that the part reads.
-template <class T>
-void bind_operand(const BuildContext& context, const loader::Op& op, const OutputPart& part, size_t operand,
-                  T** slot) {
-  const int row = analysis::rows_read(context.model, op, operand, part).begin;
-  context.slots.bind(op.operands[operand], slot, offset_in(context.model.operand(op, operand), row, 0));
-}
-
 /// Points `slot` to the part's place in an output, or in a tensor of the output's shape.
 template <class T>
 void bind_output(const BuildContext& context, int tensor, const OutputPart& part, T** slot) {
   context.slots.bind(tensor, slot,
                      offset_in(context.model.tensor(tensor), part.row_begin, part.channel_begin));
+}
+
+/// Points `slot` to the first row and channel of the operand that the part reads.
+template <class T>
+void bind_operand(const BuildContext& context, const loader::Op& op, const OutputPart& part, size_t operand,
+                  T** slot) {
+  const OutputPart read = analysis::part_read(context.model, op, operand, part);
+  bind_output(context, op.operands[operand], read, slot);
 }
 
 /// Geometry of the part alone, between the first rows that the slots point to.

@@ -31,11 +31,17 @@ enum class Rows : uint8_t {
   all,
 };
 
+/// Which channels of its operands an operator reads for some channels of its output.
+enum class Channels : uint8_t {
+  all,
+  same,  ///< the same channels
+};
+
 /// Between what the output may be cut, for two processors.
 enum class Cuts : uint8_t {
   none,
   rows,
-  rows_and_channels,  ///< channels only where `groups` is 1
+  rows_and_channels,  ///< channels of convolutions only where `groups` is 1
 };
 
 }  // namespace phonebit::engine::ops
@@ -45,27 +51,27 @@ enum class Cuts : uint8_t {
 /// epilogue; for others it stores its result as it is. Copies: whether its results are values of its operands
 /// (or 0), unchanged.
 // clang-format off
-//      number, kind,                  name,                       weights,                       operands,         sums,    steps,    rows,         cuts,                    copies
-#define PHONEBIT_OPERATORS(OPERATOR)                                                                                                                                              \
-  OPERATOR( 1, kBinaryConv2d,          "binary_conv2d",           Weights::filters,              kBits,            kBits,   kBits,    Rows::window, Cuts::rows_and_channels, false) \
-  OPERATOR( 2, kBinaryDepthwiseConv2d, "binary_depthwise_conv2d", Weights::one_filter_a_channel, kBits,            kBits,   kBits,    Rows::window, Cuts::rows,              false) \
-  OPERATOR( 3, kConv2d,                "conv2d",                  Weights::filters,              kBytes | kFloats, kBytes,  kAnyType, Rows::window, Cuts::rows_and_channels, false) \
-  OPERATOR( 4, kMaxPool2d,             "max_pool2d",              Weights::none,                 kFloats | kBits,  kNoType, kFloats,  Rows::window, Cuts::rows,              true)  \
-  OPERATOR( 5, kAveragePool2d,         "average_pool2d",          Weights::none,                 kFloats,          kNoType, kFloats,  Rows::window, Cuts::rows,              false) \
-  OPERATOR( 6, kElementwise,           "elementwise",             Weights::none,                 kAnyType,         kNoType, kAnyType, Rows::same,   Cuts::rows,              true)  \
-  OPERATOR( 7, kConcat,                "concat",                  Weights::none,                 kFloats | kBits,  kNoType, kNoType,  Rows::same,   Cuts::rows,              true)  \
-  OPERATOR( 8, kPad,                   "pad",                     Weights::none,                 kFloats,          kNoType, kNoType,  Rows::padded, Cuts::rows,              false) \
-  OPERATOR( 9, kReshape,               "reshape",                 Weights::none,                 kFloats,          kNoType, kNoType,  Rows::all,    Cuts::none,              true)  \
-  OPERATOR(10, kSoftmax,               "softmax",                 Weights::none,                 kFloats,          kNoType, kNoType,  Rows::same,   Cuts::rows,              false) \
-  OPERATOR(11, kSelectChannels,        "select_channels",         Weights::channel_indices,      kFloats,          kNoType, kNoType,  Rows::same,   Cuts::rows,              true)  \
-  OPERATOR(12, kLogSoftmax,            "log_softmax",             Weights::none,                 kFloats,          kNoType, kNoType,  Rows::same,   Cuts::rows,              false) \
-  OPERATOR(13, kResizeBilinear,         "resize_bilinear",         Weights::none,                 kFloats,          kNoType, kNoType,  Rows::all,    Cuts::rows,              false) \
-  OPERATOR(14, kResizeBilinearCorners,  "resize_bilinear_corners", Weights::none,                 kFloats,          kNoType, kNoType,  Rows::all,    Cuts::rows,              false) \
-  OPERATOR(15, kResizeBicubic,          "resize_bicubic",          Weights::none,                 kFloats,          kNoType, kNoType,  Rows::all,    Cuts::rows,              false) \
-  OPERATOR(16, kResizeBicubicCorners,   "resize_bicubic_corners",  Weights::none,                 kFloats,          kNoType, kNoType,  Rows::all,    Cuts::rows,              false) \
-  OPERATOR(17, kMatmul,                 "matmul",                  Weights::none,                 kFloats,          kNoType, kNoType,  Rows::all,    Cuts::rows,              false) \
-  OPERATOR(18, kMatmulTransposed,       "matmul_transposed",       Weights::none,                 kFloats | kBits,  kNoType, kNoType,  Rows::all,    Cuts::rows,              false) \
-  OPERATOR(19, kBitPlanes,              "bit_planes",              Weights::none,                 kFloats,          kNoType, kNoType,  Rows::same,   Cuts::rows,              false)
+//      number, kind,                  name,                       weights,                       operands,         sums,    steps,    rows,         channels,       cuts,                    copies
+#define PHONEBIT_OPERATORS(OPERATOR)                                                                                                                                                              \
+  OPERATOR( 1, kBinaryConv2d,          "binary_conv2d",           Weights::filters,              kBits,            kBits,   kBits,    Rows::window, Channels::all,  Cuts::rows_and_channels, false) \
+  OPERATOR( 2, kBinaryDepthwiseConv2d, "binary_depthwise_conv2d", Weights::one_filter_a_channel, kBits,            kBits,   kBits,    Rows::window, Channels::same, Cuts::rows,              false) \
+  OPERATOR( 3, kConv2d,                "conv2d",                  Weights::filters,              kBytes | kFloats, kBytes,  kAnyType, Rows::window, Channels::all,  Cuts::rows_and_channels, false) \
+  OPERATOR( 4, kMaxPool2d,             "max_pool2d",              Weights::none,                 kFloats | kBits,  kNoType, kFloats,  Rows::window, Channels::same, Cuts::rows_and_channels, true)  \
+  OPERATOR( 5, kAveragePool2d,         "average_pool2d",          Weights::none,                 kFloats,          kNoType, kFloats,  Rows::window, Channels::same, Cuts::rows_and_channels, false) \
+  OPERATOR( 6, kElementwise,           "elementwise",             Weights::none,                 kAnyType,         kNoType, kAnyType, Rows::same,   Channels::same, Cuts::rows_and_channels, true)  \
+  OPERATOR( 7, kConcat,                "concat",                  Weights::none,                 kFloats | kBits,  kNoType, kNoType,  Rows::same,   Channels::all,  Cuts::rows,              true)  \
+  OPERATOR( 8, kPad,                   "pad",                     Weights::none,                 kFloats,          kNoType, kNoType,  Rows::padded, Channels::same, Cuts::rows,              false) \
+  OPERATOR( 9, kReshape,               "reshape",                 Weights::none,                 kFloats,          kNoType, kNoType,  Rows::all,    Channels::all,  Cuts::none,              true)  \
+  OPERATOR(10, kSoftmax,               "softmax",                 Weights::none,                 kFloats,          kNoType, kNoType,  Rows::same,   Channels::all,  Cuts::rows,              false) \
+  OPERATOR(11, kSelectChannels,        "select_channels",         Weights::channel_indices,      kFloats,          kNoType, kNoType,  Rows::same,   Channels::all,  Cuts::rows,              true)  \
+  OPERATOR(12, kLogSoftmax,            "log_softmax",             Weights::none,                 kFloats,          kNoType, kNoType,  Rows::same,   Channels::all,  Cuts::rows,              false) \
+  OPERATOR(13, kResizeBilinear,         "resize_bilinear",         Weights::none,                 kFloats,          kNoType, kNoType,  Rows::all,    Channels::same, Cuts::rows,              false) \
+  OPERATOR(14, kResizeBilinearCorners,  "resize_bilinear_corners", Weights::none,                 kFloats,          kNoType, kNoType,  Rows::all,    Channels::same, Cuts::rows,              false) \
+  OPERATOR(15, kResizeBicubic,          "resize_bicubic",          Weights::none,                 kFloats,          kNoType, kNoType,  Rows::all,    Channels::same, Cuts::rows,              false) \
+  OPERATOR(16, kResizeBicubicCorners,   "resize_bicubic_corners",  Weights::none,                 kFloats,          kNoType, kNoType,  Rows::all,    Channels::same, Cuts::rows,              false) \
+  OPERATOR(17, kMatmul,                 "matmul",                  Weights::none,                 kFloats,          kNoType, kNoType,  Rows::all,    Channels::all,  Cuts::rows,              false) \
+  OPERATOR(18, kMatmulTransposed,       "matmul_transposed",       Weights::none,                 kFloats | kBits,  kNoType, kNoType,  Rows::all,    Channels::all,  Cuts::rows,              false) \
+  OPERATOR(19, kBitPlanes,              "bit_planes",              Weights::none,                 kFloats,          kNoType, kNoType,  Rows::same,   Channels::same, Cuts::rows,              false)
 // clang-format on
 
 namespace phonebit::engine::format {
@@ -87,6 +93,7 @@ struct Operator {
   Weights weights;
   Types operands, sums, steps;
   Rows rows;
+  Channels channels;
   Cuts cuts;
   bool copies;
 
