@@ -15,7 +15,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from phonebit.format.records import OpKind
 from phonebit.planner.plan.execution_plan import OutputPart
+from phonebit.planner.plan.operators import cuts_channels
 from phonebit.planner.predict.kernels import FAMILIES
 from phonebit.planner.predict.layer_shape import LayerShape
 
@@ -74,7 +76,7 @@ def sample_cuts(layer: LayerShape, count: int, seed: int = 0) -> list[PartPair]:
     if layer.op != "reshape" and layer.out_h > 1:
         places = rng.permutation(np.arange(1, layer.out_h))[:count]
         cuts += [layer.whole.cut(row=int(row))[::-1] for row in sorted(places)]
-    if layer.op in ("binary_conv2d", "conv2d") and layer.groups == 1:
+    if cuts_channels(OpKind[layer.op.upper()], layer.groups):
         places = rng.permutation(np.arange(8, layer.out_c, 8))[:count]
         cuts += [layer.whole.cut(channel=int(channel))[::-1] for channel in sorted(places)]
     return cuts

@@ -8,6 +8,7 @@ from typing import Final
 from phonebit.format.contents import FileContents
 from phonebit.format.records import NONE, DataType, OpKind, ThresholdKind
 from phonebit.planner.plan.execution_plan import WORD_CHANNELS, OutputPart
+from phonebit.planner.plan.operators import CHANNELS_READ
 
 TYPE_BITS: Final = {
     DataType.BIT: 1, DataType.U8: 8, DataType.I8: 8, DataType.F16: 16, DataType.F32: 32,
@@ -169,14 +170,15 @@ class LayerShape:
         return self.outputs_of(part) * self.taps
 
     def input_bytes(self, part: OutputPart) -> float:
-        """Bytes of the rows that a part reads, without those that its steps read."""
+        """Bytes of what a part reads, without what its steps read."""
         if self.op == "reshape":
             rows_read = self.in_h * part.rows / self.out_h
         else:
             window = (part.rows - 1) * self.stride_h + (self.kernel_h - 1) * self.dilation_h + 1
             rows_read = min(window, self.in_h)
-        bits = sum(self.operand_channels) * TYPE_BITS[DataType[self.input.upper()]]
-        return rows_read * self.in_w * bits / 8
+        reads_same = CHANNELS_READ[OpKind[self.op.upper()]] == "same"
+        channels = part.channels if reads_same else sum(self.operand_channels)
+        return rows_read * self.in_w * channels * TYPE_BITS[DataType[self.input.upper()]] / 8
 
     def output_bytes(self, part: OutputPart) -> float:
         """Bytes that a part writes."""

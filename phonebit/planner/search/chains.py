@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from phonebit.planner.plan.execution_plan import OutputPart
-from phonebit.planner.search.network_graph import NetworkGraph, RowRange, extend
+from phonebit.planner.search.network_graph import NetworkGraph, extend
 from phonebit.planner.search.stage_costs import StageCosts
 from phonebit.planner.search.stages import LayerParts, Placement, Stage
 
@@ -26,32 +26,26 @@ def chain_stage(graph: NetworkGraph, begin: int, end: int, cut: int) -> Stage | 
     if any(not layer.can_cut_rows for layer in graph.layers[begin:end]):
         return None
     gpu, cpu = graph.layers[end - 1].geometry.whole.cut(row=cut)
-    sides = [
-        _rows_of_layers(graph, begin, end, (part.row_begin, part.row_end)) for part in (cpu, gpu)
-    ]
-    parts = []
-    for layer in graph.layers[begin:end]:
-        rows = [of_side.get(layer.index, (0, 0)) for of_side in sides]
-        if any(first >= last for first, last in rows):
-            return None
-        cpu, gpu = (OutputPart(*of_side, 0, layer.shape[2]) for of_side in rows)
-        parts.append(LayerParts(layer.index, cpu, gpu))
+    of_cpu, of_gpu = (_parts_of_layers(graph, begin, end, part) for part in (cpu, gpu))
+    if not len(of_cpu) == len(of_gpu) == end - begin:
+        return None
+    parts = [LayerParts(index, of_cpu[index], of_gpu[index]) for index in range(begin, end)]
     return Stage(Placement.CHAIN, tuple(parts), cut)
 
 
-def _rows_of_layers(
-    graph: NetworkGraph, begin: int, end: int, of_last: RowRange
-) -> dict[int, RowRange]:
-    """Rows of each layer that rows of the last one come from."""
-    rows = {end - 1: of_last}
+def _parts_of_layers(
+    graph: NetworkGraph, begin: int, end: int, of_last: OutputPart
+) -> dict[int, OutputPart]:
+    """Of each layer, what a part of the last one comes from; layers that give none are missing."""
+    parts = {end - 1: of_last}
     for index in reversed(range(begin, end)):
-        if index not in rows:
+        if index not in parts:
             continue
-        for tensor, read in graph.rows_read(graph.layers[index], rows[index]):
+        for tensor, read in graph.parts_read(graph.layers[index], parts[index]):
             writer = graph.writer.get(tensor, -1)
             if writer >= begin:
-                extend(rows, writer, read)
-    return rows
+                extend(parts, writer, read)
+    return parts
 
 
 def chain_ends(graph: NetworkGraph, begin: int) -> Iterator[int]:

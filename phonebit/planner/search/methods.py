@@ -122,11 +122,24 @@ def best_cuts(costs: StageCosts, cuts: CutsOf) -> BestCuts:
 
 
 def single_layers(graph: NetworkGraph, best: BestCuts) -> list[Stage]:
-    """Stages of one layer: on either processor, and its best cuts."""
+    """Stages of one layer: on either processor, its best cuts, and those of layers before it.
+
+    A layer that reads the channels that it writes needs no exchange where it is cut between the
+    channels at which a layer was cut that it reads.
+    """
     stages = []
+    cuts: dict[int, set[int]] = {}  # between channels, of each layer
     for layer in graph.layers:
         stages += [on_one(layer, side) for side in (Processor.GPU, Processor.CPU)]
         stages += [best[layer.index, side] for side in CUTS if (layer.index, side) in best]
+        own = best.get((layer.index, Placement.CHANNELS))
+        cuts[layer.index] = {own.cut} if own else set()
+        if own and layer.reads_same_channels:
+            writers = {graph.writer.get(tensor, -1) for tensor in layer.reads}
+            before = set().union(*(cuts.get(writer, set()) for writer in writers))
+            followed = sorted(before - cuts[layer.index])
+            stages += [cut_in_two(layer, Placement.CHANNELS, cut) for cut in followed]
+            cuts[layer.index] |= before
     return stages
 
 

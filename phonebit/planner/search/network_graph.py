@@ -5,26 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from phonebit.format.contents import FileContents
 from phonebit.format.records import DataType, OpKind
 from phonebit.planner.plan.execution_plan import OutputPart, Shape
-from phonebit.planner.plan.operators import CUTS, ROWS_READ, cuts_channels
+from phonebit.planner.plan.operators import CHANNELS_READ, CUTS, ROWS_READ, cuts_channels
 from phonebit.planner.predict.layer_shape import TYPE_BITS, LayerShape
 
-RowRange = tuple[int, int]
-"""First row, and the row behind the last."""
+
+def extend(parts: dict[int, OutputPart], key: int, part: OutputPart) -> None:
+    """Extends a part, so that it spans more; no rows change nothing."""
+    if part.rows > 0:
+        has = parts.get(key, part)
+        begins = min(has.row_begin, part.row_begin), min(has.channel_begin, part.channel_begin)
+        ends = max(has.row_end, part.row_end), max(has.channel_end, part.channel_end)
+        parts[key] = OutputPart(begins[0], ends[0], begins[1], ends[1])
 
 
-def extend(ranges: dict[int, RowRange], key: int, rows: RowRange) -> None:
-    """Extends a range, so that it spans more rows; no rows change nothing."""
-    if rows[0] < rows[1]:
-        begin, end = ranges.get(key, rows)
-        ranges[key] = min(begin, rows[0]), max(end, rows[1])
-
-
-@dataclass(frozen=True)
-class GraphTensor:
+class GraphTensor(NamedTuple):
     """An activation tensor."""
 
     height: int
@@ -32,9 +31,10 @@ class GraphTensor:
     channels: int
     element_bits: int
 
-    def part(self, rows: RowRange) -> OutputPart:
-        """All channels of some rows."""
-        return OutputPart(*rows, 0, self.channels)
+    @property
+    def whole(self) -> OutputPart:
+        """All of it."""
+        return OutputPart(0, self.height, 0, self.channels)
 
     def part_bytes(self, part: OutputPart) -> int:
         """Bytes of a part; channels of packed bits are cut between bytes."""
@@ -80,6 +80,11 @@ class GraphLayer:
         """Whether each output channel is computed by itself."""
         return cuts_channels(self.kind, self.geometry.groups)
 
+    @property
+    def reads_same_channels(self) -> bool:
+        """Whether an output channel comes from that channel of its operands alone."""
+        return CHANNELS_READ[self.kind] == "same"
+
 
 @dataclass(frozen=True)
 class NetworkGraph:
@@ -111,32 +116,35 @@ class NetworkGraph:
         last = {tensor: layer.index for layer in self.layers for tensor in layer.reads}
         return last | dict.fromkeys(self.outputs, len(self.layers))
 
-    def rows_read(self, layer: GraphLayer, rows: RowRange) -> Iterator[tuple[int, RowRange]]:
-        """Which rows of which tensors an op reads for some rows of its output.
+    def parts_read(self, layer: GraphLayer, part: OutputPart) -> Iterator[tuple[int, OutputPart]]:
+        """What of which tensors an op reads for a part of its output.
 
         Row r of the output lies over rows ``r * stride - pad_top .. + (kernel - 1) * dilation``;
         those beyond the map's edges are padding. A (1, 1, C) tensor of a step gives its one row.
 
         Yields:
-            Tensor and rows, which are none where a part sees only padding.
+            Tensor and what is read of it: no rows where a part sees only padding.
 
         Source: CoDL, eq. 1, solved for the input.
         """
         reads, of = ROWS_READ[layer.kind], layer.geometry
-        first, last = rows[0], rows[1] - 1
+        first, last = part.row_begin, part.row_end - 1
         if reads == "window":
             first *= of.stride_h
             last = last * of.stride_h + (of.kernel_h - 1) * of.dilation_h
         if reads in ("window", "padded"):
             first, last = first - of.pad_top, last - of.pad_top
         for tensor in layer.operands:
-            height = self.tensors[tensor].height
-            if reads == "all":
-                yield tensor, (0, height)
-            else:
-                yield tensor, (min(max(first, 0), height), min(max(last + 1, 0), height))
+            read, height = self.tensors[tensor].whole, self.tensors[tensor].height
+            if reads != "all":
+                begin, end = (min(max(row, 0), height) for row in (first, last + 1))
+                read = read._replace(row_begin=begin, row_end=end)
+            if layer.reads_same_channels:
+                read = OutputPart(*read[:2], *part[2:])
+            yield tensor, read
         for tensor in layer.step_tensors:
-            yield tensor, (0, 1) if self.tensors[tensor].height == 1 else rows
+            has_one = self.tensors[tensor].height == 1
+            yield tensor, part._replace(row_begin=0, row_end=1) if has_one else part
 
 
 def _tensor(contents: FileContents, index: int) -> GraphTensor:

@@ -157,7 +157,7 @@ def plan_network(
     if not any(layer.can_cut_rows or layer.can_cut_channels for layer in graph.layers):
         raise InputError(
             "no layer of this network can be cut between two processors",
-            expected="a convolution without groups, or maps of more than one row",
+            expected="a convolution without groups, a pool, or maps of more than one row",
             hint="run it on one of them: device='cpu' or device='gpu'",
         )
     predicted = StageCosts(graph, times, sharing)

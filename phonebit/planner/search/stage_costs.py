@@ -1,15 +1,15 @@
 """What stages cost: the slower processor's time, and what the processors have to hand over.
 
 The rules of the exchange are the executor's (``runtime/coexec/schedule.cpp``): of what the other
-one wrote of a tensor a processor gets only the rows that it reads, and it waits only where it reads
-some of them. So maps that are cut at one row exchange what windows reach over the cut, and
-element-wise layers, pools and 1x1 convolutions that are cut alike do not meet.
+one wrote of a tensor a processor gets only the rows and channels that it reads, and it waits only
+where it reads some of them. So maps that are cut at one row exchange what windows reach over the
+cut; element-wise layers and pools that are cut alike, and 1x1 convolutions at one row, do not meet.
 
 The executor hands over at the first reader what all later ones need. Costs are added up stage by
-stage and know no later readers: here each reader gets the rows that it reads and that were not
-handed over before. That is the same where the next stage is a tensor's only reader, as in networks
-without branches. With later readers the bytes are the same in sum, but the GPU may meet the CPU
-once more, where the executor has no need to: an exchange is never taken for cheaper than it is.
+stage and know no later readers: here each reader gets what it reads and was not handed over before.
+That is the same where the next stage is a tensor's only reader, as in networks without branches.
+With later readers the bytes are the same in sum, but the GPU may meet the CPU once more, where the
+executor has no need to: an exchange is never taken for cheaper than it is.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
 from phonebit.planner.predict import SharingCost
-from phonebit.planner.search.network_graph import GraphTensor, NetworkGraph, RowRange, extend
+from phonebit.planner.search.network_graph import GraphTensor, NetworkGraph, extend
 from phonebit.planner.search.part_times import PartTimes
 from phonebit.planner.search.stages import LayerParts, Stage, on_one
 
@@ -28,47 +28,47 @@ from phonebit.planner.search.stages import LayerParts, Stage, on_one
 class Transfer(NamedTuple):
     """One processor's part of a tensor, on its way to the other processor.
 
-    What is handed over is the part's share of all rows from the first to the last that the other
-    one reads. So the rows that were read are kept as one range, cut to those of the part: cutting
-    first and spanning then gives the same rows as the other way round.
+    What is handed over is the part's share of all rows and channels from the first to the last that
+    the other one reads. So what was read is kept as one part, cut to this one: cutting first and
+    spanning then gives the same as the other way round.
 
     Args:
-        row_bytes: Of one of its rows; 0 when all of them are handed over.
-        read_begin: First row that was read; ``end`` before the first reader.
-        read_end: Row behind the last that was read; ``begin`` before the first reader.
+        tensor: Whose part it is.
+        part: What the processor wrote.
+        read: Of it, what the other one has read; nothing before the first reader.
+        bytes_left: Bytes that are not handed over.
     """
 
-    begin: int
-    end: int
-    row_bytes: int
-    read_begin: int
-    read_end: int
+    tensor: GraphTensor
+    part: OutputPart
+    read: OutputPart
+    bytes_left: int
 
     @classmethod
     def of(cls, tensor: GraphTensor, part: OutputPart) -> Transfer:
         """A part of which nothing is handed over yet."""
-        rows = part.row_end - part.row_begin
-        row_bytes = tensor.part_bytes(part) // rows
-        return cls(part.row_begin, part.row_end, row_bytes, part.row_end, part.row_begin)
+        nothing = OutputPart(part.row_end, part.row_begin, part.channel_end, part.channel_begin)
+        return cls(tensor, part, nothing, tensor.part_bytes(part))
 
-    @property
-    def bytes_left(self) -> int:
-        """Bytes that are not handed over."""
-        got = max(self.read_end - self.read_begin, 0)
-        return (self.end - self.begin - got) * self.row_bytes
+    def has(self, read: OutputPart) -> bool:
+        """Whether some of this, which is not nothing, is in the part."""
+        row, row_end, channel, channel_end = self.part
+        rows = max(read.row_begin, row) < min(read.row_end, row_end)
+        return rows and max(read.channel_begin, channel) < min(read.channel_end, channel_end)
 
-    def has(self, rows: RowRange) -> bool:
-        """Whether some of these rows, which are one at least, are in the part."""
-        return max(rows[0], self.begin) < min(rows[1], self.end)
-
-    def read(self, rows: RowRange) -> Transfer:
-        """What it is when the other processor has read these rows, too."""
-        begin, end, row_bytes, _, _ = self
-        read_begin = min(self.read_begin, max(rows[0], begin))
-        read_end = max(self.read_end, min(rows[1], end))
-        if (read_begin, read_end) == (begin, end):
-            row_bytes = 0
-        return Transfer(begin, end, row_bytes, read_begin, read_end)
+    def hand_over(self, read: OutputPart) -> Transfer:
+        """What it is when the other processor has read this, too."""
+        if not self.bytes_left:
+            return self
+        tensor, part, has, _ = self
+        spans = OutputPart(
+            min(has.row_begin, max(read.row_begin, part.row_begin)),
+            max(has.row_end, min(read.row_end, part.row_end)),
+            min(has.channel_begin, max(read.channel_begin, part.channel_begin)),
+            max(has.channel_end, min(read.channel_end, part.channel_end)),
+        )
+        got = tensor.part_bytes(spans) if spans.rows > 0 and spans.channels > 0 else 0
+        return Transfer(tensor, part, spans, tensor.part_bytes(part) - got)
 
 
 class Holding(NamedTuple):
@@ -91,8 +91,8 @@ State = tuple[tuple[int, Holding], ...]
 class _Use:
     """What a stage reads of earlier ones, and leaves to later ones."""
 
-    cpu_reads: Mapping[int, RowRange]
-    gpu_reads: Mapping[int, RowRange]
+    cpu_reads: Mapping[int, OutputPart]
+    gpu_reads: Mapping[int, OutputPart]
     written: tuple[tuple[int, Holding], ...]
 
 
@@ -137,16 +137,13 @@ class StageCosts:
         return min(sum(of_side[layers]) for of_side in self.single_us.values())
 
     def alone_us(self, stage: Stage) -> float:
-        """A stage between others on the GPU: rows that it reads come from there, results go there.
+        """A stage between others on the GPU: what it reads comes from there, results go there.
 
         Source: CoDL, eq. 2; Fine-Grained, section 2.
         """
         use = self._use(stage)
         tensors = self.graph.tensors
-        to_cpu = sum(
-            tensors[tensor].part_bytes(tensors[tensor].part(rows))
-            for tensor, rows in use.cpu_reads.items()
-        )
+        to_cpu = sum(tensors[tensor].part_bytes(read) for tensor, read in use.cpu_reads.items())
         to_gpu = sum(held.for_gpu.bytes_left for _, held in use.written if held.for_gpu)
         shared = self._sharing.microseconds(to_cpu, to_gpu) if to_cpu or to_gpu else 0.0
         return shared + self.work_us(stage)
@@ -156,7 +153,7 @@ class StageCosts:
         read = [tensor for tensor in self.graph.inputs if tensor in self.graph.last_reader]
         tensors = self.graph.tensors
         return tuple(
-            (index, Holding(None, Transfer.of(tensor, tensor.part((0, tensor.height)))))
+            (index, Holding(None, Transfer.of(tensor, tensor.whole)))
             for index, tensor in ((index, tensors[index]) for index in sorted(read))
         )
 
@@ -171,14 +168,14 @@ class StageCosts:
         waits = False
         left = []
         for tensor, (for_cpu, for_gpu) in state:
-            rows = use.cpu_reads.get(tensor)
-            if for_cpu is not None and rows is not None:
-                waits = waits or for_cpu.has(rows)
-                before, for_cpu = for_cpu, for_cpu.read(rows)
+            read = use.cpu_reads.get(tensor)
+            if for_cpu is not None and read is not None:
+                waits = waits or for_cpu.has(read)
+                before, for_cpu = for_cpu, for_cpu.hand_over(read)
                 to_cpu += before.bytes_left - for_cpu.bytes_left
-            rows = use.gpu_reads.get(tensor)
-            if for_gpu is not None and rows is not None:
-                before, for_gpu = for_gpu, for_gpu.read(rows)
+            read = use.gpu_reads.get(tensor)
+            if for_gpu is not None and read is not None:
+                before, for_gpu = for_gpu, for_gpu.hand_over(read)
                 to_gpu += before.bytes_left - for_gpu.bytes_left
                 for_gpu = for_gpu if for_gpu.bytes_left else None
             if self.graph.last_reader[tensor] >= stage.end:
@@ -212,14 +209,15 @@ class StageCosts:
     def _use(self, stage: Stage) -> _Use:
         if stage in self._uses:
             return self._uses[stage]
-        reads: dict[Processor, dict[int, RowRange]] = {side: {} for side in Processor}
+        reads: dict[Processor, dict[int, OutputPart]] = {side: {} for side in Processor}
         written = []
         for entry in stage.parts:
             layer = self.graph.layers[entry.layer]
             for side, part in entry.sides:
-                for tensor, rows in self.graph.rows_read(layer, (part.row_begin, part.row_end)):
+                computed = part.whole_words(layer.shape[2]) if side == Processor.CPU else part
+                for tensor, read in self.graph.parts_read(layer, computed):
                     if self.graph.writer.get(tensor, -1) < stage.begin:
-                        extend(reads[side], tensor, rows)
+                        extend(reads[side], tensor, read)
             for tensor in layer.outputs:
                 if self.graph.last_reader.get(tensor, -1) >= stage.end:
                     of_tensor = self.graph.tensors[tensor]

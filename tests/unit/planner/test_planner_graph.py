@@ -50,18 +50,30 @@ def test_rows_read_are_those_under_the_taps(name: str) -> None:
         for begin in range(layer.shape[0]):
             rows = (begin, min(begin + 2, layer.shape[0]))
             touched = windowed_rows(graph, layer.index, rows)
-            read = next(iter(graph.rows_read(layer, rows)))[1]
-            assert touched <= set(range(*read))
+            part = OutputPart(*rows, 0, layer.shape[2])
+            read = next(iter(graph.parts_read(layer, part)))[1]
+            assert touched <= set(range(*read[:2]))
             if touched:
-                assert read == (min(touched), max(touched) + 1)
+                assert read[:2] == (min(touched), max(touched) + 1)
+            assert read[2:] == (0, graph.tensors[layer.operands[0]].channels)
+
+
+def test_pools_and_steps_read_the_same_channels_and_convolutions_all() -> None:
+    graph = NetworkGraph.of(residual(1))
+    sign, block = graph.layers[:2]
+    part = OutputPart(4, 6, 32, 64)
+    assert dict(graph.parts_read(sign, part)) == {sign.operands[0]: part}
+    read = dict(graph.parts_read(block, part))
+    assert read[block.operands[0]] == OutputPart(3, 7, 0, 64)
+    assert read[block.step_tensors[0]] == part
 
 
 def test_steps_read_the_same_rows_and_single_rows_wholly() -> None:
     graph = NetworkGraph.of(residual(1))
     block = graph.layers[1]
-    rows = dict(graph.rows_read(block, (4, 6)))
-    assert rows[block.step_tensors[0]] == (4, 6)
-    assert rows[block.operands[0]] == (3, 7)
+    read = dict(graph.parts_read(block, OutputPart(4, 6, 0, block.shape[2])))
+    assert read[block.step_tensors[0]][:2] == (4, 6)
+    assert read[block.operands[0]][:2] == (3, 7)
 
 
 def test_last_reader() -> None:

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phonebit.converter.ops import Softmax
+from phonebit.converter.ir import Window
+from phonebit.converter.ops import MaxPool2D, Softmax
 from phonebit.errors import InputError
 from phonebit.format.contents import FileContents
 from phonebit.format.reader import parse_contents
@@ -25,12 +26,13 @@ from phonebit.planner.search.planning import Planned, plan_network
 from phonebit.planner.search.stage_costs import StageCosts
 from phonebit.planner.search.stages import Placement, Stage, cut_in_two, on_one
 from support.builders import engine_graphs
-from support.engine_net import Net
+from support.engine_net import Net, sign_of
 from support.planner_times import (
     AnalyticTimes,
     MeetingCosts,
     Speed,
     contents_of,
+    conv,
     forked,
     residual,
     straight,
@@ -64,6 +66,11 @@ def plan(
 
 def placements(planned: Planned) -> list[Placement]:
     return [stage.placement for stage in planned.stages]
+
+
+def on_one_of(planned: Planned, layer: int) -> Stage:
+    """A layer on the processor that the network is faster on."""
+    return on_one(planned.costs.graph.layers[layer], planned.home)
 
 
 def all_stages(costs: StageCosts, method: str) -> dict[int, list[Stage]]:
@@ -161,6 +168,21 @@ def test_costs_by_hand() -> None:
     last = 1 + pixels * 64 * taps / 1000 * 0.001
     expected = upload + sign + handed + slower + gathered + last
     assert costs.total_us(stages) == pytest.approx(expected)
+
+
+def test_a_pool_is_cut_at_the_channel_of_the_convolution_before_it() -> None:
+    """By itself it is best on one processor, or cut elsewhere."""
+    net = Net("pooled")
+    bits = sign_of(net, net.input("x", (32, 32, 256)))
+    bits = conv(net, "first", bits, 256)
+    bits = net.op("pool", MaxPool2D(Window((2, 2), (2, 2))), bits)
+    contents = contents_of(net.done(conv(net, "last", bits, 256)))
+    planned = plan(contents, "finegrained", meetings=MeetingCosts(20, 100))
+    _, first, pool, last = planned.stages
+    assert [stage.placement for stage in (first, pool, last)] == [Placement.CHANNELS] * 3
+    assert first.cut == pool.cut != planned.best_cuts[2, Placement.CHANNELS].cut
+    apart = planned.costs.total_us([planned.stages[0], first, on_one_of(planned, 2), last])
+    assert planned.total_us < apart
 
 
 def test_chains_are_made_where_meetings_are_dear_and_not_where_they_are_free() -> None:

@@ -1,4 +1,4 @@
-"""What stages hand over: the rows that are read, as the executor does it."""
+"""What stages hand over: what is read, as the executor does it."""
 
 from __future__ import annotations
 
@@ -103,6 +103,30 @@ def test_one_by_one_windows_and_pools_cut_alike_do_not_meet() -> None:
     assert wider == [upload, halo, (2 * BITS_ROW, 0), (2 * BITS_ROW // 2, 0)]
 
 
+def at_channels(*cuts: int) -> Callable[[NetworkGraph], list[Stage]]:
+    """Each layer cut at a channel."""
+
+    def stages(graph: NetworkGraph) -> list[Stage]:
+        layers = zip(graph.layers, cuts, strict=True)
+        return [cut_in_two(layer, Placement.CHANNELS, cut) for layer, cut in layers]
+
+    return stages
+
+
+def test_pools_cut_at_their_operands_channels_do_not_meet() -> None:
+    contents = pointwise()
+    alike = handed_over(contents, at_channels(32, 32, 32, 32))
+    half = 16 * BITS_ROW // 2
+    upload = (0, 16 * FLOATS_ROW // 2)
+    assert alike == [upload, (half, half), (half, half), (half // 4, 0)]
+    # A pool that is cut elsewhere: its GPU's part reads sixteen channels of the CPU's.
+    higher = handed_over(contents, at_channels(32, 32, 32, 48))
+    assert higher[3:] == [(0, half // 2), (3 * half // 8, 0)]
+    # Inside a word: the CPU computes it whole, and reads eight channels of the GPU's.
+    inside = handed_over(contents, at_channels(32, 32, 40, 40))
+    assert inside[3:] == [(half // 4, 0), (5 * half // 16, 0)]
+
+
 def test_channel_parts_are_handed_over_by_rows_too() -> None:
     def stages(graph: NetworkGraph) -> list[Stage]:
         sign, first, second = graph.layers
@@ -157,23 +181,26 @@ def test_a_layer_alone_reads_its_rows_from_the_gpu() -> None:
     ]
 
 
-@given(
-    part=st.tuples(st.integers(0, 9), st.integers(1, 9)),
-    reads=st.lists(st.tuples(st.integers(0, 19), st.integers(1, 9)), max_size=5),
-)
-def test_a_parts_share_of_the_rows_that_readers_span_is_handed_over(
-    part: tuple[int, int], reads: list[tuple[int, int]]
+RANGES = st.tuples(st.integers(0, 19), st.integers(1, 9)).map(lambda at: (at[0], sum(at)))
+
+
+@given(st.tuples(RANGES, RANGES), st.lists(st.tuples(RANGES, RANGES), max_size=5))
+def test_a_parts_share_of_what_readers_span_is_handed_over(
+    sides: tuple[tuple[int, int], tuple[int, int]],
+    reads: list[tuple[tuple[int, int], tuple[int, int]]],
 ) -> None:
-    rows = OutputPart(part[0], sum(part), 0, 8)
-    handover = Transfer.of(GraphTensor(30, 3, 8, 32), rows)
+    part = OutputPart(*sides[0], *sides[1])
+    handover = Transfer.of(GraphTensor(30, 3, 30, 32), part)
     total = handover.bytes_left
-    assert total == part[1] * 3 * 8 * 4
-    for begin, size in reads:
-        handover = handover.read((begin, begin + size))
-    first = min((begin for begin, _ in reads), default=99)
-    behind = max((begin + size for begin, size in reads), default=0)
-    shared = max(min(rows.row_end, behind) - max(rows.row_begin, first), 0)
-    assert total - handover.bytes_left == shared * 3 * 8 * 4
+    assert total == part.rows * 3 * part.channels * 4
+    for rows, channels in reads:
+        handover = handover.hand_over(OutputPart(*rows, *channels))
+    shared = 3 * 4
+    for side, (begin, end) in enumerate(sides):
+        first = min((read[side][0] for read in reads), default=99)
+        behind = max((read[side][1] for read in reads), default=0)
+        shared *= max(min(end, behind) - max(begin, first), 0)
+    assert total - handover.bytes_left == shared
 
 
 class Executor:
@@ -185,7 +212,7 @@ class Executor:
         whole = {tensor: self.whole(tensor) for tensor in graph.inputs}
         self.written: dict[Processor, dict[int, OutputPart]] = {CPU: whole, GPU: {}}
         self.stage_of = dict.fromkeys(graph.inputs, -1)
-        self.rows: dict[Processor, dict[int, set[int]]] = {CPU: {}, GPU: {}}
+        self.read: dict[Processor, dict[int, list[OutputPart]]] = {CPU: {}, GPU: {}}
         for number, stage in enumerate(stages):
             for entry in stage.parts:
                 for side, part in entry.sides:
@@ -195,42 +222,42 @@ class Executor:
         for number in range(len(stages)):
             for side in Processor:
                 for tensor, read in self.reads(number, side):
-                    self.rows[side].setdefault(tensor, set()).update(read)
+                    self.read[side].setdefault(tensor, []).append(read)
         for tensor in graph.outputs:
-            self.rows[CPU][tensor] = set(range(graph.tensors[tensor].height))
+            self.read[CPU][tensor] = [self.whole(tensor)]
 
     def whole(self, tensor: int) -> OutputPart:
         of = self.graph.tensors[tensor]
         return OutputPart(0, of.height, 0, of.channels)
 
-    def reads(self, number: int, side: Processor) -> Iterator[tuple[int, range]]:
-        """Rows of tensors of earlier stages."""
+    def reads(self, number: int, side: Processor) -> Iterator[tuple[int, OutputPart]]:
+        """Parts of tensors of earlier stages. The CPU computes whole words."""
         for entry in self.stages[number].parts:
             part = dict(entry.sides).get(side)
             if part is None:
                 continue
-            rows = (part.row_begin, part.row_end)
-            for tensor, read in self.graph.rows_read(self.graph.layers[entry.layer], rows):
-                if self.stage_of[tensor] < number:
-                    yield tensor, range(*read)
+            layer = self.graph.layers[entry.layer]
+            if side == CPU:
+                first, channels = part.channel_begin // 32 * 32, layer.shape[2]
+                behind = min((part.channel_end + 31) // 32 * 32, channels)
+                part = part._replace(channel_begin=first, channel_end=behind)
+            for tensor, read in self.graph.parts_read(layer, part):
+                if self.stage_of[tensor] < number and read.rows:
+                    yield tensor, read
 
-    def of_other(self, side: Processor, tensor: int) -> range:
-        part = self.written[GPU if side == CPU else CPU].get(tensor)
-        return range(part.row_begin, part.row_end) if part else range(0)
+    def of_other(self, side: Processor, tensor: int, reads: Sequence[OutputPart]) -> OutputPart:
+        """Of what the other one wrote, what reads span: no rows or channels where that is none."""
+        part = self.written[GPU if side == CPU else CPU].get(tensor, OutputPart(0, 0, 0, 0))
+        sides = list(zip(part, *reads, strict=True))
+        first_row, first = (max(part, min(reads)) for part, *reads in sides[::2])
+        last_row, last = (min(part, max(reads)) for part, *reads in sides[1::2])
+        return OutputPart(first_row, max(first_row, last_row), first, max(first, last))
 
     def bytes_to(self, side: Processor) -> int:
-        total = 0
-        for tensor, read in self.rows[side].items():
-            rows = self.of_other(side, tensor)
-            begin, end = (
-                max(rows.start, min(read, default=0)),
-                min(rows.stop, max(read, default=-1) + 1),
-            )
-            if begin < end:
-                part = self.written[GPU if side == CPU else CPU][tensor]
-                share = OutputPart(begin, end, part.channel_begin, part.channel_end)
-                total += self.graph.tensors[tensor].part_bytes(share)
-        return total
+        return sum(
+            self.graph.tensors[tensor].part_bytes(self.of_other(side, tensor, reads))
+            for tensor, reads in self.read[side].items()
+        )
 
     def meetings(self) -> int:
         count, handed = 0, -2
@@ -239,7 +266,7 @@ class Executor:
                 side: [
                     self.stage_of[tensor]
                     for tensor, read in self.reads(number, side)
-                    if set(read) & set(self.of_other(side, tensor))
+                    if self.graph.tensors[tensor].part_bytes(self.of_other(side, tensor, [read]))
                 ]
                 for side in Processor
             }
@@ -260,7 +287,8 @@ def stages_from(graph: NetworkGraph, begin: int) -> list[Stage]:
     if layer.can_cut_rows:
         stages += [cut_in_two(layer, Placement.ROWS, cut) for cut in sorted(row_cuts(layer))]
     if layer.can_cut_channels:
-        stages.append(cut_in_two(layer, Placement.CHANNELS, layer.shape[2] // 2))
+        channels = sorted({layer.shape[2] // 2, 8})
+        stages += [cut_in_two(layer, Placement.CHANNELS, cut) for cut in channels]
     for end in chain_ends(graph, begin):
         if end > begin + 1:
             cuts = sorted(row_cuts(graph.layers[end - 1]))
