@@ -14,19 +14,14 @@ from phonebit.errors import InputError
 from phonebit.output_files import check_output
 from phonebit.planner.measure.collect import CollectionReport, EngineHere, Progress, carry_out
 from phonebit.planner.measure.engines import (
-    device_facts,
+    cpu_facts,
     gpu_facts,
     open_measuring_engine,
     open_probe,
 )
 from phonebit.planner.measure.orders import CollectionPlan, Way
 from phonebit.planner.predict.evaluation import Accuracy, evaluate, typical_errors
-from phonebit.planner.predict.profile import (
-    PROFILE_FILE,
-    DeviceProfile,
-    profile_path,
-    write_profile,
-)
+from phonebit.planner.predict.profile import PROFILE_FILE, profile_path, write_profile
 from phonebit.planner.predict.samples import SAMPLES_FILE, DeviceFacts, read_samples
 from phonebit.planner.predict.training import Trainer, split_by_layer
 
@@ -76,7 +71,8 @@ def facts_here(device: str, threads: tuple[int, ...]) -> DeviceFacts:
     gpu = gpu_facts(found, stored_tuning(device_key(found)))
     alone, index = open_probe(on_cpu, EngineOptions(1))
     keys = {count: open_probe(device, EngineOptions(count))[0].plan_key for count in threads}
-    return device_facts(gpu, alone.isa, usable_cores(), alone.layers[index].kernel, keys)
+    cpu = cpu_facts(alone.isa, usable_cores(), alone.layers[index].kernel)
+    return DeviceFacts(keys, gpu, cpu)
 
 
 @dataclass
@@ -140,11 +136,12 @@ def train(
     trainer = Trainer(found, progress=progress)
     predictions = evaluate(trainer.fit(learning, found.handovers), testing)
     profile = replace(trainer.fit(found.parts, found.handovers), errors=typical_errors(predictions))
-    places = [Path(output)] if output is not None else _kept(profile)
+    keys = profile.device.keys.values()
+    places = [Path(output)] if output is not None else [profile_path(key) for key in keys]
     for place in places:
         write_profile(place, profile, inputs=[path], replace_any=replace_any or output is None)
     return TrainingReport(
-        list(profile.device.keys.values()),
+        list(keys),
         [str(place) for place in places],
         len(learning),
         len(testing),
@@ -152,12 +149,3 @@ def train(
         list(profile.device.gpu.refused),
         list(profile.device.gpu.refused_for_cuts),
     )
-
-
-def _kept(profile: DeviceProfile) -> list[Path]:
-    """Where the cache has a profile of each of the device's keys."""
-    kept = [profile_path(key) for key in profile.device.keys.values()]
-    places = [place for place in kept if place is not None]
-    if not places:
-        raise InputError("there is no cache folder", where="profile", hint="give a file to -o")
-    return places

@@ -128,10 +128,10 @@ def read_lines(
 
     Raises:
         InputError: It is no such file, or a line of it is damaged: the line is named.
-        OSError: It cannot be read.
     """
     found = []
-    for number, line in enumerate(whole_lines(read_text(path, what, MOST_RECORD_BYTES)), 1):
+    whole, _, _cut_off = read_text(path, what, MOST_RECORD_BYTES).rpartition("\n")
+    for number, line in enumerate(filter(str.strip, whole.split("\n")), 1):
         try:
             record = parse_json(line, "a line")
             if not isinstance(record, dict):
@@ -142,9 +142,3 @@ def read_lines(
                 f"not a line of {what}", where=f"{path}:{number}", got=str(error), hint=hint
             ) from None
     return found
-
-
-def whole_lines(text: str) -> list[str]:
-    """The lines that were written to their end; empty ones do not count."""
-    whole, _, _cut_off = text.rpartition("\n")
-    return [line for line in whole.split("\n") if line.strip()]

@@ -12,7 +12,12 @@ from phonebit.format.reader import read_contents
 from phonebit.format.writer import PBIT_FILE, file_bytes
 from phonebit.output_files import check_output, write_output
 from phonebit.planner.measure.collect import Progress
-from phonebit.planner.measure.in_network import Correction, PassCheck, plan_in_network
+from phonebit.planner.measure.in_network import (
+    CorrectedTimes,
+    Correction,
+    PassCheck,
+    plan_in_network,
+)
 from phonebit.planner.measure.on_device import NetworkOnDevice
 from phonebit.planner.plan.stored_plans import with_plan
 from phonebit.planner.predict.profile import (
@@ -117,7 +122,13 @@ def plan(
     predictor: LatencyPredictor | None = None
     typical_error: float | None = None
     if profile is None:
-        here = _network_to_measure(path, measure, device, threads)
+        if measure is False:
+            raise InputError(
+                "predicting needs the cost models of a device",
+                where="profile",
+                hint="make them with `phonebit collect` and `phonebit train-predictor`, or measure",
+            )
+        here = NetworkOnDevice(path, device, threads)
         key, sharing, margin = here.plan_key, here.sharing_cost(), LEAST_MARGIN
     else:
         known = find_profile(profile)
@@ -137,9 +148,10 @@ def plan(
     assert times is not None
 
     def make(correction: Correction) -> Planned:
-        again = None if way.measures or measured is None else correction.times(measured)
-        cost = correction.sharing(sharing)
-        return plan_network(contents, key, way, correction.times(times), cost, margin, again)
+        inside = CorrectedTimes(times, correction)
+        again = None if way.measures or not measured else CorrectedTimes(measured, correction)
+        cost = sharing.scaled(correction.meetings)
+        return plan_network(contents, key, way, inside, cost, margin, again)
 
     check = None
     if here is None or measured is None:
@@ -160,14 +172,11 @@ def plan(
 
 
 def find_profile(device: str | Path) -> DeviceProfile:
-    """A device's profile: a file, or that of a key in the cache folder.
-
-    Raises:
-        InputError: There is no such profile, or it is damaged.
-    """
-    for path in (Path(device), profile_path(str(device))):
-        if path is not None and path.is_file():
-            return read_profile(path)
+    """A device's profile: a file, or that of a key in the cache folder."""
+    path = Path(device)
+    path = path if path.is_file() else profile_path(str(device))
+    if path.is_file():
+        return read_profile(path)
     raise InputError(
         "no such device profile",
         where="--profile",
@@ -175,19 +184,6 @@ def find_profile(device: str | Path) -> DeviceProfile:
         got=repr(str(device)),
         hint="make one with `phonebit collect` and `phonebit train-predictor`",
     )
-
-
-def _network_to_measure(
-    path: Path, measure: bool | None, device: str, threads: int
-) -> NetworkOnDevice:
-    """Without a profile all is measured."""
-    if measure is False:
-        raise InputError(
-            "predicting needs the cost models of a device",
-            where="profile",
-            hint="make them with `phonebit collect` and `phonebit train-predictor`, or measure",
-        )
-    return NetworkOnDevice(path, device, threads)
 
 
 def _network_here(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -11,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from phonebit.errors import DeviceError
-from phonebit.format.writer import file_bytes
-from phonebit.planner.measure.engines import PROBE
+from phonebit.planner.measure.engines import PROBE, open_layer
 from phonebit.planner.measure.measuring import NoiseProbe, measure_parts
 from phonebit.planner.measure.orders import (
     SYNC_LAYERS,
@@ -24,7 +22,6 @@ from phonebit.planner.measure.orders import (
     handover,
     make_orders,
 )
-from phonebit.planner.measure.sampled_files import layer_file
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
 from phonebit.planner.predict.kernels import CpuFacts, cpu_kernel
 from phonebit.planner.predict.layer_shape import LayerShape
@@ -97,11 +94,9 @@ class EngineHere:
         raise DeviceError(f"the processors cannot work together: {refusal}")
 
     def _load(self, layer: LayerShape, threads: int, way: Way) -> tuple[_runtime.Network, int]:
-        contents, index = layer_file(layer, self._plan.seed)
-        with tempfile.TemporaryDirectory(prefix="phonebit-collect-") as folder:
-            file = Path(folder) / "layer.pbit"
-            file.write_bytes(file_bytes(contents))
-            return self._open_engine(file, threads, way), index
+        return open_layer(
+            layer, lambda file: self._open_engine(file, threads, way), self._plan.seed
+        )
 
 
 def _choice(engine: _runtime.Network, index: int, gpu: OutputPart | None) -> str:

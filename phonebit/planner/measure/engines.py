@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,7 +15,6 @@ from phonebit.planner.measure.sampled_files import layer_file
 from phonebit.planner.plan.execution_plan import ExecutionPlan, Processor
 from phonebit.planner.predict.kernels import CpuFacts, GpuFacts
 from phonebit.planner.predict.layer_shape import LayerShape
-from phonebit.planner.predict.samples import DeviceFacts
 from phonebit.planner.search.network_graph import NetworkGraph
 from phonebit.planner.search.stages import as_plan, on_one
 
@@ -31,7 +30,7 @@ PROBE: Final = LayerShape(
 
 
 def gpu_facts(device: _runtime.OpenClDevice, tuning: str) -> GpuFacts:
-    """Facts about a GPU."""
+    """Facts about a GPU, with the lines of a tuning table that fit it."""
     facts = GpuFacts(
         device.name,
         device.vendor,
@@ -45,12 +44,9 @@ def gpu_facts(device: _runtime.OpenClDevice, tuning: str) -> GpuFacts:
     return facts.with_tuning(tuning)
 
 
-def device_facts(
-    gpu: GpuFacts, isa: str, cores: int, probe_kernel: str, keys: Mapping[int, str]
-) -> DeviceFacts:
-    """Facts about both processors."""
-    has_tiles, counts = "_tiles__" in probe_kernel, "neoncnt" in probe_kernel
-    return DeviceFacts(dict(keys), gpu, CpuFacts(isa, cores, has_tiles, not counts))
+def cpu_facts(isa: str, cores: int, probe_kernel: str) -> CpuFacts:
+    """Facts about a CPU, of which the kernel of ``PROBE`` is known."""
+    return CpuFacts(isa, cores, "_tiles__" in probe_kernel, "neoncnt" not in probe_kernel)
 
 
 def open_measuring_engine(
@@ -66,10 +62,17 @@ def open_measuring_engine(
     return open_engine(path, device, replace(options, plan=plan))
 
 
-def open_probe(device: str, options: EngineOptions) -> tuple[_runtime.Network, int]:
-    """What ``NoiseProbe`` takes: a network that holds its layer, and the layer's index."""
-    contents, index = layer_file(PROBE)
-    with tempfile.TemporaryDirectory(prefix="phonebit-probe-") as folder:
-        file = Path(folder) / "probe.pbit"
+def open_layer(
+    layer: LayerShape, open_file: Callable[[Path], _runtime.Network], seed: int = 0
+) -> tuple[_runtime.Network, int]:
+    """A network that holds one layer with random weights, and the layer's index."""
+    contents, index = layer_file(layer, seed)
+    with tempfile.TemporaryDirectory(prefix="phonebit-layer-") as folder:
+        file = Path(folder) / "layer.pbit"
         file.write_bytes(file_bytes(contents))
-        return open_measuring_engine(file, device, options), index
+        return open_file(file), index
+
+
+def open_probe(device: str, options: EngineOptions) -> tuple[_runtime.Network, int]:
+    """What ``NoiseProbe`` takes."""
+    return open_layer(PROBE, lambda file: open_measuring_engine(file, device, options))

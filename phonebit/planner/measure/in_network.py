@@ -20,7 +20,6 @@ from typing import Any, Final
 
 from phonebit.planner.measure.measuring import PassTimes
 from phonebit.planner.plan.execution_plan import ExecutionPlan, Processor
-from phonebit.planner.predict import SharingCost
 from phonebit.planner.predict.profile import LEAST_MARGIN
 from phonebit.planner.search.part_times import PartTimes
 from phonebit.planner.search.planning import Planned
@@ -48,22 +47,8 @@ class Correction:
         self.meetings = 1.0
         """How many times as long as measured alone meetings took."""
 
-    def times(self, alone: PartTimes) -> CorrectedTimes:
-        """Times of parts inside the network."""
-        return CorrectedTimes(alone, self)
-
-    def sharing(self, alone: SharingCost) -> SharingCost:
-        """Costs of meetings inside the network."""
-        return alone.scaled(self.meetings)
-
     def learn(self, stages: Iterable[Stage], alone: PartTimes, found: PassTimes) -> None:
-        """Takes in the layers' times of a pass through these stages.
-
-        Args:
-            stages: Of all layers.
-            alone: Times of parts by themselves.
-            found: What the pass took.
-        """
+        """Takes in the layers' times of a pass through these stages of all of them."""
         for parts in (parts for stage in stages for parts in stage.parts):
             inside = found.cpu_us[parts.layer], found.gpu_us[parts.layer]
             [alone_us] = alone.microseconds([parts])
@@ -80,12 +65,8 @@ class Correction:
             ]
             self.contention[side] = median(ratios) if ratios else 1.0
 
-    def of(self, parts: LayerParts, alone_us: tuple[float, float]) -> tuple[float, float]:
-        """The times of parts that no pass had."""
-        cpu, gpu = (alone_us[side] * self._slowness_of(parts, side) for side in Processor)
-        return cpu, gpu
-
-    def _slowness_of(self, parts: LayerParts, side: Processor) -> float:
+    def slowness_of(self, parts: LayerParts, side: Processor) -> float:
+        """How many times as long as alone parts take that no pass had."""
         without = self.slowness.get((parts.layer, side, False), 1.0)
         if len(parts.sides) < 2:
             return without
@@ -122,11 +103,13 @@ class CorrectedTimes:
 
     def microseconds(self, parts: Sequence[LayerParts]) -> list[tuple[float, float]]:
         """What ``PartTimes`` asks for."""
-        inside = self._correction.inside
-        unknown = [entry for entry in parts if entry not in inside]
+        times = {of: us for of in parts if (us := self._correction.inside.get(of))}
+        unknown = [entry for entry in parts if entry not in times]
         alone = self._alone.microseconds(unknown) if unknown else []
-        corrected = dict(zip(unknown, map(self._correction.of, unknown, alone), strict=True))
-        return [inside.get(entry) or corrected[entry] for entry in parts]
+        for entry, us in zip(unknown, alone, strict=True):
+            cpu, gpu = (us[side] * self._correction.slowness_of(entry, side) for side in Processor)
+            times[entry] = cpu, gpu
+        return [times[entry] for entry in parts]
 
 
 @dataclass(frozen=True)
@@ -186,28 +169,25 @@ def plan_in_network(
     """
     correction = Correction()
     first = make(correction)
-    singles = {
-        side: stages
-        for side in Processor
-        if math.isfinite(first.costs.total_us(stages := first.costs.single_processor(side)))
-    }
-    found = passes([first.plan_of(stages) for stages in singles.values()])
-    for stages, times in zip(singles.values(), found, strict=True):
-        correction.learn(stages, alone, times)
-    home, first_at_home = min(
+    singles = [of for of in map(first.at_home, Processor) if math.isfinite(of.total_us)]
+    found = passes([of.plan for of in singles])
+    for single, times in zip(singles, found, strict=True):
+        correction.learn(single.stages, alone, times)
+    at_home, home_times = min(
         zip(singles, found, strict=True), key=lambda of_side: of_side[1].total_us
     )
+    home = at_home.home
 
     tried: list[tuple[Planned, PassCheck, Correction]] = []
 
     def check_in_passes(planned: Planned) -> tuple[Planned, PassCheck, Correction]:
-        times = passes([planned.plan_of(singles[home]), planned.plan])
-        slowness = times[0].total_us / first_at_home.total_us
-        at_home, of_plan = (each.over(slowness) for each in times)
-        correction.learn(singles[home], alone, at_home)
+        times = passes([at_home.plan, planned.plan])
+        slowness = times[0].total_us / home_times.total_us
+        of_home, of_plan = (each.over(slowness) for each in times)
+        correction.learn(at_home.stages, alone, of_home)
         correction.learn(planned.stages, alone, of_plan)
         correction.learn_meetings(planned, of_plan)
-        times_us = planned.total_us, of_plan.total_us, at_home.total_us
+        times_us = planned.total_us, of_plan.total_us, of_home.total_us
         tried.append((planned, PassCheck(*times_us, home, len(tried) + 1), deepcopy(correction)))
         return tried[-1]
 
@@ -219,7 +199,7 @@ def plan_in_network(
     planned, check, known = max(tried, key=lambda one: one[1].gain)
     if not check.agrees:
         # By what its own pass told: later ones may have been disturbed.
-        planned, check, _ = check_in_passes(make(known).with_stages(planned.stages))
+        planned, check, _ = check_in_passes(replace(make(known), stages=planned.stages))
     check = replace(check, rounds=len(tried))
     is_at_home = planned.home == home and not planned.is_split
     if is_at_home or check.pass_us <= (1 - LEAST_MARGIN) * check.home_us:

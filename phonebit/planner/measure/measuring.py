@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import reduce
 from heapq import nsmallest
 from statistics import fmean
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
@@ -34,23 +33,13 @@ class LayerTimes(NamedTuple):
         """A processor's part alone."""
         return self.cpu_us if processor == Processor.CPU else self.gpu_us
 
-    def least(self, other: LayerTimes) -> LayerTimes:
-        """Of each time the lesser one."""
-        return LayerTimes(*map(min, self, other))
-
-    def at_usual_speed(self, cpu_slowness: float, gpu_slowness: float) -> LayerTimes:
-        """The times of processors that were not slower than they usually are.
+    def over(self, cpu: float, gpu: float) -> LayerTimes:
+        """The times of processors so many times as slow, as if they were not.
 
         The total is as slow as who took longer.
-
-        Args:
-            cpu_slowness: How many times as long as usual the CPU took for all it did.
-            gpu_slowness: The GPU.
         """
-        slowness = cpu_slowness if self.cpu_us > self.gpu_us else gpu_slowness
-        return LayerTimes(
-            self.total_us / slowness, self.cpu_us / cpu_slowness, self.gpu_us / gpu_slowness
-        )
+        slowness = cpu if self.cpu_us > self.gpu_us else gpu
+        return LayerTimes(self.total_us / slowness, self.cpu_us / cpu, self.gpu_us / gpu)
 
     @property
     def sharing_us(self) -> float:
@@ -96,7 +85,7 @@ Found = TypeVar("Found")
 
 def least_of(times: Iterable[LayerTimes]) -> LayerTimes:
     """Of each time the least one."""
-    return reduce(LayerTimes.least, times)
+    return LayerTimes(*map(min, zip(*times, strict=True)))
 
 
 def measure_parts(
@@ -174,23 +163,24 @@ class NoiseProbe:
             least: How many turns, at least.
             seconds: How long they go on, up to ``MOST_TURNS``.
         """
-        begin = time.monotonic()
         found: list[tuple[LayerTimes, list[Found]]] = []
 
-        def take_turn() -> None:
+        def take_turn() -> LayerTimes:
+            """Gives the least of the probe's times so far."""
             found.append((self.layer(), [measure() for measure in measures]))
+            return least_of(probe for probe, _ in found)
 
+        begin = time.monotonic()
+        probe = take_turn()
         while len(found) < least or (
             len(found) < MOST_TURNS and time.monotonic() - begin < seconds
         ):
-            take_turn()
-        self.learn(least_of(probe for probe, _ in found))
+            probe = take_turn()
+        self.learn(probe)
         self.restore(time.monotonic() - begin)
-        while self.patience_s > 0 and not self.is_quiet(
-            processors, least_of(probe for probe, _ in found)
-        ):
+        while self.patience_s > 0 and not self.is_quiet(processors, probe):
             begin = time.monotonic()
-            take_turn()
+            probe = take_turn()
             self.patience_s -= time.monotonic() - begin
         return found
 
@@ -213,7 +203,7 @@ class NoiseProbe:
         """The least times, as if the processors had been as fast as they usually are so far."""
         times, probe = self.measure_in_turns(processors, measures, turns)
         cpu, gpu = (probe.of(side) / usual_us(self._known_us[side]) for side in Processor)
-        return [of.at_usual_speed(cpu, gpu) for of in times]
+        return [of.over(cpu, gpu) for of in times]
 
     def measure_passes(
         self, measures: Sequence[Callable[[], PassTimes]], turns: int, seconds: float

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Final
 from phonebit.devices.loading import EngineOptions
 from phonebit.planner.measure.engines import open_measuring_engine, open_probe
 from phonebit.planner.measure.measuring import (
-    LayerTimes,
     NoiseProbe,
     PassTimes,
     measure_parts,
     measure_pass,
 )
-from phonebit.planner.plan.execution_plan import ExecutionPlan, OutputPart, PlannedPart, Processor
+from phonebit.planner.plan.execution_plan import ExecutionPlan, PlannedPart, Processor
 from phonebit.planner.predict import LayerShape, SharingCost
 from phonebit.planner.search.part_times import MeasuredTimes
+from phonebit.planner.search.stages import LayerParts
 
 if TYPE_CHECKING:
     from phonebit import _runtime
@@ -67,22 +67,12 @@ class NetworkOnDevice:
     def part_times(
         self, shapes: Sequence[LayerShape], progress: Callable[[str], None]
     ) -> MeasuredTimes:
-        """Times of parts of layers by themselves, measured as they are asked for.
+        """Times of parts of layers by themselves, measured as they are asked for."""
 
-        Args:
-            shapes: Of the network's layers.
-            progress: Called with the name of each layer that is measured.
-        """
-
-        def measure(
-            layer: int, cpu: OutputPart | None, gpu: OutputPart | None
-        ) -> tuple[float, float]:
-            progress(self._engine.layers[layer].name)
-            at_work = [side for side in Processor if (cpu, gpu)[side] is not None]
-
-            def once() -> LayerTimes:
-                return measure_parts(self._engine, layer, cpu, gpu, repeats=1)
-
+        def measure(of: LayerParts) -> tuple[float, float]:
+            progress(self._engine.layers[of.layer].name)
+            once = partial(measure_parts, self._engine, of.layer, of.cpu, of.gpu, repeats=1)
+            at_work = [side for side, _ in of.sides]
             [times] = self.probe.measure_times(at_work, [once], TURNS)
             return times.cpu_us, times.gpu_us
 

@@ -36,9 +36,7 @@ class Way(NamedTuple):
 
 
 WAYS: Final = tuple(
-    Way(sharing, synchronization)
-    for sharing in ("svm", "map", "copy")
-    for synchronization in ("polling", "events", "user_events")
+    Way(*names) for names in product(("svm", "map", "copy"), ("polling", "events", "user_events"))
 )
 """All, the cheaper ones first."""
 

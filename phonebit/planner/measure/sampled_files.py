@@ -65,16 +65,27 @@ class _File:
         operands = [self.source(layer.input, *size) for size in layer.operand_sizes]
         record = _op(layer)
         self.begin(record, layer.op, operands)
+        size = layer.out_h, layer.out_w, layer.out_c
         if layer.values:
-            record["value_output"] = self.tensor("f32", layer.out_h, layer.out_w, layer.out_c)
+            record["value_output"] = self.tensor("f32", *size)
         if layer.bits:
-            size = layer.out_h, layer.out_w, layer.out_c
             planes = [self.tensor("bit", *size) for _ in range(layer.planes)]
             record["bits_output"], record["planes"] = planes[0], len(planes)
         self.weigh(record, layer)
         self.finish_epilogue(record, layer)
         self.ops.append(record)
-        return self.contents([*FileContents.outputs_of(record)])
+        return FileContents(
+            strings=bytes(self.strings),
+            tensors=np.array(self.tensors, TENSOR),
+            constants=np.array(self.constants, CONSTANT),
+            operands=np.array(self.operands, INDEX),
+            steps=np.array(self.steps, STEP),
+            ops=np.array(self.ops, OP),
+            inputs=np.array(self.inputs, INDEX),
+            outputs=np.array(FileContents.outputs_of(record), INDEX),
+            data=bytes(self.data),
+            metadata={"name": "a measured layer", "producer": "phonebit collect"},
+        )
 
     def source(self, dtype: str, *size: int) -> int:
         """An input of the network, or the bits that an element-wise op makes of one."""
@@ -109,10 +120,9 @@ class _File:
         elif not layer.is_convolution:
             return
         elif dtype == DataType.BIT:
-            is_depthwise = layer.op == "binary_depthwise_conv2d"
-            filters, channels = (1, layer.in_c) if is_depthwise else (layer.out_c, layer.in_c)
+            filters = 1 if layer.op == "binary_depthwise_conv2d" else layer.out_c
             taps = layer.kernel_h * layer.kernel_w
-            numbers = self.words(filters * taps, channels // layer.groups)
+            numbers = self.words(filters * taps, layer.in_c // layer.groups)
         else:
             numbers = self.rng.integers(-100, 101, layer.out_c * layer.taps)
             if dtype != DataType.I8:
@@ -172,20 +182,6 @@ class _File:
         place = len(self.strings)
         self.strings += name.encode() + b"\0"
         return place
-
-    def contents(self, outputs: list[int]) -> FileContents:
-        return FileContents(
-            strings=bytes(self.strings),
-            tensors=np.array(self.tensors, TENSOR),
-            constants=np.array(self.constants, CONSTANT),
-            operands=np.array(self.operands, INDEX),
-            steps=np.array(self.steps, STEP),
-            ops=np.array(self.ops, OP),
-            inputs=np.array(self.inputs, INDEX),
-            outputs=np.array(outputs, INDEX),
-            data=bytes(self.data),
-            metadata={"name": "a measured layer", "producer": "phonebit collect"},
-        )
 
 
 def _step_kinds(layer: LayerShape) -> list[StepKind]:

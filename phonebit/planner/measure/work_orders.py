@@ -18,17 +18,10 @@ from phonebit.errors import DeviceError, InputError
 from phonebit.format.writer import PBIT_FILE, file_bytes
 from phonebit.output_files import FileKind, check_output, write_output
 from phonebit.planner.json_records import from_record, read_lines, to_record
+from phonebit.planner.measure import measuring
 from phonebit.planner.measure.collect import CollectionReport, carry_out
-from phonebit.planner.measure.engines import PROBE, device_facts
-from phonebit.planner.measure.measuring import (
-    CPU_PART,
-    GPU_PART,
-    PATIENCE_S,
-    REPEATS,
-    TOLERANCE,
-    WAITS_PER_MEASUREMENT,
-    LayerTimes,
-)
+from phonebit.planner.measure.engines import PROBE, cpu_facts
+from phonebit.planner.measure.measuring import LayerTimes
 from phonebit.planner.measure.orders import (
     SYNC_LAYERS,
     WAYS,
@@ -65,13 +58,12 @@ def write_work_order(
 
     Raises:
         InputError: The folder holds another work order, or other files of these names.
-        OSError: It cannot be written.
     """
     listed = _WorkOrder(plan)
     orders = folder / ORDERS_FILE
     files = [folder / name for name in listed.layers]
     if orders.exists():
-        if read_text(orders, "a list of orders", MOST_RECORD_BYTES) != listed.text():
+        if read_text(orders, "a list of orders", MOST_RECORD_BYTES) != listed.text:
             raise InputError(
                 "the folder holds another work order", where=str(folder), hint="give a new folder"
             )
@@ -81,7 +73,7 @@ def write_work_order(
         progress(file.name)
         write_output(file, file_bytes(layer_file(layer, plan.seed)[0]), PBIT_FILE)
     write_output(folder / PLAN_FILE, (json.dumps(to_record(plan)) + "\n").encode(), _PLAN)
-    write_output(orders, listed.text().encode(), _ORDERS)
+    write_output(orders, listed.text.encode(), _ORDERS)
     return [orders, *files]
 
 
@@ -99,14 +91,13 @@ def collect_results(
         InputError: The results are of other orders, the samples of another device, or a file is
             damaged.
         DeviceError: The device could not measure any layer.
-        OSError: A file cannot be read or written.
     """
     check_output(samples, SAMPLES_FILE, [results, folder / PLAN_FILE, folder / ORDERS_FILE])
     where = f"{folder / PLAN_FILE}: not a work order"
     record = parse_json(read_text(folder / PLAN_FILE, "a work order"), where)
     plan: CollectionPlan = from_record(CollectionPlan, record, where)
     listed = _WorkOrder(plan)
-    if read_text(folder / ORDERS_FILE, "a list of orders", MOST_RECORD_BYTES) != listed.text():
+    if read_text(folder / ORDERS_FILE, "a list of orders", MOST_RECORD_BYTES) != listed.text:
         raise InputError(
             "the orders are not those of the plan",
             where=str(folder),
@@ -128,35 +119,33 @@ class _WorkOrder:
     """The list of orders as a text, and the files that it names.
 
     Equal plans give equal texts, so that the folder need not tell shapes of layers.
+
+    Args:
+        text: What `phonebit_bench` reads.
     """
 
     def __init__(self, plan: CollectionPlan) -> None:
-        self._threads = plan.threads
         names: dict[LayerShape, str] = {PROBE: PROBE_FILE}
         for layer in SYNC_LAYERS:
             names[layer] = f"sharing_{len(names)}.pbit"
         shapes = hashlib.sha256()
-        self._lines = []
+        lines = []
         for number, order in enumerate(make_orders(plan)):
             name = names.setdefault(order.layer, f"layer_{len(names)}.pbit")
-            self._lines.append(_order_line(number, name, order))
+            lines.append(_order_line(number, name, order))
             shapes.update(json.dumps(to_record(order.layer)).encode())
         self.layers = {name: layer for layer, name in names.items()}
-        shapes.update("\n".join(self._lines).encode())
+        shapes.update("\n".join(lines).encode())
         self.identity = shapes.hexdigest()[:16]
-        self._sharing = names[SYNC_LAYERS[0]]
-
-    def text(self) -> str:
-        """What `phonebit_bench` reads."""
         head = [
             f"phonebit-orders 4 {self.identity}",
             f"probe {PROBE_FILE} {layer_index(PROBE)}",
             _canary_line(),
-            f"sharing {self._sharing}",
+            f"sharing {names[SYNC_LAYERS[0]]}",
             *(f"way {way.sharing} {way.synchronization}" for way in WAYS),
-            f"threads {' '.join(map(str, self._threads))}",
+            f"threads {' '.join(map(str, plan.threads))}",
         ]
-        return "\n".join([*head, *self._lines]) + "\n"
+        self.text = "\n".join([*head, *lines]) + "\n"
 
 
 def _canary_line() -> str:
@@ -164,10 +153,11 @@ def _canary_line() -> str:
 
     Two shares in per cent; seconds; how many times as long as measurements take.
     """
-    parts = f"{_part_text(CPU_PART)}/{_part_text(GPU_PART)}"
-    limits = f"repeats {REPEATS} usual {round(100 * USUAL)} most {round(100 * TOLERANCE)}"
-    waits = f"waits {PATIENCE_S} {WAITS_PER_MEASUREMENT}"
-    return f"canary {PROBE_FILE} {layer_index(PROBE)} {parts} {limits} {waits}"
+    parts = f"{_part_text(measuring.CPU_PART)}/{_part_text(measuring.GPU_PART)}"
+    usual, most = round(100 * USUAL), round(100 * measuring.TOLERANCE)
+    waits = f"waits {measuring.PATIENCE_S} {measuring.WAITS_PER_MEASUREMENT}"
+    limits = f"repeats {measuring.REPEATS} usual {usual} most {most} {waits}"
+    return f"canary {PROBE_FILE} {layer_index(PROBE)} {parts} {limits}"
 
 
 def _order_line(number: int, file: str, order: Order) -> str:
@@ -220,12 +210,11 @@ def _head(record: dict[str, Any], identity: str) -> tuple[DeviceFacts, Way]:
         raise ValueError(f"orders '{record['orders']}', where '{identity}' was expected")
     gpu, cpu = from_record(GpuFacts, record["gpu"], "gpu").with_tuning(""), record["cpu"]
     keys = {int(threads): str(key) for threads, key in record["keys"].items()}
-    kernel = str(cpu["probe_kernel"])
-    device = device_facts(gpu, str(cpu["isa"]), int(cpu["cores"]), kernel, keys)
+    facts = cpu_facts(str(cpu["isa"]), int(cpu["cores"]), str(cpu["probe_kernel"]))
     ways = [Way(*names) for names in record["ways"]]
     if not ways or not set(ways) <= set(WAYS):
         raise ValueError(f"no way of sharing, or unknown ones: {ways}")
-    return device, ways[0]
+    return DeviceFacts(keys, gpu, facts), ways[0]
 
 
 def _measurement(record: dict[str, Any], order: Order, way: Way) -> Measurement:

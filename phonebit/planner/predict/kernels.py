@@ -154,8 +154,7 @@ class GpuDispatch:
     def __init__(self, gpu: GpuFacts) -> None:
         self.gpu = gpu
         self._candidates = lru_cache(maxsize=None)(gpu.kernels.candidates)
-        self._refused = frozenset(map(parse_choice, gpu.refused))
-        self._refused_for_cuts = frozenset(map(parse_choice, gpu.refused_for_cuts))
+        self._refused = [set(map(parse_choice, of)) for of in (gpu.refused, gpu.refused_for_cuts)]
 
     def candidates(self, layer: LayerShape, part: OutputPart) -> Iterator[str]:
         """What can compute a part, best first, whether or not the runtime refuses it."""
@@ -170,9 +169,8 @@ class GpuDispatch:
         Raises:
             NoKernelError: No kernel can compute the part.
         """
-        refused = self._refused_for_cuts if is_cut(layer, part) else self._refused
         for text in self.candidates(layer, part):
-            if parse_choice(text) not in refused:
+            if parse_choice(text) not in self._refused[is_cut(layer, part)]:
                 pixels = part.rows * layer.out_w
                 found = self.gpu.kernels.launches(layer, text, pixels, part.channels)
                 return tuple(

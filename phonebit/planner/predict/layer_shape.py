@@ -77,8 +77,7 @@ class LayerShape:
         """An op of a file."""
         op = contents.ops[index]
         operands = [contents.tensors[tensor] for tensor in contents.operands_of(op)]
-        writes = {side: int(op[f"{side}_output"]) for side in ("value", "bits")}
-        out = contents.tensors[max(writes.values())]  # where both are, they have one shape
+        out_h, out_w, out_c = contents.output_shape(op)
         constant = int(op["weights"])
         weights = contents.constants[constant]["dtype"] if constant != NONE else None
         kind = OpKind(int(op["kind"]))
@@ -87,16 +86,16 @@ class LayerShape:
             in_h=int(operands[0]["height"]),
             in_w=int(operands[0]["width"]),
             in_c=int(operands[0]["channels"]),
-            out_h=int(out["height"]),
-            out_w=int(out["width"]),
-            out_c=int(out["channels"]),
+            out_h=out_h,
+            out_w=out_w,
+            out_c=out_c,
             input=DataType(int(operands[0]["dtype"])).name.lower(),
             operand_channels=tuple(int(operand["channels"]) for operand in operands),
             **{name: max(int(op[name]), 1) for name in _WINDOW_FIELDS},
             pad_top=int(op["pad_top"]),
             pad_left=int(op["pad_left"]),
-            values=writes["value"] != NONE,
-            bits=writes["bits"] != NONE,
+            values=int(op["value_output"]) != NONE,
+            bits=int(op["bits_output"]) != NONE,
             thresholds=int(op["threshold_kind"]) == ThresholdKind.I32,
             steps=int(op["step_count"]),
             step_tensors=len(contents.step_tensors_of(op)),

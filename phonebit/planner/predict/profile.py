@@ -23,7 +23,7 @@ from phonebit.planner.json_records import from_record, to_record
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
 from phonebit.planner.predict.codl import steps_of
 from phonebit.planner.predict.cost_sum import CostSum
-from phonebit.planner.predict.features import Features, features_of
+from phonebit.planner.predict.features import features_of
 from phonebit.planner.predict.finegrained import CorrectedTrend
 from phonebit.planner.predict.kernels import GpuDispatch, NoKernelError, Processors
 from phonebit.planner.predict.layer_shape import LayerShape
@@ -153,14 +153,10 @@ class DeviceProfile:
         """
         self.key(threads)
         processors = Processors(GpuDispatch(self.device.gpu), self.device.cpu, threads)
-
-        def plain(layer: LayerShape, side: Processor, part: OutputPart) -> tuple[str, Features]:
-            return ALL, features_of(processors, layer, side, part)[1]
-
         ways: dict[str, Describe] = {
             "ulayer": operations_of,
             "codl": partial(steps_of, processors),
-            "finegrained": partial(features_of, processors) if augmented else plain,
+            "finegrained": partial(features_of, processors),
         }
         if method not in ways:
             raise InputError(
@@ -168,6 +164,8 @@ class DeviceProfile:
             )
         sides = {Processor.GPU: self.gpu, Processor.CPU: self.cpu[threads]}
         models = {side: getattr(of, method) for side, of in sides.items()}
+        if not augmented:
+            models = {side: {ALL: of[ALL]} for side, of in models.items()}
         return LatencyPredictor(ways[method], models)
 
     def margin(self, method: str) -> float:
@@ -194,24 +192,20 @@ def read_profile(path: Path) -> DeviceProfile:
 
     Raises:
         InputError: It is none, of another version, or damaged.
-        OSError: It cannot be read.
     """
-    where = str(path)
+    where, again = str(path), "train it again with `phonebit train-predictor`"
     record = parse_json(read_text(path, "a device profile"), f"{where}: not a device profile")
-    again = "train it again with `phonebit train-predictor`"
     version = record.pop("phonebit_profile", None) if isinstance(record, dict) else None
     if version is None:
         raise InputError("not a device profile", where=where, hint=again)
     if version != VERSION:
-        raise InputError(
-            "version of the profile", where=where, expected=VERSION, got=version, hint=again
-        )
+        what = "version of the profile"
+        raise InputError(what, where=where, expected=VERSION, got=version, hint=again)
     try:
         return cast(DeviceProfile, from_record(DeviceProfile, record, "profile"))
     except InputError as error:
-        raise InputError(
-            "damaged device profile", where=where, got=str(error), hint=again
-        ) from None
+        what = "damaged device profile"
+        raise InputError(what, where=where, got=str(error), hint=again) from None
 
 
 def write_profile(
@@ -228,8 +222,13 @@ def write_profile(
     write_output(path, text.encode(), PROFILE_FILE, inputs, replace_any)
 
 
-def profile_path(key: str) -> Path | None:
-    """Where the profile of a device is kept; None where there is no cache folder."""
+def profile_path(key: str) -> Path:
+    """Where the profile of a device is kept.
+
+    Raises:
+        InputError: There is no cache folder.
+    """
     folder = cache_folder()
-    name = hashlib.sha256(key.encode()).hexdigest()[:16]
-    return None if folder is None else folder / "profiles" / f"{name}.json"
+    if folder is None:
+        raise InputError("there is no cache folder", where="profile", hint="give a file")
+    return folder / "profiles" / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"

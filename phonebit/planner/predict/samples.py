@@ -16,8 +16,8 @@ from typing import Any, Final, cast
 import numpy as np
 
 from phonebit.errors import InputError
-from phonebit.output_files import FileKind, check_output, write_output
-from phonebit.planner.json_records import from_record, read_lines, to_record, whole_lines
+from phonebit.output_files import FileKind, write_output
+from phonebit.planner.json_records import from_record, read_lines, to_record
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
 from phonebit.planner.predict.kernels import CpuFacts, GpuFacts
 from phonebit.planner.predict.layer_shape import LayerShape
@@ -153,7 +153,7 @@ class SyncSample:
 
     @property
     def key(self) -> tuple[int, str, str, tuple[int, int]]:
-        """What was measured, whenever it was."""
+        """Likewise."""
         return self.threads, self.sharing, self.synchronization, self.handover
 
 
@@ -176,14 +176,10 @@ class Samples:
 
 
 def read_samples(path: Path) -> Samples:
-    """Reads a file of samples.
-
-    Args:
-        path: Its last line may be cut off, as an interruption leaves it.
+    """Reads a file of samples, whose last line may be cut off, as an interruption leaves it.
 
     Raises:
         InputError: It is no such file, or a line of it is damaged.
-        OSError: It cannot be read.
     """
     hint = "collect the samples again"
     lines = read_lines(path, "a file of samples", _read_line, hint)
@@ -241,20 +237,16 @@ def append_samples(path: Path, samples: Iterable[Sample]) -> None:
 
 
 def begin_samples(path: Path, device: DeviceFacts) -> Samples:
-    """Opens a file of samples for more of them, or begins one.
+    """What is in a file that more samples are added to; it is begun if there is none.
 
     A last line that was cut off is taken away.
 
-    Returns:
-        What is in it already.
-
     Raises:
         InputError: It is of another device, damaged, or no file of samples.
-        OSError: It cannot be read or written.
     """
-    check_output(path, SAMPLES_FILE)
     text = read_text(path, "a file of samples", MOST_RECORD_BYTES) if path.exists() else ""
-    if not whole_lines(text):
+    whole = text[: text.rfind("\n") + 1]
+    if not whole.strip():
         write_output(path, _line({"device": to_record(device)}).encode(), SAMPLES_FILE)
         return Samples(device)
     samples = read_samples(path)
@@ -266,8 +258,8 @@ def begin_samples(path: Path, device: DeviceFacts) -> Samples:
             got=", ".join(samples.device.keys.values()),
             hint="give another file to -o",
         )
-    if not text.endswith("\n"):
-        os.truncate(path, len(text[: text.rindex("\n") + 1].encode()))
+    if whole != text:
+        os.truncate(path, len(whole.encode()))
     return samples
 
 

@@ -10,8 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
-from types import ModuleType
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -80,7 +78,12 @@ class Trainer:
         if {sample.processor for sample in samples.parts} != set(Processor):
             hint = "run `phonebit collect`"
             raise InputError("no measured parts of both processors", where="samples", hint=hint)
-        self._lightgbm = _import_lightgbm()
+        try:
+            import lightgbm
+        except ImportError as error:
+            hint = "pip install 'phonebit[planner]'"
+            raise PhoneBitError("LightGBM is not installed", hint=hint) from error
+        self._lightgbm = lightgbm
         gpu = with_refusals(samples.device.gpu, samples.parts)
         self.device = replace(samples.device, gpu=gpu)
         self._dispatch = GpuDispatch(gpu)
@@ -160,39 +163,38 @@ def with_refusals(gpu: GpuFacts, parts: Sequence[PartSample]) -> GpuFacts:
     that ran, wherever they do.
     """
     dispatch = GpuDispatch(gpu)
-    served: dict[bool, set[KernelChoice]] = {False: set(), True: set()}
-    passed_over: dict[bool, dict[KernelChoice, str]] = {False: {}, True: {}}
+    served: set[tuple[bool, KernelChoice]] = set()
+    passed_over: dict[tuple[bool, KernelChoice], str] = {}
     for sample in parts:
         if sample.processor != Processor.GPU or sample.variant == "none":
             continue
-        ran, cut = parse_choice(sample.variant), is_cut(sample.layer, sample.part)
-        served[cut].add(ran)
+        cut = is_cut(sample.layer, sample.part)
+        served.add((cut, parse_choice(sample.variant)))
         for text in dispatch.candidates(sample.layer, sample.part):
-            if parse_choice(text) == ran:
+            if parse_choice(text) == parse_choice(sample.variant):
                 break
-            passed_over[cut][parse_choice(text)] = text
+            passed_over[cut, parse_choice(text)] = text
     refused, for_cuts = (
-        tuple(sorted(text for choice, text in of.items() if choice not in served[cut]))
-        for cut, of in passed_over.items()
+        tuple(sorted(passed_over[key] for key in passed_over.keys() - served if key[0] == cut))
+        for cut in (False, True)
     )
     return replace(gpu, refused=refused, refused_for_cuts=for_cuts)
 
 
 def split_by_layer(
-    parts: Sequence[PartSample], share: float = 0.2, seed: int = 0
+    parts: Sequence[PartSample],
 ) -> tuple[list[PartSample], list[PartSample]]:
-    """Samples to learn from, and samples to test with, a share of the layers.
+    """Samples to learn from, and samples to test with: those of a fifth of each family's layers.
 
     All parts of a layer go to the same side, since parts of one layer tell much about each other.
-    Of each family the same share of layers is held out.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     families: dict[str, list[LayerShape]] = {}
     for layer in dict.fromkeys(sample.layer for sample in parts):
         families.setdefault(layer.family, []).append(layer)
     held_out: set[LayerShape] = set()
     for layers in families.values():
-        count = round(len(layers) * share)
+        count = round(len(layers) / 5)
         held_out.update(layers[place] for place in rng.permutation(len(layers))[:count])
     return (
         [sample for sample in parts if sample.layer not in held_out],
@@ -202,17 +204,16 @@ def split_by_layer(
 
 def sharing_costs(handovers: Sequence[SyncSample]) -> dict[int, SharingCost]:
     """Costs by number of threads, of the way of sharing that was measured first."""
-    first: dict[int, tuple[str, str]] = {}
-    groups: dict[int, list[SyncSample]] = {}
+    groups: dict[tuple[int, str, str], list[SyncSample]] = {}
     for sample in handovers:
-        way = sample.sharing, sample.synchronization
-        if first.setdefault(sample.threads, way) == way:
-            groups.setdefault(sample.threads, []).append(sample)
-    costs = {}
-    for threads, own in groups.items():
+        groups.setdefault(sample.key[:3], []).append(sample)
+    costs: dict[int, SharingCost] = {}
+    for (threads, sharing, _), own in groups.items():
+        if threads in costs:
+            continue
         moved = np.array([sample.handover for sample in own])
         times = np.array([sample.us for sample in own])
-        if first[threads][0] == "svm":  # nothing is moved
+        if sharing == "svm":  # nothing is moved
             cost = SharingCost(float(np.median(times)))
         else:
             cost = SharingCost.fit(moved, times)
@@ -220,11 +221,3 @@ def sharing_costs(handovers: Sequence[SyncSample]) -> dict[int, SharingCost]:
         bound_us = max(float(np.percentile(meetings, BOUND_PERCENTILE)), cost.sync_us)
         costs[threads] = replace(cost, bound_us=bound_us)
     return costs
-
-
-def _import_lightgbm() -> ModuleType:
-    try:
-        return import_module("lightgbm")
-    except ImportError as error:
-        hint = "pip install 'phonebit[planner]'"
-        raise PhoneBitError("LightGBM is not installed", hint=hint) from error

@@ -66,29 +66,26 @@ class ProportionalTimes:
         self._whole = whole
 
     @cached_property
-    def _launch_us(self) -> tuple[float, float]:
-        """Of the CPU and of the GPU."""
-        known = [self._whole_us(layer) for layer in range(len(self._shapes))]
-        cpu_us, gpu_us = (min(of_side) for of_side in zip(*known, strict=True))
-        return cpu_us, gpu_us
-
-    def _whole_us(self, layer: int) -> tuple[float, float]:
-        whole = self._shapes[layer].whole
-        sides = LayerParts(layer, whole, None), LayerParts(layer, None, whole)
-        (cpu_us, _), (_, gpu_us) = self._whole.microseconds(sides)
-        return cpu_us, gpu_us
+    def _whole_us(self) -> list[tuple[float, float]]:
+        """Of each layer, on the CPU and on the GPU."""
+        times = []
+        for layer, shape in enumerate(self._shapes):
+            sides = LayerParts(layer, shape.whole, None), LayerParts(layer, None, shape.whole)
+            (cpu_us, _), (_, gpu_us) = self._whole.microseconds(sides)
+            times.append((cpu_us, gpu_us))
+        return times
 
     def microseconds(self, parts: Sequence[LayerParts]) -> list[tuple[float, float]]:
         """Likewise."""
         shape = self._shapes[parts[0].layer]
-        whole_us = self._whole_us(parts[0].layer)
 
         def part_us(side: Processor, part: OutputPart | None) -> float:
+            whole_us = self._whole_us[parts[0].layer][side]
             if part in (None, shape.whole):
-                return 0.0 if part is None else whole_us[side]
-            launch_us = self._launch_us[side]
+                return 0.0 if part is None else whole_us
+            launch_us = min(us[side] for us in self._whole_us)
             share = shape.outputs_of(part) / shape.outputs_of(shape.whole)
-            return launch_us + (whole_us[side] - launch_us) * share
+            return launch_us + (whole_us - launch_us) * share
 
         return [
             (
@@ -99,15 +96,18 @@ class ProportionalTimes:
         ]
 
 
-Measure = Callable[[int, OutputPart | None, OutputPart | None], tuple[float, float]]
-"""Runs a layer's parts of the CPU and the GPU at the same time; gives the microseconds of each, 0
-for a processor without a part."""
-
-
 class MeasuredTimes:
-    """What the device says; layers of one shape are measured once."""
+    """What the device says; layers of one shape are measured once.
 
-    def __init__(self, shapes: Sequence[LayerShape], measure: Measure) -> None:
+    Args:
+        shapes: Of all layers.
+        measure: Runs parts of the CPU and the GPU at the same time; gives the microseconds of each,
+            0 for a processor without a part.
+    """
+
+    def __init__(
+        self, shapes: Sequence[LayerShape], measure: Callable[[LayerParts], tuple[float, float]]
+    ) -> None:
         self._shapes = shapes
         self._measure = measure
         self._known: dict[object, tuple[float, float]] = {}
@@ -119,10 +119,8 @@ class MeasuredTimes:
 
     def microseconds(self, parts: Sequence[LayerParts]) -> list[tuple[float, float]]:
         """Likewise; parts of an entry run side by side and disturb each other."""
-        return [self._of(entry) for entry in parts]
-
-    def _of(self, entry: LayerParts) -> tuple[float, float]:
-        key = self._shapes[entry.layer], entry.cpu, entry.gpu
-        if key not in self._known:
-            self._known[key] = self._measure(entry.layer, entry.cpu, entry.gpu)
-        return self._known[key]
+        keys = [(self._shapes[entry.layer], entry.cpu, entry.gpu) for entry in parts]
+        for key, entry in zip(keys, parts, strict=True):
+            if key not in self._known:
+                self._known[key] = self._measure(entry)
+        return [self._known[key] for key in keys]

@@ -6,8 +6,9 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from heapq import nsmallest
-from typing import Final, NamedTuple
+from typing import Final
 
 from phonebit.errors import InputError
 from phonebit.format.contents import FileContents
@@ -35,12 +36,6 @@ MAX_STATES: Final = 64
 """Paths that are kept at each layer."""
 
 
-class _Path(NamedTuple):
-    cost_us: float
-    stage: Stage | None
-    before: _Path | None
-
-
 def best_stages(
     costs: StageCosts, candidates: Iterable[Stage], handicap_us: Callable[[Stage], float]
 ) -> list[Stage]:
@@ -58,25 +53,19 @@ def best_stages(
     by_begin: dict[int, list[Stage]] = defaultdict(list)
     for stage in candidates:
         by_begin[stage.begin].append(stage)
-    paths: dict[int, dict[State, _Path]] = defaultdict(dict)
-    paths[0][costs.first_state()] = _Path(0.0, None, None)
+    paths: dict[int, dict[State, tuple[float, list[Stage]]]] = defaultdict(dict)
+    paths[0][costs.first_state()] = 0.0, []
     for layer in range(len(costs.graph.layers)):
         here = paths.pop(layer, {})
-        for state, path in nsmallest(MAX_STATES, here.items(), key=lambda item: item[1].cost_us):
+        for state, (us, path) in nsmallest(MAX_STATES, here.items(), key=lambda item: item[1][0]):
             for stage in by_begin[layer]:
                 behind, stage_us = costs.advance(state, stage)
-                cost_us = path.cost_us + stage_us + handicap_us(stage)
+                cost_us = us + stage_us + handicap_us(stage)
                 known = paths[stage.end].get(behind)
-                if known is None or cost_us < known.cost_us:
-                    paths[stage.end][behind] = _Path(cost_us, stage, path)
+                if known is None or cost_us < known[0]:
+                    paths[stage.end][behind] = cost_us, [*path, stage]
     last = paths[len(costs.graph.layers)]
-    best = min(last.items(), key=lambda item: item[1].cost_us + costs.finish(item[0]))[1]
-    stages = []
-    step: _Path | None = best
-    while step is not None and step.stage is not None:
-        stages.append(step.stage)
-        step = step.before
-    return stages[::-1]
+    return min(last.items(), key=lambda item: item[1][0] + costs.finish(item[0]))[1][1]
 
 
 @dataclass(frozen=True)
@@ -88,38 +77,39 @@ class Planned:
         predicted: By which it was first chosen; the same object where nothing was measured.
         best_cuts: Of each layer, by ``costs``; some of those that it was chosen from.
         home: The processor that is faster for the whole network.
-        home_us: Microseconds of the network there.
-        total_us: Microseconds of the plan, by ``costs``.
     """
 
-    plan: ExecutionPlan
-    stages: tuple[Stage, ...]
+    device: str
+    method: str
+    stages: Sequence[Stage]
     costs: StageCosts
     predicted: StageCosts
     best_cuts: BestCuts
     home: Processor
-    home_us: float
-    total_us: float
+
+    @cached_property
+    def plan(self) -> ExecutionPlan:
+        """The stages, as files hold them."""
+        return as_plan(self.stages, self.device, self.method, self.total_us / 1000)
+
+    @cached_property
+    def total_us(self) -> float:
+        """Microseconds of the plan, by ``costs``."""
+        return self.costs.total_us(self.stages)
+
+    @cached_property
+    def home_us(self) -> float:
+        """Microseconds of the network on ``home``."""
+        return self.at_home(self.home).total_us
 
     @property
     def is_split(self) -> bool:
         """Whether the plan uses both processors."""
         return any(stage.processor != self.home for stage in self.stages)
 
-    def plan_of(self, stages: Sequence[Stage]) -> ExecutionPlan:
-        """Other stages as a plan for the same device."""
-        predicted_ms = self.costs.total_us(stages) / 1000
-        return as_plan(stages, self.plan.device, self.plan.method, predicted_ms)
-
-    def with_stages(self, stages: Sequence[Stage]) -> Planned:
-        """Other stages instead."""
-        plan, us = self.plan_of(stages), self.costs.total_us(stages)
-        return replace(self, plan=plan, stages=tuple(stages), total_us=us)
-
     def at_home(self, home: Processor) -> Planned:
         """All layers on one processor instead."""
-        planned = self.with_stages(self.costs.single_processor(home))
-        return replace(planned, home=home, home_us=planned.total_us)
+        return replace(self, stages=self.costs.single_processor(home), home=home)
 
 
 def plan_network(
@@ -170,14 +160,11 @@ def plan_network(
         best = _balanced_cuts(costs, cuts, best)
         several = [of for of in stages if of.placement in (Placement.CHAIN, Placement.BRANCHES)]
         stages = _choose(costs, single_layers(graph, best) + several, margin)
-    home = _home(costs)
-    at_home = costs.single_processor(home)
-    home_us, total_us = costs.total_us(at_home), costs.total_us(stages)
-    if total_us > (1 - margin) * home_us:
-        stages, total_us = at_home, home_us
-    plan = as_plan(stages, device, method.name, total_us / 1000)
-    verify_plan(contents, plan)
-    return Planned(plan, tuple(stages), costs, predicted, best, home, home_us, total_us)
+    planned = Planned(device, method.name, stages, costs, predicted, best, _home(costs))
+    if planned.total_us > (1 - margin) * planned.home_us:
+        planned = planned.at_home(planned.home)
+    verify_plan(contents, planned.plan)
+    return planned
 
 
 def _home(costs: StageCosts) -> Processor:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
@@ -89,11 +90,12 @@ State = tuple[tuple[int, Holding], ...]
 
 @dataclass(frozen=True)
 class _Use:
-    """What a stage reads of earlier ones, and leaves to later ones."""
+    """What a stage reads of earlier ones and leaves to later ones, and how long it works."""
 
     cpu_reads: Mapping[int, OutputPart]
     gpu_reads: Mapping[int, OutputPart]
     written: tuple[tuple[int, Holding], ...]
+    work_us: float
 
 
 class StageCosts:
@@ -104,8 +106,7 @@ class StageCosts:
         self._times = times
         self._sharing = sharing
         self._parts: dict[LayerParts, tuple[float, float]] = {}
-        self._work: dict[Stage, float] = {}
-        self._uses: dict[Stage, _Use] = {}
+        self._use = cache(self._find_use)
         self.single_us = {
             side: [self.work_us(stage) for stage in self.single_processor(side)]
             for side in Processor
@@ -126,10 +127,7 @@ class StageCosts:
 
     def work_us(self, stage: Stage) -> float:
         """The slower processor's time: both run their own parts without waiting for each other."""
-        if stage not in self._work:
-            times = [self.part_times([entry])[0] for entry in stage.parts]
-            self._work[stage] = max(sum(cpu for cpu, _ in times), sum(gpu for _, gpu in times))
-        return self._work[stage]
+        return self._use(stage).work_us
 
     def better_single_us(self, stage: Stage) -> float:
         """The stage's layers on the processor that is faster for all of them together."""
@@ -146,15 +144,14 @@ class StageCosts:
         to_cpu = sum(tensors[tensor].part_bytes(read) for tensor, read in use.cpu_reads.items())
         to_gpu = sum(held.for_gpu.bytes_left for _, held in use.written if held.for_gpu)
         shared = self._sharing.microseconds(to_cpu, to_gpu) if to_cpu or to_gpu else 0.0
-        return shared + self.work_us(stage)
+        return shared + use.work_us
 
     def first_state(self) -> State:
         """Before the first stage: inputs come from the CPU."""
-        read = [tensor for tensor in self.graph.inputs if tensor in self.graph.last_reader]
         tensors = self.graph.tensors
         return tuple(
-            (index, Holding(None, Transfer.of(tensor, tensor.whole)))
-            for index, tensor in ((index, tensors[index]) for index in sorted(read))
+            (index, Holding(None, Transfer.of(tensors[index], tensors[index].whole)))
+            for index in sorted(self.graph.last_reader.keys() & set(self.graph.inputs))
         )
 
     def advance(self, state: State, stage: Stage) -> tuple[State, float]:
@@ -164,9 +161,7 @@ class StageCosts:
             What is left behind it, and its microseconds with those of the meeting before it.
         """
         use = self._use(stage)
-        to_cpu = to_gpu = 0
-        waits = False
-        left = []
+        to_cpu, to_gpu, waits, left = 0, 0, False, []
         for tensor, (for_cpu, for_gpu) in state:
             read = use.cpu_reads.get(tensor)
             if for_cpu is not None and read is not None:
@@ -182,7 +177,7 @@ class StageCosts:
                 left.append((tensor, Holding(for_cpu, for_gpu)))
         meets = waits or to_cpu > 0 or to_gpu > 0
         shared = self._sharing.microseconds(to_cpu, to_gpu) if meets else 0.0
-        return tuple(sorted(left + list(use.written))), shared + self.work_us(stage)
+        return tuple(sorted(left + list(use.written))), shared + use.work_us
 
     def finish(self, state: State) -> float:
         """Microseconds until the CPU has the outputs."""
@@ -206,9 +201,7 @@ class StageCosts:
         """All layers on one processor."""
         return [on_one(layer, processor) for layer in self.graph.layers]
 
-    def _use(self, stage: Stage) -> _Use:
-        if stage in self._uses:
-            return self._uses[stage]
+    def _find_use(self, stage: Stage) -> _Use:
         reads: dict[Processor, dict[int, OutputPart]] = {side: {} for side in Processor}
         written = []
         for entry in stage.parts:
@@ -220,11 +213,9 @@ class StageCosts:
                         extend(reads[side], tensor, read)
             for tensor in layer.outputs:
                 if self.graph.last_reader.get(tensor, -1) >= stage.end:
-                    of_tensor = self.graph.tensors[tensor]
-                    for_cpu, for_gpu = (
-                        Transfer.of(of_tensor, part) if part is not None else None
-                        for part in (entry.gpu, entry.cpu)
-                    )
-                    written.append((tensor, Holding(for_cpu, for_gpu)))
-        self._uses[stage] = _Use(reads[Processor.CPU], reads[Processor.GPU], tuple(written))
-        return self._uses[stage]
+                    of = self.graph.tensors[tensor]
+                    sides = (part and Transfer.of(of, part) for part in (entry.gpu, entry.cpu))
+                    written.append((tensor, Holding(*sides)))
+        times = [self.part_times([entry])[0] for entry in stage.parts]
+        work_us = max(sum(cpu for cpu, _ in times), sum(gpu for _, gpu in times))
+        return _Use(reads[Processor.CPU], reads[Processor.GPU], tuple(written), work_us)

@@ -91,7 +91,6 @@ def test_json_is_one_document(cli: Cli, model: Path, profile: Path, tmp_path: Pa
 
 def test_profiles_are_found_by_key(cli: Cli, model: Path, tmp_path: Path) -> None:
     kept = profile_path(KEY)
-    assert kept is not None
     kept.parent.mkdir(parents=True, exist_ok=True)
     write_profile(kept, made_up_profile())
     assert cli("plan", model, "--profile", KEY, "-o", tmp_path / "planned.pbit").code == 0

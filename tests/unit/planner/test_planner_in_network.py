@@ -13,6 +13,7 @@ from phonebit.planner import ExecutionPlan, OutputPart, Processor, verify_plan
 from phonebit.planner.measure.in_network import (
     AGREEMENT,
     ROUNDS,
+    CorrectedTimes,
     Correction,
     PassCheck,
     plan_in_network,
@@ -97,9 +98,9 @@ class World:
                 self.contents,
                 "test device",
                 METHODS[method],
-                correction.times(self.alone),
-                correction.sharing(SHARING),
-                measured=correction.times(self.alone),
+                CorrectedTimes(self.alone, correction),
+                SHARING.scaled(correction.meetings),
+                measured=CorrectedTimes(self.alone, correction),
             )
 
         return plan_in_network(make, self.alone, self.passes)

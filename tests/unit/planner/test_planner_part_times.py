@@ -121,14 +121,14 @@ def test_plans_avoid_parts_without_a_kernel() -> None:
 
 
 def test_equal_layers_are_measured_once() -> None:
-    asked: list[tuple[int, OutputPart | None, OutputPart | None]] = []
+    asked: list[LayerParts] = []
 
-    def measure(layer: int, cpu: OutputPart | None, gpu: OutputPart | None) -> tuple[float, float]:
-        asked.append((layer, cpu, gpu))
+    def measure(parts: LayerParts) -> tuple[float, float]:
+        asked.append(parts)
         return 1.0, 2.0
 
     times = MeasuredTimes(SHAPES, measure)
     assert times.microseconds(cuts(1)) == [(1, 2)] * 3
     assert times.microseconds(cuts(3)) == [(1, 2)] * 3
-    assert asked == [(1, parts.cpu, parts.gpu) for parts in cuts(1)]
+    assert asked == cuts(1)
     assert times.measurements == 3

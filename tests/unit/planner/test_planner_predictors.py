@@ -399,5 +399,5 @@ def test_kernels_that_the_runtime_passes_over_are_found(
 def test_profiles_are_kept_by_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PHONEBIT_CACHE_DIR", str(tmp_path))
     one, other = profile_path("a | b"), profile_path("a | c")
-    assert one is not None and one.parent == tmp_path / "profiles"
+    assert one.parent == tmp_path / "profiles"
     assert one != other

@@ -18,7 +18,7 @@ from phonebit.format.writer import file_bytes
 from phonebit.network import Network
 from phonebit.planner import OutputPart
 from phonebit.planner.json_records import from_record, to_record
-from phonebit.planner.measure.engines import PROBE, device_facts, gpu_facts
+from phonebit.planner.measure.engines import PROBE, cpu_facts, gpu_facts
 from phonebit.planner.measure.sampled_files import layer_file
 from phonebit.planner.measure.sampling import (
     FAMILY_CYCLE,
@@ -154,7 +154,7 @@ def test_cpu_kernels_are_those_of_the_runtime(tmp_path: Path) -> None:
         kernel = network.layers[index].kernel
         if facts is None:
             isa = network.device.partition(":")[2]
-            facts = device_facts(FACTS.gpu, isa, 2, kernel, {1: "key"}).cpu
+            facts = cpu_facts(isa, 2, kernel)
         mine = cpu_kernel(layer, layer.whole, facts).name
         if mine in marks:
             assert marks[mine] in kernel, layer
@@ -179,7 +179,7 @@ def test_kernels_fill_words_and_steps() -> None:
 
 def test_arm_cores_without_fast_lookups_count() -> None:
     """32-bit ones, Cortex-A57 and A72: known by the kernel of a probe."""
-    facts = device_facts(FACTS.gpu, "neon", 4, "bconv2d_b32__neoncnt", {1: "key"}).cpu
+    facts = cpu_facts("neon", 4, "bconv2d_b32__neoncnt")
     assert cpu_kernel(CONV, CONV.whole, facts).name == "binary_conv2d count"
     assert cpu_kernel(DENSE, DENSE.whole, facts).name == "binary_conv2d dense"
     assert cpu_kernel(CONV, CONV.whole, CpuFacts("neon", 4)).name == "binary_conv2d window"
