@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 
 from phonebit.devices.opencl import opencl_devices, opencl_error
-from phonebit.planner.measure import measuring, on_device
+from phonebit.planner.measure import engines, measuring
 from support.opencl_device import FAULT
 
 settings.register_profile("phonebit", deadline=None, derandomize=True, print_blob=True)
@@ -37,7 +37,7 @@ def hasty_planning(monkeypatch: pytest.MonkeyPatch) -> None:
 
     For tests of a plan that runs, whether it is good or not.
     """
-    monkeypatch.setattr(on_device, "TURNS", 1)
+    monkeypatch.setattr(engines, "TURNS", 1)
     monkeypatch.setattr(measuring, "REPEATS", 1)
     monkeypatch.setattr(measuring, "PATIENCE_S", 0)
 

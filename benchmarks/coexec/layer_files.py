@@ -19,7 +19,7 @@ from benchmarks.layer_shapes import binary_layer, write_layer
 from phonebit.planner.measure.measuring import LayerTimes, measure_parts
 from phonebit.planner.measure.sampled_files import layer_index
 from phonebit.planner.plan.execution_plan import OutputPart
-from phonebit.planner.predict import LayerShape
+from phonebit.planner.predict.layer_shape import LayerShape
 
 MACS: Final = (2e7, 5e8)
 """Multiply-accumulates, at least and at most; an operation is half of one."""

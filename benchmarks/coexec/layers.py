@@ -20,7 +20,7 @@ from benchmarks.coexec.layer_files import MeasuredLayer, name_of
 from benchmarks.coexec.plans import Planner
 from benchmarks.coexec.turns import Budget
 from phonebit import DeviceError
-from phonebit.planner.predict import LayerShape
+from phonebit.planner.predict.layer_shape import LayerShape
 
 THREADS: Final = 3
 """At most, as in the paper."""

@@ -22,9 +22,9 @@ from benchmarks.coexec.paper_networks import SEARCHED, network_file
 from benchmarks.coexec.plans import FINEGRAINED, Planner
 from benchmarks.coexec.turns import Budget
 from phonebit.format.reader import read_contents
-from phonebit.planner.measure.on_device import NetworkOnDevice
+from phonebit.planner.measure.engines import NetworkOnDevice
 from phonebit.planner.plan.execution_plan import ExecutionPlan, Processor
-from phonebit.planner.predict import LayerShape
+from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.search.methods import Method
 from phonebit.planner.search.network_graph import GraphLayer, NetworkGraph
 from phonebit.planner.search.stages import Placement, Stage, as_plan, cut_in_two, on_one

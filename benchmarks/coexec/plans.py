@@ -10,8 +10,9 @@ from phonebit.devices.loading import Precision
 from phonebit.format.contents import FileContents
 from phonebit.format.reader import read_contents
 from phonebit.planner.plan.execution_plan import Processor
-from phonebit.planner.predict import LayerShape, SharingCost
+from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.predict.profile import read_profile
+from phonebit.planner.predict.sharing_cost import SharingCost
 from phonebit.planner.search.methods import CHANNEL_GRAIN, METHODS, Method
 from phonebit.planner.search.network_graph import NetworkGraph
 from phonebit.planner.search.part_times import PredictedTimes

@@ -24,8 +24,8 @@ from benchmarks.coexec.experiment import Bench, main
 from benchmarks.coexec.prepare_profile import collect
 from phonebit.planner.json_records import to_record
 from phonebit.planner.plan.execution_plan import Processor
-from phonebit.planner.predict import LayerShape
 from phonebit.planner.predict.evaluation import Accuracy, Prediction, evaluate
+from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.predict.profile import METHODS, DeviceProfile, read_profile
 from phonebit.planner.predict.samples import PartSample, read_samples
 from phonebit.planner.predict.training import Trainer, split_by_layer

@@ -124,11 +124,7 @@ def _array(scalar: type[np.generic], text: str, where: str) -> np.ndarray:
 def read_lines(
     path: Path, what: str, parse: Callable[[dict[str, Any]], Parsed], hint: str
 ) -> list[Parsed]:
-    """Reads a file of one JSON object per line; an interruption may have cut off the last one.
-
-    Raises:
-        InputError: It is no such file, or a line of it is damaged: the line is named.
-    """
+    """Reads a file of one JSON object per line; an interruption may have cut off the last one."""
     found = []
     whole, _, _cut_off = read_text(path, what, MOST_RECORD_BYTES).rpartition("\n")
     for number, line in enumerate(filter(str.strip, whole.split("\n")), 1):

@@ -12,21 +12,15 @@ from phonebit.format.reader import read_contents
 from phonebit.format.writer import PBIT_FILE, file_bytes
 from phonebit.output_files import check_output, write_output
 from phonebit.planner.measure.collect import Progress
+from phonebit.planner.measure.engines import NetworkOnDevice
 from phonebit.planner.measure.in_network import (
     CorrectedTimes,
     Correction,
     PassCheck,
     plan_in_network,
 )
-from phonebit.planner.measure.on_device import NetworkOnDevice
 from phonebit.planner.plan.stored_plans import with_plan
-from phonebit.planner.predict.profile import (
-    LEAST_MARGIN,
-    DeviceProfile,
-    LatencyPredictor,
-    profile_path,
-    read_profile,
-)
+from phonebit.planner.predict.profile import LEAST_MARGIN, DeviceProfile, find_profile
 from phonebit.planner.search.explain import LayerChoice, explain
 from phonebit.planner.search.methods import method_named
 from phonebit.planner.search.network_graph import NetworkGraph
@@ -118,34 +112,32 @@ def plan(
     check_output(output, PBIT_FILE, inputs, replace_any)
     way = method_named(method)
     models = way.cost_models
-    here: NetworkOnDevice | None
-    predictor: LatencyPredictor | None = None
-    typical_error: float | None = None
-    if profile is None:
-        if measure is False:
-            raise InputError(
-                "predicting needs the cost models of a device",
-                where="profile",
-                hint="make them with `phonebit collect` and `phonebit train-predictor`, or measure",
-            )
-        here = NetworkOnDevice(path, device, threads)
-        key, sharing, margin = here.plan_key, here.sharing_cost(), LEAST_MARGIN
-    else:
+    if profile is not None:
         known = find_profile(profile)
         count = threads or max(known.threads)
         key, sharing = known.key(count), known.sharing_cost(models, count)
         margin, typical_error = known.margin(models), known.errors.get(models)
         here = _network_here(known, path, way.measures or measure, device, count)
         predictor = None if way.measures else known.predictor(models, count)
+    elif measure is False:
+        raise InputError(
+            "predicting needs the cost models of a device",
+            where="profile",
+            hint="make them with `phonebit collect` and `phonebit train-predictor`, or measure",
+        )
+    else:
+        here = NetworkOnDevice(path, device, threads)
+        key, sharing, margin = here.plan_key, here.sharing_cost(), LEAST_MARGIN
+        predictor = typical_error = None
     contents = read_contents(path)
     shapes = [layer.geometry for layer in NetworkGraph.of(contents).layers]
     measured = None if here is None else here.part_times(shapes, progress)
-    times: PartTimes | None = measured
+    times: PartTimes
     if predictor is not None:
         times = PredictedTimes(shapes, predictor)
-    elif measured is not None and not way.measures:
-        times = ProportionalTimes(shapes, measured)
-    assert times is not None
+    else:
+        assert measured is not None
+        times = measured if way.measures else ProportionalTimes(shapes, measured)
 
     def make(correction: Correction) -> Planned:
         inside = CorrectedTimes(times, correction)
@@ -168,21 +160,6 @@ def plan(
         0 if measured is None else measured.measurements,
         check,
         typical_error if measured is None else None,
-    )
-
-
-def find_profile(device: str | Path) -> DeviceProfile:
-    """A device's profile: a file, or that of a key in the cache folder."""
-    path = Path(device)
-    path = path if path.is_file() else profile_path(str(device))
-    if path.is_file():
-        return read_profile(path)
-    raise InputError(
-        "no such device profile",
-        where="--profile",
-        expected="a file, or the key of a device that was profiled here",
-        got=repr(str(device)),
-        hint="make one with `phonebit collect` and `phonebit train-predictor`",
     )
 
 

@@ -25,7 +25,7 @@ from phonebit.format.contents import FileContents
 from phonebit.format.reader import parse_contents
 from phonebit.format.writer import file_bytes
 from phonebit.planner import ExecutionPlan, OutputPart, PlannedPart, Processor
-from phonebit.planner.measure.engines import PROBE
+from phonebit.planner.measure.measuring import PROBE
 from phonebit.planner.measure.sampled_files import layer_file
 from phonebit.planner.planning_files import plan as plan_file
 from phonebit.planner.predict.profile import write_profile

@@ -12,7 +12,6 @@ from phonebit.format.reader import read_contents
 from phonebit.planner import OutputPart, Processor
 from phonebit.planner.measure.collect import CollectionReport, EngineHere, carry_out
 from phonebit.planner.measure.orders import CollectionPlan, Way
-from phonebit.planner.predict import LayerShape
 from phonebit.planner.predict.kernels import (
     CHANNEL_BLOCK,
     CpuFacts,
@@ -20,6 +19,7 @@ from phonebit.planner.predict.kernels import (
     GpuFacts,
     cpu_kernel,
 )
+from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.predict.samples import DeviceFacts, Samples, read_samples
 
 TUNING = (

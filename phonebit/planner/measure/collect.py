@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from phonebit.errors import DeviceError
-from phonebit.planner.measure.engines import PROBE, open_layer
-from phonebit.planner.measure.measuring import NoiseProbe, measure_parts
+from phonebit.planner.measure.engines import open_layer
+from phonebit.planner.measure.measuring import PROBE, NoiseProbe, measure_parts
 from phonebit.planner.measure.orders import (
     SYNC_LAYERS,
     WAYS,

@@ -1,37 +1,47 @@
-"""What decides about kernels on a device, and loaded networks that layers are measured with."""
+"""What decides about kernels on a device, and loaded networks that are measured there."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from phonebit.devices.loading import EngineOptions, open_engine
 from phonebit.format.reader import read_contents
 from phonebit.format.writer import file_bytes
+from phonebit.planner.measure.measuring import (
+    PROBE,
+    NoiseProbe,
+    PassTimes,
+    measure_parts,
+    measure_pass,
+)
 from phonebit.planner.measure.sampled_files import layer_file
-from phonebit.planner.plan.execution_plan import ExecutionPlan, Processor
+from phonebit.planner.plan.execution_plan import ExecutionPlan, PlannedPart, Processor
 from phonebit.planner.predict.kernels import CpuFacts, GpuFacts
 from phonebit.planner.predict.layer_shape import LayerShape
+from phonebit.planner.predict.sharing_cost import SharingCost
 from phonebit.planner.search.network_graph import NetworkGraph
-from phonebit.planner.search.stages import as_plan, on_one
+from phonebit.planner.search.part_times import MeasuredTimes
+from phonebit.planner.search.stages import LayerParts, as_plan, on_one
 
 if TYPE_CHECKING:
     from phonebit import _runtime
 
-PROBE: Final = LayerShape(
-    op="binary_conv2d", in_h=14, in_w=14, in_c=256, out_h=14, out_w=14, out_c=64, input="bit",
-    operand_channels=(256,), kernel_h=3, kernel_w=3, pad_top=1, pad_left=1, bits=True,
-    thresholds=True, weight_bits=1,
-)  # fmt: skip
-"""A layer whose CPU kernel tells whether there is a matrix unit, and whether lookups are fast."""
+TURNS: Final = 8
+"""Interleaved repetitions of a measurement, of which the least counts."""
+PASSES: Final = 12
+"""Likewise of whole passes at least, of which the typical one counts."""
+PASSES_S: Final = 1.0
+"""For so long there are more of them: short passes differ most."""
 
 
 def gpu_facts(device: _runtime.OpenClDevice, tuning: str) -> GpuFacts:
     """Facts about a GPU, with the lines of a tuning table that fit it."""
-    facts = GpuFacts(
+    return GpuFacts(
         device.name,
         device.vendor,
         device.family,
@@ -40,8 +50,7 @@ def gpu_facts(device: _runtime.OpenClDevice, tuning: str) -> GpuFacts:
         device.clock_mhz,
         device.local_bytes,
         bool(device.capabilities["images"]),
-    )
-    return facts.with_tuning(tuning)
+    ).with_tuning(tuning)
 
 
 def cpu_facts(isa: str, cores: int, probe_kernel: str) -> CpuFacts:
@@ -76,3 +85,55 @@ def open_layer(
 def open_probe(device: str, options: EngineOptions) -> tuple[_runtime.Network, int]:
     """What ``NoiseProbe`` takes."""
     return open_layer(PROBE, lambda file: open_measuring_engine(file, device, options))
+
+
+class NetworkOnDevice:
+    """A file on both processors of this machine, as "gpu:1+cpu"."""
+
+    def __init__(self, path: Path, device: str, threads: int) -> None:
+        self._path, self._device = path, device
+        self._options = EngineOptions(threads)
+        self._engine = open_measuring_engine(path, device, self._options)
+        self._planned: dict[tuple[PlannedPart, ...], _runtime.Network] = {}
+
+    @property
+    def plan_key(self) -> str:
+        """What its plans are kept under."""
+        return self._engine.plan_key
+
+    @cached_property
+    def probe(self) -> NoiseProbe:
+        """Tells whether the device is disturbed."""
+        return NoiseProbe(*open_probe(self._device, self._options))
+
+    def sharing_cost(self) -> SharingCost:
+        """What a meeting costs, by the probe's layer; passes correct it."""
+        [times] = self.probe.measure_times(list(Processor), [self.probe.layer], TURNS)
+        return SharingCost(times.sharing_us)
+
+    def part_times(
+        self, shapes: Sequence[LayerShape], progress: Callable[[str], None]
+    ) -> MeasuredTimes:
+        """Times of parts of layers by themselves, measured as they are asked for."""
+
+        def measure(of: LayerParts) -> tuple[float, float]:
+            progress(self._engine.layers[of.layer].name)
+            once = partial(measure_parts, self._engine, of.layer, of.cpu, of.gpu, repeats=1)
+            at_work = [side for side, _ in of.sides]
+            [times] = self.probe.measure_times(at_work, [once], TURNS)
+            return times.cpu_us, times.gpu_us
+
+        return MeasuredTimes(shapes, measure)
+
+    def passes(self, plans: Sequence[ExecutionPlan]) -> list[PassTimes]:
+        """Times of typical whole passes as planned, which take turns."""
+        known, self._planned = self._planned, {}
+        for plan in plans:
+            self._planned[plan.parts] = known.get(plan.parts) or open_measuring_engine(
+                self._path, self._device, self._options, plan
+            )
+        del known  # networks that are not asked for any more
+        distinct = list(self._planned)
+        measures = [partial(measure_pass, network) for network in self._planned.values()]
+        times = self.probe.measure_passes(measures, PASSES, PASSES_S)
+        return [times[distinct.index(plan.parts)] for plan in plans]

@@ -94,20 +94,20 @@ def exchange_us(stages: Iterable[Stage], found: PassTimes) -> float:
     return found.total_us - work_us
 
 
+@dataclass(frozen=True)
 class CorrectedTimes:
     """Times of parts as passes have corrected them."""
 
-    def __init__(self, alone: PartTimes, correction: Correction) -> None:
-        self._alone = alone
-        self._correction = correction
+    alone: PartTimes
+    correction: Correction
 
     def microseconds(self, parts: Sequence[LayerParts]) -> list[tuple[float, float]]:
         """What ``PartTimes`` asks for."""
-        times = {of: us for of in parts if (us := self._correction.inside.get(of))}
+        times = {of: us for of in parts if (us := self.correction.inside.get(of))}
         unknown = [entry for entry in parts if entry not in times]
-        alone = self._alone.microseconds(unknown) if unknown else []
+        alone = self.alone.microseconds(unknown) if unknown else []
         for entry, us in zip(unknown, alone, strict=True):
-            cpu, gpu = (us[side] * self._correction.slowness_of(entry, side) for side in Processor)
+            cpu, gpu = (us[side] * self.correction.slowness_of(entry, side) for side in Processor)
             times[entry] = cpu, gpu
         return [times[entry] for entry in parts]
 

@@ -8,8 +8,8 @@ from heapq import nsmallest
 from statistics import fmean
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from phonebit.planner.measure.engines import PROBE
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
+from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.predict.samples import usual_us
 
 if TYPE_CHECKING:
@@ -17,12 +17,9 @@ if TYPE_CHECKING:
 
 
 class LayerTimes(NamedTuple):
-    """Parts of one layer, measured at the same time.
+    """Parts of one layer, measured at the same time; 0 for a processor without one.
 
-    Args:
-        total_us: From one such layer to the next, waiting and handing over included.
-        cpu_us: The CPU's part alone; 0 without one.
-        gpu_us: The GPU's.
+    The total is from one such layer to the next, waiting and handing over included.
     """
 
     total_us: float
@@ -50,10 +47,7 @@ class LayerTimes(NamedTuple):
 class PassTimes(NamedTuple):
     """A whole pass over one image, and its layers' parts inside it, by the processors' own clocks.
 
-    Args:
-        total_us: From the call to its results.
-        cpu_us: The CPU's part of each layer; 0 without one.
-        gpu_us: The GPU's.
+    The total is from the call to its results; a processor without a part of a layer has 0 for it.
     """
 
     total_us: float
@@ -115,6 +109,12 @@ def measure_pass(engine: _runtime.Network) -> PassTimes:
     return PassTimes(times["total_us"], tuple(times["cpu_us"]), tuple(times["gpu_us"]))
 
 
+PROBE: Final = LayerShape(
+    op="binary_conv2d", in_h=14, in_w=14, in_c=256, out_h=14, out_w=14, out_c=64, input="bit",
+    operand_channels=(256,), kernel_h=3, kernel_w=3, pad_top=1, pad_left=1, bits=True,
+    thresholds=True, weight_bits=1,
+)  # fmt: skip
+"""A layer whose CPU kernel tells whether there is a matrix unit, and whether lookups are fast."""
 TOLERANCE: Final = 1.1
 """A probe that takes longer than this times what it usually takes is disturbed. Where a machine is
 shared, a core takes 1.19 times as long while its other hardware thread works."""

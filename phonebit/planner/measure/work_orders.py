@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,9 +19,9 @@ from phonebit.format.writer import PBIT_FILE, file_bytes
 from phonebit.output_files import FileKind, check_output, write_output
 from phonebit.planner.json_records import from_record, read_lines, to_record
 from phonebit.planner.measure import measuring
-from phonebit.planner.measure.collect import CollectionReport, carry_out
-from phonebit.planner.measure.engines import PROBE, cpu_facts
-from phonebit.planner.measure.measuring import LayerTimes
+from phonebit.planner.measure.collect import CollectionReport, Progress, carry_out
+from phonebit.planner.measure.engines import cpu_facts
+from phonebit.planner.measure.measuring import PROBE, LayerTimes
 from phonebit.planner.measure.orders import (
     SYNC_LAYERS,
     WAYS,
@@ -47,17 +47,12 @@ _ORDERS: Final = FileKind("a list of orders", lambda head: head.startswith(b"pho
 
 
 def write_work_order(
-    folder: Path,
-    plan: CollectionPlan,
-    progress: Callable[[str], None] = lambda _text: None,
+    folder: Path, plan: CollectionPlan, progress: Progress = lambda _text: None
 ) -> list[Path]:
     """Writes what a device needs to measure a collection; the same, if it is there, stays as it is.
 
     Returns:
         The files in the folder that the device needs, the list of orders first.
-
-    Raises:
-        InputError: The folder holds another work order, or other files of these names.
     """
     listed = _WorkOrder(plan)
     orders = folder / ORDERS_FILE
@@ -78,19 +73,11 @@ def write_work_order(
 
 
 def collect_results(
-    folder: Path,
-    results: Path,
-    samples: Path,
-    progress: Callable[[str], None] = lambda _text: None,
+    folder: Path, results: Path, samples: Path, progress: Progress = lambda _text: None
 ) -> CollectionReport:
     """Turns what a device measured into samples; those that their file has are not added again.
 
     Orders may be missing, and the last line of the results may be cut off.
-
-    Raises:
-        InputError: The results are of other orders, the samples of another device, or a file is
-            damaged.
-        DeviceError: The device could not measure any layer.
     """
     check_output(samples, SAMPLES_FILE, [results, folder / PLAN_FILE, folder / ORDERS_FILE])
     where = f"{folder / PLAN_FILE}: not a work order"

@@ -56,8 +56,6 @@ class CorrectedTrend:
 
     Args:
         features: Names of what the trees look at, in their order.
-        trend: What carries over to layers larger than all that were measured.
-        trees: What is left of the logarithm.
     """
 
     features: tuple[str, ...]

@@ -79,17 +79,14 @@ class GpuFacts:
 
     def with_tuning(self, tuning: str) -> GpuFacts:
         """The same with the lines of tables that fit: of ``tuning``, then of the built-in one."""
-        table = f"{tuning}\n{_runtime.built_in_tuning_table()}"
-        return replace(self, tuning=tuple(self._kernels(table).tuning_lines()))
+        whole = replace(self, tuning=(tuning, _runtime.built_in_tuning_table()))
+        return replace(self, tuning=tuple(whole.kernels.tuning_lines()))
 
     @cached_property
     def kernels(self) -> Any:
         """The runtime's rules for it."""
-        return self._kernels("\n".join(self.tuning))
-
-    def _kernels(self, tuning: str) -> Any:
         facts = (self.name, self.vendor, self.family, self.local_bytes, self.has_images)
-        return _runtime.GpuKernels(*facts, tuning)
+        return _runtime.GpuKernels(*facts, "\n".join(self.tuning))
 
 
 class CpuKernel(NamedTuple):
@@ -120,11 +117,7 @@ def cpu_kernel(layer: LayerShape, part: OutputPart, cpu: CpuFacts) -> CpuKernel:
 
 @dataclass(frozen=True)
 class Launch:
-    """One kernel launch on a GPU.
-
-    Args:
-        choice: The layer's choice with its parameters.
-    """
+    """One kernel launch on a GPU, by the layer's choice with its parameters."""
 
     kernel: str
     choice: KernelChoice
@@ -164,11 +157,7 @@ class GpuDispatch:
                 yield text
 
     def launches(self, layer: LayerShape, part: OutputPart) -> tuple[Launch, ...]:
-        """The launches of a part, in order.
-
-        Raises:
-            NoKernelError: No kernel can compute the part.
-        """
+        """The launches of a part, in order; ``NoKernelError``: none can compute it."""
         for text in self.candidates(layer, part):
             if parse_choice(text) not in self._refused[is_cut(layer, part)]:
                 pixels = part.rows * layer.out_w

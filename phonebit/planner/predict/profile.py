@@ -54,12 +54,7 @@ class Model(Protocol):
 
 @dataclass(frozen=True)
 class LatencyPredictor:
-    """How long a processor computes parts of layers, handing over and waiting not included.
-
-    Args:
-        describe: That of a method.
-        models: By name, of each processor; ``ALL`` is among the names.
-    """
+    """How long a processor computes parts of layers, handing over and waiting not included."""
 
     describe: Describe
     models: Mapping[Processor, Mapping[str, Model]]
@@ -147,9 +142,6 @@ class DeviceProfile:
 
         Not augmented, finegrained has one model for all kernels, which looks at the geometry alone:
         the paper's ablation, section 5.5.
-
-        Raises:
-            InputError: There is no such method, or so many threads were not measured.
         """
         self.key(threads)
         processors = Processors(GpuDispatch(self.device.gpu), self.device.cpu, threads)
@@ -188,11 +180,7 @@ class DeviceProfile:
 
 
 def read_profile(path: Path) -> DeviceProfile:
-    """Reads a profile.
-
-    Raises:
-        InputError: It is none, of another version, or damaged.
-    """
+    """Reads a profile; ``InputError``: it is none, of another version, or damaged."""
     where, again = str(path), "train it again with `phonebit train-predictor`"
     record = parse_json(read_text(path, "a device profile"), f"{where}: not a device profile")
     version = record.pop("phonebit_profile", None) if isinstance(record, dict) else None
@@ -206,6 +194,21 @@ def read_profile(path: Path) -> DeviceProfile:
     except InputError as error:
         what = "damaged device profile"
         raise InputError(what, where=where, got=str(error), hint=again) from None
+
+
+def find_profile(device: str | Path) -> DeviceProfile:
+    """A device's profile: a file, or that of a key in the cache folder."""
+    path = Path(device)
+    path = path if path.is_file() else profile_path(str(device))
+    if path.is_file():
+        return read_profile(path)
+    raise InputError(
+        "no such device profile",
+        where="--profile",
+        expected="a file, or the key of a device that was profiled here",
+        got=repr(str(device)),
+        hint="make one with `phonebit collect` and `phonebit train-predictor`",
+    )
 
 
 def write_profile(
@@ -223,11 +226,7 @@ def write_profile(
 
 
 def profile_path(key: str) -> Path:
-    """Where the profile of a device is kept.
-
-    Raises:
-        InputError: There is no cache folder.
-    """
+    """Where the profile of a device is kept."""
     folder = cache_folder()
     if folder is None:
         raise InputError("there is no cache folder", where="profile", hint="give a file")

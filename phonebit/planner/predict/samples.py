@@ -176,11 +176,7 @@ class Samples:
 
 
 def read_samples(path: Path) -> Samples:
-    """Reads a file of samples, whose last line may be cut off, as an interruption leaves it.
-
-    Raises:
-        InputError: It is no such file, or a line of it is damaged.
-    """
+    """Reads a file of samples, whose last line may be cut off, as an interruption leaves it."""
     hint = "collect the samples again"
     lines = read_lines(path, "a file of samples", _read_line, hint)
     if not lines:
@@ -240,9 +236,6 @@ def begin_samples(path: Path, device: DeviceFacts) -> Samples:
     """What is in a file that more samples are added to; it is begun if there is none.
 
     A last line that was cut off is taken away.
-
-    Raises:
-        InputError: It is of another device, damaged, or no file of samples.
     """
     text = read_text(path, "a file of samples", MOST_RECORD_BYTES) if path.exists() else ""
     whole = text[: text.rfind("\n") + 1]

@@ -38,8 +38,6 @@ PARTS_POWER: Final = 0.5
 much the same."""
 BOUND_PERCENTILE: Final = 95
 """The "measured upper bound" of synchronisation, without the rare pauses of an operating system."""
-
-
 TREES: Final = 500
 TREE_SETTINGS: Final = {
     "objective": "regression_l1",
@@ -63,11 +61,7 @@ that are like no other count less. Missing values do not occur, so decisions are
 
 
 class Trainer:
-    """Fits predictors to the samples of one device.
-
-    Args:
-        samples: All of them; ``fit`` gets those that it may learn from.
-    """
+    """Fits predictors to the samples of one device, of which ``fit`` gets those to learn from."""
 
     def __init__(
         self,

@@ -28,12 +28,7 @@ def operations_of(
 
 @dataclass(frozen=True)
 class LogLine:
-    """us = exp(intercept) * operations ** slope.
-
-    Args:
-        intercept: Logarithm of the microseconds of one operation.
-        slope: 1 where time is proportional to operations.
-    """
+    """us = exp(intercept) * operations ** slope."""
 
     intercept: float
     slope: float

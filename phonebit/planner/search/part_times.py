@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Protocol
 
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
-from phonebit.planner.predict import LayerShape
+from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.predict.profile import LatencyPredictor
 from phonebit.planner.search.stages import LayerParts
 
@@ -55,10 +55,6 @@ class ProportionalTimes:
     """A part takes of its layer's time what it has of the output, beyond what a launch takes.
 
     A launch is taken for as long as the quickest whole layer of the network on that processor.
-
-    Args:
-        shapes: Of all layers.
-        whole: Times of whole layers.
     """
 
     def __init__(self, shapes: Sequence[LayerShape], whole: PartTimes) -> None:
@@ -99,10 +95,7 @@ class ProportionalTimes:
 class MeasuredTimes:
     """What the device says; layers of one shape are measured once.
 
-    Args:
-        shapes: Of all layers.
-        measure: Runs parts of the CPU and the GPU at the same time; gives the microseconds of each,
-            0 for a processor without a part.
+    To measure is to run parts of the CPU and the GPU at the same time.
     """
 
     def __init__(

@@ -14,8 +14,8 @@ from phonebit.errors import InputError
 from phonebit.format.contents import FileContents
 from phonebit.planner.plan.execution_plan import ExecutionPlan, Processor
 from phonebit.planner.plan.verify_plan import verify_plan
-from phonebit.planner.predict import SharingCost
 from phonebit.planner.predict.profile import LEAST_MARGIN
+from phonebit.planner.predict.sharing_cost import SharingCost
 from phonebit.planner.search.methods import (
     BestCuts,
     CutsOf,
@@ -130,7 +130,7 @@ def plan_network(
     Args:
         contents: The network.
         device: Key of the device profile that the times are from.
-        method: One of ``METHODS``.
+        method: Where it may cut, and what else it may do.
         times: Predicted, or measured for a method that measures.
         sharing: What meetings of the processors cost.
         margin: Share of the better single processor's time that a stage on both, and the whole

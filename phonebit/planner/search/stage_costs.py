@@ -20,7 +20,7 @@ from functools import cache
 from typing import NamedTuple
 
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
-from phonebit.planner.predict import SharingCost
+from phonebit.planner.predict.sharing_cost import SharingCost
 from phonebit.planner.search.network_graph import GraphTensor, NetworkGraph, extend
 from phonebit.planner.search.part_times import PartTimes
 from phonebit.planner.search.stages import LayerParts, Stage, on_one

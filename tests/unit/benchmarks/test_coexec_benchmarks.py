@@ -40,7 +40,7 @@ from phonebit.format.reader import read_contents
 from phonebit.models.networks import build
 from phonebit.planner import verify_plan
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
-from phonebit.planner.predict import LayerShape
+from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.predict.training import Trainer
 from phonebit.planner.search.network_graph import NetworkGraph
 from phonebit.planner.search.stage_costs import StageCosts

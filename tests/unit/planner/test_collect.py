@@ -17,7 +17,7 @@ from phonebit.devices.tuning_store import store_tuning
 from phonebit.errors import DeviceError, InputError
 from phonebit.planner import OutputPart, Processor, cost_models
 from phonebit.planner.measure import engines
-from phonebit.planner.measure.engines import PROBE
+from phonebit.planner.measure.measuring import PROBE
 from phonebit.planner.measure.orders import WAYS, CollectionPlan, Way
 from phonebit.planner.measure.sampling import sample_cuts
 from phonebit.planner.predict.profile import read_profile

@@ -19,7 +19,7 @@ from phonebit.planner.measure.in_network import (
     plan_in_network,
 )
 from phonebit.planner.measure.measuring import PassTimes
-from phonebit.planner.predict import SharingCost
+from phonebit.planner.predict.sharing_cost import SharingCost
 from phonebit.planner.search.methods import METHODS
 from phonebit.planner.search.network_graph import NetworkGraph
 from phonebit.planner.search.planning import Planned, plan_network

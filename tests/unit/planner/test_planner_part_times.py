@@ -11,7 +11,8 @@ import pytest
 
 from phonebit.errors import InputError
 from phonebit.planner import OutputPart, Processor
-from phonebit.planner.predict import LayerShape, NoKernelError
+from phonebit.planner.predict.kernels import NoKernelError
+from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.predict.profile import ALL, LatencyPredictor
 from phonebit.planner.predict.ulayer import LogLine, operations_of
 from phonebit.planner.search.methods import METHODS

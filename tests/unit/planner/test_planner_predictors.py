@@ -15,11 +15,11 @@ from phonebit.errors import InputError
 from phonebit.planner import OutputPart, Processor
 from phonebit.planner.json_records import MOST_ARRAY_BYTES, from_record, to_record
 from phonebit.planner.measure.orders import CollectionPlan, Way
-from phonebit.planner.predict import LayerShape, SharingCost
 from phonebit.planner.predict.codl import steps_of
 from phonebit.planner.predict.evaluation import Accuracy, Prediction, evaluate, typical_errors
 from phonebit.planner.predict.finegrained import CorrectedTrend
 from phonebit.planner.predict.kernels import GpuDispatch, Processors
+from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.predict.profile import (
     DeviceProfile,
     LatencyPredictor,
@@ -28,6 +28,7 @@ from phonebit.planner.predict.profile import (
     write_profile,
 )
 from phonebit.planner.predict.samples import Samples, read_samples
+from phonebit.planner.predict.sharing_cost import SharingCost
 from phonebit.planner.predict.training import (
     TREE_SETTINGS,
     Trainer,

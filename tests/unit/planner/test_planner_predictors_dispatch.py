@@ -18,7 +18,8 @@ from phonebit.format.writer import file_bytes
 from phonebit.network import Network
 from phonebit.planner import OutputPart
 from phonebit.planner.json_records import from_record, to_record
-from phonebit.planner.measure.engines import PROBE, cpu_facts, gpu_facts
+from phonebit.planner.measure.engines import cpu_facts, gpu_facts
+from phonebit.planner.measure.measuring import PROBE
 from phonebit.planner.measure.sampled_files import layer_file
 from phonebit.planner.measure.sampling import (
     FAMILY_CYCLE,
@@ -26,7 +27,6 @@ from phonebit.planner.measure.sampling import (
     sample_cuts,
     sample_layers,
 )
-from phonebit.planner.predict import LayerShape
 from phonebit.planner.predict.kernels import (
     FAMILIES,
     CpuFacts,
@@ -34,6 +34,7 @@ from phonebit.planner.predict.kernels import (
     GpuFacts,
     cpu_kernel,
 )
+from phonebit.planner.predict.layer_shape import LayerShape
 from support.made_up_device import FACTS
 from support.opencl_device import check_warnings
 
