@@ -38,17 +38,15 @@ it is constant."""
 READS_IMAGE: Final = "bconv2d_image"
 BY: Final = " x "
 """Between a kernel and the size that its units are multiplied by."""
+Steps = Counter[str]
 
 
 def steps_of(
     processors: Processors, layer: LayerShape, processor: Processor, part: OutputPart
 ) -> tuple[str, Features]:
     """The kernels of a part, and how often each step is taken."""
-    steps: Counter[str] = Counter()
-    if processor == Processor.GPU:
-        name = _gpu_steps(steps, processors, layer, part)
-    else:
-        name = _cpu_steps(steps, processors, layer, part)
+    of_side = _gpu_steps if processor == Processor.GPU else _cpu_steps
+    name, steps = of_side(processors, layer, part)
     outputs = layer.outputs_of(part)
     steps["epilogue steps"] = outputs * layer.steps
     steps["epilogue tensors"] = outputs * layer.step_tensors
@@ -57,9 +55,7 @@ def steps_of(
     return name, dict(steps)
 
 
-def _rounds(
-    steps: Counter[str], kernel: str, units: int, layer: LayerShape, part: OutputPart
-) -> None:
+def _rounds(steps: Steps, kernel: str, units: int, layer: LayerShape, part: OutputPart) -> None:
     """A kernel's basic units that a core executes in turn, by 1, H, W, IC and OC."""
     sizes = part.rows, layer.out_w, sum(layer.operand_channels), part.channels
     steps[kernel] += units
@@ -67,10 +63,8 @@ def _rounds(
         steps[f"{kernel}{BY}{letters}"] += units * size
 
 
-def _gpu_steps(
-    steps: Counter[str], processors: Processors, layer: LayerShape, part: OutputPart
-) -> str:
-    dispatch = processors.gpu
+def _gpu_steps(processors: Processors, layer: LayerShape, part: OutputPart) -> tuple[str, Steps]:
+    dispatch, steps = processors.gpu, Steps()
     launches = dispatch.launches(layer, part)
     for launch in launches:
         steps["launches"] += 1
@@ -87,13 +81,11 @@ def _gpu_steps(
         if launch.kernel == READS_IMAGE:
             steps["launches"] += 1
             steps["bytes to an image"] += round(layer.input_bytes(part))
-    return "+".join(dict.fromkeys(launch.kernel for launch in launches))
+    return "+".join(dict.fromkeys(launch.kernel for launch in launches)), steps
 
 
-def _cpu_steps(
-    steps: Counter[str], processors: Processors, layer: LayerShape, part: OutputPart
-) -> str:
-    kernel = cpu_kernel(layer, part, processors.cpu)
+def _cpu_steps(processors: Processors, layer: LayerShape, part: OutputPart) -> tuple[str, Steps]:
+    steps, kernel = Steps(), cpu_kernel(layer, part, processors.cpu)
     tiles = -(-part.rows * layer.out_w // kernel.pixel_tile)
     blocks = -(-part.channels // CHANNEL_BLOCK)
     in_turn = -(-tiles * blocks // processors.threads) * kernel.pixel_tile
@@ -103,7 +95,7 @@ def _cpu_steps(
     steps["items"] = in_turn
     steps["busy items"] = layer.outputs_of(part)
     steps["packing"] = -(-tiles // processors.threads) * kernel.pixel_tile * layer.word_taps
-    return kernel.name
+    return kernel.name, steps
 
 
 def fit_steps(inputs: Sequence[Features], times: Numbers) -> CostSum:

@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 import numpy as np
 
 from phonebit.errors import InputError
-from phonebit.output_files import FileKind, write_output
+from phonebit.output_files import FileKind, check_output, write_output
 from phonebit.planner.json_records import from_record, read_lines, to_record
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
 from phonebit.planner.predict.kernels import CpuFacts, GpuFacts
@@ -237,6 +237,7 @@ def begin_samples(path: Path, device: DeviceFacts) -> Samples:
 
     A last line that was cut off is taken away.
     """
+    check_output(path, SAMPLES_FILE)
     text = read_text(path, "a file of samples", MOST_RECORD_BYTES) if path.exists() else ""
     whole = text[: text.rfind("\n") + 1]
     if not whole.strip():
