@@ -117,8 +117,6 @@ class PassCheck:
     """A prediction beside the pass that it was for; microseconds of an image.
 
     Args:
-        predicted_us: Before the pass.
-        pass_us: What the network took as planned.
         home_us: What it took in the same turns on the better single processor, ``home``.
         rounds: Plans that were tried.
     """

@@ -73,13 +73,9 @@ class CollectionPlan:
 
 @dataclass(frozen=True)
 class Order:
-    """One layer to load, and what to measure of it.
+    """One layer to load, and the pairs of parts to measure of it.
 
-    Args:
-        is_sync: Whether it tells what a synchronization costs, rather than how fast the processors
-            are.
-        pairs: What the CPU and the GPU compute in each measurement.
-        round: Which one, from 0 on.
+    ``is_sync`` says that they tell what a synchronization costs, not how fast the processors are.
     """
 
     layer: LayerShape
@@ -101,12 +97,9 @@ class Order:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What carrying out an order found.
+    """What carrying out an order found: times of its pairs, and of the probe meanwhile.
 
-    Args:
-        times: One for each of the order's pairs.
-        choices: Kernel and parameters on the GPU, likewise; "none": nothing was launched.
-        probe: What the probe took meanwhile.
+    Choices are kernels with parameters on the GPU; "none": nothing was launched.
     """
 
     times: tuple[LayerTimes, ...]

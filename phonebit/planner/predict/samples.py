@@ -44,11 +44,7 @@ def usual_us(canary_us: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class DeviceFacts:
-    """Both processors of a device.
-
-    Args:
-        keys: What plans for the device are kept under, by number of CPU threads.
-    """
+    """Both processors, and the keys that plans are kept under, by number of CPU threads."""
 
     keys: Mapping[int, str]
     gpu: GpuFacts
@@ -136,9 +132,7 @@ class PartSample:
 class SyncSample:
     """What a meeting of both processors took, beyond the slower one's work.
 
-    Args:
-        handover: Bytes that the GPU wrote and the CPU got, and the other way.
-        us: Microseconds, 0 or more.
+    Handed over are bytes that the GPU wrote and the CPU got, and the other way.
     """
 
     threads: int

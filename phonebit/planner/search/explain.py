@@ -14,11 +14,7 @@ from phonebit.planner.search.stages import LayerParts, Placement
 
 @dataclass(frozen=True)
 class CutTime:
-    """The best cut of a layer along one dimension.
-
-    Args:
-        us: Microseconds with a meeting before and after it, as if its neighbours were on the GPU.
-    """
+    """A layer's best cut along a dimension, with both meetings, between neighbours on the GPU."""
 
     cut: int
     us: float
