@@ -50,17 +50,17 @@ def best_stages(
     Among equally fast ones those win that come first in ``candidates``, in which each layer has a
     stage of its own at least. A handicap is by how much a stage must be better than it seems.
     """
-    by_begin: dict[int, list[Stage]] = defaultdict(list)
+    by_begin: dict[int, list[tuple[Stage, float]]] = defaultdict(list)
     for stage in candidates:
-        by_begin[stage.begin].append(stage)
+        by_begin[stage.begin].append((stage, handicap_us(stage)))
     paths: dict[int, dict[State, tuple[float, list[Stage]]]] = defaultdict(dict)
     paths[0][costs.first_state()] = 0.0, []
     for layer in range(len(costs.graph.layers)):
         here = paths.pop(layer, {})
         for state, (us, path) in nsmallest(MAX_STATES, here.items(), key=lambda item: item[1][0]):
-            for stage in by_begin[layer]:
+            for stage, more_us in by_begin[layer]:
                 behind, stage_us = costs.advance(state, stage)
-                cost_us = us + stage_us + handicap_us(stage)
+                cost_us = us + stage_us + more_us
                 known = paths[stage.end].get(behind)
                 if known is None or cost_us < known[0]:
                     paths[stage.end][behind] = cost_us, [*path, stage]
