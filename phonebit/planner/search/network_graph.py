@@ -80,7 +80,7 @@ class GraphLayer:
         """Whether each output channel is computed by itself."""
         return cuts_channels(self.kind, self.geometry.groups)
 
-    @property
+    @cached_property
     def reads_same_channels(self) -> bool:
         """Whether an output channel comes from that channel of its operands alone."""
         return CHANNELS_READ[self.kind] == "same"
@@ -135,16 +135,16 @@ class NetworkGraph:
         if reads in ("window", "padded"):
             first, last = first - of.pad_top, last - of.pad_top
         for tensor in layer.operands:
-            read, height = self.tensors[tensor].whole, self.tensors[tensor].height
+            height, _, channels, _ = self.tensors[tensor]
+            rows, of_pixel = (0, height), (0, channels)
             if reads != "all":
-                begin, end = (min(max(row, 0), height) for row in (first, last + 1))
-                read = read._replace(row_begin=begin, row_end=end)
+                rows = min(max(first, 0), height), min(max(last + 1, 0), height)
             if layer.reads_same_channels:
-                read = OutputPart(*read[:2], *part[2:])
-            yield tensor, read
+                of_pixel = part[2:]
+            yield tensor, OutputPart(*rows, *of_pixel)
         for tensor in layer.step_tensors:
             has_one = self.tensors[tensor].height == 1
-            yield tensor, part._replace(row_begin=0, row_end=1) if has_one else part
+            yield tensor, OutputPart(0, 1, *part[2:]) if has_one else part
 
 
 def _tensor(contents: FileContents, index: int) -> GraphTensor:
