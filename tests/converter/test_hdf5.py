@@ -36,15 +36,15 @@ def assert_same(expected: h5py.Group, found: Group) -> None:
     for name, value in expected.attrs.items():
         np.testing.assert_array_equal(found.attributes[name], plain(value), err_msg=name)
     assert found.names() == sorted(expected)
-    for name in expected:
+    for name, wanted in expected.items():
         child = found.child(name)
-        if isinstance(expected[name], h5py.Dataset):
+        if isinstance(wanted, h5py.Dataset):
             assert isinstance(child, Dataset)
-            assert (child.shape, child.dtype) == (expected[name].shape, expected[name].dtype)
-            np.testing.assert_array_equal(child.read(), expected[name][()])
+            assert (child.shape, child.dtype) == (wanted.shape, wanted.dtype)
+            np.testing.assert_array_equal(child.read(), wanted[()])
         else:
             assert isinstance(child, Group)
-            assert_same(expected[name], child)
+            assert_same(wanted, child)
 
 
 def assert_same_content(content: bytes) -> None:
