@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pytest
+import typer
 
 from phonebit.cli.main import app
+
+
+@cache
+def command_line() -> Any:
+    """``phonebit`` as click knows it, which takes longer to build than most commands take."""
+    return typer.main.get_command(app)
 
 
 @dataclass
@@ -34,7 +42,7 @@ class Cli:
     def __call__(self, *args: object) -> Done:
         self._capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
-            app([str(arg) for arg in args], prog_name="phonebit")
+            command_line()([str(arg) for arg in args], prog_name="phonebit")
         captured = self._capsys.readouterr()
         code = ended.value.code
         return Done(code if isinstance(code, int) else 0, captured.out, captured.err)

@@ -8,12 +8,10 @@ import shlex
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
 
-from phonebit.cli.main import app
+from support.cli_process import command_line
 
 ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docs" / "android.md").read_text(encoding="utf-8")
@@ -30,7 +28,7 @@ def options_of(words: list[str]) -> set[str]:
 @pytest.mark.parametrize("line", COMMANDS)
 def test_commands_and_their_options_exist(line: str) -> None:
     words = shlex.split(line, comments=True)[1:]
-    command: Any = typer.main.get_command(app)
+    command = command_line()
     while hasattr(command, "commands"):
         command = command.commands[words.pop(0)]
     known = {name for parameter in command.params for name in parameter.opts}

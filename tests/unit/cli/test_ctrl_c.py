@@ -13,14 +13,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-import typer
 
-from phonebit.cli.main import app
 from phonebit.devices.loading import EngineOptions
 from phonebit.format.writer import file_bytes
 from phonebit.planner.measure.engines import open_measuring_engine
 from phonebit.planner.predict.profile import write_profile
-from support.cli_process import Cli
+from support.cli_process import Cli, command_line
 from support.made_up_profile import made_up_profile
 from support.planner_times import straight
 
@@ -129,7 +127,7 @@ def test_ctrl_c_is_one_line_and_130_in_every_command(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("typer.core.TyperCommand.invoke", interrupted)
-    every = list(commands(typer.main.get_command(app)))
+    every = list(commands(command_line()))
     assert len(every) > 15
     for words in every:
         has_json = is_json and "--json" in cli(*words, "--help").out

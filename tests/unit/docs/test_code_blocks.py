@@ -10,12 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-import typer
-from typer.testing import CliRunner
 
 import phonebit
-from phonebit.cli.main import app
 from phonebit.devices.opencl import opencl_devices
+from support.cli_process import Cli, command_line
 from support.page_files import write_page_files
 
 ROOT = Path(__file__).parents[3]
@@ -96,7 +94,7 @@ def test_what_is_not_run_says_why(block: Block) -> None:
 @every_shell_block
 def test_commands_and_their_options_exist(block: Block) -> None:
     for words in block.commands():
-        command: Any = typer.main.get_command(app)
+        command = command_line()
         while hasattr(command, "commands"):
             command = command.commands[words.pop(0)]
         known = {name for parameter in command.params for name in parameter.opts}
@@ -106,12 +104,12 @@ def test_commands_and_their_options_exist(block: Block) -> None:
 
 @pytest.mark.usefixtures("hasty_planning")
 @every_shell_block
-def test_commands_run(block: Block, folder: Path) -> None:
+def test_commands_run(block: Block, folder: Path, cli: Cli) -> None:
     if block.hindrance:
         pytest.skip(block.hindrance)
     for words in block.commands():
-        result = CliRunner().invoke(app, words)
-        assert result.exit_code == 0, f"phonebit {' '.join(words)}: {result.output}"
+        done = cli(*words)
+        assert done.code == 0, f"phonebit {' '.join(words)}: {done.out}{done.err}"
 
 
 @pytest.mark.usefixtures("hasty_planning")
