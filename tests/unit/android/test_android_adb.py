@@ -165,12 +165,12 @@ def test_many_files_take_several_short_commands(
     phones: FakePhones, adb: Adb, tmp_path: Path
 ) -> None:
     files = {}
-    for index in range(60):
-        local = tmp_path / f"{'layer' * 12}{index}.pbit"
+    for index in range(24):
+        local = tmp_path / f"{'layer' * 40}{index}.pbit"
         local.write_bytes(b"x")
         files[phone_path(local)] = local
     push_files(adb, files)
-    assert len(push_files(adb, files).known) == 60
+    assert len(push_files(adb, files).known) == 24
     asked = [command for [command] in phones.calls("shell") if command.startswith("sha256sum")]
     assert max(map(len, asked)) < 4096
     assert len(asked) > 2

@@ -41,6 +41,7 @@ from support.planner_times import (
 
 NO_MARGIN = 0.0
 EVEN = (Speed(3, 0.01, 32), Speed(5, 0.01, 8))
+GRAPHS = engine_graphs()
 
 
 def plan(
@@ -294,7 +295,7 @@ NETWORKS = st.one_of(
     st.builds(straight, st.integers(1, 4), st.sampled_from([8, 31, 64, 72]), st.integers(2, 12)),
     st.builds(forked, st.integers(2, 4), st.sampled_from([8, 33, 40]), st.integers(2, 9)),
     st.builds(residual, st.integers(1, 4), st.sampled_from([8, 33, 64]), st.integers(2, 12)),
-    st.sampled_from(sorted(engine_graphs())).map(lambda name: contents_of(engine_graphs()[name])),
+    st.sampled_from(sorted(GRAPHS)).map(lambda name: contents_of(GRAPHS[name])),
 )
 SPEED = st.builds(
     Speed,
