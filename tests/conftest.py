@@ -12,10 +12,14 @@ from hypothesis import settings
 
 from phonebit.devices.opencl import opencl_devices, opencl_error
 from phonebit.planner.measure import engines, measuring
-from support.opencl_device import FAULT
+from support.opencl_device import FAULT, UNOPTIMIZED
 
 settings.register_profile("phonebit", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("phonebit")
+
+# PoCL's optimiser takes longer than most programs of these tests run. Subprocesses have it, too.
+if not os.environ.get("PHONEBIT_TEST_OPTIMIZED"):
+    os.environ.update(UNOPTIMIZED)
 
 # For tests of benchmarks and recipes. Last, since the root's phonebit/ is not the installed one.
 sys.path.append(str(Path(__file__).parents[1]))

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -21,8 +20,6 @@ from support.opencl_device import pyopencl_device
 Array = NDArray[Any]
 kernels_run: set[str] = set()
 """Names, since somebody cleared it."""
-OPTIMIZED = "PHONEBIT_TEST_OPTIMIZED"
-"""Environment variable: not empty where PoCL shall optimise these programs."""
 
 
 @cache
@@ -42,9 +39,6 @@ def _kernel(name: str, text: str) -> Any:
     options = ["-cl-std=CL1.2"]
     if queue.device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:
         options.append("-cl-fp32-correctly-rounded-divide-sqrt")
-    # PoCL's optimiser takes three quarters of these tests' time.
-    if "Portable Computing" in queue.device.platform.name and not os.environ.get(OPTIMIZED):
-        options.append("-cl-opt-disable")
     return cl.Kernel(cl.Program(queue.context, text).build(options), name)
 
 

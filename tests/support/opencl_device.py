@@ -22,6 +22,9 @@ from phonebit.devices.opencl import opencl_devices, opencl_error
 
 SOUND_DRIVERS = "PHONEBIT_TEST_SOUND_DRIVERS"
 """Environment variable: not empty where a driver's fault is an error."""
+UNOPTIMIZED = {"POCL_EXTRA_BUILD_FLAGS": "-cl-opt-disable"}
+"""Environment in which PoCL does not optimise kernels; tests do not, unless
+PHONEBIT_TEST_OPTIMIZED is set."""
 FAULT = "a fault of the OpenCL driver"
 """How the reasons of ``driver_fault`` begin."""
 

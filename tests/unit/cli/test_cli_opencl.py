@@ -13,6 +13,7 @@ import pytest
 import phonebit
 from phonebit import DeviceError, PhoneBitWarning
 from phonebit.compiled import load_runtime
+from phonebit.devices import tuning
 from phonebit.format.reader import read_contents
 from phonebit.format.writer import file_bytes
 from phonebit.planner import Processor, with_plan
@@ -245,6 +246,8 @@ def test_tune_keeps_and_exports_what_it_finds(
 ) -> None:  # fmt: skip
     from phonebit import Network
 
+    for constant in ("REPEATS", "DUEL_ROUNDS", "LARGE_BATCH_REPEATS"):  # found, however well
+        monkeypatch.setattr(tuning, constant, 1)
     table = tmp_path / "tuning.table"
     table.write_text("# mine\n")
     options = ("--device", gpu, "--level", "rapid", "--export", table)
