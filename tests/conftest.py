@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,14 +26,20 @@ if not os.environ.get("PHONEBIT_TEST_OPTIMIZED"):
 sys.path.append(str(Path(__file__).parents[1]))
 
 
-@pytest.fixture(scope="session")
-def kernel_cache(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """One cache folder for pytest's workers, so that kernels are built and tested once."""
+@pytest.fixture(scope="session", autouse=True)
+def kernel_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """One cache folder for pytest's workers, so that kernels are built and tested once.
+
+    No test finds what a user has tuned, or tunes for others (``cache_folder`` is for those).
+    """
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent
-    (folder / "kernels").mkdir(exist_ok=True)
-    return str(folder / "kernels")
+    folder = folder / "kernels"
+    folder.mkdir(exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PHONEBIT_CACHE_DIR", str(folder))
+        yield str(folder)
 
 
 @pytest.fixture

@@ -57,9 +57,7 @@ def test_a_meeting_that_never_happens_ends_polling(model: Path, tmp_path: Path) 
     )
     assert silent != text
     polling.write_text(silent)
-    result = run_worker(
-        model, PHONEBIT_KERNELS=str(kernels), PHONEBIT_CACHE_DIR=str(tmp_path / "cache")
-    )
+    result = run_worker(model, PHONEBIT_KERNELS=str(kernels))
     assert result["equal"] == [True] * 4
     assert result["coexec"]["synchronization"] == "events"
     assert not result["coexec"]["is_on_cpu_alone"]

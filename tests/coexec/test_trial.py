@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,9 +22,10 @@ GRAPH = engine_graphs()["tiny_classifier"]
 MOST_PASSES = 3000
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    yield str(tmp_path_factory.mktemp("cache"))
+@pytest.fixture
+def cache(kernel_cache: str) -> str:
+    """Verdicts are kept there, too: each test that tries has a plan of its own."""
+    return kernel_cache
 
 
 class Files:

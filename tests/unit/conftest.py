@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,23 @@ from support.opencl_device import device_name, pyopencl_device
 MODEL_FOLDER = Path(__file__).parents[2] / "models" / "fashion_mnist"
 
 
-@pytest.fixture(scope="session", autouse=True)
-def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A cache folder of these tests' own: they neither find a user's tuning nor leave theirs."""
-    with pytest.MonkeyPatch.context() as patch:
-        folder = tmp_path_factory.mktemp("cache")
-        patch.setenv("PHONEBIT_CACHE_DIR", str(folder))
-        yield folder
+def share_kernels(source: Path, target: Path) -> None:
+    """Links them: the runtime replaces files, and never writes into one."""
+    for file in source.glob("*.clbin"):
+        with suppress(FileExistsError):
+            (target / file.name).hardlink_to(file)
+
+
+@pytest.fixture
+def cache_folder(
+    kernel_cache: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
+    """A cache folder of a test that tunes; kernels are those of all tests."""
+    folder = tmp_path_factory.mktemp("cache")
+    share_kernels(Path(kernel_cache), folder)
+    monkeypatch.setenv("PHONEBIT_CACHE_DIR", str(folder))
+    yield folder
+    share_kernels(folder, Path(kernel_cache))
 
 
 @pytest.fixture(scope="session")

@@ -251,22 +251,18 @@ def test_tune_keeps_and_exports_what_it_finds(
     table = tmp_path / "tuning.table"
     table.write_text("# mine\n")
     options = ("--device", gpu, "--level", "rapid", "--export", table)
-    try:
-        done = cli("tune", tiny_file, *options, "--json")
-        assert done.code == 0, done.err
-        document = done.document
-        kept = Path(document["kept_in"])
-        assert kept.parent == cache_folder / "tuning"
-        assert document["layers"]
-        for entry in document["layers"]:
-            assert entry["after_ms"] <= entry["before_ms"]
-            assert entry["line"] in kept.read_text().splitlines()
-            assert entry["line"] in table.read_text().splitlines()
-        assert table.read_text().startswith("# mine\n")
-        tuned = Network.load(tiny_file, device=gpu)
-        serving = {layer.name: tuned.candidates(i)[:1] for i, layer in enumerate(tuned.layers)}
-        for entry in document["layers"]:
-            assert serving[entry["layers"][0]] == [entry["after"]]
-    finally:
-        for path in (cache_folder / "tuning").glob("*"):
-            path.unlink()
+    done = cli("tune", tiny_file, *options, "--json")
+    assert done.code == 0, done.err
+    document = done.document
+    kept = Path(document["kept_in"])
+    assert kept.parent == cache_folder / "tuning"
+    assert document["layers"]
+    for entry in document["layers"]:
+        assert entry["after_ms"] <= entry["before_ms"]
+        assert entry["line"] in kept.read_text().splitlines()
+        assert entry["line"] in table.read_text().splitlines()
+    assert table.read_text().startswith("# mine\n")
+    tuned = Network.load(tiny_file, device=gpu)
+    serving = {layer.name: tuned.candidates(i)[:1] for i, layer in enumerate(tuned.layers)}
+    for entry in document["layers"]:
+        assert serving[entry["layers"][0]] == [entry["after"]]

@@ -21,6 +21,7 @@ def test_a_second_start_compiles_nothing(tiny_file: Path, gpu: str) -> None:
     assert again.startup["programs_loaded"] > 0
 
 
+@pytest.mark.usefixtures("cache_folder")
 def test_candidates_can_be_measured_and_chosen(tiny_file: Path, gpu: str) -> None:
     network = Network.load(tiny_file, device=gpu)
     index = next(i for i, layer in enumerate(network.layers) if layer.binary)
@@ -31,22 +32,17 @@ def test_candidates_can_be_measured_and_chosen(tiny_file: Path, gpu: str) -> Non
     key = find_target(gpu).key
     path = store_tuning(key, [network.tuning_line(index, other)])
     assert path is not None
-    try:
-        tuned = Network.load(tiny_file, device=gpu)
-    finally:
-        path.unlink()
+    tuned = Network.load(tiny_file, device=gpu)
     assert tuned.candidates(index)[0] == other != serving
     batch = random_inputs(network.inputs, 3)[network.inputs[0].name]
     np.testing.assert_array_equal(tuned.forward(batch), network.forward(batch))
 
 
+@pytest.mark.usefixtures("cache_folder")
 def test_damaged_stored_tuning_does_no_harm(tiny_file: Path, gpu: str) -> None:
     path = tuning_file(find_target(gpu).key)
     assert path is not None
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("binary_conv2d * * * * no_such_kernel\n")
-    try:
-        with pytest.warns(PhoneBitWarning, match=r"no_such_kernel.*phonebit tune"):
-            Network.load(tiny_file, device=gpu)
-    finally:
-        path.unlink()
+    with pytest.warns(PhoneBitWarning, match=r"no_such_kernel.*phonebit tune"):
+        Network.load(tiny_file, device=gpu)

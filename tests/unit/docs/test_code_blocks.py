@@ -79,8 +79,10 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def folder(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder, with copies of the files."""
+def folder(
+    files: Path, tmp_path: Path, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """The current folder, with copies of the files; some commands tune."""
     shutil.copytree(files, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path
