@@ -88,7 +88,8 @@ class I8ConvLayer final : public Layer {
         return conv_.prepare_input(shape_, input_, multiplier(), scratch_, rows_.begin(part),
                                    rows_.end(part));
       default:
-        return conv_.run(shape_, packed_->data(), scale(), scratch_, ranges_.range(part), binding_.epilogue());
+        return conv_.run(shape_, packed_->data(), scale(), scratch_, ranges_.range(part),
+                         binding_.epilogue());
     }
   }
 
