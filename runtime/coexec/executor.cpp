@@ -100,7 +100,7 @@ void Executor::make_cpu_layers() {
     cpu_work_.emplace_back();
     for (const PlacedPart& placed : stage.cpu) cpu_work_.back().push_back(find_cpu_layer(placed));
   }
-  packing.run(processors_.pool);
+  packed_weights_ = packing.run(processors_.pool);
 }
 
 cpu::Layer* Executor::find_cpu_layer(const PlacedPart& placed) const {

@@ -17,7 +17,10 @@ CpuBackend::CpuBackend(const loader::Model& model, const Isa& isa, const Options
 void CpuBackend::forward(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& outputs,
                          int batch, const Cancellation& cancellation, std::vector<double>* layer_ms) {
   if (layer_ms != nullptr) std::fill(layer_ms->begin(), layer_ms->end(), 0.0);
-  int image = layer_ms == nullptr ? run_side_by_side(inputs, outputs, batch, cancellation) : 0;
+  int image = 0;
+#ifndef PHONEBIT_FOR_PHONES
+  if (layer_ms == nullptr) image = run_side_by_side(inputs, outputs, batch, cancellation);
+#endif
   all_threads_.levels.prepare(inputs);
   for (; image < batch; ++image) {
     all_threads_.bind(inputs, outputs, image, cancellation);
@@ -25,6 +28,7 @@ void CpuBackend::forward(const std::vector<InputBuffer>& inputs, const std::vect
   }
 }
 
+#ifndef PHONEBIT_FOR_PHONES  // which have frames, not batches
 int CpuBackend::run_side_by_side(const std::vector<InputBuffer>& inputs,
                                  const std::vector<OutputBuffer>& outputs, int batch,
                                  const Cancellation& cancellation) {
@@ -48,24 +52,20 @@ int CpuBackend::run_side_by_side(const std::vector<InputBuffer>& inputs,
   return images;
 }
 
-/// Phones have frames, not batches.
 bool CpuBackend::make_lanes() {
-#ifdef PHONEBIT_FOR_PHONES
-  return false;
-#else
   const auto threads = static_cast<size_t>(pool().threads());
   const Executor& executor = all_threads_.executor;
   if (lanes_.size() == threads) return true;
   if (executor.packed_bytes() + (threads + 1) * all_threads_.bytes() > options_.max_memory_bytes)
     return false;
   const auto alone = std::make_shared<threads::ThreadPool>(1);
-  std::vector<std::unique_ptr<Lane> > lanes;
+  std::vector<std::unique_ptr<Lane>> lanes;
   while (lanes.size() < threads)
     lanes.push_back(std::make_unique<Lane>(model_, isa_, options_, alone, &executor.packed_weights()));
   lanes_ = std::move(lanes);
   return true;
-#endif
 }
+#endif
 
 void CpuBackend::activations(const std::vector<InputBuffer>& inputs, const std::vector<OutputBuffer>& tensors,
                              int batch, const Cancellation& cancellation) {

@@ -58,11 +58,11 @@ class I8ConvLayer final : public Layer {
     rows_ = make_split(conv_.prepare_rows(shape_), 1, 2 * read_ns, context.threads);
     const double work_ns =
         conv_macs(shape_) / kMacsPerNs + elements_of(context, op, part) * epilogue_ns_per_element(op);
-    ranges_ = split_output(shape_, conv_.pixel_tile, packed_->size(), conv_.scratch_bytes(shape_), work_ns,
+    ranges_ = split_output(shape_, conv_.pixel_tile, packed_bytes(), conv_.scratch_bytes(shape_), work_ns,
                            context.threads);
   }
 
-  size_t packed_bytes() const override { return packed_->size(); }
+  size_t packed_bytes() const override { return conv_.packed_bytes(shape_); }
   size_t scratch_bytes() const override { return conv_.scratch_bytes(shape_); }
   void set_scratch(std::byte* scratch) override { scratch_ = scratch; }
   int phases() const override { return 3; }
@@ -88,8 +88,7 @@ class I8ConvLayer final : public Layer {
         return conv_.prepare_input(shape_, input_, multiplier(), scratch_, rows_.begin(part),
                                    rows_.end(part));
       default:
-        return conv_.run(shape_, packed_->data(), scale(), scratch_, ranges_.range(part),
-                         binding_.epilogue());
+        return conv_.run(shape_, packed_, scale(), scratch_, ranges_.range(part), binding_.epilogue());
     }
   }
 
@@ -97,15 +96,14 @@ class I8ConvLayer final : public Layer {
   static constexpr int kMaximaGrain = 1024;
 
   void add_packing(const BuildContext& context, const Op& op, const OutputPart& part) {
-    packed_ = context.packing.memory(context.budget, conv_.packed_bytes(shape_));
+    packed_ = context.packing.memory(context.budget, packed_bytes());
     const loader::Constant& stored = context.model.constant(op.record.weights);
     const size_t taps = static_cast<size_t>(shape_.kernel_h) * static_cast<size_t>(shape_.kernel_w) *
                         static_cast<size_t>(shape_.in_c);
     const size_t first = static_cast<size_t>(part.channel_begin) * taps;
     if (stored.dtype == DataType::kI8) {
-      context.packing.add([this, weights = stored.i8() + first] {
-        conv_.pack_weights(shape_, weights, nullptr, packed_->data());
-      });
+      context.packing.add(
+          [this, weights = stored.i8() + first] { conv_.pack_weights(shape_, weights, nullptr, packed_); });
       return;
     }
     const auto filters = static_cast<size_t>(shape_.out_c);
@@ -116,7 +114,7 @@ class I8ConvLayer final : public Layer {
     const float* const values = float_weights(context, op) + first;
     context.packing.add([this, values, filters, taps, weights, scales] {
       quantize_filters(values, filters, taps, weights, scales);
-      conv_.pack_weights(shape_, weights, scales, packed_->data());
+      conv_.pack_weights(shape_, weights, scales, packed_);
     });
   }
 
@@ -134,7 +132,7 @@ class I8ConvLayer final : public Layer {
   EpilogueBinding binding_;
   const I8ConvKernel& conv_;
   ConvShape shape_;
-  std::shared_ptr<const memory::AlignedBuffer> packed_;
+  std::byte* packed_ = nullptr;
   const float* input_ = nullptr;
   std::byte* scratch_ = nullptr;
   std::array<float, kMostMaxima> largest_{};

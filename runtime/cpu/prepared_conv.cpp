@@ -40,7 +40,8 @@ class PlanesConv final : public PreparedConv {
  public:
   struct Plane {
     const ConvShape& shape;
-    const memory::AlignedBuffer& packed;
+    const std::byte* packed;
+    size_t packed_bytes;
   };
 
   PlanesConv(const BuildContext& context, const Op& op, const BinaryConvKernel& kernel, const Facts& facts,
@@ -48,8 +49,8 @@ class PlanesConv final : public PreparedConv {
       : PreparedConv(context, low.shape, facts),
         kernel_(kernel),
         shapes_{low.shape, high.shape},
-        packed_planes_{low.packed.data(), high.packed.data()},
-        packed_bytes_(low.packed.size()) {
+        packed_planes_{low.packed, high.packed},
+        packed_bytes_(low.packed_bytes) {
     context.slots.bind(op.operands[0], &low_);
   }
 
@@ -97,8 +98,9 @@ class ConvOf final : public PreparedConv {
       facts.scratch_bytes *= kernel_.planes->prepare_input != nullptr ? 1 : 2;
       facts.macs_per_ns /= 2;
       const auto& other = static_cast<const ConvOf&>(high);
-      return std::make_unique<PlanesConv>(context, op, kernel_, facts, PlanesConv::Plane{shape_, *packed_},
-                                          PlanesConv::Plane{other.shape_, *other.packed_});
+      return std::make_unique<PlanesConv>(context, op, kernel_, facts,
+                                          PlanesConv::Plane{shape_, packed_, facts_.packed_bytes},
+                                          PlanesConv::Plane{other.shape_, other.packed_, 0});
     } else {
       return nullptr;
     }
@@ -106,9 +108,9 @@ class ConvOf final : public PreparedConv {
   void pack(const void* weights, [[maybe_unused]] const int32_t* thresholds) const override {
     const auto* const own = static_cast<const typename Family::Weight*>(weights);
     if constexpr (Family::kIsReal)
-      kernel_.pack_weights(shape_, own, packed_->data());
+      kernel_.pack_weights(shape_, own, packed_);
     else
-      kernel_.pack_weights(shape_, own, thresholds, packed_->data());
+      kernel_.pack_weights(shape_, own, thresholds, packed_);
   }
   void prepare(const void* input, std::byte* scratch, int row_begin, int row_end) const override {
     kernel_.prepare_input(shape_, static_cast<const Input*>(input), scratch, row_begin, row_end);
@@ -117,9 +119,9 @@ class ConvOf final : public PreparedConv {
            const AccumulatorSink& sink) const override {
     const auto* const own = static_cast<const Input*>(input);
     if constexpr (Family::kIsReal)
-      kernel_.run(shape_, packed_->data(), own, scratch, range, *sink.epilogue);
+      kernel_.run(shape_, packed_, own, scratch, range, *sink.epilogue);
     else
-      kernel_.run(shape_, packed_->data(), own, scratch, range, sink);
+      kernel_.run(shape_, packed_, own, scratch, range, sink);
   }
 
  private:

@@ -299,7 +299,7 @@ Layout run(const Isa& isa, const RandomOp& random_op, Precision precision, const
   PackingList packing;
   const std::unique_ptr<Layer> layer =
       make_layer({model, isa, pool.threads(), memory, budget, packing, precision}, 0, part);
-  packing.run(pool);
+  const PackedWeights packed = packing.run(pool);
   AlignedBytes scratch(layer->scratch_bytes());
   layer->set_scratch((std::byte*)scratch.data);
   run_layer(*layer, pool, phonebit::engine::Cancellation());

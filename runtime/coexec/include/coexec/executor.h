@@ -101,6 +101,7 @@ class Executor {
   std::unique_ptr<Synchronizer> synchronizer_;
   std::vector<CpuLayer> cpu_layers_;
   std::vector<std::vector<cpu::Layer*>> cpu_work_;  // by stage
+  cpu::PackedWeights packed_weights_;
   memory::AlignedBuffer scratch_;
   cl_command_queue queue_;                // of this pass
   std::vector<Handle<cl_event>> events_;  // of this pass's kernels, where they are of use

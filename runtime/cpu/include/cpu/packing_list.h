@@ -3,19 +3,16 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
-#include <utility>
 #include <vector>
 
 #include "analysis/memory_budget.h"
 #include "memory/aligned_buffer.h"
 #include "threads/thread_pool.h"
-#include "types/cancellation.h"
 
 namespace phonebit::engine::cpu {
 
 /// Weights in the kernels' layout, in the order in which layers are built.
-using PackedWeights = std::vector<std::shared_ptr<const memory::AlignedBuffer>>;
+using PackedWeights = std::vector<memory::AlignedBuffer>;
 
 /// Layers add one job for each array of weights while they are built; run() does them on all threads. What
 /// jobs read besides the file is kept here until then.
@@ -25,37 +22,17 @@ class PackingList {
   explicit PackingList(const PackedWeights* packed = nullptr) : packed_(packed) {}
 
   /// Memory for an array of weights. Throws Error when it is short.
-  std::shared_ptr<const memory::AlignedBuffer> memory(analysis::MemoryBudget& budget, size_t bytes) {
-    if (packed_ != nullptr) return (*packed_)[taken_++];
-    budget.take(bytes, "packed weights");
-    own_.push_back(std::make_shared<memory::AlignedBuffer>(bytes, "packed weights"));
-    return own_.back();
-  }
+  std::byte* memory(analysis::MemoryBudget& budget, size_t bytes);
 
   /// `job` must not throw, and must be independent of all others.
-  void add(std::function<void()> job) {
-    if (packed_ == nullptr) jobs_.push_back(std::move(job));
-  }
+  void add(std::function<void()> job);
 
   /// Null for an empty list.
-  const int32_t* keep(std::vector<int32_t> thresholds) {
-    thresholds_.push_back(std::move(thresholds));
-    return thresholds_.back().empty() ? nullptr : thresholds_.back().data();
-  }
-  float* keep(memory::AlignedBuffer weights) {
-    weights_.push_back(std::move(weights));
-    return weights_.back().as<float>();
-  }
+  const int32_t* keep(std::vector<int32_t> thresholds);
+  float* keep(memory::AlignedBuffer weights);
 
-  /// Throws Error(cancelled) between jobs where the interrupt hook says so. Returns all weights.
-  PackedWeights run(threads::ThreadPool& pool) {
-    const Cancellation cancellation;
-    pool.parallel_for(static_cast<int>(jobs_.size()), [&](int part) {
-      if (!cancellation.is_requested()) jobs_[static_cast<size_t>(part)]();
-    });
-    cancellation.check();
-    return std::move(own_);
-  }
+  /// Throws Error(cancelled) between jobs where the interrupt hook says so. Returns all weights, which layers read.
+  PackedWeights run(threads::ThreadPool& pool);
 
  private:
   const PackedWeights* packed_;

@@ -34,7 +34,7 @@ class PreparedConv {
   const char* name() const { return facts_.name; }
   const ConvShape& shape() const { return shape_; }
   int pixel_tile() const { return facts_.pixel_tile; }
-  virtual size_t packed_bytes() const { return packed_->size(); }
+  virtual size_t packed_bytes() const { return facts_.packed_bytes; }
   size_t scratch_bytes() const { return facts_.scratch_bytes; }
   int prepare_rows() const { return facts_.prepare_rows; }
   double macs_per_ns() const { return facts_.macs_per_ns; }
@@ -60,7 +60,7 @@ class PreparedConv {
       : shape_(shape), packed_(context.packing.memory(context.budget, facts.packed_bytes)), facts_(facts) {}
 
   const ConvShape shape_;
-  const std::shared_ptr<const memory::AlignedBuffer> packed_;
+  std::byte* const packed_;
   const Facts facts_;
 };
 
