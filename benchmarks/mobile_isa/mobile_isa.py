@@ -31,6 +31,8 @@ REPRESENTATIVES = ("adreno-730", "mali-g610")
 def main() -> int:
     """Returns 1 when --check finds a choice that spills or uses scratch memory."""
     arguments = _arguments()
+    if arguments.logs:
+        arguments.logs.mkdir(parents=True, exist_ok=True)
 
     wanted = {
         name: programs_of(
