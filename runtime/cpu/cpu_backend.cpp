@@ -55,15 +55,19 @@ int CpuBackend::run_side_by_side(const std::vector<InputBuffer>& inputs,
 bool CpuBackend::make_lanes() {
   const auto threads = static_cast<size_t>(pool().threads());
   const Executor& executor = all_threads_.executor;
-  if (lanes_.size() == threads) return true;
-  if (executor.packed_bytes() + (threads + 1) * all_threads_.bytes() > options_.max_memory_bytes)
-    return false;
+  if (lanes_.size() == threads || have_lanes_no_room_) return !have_lanes_no_room_;
+  Options options = options_;
+  options.max_memory_bytes = executor.bytes_left() / threads;
   const auto alone = std::make_shared<threads::ThreadPool>(1);
-  std::vector<std::unique_ptr<Lane>> lanes;
-  while (lanes.size() < threads)
-    lanes.push_back(std::make_unique<Lane>(model_, isa_, options_, alone, &executor.packed_weights()));
-  lanes_ = std::move(lanes);
-  return true;
+  try {
+    std::vector<std::unique_ptr<Lane>> lanes;
+    while (lanes.size() < threads)
+      lanes.push_back(std::make_unique<Lane>(model_, isa_, options, alone, &executor.packed_weights()));
+    lanes_ = std::move(lanes);
+  } catch (const Error&) {
+    have_lanes_no_room_ = true;
+  }
+  return !have_lanes_no_room_;
 }
 #endif
 

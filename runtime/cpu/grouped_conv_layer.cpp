@@ -40,9 +40,12 @@ class GroupedConvLayer final : public Layer {
     ConvShape group_shape = shape_;
     group_shape.in_c /= groups_;
     group_shape.out_c /= groups_;
+    const BuildContext of_convs{context.model,    context.isa,    context.threads,
+                                context.slots,    context.budget, is_product_ ? factors_ : context.packing,
+                                context.precision};
     for (int group = 0; group < groups_; ++group) {
       const int32_t* limits = thresholds == nullptr ? nullptr : thresholds + group * group_shape.out_c;
-      convs_.push_back(prepare_conv(context, group_shape, input_type_, DataType::kF32));
+      convs_.push_back(prepare_conv(of_convs, group_shape, input_type_, DataType::kF32));
       if (!is_product_)
         convs_.back()->add_packing(context, weights + static_cast<size_t>(group) * group_bytes, limits);
     }
@@ -230,6 +233,7 @@ class GroupedConvLayer final : public Layer {
   int groups_;
   bool is_product_, is_transposed_;
   const ValueKernels* values_;
+  PackingList factors_;  // of a product: each image's, so not shared as weights are
   std::vector<std::unique_ptr<PreparedConv>> convs_;
   const std::byte* input_ = nullptr;
   const std::byte* factor_ = nullptr;

@@ -14,6 +14,7 @@ class MemoryBudget {
   explicit MemoryBudget(uint64_t limit_bytes) : limit_(limit_bytes) {}
   /// Throws Error(format) when the sum so far plus `bytes` exceeds the limit.
   void take(uint64_t bytes, const char* what);
+  uint64_t left() const { return limit_ - used_; }
 
  private:
   uint64_t limit_;

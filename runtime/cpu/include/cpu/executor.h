@@ -38,6 +38,8 @@ class Executor {
   const Storage& storage() const { return storage_; }
   size_t scratch_bytes() const { return scratch_.size(); }
   size_t packed_bytes() const;
+  /// Of Options::max_memory_bytes.
+  uint64_t bytes_left() const { return budget_.left(); }
   const PackedWeights& packed_weights() const { return packed_weights_; }
   threads::ThreadPool& pool() { return *pool_; }
 

@@ -32,8 +32,6 @@ struct Lane {
     executor.bind(bound_inputs.data(), bound_outputs.data());
   }
 
-  size_t bytes() const { return executor.storage().arena_bytes() + executor.scratch_bytes(); }
-
   const loader::Model& model;
   Executor executor;
   LevelInputs levels;
