@@ -382,7 +382,7 @@ void planes_of_levels(const Isa& isa, Random& random) {
   Epilogue e = {};
   for (int plane = 0; plane < planes; plane++) e.planes[plane] = outputs[plane].bit_words.data();
   e.threshold = thresholds.data(), e.level_count = count, e.level_stride = channels, e.plane_count = planes;
-  e.channels = channels, e.pixel_words = outputs[0].pixel_words;
+  e.channels = e.pixel_channels = channels, e.pixel_words = outputs[0].pixel_words;
   isa.values->elementwise_f32(input.data(), 0, pixels, e, kNeverStop);
   INFO(planes, " planes of ", count, " thresholds, ", channels, " channels");
   for (int plane = 0; plane < planes; plane++) {
