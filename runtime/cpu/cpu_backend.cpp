@@ -55,7 +55,8 @@ int CpuBackend::run_side_by_side(const std::vector<InputBuffer>& inputs,
 bool CpuBackend::make_lanes() {
   const auto threads = static_cast<size_t>(pool().threads());
   const Executor& executor = all_threads_.executor;
-  if (lanes_.size() == threads || have_lanes_no_room_) return !have_lanes_no_room_;
+  if (lacks_room_for_lanes_) return false;
+  if (lanes_.size() == threads) return true;
   Options options = options_;
   options.max_memory_bytes = executor.bytes_left() / threads;
   const auto alone = std::make_shared<threads::ThreadPool>(1);
@@ -65,9 +66,9 @@ bool CpuBackend::make_lanes() {
       lanes.push_back(std::make_unique<Lane>(model_, isa_, options, alone, &executor.packed_weights()));
     lanes_ = std::move(lanes);
   } catch (const Error&) {
-    have_lanes_no_room_ = true;
+    lacks_room_for_lanes_ = true;
   }
-  return !have_lanes_no_room_;
+  return !lacks_room_for_lanes_;
 }
 #endif
 

@@ -44,7 +44,7 @@ class CpuBackend final : public Backend {
   const Options options_;
   Lane all_threads_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // of a thread each; none before the first batch
-  bool have_lanes_no_room_ = false;
+  bool lacks_room_for_lanes_ = false;
 };
 
 }  // namespace phonebit::engine::cpu

@@ -19,8 +19,8 @@ struct Split {
   int end(int part) const { return begin(part + 1); }
 };
 
-/// Starting and joining a loop costs about a microsecond, and half of the data then comes from another core's
-/// cache: splitting a layer of less than two such parts gains nothing.
+/// Starting and joining a loop costs about a microsecond, and what lies at the borders of the threads' runs
+/// comes from another core's cache: splitting a layer of less than two such parts gains nothing.
 constexpr double kSmallestPartNs = 4000.0;
 /// Parts a thread, where there is work enough: evens out threads that the system disturbs.
 constexpr int kPartsPerThread = 4;
