@@ -19,6 +19,7 @@ struct Library {
   std::mutex mutex;
   std::atomic<const Api*> loaded{nullptr};
   Api functions;
+  void* handle = nullptr;
   std::string requested, path;
   std::string problem;  // of the last attempt; empty before the first
 };
@@ -110,6 +111,7 @@ bool load(const std::string& path, Library& into) {
     return false;
   }
   into.functions = functions;
+  into.handle = handle;
   into.path = path;
   into.loaded.store(&into.functions, std::memory_order_release);
   return true;
@@ -159,6 +161,8 @@ bool is_available() {
     return false;
   }
 }
+
+void* exported_function(const char* name) { return system::find_symbol(library().handle, name); }
 
 const std::string& library_path() {
   api();

@@ -50,7 +50,6 @@ bool has_extension(const std::string& extensions, const std::string& name) {
 /// An in-order queue must do, see Context.
 bool has_usable_command_buffer(const Device& device) {
   return has_extension(device.extensions, "cl_khr_command_buffer") &&
-         command_buffer_api(device.platform) != nullptr &&
          optional_info<cl_bitfield>(device.id, CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR) == 0;
 }
 
@@ -77,6 +76,7 @@ void describe_features(Device& device) {
   device.has_fma = (floats & CL_FP_FMA) != 0;
   device.has_exact_division = (floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
   device.has_command_buffer = has_usable_command_buffer(device);
+  device.has_recordable_queue = has_extension(device.extensions, "cl_qcom_recordable_queues");
   device.has_svm_coarse = (svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER) != 0;
   device.has_svm_fine = (svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER) != 0;
   device.has_svm_atomics = (svm & CL_DEVICE_SVM_ATOMICS) != 0;

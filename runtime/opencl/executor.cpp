@@ -187,8 +187,7 @@ void Executor::enqueue(bool can_replay, const Cancellation* cancellation, size_t
     return;
   }
   if (can_replay && first_layer == 0 && record()) {
-    const CommandBufferApi* const buffers = command_buffer_api(context_->device().platform);
-    check(buffers->enqueue(recording_.get()), "clEnqueueCommandBufferKHR");
+    check(recording_->enqueue(), "replay", context_->device().name.c_str());
     return;
   }
   for (size_t i = first_layer; i < model_.ops.size(); ++i) enqueue_layer(i, context_->queue(), nullptr);
@@ -221,31 +220,27 @@ std::vector<double> Executor::run_timed(const Cancellation& cancellation) {
   return milliseconds;
 }
 
-/// Records the layers for the current batch, once. False where that is not possible: no extension, a driver
-/// that refuses, or commands that it cannot hold.
+/// Records the layers for the current batch, once. False where that is not possible: the device cannot, its
+/// driver refuses, or there are commands that are no kernels.
 bool Executor::record() {
   if (recorded_batch_ == batch_) return true;
-  if (recorded_batch_ < 0 || !context_->device().has_command_buffer) return false;
-  const CommandBufferApi* const buffers = command_buffer_api(context_->device().platform);
-  bool has_images = false;
-  for (size_t i = 0; i < model_.ops.size(); ++i) has_images |= layers_.layer(i).image_of >= 0;
+  if (recorded_batch_ < 0) return false;
   recorded_batch_ = -1;
-  if (buffers == nullptr || has_images) return false;
-  recording_ = Handle<cl_command_buffer>();
-  cl_int status = 0;
-  recording_ = Handle<cl_command_buffer>(buffers->create(context_->queue(), &status));
-  if (status != 0) return false;
+  recording_.reset();
+  for (size_t i = 0; i < model_.ops.size(); ++i)
+    if (layers_.layer(i).image_of >= 0) return false;
+  recording_ = new_recording(*context_);
+  if (!recording_) return false;
   for (size_t i = 0; i < model_.ops.size(); ++i) {
     const std::vector<Launch>& launches = layers_.layer(i).launches;
     for (size_t j = 0; j < launches.size(); ++j) {
       const Geometry& geometry = launches[j].geometry;
-      status = buffers->kernel(recording_.get(), launches[j].kernel.get(),
-                               static_cast<cl_uint>(geometry.dimensions()), nullptr,
-                               layers_.global_sizes(i)[j].data(), geometry.local().data());
-      if (status != 0) return false;
+      if (recording_->add(launches[j].kernel.get(), static_cast<cl_uint>(geometry.dimensions()),
+                          layers_.global_sizes(i)[j].data(), geometry.local().data()) != CL_SUCCESS)
+        return false;
     }
   }
-  if (buffers->finalize(recording_.get()) != 0) return false;
+  if (recording_->end() != CL_SUCCESS) return false;
   recorded_batch_ = batch_;
   return true;
 }

@@ -41,7 +41,7 @@ function(phonebit_tests PROGRAM)
 endfunction()
 
 function(phonebit_add_test NAME PROGRAM FILE)
-  add_test(NAME ${NAME} COMMAND ${PROGRAM} --source-file=*/${FILE} --abort-after=20)
+  add_test(NAME ${NAME} COMMAND ${PROGRAM} --source-file=*/${FILE} --abort-after=20 ${ARGN})
   # A file without test cases is a mistake, and a test that needs OpenCL does not pass where there is none.
   set_tests_properties(${NAME} PROPERTIES FAIL_REGULAR_EXPRESSION "test cases: +0 " SKIP_REGULAR_EXPRESSION "skipped: no OpenCL device")
 endfunction()

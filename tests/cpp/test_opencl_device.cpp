@@ -14,6 +14,7 @@
 #include "opencl/cl_functions.h"
 #include "opencl/context.h"
 #include "opencl/program_cache.h"
+#include "opencl/recording.h"
 #include "opencl_device.h"
 #include "temporary_folder.h"
 
@@ -52,7 +53,6 @@ TEST_CASE("the device is described") {
   CHECK(device.base_align_bytes <= 65536);
   CHECK_MESSAGE((!device.has_images || device.image2d_max_width >= 2048),
                 "images have the size that OpenCL guarantees");
-  if (device.has_command_buffer) CHECK(command_buffer_api(device.platform) != nullptr);
   bool is_others = false;
   for (const Device& each : devices()) {
     CHECK_MESSAGE((!each.is_gpu || !is_others), "GPUs come first");
@@ -176,38 +176,36 @@ void queues_are_checked(const Device& device, const std::shared_ptr<Context>& co
   CHECK(end > 0);
 }
 
-/// Recorded commands run in their order, each time anew.
-void command_buffers_replay(const std::shared_ptr<Context>& context) {
-  if (!context->device().has_command_buffer) {
-    MESSAGE("no cl_khr_command_buffer");
+/// Recorded kernels run in their order, each time anew.
+void recordings_replay(const std::shared_ptr<Context>& context) {
+  const std::unique_ptr<Recording> recording = new_recording(*context);
+  CHECK((recording != nullptr) ==
+        (context->device().has_command_buffer || context->device().has_recordable_queue));
+  if (!recording) {
+    MESSAGE("nothing can be recorded");
     return;
   }
-  const CommandBufferApi& commands = *command_buffer_api(context->device().platform);
   ProgramCache cache(context, "");
-  const std::vector<int> values = numbers();
-  constexpr size_t bytes = count * sizeof(int);
-  const Handle<cl_mem> input = context->buffer(bytes, values.data(), "input");
-  const Handle<cl_mem> middle = context->buffer(bytes, nullptr, "middle");
-  const Handle<cl_mem> output = context->buffer(bytes, nullptr, "output");
-  const Handle<cl_kernel> first = cache.kernel("scale", source);
-  const Handle<cl_kernel> second = cache.kernel("scale", source);
-  set_arguments(first.get(), input.get(), middle.get());
-  set_arguments(second.get(), middle.get(), output.get());
-  cl_int status = CL_SUCCESS;
-  const Handle<cl_command_buffer> buffer(commands.create(context->queue(), &status));
-  check(status, "clCreateCommandBufferKHR");
-  check(commands.kernel(buffer.get(), first.get(), 1, nullptr, &count, nullptr), "clCommandNDRangeKernelKHR");
-  check(commands.kernel(buffer.get(), second.get(), 1, nullptr, &count, nullptr),
-        "clCommandNDRangeKernelKHR");
-  check(commands.finalize(buffer.get()), "clFinalizeCommandBufferKHR");
+  constexpr size_t bytes = count * sizeof(int), kernel_count = 5;
+  std::vector<Handle<cl_mem>> buffers;
+  std::vector<Handle<cl_kernel>> kernels;
+  for (size_t i = 0; i <= kernel_count; ++i) buffers.push_back(context->buffer(bytes, nullptr, "numbers"));
+  for (size_t i = 0; i < kernel_count; ++i) {
+    kernels.push_back(cache.kernel("scale", source));
+    set_arguments(kernels[i].get(), buffers[i].get(), buffers[i + 1].get());
+    check(recording->add(kernels[i].get(), 1, &count, nullptr), "add");
+  }
+  check(recording->end(), "end");
   for (int round = 0; round < 5; ++round) {
     const std::vector<int> changed(count, round);
-    check(api().clEnqueueWriteBuffer(context->queue(), input.get(), CL_TRUE, 0, bytes, changed.data(), 0,
+    check(api().clEnqueueWriteBuffer(context->queue(), buffers[0].get(), CL_TRUE, 0, bytes, changed.data(), 0,
                                      nullptr, nullptr),
           "clEnqueueWriteBuffer");
-    check(commands.enqueue(buffer.get()), "clEnqueueCommandBufferKHR");
-    const std::vector<int> expected(count, 3 * (3 * round + 1) + 1);
-    CHECK_MESSAGE(download(*context, output.get()) == expected, "replay ", round);
+    check(recording->enqueue(), "enqueue");
+    int value = round;
+    for (size_t i = 0; i < kernel_count; ++i) value = 3 * value + 1;
+    CHECK_MESSAGE(download(*context, buffers[kernel_count].get()) == std::vector<int>(count, value),
+                  "replay ", round);
   }
 }
 
@@ -347,7 +345,7 @@ TEST_CASE("a context") {
   SUBCASE("buffers hold and are refused") { buffers_hold_and_are_refused(context); }
   SUBCASE("images hold and are refused") { images_hold_and_are_refused(context); }
   SUBCASE("queues are checked") { queues_are_checked(*device, context); }
-  SUBCASE("command buffers replay") { command_buffers_replay(context); }
+  SUBCASE("recordings replay") { recordings_replay(context); }
   SUBCASE("build failures are explained") { build_failures_are_explained(context); }
   SUBCASE("programs are kept on disk") { programs_are_kept(*device, false); }
   SUBCASE("programs are kept by the driver") { programs_are_kept(*device, true); }

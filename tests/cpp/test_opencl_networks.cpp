@@ -54,7 +54,13 @@ void check_layers(Network& network, const Content& tensors, int batch, bool is_e
   }
 }
 
-void check_network(const std::string& path, const Options& options, bool is_exact_device) {
+bool can(const OpenClDeviceInfo& device, const std::string& what) {
+  for (const auto& [name, has] : device.capabilities)
+    if (name == what) return has;
+  return false;
+}
+
+void check_network(const std::string& path, const Options& options, bool is_exact_device, bool can_replay) {
   const std::string name = std::filesystem::path(path).stem();
   Network cpu = Network::load(path), gpu = Network::load(path, options);
   CHECK_MESSAGE(gpu.device().rfind("gpu", 0) == 0, name, " runs on ", gpu.device());
@@ -73,6 +79,7 @@ void check_network(const std::string& path, const Options& options, bool is_exac
       gpu.forward(inputs_of(inputs), outputs_of(end_got), batch);
       expect_equal(end, end_got, cpu.outputs(), is_exact_device, name + " end to end");
     }
+    CHECK_MESSAGE(gpu.startup().uses_command_buffer == can_replay, name, ": replay");
     for (const double time_ms : gpu.profile(inputs_of(inputs), batch, 1)) {
       CHECK_MESSAGE(time_ms >= 0.0, name, ": a layer's time");
       CHECK_MESSAGE(time_ms < 60000.0, name, ": a layer's time");
@@ -109,9 +116,8 @@ TEST_CASE("golden networks") {
   if (!has_opencl_device()) return;
   const OpenClDeviceInfo device = opencl_devices()[0];
   INFO(device.name, " (", device.driver_version, ")");
-  bool is_exact_device = true;
-  for (const auto& [name, has] : device.capabilities)
-    if ((name == "exact_division" || name == "fused_multiply_add") && !has) is_exact_device = false;
+  const bool is_exact_device = can(device, "exact_division") && can(device, "fused_multiply_add");
+  const bool can_replay = can(device, "command_buffer") || can(device, "recordable_queue");
   static const TemporaryFolder cache;
   Options options;
   options.device = "gpu";
@@ -123,7 +129,7 @@ TEST_CASE("golden networks") {
   REQUIRE_FALSE(files.empty());
   const auto name_of = [](const std::filesystem::path& file) { return doctest::String(file.stem().c_str()); };
   for_each_subcase(files, name_of, [&](const std::filesystem::path& file) {
-    check_network(file, options, is_exact_device);
+    check_network(file, options, is_exact_device, can_replay);
     if (file.stem() == "tiny_classifier") check_passes(file, options);
   });
 }

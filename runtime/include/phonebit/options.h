@@ -81,7 +81,7 @@ class Options {
   Options& trial(bool is_on) { return set(trial_, is_on); }
   /// Longest wait of one processor for the other by polling.
   Options& sync_limit(int limit_ms) { return set(sync_limit_ms_, limit_ms); }
-  /// Whether passes replay a recorded command buffer where the device can; default true.
+  /// Whether passes replay recorded kernels where the device can; default true.
   Options& command_buffer(bool is_on) { return set(command_buffer_, is_on); }
   /// Lines of a tuning table that go before the built-in ones.
   Options& tuning(std::string lines) { return set(tuning_, std::move(lines)); }

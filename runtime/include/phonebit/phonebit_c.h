@@ -224,8 +224,8 @@ PHONEBIT_API phonebit_status phonebit_options_set_trial(phonebit_options* option
 /* Longest wait of one processor for the other by polling, before the network goes on without polling; default
  * 2000. */
 PHONEBIT_API phonebit_status phonebit_options_set_sync_limit(phonebit_options* options, int32_t limit_ms);
-/* Whether forward passes replay a recorded command buffer where the device has cl_khr_command_buffer; default
- * 1. */
+/* Whether forward passes replay recorded kernels where the device has cl_khr_command_buffer or
+ * cl_qcom_recordable_queues; default 1. */
 PHONEBIT_API phonebit_status phonebit_options_set_command_buffer(phonebit_options* options, int32_t is_on);
 /* Lines of a tuning table (bnn_kernels/README.md) that go before the built-in ones. */
 PHONEBIT_API phonebit_status phonebit_options_set_tuning(phonebit_options* options, const char* lines);

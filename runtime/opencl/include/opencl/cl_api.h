@@ -25,8 +25,6 @@ using cl_mem = struct _cl_mem*;
 using cl_program = struct _cl_program*;
 using cl_kernel = struct _cl_kernel*;
 using cl_event = struct _cl_event*;
-using cl_command_buffer = struct _cl_command_buffer_khr*;
-using cl_sync_point = cl_uint;
 
 /// The function table; every pointer is set except those marked optional.
 struct Api;
@@ -40,6 +38,8 @@ const Api& api();
 void use_library(const std::string& path);
 /// Whether api() would succeed; never throws.
 bool is_available();
+/// A function that the loaded library exports; null where it does not.
+void* exported_function(const char* name);
 /// Path or name of the loaded library.
 const std::string& library_path();
 

@@ -1,7 +1,7 @@
 // OpenCL's functions as a table of pointers, and the constants that the engine uses.
 //
-// Names and numbers are those of the OpenCL 3.0 specification; the functions of cl_khr_command_buffer, a
-// provisional extension whose signatures changed, are apart (CommandBufferApi).
+// Names and numbers are those of the OpenCL 3.0 specification and of extensions, whose functions are where they
+// are used (recording.cpp).
 #pragma once
 
 #include "opencl/cl_api.h"
@@ -39,8 +39,8 @@ inline constexpr cl_uint CL_DEVICE_VERSION = 0x102F, CL_DEVICE_EXTENSIONS = 0x10
 inline constexpr cl_uint CL_DEVICE_PLATFORM = 0x1031;
 inline constexpr cl_uint CL_DEVICE_HOST_UNIFIED_MEMORY = 0x1035;
 inline constexpr cl_uint CL_DEVICE_SVM_CAPABILITIES = 0x1053;
-inline constexpr cl_uint CL_DEVICE_EXTENSIONS_WITH_VERSION = 0x1060;
-inline constexpr cl_uint CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR = 0x12AA;
+inline constexpr cl_uint CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR = 0x12AA,
+                         CL_DEVICE_RECORDABLE_QUEUE_MAX_SIZE = 0x41DE;
 inline constexpr cl_uint CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV = 0x4000;
 inline constexpr cl_uint CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV = 0x4001;
 
@@ -57,7 +57,7 @@ inline constexpr cl_uint CL_QUEUE_CONTEXT = 0x1090, CL_QUEUE_DEVICE = 0x1091, CL
                          CL_QUEUE_THROTTLE_KHR = 0x1097;
 inline constexpr cl_bitfield CL_QUEUE_THROTTLE_HIGH_KHR = 1u << 0, CL_QUEUE_THROTTLE_LOW_KHR = 1u << 2;
 inline constexpr cl_bitfield CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE = 1u << 0,
-                             CL_QUEUE_PROFILING_ENABLE = 1u << 1;
+                             CL_QUEUE_PROFILING_ENABLE = 1u << 1, CL_QUEUE_RECORDABLE_QCOM = 1u << 30;
 
 inline constexpr cl_bitfield CL_MEM_READ_WRITE = 1u << 0, CL_MEM_USE_HOST_PTR = 1u << 3,
                              CL_MEM_ALLOC_HOST_PTR = 1u << 4, CL_MEM_COPY_HOST_PTR = 1u << 5;
@@ -92,11 +92,6 @@ struct cl_image_desc {
 
 struct cl_buffer_region {
   size_t origin, size;
-};
-
-struct cl_name_version {
-  cl_uint version;
-  char name[64];
 };
 
 // clang-format off
@@ -188,37 +183,5 @@ struct Api {
   PHONEBIT_CL_FUNCTIONS(PHONEBIT_CL_FIELD, PHONEBIT_CL_FIELD)
 #undef PHONEBIT_CL_FIELD
 };
-
-/// cl_khr_command_buffer of one platform. With an in-order queue, commands run in the order in which they are
-/// recorded. The functions return a status, as OpenCL's do.
-struct CommandBufferApi {
-  cl_uint version;  ///< of the extension: major << 22 | minor << 12 | patch
-
-  /// A command buffer that records for `queue`; Handle<cl_command_buffer> releases it.
-  cl_command_buffer create(cl_command_queue queue, cl_int* status) const;
-  cl_int finalize(cl_command_buffer buffer) const { return clFinalizeCommandBufferKHR(buffer); }
-  /// Enqueues it to the queue for which it was created. It must not be pending.
-  cl_int enqueue(cl_command_buffer buffer, cl_event* event = nullptr) const {
-    return clEnqueueCommandBufferKHR(0, nullptr, buffer, 0, nullptr, event);
-  }
-  cl_int kernel(cl_command_buffer buffer, cl_kernel kernel, cl_uint dimensions, const size_t* offset,
-                const size_t* global, const size_t* local) const {
-    return clCommandNDRangeKernelKHR(buffer, nullptr, nullptr, kernel, dimensions, offset, global, local, 0,
-                                     nullptr, nullptr, nullptr);
-  }
-
-  cl_command_buffer (*clCreateCommandBufferKHR)(cl_uint, const cl_command_queue*, const cl_properties*,
-                                                cl_int*) noexcept;
-  cl_int (*clFinalizeCommandBufferKHR)(cl_command_buffer) noexcept;
-  cl_int (*clReleaseCommandBufferKHR)(cl_command_buffer) noexcept;
-  cl_int (*clEnqueueCommandBufferKHR)(cl_uint, cl_command_queue*, cl_command_buffer, cl_uint, const cl_event*,
-                                      cl_event*) noexcept;
-  cl_int (*clCommandNDRangeKernelKHR)(cl_command_buffer, cl_command_queue, const cl_properties*, cl_kernel,
-                                      cl_uint, const size_t*, const size_t*, const size_t*, cl_uint,
-                                      const cl_sync_point*, cl_sync_point*, void**) noexcept;
-};
-
-/// Null where the platform has no device with the extension, or does not say which version of it.
-const CommandBufferApi* command_buffer_api(cl_platform_id platform);
 
 }  // namespace phonebit::engine::opencl

@@ -29,11 +29,12 @@ struct Device {
   uint64_t global_bytes, max_buffer_bytes, local_bytes;
   bool has_images;
   size_t image2d_max_width, image2d_max_height;
-  bool has_unified_memory;  ///< shares memory with the host
-  bool has_half;            ///< cl_khr_fp16
-  bool has_fma;             ///< CL_FP_FMA for float
-  bool has_exact_division;  ///< CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
-  bool has_command_buffer;  ///< cl_khr_command_buffer, usable with in-order queues
+  bool has_unified_memory;    ///< shares memory with the host
+  bool has_half;              ///< cl_khr_fp16
+  bool has_fma;               ///< CL_FP_FMA for float
+  bool has_exact_division;    ///< CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
+  bool has_command_buffer;    ///< cl_khr_command_buffer, usable with in-order queues
+  bool has_recordable_queue;  ///< cl_qcom_recordable_queues
   /// Whether several parts of one buffer may overlap; NVIDIA's driver crashes when such are released (seen:
   /// 580.159).
   bool has_overlapping_parts;

@@ -7,6 +7,7 @@
 #include "analysis/memory_budget.h"
 #include "opencl/device_storage.h"
 #include "opencl/layer_set.h"
+#include "opencl/recording.h"
 #include "types/cancellation.h"
 #include "types/options.h"
 #include "types/tensor.h"
@@ -37,7 +38,7 @@ class Executor {
   /// Makes everything ready for passes over `batch` images (up to largest_batch()).
   void prepare(int batch);
 
-  /// Enqueues all layers. With `can_replay`, through a recorded command buffer where the device has them.
+  /// Enqueues all layers. With `can_replay`, by a Recording where the device can.
   /// With a cancellation it waits for most of them where they are much work, and throws Error(cancelled)
   /// between two parts of it.
   /// Layers before `first_layer` are in the queue already.
@@ -81,7 +82,7 @@ class Executor {
   LayerSet layers_;
   int batch_ = 0;
   bool is_bound_ = false;
-  Handle<cl_command_buffer> recording_;
+  std::unique_ptr<Recording> recording_;
   int recorded_batch_ = 0;  // 0: nothing recorded, -1: recording failed
 };
 

@@ -13,7 +13,6 @@ void release(cl_mem) noexcept;
 void release(cl_program) noexcept;
 void release(cl_kernel) noexcept;
 void release(cl_event) noexcept;
-void release(cl_command_buffer) noexcept;
 void retain(cl_context);
 void retain(cl_command_queue);
 

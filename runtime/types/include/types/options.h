@@ -89,7 +89,8 @@ struct Options {
   /// Whether inputs of type f32 take levels (u8) instead, where the file has a preprocessing rule for them:
   /// Network::inputs then tells that type.
   bool levels = false;
-  /// Whether forward passes replay a recorded command buffer where the device has cl_khr_command_buffer.
+  /// Whether forward passes replay what they recorded where the device has cl_khr_command_buffer or
+  /// cl_qcom_recordable_queues.
   bool command_buffer = true;
   /// Lines of a tuning table (bnn_kernels/README.md) that go before the built-in ones.
   std::string tuning;
