@@ -7,8 +7,8 @@
 // multiplier and all scales are 1 and sums stay below 2^24, v is what a chain of float32 multiply-adds gives:
 // each of its steps is exact.
 //
-// Inputs are quantized into a map of bytes with zeros around it. What lies contiguously there is a run, as in
-// f32_conv.inl; a run is read in groups of kGroupTaps taps, the last of which may reach into its neighbour:
+// Inputs are quantized into a map of MapValue with zeros around it. What lies contiguously there is a run, as
+// in f32_conv.inl; a run is read in groups of kGroupTaps taps, the last of which may reach into its neighbour:
 // its weights there are 0. Weights: slices of at most kByteVectors vectors of output channels, each
 // [run][group][channel][kGroupTaps].
 //
@@ -20,6 +20,7 @@
 #if defined(PHONEBIT_HAVE_BYTE_DOTS)
 template <int kPixels, int kVectors>
 using ByteTileSums = DotTile<kPixels, kVectors>;
+using MapValue = uint8_t;
 constexpr int kGroupTaps = kDotTaps, kByteOffset = 0;
 #else
 #include "i8_products.inl"
@@ -32,7 +33,7 @@ constexpr int kByteVectors = 4, kBytePixels = 4;  // 16 + 4 of 32, one for weigh
 #elif defined(__aarch64__)
 constexpr int kByteVectors = 2, kBytePixels = 4;  // 16 + 2 of 32: sums are pairs of registers
 #elif defined(__AVX2__)
-constexpr int kByteVectors = 2, kBytePixels = 4;  // 8 + 4 of 16
+constexpr int kByteVectors = 2, kBytePixels = 6;  // 12 + 2 of 16, one for inputs
 #else
 constexpr int kByteVectors = 2, kBytePixels = 2;  // 4 + 4 of 16
 #endif
@@ -119,7 +120,7 @@ constexpr int kMapSlack = 7;
 static_assert(kGroupTaps <= kMapSlack + 1);
 
 static size_t i8_scratch_bytes(const ConvShape& s) {
-  return (size_t)map_rows(s) * map_columns(s) * s.in_c + kMapSlack;
+  return ((size_t)map_rows(s) * map_columns(s) * s.in_c + kMapSlack) * sizeof(MapValue);
 }
 
 static int i8_prepare_rows(const ConvShape& s) { return map_rows(s); }
@@ -142,22 +143,27 @@ static float i8_largest(const float* values, size_t count) {
   return result;
 }
 
-/// kLanes bytes of the map; NaN becomes -127.
-typedef int8_t LaneBytes __attribute__((vector_size(kLanes)));
-PHONEBIT_INLINE LaneBytes quantized_bytes(FloatVector x, FloatVector multiplier) {
+/// kLanes values of the map; NaN becomes -127.
+typedef MapValue MapVector __attribute__((vector_size(kLanes * sizeof(MapValue))));
+PHONEBIT_INLINE MapVector quantized_values(FloatVector x, FloatVector multiplier) {
   const FloatVector limited = minimum(maximum(x * multiplier, broadcast(-127.0f)), broadcast(127.0f));
   const IntVector whole = __builtin_convertvector(nearest_integer(limited), IntVector);
-  return __builtin_convertvector(whole + kByteOffset, LaneBytes);
+  return __builtin_convertvector(whole + kByteOffset, MapVector);
 }
 
-static inline void quantize_run(const float* from, size_t count, float multiplier, uint8_t* to) {
+static inline void quantize_run(const float* from, size_t count, float multiplier, MapValue* to) {
   const FloatVector factor = broadcast(multiplier);
   size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) store(to + i, quantized_bytes(load(from + i), factor));
+  for (; i + kLanes <= count; i += kLanes) store(to + i, quantized_values(load(from + i), factor));
   if (i == count) return;
-  uint8_t bytes[kLanes];
-  store(bytes, quantized_bytes(load_partial(from + i, (int)(count - i)), factor));
-  __builtin_memcpy(to + i, bytes, count - i);
+  MapValue last[kLanes];
+  store(last, quantized_values(load_partial(from + i, (int)(count - i)), factor));
+  __builtin_memcpy(to + i, last, (count - i) * sizeof(MapValue));
+}
+
+/// What is 0 outside of the map.
+static inline void fill_map(MapValue* to, size_t count) {
+  __builtin_memset(to, kByteOffset, count * sizeof(MapValue));
 }
 
 static void i8_prepare_input(const ConvShape& s, const float* input, float multiplier, void* scratch,
@@ -167,19 +173,18 @@ static void i8_prepare_input(const ConvShape& s, const float* input, float multi
   const int inside = width - left < s.in_w ? width - left : s.in_w;
   const size_t channels = s.in_c;
   for (int y = row_begin; y < row_end; y++) {
-    uint8_t* row = (uint8_t*)scratch + y * width * channels;
+    MapValue* row = (MapValue*)scratch + y * width * channels;
     const int in_y = y - s.pad_top;
     if (in_y < 0 || in_y >= s.in_h) {
-      __builtin_memset(row, kByteOffset, width * channels);
+      fill_map(row, width * channels);
       continue;
     }
-    __builtin_memset(row, kByteOffset, left * channels);
+    fill_map(row, left * channels);
     quantize_run(input + (size_t)in_y * s.in_w * channels, inside * channels, multiplier,
                  row + left * channels);
-    __builtin_memset(row + (left + inside) * channels, kByteOffset, (width - left - inside) * channels);
+    fill_map(row + (left + inside) * channels, (width - left - inside) * channels);
   }
-  if (row_end == map_rows(s))
-    __builtin_memset((uint8_t*)scratch + row_end * width * channels, kByteOffset, kMapSlack);
+  if (row_end == map_rows(s)) fill_map((MapValue*)scratch + row_end * width * channels, kMapSlack);
 }
 #endif
 
@@ -195,9 +200,9 @@ struct ByteSlice {
 
 /// kPixels x (kVectors * kLanes) results; `values` has kChannelBlock floats a pixel.
 template <int kPixels, int kVectors>
-PHONEBIT_NOINLINE void multiply_bytes(const ByteSlice& slice, const uint8_t* const* pixels, float* values) {
+PHONEBIT_NOINLINE void multiply_bytes(const ByteSlice& slice, const MapValue* const* pixels, float* values) {
   ByteTileSums<kPixels, kVectors> sums;
-  const uint8_t* from[kPixels];
+  const MapValue* from[kPixels];
   unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE { from[p] = pixels[p]; });
   const int8_t* weights = slice.weights;
   for (int run = 0; run < slice.run_count; run++) {
@@ -215,7 +220,7 @@ PHONEBIT_NOINLINE void multiply_bytes(const ByteSlice& slice, const uint8_t* con
 }
 
 struct ByteTile {
-  void (*multiply)(const ByteSlice&, const uint8_t* const*, float*);
+  void (*multiply)(const ByteSlice&, const MapValue* const*, float*);
   int pixels;
 };
 
@@ -246,11 +251,11 @@ PHONEBIT_RARE static void i8_run(const ConvShape& s, const void* packed, float s
   const RunGeometry runs = byte_runs(s);
   const ByteConstants constants(s, packed);
   const int run_count = s.kernel_h * runs.runs_per_row;
-  const size_t row_bytes = (size_t)map_columns(s) * s.in_c, groups = window_groups(s);
+  const size_t row_values = (size_t)map_columns(s) * s.in_c, groups = window_groups(s);
   // The last tile may be larger than what is left: it takes the last pixel again, and nobody its results.
   constexpr int kMostPixels = kMostGroupPixels + kBytePixels - 2;
   alignas(64) float values[kMostPixels * kChannelBlock];
-  const uint8_t* pixels[kMostPixels];
+  const MapValue* pixels[kMostPixels];
   for (int block = range.block_begin; block < range.block_end; block++) {
     const int channel0 = block * kChannelBlock;
     const int channels = s.out_c - channel0 < kChannelBlock ? s.out_c - channel0 : kChannelBlock;
@@ -260,7 +265,7 @@ PHONEBIT_RARE static void i8_run(const ConvShape& s, const void* packed, float s
       for (int p = 0; p < count + kBytePixels - 2; p++) {
         const int of = pixel + (p < count ? p : count - 1);
         const size_t y = of / s.out_w, x = of % s.out_w;
-        pixels[p] = (const uint8_t*)scratch + y * s.stride_h * row_bytes + x * s.stride_w * s.in_c;
+        pixels[p] = (const MapValue*)scratch + y * s.stride_h * row_values + x * s.stride_w * s.in_c;
       }
       for (int c = 0, vectors; c < channels; c += vectors * kLanes) {
         vectors = byte_slice_vectors(s, channel0 + c);

@@ -1,11 +1,12 @@
-// Dot products of four bytes by 32-bit lane, exact on every ISA: sum += w[0] x[0] + … + w[3] x[3], with
-// weights and inputs from -127 to 127. A lane is an output channel; its four weights meet four inputs that
-// are the same for all lanes.
+// Dot products by 32-bit lane, exact on every ISA: sum += w[0] x[0] + … + w[3] x[3], with weights and inputs
+// from -127 to 127. A lane is an output channel; its weights meet inputs that are the same for all lanes: four
+// bytes, or two numbers of 16 bits.
 //
 //   AVX-512 VNNI  vpdpbusd multiplies unsigned by signed bytes: inputs are stored as x + 128, and the packed
 //                 constants take 128 sum(w) away again (kByteOffset).
-//   AVX2          vpmaddubsw does, too, and saturates at 16 bits: |w| times x with the sign of w. A pair's
-//                 sum is at most 2 * 127 * 127 = 32258 < 2^15, so it never does.
+//   AVX2          vpmaddwd multiplies and adds pairs of 16-bit numbers: inputs are stored as such, weights are
+//                 extended when loaded. vpmaddubsw takes bytes, but also needs the signs moved to one side and
+//                 a vpmaddwd that adds its pairs.
 //   NEON          smull to 16 bits, sadalp of neighbours to 32.
 //   others        even and odd bytes as 16-bit numbers; SSE2 multiplies and adds pairs of these.
 //
@@ -15,8 +16,13 @@
 #include "simd.inl"
 #include "weight_stream.inl"
 
-/// Taps of a group.
-constexpr int kGroupTaps = 4;
+/// What an input is stored as, and taps of a group: 32 bits.
+#if defined(__AVX2__) && !defined(__AVX512F__)
+using MapValue = int16_t;
+#else
+using MapValue = uint8_t;
+#endif
+constexpr int kGroupTaps = 4 / sizeof(MapValue);
 
 #if defined(__AVX512F__)
 constexpr int kByteOffset = 128;
@@ -24,12 +30,12 @@ constexpr int kByteOffset = 128;
 constexpr int kByteOffset = 0;
 #endif
 
-/// kLanes channels' weights of four taps, in the form that the products want.
+/// kLanes channels' weights of a group, in the form that the products want.
 struct ByteWeights {
 #if defined(__AVX512F__)
   __m512i weights;
 #elif defined(__AVX2__)
-  __m256i weights, magnitudes;
+  __m256i weights;
 #elif defined(__aarch64__)
   int8x8_t low, high;
 #elif defined(__SSE2__)
@@ -52,8 +58,7 @@ PHONEBIT_INLINE ByteWeights load_byte_weights(const int8_t* from) {
 #if defined(__AVX512F__)
   return {_mm512_loadu_si512(from)};
 #elif defined(__AVX2__)
-  const __m256i weights = _mm256_loadu_si256((const __m256i*)from);
-  return {weights, _mm256_abs_epi8(weights)};
+  return {_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i*)from))};
 #elif defined(__aarch64__)
   return {vld1_s8(from), vld1_s8(from + 8)};
 #elif defined(__SSE2__)
@@ -64,16 +69,14 @@ PHONEBIT_INLINE ByteWeights load_byte_weights(const int8_t* from) {
 #endif
 }
 
-/// `from`: four inputs, not aligned.
-PHONEBIT_INLINE void add_byte_products(ByteSums& to, const ByteWeights& w, const uint8_t* from) {
+/// `from`: the inputs of a group, not aligned.
+PHONEBIT_INLINE void add_byte_products(ByteSums& to, const ByteWeights& w, const MapValue* from) {
   int32_t word;
   __builtin_memcpy(&word, from, sizeof word);
 #if defined(__AVX512F__)
   to.sums = (IntVector)_mm512_dpbusd_epi32((__m512i)to.sums, _mm512_set1_epi32(word), w.weights);
 #elif defined(__AVX2__)
-  const __m256i x = _mm256_sign_epi8(_mm256_set1_epi32(word), w.weights);
-  const __m256i pairs = _mm256_maddubs_epi16(w.magnitudes, x);
-  to.sums += (IntVector)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+  to.sums += (IntVector)_mm256_madd_epi16(w.weights, _mm256_set1_epi32(word));
 #elif defined(__aarch64__)
   const int8x8_t x = vreinterpret_s8_s32(vdup_n_s32(word));
   to.low = vpadalq_s16(to.low, vmull_s8(w.low, x));
@@ -104,15 +107,16 @@ struct ByteTileSums {
 
   /// Adds the taps [begin, end) of each pixel; groups of weights lie `step` bytes apart. Returns the weights
   /// behind them.
-  PHONEBIT_INLINE const int8_t* add_run(const uint8_t* const (&from)[kPixels], size_t begin, size_t end,
+  PHONEBIT_INLINE const int8_t* add_run(const MapValue* const (&from)[kPixels], size_t begin, size_t end,
                                         const int8_t* weights, size_t step) {
+    constexpr int kGroupBytes = kVectors * kLanes * kGroupTaps;
     for (size_t i = begin; i < end; i += kGroupTaps) {
       if constexpr (kPixels == 4 && kVectors == 2) PHONEBIT_MCA_MARKER("begin byte_products 128 MAC");
       ByteWeights weight[kVectors];
       unroll<kVectors>([&](auto j) PHONEBIT_LAMBDA_INLINE {
         weight[j] = load_byte_weights(weights + j * kLanes * kGroupTaps);
       });
-      if constexpr (kPixels == 1) ask_ahead<kVectors * kLanes * kGroupTaps>(weights);
+      if constexpr (kPixels == 1) ask_ahead < kGroupBytes<64 ? 64 : kGroupBytes>(weights);
       weights += step;
       unroll<kPixels>([&](auto p) PHONEBIT_LAMBDA_INLINE {
         unroll<kVectors>(
