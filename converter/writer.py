@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from phonebit.converter.constants import ConstantPool
 from phonebit.converter.engine_rules import check_engine
 from phonebit.converter.infer import infer
 from phonebit.converter.ir import Graph, Node, TensorType
@@ -18,6 +17,7 @@ from phonebit.converter.ops.epilogue import Epilogue, EpilogueOp
 from phonebit.converter.ops.with_epilogue import EpilogueOperator
 from phonebit.converter.records import RecordWriter
 from phonebit.errors import ConversionError
+from phonebit.format.constants import ConstantPool
 from phonebit.format.contents import FileContents, Indices, Records
 from phonebit.format.records import (
     DETECTION,
