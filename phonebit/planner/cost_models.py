@@ -21,8 +21,9 @@ from phonebit.planner.measure.engines import (
 )
 from phonebit.planner.measure.orders import CollectionPlan, Way
 from phonebit.planner.predict.evaluation import Accuracy, evaluate, typical_errors
+from phonebit.planner.predict.kernels import DeviceFacts
 from phonebit.planner.predict.profile import PROFILE_FILE, profile_path, write_profile
-from phonebit.planner.predict.samples import SAMPLES_FILE, DeviceFacts, read_samples
+from phonebit.planner.predict.samples import SAMPLES_FILE, read_samples
 from phonebit.planner.predict.training import Trainer, split_by_layer
 
 if TYPE_CHECKING:

@@ -23,11 +23,10 @@ from phonebit.planner.measure.orders import (
     make_orders,
 )
 from phonebit.planner.plan.execution_plan import OutputPart, Processor
-from phonebit.planner.predict.kernels import CpuFacts, cpu_kernel
+from phonebit.planner.predict.kernels import CpuFacts, DeviceFacts, cpu_kernel
 from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.predict.samples import (
     LEAST_US,
-    DeviceFacts,
     PartSample,
     Sample,
     append_samples,

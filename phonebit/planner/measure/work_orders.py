@@ -33,9 +33,9 @@ from phonebit.planner.measure.orders import (
 )
 from phonebit.planner.measure.sampled_files import layer_file, layer_index
 from phonebit.planner.plan.execution_plan import OutputPart
-from phonebit.planner.predict.kernels import GpuFacts
+from phonebit.planner.predict.kernels import DeviceFacts, GpuFacts
 from phonebit.planner.predict.layer_shape import LayerShape
-from phonebit.planner.predict.samples import SAMPLES_FILE, USUAL, DeviceFacts
+from phonebit.planner.predict.samples import SAMPLES_FILE, USUAL
 from phonebit.text_files import MOST_RECORD_BYTES, parse_json, read_text
 
 ORDERS_FILE: Final = "orders.txt"

@@ -25,9 +25,8 @@ from phonebit.planner.predict.codl import steps_of
 from phonebit.planner.predict.cost_sum import CostSum
 from phonebit.planner.predict.features import features_of
 from phonebit.planner.predict.finegrained import CorrectedTrend
-from phonebit.planner.predict.kernels import GpuDispatch, NoKernelError, Processors
+from phonebit.planner.predict.kernels import DeviceFacts, NoKernelError
 from phonebit.planner.predict.layer_shape import LayerShape
-from phonebit.planner.predict.samples import DeviceFacts
 from phonebit.planner.predict.sharing_cost import SharingCost
 from phonebit.planner.predict.ulayer import LogLine, operations_of
 from phonebit.text_files import parse_json, read_text
@@ -144,11 +143,10 @@ class DeviceProfile:
         the paper's ablation, section 5.5.
         """
         self.key(threads)
-        processors = Processors(GpuDispatch(self.device.gpu), self.device.cpu, threads)
         ways: dict[str, Describe] = {
             "ulayer": operations_of,
-            "codl": partial(steps_of, processors),
-            "finegrained": partial(features_of, processors),
+            "codl": partial(steps_of, self.device, threads),
+            "finegrained": partial(features_of, self.device, threads),
         }
         if method not in ways:
             raise InputError(
