@@ -14,9 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from phonebit.format.records import OpKind
 from phonebit.planner.plan.execution_plan import OutputPart
-from phonebit.planner.plan.operators import cuts_channels
 from phonebit.planner.predict.kernels import FAMILIES
 from phonebit.planner.predict.layer_shape import LayerShape
 
@@ -74,10 +72,10 @@ def sample_cuts(layer: LayerShape, count: int, seed: int = 0) -> list[PartPair]:
     """
     rng = np.random.default_rng([seed, layer.out_h, layer.out_w, layer.out_c, layer.taps])
     cuts: list[PartPair] = []
-    if layer.op != "reshape" and layer.out_h > 1:
+    if layer.can_cut_rows:
         places = rng.permutation(np.arange(1, layer.out_h))[:count]
         cuts += [layer.whole.cut(row=int(row))[::-1] for row in sorted(places)]
-    if cuts_channels(OpKind[layer.op.upper()], layer.groups):
+    if layer.can_cut_channels:
         places = rng.permutation(np.arange(8, layer.out_c, 8))[:count]
         cuts += [layer.whole.cut(channel=int(channel))[::-1] for channel in sorted(places)]
     return cuts

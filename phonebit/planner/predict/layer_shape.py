@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from phonebit.format.contents import FileContents
 from phonebit.format.records import NONE, DataType, OpKind, ThresholdKind
 from phonebit.planner.plan.execution_plan import WORD_CHANNELS, OutputPart
-from phonebit.planner.plan.operators import CHANNELS_READ
+from phonebit.planner.plan.operators import CHANNELS_READ, CUTS, cuts_channels
 
 TYPE_BITS: Final = {
     DataType.BIT: 1, DataType.U8: 8, DataType.I8: 8, DataType.F16: 16, DataType.F32: 32,
@@ -124,6 +125,26 @@ class LayerShape:
             name = "matmul_bits"
         return name
 
+    @cached_property
+    def kind(self) -> OpKind:
+        """The kind, as files have it."""
+        return OpKind[self.op.upper()]
+
+    @property
+    def can_cut_rows(self) -> bool:
+        """Whether a row of its output comes from a range of its operands' rows."""
+        return CUTS[self.kind] != "none" and self.out_h > 1
+
+    @property
+    def can_cut_channels(self) -> bool:
+        """Whether each output channel is computed by itself."""
+        return cuts_channels(self.kind, self.groups)
+
+    @cached_property
+    def reads_same_channels(self) -> bool:
+        """Whether an output channel comes from that channel of its operands alone."""
+        return CHANNELS_READ[self.kind] == "same"
+
     @property
     def is_convolution(self) -> bool:
         """Whether it multiplies with weights."""
@@ -175,8 +196,7 @@ class LayerShape:
         else:
             window = (part.rows - 1) * self.stride_h + (self.kernel_h - 1) * self.dilation_h + 1
             rows_read = min(window, self.in_h)
-        reads_same = CHANNELS_READ[OpKind[self.op.upper()]] == "same"
-        channels = part.channels if reads_same else sum(self.operand_channels)
+        channels = part.channels if self.reads_same_channels else sum(self.operand_channels)
         return rows_read * self.in_w * channels * TYPE_BITS[DataType[self.input.upper()]] / 8
 
     def output_bytes(self, part: OutputPart) -> float:

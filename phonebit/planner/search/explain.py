@@ -82,7 +82,7 @@ def explain(planned: Planned, *, is_predicted: bool) -> list[LayerChoice]:
         LayerChoice(
             layer.index,
             layer.name,
-            layer.kind.name.lower(),
+            layer.geometry.op,
             layer.shape,
             number,
             stage_us[number],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import nsmallest
@@ -36,9 +36,7 @@ MAX_STATES: Final = 64
 """Paths that are kept at each layer."""
 
 
-def best_stages(
-    costs: StageCosts, candidates: Iterable[Stage], handicap_us: Callable[[Stage], float]
-) -> list[Stage]:
+def best_stages(costs: StageCosts, candidates: Iterable[Stage], margin: float) -> list[Stage]:
     """The fastest sequence of stages that has every layer once: a shortest path.
 
     A stage's cost depends on those before it by the rows that its processors still have to get, so
@@ -48,11 +46,13 @@ def best_stages(
     ``MAX_STATES`` go on.
 
     Among equally fast ones those win that come first in ``candidates``, in which each layer has a
-    stage of its own at least. A handicap is by how much a stage must be better than it seems.
+    stage of its own at least. Stages away from home must be better than they seem, by a margin.
     """
+    home = _home(costs)
     by_begin: dict[int, list[tuple[Stage, float]]] = defaultdict(list)
     for stage in candidates:
-        by_begin[stage.begin].append((stage, handicap_us(stage)))
+        needed_us = 0.0 if stage.processor == home else margin * costs.better_single_us(stage)
+        by_begin[stage.begin].append((stage, needed_us))
     paths: dict[int, dict[State, tuple[float, list[Stage]]]] = defaultdict(dict)
     paths[0][costs.first_state()] = 0.0, []
     for layer in range(len(costs.graph.layers)):
@@ -144,7 +144,8 @@ def plan_network(
     """
     graph = NetworkGraph.of(contents)
     cuts = method_cuts(graph.layers, method)
-    if not any(layer.can_cut_rows or layer.can_cut_channels for layer in graph.layers):
+    shapes = [layer.geometry for layer in graph.layers]
+    if not any(shape.can_cut_rows or shape.can_cut_channels for shape in shapes):
         raise InputError(
             "no layer of this network can be cut between two processors",
             expected="a convolution without groups, a pool, or maps of more than one row",
@@ -153,13 +154,13 @@ def plan_network(
     predicted = StageCosts(graph, times, sharing)
     best = best_cuts(predicted, cuts)
     singles = single_layers(graph, best)
-    stages = _choose(predicted, singles + several_layers(predicted, method, singles), margin)
+    stages = best_stages(predicted, singles + several_layers(predicted, method, singles), margin)
     costs = predicted
     if measured is not None:
         costs, margin = StageCosts(graph, measured, sharing), LEAST_MARGIN
         best = _balanced_cuts(costs, cuts, best)
         several = [of for of in stages if of.placement in (Placement.CHAIN, Placement.BRANCHES)]
-        stages = _choose(costs, single_layers(graph, best) + several, margin)
+        stages = best_stages(costs, single_layers(graph, best) + several, margin)
     planned = Planned(device, method.name, stages, costs, predicted, best, _home(costs))
     if planned.total_us > (1 - margin) * planned.home_us:
         planned = planned.at_home(planned.home)
@@ -171,16 +172,6 @@ def _home(costs: StageCosts) -> Processor:
     """The processor that is faster for the whole network; the GPU of equal ones."""
     sides = (Processor.GPU, Processor.CPU)
     return min(sides, key=lambda side: costs.total_us(costs.single_processor(side)))
-
-
-def _choose(costs: StageCosts, candidates: Iterable[Stage], margin: float) -> list[Stage]:
-    home = _home(costs)
-
-    def needed_us(stage: Stage) -> float:
-        """What a stage away from home has to gain."""
-        return 0.0 if stage.processor == home else margin * costs.better_single_us(stage)
-
-    return best_stages(costs, candidates, needed_us)
 
 
 def _balanced_cuts(costs: StageCosts, cuts: CutsOf, best: BestCuts) -> BestCuts:

@@ -331,7 +331,7 @@ def test_the_search_finds_the_best_of_its_grid(tmp_path: Path) -> None:
         us = 0.0
         for stage in stages:
             [parts] = stage.parts
-            wants_cpu = wanted[shapes[parts.layer]] or not layers[parts.layer].can_cut_rows
+            wants_cpu = wanted[shapes[parts.layer]] or not layers[parts.layer].geometry.can_cut_rows
             best = Placement.CPU if wants_cpu else Placement.ROWS
             half = layers[parts.layer].shape[0] // 2
             us += 1 if (stage.placement, stage.cut) in ((best, 0), (best, half)) else 3
