@@ -11,6 +11,7 @@ from phonebit.errors import DeviceError, InputError
 from phonebit.format.reader import read_contents
 from phonebit.format.writer import PBIT_FILE, file_bytes
 from phonebit.output_files import check_output, write_output
+from phonebit.planner.json_records import to_record
 from phonebit.planner.measure.collect import Progress
 from phonebit.planner.measure.engines import NetworkOnDevice
 from phonebit.planner.measure.in_network import (
@@ -65,7 +66,7 @@ class PlanReport:
             "measurements": self.measurements,
             "check": None if self.check is None else self.check.to_dict(),
             "typical_error": self.typical_error,
-            "layers": [choice.to_dict() for choice in self.layers],
+            "layers": [to_record(choice) for choice in self.layers],
         }
 
 

@@ -113,17 +113,17 @@ class LayerShape:
     @property
     def family(self) -> str:
         """The kind and what it reads, as tuning tables name it: "conv2d_u8", "max_pool2d_bits"."""
-        name = self.op
-        if name == "conv2d":
-            name += f"_{self.input}"
-            if self.groups > 1 and self.input == "f32":
+        match self.op, self.input:
+            case "conv2d", "f32" if self.groups > 1:
                 is_depthwise = self.groups == self.in_c == self.out_c
                 return "depthwise_conv2d_f32" if is_depthwise else "conv2d_f32_grouped"
-        elif self.input == "bit" and name in ("max_pool2d", "concat"):
-            name += "_bits"
-        elif self.input == "bit" and self.is_product:
-            name = "matmul_bits"
-        return name
+            case "conv2d", _:
+                return f"conv2d_{self.input}"
+            case "max_pool2d" | "concat", "bit":
+                return f"{self.op}_bits"
+            case "matmul" | "matmul_transposed", "bit":
+                return "matmul_bits"
+        return self.op
 
     @cached_property
     def kind(self) -> OpKind:

@@ -88,8 +88,8 @@ def method_named(name: str) -> Method:
     return METHODS[name]
 
 
-CutsOf = Mapping[tuple[int, Placement], Sequence[int]]
-"""Cuts of a layer along a dimension, ascending."""
+CutsOf = Mapping[tuple[int, Placement], Sequence[Stage]]
+"""A layer cut along a dimension, the lowest cut first."""
 BestCuts = Mapping[tuple[int, Placement], Stage]
 """The best of them."""
 
@@ -97,7 +97,7 @@ BestCuts = Mapping[tuple[int, Placement], Stage]
 def method_cuts(layers: Sequence[GraphLayer], method: Method) -> CutsOf:
     """All cuts that a method tries; see ``Method.cuts``."""
     return {
-        (layer.index, dimension): cuts
+        (layer.index, dimension): [cut_in_two(layer, dimension, cut) for cut in cuts]
         for layer in layers
         for dimension in CUTS
         if (cuts := method.cuts(layer, dimension))
@@ -106,12 +106,9 @@ def method_cuts(layers: Sequence[GraphLayer], method: Method) -> CutsOf:
 
 def best_cuts(costs: StageCosts, cuts: CutsOf) -> BestCuts:
     """By the cost of the layer alone: CoDL, eq. 2; Fine-Grained, section 2."""
-    best = {}
-    for (layer, dimension), places in cuts.items():
-        stages = [cut_in_two(costs.graph.layers[layer], dimension, cut) for cut in places]
+    for stages in cuts.values():
         costs.part_times([stage.parts[0] for stage in stages])
-        best[layer, dimension] = min(stages, key=costs.alone_us)
-    return best
+    return {key: min(stages, key=costs.alone_us) for key, stages in cuts.items()}
 
 
 def single_layers(graph: NetworkGraph, best: BestCuts) -> list[Stage]:

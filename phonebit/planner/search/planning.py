@@ -28,7 +28,7 @@ from phonebit.planner.search.methods import (
 from phonebit.planner.search.network_graph import NetworkGraph
 from phonebit.planner.search.part_times import PartTimes
 from phonebit.planner.search.stage_costs import StageCosts, State
-from phonebit.planner.search.stages import Placement, Stage, as_plan, cut_in_two
+from phonebit.planner.search.stages import Placement, Stage, as_plan
 
 MOST_CUTS: Final = 4
 """Cuts of a layer along a dimension that are measured at most."""
@@ -182,15 +182,14 @@ def _balanced_cuts(costs: StageCosts, cuts: CutsOf, best: BestCuts) -> BestCuts:
     """
     found = {}
     for (layer, dimension), stage in best.items():
-        of_layer, cut = costs.graph.layers[layer], stage.cut
-        size = of_layer.shape[0 if dimension == Placement.ROWS else 2]
-        tried: dict[int, Stage] = {}
-        while cut not in tried and len(tried) < MOST_CUTS:
-            tried[cut] = cut_in_two(of_layer, dimension, cut)
-            [(cpu_us, gpu_us)] = costs.part_times(tried[cut].parts)
-            by_gpu, by_cpu = cut * cpu_us, (size - cut) * gpu_us
+        size = costs.graph.layers[layer].shape[0 if dimension == Placement.ROWS else 2]
+        tried: list[Stage] = []
+        while stage not in tried and len(tried) < MOST_CUTS:
+            tried.append(stage)
+            [(cpu_us, gpu_us)] = costs.part_times(stage.parts)
+            by_gpu, by_cpu = stage.cut * cpu_us, (size - stage.cut) * gpu_us
             if math.isfinite(total := by_gpu + by_cpu) and total > 0:
                 balanced = size * by_gpu / total
-                cut = min(cuts[layer, dimension], key=lambda at: abs(at - balanced))
-        found[layer, dimension] = min(tried.values(), key=costs.alone_us)
+                stage = min(cuts[layer, dimension], key=lambda of: abs(of.cut - balanced))
+        found[layer, dimension] = min(tried, key=costs.alone_us)
     return found
