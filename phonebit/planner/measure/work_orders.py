@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -196,9 +195,9 @@ def _head(record: dict[str, Any], identity: str) -> tuple[DeviceFacts, Way]:
     if record["orders"] != identity:
         raise ValueError(f"orders '{record['orders']}', where '{identity}' was expected")
     gpu, cpu = from_record(GpuFacts, record["gpu"], "gpu").with_tuning(""), record["cpu"]
-    keys = {int(threads): str(key) for threads, key in record["keys"].items()}
+    keys = from_record(Mapping[int, str], record["keys"], "keys")
     facts = cpu_facts(str(cpu["isa"]), int(cpu["cores"]), str(cpu["probe_kernel"]))
-    ways = [Way(*names) for names in record["ways"]]
+    ways = from_record(tuple[Way, ...], record["ways"], "ways")
     if not ways or not set(ways) <= set(WAYS):
         raise ValueError(f"no way of sharing, or unknown ones: {ways}")
     return DeviceFacts(keys, gpu, facts), ways[0]
@@ -207,21 +206,12 @@ def _head(record: dict[str, Any], identity: str) -> tuple[DeviceFacts, Way]:
 def _measurement(record: dict[str, Any], order: Order, way: Way) -> Measurement:
     if Way(*record["way"]) != way:
         raise ValueError(f"measured in another way, {record['way']} where {way} was expected")
-    times, launches = record["times_us"], record["launches"]
+    times = from_record(tuple[LayerTimes, ...], record["times_us"], "times_us")
+    cpu_us, gpu_us = from_record(tuple[float, float], record["canary_us"], "canary_us")
+    launches = record["launches"]
     if not len(times) == len(launches) == len(order.pairs):
         raise ValueError(f"{len(times)} measurements of {len(order.pairs)}")
-    probe = LayerTimes(0.0, *_times(record["canary_us"], 2))
-    if not (probe.cpu_us > 0 and probe.gpu_us > 0):
-        raise ValueError(f"a probe that takes {probe.cpu_us:g} and {probe.gpu_us:g} us")
-    return Measurement(
-        tuple(LayerTimes(*_times(numbers, 3)) for numbers in times),
-        tuple(str(of_pair[-1]["choice"]) if of_pair else "none" for of_pair in launches),
-        probe,
-    )
-
-
-def _times(numbers: Any, count: int) -> list[float]:
-    found = [float(number) for number in numbers]
-    if len(found) != count or not all(math.isfinite(us) and us >= 0 for us in found):
-        raise ValueError(f"{numbers} where {count} times were expected")
-    return found
+    if min(map(min, times)) < 0 or min(cpu_us, gpu_us) <= 0:
+        raise ValueError(f"times {times} and a probe that takes {cpu_us:g} and {gpu_us:g} us")
+    choices = (str(of_pair[-1]["choice"]) if of_pair else "none" for of_pair in launches)
+    return Measurement(times, tuple(choices), LayerTimes(0.0, cpu_us, gpu_us))
