@@ -13,7 +13,6 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from inspect import signature
 from pathlib import Path
-from types import NoneType, UnionType
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -58,9 +57,6 @@ def from_record(declared: Any, record: Any, where: str) -> Any:
     kind, arguments = get_origin(declared) or declared, get_args(declared)
     if meaning := getattr(kind, "__value__", None):  # of an alias, as NumPy 2.5's NDArray
         return from_record(meaning[arguments], record, where)
-    if kind is UnionType:  # of something and None
-        (declared,) = (argument for argument in arguments if argument is not NoneType)
-        return None if record is None else from_record(declared, record, where)
     if is_dataclass(kind) and isinstance(record, dict):
         return _dataclass(kind, record, where)
     if kind is Processor and str(record).upper() in Processor.__members__:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,8 +66,8 @@ class EngineHere:
     def __init__(self, open_engine: OpenEngine, plan: CollectionPlan) -> None:
         self._open_engine = open_engine
         self._plan = plan
-        self._probes: dict[int, NoiseProbe] = {}
         self.way = self._cheapest_way()
+        self._probe = cache(lambda threads: NoiseProbe(*self._load(PROBE, threads, self.way)))
 
     def measure(self, order: Order) -> Measurement:
         """What the order asks for."""
@@ -75,9 +75,7 @@ class EngineHere:
         measures = [
             partial(measure_parts, engine, index, cpu, gpu, repeats=1) for cpu, gpu in order.pairs
         ]
-        if order.threads not in self._probes:
-            self._probes[order.threads] = NoiseProbe(*self._load(PROBE, order.threads, self.way))
-        probe = self._probes[order.threads]
+        probe = self._probe(order.threads)
         times, probe_times = probe.measure_in_turns(list(Processor), measures, order.turns)
         choices = tuple(_choice(engine, index, gpu) for _, gpu in order.pairs)
         return Measurement(tuple(times), choices, probe_times)

@@ -23,12 +23,11 @@ from phonebit.format.records import (
     StepKind,
     ThresholdKind,
 )
-from phonebit.planner.predict.layer_shape import LayerShape
+from phonebit.planner.predict.layer_shape import WINDOW_FIELDS, LayerShape
 
 _WEIGHT_TYPES: Final = {1: DataType.BIT, 8: DataType.I8, 16: DataType.F16, 32: DataType.F32}
-_WINDOW: Final = ("kernel_h", "kernel_w", "stride_h", "stride_w", "dilation_h", "dilation_w")
 _DEFAULTS: Final = {
-    **dict.fromkeys((*_WINDOW, "groups", "input_mul"), 1),
+    **dict.fromkeys((*WINDOW_FIELDS, "input_mul"), 1),
     **dict.fromkeys(("value_output", "bits_output", "weights", "threshold", "flip_mask"), NONE),
 }
 """Of an op's record; its other fields are 0."""
@@ -182,7 +181,7 @@ def _step_kinds(layer: LayerShape) -> list[StepKind]:
 
 def _geometry(layer: LayerShape) -> dict[str, int]:
     """Of an op's record."""
-    names = (*_WINDOW, "pad_top", "pad_left", "groups")
+    names = (*WINDOW_FIELDS, "pad_top", "pad_left")
     fields: dict[str, int] = {name: getattr(layer, name) for name in names}
     if layer.input == "u8" and layer.op == "conv2d":
         fields |= {"input_mul": 2, "input_add": layer.input_add}

@@ -55,19 +55,18 @@ def write_work_order(
     """
     listed = _WorkOrder(plan)
     orders = folder / ORDERS_FILE
-    files = [folder / name for name in listed.layers]
-    if orders.exists():
-        if read_text(orders, "a list of orders", MOST_RECORD_BYTES) != listed.text:
-            raise InputError(
-                "the folder holds another work order", where=str(folder), hint="give a new folder"
-            )
-        return [orders, *files]
-    folder.mkdir(parents=True, exist_ok=True)
-    for file, layer in zip(files, listed.layers.values(), strict=True):
-        progress(file.name)
-        write_output(file, file_bytes(layer_file(layer, plan.seed)[0]), PBIT_FILE)
-    write_output(folder / PLAN_FILE, (json.dumps(to_record(plan)) + "\n").encode(), _PLAN)
-    write_output(orders, listed.text.encode(), _ORDERS)
+    files = {folder / name: layer for name, layer in listed.layers.items()}
+    if not orders.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, layer in files.items():
+            progress(file.name)
+            write_output(file, file_bytes(layer_file(layer, plan.seed)[0]), PBIT_FILE)
+        write_output(folder / PLAN_FILE, (json.dumps(to_record(plan)) + "\n").encode(), _PLAN)
+        write_output(orders, listed.text.encode(), _ORDERS)
+    elif read_text(orders, "a list of orders", MOST_RECORD_BYTES) != listed.text:
+        raise InputError(
+            "the folder holds another work order", where=str(folder), hint="give a new folder"
+        )
     return [orders, *files]
 
 

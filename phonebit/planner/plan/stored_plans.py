@@ -40,19 +40,16 @@ def with_plan(contents: FileContents, plan: ExecutionPlan) -> FileContents:
     if not (math.isfinite(plan.predicted_ms) and plan.predicted_ms >= 0):
         raise InputError("plan: predicted_ms", expected="0 or more", got=plan.predicted_ms)
     strings = bytearray(contents.strings)
-    plans = list(stored_plans(contents))
-    devices = [stored.device for stored in plans]
-    at = devices.index(plan.device) if plan.device in devices else len(plans)
-    plans[at : at + 1] = [plan]
+    plans = {stored.device: stored for stored in stored_plans(contents)} | {plan.device: plan}
     records = np.zeros(len(plans), PLAN)
     begin = 0
-    for record, stored in zip(records, plans, strict=True):
+    for record, stored in zip(records, plans.values(), strict=True):
         record["device_offset"] = _name_offset(strings, stored.device, "device")
         record["method_offset"] = _name_offset(strings, stored.method, "method")
         record["part_begin"], record["part_count"] = begin, len(stored.parts)
         record["predicted_ms"] = stored.predicted_ms
         begin += len(stored.parts)
-    parts = [(*numbers, 0) for stored in plans for numbers in stored.as_tuple()[-1]]
+    parts = [(*numbers, 0) for stored in plans.values() for numbers in stored.as_tuple()[-1]]
     table = np.array(parts, PLAN_PART)
     return replace(contents, strings=bytes(strings), plans=records, plan_parts=table)
 

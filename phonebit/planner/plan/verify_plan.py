@@ -40,6 +40,7 @@ class _Layer:
     def __init__(self, contents: FileContents, index: int) -> None:
         op = contents.ops[index]
         self.index, self.kind, self._op = index, OpKind(int(op["kind"])), op
+        self.cuts_channels = cuts_channels(self.kind, int(op["groups"]))
         self.name = contents.name(int(op["name_offset"]))
         self.height, _, self.channels = contents.output_shape(op)
         self.operands, self.step_tensors = contents.operands_of(op), contents.step_tensors_of(op)
@@ -47,9 +48,6 @@ class _Layer:
 
     def text(self) -> str:
         return f"layer {self.index} '{self.name}' ({self.kind.name.lower()})"
-
-    def cuts_channels(self) -> bool:
-        return cuts_channels(self.kind, int(self._op["groups"]))
 
     def rows_under(self, part: OutputPart) -> tuple[int, int]:
         """Rows of the operands that the part's rows come from, beyond the map's edges, too."""
@@ -133,7 +131,7 @@ class _Verifier:
             self._fail(f"{where}: {rows}: this op cannot be cut between rows", expected="all rows")
         if part.channels == layer.channels:
             return
-        if not layer.cuts_channels():
+        if not layer.cuts_channels:
             self._fail(
                 f"{where}: {channels}: this op cannot be cut between channels",
                 expected="all channels",

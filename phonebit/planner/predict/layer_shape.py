@@ -15,9 +15,10 @@ TYPE_BITS: Final = {
     DataType.BIT: 1, DataType.U8: 8, DataType.I8: 8, DataType.F16: 16, DataType.F32: 32,
     DataType.I32: 32,
 }  # fmt: skip
-_WINDOW_FIELDS: Final = (
+WINDOW_FIELDS: Final = (
     "kernel_h", "kernel_w", "stride_h", "stride_w", "dilation_h", "dilation_w", "groups",
 )  # fmt: skip
+"""Of records as of shapes; 1 where an op has no window or groups."""
 _CONVOLUTIONS: Final = frozenset({"binary_conv2d", "binary_depthwise_conv2d", "conv2d"})
 
 
@@ -92,7 +93,7 @@ class LayerShape:
             out_c=out_c,
             input=DataType(int(operands[0]["dtype"])).name.lower(),
             operand_channels=tuple(int(operand["channels"]) for operand in operands),
-            **{name: max(int(op[name]), 1) for name in _WINDOW_FIELDS},
+            **{name: max(int(op[name]), 1) for name in WINDOW_FIELDS},
             pad_top=int(op["pad_top"]),
             pad_left=int(op["pad_left"]),
             values=int(op["value_output"]) != NONE,
