@@ -55,8 +55,7 @@ def collect(
     """
 
     def open_engine(path: Path, threads: int, way: Way) -> _runtime.Network:
-        names: dict[str, Any] = way._asdict()
-        return open_measuring_engine(path, device, EngineOptions(threads, **names))
+        return open_measuring_engine(path, device, EngineOptions(threads, **way._asdict()))
 
     check_output(samples, SAMPLES_FILE)
     wanted = wanted or CollectionPlan()

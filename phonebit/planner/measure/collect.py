@@ -81,14 +81,14 @@ class EngineHere:
         return Measurement(tuple(times), choices, probe_times)
 
     def _cheapest_way(self) -> Way:
-        refusal: DeviceError | None = None
+        refusals = []
         for way in WAYS:
             try:
                 self._load(SYNC_LAYERS[0], self._plan.threads[0], way)
                 return way
             except DeviceError as error:
-                refusal = error
-        raise DeviceError(f"the processors cannot work together: {refusal}")
+                refusals.append(error)
+        raise DeviceError(f"the processors cannot work together: {refusals[-1]}")
 
     def _load(self, layer: LayerShape, threads: int, way: Way) -> tuple[_runtime.Network, int]:
         return open_layer(

@@ -15,7 +15,6 @@ Shape = tuple[int, int, int]
 """Height, width, channels."""
 PlanTuple = tuple[str, str, float, list[tuple[int, int, int, int, int, int, int]]]
 
-
 WORD_CHANNELS: Final = 32
 """Channels of a word of packed bits. The CPU computes whole words, and only where a cut is between
 words both processors may write into the same memory."""

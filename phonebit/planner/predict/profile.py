@@ -152,7 +152,7 @@ class DeviceProfile:
             raise InputError(
                 "no such predictor", where="method", expected=", ".join(METHODS), got=method
             )
-        sides = {Processor.GPU: self.gpu, Processor.CPU: self.cpu[threads]}
+        sides = {Processor.CPU: self.cpu[threads], Processor.GPU: self.gpu}
         models = {side: getattr(of, method) for side, of in sides.items()}
         if not augmented:
             models = {side: {ALL: of[ALL]} for side, of in models.items()}

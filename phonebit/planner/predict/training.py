@@ -187,16 +187,13 @@ def split_by_layer(
 
 def sharing_costs(handovers: Sequence[SyncSample]) -> dict[int, SharingCost]:
     """Costs by number of threads, of the way of sharing that was measured first."""
-    groups: dict[tuple[int, str, str], list[SyncSample]] = {}
-    for sample in handovers:
-        groups.setdefault(sample.key[:3], []).append(sample)
+    ways = {sample.threads: sample.key[:3] for sample in reversed(handovers)}
     costs: dict[int, SharingCost] = {}
-    for (threads, sharing, _), own in groups.items():
-        if threads in costs:
-            continue
+    for threads, way in sorted(ways.items()):
+        own = [sample for sample in handovers if sample.key[:3] == way]
         moved = np.array([sample.handover for sample in own])
         times = np.array([sample.us for sample in own])
-        if sharing == "svm":  # nothing is moved
+        if own[0].sharing == "svm":  # nothing is moved
             cost = SharingCost(float(np.median(times)))
         else:
             cost = SharingCost.fit(moved, times)

@@ -80,12 +80,10 @@ def find_chains(costs: StageCosts, singles: Iterable[Stage]) -> list[Stage]:
         if stage.placement == Placement.ROWS:
             tenths[stage.begin] = round(10 * stage.cut / layers[stage.begin].shape[0])
     chains: list[Stage] = []
-    head = 0
-    while head < len(layers):
-        best = _best_chain(costs, head, tenths[head], unchained_us) if head in tenths else None
-        if best is not None:
-            chains.append(best)
-        head = head + 1 if best is None else best.end
+    for head, head_tenths in tenths.items():
+        if not chains or chains[-1].end <= head:
+            best = _best_chain(costs, head, head_tenths, unchained_us)
+            chains += [] if best is None else [best]
     return chains
 
 
