@@ -29,6 +29,7 @@ from phonebit.format.records import (
     DataType,
     ThresholdKind,
 )
+from phonebit.format.strings import StringPool
 from phonebit.format.writer import file_bytes
 from phonebit.layer_info import TensorInfo
 
@@ -62,8 +63,7 @@ class _Writer:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.constants = ConstantPool()
-        self.strings = bytearray()
-        self.name_offsets: dict[str, int] = {}
+        self.names = StringPool()
         self.operands: list[int] = []
         self.steps: list[Records] = []
         self.tensors = {
@@ -88,7 +88,7 @@ class _Writer:
             preprocessing=self._preprocessing(),
             labels=_indices(labels),
             detection=self._detection(),
-            strings=bytes(self.strings) or b"\0",
+            strings=self.names.content() or b"\0",
         )
 
     def _labels(self) -> list[str]:
@@ -116,10 +116,7 @@ class _Writer:
     def _name(self, name: str) -> int:
         if not name or "\0" in name:
             raise ConversionError("names are not empty and hold no zero character", got=repr(name))
-        if name not in self.name_offsets:
-            self.name_offsets[name] = len(self.strings)
-            self.strings.extend(name.encode() + b"\0")
-        return self.name_offsets[name]
+        return self.names.add(name)
 
     def _tensor(self, name: str, kind: TensorType) -> Records:
         record = np.zeros((), TENSOR)

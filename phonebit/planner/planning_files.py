@@ -158,7 +158,7 @@ def plan(
         output,
         planned,
         explain(planned, is_predicted=predictor is not None),
-        0 if measured is None else measured.measurements,
+        0 if measured is None else len(measured.known),
         check,
         typical_error if measured is None else None,
     )

@@ -23,6 +23,7 @@ from phonebit.format.records import (
     StepKind,
     ThresholdKind,
 )
+from phonebit.format.strings import StringPool
 from phonebit.planner.predict.layer_shape import WINDOW_FIELDS, LayerShape
 
 _WEIGHT_TYPES: Final = {1: DataType.BIT, 8: DataType.I8, 16: DataType.F16, 32: DataType.F32}
@@ -52,7 +53,7 @@ class _File:
 
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
-        self.strings = bytearray()
+        self.names = StringPool()
         self.tensors: list[Records] = []
         self.constants = ConstantPool()
         self.operands: list[int] = []
@@ -72,7 +73,7 @@ class _File:
         self.weigh(op, layer)
         self.finish_epilogue(op, layer)
         return FileContents(
-            strings=bytes(self.strings),
+            strings=self.names.content(),
             tensors=np.array(self.tensors, TENSOR),
             constants=self.constants.records(),
             operands=np.array(self.operands, INDEX),
@@ -97,7 +98,7 @@ class _File:
     def op(self, kind: str, operands: list[int], **fields: int) -> Records:
         """An op whose outputs, constants and steps are still missing."""
         record = _record(OP, kind=OpKind[kind.upper()], **{**_DEFAULTS, **fields})
-        record["name_offset"] = self.name(f"{kind}_{len(self.ops)}")
+        record["name_offset"] = self.names.add(f"{kind}_{len(self.ops)}")
         record["operand_begin"], record["operand_count"] = len(self.operands), len(operands)
         self.operands += operands
         self.ops.append(record)
@@ -152,16 +153,11 @@ class _File:
         return words
 
     def tensor(self, dtype: str, height: int, width: int, channels: int) -> int:
-        name = self.name(f"tensor_{len(self.tensors)}")
+        name = self.names.add(f"tensor_{len(self.tensors)}")
         kind = DataType[dtype.upper()]
         size = {"height": height, "width": width, "channels": channels}
         self.tensors.append(_record(TENSOR, name_offset=name, dtype=kind, **size))
         return len(self.tensors) - 1
-
-    def name(self, name: str) -> int:
-        place = len(self.strings)
-        self.strings += name.encode() + b"\0"
-        return place
 
 
 def _record(layout: np.dtype[Any], **fields: int) -> Records:
