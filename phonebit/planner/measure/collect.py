@@ -19,10 +19,11 @@ from phonebit.planner.measure.orders import (
     Measurement,
     Order,
     Way,
+    choices_of,
     handover,
     make_orders,
 )
-from phonebit.planner.plan.execution_plan import OutputPart, Processor
+from phonebit.planner.plan.execution_plan import Processor
 from phonebit.planner.predict.kernels import CpuFacts, DeviceFacts, cpu_kernel
 from phonebit.planner.predict.layer_shape import LayerShape
 from phonebit.planner.predict.samples import (
@@ -77,8 +78,8 @@ class EngineHere:
         ]
         probe = self._probe(order.threads)
         times, probe_times = probe.measure_in_turns(list(Processor), measures, order.turns)
-        choices = tuple(_choice(engine, index, gpu) for _, gpu in order.pairs)
-        return Measurement(tuple(times), choices, probe_times)
+        launches = [engine.dispatch(index, gpu) if gpu else [] for _, gpu in order.pairs]
+        return Measurement(tuple(times), choices_of(launches), probe_times)
 
     def _cheapest_way(self) -> Way:
         refusals = []
@@ -94,11 +95,6 @@ class EngineHere:
         return open_layer(
             layer, lambda file: self._open_engine(file, threads, way), self._plan.seed
         )
-
-
-def _choice(engine: _runtime.Network, index: int, gpu: OutputPart | None) -> str:
-    launches = [] if gpu is None else engine.dispatch(index, gpu)
-    return str(launches[-1]["choice"]) if launches else "none"
 
 
 def carry_out(

@@ -28,6 +28,7 @@ from phonebit.planner.measure.orders import (
     Measurement,
     Order,
     Way,
+    choices_of,
     make_orders,
 )
 from phonebit.planner.measure.sampled_files import layer_file, layer_index
@@ -101,12 +102,9 @@ def collect_results(
 
 
 class _WorkOrder:
-    """The list of orders as a text, and the files that it names.
+    """The list of orders as a text, which `phonebit_bench` reads, and the files that it names.
 
     Equal plans give equal texts, so that the folder need not tell shapes of layers.
-
-    Args:
-        text: What `phonebit_bench` reads.
     """
 
     def __init__(self, plan: CollectionPlan) -> None:
@@ -212,5 +210,4 @@ def _measurement(record: dict[str, Any], order: Order, way: Way) -> Measurement:
         raise ValueError(f"{len(times)} measurements of {len(order.pairs)}")
     if min(map(min, times)) < 0 or min(cpu_us, gpu_us) <= 0:
         raise ValueError(f"times {times} and a probe that takes {cpu_us:g} and {gpu_us:g} us")
-    choices = (str(of_pair[-1]["choice"]) if of_pair else "none" for of_pair in launches)
-    return Measurement(times, tuple(choices), LayerTimes(0.0, cpu_us, gpu_us))
+    return Measurement(times, choices_of(launches), LayerTimes(0.0, cpu_us, gpu_us))

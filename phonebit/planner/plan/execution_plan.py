@@ -30,11 +30,7 @@ class Processor(IntEnum):
 class OutputPart(NamedTuple):
     """A rectangle of a layer's output, all columns; every output of the layer has the same.
 
-    Args:
-        row_begin: First row.
-        row_end: Row behind the last.
-        channel_begin: First channel.
-        channel_end: Channel behind the last.
+    Ends are those behind the last row, and behind the last channel.
     """
 
     row_begin: int

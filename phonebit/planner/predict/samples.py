@@ -115,8 +115,7 @@ class PartSample:
         record.pop("dispatch", None)  # launches, in files of earlier versions
         layer = {"op": record.pop("op", None), **record.pop("geometry", {})}
         record |= {"layer": layer, "is_shared": record.pop("shared", None)}
-        sample: PartSample = from_record(cls, record, "a measured part")
-        return sample
+        return cast(PartSample, from_record(cls, record, "a measured part"))
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ MAX_BRANCHES: Final = 10
 MAPPINGS_KEPT: Final = 14
 """All of four branches; of more, the best ones."""
 
-
 Region = list[tuple[int, ...]]
 """Branches that one layer joins, the layer behind their last: of each its layers, ascending."""
 

@@ -42,8 +42,7 @@ class LayerChoice:
     Args:
         stage_us: Microseconds of all of the stage, with the meeting before it.
         placement: What kind of stage it is; of a branch, the processor is in ``parts``.
-        cpu: What the CPU computes of it.
-        gpu: What the GPU does.
+        cpu: What the CPU computes of it; None: nothing. ``gpu`` likewise.
         predicted: Times that predictors gave; None for a method that measures.
         measured: Times that were measured; None where nothing was.
     """
