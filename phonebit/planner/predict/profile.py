@@ -136,12 +136,8 @@ class DeviceProfile:
             )
         return self.device.keys[threads]
 
-    def predictor(self, method: str, threads: int, augmented: bool = True) -> LatencyPredictor:
-        """A predictor for so many CPU threads.
-
-        Not augmented, finegrained has one model for all kernels, which looks at the geometry alone:
-        the paper's ablation, section 5.5.
-        """
+    def predictor(self, method: str, threads: int) -> LatencyPredictor:
+        """A predictor for so many CPU threads."""
         self.key(threads)
         ways: dict[str, Describe] = {
             "ulayer": operations_of,
@@ -154,8 +150,6 @@ class DeviceProfile:
             )
         sides = {Processor.CPU: self.cpu[threads], Processor.GPU: self.gpu}
         models = {side: getattr(of, method) for side, of in sides.items()}
-        if not augmented:
-            models = {side: {ALL: of[ALL]} for side, of in models.items()}
         return LatencyPredictor(ways[method], models)
 
     def margin(self, method: str) -> float:
