@@ -24,7 +24,7 @@ from phonebit.format.records import (
     ThresholdKind,
 )
 from phonebit.format.strings import StringPool
-from phonebit.planner.predict.layer_shape import WINDOW_FIELDS, LayerShape
+from phonebit.planner.predict.layer_shape import PAD_FIELDS, WINDOW_FIELDS, LayerShape
 
 _WEIGHT_TYPES: Final = {1: DataType.BIT, 8: DataType.I8, 16: DataType.F16, 32: DataType.F32}
 _DEFAULTS: Final = {
@@ -177,8 +177,7 @@ def _step_kinds(layer: LayerShape) -> list[StepKind]:
 
 def _geometry(layer: LayerShape) -> dict[str, int]:
     """Of an op's record."""
-    names = (*WINDOW_FIELDS, "pad_top", "pad_left")
-    fields: dict[str, int] = {name: getattr(layer, name) for name in names}
+    fields: dict[str, int] = {name: getattr(layer, name) for name in WINDOW_FIELDS + PAD_FIELDS}
     if layer.input == "u8" and layer.op == "conv2d":
         fields |= {"input_mul": 2, "input_add": layer.input_add}
     if layer.is_convolution or layer.op in ("max_pool2d", "average_pool2d", "pad"):

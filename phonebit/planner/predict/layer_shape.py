@@ -19,6 +19,7 @@ WINDOW_FIELDS: Final = (
     "kernel_h", "kernel_w", "stride_h", "stride_w", "dilation_h", "dilation_w", "groups",
 )  # fmt: skip
 """Of records as of shapes; 1 where an op has no window or groups."""
+PAD_FIELDS: Final = ("pad_top", "pad_left")
 _CONVOLUTIONS: Final = frozenset({"binary_conv2d", "binary_depthwise_conv2d", "conv2d"})
 
 
@@ -94,8 +95,7 @@ class LayerShape:
             input=DataType(int(operands[0]["dtype"])).name.lower(),
             operand_channels=tuple(int(operand["channels"]) for operand in operands),
             **{name: max(int(op[name]), 1) for name in WINDOW_FIELDS},
-            pad_top=int(op["pad_top"]),
-            pad_left=int(op["pad_left"]),
+            **{name: int(op[name]) for name in PAD_FIELDS},
             values=int(op["value_output"]) != NONE,
             bits=int(op["bits_output"]) != NONE,
             thresholds=int(op["threshold_kind"]) == ThresholdKind.I32,

@@ -164,9 +164,7 @@ def with_refusals(gpu: GpuFacts, parts: Sequence[PartSample]) -> GpuFacts:
     return replace(gpu, refused=refused, refused_for_cuts=for_cuts)
 
 
-def split_by_layer(
-    parts: Sequence[PartSample],
-) -> tuple[list[PartSample], list[PartSample]]:
+def split_by_layer(parts: Sequence[PartSample]) -> tuple[list[PartSample], list[PartSample]]:
     """Samples to learn from, and samples to test with: those of a fifth of each family's layers.
 
     All parts of a layer go to the same side, since parts of one layer tell much about each other.

@@ -46,10 +46,9 @@ class GraphLayer:
     """An op of the file, with the index that ``Network.layers`` gives it.
 
     Args:
-        index: Among the file's ops.
         operands: Tensors that it reads through its window.
         step_tensors: Tensors that its steps add or multiply, pixel by pixel.
-        outputs: Tensors that it writes, one or two.
+        outputs: Tensors that it writes: its value, then its bits.
     """
 
     index: int
